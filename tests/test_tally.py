@@ -135,7 +135,9 @@ def test_a_mechanism_counts_lists_arrays_and_iterators_alike():
 # --- adding up -----------------------------------------------------------------------------------
 
 
-A, B, C = _tally([0, 0, 1]), _tally([4]), _tally([2, 1, 2, 3])
+A = _tally([0, 0, 1])
+B = _tally([4])
+C = _tally([2, 1, 2, 3])
 
 
 def test_tallies_add_up_in_any_order_to_the_same_integers():

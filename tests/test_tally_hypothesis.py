@@ -45,7 +45,9 @@ def test_parts_in_any_order_add_up_to_the_whole(parts, random):
 @LAWS
 @given(reports, reports, reports)
 def test_addition_is_commutative_and_associative(a, b, c):
-    A, B, C = _tally(a), _tally(b), _tally(c)
+    A = _tally(a)
+    B = _tally(b)
+    C = _tally(c)
     assert A + B == B + A
     assert (A + B) + C == A + (B + C)
     assert hash(A + B) == hash(B + A)
@@ -96,7 +98,8 @@ def test_a_sum_is_exact_or_refused(numbers, data):
     )
     if max(sum(numbers), sum(others)) > 2**62:
         return
-    A, B = Tally(numbers, "survey"), Tally(others, "survey")
+    A = Tally(numbers, "survey")
+    B = Tally(others, "survey")
     if sum(numbers) + sum(others) <= 2**62:
         assert (A + B).counts.tolist() == [a + b for a, b in zip(numbers, others, strict=True)]
     else:
@@ -107,7 +110,8 @@ def test_a_sum_is_exact_or_refused(numbers, data):
 @LAWS
 @given(reports, fingerprints, fingerprints)
 def test_tallies_meet_only_under_one_fingerprint(batch, first, second):
-    A, B = _tally(batch, first), _tally(batch, second)
+    A = _tally(batch, first)
+    B = _tally(batch, second)
     if first == second:
         assert (A + B).reports == 2 * len(batch)
     else:

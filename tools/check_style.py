@@ -6,7 +6,8 @@
 - Some words are foreign to English technical prose: say it another way.
 - Each public class name has one meaning.
 
-Exceptions stand in this file, with their reason.
+Tests are checked for the first and the third rule. Exceptions are listed in this file, each with
+its reason.
 """
 
 import ast
@@ -18,6 +19,30 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("src/sfumato", "experiments", "tools")
+TESTS = "tests"
+# Folders of tests that are not checked yet.
+UNCHECKED_TESTS = {
+    "tests/aggregator",
+    "tests/aggregator/http",
+    "tests/aggregator/store",
+    "tests/auditing",
+    "tests/batches",
+    "tests/cli",
+    "tests/client",
+    "tests/codes",
+    "tests/conformance",
+    "tests/domains",
+    "tests/engines",
+    "tests/engines/spark",
+    "tests/experiments",
+    "tests/foundation",
+    "tests/pages",
+    "tests/paper",
+    "tests/planning",
+    "tests/simulation",
+    "tests/survey",
+    "tests/tools",
+}
 
 # The lone checker repeats the package's words on purpose, and changes only with the format.
 # The names of bad surveys are part of the test vectors, whose bytes must not change.
@@ -65,33 +90,47 @@ def find_faults() -> Iterator[str]:
     for path in source_files():
         name = path.relative_to(ROOT).as_posix()
         text = path.read_text(encoding="utf-8")
-        tree = ast.parse(text)
-        for node in ast.walk(tree):
-            for fault in faults_of_node(node):
+        yield from faults_of_text(name, text)
+        for node in ast.walk(ast.parse(text)):
+            for fault in faults_of_name(node):
                 yield f"{name}:{node.lineno}: {fault}"
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 classes[node.name].append(name)
-        for number, line in enumerate(text.splitlines(), 1):
-            match = FOREIGN_WORDS.search(line)
-            if match:
-                yield f"{name}:{number}: say {match.group()!r} another way"
     for class_name, places in classes.items():
         if len(places) > 1:
             yield f"{places[0]}: class {class_name} is also in {', '.join(places[1:])}"
+    for path in files_of_tests():
+        yield from faults_of_text(path.relative_to(ROOT).as_posix(), path.read_text("utf-8"))
 
 
 def source_files() -> Iterator[Path]:
-    """Yield the Python files to check."""
+    """Yield the Python files to check by every rule."""
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).rglob("*.py")):
             if path.relative_to(ROOT).as_posix() not in SKIPPED_FILES:
                 yield path
 
 
-def faults_of_node(node: ast.AST) -> Iterator[str]:
-    """Yield what is wrong with one node of a syntax tree."""
-    if isinstance(node, ast.Assign) and is_parallel(node):
-        yield "assign one value per line"
+def files_of_tests() -> Iterator[Path]:
+    """Yield the test files in the folders that are checked."""
+    for path in sorted((ROOT / TESTS).rglob("*.py")):
+        if path.parent.relative_to(ROOT).as_posix() not in UNCHECKED_TESTS:
+            yield path
+
+
+def faults_of_text(name: str, text: str) -> Iterator[str]:
+    """Yield the parallel assignments and foreign words in the text of a file."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Assign) and is_parallel(node):
+            yield f"{name}:{node.lineno}: assign one value per line"
+    for number, line in enumerate(text.splitlines(), 1):
+        match = FOREIGN_WORDS.search(line)
+        if match:
+            yield f"{name}:{number}: say {match.group()!r} another way"
+
+
+def faults_of_name(node: ast.AST) -> Iterator[str]:
+    """Yield what is wrong with the name that a node of a syntax tree defines."""
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and is_participle(node.name):
         yield f"name {node.name}() by a verb or by what it returns"
     if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id in FOREIGN_NAMES:

@@ -24,7 +24,8 @@ from sfumato.errors import ContextMismatch, InvalidContext, InvalidSymbols
 
 INF = math.inf
 MILLION = 1_000_000
-COMPOSED, DECOMPOSED = "caf\u00e9", "cafe\u0301"
+COMPOSED = "caf\u00e9"
+DECOMPOSED = "cafe\u0301"
 PLACES = ["park", COMPOSED, "clinic", "bar"]
 
 BY_HAND = {
@@ -300,7 +301,8 @@ def test_block_names_that_are_one_name_in_nfc_are_one_block():
 
 
 def test_what_a_context_holds_cannot_be_changed():
-    blocks, high_low = Blocks([0, 0, 1], 1), HighLow(3, [0], 1)
+    blocks = Blocks([0, 0, 1], 1)
+    high_low = HighLow(3, [0], 1)
     united = union([high_low, Uniform(1, 1)])
     arrays = [
         blocks.block_of,
@@ -361,7 +363,8 @@ def asked():
     """A hundred thousand pairs, the ends and the diagonal among them."""
     rng = np.random.default_rng(0)
     x, x2 = rng.integers(0, MILLION, (2, 100_000))
-    x[:4], x2[:4] = [0, 0, MILLION - 1, 12_340], [0, MILLION - 1, 0, 12_341]
+    x[:4] = [0, 0, MILLION - 1, 12_340]
+    x2[:4] = [0, MILLION - 1, 0, 12_341]
     x2[4:1000] = x[4:1000] // 1000 * 1000
     return x, x2
 
@@ -427,7 +430,8 @@ def test_a_written_out_context_above_4096_symbols_is_refused(make):
 
 @each_context
 def test_the_closure_is_what_a_brute_force_search_finds(context):
-    closed, naive = context.closure(), _naive_closure(context)
+    closed = context.closure()
+    naive = _naive_closure(context)
     assert all(closed.exact_epsilon(x, x2) == naive[x, x2] for x, x2 in _pairs(context))
 
 
@@ -472,13 +476,16 @@ def test_the_closure_of_a_sum_that_is_not_closed_is_taken_over_the_sum():
 
 
 def test_sums_open_sums_and_keep_the_order():
-    a, b, c = Uniform(3, 1), HighLow(3, [0], 1), Blocks([0, 0, 1], 1)
+    a = Uniform(3, 1)
+    b = HighLow(3, [0], 1)
+    c = Blocks([0, 0, 1], 1)
     assert ((a + b) + c).terms == (a + (b + c)).terms == (a, b, c)
     assert (a + b) + c == a + (b + c)
 
 
 def test_a_sum_is_commutative_in_what_it_promises():
-    a, b = PrivacyMatrix([[0, 1], [2, 0]]), PrivacyMatrix([[0, 0.1], [INF, 0]])
+    a = PrivacyMatrix([[0, 1], [2, 0]])
+    b = PrivacyMatrix([[0, 0.1], [INF, 0]])
     assert (a + b).matrix().tolist() == (b + a).matrix().tolist() == [[0, 1.1], [INF, 0]]
 
 

@@ -207,7 +207,8 @@ def test_renaming_symbols_renames_the_closure(data):
 @LAWS
 @given(structured_context)
 def test_groups_say_what_every_entry_says(context):
-    groups, k = context.groups, context.size
+    groups = context.groups
+    k = context.size
     expected = [
         [
             Fraction(0)

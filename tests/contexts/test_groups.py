@@ -24,8 +24,11 @@ from sfumato.foundation.canonical import pack_u32
 
 INF = math.inf
 MILLION = 1_000_000
-ONE, TWO, THREE = Fraction(1), Fraction(2), Fraction(3)
-COMPOSED, DECOMPOSED = "caf\u00e9", "cafe\u0301"
+ONE = Fraction(1)
+TWO = Fraction(2)
+THREE = Fraction(3)
+COMPOSED = "caf\u00e9"
+DECOMPOSED = "cafe\u0301"
 
 
 def _described(groups):

@@ -93,7 +93,8 @@ def test_ye_barg_bound_is_the_minimum_over_set_sizes(k, epsilon):
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 4.0])
 def test_hadamard_response_exceeds_the_bound_by_cosh_squared(epsilon):
-    k, c = 10**6, 1 / math.tanh(epsilon / 2)
+    k = 10**6
+    c = 1 / math.tanh(epsilon / 2)
     assert (c**2 * k - 1 / k) / ye_barg_bound(k, epsilon) == pytest.approx(
         math.cosh(epsilon / 2) ** 2, rel=1e-4
     )
@@ -164,7 +165,8 @@ CONTEXTS = [
 
 @pytest.mark.parametrize("context", CONTEXTS, ids=repr)
 def test_best_channel_stays_above_the_bound(context):
-    E, uniform = context.closure().matrix(), np.full(context.size, 1 / context.size)
+    E = context.closure().matrix()
+    uniform = np.full(context.size, 1 / context.size)
     floor = lower_bound_risk_at_uniform(context)
     assert floor <= cramer_rao(best_channel(E), uniform) * (1 + 1e-6)
     # A twin: with a promise eight times as weak the same search goes through.
@@ -268,7 +270,8 @@ def test_exact_risks_stay_below_both_upper_bounds(mechanism):
 
 
 def test_upper_bounds_match_the_paper():
-    c, n = (math.e + 1) / (math.e - 1), 500
+    c = (math.e + 1) / (math.e - 1)
+    n = 500
     blocks = upper_bounds(sf.Blocks([0, 0, 0, 1, 1], 1), n)
     assert blocks.paper_l2 == pytest.approx(12 * 3 / n * c**2)
     assert 2 * blocks.paper_tv == pytest.approx(2 * c * math.sqrt(3 * (9 + 4) / n))
@@ -281,7 +284,8 @@ def test_upper_bounds_match_the_paper():
 
 def test_l2_bound_is_tight_for_the_papers_estimator():
     """Over the largest block the paper's own risk is c²k_j − 1/k_j: 1/k_j below the bound."""
-    k, c = 7, (math.e + 1) / (math.e - 1)
+    k = 7
+    c = (math.e + 1) / (math.e - 1)
     assert upper_bounds(sf.Uniform(k, 1), 1).tight_l2 == pytest.approx(c**2 * k)
 
 
@@ -344,7 +348,8 @@ def test_zero_people_raise():
 
 def nearest_distribution(v):
     """Projection on the simplex by bisection."""
-    low, high = v.min() - 1, v.max()
+    low = v.min() - 1
+    high = v.max()
     for _ in range(100):
         theta = (low + high) / 2
         low, high = (theta, high) if np.maximum(v - theta, 0).sum() > 1 else (low, theta)

@@ -46,7 +46,8 @@ def _joined(finite):
 
 @pytest.mark.parametrize("context", CONTEXTS.values(), ids=CONTEXTS)
 def test_components_are_the_context_with_no_promise_between_them(context):
-    E, pieces = context.matrix(), split(context)
+    E = context.matrix()
+    pieces = split(context)
     piece_of = np.full(context.size, -1)
     for j, piece in enumerate(pieces):
         assert (piece_of[piece.symbols] == -1).all()

@@ -371,13 +371,15 @@ def test_union_combines_its_parts():
         sf.Uniform(3, 2),
     ]
     context = ContextUnion(parts, [0, 1, 0, 2, 1, 0, 2, 0, 2, 1])
-    prior, weights = np.arange(1, 11) / 55, np.arange(10, 0, -1.0)
+    prior = np.arange(1, 11) / 55
+    weights = np.arange(10, 0, -1.0)
     found = sf.design(context, prior=prior, weights=weights)
     _check_sound(found, context)
     risk = bound = 0.0
     for j, inside in enumerate(parts):
         at = np.flatnonzero(context.block_of == j)
-        p, w = prior[at] / prior[at].sum(), weights[at]
+        p = prior[at] / prior[at].sum()
+        w = weights[at]
         alone = sf.design(inside, prior=p, weights=w)
         known = float(w @ p**2)
         risk += prior[at].sum() * (alone.risk + known)
@@ -462,7 +464,7 @@ class FakeTime:
 
 
 def _stopped_after(rounds, monkeypatch, how, context=HARD):
-    """A design whose search was stopped after so many rounds."""
+    """Return a design whose search stopped after `rounds` rounds."""
     time = FakeTime()
     monkeypatch.setattr(component, "time", time)
 
@@ -532,7 +534,8 @@ def test_on_progress_is_called_every_round():
     for number in (1, 2):
         rounds = [done for done in seen if done.component == number]
         assert [done.number for done in rounds] == list(range(1, len(rounds) + 1))
-        risks, bounds = [done.risk for done in rounds], [done.lower_bound for done in rounds]
+        risks = [done.risk for done in rounds]
+        bounds = [done.lower_bound for done in rounds]
         assert risks == sorted(risks, reverse=True)
         assert bounds == sorted(bounds)
         assert rounds[-1].gap <= 1e-5
@@ -544,7 +547,8 @@ def test_on_progress_is_called_every_round():
 
 def test_components_share_the_time_limit(monkeypatch):
     """Of 900 seconds the first of three components gets 300; the others still get theirs."""
-    time, rounds = FakeTime(), {1: 0, 2: 0, 3: 0}
+    time = FakeTime()
+    rounds = {1: 0, 2: 0, 3: 0}
     monkeypatch.setattr(component, "time", time)
 
     def progress(done):

@@ -39,12 +39,14 @@ def _check_sound(found, context):
 def test_uniform_contexts_meet_ye_and_barg(k):
     """By search alone: nothing is known to it."""
     section = cross_section(equal(k, 1.0))
-    value, bound = np.inf, 0.0
+    value = np.inf
+    bound = 0.0
     with threadpool_limits(1):
         for number, answer in enumerate(
             search.search_rounds(section, np.ones(k), 0, np.empty((0, k)))
         ):
-            value, bound = min(value, answer.mixture.value), max(bound, answer.bound)
+            value = min(value, answer.mixture.value)
+            bound = max(bound, answer.bound)
             if value - 1 / k <= (bound - 1 / k) * (1 + 1e-5) or number == 60:
                 break
     assert value - 1 / k == pytest.approx(ye_barg_bound(k, 1.0), rel=1e-4)
@@ -87,8 +89,10 @@ def _any_matrix(seed):
 @pytest.mark.parametrize("seed", range(120))
 def test_random_matrices_priors_and_weights(seed):
     context = sf.PrivacyMatrix(_any_matrix(seed))
-    random, k = np.random.default_rng(1000 + seed), context.size
-    prior, weights = random.dirichlet(np.full(k, 0.7)), np.exp(random.uniform(-2, 2, k))
+    random = np.random.default_rng(1000 + seed)
+    k = context.size
+    prior = random.dirichlet(np.full(k, 0.7))
+    weights = np.exp(random.uniform(-2, 2, k))
     found = sf.design(context, prior=prior, weights=weights, seed=seed)
     _check_sound(found, context)
     assert found.certified

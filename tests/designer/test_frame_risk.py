@@ -13,7 +13,9 @@ from sfumato.codes import BestCode, CyclicDesign, HadamardCode, RandomizedCode
 from sfumato.codes.singer import SingerDesign, singer_set
 from sfumato.simulation.seeded import SeededWords
 
-RUNS, PEOPLE, SEED = 1000, 1000, 7
+RUNS = 1000
+PEOPLE = 1000
+SEED = 7
 inf = math.inf
 
 
@@ -66,7 +68,8 @@ def test_estimates_scatter_as_risk_predicts(name):
     mechanism = FRAMES[name]
     k = mechanism.inputs
     p = np.arange(1.0, k + 1)[::-1] / (k * (k + 1) / 2)
-    errors, risk = squared_errors(mechanism, p), mechanism.scores.risk(p)
+    errors = squared_errors(mechanism, p)
+    risk = mechanism.scores.risk(p)
     spread = errors.std(ddof=1) / math.sqrt(RUNS)
     message = f"{name}: {errors.mean():.4f} ± {spread:.4f} against {risk:.4f} (seed {SEED})"
     assert agrees(errors, risk), message

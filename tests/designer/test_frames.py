@@ -77,7 +77,8 @@ def test_fitted_high_low_is_never_worse_than_hadamard(s, epsilon):
 
 @pytest.mark.parametrize("epsilon", [0.5, 1, 2])
 def test_sensitive_share_lowers_the_risk_there(epsilon):
-    context, shares = sf.HighLow(30, range(10), epsilon), (0.0, 0.05, 0.3, 0.7, 1.0)
+    context = sf.HighLow(30, range(10), epsilon)
+    shares = (0.0, 0.05, 0.3, 0.7, 1.0)
     fitted = {share: sf.mechanism_for(context, sensitive_share=share) for share in shares}
     for share in shares:
         p = np.full(30, (1 - share) / 20)
@@ -92,7 +93,8 @@ def test_sensitive_share_lowers_the_risk_there(epsilon):
 def test_sensitive_share_changes_the_mechanism():
     """At ε = 1 and 10 of 30 symbols, larger sets are better where few people are sensitive."""
     context = sf.HighLow(30, range(10), 1)
-    few, worst = sf.mechanism_for(context, sensitive_share=0.05), sf.mechanism_for(context)
+    few = sf.mechanism_for(context, sensitive_share=0.05)
+    worst = sf.mechanism_for(context)
     p = np.array([0.005] * 10 + [0.0475] * 20)
     assert few.scores.risk(p) < 0.97 * worst.scores.risk(p)
     assert few.scores.worst_risk() > worst.scores.worst_risk()
@@ -181,7 +183,8 @@ def test_named_code_is_used(context, frame, code):
 @pytest.mark.parametrize(("context", "frame"), SHELF, ids=lambda value: repr(value))
 def test_max_bits_trades_risk_and_errors_name_the_minimum(context, frame):
     longest = sf.mechanism_for(context)
-    risks, least = [longest.scores.worst_risk()], None
+    risks = [longest.scores.worst_risk()]
+    least = None
     for bits in range(longest.bits - 1, -1, -1):
         try:
             mechanism = sf.mechanism_for(context, max_bits=bits)
@@ -213,7 +216,8 @@ SIZES = st.lists(st.integers(1, 5), min_size=2, max_size=4)
 @st.composite
 def group_contexts(draw):
     sizes = draw(SIZES)
-    m, kind = len(sizes), draw(st.sampled_from(["tiers", "blocks", "across", "high-low"]))
+    m = len(sizes)
+    kind = draw(st.sampled_from(["tiers", "blocks", "across", "high-low"]))
     epsilons = draw(st.lists(EPSILONS, min_size=m, max_size=m))
     if kind == "tiers":
         return sf.Tiers(
@@ -238,7 +242,8 @@ def test_frames_are_never_worse_than_a_plain_response(context):
 @settings(max_examples=40, deadline=None, derandomize=True, database=None)
 @given(group_contexts(), st.randoms(use_true_random=False))
 def test_risk_does_not_depend_on_the_order_of_symbols(context, random):
-    E, order = context.matrix(), list(range(context.size))
+    E = context.matrix()
+    order = list(range(context.size))
     random.shuffle(order)
     straight, turned = (sf.PrivacyMatrix(each.tolist()) for each in (E, E[np.ix_(order, order)]))
     mechanisms = [sf.mechanism_for(each) for each in (straight, turned)]
@@ -273,11 +278,10 @@ def test_frame_risks_match_exact_risks(epsilons):
 
 
 def test_frame_risks_accept_counted_groups():
-    one, two = FrameGroup(5, 1, 2, 0.4, 0.1), FrameGroup(1, 1, 1, 1, 0)
-    listed, counted = (
-        frame_risks([one, one, one, two]),
-        frame_risks([FrameGroup(5, 1, 2, 0.4, 0.1, 3), two]),
-    )
+    one = FrameGroup(5, 1, 2, 0.4, 0.1)
+    two = FrameGroup(1, 1, 1, 1, 0)
+    listed = frame_risks([one, one, one, two])
+    counted = frame_risks([FrameGroup(5, 1, 2, 0.4, 0.1, 3), two])
     assert (listed[0][0], listed[0][3], listed[1]) == pytest.approx(
         (*counted[0], counted[1]), rel=1e-12
     )

@@ -345,7 +345,8 @@ def test_labels_of_two_kinds_become_text_in_arrow():
 
 
 def test_pandas_and_polars_read_an_estimate():
-    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    pandas = pytest.importorskip("pandas")
+    polars = pytest.importorskip("polars")
     found = estimate(MECHANISMS["high-low"], _tally(MECHANISMS["high-low"]))
     frame = found.to_pandas()
     assert isinstance(frame, pandas.DataFrame)

@@ -39,11 +39,9 @@ def beta(shapes):
     """β by the formula, in floats."""
     gains = []
     for shape in shapes:
-        A, B, f = (
-            exp(shape.outward),
-            exp(shape.outward - shape.inside),
-            shape.raised / shape.outputs,
-        )
+        A = exp(shape.outward)
+        B = exp(shape.outward - shape.inside)
+        f = shape.raised / shape.outputs
         gains.append(f * A + (1 - f) * B - 1)
     return 1 / (
         1 + sum(shape.count / gain for shape, gain in zip(shapes, gains, strict=True))
@@ -54,7 +52,8 @@ def demand_whole(shapes, clear, levels, word_bits):
     """The two equations and the two promises, in integers."""
     covered = 0
     for shape, level in zip(shapes, levels, strict=True):
-        b, r = shape.outputs, shape.raised
+        b = shape.outputs
+        r = shape.raised
         assert r * level.high + (b - r) * level.low - b * level.cover == clear
         assert within_odds(level.high, level.cover, shape.outward)
         assert level.high > level.low >= 0 < level.cover or b == 1
@@ -147,8 +146,6 @@ def test_one_symbol_is_mangats(epsilon):
 
 def test_equal_groups_are_counted_not_listed():
     one = GroupShape(7, 3, Fraction(1), Fraction(2))
-    listed, counted = (
-        group_levels([one] * 5, 64),
-        group_levels([GroupShape(7, 3, Fraction(1), Fraction(2), 5)], 64),
-    )
+    listed = group_levels([one] * 5, 64)
+    counted = group_levels([GroupShape(7, 3, Fraction(1), Fraction(2), 5)], 64)
     assert (listed[0], listed[1][0]) == (counted[0], counted[1][0])

@@ -31,11 +31,13 @@ def frame_of(mechanism):
     owing = [g for g, outward in enumerate(groups.outward) if outward < inf]
     frame = []
     for number, g in enumerate(owing):
-        code, size = mechanism._codes[mechanism._code_of_group[number]], int(groups.sizes[g])
-        f, l = code.raised / code.outputs, float(code.shared) / code.outputs  # noqa: E741
+        code = mechanism._codes[mechanism._code_of_group[number]]
+        size = int(groups.sizes[g])
+        raised_share = code.raised / code.outputs
+        shared_share = float(code.shared) / code.outputs
         outward = float(groups.outward[g])
         inside = min(float(groups.inside[g]), 2 * outward) if size > 1 else outward
-        frame.append(FrameGroup(size, inside, outward, f, l))
+        frame.append(FrameGroup(size, inside, outward, raised_share, shared_share))
     return frame, [owing.index(g) if g in owing else -1 for g in groups.group_of.tolist()]
 
 
@@ -192,7 +194,8 @@ def test_unbalanced_code_in_a_frame_has_no_paper_estimate():
 @pytest.mark.parametrize("epsilon", [0.5, 1, 3])
 def test_the_papers_high_low_risks(s, epsilon):
     """Section 5.1 with the Hadamard code: ``R_A = s c²``, ``R_B = 2 s c²/(e + 1) + c``."""
-    e, k = math.exp(epsilon), s + 3
+    e = math.exp(epsilon)
+    k = s + 3
     c = (e + 1) / (e - 1)
     mechanism = sf.HighLowResponse(sf.HighLow(k, range(s), epsilon))
     for p in crowds(k, s):
@@ -205,7 +208,9 @@ def naive_high_low_risks(s, b, r, shared, e):
     of all scores.
     """
     Z = r * e + b - r
-    G, u, beta = Z / ((r - shared) * (e - 1)), (r + shared * (e - 1)) / Z, r * (e - 1) / Z
+    G = Z / ((r - shared) * (e - 1))
+    u = (r + shared * (e - 1)) / Z
+    beta = r * (e - 1) / Z
     inside = (r * e + (s - 1) * (shared * e + r - shared)) / Z
     R_A = G**2 * (inside * (1 - 2 * u) + s * u**2)
     R_B = (
@@ -248,7 +253,8 @@ def test_one_sensitive_symbol_is_mangats_response(epsilon, k, x):
             assert row[1 + number] == pytest.approx(1 - 1 / e, rel=1e-12)
             assert (row > 0).sum() == 2
         beta = 1 - 1 / e
-        R_A, R_B = 1.0, 1 / e + (1 - beta) ** 2 / beta + 1 / beta
+        R_A = 1.0
+        R_B = 1 / e + (1 - beta) ** 2 / beta + 1 / beta
         for p in crowds(k, k):
             assert mechanism.scores.risk(p) == pytest.approx(
                 p[x] * R_A + (1 - p[x]) * R_B - p @ p, rel=1e-9, abs=1e-9

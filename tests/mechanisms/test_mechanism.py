@@ -42,10 +42,12 @@ def paper_block_channel(block_of, epsilon):
     blocks = list(dict.fromkeys(block_of))
     sizes = [block_of.count(j) for j in blocks]
     lengths = [1 if size == 1 else power_above(size) for size in sizes]
-    Q, seen = np.zeros((len(block_of), sum(lengths))), [0] * len(blocks)
+    Q = np.zeros((len(block_of), sum(lengths)))
+    seen = [0] * len(blocks)
     for x, name in enumerate(block_of):
         j = blocks.index(name)
-        first, K = sum(lengths[:j]), lengths[j]
+        first = sum(lengths[:j])
+        K = lengths[j]
         row = sylvester(K)[seen[j] + 1] if K > 1 else np.ones(1)
         Q[x, first : first + K] = (
             np.where(row > 0, 2 * e / (K * (1 + e)), 2 / (K * (1 + e))) if K > 1 else 1.0
@@ -56,9 +58,11 @@ def paper_block_channel(block_of, epsilon):
 
 def paper_high_low_channel(k, sensitive, epsilon):
     """Section 5.1, with row x+1 of H_S for the x-th sensitive symbol."""
-    e, s = math.exp(epsilon), len(sensitive)
+    e = math.exp(epsilon)
+    s = len(sensitive)
     S = power_above(s)
-    Q, clear = np.zeros((k, S + k - s)), S
+    Q = np.zeros((k, S + k - s))
+    clear = S
     for x in range(k):
         if x in sensitive:
             row = sylvester(S)[sorted(sensitive).index(x) + 1]

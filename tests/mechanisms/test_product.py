@@ -44,8 +44,10 @@ def test_the_two_answers_come_from_two_words():
     words = np.random.default_rng(1).integers(0, 2**64, (500, 2), dtype=np.uint64)
     symbols = np.arange(500) % 6
     reports = mechanism.reports_from(symbols, words).astype(np.int64)
-    first, second = words.copy(), words.copy()
-    first[:, 0], second[:, 1] = words[::-1, 0], words[::-1, 1]
+    first = words.copy()
+    second = words.copy()
+    first[:, 0] = words[::-1, 0]
+    second[:, 1] = words[::-1, 1]
     assert np.array_equal(mechanism.reports_from(symbols, first) % 6, reports % 6)
     assert np.array_equal(mechanism.reports_from(symbols, second) // 6, reports // 6)
     assert not np.array_equal(mechanism.reports_from(symbols, first), reports)
@@ -123,7 +125,8 @@ def test_both_answers_beat_the_second_alone(context, family):
 @pytest.mark.parametrize("family", FAMILIES, ids=repr)
 def test_the_estimate_is_close_to_the_best_linear_one(context, family):
     """``tr (Q D⁻¹ Qᵀ)⁻¹ − ‖p‖²`` is the least risk that any unbiased estimate can have at p."""
-    mechanism, p = sf.ProductResponse(context, family), uniform(context.size)
+    mechanism = sf.ProductResponse(context, family)
+    p = uniform(context.size)
     Q = mechanism.matrix()
     least = np.trace(np.linalg.inv((Q / (p @ Q)) @ Q.T)) - p @ p
     assert least * (1 - 1e-9) <= mechanism.scores.risk(p) <= 1.2 * least
@@ -154,9 +157,11 @@ def test_block_weights_minimise_noise(context, step):
     mechanism = sf.ProductResponse(context, RandomizedCode)
     about_block, _ = mechanism.epsilons(context)
     outer = sf.PlainResponse(sf.Uniform(context.sizes.size, about_block), RandomizedCode)
-    Q, shares = outer.matrix(), context.sizes / context.size
+    Q = outer.matrix()
+    shares = context.sizes / context.size
     for j, (low, high) in enumerate(mechanism.scores._weights):
-        h, P = Q[j, j], float(shares @ Q[:, j])
+        h = Q[j, j]
+        P = float(shares @ Q[:, j])
         assert h * float(high) + (1 - h) * float(low) == pytest.approx(1, abs=1e-12)
 
         def noise(weight, h=h, P=P):
@@ -174,7 +179,8 @@ def test_product_wins_only_for_small_promises():
         ("1", "3", False),
     ):
         context = sf.Blocks(blocks(4, 4), inside, across=across)
-        product, group = (sf.mechanism_for(context), sf.GroupResponse(context, RandomizedCode))
+        product = sf.mechanism_for(context)
+        group = sf.GroupResponse(context, RandomizedCode)
         assert isinstance(product, sf.ProductResponse) == pays
         assert product.scores.worst_risk() <= group.scores.worst_risk() * (1 + 1e-9)
 

@@ -62,7 +62,9 @@ def test_estimates_scatter_as_their_variance_says(context):
     """
     mechanism = sf.mechanism_for(context, code="hadamard")
     p = np.arange(20, 0, -1.0) / 210
-    q, n, runs = mechanism.forward(p), 20_000, 200
+    q = mechanism.forward(p)
+    n = 20_000
+    runs = 200
     rng = np.random.default_rng(7)
     errors = [mechanism.scores.mean(rng.multinomial(n, q) / n) - p for _ in range(runs)]
     ratio = np.square(errors).sum(axis=1) * n / mechanism.scores.risk(p)

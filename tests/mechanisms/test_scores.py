@@ -32,7 +32,8 @@ def _written_out(mechanism):
 
 
 def _agree(mechanism, slack=1e-6):
-    A, found = _written_out(mechanism), mechanism.scores.reach
+    A = _written_out(mechanism)
+    found = mechanism.scores.reach
     nearly = {"rtol": 0, "atol": 1e-9 * np.abs(A).max()}
     np.testing.assert_allclose(found.highest, A.max(axis=1), **nearly)
     np.testing.assert_allclose(found.lowest, A.min(axis=1), **nearly)
@@ -64,7 +65,8 @@ def test_leverage_is_the_largest_score(mechanism):
 @pytest.mark.parametrize("mechanism", ALL, ids=repr)
 def test_reach_bounds_are_attained_by_the_worst_forgery(mechanism):
     """One report against one honest person, every pair of them: ``A[·, y] − e_x``."""
-    A, k = _written_out(mechanism), mechanism.inputs
+    A = _written_out(mechanism)
+    k = mechanism.inputs
     moved = A[:, :, None] - np.eye(k)[:, None, :]  # (symbol, report, who was replaced)
     scale = np.abs(A).max()
     np.testing.assert_allclose(mechanism.scores.reach.up, moved.max(axis=(1, 2)), atol=1e-9 * scale)

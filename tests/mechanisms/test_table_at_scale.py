@@ -90,7 +90,8 @@ def channel(E, outputs, seed=0):
     """A channel of edges of the cone: ``r = max_{x in S} e^−E[x, ·]`` for random sets S, weighted
     to add up to 1.
     """
-    source, E = np.random.default_rng(seed), closed(E)
+    source = np.random.default_rng(seed)
+    E = closed(E)
     sets = source.random((outputs, len(E))) < source.uniform(0.2, 0.8, (outputs, 1))
     sets[np.arange(outputs), source.integers(len(E), size=outputs)] = True
     Q = np.array([np.exp(-E[members]).max(axis=0) for members in sets]).T
@@ -138,7 +139,8 @@ def test_a_rounded_design_keeps_its_context_and_its_risk(name, by):
 @pytest.mark.parametrize("name", ["uniform-0.01", "planar-1", "mixed"])
 def test_plain_rounding_breaks_the_promise(name):
     """The twin of the test above: nearest integers, the rest on the largest entry."""
-    E, rows = MATRICES[name], []
+    E = MATRICES[name]
+    rows = []
     for row in disturbed(channel(E, 60), 1e-9):
         integers = [round(Fraction(q) * N) for q in row]
         integers[int(row.argmax())] += N - sum(integers)
@@ -158,12 +160,14 @@ def test_many_outputs_and_symbols():
 
 def _naive_lift(column, context):
     """Add a unit wherever a promise is broken, until none is."""
-    column, changed = list(column), True
+    column = list(column)
+    changed = True
     while changed:
         changed = False
         for x, x2 in itertools.permutations(range(len(column)), 2):
             while not within_odds(column[x], column[x2], context.exact_epsilon(x, x2)):
-                column[x2], changed = column[x2] + 1, True
+                column[x2] = column[x2] + 1
+                changed = True
     return column
 
 
@@ -257,7 +261,8 @@ def test_floats_that_break_the_context_are_refused():
 @pytest.mark.parametrize("bits", [8, 63, 64])
 @pytest.mark.parametrize("outputs", [1, 2, 3, 4, 5, 8, 9, 40])
 def test_halving_finds_what_counting_finds(outputs, bits):
-    source, total = np.random.default_rng(outputs), 1 << bits
+    source = np.random.default_rng(outputs)
+    total = 1 << bits
     rows = []
     for _ in range(12):
         ends = [
@@ -365,9 +370,11 @@ def test_rows_that_are_not_independent_have_no_scores():
 
 
 def test_scores_are_of_least_variance_where_the_crowd_is():
-    name, crowd = "planar-1", [1, 2, 3, 5, 8, 13, 21, 34]
+    name = "planar-1"
+    crowd = [1, 2, 3, 5, 8, 13, 21, 34]
     p = np.array(crowd) / sum(crowd)
-    even, skewed = designed(name), designed(name, crowd=crowd)
+    even = designed(name)
+    skewed = designed(name, crowd=crowd)
     assert even.integer_row(0) == skewed.integer_row(0)
     assert skewed.scores.risk(p) == pytest.approx(least_risk(skewed.matrix(), p), rel=1e-4)
     assert even.scores.risk(p) > 1.001 * skewed.scores.risk(p)
@@ -447,7 +454,8 @@ def _checked(saved, folder):
 
 @pytest.mark.parametrize("name", MATRICES)
 def test_large_table_certificate_matches_a_plain_loop(name):
-    table, context = designed(name), sf.PrivacyMatrix(MATRICES[name])
+    table = designed(name)
+    context = sf.PrivacyMatrix(MATRICES[name])
     rows = [table.integer_row(x) for x in range(table.inputs)]
     slacks = [
         float(epsilon) - (np.log(q) - np.log(q2))
@@ -501,15 +509,18 @@ def test_one_word_too_many_is_found_among_thousands_of_numbers(name, tmp_path):
         else:
             with pytest.raises(PrivacyViolation) as violation:
                 sf.certify(broken)
-            x, x2, y = violation.value.x, violation.value.x2, violation.value.output
+            x = violation.value.x
+            x2 = violation.value.x2
+            y = violation.value.output
             assert not within_odds(moved[x][y], moved[x2][y], table.context.exact_epsilon(x, x2))
             assert verdict == 1
     assert not kept
 
 
 def _words_too_many(place):
-    """The least number of words that break a promise if a place has so many more of them."""
-    kept, broken = 0, place.high
+    """Return the least number of additional words at a place that breaks a promise."""
+    kept = 0
+    broken = place.high
     assert not within_odds(place.high + broken, place.low, place.promised)
     while broken - kept > 1:
         middle = (kept + broken) // 2

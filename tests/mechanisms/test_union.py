@@ -54,7 +54,8 @@ def test_union_risk_follows_from_its_parts(block_of, code):
 
 @pytest.mark.parametrize("family", [HadamardCode, RandomizedCode, BestCode()], ids=repr)
 def test_a_union_of_plain_responses_is_a_block_response(family):
-    block_of, epsilons = [0, 1, 0, 1, 1, 0, 2, 1], [1, 2, 1]
+    block_of = [0, 1, 0, 1, 1, 0, 2, 1]
+    epsilons = [1, 2, 1]
     context = ContextUnion([sf.Uniform(3, 1), sf.Uniform(4, 2), sf.Uniform(1, 1)], block_of)
     together = sf.UnionResponse(context, [sf.PlainResponse(part, family) for part in context.parts])
     blocks = sf.BlockResponse(sf.Blocks(block_of, epsilons), family)
@@ -149,7 +150,8 @@ def test_parts_must_be_for_the_very_contexts():
 
 def test_a_record_that_does_not_fit_is_refused():
     mechanism = sf.mechanism_for(union())
-    record, context = mechanism.record(), mechanism.context
+    record = mechanism.record()
+    context = mechanism.context
     spoilt = [
         {**record, "parts": record["parts"][:-1]},
         {**record, "parts": record["parts"][::-1]},

@@ -94,7 +94,8 @@ def test_both_checkers_reject_odds_one_unit_too_high(unit, tmp_path):
 
 def _largest_permitted(epsilon):
     """The largest h with ``h ≤ e^ε (2^64 − h)``, by bisection on the exact decision."""
-    low, high = N // 2, N - 1
+    low = N // 2
+    high = N - 1
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if within_odds(middle, N - middle, epsilon) else (low, middle)
@@ -139,7 +140,8 @@ def test_structure_and_enumeration_agree(mechanism):
 @pytest.mark.parametrize("mechanism", STRUCTURED, ids=repr)
 def test_structure_is_as_strict_as_enumeration(mechanism):
     """For other contexts than its own: what structure certifies, enumeration certifies."""
-    k, domain = mechanism.inputs, mechanism.context.domain
+    k = mechanism.inputs
+    domain = mechanism.context.domain
     labels = list(domain.labels)
     others = [
         sf.Uniform(domain, 0.4),

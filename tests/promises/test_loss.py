@@ -28,7 +28,8 @@ def _naive_delta(row, row2, reports, epsilon):
     """Every sequence of reports, in floats."""
     total = 0.0
     for sequence in itertools.product(range(len(row)), repeat=reports):
-        p, p2 = math.prod(row[y] for y in sequence), math.prod(row2[y] for y in sequence)
+        p = math.prod(row[y] for y in sequence)
+        p2 = math.prod(row2[y] for y in sequence)
         total += max(0.0, p - math.exp(epsilon) * p2)
     return total
 

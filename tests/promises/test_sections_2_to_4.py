@@ -77,10 +77,8 @@ def random_channel(rng, context, outputs):
                 if isinstance(epsilon, Fraction) and column[x] > (
                     most := exp_bounds(epsilon)[0] * column[x2]
                 ):
-                    column[x], changed = (
-                        most.limit_denominator(10**6) * Fraction(10**6 - 1, 10**6),
-                        True,
-                    )
+                    column[x] = most.limit_denominator(10**6) * Fraction(10**6 - 1, 10**6)
+                    changed = True
         columns.append(column)
     # A last column takes what rows lack. It has nine tenths of the mass, so rows differ little.
     largest = max(sum(row) for row in zip(*columns, strict=True))
@@ -150,14 +148,16 @@ def test_definition_4_block_structured():
 
 
 def errors_of(mechanism, x, x2, says_x):
-    row, row2 = mechanism.integer_row(x), mechanism.integer_row(x2)
+    row = mechanism.integer_row(x)
+    row2 = mechanism.integer_row(x2)
     return sum(row2[y] for y in says_x), sum(row[y] for y in range(len(row)) if y not in says_x)
 
 
 def breaks_an_inequality(mechanism, x, x2, says_x):
     """``P_FA + e^{E[x2,x]} P_MD < 1`` or ``e^{E[x,x2]} P_FA + P_MD < 1``, in integers."""
     false_alarm, miss = errors_of(mechanism, x, x2, says_x)
-    total, E = mechanism.denominator, mechanism.context.exact_epsilon
+    total = mechanism.denominator
+    E = mechanism.context.exact_epsilon
     return not (
         within_odds(total - false_alarm, miss, E(x2, x))
         and within_odds(total - miss, false_alarm, E(x, x2))
@@ -179,15 +179,18 @@ def test_theorem_1_a_private_channel_obeys_both_inequalities_for_all_tests(seed)
 @pytest.mark.parametrize("seed", range(6))
 def test_theorem_1_a_violation_of_a_billionth_yields_a_test(seed):
     rng = np.random.default_rng(100 + seed)
-    context, outputs = random_context(rng, 3), int(rng.integers(2, 10))
+    context = random_context(rng, 3)
+    outputs = int(rng.integers(2, 10))
     mechanism = random_channel(rng, context, outputs)
     x, x2 = next(p for p in itertools.permutations(range(3), 2) if context.exact_epsilon(*p) != inf)
     rows = [mechanism.integer_row(symbol) for symbol in range(3)]
     # Lift one entry of row x just above what row x2 permits, and lower another entry.
-    y, donor = min(range(outputs), key=lambda y: rows[x2][y]), mechanism.outputs - 1
+    y = min(range(outputs), key=lambda y: rows[x2][y])
+    donor = mechanism.outputs - 1
     above = exp_bounds(context.exact_epsilon(x, x2))[1] * rows[x2][y] * (1 + Fraction(1, 10**9))
     lift = -(-above.numerator // above.denominator) - rows[x][y]
-    rows[x][y], rows[x][donor] = rows[x][y] + lift, rows[x][donor] - lift
+    rows[x][y] += lift
+    rows[x][donor] -= lift
     broken = TableResponse(context, rows)
     test = sf.error_region(broken, x, x2).broken
     assert test is not None
@@ -254,14 +257,16 @@ def test_proposition_1_post_processing():
     processed = mechanism.then(THIRDS)
     sf.check_mechanism(processed)
     assert sf.certify(processed).realised_epsilon <= 1.0
-    Q, W = mechanism.matrix(), np.array([[float(entry) for entry in row] for row in THIRDS])
+    Q = mechanism.matrix()
+    W = np.array([[float(entry) for entry in row] for row in THIRDS])
     np.testing.assert_allclose(processed.matrix(), Q @ W, atol=1e-15)
     assert processed.scores.risk(np.full(3, 1 / 3)) >= mechanism.scores.risk(np.full(3, 1 / 3))
 
 
 def test_proposition_1_processing_twice_is_processing_once():
     mechanism = sf.BinaryResponse(sf.Uniform(2, 1))
-    V, W = [["0.9", "0.1"], ["0.3", "0.7"]], [["0.5", "0.5"], [0, 1]]
+    V = [["0.9", "0.1"], ["0.3", "0.7"]]
+    W = [["0.5", "0.5"], [0, 1]]
     twice = mechanism.then(V).then(W)
     sf.check_mechanism(twice)
     product = np.array(V, dtype=float) @ np.array(W, dtype=float)
@@ -394,7 +399,8 @@ def test_theorem_2_every_private_channel_is_a_garbling_of_the_optimum(seed):
 @pytest.mark.parametrize("seed", range(10))
 def test_theorem_2_the_optimum_maximises_every_utility(seed):
     rng = np.random.default_rng(50 + seed)
-    A, B = Fraction(2), Fraction(4)
+    A = Fraction(2)
+    B = Fraction(4)
     best = np.array(binary_optimum(A, B), dtype=float)
     Q = np.array(random_binary_channel(rng, A, B, outputs=int(rng.integers(2, 7)))[0], dtype=float)
     assert total_variation(*Q) <= total_variation(*best) + 1e-12

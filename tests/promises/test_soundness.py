@@ -63,9 +63,10 @@ def test_code_numbers_fit_their_integer_type():
 
 
 def _large_forgery(frame):
-    """Odds of e^40 in a block of 1100, beside two blocks of one symbol that look the same."""
+    """Return odds of e^40 in a block of 1100, next to two blocks of one symbol."""
     context = sf.Blocks([0, 1] + [2] * 1100, 1)
-    honest, lax = sf.BlockResponse(context, HadamardCode), sf.PlainResponse(sf.Uniform(1102, 40))
+    honest = sf.BlockResponse(context, HadamardCode)
+    lax = sf.PlainResponse(sf.Uniform(1102, 40))
     code = lax.record()["codes"][0]
     if frame == "blocks":
         mechanism = {**honest.record(), "codes": [code], "code_of_block": [0, 0, 0]}

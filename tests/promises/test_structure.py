@@ -38,8 +38,10 @@ def blocks(*sizes):
 
 def strangers(mechanism):
     """Contexts of groups over the mechanism's domain that it was not made for."""
-    k, domain = mechanism.inputs, mechanism.context.domain
-    halves, thirds = [2 * x // k for x in range(k)], [x % 3 for x in range(k)]
+    k = mechanism.inputs
+    domain = mechanism.context.domain
+    halves = [2 * x // k for x in range(k)]
+    thirds = [x % 3 for x in range(k)]
     for inside, across in ((1, 2), (3, 6), (0.5, inf)):
         yield sf.Blocks(halves, inside, across=across, domain=domain)
         yield sf.Blocks(thirds, inside, across=across, domain=domain)
@@ -61,8 +63,11 @@ def test_structure_agrees_with_enumeration_or_raises(mechanism):
             tightest_by_structure(mechanism, context, mechanism.row_classes())
         except PrivacyViolation as violation:
             assert not kept
-            x, x2, y = violation.x, violation.x2, violation.output
-            q, q2 = mechanism.integer_row(x)[y], mechanism.integer_row(x2)[y]
+            x = violation.x
+            x2 = violation.x2
+            y = violation.output
+            q = mechanism.integer_row(x)[y]
+            q2 = mechanism.integer_row(x2)[y]
             assert not within_odds(q, q2, context.exact_epsilon(x, x2))
         except NoClosedForm:
             continue
@@ -145,16 +150,22 @@ def test_slightly_stricter_promises_are_broken_at_scale(context, stricter):
     sf.certify(mechanism, context)
     with pytest.raises(PrivacyViolation) as violation:
         sf.certify(mechanism, stricter)
-    x, x2, y = violation.value.x, violation.value.x2, violation.value.output
-    q, q2 = mechanism.integer_row(x)[y], mechanism.integer_row(x2)[y]
+    x = violation.value.x
+    x2 = violation.value.x2
+    y = violation.value.output
+    q = mechanism.integer_row(x)[y]
+    q2 = mechanism.integer_row(x2)[y]
     assert not within_odds(q, q2, stricter.exact_epsilon(x, x2))
 
 
 def with_steps_more(mechanism, kind, steps):
     """Return the mechanism with the odds of one kind of group some steps higher."""
-    codes, levels = mechanism._codes, list(mechanism._levels)
-    b, r = codes[kind].outputs, codes[kind].raised
-    step, old = gcd(r, b - r), levels[kind]
+    codes = mechanism._codes
+    levels = list(mechanism._levels)
+    b = codes[kind].outputs
+    r = codes[kind].raised
+    step = gcd(r, b - r)
+    old = levels[kind]
     levels[kind] = GroupLevels(
         old.high + steps * (b - r) // step, old.low - steps * r // step, old.cover
     )
@@ -234,7 +245,8 @@ def changed(number, **changes):
 
 def moved_symbol(claims):
     """A symbol of one group claimed for another."""
-    a, b = claims[1], claims[2]
+    a = claims[1]
+    b = claims[2]
     claims[1] = replace(a, symbols=a.symbols[:-1], first=a.first[:-1])
     claims[2] = replace(
         b,
@@ -245,8 +257,10 @@ def moved_symbol(claims):
 
 
 def exchanged_levels(claims):
-    a, b = claims[1], claims[2]
-    claims[1], claims[2] = replace(a, high=b.high, low=b.low), replace(b, high=a.high, low=a.low)
+    a = claims[1]
+    b = claims[2]
+    claims[1] = replace(a, high=b.high, low=b.low)
+    claims[2] = replace(b, high=a.high, low=a.low)
     return claims
 
 
@@ -307,7 +321,8 @@ class TwoLevelsInOneRange(TableResponse):
     """Two symbols answer in one range with their own levels: true of each, not of both."""
 
     def row_classes(self):
-        alone, quarter = np.array([0]), 1 << 60
+        alone = np.array([0])
+        quarter = 1 << 60
         return (
             RowClass(alone, alone, 4, 1, 7 * quarter, 3 * quarter, 0, 0, 0),
             RowClass(alone + 1, alone, 4, 3, 5 * quarter, quarter, 0, 0, 0),
@@ -316,7 +331,8 @@ class TwoLevelsInOneRange(TableResponse):
 
 def test_overlapping_classes_raise():
     """Each class has odds within 6 : 1; symbol 0 against symbol 1 has 7 : 1."""
-    context, quarter = sf.Uniform(2, Fraction(179, 100)), 1 << 60  # e^1.79 = 5.99
+    context = sf.Uniform(2, Fraction(179, 100))  # e^1.79 = 5.99
+    quarter = 1 << 60
     mechanism = TwoLevelsInOneRange(
         context, [[n * quarter for n in row] for row in ([7, 3, 3, 3], [1, 5, 5, 5])]
     )

@@ -126,7 +126,8 @@ def _pool(E, seed, count=4):
     """Return normalised members of the cone that can make a channel, a crowd and weights."""
     random = np.random.default_rng(seed)
     k = len(E)
-    crowd, weights = random.dirichlet(np.full(k, 3.0)), random.uniform(0.5, 2, k)
+    crowd = random.dirichlet(np.full(k, 3.0))
+    weights = random.uniform(0.5, 2, k)
     section = cross_section(E, crowd)
     cone = section.cone
     members = np.vstack([cone.shrink, cone.lower(random.uniform(0.2, 1, (count, k)))])

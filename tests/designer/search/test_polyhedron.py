@@ -42,7 +42,8 @@ MATRICES = {
 def test_polyhedron_contains_the_true_one(E, attempt):
     """Every entry exceeds the exact one by more than the rounding of E."""
     E = closed(E)
-    around, k = Polyhedron.around(E, attempt), range(len(E))
+    around = Polyhedron.around(E, attempt)
+    k = range(len(E))
     for x in k:
         for x2 in k:
             if x != x2 and np.isfinite(E[x, x2]):
@@ -56,7 +57,8 @@ def test_polyhedron_contains_the_true_one(E, attempt):
 @pytest.mark.parametrize("E", MATRICES.values(), ids=MATRICES)
 def test_polyhedron_is_closed_and_edges_are_not_implied(E):
     around = Polyhedron.around(closed(E))
-    N, k = around.N.tolist(), range(len(E))
+    N = around.N.tolist()
+    k = range(len(E))
     edges = set(zip(around.tail.tolist(), around.head.tolist(), strict=True))
     for x in k:
         for x2 in k:
@@ -68,7 +70,8 @@ def test_polyhedron_is_closed_and_edges_are_not_implied(E):
 
 def _tight(around, vertex):
     """The edges that hold with equality."""
-    N, h = around.N.tolist(), vertex.tolist()
+    N = around.N.tolist()
+    h = vertex.tolist()
     edges = zip(around.tail.tolist(), around.head.tolist(), strict=True)
     return {(x, x2) for x, x2 in edges if h[x] - h[x2] == N[x][x2]}
 
@@ -82,7 +85,8 @@ def _keeps(around, vertex):
 
 @pytest.mark.parametrize("E", MATRICES.values(), ids=MATRICES)
 def test_nearest_vertices_are_vertices(E):
-    around, k = Polyhedron.around(closed(E)), len(E)
+    around = Polyhedron.around(closed(E))
+    k = len(E)
     random = np.random.default_rng(0)
     points = random.uniform(-1, 1, (20, k))
     for _ in range(3 * k):  # lowered until they are inside

@@ -84,7 +84,8 @@ def _check_members(section, columns):
 def test_lower_is_the_largest_member_below_and_lift_the_least_above(E):
     section = _section(E)
     columns = np.random.default_rng(1).uniform(0, 1, (20, section.size))
-    low, high = section.cone.lower(columns), section.cone.lift(columns)
+    low = section.cone.lower(columns)
+    high = section.cone.lift(columns)
     for members in (low, high):
         _check_members(section, section.normalise(members))
     # Members stay as they are and both keep order, so no member lies between.
@@ -135,7 +136,8 @@ def test_climb_stays_in_the_cone_and_never_descends(E):
     section = _section(E)
     with threadpool_limits(1):
         for seed in range(5):
-            price, starts = _price(section, seed), _starts(section, seed)
+            price = _price(section, seed)
+            starts = _starts(section, seed)
             before = price(starts)
             ends = climb(section, price, starts.copy(), _orders(section, seed))
             _check_members(section, ends)

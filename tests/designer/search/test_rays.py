@@ -63,7 +63,8 @@ def _far_from(rays, others):
 @pytest.mark.parametrize("E", MATRICES.values(), ids=MATRICES)
 def test_rays_match_a_naive_enumeration(E):
     E = closed(E)
-    rays, naive = wider_rays(E, 10**4), naive_rays(E)
+    rays = wider_rays(E, 10**4)
+    naive = naive_rays(E)
     assert _far_from(naive, rays) < 1e-5
     assert _far_from(rays, naive) < 1e-5
 
@@ -72,7 +73,8 @@ def test_missing_and_extra_rays_are_noticed():
     E = without(
         asymmetric(5, 8, low=1.0, high=1.9), np.tri(5, k=-1, dtype=bool)
     )  # no detour is as short as this
-    rays, naive = wider_rays(E, 10**4), naive_rays(E)
+    rays = wider_rays(E, 10**4)
+    naive = naive_rays(E)
     assert len(rays) == len(naive)
     assert all(_far_from(naive, np.delete(rays, gone, axis=0)) > 1e-3 for gone in range(len(rays)))
     assert _far_from(np.vstack([rays, rays[:1] * 0.99]), naive) > 1e-3

@@ -166,10 +166,8 @@ def test_search_meets_known_optima(context):
     k = context.size
     rounds = _rounds(cross_section(context.matrix()), np.ones(k), 16)
     floor = lower_bound_risk_at_uniform(context)
-    value, bound = (
-        min(a.mixture.value for a in rounds) - 1 / k,
-        max(a.bound for a in rounds) - 1 / k,
-    )
+    value = min(a.mixture.value for a in rounds) - 1 / k
+    bound = max(a.bound for a in rounds) - 1 / k
     assert value == pytest.approx(floor, rel=1e-4)
     assert bound == pytest.approx(floor, rel=1e-4)
     assert bound <= value
@@ -180,10 +178,8 @@ def test_search_starts_from_known_columns():
     context = sf.Uniform(6, 1)
     section = cross_section(context.matrix())
     columns = sf.mechanism_for(context).matrix().T
-    without, first = (
-        _rounds(section, np.ones(6), 1)[0],
-        _rounds(section, np.ones(6), 1, known=columns)[0],
-    )
+    without = _rounds(section, np.ones(6), 1)[0]
+    first = _rounds(section, np.ones(6), 1, known=columns)[0]
     best = lower_bound_risk_at_uniform(context) + 1 / 6
     assert first.mixture.value == pytest.approx(best, rel=1.1e-2)
     assert without.mixture.value > 1.05 * best

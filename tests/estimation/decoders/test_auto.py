@@ -42,7 +42,8 @@ def _drawn(mechanism, p, reports, seed=0):
 def _naive_share(o, e, p):
     """The λ for which λe + (1 − λ)o is nearest to p in weighted squares, by trying many."""
     D = np.abs(o - e)
-    omega, tried = D + 0.1 * D.mean(), np.linspace(-2, 3, 5_001)
+    omega = D + 0.1 * D.mean()
+    tried = np.linspace(-2, 3, 5_001)
     losses = ((np.outer(tried, e) + np.outer(1 - tried, o) - p) ** 2 / omega).sum(axis=1)
     return tried[int(np.argmin(losses))]
 
@@ -75,7 +76,8 @@ def test_the_share_is_that_of_the_best_mixture():
     """With B's unbiased estimate for p exactly; and so with p itself, up to the error that is
     claimed.
     """
-    e, off = 0.5 * SPIKY + 0.5 / 300, []
+    e = 0.5 * SPIKY + 0.5 / 300
+    off = []
     for seed in range(20):
         a, b = split_in_half(_drawn(PLAIN, SPIKY, 100_000, seed))
         share, error = choose._judge(_Planted(e), PLAIN, a, b)
@@ -98,8 +100,10 @@ def test_one_half_without_reports_cannot_judge():
 
 def test_imprecise_split_uses_both_halves(monkeypatch):
     tally = _drawn(PLAIN, SPIKY, 3_000)
-    decoder, (a, b) = _Planted(np.full(300, 1 / 300)), split_in_half(tally)
-    first, second = choose._judge(decoder, PLAIN, a, b), choose._judge(decoder, PLAIN, b, a)
+    decoder = _Planted(np.full(300, 1 / 300))
+    a, b = split_in_half(tally)
+    first = choose._judge(decoder, PLAIN, a, b)
+    second = choose._judge(decoder, PLAIN, b, a)
     monkeypatch.setattr(choose, "_PRECISE_ENOUGH", first[1] / 2)
     share, error = bayes_weight(decoder, PLAIN, tally)
     assert share == pytest.approx((first[0] + second[0]) / 2)
@@ -177,7 +181,8 @@ def test_auto_judges_the_chosen_widths():
 
 def test_default_nearly_matches_projection_where_shrinking_fails():
     """Small blocks, each with one symbol of its own that holds nearly all, and a generous ε."""
-    k, size = 400, 8
+    k = 400
+    size = 8
     mechanism = BlockResponse(Blocks(np.arange(k) // size, 2.0))
     inside = np.full((k // size, size), 0.02 / (size - 1))
     inside[np.arange(k // size), np.random.default_rng(1).integers(0, size, k // size)] = 0.98

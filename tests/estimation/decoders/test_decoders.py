@@ -167,7 +167,8 @@ def test_projection_scales_are_variances_of_even_groups():
     context = HighLow(9, [0, 4, 5], 1)
     mechanism = HighLowResponse(context, RandomizedCode)
     tally = _crowd(mechanism, 60, seed=3)
-    unbiased, groups = mechanism.scores.unbiased(tally), context.groups.group_of
+    unbiased = mechanism.scores.unbiased(tally)
+    groups = context.groups.group_of
     shares = project(np.bincount(groups, unbiased))
     even = (shares / np.bincount(groups))[groups]
     twin = _naive_nearest(unbiased, 1.0, mechanism.scores.variances(even, 60))
@@ -198,7 +199,8 @@ def test_projection_moves_well_known_symbols_less():
 
 def _naive_nearest(v, total, d):
     """Bisect for the θ at which Σ max(v − θd, 0) falls to the total."""
-    low, high = -(np.abs(v).max() + total) / d.min(), np.abs(v).max() / d.min()
+    low = -(np.abs(v).max() + total) / d.min()
+    high = np.abs(v).max() / d.min()
     for _ in range(300):
         theta = (low + high) / 2
         if np.maximum(v - theta * d, 0).sum() > total:
@@ -212,7 +214,8 @@ def _naive_nearest(v, total, d):
 def test_nearest_is_what_bisection_finds(size):
     rng = np.random.default_rng(size)
     for _ in range(30):
-        v, d = rng.normal(0.2, 0.5, size), rng.lognormal(0, 2, size)
+        v = rng.normal(0.2, 0.5, size)
+        d = rng.lognormal(0, 2, size)
         found = nearest_in_groups(v, np.zeros(size, dtype=np.int64), np.ones(1), d)
         assert found == pytest.approx(_naive_nearest(v, 1.0, d), abs=1e-10)
 
@@ -220,9 +223,11 @@ def test_nearest_is_what_bisection_finds(size):
 def test_nearest_is_what_a_general_optimiser_finds():
     optimize = pytest.importorskip("scipy.optimize")
     rng = np.random.default_rng(1)
-    group_of, totals = np.array([0, 0, 1, 1, 1, 2]), np.array([0.5, 0.4, 0.1])
+    group_of = np.array([0, 0, 1, 1, 1, 2])
+    totals = np.array([0.5, 0.4, 0.1])
     for _ in range(10):
-        v, d = rng.normal(0.15, 0.3, 6), rng.uniform(0.2, 3, 6)
+        v = rng.normal(0.15, 0.3, 6)
+        d = rng.uniform(0.2, 3, 6)
         sums = [
             {"type": "eq", "fun": lambda p, j=j: p[group_of == j].sum() - totals[j]}
             for j in range(3)
@@ -241,8 +246,10 @@ def test_nearest_is_what_a_general_optimiser_finds():
 def test_nearest_with_equal_scales_is_the_projection():
     rng = np.random.default_rng(2)
     for _ in range(50):
-        group_of, totals = rng.integers(0, 5, 30), rng.dirichlet(np.ones(5)) * (rng.random(5) < 0.8)
-        v, scale = rng.normal(0, 1, 30), rng.uniform(0.1, 10)
+        group_of = rng.integers(0, 5, 30)
+        totals = rng.dirichlet(np.ones(5)) * (rng.random(5) < 0.8)
+        v = rng.normal(0, 1, 30)
+        scale = rng.uniform(0.1, 10)
         found = nearest_in_groups(v, group_of, totals, np.full(30, scale))
         assert found == pytest.approx(project_groups(v, group_of, totals), abs=1e-12)
 
@@ -284,7 +291,9 @@ def _naive_key(mechanism, x):
 def test_pools_are_what_a_loop_over_groups_finds(name):
     mechanism = POOLED[name]
     tally = _crowd(mechanism, 400, seed=2)
-    pools, k, n = Pools.from_tally(mechanism, tally), mechanism.inputs, 400
+    pools = Pools.from_tally(mechanism, tally)
+    k = mechanism.inputs
+    n = 400
     keys = [_naive_key(mechanism, x) for x in range(k)]
     observed, shares = mechanism.scores.observed_shares(tally)
     unbiased = mechanism.scores.matrix() @ (tally.counts / n)
@@ -296,7 +305,8 @@ def test_pools_are_what_a_loop_over_groups_finds(name):
         sums = [sum(unbiased[x] for x in range(k) if keys[x] == key) for key in inside]
         totals.update(zip(inside, project(sums, shares[j]), strict=True))
     means = np.array([totals[keys[x]] / keys.count(keys[x]) for x in range(k)])
-    A, q = mechanism.scores.matrix(), means @ mechanism.matrix()
+    A = mechanism.scores.matrix()
+    q = means @ mechanism.matrix()
     errors = np.sqrt(np.maximum(((A**2 * q).sum(axis=1) - means**2) / n, 0))
     assert pools.unbiased == pytest.approx(unbiased, abs=1e-12)
     assert pools.means == pytest.approx(means, abs=1e-12)

@@ -13,7 +13,8 @@ from support.mechanism_examples import EXAMPLES
 
 pytestmark = pytest.mark.slow
 
-K, RUNS = 1_000, 2
+K = 1_000
+RUNS = 2
 RANK = np.arange(K)
 SHAPES = {
     "even": np.full(K, 1 / K),
@@ -22,7 +23,8 @@ SHAPES = {
     "Zipf": 1 / (RANK + 1) / sum(1 / (RANK + 1)),
 }
 CELLS = [(m, n) for m in (1, 10, 100) for n in (8_000, 64_000)] + [(20, 512_000)]
-MEAN, WORST = 0.45, 1.2
+MEAN = 0.45
+WORST = 1.2
 
 
 def _drawn(mechanism, p, n, rng):
@@ -32,7 +34,8 @@ def _drawn(mechanism, p, n, rng):
 
 def _ratios(decoder):
     """Total variation of a decoder over that of projecting everything at once, cell by cell."""
-    rng, found = np.random.default_rng(17), {}
+    rng = np.random.default_rng(17)
+    found = {}
     for m, n in CELLS:
         context = sf.Uniform(K, 1) if m == 1 else sf.Blocks(RANK // (K // m), 1)
         mechanism = sf.mechanism_for(context, code="hadamard")
@@ -69,10 +72,8 @@ def test_projection_in_its_place_would_be_noticed():
 
 def test_default_nearly_matches_projection_at_large_epsilon():
     """ε = 3 in many small blocks: most is known well, and shrinking is not worth much."""
-    rng, mechanism = (
-        np.random.default_rng(5),
-        sf.mechanism_for(sf.Blocks(RANK // 10, 3), code="hadamard"),
-    )
+    rng = np.random.default_rng(5)
+    mechanism = sf.mechanism_for(sf.Blocks(RANK // 10, 3), code="hadamard")
     for shape, p in SHAPES.items():
         for n in (20_000, 500_000):
             errors = np.zeros(2)

@@ -74,7 +74,8 @@ def _losses(pools, x, tried):
 
 def _brute_force(pools, steps):
     """The least expected total variation of all allocations of the total in equal steps."""
-    total, k = pools.totals[0], pools.unbiased.size
+    total = pools.totals[0]
+    k = pools.unbiased.size
     losses = [_losses(pools, x, np.linspace(0, total, steps + 1)) for x in range(k)]
     return min(
         sum(losses[x][units] for x, units in enumerate((*given, steps - sum(given))))
@@ -101,7 +102,8 @@ def test_the_test_would_notice_posterior_means(name):
     """Means are best for squares, not for absolute values: somewhere they must lose by more than a
     thousandth.
     """
-    _losses.name, lost = name, []
+    _losses.name = name
+    lost = []
     for seed in range(5):
         pools, model = _case(name, 4, seed)
         means = model.means(pools) * pools.means
@@ -155,11 +157,10 @@ def test_symbols_in_clear_keep_their_counts():
     mechanism = HighLowResponse(HighLow(500, range(400), 1.0))
     p = np.random.default_rng(0).dirichlet(np.full(500, 0.5))
     tally = _drawn(mechanism, p, 200_000)
-    found, unbiased = (
-        EmpiricalBayes().decode(mechanism, tally).frequencies,
-        mechanism.scores.unbiased(tally),
-    )
-    clear, hidden = slice(400, 500), slice(0, 400)
+    found = EmpiricalBayes().decode(mechanism, tally).frequencies
+    unbiased = mechanism.scores.unbiased(tally)
+    clear = slice(400, 500)
+    hidden = slice(0, 400)
     moved = found[clear] - np.maximum(unbiased[clear], 0)
     assert np.abs(moved).sum() < 0.02
     assert np.abs(found[hidden] - np.maximum(unbiased[hidden], 0)).sum() > 0.1
@@ -368,12 +369,14 @@ def test_no_symbols_have_no_strata():
 
 def _naive_prediction(shares, used, means, width):
     """Every other cell within four widths, by rows and by columns, with a Gaussian weight."""
-    reach, (rows, columns) = int(4 * width + 0.5), SMALL_GRID.shape
+    reach = int(4 * width + 0.5)
+    rows, columns = SMALL_GRID.shape
     found = np.zeros(shares.size)
     for x in range(rows * columns):
         weights = weighed = 0.0
         for x2 in range(rows * columns):
-            down, across = x // columns - x2 // columns, x % columns - x2 % columns
+            down = x // columns - x2 // columns
+            across = x % columns - x2 % columns
             if x2 != x and used[x2] and abs(down) <= reach and abs(across) <= reach:
                 kernel = math.exp(-(down**2 + across**2) / (2 * width**2))
                 weights += kernel
@@ -400,7 +403,8 @@ def test_predictions_match_a_loop_over_pairs():
 def test_grid_prediction_leaves_out_the_cell_itself(x):
     rng = np.random.default_rng(2)
     used = np.ones(SMALL_GRID.size, dtype=np.bool_)
-    pools, shares = _pools(SMALL_GRID.size, used), rng.random(SMALL_GRID.size)
+    pools = _pools(SMALL_GRID.size, used)
+    shares = rng.random(SMALL_GRID.size)
     changed = shares.copy()
     changed[x] = 1_000.0
     for (_, before), (_, after) in zip(
@@ -464,7 +468,8 @@ def test_h3_cells_are_predicted_by_cells_near_them():
     domain = _h3_domain(other="elsewhere")
     rng = np.random.default_rng(3)
     used = rng.random(domain.size) < 0.8
-    shares, points = rng.random(domain.size), _sphere(domain)
+    shares = rng.random(domain.size)
+    points = _sphere(domain)
     pools = _pools(domain.size, used)
     apart = np.linalg.norm(points[:, None] - points, axis=2)
     spacing = float(np.median(np.sort(apart, axis=1)[:, 1]))
@@ -486,7 +491,8 @@ def test_h3_cells_are_predicted_by_cells_near_them():
 def test_h3_prediction_leaves_out_the_cell_itself():
     domain = _h3_domain()
     used = np.ones(domain.size, dtype=np.bool_)
-    pools, shares = _pools(domain.size, used), np.random.default_rng(4).random(domain.size)
+    pools = _pools(domain.size, used)
+    shares = np.random.default_rng(4).random(domain.size)
     changed = shares.copy()
     changed[7] = 1e6
     for (_, before), (_, after) in zip(

@@ -73,7 +73,8 @@ def _naive_value(mechanism, tally, p):
 
 def _naive_gap(mechanism, tally, p):
     """The formula, over the matrix written out and group by group."""
-    Q, n = mechanism.matrix(), tally.reports
+    Q = mechanism.matrix()
+    n = tally.reports
     f = np.where(Q.any(axis=0), tally.counts / n, 0.0)
     q = p @ Q
     g = [sum(row[y] * f[y] / q[y] for y in range(f.size) if f[y] > 0) for row in Q]
@@ -132,7 +133,8 @@ def test_it_is_where_a_general_optimiser_ends(mechanism):
     optimize = pytest.importorskip("scipy.optimize")
     tally = _likely(mechanism, seed=3, reports=500)
     groups, shares = mechanism.scores.observed_shares(tally)
-    Q, n = mechanism.matrix(), tally.reports
+    Q = mechanism.matrix()
+    n = tally.reports
     seen = np.flatnonzero(tally.counts)
     sums = [
         {"type": "eq", "fun": lambda p, j=j: p[groups == j].sum() - shares[j]}
@@ -249,7 +251,8 @@ def test_observed_free_symbols_stay_possible():
     """
     mechanism = HighLowResponse(HighLow(40, range(31), 0.5), HadamardCode)
     counts = np.zeros(mechanism.outputs, dtype=np.int64)
-    counts[1:13], counts[-1] = 25, 1
+    counts[1:13] = 25
+    counts[-1] = 1
     tally = Tally(counts, mechanism.fingerprint)
     assert project(mechanism.scores.unbiased(tally))[-1] == 0
     found = TIGHT.decode(mechanism, tally)

@@ -34,7 +34,8 @@ def _naive(mechanism, p, reports, runs, seed):
 
 def test_bootstrap_matches_a_slow_twin():
     found = _estimate()
-    p, runs = found.frequencies, 1500
+    p = found.frequencies
+    runs = 1500
     boot = found.bootstrap(runs)
     errors, pictures = _naive(PLAIN, p, found.reports, runs, 1)
     # Two means of 1,500 runs each: within six standard errors of each other.
@@ -52,7 +53,8 @@ def test_bootstrap_errors_of_the_unbiased_decoder_are_exact():
     """Variances over runs are scaled chi-squares around the true ones; both tails at 1e-6, over
     five symbols.
     """
-    found, runs = _estimate(p=np.full(5, 0.2), decoder="unbiased"), 400
+    found = _estimate(p=np.full(5, 0.2), decoder="unbiased")
+    runs = 400
     boot = found.bootstrap(runs)
     variances = PLAIN.scores.variances(found.frequencies, found.reports)
     ratio = (runs - 1) * boot.standard_errors**2 / variances
@@ -61,7 +63,8 @@ def test_bootstrap_errors_of_the_unbiased_decoder_are_exact():
 
 
 def test_bootstrap_test_detects_half_the_reports():
-    found, runs = _estimate(p=np.full(5, 0.2), decoder="unbiased"), 400
+    found = _estimate(p=np.full(5, 0.2), decoder="unbiased")
+    runs = 400
     half = sf.Tally(found._tally.counts // 2, PLAIN.fingerprint)
     boot = Bootstrap.run(PLAIN, Unbiased(), half, found.frequencies, runs=runs, seed=0, level=0.95)
     ratio = (
@@ -74,7 +77,8 @@ def test_bootstrap_test_detects_half_the_reports():
 
 def test_the_interval_holds_the_error_that_was_made():
     """A smooth crowd with many reports: the picture is as hard to see as the truth."""
-    runs, hits = 60, 0
+    runs = 60
+    hits = 0
     for seed in range(runs):
         found = _estimate(seed=seed, p=np.array([0.3, 0.25, 0.2, 0.15, 0.1]))
         boot = found.bootstrap(100, seed=seed)
@@ -104,7 +108,8 @@ def test_bootstrap_depends_on_the_seed():
 
 def test_a_higher_level_gives_a_wider_interval():
     found = _estimate()
-    narrow, wide = found.bootstrap(100, level=0.5), found.bootstrap(100, level=0.95)
+    narrow = found.bootstrap(100, level=0.5)
+    wide = found.bootstrap(100, level=0.95)
     assert wide.low < narrow.low < narrow.mean < narrow.high < wide.high
 
 

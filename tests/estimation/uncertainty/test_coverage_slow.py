@@ -11,7 +11,9 @@ import sfumato as sf
 
 pytestmark = pytest.mark.slow
 
-TALLIES, REPORTS, LEVEL = 3000, 50_000, 0.95
+TALLIES = 3000
+REPORTS = 50_000
+LEVEL = 0.95
 BLOCK_OF = np.repeat([0, 1, 2], 6)
 PARTS = np.split(np.arange(18), 3)
 CROWD = np.array(
@@ -44,11 +46,13 @@ MECHANISMS = {
     "high-low": lambda: sf.HighLowResponse(sf.HighLow(18, range(7), 1.0), sf.BestCode()),
     "two-level": lambda: sf.GroupResponse(sf.Blocks(BLOCK_OF, 1.0, across=2.0), sf.BestCode()),
 }
-LEAST, MOST = 0.944, 0.956
+LEAST = 0.944
+MOST = 0.956
 
 
 def _estimates(mechanism):
-    random, q = np.random.default_rng(11), np.maximum(mechanism.forward(CROWD), 0)
+    random = np.random.default_rng(11)
+    q = np.maximum(mechanism.forward(CROWD), 0)
     for counts in random.multinomial(REPORTS, q / q.sum(), size=TALLIES):
         yield sf.estimate(mechanism, sf.Tally(counts, mechanism.fingerprint), decoder="unbiased")
 
@@ -64,10 +68,8 @@ def _kinds(found):
             [t.low <= CROWD[part].sum() <= t.high for t, part in zip(parts, PARTS, strict=True)]
         ),
     )
-    shares, theta = (
-        found.shares_within(PARTS[2].tolist(), LEVEL),
-        CROWD[PARTS[2]] / CROWD[PARTS[2]].sum(),
-    )
+    shares = found.shares_within(PARTS[2].tolist(), LEVEL)
+    theta = CROWD[PARTS[2]] / CROWD[PARTS[2]].sum()
     yield "shares", (shares.low <= theta) & (theta <= shares.high)
     low, high = found.simultaneous_interval(LEVEL)
     yield "together", np.array([((low <= CROWD) & (high >= CROWD)).all()])
@@ -87,7 +89,8 @@ def _plausible(hits, least, most):
 
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_intervals_cover_as_often_as_they_say(name):
-    mechanism, hits = MECHANISMS[name](), {}
+    mechanism = MECHANISMS[name]()
+    hits = {}
     for found in _estimates(mechanism):
         for kind, covered in _kinds(found):
             hits[kind] = hits.get(kind, 0) + covered

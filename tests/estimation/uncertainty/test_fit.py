@@ -54,7 +54,8 @@ def test_p_values_of_honest_reports_are_not_too_small(name, reports):
     """From cells that are mostly empty to full ones; at levels of 10 and 1 %, by the exact tail at
     1e-6.
     """
-    runs, mechanism = 60, LARGE[name]
+    runs = 60
+    mechanism = LARGE[name]
     found = np.array(
         [_fit(mechanism, _drawn(mechanism, reports, seed, 0.3)).p_value for seed in range(runs)]
     )
@@ -64,7 +65,8 @@ def test_p_values_of_honest_reports_are_not_too_small(name, reports):
 
 def test_p_values_of_residuals_are_even():
     """Not cautious only: half of them are below one half."""
-    mechanism, runs = LARGE["Hadamard"], 100
+    mechanism = LARGE["Hadamard"]
+    runs = 100
     found = np.array(
         [_fit(mechanism, _drawn(mechanism, 3000, seed)).tests["residuals"] for seed in range(runs)]
     )
@@ -73,7 +75,9 @@ def test_p_values_of_residuals_are_even():
 
 def _dense(mechanism, counts):
     """The statistic and its p-value with every matrix written out."""
-    Q, A, n = mechanism.matrix(), mechanism.scores.matrix(), counts.sum()
+    Q = mechanism.matrix()
+    A = mechanism.scores.matrix()
+    n = counts.sum()
     f = counts / n
     P = np.eye(mechanism.outputs) - Q.T @ A
     q = module._smooth_q(mechanism, sf.Tally(counts, mechanism.fingerprint))
@@ -191,7 +195,8 @@ def test_share_far_above_one_is_detected():
 
 def test_a_share_of_one_is_not_far_above_one():
     """Everybody holds one symbol: half of all estimates lie above 1, by chance."""
-    runs, q = 200, RANDOMISED.forward(np.eye(60)[7])
+    runs = 200
+    q = RANDOMISED.forward(np.eye(60)[7])
     found = [
         _fit(RANDOMISED, np.random.default_rng(seed).multinomial(3000, q)) for seed in range(runs)
     ]
@@ -202,7 +207,8 @@ def test_a_share_of_one_is_not_far_above_one():
 @pytest.mark.parametrize("mechanism", ALL, ids=repr)
 def test_complement_has_the_moments_of_one_minus_scores(mechanism):
     counts = _drawn(mechanism, 500, 2)
-    f, B = counts / 500, 1 - mechanism.scores.matrix()
+    f = counts / 500
+    B = 1 - mechanism.scores.matrix()
     found = module._complement(ScoreMoments.of_symbols(mechanism.scores, f))
     for moment, i in ((found.first, 1), (found.second, 2), (found.third, 3)):
         np.testing.assert_allclose(moment, B**i @ f, rtol=1e-7, atol=1e-7 * np.abs(B).max() ** i)
@@ -216,7 +222,8 @@ def test_the_correction_counts_every_test_of_a_share():
     counts = np.array(
         [54, 54, 54, 54, 0, 0, 225]
     )  # nearly everybody in clear, a little more than can be
-    n, A = counts.sum(), mechanism.scores.matrix()
+    n = counts.sum()
+    A = mechanism.scores.matrix()
     f = counts / n
     group_of = mechanism.context.groups.group_of
     totals = [A[group_of == g].sum(axis=0) for g in range(group_of.max() + 1)]

@@ -53,7 +53,8 @@ def _apart(first, second):
 def test_forgery_bounds_hold_and_are_attained(mechanism, m):
     """All multisets of m reports, for all multisets of m people whom they replace, among 7 others."""
     honest = _drawn(mechanism, 7, m)
-    n, k = 7 + m, mechanism.inputs
+    n = 7 + m
+    k = mechanism.inputs
     A = mechanism.scores.matrix()
     bound = manipulation_of(
         mechanism, _tally(mechanism, honest + _sent(mechanism, [0] * m)), sf.decoders.Unbiased(), m
@@ -101,7 +102,8 @@ def test_decoded_bound_holds_for_exchanged_reports(mechanism, decoder):
     """The report that is best for each symbol, the worst for it, and reports at random, in place
     of others.
     """
-    n, A = 200, mechanism.scores.matrix()
+    n = 200
+    A = mechanism.scores.matrix()
     for m in (1, 10, 60):
         honest = _drawn(mechanism, n - m, m)
         sets = [np.full(m, y) for y in {*A.argmax(axis=1).tolist(), *A.argmin(axis=1).tolist()}][
@@ -120,7 +122,8 @@ def test_projection_bound_is_not_loose():
     columns of scores.
     """
     mechanism = sf.PlainResponse(sf.Uniform(7, 1.0), sf.CyclicDesign(7, ((0, 1, 3),)))
-    even, decoder = np.full(7, 10_000), sf.decoders.Projection()
+    even = np.full(7, 10_000)
+    decoder = sf.decoders.Projection()
     tallies = [_tally(mechanism, even + _sent(mechanism, [y] * 2)) for y in range(7)]
     pictures = [decoder.decode(mechanism, tally).frequencies for tally in tallies]
     furthest = max(_apart(one, other) for one in pictures for other in pictures)
@@ -132,7 +135,8 @@ def test_projection_bound_is_not_loose():
 def test_projection_never_moves_points_apart(seed):
     """The lemma behind the bound: with fixed weights, group by group, in total variation."""
     random = np.random.default_rng(seed)
-    k, groups = int(random.integers(2, 9)), int(random.integers(1, 4))
+    k = int(random.integers(2, 9))
+    groups = int(random.integers(1, 4))
     group_of = random.integers(0, groups, k)
     d = random.exponential(size=k) + 1e-3
     points = []
@@ -151,8 +155,11 @@ def test_projection_never_moves_points_apart(seed):
 
 def test_onto_a_fixed_total_the_lemma_fails():
     """The twin: it is the sum that is kept which makes the projection tame."""
-    everybody, total, d = np.zeros(3, dtype=np.int64), np.ones(1), np.ones(3)
-    v, v2 = np.array([0.4, 0.3, 0.3]), np.array([1.4, 0.3, 0.3])
+    everybody = np.zeros(3, dtype=np.int64)
+    total = np.ones(1)
+    d = np.ones(3)
+    v = np.array([0.4, 0.3, 0.3])
+    v2 = np.array([1.4, 0.3, 0.3])
     p, p2 = (nearest_in_groups(each, everybody, total, d) for each in (v, v2))
     assert _apart(p, p2) > 1.1 * _apart(v, v2)
 
@@ -183,7 +190,8 @@ def test_even_blocks_have_fixed_weights():
 @pytest.mark.parametrize("mechanism", SEVERAL, ids=repr)
 @pytest.mark.parametrize("decoder", [sf.decoders.Projection(), sf.decoders.Unbiased()])
 def test_decoded_bound_holds_for_added_reports(mechanism, decoder):
-    n, A = 200, mechanism.scores.matrix()
+    n = 200
+    A = mechanism.scores.matrix()
     for m in (1, 10, 120, 199):
         alone = _tally(mechanism, _drawn(mechanism, n - m, m))
         for y in [*A.argmax(axis=1).tolist()[:6], *A.argmin(axis=1).tolist()[:6]]:
@@ -199,7 +207,9 @@ def test_mean_shift_by_added_reports_is_bounded(mechanism):
     """The others' estimate means what they hold, so the mean shift is ``m/n (A[x, y] − p_x)``;
     here for many p.
     """
-    A, m, n = mechanism.scores.matrix(), 3, 40
+    A = mechanism.scores.matrix()
+    m = 3
+    n = 40
     bound = manipulation_of(
         mechanism, _tally(mechanism, _drawn(mechanism, n, 0)), sf.decoders.Unbiased(), m
     )
@@ -220,7 +230,8 @@ def test_single_shifts_may_exceed_the_mean_bound():
     """The twin: why it says "on average". The one other person's report speaks against the target."""
     mechanism = sf.PlainResponse(sf.Uniform(3, 1.0))
     A = mechanism.scores.matrix()
-    alone, target = int(A[0].argmin()), int(A[0].argmax())
+    alone = int(A[0].argmin())
+    target = int(A[0].argmax())
     bound = manipulation_of(
         mechanism, _tally(mechanism, _sent(mechanism, [alone, target])), sf.decoders.Unbiased(), 1
     )
