@@ -64,7 +64,7 @@ def main() -> None:
         ticks.append((height + 1.5, name))
         for kind in KINDS:
             found, noticed = first_noticed(mechanism, people, kind)
-            share, moved = found.fakes / PEOPLE, 100 * found.decoded_moved
+            share, moved = found.fakes / PEOPLE, 100 * found.decoded_shift
             axes.plot([SHARES[0], share], [height, height], color=COLOURS[kind], linewidth=2)
             axes.plot([share], [height], "o" if noticed else ">", color=COLOURS[kind], markersize=7)
             axes.annotate(

@@ -9,8 +9,7 @@ import pytest
 
 from sfumato.contexts import Uniform
 from sfumato.errors import InvalidTable
-from sfumato.simulation import Draws, UnaryEncoding, compare
-from sfumato.simulation.population import column_population
+from sfumato.simulation import Draws, UnaryEncoding, column_population, compare
 from sfumato.survey import Survey
 from support.command import run_process, write_all_formats, write_parquet
 from support.error_text import full_error_text
@@ -211,7 +210,7 @@ def test_it_writes_no_file(people, call):
         (("people.csv", *COLUMN, "--runs", "0"), "runs"),
         (("people.csv", *COLUMN, "--runs", str(10**15)), "memory"),
         (("people.csv", *COLUMN, "--seed", "-1"), "seed"),
-        (("people.csv", *COLUMN, "--seed", str(2**63)), "seed must be a whole number"),
+        (("people.csv", *COLUMN, "--seed", str(2**63)), "seed must be an integer"),
         (("people.csv", *COLUMN, "--workers", "0"), "workers"),
     ],
 )

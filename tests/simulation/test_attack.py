@@ -44,7 +44,7 @@ def test_every_attack_on_every_mechanism_stays_within_its_bounds(mechanism, kind
         found = attack(
             mechanism, crowd, fakes=m, target=_target(mechanism, x), kind=kind, decoder=decoder
         )
-        assert found.within, found
+        assert found.is_within_bounds, found
 
 
 @pytest.mark.parametrize("mechanism", SEVERAL, ids=repr)
@@ -52,9 +52,9 @@ def test_the_worst_attacks_attain_the_bound(mechanism):
     """Up where nobody who was replaced holds the target, down where everybody does."""
     target, n, m = _target(mechanism), 200, 20
     others = attack(mechanism, np.repeat([0, 1], [n - m, m]), fakes=m, target=target, kind="raise")
-    assert others.moved == pytest.approx(others.bound, rel=1e-9)
+    assert others.shift == pytest.approx(others.bound, rel=1e-9)
     holders = attack(mechanism, np.repeat([1, 0], [n - m, m]), fakes=m, target=target, kind="lower")
-    assert -holders.moved == pytest.approx(holders.bound, rel=1e-9)
+    assert -holders.shift == pytest.approx(holders.bound, rel=1e-9)
 
 
 def test_a_bound_that_is_too_small_is_exceeded():
@@ -72,8 +72,8 @@ def test_a_bound_that_is_too_small_is_exceeded():
 
     symbols = np.repeat([0, 1], [180, 20])
     honest, modest = (cls(sf.Uniform(8, 1.0)) for cls in (sf.PlainResponse, Modest))
-    assert attack(honest, symbols, fakes=20, target=0).within
-    assert not attack(modest, symbols, fakes=20, target=0).within
+    assert attack(honest, symbols, fakes=20, target=0).is_within_bounds
+    assert not attack(modest, symbols, fakes=20, target=0).is_within_bounds
 
 
 @pytest.mark.parametrize("mechanism", SEVERAL, ids=repr)
@@ -88,7 +88,7 @@ def test_pretending_moves_a_share_by_the_share_of_fakes_on_average(mechanism):
             target=_target(mechanism),
             kind="pretend",
             seed=s,
-        ).moved
+        ).shift
         for s in range(4)
     ]
     error = np.sqrt(mechanism.scores.variances(np.eye(mechanism.inputs)[0], m * len(runs))[0])
@@ -106,7 +106,7 @@ def test_one_report_sent_again_and_again_is_noticed_and_pretending_is_not():
     assert not found["pretend"].is_noticed
     assert not found["blend"].is_noticed
     # Blending in moves the target nearly as far as the one best report does, and is not noticed.
-    assert found["blend"].moved > 0.75 * found["raise"].moved > 0.05
+    assert found["blend"].shift > 0.75 * found["raise"].shift > 0.05
 
 
 def test_randomised_response_leaves_nothing_to_notice_by():
@@ -114,10 +114,10 @@ def test_randomised_response_leaves_nothing_to_notice_by():
     crowd = _crowd(RANDOMISED, 50_000)
     found = attack(RANDOMISED, crowd, fakes=100, target=_target(RANDOMISED))
     assert not found.is_noticed
-    assert found.moved > 0.06  # by two people in a thousand
+    assert found.shift > 0.06  # by two people in a thousand
     flood = attack(RANDOMISED, crowd, fakes=2500, target=_target(RANDOMISED))
     assert flood.is_noticed
-    assert flood.moved > 1.5
+    assert flood.shift > 1.5
 
 
 @pytest.mark.parametrize("decoder", ["auto", "likelihood", "empirical-bayes"])
@@ -128,8 +128,8 @@ def test_decoders_without_a_bound_are_measured(decoder):
     )
     assert found.decoded_bound is None
     assert found.decoder == decoder
-    assert 0.01 < found.decoded_moved <= found.decoded_total_variation <= 1
-    assert found.within
+    assert 0.01 < found.decoded_shift <= found.decoded_total_variation <= 1
+    assert found.is_within_bounds
 
 
 @pytest.mark.parametrize("m", [1, 50, 2000])
@@ -139,7 +139,7 @@ def test_honest_people_report_the_same_with_and_without_an_attack(m):
     A, honest = HADAMARD.scores.matrix(), HADAMARD.privatize(crowd, SeededWords(seed))
     found = attack(HADAMARD, crowd, fakes=m, target=x, kind="raise", decoder="unbiased", seed=seed)
     exchanged = m * A[x].max() - A[x, honest[-m:]].sum()
-    assert found.decoded_moved == pytest.approx(exchanged / n, rel=0, abs=1e-9)
+    assert found.decoded_shift == pytest.approx(exchanged / n, rel=0, abs=1e-9)
 
 
 def test_the_same_seed_is_the_same_attack():
@@ -148,13 +148,13 @@ def test_the_same_seed_is_the_same_attack():
         attack(HADAMARD, crowd, fakes=50, target=3, kind="blend", seed=4) for _ in range(2)
     )
     assert first.fit == second.fit
-    assert first.moved == second.moved
-    assert attack(HADAMARD, crowd, fakes=50, target=3, kind="blend", seed=5).moved != first.moved
+    assert first.shift == second.shift
+    assert attack(HADAMARD, crowd, fakes=50, target=3, kind="blend", seed=5).shift != first.shift
 
 
 def test_without_fakes_nothing_moves():
     found = attack(HADAMARD, _crowd(HADAMARD, 500), fakes=0, target=3)
-    assert (found.moved, found.bound, found.decoded_total_variation, found.decoded_bound) == (
+    assert (found.shift, found.bound, found.decoded_total_variation, found.decoded_bound) == (
         0,
         0,
         0,

@@ -35,7 +35,7 @@ def test_seeds_and_runs_have_words_of_their_own():
 
 @pytest.mark.parametrize("seed", [-1, 2**63, 1.0, True, "1", None])
 def test_a_seed_is_a_whole_number(seed):
-    with pytest.raises(InvalidArgument, match="seed must be a whole number"):
+    with pytest.raises(InvalidArgument, match="seed must be an integer"):
         SeededWords(seed)
 
 

@@ -22,7 +22,7 @@ from sfumato.errors import InvalidArgument
 if TYPE_CHECKING:
     from sfumato.contexts import Context
     from sfumato.mechanisms import Mechanism
-    from sfumato.simulation.population import Population
+    from sfumato.simulation import Population
     from sfumato.tables import AnswerColumns
 
 _FEW = 10  # a label held by fewer people may identify someone
@@ -87,7 +87,7 @@ def compare(
             on_progress=on_progress,
         )
     if as_json:
-        names = {"survey": case.survey, "left_out": case.population.left_out}
+        names = {"survey": case.survey, "left_out": case.population.rows_without_answer}
         say(json.dumps({**names, **result.in_json()}))
     else:
         say("\n".join([repr(result), *case.notes]))
@@ -106,7 +106,7 @@ class _Case(NamedTuple):
 def _read_survey(
     survey: str, answers: str, columns: "AnswerColumns", on_progress: Callable[[str], None]
 ) -> _Case:
-    from sfumato.simulation.population import survey_population
+    from sfumato.simulation import survey_population
     from sfumato.survey import Survey
 
     loaded = Survey.load(survey)
@@ -123,7 +123,7 @@ def _read_column(
     epsilon: str, answers: str, columns: "AnswerColumns", on_progress: Callable[[str], None]
 ) -> _Case:
     from sfumato.contexts import Uniform
-    from sfumato.simulation.population import column_population
+    from sfumato.simulation import column_population
 
     Uniform(2, epsilon)  # rejects an invalid ε before any data are read
     if columns.value is None or columns.latitude is not None or columns.longitude is not None:
@@ -150,6 +150,6 @@ def _column_notes(population: "Population") -> list[str]:
         notes.append(
             f"{rare:,} of them are held by fewer than {_FEW} people: consider an `other` label."
         )
-    if population.left_out:
-        notes.append(f"{population.left_out:,} rows without an answer were left out.")
+    if population.rows_without_answer:
+        notes.append(f"{population.rows_without_answer:,} rows without an answer were left out.")
     return notes

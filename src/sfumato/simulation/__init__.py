@@ -3,7 +3,15 @@
 from sfumato.simulation.attack import AttackResult, attack
 from sfumato.simulation.baselines import Baseline, LocalHashing, UnaryEncoding, binomial_counts
 from sfumato.simulation.compare import Comparison, Row, compare
-from sfumato.simulation.runs import Draws, Spread, run_jobs, tally_population
+from sfumato.simulation.runs import (
+    Draws,
+    Population,
+    Spread,
+    column_population,
+    run_jobs,
+    survey_population,
+    tally_population,
+)
 from sfumato.simulation.seeded import SeededWords, draw_order, draw_people, experiment_words
 from sfumato.simulation.simulate import Simulation, simulate, simulate_files
 
@@ -13,6 +21,7 @@ __all__ = [
     "Comparison",
     "Draws",
     "LocalHashing",
+    "Population",
     "Row",
     "SeededWords",
     "Simulation",
@@ -20,6 +29,7 @@ __all__ = [
     "UnaryEncoding",
     "attack",
     "binomial_counts",
+    "column_population",
     "compare",
     "draw_order",
     "draw_people",
@@ -27,5 +37,6 @@ __all__ = [
     "run_jobs",
     "simulate",
     "simulate_files",
+    "survey_population",
     "tally_population",
 ]

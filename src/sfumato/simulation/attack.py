@@ -1,7 +1,7 @@
 """Attack: fake people among honest ones, to see what they achieve and what gives them away.
 
-Seeded, so NOT PRIVATE. Some people send what serves them instead of what they hold. They know the
-mechanism and its scores, they agree on a target, and no report can be checked. Four ways to do it:
+Seeded, so NOT PRIVATE. Some people send what serves them instead of their own answer. They know the
+mechanism and its scores, they agree on a target, and no report can be checked. Four kinds:
 
 ``raise``
     All send the one report with the highest score for the target. Nothing moves its unbiased share
@@ -12,18 +12,16 @@ mechanism and its scores, they agree on a target, and no report can be checked. 
     Each draws evenly from all reports that score above 0 for the target, so that no single report
     stands out.
 ``pretend``
-    All answer through the mechanism as if they held the target. This is what lying amounts to in
-    any survey: no test of the reports can tell it from people who do hold it.
+    All answer through the mechanism as if the target were their answer. This is what lying amounts
+    to in any survey: no test of the reports can tell it from honest people.
 
-What they achieve is compared with the bounds of ``estimation/uncertainty/manipulation.py``. For
-decoders without a bound it is all that is known. The test of fit says whether the attack shows.
+The result is compared with the bounds of ``estimation/uncertainty/manipulation.py``. For decoders
+without a bound it is all that is known. The test of fit says whether the attack shows.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sfumato.domains import Label, require_symbols
 from sfumato.errors import InvalidArgument, NotEnoughReports
@@ -37,7 +35,8 @@ from sfumato.tally import Tally
 
 __all__ = ["KINDS", "AttackResult", "attack"]
 
-ReportCounts = NDArray[np.int64]
+KINDS = ("raise", "lower", "blend", "pretend")
+"""The kinds of attack."""
 
 _ROUNDING = 1e-9
 
@@ -46,23 +45,26 @@ _ROUNDING = 1e-9
 class AttackResult:
     """What an attack achieved, and the most it could have achieved.
 
-    ``moved``: what it did to the unbiased share of the target, compared with counting the fake
-    people as what they hold. ``total_variation``: what it did to all shares together. ``bound`` and
-    ``total_variation_bound``: how far either could have gone. ``decoded_moved`` and
-    ``decoded_total_variation`` compare the decoded estimate with that of the same people answering
-    honestly; ``decoded_bound`` is ``None`` if no bound is known for the decoder.
+    ``shift``: the change of the target's unbiased share, compared with counting the fake people by
+    their own answers.
+    ``bound``: the furthest it could have gone.
+    ``total_variation``, ``total_variation_bound``: the same for all shares together.
+    ``decoded_shift``, ``decoded_total_variation``: the change of the decoded estimate, compared
+    with that of the same people answering honestly.
+    ``decoded_bound``: the furthest that could have gone; ``None`` if no bound is known for the
+    decoder.
     """
 
     kind: str
     target: Label
     fakes: int
     people: int
-    moved: float
+    shift: float
     bound: float
     total_variation: float
     total_variation_bound: float
     decoder: str
-    decoded_moved: float
+    decoded_shift: float
     decoded_total_variation: float
     decoded_bound: float | None
     fit: FitResult
@@ -73,12 +75,12 @@ class AttackResult:
         return not self.fit.possible
 
     @property
-    def within(self) -> bool:
+    def is_within_bounds(self) -> bool:
         """Whether everything stayed within its bound, up to rounding."""
-        pairs = [(abs(self.moved), self.bound), (self.total_variation, self.total_variation_bound)]
+        pairs = [(abs(self.shift), self.bound), (self.total_variation, self.total_variation_bound)]
         if self.decoded_bound is not None:
             pairs.append((self.decoded_total_variation, self.decoded_bound))
-        return all(achieved <= bound + _ROUNDING * (1 + bound) for achieved, bound in pairs)
+        return all(value <= bound + _ROUNDING * (1 + bound) for value, bound in pairs)
 
 
 def attack(
@@ -100,7 +102,7 @@ def attack(
     >>> from sfumato.mechanisms import PlainResponse
     >>> mechanism = PlainResponse(Uniform(["a", "b", "c"], 1.0))
     >>> result = attack(mechanism, [0, 1, 2, 1] * 2500, fakes=100, target="a")
-    >>> round(result.moved, 4), round(result.bound, 4), result.is_noticed
+    >>> round(result.shift, 4), round(result.bound, 4), result.is_noticed
     (0.0297, 0.0322, False)
     """
     if kind not in KINDS:
@@ -116,7 +118,10 @@ def attack(
     reports = mechanism.privatize(people, SeededWords(seed))
     honest = np.bincount(reports, minlength=mechanism.outputs)
     unchanged = np.bincount(reports[: n - m], minlength=mechanism.outputs)
-    forged = KINDS[kind](mechanism, x, m, SeededWords(seed, run=1))
+    forged = np.zeros_like(honest)
+    if m > 0:
+        fake_reports = _forge_reports(kind, mechanism, x, m, SeededWords(seed, run=1))
+        forged = np.bincount(fake_reports, minlength=mechanism.outputs)
     before = Tally(honest, mechanism.fingerprint)
     after = Tally(unchanged + forged, mechanism.fingerprint)
 
@@ -130,71 +135,42 @@ def attack(
         target=target,
         fakes=bounds.fakes,
         people=n,
-        moved=float(shift[x]),
+        shift=float(shift[x]),
         bound=float(bound[x]),
         total_variation=float(np.abs(shift).sum()) / 2,
         total_variation_bound=bounds.total_variation,
         decoder=chosen.name,
-        decoded_moved=float(decoded_after[x] - decoded_before[x]),
+        decoded_shift=float(decoded_after[x] - decoded_before[x]),
         decoded_total_variation=total_variation(decoded_after, decoded_before),
         decoded_bound=bounds.decoded,
         fit=check_fit(mechanism, after),
     )
 
 
-def _shift(mechanism: Mechanism, forged: ReportCounts, symbols: Symbols) -> Floats:
+def _forge_reports(
+    kind: str, mechanism: Mechanism, x: int, fakes: int, source: SeededWords
+) -> Symbols:
+    """Return what this many fake people send to attack the share of symbol x."""
+    if kind == "pretend":
+        return mechanism.privatize(np.full(fakes, x), source).astype(np.int64)
+    unit = np.zeros(mechanism.inputs)
+    unit[x] = 1.0
+    scores = mechanism.scores.totals(unit)  # A[x, ·]
+    if kind == "raise":
+        return np.full(fakes, np.argmax(scores))
+    if kind == "lower":
+        return np.full(fakes, np.argmin(scores))
+    favourable = np.flatnonzero(scores > 0)
+    indices = source.take(fakes)[:, 0] % np.uint64(favourable.size)
+    return favourable[indices.astype(np.int64)]
+
+
+def _shift(mechanism: Mechanism, forged: Symbols, symbols: Symbols) -> Floats:
     """Return by how many people each count is off.
 
-    This is the scores of the forged reports, less what honest reports of these people would mean.
+    This is the scores of the forged reports, minus what honest reports of these people would mean.
     """
     if symbols.size == 0:
         return np.zeros(mechanism.inputs)
     scores = forged.sum() * mechanism.scores.mean(forged / forged.sum())
     return scores - np.bincount(symbols, minlength=mechanism.inputs)
-
-
-# --- what fake people send ------------------------------------------------------------------------
-
-
-def _raise(mechanism: Mechanism, x: int, fakes: int, source: SeededWords) -> ReportCounts:
-    return _all_send(int(np.argmax(_scores(mechanism, x))), mechanism, fakes)
-
-
-def _lower(mechanism: Mechanism, x: int, fakes: int, source: SeededWords) -> ReportCounts:
-    return _all_send(int(np.argmin(_scores(mechanism, x))), mechanism, fakes)
-
-
-def _blend(mechanism: Mechanism, x: int, fakes: int, source: SeededWords) -> ReportCounts:
-    favourable = np.flatnonzero(_scores(mechanism, x) > 0)
-    indices = source.take(fakes)[:, 0] % np.uint64(favourable.size)
-    reports = favourable[indices.astype(np.int64)]
-    return np.bincount(reports, minlength=mechanism.outputs)
-
-
-def _pretend(mechanism: Mechanism, x: int, fakes: int, source: SeededWords) -> ReportCounts:
-    if fakes == 0:
-        return np.zeros(mechanism.outputs, dtype=np.int64)
-    reports = mechanism.privatize(np.full(fakes, x), source)
-    return np.bincount(reports, minlength=mechanism.outputs)
-
-
-def _all_send(y: int, mechanism: Mechanism, fakes: int) -> ReportCounts:
-    counts = np.zeros(mechanism.outputs, dtype=np.int64)
-    counts[y] = fakes
-    return counts
-
-
-def _scores(mechanism: Mechanism, x: int) -> Floats:
-    """Return ``A[x, ·]``."""
-    unit = np.zeros(mechanism.inputs)
-    unit[x] = 1.0
-    return mechanism.scores.totals(unit)
-
-
-KINDS: dict[str, Callable[[Mechanism, int, int, SeededWords], ReportCounts]] = {
-    "raise": _raise,
-    "lower": _lower,
-    "blend": _blend,
-    "pretend": _pretend,
-}
-"""The ways to attack, by name."""

@@ -1,13 +1,13 @@
 """Classical mechanisms that the package does not offer: optimised unary encoding and local hashing.
 
 A report of either *supports* some labels: the person's own with probability p, and each of the
-others with probability q, all independently. C_x is how many of n reports support x, and n_x how
-many people have x:
+others with probability q, all independently. Let C_x be the number of reports, out of n, that
+support x, and n_x the number of people with x:
 
     p̂_x = (C_x/n − q)/(p − q)
     n² Var(p̂_x) = (n_x p(1 − p) + (n − n_x) q(1 − q))/(p − q)²,   the covariances are 0
 
-They are for comparisons only: their probabilities are floats, so no promise is certified.
+Use them for comparisons only: their probabilities are floats, so no promise is certified.
 Reference: Wang, Blocki, Li, Jha (2017), "Locally Differentially Private Protocols for Frequency
 Estimation", USENIX Security.
 """
@@ -24,7 +24,7 @@ from sfumato.foundation.arrays import Floats, Symbols, Words
 __all__ = ["HASH_BITS", "Baseline", "LocalHashing", "UnaryEncoding", "binomial_counts"]
 
 HASH_BITS = 64
-"""Bits that name the hash function in a report of local hashing: enough for one per person."""
+"""Bits that name the hash function in a report: enough for a function of each person's own."""
 
 
 @dataclass(frozen=True)
@@ -46,17 +46,17 @@ class Baseline(ABC):
     @property
     @abstractmethod
     def own(self) -> float:
-        """p: how likely a report supports the person's own label."""
+        """p: the probability that a report supports the person's own label."""
 
     @property
     @abstractmethod
     def other(self) -> float:
-        """q: how likely it supports any other label."""
+        """q: the probability that it supports any other label."""
 
     @property
     @abstractmethod
     def contrast(self) -> float:
-        """The difference p − q, without cancellation where ε is small."""
+        """The difference p − q, computed without cancellation for small ε."""
 
     @property
     @abstractmethod
@@ -73,10 +73,10 @@ class Baseline(ABC):
 
     @property
     def reach(self) -> float:
-        """How far one fake report moves p̂ in total variation, n times over.
+        """How far one fake report moves p̂ in total variation, times n.
 
-        ``½ Σ_x |A[x, y] − [x = x_i]|`` for the worst report y in place of a person who has x_i: it
-        supports all labels, or all but that person's.
+        This is ``½ Σ_x |A[x, y] − [x = x_i]|`` for the worst report y in place of a person with
+        x_i. That report supports all labels, or all but the person's own.
         """
         k = self.size
         supported = self.leverage
@@ -97,8 +97,8 @@ class Baseline(ABC):
         """Return the unbiased estimate from one report per person; words have shape ``(size, 2)``.
 
         People and supports are independent. So C_x is the sum of two binomial numbers, one for the
-        people with label x and one for the others, and different labels are independent: these are
-        exactly the counts that reports would have.
+        people with label x and one for the others, and different labels are independent. These
+        counts have exactly the distribution that counting reports would give.
         """
         n = int(counts.sum())
         from_own = binomial_counts(counts, self.own, words[:, 0])
@@ -111,7 +111,7 @@ class UnaryEncoding(Baseline):
     """OUE: a bit for each label. The own bit is set with probability ½, others with 1/(e + 1).
 
     Guarantee: two labels differ in two bits, so odds are at most ``(p/q)·((1 − q)/(1 − p)) = e``.
-    Cost per report: k bits. Leverage: ``2e/(e − 1)``, on as many labels as the forger likes.
+    Cost per report: k bits. Leverage: ``2e/(e − 1)``, on any number of labels.
 
     >>> mechanism = UnaryEncoding(size=100, epsilon=1.0)
     >>> mechanism.bits, round(mechanism.other, 3), round(mechanism.leverage, 2)
@@ -143,10 +143,10 @@ class LocalHashing(Baseline):
     """OLH: a random hash function h, and randomized response to the label's hash among g values.
 
     A report (h, y) supports the labels with h(x) = y. Its probabilities are ``p = e/(e + g − 1)``
-    and ``q = 1/g``, and g is the whole number nearest to e + 1.
+    and ``q = 1/g``, and g is the integer nearest to e + 1.
 
     The hash is ideal: each person's function is uniform among all functions. Then the hashes of
-    other labels are uniform and independent of h and y, so supports are independent and not only
+    other labels are uniform and independent of h and y, so supports are independent, not only
     uncorrelated.
 
     Guarantee: h reveals nothing about the label, and y keeps odds of e.
@@ -183,7 +183,7 @@ class LocalHashing(Baseline):
 
     @property
     def bits(self) -> int:
-        """The name of the hash function, and the hash."""
+        """The bits for the name of the hash function and for the hash."""
         return HASH_BITS + (self.buckets - 1).bit_length()
 
 

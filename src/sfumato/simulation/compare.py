@@ -36,12 +36,13 @@ _ROUNDING = 1e-12  # what a difference of ones leaves where there is no error
 class Row:
     """One mechanism and its figures.
 
-    ``errors``: total variation errors of the runs, of the unbiased estimate projected on the
-    simplex. Every mechanism is decoded in this way. ``decoded``: errors of the chosen decoder, for
-    mechanisms of this package alone. ``l2``: the Euclidean error of the unbiased estimate, the
-    root of its exact mean square over all draws. ``leverage``: the most that one fake report adds
-    to a label, or takes from it, in people. ``reach``: how many people's worth of total variation
-    one fake report in the place of an honest one moves the whole unbiased estimate by.
+    ``l2``: the Euclidean error of the unbiased estimate, the root of its exact mean square.
+    ``leverage``: the most that one fake report adds to a label, or takes from it, in people.
+    ``reach``: the furthest that one fake report in place of an honest one moves the unbiased
+    estimate in total variation, in people.
+    ``errors``: the total variation errors of the runs when all mechanisms are decoded alike, by
+    projecting the unbiased estimate on the simplex.
+    ``decoder_errors``: those of the chosen decoder; ``None`` for mechanisms outside this package.
     """
 
     name: str
@@ -51,11 +52,11 @@ class Row:
     reach: float
     l2: float
     errors: Floats
-    decoded: Floats | None
+    decoder_errors: Floats | None
 
     @property
     def title(self) -> str:
-        """The name as tables write it."""
+        """The name in tables."""
         return _TITLES[self.name]
 
     @property
@@ -66,7 +67,7 @@ class Row:
     @property
     def decoder_error(self) -> Spread | None:
         """The error of the chosen decoder."""
-        return None if self.decoded is None else Spread.of(self.decoded)
+        return None if self.decoder_errors is None else Spread.of(self.decoder_errors)
 
     def in_json(self) -> dict[str, object]:
         """Return the row as the command prints it."""
@@ -87,7 +88,7 @@ class Row:
 class Comparison:
     """A row per mechanism, your own first. Its ``repr`` is a table with a legend.
 
-    ``epsilon`` is what classical mechanisms use: the smallest ε of any pair in the context.
+    ``epsilon``: the ε of classical mechanisms, which is the smallest ε of any pair in the context.
     """
 
     people: int
@@ -105,8 +106,8 @@ class Comparison:
     def people_needed(self, row: Row) -> float | None:
         """Return how many times as many people as your own it needs for the same squared error.
 
-        This is exact, for the unbiased estimate and for people spread as they are. ``None`` if your
-        own mechanism makes no error.
+        This is exact for the unbiased estimate and this population. ``None`` if your own mechanism
+        makes no error.
         """
         own = self.rows[0].l2
         if own == 0:
@@ -146,11 +147,12 @@ def compare(
 ) -> Comparison:
     """Let ``counts[x]`` people with symbol x answer through each mechanism, and compare the errors.
 
-    ``mechanism`` is your own, by default ``mechanism_for(context)``. Classical mechanisms have one
-    ε for all pairs, so to keep the context they use the smallest, ``context.smallest_epsilon``. All
-    mechanisms are decoded alike, by Euclidean projection of the unbiased estimate on the simplex;
-    those of this package by ``decoder`` too. Errors are against these people, not against a
-    distribution that they were drawn from.
+    ``mechanism``: your own, by default ``mechanism_for(context)``.
+
+    Classical mechanisms have one ε for all pairs, so to keep the context they use the smallest,
+    ``context.smallest_epsilon``. All mechanisms are decoded alike, by Euclidean projection of the
+    unbiased estimate on the simplex; those of this package also by ``decoder``. Errors are measured
+    against these people, not against a distribution that they were drawn from.
 
     >>> from sfumato.contexts import HighLow
     >>> places = HighLow(["park", "café", "clinic", "bar"], sensitive=["clinic", "bar"], epsilon=1)
@@ -166,17 +168,17 @@ def compare(
     population = _require_counts(context, counts)
     own = mechanism_for(context) if mechanism is None else mechanism
     if own.context.domain != context.domain:
-        raise ContextMismatch("the mechanism must be for the domain of the context.")
+        raise ContextMismatch("the mechanism must have the domain of the context.")
     if draws is None:
         draws = Draws()
     trial = _Trial(population, get_decoder(decoder), draws)
     rows = []
-    for number, (name, entrant) in enumerate(_entrants(context, own).items()):
+    for number, (name, participant) in enumerate(_participants(context, own).items()):
         on_progress(_TITLES[name])
-        if isinstance(entrant, Baseline):
-            rows.append(trial.baseline_row(name, number, entrant))
+        if isinstance(participant, Baseline):
+            rows.append(trial.baseline_row(name, number, participant))
         else:
-            rows.append(trial.mechanism_row(name, number, entrant))
+            rows.append(trial.mechanism_row(name, number, participant))
     return Comparison(
         people=int(population.sum()),
         size=context.size,
@@ -188,7 +190,7 @@ def compare(
     )
 
 
-def _entrants(context: Context, own: Mechanism) -> dict[str, Mechanism | Baseline]:
+def _participants(context: Context, own: Mechanism) -> dict[str, Mechanism | Baseline]:
     """Return your own mechanism, and four that keep the context's smallest ε for every pair."""
     epsilon = context.smallest_epsilon
     if not 0 < epsilon < math.inf:
@@ -208,9 +210,9 @@ def _entrants(context: Context, own: Mechanism) -> dict[str, Mechanism | Baselin
 
 @dataclass(frozen=True, eq=False)
 class _Trial:
-    """What every mechanism meets: the same people, decoder and number of runs.
+    """The same people, decoder and number of runs for every mechanism.
 
-    Each has words of its own, by its number.
+    Each mechanism has words of its own, by its number.
     """
 
     counts: Symbols
@@ -224,7 +226,7 @@ class _Trial:
             decoded = self.decoder.decode(mechanism, tally).frequencies
             return self._error(projected), self._error(decoded)
 
-        errors, decoded = self.draws.measure(measure_run, number)
+        errors, decoder_errors = self.draws.measure(measure_run, number)
         # Given these people, the mean square error is (Σ_y q(y) Σ_x A[x, y]² − 1)/n.
         square = float(mechanism.forward(self._truth) @ mechanism.scores.squares()) - 1
         l2 = math.sqrt(square / self.counts.sum()) if square > _ROUNDING else 0.0
@@ -236,7 +238,7 @@ class _Trial:
             reach=mechanism.scores.reach.total_variation,
             l2=l2,
             errors=errors,
-            decoded=decoded,
+            decoder_errors=decoder_errors,
         )
 
     def baseline_row(self, name: str, number: int, baseline: Baseline) -> Row:
@@ -253,7 +255,7 @@ class _Trial:
             reach=baseline.reach,
             l2=math.sqrt(baseline.variances(self.counts).sum()),
             errors=errors,
-            decoded=None,
+            decoder_errors=None,
         )
 
     @property
@@ -278,7 +280,7 @@ def _require_counts(context: Context, counts: ArrayLike) -> Symbols:
     return population.astype(np.int64)
 
 
-# --- as a table with a legend, for terminals --------------------------------------------------------
+# --- a table with a legend, for terminals --------------------------------------------------------
 
 
 def _head(comparison: Comparison) -> list[str]:

@@ -1,6 +1,7 @@
-"""Repeated seeded runs over one population, and the spread of what they measure. NOT PRIVATE."""
+"""A population, and repeated seeded runs over it. NOT PRIVATE: it reads answers as they are."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -9,20 +10,74 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from sfumato.errors import InvalidArgument
+from sfumato.domains import Domain
+from sfumato.errors import InvalidArgument, InvalidTable
 from sfumato.foundation.arrays import Floats, Symbols
 from sfumato.foundation.parallel import Progress, available_cores, parallel_map
 from sfumato.mechanisms import Mechanism
 from sfumato.simulation.seeded import SeededWords
+from sfumato.tables import AnswerColumns, answer_batches, label_texts, open_table
 from sfumato.tally import Tally
 
-__all__ = ["Draws", "Spread", "run_jobs", "tally_population"]
+__all__ = [
+    "Draws",
+    "Population",
+    "Spread",
+    "column_population",
+    "run_jobs",
+    "survey_population",
+    "tally_population",
+]
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
 
-_STRETCH = 2**96  # positions of one participant: more than there will ever be people
+_STRETCH = 2**96  # positions of one participant: more than there can be people
 _CHUNK = 2**20  # people at a time
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Population:
+    """The number of people with each symbol of a domain, and of rows without an answer."""
+
+    domain: Domain
+    counts: Symbols
+    rows_without_answer: int = 0
+
+
+def survey_population(
+    path: str,
+    columns: AnswerColumns,
+    domain: Domain,
+    *,
+    on_progress: Progress = lambda rows: None,
+) -> Population:
+    """Count the answers to a survey. Errors name the row of a value outside the domain."""
+    counts = np.zeros(domain.size, dtype=np.int64)
+    for symbols in answer_batches(path, columns, domain, on_progress=on_progress):
+        counts += np.bincount(symbols, minlength=domain.size)
+    return Population(domain, counts)
+
+
+def column_population(
+    path: str, column: str, *, on_progress: Progress = lambda rows: None
+) -> Population:
+    """Count the values of a column; the domain is its distinct values, sorted."""
+    people: Counter[str] = Counter()
+    rows = 0
+    with open_table(path) as table:
+        for batch in table.batches({column: None}):
+            people.update(label for label in label_texts(batch.column(0), column) if label)
+            rows += batch.num_rows
+            on_progress(rows)
+    if len(people) < 2:
+        raise InvalidTable(
+            f"column {column!r} must contain at least two different answers; got {len(people)}. "
+            "Name another column."
+        )
+    labels = sorted(people)
+    counts = np.array([people[label] for label in labels], dtype=np.int64)
+    return Population(Domain(labels), counts, rows - int(counts.sum()))
 
 
 class Spread(NamedTuple):
@@ -57,9 +112,9 @@ class Spread(NamedTuple):
 
 @dataclass(frozen=True)
 class Draws:
-    """How many times everyone answers again, under which seed, and how many runs go on at a time.
+    """The number of runs, their seed, and how many to run at a time.
 
-    The words of a run depend on the seed, the run's number and the participant alone. So results
+    The words of a run depend only on the seed, the run's number and the participant. So results
     do not depend on ``workers``, and the first runs are the same however many follow.
     """
 
@@ -70,20 +125,20 @@ class Draws:
     def __post_init__(self) -> None:
         for count in (self.runs, self.workers):
             if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-                raise InvalidArgument("runs and workers must be whole numbers of at least 1.")
-        SeededWords(self.seed)  # refuses an invalid seed
+                raise InvalidArgument("runs and workers must be positive integers.")
+        SeededWords(self.seed)  # rejects an invalid seed
 
     def measure(
         self, measure_run: Callable[[SeededWords], Sequence[float]], participant: int = 0
     ) -> Floats:
         """Call ``measure_run`` with the words of every run.
 
-        Return a row for each of the figures that it returns, with a column for each run.
+        Return a row for each figure and a column for each run.
         """
         position = participant * _STRETCH
         workers = min(self.workers, self.runs)
         first = measure_run(SeededWords(self.seed, run=0, position=position))
-        figures = np.empty((len(first), self.runs))  # fails at once if memory is too small
+        figures = np.empty((len(first), self.runs))  # fails right away if memory is too small
         figures[:, 0] = first
 
         def measure_share(worker: int) -> None:
@@ -97,9 +152,9 @@ class Draws:
 
 
 def tally_population(mechanism: Mechanism, counts: Symbols, words: SeededWords) -> Tally:
-    """Count one report of each of ``counts[x]`` people with symbol x.
+    """Count one report from each of ``counts[x]`` people with symbol x.
 
-    The reports come from the sampler that devices use.
+    The reports come from the same sampler as on devices.
     """
     return mechanism.privatize_and_tally(_symbols_in_chunks(counts), words)
 
@@ -121,8 +176,9 @@ def run_jobs(
 ) -> list[Result]:
     """Return ``work(job)`` for each job, over as many processes as there are cores by default.
 
-    ``work`` must be a function of a module that depends on its job alone: then results do not
-    depend on ``workers``. ``on_progress`` is called with the number of jobs that are done.
+    ``work``: a module-level function that depends only on its job, so that results do not depend on
+    ``workers``.
+    ``on_progress``: called with the number of finished jobs.
 
     >>> run_jobs(abs, [3, -4], workers=1)
     [3, 4]
@@ -136,7 +192,7 @@ def run_jobs(
 
 
 def _run_on_one_core(work: Callable[[Job], Result], job: Job, on_progress: Progress) -> Result:
-    """Run a job without the threads of numerical libraries: the workers already use every core."""
+    """Run a job without threads in numerical libraries: the workers already use every core."""
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1):

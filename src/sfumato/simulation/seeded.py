@@ -14,18 +14,18 @@ __all__ = ["SeededWords", "draw_order", "draw_people", "experiment_words"]
 class SeededWords:
     """The words of people ``position, position + 1, …`` of run ``run`` under ``seed``. NOT PRIVATE.
 
-    A person's words depend on the seed, the run and the person's row number in the whole input, so
-    results do not depend on chunks, workers or file formats.
+    A person's words depend only on the seed, the run and the person's row number in the complete
+    input. So results do not depend on chunks, workers or file formats.
 
-    >>> whole = SeededWords(1).take(5)
-    >>> bool((SeededWords(1, position=3).take(2) == whole[3:]).all())
+    >>> words = SeededWords(1).take(5)
+    >>> bool((SeededWords(1, position=3).take(2) == words[3:]).all())
     True
     """
 
     def __init__(self, seed: int, *, run: int = 0, position: int = 0) -> None:
         is_integer = isinstance(seed, int) and not isinstance(seed, bool)
         if not is_integer or not 0 <= seed < 2**63:
-            raise InvalidArgument("seed must be a whole number from 0 to 2^63 − 1.")
+            raise InvalidArgument("seed must be an integer from 0 to 2^63 − 1.")
         self._key = hashlib.sha256(f"sfumato/simulation/{seed}/{run}".encode()).digest()
         self._position = position
 
@@ -40,13 +40,13 @@ class SeededWords:
 
 
 def experiment_words(name: str, run: int, seed: int) -> SeededWords:
-    """Return words that no other name, run or seed has. NOT PRIVATE."""
+    """Return words that are unique to this name, run and seed. NOT PRIVATE."""
     number = hashlib.sha256(f"sfumato/paper/{name}/{run}".encode()).digest()[:8]
     return SeededWords(seed, run=int.from_bytes(number, "big"))
 
 
 def draw_people(p: Floats, people: int, name: str, run: int, seed: int) -> Symbols:
-    """Draw the symbols of people from p. Another name, run or seed draws others.
+    """Draw the symbols of people from p. Each name, run and seed gives other people.
 
     >>> draw_people(np.array([0.0, 1.0]), 3, "example", run=0, seed=0).tolist()
     [1, 1, 1]
@@ -60,7 +60,7 @@ def draw_people(p: Floats, people: int, name: str, run: int, seed: int) -> Symbo
 
 
 def draw_order(k: int, name: str, seed: int) -> Symbols:
-    """Return the symbols in an order that depends on the name and the seed alone.
+    """Return the symbols in an order that depends only on the name and the seed.
 
     >>> sorted(draw_order(4, "example", seed=0).tolist())
     [0, 1, 2, 3]

@@ -1,10 +1,9 @@
 """Simulate: randomise data you already have, again and again, and compare with the truth."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sfumato.errors import InvalidArgument, NotEnoughReports
 from sfumato.estimation.decoders import get_decoder
@@ -19,8 +18,6 @@ from sfumato.tables import AnswerColumns, FileSlice, answer_batches, first_rows,
 from sfumato.tally import Tally
 
 __all__ = ["Simulation", "simulate", "simulate_files"]
-
-Counts = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,12 +57,12 @@ def simulate(
 ) -> Simulation:
     """Randomise batches of symbols ``runs`` times and compare each estimate with the data.
 
-    Memory is that of one batch and ``runs`` tallies. The same seed gives the same numbers, however
-    the input is cut into batches. For files, ``simulate_files`` gives them too.
+    It needs memory for one batch and ``runs`` tallies. The same seed gives the same numbers,
+    however the input is cut into batches; ``simulate_files`` gives the same numbers for files.
     """
     _require_options(runs, decoder)
-    counts = _count_runs(survey.mechanism, batches, runs, seed)
-    return _evaluate(survey, counts, decoder)
+    truth, reports = _count_runs(survey.mechanism, batches, runs, seed)
+    return _evaluate(survey, truth, reports, decoder)
 
 
 def simulate_files(
@@ -81,9 +78,9 @@ def simulate_files(
 ) -> Simulation:
     """Randomise the answers in files ``runs`` times and compare each estimate with them.
 
-    A person's words depend on the seed and on the row in the whole input. So the same seed gives
-    the same numbers for any number of workers, however the rows are spread over files and row
-    groups.
+    A person's words depend only on the seed and on the row number in the complete input. So the
+    same seed gives the same numbers for any number of workers, however the rows are spread over
+    files and row groups.
 
     ``on_progress``: called with the number of rows read so far.
     """
@@ -97,12 +94,12 @@ def simulate_files(
     for more_truth, more_reports in results:
         truth += more_truth
         reports += more_reports
-    return _evaluate(survey, (truth, reports), decoder)
+    return _evaluate(survey, truth, reports, decoder)
 
 
 @dataclass(frozen=True)
 class _CountSlice:
-    """Count the answers of one part, given with its first row in the whole input."""
+    """A task that counts one slice of the input, given with the number of its first row."""
 
     survey: Survey
     columns: AnswerColumns
@@ -110,16 +107,16 @@ class _CountSlice:
     seed: int
 
     def __call__(
-        self, item: tuple[FileSlice, int], on_progress: Callable[[int], None]
-    ) -> tuple[Counts, Counts]:
-        part, first_row = item
+        self, item: tuple[FileSlice, int], on_progress: Progress
+    ) -> tuple[Symbols, Symbols]:
+        file_slice, first_row = item
         domain = self.survey.context.domain
-        batches = answer_batches(part, self.columns, domain, on_progress=on_progress)
+        batches = answer_batches(file_slice, self.columns, domain, on_progress=on_progress)
         return _count_runs(self.survey.mechanism, batches, self.runs, self.seed, first_row)
 
 
 def _require_options(runs: int, decoder: str) -> None:
-    """Refuse wrong options before any data are read."""
+    """Reject invalid options before reading any data."""
     if runs < 1:
         raise InvalidArgument(f"runs must be at least 1; got {runs}.")
     get_decoder(decoder)
@@ -127,7 +124,7 @@ def _require_options(runs: int, decoder: str) -> None:
 
 def _count_runs(
     mechanism: Mechanism, batches: Iterable[Symbols], runs: int, seed: int, first_row: int = 0
-) -> tuple[Counts, Counts]:
+) -> tuple[Symbols, Symbols]:
     """Return the counts of symbols, and the counts of reports with a row for each run."""
     truth = np.zeros(mechanism.inputs, dtype=np.int64)
     reports = np.zeros((runs, mechanism.outputs), dtype=np.int64)
@@ -141,9 +138,8 @@ def _count_runs(
     return truth, reports
 
 
-def _evaluate(survey: Survey, counts: tuple[Counts, Counts], decoder: str) -> Simulation:
-    """Estimate from the reports of every run, and measure how far that is from the data."""
-    truth, reports = counts
+def _evaluate(survey: Survey, truth: Symbols, reports: Symbols, decoder: str) -> Simulation:
+    """Estimate from the reports of every run, and measure the distance from the data."""
     people = int(truth.sum())
     if people == 0:
         raise NotEnoughReports("the input has no rows to simulate.")
