@@ -1,9 +1,10 @@
-"""Randomisers of other libraries, as black boxes for an audit: a symbol per line in, a report per line out.
+"""Randomisers of other libraries as black boxes for an audit: symbols in, reports out, by line.
 
     sfumato audit survey.toml -- /path/to/python examples/audit_adapters.py pure-ldp/OUE 8 1.0
 
-The arguments are a name from the list below, the number of symbols and ε. It runs in the interpreter that has the
-library, and needs nothing of Sfumato. `audit_libraries.py` runs it for every name.
+The arguments are a name from the list below, the number of symbols and ε. Run it with the
+interpreter that has the library; it does not need Sfumato. `audit_libraries.py` runs it for every
+name.
 """
 
 import sys
@@ -12,7 +13,7 @@ from collections.abc import Callable
 Randomizer = Callable[[int], object]
 
 
-# --- pure-ldp ---------------------------------------------------------------------------------------------------------
+# --- pure-ldp -------------------------------------------------------------------------------------
 
 
 def _direct(k: int, epsilon: float) -> Randomizer:
@@ -46,14 +47,14 @@ def _hadamard_mechanism(k: int, epsilon: float) -> Randomizer:
 
 
 def _fast_local_hashing(k: int, epsilon: float) -> Randomizer:
-    """With 16 hash functions: the seed is part of the report, and most seeds of a large family are seen once."""
+    """Use 16 hash functions: a report contains its seed, and each seed must occur often."""
     from pure_ldp.frequency_oracles.local_hashing import FastLHClient
 
     return FastLHClient(epsilon, k, 16, use_olh=True, index_mapper=int).privatise
 
 
 def _rappor(k: int, epsilon: float) -> Randomizer:
-    """One cohort and one hash function that tells all symbols apart: unary encoding, by RAPPOR's code."""
+    """Use one cohort and one injective hash function: unary encoding by RAPPOR's code."""
     from pure_ldp.frequency_oracles.rappor import RAPPORClient
 
     client = RAPPORClient(0.5, k, [[int]], num_of_cohorts=1, index_mapper=int)
@@ -61,10 +62,10 @@ def _rappor(k: int, epsilon: float) -> Randomizer:
     return lambda x: client.privatise(x)[0]
 
 
-# --- multi-freq-ldpy --------------------------------------------------------------------------------------------------
+# --- multi-freq-ldpy ------------------------------------------------------------------------------
 
 
-def _generalised(k: int, epsilon: float) -> Randomizer:
+def _grr(k: int, epsilon: float) -> Randomizer:
     from multi_freq_ldpy.pure_frequency_oracles.GRR import GRR_Client
 
     return lambda x: int(GRR_Client(x, k, epsilon))
@@ -82,7 +83,7 @@ def _subset(k: int, epsilon: float, order: Callable[[list[int]], list[int]]) -> 
     return lambda x: order(SS_Client(x, k, epsilon).tolist())
 
 
-# --- OpenDP -----------------------------------------------------------------------------------------------------------
+# --- OpenDP ---------------------------------------------------------------------------------------
 
 
 def _opendp(k: int, epsilon: float) -> Randomizer:
@@ -97,7 +98,10 @@ def _opendp(k: int, epsilon: float) -> Randomizer:
 
 
 def _opendp_bits(k: int, epsilon: float) -> Randomizer:
-    """A vector with one bit set. Two of its bits differ between two symbols, so each is flipped at ε/2."""
+    """Flip the bits of a vector with one bit set.
+
+    Two symbols differ in two bits, so each bit has ε/2.
+    """
     import math
 
     import opendp.prelude as dp
@@ -117,7 +121,7 @@ RANDOMIZERS: dict[str, Callable[[int, float], Randomizer]] = {
     "pure-ldp/HM": _hadamard_mechanism,
     "pure-ldp/FLH": _fast_local_hashing,
     "pure-ldp/RAPPOR": _rappor,
-    "multi-freq-ldpy/GRR": _generalised,
+    "multi-freq-ldpy/GRR": _grr,
     "multi-freq-ldpy/SUE": lambda k, epsilon: _multi_unary(k, epsilon, False),
     "multi-freq-ldpy/OUE": lambda k, epsilon: _multi_unary(k, epsilon, True),
     "multi-freq-ldpy/SS, as a set": lambda k, epsilon: _subset(k, epsilon, sorted),
@@ -128,7 +132,7 @@ RANDOMIZERS: dict[str, Callable[[int, float], Randomizer]] = {
 
 
 def main() -> None:
-    """Answer line after line, as many at a time as there are to be read."""
+    """Answer each line of the input as soon as it arrives."""
     randomize = RANDOMIZERS[sys.argv[1]](int(sys.argv[2]), float(sys.argv[3]))
     rest = b""
     while read := sys.stdin.buffer.read1(2**16):

@@ -1,11 +1,11 @@
-"""A survey end to end: an aggregator, three hundred devices, results over HTTP, and a replay that changes nothing.
+"""A survey end to end: an aggregator, 300 devices, results over HTTP, and a harmless replay.
 
     python examples/web_pages.py
 
-"Which of our pages did you read last?" Two pages are sensitive. An aggregator runs in a process of its own, on this
-machine alone. Each device has a client with a secret of its own, blurs its answer and sends one report. The analyst
-asks for the counts and for the estimate. All devices are pretended here; in a browser it is the JavaScript client that
-answers, in the same way.
+"Which of our pages did you read last?" Two pages are sensitive. An aggregator runs in its own
+process, reachable from this machine only. Each device has a client with its own secret, blurs its
+answer and sends one report. The analyst asks for the counts and for the estimate. The devices are
+simulated; in a browser, the JavaScript client does the same.
 """
 
 import base64
@@ -29,7 +29,7 @@ READERS = {"news": 120, "weather": 80, "sport": 40, "clinic": 40, "debts": 20}  
 
 
 class RecordingClient(AggregatorClient):
-    """Records every batch, so that we can look over the aggregator's shoulder afterwards."""
+    """An aggregator client that records every batch, to compare them with the counts."""
 
     def __init__(self, url: str) -> None:
         super().__init__(url, patience=10)
@@ -43,77 +43,65 @@ class RecordingClient(AggregatorClient):
 
 @contextmanager
 def aggregator(survey: Path, store: Path) -> Iterator[tuple[str, str]]:
-    """Run `sfumato serve` on any free port of this machine; its address, and the token for analysts."""
-    command = [
-        sys.executable,
-        "-m",
-        "sfumato",
-        "serve",
-        str(survey),
-        "--store",
-        f"sqlite:///{store}",
-        "--port",
-        "0",
-    ]
+    """Run `sfumato serve` on a free port. Yield its address and the analysts' token."""
+    command = [sys.executable, "-m", "sfumato", "serve", str(survey)]
+    command += ["--store", f"sqlite:///{store}", "--port", "0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
         try:
-            said: dict[str, str] = {}
+            output: dict[str, str] = {}
             for line in server.stderr:
                 what, _, value = line.rpartition(" ")
-                said[what] = value.strip()
+                output[what] = value.strip()
                 if what == "Sfumato listens on":
                     break
             else:
                 raise SystemExit("the aggregator did not start: is sfumato[server] installed?")
-            yield said["Sfumato listens on"], said["The analysts' token, shown this once:"]
+            yield output["Sfumato listens on"], output["The analysts' token, shown this once:"]
         finally:
-            server.terminate()  # it finishes what has begun, and ends
+            server.terminate()  # it finishes uploads in progress first
             print(f"The aggregator ended with code {server.wait(30)}.")
 
 
 def take_part(survey: sf.Survey, url: str, token: str, folder: Path) -> None:
     """Answer on every device, look at the results, and replay."""
-    recorder, address = RecordingClient(url), f"{url}/v1/surveys/{survey.fingerprint}"
+    recorder = RecordingClient(url)
+    address = f"{url}/v1/surveys/{survey.fingerprint}"
 
-    def asked(method: str, what: str) -> dict:
-        """What the aggregator tells an analyst."""
-        return urllib3.request(
-            method, f"{address}/{what}", headers={"Authorization": f"Bearer {token}"}
-        ).json()
+    def request(method: str, path: str) -> dict:
+        """Send a request as an analyst."""
+        headers = {"Authorization": f"Bearer {token}"}
+        return urllib3.request(method, f"{address}/{path}", headers=headers).json()
 
-    read = np.repeat(list(READERS), list(READERS.values()))
-    print(f"People are shown first: {survey.disclosure()}")
-    homes = [folder / f"device-{i}" for i in range(len(read))]
+    pages = np.repeat(list(READERS), list(READERS.values()))
+    print(f"Participants first read: {survey.disclosure()}")
+    homes = [folder / f"device-{i}" for i in range(len(pages))]
     clients = [sf.Client(survey, recorder, home=home, allow_clear=True) for home in homes]
-    with ThreadPoolExecutor(8) as several:  # devices do not wait for one another
-        answers = list(several.map(sf.Client.answer, clients, read))
-    received, sent = sum(isinstance(answer, Receipt) for answer in answers), list(recorder.sent)
-    print(
-        f"{len(clients)} devices answered, and {received} have a receipt. One of them sent {sent[0].reports.tolist()}."
-    )
+    with ThreadPoolExecutor(8) as pool:  # devices do not wait for one another
+        answers = list(pool.map(sf.Client.answer, clients, pages))
+    receipts = sum(isinstance(answer, Receipt) for answer in answers)
+    sent = list(recorder.sent)
+    print(f"{len(clients)} devices answered, and {receipts} have a receipt.")
+    print(f"One of them sent {sent[0].reports.tolist()}.")
 
-    exported = asked(
-        "PUT", f"exports/{token_hex(16)}"
-    )  # all that was counted, under a name that we make up
-    counted = sf.Tally(
-        np.frombuffer(base64.b64decode(exported["counts"]), dtype="<i8"), exported["survey"]
-    )
-    own = survey.tally(np.concatenate([batch.reports for batch in sent]))
-    print(
-        f"Counted: {counted.counts.tolist()}. Is that what was sent, report by report? {counted == own}."
-    )
-    show(asked("GET", "estimate"))
+    # Export all counts, under a name of our choice.
+    export = request("PUT", f"exports/{token_hex(16)}")
+    counts = np.frombuffer(base64.b64decode(export["counts"]), dtype="<i8")
+    tally = sf.Tally(counts, export["survey"])
+    own_tally = survey.tally(np.concatenate([batch.reports for batch in sent]))
+    print(f"Counts: {counts.tolist()}.")
+    print(f"Is that what was sent, report by report? {tally == own_tally}.")
+    show(request("GET", "estimate"))
 
-    with ThreadPoolExecutor(8) as several:
-        list(several.map(recorder.deliver, sent))
-    print("\nEvery report was sent a second time, as somebody might who had recorded it.")
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(recorder.deliver, sent))
+    print("\nEvery report was sent a second time, as in a replay attack.")
     clients[0].answer("weather")
-    print("The first device was asked again, and said something else.")
-    print(f"Reports that the aggregator has counted: {asked('GET', 'status')['reports']}.")
+    print("The first device was asked again, and gave another answer.")
+    print(f"Reports that the aggregator has counted: {request('GET', 'status')['reports']}.")
 
 
 def show(results: dict) -> None:
-    """The shares in per cent. Three hundred are few: the intervals say so."""
+    """Print the shares in per cent. 300 reports are few, so the intervals are wide."""
     print(f"\n{'page':14} truth  estimate  95 % interval   ({results['reports']} reports)")
     for row in results["symbols"]:
         truth = READERS.get(row["label"], 0) / sum(READERS.values())
@@ -124,7 +112,7 @@ def show(results: dict) -> None:
 
 def main() -> None:
     """Start the aggregator, take part, stop it."""
-    pages = sf.Domain(list(READERS), other="another page")  # whatever is not on the list
+    pages = sf.Domain(list(READERS), other="another page")  # for pages that are not on the list
     context = sf.HighLow(pages, sensitive=["clinic", "debts"], epsilon=1)
     survey = sf.Survey("pages-2026", context, title="Which of our pages did you read last?")
     with tempfile.TemporaryDirectory() as name:

@@ -1,8 +1,8 @@
 """The paper's first question: "Have you used an illegal drug?" Only "yes" needs protection.
 
-The privacy matrix says so: E[yes, no] = 1, so that no report speaks for "yes" by odds of more than e against "no";
-E[no, yes] = inf, so that a report may well prove a "no". The best mechanism for it is Mangat's response (1994).
-Run it with: python examples/yes_no.py
+The privacy matrix says so. E[yes, no] = 1: no report raises the odds of "yes" against "no" by more
+than e. E[no, yes] = inf: a report may prove a "no". The best mechanism for it is Mangat's response
+(1994). Run it with: python examples/yes_no.py
 """
 
 import sfumato as sf
@@ -33,11 +33,12 @@ print(
     f"(95 % interval {100 * low[yes]:.1f} % to {100 * high[yes]:.1f} %; the truth is 15 %)"
 )
 
-# What a report tells somebody who believed that 15 in 100 people would have to say yes.
+# What a report tells an observer who believes that 15 in 100 people would say yes.
 odds = sf.posterior_odds(context, prior=[0.85, 0.15])
 print(f"\nWhat a yes proves: {odds.in_words(1, 0)}")
 print(f"What a no proves:  {odds.in_words(0, 1)}")
 print(
-    "A no is therefore never randomised back: everybody whose answer is yes reports yes, and a report that says no is\n"
-    "true. It harms nobody, because only yes is sensitive. The answers no that report yes are cover enough."
+    "So a yes is never randomised: everyone whose answer is yes reports yes, and a report that\n"
+    "says no is true. That is no harm, because only yes is sensitive. People who answer no and\n"
+    "report yes give them cover."
 )
