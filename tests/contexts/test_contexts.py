@@ -150,7 +150,7 @@ def test_epsilon_is_vectorised_and_broadcasts(context):
 
 
 @each_context
-def test_the_diagonal_is_zero(context):
+def test_diagonal_is_zero(context):
     symbols = np.arange(context.size)
     assert context.epsilon(symbols, symbols).tolist() == [0.0] * context.size
     assert all(context.exact_epsilon(x, x) == 0 for x in range(context.size))
@@ -164,19 +164,19 @@ def test_exact_entries_are_fractions_or_infinity(context):
 
 
 @each_context
-def test_the_exact_matrix_holds_the_exact_entries(context):
+def test_exact_matrix_has_the_exact_entries(context):
     matrix = context.exact_matrix()
     assert all(matrix.entry(x, x2) == context.exact_epsilon(x, x2) for x, x2 in _pairs(context))
 
 
 @each_context
-def test_the_smallest_epsilon_is_the_least_entry_off_the_diagonal(context):
+def test_smallest_epsilon_is_the_least_entry_off_the_diagonal(context):
     least = min((context.exact_epsilon(x, x2) for x, x2 in _pairs(context) if x != x2), default=INF)
     assert context.smallest_epsilon == float(least)
 
 
 @pytest.mark.parametrize("numerator", range(1, 30))
-def test_the_smallest_epsilon_is_never_rounded_up(numerator):
+def test_smallest_epsilon_is_never_rounded_up(numerator):
     exact = Fraction(numerator, 7)
     for context in (
         Uniform(3, exact),
@@ -194,7 +194,7 @@ def test_the_smallest_epsilon_is_never_rounded_up(numerator):
         assert Fraction(repr(math.nextafter(found, INF))) > exact
 
 
-def test_asymmetry_is_kept():
+def test_asymmetric_entries_stay_asymmetric():
     context = PrivacyMatrix([[0, 1, INF], [2, 0, 0.5], [0.25, INF, 0]])
     assert context.epsilon([0, 1, 0, 2, 1, 2], [1, 0, 2, 0, 2, 1]).tolist() == [
         1,
@@ -208,7 +208,7 @@ def test_asymmetry_is_kept():
 
 
 @pytest.mark.parametrize("value", [0.1, "0.1", Decimal("0.1"), Fraction(1, 10), np.float64(0.1)])
-def test_an_epsilon_is_the_decimal_that_was_typed(value):
+def test_epsilon_is_the_decimal_that_was_typed(value):
     for context in (
         Uniform(2, value),
         HighLow(2, [0], value),
@@ -221,13 +221,13 @@ def test_an_epsilon_is_the_decimal_that_was_typed(value):
         assert context.exact_epsilon(0, 1) == Fraction(1, 10)
 
 
-def test_a_metric_of_tenths_is_exact():
+def test_metric_of_tenths_is_exact():
     context = Metric([[0, 3], [3, 0]], 0.1)
     assert context.exact_epsilon(0, 1) == Fraction(3, 10)
     assert float(context.epsilon(0, 1)) == 0.3
 
 
-def test_a_sum_of_tenths_is_exact():
+def test_sum_of_tenths_is_exact():
     context = Uniform(2, 0.1) + Uniform(2, 0.2)
     assert context.exact_epsilon(0, 1) == Fraction(3, 10)
     assert float(context.epsilon(0, 1)) == pytest.approx(0.3, rel=1e-15)
@@ -235,7 +235,7 @@ def test_a_sum_of_tenths_is_exact():
 
 
 @pytest.mark.parametrize("symbols", [[-1], [3], [0.5], ["0"], [True], [None]], ids=repr)
-def test_epsilon_takes_symbols_only(symbols):
+def test_epsilon_accepts_symbols_only(symbols):
     for context in (
         Uniform(3, 1),
         HighLow(3, [0], 1),
@@ -258,7 +258,7 @@ def test_high_low_knows_its_sensitive_symbols_in_domain_order():
     assert context.exact_inside == 1
 
 
-def test_blocks_are_numbered_by_first_label_and_ranked_inside():
+def test_blocks_are_numbered_by_first_label():
     context = Blocks([9, 4, 9, 9, 4, 2], 1)
     assert context.block_of.tolist() == [0, 1, 0, 0, 1, 2]
     assert context.block_names == (9, 4, 2)
@@ -266,7 +266,7 @@ def test_blocks_are_numbered_by_first_label_and_ranked_inside():
     assert context.rank.tolist() == [0, 0, 1, 2, 1, 0]
 
 
-def test_blocks_follow_the_order_of_the_domain_not_of_the_mapping():
+def test_blocks_follow_the_domain_order():
     mapping = {"c": "Rome", "a": "Paris", "b": "Paris"}
     context = Blocks(mapping, 1, domain=["a", "b", "c"])
     assert context.block_names == ("Paris", "Rome")
@@ -289,18 +289,18 @@ def test_blocks_may_come_from_any_sequence(block_of):
     assert Blocks(block_of, 1) == Blocks([0, 0, 1], 1)
 
 
-def test_a_mapping_meets_its_labels_in_nfc():
+def test_mapping_keys_are_normalised():
     mapping = {DECOMPOSED: 0, "park": 0, "bar": 1}
     assert Blocks(mapping, 1).domain == Domain([COMPOSED, "park", "bar"])
     assert Blocks(mapping, 1, domain=["bar", "park", COMPOSED]).block_of.tolist() == [0, 1, 1]
 
 
-def test_block_names_that_are_one_name_in_nfc_are_one_block():
+def test_block_names_equal_in_nfc_are_one_block():
     """Otherwise two symbols that were meant to hide each other would be told apart in clear."""
     assert Blocks([COMPOSED, DECOMPOSED], 1).matrix().tolist() == [[0, 1], [1, 0]]
 
 
-def test_what_a_context_holds_cannot_be_changed():
+def test_context_arrays_are_immutable():
     blocks = Blocks([0, 0, 1], 1)
     high_low = HighLow(3, [0], 1)
     united = union([high_low, Uniform(1, 1)])
@@ -317,19 +317,19 @@ def test_what_a_context_holds_cannot_be_changed():
 
 
 @each_context
-def test_a_written_out_matrix_is_the_callers_own(context):
+def test_matrix_method_returns_a_copy(context):
     context.matrix()[:] = 17
     assert not (context.matrix() == 17).any()
 
 
-def test_a_matrix_given_as_an_array_is_copied():
+def test_matrix_arrays_are_copied():
     E = np.array([[0.0, 1.0], [1.0, 0.0]])
     contexts = [PrivacyMatrix(E), Metric(E)]
     E[0, 1] = 30
     assert all(float(context.epsilon(0, 1)) == 1 for context in contexts)
 
 
-def test_a_context_has_its_domain():
+def test_context_has_its_domain():
     for context in (
         Uniform(PLACES, 1),
         HighLow(PLACES, [], 1),
@@ -369,7 +369,7 @@ def asked():
     return x, x2
 
 
-def test_a_million_symbols_answer_in_one_call(large, asked):
+def test_epsilon_of_a_million_symbols_in_one_call(large, asked):
     x, x2 = asked
     expected = {
         "uniform": np.full(x.size, 1.5),
@@ -381,7 +381,7 @@ def test_a_million_symbols_answer_in_one_call(large, asked):
 
 
 @pytest.mark.parametrize("name", ["uniform", "high-low", "blocks"])
-def test_a_million_symbols_are_not_written_out(large, name):
+def test_contexts_of_a_million_symbols_have_no_matrix(large, name):
     context = large[name]
     for write in (context.matrix, context.exact_matrix):
         with pytest.raises(InvalidContext, match=r"epsilon\(x, x2\)"):
@@ -391,7 +391,7 @@ def test_a_million_symbols_are_not_written_out(large, name):
     assert context.exact_epsilon(0, 1) == Fraction(3, 2)
 
 
-def test_a_million_symbols_add_up_lazily(large, asked):
+def test_sum_over_a_million_symbols_is_lazy(large, asked):
     x, x2 = asked
     total = large["uniform"] + large["high-low"] + large["blocks"] + large["uniform"]
     expected = sum(context.epsilon(x, x2) for context in total.terms)
@@ -405,14 +405,14 @@ def test_a_million_symbols_add_up_lazily(large, asked):
         total.exact_matrix()
 
 
-def test_a_million_symbols_are_compared_and_hashed(large):
+def test_contexts_of_a_million_symbols_compare_and_hash(large):
     twin = Blocks(np.arange(MILLION) // 1000, 1.5)
     assert large["blocks"] == twin
     assert hash(large["blocks"]) == hash(twin)
     assert large["blocks"] != Blocks(np.arange(MILLION) // 500, 1.5)
 
 
-def test_the_largest_matrix_is_written_out_and_the_next_is_not():
+def test_matrix_size_limit():
     assert MAX_MATRIX_SIZE == 4096
     assert Uniform(MAX_MATRIX_SIZE, 1).matrix().shape == (4096, 4096)
     with pytest.raises(InvalidContext, match="4096"):
@@ -420,7 +420,7 @@ def test_the_largest_matrix_is_written_out_and_the_next_is_not():
 
 
 @pytest.mark.parametrize("make", [PrivacyMatrix, Metric])
-def test_a_written_out_context_above_4096_symbols_is_refused(make):
+def test_matrices_above_4096_symbols_are_rejected(make):
     with pytest.raises(InvalidContext, match="structured context"):
         make(np.zeros((MAX_MATRIX_SIZE + 1, MAX_MATRIX_SIZE + 1), dtype=np.uint8))
 
@@ -429,31 +429,31 @@ def test_a_written_out_context_above_4096_symbols_is_refused(make):
 
 
 @each_context
-def test_the_closure_is_what_a_brute_force_search_finds(context):
+def test_closure_matches_brute_force(context):
     closed = context.closure()
     naive = _naive_closure(context)
     assert all(closed.exact_epsilon(x, x2) == naive[x, x2] for x, x2 in _pairs(context))
 
 
 @each_context
-def test_the_closure_is_closed(context):
+def test_closure_is_closed(context):
     once = context.closure()
     assert once.closure() == once
     assert once.domain == context.domain
 
 
 @each_context
-def test_the_closure_asks_no_more_than_the_context(context):
+def test_closure_is_no_stricter_than_the_context(context):
     assert (context.closure().matrix() <= context.matrix()).all()
 
 
 @pytest.mark.parametrize("back", [5, "inf"])
-def test_a_zero_one_way_becomes_mutual(back):
+def test_one_way_zero_becomes_mutual(back):
     closed = PrivacyMatrix([[0, 0, 2], [back, 0, 7], ["inf", "inf", 0]]).closure()
     assert closed.matrix().tolist() == [[0, 0, 2], [0, 0, 2], [INF, INF, 0]]
 
 
-def test_a_chain_of_promises_reaches_its_end():
+def test_chain_of_promises_reaches_its_end():
     """Neighbours at ε promise 4ε over four steps, though nothing was promised directly."""
     chain = np.full((5, 5), INF)
     for x in range(5):
@@ -464,7 +464,7 @@ def test_a_chain_of_promises_reaches_its_end():
     assert Metric(chain, 0.5).closure().matrix().tolist() == (distance / 2).tolist()
 
 
-def test_the_closure_of_a_sum_that_is_not_closed_is_taken_over_the_sum():
+def test_closure_is_taken_over_the_whole_sum():
     """Shortest ways of terms do not add up to shortest ways of the sum."""
     a = PrivacyMatrix([[0, 4, 1], [4, 0, 1], [1, 1, 0]])
     b = PrivacyMatrix([[0, 1, 9], [1, 0, 9], [9, 9, 0]])
@@ -475,7 +475,7 @@ def test_the_closure_of_a_sum_that_is_not_closed_is_taken_over_the_sum():
 # --- sums -----------------------------------------------------------------------------------------
 
 
-def test_sums_open_sums_and_keep_the_order():
+def test_nested_sums_are_flattened_in_order():
     a = Uniform(3, 1)
     b = HighLow(3, [0], 1)
     c = Blocks([0, 0, 1], 1)
@@ -483,7 +483,7 @@ def test_sums_open_sums_and_keep_the_order():
     assert (a + b) + c == a + (b + c)
 
 
-def test_a_sum_is_commutative_in_what_it_promises():
+def test_sum_is_commutative():
     a = PrivacyMatrix([[0, 1], [2, 0]])
     b = PrivacyMatrix([[0, 0.1], [INF, 0]])
     assert (a + b).matrix().tolist() == (b + a).matrix().tolist() == [[0, 1.1], [INF, 0]]
@@ -499,7 +499,7 @@ def test_a_sum_is_commutative_in_what_it_promises():
     ],
     ids=["size", "order", "start", "other"],
 )
-def test_contexts_over_different_domains_do_not_add_up(a, b):
+def test_contexts_over_different_domains_cannot_be_added(a, b):
     with pytest.raises(ContextMismatch, match="different labels"):
         a + b
     with pytest.raises(ContextMismatch, match="different labels"):
@@ -509,22 +509,22 @@ def test_contexts_over_different_domains_do_not_add_up(a, b):
 
 
 @pytest.mark.parametrize("other", [0, 1.0, None, "context"], ids=repr)
-def test_only_contexts_are_added(other):
+def test_only_contexts_can_be_added(other):
     with pytest.raises(TypeError):
         Uniform(3, 1) + other
 
 
-def test_the_smallest_epsilon_of_a_sum_is_not_the_sum_of_the_smallest():
+def test_smallest_epsilon_of_a_sum_is_not_the_sum_of_the_smallest():
     a = PrivacyMatrix([[0, 1], [5, 0]])
     b = PrivacyMatrix([[0, 5], [1, 0]])
     assert (a + b).smallest_epsilon == 6.0
 
 
-def test_the_smallest_epsilon_of_a_sum_where_nothing_is_promised_is_infinite():
+def test_smallest_epsilon_of_a_sum_without_promises_is_infinite():
     assert (HighLow(2, [0], 1) + HighLow(2, [1], 1)).smallest_epsilon == INF
 
 
-def test_the_smallest_epsilon_of_equal_terms_loses_nothing():
+def test_smallest_epsilon_of_equal_terms_is_exact():
     third = Uniform(3, Fraction(1, 3))
     assert (third + third + third).smallest_epsilon == 1.0
 
@@ -532,7 +532,7 @@ def test_the_smallest_epsilon_of_equal_terms_loses_nothing():
 # --- equal or not ---------------------------------------------------------------------------------
 
 
-def test_equal_contexts_are_equal_and_hash_alike():
+def test_equal_contexts_have_equal_hashes():
     pairs = [
         (Uniform(PLACES, 0.1), Uniform(tuple(PLACES), "0.10")),
         (HighLow(3, [0, 2], 1), HighLow(IntegerDomain(3), (2, 0), Fraction(1))),
@@ -553,7 +553,7 @@ def test_equal_contexts_are_equal_and_hash_alike():
         assert hash(context) == hash(twin)
 
 
-def test_different_contexts_are_different():
+def test_different_contexts_are_unequal():
     contexts = [
         Uniform(2, 1),
         Uniform(2, 2),
@@ -589,7 +589,7 @@ def test_different_contexts_are_different():
 
 
 @each_context
-def test_a_representation_names_the_kind_and_stays_short(context):
+def test_repr_names_the_kind_and_stays_short(context):
     assert repr(context).startswith(
         type(context).__name__ if not isinstance(context, ContextSum) else "Uniform"
     )
@@ -628,7 +628,7 @@ BAD_EPSILONS = [0, 0.0, -1, math.nan, 41, 40.5, "abc", None, True, [1], "", 1e-3
         "by tier",
     ],
 )
-def test_a_bad_epsilon_is_refused_by_every_context(make, epsilon):
+def test_invalid_epsilons_are_rejected_by_every_context(make, epsilon):
     with pytest.raises(
         (InvalidContext, ContextMismatch),
         match=r"(epsilon|across|epsilons)( of (block|tier) \S+)? must",
@@ -637,7 +637,7 @@ def test_a_bad_epsilon_is_refused_by_every_context(make, epsilon):
 
 
 @pytest.mark.parametrize("epsilon", [1e-18, 40, INF])
-def test_the_ends_of_epsilon_are_accepted(epsilon):
+def test_extreme_epsilons_are_accepted(epsilon):
     assert Uniform(3, epsilon).smallest_epsilon == epsilon
 
 
@@ -658,19 +658,19 @@ def test_the_ends_of_epsilon_are_accepted(epsilon):
     ],
     ids=repr,
 )
-def test_bad_sensitive_labels_are_refused(sensitive, words):
+def test_invalid_sensitive_labels_are_rejected(sensitive, words):
     with pytest.raises(InvalidContext, match=words):
         HighLow(PLACES, sensitive, 1)
 
 
 @pytest.mark.parametrize("sensitive", [[3], [-1], ["0"], [0.0], [True], [0, 0]], ids=repr)
-def test_bad_sensitive_integers_are_refused(sensitive):
+def test_invalid_sensitive_integers_are_rejected(sensitive):
     with pytest.raises(InvalidContext, match="sensitive"):
         HighLow(3, sensitive, 1)
 
 
 @pytest.mark.parametrize("domain", [0, -1, [], "abc", None, 2.0, True, ["a", "a"]], ids=repr)
-def test_a_bad_domain_is_refused(domain):
+def test_invalid_domains_are_rejected(domain):
     with pytest.raises(InvalidContext):
         Uniform(domain, 1)
     with pytest.raises(InvalidContext):
@@ -687,7 +687,7 @@ def test_a_bad_domain_is_refused(domain):
         ({COMPOSED: 0, DECOMPOSED: 1}, [COMPOSED, "b"], "names 1 of them in 2 entries"),
     ],
 )
-def test_blocks_that_do_not_fit_their_domain_are_refused(block_of, domain, words):
+def test_blocks_must_fit_their_domain(block_of, domain, words):
     with pytest.raises(ContextMismatch, match=words):
         Blocks(block_of, 1, domain=domain)
 
@@ -701,9 +701,7 @@ def test_blocks_that_do_not_fit_their_domain_are_refused(block_of, domain, words
         ({0: 0, 2: 0}, 2, "2"),
     ],
 )
-def test_a_mapping_that_names_a_label_of_no_domain_is_refused_with_the_label(
-    block_of, domain, label
-):
+def test_unknown_label_in_a_mapping_is_named(block_of, domain, label):
     with pytest.raises(InvalidContext, match=f"block_of names {label}"):
         Blocks(block_of, 1, domain=domain)
 
@@ -731,7 +729,7 @@ def test_a_mapping_that_names_a_label_of_no_domain_is_refused_with_the_label(
     ],
     ids=repr,
 )
-def test_what_names_no_blocks_is_refused(block_of):
+def test_invalid_block_names_are_rejected(block_of):
     with pytest.raises(InvalidContext):
         Blocks(block_of, 1)
 
@@ -756,24 +754,24 @@ BAD_MATRICES = {
 
 @pytest.mark.parametrize(("entries", "words"), BAD_MATRICES.values(), ids=BAD_MATRICES.keys())
 @pytest.mark.parametrize("make", [PrivacyMatrix, Metric], ids=["matrix", "metric"])
-def test_a_bad_matrix_is_refused(make, entries, words):
+def test_invalid_matrices_are_rejected(make, entries, words):
     with pytest.raises(InvalidContext, match=words):
         make(entries)
 
 
 @pytest.mark.parametrize("entry", [40.5, 41, "40.000001", 1e6, Fraction(81, 2)])
-def test_a_matrix_entry_above_forty_is_refused_with_its_place(entry):
+def test_matrix_entry_above_forty_is_named(entry):
     with pytest.raises(InvalidContext, match=r"entry \[1, 0\] is .* Use inf or a smaller"):
         PrivacyMatrix([[0, 40], [entry, 0]])
 
 
-def test_an_entry_that_is_above_forty_by_less_than_a_float_can_show_is_refused():
+def test_entry_barely_above_forty_is_rejected():
     with pytest.raises(InvalidContext, match="at most 40"):
         PrivacyMatrix([[0, "40.0000000000000001"], [1, 0]])
 
 
 @pytest.mark.parametrize("make", [PrivacyMatrix, Metric], ids=["matrix", "metric"])
-def test_a_matrix_of_another_size_than_its_domain_is_refused(make):
+def test_matrix_must_fit_its_domain(make):
     with pytest.raises(ContextMismatch, match="2 rows; the domain has 3 labels"):
         make([[0, 1], [1, 0]], domain=["a", "b", "c"])
 

@@ -103,13 +103,13 @@ two_contexts = st.integers(1, 5).flatmap(lambda k: st.tuples(contexts(k), contex
 
 @LAWS
 @given(matrices())
-def test_a_matrix_of_fractions_is_held_as_it_is(E):
+def test_matrix_of_fractions_stays_exact(E):
     assert _exact(PrivacyMatrix(E)) == E
 
 
 @LAWS
 @given(matrices())
-def test_a_matrix_is_read_the_same_from_its_own_record(E):
+def test_matrix_round_trips_through_its_record(E):
     """Entries that are decimals come back from their text; the record names every entry."""
     context = PrivacyMatrix(E)
     record = context.record()["matrix"]
@@ -118,7 +118,7 @@ def test_a_matrix_is_read_the_same_from_its_own_record(E):
 
 @LAWS
 @given(any_context)
-def test_the_closure_is_what_a_brute_force_search_finds(context):
+def test_closure_matches_brute_force(context):
     assert _exact(context.closure()) == naive_closure(_exact(context))
 
 
@@ -131,7 +131,7 @@ def test_closing_twice_changes_nothing(context):
 
 @LAWS
 @given(any_context)
-def test_the_smallest_epsilon_never_exceeds_an_entry_and_is_the_largest_such_float(context):
+def test_smallest_epsilon_is_the_largest_float_below_every_entry(context):
     E = _exact(context)
     least = min((E[x][x2] for x in range(len(E)) for x2 in range(len(E)) if x != x2), default=INF)
     found = context.smallest_epsilon
@@ -143,7 +143,7 @@ def test_the_smallest_epsilon_never_exceeds_an_entry_and_is_the_largest_such_flo
 
 @LAWS
 @given(any_context)
-def test_epsilon_answers_with_the_nearest_float_for_every_pair(context):
+def test_epsilon_returns_the_nearest_float_for_every_pair(context):
     symbols = np.arange(context.size)
     found = context.epsilon(symbols[:, None], symbols[None, :]).tolist()
     assert found == [[float(entry) for entry in row] for row in _exact(context)]
@@ -151,7 +151,7 @@ def test_epsilon_answers_with_the_nearest_float_for_every_pair(context):
 
 @LAWS
 @given(any_context)
-def test_the_exact_matrix_says_what_the_entries_say(context):
+def test_exact_matrix_matches_the_entries(context):
     matrix = context.exact_matrix()
     assert [
         [matrix.entry(x, x2) for x2 in range(matrix.size)] for x in range(matrix.size)
@@ -160,7 +160,7 @@ def test_the_exact_matrix_says_what_the_entries_say(context):
 
 @LAWS
 @given(two_contexts)
-def test_a_sum_adds_entries_and_its_order_does_not_matter(pair):
+def test_sum_adds_entries_in_any_order(pair):
     a, b = pair
     total = [
         [x + y for x, y in zip(*rows, strict=True)]
@@ -171,14 +171,14 @@ def test_a_sum_adds_entries_and_its_order_does_not_matter(pair):
 
 @LAWS
 @given(two_contexts)
-def test_the_closure_of_a_sum_is_that_of_its_written_out_matrix(pair):
+def test_closure_of_a_sum_matches_its_matrix(pair):
     total = pair[0] + pair[1]
     assert _exact(total.closure()) == naive_closure(_exact(total))
 
 
 @LAWS
 @given(two_contexts)
-def test_equal_contexts_hash_alike_and_promise_alike(pair):
+def test_equal_contexts_have_equal_hashes_and_promises(pair):
     a, b = pair
     if a == b:
         assert hash(a) == hash(b)
@@ -206,7 +206,7 @@ def test_renaming_symbols_renames_the_closure(data):
 
 @LAWS
 @given(structured_context)
-def test_groups_say_what_every_entry_says(context):
+def test_groups_match_every_entry(context):
     groups = context.groups
     k = context.size
     expected = [
@@ -228,7 +228,7 @@ def test_groups_say_what_every_entry_says(context):
 
 @LAWS
 @given(any_context)
-def test_a_record_is_read_back_as_the_same_context(context):
+def test_record_round_trips(context):
     again = context_of_record(context.record())
     assert type(again) is type(context)
     assert again.record() == context.record()
@@ -237,7 +237,7 @@ def test_a_record_is_read_back_as_the_same_context(context):
 
 @LAWS
 @given(any_context)
-def test_new_labels_change_nothing_else(context):
+def test_relabelling_changes_nothing_else(context):
     labels = Domain([f"label {x}" for x in range(context.size)])
     renamed = context.with_domain(labels)
     assert renamed.domain == labels
@@ -261,7 +261,7 @@ def _recognised(context):
 
 @LAWS
 @given(structured_context)
-def test_a_structured_context_is_recognised_from_its_matrix_by_what_it_promises(context):
+def test_structured_context_is_recognised_from_its_matrix(context):
     found = _recognised(PrivacyMatrix(_exact(context)))
     direct = _recognised(context)
     for form in (found, direct):
@@ -273,7 +273,7 @@ def test_a_structured_context_is_recognised_from_its_matrix_by_what_it_promises(
 
 @LAWS
 @given(any_context)
-def test_what_is_recognised_promises_the_closure_whatever_it_came_from(context):
+def test_recognised_context_promises_the_closure(context):
     try:
         found = _recognised(context)
     except NoClosedForm:
@@ -285,7 +285,7 @@ def test_what_is_recognised_promises_the_closure_whatever_it_came_from(context):
 
 @LAWS
 @given(structured_context)
-def test_the_simplest_form_is_taken(context):
+def test_simplest_form_is_recognised(context):
     """Uniform before blocks that are shown, before high-low, before tiers, before blocks that are hidden."""
     found = _recognised(PrivacyMatrix(_exact(context)))
     if found is None:

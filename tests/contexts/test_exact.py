@@ -58,7 +58,7 @@ def test_integers_are_read_as_themselves(entries):
     assert _entries(ExactMatrix.parse(entries, "E")) == [[0, 3], [4, 0]]
 
 
-def test_numpy_numbers_among_objects_are_read():
+def test_numpy_numbers_in_object_arrays_are_read():
     entries = [[0, Fraction(1, 2)], [np.int64(1), np.float64(0)]]
     assert _entries(ExactMatrix.parse(entries, "E")) == [[0, Fraction(1, 2)], [1, 0]]
 
@@ -78,12 +78,12 @@ def test_numpy_numbers_among_objects_are_read():
         "0.999",
     ],
 )
-def test_a_float_stands_for_the_decimal_it_prints_as(text):
+def test_float_means_its_decimal_repr(text):
     matrix = ExactMatrix.parse([[0, float(text)], [float(text), 0]], "E")
     assert matrix.entry(0, 1) == matrix.entry(1, 0) == Fraction(text)
 
 
-def test_fractions_and_long_decimals_are_held_as_they_are():
+def test_fractions_and_long_decimals_stay_exact():
     rows = [
         [0, Fraction(1, 3), Fraction(22, 7)],
         [Fraction("0.1234567890123456"), 0, INF],
@@ -96,7 +96,7 @@ def test_fractions_and_long_decimals_are_held_as_they_are():
 
 
 @pytest.mark.parametrize("scale", [1.0, 1 / 3, 13.7, 39.9, 1e5, 1e9])
-def test_floats_that_are_no_short_decimals_are_rounded_down_and_hardly(scale):
+def test_long_floats_are_rounded_down_slightly(scale):
     floats = np.random.default_rng(3).random((6, 6)) * scale
     np.fill_diagonal(floats, 0)
     matrix = ExactMatrix.parse(floats, "E")
@@ -106,7 +106,7 @@ def test_floats_that_are_no_short_decimals_are_rounded_down_and_hardly(scale):
             assert 0 <= exact - matrix.entry(x, x2) <= Fraction(max(scale, 1.0)) / 2**50
 
 
-def test_fractions_of_many_denominators_are_held_as_they_are():
+def test_fractions_of_many_denominators_stay_exact():
     primes = [7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47]
     rows = [[Fraction(0)] * 4 for _ in range(4)]
     off = [(x, x2) for x in range(4) for x2 in range(4) if x != x2]
@@ -116,13 +116,13 @@ def test_fractions_of_many_denominators_are_held_as_they_are():
 
 
 @pytest.mark.parametrize("tiny", ["1e-18", "1.1e-18", "0.0000000000000000019"])
-def test_the_least_epsilon_is_held_beside_a_large_one(tiny):
+def test_tiny_epsilon_stays_exact_next_to_a_large_one(tiny):
     matrix = ExactMatrix.parse([[0, tiny], ["39.5", 0]], "E")
     assert _entries(matrix) == [[0, Fraction(tiny)], [Fraction(79, 2), 0]]
     assert matrix.floats().tolist() == [[0, float(tiny)], [39.5, 0]]
 
 
-def test_a_held_matrix_cannot_be_changed():
+def test_stored_matrix_is_immutable():
     matrix = ExactMatrix.parse([[0, 1], [1, 0]], "E")
     for held in (matrix, matrix.closure()):
         with pytest.raises(ValueError, match="read-only"):
@@ -159,7 +159,7 @@ def test_a_held_matrix_cannot_be_changed():
         ("abc", "square"),
     ],
 )
-def test_what_is_no_matrix_of_promises_is_refused_by_name(entries, words):
+def test_invalid_matrix_error_names_the_argument(entries, words):
     with pytest.raises(InvalidContext, match=words) as caught:
         ExactMatrix.parse(entries, "the third matrix")
     assert "the third matrix" in str(caught.value) or "finite entries" in str(caught.value)
@@ -197,11 +197,11 @@ def test_floats_are_the_nearest_to_entries_of_seventeen_digits(n):
         ([[0, INF, INF], [INF, 0, INF], [INF, INF, 0]], INF),
     ],
 )
-def test_the_smallest_entry_is_off_the_diagonal(rows, smallest):
+def test_smallest_entry_is_off_the_diagonal(rows, smallest):
     assert ExactMatrix.parse(rows, "E").smallest() == smallest
 
 
-def test_sums_are_entry_by_entry_and_exact():
+def test_sums_are_exact():
     a = ExactMatrix.parse([[0, Fraction(1, 3), 1], [INF, 0, 0], [1, 2, 0]], "E")
     b = ExactMatrix.parse([[0, 0.1, INF], [INF, 0, 0.25], [0, 0, 0]], "E")
     assert _entries(a + b) == [[0, Fraction(13, 30), INF], [INF, 0, Fraction(1, 4)], [1, 2, 0]]
@@ -275,7 +275,7 @@ def _random_rows(k: int, seed: int) -> list[list[Fraction | float]]:
 
 
 @pytest.mark.parametrize("k", [2, 3, 4, 7, 12])
-def test_the_closure_is_what_a_brute_force_search_finds(k):
+def test_closure_matches_brute_force(k):
     for seed in range(20):
         rows = _random_rows(k, seed)
         assert _entries(ExactMatrix.parse(rows, "E").closure()) == naive_closure(rows), seed
@@ -288,7 +288,7 @@ def test_closing_twice_changes_nothing(k):
         assert _entries(closed.closure()) == _entries(closed)
 
 
-def test_a_long_chain_is_closed_from_end_to_end():
+def test_long_chains_are_closed_from_end_to_end():
     k = 200
     rows = np.full((k, k), INF)
     np.fill_diagonal(rows, 0)
@@ -312,7 +312,7 @@ def test_closing_large_and_fine_entries_does_not_overflow():
 
 
 @pytest.mark.parametrize("denominator", [2**53 + 1, 2**63 - 1, 2**64 + 1, 10**30 + 1])
-def test_a_large_denominator_is_not_rounded_before_dividing(denominator):
+def test_large_denominators_are_not_rounded_before_dividing(denominator):
     finite = np.ones((2, 2), dtype=bool)
     for n in range(1, 50):
         found = ExactMatrix.from_finite([0, n, n, 0], denominator, finite).floats()[0, 1]
@@ -322,7 +322,7 @@ def test_a_large_denominator_is_not_rounded_before_dividing(denominator):
 # --- parts ----------------------------------------------------------------------------------------
 
 
-def test_parts_stand_side_by_side_at_their_places():
+def test_union_places_its_parts_side_by_side():
     a = ExactMatrix.parse([[0, "1/3"], [INF, 0]], "a")
     b = ExactMatrix.parse([[0, 0.5, 2], [1, 0, 3], [INF, 4, 0]], "b")
     places = [np.array([3, 1]), np.array([0, 2, 4])]
@@ -332,7 +332,7 @@ def test_parts_stand_side_by_side_at_their_places():
     assert all(both.entry(x, x2) == both.entry(x2, x) == INF for x in places[0] for x2 in places[1])
 
 
-def test_parts_of_coprime_denominators_pass_64_bits():
+def test_coprime_denominators_may_exceed_64_bits():
     primes = [999_999_999_989, 999_999_999_961, 999_999_999_937]
     parts = [ExactMatrix.parse([[0, Fraction(40 * p - 1, p)], [1, 0]], "E") for p in primes]
     joined = ExactMatrix.side_by_side(parts, [np.array([2 * j, 2 * j + 1]) for j in range(3)])

@@ -57,7 +57,7 @@ def _described(groups):
     ],
     ids=repr,
 )
-def test_groups_are_numbered_by_first_label_and_tiers_of_one_epsilon_are_merged(context, described):
+def test_groups_are_numbered_by_first_label(context, described):
     assert _described(context.groups) == described
 
 
@@ -66,21 +66,21 @@ def test_groups_are_numbered_by_first_label_and_tiers_of_one_epsilon_are_merged(
     [PrivacyMatrix([[0, 1], [1, 0]]), Metric([[0, 1], [1, 0]]), Uniform(2, 1) + Uniform(2, 1)],
     ids=["matrix", "metric", "sum"],
 )
-def test_what_is_written_out_has_no_groups(context):
+def test_matrix_contexts_have_no_groups(context):
     assert context.groups is None
 
 
-def test_a_union_has_no_groups():
+def test_union_has_no_groups():
     assert union([HighLow(2, [0], 1), Uniform(2, 1)]).groups is None
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
-def test_the_least_promise_counts_only_pairs_that_there_are(size):
+def test_smallest_epsilon_ignores_empty_pairs(size):
     context = Blocks([0] * size, TWO, across=ONE)
     assert context.exact_smallest == (TWO if size > 1 else INF)
 
 
-def test_exact_matrices_hold_fractions_that_64_bits_cannot():
+def test_exact_matrices_store_fractions_beyond_64_bits():
     """Denominators of coprime primes: their common one has more than 64 bits."""
     epsilons = [Fraction(1, 999_999_999_989), Fraction(1, 999_999_999_961), Fraction(40)]
     context = Blocks([0, 0, 1, 1, 2, 2], epsilons, across=Fraction(1, 999_999_999_937))
@@ -115,11 +115,11 @@ def test_blocks_may_have_their_own_epsilon(epsilon):
     assert context.exact_smallest == 1  # there is no pair in Rome
 
 
-def test_names_of_blocks_meet_in_nfc():
+def test_block_names_are_normalised():
     assert Blocks([COMPOSED, "b"], {DECOMPOSED: 1, "b": 2}).exact_epsilons == (1, 2)
 
 
-def test_one_epsilon_for_all_is_the_papers_context():
+def test_single_epsilon_gives_the_papers_context():
     assert Blocks([0, 0, 1], [2, 2]).exact_inside == 2
     for other in (
         Blocks([0, 0, 1], [2, 1]),
@@ -146,11 +146,11 @@ def test_one_epsilon_for_all_is_the_papers_context():
     ],
     ids=repr,
 )
-def test_the_smallest_epsilon_by_hand(context, least):
+def test_smallest_epsilon_by_hand(context, least):
     assert context.exact_smallest == least
 
 
-def test_the_way_through_another_block_may_be_shorter():
+def test_detour_through_another_block_may_be_shorter():
     context = Blocks(["a", "a", "b", "b", "c"], {"a": 5, "b": 1, "c": 9}, across=2)
     assert context.closure().exact_epsilons == (
         4,
@@ -162,11 +162,11 @@ def test_the_way_through_another_block_may_be_shorter():
     assert context.exact_epsilons == (5, 1, 9)
 
 
-def test_there_is_no_way_round_where_there_is_one_block():
+def test_single_block_has_no_detour():
     assert Blocks([0, 0], 5, across=1).closure().exact_epsilons == (5,)
 
 
-def test_a_way_round_may_pass_forty():
+def test_detour_may_exceed_forty():
     closed = Blocks([0, 0, 1], INF, across=30).closure()
     assert closed.exact_epsilon(0, 1) == 60
     assert closed.closure() is closed
@@ -185,23 +185,23 @@ def test_a_way_round_may_pass_forty():
     ],
     ids=repr,
 )
-def test_epsilons_that_do_not_fit_the_blocks_are_refused(epsilon, words):
+def test_epsilons_must_fit_the_blocks(epsilon, words):
     with pytest.raises(ContextMismatch, match=words):
         Blocks(["a", "a", "b"], epsilon)
 
 
 @pytest.mark.parametrize("epsilon", [{1, 2}, b"12", {1.5: 1, "b": 2}, {"a": 1, None: 2}], ids=repr)
-def test_what_gives_no_block_an_epsilon_is_refused(epsilon):
+def test_invalid_block_epsilons_are_rejected(epsilon):
     with pytest.raises(InvalidContext):
         Blocks(["a", "a", "b"], epsilon)
 
 
-def test_an_epsilon_named_twice_is_refused():
+def test_duplicate_epsilon_is_rejected():
     with pytest.raises(InvalidContext, match="once"):
         Blocks([COMPOSED, "b"], {COMPOSED: 1, DECOMPOSED: 2, "b": 1})
 
 
-def test_a_bad_epsilon_is_named_with_its_block():
+def test_invalid_epsilon_error_names_the_block():
     with pytest.raises(InvalidContext, match="epsilon of block 'b' must be above 0"):
         Blocks(["a", "b"], {"a": 1, "b": 0})
     with pytest.raises(InvalidContext, match="epsilons of tier 7 must be at most 40"):
@@ -211,7 +211,7 @@ def test_a_bad_epsilon_is_named_with_its_block():
 
 
 @pytest.mark.parametrize("names", [[1, 0, 1], [5, 2, 9], np.array([3, 1, 3])], ids=repr)
-def test_a_sequence_that_could_be_meant_by_number_is_refused(names):
+def test_ambiguous_sequences_are_rejected(names):
     """Block 0 comes second: [ε of the first block, …] and [ε of block 0, …] would differ, and one is a leak."""
     m = len(set(names))
     for make in (
@@ -268,12 +268,12 @@ def test_tiers_know_their_names_and_epsilons():
     ],
     ids=repr,
 )
-def test_bad_tiers_are_refused(tier_of, epsilons, error, words):
+def test_invalid_tiers_are_rejected(tier_of, epsilons, error, words):
     with pytest.raises(error, match=words):
         Tiers(tier_of, epsilons)
 
 
-def test_tiers_that_do_not_fit_their_domain_are_refused():
+def test_tiers_must_fit_their_domain():
     with pytest.raises(ContextMismatch, match="tier_of has 2 entries; the domain has 3"):
         Tiers([0, 1], [1, 2], domain=3)
     with pytest.raises(InvalidContext, match="tier_of names 'c'"):
@@ -283,7 +283,7 @@ def test_tiers_that_do_not_fit_their_domain_are_refused():
 # --- unions ---------------------------------------------------------------------------------------
 
 
-def test_uniform_contexts_unite_to_blocks():
+def test_union_of_uniform_contexts_is_blocks():
     context = union([Uniform(2, 1), Uniform(3, 0.5), Uniform(1, INF)])
     assert context == Blocks([0, 0, 1, 1, 1, 2], [1, 0.5, INF])
     assert context.domain == IntegerDomain(6)
@@ -294,7 +294,7 @@ def test_uniform_contexts_unite_to_blocks():
     )
 
 
-def test_a_union_with_blocks_given_follows_the_order_of_the_domain():
+def test_union_with_given_blocks_follows_the_domain_order():
     context = union(
         {"Rome": HighLow(2, [1], 1), "Paris": Uniform(2, 3)},
         block_of={"c": "Rome", "a": "Paris", "d": "Rome", "b": "Paris"},
@@ -307,7 +307,7 @@ def test_a_union_with_blocks_given_follows_the_order_of_the_domain():
     assert context.exact_epsilon(2, 3) == INF
 
 
-def test_a_union_knows_its_symbols():
+def test_union_knows_its_symbols():
     context = union([HighLow(2, [0], 1), Uniform(3, 1)], block_of=["x", "y", "y", "x", "y"])
     assert context.sizes.tolist() == [2, 3]
     assert context.rank.tolist() == [0, 0, 1, 1, 2]
@@ -328,7 +328,7 @@ def test_a_union_knows_its_symbols():
     ],
     ids=repr,
 )
-def test_labels_follow_one_another(domains, joined):
+def test_union_labels_are_concatenated(domains, joined):
     assert union([HighLow(domain, [], 1) for domain in domains]).domain == joined
 
 
@@ -383,17 +383,17 @@ def test_labels_follow_one_another(domains, joined):
     ],
     ids=repr,
 )
-def test_what_cannot_be_united_is_refused(contexts, options, error, words):
+def test_invalid_unions_are_rejected(contexts, options, error, words):
     with pytest.raises(error, match=words):
         union(contexts, **options)
 
 
-def test_only_contexts_are_parts():
+def test_parts_must_be_contexts():
     with pytest.raises(InvalidContext, match="only contexts; got str"):
         ContextUnion(["a"], [0])
 
 
-def test_a_large_union_answers_without_being_written_out():
+def test_large_union_needs_no_matrix():
     half = MILLION // 2
     context = union([HighLow(half, range(0, half, 10), 1.5), Uniform(half, 2)])
     rng = np.random.default_rng(0)
@@ -424,7 +424,7 @@ def test_with_domain_applies_to_every_term_of_a_sum():
 # --- records --------------------------------------------------------------------------------------
 
 
-def test_todays_records_keep_their_bytes():
+def test_blocks_of_one_epsilon_have_the_short_record():
     assert Blocks(["x", "y", "x"], [1, 1], across=INF).record() == {
         "kind": "blocks",
         "domain": {"kind": "range", "size": 3, "start": 0},
@@ -433,7 +433,7 @@ def test_todays_records_keep_their_bytes():
     }
 
 
-def test_new_records_say_what_is_new():
+def test_promises_across_and_tiers_are_recorded():
     assert Blocks([0, 1, 0], ["0.5", INF], across=2).record() == {
         "kind": "blocks",
         "domain": {"kind": "range", "size": 3, "start": 0},
@@ -470,7 +470,7 @@ READ_BACK = {
 
 
 @pytest.mark.parametrize("context", READ_BACK.values(), ids=READ_BACK)
-def test_records_are_read_back(context):
+def test_records_round_trip(context):
     again = context_of_record(context.record())
     assert again == context
     assert type(again) is type(context)
@@ -517,13 +517,13 @@ def _packed(numbers):
     ],
     ids=repr,
 )
-def test_a_record_that_says_something_else_is_refused(name, changes):
+def test_modified_record_is_rejected(name, changes):
     with pytest.raises((InvalidSurvey, InvalidContext, ContextMismatch)):
         context_of_record({**READ_BACK[name].record(), **changes})
 
 
 @pytest.mark.parametrize("name", READ_BACK)
-def test_a_record_without_a_field_is_refused(name):
+def test_record_without_a_field_is_rejected(name):
     record = READ_BACK[name].record()
     for field in record:
         if field != "across":  # without it, it is another context: nothing is promised across
@@ -531,7 +531,7 @@ def test_a_record_without_a_field_is_refused(name):
                 context_of_record({key: value for key, value in record.items() if key != field})
 
 
-def test_unions_are_read_eight_deep_and_no_deeper():
+def test_unions_nest_at_most_eight_deep():
     context = Uniform(1, 1)
     for _ in range(8):
         context = ContextUnion([context], [0])

@@ -289,7 +289,7 @@ def test_l2_bound_is_tight_for_the_papers_estimator():
     assert upper_bounds(sf.Uniform(k, 1), 1).tight_l2 == pytest.approx(c**2 * k)
 
 
-def test_half_the_noise_is_noticed():
+def test_half_the_noise_is_detected():
     mechanism = sf.PlainResponse(sf.Uniform(16, "0.5"))
     halved = upper_bounds(mechanism.context, 1).tight_l2 / 2
     assert mechanism.scores.worst_risk() > halved

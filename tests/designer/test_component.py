@@ -64,7 +64,7 @@ def test_components_are_the_context_with_no_promise_between_them(context):
 @pytest.mark.parametrize(
     "name", ["in one piece", "one-way", "three pieces", "all alone", "one", "blocks", "union"]
 )
-def test_components_are_minimal_except_for_symbols_in_clear(name):
+def test_components_are_minimal_except_for_unrandomized_symbols(name):
     context = CONTEXTS[name]
     first = _joined(np.isfinite(context.matrix()))
     for piece in split(context):

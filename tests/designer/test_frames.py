@@ -161,7 +161,7 @@ NEARLY_UNIFORM = (sf.Blocks(blocks(4, 4), 1, across="1.01"), sf.ProductResponse)
 @pytest.mark.parametrize(
     ("context", "frame"), [*SHELF, NEARLY_UNIFORM], ids=lambda value: repr(value)
 )
-def test_mechanism_for_takes_the_frame_of_least_worst_risk(context, frame):
+def test_mechanism_for_chooses_the_frame_of_least_worst_risk(context, frame):
     mechanism = sf.mechanism_for(context)
     assert type(mechanism) is frame
     assert sf.certify(mechanism, context).slack >= 0

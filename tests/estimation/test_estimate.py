@@ -83,14 +83,14 @@ def test_unbiased_estimate_is_the_mean_score(mechanism):
 
 
 @each_mechanism
-def test_an_estimate_says_where_it_comes_from(mechanism):
+def test_estimate_names_its_decoder_and_reports(mechanism):
     found = estimate(mechanism, _tally(mechanism, reports=123), decoder="unbiased")
     assert list(found.labels) == list(mechanism.context.domain.labels)
     assert (found.reports, found.decoder) == (123, "unbiased")
 
 
 @each_mechanism
-def test_the_unbiased_decoder_changes_nothing(mechanism):
+def test_unbiased_decoder_changes_nothing(mechanism):
     found = estimate(mechanism, _tally(mechanism), decoder="unbiased")
     assert found.frequencies.tolist() == found.unbiased.tolist()
 
@@ -107,7 +107,7 @@ def test_intervals_do_not_depend_on_the_decoder(mechanism):
 
 @each_mechanism
 @pytest.mark.parametrize("seed", range(5))
-def test_the_projected_reading_is_a_distribution(mechanism, seed):
+def test_projected_frequencies_are_a_distribution(mechanism, seed):
     p = estimate(mechanism, _tally(mechanism, seed, reports=40), decoder="projection").frequencies
     assert (p >= 0).all()
     assert p.sum() == pytest.approx(1.0, abs=1e-12)
@@ -139,7 +139,7 @@ def test_blocks_are_projected_onto_observed_shares(code, seed):
         assert p[members].sum() == pytest.approx(float(observed), abs=1e-14)
 
 
-def test_a_block_that_nobody_reported_has_no_share():
+def test_unreported_block_has_no_share():
     mechanism = BlockResponse(BLOCKS)
     own = [y for y, count in enumerate(mechanism.integer_row(0)) if count]
     found = estimate(mechanism, mechanism.tally(own * 3))
@@ -147,7 +147,7 @@ def test_a_block_that_nobody_reported_has_no_share():
     assert found.frequencies[BLOCKS.block_of == 0].sum() == pytest.approx(1.0, abs=1e-14)
 
 
-def test_answers_in_clear_are_read_as_they_are():
+def test_unrandomized_answers_are_decoded_exactly():
     mechanism = MECHANISMS["in clear"]
     found = estimate(mechanism, mechanism.tally([0, 0, 0, 3]))
     assert found.frequencies.tolist() == found.unbiased.tolist() == [0.75, 0, 0, 0.25]
@@ -168,7 +168,7 @@ def test_exact_channel_output_is_decoded_exactly(mechanism):
 # --- intervals (more in test_intervals.py) -------------------------------------------------------
 
 
-def test_the_default_level_is_95_percent():
+def test_default_level_is_95_percent():
     found = estimate(MECHANISMS["plain"], _tally(MECHANISMS["plain"]))
     assert np.array_equal(found.interval(), found.interval(0.95))
     assert np.array_equal(found.simultaneous_interval(), found.simultaneous_interval(0.95))
@@ -198,7 +198,7 @@ def test_unreported_symbol_has_an_exact_interval():
 
 @each_mechanism
 @pytest.mark.parametrize("decoder", ["projection", "unbiased"])
-def test_no_reports_are_not_enough(mechanism, decoder):
+def test_empty_tallies_raise(mechanism, decoder):
     with pytest.raises(NotEnoughReports, match="at least one report"):
         estimate(mechanism, mechanism.tally([]), decoder=decoder)
 
@@ -266,7 +266,7 @@ def test_unused_covariate_is_rejected():
 
 
 @each_mechanism
-def test_another_mechanisms_tally_is_refused(mechanism):
+def test_tally_of_another_mechanism_is_rejected(mechanism):
     with pytest.raises(WrongSurvey):
         estimate(mechanism, Tally(np.ones(mechanism.outputs, dtype=np.int64), "another"))
     with pytest.raises(WrongSurvey):
@@ -278,7 +278,7 @@ def test_another_mechanisms_tally_is_refused(mechanism):
 # --- as a table ----------------------------------------------------------------------------------
 
 
-def test_an_estimate_prints_as_a_table_of_labels():
+def test_estimate_prints_as_a_table():
     mechanism = MECHANISMS["high-low"]
     lines = repr(
         estimate(mechanism, mechanism.tally([0, 1, 2, 3]), decoder="projection")
@@ -300,7 +300,7 @@ def test_text_rows_follow_the_header():
         assert line.split() == [found.labels[x], *(f"{value:.4f}" for value in figures)]
 
 
-def test_a_notebook_keeps_the_two_readings_apart():
+def test_notebook_table_separates_the_two_readings():
     context = Uniform([f"<{i}>" for i in range(30)], 1.0)
     mechanism = PlainResponse(context)
     found = estimate(mechanism, _tally(mechanism), decoder="projection")
@@ -315,7 +315,7 @@ def test_a_notebook_keeps_the_two_readings_apart():
 
 
 @each_mechanism
-def test_the_arrow_table_holds_every_column(mechanism):
+def test_arrow_table_has_every_column(mechanism):
     found = estimate(mechanism, _tally(mechanism))
     table = found.to_arrow(0.9)
     low, high = found.interval(0.9)
@@ -336,7 +336,7 @@ def test_the_arrow_table_holds_every_column(mechanism):
     assert said["fingerprint"] == mechanism.fingerprint
 
 
-def test_labels_of_two_kinds_become_text_in_arrow():
+def test_mixed_labels_become_text_in_arrow():
     mechanism = PlainResponse(Uniform(["a", 1], 1.0))
     assert estimate(mechanism, mechanism.tally([0, 1])).to_arrow()["label"].to_pylist() == [
         "a",
@@ -354,7 +354,7 @@ def test_pandas_and_polars_read_an_estimate():
     assert polars.DataFrame(found)["low"].to_list() == found.interval()[0].tolist()
 
 
-def test_without_pandas_one_is_told_what_to_install(monkeypatch):
+def test_missing_pandas_error_says_what_to_install(monkeypatch):
     found = estimate(MECHANISMS["plain"], _tally(MECHANISMS["plain"]))
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(MissingExtra, match="pip install pandas"):
@@ -369,7 +369,7 @@ def test_origin_is_not_in_the_repr():
     assert np.array_equal(other.interval(), found.interval())
 
 
-def test_a_long_table_is_cut():
+def test_long_tables_are_truncated():
     mechanism = PlainResponse(Uniform(1000, 1.0))
     lines = repr(estimate(mechanism, mechanism.tally([0, 1]))).splitlines()
     assert len(lines) == 22

@@ -74,7 +74,7 @@ def demand_whole(shapes, clear, levels, word_bits):
 
 @settings(max_examples=150, deadline=None, derandomize=True, database=None)
 @given(shapes())
-def test_levels_add_up_keep_their_promises_and_waste_nothing(shapes):
+def test_levels_add_up_and_keep_their_promises(shapes):
     clear, levels = group_levels(shapes, 64)
     leftover = demand_whole(shapes, clear, levels, 64)
     assert leftover < N >> 20
@@ -84,7 +84,7 @@ def test_levels_add_up_keep_their_promises_and_waste_nothing(shapes):
 
 @settings(max_examples=150, deadline=None, derandomize=True, database=None)
 @given(shapes())
-def test_levels_are_the_formula_to_a_billionth(shapes):
+def test_levels_match_the_formula_to_a_billionth(shapes):
     """Cover and odds decide the risk; both are the ideal row's, relative to 1e-9, for all but vast
     frames.
     """
@@ -104,7 +104,7 @@ def test_levels_are_the_formula_to_a_billionth(shapes):
 
 @settings(max_examples=200, deadline=None, derandomize=True, database=None)
 @given(shapes(), st.integers(6, 20))
-def test_short_words_are_right_or_refused(shapes, word_bits):
+def test_short_words_are_correct_or_rejected(shapes, word_bits):
     try:
         clear, levels = group_levels(shapes, word_bits)
     except NothingToLearn as refusal:
@@ -113,7 +113,7 @@ def test_short_words_are_right_or_refused(shapes, word_bits):
         demand_whole(shapes, clear, levels, word_bits)
 
 
-def test_words_that_are_too_short_are_refused():
+def test_too_short_words_are_rejected():
     shape = GroupShape(100, 27, Fraction(1), Fraction(2), 10)
     assert group_levels([shape], 32)[0] > 0
     for word_bits in (1, 4, 8):
@@ -121,7 +121,7 @@ def test_words_that_are_too_short_are_refused():
             group_levels([shape], word_bits)
 
 
-def test_a_promise_across_that_is_too_strong_is_refused():
+def test_too_strong_promise_across_is_rejected():
     """With f = 1/10, ε_in = 1.9 and ε_out = 1, a member would have less on its own range than a
     stranger.
     """
@@ -131,12 +131,12 @@ def test_a_promise_across_that_is_too_strong_is_refused():
         group_levels([shape], 64)
 
 
-def test_without_groups_everything_is_clear():
+def test_contexts_without_groups_are_unrandomized():
     assert group_levels([], 20) == (1 << 20, [])
 
 
 @pytest.mark.parametrize("epsilon", [Fraction(1, 2), Fraction(1), Fraction(5)])
-def test_one_symbol_is_mangats(epsilon):
+def test_single_symbol_gives_mangats_response(epsilon):
     """A group of one report: clear with probability 1 − e^−ε, the largest that ε permits."""
     clear, (level,) = group_levels([GroupShape(1, 1, epsilon, epsilon)], 64)
     assert level == GroupLevels(clear + level.cover, level.cover, level.cover)

@@ -122,7 +122,7 @@ def test_closed_form_holds_for_random_frames(seed):
         assert simple == pytest.approx(closed_form(mechanism, p), abs=1e-12 * scale), context
 
 
-def test_a_closed_form_that_is_off_would_be_noticed():
+def test_wrong_closed_form_is_detected():
     mechanism = CASES["unequal blocks"]
     frame, _ = frame_of(mechanism)
     wrong = [FrameGroup(g.size, g.inside, g.outward, g.f, g.l * (1 + 1e-9)) for g in frame]
@@ -145,7 +145,7 @@ def test_rounding_to_words_costs_less_than_a_billionth_of_the_risk(name):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_simple_estimate_is_unbiased(name):
+def test_simple_estimate_is_unbiased(name):
     mechanism = CASES[name]
     for p in crowds(mechanism.inputs, 2):
         scores = mechanism.scores
@@ -163,7 +163,7 @@ UNCORRECTED = [
 
 
 @pytest.mark.parametrize("mechanism", UNCORRECTED, ids=repr)
-def test_the_correction_of_totals_lowers_the_risk_for_every_crowd(mechanism):
+def test_total_correction_lowers_the_risk_for_every_crowd(mechanism):
     k = mechanism.inputs
     for p in [*crowds(k, 3), *np.eye(k), *np.random.default_rng(4).dirichlet(np.full(k, 0.5), 30)]:
         assert mechanism.scores.risk(p) <= mechanism.scores.paper_variances(p, 1).sum() * (
@@ -171,7 +171,7 @@ def test_the_correction_of_totals_lowers_the_risk_for_every_crowd(mechanism):
         )
 
 
-def test_a_design_without_spare_points_has_nothing_to_correct():
+def test_design_without_spare_points_needs_no_correction():
     mechanism = sf.PlainResponse(sf.Uniform(13, 1), PLANE)
     p = crowds(13, 5)[1]
     np.testing.assert_allclose(
@@ -192,7 +192,7 @@ def test_unbalanced_code_in_a_frame_has_no_paper_estimate():
 
 @pytest.mark.parametrize("s", [2, 3, 7, 10])
 @pytest.mark.parametrize("epsilon", [0.5, 1, 3])
-def test_the_papers_high_low_risks(s, epsilon):
+def test_paper_high_low_risks(s, epsilon):
     """Section 5.1 with the Hadamard code: ``R_A = s c²``, ``R_B = 2 s c²/(e + 1) + c``."""
     e = math.exp(epsilon)
     k = s + 3
@@ -272,7 +272,7 @@ def test_one_sensitive_symbol_is_mangats_response(epsilon, k, x):
 # --- what a group response refuses -------------------------------------------------------------
 
 
-def test_contexts_without_groups_are_refused():
+def test_contexts_without_groups_are_rejected():
     for context in (
         sf.PrivacyMatrix([[0, 1], [2, 0]]),
         sf.Metric([[0, 1], [1, 0]]),
@@ -282,7 +282,7 @@ def test_contexts_without_groups_are_refused():
             sf.GroupResponse(context)
 
 
-def test_a_group_that_shows_itself_is_a_block():
+def test_group_response_rejects_contexts_that_show_groups():
     with pytest.raises(ContextMismatch, match="block"):
         sf.GroupResponse(sf.Blocks([0, 0, 1], 1))
 
@@ -294,7 +294,7 @@ def test_codes_are_one_or_one_each():
             sf.GroupResponse(context, families)
 
 
-def test_frame_refuses_too_strong_promise_across():
+def test_frame_rejects_too_strong_promise_across():
     with pytest.raises(NothingToLearn, match="too strong"):
         sf.GroupResponse(sf.Blocks(blocks(20, 20), 1, across=0.6), RandomizedCode)
     # With larger sets the same promises can be kept.
@@ -379,13 +379,13 @@ REFUSED_BY_ACCIDENT = {
 
 
 @pytest.mark.parametrize("name", REFUSED_BY_ACCIDENT)
-def test_impossible_integers_are_not_taken(name):
+def test_impossible_integers_are_rejected(name):
     with pytest.raises((ValueError, OverflowError)):
         sf.GroupResponse.of_integers(**integers(**REFUSED_BY_ACCIDENT[name]))
 
 
 @pytest.mark.parametrize("name", INCONSISTENT)
-def test_inconsistent_integers_are_refused(name):
+def test_inconsistent_integers_are_rejected(name):
     assert sf.GroupResponse.of_integers(**integers()).fingerprint == RECORDED.fingerprint
     with pytest.raises(ContextMismatch):
         sf.GroupResponse.of_integers(**integers(**INCONSISTENT[name]))
@@ -413,7 +413,7 @@ def test_inconsistent_integers_are_refused(name):
         (("codes", 0, "points"), 2),
     ],
 )  # fmt: skip
-def test_a_spoilt_record_is_refused(path, value):
+def test_corrupt_record_is_rejected(path, value):
     record = copy.deepcopy(RECORDED.record())
     mechanism_of_record(record, CONTEXT)
     place = record
@@ -424,7 +424,7 @@ def test_a_spoilt_record_is_refused(path, value):
         mechanism_of_record(record, CONTEXT)
 
 
-def test_a_record_for_another_context_is_refused():
+def test_record_for_another_context_is_rejected():
     with pytest.raises(ContextMismatch):
         mechanism_of_record(RECORDED.record(), sf.Tiers(blocks(6, 2, 1), [1, 2, inf]))
     with pytest.raises(InvalidSurvey, match="must keep"):

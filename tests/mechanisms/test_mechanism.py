@@ -80,7 +80,7 @@ def shapes(k):
 
 
 @pytest.mark.parametrize("k", range(1, 33))
-def test_block_response_is_the_papers_channel_and_keeps_e_exactly(k):
+def test_block_response_is_the_papers_channel_and_keeps_epsilon_exactly(k):
     for block_of in shapes(k):
         mechanism = sf.BlockResponse(sf.Blocks(block_of, 1.0))
         np.testing.assert_allclose(
@@ -91,7 +91,7 @@ def test_block_response_is_the_papers_channel_and_keeps_e_exactly(k):
 
 
 @pytest.mark.parametrize("k", range(1, 33))
-def test_plain_response_is_hadamard_response_and_keeps_e_exactly(k):
+def test_plain_response_is_hadamard_response_and_keeps_epsilon_exactly(k):
     mechanism = sf.PlainResponse(sf.Uniform(k, 0.7))
     np.testing.assert_allclose(mechanism.matrix(), paper_block_channel([0] * k, 0.7), atol=1e-9)
     assert mechanism.outputs <= 2 * k
@@ -99,7 +99,7 @@ def test_plain_response_is_hadamard_response_and_keeps_e_exactly(k):
 
 
 @pytest.mark.parametrize("k", range(2, 33))
-def test_high_low_response_is_the_papers_channel_and_keeps_e_exactly(k):
+def test_high_low_response_is_the_papers_channel_and_keeps_epsilon_exactly(k):
     for sensitive in ({0}, {k - 1}, set(range(0, k, 2)), set(range(k - 1))):
         mechanism = sf.HighLowResponse(sf.HighLow(k, sorted(sensitive), 1.3))
         np.testing.assert_allclose(
@@ -110,7 +110,7 @@ def test_high_low_response_is_the_papers_channel_and_keeps_e_exactly(k):
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 10, 32])
-def test_randomized_response_is_its_formula(k):
+def test_randomized_response_matches_its_formula(k):
     e = math.exp(1.0)
     wanted = np.where(np.eye(k) > 0, e / (e + k - 1), 1 / (e + k - 1))
     mechanism = sf.PlainResponse(sf.Uniform(k, 1.0), RandomizedCode)
@@ -118,7 +118,7 @@ def test_randomized_response_is_its_formula(k):
 
 
 @pytest.mark.parametrize("size", [2, 4, 8, 16, 32, 64])
-def test_the_counting_facts_of_hadamard_rows(size):
+def test_hadamard_rows_are_balanced(size):
     code = HadamardCode(size - 1, Fraction(1))
     sets = [
         {y for y in range(size) if code.contains(np.uint64(x), np.uint64(y))}
@@ -133,7 +133,7 @@ def test_the_counting_facts_of_hadamard_rows(size):
 
 
 @pytest.mark.parametrize("size", [1, 2, 8, 64, 128, 4096])
-def test_the_fast_transform_is_the_product_with_the_matrix(size):
+def test_fast_transform_matches_the_matrix_product(size):
     values = np.cos(np.arange(3 * size, dtype=float)).reshape(3, size)
     np.testing.assert_allclose(walsh_hadamard(values), values @ sylvester(size), atol=1e-9 * size)
 
@@ -150,7 +150,7 @@ CONTEXTS = [
 
 @pytest.mark.parametrize("context", CONTEXTS, ids=repr)
 @pytest.mark.parametrize("code", ["hadamard", "randomized", "best"])
-def test_a_mechanism_for_the_smallest_epsilon_keeps_every_context(context, code):
+def test_mechanism_for_the_smallest_epsilon_keeps_every_context(context, code):
     classical = sf.mechanism_for(sf.Uniform(context.domain, context.smallest_epsilon), code=code)
     assert sf.certify(classical, context).slack >= 0
 
@@ -170,7 +170,7 @@ def test_a_mechanism_for_the_smallest_epsilon_keeps_every_context(context, code)
     ],
     ids=["asymmetric", "Warner", "Mangat", "Mangat reversed", "identity"],
 )
-def test_the_binary_optimum(a, b, wanted):
+def test_binary_optimum(a, b, wanted):
     mechanism = sf.mechanism_for(sf.PrivacyMatrix([[0, a], [b, 0]]))
     assert isinstance(mechanism, sf.BinaryResponse)
     np.testing.assert_allclose(mechanism.matrix(), wanted, atol=1e-12)
@@ -178,12 +178,12 @@ def test_the_binary_optimum(a, b, wanted):
 
 
 @pytest.mark.parametrize("pair", [(0, 1), (1, 0), (0, 0), (0, inf)])
-def test_a_zero_between_two_symbols_leaves_nothing_to_learn(pair):
+def test_zero_between_two_symbols_leaves_nothing_to_learn(pair):
     with pytest.raises(NothingToLearn, match="leaves nothing to learn"):
         sf.mechanism_for(sf.PrivacyMatrix([[0, pair[0]], [pair[1], 0]]))
 
 
-def test_one_symbol_in_a_block_sends_the_block_alone():
+def test_single_symbol_in_a_block_reports_only_the_block():
     mechanism = sf.BlockResponse(sf.Blocks(["a", "b", "b", "b", "c"], 1.0))
     assert mechanism.outputs == 1 + 4 + 1
     assert mechanism.exact_row(0) == [1, 0, 0, 0, 0, 0]
@@ -198,7 +198,7 @@ def test_high_low_extremes_are_identity_and_plain_response():
     assert all(full.exact_row(x) == plain.exact_row(x) for x in range(4))
 
 
-def test_single_symbol_and_infinite_epsilon_are_sent_in_clear():
+def test_single_symbol_and_infinite_epsilon_are_unrandomized():
     alone = sf.mechanism_for(sf.Uniform(1, 0.5))
     assert (alone.outputs, alone.bits, alone.scores.worst_risk()) == (1, 0, 0.0)
     assert (sf.mechanism_for(sf.Uniform(3, inf)).matrix() == np.eye(3)).all()
@@ -250,7 +250,7 @@ def test_covariances_of_a_full_hadamard_block_follow_the_xor_of_rows():
 @pytest.mark.parametrize(
     "context", [sf.Uniform(5, 1), sf.Blocks([0, 0, 1, 1, 1, 1, 1], 0.5)], ids=repr
 )
-def test_the_total_correction_never_raises_the_risk_of_a_block(context):
+def test_total_correction_never_raises_the_risk_of_a_block(context):
     mechanism = sf.mechanism_for(context, code="hadamard")
     k = context.size
     for p in (np.full(k, 1 / k), np.eye(k)[0], np.arange(1.0, k + 1) * 2 / (k * (k + 1))):
@@ -270,7 +270,7 @@ def test_corrected_estimates_of_a_block_add_up_to_its_observed_share():
 @pytest.mark.parametrize(
     "mechanism", [sf.PlainResponse(sf.Uniform(6, 1)), sf.HighLowResponse(sf.HighLow(6, [0, 1], 1))]
 )
-def test_worst_risk_is_attained_and_never_passed(mechanism):
+def test_worst_risk_is_attained_and_never_exceeded(mechanism):
     rho = mechanism.adjoint(mechanism.scores.squares())
     rng = np.random.default_rng(1)
     drawn = max(mechanism.scores.risk(p) for p in rng.dirichlet(np.full(6, 0.5), 2000))
@@ -310,7 +310,7 @@ CANARY = 987654321
     ],
     ids=str,
 )  # fmt: skip
-def test_bad_symbols_are_refused_and_never_printed(symbols):
+def test_invalid_symbols_are_rejected_without_being_printed(symbols):
     with pytest.raises(InvalidSymbols, match="must") as refusal:
         MECHANISM.privatize(symbols)
     assert str(CANARY) not in str(refusal.value)
@@ -321,17 +321,17 @@ def test_bad_symbols_are_refused_and_never_printed(symbols):
 @pytest.mark.parametrize(
     "words", [[[1]], np.ones((2, 1), np.int64), np.ones(2, np.uint64), np.ones((2, 2), np.uint64)]
 )
-def test_bad_words_are_refused(words):
+def test_invalid_words_are_rejected(words):
     with pytest.raises(InvalidSymbols, match="words must be 64-bit"):
         MECHANISM.reports_from([0, 1], words)
 
 
-def test_words_longer_than_the_realisation_are_refused():
+def test_words_longer_than_the_realisation_are_rejected():
     with pytest.raises(InvalidSymbols, match="below"):
         MECHANISM.at_word(12).reports_from([0], np.array([[4096]], dtype=np.uint64))
 
 
-def test_vectors_of_the_wrong_length_are_refused():
+def test_vectors_of_the_wrong_length_are_rejected():
     for method, size in ((MECHANISM.forward, 3), (MECHANISM.adjoint, MECHANISM.outputs)):
         with pytest.raises(InvalidSymbols, match=f"{size} entries"):
             method([0.1, 0.9])
@@ -342,28 +342,28 @@ def test_reports_out_of_range_are_rejected_by_position():
         MECHANISM.tally([0, CANARY])
 
 
-def test_a_binary_response_needs_two_symbols():
+def test_binary_response_needs_two_symbols():
     with pytest.raises(ContextMismatch, match="two symbols"):
         sf.BinaryResponse(sf.Uniform(3, 1))
 
 
-def test_a_channel_too_large_to_write_out_is_refused():
+def test_channel_too_large_for_a_matrix_is_rejected():
     with pytest.raises(InvalidContext, match="at most"):
         sf.PlainResponse(sf.Uniform(43_750, 1)).matrix()
 
 
-def test_an_epsilon_that_the_word_cannot_hold_is_refused():
+def test_epsilon_too_small_for_the_word_is_rejected():
     with pytest.raises(NothingToLearn, match="larger ε"):
         sf.PlainResponse(sf.Uniform(43_750, "0.0000000000000001"))
 
 
 @pytest.mark.parametrize("code", ["nothing", "", None])
-def test_an_unknown_code_is_refused(code):
+def test_unknown_code_is_rejected(code):
     with pytest.raises(InvalidArgument, match="best, hadamard, cyclic, randomized"):
         sf.mechanism_for(sf.Uniform(3, 1), code=code)
 
 
-def test_max_bits_limits_the_code_and_says_what_would_do():
+def test_max_bits_error_names_the_minimum():
     context = sf.Uniform(16, 1)
     assert sf.mechanism_for(context).bits <= 8  # ⌈log2(k + 1)⌉ and three more
     risks = [

@@ -26,7 +26,7 @@ def uniform(k):
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=repr)
-def test_the_channel_is_two_plain_responses_side_by_side(family):
+def test_channel_is_two_plain_responses_side_by_side(family):
     context = sf.Blocks([0, 1, 0, 2, 1, 0], "0.5", across="1.25")
     mechanism = sf.ProductResponse(context, family)
     outer = sf.PlainResponse(sf.Uniform(3, "0.75"), family)
@@ -36,7 +36,7 @@ def test_the_channel_is_two_plain_responses_side_by_side(family):
         assert mechanism.exact_row(x) == both
 
 
-def test_the_two_answers_come_from_two_words():
+def test_two_answers_use_two_words():
     """The first word alone moves the answer about the block, the second alone the answer about the
     symbol.
     """
@@ -61,11 +61,11 @@ def test_the_two_answers_come_from_two_words():
         (["0.5", 2], 3, (Fraction(5, 2), Fraction(1, 2))),
     ],
 )
-def test_the_promises_of_the_two_answers_add_up_to_the_one_across(epsilons, across, promised):
+def test_promises_of_the_two_answers_add_up(epsilons, across, promised):
     assert sf.ProductResponse.epsilons(sf.Blocks(blocks(2, 3), epsilons, across=across)) == promised
 
 
-def test_a_block_of_one_symbol_has_nothing_to_promise_inside():
+def test_block_of_one_symbol_has_no_inner_promise():
     assert sf.ProductResponse.epsilons(sf.Blocks(blocks(1, 3), ["0.1", 1], across=2)) == (1, 1)
 
 
@@ -82,12 +82,12 @@ def test_a_block_of_one_symbol_has_nothing_to_promise_inside():
     ],
     ids=repr,
 )
-def test_contexts_without_two_levels_are_refused(context):
+def test_contexts_without_two_levels_are_rejected(context):
     with pytest.raises(ContextMismatch, match="product response"):
         sf.ProductResponse(context)
 
 
-def test_a_product_too_large_to_write_out_is_refused():
+def test_product_too_large_for_a_matrix_is_rejected():
     with pytest.raises(InvalidContext, match="GroupResponse"):
         sf.ProductResponse(sf.Blocks(np.arange(1000) // 10, "0.5", across=1))
     # The shelf does not stumble over it.
@@ -123,7 +123,7 @@ def test_both_answers_beat_the_second_alone(context, family):
 
 @pytest.mark.parametrize("context", CONTEXTS, ids=repr)
 @pytest.mark.parametrize("family", FAMILIES, ids=repr)
-def test_the_estimate_is_close_to_the_best_linear_one(context, family):
+def test_estimate_is_close_to_the_best_linear_one(context, family):
     """``tr (Q D⁻¹ Qᵀ)⁻¹ − ‖p‖²`` is the least risk that any unbiased estimate can have at p."""
     mechanism = sf.ProductResponse(context, family)
     p = uniform(context.size)
@@ -134,7 +134,7 @@ def test_the_estimate_is_close_to_the_best_linear_one(context, family):
 
 @pytest.mark.parametrize("context", CONTEXTS, ids=repr)
 @pytest.mark.parametrize("step", [-0.02, 0.02])
-def test_the_mixture_of_totals_has_the_least_variance(context, step):
+def test_mixture_of_totals_has_the_least_variance(context, step):
     """Before totals are corrected to 1: μ_j a little larger or smaller makes the noise of a
     block's total larger.
     """
@@ -206,7 +206,7 @@ def test_saved_product_is_an_equivalent_table(tmp_path):
     assert saved["rows"] == [[str(n) for n in mechanism.integer_row(x)] for x in range(8)]
 
 
-def test_a_record_that_does_not_fit_is_refused():
+def test_record_that_does_not_fit_is_rejected():
     record = sf.ProductResponse(CONTEXTS[0], RandomizedCode).record()
     spoilt = [
         ({**record, "codes": record["codes"][:1]}, CONTEXTS[0]),

@@ -31,18 +31,18 @@ def far_out(count, probability):
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_warner_flips_as_often_as_its_formula_says(seed):
+def test_warner_flips_match_the_formula(seed):
     count = flips(sf.BinaryResponse(sf.Uniform(2, 1)), 0, seed)
     assert not far_out(count, 1 / (1 + math.e)), (seed, PEOPLE, count)
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_odds_off_by_one_per_cent_are_noticed(seed):
+def test_odds_off_by_one_per_cent_are_detected(seed):
     wrong = sf.BinaryResponse(sf.Uniform(2, 1 + math.log(1.01)))
     assert far_out(flips(wrong, 0, seed), 1 / (1 + math.e))
 
 
-def test_the_systems_words_give_the_same_law():
+def test_system_words_give_the_same_distribution():
     mechanism = sf.BinaryResponse(sf.Uniform(2, 1))
     reports = mechanism.privatize(np.zeros(PEOPLE, dtype=np.int64))
     probability = 1 / (1 + math.e)
@@ -56,7 +56,7 @@ def test_the_systems_words_give_the_same_law():
     [sf.Uniform(20, 1), sf.Blocks(np.arange(20) // 5, 1), sf.HighLow(20, range(6), 1)],
     ids=repr,
 )
-def test_estimates_scatter_as_their_variance_says(context):
+def test_estimates_have_the_predicted_variance(context):
     """200 seeded tallies: the mean squared error, over its exact value, stays in the χ² range at
     1e-6.
     """

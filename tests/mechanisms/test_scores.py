@@ -42,7 +42,7 @@ def _agree(mechanism, slack=1e-6):
 
 
 @pytest.mark.parametrize("mechanism", ALL + LARGER, ids=repr)
-def test_reach_is_that_of_the_scores_written_out(mechanism):
+def test_reach_matches_the_score_matrix(mechanism):
     _agree(mechanism)
 
 
@@ -94,7 +94,7 @@ def test_halved_reach_is_detected():
         _agree(Halved(sf.Uniform(20, 1.0)))
 
 
-def test_the_published_numbers_at_1024_symbols():
+def test_published_numbers_at_1024_symbols():
     """Randomised response: (e + k − 2)/(e − 1) up. The Hadamard code: about (e + 1)/(e − 1)."""
     randomised = sf.PlainResponse(sf.Uniform(1024, 1.0), sf.RandomizedCode).scores.reach
     assert randomised.up.max() == pytest.approx((np.e + 1022) / (np.e - 1), rel=1e-9)
@@ -103,7 +103,7 @@ def test_the_published_numbers_at_1024_symbols():
     assert coded.up.max() == pytest.approx((np.e + 1) / (np.e - 1), rel=5e-3)
 
 
-def test_fake_in_clear_counts_for_one():
+def test_unrandomized_fake_counts_once():
     reach = sf.PlainResponse(sf.Uniform(4, "inf")).scores.reach
     np.testing.assert_allclose(reach.up, 1)
     np.testing.assert_allclose(reach.down, 1)

@@ -127,7 +127,7 @@ def least_risk(Q, p=None):
 
 @pytest.mark.parametrize("by", [0, 1e-9])
 @pytest.mark.parametrize("name", MATRICES)
-def test_a_rounded_design_keeps_its_context_and_its_risk(name, by):
+def test_rounded_design_keeps_its_context_and_risk(name, by):
     Q = channel(MATRICES[name], 60)
     table = TableResponse.near(sf.PrivacyMatrix(MATRICES[name]), disturbed(Q, by))
     sf.certify(table)
@@ -201,7 +201,7 @@ def test_indistinguishable_symbols_get_equal_rows():
     assert table.integer_row(0) == table.integer_row(1)
 
 
-def test_what_fits_a_word_exactly_is_kept_exactly():
+def test_exact_rows_stay_exact():
     identity = TableResponse.of(sf.Uniform(2, inf), [[1, 0], [0, 1]])
     assert [identity.integer_row(x) for x in (0, 1)] == [[N, 0], [0, N]]
     inside = TableResponse.of(sf.Uniform(2, 1), [["0.6", "0.4"], ["0.45", "0.55"]])
@@ -213,7 +213,7 @@ def test_what_fits_a_word_exactly_is_kept_exactly():
 
 
 @pytest.mark.parametrize("name", MATRICES)
-def test_short_words_hold_a_coarser_table_that_keeps_the_context(name):
+def test_short_words_give_a_coarser_table_that_keeps_the_context(name):
     table = designed(name)
     for bits in (14, 18, 32):
         short = table.at_word(bits)
@@ -222,7 +222,7 @@ def test_short_words_hold_a_coarser_table_that_keeps_the_context(name):
     assert np.abs(short.matrix() - table.matrix()).max() < 1e-5
 
 
-def test_a_word_that_holds_nothing_of_a_table_is_refused():
+def test_word_too_short_for_a_table_is_rejected():
     with pytest.raises(NothingToLearn, match="8-bit words are too short"):
         designed("uniform-0.01").at_word(8)
 
@@ -245,12 +245,12 @@ def test_rare_reports_are_dropped():
         ([[0.5, 0.5], [0.5, 0.50001]], "row 1 is off by 1e-05"),
     ],
 )
-def test_floats_that_are_no_channel_are_refused(Q, said):
+def test_floats_that_are_not_a_channel_are_rejected(Q, said):
     with pytest.raises(InvalidContext, match=said):
         TableResponse.near(sf.Uniform(2, 1), Q)
 
 
-def test_floats_that_break_the_context_are_refused():
+def test_floats_that_break_the_context_are_rejected():
     with pytest.raises(ContextMismatch, match="does not keep the context"):
         TableResponse.near(sf.Uniform(2, 1), [[0.74, 0.26], [0.26, 0.74]])
 
@@ -260,7 +260,7 @@ def test_floats_that_break_the_context_are_refused():
 
 @pytest.mark.parametrize("bits", [8, 63, 64])
 @pytest.mark.parametrize("outputs", [1, 2, 3, 4, 5, 8, 9, 40])
-def test_halving_finds_what_counting_finds(outputs, bits):
+def test_bisection_matches_counting(outputs, bits):
     source = np.random.default_rng(outputs)
     total = 1 << bits
     rows = []
@@ -301,7 +301,7 @@ def _exact(inverse, outputs):
     "crowd", [None, [1, 2, 4, 8, 16, 32, 64, 128, 256]], ids=["uniform", "skewed"]
 )
 @pytest.mark.parametrize("name", MATRICES)
-def test_float_scores_are_the_exact_ones(name, crowd):
+def test_float_scores_match_exact_ones(name, crowd):
     table = designed(name, crowd=crowd and crowd[: len(MATRICES[name])])
     exact = _exact(table.scores._inverse, table.outputs)
     assert table.scores._inverse._float_solve() is not None
@@ -339,7 +339,7 @@ def _naive_scores(rows, denominator, crowd):
 
 
 @pytest.mark.parametrize("crowd", [[1, 1], [1, 9], [2**32, 1]])
-def test_scores_are_those_of_the_formula(crowd):
+def test_scores_match_the_formula(crowd):
     rows = [[20, 30, 14], [30, 11, 23]]
     wanted = np.array(_naive_scores(rows, 64, crowd), dtype=float)
     found = LeftInverse(rows, 64, crowd)
@@ -356,7 +356,7 @@ def test_scores_are_those_of_the_formula(crowd):
     assert means == [[1, 0], [0, 1]]
 
 
-def test_rows_that_are_not_independent_have_no_scores():
+def test_dependent_rows_have_no_scores():
     rows = [[2, 1, 1], [1, 2, 1], [3, 3, 2]]
     assert not surely_independent(rows)
     assert surely_independent([[2, 1, 1], [1, 2, 1], [3, 3, 3]])
@@ -369,7 +369,7 @@ def test_rows_that_are_not_independent_have_no_scores():
 # --- crowds ------------------------------------------------------------------------------------
 
 
-def test_scores_are_of_least_variance_where_the_crowd_is():
+def test_scores_have_least_variance_at_the_crowd():
     name = "planar-1"
     crowd = [1, 2, 3, 5, 8, 13, 21, 34]
     p = np.array(crowd) / sum(crowd)
@@ -381,7 +381,7 @@ def test_scores_are_of_least_variance_where_the_crowd_is():
     assert skewed.scores.risk(np.full(8, 1 / 8)) > 1.001 * even.scores.risk(np.full(8, 1 / 8))
 
 
-def test_crowd_is_recorded_and_kept_at_other_words():
+def test_crowd_is_recorded_and_kept_at_other_word_sizes():
     table = designed("planar-1", crowd=[1, 2, 3, 5, 8, 13, 21, 34])
     assert table.record()["crowd"] == ["1", "2", "3", "5", "8", "13", "21", "34"]
     assert table.at_word(20).crowd == table.at_word(64).crowd == table.crowd
@@ -391,7 +391,7 @@ def test_crowd_is_recorded_and_kept_at_other_words():
     assert plain.fingerprint != table.fingerprint
 
 
-def test_a_uniform_crowd_is_no_crowd():
+def test_uniform_crowd_is_the_default():
     assert designed("planar-1", crowd=[1] * 8).crowd is None
     assert (
         designed("planar-1", crowd=np.ones(8, dtype=np.int64)).fingerprint
@@ -411,7 +411,7 @@ def test_a_uniform_crowd_is_no_crowd():
         ([4, 6], "multiples of 2"),
     ],
 )
-def test_invalid_crowd_is_refused(crowd, said):
+def test_invalid_crowd_is_rejected(crowd, said):
     with pytest.raises(InvalidContext, match=said):
         TableResponse(sf.Uniform(2, 1), [[3, 1], [1, 3]], word_bits=2, crowd=crowd)
 
@@ -429,7 +429,7 @@ def test_crowd_round_trip_and_invalid_crowds():
 
 
 @pytest.mark.parametrize(("kind", "code"), [("table", 0), ("binary", 2)])
-def test_the_checker_knows_where_a_crowd_belongs(kind, code, tmp_path):
+def test_checker_accepts_a_crowd_only_where_it_belongs(kind, code, tmp_path):
     table = TableResponse.of(sf.Uniform(2, 1), [["0.6", "0.4"], ["0.4", "0.6"]], crowd=[3, 7])
     table.save(tmp_path / "table.json")
     saved = json.loads((tmp_path / "table.json").read_bytes())
@@ -478,7 +478,7 @@ def test_large_table_certificate_matches_a_plain_loop(name):
 @pytest.mark.parametrize(
     "name", ["uniform-0.01", "uniform-20", "planar-1", "mixed", "owing-nothing"]
 )
-def test_one_word_too_many_is_found_among_thousands_of_numbers(name, tmp_path):
+def test_single_extra_word_is_detected(name, tmp_path):
     """At the tightest place x gets all the words that its promise allows, from its likeliest
     report; then one more.
     """
@@ -540,7 +540,7 @@ def test_designed_tables_pass_the_exam(name):
     assert check_mechanism(designed(name, crowd=crowd)).word_bits <= 18
 
 
-def test_a_table_of_more_than_512_outputs_sits_the_exam():
+def test_table_with_more_than_512_outputs_passes_the_exam():
     E = planar(4, 1)
     report = check_mechanism(TableResponse.near(sf.PrivacyMatrix(E), channel(E, 700)))
     assert report.passed[-1] == "sampler_matches_its_matrix"

@@ -53,7 +53,7 @@ def test_union_risk_follows_from_its_parts(block_of, code):
 
 
 @pytest.mark.parametrize("family", [HadamardCode, RandomizedCode, BestCode()], ids=repr)
-def test_a_union_of_plain_responses_is_a_block_response(family):
+def test_union_of_plain_responses_is_a_block_response(family):
     block_of = [0, 1, 0, 1, 1, 0, 2, 1]
     epsilons = [1, 2, 1]
     context = ContextUnion([sf.Uniform(3, 1), sf.Uniform(4, 2), sf.Uniform(1, 1)], block_of)
@@ -100,7 +100,7 @@ def test_empty_block_has_share_zero():
     np.testing.assert_array_equal(mechanism.scores.unbiased(tally)[3:], 0)
 
 
-def test_a_union_in_a_union_is_kept_and_undone():
+def test_nested_union_keeps_its_context_and_decodes():
     inner = sf.union([sf.HighLow(3, [0], 1), sf.Uniform(2, 1)])
     context = sf.union([sf.Tiers([0, 1], [1, 2]), inner, sf.Uniform(3, inf)])
     mechanism = sf.mechanism_for(context)
@@ -128,7 +128,7 @@ def test_one_word_parts_ignore_the_second_word():
 # --- what is refused ---------------------------------------------------------------------------
 
 
-def test_parts_must_be_for_the_very_contexts():
+def test_parts_must_match_their_contexts():
     context = union()
     parts = list(sf.mechanism_for(context).parts)
     fitting = context.with_parts([part.context for part in parts])
@@ -148,7 +148,7 @@ def test_parts_must_be_for_the_very_contexts():
         sf.UnionResponse(sf.Blocks([0, 0, 1], 1), parts)
 
 
-def test_a_record_that_does_not_fit_is_refused():
+def test_record_that_does_not_fit_is_rejected():
     mechanism = sf.mechanism_for(union())
     record = mechanism.record()
     context = mechanism.context
@@ -165,7 +165,7 @@ def test_a_record_that_does_not_fit_is_refused():
         mechanism_of_record(record, sf.Uniform(context.size, 1))
 
 
-def test_one_broken_part_breaks_the_whole():
+def test_broken_part_breaks_the_union():
     """A part that keeps less than its block is owed is found, and the symbols that are named are
     the union's.
     """

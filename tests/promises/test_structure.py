@@ -363,7 +363,7 @@ class FavoursOneMore(HadamardCode):
         return found | ((np.asarray(point) == 17) & (np.asarray(output) == 2))
 
 
-def test_a_deviant_row_in_a_group_is_found():
+def test_deviant_row_in_a_group_is_detected():
     context = sf.Tiers(blocks(300, 300), [1, 2])
     assert not HadamardCode(300, Fraction(1)).contains(np.uint64(17), np.uint64(2))
     with pytest.raises(PrivacyViolation):

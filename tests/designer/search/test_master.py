@@ -83,7 +83,7 @@ def test_value_is_the_weighted_risk_plus_offset():
     )
 
 
-def test_answers_in_clear_have_the_least_value():
+def test_unrandomized_answers_have_the_least_value():
     objective = Objective.of(3, [5, 3, 2], [1, 2, 4])
     assert objective.value_of(sf.mechanism_for(sf.Uniform(3, inf))) == pytest.approx(
         objective.least_value, rel=1e-12

@@ -51,7 +51,7 @@ def _naive_share(o, e, p):
 # --- the judge -----------------------------------------------------------------------------------
 
 
-def test_a_perfect_decoder_gets_everything():
+def test_perfect_decoder_gets_full_weight():
     judged = [
         bayes_weight(_Planted(SPIKY), PLAIN, _drawn(PLAIN, SPIKY, 200_000, seed))
         for seed in range(20)
@@ -62,7 +62,7 @@ def test_a_perfect_decoder_gets_everything():
     assert errors.max() < 0.6
 
 
-def test_a_bad_decoder_gets_next_to_nothing():
+def test_bad_decoder_gets_little_weight():
     """Even shares for a crowd on six symbols, and many reports."""
     for seed in range(5):
         share, error = bayes_weight(
@@ -72,7 +72,7 @@ def test_a_bad_decoder_gets_next_to_nothing():
         assert error < 0.05
 
 
-def test_the_share_is_that_of_the_best_mixture():
+def test_weight_is_that_of_the_best_mixture():
     """With B's unbiased estimate for p exactly; and so with p itself, up to the error that is
     claimed.
     """
@@ -89,7 +89,7 @@ def test_the_share_is_that_of_the_best_mixture():
     assert 0.4 < np.std(off) < 2  # the error that is claimed is the spread
 
 
-def test_a_decoder_that_is_projection_is_never_moved():
+def test_projection_keeps_its_full_weight():
     assert bayes_weight(Projection(), PLAIN, _drawn(PLAIN, SPIKY, 1_000)) == (1.0, np.inf)
 
 
@@ -133,7 +133,7 @@ def test_auto_mixes_by_weight_plus_error():
     [(SPIKY, 0.9, 1.0), (np.full(300, 1 / 300), 0.0, 0.15)],
     ids=["perfect", "bad"],
 )
-def test_the_default_follows_the_judge(planted, least, most, monkeypatch):
+def test_default_follows_the_weight(planted, least, most, monkeypatch):
     monkeypatch.setattr(Auto, "_bayes", lambda self, mechanism: _Planted(planted))
     tally = _drawn(PLAIN, SPIKY, 200_000)
     found = Auto().decode(PLAIN, tally)

@@ -112,16 +112,16 @@ def test_unbiased_decoder_returns_the_mean_score():
 
 
 @pytest.mark.parametrize("name", [name for name in DECODERS if name != "spatial-bayes"])
-def test_an_empty_tally_is_refused(name):
+def test_empty_tally_is_rejected(name):
     with pytest.raises(NotEnoughReports):
         get_decoder(name).decode(BLOCKS, _tally(BLOCKS, np.zeros(BLOCKS.outputs)))
 
 
-def test_every_decoder_has_a_name_and_every_name_a_decoder():
+def test_decoder_names_are_complete():
     assert list(DECODERS) == list(DECODER_NAMES)
 
 
-def test_get_decoder_takes_names_and_decoders():
+def test_get_decoder_accepts_names_and_decoders():
     assert [get_decoder(name).name for name in DECODERS] == list(DECODERS)
     planted = Projection()
     assert get_decoder(planted) is planted
@@ -211,7 +211,7 @@ def _naive_nearest(v, total, d):
 
 
 @pytest.mark.parametrize("size", [1, 2, 5, 40])
-def test_nearest_is_what_bisection_finds(size):
+def test_nearest_matches_bisection(size):
     rng = np.random.default_rng(size)
     for _ in range(30):
         v = rng.normal(0.2, 0.5, size)
@@ -220,7 +220,7 @@ def test_nearest_is_what_bisection_finds(size):
         assert found == pytest.approx(_naive_nearest(v, 1.0, d), abs=1e-10)
 
 
-def test_nearest_is_what_a_general_optimiser_finds():
+def test_nearest_matches_a_general_optimiser():
     optimize = pytest.importorskip("scipy.optimize")
     rng = np.random.default_rng(1)
     group_of = np.array([0, 0, 1, 1, 1, 2])
@@ -288,7 +288,7 @@ def _naive_key(mechanism, x):
 
 
 @pytest.mark.parametrize("name", POOLED)
-def test_pools_are_what_a_loop_over_groups_finds(name):
+def test_pools_match_a_loop_over_groups(name):
     mechanism = POOLED[name]
     tally = _crowd(mechanism, 400, seed=2)
     pools = Pools.from_tally(mechanism, tally)
@@ -332,7 +332,7 @@ def test_clear_symbols_are_not_pooled():
 
 
 @pytest.mark.parametrize("name", ["empirical-bayes", "auto"])
-def test_counts_in_clear_come_back_as_they_are(name):
+def test_unrandomized_counts_are_decoded_exactly(name):
     clear = BlockResponse(Blocks([0, 0, 0, 1, 1], np.inf))
     tally = _tally(clear, np.arange(clear.outputs) + 1)
     found = get_decoder(name).decode(clear, tally).frequencies

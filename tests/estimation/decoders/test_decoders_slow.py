@@ -65,7 +65,7 @@ def test_default_halves_the_error_of_projection():
     assert good, said
 
 
-def test_projection_in_its_place_would_be_noticed():
+def test_projection_fails_the_same_test():
     good, said = _good_enough(_ratios("projection"))
     assert not good, said
 

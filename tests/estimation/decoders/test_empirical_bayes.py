@@ -98,7 +98,7 @@ def test_level_quantiles_minimise_the_expected_error(name, k, steps):
 
 
 @pytest.mark.parametrize("name", PRIORS)
-def test_the_test_would_notice_posterior_means(name):
+def test_test_detects_posterior_means(name):
     """Means are best for squares, not for absolute values: somewhere they must lose by more than a
     thousandth.
     """
@@ -116,7 +116,7 @@ def test_the_test_would_notice_posterior_means(name):
     assert max(lost) > 1e-3
 
 
-def test_every_group_has_its_own_level_and_its_own_total():
+def test_groups_have_their_own_level_and_total():
     pools, model = _case("smooth", 600, 0, groups=3)
     found = model.frequencies(pools)
     assert np.bincount(pools.group_of, found) == pytest.approx(pools.totals, abs=1e-12)
@@ -129,7 +129,7 @@ def test_every_group_has_its_own_level_and_its_own_total():
         assert np.ptp(levels[inside & (pools.group_of == group)]) < 1e-3
 
 
-def test_symbols_that_are_alike_may_share_a_posterior(monkeypatch):
+def test_equal_symbols_may_share_a_posterior(monkeypatch):
     pools, model = _case("smooth", 2_000, 0)
     exact = model.frequencies(pools)
     monkeypatch.setattr(empirical_bayes, "_MAX_OWN_POSTERIORS", 100)
@@ -153,7 +153,7 @@ def test_shrinking_is_worth_it(p, gain):
     assert ours < gain * projected
 
 
-def test_symbols_in_clear_keep_their_counts():
+def test_unrandomized_symbols_keep_their_counts():
     mechanism = HighLowResponse(HighLow(500, range(400), 1.0))
     p = np.random.default_rng(0).dirichlet(np.full(500, 0.5))
     tally = _drawn(mechanism, p, 200_000)
@@ -244,7 +244,7 @@ def test_only_the_order_of_a_covariate_matters():
     assert found[0].details == {"strata": 4}
 
 
-def test_a_constant_covariate_is_none_at_all():
+def test_constant_covariate_changes_nothing():
     tally = _drawn(LARGE, SKEWED, 50_000)
     found = EmpiricalBayes(np.ones(2_000)).decode(LARGE, tally).frequencies
     assert found.tolist() == EmpiricalBayes().decode(LARGE, tally).frequencies.tolist()
@@ -282,7 +282,7 @@ def _smooth_map():
     return (density / density.sum()).ravel()
 
 
-def test_on_a_smooth_map_neighbours_help():
+def test_neighbours_help_on_smooth_maps():
     p = _smooth_map()
     spatial, plain = (
         _error(decoder, MAP, p, 1_000_000, [0, 1]) for decoder in (SpatialBayes(), EmpiricalBayes())
@@ -293,7 +293,7 @@ def test_on_a_smooth_map_neighbours_help():
     )
 
 
-def test_on_a_shuffled_map_they_are_not_asked():
+def test_shuffled_maps_ignore_neighbours():
     p = np.random.default_rng(7).permutation(_smooth_map())
     tally = _drawn(MAP, p, 1_000_000)
     found, plain = (decoder.decode(MAP, tally) for decoder in (SpatialBayes(), EmpiricalBayes()))
@@ -433,7 +433,7 @@ def test_isolated_cell_is_predicted_as_zero():
 @pytest.mark.parametrize(
     "box", [(0, 1, 0, 1), (0, 1, 0, 5), (0, 2, 0, 2)], ids=["one cell", "one row", "two by two"]
 )
-def test_tiny_grids_are_no_trouble(box):
+def test_tiny_grids_decode(box):
     domain = GridDomain(*box, 1)
     used = np.ones(domain.size, dtype=np.bool_)
     for _, predicted in predict_from_neighbours(
@@ -461,7 +461,7 @@ def _sphere(domain):
     )
 
 
-def test_h3_cells_are_predicted_by_cells_near_them():
+def test_h3_cells_are_predicted_by_their_neighbours():
     """Against all pairs: a Gaussian of the distance, up to two and a half widths, in steps from
     cell to cell.
     """

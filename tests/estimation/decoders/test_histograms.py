@@ -31,7 +31,7 @@ def _surprise(found, pmf):
 # --- halves --------------------------------------------------------------------------------------
 
 
-def test_few_reports_are_dealt_by_the_bits_of_a_word():
+def test_small_counts_are_split_by_the_bits_of_a_word():
     """Exactly: of a count c below 64, the ones among the c lowest bits of the count's own word."""
     counts = np.arange(64)
     words = words_from(KEYS[0], 0, 64)[:, 0].tolist()
@@ -41,7 +41,7 @@ def test_few_reports_are_dealt_by_the_bits_of_a_word():
 
 @pytest.mark.parametrize("key", KEYS, ids=["1", "2"])
 @pytest.mark.parametrize("count", [1, 2, 5, 20, 63, 64, 100, 1_000])
-def test_a_half_is_binomial(count, key):
+def test_half_of_a_count_is_binomial(count, key):
     heads = halve_counts(np.full(DRAWS, count), key)
     assert heads.min() >= 0
     assert heads.max() <= count
@@ -120,7 +120,7 @@ def test_draws_are_reproducible_and_different():
     assert draw_histogram(q, 5_000, draw=0, key=KEYS[1]).tolist() != first.tolist()
 
 
-def test_what_cannot_come_does_not_come():
+def test_impossible_reports_stay_impossible():
     q = np.array([0.5, 0.0, 0.5, -1e-17])
     for draw in range(50):
         assert draw_histogram(q, 1_000, draw=draw)[[1, 3]].tolist() == [0, 0]

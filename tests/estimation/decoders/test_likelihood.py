@@ -129,7 +129,7 @@ def test_likelihood_matches_em_and_its_gap_is_a_bound(mechanism, drawn):
 
 
 @one_of_each
-def test_it_is_where_a_general_optimiser_ends(mechanism):
+def test_likelihood_matches_a_general_optimiser(mechanism):
     optimize = pytest.importorskip("scipy.optimize")
     tally = _likely(mechanism, seed=3, reports=500)
     groups, shares = mechanism.scores.observed_shares(tally)
@@ -187,7 +187,7 @@ def test_result_is_a_distribution_at_least_as_likely_as_the_projection(
     ],
     ids=["as if of one report", "the mean", "the median"],
 )
-def test_a_wrong_gap_does_not_go_unnoticed(mechanism, wrong, monkeypatch):
+def test_wrong_gap_is_detected(mechanism, wrong, monkeypatch):
     tallies = [_likely(mechanism, seed) for seed in range(5)]
     tops = [_slow_em(mechanism, tally) for tally in tallies]
     for tally, top in zip(tallies, tops, strict=True):
@@ -229,7 +229,7 @@ def test_exact_frequencies_recover_the_distribution(mechanism, monkeypatch):
     assert Likelihood().decode(mechanism, tally).frequencies.tolist() == close
 
 
-def test_what_is_in_clear_is_counted():
+def test_unrandomized_reports_are_counted():
     clear = HighLowResponse(HighLow(4, [], 1))
     counts = np.array([5, 0, 3, 2])
     assert Likelihood().decode(clear, Tally(counts, clear.fingerprint)).frequencies.tolist() == [
@@ -261,7 +261,7 @@ def test_observed_free_symbols_stay_possible():
 
 
 @every_example
-def test_a_handful_of_reports_is_enough(mechanism):
+def test_few_reports_are_enough(mechanism):
     for seed in range(6):
         for reports in (1, 3):
             tally = _unlikely(mechanism, seed, reports)
@@ -270,7 +270,7 @@ def test_a_handful_of_reports_is_enough(mechanism):
             assert math.isfinite(_naive_value(mechanism, tally, found.frequencies))
 
 
-def test_a_block_without_reports_has_nothing():
+def test_block_without_reports_decodes_to_zero():
     counts = np.zeros(BLOCKS.outputs, dtype=np.int64)
     counts[:3] = 4, 2, 2
     found = Likelihood().decode(BLOCKS, Tally(counts, BLOCKS.fingerprint))
@@ -278,7 +278,7 @@ def test_a_block_without_reports_has_nothing():
     assert found.details["converged"]
 
 
-def test_reports_that_nobody_can_send_have_no_say():
+def test_impossible_reports_have_no_effect():
     mechanism = TableResponse.of(
         Uniform(2, 1), [["0.5", "0.25", "0.25", 0], ["0.25", "0.5", "0.25", 0]]
     )
@@ -293,7 +293,7 @@ def test_reports_that_nobody_can_send_have_no_say():
 # --- what it says of itself, and what it refuses -------------------------------------------------
 
 
-def test_it_says_so_where_it_did_not_get_there():
+def test_likelihood_reports_when_it_did_not_converge():
     tally = _likely(BLOCKS, seed=4)
     details = Likelihood(tolerance=1e-9, max_iterations=1).decode(BLOCKS, tally).details
     assert set(details) == {"gap", "log_likelihood", "iterations", "converged"}
@@ -314,7 +314,7 @@ def test_invalid_max_iterations_are_rejected(most):
         Likelihood(max_iterations=most)
 
 
-def test_a_foreign_or_empty_tally_is_refused():
+def test_foreign_and_empty_tallies_are_rejected():
     with pytest.raises(WrongSurvey):
         Likelihood().decode(BLOCKS, Tally(np.ones(BLOCKS.outputs, dtype=np.int64), "other"))
     with pytest.raises(NotEnoughReports):
@@ -336,7 +336,7 @@ def test_a_foreign_or_empty_tally_is_refused():
     ids=["plain", "blocks", "high-low"],
 )
 @pytest.mark.parametrize("reports", [1_000, 100_000, 4_000_000])
-def test_a_few_iterations_will_do(mechanism, most, reports):
+def test_few_iterations_are_enough(mechanism, most, reports):
     found = Likelihood().decode(mechanism, _likely(mechanism, reports=reports))
     assert found.details["converged"]
     assert found.details["iterations"] <= most
@@ -350,7 +350,7 @@ def test_a_few_iterations_will_do(mechanism, most, reports):
     ],
     ids=["high-low", "groups"],
 )
-def test_a_start_in_the_right_scale_saves_iterations(mechanism, seed):
+def test_start_at_the_right_scale_saves_iterations(mechanism, seed):
     """Free symbols have reports that do not fit the others', so that the projection takes all or
     most of them away.
     """
@@ -359,7 +359,7 @@ def test_a_start_in_the_right_scale_saves_iterations(mechanism, seed):
     assert details["iterations"] <= 40
 
 
-def test_momentum_takes_no_report_its_probability():
+def test_momentum_keeps_probabilities_positive():
     before = likelihood._Point(np.array([0.5, 0.5]), np.array([0.6, 0.4]))
     now = likelihood._Point(np.array([0.1, 0.9]), np.array([0.2, 0.8]))
     assert now.extrapolate(before, 0.25).q.tolist() == pytest.approx([0.1, 0.9])

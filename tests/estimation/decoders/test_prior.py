@@ -130,7 +130,7 @@ def test_binning_costs_little(monkeypatch):
 
 
 @pytest.mark.parametrize("bags", [0, 8])
-def test_log_likelihood_is_that_of_the_first_fit(bags):
+def test_log_likelihood_is_from_the_first_fit(bags):
     u, s = _observations(500)
     prior = fit_prior(u, s, mean=1.0, largest=50.0, bags=bags)
     first = fit_prior(u, s, mean=1.0, largest=50.0, bags=0)

@@ -75,7 +75,7 @@ def test_bootstrap_test_detects_half_the_reports():
     assert (chi2.sf(ratio, runs - 1) < 1e-6 / 5).any()
 
 
-def test_the_interval_holds_the_error_that_was_made():
+def test_interval_contains_the_actual_error():
     """A smooth crowd with many reports: the picture is as hard to see as the truth."""
     runs = 60
     hits = 0
@@ -91,7 +91,7 @@ def test_the_interval_holds_the_error_that_was_made():
 
 
 @pytest.mark.parametrize("mechanism", [each[0] for each in REPRESENTATIVES.values()], ids=repr)
-def test_every_mechanism_can_be_walked_again(mechanism):
+def test_every_mechanism_has_a_bootstrap(mechanism):
     p = np.random.default_rng(0).dirichlet(np.ones(mechanism.inputs))
     boot = _estimate(mechanism, p, reports=500).bootstrap(5)
     assert 0 <= boot.low <= boot.mean <= boot.high <= 1
@@ -106,7 +106,7 @@ def test_bootstrap_depends_on_the_seed():
     assert first.errors.tolist() != other.errors.tolist()
 
 
-def test_a_higher_level_gives_a_wider_interval():
+def test_higher_level_gives_a_wider_interval():
     found = _estimate()
     narrow = found.bootstrap(100, level=0.5)
     wide = found.bootstrap(100, level=0.95)
@@ -125,23 +125,23 @@ def test_bootstrap_reuses_the_estimate_decoder():
     assert boot.standard_errors.tolist() == [0] * 5
 
 
-def test_a_handful_of_reports_is_answered():
+def test_few_reports_have_bootstrap_errors():
     boot = _estimate(reports=1).bootstrap(50)
     assert np.isfinite(boot.errors).all()
 
 
-def test_it_says_what_it_found():
+def test_bootstrap_repr_names_measure_and_runs():
     assert "total variation" in repr(_estimate().bootstrap(5))
     assert "5 runs" in repr(_estimate().bootstrap(5))
 
 
 @pytest.mark.parametrize("runs", [0, 1, -3, 2.5, True, "many"])
-def test_too_few_runs_are_refused(runs):
+def test_too_few_runs_are_rejected(runs):
     with pytest.raises(InvalidArgument, match="runs must be an integer of at least 2"):
         _estimate().bootstrap(runs)
 
 
 @pytest.mark.parametrize("seed", [1.5, None, "seed", True])
-def test_a_seed_is_a_whole_number(seed):
+def test_seed_must_be_an_integer(seed):
     with pytest.raises(InvalidArgument, match="seed must be an integer"):
         _estimate().bootstrap(2, seed=seed)

@@ -88,7 +88,7 @@ def _plausible(hits, least, most):
 
 
 @pytest.mark.parametrize("name", MECHANISMS)
-def test_intervals_cover_as_often_as_they_say(name):
+def test_intervals_cover_at_their_level(name):
     mechanism = MECHANISMS[name]()
     hits = {}
     for found in _estimates(mechanism):

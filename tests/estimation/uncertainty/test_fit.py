@@ -193,7 +193,7 @@ def test_share_far_above_one_is_detected():
     assert "far above 1" in found.verdict
 
 
-def test_a_share_of_one_is_not_far_above_one():
+def test_share_of_one_is_not_flagged():
     """Everybody holds one symbol: half of all estimates lie above 1, by chance."""
     runs = 200
     q = RANDOMISED.forward(np.eye(60)[7])
@@ -216,7 +216,7 @@ def test_complement_has_the_moments_of_one_minus_scores(mechanism):
     assert np.all(found.highest >= B.max(axis=1) - 1e-9)
 
 
-def test_the_correction_counts_every_test_of_a_share():
+def test_correction_counts_every_test_of_a_share():
     """Twice per symbol and twice per group; the smallest chance, times that."""
     mechanism = sf.HighLowResponse(sf.HighLow(5, [0, 1], 1.0))
     counts = np.array(
@@ -235,7 +235,7 @@ def test_the_correction_counts_every_test_of_a_share():
     assert _fit(mechanism, counts).tests["impossible shares"] == pytest.approx(expected, rel=1e-6)
 
 
-def test_reports_of_another_epsilon_are_found_out():
+def test_reports_of_another_epsilon_are_detected():
     mine, other = (sf.PlainResponse(sf.Uniform(12, epsilon)) for epsilon in (1.0, 4.0))
     counts = np.random.default_rng(0).multinomial(50_000, other.forward([0.5, 0.4] + [0.01] * 10))
     assert not _fit(mine, counts).possible
@@ -258,7 +258,7 @@ def test_reports_that_no_symbol_sends_are_named():
     assert "3 of 103 are reports that no symbol sends" in found.verdict
 
 
-def test_a_faulty_residual_is_noticed(monkeypatch):
+def test_wrong_residual_is_detected(monkeypatch):
     """The planted fault: residuals against a crowd that is a little off."""
     mechanism = LARGE["Hadamard"]
     right = module._Residuals.project
@@ -273,19 +273,19 @@ def test_a_faulty_residual_is_noticed(monkeypatch):
 # --- words and warnings --------------------------------------------------------------------------
 
 
-def test_one_symbol_leaves_nothing_to_contradict():
+def test_single_symbol_always_fits():
     mechanism = sf.PlainResponse(sf.Uniform(1, 1.0))
     found = _fit(mechanism, [10])
     assert (found.p_value, found.tests) == (1, {})
     assert "nothing that the reports could contradict" in found.verdict
 
 
-def test_a_doubtful_fit_is_called_doubtful():
+def test_verdict_names_a_doubtful_fit():
     words = module._verdict(1e-4, {"residuals": 5e-5, "noise": 0.3}, 0, 100)
     assert words.startswith("The fit is doubtful (p = 0.0001)")
 
 
-def test_an_estimate_warns_when_asked_and_only_then():
+def test_estimate_warns_only_on_request():
     mechanism = sf.PlainResponse(sf.Uniform(["a", "b", "c"], 1.0))
     tally = sf.Tally([0, 50_000, 50_000, 0], mechanism.fingerprint)
     with warnings.catch_warnings():
@@ -300,7 +300,7 @@ def test_an_estimate_warns_when_asked_and_only_then():
         assert found.fit_result is first
 
 
-def test_a_good_fit_does_not_warn():
+def test_good_fit_does_not_warn():
     mechanism = sf.PlainResponse(sf.Uniform(["a", "b", "c"], 1.0))
     fit = sf.estimate(
         mechanism, sf.Tally(_drawn(mechanism, 1000, 1), mechanism.fingerprint)

@@ -153,7 +153,7 @@ def test_projection_never_moves_points_apart(seed):
     assert _apart(p, p2) <= _apart(v, v2) + 1e-9
 
 
-def test_onto_a_fixed_total_the_lemma_fails():
+def test_lemma_fails_for_projection_onto_a_fixed_total():
     """The twin: it is the sum that is kept which makes the projection tame."""
     everybody = np.zeros(3, dtype=np.int64)
     total = np.ones(1)
@@ -239,7 +239,7 @@ def test_single_shifts_may_exceed_the_mean_bound():
 
 
 @pytest.mark.parametrize("decoder", ["auto", "likelihood", "empirical-bayes"])
-def test_for_other_decoders_no_bound_is_claimed(decoder):
+def test_other_decoders_have_no_bound(decoder):
     mechanism = sf.PlainResponse(sf.Uniform(5, 1.0))
     found = sf.estimate(
         mechanism, _tally(mechanism, _drawn(mechanism, 300, 1)), decoder=decoder
@@ -268,7 +268,7 @@ def test_estimate_bounds_manipulation():
     }
 
 
-def test_every_bound_says_what_it_is_compared_with():
+def test_every_bound_names_its_reference():
     mechanism = sf.PlainResponse(sf.Uniform(["a", "b", "c"], 1.0))
     estimate = sf.estimate(mechanism, _tally(mechanism, [400, 200, 200, 200]), decoder="projection")
     ten, one = (estimate.manipulation(m).summary() for m in (10, 1))
@@ -321,7 +321,7 @@ def test_plan_mentions_fake_reports():
     assert "is fake" not in sf.plan(sf.Uniform(1, 1.0), people=1000).summary()
 
 
-def test_results_say_what_1_10_and_100_fakes_could_do():
+def test_results_list_the_effect_of_1_10_and_100_fakes():
     survey = sf.Survey("lunch", sf.Uniform(["a", "b", "c"], 1.0))
     for reports, fakes in ((5, [1]), (60, [1, 10]), (3000, [1, 10, 100])):
         estimate = survey.estimate(
