@@ -14,7 +14,7 @@ import pytest
 
 from sfumato.cli.init import TEMPLATES
 from sfumato.survey import Survey
-from sfumato.survey.toml.schema import ContextFields
+from sfumato.survey.toml.context import ContextFields
 from support.command import PLACES, read_folder, write_parquet
 
 FROM = ("init", "--from", "a.csv", "--column", "place")

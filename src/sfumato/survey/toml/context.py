@@ -1,9 +1,9 @@
 """Read the context section of a survey file."""
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -22,14 +22,7 @@ from sfumato.domains.partitions import grid_tiles, h3_parents, nearest_places
 from sfumato.errors import InvalidSurvey
 from sfumato.foundation.arrays import Booleans
 from sfumato.survey.toml.companion_files import get_column, read_columns, read_matrix_over
-from sfumato.survey.toml.schema import (
-    ColumnFields,
-    ContextFields,
-    Number,
-    Text,
-    require_only,
-    require_value,
-)
+from sfumato.survey.toml.schema import Number, Section, Text, require_only, require_value
 
 _Table = Mapping[str, Sequence[str]]
 """The columns of the labels file, by name; empty without such a file."""
@@ -40,37 +33,77 @@ _NO = {"0", "false", "no", ""}
 _MATRIX = "rows of numbers, or the name of a CSV file"
 
 
+class ColumnFields(Section):
+    """The name of a column of the labels file, in place of a list."""
+
+    column: str
+
+
+class ContextFields(Section):
+    """``[context]``. Its kind decides which of the other fields apply."""
+
+    kind: Literal["uniform", "high-low", "blocks", "tiers", "metric", "matrix"]
+    epsilon: dict[str, Number] | list[Number] | Number | None = None
+    epsilons: dict[str, Number] | list[Number] | None = None
+    across: Number | None = None
+    sensitive: list[Text] | ColumnFields | None = None
+    rows: int | None = None
+    columns: int | None = None
+    parents: int | None = None
+    nearest: str | None = None
+    column: str | None = None
+    block_of: list[Text] | dict[str, Text] | None = None
+    tier_of: list[Text] | dict[str, Text] | None = None
+    distances: list[list[Number]] | str | None = None
+    matrix: list[list[Number]] | str | None = None
+
+
+EXPECTED = {
+    "context.epsilon": "a number; for blocks also a table from block to number, or a list",
+    "context.epsilons": "a table from tier to number, or a list of numbers in the order of tiers",
+    "context.sensitive": 'a list of labels, or { column = "…" }',
+    "context.block_of": "a list of blocks in the order of labels, or a table from label to block",
+    "context.tier_of": "a list of tiers in the order of labels, or a table from label to tier",
+    "context.distances": "rows of numbers, or the name of a CSV file",
+    "context.matrix": "rows of numbers, or the name of a CSV file",
+}
+"""What a field must be if it accepts several types."""
+
+
 def read_context(fields: ContextFields, domain: Domain, table: _Table, folder: Path) -> Context:
     """Return the context that the fields describe."""
-    if fields.kind == "matrix":
-        require_only(fields, "context", ("matrix",))
-        matrix = require_value(fields.matrix, "context.matrix", _MATRIX)
-        return PrivacyMatrix(_read_matrix(matrix, domain, folder, "context.matrix"), domain=domain)
-    if fields.kind == "tiers":
-        return _read_tiers(fields, domain, table)
-    epsilon = require_value(
-        fields.epsilon, "context.epsilon", "a number above 0 and at most 40, such as 1.0"
-    )
-    if fields.kind == "blocks":
-        return _read_blocks(fields, domain, table, folder)
-    if isinstance(epsilon, list | dict):
-        raise InvalidSurvey(
-            f"context.epsilon must be a number for kind = {fields.kind!r}; only blocks may have "
-            "several."
-        )
-    if fields.kind == "uniform":
-        require_only(fields, "context", ("epsilon",))
-        return Uniform(domain, epsilon)
-    if fields.kind == "high-low":
-        require_only(fields, "context", ("epsilon", "sensitive"))
-        return HighLow(domain, _sensitive_labels(fields.sensitive, table), epsilon)
+    return _READERS[fields.kind](fields, domain, table, folder)
+
+
+def _read_uniform(fields: ContextFields, domain: Domain, table: _Table, folder: Path) -> Uniform:
+    epsilon = _single_epsilon(fields)
+    require_only(fields, "context", ("epsilon",))
+    return Uniform(domain, epsilon)
+
+
+def _read_high_low(fields: ContextFields, domain: Domain, table: _Table, folder: Path) -> HighLow:
+    epsilon = _single_epsilon(fields)
+    require_only(fields, "context", ("epsilon", "sensitive"))
+    return HighLow(domain, _sensitive_labels(fields.sensitive, table), epsilon)
+
+
+def _read_metric(fields: ContextFields, domain: Domain, table: _Table, folder: Path) -> Metric:
+    epsilon = _single_epsilon(fields)
     require_only(fields, "context", ("epsilon", "distances"))
     distances = require_value(fields.distances, "context.distances", _MATRIX)
     rows = _read_matrix(distances, domain, folder, "context.distances")
     return Metric(rows, epsilon, domain=domain)
 
 
-def _read_tiers(fields: ContextFields, domain: Domain, table: _Table) -> Tiers:
+def _read_privacy_matrix(
+    fields: ContextFields, domain: Domain, table: _Table, folder: Path
+) -> PrivacyMatrix:
+    require_only(fields, "context", ("matrix",))
+    matrix = require_value(fields.matrix, "context.matrix", _MATRIX)
+    return PrivacyMatrix(_read_matrix(matrix, domain, folder, "context.matrix"), domain=domain)
+
+
+def _read_tiers(fields: ContextFields, domain: Domain, table: _Table, folder: Path) -> Tiers:
     require_only(fields, "context", ("tier_of", "column", "epsilons"))
     epsilons = require_value(
         fields.epsilons,
@@ -91,6 +124,7 @@ def _read_tiers(fields: ContextFields, domain: Domain, table: _Table) -> Tiers:
 
 
 def _read_blocks(fields: ContextFields, domain: Domain, table: _Table, folder: Path) -> Context:
+    _require_epsilon(fields)
     require_only(fields, "context", ("epsilon", "across", "sensitive", *_BLOCK_FIELDS))
     block_of = _block_of(fields, domain, table, folder)
     epsilon = _block_epsilons(fields, block_of, domain)
@@ -102,6 +136,32 @@ def _read_blocks(fields: ContextFields, domain: Domain, table: _Table, folder: P
         raise InvalidSurvey("context cannot have both across and sensitive. Remove one of them.")
     high_low = HighLow(domain, _sensitive_labels(fields.sensitive, table), 1)
     return _high_low_in_blocks(blocks, high_low.is_sensitive)
+
+
+_READERS: Mapping[str, Callable[[ContextFields, Domain, _Table, Path], Context]] = {
+    "uniform": _read_uniform,
+    "high-low": _read_high_low,
+    "blocks": _read_blocks,
+    "tiers": _read_tiers,
+    "metric": _read_metric,
+    "matrix": _read_privacy_matrix,
+}
+
+
+def _require_epsilon(fields: ContextFields) -> Any:  # noqa: ANN401
+    return require_value(
+        fields.epsilon, "context.epsilon", "a number above 0 and at most 40, such as 1.0"
+    )
+
+
+def _single_epsilon(fields: ContextFields) -> Any:  # noqa: ANN401
+    epsilon = _require_epsilon(fields)
+    if isinstance(epsilon, list | dict):
+        raise InvalidSurvey(
+            f"context.epsilon must be a number for kind = {fields.kind!r}; only blocks may have "
+            "several."
+        )
+    return epsilon
 
 
 def _high_low_in_blocks(blocks: Blocks, is_sensitive: Booleans) -> Context:

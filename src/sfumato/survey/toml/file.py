@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import ValidationError
 
@@ -19,17 +19,34 @@ from sfumato.foundation.formatting import printable
 from sfumato.mechanisms import Mechanism
 from sfumato.survey.description import Description
 from sfumato.survey.toml.companion_files import read_columns
-from sfumato.survey.toml.context import read_context
+from sfumato.survey.toml.context import EXPECTED, ContextFields, read_context
 from sfumato.survey.toml.schema import (
     DomainFields,
-    FileFields,
     MechanismFields,
+    RepeatFields,
+    Section,
     error_text,
     require_only,
     require_value,
 )
 
 _ABOUT = ("title", "text", "contact", "minimum_reports", "opens", "closes")
+
+
+class FileFields(Section):
+    """The complete file."""
+
+    name: str
+    title: str = ""
+    text: str = ""
+    contact: str = ""
+    minimum_reports: int = 0
+    opens: str = ""
+    closes: str = ""
+    repeat: Literal["once"] | RepeatFields = "once"
+    domain: DomainFields
+    context: ContextFields
+    mechanism: MechanismFields = MechanismFields()
 
 
 @dataclass(frozen=True)
@@ -65,7 +82,8 @@ def read_toml(raw: bytes, folder: Path) -> FileDescription:
     try:
         file = FileFields.model_validate(data)
     except ValidationError as problem:
-        mistakes = dict.fromkeys(printable(error_text(error)) for error in problem.errors())
+        texts = [printable(error_text(error, EXPECTED)) for error in problem.errors()]
+        mistakes = dict.fromkeys(texts)
         raise InvalidSurvey("\n".join(mistakes)) from None
     return _describe(file, folder)
 

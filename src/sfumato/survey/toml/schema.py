@@ -1,6 +1,6 @@
 """The fields of a survey file, and the errors for fields that are wrong."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
@@ -44,31 +44,6 @@ class DomainFields(Section):
     resolution: int | None = None
 
 
-class ColumnFields(Section):
-    """The name of a column of the labels file, in place of a list."""
-
-    column: str
-
-
-class ContextFields(Section):
-    """``[context]``. Its kind decides which of the other fields apply."""
-
-    kind: Literal["uniform", "high-low", "blocks", "tiers", "metric", "matrix"]
-    epsilon: dict[str, Number] | list[Number] | Number | None = None
-    epsilons: dict[str, Number] | list[Number] | None = None
-    across: Number | None = None
-    sensitive: list[Text] | ColumnFields | None = None
-    rows: int | None = None
-    columns: int | None = None
-    parents: int | None = None
-    nearest: str | None = None
-    column: str | None = None
-    block_of: list[Text] | dict[str, Text] | None = None
-    tier_of: list[Text] | dict[str, Text] | None = None
-    distances: list[list[Number]] | str | None = None
-    matrix: list[list[Number]] | str | None = None
-
-
 class MechanismFields(Section):
     """``[mechanism]``."""
 
@@ -84,22 +59,6 @@ class RepeatFields(Section):
     distinct: int
 
 
-class FileFields(Section):
-    """The complete file."""
-
-    name: str
-    title: str = ""
-    text: str = ""
-    contact: str = ""
-    minimum_reports: int = 0
-    opens: str = ""
-    closes: str = ""
-    repeat: Literal["once"] | RepeatFields = "once"
-    domain: DomainFields
-    context: ContextFields
-    mechanism: MechanismFields = MechanismFields()
-
-
 # What a field must be: by the error that pydantic reports, or by the field if it accepts several
 # types.
 _EXPECTED = {
@@ -111,13 +70,6 @@ _EXPECTED = {
     "value_error": "a number",
 }
 _EXPECTED_IN_FIELD = {
-    "context.epsilon": "a number; for blocks also a table from block to number, or a list",
-    "context.epsilons": "a table from tier to number, or a list of numbers in the order of tiers",
-    "context.sensitive": 'a list of labels, or { column = "…" }',
-    "context.block_of": "a list of blocks in the order of labels, or a table from label to block",
-    "context.tier_of": "a list of tiers in the order of labels, or a table from label to tier",
-    "context.distances": "rows of numbers, or the name of a CSV file",
-    "context.matrix": "rows of numbers, or the name of a CSV file",
     "domain.labels": "a list of text or integers",
     "repeat": '"once", or { every = "week", distinct = 3 }',
 }
@@ -131,7 +83,7 @@ _TYPE_NAMES = {
 }
 
 
-def error_text(error: Any) -> str:  # noqa: ANN401
+def error_text(error: Any, expected_in_context: Mapping[str, str]) -> str:  # noqa: ANN401
     """Return an error of pydantic in the words of the survey file."""
     # The field ends where pydantic's own alternatives begin.
     names = [part for part in error["loc"] if isinstance(part, str)]
@@ -144,7 +96,8 @@ def error_text(error: Any) -> str:  # noqa: ANN401
         return f"{field} is not a field of a survey file. Check its spelling."
     if kind == "literal_error" and field != "repeat":
         return f"{field} must be one of {error['ctx']['expected']}; got {error['input']!r}."
-    expected = _EXPECTED_IN_FIELD.get(field) or _EXPECTED.get(kind, "of another type")
+    expected_in_field = {**_EXPECTED_IN_FIELD, **expected_in_context}
+    expected = expected_in_field.get(field) or _EXPECTED.get(kind, "of another type")
     return f"{field} must be {expected}; got {_name_type(error['input'])}."
 
 
