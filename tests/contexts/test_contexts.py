@@ -189,9 +189,9 @@ def test_smallest_epsilon_is_never_rounded_up(numerator):
         union([HighLow(2, [0], exact), Uniform(2, 40)]),
         Uniform(3, exact / 3) + HighLow(3, [1], exact * 2 / 3),
     ):
-        found = context.smallest_epsilon
-        assert Fraction(repr(found)) <= exact
-        assert Fraction(repr(math.nextafter(found, INF))) > exact
+        result = context.smallest_epsilon
+        assert Fraction(repr(result)) <= exact
+        assert Fraction(repr(math.nextafter(result, INF))) > exact
 
 
 def test_asymmetric_entries_stay_asymmetric():

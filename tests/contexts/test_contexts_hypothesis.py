@@ -134,19 +134,19 @@ def test_closing_twice_changes_nothing(context):
 def test_smallest_epsilon_is_the_largest_float_below_every_entry(context):
     E = _exact(context)
     least = min((E[x][x2] for x in range(len(E)) for x2 in range(len(E)) if x != x2), default=INF)
-    found = context.smallest_epsilon
+    result = context.smallest_epsilon
     if least == INF:
-        assert found == INF
+        assert result == INF
     else:
-        assert Fraction(repr(found)) <= least < Fraction(repr(math.nextafter(found, INF)))
+        assert Fraction(repr(result)) <= least < Fraction(repr(math.nextafter(result, INF)))
 
 
 @LAWS
 @given(any_context)
 def test_epsilon_returns_the_nearest_float_for_every_pair(context):
     symbols = np.arange(context.size)
-    found = context.epsilon(symbols[:, None], symbols[None, :]).tolist()
-    assert found == [[float(entry) for entry in row] for row in _exact(context)]
+    result = context.epsilon(symbols[:, None], symbols[None, :]).tolist()
+    assert result == [[float(entry) for entry in row] for row in _exact(context)]
 
 
 @LAWS
@@ -262,9 +262,9 @@ def _recognised(context):
 @LAWS
 @given(structured_context)
 def test_structured_context_is_recognised_from_its_matrix(context):
-    found = _recognised(PrivacyMatrix(_exact(context)))
+    result = _recognised(PrivacyMatrix(_exact(context)))
     direct = _recognised(context)
-    for form in (found, direct):
+    for form in (result, direct):
         if form is not None:
             assert _exact(form) == naive_closure(_exact(context))
             assert form.closure() is form
@@ -275,29 +275,29 @@ def test_structured_context_is_recognised_from_its_matrix(context):
 @given(any_context)
 def test_recognised_context_promises_the_closure(context):
     try:
-        found = _recognised(context)
+        result = _recognised(context)
     except NoClosedForm:
         return
-    if found is not None:
-        assert _exact(found) == naive_closure(_exact(context))
-        assert found.domain == context.domain
+    if result is not None:
+        assert _exact(result) == naive_closure(_exact(context))
+        assert result.domain == context.domain
 
 
 @LAWS
 @given(structured_context)
 def test_simplest_form_is_recognised(context):
     """Uniform before blocks that are shown, before high-low, before tiers, before blocks that are hidden."""
-    found = _recognised(PrivacyMatrix(_exact(context)))
-    if found is None:
+    result = _recognised(PrivacyMatrix(_exact(context)))
+    if result is None:
         return
     E = naive_closure(_exact(context))
     off = [entry for x, row in enumerate(E) for x2, entry in enumerate(row) if x != x2]
     rows = [set(row[:x] + row[x + 1 :]) for x, row in enumerate(E)]
     finite = {entry for entry in off if entry != INF}
     if len(set(off)) <= 1:
-        assert isinstance(found, Uniform)
+        assert isinstance(result, Uniform)
     elif all(len(row) == 1 for row in rows):
-        assert isinstance(found, HighLow if len(finite) == 1 else Tiers)
+        assert isinstance(result, HighLow if len(finite) == 1 else Tiers)
     else:
-        assert isinstance(found, Blocks)
-        assert (found.exact_across == INF) == (INF in off)
+        assert isinstance(result, Blocks)
+        assert (result.exact_across == INF) == (INF in off)

@@ -307,16 +307,16 @@ def test_closing_large_and_fine_entries_does_not_overflow():
     ]
     matrix = ExactMatrix.parse(rows, "E")
     exact = matrix.entry(0, 1)
-    found = [matrix.closure().entry(0, x) for x in range(9)]
-    assert all(0 <= x * exact - found[x] <= Fraction(x, 2**40) for x in range(9))
+    results = [matrix.closure().entry(0, x) for x in range(9)]
+    assert all(0 <= x * exact - results[x] <= Fraction(x, 2**40) for x in range(9))
 
 
 @pytest.mark.parametrize("denominator", [2**53 + 1, 2**63 - 1, 2**64 + 1, 10**30 + 1])
 def test_large_denominators_are_not_rounded_before_dividing(denominator):
     finite = np.ones((2, 2), dtype=bool)
     for n in range(1, 50):
-        found = ExactMatrix.from_finite([0, n, n, 0], denominator, finite).floats()[0, 1]
-        assert found == float(Fraction(n, denominator))
+        result = ExactMatrix.from_finite([0, n, n, 0], denominator, finite).floats()[0, 1]
+        assert result == float(Fraction(n, denominator))
 
 
 # --- parts ----------------------------------------------------------------------------------------

@@ -34,14 +34,14 @@ from support.matrices import (
 from support.paths import CHECKER
 
 
-def _check_sound(found, context):
+def _check_sound(result, context):
     """Check that a design is private, its figures are its mechanism's, and its bound is below."""
-    assert str(sf.certify(found.mechanism, context)) == str(found.certificate)
-    variances = found.mechanism.scores.variances(found.prior, 1)
-    assert found.risk == pytest.approx(float(found.weights @ variances), rel=1e-9, abs=1e-12)
-    assert -1e-12 <= found.lower_bound <= found.risk
-    assert found.gap == pytest.approx(
-        found.risk / found.lower_bound - 1 if found.lower_bound > 0 else 0, abs=1e-12
+    assert str(sf.certify(result.mechanism, context)) == str(result.certificate)
+    variances = result.mechanism.scores.variances(result.prior, 1)
+    assert result.risk == pytest.approx(float(result.weights @ variances), rel=1e-9, abs=1e-12)
+    assert -1e-12 <= result.lower_bound <= result.risk
+    assert result.gap == pytest.approx(
+        result.risk / result.lower_bound - 1 if result.lower_bound > 0 else 0, abs=1e-12
     )
 
 
@@ -52,22 +52,22 @@ def _check_sound(found, context):
 @pytest.mark.parametrize("prior", [None, [0.9, 0.1]])
 def test_two_symbols_get_the_binary_optimum(a, b, prior):
     context = sf.PrivacyMatrix([[0, a], [b, 0]])
-    found = sf.design(context, prior=prior)
-    _check_sound(found, context)
-    assert (found.mechanism.kind, found.certified) == ("binary", True)
-    assert found.gap < 1e-8  # nothing but what rounding to integers may have cost
+    result = sf.design(context, prior=prior)
+    _check_sound(result, context)
+    assert (result.mechanism.kind, result.certified) == ("binary", True)
+    assert result.gap < 1e-8  # nothing but what rounding to integers may have cost
     if (a, b) == (1, 1) and prior is None:
-        assert found.risk == pytest.approx(0.5 * ((exp(1) + 1) / (exp(1) - 1)) ** 2, rel=1e-12)
+        assert result.risk == pytest.approx(0.5 * ((exp(1) + 1) / (exp(1) - 1)) ** 2, rel=1e-12)
 
 
 @pytest.mark.parametrize("k", range(3, 11))
 @pytest.mark.parametrize("epsilon", ["0.5", 1, 3])
 def test_uniform_contexts_meet_ye_and_barg(k, epsilon):
-    found = sf.design(sf.Uniform(k, epsilon))
-    _check_sound(found, sf.Uniform(k, epsilon))
-    assert found.certified
-    assert found.risk == pytest.approx(ye_barg_bound(k, float(epsilon)), rel=1e-4)
-    assert found.lower_bound == pytest.approx(ye_barg_bound(k, float(epsilon)), rel=1e-4)
+    result = sf.design(sf.Uniform(k, epsilon))
+    _check_sound(result, sf.Uniform(k, epsilon))
+    assert result.certified
+    assert result.risk == pytest.approx(ye_barg_bound(k, float(epsilon)), rel=1e-4)
+    assert result.lower_bound == pytest.approx(ye_barg_bound(k, float(epsilon)), rel=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -83,11 +83,11 @@ def test_uniform_contexts_meet_ye_and_barg(k, epsilon):
     ids=repr,
 )
 def test_high_low_and_blocks_meet_their_bound(context):
-    found = sf.design(context)
-    _check_sound(found, context)
-    assert found.certified
-    assert found.risk == pytest.approx(lower_bound_risk_at_uniform(context), rel=1e-4)
-    assert found.risk <= sf.mechanism_for(context).scores.risk(found.prior) * (1 + 1e-9)
+    result = sf.design(context)
+    _check_sound(result, context)
+    assert result.certified
+    assert result.risk == pytest.approx(lower_bound_risk_at_uniform(context), rel=1e-4)
+    assert result.risk <= sf.mechanism_for(context).scores.risk(result.prior) * (1 + 1e-9)
 
 
 @pytest.mark.parametrize(
@@ -107,21 +107,21 @@ def test_designs_beat_closed_form_baselines(context, seed):
     random = np.random.default_rng(seed)
     prior = None if seed is None else random.dirichlet(np.full(k, 2.0))
     weights = None if seed is None else random.uniform(0.3, 3, k)
-    found = sf.design(context, prior=prior, weights=weights)
-    _check_sound(found, context)
-    assert found.certified
-    assert found.gap < 1e-3
+    result = sf.design(context, prior=prior, weights=weights)
+    _check_sound(result, context)
+    assert result.certified
+    assert result.gap < 1e-3
     for rival in (sf.mechanism_for(context), exponential_response(context)):
-        risk = float(found.weights @ rival.scores.variances(found.prior, 1))
-        assert found.lower_bound <= risk * (1 + 1e-12)
-        assert found.risk <= risk * (1 + 2e-5)
+        risk = float(result.weights @ rival.scores.variances(result.prior, 1))
+        assert result.lower_bound <= risk * (1 + 1e-12)
+        assert result.risk <= risk * (1 + 2e-5)
 
 
 def test_better_table_replaces_a_closed_form():
     context = sf.Uniform(5, 1)
-    found = sf.design(context, prior=[5, 1, 1, 1, 1])
-    assert found.mechanism.kind == "table"
-    assert found.risk < 0.999 * sf.mechanism_for(context).scores.risk(found.prior)
+    result = sf.design(context, prior=[5, 1, 1, 1, 1])
+    assert result.mechanism.kind == "table"
+    assert result.risk < 0.999 * sf.mechanism_for(context).scores.risk(result.prior)
     even = sf.design(context, weights=[3] * 5)
     assert even.mechanism.kind == "plain"
     assert even.risk == pytest.approx(3 * ye_barg_bound(5, 1.0), rel=1e-9)
@@ -140,10 +140,10 @@ KNOWN = {  # from another program
 
 @pytest.mark.parametrize(("E", "risk"), KNOWN.values(), ids=KNOWN)
 def test_risks_match_an_independent_program(E, risk):
-    found = sf.design(sf.PrivacyMatrix(E))
-    assert found.certified
-    assert found.risk == pytest.approx(risk, rel=1e-4)
-    assert found.lower_bound == pytest.approx(risk, rel=1e-4)
+    result = sf.design(sf.PrivacyMatrix(E))
+    assert result.certified
+    assert result.risk == pytest.approx(risk, rel=1e-4)
+    assert result.lower_bound == pytest.approx(risk, rel=1e-4)
 
 
 APART = np.not_equal.outer([0, 1, 0, 2, 1, 0, 3], [0, 1, 0, 2, 1, 0, 3])
@@ -182,13 +182,13 @@ MATRICES = {
 @pytest.mark.parametrize("E", MATRICES.values(), ids=MATRICES)
 def test_designs_are_private_and_close_to_their_bound(E):
     context = sf.PrivacyMatrix(E)
-    found = sf.design(context)
-    _check_sound(found, context)
-    assert found.certified
-    assert found.stopped == "converged"
-    assert found.gap < 2e-5
+    result = sf.design(context)
+    _check_sound(result, context)
+    assert result.certified
+    assert result.stopped == "converged"
+    assert result.gap < 2e-5
     rival = exponential_response(context)
-    assert found.risk < rival.scores.risk(np.full(len(E), 1 / len(E)))
+    assert result.risk < rival.scores.risk(np.full(len(E), 1 / len(E)))
 
 
 @pytest.mark.parametrize(
@@ -232,31 +232,31 @@ def test_designs_need_few_reports():
 def test_larger_one_way_matrices(E):
     """Columns with zeros, where a search has no list of all rays to look at."""
     context = sf.PrivacyMatrix(E)
-    found = sf.design(context, time_limit=1)
-    _check_sound(found, context)
-    assert np.isfinite(found.lower_bound)
-    assert not found.certified
-    assert found.risk < exponential_response(context).scores.risk(found.prior)
+    result = sf.design(context, time_limit=1)
+    _check_sound(result, context)
+    assert np.isfinite(result.lower_bound)
+    assert not result.certified
+    assert result.risk < exponential_response(context).scores.risk(result.prior)
 
 
 def test_closed_form_keeps_its_certified_bound_after_a_search():
     context = sf.HighLow(20, range(4), 1)
-    found = sf.design(context, time_limit=20)
-    _check_sound(found, context)
-    assert found.certified
-    assert found.lower_bound >= lower_bound_risk_at_uniform(context) * (1 - 1e-9)
-    assert found.risk < 0.95 * sf.mechanism_for(context).scores.risk(found.prior)
+    result = sf.design(context, time_limit=20)
+    _check_sound(result, context)
+    assert result.certified
+    assert result.lower_bound >= lower_bound_risk_at_uniform(context) * (1 - 1e-9)
+    assert result.risk < 0.95 * sf.mechanism_for(context).scores.risk(result.prior)
 
 
 @pytest.mark.parametrize("epsilon", ["1e-5", "1e-7", "1e-9"])
 def test_nearly_equal_symbols_get_a_design_or_a_clear_error(epsilon):
     context = sf.PrivacyMatrix(np.where(NEAR, float(epsilon), asymmetric(6, 3)))
     try:
-        found = sf.design(context)
+        result = sf.design(context)
     except NothingToLearn as refused:
         assert "ε" in str(refused) or "word" in str(refused)
     else:
-        _check_sound(found, context)
+        _check_sound(result, context)
 
 
 # --- priors and weights ---------------------------------------------------------------------------
@@ -281,14 +281,14 @@ WEIGHTS = {
 @pytest.mark.parametrize("prior", PRIORS.values(), ids=PRIORS)
 def test_design_follows_prior_and_weights(prior, weights):
     context = sf.PrivacyMatrix(asymmetric(6, 7))
-    found = sf.design(context, prior=prior, weights=weights)
-    _check_sound(found, context)
-    assert found.certified
-    assert found.gap < 2e-5
+    result = sf.design(context, prior=prior, weights=weights)
+    _check_sound(result, context)
+    assert result.certified
+    assert result.gap < 2e-5
     p = np.maximum(np.array(prior) / np.sum(prior), 1e-6)
-    np.testing.assert_allclose(found.prior, p / p.sum(), rtol=0.1, atol=2e-6)
+    np.testing.assert_allclose(result.prior, p / p.sum(), rtol=0.1, atol=2e-6)
     even = sf.design(context).mechanism
-    assert found.lower_bound <= float(found.weights @ even.scores.variances(found.prior, 1)) * (
+    assert result.lower_bound <= float(result.weights @ even.scores.variances(result.prior, 1)) * (
         1 + 1e-12
     )
 
@@ -329,8 +329,8 @@ def test_indistinguishable_symbols_raise(E):
 
 @pytest.mark.parametrize("context", [sf.PrivacyMatrix([[0]]), sf.Uniform(1, 1)], ids=repr)
 def test_one_symbol(context):
-    found = sf.design(context, prior=[3], weights=[2])
-    assert (found.risk, found.lower_bound, found.gap, found.stopped) == (0, 0, 0, "closed form")
+    result = sf.design(context, prior=[3], weights=[2])
+    assert (result.risk, result.lower_bound, result.gap, result.stopped) == (0, 0, 0, "closed form")
 
 
 def test_matrix_without_promises_keeps_its_labels():
@@ -346,18 +346,22 @@ def test_too_many_symbols_without_closed_form_raise():
 
 
 def test_large_matrix_with_closed_form_gets_it():
-    found = sf.design(sf.PrivacyMatrix(equal(600, 1.0)))
-    assert (found.mechanism.kind, found.stopped, found.certified) == ("plain", "closed form", True)
-    assert found.gap < 0.02
+    result = sf.design(sf.PrivacyMatrix(equal(600, 1.0)))
+    assert (result.mechanism.kind, result.stopped, result.certified) == (
+        "plain",
+        "closed form",
+        True,
+    )
+    assert result.gap < 0.02
 
 
 def test_many_small_components_are_designed():
     context = sf.union([sf.PrivacyMatrix(asymmetric(3, 1))] * 100)
-    found = sf.design(context)
-    _check_sound(found, context)
-    assert found.mechanism.inputs == 300
-    assert found.certified
-    assert found.gap < 1e-5
+    result = sf.design(context)
+    _check_sound(result, context)
+    assert result.mechanism.inputs == 300
+    assert result.certified
+    assert result.gap < 1e-5
 
 
 # --- unions ---------------------------------------------------------------------------------------
@@ -373,8 +377,8 @@ def test_union_combines_its_parts():
     context = ContextUnion(parts, [0, 1, 0, 2, 1, 0, 2, 0, 2, 1])
     prior = np.arange(1, 11) / 55
     weights = np.arange(10, 0, -1.0)
-    found = sf.design(context, prior=prior, weights=weights)
-    _check_sound(found, context)
+    result = sf.design(context, prior=prior, weights=weights)
+    _check_sound(result, context)
     risk = bound = 0.0
     for j, inside in enumerate(parts):
         at = np.flatnonzero(context.block_of == j)
@@ -385,9 +389,9 @@ def test_union_combines_its_parts():
         risk += prior[at].sum() * (alone.risk + known)
         bound += prior[at].sum() * (alone.lower_bound + known)
     known = float(weights @ prior**2)
-    assert found.risk == pytest.approx(risk - known, rel=1e-5)
-    assert found.lower_bound == pytest.approx(bound - known, rel=1e-5)
-    assert found.gap < 1e-5
+    assert result.risk == pytest.approx(risk - known, rel=1e-5)
+    assert result.lower_bound == pytest.approx(bound - known, rel=1e-5)
+    assert result.gap < 1e-5
 
 
 def test_equal_components_are_designed_once(monkeypatch):
@@ -400,12 +404,12 @@ def test_equal_components_are_designed_once(monkeypatch):
     monkeypatch.setattr(sys.modules["sfumato.designer.design"], "design_component", counted)
     E = sf.PrivacyMatrix(asymmetric(4, 1))
     parts = [E, E, sf.Uniform(3, 2), E, sf.Uniform(3, 2)]
-    found = sf.design(sf.union(parts))
+    result = sf.design(sf.union(parts))
     assert sorted(made) == [3, 4]
     assert (
-        found.mechanism.parts[0].record()
-        == found.mechanism.parts[1].record()
-        == found.mechanism.parts[3].record()
+        result.mechanism.parts[0].record()
+        == result.mechanism.parts[1].record()
+        == result.mechanism.parts[3].record()
     )
     made.clear()
     sf.design(sf.union([E, E]), prior=[1, 1, 1, 1, 1, 1, 1, 2])
@@ -428,18 +432,18 @@ def test_equal_components_are_designed_once(monkeypatch):
 )
 @pytest.mark.parametrize("prior", [False, True], ids=["even", "prior"])
 def test_designs_round_trip_and_pass_the_checker(context, prior, tmp_path):
-    found = sf.design(context, prior=np.arange(1, context.size + 1) if prior else None)
-    survey = sf.Survey("designed", context, found.mechanism)
+    result = sf.design(context, prior=np.arange(1, context.size + 1) if prior else None)
+    survey = sf.Survey("designed", context, result.mechanism)
     survey.save(tmp_path / "survey.json")
     again = sf.Survey.load(tmp_path / "survey.json")
     assert again.fingerprint == survey.fingerprint
-    assert again.mechanism.fingerprint == found.mechanism.fingerprint
+    assert again.mechanism.fingerprint == result.mechanism.fingerprint
     assert again.context == context
     np.testing.assert_array_equal(
-        again.mechanism.scores.variances(found.prior, 1),
-        found.mechanism.scores.variances(found.prior, 1),
+        again.mechanism.scores.variances(result.prior, 1),
+        result.mechanism.scores.variances(result.prior, 1),
     )
-    found.mechanism.save(tmp_path / "mechanism.json")
+    result.mechanism.save(tmp_path / "mechanism.json")
     checked = subprocess.run(
         [sys.executable, "-E", "-s", "-S", CHECKER, tmp_path / "mechanism.json"],
         capture_output=True,
@@ -500,21 +504,21 @@ def test_interrupt_inside_a_round_keeps_earlier_rounds(monkeypatch):
 
     monkeypatch.setattr(component, "search_rounds", interrupted)
     seen = []
-    found = sf.design(HARD, on_progress=lambda done: seen.append(done.number))
-    assert (found.stopped, found.rounds, seen) == ("interrupted", 3, [1, 2, 3])
+    result = sf.design(HARD, on_progress=lambda done: seen.append(done.number))
+    assert (result.stopped, result.rounds, seen) == ("interrupted", 3, [1, 2, 3])
     monkeypatch.undo()
     assert (
-        found.mechanism.fingerprint
+        result.mechanism.fingerprint
         == _stopped_after(3, monkeypatch, "time limit").mechanism.fingerprint
     )
 
 
 def test_interrupt_ends_the_search_of_every_component(monkeypatch):
     context = sf.union([sf.PrivacyMatrix(asymmetric(6, seed)) for seed in (1, 2)])
-    found = _stopped_after(2, monkeypatch, "interrupted", context)
-    _check_sound(found, context)
-    assert found.stopped == "interrupted"
-    assert found.rounds == 3
+    result = _stopped_after(2, monkeypatch, "interrupted", context)
+    _check_sound(result, context)
+    assert result.stopped == "interrupted"
+    assert result.rounds == 3
 
 
 def test_equal_seeds_give_equal_mechanisms():
@@ -529,7 +533,7 @@ def test_on_progress_is_called_every_round():
     context = sf.union(
         [sf.PrivacyMatrix(asymmetric(5, 1)), sf.PrivacyMatrix(asymmetric(6, 2)), sf.Uniform(3, 1)]
     )
-    found = sf.design(context, on_progress=seen.append)
+    result = sf.design(context, on_progress=seen.append)
     assert {done.components for done in seen} == {3}
     for number in (1, 2):
         rounds = [done for done in seen if done.component == number]
@@ -540,7 +544,7 @@ def test_on_progress_is_called_every_round():
         assert bounds == sorted(bounds)
         assert rounds[-1].gap <= 1e-5
         assert all(done.certified and done.rays > 0 for done in rounds)
-    assert len(seen) == found.rounds
+    assert len(seen) == result.rounds
     seconds = [done.seconds for done in seen]
     assert seconds == sorted(seconds)
 
@@ -561,18 +565,18 @@ def test_components_share_the_time_limit(monkeypatch):
 
 
 def test_design_in_words_and_json():
-    found = sf.design(HARD)
-    assert found.summary().startswith(f"Risk {found.risk:.6g}, ")
-    assert "certified bound" in found.summary()
-    assert found.summary() in repr(found)
-    told = found.in_json()
+    result = sf.design(HARD)
+    assert result.summary().startswith(f"Risk {result.risk:.6g}, ")
+    assert "certified bound" in result.summary()
+    assert result.summary() in repr(result)
+    told = result.in_json()
     assert (told["risk"], told["bound_is"], told["stopped"]) == (
-        found.risk,
+        result.risk,
         "certified",
         "converged",
     )
-    assert told["outputs"] == found.mechanism.outputs
-    assert "<p>" in found._repr_html_()
+    assert told["outputs"] == result.mechanism.outputs
+    assert "<p>" in result._repr_html_()
     exact = sf.design(sf.Uniform(4, 1))
     assert exact.in_json()["gap"] == pytest.approx(0, abs=1e-12)
 
@@ -580,6 +584,6 @@ def test_design_in_words_and_json():
 def test_designs_keep_exact_promises():
     """Entries as decimals, not as the floats that a search sees."""
     context = sf.PrivacyMatrix([[0, "0.1", "0.2"], ["0.1", 0, "0.3"], ["0.2", "0.1", 0]])
-    found = sf.design(context)
-    assert found.mechanism.context.exact_epsilon(0, 1) == Fraction(1, 10)
-    _check_sound(found, context)
+    result = sf.design(context)
+    assert result.mechanism.context.exact_epsilon(0, 1) == Fraction(1, 10)
+    _check_sound(result, context)

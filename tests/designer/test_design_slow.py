@@ -26,13 +26,13 @@ from support.matrices import (
 pytestmark = pytest.mark.slow
 
 
-def _check_sound(found, context):
-    sf.certify(found.mechanism, context)
-    assert found.risk == pytest.approx(
-        float(found.weights @ found.mechanism.scores.variances(found.prior, 1)), rel=1e-9
+def _check_sound(result, context):
+    sf.certify(result.mechanism, context)
+    assert result.risk == pytest.approx(
+        float(result.weights @ result.mechanism.scores.variances(result.prior, 1)), rel=1e-9
     )
-    assert found.lower_bound <= found.risk
-    assert np.isfinite(found.lower_bound)
+    assert result.lower_bound <= result.risk
+    assert np.isfinite(result.lower_bound)
 
 
 @pytest.mark.parametrize("k", [11, 12])
@@ -59,10 +59,10 @@ def test_uniform_contexts_meet_ye_and_barg(k):
     ids=["planar", "asymmetric"],
 )
 def test_risks_match_an_independent_program(E, risk):
-    found = sf.design(sf.PrivacyMatrix(E))
-    assert found.certified
-    assert found.risk == pytest.approx(risk, rel=1e-4)
-    assert found.lower_bound == pytest.approx(risk, rel=1e-4)
+    result = sf.design(sf.PrivacyMatrix(E))
+    assert result.certified
+    assert result.risk == pytest.approx(risk, rel=1e-4)
+    assert result.lower_bound == pytest.approx(risk, rel=1e-4)
 
 
 def _any_matrix(seed):
@@ -93,20 +93,20 @@ def test_random_matrices_priors_and_weights(seed):
     k = context.size
     prior = random.dirichlet(np.full(k, 0.7))
     weights = np.exp(random.uniform(-2, 2, k))
-    found = sf.design(context, prior=prior, weights=weights, seed=seed)
-    _check_sound(found, context)
-    assert found.certified
-    assert found.gap < 1e-4
+    result = sf.design(context, prior=prior, weights=weights, seed=seed)
+    _check_sound(result, context)
+    assert result.certified
+    assert result.gap < 1e-4
     rival = exponential_response(context)
-    assert found.lower_bound <= float(found.weights @ rival.scores.variances(found.prior, 1))
+    assert result.lower_bound <= float(result.weights @ rival.scores.variances(result.prior, 1))
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_search_may_stop_after_the_first_round(seed):
     context = sf.PrivacyMatrix(_any_matrix(200 + seed))
-    found = sf.design(context, time_limit=1e-9)
-    _check_sound(found, context)
-    assert found.rounds <= 3
+    result = sf.design(context, time_limit=1e-9)
+    _check_sound(result, context)
+    assert result.rounds <= 3
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -126,11 +126,11 @@ def test_estimated_bounds_are_close_to_certified_ones(seed, monkeypatch):
 @pytest.mark.parametrize("k", [16, 24, 32])
 def test_designs_beyond_enumeration(k):
     context = sf.PrivacyMatrix(planar(k, 1, 2.0))
-    found = sf.design(context, time_limit=60)
-    _check_sound(found, context)
-    assert not found.certified
-    assert found.gap < 0.1
-    assert found.risk * 8 < exponential_response(context).scores.risk(found.prior)
+    result = sf.design(context, time_limit=60)
+    _check_sound(result, context)
+    assert not result.certified
+    assert result.gap < 0.1
+    assert result.risk * 8 < exponential_response(context).scores.risk(result.prior)
 
 
 @pytest.mark.parametrize("k", [11, 12])
@@ -141,14 +141,14 @@ def test_all_rays_of_twelve_symbols(k):
     E = closed(line(k, 1.0))
     rays = np.unique(np.exp(wider_rays(E, 10**6)).round(4), axis=0)
     assert len(rays) == 2 ** (k - 1)
-    found = sf.design(sf.PrivacyMatrix(E), time_limit=120)
-    assert found.certified
-    assert found.gap < 1e-4
+    result = sf.design(sf.PrivacyMatrix(E), time_limit=120)
+    assert result.certified
+    assert result.gap < 1e-4
 
 
 def test_largest_searched_matrix():
     context = sf.PrivacyMatrix(planar(128, 1, 2.0))
-    found = sf.design(context, time_limit=20)
-    _check_sound(found, context)
-    assert found.stopped == "time limit"
-    assert found.risk < exponential_response(context).scores.risk(found.prior)
+    result = sf.design(context, time_limit=20)
+    _check_sound(result, context)
+    assert result.stopped == "time limit"
+    assert result.risk < exponential_response(context).scores.risk(result.prior)

@@ -76,10 +76,10 @@ def _nearest_table(context, Q):
 @pytest.mark.parametrize("name", CONTEXTS)
 def test_channel_matches_the_formula(name):
     context = CONTEXTS[name]
-    found = exponential_response(context)
-    assert found.outputs == found.inputs == context.size
+    result = exponential_response(context)
+    assert result.outputs == result.inputs == context.size
     np.testing.assert_allclose(
-        found.matrix(), _naive_channel(_naive_distances(context)), rtol=0, atol=1e-10
+        result.matrix(), _naive_channel(_naive_distances(context)), rtol=0, atol=1e-10
     )
 
 
@@ -87,14 +87,14 @@ def test_channel_matches_the_formula(name):
 def test_exponential_response_keeps_its_context(name):
     """The same for the closure, and for both directions where one would do."""
     context = CONTEXTS[name]
-    found = exponential_response(context)
-    certificate = sf.certify(found)
+    result = exponential_response(context)
+    certificate = sf.certify(result)
     assert certificate.method == "enumerated"
     assert certificate.realised_epsilon <= certificate.promised_epsilon
     exact = sf.PrivacyMatrix(
         [[str(d) for d in row] for row in _naive_distances(context)], domain=context.domain
     )
-    sf.certify(found, exact)
+    sf.certify(result, exact)
 
 
 @pytest.mark.parametrize("name", ["line", "symmetric", "asymmetric", "some inf", "large"])
@@ -115,19 +115,19 @@ def test_omitting_shortest_paths_or_symmetry_breaks_the_context(name):
 
 
 def test_uniform_context_gives_randomised_response_at_half_epsilon():
-    found = exponential_response(sf.Uniform(5, 1)).matrix()
-    np.testing.assert_allclose(np.diag(found), math.exp(0.5) / (math.exp(0.5) + 4), atol=1e-10)
-    assert np.ptp(found[~np.eye(5, dtype=bool)]) < 1e-10
+    result = exponential_response(sf.Uniform(5, 1)).matrix()
+    np.testing.assert_allclose(np.diag(result), math.exp(0.5) / (math.exp(0.5) + 4), atol=1e-10)
+    assert np.ptp(result[~np.eye(5, dtype=bool)]) < 1e-10
 
 
 def test_long_chains_fit_in_a_word():
     """e^{−156} of a word rounds to 0, yet every symbol must send what a joined symbol sends."""
     context = _chain(40, 8.0)
-    found = exponential_response(context)
-    sf.certify(found)
-    assert all(min(found.integer_row(x)) > 0 for x in range(40))
+    result = exponential_response(context)
+    sf.certify(result)
+    assert all(min(result.integer_row(x)) > 0 for x in range(40))
     np.testing.assert_allclose(
-        found.matrix(), _naive_channel(_naive_distances(context)), rtol=0, atol=1e-10
+        result.matrix(), _naive_channel(_naive_distances(context)), rtol=0, atol=1e-10
     )
 
 
@@ -157,8 +157,8 @@ def test_largest_exponential_response_keeps_its_context():
     places = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
     steps = np.abs(places[:, None] - places[None]).sum(axis=2)
     context = sf.Metric(steps, "0.5")
-    found = exponential_response(context)
-    sf.certify(found)
+    result = exponential_response(context)
+    sf.certify(result)
     np.testing.assert_allclose(
-        found.matrix(), _naive_channel((0.5 * steps).tolist()), rtol=0, atol=1e-10
+        result.matrix(), _naive_channel((0.5 * steps).tolist()), rtol=0, atol=1e-10
     )

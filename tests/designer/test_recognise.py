@@ -276,9 +276,9 @@ def test_part_without_closed_form_is_named():
 )
 def test_written_out_contexts_are_recognised(context):
     written = PrivacyMatrix(context.matrix())
-    found = recognise(written)
-    assert found.matrix().tolist() == context.matrix().tolist()
-    assert mechanism_for(written).outputs == mechanism_for(found).outputs
+    result = recognise(written)
+    assert result.matrix().tolist() == context.matrix().tolist()
+    assert mechanism_for(written).outputs == mechanism_for(result).outputs
     sf.certify(mechanism_for(written), context)
 
 
@@ -291,9 +291,9 @@ def test_recognise_does_not_depend_on_symbol_order(seed):
         HighLow(7, [0, 1, 2], 1),
     ):
         shuffled = PrivacyMatrix(context.matrix()[np.ix_(order, order)])
-        found = recognise(shuffled)
-        assert type(found) is type(context)
-        assert np.array_equal(found.matrix(), shuffled.matrix())
+        result = recognise(shuffled)
+        assert type(result) is type(context)
+        assert np.array_equal(result.matrix(), shuffled.matrix())
         sf.certify(mechanism_for(shuffled), shuffled)
 
 
@@ -311,9 +311,9 @@ def test_recognise_does_not_depend_on_symbol_order(seed):
 def test_recognise_does_not_depend_on_symbol_order_in_any_form(context, seed):
     order = np.random.default_rng(seed).permutation(7)
     shuffled = PrivacyMatrix(context.matrix()[np.ix_(order, order)])
-    found = recognise(shuffled)
-    assert type(found) is type(context)
-    assert found.matrix().tolist() == shuffled.matrix().tolist()
+    result = recognise(shuffled)
+    assert type(result) is type(context)
+    assert result.matrix().tolist() == shuffled.matrix().tolist()
 
 
 # --- what is not on the shelf ---------------------------------------------------------------------

@@ -76,23 +76,23 @@ def _naive_readings(mechanism: Mechanism, tally: Tally) -> tuple[list[Fraction],
 def test_unbiased_estimate_is_the_mean_score(mechanism):
     tally = _tally(mechanism)
     means, variances = _naive_readings(mechanism, tally)
-    found = estimate(mechanism, tally)
-    assert found.unbiased.tolist() == pytest.approx([float(mean) for mean in means], abs=1e-12)
+    result = estimate(mechanism, tally)
+    assert result.unbiased.tolist() == pytest.approx([float(mean) for mean in means], abs=1e-12)
     errors = [math.sqrt(variance) for variance in variances]
-    assert found.standard_errors.tolist() == pytest.approx(errors, rel=1e-9, abs=1e-9)
+    assert result.standard_errors.tolist() == pytest.approx(errors, rel=1e-9, abs=1e-9)
 
 
 @each_mechanism
 def test_estimate_names_its_decoder_and_reports(mechanism):
-    found = estimate(mechanism, _tally(mechanism, reports=123), decoder="unbiased")
-    assert list(found.labels) == list(mechanism.context.domain.labels)
-    assert (found.reports, found.decoder) == (123, "unbiased")
+    result = estimate(mechanism, _tally(mechanism, reports=123), decoder="unbiased")
+    assert list(result.labels) == list(mechanism.context.domain.labels)
+    assert (result.reports, result.decoder) == (123, "unbiased")
 
 
 @each_mechanism
 def test_unbiased_decoder_changes_nothing(mechanism):
-    found = estimate(mechanism, _tally(mechanism), decoder="unbiased")
-    assert found.frequencies.tolist() == found.unbiased.tolist()
+    result = estimate(mechanism, _tally(mechanism), decoder="unbiased")
+    assert result.frequencies.tolist() == result.unbiased.tolist()
 
 
 @each_mechanism
@@ -116,13 +116,13 @@ def test_projected_frequencies_are_a_distribution(mechanism, seed):
 @each_mechanism
 def test_projection_is_nearer_to_every_distribution(mechanism):
     """Projection on a convex set that holds the truth can only help."""
-    found = estimate(mechanism, _tally(mechanism, 3, reports=40), decoder="projection")
+    result = estimate(mechanism, _tally(mechanism, 3, reports=40), decoder="projection")
     groups, shares = mechanism.scores.observed_shares(_tally(mechanism, 3, reports=40))
     for x in range(mechanism.inputs):
         if groups.max() == 0 and shares.tolist() == [1.0]:
             truth = np.eye(mechanism.inputs)[x]
-            assert ((found.frequencies - truth) ** 2).sum() <= (
-                (found.unbiased - truth) ** 2
+            assert ((result.frequencies - truth) ** 2).sum() <= (
+                (result.unbiased - truth) ** 2
             ).sum() + 1e-9
 
 
@@ -142,15 +142,15 @@ def test_blocks_are_projected_onto_observed_shares(code, seed):
 def test_unreported_block_has_no_share():
     mechanism = BlockResponse(BLOCKS)
     own = [y for y, count in enumerate(mechanism.integer_row(0)) if count]
-    found = estimate(mechanism, mechanism.tally(own * 3))
-    assert found.frequencies[BLOCKS.block_of != 0].tolist() == [0.0] * 4
-    assert found.frequencies[BLOCKS.block_of == 0].sum() == pytest.approx(1.0, abs=1e-14)
+    result = estimate(mechanism, mechanism.tally(own * 3))
+    assert result.frequencies[BLOCKS.block_of != 0].tolist() == [0.0] * 4
+    assert result.frequencies[BLOCKS.block_of == 0].sum() == pytest.approx(1.0, abs=1e-14)
 
 
 def test_unrandomized_answers_are_decoded_exactly():
     mechanism = MECHANISMS["in clear"]
-    found = estimate(mechanism, mechanism.tally([0, 0, 0, 3]))
-    assert found.frequencies.tolist() == found.unbiased.tolist() == [0.75, 0, 0, 0.25]
+    result = estimate(mechanism, mechanism.tally([0, 0, 0, 3]))
+    assert result.frequencies.tolist() == result.unbiased.tolist() == [0.75, 0, 0, 0.25]
 
 
 @each_mechanism
@@ -159,8 +159,8 @@ def test_exact_channel_output_is_decoded_exactly(mechanism):
     for x in range(mechanism.inputs):
         row = mechanism.at_word(16).integer_row(x)
         short = mechanism.at_word(16)
-        found = estimate(short, Tally(row, short.fingerprint), decoder="unbiased")
-        assert found.frequencies.tolist() == pytest.approx(
+        result = estimate(short, Tally(row, short.fingerprint), decoder="unbiased")
+        assert result.frequencies.tolist() == pytest.approx(
             np.eye(mechanism.inputs)[x].tolist(), abs=1e-9
         )
 
@@ -169,19 +169,19 @@ def test_exact_channel_output_is_decoded_exactly(mechanism):
 
 
 def test_default_level_is_95_percent():
-    found = estimate(MECHANISMS["plain"], _tally(MECHANISMS["plain"]))
-    assert np.array_equal(found.interval(), found.interval(0.95))
-    assert np.array_equal(found.simultaneous_interval(), found.simultaneous_interval(0.95))
+    result = estimate(MECHANISMS["plain"], _tally(MECHANISMS["plain"]))
+    assert np.array_equal(result.interval(), result.interval(0.95))
+    assert np.array_equal(result.simultaneous_interval(), result.simultaneous_interval(0.95))
 
 
 def test_negative_estimate_has_an_interval_with_a_width():
     mechanism = PlainResponse(Uniform(["a", "b", "c"], 1.0))
-    found = estimate(mechanism, Tally([500, 0, 500, 500], mechanism.fingerprint))
-    low, high = found.interval()
-    below = found.unbiased < -5 * found.standard_errors
+    result = estimate(mechanism, Tally([500, 0, 500, 500], mechanism.fingerprint))
+    low, high = result.interval()
+    below = result.unbiased < -5 * result.standard_errors
     assert below.any()
     assert (low[below] == 0).all()
-    assert ((high[below] > 0) & (high[below] < found.standard_errors[below])).all()
+    assert ((high[below] > 0) & (high[below] < result.standard_errors[below])).all()
 
 
 def test_unreported_symbol_has_an_exact_interval():
@@ -205,13 +205,13 @@ def test_empty_tallies_raise(mechanism, decoder):
 
 @each_mechanism
 def test_single_report_has_infinite_errors(mechanism):
-    found = estimate(mechanism, mechanism.tally([0]))
-    assert found.standard_errors.tolist() == [math.inf] * mechanism.inputs
+    result = estimate(mechanism, mechanism.tally([0]))
+    assert result.standard_errors.tolist() == [math.inf] * mechanism.inputs
     if mechanism.inputs > 1:
-        for low, high in (found.interval(0.5), found.simultaneous_interval(0.5)):
+        for low, high in (result.interval(0.5), result.simultaneous_interval(0.5)):
             assert low.tolist() == [0.0] * mechanism.inputs
             assert high.tolist() == [1.0] * mechanism.inputs
-    assert found.frequencies.sum() == pytest.approx(1.0, abs=1e-12)
+    assert result.frequencies.sum() == pytest.approx(1.0, abs=1e-12)
 
 
 @each_mechanism
@@ -251,12 +251,12 @@ class _Leaning:
 
 def test_decoder_objects_receive_the_covariate():
     mechanism = MECHANISMS["plain"]
-    found = estimate(
+    result = estimate(
         mechanism, mechanism.tally([0, 1]), decoder=_Leaning(), covariate=[0.5, 0.25, 0.25]
     )
-    assert found.frequencies.tolist() == [0.5, 0.25, 0.25]
-    assert found.decoder == "leaning"
-    assert found.details == {"asked": True}
+    assert result.frequencies.tolist() == [0.5, 0.25, 0.25]
+    assert result.decoder == "leaning"
+    assert result.details == {"asked": True}
 
 
 def test_unused_covariate_is_rejected():
@@ -293,44 +293,44 @@ def test_estimate_prints_as_a_table():
 
 def test_text_rows_follow_the_header():
     mechanism = MECHANISMS["plain"]
-    found = estimate(mechanism, _tally(mechanism), decoder="projection")
-    low, high = found.interval()
-    for x, line in enumerate(repr(found).splitlines()[1:]):
-        figures = [found.frequencies[x], found.unbiased[x], low[x], high[x]]
-        assert line.split() == [found.labels[x], *(f"{value:.4f}" for value in figures)]
+    result = estimate(mechanism, _tally(mechanism), decoder="projection")
+    low, high = result.interval()
+    for x, line in enumerate(repr(result).splitlines()[1:]):
+        figures = [result.frequencies[x], result.unbiased[x], low[x], high[x]]
+        assert line.split() == [result.labels[x], *(f"{value:.4f}" for value in figures)]
 
 
 def test_notebook_table_separates_the_two_readings():
     context = Uniform([f"<{i}>" for i in range(30)], 1.0)
     mechanism = PlainResponse(context)
-    found = estimate(mechanism, _tally(mechanism), decoder="projection")
-    page = found._repr_html_()
+    result = estimate(mechanism, _tally(mechanism), decoder="projection")
+    page = result._repr_html_()
     assert "decoded picture (projection)" in page
     assert "unbiased, with 95 % interval" in page
     assert "the 20 most frequent of 30" in page
     assert page.count("<tr>") == 22
-    first = int(np.argmax(found.frequencies))
+    first = int(np.argmax(result.frequencies))
     assert page.index(f"&lt;{first}&gt;") < page.index("<td>")
     assert "<0>" not in page
 
 
 @each_mechanism
 def test_arrow_table_has_every_column(mechanism):
-    found = estimate(mechanism, _tally(mechanism))
-    table = found.to_arrow(0.9)
-    low, high = found.interval(0.9)
+    result = estimate(mechanism, _tally(mechanism))
+    table = result.to_arrow(0.9)
+    low, high = result.interval(0.9)
     columns = {
-        "label": list(found.labels),
-        "frequency": found.frequencies.tolist(),
-        "unbiased": found.unbiased.tolist(),
-        "standard_error": found.standard_errors.tolist(),
+        "label": list(result.labels),
+        "frequency": result.frequencies.tolist(),
+        "unbiased": result.unbiased.tolist(),
+        "standard_error": result.standard_errors.tolist(),
         "low": low.tolist(),
         "high": high.tolist(),
     }
     assert table.to_pydict() == columns
     assert list(table.column_names) == list(columns)
     said = {key.decode(): value.decode() for key, value in table.schema.metadata.items()}
-    assert said["decoder"] == found.decoder
+    assert said["decoder"] == result.decoder
     assert said["level"] == "0.9"
     assert said["reports"] == "500"
     assert said["fingerprint"] == mechanism.fingerprint
@@ -347,26 +347,26 @@ def test_mixed_labels_become_text_in_arrow():
 def test_pandas_and_polars_read_an_estimate():
     pandas = pytest.importorskip("pandas")
     polars = pytest.importorskip("polars")
-    found = estimate(MECHANISMS["high-low"], _tally(MECHANISMS["high-low"]))
-    frame = found.to_pandas()
+    result = estimate(MECHANISMS["high-low"], _tally(MECHANISMS["high-low"]))
+    frame = result.to_pandas()
     assert isinstance(frame, pandas.DataFrame)
-    assert frame["unbiased"].tolist() == found.unbiased.tolist()
-    assert polars.DataFrame(found)["low"].to_list() == found.interval()[0].tolist()
+    assert frame["unbiased"].tolist() == result.unbiased.tolist()
+    assert polars.DataFrame(result)["low"].to_list() == result.interval()[0].tolist()
 
 
 def test_missing_pandas_error_says_what_to_install(monkeypatch):
-    found = estimate(MECHANISMS["plain"], _tally(MECHANISMS["plain"]))
+    result = estimate(MECHANISMS["plain"], _tally(MECHANISMS["plain"]))
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(MissingExtra, match="pip install pandas"):
-        found.to_pandas()
+        result.to_pandas()
 
 
 def test_origin_is_not_in_the_repr():
-    found = estimate(MECHANISMS["plain"], _tally(MECHANISMS["plain"]))
-    assert "Origin" not in repr(found)
-    other = replace(found, fingerprint="a survey")
+    result = estimate(MECHANISMS["plain"], _tally(MECHANISMS["plain"]))
+    assert "Origin" not in repr(result)
+    other = replace(result, fingerprint="a survey")
     assert other.fingerprint == "a survey"
-    assert np.array_equal(other.interval(), found.interval())
+    assert np.array_equal(other.interval(), result.interval())
 
 
 def test_long_tables_are_truncated():

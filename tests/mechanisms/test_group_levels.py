@@ -21,18 +21,18 @@ def shapes(draw):
     """One to five shapes with promises that a closed context can have: ε_in ≤ 2·ε_out, and
     something to gain.
     """
-    found = []
+    results = []
     for _ in range(draw(st.integers(1, 5))):
         outputs = draw(st.one_of(st.integers(1, 12), st.integers(1, 3000)))
         raised = draw(st.integers(1, outputs - 1)) if outputs > 1 else 1
         outward = Fraction(draw(st.integers(20, 800)), 100)
         factor = draw(st.one_of(st.integers(10, 200), st.sampled_from([50, 100, 200])))
         inside = outward * Fraction(factor, 100) if outputs > 1 else outward
-        found.append(
+        results.append(
             GroupShape(outputs, raised, inside, outward, draw(st.sampled_from([1, 1, 2, 7, 1000])))
         )
-    assume(all(float(shape.gain) > 1e-3 for shape in found))
-    return found
+    assume(all(float(shape.gain) > 1e-3 for shape in results))
+    return results
 
 
 def beta(shapes):

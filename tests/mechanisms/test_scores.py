@@ -33,12 +33,12 @@ def _written_out(mechanism):
 
 def _agree(mechanism, slack=1e-6):
     A = _written_out(mechanism)
-    found = mechanism.scores.reach
+    result = mechanism.scores.reach
     nearly = {"rtol": 0, "atol": 1e-9 * np.abs(A).max()}
-    np.testing.assert_allclose(found.highest, A.max(axis=1), **nearly)
-    np.testing.assert_allclose(found.lowest, A.min(axis=1), **nearly)
+    np.testing.assert_allclose(result.highest, A.max(axis=1), **nearly)
+    np.testing.assert_allclose(result.lowest, A.min(axis=1), **nearly)
     heaviest = np.abs(A).sum(axis=0).max()
-    assert heaviest * (1 - 1e-9) <= found.heaviest <= heaviest * (1 + slack)
+    assert heaviest * (1 - 1e-9) <= result.heaviest <= heaviest * (1 + slack)
 
 
 @pytest.mark.parametrize("mechanism", ALL + LARGER, ids=repr)
@@ -57,9 +57,9 @@ def test_leftover_words_are_counted(mechanism):
 @pytest.mark.parametrize("mechanism", ALL + LARGER, ids=repr)
 def test_leverage_is_the_largest_score(mechanism):
     A = _written_out(mechanism)
-    found = mechanism.scores.reach
+    result = mechanism.scores.reach
     assert mechanism.scores.leverage == pytest.approx(np.abs(A).max(), rel=1e-9)
-    assert found.largest <= mechanism.scores.leverage + 1 + 1e-9
+    assert result.largest <= mechanism.scores.leverage + 1 + 1e-9
 
 
 @pytest.mark.parametrize("mechanism", ALL, ids=repr)

@@ -342,10 +342,12 @@ def _naive_scores(rows, denominator, crowd):
 def test_scores_match_the_formula(crowd):
     rows = [[20, 30, 14], [30, 11, 23]]
     wanted = np.array(_naive_scores(rows, 64, crowd), dtype=float)
-    found = LeftInverse(rows, 64, crowd)
-    assert found.floats() == pytest.approx(wanted, rel=1e-4, abs=1e-4)  # the weights G have 16 bits
-    assert _exact(found, 3) == pytest.approx(found.floats(), rel=1e-12)
-    columns = [found.column(y) for y in range(3)]
+    result = LeftInverse(rows, 64, crowd)
+    assert result.floats() == pytest.approx(
+        wanted, rel=1e-4, abs=1e-4
+    )  # the weights G have 16 bits
+    assert _exact(result, 3) == pytest.approx(result.floats(), rel=1e-12)
+    columns = [result.column(y) for y in range(3)]
     means = [
         [
             sum(Fraction(q, 64) * column[x] for q, column in zip(row, columns, strict=True))

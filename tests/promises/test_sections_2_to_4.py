@@ -386,11 +386,11 @@ def test_theorem_2_every_private_channel_is_a_garbling_of_the_optimum(seed):
     A, B = (1 + Fraction(int(n), 100) for n in rng.integers(1, 900, 2))
     optimum = binary_optimum(A, B)
     Q, W = random_binary_channel(rng, A, B, outputs=int(rng.integers(2, 7)))
-    found = factor(Q, optimum)
-    assert found == W  # the optimum is invertible, so W is the only one
-    assert all(min(row) >= 0 and sum(row) == 1 for row in found)
+    result = factor(Q, optimum)
+    assert result == W  # the optimum is invertible, so W is the only one
+    assert all(min(row) >= 0 and sum(row) == 1 for row in result)
     product = [
-        [sum(q * found[z][y] for z, q in enumerate(row)) for y in range(len(Q[0]))]
+        [sum(q * result[z][y] for z, q in enumerate(row)) for y in range(len(Q[0]))]
         for row in optimum
     ]
     assert product == Q

@@ -359,8 +359,8 @@ class FavoursOneMore(HadamardCode):
     """Point 17 favours one output more than it says."""
 
     def contains(self, point, output):
-        found = super().contains(point, output)
-        return found | ((np.asarray(point) == 17) & (np.asarray(output) == 2))
+        result = super().contains(point, output)
+        return result | ((np.asarray(point) == 17) & (np.asarray(output) == 2))
 
 
 def test_deviant_row_in_a_group_is_detected():

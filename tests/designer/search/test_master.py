@@ -149,7 +149,7 @@ def _value(theta, rays, weights):
 @pytest.mark.parametrize(("rays", "crowd", "weights"), POOLS.values(), ids=POOLS)
 def test_general_solver_finds_no_better_mixture(rays, crowd, weights):
     with threadpool_limits(1):
-        found = best_mixture(rays, weights, np.full(len(rays), 1 / len(rays)), 1e-8)
+        result = best_mixture(rays, weights, np.full(len(rays), 1 / len(rays)), 1e-8)
         general = minimize(
             _value,
             np.full(len(rays), 1 / len(rays)),
@@ -165,8 +165,8 @@ def test_general_solver_finds_no_better_mixture(rays, crowd, weights):
         )
     assert general.success, general.message
     assert np.abs(general.x @ rays - 1).max() < 1e-8
-    assert found.value == pytest.approx(general.fun, rel=1e-6)
-    assert found.value == pytest.approx(_value(found.theta, rays, weights), rel=1e-9)
+    assert result.value == pytest.approx(general.fun, rel=1e-6)
+    assert result.value == pytest.approx(_value(result.theta, rays, weights), rel=1e-9)
 
 
 @pytest.mark.parametrize("tolerance", [1e-2, 1e-4, 1e-7])
@@ -174,26 +174,28 @@ def test_general_solver_finds_no_better_mixture(rays, crowd, weights):
 def test_multipliers_prove_the_tolerance(rays, crowd, weights, tolerance):
     """By duality no mixture of the pool is below ``value²/(ν·1 + max φ)``."""
     with threadpool_limits(1):
-        found = best_mixture(rays, weights, np.full(len(rays), 1 / len(rays)), tolerance)
+        result = best_mixture(rays, weights, np.full(len(rays), 1 / len(rays)), tolerance)
         best = best_mixture(rays, weights, np.full(len(rays), 1 / len(rays)), 1e-10).value
-    assert (found.theta > 0).all()
-    assert np.abs(found.theta @ rays - 1).max() < 1e-8
-    assert best * (1 - 1e-9) <= found.value <= best * (1 + 1.1 * tolerance)
-    phi = ((rays @ found.inverse * np.sqrt(weights)) ** 2).sum(axis=1) - rays @ found.multipliers
-    bound = found.value**2 / (found.multipliers.sum() + phi.max())
+    assert (result.theta > 0).all()
+    assert np.abs(result.theta @ rays - 1).max() < 1e-8
+    assert best * (1 - 1e-9) <= result.value <= best * (1 + 1.1 * tolerance)
+    phi = ((rays @ result.inverse * np.sqrt(weights)) ** 2).sum(axis=1) - rays @ result.multipliers
+    bound = result.value**2 / (result.multipliers.sum() + phi.max())
     assert best * (1 - 2.5 * tolerance) <= bound <= best * (1 + 1e-9)
 
 
 @pytest.mark.parametrize(("rays", "crowd", "weights"), POOLS.values(), ids=POOLS)
 def test_positive_weights_have_no_slack(rays, crowd, weights):
     with threadpool_limits(1):
-        found = best_mixture(rays, weights, np.full(len(rays), 1 / len(rays)), 1e-9)
-    slack = rays @ found.multipliers - ((rays @ found.inverse * np.sqrt(weights)) ** 2).sum(axis=1)
-    used = found.theta > 1e-3
+        result = best_mixture(rays, weights, np.full(len(rays), 1 / len(rays)), 1e-9)
+    slack = rays @ result.multipliers - ((rays @ result.inverse * np.sqrt(weights)) ** 2).sum(
+        axis=1
+    )
+    used = result.theta > 1e-3
     assert used.sum() >= rays.shape[1]
-    assert np.abs(slack[used]).max() < 1e-4 * found.value
-    assert slack.min() > -1e-4 * found.value
-    assert (found.theta * np.abs(slack)).sum() < 1e-6 * found.value
+    assert np.abs(slack[used]).max() < 1e-4 * result.value
+    assert slack.min() > -1e-4 * result.value
+    assert (result.theta * np.abs(slack)).sum() < 1e-6 * result.value
 
 
 def test_mixture_does_not_depend_on_the_start():
@@ -226,6 +228,6 @@ def test_two_symbols_give_warners_response():
     e = np.e
     rays = np.array([[e, 1], [1, e], [(1 + e) / 2, (1 + e) / 2]]) * 2 / (1 + e)
     with threadpool_limits(1):
-        found = best_mixture(rays, np.ones(2), np.full(3, 1 / 3), 1e-10)
-    assert found.theta == pytest.approx([0.5, 0.5, 0], abs=1e-8)
-    assert found.value - 0.5 == pytest.approx(0.5 * ((e + 1) / (e - 1)) ** 2, rel=1e-8)
+        result = best_mixture(rays, np.ones(2), np.full(3, 1 / 3), 1e-10)
+    assert result.theta == pytest.approx([0.5, 0.5, 0], abs=1e-8)
+    assert result.value - 0.5 == pytest.approx(0.5 * ((e + 1) / (e - 1)) ** 2, rel=1e-8)

@@ -117,15 +117,15 @@ def test_imprecise_split_uses_both_halves(monkeypatch):
 
 def test_auto_mixes_by_weight_plus_error():
     tally = _drawn(PLAIN, SPIKY, 200_000)
-    found = Auto().decode(PLAIN, tally)
+    result = Auto().decode(PLAIN, tally)
     bayes, projected = (
         decoder.decode(PLAIN, tally).frequencies for decoder in (EmpiricalBayes(), Projection())
     )
     share, error = bayes_weight(EmpiricalBayes(), PLAIN, tally)
     share = min(max(share + error, 0.0), 1.0)
-    assert found.details["chosen"] == "empirical-bayes"
-    assert found.details["share"] == pytest.approx(share, abs=1e-4)
-    assert found.frequencies == pytest.approx(share * bayes + (1 - share) * projected, abs=1e-12)
+    assert result.details["chosen"] == "empirical-bayes"
+    assert result.details["share"] == pytest.approx(share, abs=1e-4)
+    assert result.frequencies == pytest.approx(share * bayes + (1 - share) * projected, abs=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -136,10 +136,10 @@ def test_auto_mixes_by_weight_plus_error():
 def test_default_follows_the_weight(planted, least, most, monkeypatch):
     monkeypatch.setattr(Auto, "_bayes", lambda self, mechanism: _Planted(planted))
     tally = _drawn(PLAIN, SPIKY, 200_000)
-    found = Auto().decode(PLAIN, tally)
-    assert least <= found.details["share"] <= most
+    result = Auto().decode(PLAIN, tally)
+    assert least <= result.details["share"] <= most
     projected = Projection().decode(PLAIN, tally).frequencies
-    ours, plain = (np.abs(each - SPIKY).sum() for each in (found.frequencies, projected))
+    ours, plain = (np.abs(each - SPIKY).sum() for each in (result.frequencies, projected))
     assert ours < (0.2 if least else 1.1) * plain
 
 
@@ -154,8 +154,8 @@ def test_one_report_and_one_symbol_are_projected():
     one = PLAIN.tally([7])
     assert Auto().decode(PLAIN, one).details == {"chosen": "projection"}
     single = PlainResponse(Uniform(1, 1))
-    found = Auto().decode(single, single.tally([0, 0, 0]))
-    assert (found.frequencies.tolist(), dict(found.details)) == ([1.0], {"chosen": "projection"})
+    result = Auto().decode(single, single.tally([0, 0, 0]))
+    assert (result.frequencies.tolist(), dict(result.details)) == ([1.0], {"chosen": "projection"})
 
 
 def test_auto_uses_neighbours_unless_a_covariate_is_given():

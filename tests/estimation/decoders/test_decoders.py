@@ -89,9 +89,9 @@ def test_auto_keeps_the_observed_shares(mechanism):
             mechanism, tally, get_decoder("auto").decode(mechanism, tally).frequencies
         )
     tally = _crowd(mechanism, 2_000)
-    found = get_decoder("auto").decode(mechanism, tally)
-    _demand_distribution(mechanism, tally, found.frequencies)
-    assert found.details["chosen"] in ("projection", "empirical-bayes")
+    result = get_decoder("auto").decode(mechanism, tally)
+    _demand_distribution(mechanism, tally, result.frequencies)
+    assert result.details["chosen"] in ("projection", "empirical-bayes")
 
 
 @pytest.mark.parametrize("name", DECODERS)
@@ -106,9 +106,9 @@ def test_decoding_is_deterministic(name):
 
 def test_unbiased_decoder_returns_the_mean_score():
     tally = _crowd(BLOCKS, 50)
-    found = Unbiased().decode(BLOCKS, tally).frequencies
-    assert found == pytest.approx(BLOCKS.scores.matrix() @ (tally.counts / 50), abs=1e-12)
-    assert (found < 0).any()
+    result = Unbiased().decode(BLOCKS, tally).frequencies
+    assert result == pytest.approx(BLOCKS.scores.matrix() @ (tally.counts / 50), abs=1e-12)
+    assert (result < 0).any()
 
 
 @pytest.mark.parametrize("name", [name for name in DECODERS if name != "spatial-bayes"])
@@ -172,9 +172,9 @@ def test_projection_scales_are_variances_of_even_groups():
     shares = project(np.bincount(groups, unbiased))
     even = (shares / np.bincount(groups))[groups]
     twin = _naive_nearest(unbiased, 1.0, mechanism.scores.variances(even, 60))
-    found = Projection().decode(mechanism, tally).frequencies
-    assert found == pytest.approx(twin, abs=1e-9)
-    assert np.abs(found - project(unbiased)).max() > 1e-3
+    result = Projection().decode(mechanism, tally).frequencies
+    assert result == pytest.approx(twin, abs=1e-9)
+    assert np.abs(result - project(unbiased)).max() > 1e-3
 
 
 def test_projection_moves_well_known_symbols_less():
@@ -190,7 +190,7 @@ def test_projection_moves_well_known_symbols_less():
             Projection().decode(mechanism, tally).frequencies,
             project(mechanism.scores.unbiased(tally)),
         )
-        errors.append([np.abs(found - p).sum() / 2 for found in both])
+        errors.append([np.abs(result - p).sum() / 2 for result in both])
     ours, euclidean = np.mean(errors, axis=0)
     gains = np.diff(errors, axis=1).ravel()
     assert gains.mean() > 5 * gains.std() / np.sqrt(gains.size)
@@ -216,8 +216,8 @@ def test_nearest_matches_bisection(size):
     for _ in range(30):
         v = rng.normal(0.2, 0.5, size)
         d = rng.lognormal(0, 2, size)
-        found = nearest_in_groups(v, np.zeros(size, dtype=np.int64), np.ones(1), d)
-        assert found == pytest.approx(_naive_nearest(v, 1.0, d), abs=1e-10)
+        result = nearest_in_groups(v, np.zeros(size, dtype=np.int64), np.ones(1), d)
+        assert result == pytest.approx(_naive_nearest(v, 1.0, d), abs=1e-10)
 
 
 def test_nearest_matches_a_general_optimiser():
@@ -250,8 +250,8 @@ def test_nearest_with_equal_scales_is_the_projection():
         totals = rng.dirichlet(np.ones(5)) * (rng.random(5) < 0.8)
         v = rng.normal(0, 1, 30)
         scale = rng.uniform(0.1, 10)
-        found = nearest_in_groups(v, group_of, totals, np.full(30, scale))
-        assert found == pytest.approx(project_groups(v, group_of, totals), abs=1e-12)
+        result = nearest_in_groups(v, group_of, totals, np.full(30, scale))
+        assert result == pytest.approx(project_groups(v, group_of, totals), abs=1e-12)
 
 
 # --- pools ---------------------------------------------------------------------------------------
@@ -335,5 +335,5 @@ def test_clear_symbols_are_not_pooled():
 def test_unrandomized_counts_are_decoded_exactly(name):
     clear = BlockResponse(Blocks([0, 0, 0, 1, 1], np.inf))
     tally = _tally(clear, np.arange(clear.outputs) + 1)
-    found = get_decoder(name).decode(clear, tally).frequencies
-    assert found == pytest.approx(clear.scores.unbiased(tally), abs=1e-12)
+    result = get_decoder(name).decode(clear, tally).frequencies
+    assert result == pytest.approx(clear.scores.unbiased(tally), abs=1e-12)

@@ -35,7 +35,7 @@ def _drawn(mechanism, p, n, rng):
 def _ratios(decoder):
     """Total variation of a decoder over that of projecting everything at once, cell by cell."""
     rng = np.random.default_rng(17)
-    found = {}
+    results = {}
     for m, n in CELLS:
         context = sf.Uniform(K, 1) if m == 1 else sf.Blocks(RANK // (K // m), 1)
         mechanism = sf.mechanism_for(context, code="hadamard")
@@ -48,8 +48,8 @@ def _ratios(decoder):
                     np.abs(each - p).sum() / 2
                     for each in (ours, project(mechanism.scores.unbiased(tally)))
                 ]
-            found[shape, m, n] = errors[0] / errors[1]
-    return found
+            results[shape, m, n] = errors[0] / errors[1]
+    return results
 
 
 def _good_enough(ratios):
@@ -79,11 +79,11 @@ def test_default_nearly_matches_projection_at_large_epsilon():
             errors = np.zeros(2)
             for _ in range(3):
                 tally = _drawn(mechanism, p, n, rng)
-                found = [
+                results = [
                     get_decoder(name).decode(mechanism, tally).frequencies
                     for name in ("auto", "projection")
                 ]
-                errors += [np.abs(each - p).sum() / 2 for each in found]
+                errors += [np.abs(each - p).sum() / 2 for each in results]
             assert errors[0] <= 1.1 * errors[1], (shape, n, errors / 3)
 
 

@@ -34,10 +34,10 @@ def _drawn(mechanism, p, reports, seed=0):
 
 
 def _error(decoder, mechanism, p, reports, seeds=range(3)):
-    found = [
+    results = [
         decoder.decode(mechanism, _drawn(mechanism, p, reports, seed)).frequencies for seed in seeds
     ]
-    return float(np.mean([np.abs(each - p).sum() / 2 for each in found]))
+    return float(np.mean([np.abs(each - p).sum() / 2 for each in results]))
 
 
 # --- the quantile rule ---------------------------------------------------------------------------
@@ -91,9 +91,9 @@ def test_level_quantiles_minimise_the_expected_error(name, k, steps):
     for seed in range(5):
         pools, model = _case(name, k, seed)
         assert pools.is_pooled.all()
-        found = model.frequencies(pools)
-        assert found.sum() == pytest.approx(1, abs=1e-12)
-        ours = sum(float(_losses(pools, x, [found[x]])[0]) for x in range(k))
+        result = model.frequencies(pools)
+        assert result.sum() == pytest.approx(1, abs=1e-12)
+        ours = sum(float(_losses(pools, x, [result[x]])[0]) for x in range(k))
         assert ours < _brute_force(pools, steps) + 1e-3
 
 
@@ -118,8 +118,8 @@ def test_test_detects_posterior_means(name):
 
 def test_groups_have_their_own_level_and_total():
     pools, model = _case("smooth", 600, 0, groups=3)
-    found = model.frequencies(pools)
-    assert np.bincount(pools.group_of, found) == pytest.approx(pools.totals, abs=1e-12)
+    result = model.frequencies(pools)
+    assert np.bincount(pools.group_of, result) == pytest.approx(pools.totals, abs=1e-12)
     theta = model._level_quantiles(pools)
     assert np.bincount(pools.group_of, theta * pools.means) == pytest.approx(pools.totals, rel=1e-3)
     cumulative = Posterior(model.strata[0].prior, pools.u, pools.s).cumulative()
@@ -157,13 +157,13 @@ def test_unrandomized_symbols_keep_their_counts():
     mechanism = HighLowResponse(HighLow(500, range(400), 1.0))
     p = np.random.default_rng(0).dirichlet(np.full(500, 0.5))
     tally = _drawn(mechanism, p, 200_000)
-    found = EmpiricalBayes().decode(mechanism, tally).frequencies
+    result = EmpiricalBayes().decode(mechanism, tally).frequencies
     unbiased = mechanism.scores.unbiased(tally)
     clear = slice(400, 500)
     hidden = slice(0, 400)
-    moved = found[clear] - np.maximum(unbiased[clear], 0)
+    moved = result[clear] - np.maximum(unbiased[clear], 0)
     assert np.abs(moved).sum() < 0.02
-    assert np.abs(found[hidden] - np.maximum(unbiased[hidden], 0)).sum() > 0.1
+    assert np.abs(result[hidden] - np.maximum(unbiased[hidden], 0)).sum() > 0.1
 
 
 def test_blocks_of_any_size_are_pooled_in_units_of_their_means():
@@ -207,9 +207,9 @@ def test_two_symbols_and_two_heaps_get_the_best_allocation():
     _losses.name = "two heaps"
     for seed in range(8):
         pools, model = _case("two heaps", 2, seed)
-        found = model.frequencies(pools)
+        result = model.frequencies(pools)
         assert (
-            sum(float(_losses(pools, x, [found[x]])[0]) for x in range(2))
+            sum(float(_losses(pools, x, [result[x]])[0]) for x in range(2))
             < _brute_force(pools, 400) + 1e-3
         )
 
@@ -232,22 +232,22 @@ def test_informative_covariates_help_and_others_do_not_hurt():
 
 def test_only_the_order_of_a_covariate_matters():
     tally = _drawn(LARGE, SKEWED, 50_000)
-    found = [
+    results = [
         EmpiricalBayes(x).decode(LARGE, tally)
         for x in (SKEWED, np.log(SKEWED), (1e6 * SKEWED).tolist())
     ]
     assert (
-        found[0].frequencies.tolist()
-        == found[1].frequencies.tolist()
-        == found[2].frequencies.tolist()
+        results[0].frequencies.tolist()
+        == results[1].frequencies.tolist()
+        == results[2].frequencies.tolist()
     )
-    assert found[0].details == {"strata": 4}
+    assert results[0].details == {"strata": 4}
 
 
 def test_constant_covariate_changes_nothing():
     tally = _drawn(LARGE, SKEWED, 50_000)
-    found = EmpiricalBayes(np.ones(2_000)).decode(LARGE, tally).frequencies
-    assert found.tolist() == EmpiricalBayes().decode(LARGE, tally).frequencies.tolist()
+    result = EmpiricalBayes(np.ones(2_000)).decode(LARGE, tally).frequencies
+    assert result.tolist() == EmpiricalBayes().decode(LARGE, tally).frequencies.tolist()
 
 
 @pytest.mark.parametrize(
@@ -296,12 +296,12 @@ def test_neighbours_help_on_smooth_maps():
 def test_shuffled_maps_ignore_neighbours():
     p = np.random.default_rng(7).permutation(_smooth_map())
     tally = _drawn(MAP, p, 1_000_000)
-    found, plain = (decoder.decode(MAP, tally) for decoder in (SpatialBayes(), EmpiricalBayes()))
-    widths = found.details["widths"]
+    result, plain = (decoder.decode(MAP, tally) for decoder in (SpatialBayes(), EmpiricalBayes()))
+    widths = result.details["widths"]
     assert sum(widths.values()) == pytest.approx(1, abs=0.002)
     assert widths[0.0] > 0.4  # and no single width has as much
     assert widths[0.0] == max(widths.values())
-    assert np.abs(found.frequencies - p).sum() < 1.05 * np.abs(plain.frequencies - p).sum()
+    assert np.abs(result.frequencies - p).sum() < 1.05 * np.abs(plain.frequencies - p).sum()
 
 
 @pytest.mark.parametrize("reports", [1, 2, 50])
@@ -311,10 +311,12 @@ def test_sparse_maps_decode_to_a_distribution(reports):
             PlainResponse(context) if isinstance(context, Uniform) else BlockResponse(context)
         )
         tally = _drawn(mechanism, _smooth_map(), reports)
-        found = SpatialBayes().decode(mechanism, tally).frequencies
+        result = SpatialBayes().decode(mechanism, tally).frequencies
         groups, shares = mechanism.scores.observed_shares(tally)
-        assert (found >= 0).all()
-        assert np.bincount(groups, found, minlength=shares.size) == pytest.approx(shares, abs=1e-12)
+        assert (result >= 0).all()
+        assert np.bincount(groups, result, minlength=shares.size) == pytest.approx(
+            shares, abs=1e-12
+        )
 
 
 # --- strata --------------------------------------------------------------------------------------
@@ -335,18 +337,18 @@ def _pools(size, used):
 )
 def test_strata_are_equally_large_and_in_order(size, count):
     covariate = np.random.default_rng(size).normal(size=size)
-    found = stratify(covariate)
-    sizes = np.bincount(found)
+    result = stratify(covariate)
+    sizes = np.bincount(result)
     assert sizes.size == count
     assert sizes.max() - sizes.min() <= 1
-    assert (np.diff(found[np.argsort(covariate)]) >= 0).all()
+    assert (np.diff(result[np.argsort(covariate)]) >= 0).all()
 
 
 def test_equal_values_stay_together():
     covariate = np.repeat([3.0, 1.0, 2.0], [100, 2_800, 300])
-    found = stratify(covariate)
+    result = stratify(covariate)
     for value in (1.0, 2.0, 3.0):
-        assert np.unique(found[covariate == value]).size == 1
+        assert np.unique(result[covariate == value]).size == 1
     assert stratify(np.full(5_000, 0.5)).tolist() == [0] * 5_000
 
 
@@ -355,9 +357,9 @@ def test_strata_are_numbered_without_gaps():
     between are empty.
     """
     covariate = np.concatenate([np.zeros(5_000), np.arange(1_000.0)])
-    found = stratify(covariate)
-    assert np.unique(found).tolist() == list(range(found.max() + 1))
-    assert found.max() >= 1
+    result = stratify(covariate)
+    assert np.unique(result).tolist() == list(range(result.max() + 1))
+    assert result.max() >= 1
 
 
 def test_no_symbols_have_no_strata():
@@ -371,7 +373,7 @@ def _naive_prediction(shares, used, means, width):
     """Every other cell within four widths, by rows and by columns, with a Gaussian weight."""
     reach = int(4 * width + 0.5)
     rows, columns = SMALL_GRID.shape
-    found = np.zeros(shares.size)
+    result = np.zeros(shares.size)
     for x in range(rows * columns):
         weights = weighed = 0.0
         for x2 in range(rows * columns):
@@ -381,8 +383,8 @@ def _naive_prediction(shares, used, means, width):
                 kernel = math.exp(-(down**2 + across**2) / (2 * width**2))
                 weights += kernel
                 weighed += kernel * shares[x2]
-        found[x] = weighed / weights if weights else 0.0
-    return found[used] / means[used]
+        result[x] = weighed / weights if weights else 0.0
+    return result[used] / means[used]
 
 
 def test_predictions_match_a_loop_over_pairs():
@@ -391,12 +393,12 @@ def test_predictions_match_a_loop_over_pairs():
     used[-1] = True  # `other` is pooled, but is nobody's neighbour
     shares = rng.lognormal(0, 2, SMALL_GRID.size)
     pools = _pools(SMALL_GRID.size, used)
-    found = dict(predict_from_neighbours(SMALL_GRID, pools, shares, WIDTHS))
-    assert tuple(found) == WIDTHS
+    result = dict(predict_from_neighbours(SMALL_GRID, pools, shares, WIDTHS))
+    assert tuple(result) == WIDTHS
     for width in WIDTHS:
         twin = _naive_prediction(shares, used, pools.means, width)
-        assert found[width] == pytest.approx(twin, rel=1e-6, abs=1e-12)
-        assert found[width][-1] == 0.0
+        assert result[width] == pytest.approx(twin, rel=1e-6, abs=1e-12)
+        assert result[width][-1] == 0.0
 
 
 @pytest.mark.parametrize("x", [0, 14, 95, 179])
@@ -422,12 +424,12 @@ def test_grid_prediction_leaves_out_the_cell_itself(x):
 def test_isolated_cell_is_predicted_as_zero():
     used = np.zeros(SMALL_GRID.size, dtype=np.bool_)
     used[[0, 179]] = True  # opposite corners
-    found = dict(
+    result = dict(
         predict_from_neighbours(
             SMALL_GRID, _pools(SMALL_GRID.size, used), np.ones(SMALL_GRID.size), WIDTHS
         )
     )
-    assert found[0.7] == pytest.approx([0, 0], abs=1e-3)
+    assert result[0.7] == pytest.approx([0, 0], abs=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -473,8 +475,8 @@ def test_h3_cells_are_predicted_by_their_neighbours():
     pools = _pools(domain.size, used)
     apart = np.linalg.norm(points[:, None] - points, axis=2)
     spacing = float(np.median(np.sort(apart, axis=1)[:, 1]))
-    found = dict(predict_from_neighbours(domain, pools, shares, WIDTHS))
-    assert tuple(found) == WIDTHS
+    result = dict(predict_from_neighbours(domain, pools, shares, WIDTHS))
+    assert tuple(result) == WIDTHS
     for width in WIDTHS:
         twin = np.zeros(domain.size)
         for x in range(domain.cells):
@@ -485,7 +487,7 @@ def test_h3_cells_are_predicted_by_their_neighbours():
             ]
             kernel = np.exp(-0.5 * (apart[x, near] / (width * spacing)) ** 2)
             twin[x] = kernel @ shares[near] / kernel.sum() if near else 0.0
-        assert found[width] == pytest.approx(twin[used] / pools.means[used], rel=1e-6)
+        assert result[width] == pytest.approx(twin[used] / pools.means[used], rel=1e-6)
 
 
 def test_h3_prediction_leaves_out_the_cell_itself():
@@ -507,8 +509,8 @@ def test_h3_prediction_leaves_out_the_cell_itself():
 def test_h3_skips_widths_with_too_many_pairs():
     domain = _h3_domain()
     pools = _pools(domain.size, np.ones(domain.size, dtype=np.bool_))
-    found = predict_from_neighbours(domain, pools, np.ones(domain.size), (0.7, 1e4))
-    assert [width for width, _ in found] == [0.7]
+    result = predict_from_neighbours(domain, pools, np.ones(domain.size), (0.7, 1e4))
+    assert [width for width, _ in result] == [0.7]
 
 
 # --- other domains -------------------------------------------------------------------------------

@@ -16,13 +16,13 @@ DRAWS = 100_000
 KEYS = [bytes([seed]) * 32 for seed in (1, 2)]
 
 
-def _surprise(found, pmf):
+def _surprise(result, pmf):
     """The p-value of χ² over values with at least 20 expected draws; all rarer ones are one class."""
-    expected = pmf * found.size
+    expected = pmf * result.size
     often = np.flatnonzero(expected >= 20)
-    counts = np.bincount(found, minlength=pmf.size)[: pmf.size]
-    seen = np.append(counts[often], found.size - counts[often].sum())
-    due = np.append(expected[often], found.size - expected[often].sum())
+    counts = np.bincount(result, minlength=pmf.size)[: pmf.size]
+    seen = np.append(counts[often], result.size - counts[often].sum())
+    due = np.append(expected[often], result.size - expected[often].sum())
     used = due > 0
     assert not seen[~used].any()
     return chi2.sf(((seen[used] - due[used]) ** 2 / due[used]).sum(), used.sum() - 1)
@@ -93,15 +93,15 @@ def test_split_in_half_is_complete_and_reproducible():
 
 @pytest.mark.parametrize("mean", [0.01, 0.5, 3.0, 15.9])
 def test_small_counts_are_poisson(mean):
-    found = draw_histogram(np.full(DRAWS, mean / 1_000), 1_000, draw=0)
-    assert _surprise(found, poisson.pmf(np.arange(200), mean)) > ALPHA
-    assert _surprise(found, poisson.pmf(np.arange(200), 1.15 * mean + 0.02)) < ALPHA
+    result = draw_histogram(np.full(DRAWS, mean / 1_000), 1_000, draw=0)
+    assert _surprise(result, poisson.pmf(np.arange(200), mean)) > ALPHA
+    assert _surprise(result, poisson.pmf(np.arange(200), 1.15 * mean + 0.02)) < ALPHA
 
 
 @pytest.mark.parametrize("mean", [16.1, 60.0, 2_000.0])
 def test_large_counts_have_poisson_moments(mean):
-    found = draw_histogram(np.full(DRAWS, mean / 10_000), 10_000, draw=0)
-    z = (found - mean) / np.sqrt(mean)
+    result = draw_histogram(np.full(DRAWS, mean / 10_000), 10_000, draw=0)
+    z = (result - mean) / np.sqrt(mean)
     reach = norm.isf(ALPHA / 2) / np.sqrt(DRAWS)
     assert abs(z.mean()) < reach
     assert (

@@ -102,12 +102,12 @@ def _slow_em(mechanism, tally, steps=2_000):
     return p
 
 
-def _demand_gap_holds(mechanism, tally, found, better):
+def _demand_gap_holds(mechanism, tally, result, better):
     """No distribution, and surely not this one, is likelier by more than the gap."""
     rise = _naive_value(mechanism, tally, better) - _naive_value(
-        mechanism, tally, found.frequencies
+        mechanism, tally, result.frequencies
     )
-    assert rise <= found.details["gap"] + 1e-9 * tally.reports
+    assert rise <= result.details["gap"] + 1e-9 * tally.reports
 
 
 # --- the top, and the bound on it ----------------------------------------------------------------
@@ -117,15 +117,15 @@ def _demand_gap_holds(mechanism, tally, found, better):
 @pytest.mark.parametrize("drawn", [_likely, _unlikely])
 def test_likelihood_matches_em_and_its_gap_is_a_bound(mechanism, drawn):
     tally = drawn(mechanism)
-    found = TIGHT.decode(mechanism, tally)
-    assert found.details["converged"]
-    assert 0 <= found.details["gap"] <= 1e-4
-    naive = _naive_gap(mechanism, tally, found.frequencies)
-    assert found.details["gap"] == pytest.approx(naive, abs=1e-9 * tally.reports)
-    value = _naive_value(mechanism, tally, found.frequencies)
-    assert found.details["log_likelihood"] == pytest.approx(value, rel=1e-12, abs=1e-9)
+    result = TIGHT.decode(mechanism, tally)
+    assert result.details["converged"]
+    assert 0 <= result.details["gap"] <= 1e-4
+    naive = _naive_gap(mechanism, tally, result.frequencies)
+    assert result.details["gap"] == pytest.approx(naive, abs=1e-9 * tally.reports)
+    value = _naive_value(mechanism, tally, result.frequencies)
+    assert result.details["log_likelihood"] == pytest.approx(value, rel=1e-12, abs=1e-9)
     slow = _slow_em(mechanism, tally, steps=500)
-    _demand_gap_holds(mechanism, tally, found, slow)
+    _demand_gap_holds(mechanism, tally, result, slow)
 
 
 @one_of_each
@@ -148,11 +148,11 @@ def test_likelihood_matches_a_general_optimiser(mechanism):
         method="SLSQP",
         options={"ftol": 1e-14, "maxiter": 1_000},
     )
-    found = TIGHT.decode(mechanism, tally)
-    assert found.details["log_likelihood"] == pytest.approx(-n * ended.fun, abs=1e-3)
+    result = TIGHT.decode(mechanism, tally)
+    assert result.details["log_likelihood"] == pytest.approx(-n * ended.fun, abs=1e-3)
     # One standard error costs half a unit, so 1e-4 of a unit is about a hundredth of one.
-    reach = 0.05 * np.sqrt(mechanism.scores.variances(found.frequencies, n).clip(0)) + 1e-4
-    assert (np.abs(found.frequencies - ended.x) <= reach).all()
+    reach = 0.05 * np.sqrt(mechanism.scores.variances(result.frequencies, n).clip(0)) + 1e-4
+    assert (np.abs(result.frequencies - ended.x) <= reach).all()
 
 
 @every_example
@@ -161,16 +161,16 @@ def test_result_is_a_distribution_at_least_as_likely_as_the_projection(
 ):
     for drawn, most in ((_likely, 5_000), (_unlikely, 5_000), (_likely, 1)):
         tally = drawn(mechanism, seed=1)
-        found = Likelihood(max_iterations=most).decode(mechanism, tally)
+        result = Likelihood(max_iterations=most).decode(mechanism, tally)
         groups, shares = mechanism.scores.observed_shares(tally)
-        assert (found.frequencies >= 0).all()
-        assert np.bincount(groups, found.frequencies).tolist() == pytest.approx(
+        assert (result.frequencies >= 0).all()
+        assert np.bincount(groups, result.frequencies).tolist() == pytest.approx(
             shares.tolist(), abs=1e-12
         )
         nearest = Projection().decode(mechanism, tally).frequencies
         least = _naive_value(mechanism, tally, nearest)
-        assert _naive_value(mechanism, tally, found.frequencies) >= least - 1e-12 * abs(least)
-        assert found.details["iterations"] <= most
+        assert _naive_value(mechanism, tally, result.frequencies) >= least - 1e-12 * abs(least)
+        assert result.details["iterations"] <= most
 
 
 @pytest.mark.parametrize(
@@ -255,9 +255,9 @@ def test_observed_free_symbols_stay_possible():
     counts[-1] = 1
     tally = Tally(counts, mechanism.fingerprint)
     assert project(mechanism.scores.unbiased(tally))[-1] == 0
-    found = TIGHT.decode(mechanism, tally)
-    assert found.frequencies[-1] >= 1 / tally.reports
-    assert found.details["converged"]
+    result = TIGHT.decode(mechanism, tally)
+    assert result.frequencies[-1] >= 1 / tally.reports
+    assert result.details["converged"]
 
 
 @every_example
@@ -265,17 +265,17 @@ def test_few_reports_are_enough(mechanism):
     for seed in range(6):
         for reports in (1, 3):
             tally = _unlikely(mechanism, seed, reports)
-            found = Likelihood().decode(mechanism, tally)
-            assert found.details["converged"]
-            assert math.isfinite(_naive_value(mechanism, tally, found.frequencies))
+            result = Likelihood().decode(mechanism, tally)
+            assert result.details["converged"]
+            assert math.isfinite(_naive_value(mechanism, tally, result.frequencies))
 
 
 def test_block_without_reports_decodes_to_zero():
     counts = np.zeros(BLOCKS.outputs, dtype=np.int64)
     counts[:3] = 4, 2, 2
-    found = Likelihood().decode(BLOCKS, Tally(counts, BLOCKS.fingerprint))
-    assert (found.frequencies[3:] == 0).all()
-    assert found.details["converged"]
+    result = Likelihood().decode(BLOCKS, Tally(counts, BLOCKS.fingerprint))
+    assert (result.frequencies[3:] == 0).all()
+    assert result.details["converged"]
 
 
 def test_impossible_reports_have_no_effect():
@@ -337,9 +337,9 @@ def test_foreign_and_empty_tallies_are_rejected():
 )
 @pytest.mark.parametrize("reports", [1_000, 100_000, 4_000_000])
 def test_few_iterations_are_enough(mechanism, most, reports):
-    found = Likelihood().decode(mechanism, _likely(mechanism, reports=reports))
-    assert found.details["converged"]
-    assert found.details["iterations"] <= most
+    result = Likelihood().decode(mechanism, _likely(mechanism, reports=reports))
+    assert result.details["converged"]
+    assert result.details["iterations"] <= most
 
 
 @pytest.mark.parametrize(

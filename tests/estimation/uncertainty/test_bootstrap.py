@@ -33,11 +33,11 @@ def _naive(mechanism, p, reports, runs, seed):
 
 
 def test_bootstrap_matches_a_slow_twin():
-    found = _estimate()
-    p = found.frequencies
+    result = _estimate()
+    p = result.frequencies
     runs = 1500
-    boot = found.bootstrap(runs)
-    errors, pictures = _naive(PLAIN, p, found.reports, runs, 1)
+    boot = result.bootstrap(runs)
+    errors, pictures = _naive(PLAIN, p, result.reports, runs, 1)
     # Two means of 1,500 runs each: within six standard errors of each other.
     spread = np.sqrt((errors.var() + boot.errors.var()) / runs)
     assert abs(boot.mean - errors.mean()) < 6 * spread
@@ -53,24 +53,24 @@ def test_bootstrap_errors_of_the_unbiased_decoder_are_exact():
     """Variances over runs are scaled chi-squares around the true ones; both tails at 1e-6, over
     five symbols.
     """
-    found = _estimate(p=np.full(5, 0.2), decoder="unbiased")
+    result = _estimate(p=np.full(5, 0.2), decoder="unbiased")
     runs = 400
-    boot = found.bootstrap(runs)
-    variances = PLAIN.scores.variances(found.frequencies, found.reports)
+    boot = result.bootstrap(runs)
+    variances = PLAIN.scores.variances(result.frequencies, result.reports)
     ratio = (runs - 1) * boot.standard_errors**2 / variances
     assert (chi2.sf(ratio, runs - 1) > 1e-6 / 5).all()
     assert (chi2.cdf(ratio, runs - 1) > 1e-6 / 5).all()
 
 
 def test_bootstrap_test_detects_half_the_reports():
-    found = _estimate(p=np.full(5, 0.2), decoder="unbiased")
+    result = _estimate(p=np.full(5, 0.2), decoder="unbiased")
     runs = 400
-    half = sf.Tally(found._tally.counts // 2, PLAIN.fingerprint)
-    boot = Bootstrap.run(PLAIN, Unbiased(), half, found.frequencies, runs=runs, seed=0, level=0.95)
+    half = sf.Tally(result._tally.counts // 2, PLAIN.fingerprint)
+    boot = Bootstrap.run(PLAIN, Unbiased(), half, result.frequencies, runs=runs, seed=0, level=0.95)
     ratio = (
         (runs - 1)
         * boot.standard_errors**2
-        / PLAIN.scores.variances(found.frequencies, found.reports)
+        / PLAIN.scores.variances(result.frequencies, result.reports)
     )
     assert (chi2.sf(ratio, runs - 1) < 1e-6 / 5).any()
 
@@ -80,11 +80,11 @@ def test_interval_contains_the_actual_error():
     runs = 60
     hits = 0
     for seed in range(runs):
-        found = _estimate(seed=seed, p=np.array([0.3, 0.25, 0.2, 0.15, 0.1]))
-        boot = found.bootstrap(100, seed=seed)
+        result = _estimate(seed=seed, p=np.array([0.3, 0.25, 0.2, 0.15, 0.1]))
+        boot = result.bootstrap(100, seed=seed)
         hits += (
             boot.low
-            <= np.abs(found.frequencies - [0.3, 0.25, 0.2, 0.15, 0.1]).sum() / 2
+            <= np.abs(result.frequencies - [0.3, 0.25, 0.2, 0.15, 0.1]).sum() / 2
             <= boot.high
         )
     assert hits >= 46  # 57 on average; fewer than 46 come up less than once in a million
@@ -100,16 +100,16 @@ def test_every_mechanism_has_a_bootstrap(mechanism):
 
 
 def test_bootstrap_depends_on_the_seed():
-    found = _estimate()
-    first, again, other = (found.bootstrap(10, seed=seed) for seed in (3, 3, 4))
+    result = _estimate()
+    first, again, other = (result.bootstrap(10, seed=seed) for seed in (3, 3, 4))
     assert first.errors.tolist() == again.errors.tolist()
     assert first.errors.tolist() != other.errors.tolist()
 
 
 def test_higher_level_gives_a_wider_interval():
-    found = _estimate()
-    narrow = found.bootstrap(100, level=0.5)
-    wide = found.bootstrap(100, level=0.95)
+    result = _estimate()
+    narrow = result.bootstrap(100, level=0.5)
+    wide = result.bootstrap(100, level=0.95)
     assert wide.low < narrow.low < narrow.mean < narrow.high < wide.high
 
 

@@ -57,24 +57,24 @@ def _estimates(mechanism):
         yield sf.estimate(mechanism, sf.Tally(counts, mechanism.fingerprint), decoder="unbiased")
 
 
-def _kinds(found):
+def _kinds(result):
     """For each kind of interval, whether each of them covers."""
-    low, high = found.interval(LEVEL)
+    low, high = result.interval(LEVEL)
     yield "cells", (low <= CROWD) & (high >= CROWD)
-    parts = [found.total(part.tolist(), LEVEL) for part in PARTS]
+    parts = [result.total(part.tolist(), LEVEL) for part in PARTS]
     yield (
         "block totals",
         np.array(
             [t.low <= CROWD[part].sum() <= t.high for t, part in zip(parts, PARTS, strict=True)]
         ),
     )
-    shares = found.shares_within(PARTS[2].tolist(), LEVEL)
+    shares = result.shares_within(PARTS[2].tolist(), LEVEL)
     theta = CROWD[PARTS[2]] / CROWD[PARTS[2]].sum()
     yield "shares", (shares.low <= theta) & (theta <= shares.high)
-    low, high = found.simultaneous_interval(LEVEL)
+    low, high = result.simultaneous_interval(LEVEL)
     yield "together", np.array([((low <= CROWD) & (high >= CROWD)).all()])
-    wald = 0.9 * 1.96 * found.standard_errors
-    yield "planted: a tenth too narrow", np.abs(found.unbiased - CROWD) <= wald
+    wald = 0.9 * 1.96 * result.standard_errors
+    yield "planted: a tenth too narrow", np.abs(result.unbiased - CROWD) <= wald
 
 
 def _plausible(hits, least, most):
@@ -91,8 +91,8 @@ def _plausible(hits, least, most):
 def test_intervals_cover_at_their_level(name):
     mechanism = MECHANISMS[name]()
     hits = {}
-    for found in _estimates(mechanism):
-        for kind, covered in _kinds(found):
+    for result in _estimates(mechanism):
+        for kind, covered in _kinds(result):
             hits[kind] = hits.get(kind, 0) + covered
     for kind in ("cells", "block totals", "shares"):
         assert _plausible(hits[kind], LEAST, MOST), f"{name}, {kind}: {hits[kind] / TALLIES}"

@@ -42,10 +42,10 @@ def _fit(mechanism, counts):
 @pytest.mark.parametrize("reports", [1, 3, 100, 50_000])
 def test_honest_reports_are_possible(mechanism, reports):
     for seed, concentration in ((0, 0.1), (1, 10)):
-        found = _fit(mechanism, _drawn(mechanism, reports, seed, concentration))
-        assert found.possible, found
-        assert "cannot have come" not in found.verdict
-        assert 0 <= found.p_value <= 1
+        result = _fit(mechanism, _drawn(mechanism, reports, seed, concentration))
+        assert result.possible, result
+        assert "cannot have come" not in result.verdict
+        assert 0 <= result.p_value <= 1
 
 
 @pytest.mark.parametrize("name", LARGE)
@@ -56,21 +56,21 @@ def test_p_values_of_honest_reports_are_not_too_small(name, reports):
     """
     runs = 60
     mechanism = LARGE[name]
-    found = np.array(
+    result = np.array(
         [_fit(mechanism, _drawn(mechanism, reports, seed, 0.3)).p_value for seed in range(runs)]
     )
     for level in (0.1, 0.01):
-        assert binom.sf((found < level).sum() - 1, runs, level) > 1e-6
+        assert binom.sf((result < level).sum() - 1, runs, level) > 1e-6
 
 
 def test_p_values_of_residuals_are_even():
     """Not cautious only: half of them are below one half."""
     mechanism = LARGE["Hadamard"]
     runs = 100
-    found = np.array(
+    result = np.array(
         [_fit(mechanism, _drawn(mechanism, 3000, seed)).tests["residuals"] for seed in range(runs)]
     )
-    assert 1e-6 < binom.cdf((found < 0.5).sum(), runs, 0.5) < 1 - 1e-6
+    assert 1e-6 < binom.cdf((result < 0.5).sum(), runs, 0.5) < 1 - 1e-6
 
 
 def _dense(mechanism, counts):
@@ -105,11 +105,11 @@ def _dense(mechanism, counts):
 )
 def test_residuals_are_those_of_matrices_written_out(mechanism):
     counts = _drawn(mechanism, 4000, 1)
-    found = _fit(mechanism, counts)
+    result = _fit(mechanism, counts)
     statistic, p_value = _dense(mechanism, counts)
-    assert found.statistic == pytest.approx(statistic, rel=1e-6)
-    assert found.tests["residuals"] == pytest.approx(p_value, rel=1e-5)
-    assert found.degrees_of_freedom == mechanism.outputs - mechanism.inputs
+    assert result.statistic == pytest.approx(statistic, rel=1e-6)
+    assert result.tests["residuals"] == pytest.approx(p_value, rel=1e-5)
+    assert result.degrees_of_freedom == mechanism.outputs - mechanism.inputs
 
 
 def test_random_directions_agree_with_all_of_them(monkeypatch):
@@ -124,8 +124,8 @@ def test_p_value_is_chi_square_for_many_reports():
     mechanism = sf.PlainResponse(sf.Uniform(6, 1.0), sf.CyclicDesign(6, ((0, 1), (0, 2))))
     q = mechanism.forward(np.full(6, 1 / 6))
     counts = np.random.default_rng(5).multinomial(10**6, q)
-    found = _fit(mechanism, counts)
-    assert found.tests["residuals"] == pytest.approx(chi2.sf(found.statistic, 6), abs=0.01)
+    result = _fit(mechanism, counts)
+    assert result.tests["residuals"] == pytest.approx(chi2.sf(result.statistic, 6), abs=0.01)
 
 
 # --- reports of another origin -------------------------------------------------------------------
@@ -147,9 +147,9 @@ def test_noise_among_honest_reports_is_detected():
         500_000, np.full(mechanism.outputs, 1 / mechanism.outputs)
     )
     assert _fit(mechanism, honest).possible
-    found = _fit(mechanism, honest + noise)
-    assert found.tests["noise"] < 1e-9
-    assert found.tests["noise"] < 1e-3 * found.tests["residuals"]
+    result = _fit(mechanism, honest + noise)
+    assert result.tests["noise"] < 1e-9
+    assert result.tests["noise"] < 1e-3 * result.tests["residuals"]
 
 
 @pytest.mark.parametrize("name", LARGE)
@@ -157,17 +157,17 @@ def test_repeated_report_is_detected(name):
     mechanism = LARGE[name]
     counts = _drawn(mechanism, 50_000, 3)
     counts[mechanism.outputs // 3] += 3000
-    found = _fit(mechanism, counts)
-    assert found.p_value < IMPOSSIBLE
-    assert "cannot have come from this mechanism" in found.verdict
+    result = _fit(mechanism, counts)
+    assert result.p_value < IMPOSSIBLE
+    assert "cannot have come from this mechanism" in result.verdict
 
 
 def test_unrandomised_answers_are_detected():
     mechanism = sf.PlainResponse(sf.Uniform(10, 1.0), sf.RandomizedCode)
     counts = np.array([50_000, 30_000, 10_000, 5000, 1000, 0, 0, 0, 0, 0])
-    found = _fit(mechanism, counts)
-    assert not found.possible
-    assert "far below 0" in found.verdict
+    result = _fit(mechanism, counts)
+    assert not result.possible
+    assert "far below 0" in result.verdict
 
 
 RANDOMISED = sf.PlainResponse(sf.Uniform(60, 1.0), sf.RandomizedCode)
@@ -188,20 +188,20 @@ def test_share_far_above_one_is_detected():
     assert RANDOMISED.scores.mean(f)[7] > 2.5
     low = module.chance_below(ScoreMoments.of_symbols(RANDOMISED.scores, f), 3000, 0.0)
     assert low.min() > 1e-4  # nothing to see from below
-    found = _fit(RANDOMISED, counts)
-    assert not found.possible
-    assert "far above 1" in found.verdict
+    result = _fit(RANDOMISED, counts)
+    assert not result.possible
+    assert "far above 1" in result.verdict
 
 
 def test_share_of_one_is_not_flagged():
     """Everybody holds one symbol: half of all estimates lie above 1, by chance."""
     runs = 200
     q = RANDOMISED.forward(np.eye(60)[7])
-    found = [
+    results = [
         _fit(RANDOMISED, np.random.default_rng(seed).multinomial(3000, q)) for seed in range(runs)
     ]
     for level in (0.1, 0.01):
-        assert binom.sf(sum(fit.p_value < level for fit in found) - 1, runs, level) > 1e-6
+        assert binom.sf(sum(fit.p_value < level for fit in results) - 1, runs, level) > 1e-6
 
 
 @pytest.mark.parametrize("mechanism", ALL, ids=repr)
@@ -209,11 +209,11 @@ def test_complement_has_the_moments_of_one_minus_scores(mechanism):
     counts = _drawn(mechanism, 500, 2)
     f = counts / 500
     B = 1 - mechanism.scores.matrix()
-    found = module._complement(ScoreMoments.of_symbols(mechanism.scores, f))
-    for moment, i in ((found.first, 1), (found.second, 2), (found.third, 3)):
+    result = module._complement(ScoreMoments.of_symbols(mechanism.scores, f))
+    for moment, i in ((result.first, 1), (result.second, 2), (result.third, 3)):
         np.testing.assert_allclose(moment, B**i @ f, rtol=1e-7, atol=1e-7 * np.abs(B).max() ** i)
-    assert np.all(found.lowest <= B.min(axis=1) + 1e-9)
-    assert np.all(found.highest >= B.max(axis=1) - 1e-9)
+    assert np.all(result.lowest <= B.min(axis=1) + 1e-9)
+    assert np.all(result.highest >= B.max(axis=1) - 1e-9)
 
 
 def test_correction_counts_every_test_of_a_share():
@@ -253,9 +253,9 @@ def test_reports_that_no_symbol_sends_are_named():
         sf.Uniform(2, 1), [["0.5", "0.25", "0.25", 0], ["0.25", "0.5", "0.25", 0]]
     )
     assert _fit(mechanism, [40, 40, 20, 0]).impossible == 0
-    found = _fit(mechanism, [40, 40, 20, 3])
-    assert (found.p_value, found.impossible) == (0, 3)
-    assert "3 of 103 are reports that no symbol sends" in found.verdict
+    result = _fit(mechanism, [40, 40, 20, 3])
+    assert (result.p_value, result.impossible) == (0, 3)
+    assert "3 of 103 are reports that no symbol sends" in result.verdict
 
 
 def test_wrong_residual_is_detected(monkeypatch):
@@ -275,9 +275,9 @@ def test_wrong_residual_is_detected(monkeypatch):
 
 def test_single_symbol_always_fits():
     mechanism = sf.PlainResponse(sf.Uniform(1, 1.0))
-    found = _fit(mechanism, [10])
-    assert (found.p_value, found.tests) == (1, {})
-    assert "nothing that the reports could contradict" in found.verdict
+    result = _fit(mechanism, [10])
+    assert (result.p_value, result.tests) == (1, {})
+    assert "nothing that the reports could contradict" in result.verdict
 
 
 def test_verdict_names_a_doubtful_fit():
@@ -290,14 +290,14 @@ def test_estimate_warns_only_on_request():
     tally = sf.Tally([0, 50_000, 50_000, 0], mechanism.fingerprint)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = sf.estimate(mechanism, tally)
-        repr(found)
-        found._repr_html_()
+        result = sf.estimate(mechanism, tally)
+        repr(result)
+        result._repr_html_()
     with pytest.warns(FitWarning, match="cannot have come from this mechanism"):
-        first = found.check_fit()
+        first = result.check_fit()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert found.fit_result is first
+        assert result.fit_result is first
 
 
 def test_good_fit_does_not_warn():

@@ -171,8 +171,8 @@ def test_lemma_fails_for_projection_onto_a_fixed_total():
 def test_variable_weights_cost_the_negative_mass(mechanism):
     tally = _tally(mechanism, _drawn(mechanism, 300, 5))
     negative = np.maximum(-mechanism.scores.unbiased(tally), 0).sum()
-    found = decoded_bound(mechanism, tally, sf.decoders.Projection(), 3)
-    assert found == pytest.approx(
+    result = decoded_bound(mechanism, tally, sf.decoders.Projection(), 3)
+    assert result == pytest.approx(
         min(1, 3 / 300 * mechanism.scores.reach.heaviest + negative), abs=1e-6
     )
 
@@ -241,12 +241,12 @@ def test_single_shifts_may_exceed_the_mean_bound():
 @pytest.mark.parametrize("decoder", ["auto", "likelihood", "empirical-bayes"])
 def test_other_decoders_have_no_bound(decoder):
     mechanism = sf.PlainResponse(sf.Uniform(5, 1.0))
-    found = sf.estimate(
+    result = sf.estimate(
         mechanism, _tally(mechanism, _drawn(mechanism, 300, 1)), decoder=decoder
     ).manipulation(3)
-    assert found.decoded is None
-    assert f"No bound is known for the decoder {decoder!r}" in found.summary()
-    assert found.in_json()["decoded"] is None
+    assert result.decoded is None
+    assert f"No bound is known for the decoder {decoder!r}" in result.summary()
+    assert result.in_json()["decoded"] is None
 
 
 # --- how it is said ------------------------------------------------------------------------------
@@ -255,16 +255,16 @@ def test_other_decoders_have_no_bound(decoder):
 def test_estimate_bounds_manipulation():
     mechanism = sf.PlainResponse(sf.Uniform(["a", "b", "c"], 1.0))
     estimate = sf.estimate(mechanism, _tally(mechanism, [400, 200, 200, 200]), decoder="projection")
-    found = estimate.manipulation(10)
-    assert list(found.labels) == ["a", "b", "c"]
-    assert (found.fakes, found.reports, found.decoder) == (10, 1000, "projection")
-    np.testing.assert_allclose(found.up, 0.01 * mechanism.scores.reach.up)
-    assert repr(found) == found.summary()
-    assert found.in_json() == {
+    result = estimate.manipulation(10)
+    assert list(result.labels) == ["a", "b", "c"]
+    assert (result.fakes, result.reports, result.decoder) == (10, 1000, "projection")
+    np.testing.assert_allclose(result.up, 0.01 * mechanism.scores.reach.up)
+    assert repr(result) == result.summary()
+    assert result.in_json() == {
         "fakes": 10,
-        "share": found.share,
-        "total_variation": found.total_variation,
-        "decoded": found.decoded,
+        "share": result.share,
+        "total_variation": result.total_variation,
+        "decoded": result.decoded,
     }
 
 
@@ -300,10 +300,10 @@ def test_invalid_fakes_are_rejected(fakes):
 
 def test_zero_fakes_move_nothing():
     mechanism = sf.PlainResponse(sf.Uniform(["a", "b", "c"], 1.0))
-    found = sf.estimate(
+    result = sf.estimate(
         mechanism, _tally(mechanism, [400, 200, 200, 200]), decoder="projection"
     ).manipulation(0)
-    assert (found.share, found.total_variation, found.decoded) == (0, 0, 0)
+    assert (result.share, result.total_variation, result.decoded) == (0, 0, 0)
 
 
 def test_plan_mentions_fake_reports():
