@@ -50,7 +50,7 @@ def _classes(draw, k):
 
 
 @st.composite
-def structured(draw, k):
+def grouped_contexts(draw, k):
     """A context of groups over k symbols."""
     kind = draw(
         st.sampled_from(["uniform", "high-low", "blocks", "own blocks", "hidden blocks", "tiers"])
@@ -76,7 +76,7 @@ def contexts(draw, k, nested=True):
         )
     )
     if kind == "structured":
-        return draw(structured(k))
+        return draw(grouped_contexts(k))
     if kind == "union":
         block_of = draw(st.lists(st.integers(0, 2), min_size=k, max_size=k))
         return union(
@@ -97,7 +97,7 @@ def _exact(context: Context) -> list[list[Fraction | float]]:
 
 
 any_context = small.flatmap(contexts)
-structured_context = small.flatmap(structured)
+structured_context = small.flatmap(grouped_contexts)
 two_contexts = st.integers(1, 5).flatmap(lambda k: st.tuples(contexts(k), contexts(k)))
 
 
@@ -245,7 +245,7 @@ def test_relabelling_changes_nothing_else(context):
     assert renamed.with_domain(context.domain) == context
 
 
-def _recognised(context):
+def _recognise(context):
     """What is recognised, or ``None`` where there is nothing to learn or an entry is beyond what contexts hold."""
     try:
         return recognise(context)
@@ -262,8 +262,8 @@ def _recognised(context):
 @LAWS
 @given(structured_context)
 def test_structured_context_is_recognised_from_its_matrix(context):
-    result = _recognised(PrivacyMatrix(_exact(context)))
-    direct = _recognised(context)
+    result = _recognise(PrivacyMatrix(_exact(context)))
+    direct = _recognise(context)
     for form in (result, direct):
         if form is not None:
             assert _exact(form) == naive_closure(_exact(context))
@@ -275,7 +275,7 @@ def test_structured_context_is_recognised_from_its_matrix(context):
 @given(any_context)
 def test_recognised_context_promises_the_closure(context):
     try:
-        result = _recognised(context)
+        result = _recognise(context)
     except NoClosedForm:
         return
     if result is not None:
@@ -287,7 +287,7 @@ def test_recognised_context_promises_the_closure(context):
 @given(structured_context)
 def test_simplest_form_is_recognised(context):
     """Uniform before blocks that are shown, before high-low, before tiers, before blocks that are hidden."""
-    result = _recognised(PrivacyMatrix(_exact(context)))
+    result = _recognise(PrivacyMatrix(_exact(context)))
     if result is None:
         return
     E = naive_closure(_exact(context))

@@ -31,7 +31,7 @@ COMPOSED = "caf\u00e9"
 DECOMPOSED = "cafe\u0301"
 
 
-def _described(groups):
+def _describe(groups):
     return groups.group_of.tolist(), groups.inside, groups.outward
 
 
@@ -58,7 +58,7 @@ def _described(groups):
     ids=repr,
 )
 def test_groups_are_numbered_by_first_label(context, described):
-    assert _described(context.groups) == described
+    assert _describe(context.groups) == described
 
 
 @pytest.mark.parametrize(
@@ -476,7 +476,7 @@ def test_records_round_trip(context):
     assert type(again) is type(context)
 
 
-def _packed(numbers):
+def _pack(numbers):
     return base64.b64encode(np.array(numbers, dtype="<u4").tobytes()).decode()
 
 
@@ -492,16 +492,16 @@ def _packed(numbers):
         ("own", {"epsilon": "1"}),
         ("own", {"across": "inf"}),
         ("own", {"across": None}),
-        ("own", {"block_of": _packed([1, 1, 0])}),
+        ("own", {"block_of": _pack([1, 1, 0])}),
         ("own", {"surprise": 1}),
         ("across", {"across": "inf"}),
         ("across", {"across": "0.70"}),
         ("across", {"across": "0"}),
         ("across", {"across": ["1"]}),
         ("across", {"epsilon": ["1", "1"]}),
-        ("tiers", {"tier_of": _packed([1, 0, 1])}),
-        ("tiers", {"tier_of": _packed([0, 2, 0])}),
-        ("tiers", {"tier_of": _packed([0, 1])}),
+        ("tiers", {"tier_of": _pack([1, 0, 1])}),
+        ("tiers", {"tier_of": _pack([0, 2, 0])}),
+        ("tiers", {"tier_of": _pack([0, 1])}),
         ("tiers", {"epsilons": ["1", "Infinity"]}),
         ("tiers", {"epsilons": ["1"]}),
         ("tiers", {"epsilon": "1"}),
@@ -513,7 +513,7 @@ def _packed(numbers):
         ("union", {"parts": [Uniform(["x", "y"], 1).record(), Uniform(2, 1).record()]}),
         ("union", {"parts": [None, Uniform(2, 1).record()]}),
         ("union", {"parts": [{"kind": "sum", "terms": []}, Uniform(2, 1).record()]}),
-        ("union", {"block_of": _packed([1, 1, 0, 0])}),
+        ("union", {"block_of": _pack([1, 1, 0, 0])}),
     ],
     ids=repr,
 )

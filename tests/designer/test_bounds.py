@@ -356,7 +356,7 @@ def nearest_distribution(v):
     return np.maximum(v - high, 0)
 
 
-def climbed(mechanism, p):
+def climb_risk(mechanism, p):
     """Climb ``risk`` by projected gradients; central differences are exact for a quadratic."""
     k = mechanism.inputs
     for _ in range(40):
@@ -377,7 +377,7 @@ def climbed(mechanism, p):
 def test_worst_risk_matches_projected_gradient_ascent(mechanism):
     rng = np.random.default_rng(22)
     worst = mechanism.scores.worst_risk()
-    assert climbed(mechanism, rng.dirichlet(np.ones(mechanism.inputs))) == pytest.approx(
+    assert climb_risk(mechanism, rng.dirichlet(np.ones(mechanism.inputs))) == pytest.approx(
         worst, rel=1e-7, abs=1e-9
     )
     for p in distributions(mechanism.inputs, rng):
@@ -387,7 +387,9 @@ def test_worst_risk_matches_projected_gradient_ascent(mechanism):
 def test_gradient_ascent_notices_a_different_risk():
     """A twin that must fail: the risk at uniform p is not the worst one."""
     mechanism = sf.HighLowResponse(sf.HighLow(6, [0, 1, 2], 1))
-    assert climbed(mechanism, np.full(6, 1 / 6)) > mechanism.scores.risk(np.full(6, 1 / 6)) * 1.01
+    assert (
+        climb_risk(mechanism, np.full(6, 1 / 6)) > mechanism.scores.risk(np.full(6, 1 / 6)) * 1.01
+    )
 
 
 @pytest.mark.parametrize("context", [CONTEXTS[0], CONTEXTS[3]], ids=repr)
@@ -396,7 +398,7 @@ def test_worst_risk_of_tables_matches_gradient_ascent(context):
     Q = 0.999 * Q[:, Q.sum(axis=0) > 1e-6]
     rows = [[*map(Fraction, row), 1 - sum(map(Fraction, row))] for row in np.round(Q, 9).tolist()]
     mechanism = TableResponse.of(context, rows)
-    assert climbed(mechanism, np.eye(context.size)[0]) == pytest.approx(
+    assert climb_risk(mechanism, np.eye(context.size)[0]) == pytest.approx(
         mechanism.scores.worst_risk(), rel=1e-6
     )
     assert lower_bound_risk(context) <= mechanism.scores.worst_risk()

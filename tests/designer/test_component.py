@@ -34,7 +34,7 @@ CONTEXTS = {
 }
 
 
-def _joined(finite):
+def _first_connected(finite):
     """Return the first symbol that each is joined to by promises of either direction."""
     first = np.arange(len(finite))
     while True:
@@ -66,7 +66,7 @@ def test_components_are_the_context_with_no_promise_between_them(context):
 )
 def test_components_are_minimal_except_for_unrandomized_symbols(name):
     context = CONTEXTS[name]
-    first = _joined(np.isfinite(context.matrix()))
+    first = _first_connected(np.isfinite(context.matrix()))
     for piece in split(context):
         together = set(first[piece.symbols].tolist())
         assert len(together) == 1 or len(together) == piece.symbols.size

@@ -467,7 +467,7 @@ class FakeTime:
         return self.now
 
 
-def _stopped_after(rounds, monkeypatch, how, context=HARD):
+def _design_stopped_after(rounds, monkeypatch, how, context=HARD):
     """Return a design whose search stopped after `rounds` rounds."""
     time = FakeTime()
     monkeypatch.setattr(component, "time", time)
@@ -488,8 +488,8 @@ def _stopped_after(rounds, monkeypatch, how, context=HARD):
     ids=["8", "9", "star"],
 )
 def test_result_depends_on_the_last_round_not_the_reason(context, rounds, monkeypatch):
-    late = _stopped_after(rounds, monkeypatch, "time limit", context)
-    broken = _stopped_after(rounds, monkeypatch, "interrupted", context)
+    late = _design_stopped_after(rounds, monkeypatch, "time limit", context)
+    broken = _design_stopped_after(rounds, monkeypatch, "interrupted", context)
     assert (late.stopped, broken.stopped) == ("time limit", "interrupted")
     assert late.rounds == broken.rounds == rounds
     assert late.mechanism.fingerprint == broken.mechanism.fingerprint
@@ -509,13 +509,13 @@ def test_interrupt_inside_a_round_keeps_earlier_rounds(monkeypatch):
     monkeypatch.undo()
     assert (
         result.mechanism.fingerprint
-        == _stopped_after(3, monkeypatch, "time limit").mechanism.fingerprint
+        == _design_stopped_after(3, monkeypatch, "time limit").mechanism.fingerprint
     )
 
 
 def test_interrupt_ends_the_search_of_every_component(monkeypatch):
     context = sf.union([sf.PrivacyMatrix(asymmetric(6, seed)) for seed in (1, 2)])
-    result = _stopped_after(2, monkeypatch, "interrupted", context)
+    result = _design_stopped_after(2, monkeypatch, "interrupted", context)
     _check_sound(result, context)
     assert result.stopped == "interrupted"
     assert result.rounds == 3

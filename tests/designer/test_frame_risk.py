@@ -23,7 +23,7 @@ def blocks(*sizes):
     return np.repeat(np.arange(len(sizes)), sizes)
 
 
-def mixed(*parts):
+def mechanism_for_union(*parts):
     context = sf.union(parts)
     return sf.mechanism_for(context)
 
@@ -44,7 +44,9 @@ FRAMES = {
         sf.Blocks(blocks(7, 5), 1, across=2), CyclicDesign(7, ((0, 1, 3),))
     ),
     "product": sf.ProductResponse(sf.Blocks(blocks(4, 6), "0.5", across=1), BestCode()),
-    "union": mixed(sf.Tiers(blocks(3, 3), [1, 2]), sf.HighLow(4, [0, 1], 1), sf.Uniform(3, 2)),
+    "union": mechanism_for_union(
+        sf.Tiers(blocks(3, 3), [1, 2]), sf.HighLow(4, [0, 1], 1), sf.Uniform(3, 2)
+    ),
 }
 
 

@@ -24,7 +24,7 @@ LARGER = [
 ]
 
 
-def _written_out(mechanism):
+def _score_matrix(mechanism):
     """All scores, from fractions."""
     return np.array(
         [[float(score) for score in mechanism.scores.exact(y)] for y in range(mechanism.outputs)]
@@ -32,7 +32,7 @@ def _written_out(mechanism):
 
 
 def _agree(mechanism, slack=1e-6):
-    A = _written_out(mechanism)
+    A = _score_matrix(mechanism)
     result = mechanism.scores.reach
     nearly = {"rtol": 0, "atol": 1e-9 * np.abs(A).max()}
     np.testing.assert_allclose(result.highest, A.max(axis=1), **nearly)
@@ -56,7 +56,7 @@ def test_leftover_words_are_counted(mechanism):
 
 @pytest.mark.parametrize("mechanism", ALL + LARGER, ids=repr)
 def test_leverage_is_the_largest_score(mechanism):
-    A = _written_out(mechanism)
+    A = _score_matrix(mechanism)
     result = mechanism.scores.reach
     assert mechanism.scores.leverage == pytest.approx(np.abs(A).max(), rel=1e-9)
     assert result.largest <= mechanism.scores.leverage + 1 + 1e-9
@@ -65,7 +65,7 @@ def test_leverage_is_the_largest_score(mechanism):
 @pytest.mark.parametrize("mechanism", ALL, ids=repr)
 def test_reach_bounds_are_attained_by_the_worst_forgery(mechanism):
     """One report against one honest person, every pair of them: ``A[·, y] − e_x``."""
-    A = _written_out(mechanism)
+    A = _score_matrix(mechanism)
     k = mechanism.inputs
     moved = A[:, :, None] - np.eye(k)[:, None, :]  # (symbol, report, who was replaced)
     scale = np.abs(A).max()

@@ -42,14 +42,14 @@ def planar(k, epsilon, seed=1):
     return np.round(distances / np.median(distances[distances > 0]) * epsilon, 6)
 
 
-def mixed(k):
+def nested_groups(k):
     """Pairs that are hardly told apart, in groups at ε = 1, in a world at ε = 20."""
     x = np.arange(k)
     E = np.where(x[:, None] // 2 == x // 2, 0.01, np.where(x[:, None] // 4 == x // 4, 1.0, 20.0))
     return np.where(np.eye(k), 0, E)
 
 
-def owing_nothing(k):
+def free_symbols(k):
     """A few symbols that owe nothing to anybody."""
     E = planar(k, 1)
     E[: k // 3] = inf
@@ -71,8 +71,8 @@ def one_way(k):
 MATRICES = {
     **{f"uniform-{epsilon}": np.where(np.eye(8), 0, epsilon) for epsilon in (0.01, 0.1, 1, 5, 20)},
     **{f"planar-{epsilon}": planar(8, epsilon) for epsilon in (0.05, 1, 5)},
-    "mixed": mixed(8),
-    "owing-nothing": owing_nothing(9),
+    "mixed": nested_groups(8),
+    "owing-nothing": free_symbols(9),
     "blocks": in_blocks(8),
     "one-way": one_way(7),
     "free": np.where(np.eye(4), 0, inf),
@@ -103,13 +103,13 @@ def channel(E, outputs, seed=0):
     return Q
 
 
-def disturbed(Q, by, seed=3):
+def add_noise(Q, by, seed=3):
     return Q * (1 + by * np.random.default_rng(seed).uniform(-1, 1, Q.shape))
 
 
-def designed(name, outputs=60, **options):
+def design_table(name, outputs=60, **options):
     E = MATRICES[name]
-    return TableResponse.near(sf.PrivacyMatrix(E), disturbed(channel(E, outputs), 1e-9), **options)
+    return TableResponse.near(sf.PrivacyMatrix(E), add_noise(channel(E, outputs), 1e-9), **options)
 
 
 def least_risk(Q, p=None):
@@ -129,7 +129,7 @@ def least_risk(Q, p=None):
 @pytest.mark.parametrize("name", MATRICES)
 def test_rounded_design_keeps_its_context_and_risk(name, by):
     Q = channel(MATRICES[name], 60)
-    table = TableResponse.near(sf.PrivacyMatrix(MATRICES[name]), disturbed(Q, by))
+    table = TableResponse.near(sf.PrivacyMatrix(MATRICES[name]), add_noise(Q, by))
     sf.certify(table)
     assert all(sum(table.integer_row(x)) == N for x in range(table.inputs))
     assert least_risk(table.matrix()) == pytest.approx(least_risk(Q), rel=1e-7 if by else 1e-9)
@@ -141,7 +141,7 @@ def test_plain_rounding_breaks_the_promise(name):
     """The twin of the test above: nearest integers, the rest on the largest entry."""
     E = MATRICES[name]
     rows = []
-    for row in disturbed(channel(E, 60), 1e-9):
+    for row in add_noise(channel(E, 60), 1e-9):
         integers = [round(Fraction(q) * N) for q in row]
         integers[int(row.argmax())] += N - sum(integers)
         rows.append(integers)
@@ -152,7 +152,7 @@ def test_plain_rounding_breaks_the_promise(name):
 def test_many_outputs_and_symbols():
     E = planar(32, 1)
     Q = channel(E, 500)
-    table = TableResponse.near(sf.Metric(E), disturbed(Q, 1e-9))
+    table = TableResponse.near(sf.Metric(E), add_noise(Q, 1e-9))
     assert table.outputs == 500
     assert sf.certify(table).slack < 1e-12
     assert least_risk(table.matrix()) == pytest.approx(least_risk(Q), rel=1e-7)
@@ -214,7 +214,7 @@ def test_exact_rows_stay_exact():
 
 @pytest.mark.parametrize("name", MATRICES)
 def test_short_words_give_a_coarser_table_that_keeps_the_context(name):
-    table = designed(name)
+    table = design_table(name)
     for bits in (14, 18, 32):
         short = table.at_word(bits)
         sf.certify(short)
@@ -224,7 +224,7 @@ def test_short_words_give_a_coarser_table_that_keeps_the_context(name):
 
 def test_word_too_short_for_a_table_is_rejected():
     with pytest.raises(NothingToLearn, match="8-bit words are too short"):
-        designed("uniform-0.01").at_word(8)
+        design_table("uniform-0.01").at_word(8)
 
 
 def test_rare_reports_are_dropped():
@@ -302,7 +302,7 @@ def _exact(inverse, outputs):
 )
 @pytest.mark.parametrize("name", MATRICES)
 def test_float_scores_match_exact_ones(name, crowd):
-    table = designed(name, crowd=crowd and crowd[: len(MATRICES[name])])
+    table = design_table(name, crowd=crowd and crowd[: len(MATRICES[name])])
     exact = _exact(table.scores._inverse, table.outputs)
     assert table.scores._inverse._float_solve() is not None
     assert np.abs(table.scores.matrix() - exact).max() <= 1e-11 * np.abs(exact).max()
@@ -375,8 +375,8 @@ def test_scores_have_least_variance_at_the_crowd():
     name = "planar-1"
     crowd = [1, 2, 3, 5, 8, 13, 21, 34]
     p = np.array(crowd) / sum(crowd)
-    even = designed(name)
-    skewed = designed(name, crowd=crowd)
+    even = design_table(name)
+    skewed = design_table(name, crowd=crowd)
     assert even.integer_row(0) == skewed.integer_row(0)
     assert skewed.scores.risk(p) == pytest.approx(least_risk(skewed.matrix(), p), rel=1e-4)
     assert even.scores.risk(p) > 1.001 * skewed.scores.risk(p)
@@ -384,20 +384,20 @@ def test_scores_have_least_variance_at_the_crowd():
 
 
 def test_crowd_is_recorded_and_kept_at_other_word_sizes():
-    table = designed("planar-1", crowd=[1, 2, 3, 5, 8, 13, 21, 34])
+    table = design_table("planar-1", crowd=[1, 2, 3, 5, 8, 13, 21, 34])
     assert table.record()["crowd"] == ["1", "2", "3", "5", "8", "13", "21", "34"]
     assert table.at_word(20).crowd == table.at_word(64).crowd == table.crowd
     assert table.at_word(64).fingerprint == table.fingerprint
-    plain = designed("planar-1")
+    plain = design_table("planar-1")
     assert "crowd" not in plain.record()
     assert plain.fingerprint != table.fingerprint
 
 
 def test_uniform_crowd_is_the_default():
-    assert designed("planar-1", crowd=[1] * 8).crowd is None
+    assert design_table("planar-1", crowd=[1] * 8).crowd is None
     assert (
-        designed("planar-1", crowd=np.ones(8, dtype=np.int64)).fingerprint
-        == designed("planar-1").fingerprint
+        design_table("planar-1", crowd=np.ones(8, dtype=np.int64)).fingerprint
+        == design_table("planar-1").fingerprint
     )
 
 
@@ -436,10 +436,10 @@ def test_checker_accepts_a_crowd_only_where_it_belongs(kind, code, tmp_path):
     table.save(tmp_path / "table.json")
     saved = json.loads((tmp_path / "table.json").read_bytes())
     saved["mechanism"]["kind"] = kind
-    assert _checked(saved, tmp_path)[0] == code
+    assert _run_checker(saved, tmp_path)[0] == code
 
 
-def _checked(saved, folder):
+def _run_checker(saved, folder):
     path = folder / "saved.json"
     path.write_bytes(canonical_bytes(saved))
     run = subprocess.run(
@@ -456,7 +456,7 @@ def _checked(saved, folder):
 
 @pytest.mark.parametrize("name", MATRICES)
 def test_large_table_certificate_matches_a_plain_loop(name):
-    table = designed(name)
+    table = design_table(name)
     context = sf.PrivacyMatrix(MATRICES[name])
     rows = [table.integer_row(x) for x in range(table.inputs)]
     slacks = [
@@ -484,7 +484,7 @@ def test_single_extra_word_is_detected(name, tmp_path):
     """At the tightest place x gets all the words that its promise allows, from its likeliest
     report; then one more.
     """
-    table = designed(name)
+    table = design_table(name)
     place = sf.certify(table).tightest
     rows = [table.integer_row(x) for x in range(table.inputs)]
     more = _words_too_many(place)
@@ -504,7 +504,7 @@ def test_single_extra_word_is_detected(name, tmp_path):
         )
         broken = TableResponse(table.context, moved)
         broken.save(tmp_path / "table.json")
-        verdict = _checked(json.loads((tmp_path / "table.json").read_bytes()), tmp_path)[0]
+        verdict = _run_checker(json.loads((tmp_path / "table.json").read_bytes()), tmp_path)[0]
         if kept:
             assert sf.certify(broken)
             assert verdict == 0
@@ -539,7 +539,7 @@ def _words_too_many(place):
 @pytest.mark.parametrize("name", MATRICES)
 def test_designed_tables_pass_the_exam(name):
     crowd = [1 + x for x in range(len(MATRICES[name]))]
-    assert check_mechanism(designed(name, crowd=crowd)).word_bits <= 18
+    assert check_mechanism(design_table(name, crowd=crowd)).word_bits <= 18
 
 
 def test_table_with_more_than_512_outputs_passes_the_exam():
@@ -552,7 +552,7 @@ def test_table_with_more_than_512_outputs_passes_the_exam():
 def test_sixty_four_symbols_and_fifteen_hundred_outputs():
     E = planar(64, 2)
     Q = channel(E, 1500)
-    table = TableResponse.near(sf.Metric(E), disturbed(Q, 1e-9))
+    table = TableResponse.near(sf.Metric(E), add_noise(Q, 1e-9))
     sf.certify(table)
     assert least_risk(table.matrix()) == pytest.approx(least_risk(Q), rel=1e-7)
     assert np.abs(table.scores.matrix() @ table.matrix().T - np.eye(64)).max() < 1e-9

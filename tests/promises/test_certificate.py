@@ -26,7 +26,7 @@ LARGE = 43_750
 N = 1 << 64
 
 
-def checked(mechanism, folder):
+def run_checker(mechanism, folder):
     """Run the checker isolated from the package; return its exit code and output."""
     path = folder / "mechanism.json"
     mechanism.save(path)
@@ -79,7 +79,7 @@ def test_both_checkers_reject_odds_one_unit_too_high(unit, tmp_path):
     high = max(h for h in _largest_permitted(Fraction(1)))
     integers = [[high + unit, N - high - unit], [N - high - unit, high + unit]]
     mechanism = TableResponse(sf.Uniform(2, 1), integers)
-    code, said = checked(mechanism, tmp_path)
+    code, said = run_checker(mechanism, tmp_path)
     if unit == 0:
         assert sf.certify(mechanism).slack < 1e-15
         assert code == 0
@@ -177,7 +177,7 @@ def test_large_mechanisms_use_the_structural_proof(context, tmp_path):
     certificate = sf.certify(mechanism)
     assert (certificate.method, certificate.rows) == ("structural", 1000)
     assert 0 <= certificate.slack < 1e-9
-    assert checked(mechanism, tmp_path)[0] == 0
+    assert run_checker(mechanism, tmp_path)[0] == 0
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_both_checkers_reject_one_unit_too_much_at_scale(context, tmp_path):
     mechanism = frame(context, OneUnitTooMuch)
     with pytest.raises(PrivacyViolation):
         sf.certify(mechanism)
-    assert checked(mechanism, tmp_path)[0] == 1
+    assert run_checker(mechanism, tmp_path)[0] == 1
 
 
 def test_large_sums_of_blocks_are_certified():
@@ -336,7 +336,7 @@ def test_checker_needs_only_the_standard_library():
 
 @pytest.mark.parametrize("mechanism", INSTANCES, ids=repr)
 def test_checker_accepts_what_certify_accepts(mechanism, tmp_path):
-    code, said = checked(mechanism, tmp_path)
+    code, said = run_checker(mechanism, tmp_path)
     assert code == 0
     assert said.endswith("\nkept: every pair, every report\n")
 
@@ -345,7 +345,7 @@ def test_checker_accepts_what_certify_accepts(mechanism, tmp_path):
     "mutant", MUTANTS["keeps_its_context"], ids=lambda mutant: type(mutant).__name__
 )
 def test_checker_rejects_what_certify_rejects(mutant, tmp_path):
-    code, said = checked(mutant, tmp_path)
+    code, said = run_checker(mutant, tmp_path)
     assert code == 1
     assert "\nBROKEN: report " in said
 
@@ -383,7 +383,7 @@ def test_checker_rejects_unreadable_files(tmp_path):
     assert check_file(tmp_path / "missing.json")[0] == 2
 
 
-def forged(folder, mechanism, change):
+def check_forgery(folder, mechanism, change):
     """The verdict on a saved mechanism after a forger's change to its JSON."""
     path = folder / "forged.json"
     mechanism.save(path)
@@ -447,11 +447,11 @@ FORGERIES = {
 
 @pytest.mark.parametrize("name", FORGERIES)
 def test_checker_rejects_forgeries(name, tmp_path):
-    assert forged(tmp_path, *FORGERIES[name]) in (1, 2)
+    assert check_forgery(tmp_path, *FORGERIES[name]) in (1, 2)
 
 
 def test_checker_accepts_high_low_without_sensitive_symbols(tmp_path):
-    assert checked(sf.HighLowResponse(sf.HighLow(1000, [], 1.0)), tmp_path)[0] == 0
+    assert run_checker(sf.HighLowResponse(sf.HighLow(1000, [], 1.0)), tmp_path)[0] == 0
 
 
 def test_checker_reads_resolved_surveys(tmp_path):

@@ -12,7 +12,7 @@ INSTANCES = [mechanism for instances in EXAMPLES.values() for mechanism in insta
 PLANTED = [(check, mutant) for check, mutants in MUTANTS.items() for mutant in mutants]
 
 
-def named(mechanism):
+def describe(mechanism):
     codes = mechanism.record().get("codes", ())
     return f"{mechanism!r}-{'-'.join(code.get('kind', '') for code in codes)}"
 
@@ -21,7 +21,7 @@ def test_every_mechanism_class_has_examples():
     assert every_mechanism_class() == set(EXAMPLES)
 
 
-@pytest.mark.parametrize("mechanism", INSTANCES, ids=named)
+@pytest.mark.parametrize("mechanism", INSTANCES, ids=describe)
 def test_every_mechanism_passes_the_exam(mechanism):
     report = check_mechanism(mechanism)
     assert report.passed[-1] == "sampler_matches_its_matrix"

@@ -17,7 +17,7 @@ from sfumato.planning import lower_bound_risk
 from support.paths import CHECKER
 
 
-def _checked(path, saved):
+def _run_checker(path, saved):
     path.write_bytes(canonical_bytes(saved))
     return subprocess.run(
         [sys.executable, CHECKER, path], capture_output=True, text=True, check=False
@@ -82,7 +82,7 @@ def _large_forgery(frame):
 
 @pytest.mark.parametrize("frame", ["blocks", "uniform"])
 def test_checker_looks_inside_large_blocks(frame, tmp_path):
-    assert _checked(tmp_path / "m.json", _large_forgery(frame)).returncode == 1
+    assert _run_checker(tmp_path / "m.json", _large_forgery(frame)).returncode == 1
 
 
 def test_checker_rejects_an_own_report_without_words(tmp_path):
@@ -96,7 +96,7 @@ def test_checker_rejects_an_own_report_without_words(tmp_path):
         "levels": [{"high": "5", "low": "5", "cover": str(2**62)}],
         "clear": str(10 - 2**63 if mechanism.record()["codes"][0]["outputs"] == 2 else 20 - 2**64),
     }
-    assert _checked(tmp_path / "m.json", saved).returncode in (1, 2)
+    assert _run_checker(tmp_path / "m.json", saved).returncode in (1, 2)
 
 
 @pytest.mark.parametrize(
@@ -116,13 +116,15 @@ def test_checker_reads_matrices_recognised_as_unions(matrix, tmp_path):
     mechanism = sf.mechanism_for(context)
     assert mechanism.kind == "union"
     saved = {"format": 1, "context": context.record(), "mechanism": mechanism.record()}
-    run = _checked(tmp_path / "m.json", saved | {"mechanism_context": mechanism.context.record()})
+    run = _run_checker(
+        tmp_path / "m.json", saved | {"mechanism_context": mechanism.context.record()}
+    )
     assert (run.returncode, run.stderr) == (0, "")
     stricter = sf.PrivacyMatrix(
         np.where(np.isinf(context.matrix()), np.inf, context.matrix() * 0.9)
     )
     saved |= {"context": stricter.record(), "mechanism_context": mechanism.context.record()}
-    assert _checked(tmp_path / "m.json", saved).returncode == 1
+    assert _run_checker(tmp_path / "m.json", saved).returncode == 1
 
 
 def test_large_promises_across_stay_as_typed():

@@ -185,13 +185,13 @@ def test_one_step_too_much_in_one_code_is_found_at_scale(kind):
     context = sf.Blocks(blocks(*[9, 20] * 20), 1, across=2)
     mechanism = sf.GroupResponse(context, RandomizedCode)
 
-    def kept(steps):
+    def keeps_promises(steps):
         level = with_steps_more(mechanism, kind, steps)._levels[kind]
         return within_odds(level.high, level.low, Fraction(1)) and within_odds(
             level.high, level.cover, Fraction(2)
         )
 
-    first = next(steps for steps in range(1000) if not kept(steps))
+    first = next(steps for steps in range(1000) if not keeps_promises(steps))
     assert sf.certify(with_steps_more(mechanism, kind, first - 1)).method == "structural"
     # Where the tightest report of the first pair has the leftover words, there is no witness.
     with pytest.raises((PrivacyViolation, NoClosedForm)):
@@ -230,7 +230,7 @@ class Forger(sf.GroupResponse):
         return tuple(self.forge(list(super().row_classes())))
 
 
-def changed(number, **changes):
+def change_claim(number, **changes):
     """The claims, with some numbers of one of them moved."""
 
     def forge(claims):
@@ -243,7 +243,7 @@ def changed(number, **changes):
     return forge
 
 
-def moved_symbol(claims):
+def move_symbol(claims):
     """A symbol of one group claimed for another."""
     a = claims[1]
     b = claims[2]
@@ -256,7 +256,7 @@ def moved_symbol(claims):
     return claims
 
 
-def exchanged_levels(claims):
+def exchange_levels(claims):
     a = claims[1]
     b = claims[2]
     claims[1] = replace(a, high=b.high, low=b.low)
@@ -265,30 +265,30 @@ def exchanged_levels(claims):
 
 
 FORGERIES = {
-    "gentler odds": changed(1, high=lambda high: high - 3, low=lambda low: low + 1),
-    "a lower high": changed(1, high=lambda high: high - 1),
-    "a higher low": changed(2, low=lambda low: low + 1),
-    "a higher cover": changed(1, cover=lambda cover: cover + 1),
-    "no cover": changed(1, cover=lambda cover: 0),
-    "no leftover": changed(1, leftover=lambda leftover: leftover + 1),
-    "one favoured output more": changed(1, raised=lambda raised: raised + 1),
-    "a shorter range": changed(1, outputs=lambda outputs: outputs - 1),
-    "a longer range": changed(2, outputs=lambda outputs: outputs + 1),
-    "a range elsewhere": changed(1, first=lambda first: first + 1),
-    "ranges on each other": changed(2, first=lambda first: np.zeros_like(first)),
-    "a range before the first report": changed(1, first=lambda first: first - 1),
-    "more of its own": changed(0, own=lambda own: own + 1),
-    "nothing of its own": changed(0, own=lambda own: 0),
-    "own words for members": changed(1, own=lambda own: own + 1),
-    "a symbol less": changed(1, symbols=lambda s: s[1:], first=lambda f: f[1:]),
-    "a symbol twice": changed(
+    "gentler odds": change_claim(1, high=lambda high: high - 3, low=lambda low: low + 1),
+    "a lower high": change_claim(1, high=lambda high: high - 1),
+    "a higher low": change_claim(2, low=lambda low: low + 1),
+    "a higher cover": change_claim(1, cover=lambda cover: cover + 1),
+    "no cover": change_claim(1, cover=lambda cover: 0),
+    "no leftover": change_claim(1, leftover=lambda leftover: leftover + 1),
+    "one favoured output more": change_claim(1, raised=lambda raised: raised + 1),
+    "a shorter range": change_claim(1, outputs=lambda outputs: outputs - 1),
+    "a longer range": change_claim(2, outputs=lambda outputs: outputs + 1),
+    "a range elsewhere": change_claim(1, first=lambda first: first + 1),
+    "ranges on each other": change_claim(2, first=lambda first: np.zeros_like(first)),
+    "a range before the first report": change_claim(1, first=lambda first: first - 1),
+    "more of its own": change_claim(0, own=lambda own: own + 1),
+    "nothing of its own": change_claim(0, own=lambda own: 0),
+    "own words for members": change_claim(1, own=lambda own: own + 1),
+    "a symbol less": change_claim(1, symbols=lambda s: s[1:], first=lambda f: f[1:]),
+    "a symbol twice": change_claim(
         1, symbols=lambda s: np.append(s, s[0]), first=lambda f: np.append(f, f[0])
     ),
-    "a symbol of another group": moved_symbol,
-    "levels exchanged": exchanged_levels,
+    "a symbol of another group": move_symbol,
+    "levels exchanged": exchange_levels,
     "a class less": lambda claims: claims[:-1],
     "a class twice": lambda claims: [*claims, claims[-1]],
-    "no symbols in a class": changed(1, symbols=lambda s: s[:0], first=lambda f: f[:0]),
+    "no symbols in a class": change_claim(1, symbols=lambda s: s[:0], first=lambda f: f[:0]),
     "free symbols as members": lambda claims: [
         replace(claims[1], symbols=claims[0].symbols, first=claims[0].first),
         *claims[1:],
@@ -312,7 +312,7 @@ def test_certify_finds_forged_claims_at_scale():
     context = sf.Tiers(blocks(400, 300, 20), [1, 2, inf])
     honest = Forger(context, HadamardCode)
     assert sf.certify(honest).method == "structural"
-    honest.forge = changed(1, high=lambda high: high - 1)
+    honest.forge = change_claim(1, high=lambda high: high - 1)
     with pytest.raises(PrivacyViolation, match="not what the mechanism claims"):
         sf.certify(honest)
 
@@ -348,7 +348,7 @@ def test_claims_that_do_not_add_up_raise_without_checking_rows(monkeypatch):
     alone = next(
         number for number, claim in enumerate(mechanism.row_classes()) if 0 in claim.symbols
     )
-    forged = changed(alone, high=lambda high: high - 1)(list(mechanism.row_classes()))
+    forged = change_claim(alone, high=lambda high: high - 1)(list(mechanism.row_classes()))
     monkeypatch.setattr(structure, "_choose_rows", lambda inputs: np.arange(1, inputs))
     tightest_by_structure(mechanism, context, mechanism.row_classes())
     with pytest.raises(PrivacyViolation, match="not what the mechanism claims"):

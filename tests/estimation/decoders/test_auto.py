@@ -32,7 +32,7 @@ class _Planted:
         return Decoded(self.frequencies)
 
 
-def _drawn(mechanism, p, reports, seed=0):
+def _draw_tally(mechanism, p, reports, seed=0):
     q = np.maximum(mechanism.forward(p), 0)
     return Tally(
         np.random.default_rng(seed).multinomial(reports, q / q.sum()), mechanism.fingerprint
@@ -53,7 +53,7 @@ def _naive_share(o, e, p):
 
 def test_perfect_decoder_gets_full_weight():
     judged = [
-        bayes_weight(_Planted(SPIKY), PLAIN, _drawn(PLAIN, SPIKY, 200_000, seed))
+        bayes_weight(_Planted(SPIKY), PLAIN, _draw_tally(PLAIN, SPIKY, 200_000, seed))
         for seed in range(20)
     ]
     shares, errors = np.array(judged).T
@@ -66,7 +66,7 @@ def test_bad_decoder_gets_little_weight():
     """Even shares for a crowd on six symbols, and many reports."""
     for seed in range(5):
         share, error = bayes_weight(
-            _Planted(np.full(300, 1 / 300)), PLAIN, _drawn(PLAIN, SPIKY, 500_000, seed)
+            _Planted(np.full(300, 1 / 300)), PLAIN, _draw_tally(PLAIN, SPIKY, 500_000, seed)
         )
         assert share < 0.1
         assert error < 0.05
@@ -79,7 +79,7 @@ def test_weight_is_that_of_the_best_mixture():
     e = 0.5 * SPIKY + 0.5 / 300
     off = []
     for seed in range(20):
-        a, b = split_in_half(_drawn(PLAIN, SPIKY, 100_000, seed))
+        a, b = split_in_half(_draw_tally(PLAIN, SPIKY, 100_000, seed))
         share, error = choose._judge(_Planted(e), PLAIN, a, b)
         o = Projection().decode(PLAIN, a).frequencies
         assert share == pytest.approx(_naive_share(o, e, PLAIN.scores.unbiased(b)), abs=1e-3)
@@ -90,7 +90,7 @@ def test_weight_is_that_of_the_best_mixture():
 
 
 def test_projection_keeps_its_full_weight():
-    assert bayes_weight(Projection(), PLAIN, _drawn(PLAIN, SPIKY, 1_000)) == (1.0, np.inf)
+    assert bayes_weight(Projection(), PLAIN, _draw_tally(PLAIN, SPIKY, 1_000)) == (1.0, np.inf)
 
 
 def test_one_half_without_reports_cannot_judge():
@@ -99,7 +99,7 @@ def test_one_half_without_reports_cannot_judge():
 
 
 def test_imprecise_split_uses_both_halves(monkeypatch):
-    tally = _drawn(PLAIN, SPIKY, 3_000)
+    tally = _draw_tally(PLAIN, SPIKY, 3_000)
     decoder = _Planted(np.full(300, 1 / 300))
     a, b = split_in_half(tally)
     first = choose._judge(decoder, PLAIN, a, b)
@@ -116,7 +116,7 @@ def test_imprecise_split_uses_both_halves(monkeypatch):
 
 
 def test_auto_mixes_by_weight_plus_error():
-    tally = _drawn(PLAIN, SPIKY, 200_000)
+    tally = _draw_tally(PLAIN, SPIKY, 200_000)
     result = Auto().decode(PLAIN, tally)
     bayes, projected = (
         decoder.decode(PLAIN, tally).frequencies for decoder in (EmpiricalBayes(), Projection())
@@ -135,7 +135,7 @@ def test_auto_mixes_by_weight_plus_error():
 )
 def test_default_follows_the_weight(planted, least, most, monkeypatch):
     monkeypatch.setattr(Auto, "_bayes", lambda self, mechanism: _Planted(planted))
-    tally = _drawn(PLAIN, SPIKY, 200_000)
+    tally = _draw_tally(PLAIN, SPIKY, 200_000)
     result = Auto().decode(PLAIN, tally)
     assert least <= result.details["share"] <= most
     projected = Projection().decode(PLAIN, tally).frequencies
@@ -146,7 +146,7 @@ def test_default_follows_the_weight(planted, least, most, monkeypatch):
 @pytest.mark.parametrize("reports", [2, 3, 10, 1_000, 100_000])
 def test_auto_weight_is_between_zero_and_one(reports):
     for seed in range(3):
-        details = Auto().decode(PLAIN, _drawn(PLAIN, SPIKY, reports, seed)).details
+        details = Auto().decode(PLAIN, _draw_tally(PLAIN, SPIKY, reports, seed)).details
         assert 0 <= details["share"] <= 1
 
 
@@ -161,7 +161,7 @@ def test_one_report_and_one_symbol_are_projected():
 def test_auto_uses_neighbours_unless_a_covariate_is_given():
     grid = GridDomain(0, 4, 0, 5, 1)
     mechanism = PlainResponse(Uniform(grid, 1))
-    tally = _drawn(mechanism, np.full(20, 0.05), 1_000)
+    tally = _draw_tally(mechanism, np.full(20, 0.05), 1_000)
     assert isinstance(Auto()._bayes(mechanism), SpatialBayes)
     assert Auto().decode(mechanism, tally).details["chosen"] == "spatial-bayes"
     assert Auto(np.arange(20)).decode(mechanism, tally).details["chosen"] == "empirical-bayes"
@@ -170,11 +170,11 @@ def test_auto_uses_neighbours_unless_a_covariate_is_given():
 
 
 def test_auto_judges_the_chosen_widths():
-    def judged(widths):
+    def decoder_for(widths):
         return choose._with_chosen_widths(SpatialBayes(), Decoded(SPIKY, {"widths": widths}))
 
-    assert judged({0.0: 0.2, 1.4: 0.5, 2.8: 0.3}) == SpatialBayes((1.4, 2.8))
-    assert isinstance(judged({0.0: 1.0}), EmpiricalBayes)
+    assert decoder_for({0.0: 0.2, 1.4: 0.5, 2.8: 0.3}) == SpatialBayes((1.4, 2.8))
+    assert isinstance(decoder_for({0.0: 1.0}), EmpiricalBayes)
     plain = EmpiricalBayes()
     assert choose._with_chosen_widths(plain, Decoded(SPIKY, {"strata": 1})) is plain
 
@@ -189,7 +189,7 @@ def test_default_nearly_matches_projection_where_shrinking_fails():
     p = (inside / (k // size)).ravel()
     errors = np.zeros((5, 2))
     for seed in range(5):
-        tally = _drawn(mechanism, p, 400_000, seed)
+        tally = _draw_tally(mechanism, p, 400_000, seed)
         for i, decoder in enumerate((Auto(), Projection())):
             errors[seed, i] = np.abs(decoder.decode(mechanism, tally).frequencies - p).sum() / 2
     ours, projected = errors.mean(axis=0)

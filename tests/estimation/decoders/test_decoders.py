@@ -40,23 +40,23 @@ def _tally(mechanism, counts):
     return Tally(np.asarray(counts, dtype=np.int64), mechanism.fingerprint)
 
 
-def _drawn(mechanism, p, reports, seed=0):
+def _draw_tally(mechanism, p, reports, seed=0):
     q = np.maximum(mechanism.forward(p), 0)
     return _tally(mechanism, np.random.default_rng(seed).multinomial(reports, q / q.sum()))
 
 
-def _crowd(mechanism, reports, seed=0):
+def _random_tally(mechanism, reports, seed=0):
     """A tally as people make it, most of them with few of the symbols."""
     p = np.random.default_rng(seed).dirichlet(np.full(mechanism.inputs, 0.2))
-    return _drawn(mechanism, p, reports, seed)
+    return _draw_tally(mechanism, p, reports, seed)
 
 
-def _alike(mechanism, reports):
+def _constant_tally(mechanism, reports):
     """Everybody sends the last report: blocks without reports, and estimates as far out as can be."""
     return _tally(mechanism, reports * (np.arange(mechanism.outputs) == mechanism.outputs - 1))
 
 
-def _demand_distribution(mechanism, tally, frequencies):
+def _check_distribution(mechanism, tally, frequencies):
     groups, shares = mechanism.scores.observed_shares(tally)
     assert frequencies.shape == (mechanism.inputs,)
     assert np.isfinite(frequencies).all()
@@ -73,9 +73,13 @@ def _demand_distribution(mechanism, tally, frequencies):
 @every_example
 def test_decoders_keep_the_observed_shares(mechanism):
     """Warnings are errors here as everywhere; test_decoders_slow.py has the default as well."""
-    for tally in (_crowd(mechanism, 2_000), _alike(mechanism, 1), _alike(mechanism, 1_000)):
+    for tally in (
+        _random_tally(mechanism, 2_000),
+        _constant_tally(mechanism, 1),
+        _constant_tally(mechanism, 1_000),
+    ):
         for name in ("projection", "likelihood", "empirical-bayes"):
-            _demand_distribution(
+            _check_distribution(
                 mechanism, tally, get_decoder(name).decode(mechanism, tally).frequencies
             )
 
@@ -85,12 +89,12 @@ def test_auto_keeps_the_observed_shares(mechanism):
     last = mechanism.outputs - 1
     for sent in ([0], [last], [0, 0], [0, last]):
         tally = mechanism.tally(sent)
-        _demand_distribution(
+        _check_distribution(
             mechanism, tally, get_decoder("auto").decode(mechanism, tally).frequencies
         )
-    tally = _crowd(mechanism, 2_000)
+    tally = _random_tally(mechanism, 2_000)
     result = get_decoder("auto").decode(mechanism, tally)
-    _demand_distribution(mechanism, tally, result.frequencies)
+    _check_distribution(mechanism, tally, result.frequencies)
     assert result.details["chosen"] in ("projection", "empirical-bayes")
 
 
@@ -98,14 +102,14 @@ def test_auto_keeps_the_observed_shares(mechanism):
 def test_decoding_is_deterministic(name):
     domain = _small_grid()
     mechanism = PlainResponse(Uniform(domain, 1))
-    tally = _crowd(mechanism, 3_000)
+    tally = _random_tally(mechanism, 3_000)
     first, second = (get_decoder(name).decode(mechanism, tally) for _ in range(2))
     assert first.frequencies.tolist() == second.frequencies.tolist()
     assert dict(first.details) == dict(second.details)
 
 
 def test_unbiased_decoder_returns_the_mean_score():
-    tally = _crowd(BLOCKS, 50)
+    tally = _random_tally(BLOCKS, 50)
     result = Unbiased().decode(BLOCKS, tally).frequencies
     assert result == pytest.approx(BLOCKS.scores.matrix() @ (tally.counts / 50), abs=1e-12)
     assert (result < 0).any()
@@ -133,7 +137,7 @@ def test_get_decoder_accepts_names_and_decoders():
 
 def test_spatial_bayes_needs_neighbours():
     with pytest.raises(ContextMismatch, match=r"no neighbours\. Use the empirical-bayes decoder"):
-        get_decoder("spatial-bayes").decode(BLOCKS, _crowd(BLOCKS, 100))
+        get_decoder("spatial-bayes").decode(BLOCKS, _random_tally(BLOCKS, 100))
 
 
 def _small_grid():
@@ -148,14 +152,14 @@ def _small_grid():
 @pytest.mark.parametrize("code", [HadamardCode, RandomizedCode], ids=lambda code: code.kind)
 def test_projection_is_euclidean_for_equal_errors(code):
     plain = PlainResponse(Uniform(7, 1), code)
-    tally = _crowd(plain, 300)
+    tally = _random_tally(plain, 300)
     assert Projection().decode(plain, tally).frequencies == pytest.approx(
         project(plain.scores.unbiased(tally)), abs=1e-12
     )
     blocks = BlockResponse(
         Blocks([0, 1, 0, 0, 1, 1, 1, 1, 1, 1], 1), code
     )  # 3 and 7: no room to spare in either code
-    tally = _crowd(blocks, 300)
+    tally = _random_tally(blocks, 300)
     euclidean = project_groups(blocks.scores.unbiased(tally), *blocks.scores.observed_shares(tally))
     assert Projection().decode(blocks, tally).frequencies == pytest.approx(euclidean, abs=1e-12)
 
@@ -166,7 +170,7 @@ def test_projection_scales_are_variances_of_even_groups():
     """
     context = HighLow(9, [0, 4, 5], 1)
     mechanism = HighLowResponse(context, RandomizedCode)
-    tally = _crowd(mechanism, 60, seed=3)
+    tally = _random_tally(mechanism, 60, seed=3)
     unbiased = mechanism.scores.unbiased(tally)
     groups = context.groups.group_of
     shares = project(np.bincount(groups, unbiased))
@@ -185,7 +189,7 @@ def test_projection_moves_well_known_symbols_less():
     )
     errors = []
     for seed in range(40):
-        tally = _drawn(mechanism, p, 3_000, seed)
+        tally = _draw_tally(mechanism, p, 3_000, seed)
         both = (
             Projection().decode(mechanism, tally).frequencies,
             project(mechanism.scores.unbiased(tally)),
@@ -290,7 +294,7 @@ def _naive_key(mechanism, x):
 @pytest.mark.parametrize("name", POOLED)
 def test_pools_match_a_loop_over_groups(name):
     mechanism = POOLED[name]
-    tally = _crowd(mechanism, 400, seed=2)
+    tally = _random_tally(mechanism, 400, seed=2)
     pools = Pools.from_tally(mechanism, tally)
     k = mechanism.inputs
     n = 400
@@ -325,10 +329,10 @@ def test_pools_match_a_loop_over_groups(name):
 
 def test_clear_symbols_are_not_pooled():
     mechanism = HighLowResponse(HighLow(40, range(30), 1))
-    pools = Pools.from_tally(mechanism, _crowd(mechanism, 100_000))
+    pools = Pools.from_tally(mechanism, _random_tally(mechanism, 100_000))
     assert pools.is_pooled.tolist() == [True] * 30 + [False] * 10
     clear = PlainResponse(Uniform(5, np.inf))
-    assert not Pools.from_tally(clear, _crowd(clear, 1_000)).is_pooled.any()
+    assert not Pools.from_tally(clear, _random_tally(clear, 1_000)).is_pooled.any()
 
 
 @pytest.mark.parametrize("name", ["empirical-bayes", "auto"])

@@ -27,7 +27,7 @@ MEAN = 0.45
 WORST = 1.2
 
 
-def _drawn(mechanism, p, n, rng):
+def _draw_tally(mechanism, p, n, rng):
     q = np.maximum(mechanism.forward(p), 0)
     return sf.Tally(rng.multinomial(n, q / q.sum()), mechanism.fingerprint)
 
@@ -42,7 +42,7 @@ def _ratios(decoder):
         for shape, p in SHAPES.items():
             errors = np.zeros(2)
             for _ in range(RUNS):
-                tally = _drawn(mechanism, p, n, rng)
+                tally = _draw_tally(mechanism, p, n, rng)
                 ours = get_decoder(decoder).decode(mechanism, tally).frequencies
                 errors += [
                     np.abs(each - p).sum() / 2
@@ -78,7 +78,7 @@ def test_default_nearly_matches_projection_at_large_epsilon():
         for n in (20_000, 500_000):
             errors = np.zeros(2)
             for _ in range(3):
-                tally = _drawn(mechanism, p, n, rng)
+                tally = _draw_tally(mechanism, p, n, rng)
                 results = [
                     get_decoder(name).decode(mechanism, tally).frequencies
                     for name in ("auto", "projection")

@@ -26,7 +26,7 @@ from sfumato.mechanisms import BlockResponse, HighLowResponse, PlainResponse
 from sfumato.tally import Tally
 
 
-def _drawn(mechanism, p, reports, seed=0):
+def _draw_tally(mechanism, p, reports, seed=0):
     q = np.maximum(mechanism.forward(p), 0)
     return Tally(
         np.random.default_rng(seed).multinomial(reports, q / q.sum()), mechanism.fingerprint
@@ -35,7 +35,8 @@ def _drawn(mechanism, p, reports, seed=0):
 
 def _error(decoder, mechanism, p, reports, seeds=range(3)):
     results = [
-        decoder.decode(mechanism, _drawn(mechanism, p, reports, seed)).frequencies for seed in seeds
+        decoder.decode(mechanism, _draw_tally(mechanism, p, reports, seed)).frequencies
+        for seed in seeds
     ]
     return float(np.mean([np.abs(each - p).sum() / 2 for each in results]))
 
@@ -156,7 +157,7 @@ def test_shrinking_is_worth_it(p, gain):
 def test_unrandomized_symbols_keep_their_counts():
     mechanism = HighLowResponse(HighLow(500, range(400), 1.0))
     p = np.random.default_rng(0).dirichlet(np.full(500, 0.5))
-    tally = _drawn(mechanism, p, 200_000)
+    tally = _draw_tally(mechanism, p, 200_000)
     result = EmpiricalBayes().decode(mechanism, tally).frequencies
     unbiased = mechanism.scores.unbiased(tally)
     clear = slice(400, 500)
@@ -231,7 +232,7 @@ def test_informative_covariates_help_and_others_do_not_hurt():
 
 
 def test_only_the_order_of_a_covariate_matters():
-    tally = _drawn(LARGE, SKEWED, 50_000)
+    tally = _draw_tally(LARGE, SKEWED, 50_000)
     results = [
         EmpiricalBayes(x).decode(LARGE, tally)
         for x in (SKEWED, np.log(SKEWED), (1e6 * SKEWED).tolist())
@@ -245,7 +246,7 @@ def test_only_the_order_of_a_covariate_matters():
 
 
 def test_constant_covariate_changes_nothing():
-    tally = _drawn(LARGE, SKEWED, 50_000)
+    tally = _draw_tally(LARGE, SKEWED, 50_000)
     result = EmpiricalBayes(np.ones(2_000)).decode(LARGE, tally).frequencies
     assert result.tolist() == EmpiricalBayes().decode(LARGE, tally).frequencies.tolist()
 
@@ -263,7 +264,7 @@ def test_constant_covariate_changes_nothing():
 )
 def test_invalid_covariates_are_rejected(covariate):
     with pytest.raises(InvalidArgument, match="one finite number for each of the 2000 symbols"):
-        EmpiricalBayes(covariate).decode(LARGE, _drawn(LARGE, SKEWED, 100))
+        EmpiricalBayes(covariate).decode(LARGE, _draw_tally(LARGE, SKEWED, 100))
 
 
 # --- maps ----------------------------------------------------------------------------------------
@@ -289,13 +290,14 @@ def test_neighbours_help_on_smooth_maps():
     )
     assert spatial < 0.7 * plain  # measured: 0.55
     assert (
-        SpatialBayes().decode(MAP, _drawn(MAP, p, 1_000_000)).details["widths"].get(0.0, 0.0) < 0.2
+        SpatialBayes().decode(MAP, _draw_tally(MAP, p, 1_000_000)).details["widths"].get(0.0, 0.0)
+        < 0.2
     )
 
 
 def test_shuffled_maps_ignore_neighbours():
     p = np.random.default_rng(7).permutation(_smooth_map())
-    tally = _drawn(MAP, p, 1_000_000)
+    tally = _draw_tally(MAP, p, 1_000_000)
     result, plain = (decoder.decode(MAP, tally) for decoder in (SpatialBayes(), EmpiricalBayes()))
     widths = result.details["widths"]
     assert sum(widths.values()) == pytest.approx(1, abs=0.002)
@@ -310,7 +312,7 @@ def test_sparse_maps_decode_to_a_distribution(reports):
         mechanism = (
             PlainResponse(context) if isinstance(context, Uniform) else BlockResponse(context)
         )
-        tally = _drawn(mechanism, _smooth_map(), reports)
+        tally = _draw_tally(mechanism, _smooth_map(), reports)
         result = SpatialBayes().decode(mechanism, tally).frequencies
         groups, shares = mechanism.scores.observed_shares(tally)
         assert (result >= 0).all()

@@ -25,7 +25,7 @@ LARGE = {
 }
 
 
-def _drawn(mechanism, reports, seed, concentration=1.0):
+def _draw_counts(mechanism, reports, seed, concentration=1.0):
     random = np.random.default_rng(seed)
     q = np.maximum(mechanism.forward(random.dirichlet(np.full(mechanism.inputs, concentration))), 0)
     return random.multinomial(reports, q / q.sum())
@@ -42,7 +42,7 @@ def _fit(mechanism, counts):
 @pytest.mark.parametrize("reports", [1, 3, 100, 50_000])
 def test_honest_reports_are_possible(mechanism, reports):
     for seed, concentration in ((0, 0.1), (1, 10)):
-        result = _fit(mechanism, _drawn(mechanism, reports, seed, concentration))
+        result = _fit(mechanism, _draw_counts(mechanism, reports, seed, concentration))
         assert result.possible, result
         assert "cannot have come" not in result.verdict
         assert 0 <= result.p_value <= 1
@@ -57,7 +57,10 @@ def test_p_values_of_honest_reports_are_not_too_small(name, reports):
     runs = 60
     mechanism = LARGE[name]
     result = np.array(
-        [_fit(mechanism, _drawn(mechanism, reports, seed, 0.3)).p_value for seed in range(runs)]
+        [
+            _fit(mechanism, _draw_counts(mechanism, reports, seed, 0.3)).p_value
+            for seed in range(runs)
+        ]
     )
     for level in (0.1, 0.01):
         assert binom.sf((result < level).sum() - 1, runs, level) > 1e-6
@@ -68,7 +71,10 @@ def test_p_values_of_residuals_are_even():
     mechanism = LARGE["Hadamard"]
     runs = 100
     result = np.array(
-        [_fit(mechanism, _drawn(mechanism, 3000, seed)).tests["residuals"] for seed in range(runs)]
+        [
+            _fit(mechanism, _draw_counts(mechanism, 3000, seed)).tests["residuals"]
+            for seed in range(runs)
+        ]
     )
     assert 1e-6 < binom.cdf((result < 0.5).sum(), runs, 0.5) < 1 - 1e-6
 
@@ -104,7 +110,7 @@ def _dense(mechanism, counts):
     ids=repr,
 )
 def test_residuals_are_those_of_matrices_written_out(mechanism):
-    counts = _drawn(mechanism, 4000, 1)
+    counts = _draw_counts(mechanism, 4000, 1)
     result = _fit(mechanism, counts)
     statistic, p_value = _dense(mechanism, counts)
     assert result.statistic == pytest.approx(statistic, rel=1e-6)
@@ -114,7 +120,7 @@ def test_residuals_are_those_of_matrices_written_out(mechanism):
 
 def test_random_directions_agree_with_all_of_them(monkeypatch):
     mechanism = sf.PlainResponse(sf.Uniform(150, 1.0))
-    counts = _drawn(mechanism, 20_000, 2)
+    counts = _draw_counts(mechanism, 20_000, 2)
     exact = _fit(mechanism, counts).tests["residuals"]
     monkeypatch.setattr(module, "_EXACT_OUTPUTS", 8)
     assert _fit(mechanism, counts).tests["residuals"] == pytest.approx(exact, abs=0.15)
@@ -142,7 +148,7 @@ def test_evenly_drawn_reports_are_detected(name):
 
 def test_noise_among_honest_reports_is_detected():
     mechanism = LARGE["high-low"]
-    honest = _drawn(mechanism, 500_000, 1)
+    honest = _draw_counts(mechanism, 500_000, 1)
     noise = np.random.default_rng(1).multinomial(
         500_000, np.full(mechanism.outputs, 1 / mechanism.outputs)
     )
@@ -155,7 +161,7 @@ def test_noise_among_honest_reports_is_detected():
 @pytest.mark.parametrize("name", LARGE)
 def test_repeated_report_is_detected(name):
     mechanism = LARGE[name]
-    counts = _drawn(mechanism, 50_000, 3)
+    counts = _draw_counts(mechanism, 50_000, 3)
     counts[mechanism.outputs // 3] += 3000
     result = _fit(mechanism, counts)
     assert result.p_value < IMPOSSIBLE
@@ -173,7 +179,7 @@ def test_unrandomised_answers_are_detected():
 RANDOMISED = sf.PlainResponse(sf.Uniform(60, 1.0), sf.RandomizedCode)
 
 
-def _forged(mechanism, reports, forged, seed):
+def _forge_counts(mechanism, reports, forged, seed):
     """Honest reports of an even crowd, and one report that all forgers send."""
     q = mechanism.forward(np.full(mechanism.inputs, 1 / mechanism.inputs))
     counts = np.random.default_rng(seed).multinomial(reports - forged, q)
@@ -183,7 +189,7 @@ def _forged(mechanism, reports, forged, seed):
 
 def test_share_far_above_one_is_detected():
     """Each of the others is below 0 by less than its own noise; together they are far below."""
-    counts = _forged(RANDOMISED, 3000, 250, 1)
+    counts = _forge_counts(RANDOMISED, 3000, 250, 1)
     f = counts / 3000
     assert RANDOMISED.scores.mean(f)[7] > 2.5
     low = module.chance_below(ScoreMoments.of_symbols(RANDOMISED.scores, f), 3000, 0.0)
@@ -206,7 +212,7 @@ def test_share_of_one_is_not_flagged():
 
 @pytest.mark.parametrize("mechanism", ALL, ids=repr)
 def test_complement_has_the_moments_of_one_minus_scores(mechanism):
-    counts = _drawn(mechanism, 500, 2)
+    counts = _draw_counts(mechanism, 500, 2)
     f = counts / 500
     B = 1 - mechanism.scores.matrix()
     result = module._complement(ScoreMoments.of_symbols(mechanism.scores, f))
@@ -267,7 +273,7 @@ def test_wrong_residual_is_detected(monkeypatch):
         "project",
         lambda self, u: right(self, u) + 0.02 * np.sin(np.arange(u.size)) * u,
     )
-    assert not _fit(mechanism, _drawn(mechanism, 10**7, 4)).possible
+    assert not _fit(mechanism, _draw_counts(mechanism, 10**7, 4)).possible
 
 
 # --- words and warnings --------------------------------------------------------------------------
@@ -303,6 +309,6 @@ def test_estimate_warns_only_on_request():
 def test_good_fit_does_not_warn():
     mechanism = sf.PlainResponse(sf.Uniform(["a", "b", "c"], 1.0))
     fit = sf.estimate(
-        mechanism, sf.Tally(_drawn(mechanism, 1000, 1), mechanism.fingerprint)
+        mechanism, sf.Tally(_draw_counts(mechanism, 1000, 1), mechanism.fingerprint)
     ).fit_result
     assert fit.verdict == "The reports fit the mechanism."

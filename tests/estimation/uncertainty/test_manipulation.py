@@ -27,7 +27,7 @@ def _tally(mechanism, counts):
     return sf.Tally(np.asarray(counts, dtype=np.int64), mechanism.fingerprint)
 
 
-def _drawn(mechanism, reports, seed):
+def _draw_counts(mechanism, reports, seed):
     random = np.random.default_rng(seed)
     q = np.maximum(mechanism.forward(random.dirichlet(np.full(mechanism.inputs, 0.5))), 0)
     return random.multinomial(reports, q / q.sum())
@@ -41,7 +41,7 @@ def decoded_bound(mechanism, tally, decoder, fakes):
     return manipulation_of(mechanism, tally, decoder, fakes).decoded
 
 
-def _apart(first, second):
+def _total_variation(first, second):
     return np.abs(first - second).sum() / 2
 
 
@@ -52,12 +52,12 @@ def _apart(first, second):
 @pytest.mark.parametrize("m", [1, 2, 3])
 def test_forgery_bounds_hold_and_are_attained(mechanism, m):
     """All multisets of m reports, for all multisets of m people whom they replace, among 7 others."""
-    honest = _drawn(mechanism, 7, m)
+    honest = _draw_counts(mechanism, 7, m)
     n = 7 + m
     k = mechanism.inputs
     A = mechanism.scores.matrix()
     bound = manipulation_of(
-        mechanism, _tally(mechanism, honest + _sent(mechanism, [0] * m)), sf.decoders.Unbiased(), m
+        mechanism, _tally(mechanism, honest + _count(mechanism, [0] * m)), sf.decoders.Unbiased(), m
     )
     forged = np.array(
         [
@@ -78,13 +78,13 @@ def test_forgery_bounds_hold_and_are_attained(mechanism, m):
     assert worst * (1 - 1e-9) <= bound.total_variation <= worst * 1.01
 
 
-def _sent(mechanism, reports):
+def _count(mechanism, reports):
     return np.bincount(reports, minlength=mechanism.outputs)
 
 
 def test_bounds_are_proportional_to_fakes():
     mechanism = sf.HighLowResponse(sf.HighLow(6, [1, 4], 1))
-    tally = _tally(mechanism, _drawn(mechanism, 1000, 0))
+    tally = _tally(mechanism, _draw_counts(mechanism, 1000, 0))
     one, ten = (manipulation_of(mechanism, tally, sf.decoders.Unbiased(), m) for m in (1, 10))
     np.testing.assert_allclose(10 * one.up, ten.up)
     np.testing.assert_allclose(10 * one.down, ten.down)
@@ -105,16 +105,16 @@ def test_decoded_bound_holds_for_exchanged_reports(mechanism, decoder):
     n = 200
     A = mechanism.scores.matrix()
     for m in (1, 10, 60):
-        honest = _drawn(mechanism, n - m, m)
+        honest = _draw_counts(mechanism, n - m, m)
         sets = [np.full(m, y) for y in {*A.argmax(axis=1).tolist(), *A.argmin(axis=1).tolist()}][
             :12
         ]
         sets += [np.random.default_rng(seed).integers(0, mechanism.outputs, m) for seed in range(4)]
-        tallies = [_tally(mechanism, honest + _sent(mechanism, reports)) for reports in sets]
+        tallies = [_tally(mechanism, honest + _count(mechanism, reports)) for reports in sets]
         pictures = [decoder.decode(mechanism, tally).frequencies for tally in tallies]
         bounds = [decoded_bound(mechanism, tally, decoder, m) for tally in tallies]
         for picture, bound in zip(pictures, bounds, strict=True):
-            assert max(_apart(picture, other) for other in pictures) <= bound + 1e-9
+            assert max(_total_variation(picture, other) for other in pictures) <= bound + 1e-9
 
 
 def test_projection_bound_is_not_loose():
@@ -124,9 +124,9 @@ def test_projection_bound_is_not_loose():
     mechanism = sf.PlainResponse(sf.Uniform(7, 1.0), sf.CyclicDesign(7, ((0, 1, 3),)))
     even = np.full(7, 10_000)
     decoder = sf.decoders.Projection()
-    tallies = [_tally(mechanism, even + _sent(mechanism, [y] * 2)) for y in range(7)]
+    tallies = [_tally(mechanism, even + _count(mechanism, [y] * 2)) for y in range(7)]
     pictures = [decoder.decode(mechanism, tally).frequencies for tally in tallies]
-    furthest = max(_apart(one, other) for one in pictures for other in pictures)
+    furthest = max(_total_variation(one, other) for one in pictures for other in pictures)
     assert furthest > 0.4 * decoded_bound(mechanism, tallies[0], decoder, 2)
 
 
@@ -150,7 +150,7 @@ def test_projection_never_moves_points_apart(seed):
             (v, nearest_in_groups(v, group_of, np.bincount(group_of, v, minlength=groups), d))
         )
     (v, p), (v2, p2) = points
-    assert _apart(p, p2) <= _apart(v, v2) + 1e-9
+    assert _total_variation(p, p2) <= _total_variation(v, v2) + 1e-9
 
 
 def test_lemma_fails_for_projection_onto_a_fixed_total():
@@ -161,7 +161,7 @@ def test_lemma_fails_for_projection_onto_a_fixed_total():
     v = np.array([0.4, 0.3, 0.3])
     v2 = np.array([1.4, 0.3, 0.3])
     p, p2 = (nearest_in_groups(each, everybody, total, d) for each in (v, v2))
-    assert _apart(p, p2) > 1.1 * _apart(v, v2)
+    assert _total_variation(p, p2) > 1.1 * _total_variation(v, v2)
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_lemma_fails_for_projection_onto_a_fixed_total():
     [sf.HighLowResponse(sf.HighLow(6, [1, 4, 5], 1)), *REPRESENTATIVES[sf.GroupResponse]],
 )
 def test_variable_weights_cost_the_negative_mass(mechanism):
-    tally = _tally(mechanism, _drawn(mechanism, 300, 5))
+    tally = _tally(mechanism, _draw_counts(mechanism, 300, 5))
     negative = np.maximum(-mechanism.scores.unbiased(tally), 0).sum()
     result = decoded_bound(mechanism, tally, sf.decoders.Projection(), 3)
     assert result == pytest.approx(
@@ -179,9 +179,9 @@ def test_variable_weights_cost_the_negative_mass(mechanism):
 
 def test_even_blocks_have_fixed_weights():
     alike = sf.BlockResponse(sf.Blocks([0] * 7 + [1] * 7, 1), sf.CyclicDesign(7, ((0, 1, 3),)))
-    assert module._weights_are_fixed(alike, _tally(alike, _drawn(alike, 300, 1)))
+    assert module._weights_are_fixed(alike, _tally(alike, _draw_counts(alike, 300, 1)))
     mixed = sf.GroupResponse(sf.Tiers([0, 0, 0, 1, 1, 2, 2], [1, 2, "inf"]))
-    assert not module._weights_are_fixed(mixed, _tally(mixed, _drawn(mixed, 300, 1)))
+    assert not module._weights_are_fixed(mixed, _tally(mixed, _draw_counts(mixed, 300, 1)))
 
 
 # --- people who do not exist ---------------------------------------------------------------------
@@ -193,13 +193,16 @@ def test_decoded_bound_holds_for_added_reports(mechanism, decoder):
     n = 200
     A = mechanism.scores.matrix()
     for m in (1, 10, 120, 199):
-        alone = _tally(mechanism, _drawn(mechanism, n - m, m))
+        alone = _tally(mechanism, _draw_counts(mechanism, n - m, m))
         for y in [*A.argmax(axis=1).tolist()[:6], *A.argmin(axis=1).tolist()[:6]]:
-            with_fakes = _tally(mechanism, alone.counts + _sent(mechanism, [y] * m))
+            with_fakes = _tally(mechanism, alone.counts + _count(mechanism, [y] * m))
             first, second = (
                 decoder.decode(mechanism, tally).frequencies for tally in (alone, with_fakes)
             )
-            assert _apart(first, second) <= decoded_bound(mechanism, with_fakes, decoder, m) + 1e-9
+            assert (
+                _total_variation(first, second)
+                <= decoded_bound(mechanism, with_fakes, decoder, m) + 1e-9
+            )
 
 
 @pytest.mark.parametrize("mechanism", SEVERAL, ids=repr)
@@ -211,7 +214,7 @@ def test_mean_shift_by_added_reports_is_bounded(mechanism):
     m = 3
     n = 40
     bound = manipulation_of(
-        mechanism, _tally(mechanism, _drawn(mechanism, n, 0)), sf.decoders.Unbiased(), m
+        mechanism, _tally(mechanism, _draw_counts(mechanism, n, 0)), sf.decoders.Unbiased(), m
     )
     crowds = [
         *np.eye(mechanism.inputs)[:5],
@@ -233,7 +236,7 @@ def test_single_shifts_may_exceed_the_mean_bound():
     alone = int(A[0].argmin())
     target = int(A[0].argmax())
     bound = manipulation_of(
-        mechanism, _tally(mechanism, _sent(mechanism, [alone, target])), sf.decoders.Unbiased(), 1
+        mechanism, _tally(mechanism, _count(mechanism, [alone, target])), sf.decoders.Unbiased(), 1
     )
     assert (A[0, target] - A[0, alone]) / 2 > 1.05 * bound.up[0]
 
@@ -242,7 +245,7 @@ def test_single_shifts_may_exceed_the_mean_bound():
 def test_other_decoders_have_no_bound(decoder):
     mechanism = sf.PlainResponse(sf.Uniform(5, 1.0))
     result = sf.estimate(
-        mechanism, _tally(mechanism, _drawn(mechanism, 300, 1)), decoder=decoder
+        mechanism, _tally(mechanism, _draw_counts(mechanism, 300, 1)), decoder=decoder
     ).manipulation(3)
     assert result.decoded is None
     assert f"No bound is known for the decoder {decoder!r}" in result.summary()
