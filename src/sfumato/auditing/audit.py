@@ -1,4 +1,4 @@
-"""The audit: samples in, a verdict out."""
+"""Audit a randomizer: draw samples, test them, and return a verdict."""
 
 from collections.abc import Callable, Sequence
 
@@ -31,10 +31,10 @@ from sfumato.randomness import SystemWords, WordSource
 from sfumato.survey import Survey
 
 MAX_SYMBOLS = 64
-"""How many symbols an audit compares at most, since it compares every ordered pair."""
+"""The most symbols that an audit accepts, since it compares every ordered pair."""
 
 MIN_SAMPLES = 100
-"""How many samples of each symbol an audit needs at least; fewer could hardly show anything."""
+"""The fewest samples per symbol that an audit accepts; fewer would show hardly anything."""
 
 _MAX_EVENT_REPORTS = 8  # reports of an event that a result names
 
@@ -118,7 +118,9 @@ def audit(
     choosing = sampler.draw(even_blocks(choosing_size, k, block))
     choice = choose(pairs, ordering, choosing, plan.suspects)
 
-    suspect_rows = [row for i in choice.suspects for row in pairs[i].rows]
+    suspect_rows: list[int] = []
+    for i in choice.suspects:
+        suspect_rows += pairs[i].rows
     means = plan.test_means(samples, k, suspect_rows)
     test = sampler.draw(poisson_blocks(means, block, source))
     counts = count_table(test, choice.reports)
@@ -184,7 +186,7 @@ class _Sampler:
 
 
 class _PairTests:
-    """The test of every pair, on counts that nothing was chosen on.
+    """The test of every pair, on counts that played no part in choosing events or suspects.
 
     ``hits`` and ``hits2`` are how often the event of each pair came up under x and under x2;
     ``mean`` and ``mean2`` are the expected numbers of samples, λ_x and λ_x2.
@@ -205,9 +207,8 @@ class _PairTests:
         self._mean = means[rows[:, 0]]
         self._mean2 = means[rows[:, 1]]
         hits = np.empty((len(pairs), 2), dtype=np.int64)
-        for i, (pair, event) in enumerate(zip(pairs, choice.events, strict=True)):
-            x, x2 = pair.rows
-            hits[i] = counts[x, event.columns].sum(), counts[x2, event.columns].sum()
+        for i, event in enumerate(choice.events):
+            hits[i] = counts[np.ix_(rows[i], event.columns)].sum(axis=1)
         self._hits = hits[:, 0]
         self._hits2 = hits[:, 1]
 
@@ -247,8 +248,9 @@ class _PairTests:
         choice = self._choice
         risk = (1 - POWER) / 2  # for the frequency of the event, and as much for the test
         rate2 = mean_bound(self._hits2, risk) / self._mean2
+        odds = self._mean / self._mean2
         by_test = detectable_by_test(
-            E, rate2 * self._mean2, self._mean / self._mean2, self._levels, 1 - risk, self._mean
+            E, rate2 * self._mean2, odds, self._levels, 1 - risk, self._mean
         )
         threshold = float(choice.suspicions[choice.suspects].min())
         power = 1 - risk / 2
@@ -275,12 +277,15 @@ def rows_with_drift(before: Symbols, after: Symbols) -> list[int]:
     from scipy.special import chdtrc
 
     rows = []
-    for row, counts in enumerate(np.stack([before, after], axis=1).astype(np.float64)):
-        cells = _pool_small_cells(counts)
+    for row in range(len(before)):
+        counts = np.stack([before[row], after[row]])
+        cells = _pool_small_cells(counts.astype(np.float64))
         degrees = cells.shape[1] - 1
         if degrees < 1:
             continue
-        expected = cells.sum(axis=1, keepdims=True) * cells.sum(axis=0) / cells.sum()
+        by_time = cells.sum(axis=1, keepdims=True)
+        by_report = cells.sum(axis=0)
+        expected = by_time * by_report / cells.sum()
         statistic = ((cells - expected) ** 2 / expected).sum()
         if chdtrc(degrees, statistic) < _DRIFT_LEVEL / len(before):
             rows.append(row)
@@ -292,8 +297,11 @@ def _pool_small_cells(counts: Floats) -> Floats:
 
     If even their sum is too small, drop them.
     """
-    smaller_expected = counts.sum(axis=0) * counts.sum(axis=1).min() / counts.sum()
-    large = smaller_expected >= _MIN_EXPECTED
-    if smaller_expected[~large].sum() < _MIN_EXPECTED:
-        return counts[:, large]
-    return np.column_stack([counts[:, large], counts[:, ~large].sum(axis=1)])
+    smaller_share = counts.sum(axis=1).min() / counts.sum()
+    smaller_expected = counts.sum(axis=0) * smaller_share
+    is_large = smaller_expected >= _MIN_EXPECTED
+    large = counts[:, is_large]
+    if smaller_expected[~is_large].sum() < _MIN_EXPECTED:
+        return large
+    rest = counts[:, ~is_large].sum(axis=1)
+    return np.column_stack([large, rest])

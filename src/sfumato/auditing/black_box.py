@@ -5,8 +5,8 @@ at every moment. Queried for all samples of one symbol first and for the next sy
 look as if its reports told the two apart. So symbols come in random order, in *blocks* of many
 symbols each. A change from one block to the next then affects all symbols alike.
 
-Inside a block, a box that takes one symbol at a time gets them in random order too. A box that
-takes a symbol and a count is called once for each symbol of the block, in a random order.
+Inside a block, a box that accepts one symbol at a time gets them in random order too. A box that
+accepts a symbol and a count is called once for each symbol of the block, in random order.
 """
 
 import math
@@ -25,7 +25,7 @@ from sfumato.randomness import WordSource
 from sfumato.survey import Survey
 
 ReportList = Any
-"""An array or a sequence of reports, as a stranger's code returns them."""
+"""An array or a sequence of reports, as returned by the audited code."""
 
 Randomizer = Callable[[int, int], ReportList]
 """``randomize(symbol, count)`` returns ``count`` independent, hashable reports of the symbol."""
@@ -34,11 +34,11 @@ Histogram = Counter[Hashable]
 """How often each report was sent."""
 
 _RUN = 128  # average number of reports per call of a function: fewer would cost more than they help
-_BLOCK = 2**14  # symbols per call of a box that takes many
+_BLOCK = 2**14  # symbols per call of a box that accepts many
 
 
 class BlackBox(Protocol):
-    """Anything that answers symbols with reports, a block at a time."""
+    """A source of reports that is queried a block of symbols at a time."""
 
     def block_size(self, symbols: int) -> int:
         """Return how many reports a block should have, if it has ``symbols`` different symbols."""
@@ -127,7 +127,8 @@ def black_box(audited: object, context: Context | None) -> tuple[BlackBox, Conte
 
 
 def _shuffle(symbols: Symbols, source: WordSource) -> Symbols:
-    return symbols[np.argsort(source.take(symbols.size, 1)[:, 0], kind="stable")]
+    words = source.take(symbols.size, 1)[:, 0]
+    return symbols[np.argsort(words, kind="stable")]
 
 
 # --- counts of reports ----------------------------------------------------------------------------
@@ -199,7 +200,7 @@ def _as_tuples(reports: np.ndarray[Any, Any]) -> list[Any]:
     if reports.ndim == 1:
         return list(reports.tolist())
     rows = reports.reshape(len(reports), math.prod(reports.shape[1:]))
-    return [tuple(row) for row in rows.tolist()]
+    return list(map(tuple, rows.tolist()))
 
 
 def _merge_nans(counts: Iterable[tuple[Hashable, int]]) -> Histogram:

@@ -124,7 +124,8 @@ def errors_above(hits: ArrayLike, hits2: ArrayLike, log_ratio: ArrayLike) -> Flo
     b = np.asarray(hits2, dtype=float)
     with np.errstate(over="ignore"):  # an infinite ratio has a right angle
         angle = np.arctan(np.exp(np.asarray(log_ratio) / 2))
-    return 2 * np.sqrt(a + b) * (np.arctan2(np.sqrt(a), np.sqrt(b)) - angle)
+    excess = np.arctan2(np.sqrt(a), np.sqrt(b)) - angle
+    return 2 * np.sqrt(a + b) * excess
 
 
 def lower_log_ratio(hits: Floats, hits2: Floats, errors: float) -> Floats:
@@ -135,7 +136,8 @@ def lower_log_ratio(hits: Floats, hits2: Floats, errors: float) -> Floats:
     >>> float(lower_log_ratio(np.array(40.0), np.array(0.0), 4.0).round(2))
     2.23
     """
-    angle = np.arctan2(np.sqrt(hits), np.sqrt(hits2)) - errors / (2 * np.sqrt(hits + hits2))
+    error = 1 / (2 * np.sqrt(hits + hits2))
+    angle = np.arctan2(np.sqrt(hits), np.sqrt(hits2)) - errors * error
     with np.errstate(divide="ignore"):
         return 2 * np.log(np.tan(np.maximum(angle, 0.0)))
 
@@ -179,10 +181,7 @@ def detectable_as_suspect(
 def _least_log_ratio(
     promised: ArrayLike, mean2: ArrayLike, odds: ArrayLike, errors: Floats, samples: ArrayLike
 ) -> Floats:
-    """Return the least r whose expected counts are ``errors`` standard errors above E.
-
-    Found by bisection.
-    """
+    """Find the least r whose expected counts are ``errors`` standard errors above E, by bisection."""
     arguments = (promised, mean2, odds, errors, samples)
     arrays = [np.asarray(argument, dtype=float) for argument in arguments]
     E, mu, w, needed, largest = np.broadcast_arrays(*arrays)
@@ -191,9 +190,11 @@ def _least_log_ratio(
     for _ in range(_STEPS):
         r = (low + high) / 2
         # In logarithms: a promise may be so large that e^r overflows.
+        log_ratio = np.log(w) + r
         with np.errstate(divide="ignore"):
-            a = np.exp(np.minimum(np.log(mu) + np.log(w) + r, np.log(largest)))
-            b = np.exp(np.log(a) - np.log(w) - r)
+            log_a = np.minimum(np.log(mu) + log_ratio, np.log(largest))
+        a = np.exp(log_a)
+        b = np.exp(log_a - log_ratio)
         detected = errors_above(np.maximum(a - 1, 0), b + 1, E + np.log(w)) >= needed
         low = np.where(detected, low, r)
         high = np.where(detected, r, high)

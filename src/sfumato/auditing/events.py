@@ -22,9 +22,9 @@ from sfumato.errors import InvalidContext
 from sfumato.foundation.arrays import Floats, Symbols
 
 MAX_REPORTS = 4096
-"""How many different reports are looked at one by one: the most frequent ones."""
+"""The most reports that are judged one by one: the most frequent ones."""
 
-_CAUTION = 4.0  # standard errors by which a noisy ratio must beat one that is known well
+_CAUTION = 4.0  # standard errors by which a noisy ratio must exceed a precise one
 _MIN_SIGHTINGS = 5  # a report that no symbol sent this often has no reliable ratio
 
 
@@ -88,13 +88,15 @@ def pairs_with_promise(context: Context, symbols: Symbols) -> list[PromisedPair]
     """
     try:
         closed = context.closure()
-    except InvalidContext:  # too large to write out: audit the context as it stands
+    except InvalidContext:  # too large for a matrix: audit the context as it is
         closed = context
     E = closed.epsilon(symbols[:, None], symbols[None, :])
     is_promised = np.isfinite(E) & ~np.eye(symbols.size, dtype=bool)
     pairs = []
     for i, j in np.argwhere(is_promised).tolist():
-        pairs.append(PromisedPair(int(symbols[i]), int(symbols[j]), (i, j), float(E[i, j])))
+        x = int(symbols[i])
+        x2 = int(symbols[j])
+        pairs.append(PromisedPair(x, x2, (i, j), float(E[i, j])))
     return pairs
 
 
@@ -120,9 +122,9 @@ def choose(
 
 
 def frequent_reports(histograms: Sequence[Histogram]) -> list[Hashable]:
-    """Return the reports to look at one by one: the most frequent of those seen at least twice.
+    """Return the reports to judge one by one: the most frequent of those seen at least twice.
 
-    All others are looked at together. How many reports were seen once predicts how many will come
+    All others are judged together. How many reports were seen once predicts how many will come
     that were never seen (Good, 1953), so these others are counted fairly from the start.
     """
     total: Histogram = Histogram()
@@ -147,7 +149,8 @@ def choose_event(ordering: tuple[Symbols, Symbols], choosing: tuple[Symbols, Sym
     # The set of all reports has ratio 1 and shows nothing.
     shown = lower_log_ratio(a, b, _CAUTION)[: max(columns.size - 1, 1)]
     best = int(np.argmax(shown))
-    return Event(columns[: best + 1], (float(a[best]), float(b[best])))
+    hits = (float(a[best]), float(b[best]))
+    return Event(columns[: best + 1], hits)
 
 
 def _rare_share(ordering: Symbols, choosing: Symbols) -> float:

@@ -1,4 +1,4 @@
-"""How an audit spends its samples: to order reports, to choose events and suspects, and to test.
+"""How an audit divides its samples: to order reports, to choose events and suspects, and to test.
 
 What is chosen on one part is tested on another, so choosing does not weaken the test. Half of the
 samples go to the test, and most of those to the symbols of the few pairs that looked worst. A pair
@@ -98,5 +98,6 @@ def poisson_blocks(means: Floats, block: int, source: WordSource) -> Symbols:
 
     blocks = math.ceil(int(means.sum()) / block)
     words = source.take(blocks * means.size, 1).reshape(blocks, means.size)
-    uniform = np.clip((words.astype(np.float64) + 0.5) / 2.0**64, 1e-18, 1 - 1e-16)
+    uniform = (words.astype(np.float64) + 0.5) / 2.0**64
+    uniform = np.clip(uniform, 1e-18, 1 - 1e-16)
     return np.asarray(poisson.ppf(uniform, means / blocks)).astype(np.int64)

@@ -9,15 +9,15 @@ import numpy as np
 
 from sfumato.domains.domain import Label
 from sfumato.foundation.arrays import Floats
-from sfumato.foundation.formatting import format_percent, printable
+from sfumato.foundation.formatting import align_table, format_percent, printable
 
 POWER = 0.99
 """The probability with which a ratio at its pair's resolution would have been seen."""
 
-_MAX_ROWS = 10  # of a table for people
-_MAX_LABEL = 24  # characters of a label there
+_MAX_ROWS = 10  # pairs in a table
+_MAX_LABEL = 24  # characters of a label in a table
 _COLUMNS = ("x", "x2", "promised", "at least", "resolution", "event", "seen")
-_NOTABLE_RARE = 0.01  # a larger share of rare reports is mentioned
+_NOTABLE_RARE = 0.01  # the verdict mentions a larger share of rare reports
 
 
 @dataclass(frozen=True)
@@ -47,12 +47,12 @@ class PairAudit:
 
     @property
     def violates(self) -> bool:
-        """Whether the realised entry is above the promised one."""
+        """Whether the realised entry exceeds the promised one."""
         return self.bound > self.promised
 
     @property
     def excess(self) -> float:
-        """By how much, at least; negative if nothing was shown."""
+        """By how much the bound exceeds the promise; negative if it does not."""
         return self.bound - self.promised
 
     @property
@@ -79,7 +79,7 @@ class PairAudit:
             "samples": [round(mean, 1) for mean in self.samples],
             "event_size": self.event_size,
             "any_other": self.any_other,
-            "event": [str(report) for report in self.event],
+            "event": list(map(str, self.event)),
         }
 
 
@@ -118,11 +118,12 @@ class Audit:
 
         Entries without a promise are ``nan``.
         """
-        place = {symbol: i for i, symbol in enumerate(self.symbols)}
-        bounds = np.full((len(place), len(place)), np.nan)
+        bounds = np.full((len(self.symbols), len(self.symbols)), np.nan)
         np.fill_diagonal(bounds, 0.0)
         for pair in self.pairs:
-            bounds[place[pair.x], place[pair.x2]] = pair.bound
+            row = self.symbols.index(pair.x)
+            column = self.symbols.index(pair.x2)
+            bounds[row, column] = pair.bound
         return bounds
 
     @property
@@ -169,11 +170,11 @@ class Audit:
     def _rare_text(self) -> str:
         if self.rare <= _NOTABLE_RARE:
             return ""
-        floored = math.floor(1000 * self.rare) / 1000  # "100 %" would say that nothing is known
+        share = math.floor(1000 * self.rare) / 1000  # "100 %" would say that nothing is known
         return (
-            f" But {format_percent(floored)} of the reports, for at least one symbol, are too rare "
+            f" But {format_percent(share)} of the reports, for at least one symbol, are too rare "
             "to be judged one by one: they were judged together, and anything else they give away "
-            "stays unseen. Audit a coarser report, or take more samples."
+            "stays unseen. Audit a coarser report, or draw more samples."
         )
 
     def _drift_text(self) -> str:
@@ -184,8 +185,8 @@ class Audit:
         if len(self.changed) > _MAX_ROWS:
             names += ", …"
         return (
-            f" The reports of {noun} {names} changed during the audit: its result is about that "
-            "time, and may not hold at another."
+            f" The reports of {noun} {names} changed during the audit: its result covers that "
+            "time only."
         )
 
     def _name(self, symbol: int) -> str:
@@ -218,9 +219,7 @@ class Audit:
     def __str__(self) -> str:
         if not self.pairs:
             return self.verdict
-        rows = [_COLUMNS, *self._rows()]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = ["  ".join(map(str.rjust, row, widths)) for row in rows]
+        lines = align_table([_COLUMNS, *self._rows()])
         more = len(self.pairs) - _MAX_ROWS
         if more > 0:
             lines.append(f"… and {more:,} ordered pairs that are further from their promise")
@@ -248,8 +247,9 @@ class Audit:
 
     def _rows(self) -> list[tuple[str, ...]]:
         """Return a row of text for each pair that comes closest to its promise, or exceeds it."""
-        return [
-            (
+        rows: list[tuple[str, ...]] = []
+        for pair in self._by_excess()[:_MAX_ROWS]:
+            row = (
                 self._name(pair.x),
                 self._name(pair.x2),
                 f"{pair.promised:.4g}",
@@ -258,5 +258,5 @@ class Audit:
                 pair.event_text,
                 f"{pair.hits[0]:,} : {pair.hits[1]:,}",
             )
-            for pair in self._by_excess()[:_MAX_ROWS]
-        ]
+            rows.append(row)
+        return rows

@@ -12,9 +12,7 @@ from sfumato.cli.options import Json, SurveyFile
 from sfumato.foundation.formatting import printable
 
 if TYPE_CHECKING:
-    from sfumato.auditing import Audit
     from sfumato.auditing.black_box import Randomizer
-    from sfumato.survey import Survey
 
 _MAX_RANGE = 10_000  # symbols: a mistyped range must not fill the memory
 
@@ -58,40 +56,29 @@ def audit(
       sfumato audit survey.toml --samples 200000 -- node clients/javascript/audit.js survey.json
 
     """
+    from sfumato.auditing import audit as run_audit
+    from sfumato.auditing import command_randomizer
     from sfumato.survey import Survey
 
     loaded = Survey.load(survey)
     selected = None if symbols is None else _parse_symbols(symbols)
-    result = _run_audit(loaded, client, samples, selected, confidence, patience)
+    box: AbstractContextManager[Survey | Randomizer]
+    box = command_randomizer(client, patience) if client else nullcontext(loaded)
+    with box as randomize, show_bar("auditing", samples) as on_progress:
+        result = run_audit(
+            randomize,
+            loaded.context,
+            samples=samples,
+            symbols=selected,
+            confidence=confidence,
+            on_progress=on_progress,
+        )
     if as_json:
         say(json.dumps({"survey": loaded.fingerprint, **result.in_json()}))
     else:
         say(f"{printable(loaded.title)} ({loaded.fingerprint[:12]}…)\n\n{result}")
     if result.violates:
         raise typer.Exit(1)
-
-
-def _run_audit(
-    survey: "Survey",
-    client: list[str] | None,
-    samples: int,
-    symbols: list[int] | None,
-    confidence: float,
-    patience: float,
-) -> "Audit":
-    from sfumato.auditing import audit, command_randomizer
-
-    box: AbstractContextManager[Survey | Randomizer]
-    box = command_randomizer(client, patience) if client else nullcontext(survey)
-    with box as randomize, show_bar("auditing", samples) as on_progress:
-        return audit(
-            randomize,
-            survey.context,
-            samples=samples,
-            symbols=symbols,
-            confidence=confidence,
-            on_progress=on_progress,
-        )
 
 
 def _parse_symbols(text: str) -> list[int]:

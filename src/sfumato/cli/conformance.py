@@ -39,26 +39,21 @@ def conformance(
       sfumato conformance -- node conformance.js --quiet
 
     """
-    results = _examine(client, patience, file)
-    conforms = all(result.passed == result.cases for result in results)
-    say(json.dumps(_to_json(results, conforms)) if as_json else _to_text(results, conforms))
-    if not conforms:
-        raise typer.Exit(1)
-
-
-def _examine(client: list[str], patience: float, chosen: list[str] | None) -> "list[FileResult]":
     from sfumato.conformance import FILES, examine
 
-    files = chosen or FILES
-    for file in files:
-        if file not in FILES:
-            raise typer.BadParameter(f"--file must be one of {', '.join(FILES)}; got {file}.")
+    files = file or FILES
+    for name in files:
+        if name not in FILES:
+            raise typer.BadParameter(f"--file must be one of {', '.join(FILES)}; got {name}.")
     results = []
     with show_status("Asking the client") as show:
         for result in examine(client, patience, files):
             show(f"{result.file}: {result.passed} of {result.cases}")
             results.append(result)
-    return results
+    conforms = all(result.passed == result.cases for result in results)
+    say(json.dumps(_to_json(results, conforms)) if as_json else _to_text(results, conforms))
+    if not conforms:
+        raise typer.Exit(1)
 
 
 def _to_json(results: "list[FileResult]", conforms: bool) -> dict[str, object]:

@@ -44,6 +44,8 @@ def demo(
     from sfumato.contexts import Blocks, Uniform
     from sfumato.domains import GridDomain
     from sfumato.domains.partitions import grid_tiles, nearest_places
+    from sfumato.foundation.files import write_atomically
+    from sfumato.pages import report_page
     from sfumato.paper.population import american_places
 
     require_outputs(output)
@@ -65,7 +67,9 @@ def demo(
     for number, (promise, context) in enumerate(promises.items()):
         results.append(_run(number, promise, context, people))
     _show(results)
-    _write_page(results[-1], output)
+    last = results[-1]
+    page = report_page(last.survey, last.estimate, last.survey.certify())
+    write_atomically(output, page.encode("utf-8"))
     say(f"The map, its error bars and its certificate: {output}")
 
 
@@ -94,11 +98,3 @@ def _show(results: list[_DemoResult]) -> None:
         bits = str(result.survey.mechanism.bits)
         table.add_row(result.promise, f"{result.error:.3f}", bits, f"{result.seconds:.1f}")
     Console(highlight=False).print(table)
-
-
-def _write_page(result: _DemoResult, output: str) -> None:
-    from sfumato.foundation.files import write_atomically
-    from sfumato.pages import report_page
-
-    page = report_page(result.survey, result.estimate, result.survey.certify())
-    write_atomically(output, page.encode("utf-8"))

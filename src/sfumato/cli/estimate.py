@@ -70,6 +70,7 @@ def estimate(
       sfumato estimate survey.toml reports.parquet --covariate population.csv --json
 
     """
+    from sfumato import pages
     from sfumato.estimation.decoders import get_decoder
     from sfumato.foundation.files import write_atomically
     from sfumato.survey import Survey, results_of
@@ -96,7 +97,9 @@ def estimate(
         tally = count_files(reports, loaded)
     result = loaded.estimate(tally, decoder=chosen, covariate=values)
     fit = result.fit_result
-    page = _page(loaded, result) if html is not None else ""  # fails before anything is written
+    page = ""
+    if html is not None:  # fails before anything is written
+        page = pages.report_page(loaded, result, loaded.certify())
     if png is not None:
         _write_picture(loaded, result, png)
     if output is not None and not to_stdout:
@@ -167,12 +170,6 @@ def _to_csv(result: "Estimate") -> str:
     writer.writerow(RESULT_COLUMNS)
     writer.writerows(result_rows(result))
     return text.getvalue()
-
-
-def _page(survey: "Survey", result: "Estimate") -> str:
-    from sfumato.pages import report_page
-
-    return report_page(survey, result, survey.certify())
 
 
 def _write_picture(survey: "Survey", result: "Estimate", path: str) -> None:

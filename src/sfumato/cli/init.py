@@ -137,8 +137,8 @@ def _check(text: str, output: "Path") -> None:
     from sfumato.survey import Survey
     from sfumato.survey.toml.file import read_toml
 
-    described = read_toml(text.encode("utf-8"), output.parent)
-    Survey(described.name, described.context, described.mechanism, **described.about)
+    description = read_toml(text.encode("utf-8"), output.parent)
+    Survey.of(description, description.mechanism)
 
 
 def _toml_number(number: str) -> str:

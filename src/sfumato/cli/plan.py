@@ -16,6 +16,7 @@ from sfumato.cli.options import (
     write_outputs,
 )
 from sfumato.foundation.decoder_names import DECODER_NAMES
+from sfumato.foundation.formatting import align_table
 
 if TYPE_CHECKING:
     from sfumato.planning import Plan
@@ -133,6 +134,5 @@ def _to_text(plans: "list[Plan]") -> str:
             if row.available:
                 cells.append("–" if row.figures is None else f"{row.figures.error:.3g}")
         lines.append(cells)
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    table = ["  ".join(map(str.rjust, line, widths)) for line in lines]
+    table = align_table(lines)
     return "\n".join(["Error by number of people:", "", *table, "", repr(plans[-1])])

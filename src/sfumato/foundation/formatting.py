@@ -5,8 +5,10 @@ Bounds round up, so that no text promises more than its context does.
 
 import math
 import unicodedata
+from collections.abc import Sequence
 
 __all__ = [
+    "align_table",
     "format_cell",
     "format_count",
     "format_epsilon",
@@ -63,6 +65,16 @@ def format_cell(cell: float | str | None) -> str:
     ['43,750', '0.1235', '–', 'park']
     """
     return cell if isinstance(cell, str) else format_number(cell, digits=4)
+
+
+def align_table(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return a table as lines of text, with its columns aligned to the right.
+
+    >>> align_table([("people", "error"), ("1,000", "0.2")])
+    ['people  error', ' 1,000    0.2']
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(map(str.rjust, row, widths)) for row in rows]
 
 
 def format_factor(number: float | None) -> str:

@@ -15,11 +15,12 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from operator import add
 
 from sfumato.contexts import Context
 from sfumato.errors import InvalidArgument
 from sfumato.mechanisms import Mechanism
-from sfumato.promises.observer import require_two_symbols
+from sfumato.promises.observer import context_and_rows
 from sfumato.randomness import Epsilon, exact_number, exp_bounds
 
 _KEPT_BITS = 512  # beyond what the largest sum of losses needs
@@ -28,7 +29,13 @@ _ONE = 1 << 64  # the unit in which odds are rounded up
 _MAX_EPSILON = 1000  # rounded up to inf: e^−1000 is below any δ
 
 _Sum = tuple[int, ...] | None
-"""A sum of losses: how often each basic loss enters; ``None`` for an infinite one."""
+"""A sum of losses: how often each basic loss occurs; ``None`` for an infinite one."""
+
+_Loss = tuple[_Sum, int, int]
+"""A loss with its counts under x and under x2."""
+
+_Counts = tuple[int, int]
+"""Counts under x and under x2."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -40,7 +47,7 @@ class PrivacyLoss:
 
     reports: int
     naive: float
-    _counts: list[tuple[int, int]]
+    _counts: list[_Counts]
     _denominator: int
 
     def delta(self, epsilon: float) -> float:
@@ -98,21 +105,12 @@ def privacy_loss(
     >>> loss.naive, round(loss.epsilon(1e-6), 1)
     (50.0, 33.3)
     """
-    mechanism: Mechanism | None = None
-    if isinstance(context_or_mechanism, Mechanism):
-        mechanism = context_or_mechanism
-        context = mechanism.context
-    else:
-        context = context_or_mechanism
-    require_two_symbols(context, x, x2)
+    context, row, row2 = context_and_rows(context_or_mechanism, x, x2)
     if isinstance(reports, bool) or not isinstance(reports, int) or reports < 1:
         raise InvalidArgument(f"reports must be a positive integer; got {reports!r}.")
     epsilon = context.exact_epsilon(x, x2)
-    if mechanism is None:
+    if not row:
         row, row2 = _dominating_rows(epsilon, context.exact_epsilon(x2, x))
-    else:
-        row = mechanism.integer_row(x)
-        row2 = mechanism.integer_row(x2)
     counts, denominator = _convolve(_basic_losses(row, row2), sum(row), reports)
     return PrivacyLoss(reports, reports * float(epsilon), counts, denominator)
 
@@ -125,9 +123,11 @@ def _dominating_rows(a: Epsilon, b: Epsilon) -> tuple[list[int], list[int]]:
     one = _ONE
     A = _odds_above(a)
     B = _odds_above(b)
-    # Where odds are infinite, divide by them and let them grow.
+    # Infinite odds: divide the rows by them, and take the limit.
     if A is None:
-        return ([1, 0], [0, 1]) if B is None else ([B - one, one], [0, B])
+        if B is None:
+            return [1, 0], [0, 1]
+        return [B - one, one], [0, B]
     if B is None:
         return [A, 0], [one, A - one]
     if a == 0 or b == 0:
@@ -143,29 +143,29 @@ def _odds_above(epsilon: Epsilon) -> int | None:
     return -(-above.numerator // above.denominator)
 
 
-def _basic_losses(row: Iterable[int], row2: Iterable[int]) -> list[tuple[_Sum, int, int]]:
+def _basic_losses(row: Iterable[int], row2: Iterable[int]) -> list[_Loss]:
     """Return the distinct losses of one report with their counts under x and x2.
 
     Each loss is written as a power of basic ones. Odds and their inverses are powers +1 and −1 of
     the same basic loss, so that their sums meet.
     """
-    counts: dict[Fraction | None, tuple[int, int]] = defaultdict(lambda: (0, 0))
+    counts: dict[Fraction | None, _Counts] = defaultdict(lambda: (0, 0))
     for p, p2 in zip(row, row2, strict=True):
-        if p:  # what x never sends cannot count for x
+        if p:  # a report that x never sends does not count
             odds = Fraction(p, p2) if p2 else None
             total, total2 = counts[odds]
             counts[odds] = (total + p, total2 + p2)
-    basic = sorted({max(odds, 1 / odds) for odds in counts if odds is not None and odds != 1})
-    powers: dict[Fraction | None, _Sum] = {None: None, Fraction(1): (0,) * len(basic)}
+    finite = {max(odds, 1 / odds) for odds in counts if odds is not None}
+    basic = sorted(finite - {Fraction(1)})
+    zero = (0,) * len(basic)
+    powers: dict[Fraction | None, _Sum] = {None: None, Fraction(1): zero}
     for i, odds in enumerate(basic):
-        powers[odds] = tuple(int(j == i) for j in range(len(basic)))
-        powers[1 / odds] = tuple(-int(j == i) for j in range(len(basic)))
-    return [(powers[odds], p, p2) for odds, (p, p2) in counts.items()]
+        powers[odds] = (*zero[:i], 1, *zero[i + 1 :])
+        powers[1 / odds] = (*zero[:i], -1, *zero[i + 1 :])
+    return [(powers[odds], *count) for odds, count in counts.items()]
 
 
-def _convolve(
-    losses: list[tuple[_Sum, int, int]], denominator: int, reports: int
-) -> tuple[list[tuple[int, int]], int]:
+def _convolve(losses: list[_Loss], denominator: int, reports: int) -> tuple[list[_Counts], int]:
     """Return the counts of sums of ``reports`` losses under x (rounded up) and x2 (down)."""
     length = 0
     largest_bits = 0
@@ -175,7 +175,7 @@ def _convolve(
         if q2:
             largest_bits = max(largest_bits, (q // q2).bit_length() + 1)
     kept_bits = _KEPT_BITS + reports * largest_bits
-    sums: dict[_Sum, tuple[int, int]] = {(0,) * length: (1, 1)}
+    sums: dict[_Sum, _Counts] = {(0,) * length: (1, 1)}
     total = 1
     for _ in range(reports):
         sums = _add_loss(sums, losses)
@@ -191,10 +191,8 @@ def _convolve(
     return list(sums.values()), total
 
 
-def _add_loss(
-    sums: dict[_Sum, tuple[int, int]], losses: list[tuple[_Sum, int, int]]
-) -> dict[_Sum, tuple[int, int]]:
-    added: dict[_Sum, tuple[int, int]] = defaultdict(lambda: (0, 0))
+def _add_loss(sums: dict[_Sum, _Counts], losses: list[_Loss]) -> dict[_Sum, _Counts]:
+    added: dict[_Sum, _Counts] = defaultdict(lambda: (0, 0))
     for term, (p, p2) in sums.items():
         for loss, q, q2 in losses:
             key = _add(term, loss)
@@ -206,4 +204,4 @@ def _add_loss(
 def _add(term: _Sum, loss: _Sum) -> _Sum:
     if term is None or loss is None:
         return None
-    return tuple(i + j for i, j in zip(term, loss, strict=True))
+    return tuple(map(add, term, loss))

@@ -28,7 +28,7 @@ from sfumato.randomness import Epsilon, within_odds
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_MAX_EXPONENT = 700  # e^700 is among the last that a float holds
+_MAX_EXPONENT = 700  # e^700 is near the largest float
 
 Point = tuple[float, float]
 ExactPoint = tuple[Fraction, Fraction]
@@ -105,16 +105,7 @@ def error_region(context_or_mechanism: Context | Mechanism, x: int, x2: int) -> 
     >>> tuple(round(rate, 3) for rate in region.corner)
     (0.429, 0.143)
     """
-    row: list[int] = []
-    row2: list[int] = []
-    if isinstance(context_or_mechanism, Mechanism):
-        context = context_or_mechanism.context
-        require_two_symbols(context, x, x2)
-        row = context_or_mechanism.integer_row(x)
-        row2 = context_or_mechanism.integer_row(x2)
-    else:
-        context = context_or_mechanism
-        require_two_symbols(context, x, x2)
+    context, row, row2 = context_and_rows(context_or_mechanism, x, x2)
     a = context.exact_epsilon(x, x2)
     b = context.exact_epsilon(x2, x)
     return ErrorRegion(
@@ -128,10 +119,23 @@ def error_region(context_or_mechanism: Context | Mechanism, x: int, x2: int) -> 
     )
 
 
-def require_two_symbols(context: Context, x: int, x2: int) -> None:
-    """Raise ``InvalidSymbols`` unless x and x2 are two different symbols of the context."""
+def context_and_rows(
+    context_or_mechanism: Context | Mechanism, x: int, x2: int
+) -> tuple[Context, list[int], list[int]]:
+    """Return the context, and the rows of x and x2. The rows of a bare context are empty.
+
+    Raises ``InvalidSymbols`` unless x and x2 are two different symbols of the context.
+    """
+    mechanism = None
+    context = context_or_mechanism
+    if isinstance(context, Mechanism):
+        mechanism = context
+        context = mechanism.context
     if not _is_symbol(context, x) or not _is_symbol(context, x2) or x == x2:
         raise InvalidSymbols(f"x and x2 must be two different symbols in 0..{context.size - 1}.")
+    if mechanism is None:
+        return context, [], []
+    return context, mechanism.integer_row(x), mechanism.integer_row(x2)
 
 
 def _is_symbol(context: Context, x: int) -> bool:
@@ -140,7 +144,10 @@ def _is_symbol(context: Context, x: int) -> bool:
 
 
 def _context_vertices(a: float, b: float) -> tuple[Point, ...]:
-    """``P_FA = e^−a (1 − e^−b)/D``, ``P_MD = e^−b (1 − e^−a)/D`` with ``D = 1 − e^−(a+b)``."""
+    """Return the ends of the region, and between them its corner.
+
+    ``P_FA = e^−a (1 − e^−b)/D``, ``P_MD = e^−b (1 − e^−a)/D`` with ``D = 1 − e^−(a+b)``.
+    """
     if a == 0 or b == 0:  # equal rows: only blind guessing
         return (0.0, 1.0), (1.0, 0.0)
     D = -math.expm1(-(a + b))
@@ -172,11 +179,16 @@ def _find_broken_test(
     row: Sequence[int], row2: Sequence[int], a: Epsilon, b: Epsilon
 ) -> BrokenTest | None:
     """Collect the reports that favour x too much into a test, or those that favour x2."""
-    for_x = frozenset(y for y in range(len(row)) if not within_odds(row[y], row2[y], a))
-    for_x2 = frozenset(y for y in range(len(row)) if not within_odds(row2[y], row[y], b))
+    for_x: set[int] = set()
+    for_x2: set[int] = set()
+    for y, (q, q2) in enumerate(zip(row, row2, strict=True)):
+        if not within_odds(q, q2, a):
+            for_x.add(y)
+        if not within_odds(q2, q, b):
+            for_x2.add(y)
     if not for_x and not for_x2:
         return None
-    says_x = for_x or frozenset(range(len(row))) - for_x2
+    says_x = frozenset(for_x or set(range(len(row))) - for_x2)
     total = sum(row)
     false_alarm = Fraction(sum(row2[y] for y in says_x), total)
     miss = 1 - Fraction(sum(row[y] for y in says_x), total)
@@ -266,8 +278,8 @@ def posterior_odds(context: Context, prior: ArrayLike | None = None) -> Posterio
     """
     k = context.size
     p = np.full(k, 1 / k) if prior is None else np.array(prior, dtype=np.float64)
-    non_negative = p.shape == (k,) and np.isfinite(p).all() and (p >= 0).all()
-    if not non_negative or abs(p.sum() - 1) > 1e-9:
+    is_mass = p.shape == (k,) and np.isfinite(p).all() and (p >= 0).all()
+    if not is_mass or abs(p.sum() - 1) > 1e-9:
         raise InvalidArgument(
             f"prior must be a distribution over the {k} symbols: non-negative, adding up to 1."
         )

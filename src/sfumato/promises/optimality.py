@@ -27,7 +27,9 @@ def binary_optimum(odds: Fraction, odds_back: Fraction) -> list[list[Fraction]]:
             "both odds must be above 1: at 1 the two rows of every channel are equal."
         )
     D = A * B - 1
-    return [[A * (B - 1) / D, (A - 1) / D], [(B - 1) / D, B * (A - 1) / D]]
+    row = [A * (B - 1) / D, (A - 1) / D]
+    row2 = [(B - 1) / D, B * (A - 1) / D]
+    return [row, row2]
 
 
 def factor(Q: Channel, optimum: Channel) -> list[list[Fraction]]:

@@ -94,8 +94,7 @@ def require_buildable_context(record: object, nesting: int = 0) -> None:
     if "domain" in record:
         kind = CONTEXT_KINDS.get(str(record.get("kind")), Context)
         require_size(domain_of_record(record["domain"]).size, kind.max_recorded_size)
-    parts = record.get("parts")
-    for part in parts if isinstance(parts, list) else ():
+    for part in _items(record, "parts"):
         require_buildable_context(part, nesting + 1)
 
 
@@ -107,13 +106,17 @@ def require_buildable_codes(record: object, context: object, nesting: int = 0) -
     if not isinstance(record, Mapping) or not isinstance(context, Mapping) or nesting > MAX_NESTING:
         return
     limit = OUTPUTS_PER_SYMBOL * domain_of_record(context["domain"]).size + FEW_OUTPUTS
-    codes = record.get("codes")
-    for code in codes if isinstance(codes, list) else ():
+    for code in _items(record, "codes"):
         outputs = code.get("outputs") if isinstance(code, Mapping) else 0
         if isinstance(outputs, int) and outputs > limit:
             raise InvalidSurvey(
                 f"a code of this survey may have up to {limit:,} outputs; one has {outputs:,}."
             )
-    parts = record.get("parts")
-    for part in parts if isinstance(parts, list) else ():
+    for part in _items(record, "parts"):
         require_buildable_codes(part, context, nesting + 1)
+
+
+def _items(record: Mapping[str, object], name: str) -> list[object]:
+    """Return a list in an untrusted record; empty if there is no such list."""
+    items = record.get(name)
+    return items if isinstance(items, list) else []
