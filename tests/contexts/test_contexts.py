@@ -303,7 +303,7 @@ def test_block_names_equal_in_nfc_are_one_block():
 def test_context_arrays_are_immutable():
     blocks = Blocks([0, 0, 1], 1)
     high_low = HighLow(3, [0], 1)
-    united = union([high_low, Uniform(1, 1)])
+    combined = union([high_low, Uniform(1, 1)])
     arrays = [
         blocks.block_of,
         blocks.sizes,
@@ -311,7 +311,7 @@ def test_context_arrays_are_immutable():
         high_low.is_sensitive,
         Tiers([0, 1], [1, 2]).tier_of,
     ]
-    for array in (*arrays, united.block_of, united.sizes, united.rank):
+    for array in (*arrays, combined.block_of, combined.sizes, combined.rank):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 1
 
@@ -406,9 +406,9 @@ def test_sum_over_a_million_symbols_is_lazy(large, asked):
 
 
 def test_contexts_of_a_million_symbols_compare_and_hash(large):
-    twin = Blocks(np.arange(MILLION) // 1000, 1.5)
-    assert large["blocks"] == twin
-    assert hash(large["blocks"]) == hash(twin)
+    copy = Blocks(np.arange(MILLION) // 1000, 1.5)
+    assert large["blocks"] == copy
+    assert hash(large["blocks"]) == hash(copy)
     assert large["blocks"] != Blocks(np.arange(MILLION) // 500, 1.5)
 
 
@@ -548,9 +548,9 @@ def test_equal_contexts_have_equal_hashes():
         (PrivacyMatrix([[0, 0.5], [INF, 0]]), PrivacyMatrix([[0, Fraction(1, 2)], ["inf", 0]])),
         (Uniform(2, 1) + HighLow(2, [0], 1), Uniform(2, 1) + HighLow(2, [0], 1)),
     ]
-    for context, twin in pairs:
-        assert context == twin
-        assert hash(context) == hash(twin)
+    for context, copy in pairs:
+        assert context == copy
+        assert hash(context) == hash(copy)
 
 
 def test_different_contexts_are_unequal():

@@ -229,10 +229,10 @@ def test_groups_match_every_entry(context):
 @LAWS
 @given(any_context)
 def test_record_round_trips(context):
-    again = context_of_record(context.record())
-    assert type(again) is type(context)
-    assert again.record() == context.record()
-    assert _exact(again) == _exact(context)
+    restored = context_of_record(context.record())
+    assert type(restored) is type(context)
+    assert restored.record() == context.record()
+    assert _exact(restored) == _exact(context)
 
 
 @LAWS
@@ -254,8 +254,8 @@ def _recognise(context):
             0 in row[:x] + row[x + 1 :] for x, row in enumerate(naive_closure(_exact(context)))
         )
     except InvalidContext:
-        held = {entry for row in naive_closure(_exact(context)) for entry in row} - {0, INF}
-        assert max(held) > 40 or min(held) < Fraction(1, 10**18)
+        entries = {entry for row in naive_closure(_exact(context)) for entry in row} - {0, INF}
+        assert max(entries) > 40 or min(entries) < Fraction(1, 10**18)
     return None
 
 
@@ -291,13 +291,13 @@ def test_simplest_form_is_recognised(context):
     if result is None:
         return
     E = naive_closure(_exact(context))
-    off = [entry for x, row in enumerate(E) for x2, entry in enumerate(row) if x != x2]
+    off_diagonal = [entry for x, row in enumerate(E) for x2, entry in enumerate(row) if x != x2]
     rows = [set(row[:x] + row[x + 1 :]) for x, row in enumerate(E)]
-    finite = {entry for entry in off if entry != INF}
-    if len(set(off)) <= 1:
+    finite = {entry for entry in off_diagonal if entry != INF}
+    if len(set(off_diagonal)) <= 1:
         assert isinstance(result, Uniform)
     elif all(len(row) == 1 for row in rows):
         assert isinstance(result, HighLow if len(finite) == 1 else Tiers)
     else:
         assert isinstance(result, Blocks)
-        assert (result.exact_across == INF) == (INF in off)
+        assert (result.exact_across == INF) == (INF in off_diagonal)

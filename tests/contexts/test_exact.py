@@ -109,8 +109,8 @@ def test_long_floats_are_rounded_down_slightly(scale):
 def test_fractions_of_many_denominators_stay_exact():
     primes = [7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47]
     rows = [[Fraction(0)] * 4 for _ in range(4)]
-    off = [(x, x2) for x in range(4) for x2 in range(4) if x != x2]
-    for (x, x2), prime in zip(off, primes, strict=True):
+    off_diagonal = [(x, x2) for x in range(4) for x2 in range(4) if x != x2]
+    for (x, x2), prime in zip(off_diagonal, primes, strict=True):
         rows[x][x2] = Fraction(1, prime**2)
     assert _entries(ExactMatrix.parse(rows, "E")) == rows
 
@@ -124,9 +124,9 @@ def test_tiny_epsilon_stays_exact_next_to_a_large_one(tiny):
 
 def test_stored_matrix_is_immutable():
     matrix = ExactMatrix.parse([[0, 1], [1, 0]], "E")
-    for held in (matrix, matrix.closure()):
+    for stored in (matrix, matrix.closure()):
         with pytest.raises(ValueError, match="read-only"):
-            held.numerators[0, 1] = 5
+            stored.numerators[0, 1] = 5
 
 
 @pytest.mark.parametrize(
@@ -268,9 +268,9 @@ def _random_rows(k: int, seed: int) -> list[list[Fraction | float]]:
         Fraction("0.01"),
     ]
     weights = rng.dirichlet(np.ones(len(choices)))
-    drawn = rng.choice(len(choices), size=(k, k), p=weights)
+    indices = rng.choice(len(choices), size=(k, k), p=weights)
     return [
-        [Fraction(0) if x == x2 else choices[drawn[x, x2]] for x2 in range(k)] for x in range(k)
+        [Fraction(0) if x == x2 else choices[indices[x, x2]] for x2 in range(k)] for x in range(k)
     ]
 
 

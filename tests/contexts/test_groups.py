@@ -88,10 +88,10 @@ def test_exact_matrices_store_fractions_beyond_64_bits():
     for x in range(6):
         for x2 in range(6):
             assert exact.entry(x, x2) == context.exact_epsilon(x, x2)
-    united = union([Tiers([0, 1], epsilons[:2]), Tiers([0, 1], epsilons[1:])])
+    combined = union([Tiers([0, 1], epsilons[:2]), Tiers([0, 1], epsilons[1:])])
     for x in range(4):
         for x2 in range(4):
-            assert united.exact_matrix().entry(x, x2) == united.exact_epsilon(x, x2)
+            assert combined.exact_matrix().entry(x, x2) == combined.exact_epsilon(x, x2)
 
 
 # --- one ε for each block -------------------------------------------------------------------------
@@ -471,9 +471,9 @@ READ_BACK = {
 
 @pytest.mark.parametrize("context", READ_BACK.values(), ids=READ_BACK)
 def test_records_round_trip(context):
-    again = context_of_record(context.record())
-    assert again == context
-    assert type(again) is type(context)
+    restored = context_of_record(context.record())
+    assert restored == context
+    assert type(restored) is type(context)
 
 
 def _pack(numbers):

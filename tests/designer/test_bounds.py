@@ -197,8 +197,10 @@ def test_bound_of_blocks_is_the_maximum_over_shares():
 
 def test_matrices_get_the_bound_of_the_structure_they_have():
     for context in (sf.Uniform(6, 1), sf.Blocks([0, 0, 0, 1, 1], 1), sf.HighLow(6, [0, 3, 5], 1)):
-        disguised = sf.PrivacyMatrix(context.matrix())
-        assert lower_bound_risk(disguised) == pytest.approx(lower_bound_risk(context), rel=1e-12)
+        matrix_context = sf.PrivacyMatrix(context.matrix())
+        assert lower_bound_risk(matrix_context) == pytest.approx(
+            lower_bound_risk(context), rel=1e-12
+        )
 
 
 @pytest.mark.parametrize(("k", "s", "epsilon"), [(6, 3, 0.7), (5, 2, 1), (6, 2, 4), (6, 4, 0.3)])

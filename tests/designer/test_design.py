@@ -395,28 +395,28 @@ def test_union_combines_its_parts():
 
 
 def test_equal_components_are_designed_once(monkeypatch):
-    made = []
+    sizes = []
 
     def counted(context, objective, *rest):
-        made.append(context.size)
+        sizes.append(context.size)
         return component.design_component(context, objective, *rest)
 
     monkeypatch.setattr(sys.modules["sfumato.designer.design"], "design_component", counted)
     E = sf.PrivacyMatrix(asymmetric(4, 1))
     parts = [E, E, sf.Uniform(3, 2), E, sf.Uniform(3, 2)]
     result = sf.design(sf.union(parts))
-    assert sorted(made) == [3, 4]
+    assert sorted(sizes) == [3, 4]
     assert (
         result.mechanism.parts[0].record()
         == result.mechanism.parts[1].record()
         == result.mechanism.parts[3].record()
     )
-    made.clear()
+    sizes.clear()
     sf.design(sf.union([E, E]), prior=[1, 1, 1, 1, 1, 1, 1, 2])
-    assert made == [4, 4]
-    made.clear()
+    assert sizes == [4, 4]
+    sizes.clear()
     sf.design(sf.union([E, E]), prior=[1, 1, 1, 2, 3, 3, 3, 6])
-    assert made == [4]
+    assert sizes == [4]
 
 
 @pytest.mark.parametrize(
@@ -435,12 +435,12 @@ def test_designs_round_trip_and_pass_the_checker(context, prior, tmp_path):
     result = sf.design(context, prior=np.arange(1, context.size + 1) if prior else None)
     survey = sf.Survey("designed", context, result.mechanism)
     survey.save(tmp_path / "survey.json")
-    again = sf.Survey.load(tmp_path / "survey.json")
-    assert again.fingerprint == survey.fingerprint
-    assert again.mechanism.fingerprint == result.mechanism.fingerprint
-    assert again.context == context
+    restored = sf.Survey.load(tmp_path / "survey.json")
+    assert restored.fingerprint == survey.fingerprint
+    assert restored.mechanism.fingerprint == result.mechanism.fingerprint
+    assert restored.context == context
     np.testing.assert_array_equal(
-        again.mechanism.scores.variances(result.prior, 1),
+        restored.mechanism.scores.variances(result.prior, 1),
         result.mechanism.scores.variances(result.prior, 1),
     )
     result.mechanism.save(tmp_path / "mechanism.json")
@@ -472,8 +472,8 @@ def _design_stopped_after(rounds, monkeypatch, how, context=HARD):
     time = FakeTime()
     monkeypatch.setattr(component, "time", time)
 
-    def progress(done):
-        if done.number == rounds:
+    def progress(round_):
+        if round_.number == rounds:
             if how == "interrupted":
                 raise KeyboardInterrupt
             time.now += 1000
@@ -503,9 +503,9 @@ def test_interrupt_inside_a_round_keeps_earlier_rounds(monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(component, "search_rounds", interrupted)
-    seen = []
-    result = sf.design(HARD, on_progress=lambda done: seen.append(done.number))
-    assert (result.stopped, result.rounds, seen) == ("interrupted", 3, [1, 2, 3])
+    rounds_seen = []
+    result = sf.design(HARD, on_progress=lambda round_: rounds_seen.append(round_.number))
+    assert (result.stopped, result.rounds, rounds_seen) == ("interrupted", 3, [1, 2, 3])
     monkeypatch.undo()
     assert (
         result.mechanism.fingerprint
@@ -529,23 +529,23 @@ def test_equal_seeds_give_equal_mechanisms():
 
 
 def test_on_progress_is_called_every_round():
-    seen = []
+    rounds_seen = []
     context = sf.union(
         [sf.PrivacyMatrix(asymmetric(5, 1)), sf.PrivacyMatrix(asymmetric(6, 2)), sf.Uniform(3, 1)]
     )
-    result = sf.design(context, on_progress=seen.append)
-    assert {done.components for done in seen} == {3}
+    result = sf.design(context, on_progress=rounds_seen.append)
+    assert {round_.components for round_ in rounds_seen} == {3}
     for number in (1, 2):
-        rounds = [done for done in seen if done.component == number]
-        assert [done.number for done in rounds] == list(range(1, len(rounds) + 1))
-        risks = [done.risk for done in rounds]
-        bounds = [done.lower_bound for done in rounds]
+        rounds = [round_ for round_ in rounds_seen if round_.component == number]
+        assert [round_.number for round_ in rounds] == list(range(1, len(rounds) + 1))
+        risks = [round_.risk for round_ in rounds]
+        bounds = [round_.lower_bound for round_ in rounds]
         assert risks == sorted(risks, reverse=True)
         assert bounds == sorted(bounds)
         assert rounds[-1].gap <= 1e-5
-        assert all(done.certified and done.rays > 0 for done in rounds)
-    assert len(seen) == result.rounds
-    seconds = [done.seconds for done in seen]
+        assert all(round_.certified and round_.rays > 0 for round_ in rounds)
+    assert len(rounds_seen) == result.rounds
+    seconds = [round_.seconds for round_ in rounds_seen]
     assert seconds == sorted(seconds)
 
 
@@ -555,8 +555,8 @@ def test_components_share_the_time_limit(monkeypatch):
     rounds = {1: 0, 2: 0, 3: 0}
     monkeypatch.setattr(component, "time", time)
 
-    def progress(done):
-        rounds[done.component] += 1
+    def progress(round_):
+        rounds[round_.component] += 1
         time.now += 160
 
     context = sf.union([sf.PrivacyMatrix(asymmetric(7, seed)) for seed in (1, 2, 3)])
@@ -569,13 +569,13 @@ def test_design_in_words_and_json():
     assert result.summary().startswith(f"Risk {result.risk:.6g}, ")
     assert "certified bound" in result.summary()
     assert result.summary() in repr(result)
-    told = result.in_json()
-    assert (told["risk"], told["bound_is"], told["stopped"]) == (
+    document = result.in_json()
+    assert (document["risk"], document["bound_is"], document["stopped"]) == (
         result.risk,
         "certified",
         "converged",
     )
-    assert told["outputs"] == result.mechanism.outputs
+    assert document["outputs"] == result.mechanism.outputs
     assert "<p>" in result._repr_html_()
     exact = sf.design(sf.Uniform(4, 1))
     assert exact.in_json()["gap"] == pytest.approx(0, abs=1e-12)

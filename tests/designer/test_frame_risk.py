@@ -87,7 +87,7 @@ def test_estimates_are_unbiased(name):
     p = np.full(k, 1 / k)
     symbols = np.random.default_rng(SEED + 1).choice(k, size=RUNS * PEOPLE, p=p)
     tally = mechanism.tally(mechanism.privatize(symbols, SeededWords(SEED + 1)))
-    off = np.abs(mechanism.scores.unbiased(tally) - p) / np.sqrt(
+    deviations = np.abs(mechanism.scores.unbiased(tally) - p) / np.sqrt(
         mechanism.scores.variances(p, RUNS * PEOPLE)
     )
-    assert off.max() < 5.5, (name, SEED + 1, off)
+    assert deviations.max() < 5.5, (name, SEED + 1, deviations)

@@ -45,11 +45,12 @@ def test_single_sensitive_symbol_gains_at_least_fourfold(share):
     context = sf.HighLow(5, [0], 1)
     p = np.array([share, *[(1 - share) / 4] * 4])
     paper = sf.HighLowResponse(context).scores.paper_variances(p, 1)[0]
-    ours = sf.mechanism_for(context).scores.variances(p, 1)[0]
+    risk = sf.mechanism_for(context).scores.variances(p, 1)[0]
     beta = 1 - 1 / math.e
-    said = 1 - beta + beta * share
-    assert ours == pytest.approx(said * (1 - said) / beta**2, rel=1e-9)  # Mangat's
-    assert 4.3 <= paper / ours <= 6.2
+    yes_probability = 1 - beta + beta * share
+    mangat_risk = yes_probability * (1 - yes_probability) / beta**2
+    assert risk == pytest.approx(mangat_risk, rel=1e-9)
+    assert 4.3 <= paper / risk <= 6.2
 
 
 @pytest.mark.parametrize(
@@ -165,9 +166,9 @@ def test_mechanism_for_chooses_the_frame_of_least_worst_risk(context, frame):
     mechanism = sf.mechanism_for(context)
     assert type(mechanism) is frame
     assert sf.certify(mechanism, context).slack >= 0
-    written = sf.PrivacyMatrix(context.matrix().tolist())
-    from_matrix = sf.mechanism_for(written)
-    assert sf.certify(from_matrix, written).slack >= 0
+    matrix_context = sf.PrivacyMatrix(context.matrix().tolist())
+    from_matrix = sf.mechanism_for(matrix_context)
+    assert sf.certify(from_matrix, matrix_context).slack >= 0
     assert from_matrix.scores.worst_risk() == pytest.approx(mechanism.scores.worst_risk(), rel=1e-6)
 
 
@@ -245,9 +246,9 @@ def test_risk_does_not_depend_on_the_order_of_symbols(context, random):
     E = context.matrix()
     order = list(range(context.size))
     random.shuffle(order)
-    straight, turned = (sf.PrivacyMatrix(each.tolist()) for each in (E, E[np.ix_(order, order)]))
-    mechanisms = [sf.mechanism_for(each) for each in (straight, turned)]
-    sf.certify(mechanisms[1], turned)
+    original, permuted = (sf.PrivacyMatrix(each.tolist()) for each in (E, E[np.ix_(order, order)]))
+    mechanisms = [sf.mechanism_for(each) for each in (original, permuted)]
+    sf.certify(mechanisms[1], permuted)
     # Which points of a cyclic code form a block matters a little to a product response.
     near = (
         0.1 if any(isinstance(mechanism, sf.ProductResponse) for mechanism in mechanisms) else 1e-6
@@ -273,17 +274,17 @@ def naive_frame_risks(sizes, epsilons, families):
 def test_frame_risks_match_exact_risks(epsilons):
     inside, outward = map(float, epsilons)
     flat = [FrameGroup(3, inside, outward, 0.5, 0.25), FrameGroup(4, inside, outward, 0.25, 0.0)]
-    wanted = naive_frame_risks([3, 4], epsilons, [HadamardCode, RandomizedCode])
-    assert frame_risks(flat)[0] == pytest.approx(wanted, rel=1e-9)
+    expected = naive_frame_risks([3, 4], epsilons, [HadamardCode, RandomizedCode])
+    assert frame_risks(flat)[0] == pytest.approx(expected, rel=1e-9)
 
 
 def test_frame_risks_accept_counted_groups():
     one = FrameGroup(5, 1, 2, 0.4, 0.1)
     two = FrameGroup(1, 1, 1, 1, 0)
     listed = frame_risks([one, one, one, two])
-    counted = frame_risks([FrameGroup(5, 1, 2, 0.4, 0.1, 3), two])
+    grouped = frame_risks([FrameGroup(5, 1, 2, 0.4, 0.1, 3), two])
     assert (listed[0][0], listed[0][3], listed[1]) == pytest.approx(
-        (*counted[0], counted[1]), rel=1e-12
+        (*grouped[0], grouped[1]), rel=1e-12
     )
 
 

@@ -275,11 +275,11 @@ def test_part_without_closed_form_is_named():
     "context", [Uniform(5, 1), HighLow(5, [0, 4], 2), HighLow(5, [], 1), Blocks([0, 1, 0, 1], 3)]
 )
 def test_written_out_contexts_are_recognised(context):
-    written = PrivacyMatrix(context.matrix())
-    result = recognise(written)
+    matrix_context = PrivacyMatrix(context.matrix())
+    result = recognise(matrix_context)
     assert result.matrix().tolist() == context.matrix().tolist()
-    assert mechanism_for(written).outputs == mechanism_for(result).outputs
-    sf.certify(mechanism_for(written), context)
+    assert mechanism_for(matrix_context).outputs == mechanism_for(result).outputs
+    sf.certify(mechanism_for(matrix_context), context)
 
 
 @pytest.mark.parametrize("seed", range(10))

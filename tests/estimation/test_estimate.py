@@ -44,9 +44,9 @@ each_mechanism = pytest.mark.parametrize("mechanism", MECHANISMS.values(), ids=M
 
 
 def _tally(mechanism: Mechanism, seed: int = 0, reports: int = 500) -> Tally:
-    """Reports of any kind, likely or not: what follows holds for every tally."""
-    drawn = np.random.default_rng(seed).integers(0, mechanism.outputs, reports)
-    return mechanism.tally(drawn)
+    """Return a tally of random reports, likely or not: the tests hold for every tally."""
+    random = np.random.default_rng(seed)
+    return mechanism.tally(random.integers(0, mechanism.outputs, reports))
 
 
 def _naive_readings(mechanism: Mechanism, tally: Tally) -> tuple[list[Fraction], list[Fraction]]:
@@ -329,11 +329,11 @@ def test_arrow_table_has_every_column(mechanism):
     }
     assert table.to_pydict() == columns
     assert list(table.column_names) == list(columns)
-    said = {key.decode(): value.decode() for key, value in table.schema.metadata.items()}
-    assert said["decoder"] == result.decoder
-    assert said["level"] == "0.9"
-    assert said["reports"] == "500"
-    assert said["fingerprint"] == mechanism.fingerprint
+    metadata = {key.decode(): value.decode() for key, value in table.schema.metadata.items()}
+    assert metadata["decoder"] == result.decoder
+    assert metadata["level"] == "0.9"
+    assert metadata["reports"] == "500"
+    assert metadata["fingerprint"] == mechanism.fingerprint
 
 
 def test_mixed_labels_become_text_in_arrow():

@@ -147,5 +147,5 @@ def test_single_symbol_gives_mangats_response(epsilon):
 def test_equal_groups_are_counted_not_listed():
     one = GroupShape(7, 3, Fraction(1), Fraction(2))
     listed = group_levels([one] * 5, 64)
-    counted = group_levels([GroupShape(7, 3, Fraction(1), Fraction(2), 5)], 64)
-    assert (listed[0], listed[1][0]) == (counted[0], counted[1][0])
+    grouped = group_levels([GroupShape(7, 3, Fraction(1), Fraction(2), 5)], 64)
+    assert (listed[0], listed[1][0]) == (grouped[0], grouped[1][0])

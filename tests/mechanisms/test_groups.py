@@ -199,8 +199,8 @@ def test_paper_high_low_risks(s, epsilon):
     c = (e + 1) / (e - 1)
     mechanism = sf.HighLowResponse(sf.HighLow(k, range(s), epsilon))
     for p in crowds(k, s):
-        wanted = p[:s].sum() * s * c**2 + p[s:].sum() * (2 * s * c**2 / (e + 1) + c) - p @ p
-        assert mechanism.scores.paper_variances(p, 1).sum() == pytest.approx(wanted, rel=1e-9)
+        expected = p[:s].sum() * s * c**2 + p[s:].sum() * (2 * s * c**2 / (e + 1) + c) - p @ p
+        assert mechanism.scores.paper_variances(p, 1).sum() == pytest.approx(expected, rel=1e-9)
 
 
 def naive_high_low_risks(s, b, r, shared, e):
@@ -230,10 +230,10 @@ def test_high_low_risks_of_any_design(family, b, r, shared, epsilon):
         mechanism = sf.HighLowResponse(sf.HighLow(s + 2, range(s), epsilon), family)
         R_A, R_B = naive_high_low_risks(s, b, r, shared, math.exp(epsilon))
         for p in crowds(s + 2, s):
-            wanted = p[:s].sum() * R_A + p[s:].sum() * R_B - p @ p
-            assert mechanism.scores.paper_variances(p, 1).sum() == pytest.approx(wanted, rel=1e-9)
+            expected = p[:s].sum() * R_A + p[s:].sum() * R_B - p @ p
+            assert mechanism.scores.paper_variances(p, 1).sum() == pytest.approx(expected, rel=1e-9)
             group = sf.GroupResponse(mechanism.context, family)
-            assert group.scores.paper_variances(p, 1).sum() == pytest.approx(wanted, rel=1e-9)
+            assert group.scores.paper_variances(p, 1).sum() == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.parametrize("epsilon", ["0.5", "1", "4"])
@@ -322,11 +322,11 @@ def integers(**changes):
 
 def test_of_integers_restores_the_mechanism():
     for mechanism in CASES.values():
-        again = mechanism_of_record(mechanism.record(), mechanism.context)
-        assert again.fingerprint == mechanism.fingerprint
+        restored = mechanism_of_record(mechanism.record(), mechanism.context)
+        assert restored.fingerprint == mechanism.fingerprint
         p = crowds(mechanism.inputs, 6)[1]
-        np.testing.assert_array_equal(again.forward(p), mechanism.forward(p))
-        assert again.scores.risk(p) == mechanism.scores.risk(p)
+        np.testing.assert_array_equal(restored.forward(p), mechanism.forward(p))
+        assert restored.scores.risk(p) == mechanism.scores.risk(p)
 
 
 first, second = RECORDED._levels

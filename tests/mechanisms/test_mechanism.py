@@ -43,16 +43,16 @@ def paper_block_channel(block_of, epsilon):
     sizes = [block_of.count(j) for j in blocks]
     lengths = [1 if size == 1 else power_above(size) for size in sizes]
     Q = np.zeros((len(block_of), sum(lengths)))
-    seen = [0] * len(blocks)
+    next_rank = [0] * len(blocks)
     for x, name in enumerate(block_of):
         j = blocks.index(name)
         first = sum(lengths[:j])
         K = lengths[j]
-        row = sylvester(K)[seen[j] + 1] if K > 1 else np.ones(1)
+        row = sylvester(K)[next_rank[j] + 1] if K > 1 else np.ones(1)
         Q[x, first : first + K] = (
             np.where(row > 0, 2 * e / (K * (1 + e)), 2 / (K * (1 + e))) if K > 1 else 1.0
         )
-        seen[j] += 1
+        next_rank[j] += 1
     return Q
 
 
@@ -112,9 +112,9 @@ def test_high_low_response_is_the_papers_channel_and_keeps_epsilon_exactly(k):
 @pytest.mark.parametrize("k", [1, 2, 3, 10, 32])
 def test_randomized_response_matches_its_formula(k):
     e = math.exp(1.0)
-    wanted = np.where(np.eye(k) > 0, e / (e + k - 1), 1 / (e + k - 1))
+    expected = np.where(np.eye(k) > 0, e / (e + k - 1), 1 / (e + k - 1))
     mechanism = sf.PlainResponse(sf.Uniform(k, 1.0), RandomizedCode)
-    np.testing.assert_allclose(mechanism.matrix(), wanted, atol=1e-9)
+    np.testing.assert_allclose(mechanism.matrix(), expected, atol=1e-9)
 
 
 @pytest.mark.parametrize("size", [2, 4, 8, 16, 32, 64])
@@ -170,10 +170,10 @@ def test_mechanism_for_the_smallest_epsilon_keeps_every_context(context, code):
     ],
     ids=["asymmetric", "Warner", "Mangat", "Mangat reversed", "identity"],
 )
-def test_binary_optimum(a, b, wanted):
+def test_binary_optimum(a, b, expected):
     mechanism = sf.mechanism_for(sf.PrivacyMatrix([[0, a], [b, 0]]))
     assert isinstance(mechanism, sf.BinaryResponse)
-    np.testing.assert_allclose(mechanism.matrix(), wanted, atol=1e-12)
+    np.testing.assert_allclose(mechanism.matrix(), expected, atol=1e-12)
     sf.certify(mechanism)
 
 
@@ -228,8 +228,8 @@ def test_paper_high_low_variances_match_the_closed_form():
     c = realised_c(mechanism._code)
     p_B = SKEWED[3:].sum()
     in_range = (1 - p_B) + p_B * (1 - 1 / c)  # p([S]) = p_A + 2 p_B/(e+1), and (e−1)/(e+1) = 1/c
-    wanted = np.where(np.arange(6) < 3, c**2 * in_range, c * SKEWED) - SKEWED**2
-    np.testing.assert_allclose(mechanism.scores.paper_variances(SKEWED, 1), wanted, rtol=1e-9)
+    expected = np.where(np.arange(6) < 3, c**2 * in_range, c * SKEWED) - SKEWED**2
+    np.testing.assert_allclose(mechanism.scores.paper_variances(SKEWED, 1), expected, rtol=1e-9)
 
 
 def test_covariances_of_a_full_hadamard_block_follow_the_xor_of_rows():
@@ -273,8 +273,8 @@ def test_corrected_estimates_of_a_block_add_up_to_its_observed_share():
 def test_worst_risk_is_attained_and_never_exceeded(mechanism):
     rho = mechanism.adjoint(mechanism.scores.squares())
     rng = np.random.default_rng(1)
-    drawn = max(mechanism.scores.risk(p) for p in rng.dirichlet(np.full(6, 0.5), 2000))
-    assert drawn <= mechanism.scores.worst_risk() + 1e-9
+    largest = max(mechanism.scores.risk(p) for p in rng.dirichlet(np.full(6, 0.5), 2000))
+    assert largest <= mechanism.scores.worst_risk() + 1e-9
     climbed = np.full(6, 1 / 6)
     for _ in range(5000):  # projected gradient: the slow, obvious twin
         climbed = project(climbed + 0.01 * (rho - 2 * climbed))

@@ -191,11 +191,11 @@ def test_product_wins_only_for_small_promises():
 @pytest.mark.parametrize("family", FAMILIES, ids=repr)
 def test_record_round_trip_keeps_channel_and_estimate(family):
     mechanism = sf.ProductResponse(CONTEXTS[2], family)
-    again = mechanism_of_record(mechanism.record(), mechanism.context)
-    assert again.fingerprint == mechanism.fingerprint
-    assert all(again.integer_row(x) == mechanism.integer_row(x) for x in range(mechanism.inputs))
-    assert again.scores.exact(3) == mechanism.scores.exact(3)
-    assert again.at_word(20).fingerprint == mechanism.at_word(20).fingerprint
+    restored = mechanism_of_record(mechanism.record(), mechanism.context)
+    assert restored.fingerprint == mechanism.fingerprint
+    assert all(restored.integer_row(x) == mechanism.integer_row(x) for x in range(mechanism.inputs))
+    assert restored.scores.exact(3) == mechanism.scores.exact(3)
+    assert restored.at_word(20).fingerprint == mechanism.at_word(20).fingerprint
 
 
 def test_saved_product_is_an_equivalent_table(tmp_path):

@@ -43,13 +43,13 @@ def test_union_risk_follows_from_its_parts(block_of, code):
     mechanism = sf.mechanism_for(context, code=code)
     assert isinstance(mechanism, sf.UnionResponse)
     for p in crowds(context.size):
-        wanted = 0.0
+        expected = 0.0
         for j, part in enumerate(mechanism.parts):
             inside = p[np.flatnonzero(context.block_of == j)]
             share = inside.sum()
             theta = inside / share
-            wanted += share * part.scores.risk(theta) + share * (1 - share) * float(theta @ theta)
-        assert mechanism.scores.risk(p) == pytest.approx(wanted, rel=1e-9)
+            expected += share * part.scores.risk(theta) + share * (1 - share) * float(theta @ theta)
+        assert mechanism.scores.risk(p) == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.parametrize("family", [HadamardCode, RandomizedCode, BestCode()], ids=repr)
@@ -83,11 +83,11 @@ def test_estimates_keep_observed_block_shares():
     reports = mechanism.privatize(np.arange(5000) % context.size, SeededWords(3))
     tally = mechanism.tally(reports)
     group_of, shares = mechanism.scores.observed_shares(tally)
-    counted = np.array([(np.array(TURNED)[np.arange(5000) % 13] == j).mean() for j in range(5)])
+    observed = np.array([(np.array(TURNED)[np.arange(5000) % 13] == j).mean() for j in range(5)])
     for x, j in enumerate(TURNED):
-        assert shares[group_of[x]] == pytest.approx(counted[j], abs=1e-12)
+        assert shares[group_of[x]] == pytest.approx(observed[j], abs=1e-12)
     np.testing.assert_allclose(
-        np.bincount(TURNED, mechanism.scores.unbiased(tally)), counted, atol=1e-9
+        np.bincount(TURNED, mechanism.scores.unbiased(tally)), observed, atol=1e-9
     )
 
 
@@ -107,8 +107,8 @@ def test_nested_union_keeps_its_context_and_decodes():
     sf.certify(mechanism, context)
     p = crowds(context.size)[1]
     np.testing.assert_allclose(mechanism.scores.mean(mechanism.forward(p)), p, atol=1e-9)
-    again = mechanism_of_record(mechanism.record(), mechanism.context)
-    assert again.fingerprint == mechanism.fingerprint
+    restored = mechanism_of_record(mechanism.record(), mechanism.context)
+    assert restored.fingerprint == mechanism.fingerprint
 
 
 def test_one_word_parts_ignore_the_second_word():

@@ -79,17 +79,17 @@ def test_both_checkers_reject_odds_one_unit_too_high(unit, tmp_path):
     high = max(h for h in _largest_permitted(Fraction(1)))
     integers = [[high + unit, N - high - unit], [N - high - unit, high + unit]]
     mechanism = TableResponse(sf.Uniform(2, 1), integers)
-    code, said = run_checker(mechanism, tmp_path)
+    code, output = run_checker(mechanism, tmp_path)
     if unit == 0:
         assert sf.certify(mechanism).slack < 1e-15
         assert code == 0
-        assert said.endswith("\nkept: every pair, every report\n")
+        assert output.endswith("\nkept: every pair, every report\n")
     else:
         with pytest.raises(PrivacyViolation) as violation:
             sf.certify(mechanism)
         assert (violation.value.x, violation.value.x2, violation.value.output) == (0, 1, 0)
         assert code == 1
-        assert "report 0 says more for 0 (symbol 0) against 1 (symbol 1)" in said
+        assert "report 0 says more for 0 (symbol 0) against 1 (symbol 1)" in output
 
 
 def _largest_permitted(epsilon):
@@ -318,8 +318,8 @@ def test_large_mechanisms_without_structure_raise(monkeypatch):
 
 
 def test_every_check_draws_new_random_rows(monkeypatch):
-    drawn = {tuple(structure._choose_rows(10**6).tolist()) for _ in range(3)}
-    assert len(drawn) == 3
+    row_sets = {tuple(structure._choose_rows(10**6).tolist()) for _ in range(3)}
+    assert len(row_sets) == 3
 
 
 # --- the checker ----------------------------------------------------------------------------------
@@ -336,18 +336,18 @@ def test_checker_needs_only_the_standard_library():
 
 @pytest.mark.parametrize("mechanism", INSTANCES, ids=repr)
 def test_checker_accepts_what_certify_accepts(mechanism, tmp_path):
-    code, said = run_checker(mechanism, tmp_path)
+    code, output = run_checker(mechanism, tmp_path)
     assert code == 0
-    assert said.endswith("\nkept: every pair, every report\n")
+    assert output.endswith("\nkept: every pair, every report\n")
 
 
 @pytest.mark.parametrize(
     "mutant", MUTANTS["keeps_its_context"], ids=lambda mutant: type(mutant).__name__
 )
 def test_checker_rejects_what_certify_rejects(mutant, tmp_path):
-    code, said = run_checker(mutant, tmp_path)
+    code, output = run_checker(mutant, tmp_path)
     assert code == 1
-    assert "\nBROKEN: report " in said
+    assert "\nBROKEN: report " in output
 
 
 def test_checker_rejects_unreadable_files(tmp_path):
@@ -375,9 +375,9 @@ def test_checker_rejects_unreadable_files(tmp_path):
     ]
     for data in spoilt:
         path.write_bytes(canonical_bytes(data))
-        code, said = check_file(path)
+        code, output = check_file(path)
         assert code == 2, data
-        assert said.startswith("cannot be read")
+        assert output.startswith("cannot be read")
     path.write_text("{")
     assert check_file(path)[0] == 2
     assert check_file(tmp_path / "missing.json")[0] == 2

@@ -56,13 +56,13 @@ def test_structure_agrees_with_enumeration_or_raises(mechanism):
     for context in strangers(mechanism):
         try:
             sf.certify(mechanism, context)
-            kept = True
+            keeps = True
         except PrivacyViolation:
-            kept = False
+            keeps = False
         try:
             tightest_by_structure(mechanism, context, mechanism.row_classes())
         except PrivacyViolation as violation:
-            assert not kept
+            assert not keeps
             x = violation.x
             x2 = violation.x2
             y = violation.output
@@ -72,7 +72,7 @@ def test_structure_agrees_with_enumeration_or_raises(mechanism):
         except NoClosedForm:
             continue
         else:
-            assert kept, context
+            assert keeps, context
 
 
 def test_structure_decides_nearly_all_pairs():
@@ -213,9 +213,9 @@ def test_broken_part_of_a_large_union_is_named_by_its_symbols():
 
 def test_large_unions_need_the_same_blocks():
     context = sf.union([sf.HighLow(1500, [0], 1), sf.HighLow(1500, [0], 1)])
-    turned = ContextUnion(context.parts, np.arange(3000) % 2)
+    interleaved = ContextUnion(context.parts, np.arange(3000) % 2)
     with pytest.raises(ContextMismatch, match="same blocks"):
-        sf.certify(sf.mechanism_for(context), turned)
+        sf.certify(sf.mechanism_for(context), interleaved)
 
 
 # --- forged claims --------------------------------------------------------------------------------

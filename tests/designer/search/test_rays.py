@@ -102,8 +102,8 @@ def test_star_has_a_ray_for_every_subset():
     assert len(rays) == 2**6
     assert (rays[:, 0] > -inf).all()
     for ray in rays:
-        said = np.flatnonzero(np.isfinite(ray[1:])) + 1
-        np.testing.assert_allclose(ray[said] - ray[0], E[said, 0], atol=1e-5)
+        reported = np.flatnonzero(np.isfinite(ray[1:])) + 1
+        np.testing.assert_allclose(ray[reported] - ray[0], E[reported, 0], atol=1e-5)
 
 
 def test_chain_has_a_ray_for_every_end():

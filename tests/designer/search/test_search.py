@@ -233,10 +233,10 @@ def test_estimated_bound_is_close_to_the_certified_one(monkeypatch):
     section = cross_section(planar(7, 2, 2.0))
     exact = _rounds(section, np.ones(7), 12)[-1]
     monkeypatch.setattr(search, "_MAX_ENUMERATED", 1)
-    searched = _rounds(section, np.ones(7), 30)[-1]
-    assert (exact.certified, searched.certified) == (True, False)
-    assert searched.mixture.value == pytest.approx(exact.mixture.value, rel=3e-3)
-    assert searched.bound == pytest.approx(exact.bound, rel=3e-3)
+    last_round = _rounds(section, np.ones(7), 30)[-1]
+    assert (exact.certified, last_round.certified) == (True, False)
+    assert last_round.mixture.value == pytest.approx(exact.mixture.value, rel=3e-3)
+    assert last_round.bound == pytest.approx(exact.bound, rel=3e-3)
 
 
 def test_ties_do_not_stop_convergence():

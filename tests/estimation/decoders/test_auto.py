@@ -77,16 +77,16 @@ def test_weight_is_that_of_the_best_mixture():
     claimed.
     """
     e = 0.5 * SPIKY + 0.5 / 300
-    off = []
+    deviations = []
     for seed in range(20):
         a, b = split_in_half(_draw_tally(PLAIN, SPIKY, 100_000, seed))
         share, error = choose._judge(_Planted(e), PLAIN, a, b)
         o = Projection().decode(PLAIN, a).frequencies
         assert share == pytest.approx(_naive_share(o, e, PLAIN.scores.unbiased(b)), abs=1e-3)
-        off.append((share - _naive_share(o, e, SPIKY)) / error)
-    assert np.abs(off).max() < 5
-    assert abs(np.mean(off)) < 5 / np.sqrt(20)
-    assert 0.4 < np.std(off) < 2  # the error that is claimed is the spread
+        deviations.append((share - _naive_share(o, e, SPIKY)) / error)
+    assert np.abs(deviations).max() < 5
+    assert abs(np.mean(deviations)) < 5 / np.sqrt(20)
+    assert 0.4 < np.std(deviations) < 2  # the error that is claimed is the spread
 
 
 def test_projection_keeps_its_full_weight():

@@ -175,9 +175,9 @@ def test_projection_scales_are_variances_of_even_groups():
     groups = context.groups.group_of
     shares = project(np.bincount(groups, unbiased))
     even = (shares / np.bincount(groups))[groups]
-    twin = _naive_nearest(unbiased, 1.0, mechanism.scores.variances(even, 60))
+    expected = _naive_nearest(unbiased, 1.0, mechanism.scores.variances(even, 60))
     result = Projection().decode(mechanism, tally).frequencies
-    assert result == pytest.approx(twin, abs=1e-9)
+    assert result == pytest.approx(expected, abs=1e-9)
     assert np.abs(result - project(unbiased)).max() > 1e-3
 
 
@@ -236,7 +236,7 @@ def test_nearest_matches_a_general_optimiser():
             {"type": "eq", "fun": lambda p, j=j: p[group_of == j].sum() - totals[j]}
             for j in range(3)
         ]
-        ended = optimize.minimize(
+        optimum = optimize.minimize(
             lambda p, v=v, d=d: ((p - v) ** 2 / d).sum(),
             (totals / np.bincount(group_of))[group_of],
             bounds=[(0, 1)] * 6,
@@ -244,7 +244,7 @@ def test_nearest_matches_a_general_optimiser():
             method="SLSQP",
             options={"ftol": 1e-14, "maxiter": 500},
         )
-        assert nearest_in_groups(v, group_of, totals, d) == pytest.approx(ended.x, abs=1e-5)
+        assert nearest_in_groups(v, group_of, totals, d) == pytest.approx(optimum.x, abs=1e-5)
 
 
 def test_nearest_with_equal_scales_is_the_projection():
@@ -318,13 +318,13 @@ def test_pools_match_a_loop_over_groups(name):
     for x in range(k):
         for x2 in range(k):
             assert (pools.group_of[x] == pools.group_of[x2]) == (keys[x] == keys[x2])
-    drowned = [
+    is_pooled = [
         means[x] > 0 and keys.count(keys[x]) > 1 and errors[x] ** 2 > 4 * means[x] / n
         for x in range(k)
     ]
-    assert pools.is_pooled.tolist() == drowned
-    assert pools.u == pytest.approx(unbiased[drowned] / means[drowned], rel=1e-9)
-    assert pools.s == pytest.approx(errors[drowned] / means[drowned], rel=1e-6)
+    assert pools.is_pooled.tolist() == is_pooled
+    assert pools.u == pytest.approx(unbiased[is_pooled] / means[is_pooled], rel=1e-9)
+    assert pools.s == pytest.approx(errors[is_pooled] / means[is_pooled], rel=1e-6)
 
 
 def test_clear_symbols_are_not_pooled():

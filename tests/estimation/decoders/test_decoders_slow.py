@@ -61,13 +61,13 @@ def _good_enough(ratios):
 
 
 def test_default_halves_the_error_of_projection():
-    good, said = _good_enough(_ratios("auto"))
-    assert good, said
+    good, message = _good_enough(_ratios("auto"))
+    assert good, message
 
 
 def test_projection_fails_the_same_test():
-    good, said = _good_enough(_ratios("projection"))
-    assert not good, said
+    good, message = _good_enough(_ratios("projection"))
+    assert not good, message
 
 
 def test_default_nearly_matches_projection_at_large_epsilon():

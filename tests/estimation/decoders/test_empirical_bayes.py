@@ -79,9 +79,9 @@ def _brute_force(pools, steps):
     k = pools.unbiased.size
     losses = [_losses(pools, x, np.linspace(0, total, steps + 1)) for x in range(k)]
     return min(
-        sum(losses[x][units] for x, units in enumerate((*given, steps - sum(given))))
-        for given in itertools.product(range(steps + 1), repeat=k - 1)
-        if sum(given) <= steps
+        sum(losses[x][units] for x, units in enumerate((*parts, steps - sum(parts))))
+        for parts in itertools.product(range(steps + 1), repeat=k - 1)
+        if sum(parts) <= steps
     )
 
 
@@ -377,15 +377,16 @@ def _naive_prediction(shares, used, means, width):
     rows, columns = SMALL_GRID.shape
     result = np.zeros(shares.size)
     for x in range(rows * columns):
-        weights = weighed = 0.0
+        weights = 0.0
+        weighted_sum = 0.0
         for x2 in range(rows * columns):
             down = x // columns - x2 // columns
             across = x % columns - x2 % columns
             if x2 != x and used[x2] and abs(down) <= reach and abs(across) <= reach:
                 kernel = math.exp(-(down**2 + across**2) / (2 * width**2))
                 weights += kernel
-                weighed += kernel * shares[x2]
-        result[x] = weighed / weights if weights else 0.0
+                weighted_sum += kernel * shares[x2]
+        result[x] = weighted_sum / weights if weights else 0.0
     return result[used] / means[used]
 
 
@@ -398,8 +399,8 @@ def test_predictions_match_a_loop_over_pairs():
     result = dict(predict_from_neighbours(SMALL_GRID, pools, shares, WIDTHS))
     assert tuple(result) == WIDTHS
     for width in WIDTHS:
-        twin = _naive_prediction(shares, used, pools.means, width)
-        assert result[width] == pytest.approx(twin, rel=1e-6, abs=1e-12)
+        expected = _naive_prediction(shares, used, pools.means, width)
+        assert result[width] == pytest.approx(expected, rel=1e-6, abs=1e-12)
         assert result[width][-1] == 0.0
 
 
@@ -449,9 +450,9 @@ def test_tiny_grids_decode(box):
 # --- H3 ------------------------------------------------------------------------------------------
 
 
-def _h3_domain(**given):
+def _h3_domain(**options):
     pytest.importorskip("h3")
-    return H3Domain.box(7, south=40.70, north=40.82, west=-74.02, east=-73.92, **given)
+    return H3Domain.box(7, south=40.70, north=40.82, west=-74.02, east=-73.92, **options)
 
 
 def _sphere(domain):
@@ -480,7 +481,7 @@ def test_h3_cells_are_predicted_by_their_neighbours():
     result = dict(predict_from_neighbours(domain, pools, shares, WIDTHS))
     assert tuple(result) == WIDTHS
     for width in WIDTHS:
-        twin = np.zeros(domain.size)
+        expected = np.zeros(domain.size)
         for x in range(domain.cells):
             near = [
                 x2
@@ -488,8 +489,8 @@ def test_h3_cells_are_predicted_by_their_neighbours():
                 if x2 != x and used[x2] and apart[x, x2] <= 2.5 * width * spacing
             ]
             kernel = np.exp(-0.5 * (apart[x, near] / (width * spacing)) ** 2)
-            twin[x] = kernel @ shares[near] / kernel.sum() if near else 0.0
-        assert result[width] == pytest.approx(twin[used] / pools.means[used], rel=1e-6)
+            expected[x] = kernel @ shares[near] / kernel.sum() if near else 0.0
+        assert result[width] == pytest.approx(expected[used] / pools.means[used], rel=1e-6)
 
 
 def test_h3_prediction_leaves_out_the_cell_itself():

@@ -21,11 +21,11 @@ def _surprise(result, pmf):
     expected = pmf * result.size
     often = np.flatnonzero(expected >= 20)
     counts = np.bincount(result, minlength=pmf.size)[: pmf.size]
-    seen = np.append(counts[often], result.size - counts[often].sum())
+    observed = np.append(counts[often], result.size - counts[often].sum())
     due = np.append(expected[often], result.size - expected[often].sum())
     used = due > 0
-    assert not seen[~used].any()
-    return chi2.sf(((seen[used] - due[used]) ** 2 / due[used]).sum(), used.sum() - 1)
+    assert not observed[~used].any()
+    return chi2.sf(((observed[used] - due[used]) ** 2 / due[used]).sum(), used.sum() - 1)
 
 
 # --- halves --------------------------------------------------------------------------------------

@@ -94,10 +94,10 @@ def _slow_em(mechanism, tally, steps=2_000):
     for _ in range(steps):
         q = p @ Q
         odds = np.divide(tally.counts, q, out=np.zeros_like(q), where=possible & (tally.counts > 0))
-        weighed = p * (Q @ odds)
-        totals = np.bincount(groups, weighed, minlength=shares.size)
+        weighted = p * (Q @ odds)
+        totals = np.bincount(groups, weighted, minlength=shares.size)
         p = np.where(
-            totals[groups] > 0, weighed * (shares / np.where(totals > 0, totals, 1))[groups], p
+            totals[groups] > 0, weighted * (shares / np.where(totals > 0, totals, 1))[groups], p
         )
     return p
 
@@ -135,13 +135,13 @@ def test_likelihood_matches_a_general_optimiser(mechanism):
     groups, shares = mechanism.scores.observed_shares(tally)
     Q = mechanism.matrix()
     n = tally.reports
-    seen = np.flatnonzero(tally.counts)
+    observed = np.flatnonzero(tally.counts)
     sums = [
         {"type": "eq", "fun": lambda p, j=j: p[groups == j].sum() - shares[j]}
         for j in range(shares.size)
     ]
-    ended = optimize.minimize(
-        lambda p: -(tally.counts[seen] / n) @ np.log(np.maximum(p @ Q[:, seen], 1e-12)),
+    optimum = optimize.minimize(
+        lambda p: -(tally.counts[observed] / n) @ np.log(np.maximum(p @ Q[:, observed], 1e-12)),
         (shares / np.bincount(groups))[groups],
         bounds=[(0, 1)] * mechanism.inputs,
         constraints=sums,
@@ -149,10 +149,10 @@ def test_likelihood_matches_a_general_optimiser(mechanism):
         options={"ftol": 1e-14, "maxiter": 1_000},
     )
     result = TIGHT.decode(mechanism, tally)
-    assert result.details["log_likelihood"] == pytest.approx(-n * ended.fun, abs=1e-3)
+    assert result.details["log_likelihood"] == pytest.approx(-n * optimum.fun, abs=1e-3)
     # One standard error costs half a unit, so 1e-4 of a unit is about a hundredth of one.
     reach = 0.05 * np.sqrt(mechanism.scores.variances(result.frequencies, n).clip(0)) + 1e-4
-    assert (np.abs(result.frequencies - ended.x) <= reach).all()
+    assert (np.abs(result.frequencies - optimum.x) <= reach).all()
 
 
 @every_example

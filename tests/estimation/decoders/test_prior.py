@@ -84,13 +84,13 @@ def test_prior_is_as_likely_as_that_of_plain_em(spread, monkeypatch):
     prior = fit_prior(u, s, mean=1.0, largest=50.0, bags=0)
     L, c = _problem(u, s, prior.values, spread)
     apart = _apart(prior.values, 1.0)
-    twin = _naive_em(L, c, apart)
-    ours = (u.size + spread) * _value(L, c, apart, prior.weights)
-    theirs = (u.size + spread) * _value(L, c, apart, twin)
-    assert abs(ours - theirs) < max(1e-3, u.size * priors._TOLERANCE)
+    slow_weights = _naive_em(L, c, apart)
+    value = (u.size + spread) * _value(L, c, apart, prior.weights)
+    theirs = (u.size + spread) * _value(L, c, apart, slow_weights)
+    assert abs(value - theirs) < max(1e-3, u.size * priors._TOLERANCE)
     # An even prior is far less likely.
     even = np.full(apart.size, 1 / apart.size)
-    assert _value(L, c, apart, even) * u.size < ours - 10
+    assert _value(L, c, apart, even) * u.size < value - 10
 
 
 @pytest.mark.parametrize("s", [0.05, 0.5, 3.0, 40.0])
@@ -101,8 +101,8 @@ def test_em_finds_no_likelier_prior(s, mean, monkeypatch):
     prior = fit_prior(u, errors, mean=mean, largest=50.0, bags=0)
     L, c = _problem(u, errors, prior.values, 1.0)
     apart = _apart(prior.values, mean)
-    twin = _naive_em(L, c, apart, steps=2_000)
-    loss = (u.size + 1) * (_value(L, c, apart, twin) - _value(L, c, apart, prior.weights))
+    slow_weights = _naive_em(L, c, apart, steps=2_000)
+    loss = (u.size + 1) * (_value(L, c, apart, slow_weights) - _value(L, c, apart, prior.weights))
     # Where the observations contradict the mean, the penalty changes Σw too, and rescaling that
     # costs a little.
     assert loss < (max(1e-3, u.size * priors._TOLERANCE) if mean == 1 else 5e-2)

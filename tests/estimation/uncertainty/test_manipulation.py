@@ -310,16 +310,17 @@ def test_zero_fakes_move_nothing():
 
 
 def test_plan_mentions_fake_reports():
-    made = sf.plan(sf.Uniform(20, 1.0), people=1000)
-    reach = made.row.mechanism.scores.reach
-    told = made.in_json()["forged"]
-    assert told == {
+    plan = sf.plan(sf.Uniform(20, 1.0), people=1000)
+    reach = plan.row.mechanism.scores.reach
+    document = plan.in_json()["forged"]
+    assert document == {
         "of_reports": 0.01,
         "share": pytest.approx(reach.largest / 100),
         "total_variation": pytest.approx(reach.total_variation / 100),
     }
     assert (
-        f"moves an unbiased share by up to {format_upper_bound(told['share'])}." in made.summary()
+        f"moves an unbiased share by up to {format_upper_bound(document['share'])}."
+        in plan.summary()
     )
     assert "is fake" not in sf.plan(sf.Uniform(1, 1.0), people=1000).summary()
 
@@ -330,6 +331,6 @@ def test_results_list_the_effect_of_1_10_and_100_fakes():
         estimate = survey.estimate(
             survey.tally(survey.privatize(["a", "b", "b"] * (reports // 3) + ["c"] * (reports % 3)))
         )
-        told = results_of(survey, estimate)["manipulation"]
-        assert [each["fakes"] for each in told] == fakes
-        assert told[-1] == estimate.manipulation(fakes[-1]).in_json()
+        document = results_of(survey, estimate)["manipulation"]
+        assert [each["fakes"] for each in document] == fakes
+        assert document[-1] == estimate.manipulation(fakes[-1]).in_json()
