@@ -20,7 +20,6 @@ from sfumato.aggregator.store import Store
 from sfumato.batches import is_fingerprint
 from sfumato.errors import NotEnoughReports
 from sfumato.estimation import Difference, Estimate
-from sfumato.promises import Certificate
 from sfumato.survey import Survey
 
 __all__ = ["Catalogue", "CatalogueEntry", "Estimates"]
@@ -129,10 +128,6 @@ class Estimates:
     async def difference(self, entry: CatalogueEntry, days: int, today: date) -> Difference | None:
         """Compare the last days with those before; ``None`` if either has too few reports."""
         return await self.run(lambda: self._difference(entry, days, today))
-
-    async def certificate(self, entry: CatalogueEntry) -> Certificate:
-        """Certify the survey's promise. With many symbols, the first time takes seconds."""
-        return await self.run(entry.survey.certify)
 
     async def run(self, work: Callable[[], _Result]) -> _Result:
         """Do heavy work outside the event loop, one task at a time."""

@@ -103,10 +103,9 @@ class Client:
         self._allow_clear = allow_clear
         self._clock = clock
         self._distinct = distinct_values(self._survey)
-        if isinstance(url, AggregatorClient):
-            self._aggregator = url
-        else:
-            self._aggregator = AggregatorClient(url, patience=_PATIENCE)
+        if isinstance(url, str):
+            url = AggregatorClient(url, patience=_PATIENCE)
+        self._aggregator = url
         self._device = Device(home)
 
     # --- the interface ----------------------------------------------------------------------------

@@ -21,7 +21,7 @@ import hashlib
 import json
 import os
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from importlib.util import find_spec
@@ -56,12 +56,9 @@ class Device:
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self._folder = DeviceFolder(folder)
+        self.lock = self._folder.lock
         with self.lock():
             self.ledger()  # not the secret: a device that has lost it must be able to forget
-
-    def lock(self) -> AbstractContextManager[None]:
-        """Keep other threads and processes out. Do not wait for the network inside."""
-        return self._folder.lock()
 
     def ledger(self) -> Ledger:
         """Return the ledger; an empty one if the device is new."""
@@ -85,8 +82,8 @@ class Device:
         secret, ledger = self._open()
         tag = secret_tag(secret)
         entry = Entry.of_survey(survey, tag)
-        if not ledger.holds(entry):
-            charged = ledger.charge(entry, budget)
+        charged = ledger.charge(entry, budget)
+        if charged is not ledger:
             if self.log(survey.fingerprint, tag) is None:
                 self.write_log(survey.fingerprint, AnswerLog(tag))
             self._write_ledger(charged)

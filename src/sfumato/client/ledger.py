@@ -92,10 +92,6 @@ class Ledger:
     entries: tuple[Entry, ...] = ()
     secret: str = ""
 
-    def holds(self, entry: Entry) -> bool:
-        """Whether this survey was charged before under this secret."""
-        return any(known.key == entry.key for known in self.entries)
-
     @property
     def spent(self) -> Fraction:
         """The total cost of all entries: an upper bound on what the device has given away."""
@@ -104,9 +100,9 @@ class Ledger:
     def charge(self, entry: Entry, budget: Fraction | None) -> "Ledger":
         """Return the ledger with one more entry; ``BudgetExceeded`` if that exceeds the budget.
 
-        Never refuse a survey that was charged before: it costs nothing.
+        Return the ledger itself if the survey was charged before under this secret.
         """
-        if self.holds(entry):
+        if any(other.key == entry.key for other in self.entries):
             return self
         charged = replace(self, entries=(*self.entries, entry))
         if budget is not None and charged.spent > budget:

@@ -22,9 +22,9 @@ import pyarrow as pa
 import pyarrow.parquet
 from numpy.typing import NDArray
 
-from sfumato.batches import Batch, fresh_id
+from sfumato.batches import Batch, fresh_id, parse_id
 from sfumato.client.device import sync_folder
-from sfumato.errors import DamagedState, InvalidSetting, SfumatoError
+from sfumato.errors import DamagedState, InvalidBatch, InvalidSetting, SfumatoError
 from sfumato.foundation.canonical import Json, canonical_bytes
 from sfumato.foundation.files import atomic_file, write_atomically
 
@@ -57,7 +57,10 @@ class Outbox:
                 f"{path} is a Parquet file, but not an outbox of sfumato send. "
                 "Choose another file with --outbox."
             )
-        self._nonce = _parse_nonce(metadata[_NONCE], path)
+        try:
+            self._nonce = parse_id(metadata[_NONCE].decode("ascii", "replace"))
+        except InvalidBatch:
+            raise _damage(path) from None
         survey = metadata.get(_SURVEY, b"").decode("utf-8", "replace")
         if survey != fingerprint:
             raise _belongs_elsewhere(path, f"survey ({survey[:60]})", "")
@@ -151,16 +154,6 @@ def _split(reports: Iterable[NDArray[np.uint32]], size: int) -> Iterator[NDArray
 
 def _batch_id(nonce: bytes, number: int) -> bytes:
     return hashlib.sha256(b"sfumato/1/send" + nonce + number.to_bytes(8, "little")).digest()[:16]
-
-
-def _parse_nonce(digits: bytes, path: str) -> bytes:
-    try:
-        nonce = bytes.fromhex(digits.decode("ascii"))
-    except ValueError:
-        raise _damage(path) from None
-    if len(nonce) != 16:  # fromhex skips spaces
-        raise _damage(path)
-    return nonce
 
 
 def _refuse_if_sent(path: str) -> None:

@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +27,6 @@ __all__ = [
     "answer_batches",
     "answer_reader",
     "first_rows",
-    "is_stream",
     "label_texts",
     "slice_file",
     "slice_files",
@@ -46,13 +46,11 @@ class AnswerColumns:
 
     def check(self, domain: Domain) -> None:
         """Reject columns that do not fit the domain."""
-        if self.value is not None:
-            complete = self.latitude is None and self.longitude is None
-        else:
-            complete = self.latitude is not None and self.longitude is not None
-        if not complete:
+        has_value = self.value is not None
+        is_complete = (self.latitude is None) == (self.longitude is None) == has_value
+        if not is_complete:
             raise InvalidArgument("pass either --column, or both --latitude and --longitude.")
-        if self.value is not None:
+        if has_value:
             if isinstance(domain, GridDomain):
                 raise InvalidArgument(
                     "a grid survey needs positions: pass --latitude and --longitude."
@@ -90,14 +88,14 @@ class FileSlice:
     rows: int | None = None
 
 
-def is_stream(path: str) -> bool:
+def _is_stream(path: str) -> bool:
     """Return whether ``path`` can be opened only once: standard input, a pipe or a descriptor."""
     return path == "-" or path.startswith(("/dev/", "/proc/")) or not Path(path).is_file()
 
 
 def slice_file(path: str) -> list[FileSlice]:
     """Split a Parquet file into slices of about four million rows. Do not split other files."""
-    if is_stream(path):  # true for a missing file too; reading it will fail
+    if _is_stream(path):  # true for a missing file too; reading it will fail
         return [FileSlice(path)]
     with open_table(path) as table:
         group_sizes = table.row_groups
@@ -126,7 +124,7 @@ def slice_files(paths: Sequence[str], workers: int) -> tuple[list[FileSlice], in
     slices: list[FileSlice] = []
     for path in paths:
         slices += slice_file(path)
-    return slices, 1 if any(map(is_stream, paths)) else workers
+    return slices, 1 if any(map(_is_stream, paths)) else workers
 
 
 def first_rows(slices: Sequence[FileSlice], columns: AnswerColumns) -> list[int]:
@@ -141,7 +139,7 @@ def first_rows(slices: Sequence[FileSlice], columns: AnswerColumns) -> list[int]
 
 
 def _count_rows(part: FileSlice, columns: AnswerColumns) -> int:
-    if is_stream(part.path):
+    if _is_stream(part.path):
         raise InvalidArgument("standard input must come last when you pass several files.")
     column = columns.value or str(columns.latitude)
     with open_table(part.path) as table:
@@ -207,7 +205,7 @@ def answer_reader(columns: AnswerColumns, domain: Domain) -> Callable[[Arrow], S
 
     Its errors contain positions, never values.
     """
-    return _PositionReader(domain) if columns.value is None else _ValueReader(domain)
+    return partial(_read_positions, domain) if columns.value is None else _ValueReader(domain)
 
 
 class _ValueReader:
@@ -255,23 +253,18 @@ class _ValueReader:
         return self._domain.symbols(column.to_numpy(zero_copy_only=False))
 
 
-class _PositionReader:
-    """Reads symbols from a column of latitudes and one of longitudes."""
-
-    def __init__(self, domain: Domain) -> None:
-        self._domain = domain
-
-    def __call__(self, batch: Arrow) -> Symbols:
-        degrees = []
-        for name, column in zip(batch.schema.names, batch.columns, strict=True):
-            if not (pa.types.is_floating(column.type) or pa.types.is_integer(column.type)):
-                raise InvalidTable(
-                    f"column {name!r} must contain degrees, but its type is {column.type}."
-                )
-            numbers = column.cast(pa.float64(), safe=False)
-            degrees.append(numbers.to_numpy(zero_copy_only=False))
-        symbols: Symbols = self._domain.symbols_at(*degrees)  # type: ignore[attr-defined]
-        return symbols
+def _read_positions(domain: Domain, batch: Arrow) -> Symbols:
+    """Return the symbols of a column of latitudes and one of longitudes."""
+    degrees = []
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        if not (pa.types.is_floating(column.type) or pa.types.is_integer(column.type)):
+            raise InvalidTable(
+                f"column {name!r} must contain degrees, but its type is {column.type}."
+            )
+        numbers = column.cast(pa.float64(), safe=False)
+        degrees.append(numbers.to_numpy(zero_copy_only=False))
+    symbols: Symbols = domain.symbols_at(*degrees)  # type: ignore[attr-defined]
+    return symbols
 
 
 # --- labels ---------------------------------------------------------------------------------------
@@ -296,7 +289,7 @@ def label_texts(column: Arrow, name: str) -> list[str | None]:
 
 def _require_labels(column: Arrow, name: str) -> None:
     """Reject a column that contains neither text nor integers."""
-    if not (_is_text(column.type) or _is_integer(column.type)):
+    if not (_is_text(column.type) or pa.types.is_integer(_value_type(column.type))):
         raise InvalidTable(
             f"column {name!r} must contain text or integers, but its type is {column.type}. "
             "Convert it first."
@@ -307,10 +300,6 @@ def _is_text(kind: Arrow) -> bool:
     kind = _value_type(kind)
     is_string = pa.types.is_string(kind) or pa.types.is_large_string(kind)
     return bool(is_string or pa.types.is_string_view(kind))
-
-
-def _is_integer(kind: Arrow) -> bool:
-    return bool(pa.types.is_integer(_value_type(kind)))
 
 
 def _value_type(kind: Arrow) -> Arrow:

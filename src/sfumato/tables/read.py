@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
@@ -38,25 +39,18 @@ _ReadBatches = Callable[[ColumnTypes, Sequence[int] | None], Iterator[Arrow]]
 """Yields the wanted columns of all rows, or of some row groups, batch by batch."""
 
 
+@dataclass(frozen=True, eq=False)
 class Table:
     """An open table: its name, its column names, its metadata, and the sizes of its row groups.
 
     A CSV file has no metadata, and its ``row_groups`` is ``None``.
     """
 
-    def __init__(
-        self,
-        name: str,
-        columns: list[str],
-        read_batches: _ReadBatches,
-        metadata: Mapping[bytes, bytes] | None = None,
-        row_groups: list[int] | None = None,
-    ) -> None:
-        self.name = name
-        self.columns = columns
-        self.metadata: Mapping[bytes, bytes] = metadata or {}
-        self.row_groups = row_groups
-        self._read_batches = read_batches
+    name: str
+    columns: list[str]
+    read_batches: _ReadBatches
+    metadata: Mapping[bytes, bytes] = field(default_factory=dict)
+    row_groups: list[int] | None = None
 
     def batches(
         self, wanted: ColumnTypes, row_groups: Sequence[int] | None = None
@@ -75,7 +69,7 @@ class Table:
                 "run the command again."
             )
         try:
-            yield from self._read_batches(wanted, row_groups)
+            yield from self.read_batches(wanted, row_groups)
         except (pa.ArrowInvalid, pa.ArrowKeyError, pa.ArrowNotImplementedError, UnicodeDecodeError):
             problem = "its rows differ in length, it is not UTF-8, or a column has the wrong type"
         except OSError:
@@ -111,7 +105,9 @@ def open_table(path: str) -> Iterator[Table]:
     name = "standard input" if path == "-" else Path(path).name
     with ExitStack() as stack:
         try:
-            raw = _standard_input() if path == "-" else stack.enter_context(_open(path))
+            raw: Arrow = (
+                _standard_input() if path == "-" else stack.enter_context(Path(path).open("rb"))
+            )
             head = bytes(raw.peek(4)[:4])
         except OSError as problem:
             raise InvalidTable(f"cannot open {name}: {problem.strerror or problem}.") from None
@@ -121,10 +117,6 @@ def open_table(path: str) -> Iterator[Table]:
             yield _parquet_table(name, _seekable(raw, stack))
         else:
             yield _csv_table(name, raw, gzipped=head.startswith(_GZIP))
-
-
-def _open(path: str) -> Arrow:
-    return Path(path).open("rb")
 
 
 def _standard_input() -> Arrow:
@@ -167,7 +159,7 @@ def _parquet_table(name: str, raw: BinaryIO) -> Table:
 
     groups = range(file.metadata.num_row_groups)
     sizes = [file.metadata.row_group(group).num_rows for group in groups]
-    return Table(name, list(schema.names), read_batches, schema.metadata, sizes)
+    return Table(name, list(schema.names), read_batches, schema.metadata or {}, sizes)
 
 
 def _parquet_file(name: str, raw: BinaryIO) -> Arrow:

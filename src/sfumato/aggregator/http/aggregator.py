@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Depends, Path, Request
 from starlette.concurrency import run_in_threadpool
@@ -15,9 +15,12 @@ from sfumato.aggregator.http.problems import unknown_survey
 from sfumato.aggregator.http.token import Token
 from sfumato.aggregator.store import Store
 from sfumato.aggregator.writer import Writer
-from sfumato.batches import FINGERPRINT_PATTERN
+from sfumato.batches import FINGERPRINT_PATTERN, JSON
 
-__all__ = ["Aggregator", "CurrentAggregator", "RequestedSurvey", "Settings"]
+__all__ = ["JSON_OBJECT", "Aggregator", "CurrentAggregator", "RequestedSurvey", "Settings"]
+
+JSON_OBJECT: dict[str, Any] = {JSON: {"schema": {"type": "object"}}}
+"""The content of a body that is any JSON object, for OpenAPI."""
 
 _MAX_BODY_BYTES = 2**28  # all requests together
 

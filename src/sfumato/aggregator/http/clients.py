@@ -14,7 +14,12 @@ from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 from starlette.routing import Route
 
-from sfumato.aggregator.http.aggregator import Aggregator, CurrentAggregator, RequestedSurvey
+from sfumato.aggregator.http.aggregator import (
+    JSON_OBJECT,
+    Aggregator,
+    CurrentAggregator,
+    RequestedSurvey,
+)
 from sfumato.aggregator.http.limits import admit, media_type_of, read_body
 from sfumato.aggregator.http.problems import Problem, problem_responses, unknown_survey
 from sfumato.aggregator.store import Outcome
@@ -84,10 +89,7 @@ async def list_surveys(aggregator: CurrentAggregator) -> SurveyList:
 @router.get(
     "/v1/surveys/{fingerprint}",
     responses={
-        200: {
-            "content": {JSON: {"schema": {"type": "object"}}},
-            "description": "The resolved survey.",
-        },
+        200: {"content": JSON_OBJECT, "description": "The resolved survey."},
         304: {"description": "Unchanged."},
         **problem_responses("unknown-survey", "too-many-requests", "store-unavailable"),
     },
@@ -155,22 +157,18 @@ class BatchBody(BaseModel, extra="forbid"):
 async def upload(request: Request) -> Response:
     """Count a batch of one or more reports. Sending it again changes nothing."""
     aggregator: Aggregator = request.app.state.aggregator
-    settings = aggregator.settings
     await admit(request)
     fingerprint = request.path_params["fingerprint"]
     entry = await aggregator.find_survey(fingerprint)
     parse = _PARSERS.get(media_type_of(request))
     if parse is None:
         raise Problem("unknown-media-type", f"Content-Type must be {JSON} or {ARROW}.")
-    now = settings.now()
+    now = aggregator.settings.now()
     if entry.opens_later(now):
         raise Problem("survey-not-open", "The survey opens later; its description says when.")
     if entry.has_closed(now):
         raise _survey_closed()
-    body = await read_body(
-        request, aggregator.quota, limit=MAX_BATCH_BYTES, seconds=settings.body_seconds
-    )
-    batch = parse(body)
+    batch = parse(await read_body(request, MAX_BATCH_BYTES))
     batch.require(fingerprint, entry.outputs)
     outcome = await aggregator.writer.count(batch)
     new_reports = batch.reports.size if outcome is Outcome.COUNTED else 0
@@ -207,12 +205,11 @@ def describe_upload() -> dict[str, Any]:
     body["properties"]["reports"]["items"] |= {"minimum": 0, "maximum": 2**32 - 1}
     content = {JSON: {"schema": body}, ARROW: {"schema": {"type": "string", "format": "binary"}}}
     receipt = {JSON: {"schema": UploadReceipt.model_json_schema()}}
-    responses: dict[str, Any] = {
-        "201": {"description": "Counted now.", "content": receipt},
-        "200": {"description": "Counted before.", "content": receipt},
+    responses = {
+        201: {"description": "Counted now.", "content": receipt},
+        200: {"description": "Counted before.", "content": receipt},
+        **problem_responses(*_PROBLEMS),
     }
-    for status, description in problem_responses(*_PROBLEMS).items():
-        responses[str(status)] = description
     fingerprint = {
         "name": "fingerprint",
         "in": "path",

@@ -111,7 +111,7 @@ def media_type_of(request: Request) -> str:
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-async def read_body(request: Request, quota: MemoryQuota, *, limit: int, seconds: float) -> bytes:
+async def read_body(request: Request, limit: int) -> bytes:
     """Read and decompress an untrusted body. Refuse it if it is too large, too slow or truncated.
 
     ``limit`` applies to its bytes both before and after decompression.
@@ -121,12 +121,14 @@ async def read_body(request: Request, quota: MemoryQuota, *, limit: int, seconds
         raise Problem(
             "unknown-media-type", "Content-Encoding must be gzip or absent.", headers=_CLOSE
         )
+    aggregator = request.app.state.aggregator
+    seconds = aggregator.settings.body_seconds
     length = request.headers.get("content-length", "")
     if length.isdecimal() and int(length[:20]) > limit:
         raise _too_large(limit)
     try:
         async with asyncio.timeout(seconds):
-            body = await _receive(request, quota, limit)
+            body = await _receive(request, aggregator.quota, limit)
     except TimeoutError:
         raise Problem(
             "body-too-slow", f"The body must arrive within {seconds:g} seconds.", headers=_CLOSE

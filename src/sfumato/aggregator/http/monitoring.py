@@ -26,7 +26,6 @@ __all__ = ["Metrics", "Readiness", "router"]
 disable_created_metrics()  # type: ignore[no-untyped-call]  # creation times are clutter
 
 _PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
-_GROUP_SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 _CHECK_SECONDS = 1.0
 
 router = APIRouter(tags=["operators"])
@@ -56,7 +55,7 @@ class Metrics:
         self._groups = Histogram(
             "sfumato_commit_batches",
             "Batches per commit.",
-            buckets=_GROUP_SIZES,
+            buckets=[2**power for power in range(10)],
             registry=registry,
         )
         queue = Gauge(
@@ -103,17 +102,14 @@ class Readiness:
             raise StoreUnavailable("the writer thread has ended. Restart the aggregator.")
         async with self._lock:
             if self._clock() - self._checked_at > _CHECK_SECONDS:
-                self._error = await run_in_threadpool(self._ping)
+                self._error = None
+                try:
+                    await run_in_threadpool(self._store.ping)
+                except StoreUnavailable as problem:
+                    self._error = problem
                 self._checked_at = self._clock()
         if self._error is not None:
             raise self._error
-
-    def _ping(self) -> StoreUnavailable | None:
-        try:
-            self._store.ping()
-        except StoreUnavailable as problem:
-            return problem
-        return None
 
 
 @router.get("/health")

@@ -1,14 +1,19 @@
 """What operators do with a survey: open it, close it, export its counts, import other counts."""
 
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Request, Response
 from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 
 from sfumato.aggregator.catalogue import CatalogueEntry
-from sfumato.aggregator.http.aggregator import Aggregator, CurrentAggregator, RequestedSurvey
+from sfumato.aggregator.http.aggregator import (
+    JSON_OBJECT,
+    Aggregator,
+    CurrentAggregator,
+    RequestedSurvey,
+)
 from sfumato.aggregator.http.limits import media_type_of, read_body
 from sfumato.aggregator.http.problems import Problem, problem_responses, unknown_survey
 from sfumato.aggregator.http.token import require_token
@@ -37,7 +42,6 @@ _IMPORT_PROBLEMS = problem_responses(
     "body-too-large",
     "unknown-media-type",
 )
-_JSON_OBJECT: dict[str, Any] = {JSON: {"schema": {"type": "object"}}}
 
 _MAX_OVERHEAD = 2**20
 """The most bytes that an imported tally may have besides its counts."""
@@ -124,7 +128,7 @@ async def list_exports(entry: RequestedSurvey, aggregator: CurrentAggregator) ->
 @router.put(
     "/v1/surveys/{fingerprint}/exports/{tally}",
     responses={
-        200: {"content": _JSON_OBJECT, "description": "The tally."},
+        200: {"content": JSON_OBJECT, "description": "The tally."},
         **problem_responses(*_PROBLEMS, "invalid-request", "not-enough-reports"),
     },
 )
@@ -148,7 +152,7 @@ async def export(
     "/v1/surveys/{fingerprint}/imports",
     status_code=201,
     response_model=ImportReceipt,
-    openapi_extra={"requestBody": {"required": True, "content": _JSON_OBJECT}},
+    openapi_extra={"requestBody": {"required": True, "content": JSON_OBJECT}},
     responses={
         200: {"model": ImportReceipt, "description": "Counted before."},
         **_IMPORT_PROBLEMS,
@@ -161,9 +165,7 @@ async def import_tally(
     if media_type_of(request) != JSON:
         raise Problem("unknown-media-type", f"Content-Type must be {JSON}.")
     limit = 11 * entry.outputs + _MAX_OVERHEAD  # 8 bytes per count, in base64
-    body = await read_body(
-        request, aggregator.quota, limit=limit, seconds=aggregator.settings.body_seconds
-    )
+    body = await read_body(request, limit)
     exported = await run_in_threadpool(parse_tally, body)
     if exported.tally.fingerprint != entry.fingerprint or exported.tally.outputs != entry.outputs:
         raise Problem("invalid-tally", "The tally and the address name different surveys.")

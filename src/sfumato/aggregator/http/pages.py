@@ -92,8 +92,9 @@ async def promise(entry: RequestedSurvey) -> dict[str, Any]:
 
 @router.get("/dashboard/{fingerprint}/certificate", dependencies=_ADMIT)
 async def certificate(entry: RequestedSurvey, aggregator: CurrentAggregator) -> dict[str, Any]:
-    """Return the certificate of a survey's promise."""
-    return certificate_view(entry.survey, await aggregator.estimates.certificate(entry))
+    """Return the certificate of a survey's promise. The first time may take seconds."""
+    proof = await aggregator.estimates.run(entry.survey.certify)
+    return certificate_view(entry.survey, proof)
 
 
 @router.get("/dashboard/{fingerprint}/results", dependencies=[Depends(require_token)])
@@ -107,9 +108,10 @@ async def results(
     if days not in COMPARISON_PERIODS:
         periods = ", ".join(map(str, COMPARISON_PERIODS))
         raise Problem("invalid-request", f"days must be one of {periods}.")
-    survey = entry.survey
     estimate = await aggregator.estimates.estimate(entry, decoder)
     today = aggregator.settings.now().astimezone(UTC).date()
     changes = await aggregator.estimates.difference(entry, days, today)
     status = await run_in_threadpool(aggregator.store.status, entry.fingerprint)
-    return await run_in_threadpool(results_view, survey, estimate, status.by_hour, changes, days)
+    return await run_in_threadpool(
+        results_view, entry.survey, estimate, status.by_hour, changes, days
+    )

@@ -65,24 +65,30 @@ _PROBLEMS = {
 }
 """Status and title of each problem."""
 
-_NAMES: tuple[tuple[type[SfumatoError], str], ...] = (
-    (ReportRejected, "report-rejected"),
-    (InvalidBatch, "invalid-batch"),
-    (InvalidTally, "invalid-tally"),
-    (StoreFull, "store-full"),  # before StoreUnavailable, its base class
-    (StoreUnavailable, "store-unavailable"),
-    (EntropyUnavailable, "store-unavailable"),
-    (NotEnoughReports, "not-enough-reports"),
-    (ContextMismatch, "invalid-question"),
-    (InvalidArgument, "invalid-question"),
-    (InvalidContext, "invalid-question"),
-    (InvalidSymbols, "invalid-question"),
-    (NothingToLearn, "invalid-question"),
-    (UnknownValue, "invalid-question"),
+_QUESTION_ERRORS = (
+    ContextMismatch,
+    InvalidArgument,
+    InvalidContext,
+    InvalidSymbols,
+    NothingToLearn,
+    UnknownValue,
 )
-"""The problem for each class of errors; the first match wins."""
 
-_RETRY_AFTER = {"store-full": "30", "store-unavailable": "1"}
+_ERRORS: dict[str, type[SfumatoError] | tuple[type[SfumatoError], ...]] = {
+    "report-rejected": ReportRejected,
+    "invalid-batch": InvalidBatch,
+    "invalid-tally": InvalidTally,
+    "store-full": StoreFull,  # before StoreUnavailable, its base class
+    "store-unavailable": (StoreUnavailable, EntropyUnavailable),
+    "not-enough-reports": NotEnoughReports,
+    "invalid-question": _QUESTION_ERRORS,
+}
+"""The errors of each problem; the first match wins."""
+
+_RETRY_HEADERS = {
+    "store-full": {"Retry-After": "30"},
+    "store-unavailable": {"Retry-After": "1"},
+}
 
 
 class ProblemDocument(BaseModel):
@@ -113,7 +119,7 @@ class Problem(Exception):
         self.detail = detail
         self.index = index
         self.status, self.title = _PROBLEMS[name]
-        self.headers = dict(headers or {})
+        self.headers = headers
 
 
 def unknown_survey() -> Problem:
@@ -123,10 +129,10 @@ def unknown_survey() -> Problem:
 
 def problem_for(error: SfumatoError) -> Problem:
     """Return the problem for an error."""
-    for kind, name in _NAMES:
-        if isinstance(error, kind):
-            retry = {"Retry-After": _RETRY_AFTER[name]} if name in _RETRY_AFTER else None
-            return Problem(name, str(error), headers=retry, index=getattr(error, "index", None))
+    for name, classes in _ERRORS.items():
+        if isinstance(error, classes):
+            headers = _RETRY_HEADERS.get(name)
+            return Problem(name, str(error), headers=headers, index=getattr(error, "index", None))
     return Problem("internal-error", f"The aggregator failed ({type(error).__name__}).")
 
 

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Query, Response
 from pydantic import BaseModel
 from starlette.concurrency import run_in_threadpool
 
-from sfumato.aggregator.http.aggregator import CurrentAggregator, RequestedSurvey
+from sfumato.aggregator.http.aggregator import JSON_OBJECT, CurrentAggregator, RequestedSurvey
 from sfumato.aggregator.http.problems import problem_responses
 from sfumato.aggregator.http.token import require_token
 from sfumato.aggregator.store import State
@@ -29,8 +29,7 @@ _RESPONSES = problem_responses(
     "invalid-question",
     "store-unavailable",
 )
-_ESTIMATE = {"content": {JSON: {"schema": {"type": "object"}}}, "description": "The estimate."}
-_match_integer = re.compile(r"-?[0-9]{1,18}").fullmatch
+_ESTIMATE = {"content": JSON_OBJECT, "description": "The estimate."}
 
 if TYPE_CHECKING:
     DecoderName = str
@@ -164,7 +163,7 @@ async def read_top(
 def _parse_label(domain: Domain, text: str) -> Label:
     """Return the label that a query names: text, or an integer written as digits."""
     candidates: list[Label] = [text]
-    if _match_integer(text):
+    if re.fullmatch(r"-?[0-9]{1,18}", text):
         candidates.append(int(text))
     for label in candidates:
         with contextlib.suppress(InvalidContext):

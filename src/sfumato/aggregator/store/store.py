@@ -64,7 +64,6 @@ class Outcome(Enum):
 class Status:
     """The state of a survey, its number of reports, and how many came in each hour."""
 
-    fingerprint: str
     state: State
     reports: int
     by_hour: tuple[tuple[str, int], ...]
@@ -156,7 +155,7 @@ class Store(Database):
             query = select(hours.c.hour, hours.c.reports).where(hours.c.survey == row.number)
             rows = connection.execute(query.order_by(hours.c.hour)).all()
         by_hour = tuple((hour, reports) for hour, reports in rows)
-        return Status(fingerprint, row.state, row.reports, by_hour)
+        return Status(row.state, row.reports, by_hour)
 
     def _row(
         self, connection: Connection, fingerprint: str, *, lock: bool = True

@@ -233,9 +233,8 @@ def _select_answers(
         selection = [value.alias("value")]
         columns = _VALUE
     else:
-        degrees = "degrees"
-        latitude = _select_column(dataframe, str(source.latitude), _NUMBERS, degrees)
-        longitude = _select_column(dataframe, str(source.longitude), _NUMBERS, degrees)
+        latitude = _select_column(dataframe, str(source.latitude), _NUMBERS, "degrees")
+        longitude = _select_column(dataframe, str(source.longitude), _NUMBERS, "degrees")
         selection = [latitude.alias("latitude"), longitude.alias("longitude")]
         columns = _POSITION
     if key is not None:

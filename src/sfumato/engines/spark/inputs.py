@@ -254,7 +254,8 @@ def file_states(dataframe: "DataFrame") -> frozenset[FileState]:
     states = set()
     for folder in names:
         for state in _listing(java, settings, folder):
-            if _file_name(state) in names[folder]:
+            name = state[0].rpartition("/")[2]
+            if name in names[folder]:
                 states.add(state)
     for folder in _checkpoints(dataframe):
         states.update(_listing(java, settings, folder))
@@ -285,10 +286,6 @@ def _listing(java: Java, settings: Java, folder: str) -> Iterator[FileState]:
     if system.exists(path):
         for status in system.listStatus(path):
             yield status.getPath().toString(), status.getLen(), status.getModificationTime()
-
-
-def _file_name(state: FileState) -> str:
-    return state[0].rpartition("/")[2]
 
 
 # --- Java objects ---------------------------------------------------------------------------------

@@ -94,8 +94,8 @@ def offer_secret(host: str, listen_on: str) -> Iterator[Ticket]:
                 return  # a broken connection, or a stranger
 
     with _start_server(listen_on, Exchange) as server:
-        poll = {"poll_interval": 0.05}
-        threading.Thread(target=server.serve_forever, kwargs=poll, daemon=True).start()
+        poll_interval = 0.05  # seconds
+        threading.Thread(target=server.serve_forever, args=[poll_interval], daemon=True).start()
         try:
             yield Ticket(host, server.server_address[1], password)
         finally:

@@ -24,7 +24,6 @@ secret and a key can try every symbol.
 import hashlib
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -32,12 +31,11 @@ from numpy.typing import NDArray
 
 from sfumato.engines.spark.secret import Ticket
 from sfumato.errors import SfumatoError, UnknownValue
-from sfumato.foundation.arrays import Reports, Symbols, Words
+from sfumato.foundation.arrays import Arrow, Reports, Symbols, Words
 from sfumato.mechanisms import Mechanism
 from sfumato.randomness import words_at
 from sfumato.survey import Survey
 from sfumato.tables import AnswerColumns, answer_batches, answer_reader
-from sfumato.tally import Tally
 
 __all__ = [
     "FLAGS_SCHEMA",
@@ -55,16 +53,14 @@ __all__ = [
 OUTCOME_SCHEMA = "part int, counts binary, error string, message string"
 FLAGS_SCHEMA = "block binary, unknown int"
 
-Batches = Iterable[Any]
-"""Arrow record batches; pyarrow has no types."""
-
+Batches = Iterable[Arrow]
 Counts = NDArray[np.int64]
 
 
 # --- counting -------------------------------------------------------------------------------------
 
 
-def tally_in_task(resolved: bytes, columns: AnswerColumns, batches: Batches) -> Iterator[Any]:
+def tally_in_task(resolved: bytes, columns: AnswerColumns, batches: Batches) -> Iterator[Arrow]:
     """Yield the tally of the task's people, as one row."""
     survey = _load_survey(resolved)
     yield _outcome(survey, _symbols(survey, columns, batches))
@@ -72,7 +68,7 @@ def tally_in_task(resolved: bytes, columns: AnswerColumns, batches: Batches) -> 
 
 def tally_files_in_task(
     resolved: bytes, columns: AnswerColumns, paths: tuple[str, ...], batches: Batches
-) -> Iterator[Any]:
+) -> Iterator[Arrow]:
     """Yield the tally of the people in the task's files, as one row.
 
     ``batches`` hold the task's indices into ``paths``.
@@ -81,13 +77,23 @@ def tally_files_in_task(
     yield _outcome(survey, _symbols_in_files(survey, columns, paths, batches))
 
 
-def _outcome(survey: Survey, symbols: Iterator[Symbols]) -> Any:  # noqa: ANN401
-    part = _partition()
+def _outcome(survey: Survey, symbols: Iterator[Symbols]) -> Arrow:
+    counts = None
+    error = None
+    message = None
     try:
-        tally: Tally = survey.mechanism.privatize_and_tally(symbols)
+        tally = survey.mechanism.privatize_and_tally(symbols)
+        counts = counts_to_bytes(tally.counts)
     except SfumatoError as problem:
-        return _outcome_row(part, error=type(problem).__name__, message=str(problem))
-    return _outcome_row(part, counts=counts_to_bytes(tally.counts))
+        error = type(problem).__name__
+        message = str(problem)
+    columns = {
+        "part": pa.array([_partition()], pa.int32()),
+        "counts": pa.array([counts], pa.binary()),
+        "error": pa.array([error], pa.string()),
+        "message": pa.array([message], pa.string()),
+    }
+    return pa.record_batch(columns)
 
 
 def counts_to_bytes(counts: Counts) -> bytes:
@@ -106,26 +112,10 @@ def counts_from_bytes(content: bytes, outputs: int) -> Counts:
     return np.frombuffer(content, dtype=f"<u{width}").astype(np.int64)
 
 
-def _outcome_row(
-    part: int,
-    *,
-    counts: bytes | None = None,
-    error: str | None = None,
-    message: str | None = None,
-) -> Any:  # noqa: ANN401
-    columns = {
-        "part": pa.array([part], pa.int32()),
-        "counts": pa.array([counts], pa.binary()),
-        "error": pa.array([error], pa.string()),
-        "message": pa.array([message], pa.string()),
-    }
-    return pa.record_batch(columns)
-
-
 # --- reports under keys ---------------------------------------------------------------------------
 
 
-def flag_unknown(resolved: bytes, columns: AnswerColumns, batches: Batches) -> Iterator[Any]:
+def flag_unknown(resolved: bytes, columns: AnswerColumns, batches: Batches) -> Iterator[Arrow]:
     """Yield each person's block. The first row of a batch has its number of unknown values."""
     survey = _load_survey(resolved)
     read = answer_reader(columns, survey.context.domain)
@@ -141,7 +131,7 @@ def flag_unknown(resolved: bytes, columns: AnswerColumns, batches: Batches) -> I
 
 def report_in_task(
     resolved: bytes, columns: AnswerColumns, ticket: Ticket, batches: Batches
-) -> Iterator[Any]:
+) -> Iterator[Arrow]:
     """Yield each person's key and report, from the words of the person's block and symbol."""
     survey = _load_survey(resolved)
     read = answer_reader(columns, survey.context.domain)
