@@ -194,13 +194,15 @@ class BatchScores:
 
         ``g(y)`` are the offsets and ``h(x)`` the shifts.
         """
+        weights = [f]  # f·g^i
+        for _ in range(power):
+            weights.append(weights[-1] * self.offsets)
         total = np.zeros_like(self.shifts)
         for i in range(power + 1):
             # Σ f (K + g)^i
-            inner = row_sums(f * self.offsets**i)
+            inner = row_sums(weights[i])
             for j in range(1, i + 1):
-                weights = f * self.offsets ** (i - j) if i > j else f
-                inner = inner + comb(i, j) * self.kernel.moments(weights, j)
+                inner = inner + comb(i, j) * self.kernel.moments(weights[i - j], j)
             total = total + comb(power, i) * self.shifts ** (power - i) * inner
         return total
 
