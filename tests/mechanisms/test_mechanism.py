@@ -156,7 +156,7 @@ def test_mechanism_for_the_smallest_epsilon_keeps_every_context(context, code):
 
 
 @pytest.mark.parametrize(
-    ("a", "b", "wanted"),
+    ("a", "b", "expected"),
     [
         (math.log(2), math.log(4), [[6 / 7, 1 / 7], [3 / 7, 4 / 7]]),
         (
