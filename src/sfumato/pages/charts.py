@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import cache
 from html import escape
+from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -52,13 +54,13 @@ __all__ = [
 ]
 
 Figures = dict[str, "Figure"]
-"""Figures by the id of the element that each is drawn into."""
+"""Figures by the id of the element on the page."""
 
 MAX_HEATMAP_SYMBOLS = 30
-"""A privacy matrix is drawn up to this many symbols."""
+"""Most symbols for which a privacy matrix is drawn."""
 
-_MAX_NUMBERED = 12  # symbols up to which each square of the heatmap has its number
-_MAX_HOURS = 24 * 8  # beyond this, bars stand for days
+_MAX_NUMBERED = 12  # symbols; larger heatmaps have no numbers in their squares
+_MAX_HOURS = 24 * 8  # beyond this, each bar is a day
 _HOUR = 3_600_000  # in milliseconds, the unit of plotly's date axis
 _DAY = 24 * _HOUR
 _NARROW_LABEL = 18  # characters on a narrow screen
@@ -115,7 +117,7 @@ def whisker_chart(estimate: Estimate) -> "Figure":
 
 
 def _label_rows(figure: "Figure", answers: TopAnswers) -> "Figure":
-    """Label a row per symbol, and give both readings the same axis of shares."""
+    """Label each row, and give both readings the same axis of shares."""
     rows = len(answers.labels)
     largest = float(max(answers.high.max(), answers.decoded.max()))
     span = min(1.03 * largest, 1.02)
@@ -140,7 +142,7 @@ def _label_rows(figure: "Figure", answers: TopAnswers) -> "Figure":
 
 
 def _reading_texts(answers: TopAnswers) -> list[str]:
-    """Return what hovering over each symbol shows: both readings, by their names."""
+    """Return the text to show when hovering over each symbol: both readings by name."""
     texts = []
     for i, label in enumerate(answers.labels):
         decoded = answers.format(answers.decoded[i])
@@ -158,7 +160,7 @@ def _reading_texts(answers: TopAnswers) -> list[str]:
 
 
 def reports_over_time(hours: Sequence[tuple[str, int]]) -> "Figure":
-    """Draw the reports of each hour (``2026-11-15T17``, UTC), or of each day if there are many."""
+    """Draw the reports per hour (``2026-11-15T17``, UTC), or per day if there are many hours."""
     width = _HOUR
     bars = {f"{hour}:00": reports for hour, reports in hours}
     if len(hours) > _MAX_HOURS:
@@ -187,10 +189,10 @@ def reports_over_time(hours: Sequence[tuple[str, int]]) -> "Figure":
 
 
 def grid_map(grid: GridDomain, frequencies: Floats) -> "Figure":
-    """Colour the cells of a grid by the logarithm of their frequency; empty where it is zero.
+    """Colour the cells of a grid by the logarithm of their frequency; zero has no colour.
 
-    Degrees of longitude have their true length in the middle of the map. In maps of more than
-    100,000 cells, neighbouring cells are added up. The label ``other`` has no place and is omitted.
+    The scales of both axes are equal in the middle of the map. In maps of more than 100,000 cells,
+    neighbouring cells are added up. The label ``other`` has no place on the map and is omitted.
     """
     cells = arrange_cells(grid, frequencies)
     logs, bottom, top = log_shares(cells.shares)
@@ -198,13 +200,13 @@ def grid_map(grid: GridDomain, frequencies: Floats) -> "Figure":
     figure = _new_figure()
     figure.add_heatmap(
         z=logs.astype(np.float32),
-        x=(np.array(cells.longitudes, dtype=np.float64) + cells.step / 2).tolist(),
-        y=(np.array(cells.latitudes, dtype=np.float64) + cells.step / 2).tolist(),
-        hovertemplate="%{text}<extra></extra>",  # figures.js writes one text per cell
+        x=_centres(cells.longitudes, cells.step),
+        y=_centres(cells.latitudes, cells.step),
+        hovertemplate="%{text}<extra></extra>",  # figures.js adds a text per cell
         colorscale=_colour_scale(MAP_SCALE, (0, 0.4, 0.75, 1)),
         zmin=bottom,
         zmax=top,
-        colorbar=_colour_bar(decade_ticks(bottom, top)),
+        colorbar=_colour_bar(bottom, top),
     )
     figure.update_xaxes(showgrid=False, ticksuffix="°", constrain="domain", nticks=8, tickangle=0)
     figure.update_yaxes(
@@ -221,7 +223,12 @@ def grid_map(grid: GridDomain, frequencies: Floats) -> "Figure":
     return figure
 
 
-def _colour_bar(decades: list[float]) -> dict[str, object]:
+def _centres(corners: list[str], step: float) -> list[float]:
+    return [float(corner) + step / 2 for corner in corners]
+
+
+def _colour_bar(bottom: float, top: float) -> dict[str, object]:
+    ticks, labels = decade_ticks(bottom, top)
     return {
         "orientation": "h",
         "y": 0,
@@ -229,8 +236,8 @@ def _colour_bar(decades: list[float]) -> dict[str, object]:
         "yanchor": "bottom",
         "thickness": 10,
         "outlinewidth": 0,
-        "tickvals": decades,
-        "ticktext": [f"{100 * 10.0**decade:.2g} %" for decade in decades],
+        "tickvals": ticks,
+        "ticktext": labels,
     }
 
 
@@ -251,13 +258,11 @@ def privacy_heatmap(context: Context) -> "Figure":
     E = context.matrix()
     promised = np.isfinite(E) & ~np.eye(k, dtype=np.bool_)
     scale = max(4.0, float(E[promised].max(initial=0.0)))
+    plain = [[0, BACKGROUND], [1, BACKGROUND]]
+    colours = _colour_scale(PROMISE_SCALE, (0, 0.5, 1))
     figure = _new_figure()
-    unpromised_layer = np.where(promised, np.nan, 0.0)
-    _add_squares(
-        figure, context, unpromised_layer, scale, [[0, BACKGROUND], [1, BACKGROUND]], FAINT
-    )
-    promised_layer = np.where(promised, E, np.nan)
-    _add_squares(figure, context, promised_layer, scale, _colour_scale(PROMISE_SCALE, (0, 0.5, 1)))
+    _add_squares(figure, context, np.where(promised, np.nan, 0.0), scale, plain, {"color": FAINT})
+    _add_squares(figure, context, np.where(promised, E, np.nan), scale, colours, {})
     _label_squares(figure, context.domain.labels)
     return figure
 
@@ -265,21 +270,30 @@ def privacy_heatmap(context: Context) -> "Figure":
 def _add_squares(
     figure: "Figure",
     context: Context,
-    layer: Floats,
+    values: Floats,
     scale: float,
     colours: list[list[object]],
-    ink: str | None = None,
+    ink: dict[str, object],
 ) -> None:
-    """Add the squares of one layer: those of ``layer`` that are not NaN."""
-    numbered = context.size <= _MAX_NUMBERED
-    font = {"size": 13, "color": ink} if ink else {"size": 13}
-    values, numbers, hovers = _square_texts(context, layer)
+    """Add the squares whose values are not NaN, each with its ε and a text to hover over."""
+    k = context.size
+    E = context.matrix()
+    labels = context.domain.labels
+    heights: list[list[float | None]] = [[None] * k for _ in range(k)]
+    numbers = [[""] * k for _ in range(k)]
+    texts = [[""] * k for _ in range(k)]
+    for x, x2 in np.argwhere(~np.isnan(values)).tolist():
+        epsilon = float(E[x, x2])
+        heights[x][x2] = float(values[x, x2])
+        numbers[x][x2] = "–" if x == x2 else format_epsilon(epsilon).removeprefix("≈ ")
+        texts[x][x2] = _pair_text(labels[x], labels[x2], epsilon)
+    has_numbers = k <= _MAX_NUMBERED
     figure.add_heatmap(
-        z=values,
-        text=numbers if numbered else None,
-        texttemplate="%{text}" if numbered else None,
-        textfont=font,
-        hovertext=hovers,
+        z=heights,
+        text=numbers if has_numbers else None,
+        texttemplate="%{text}" if has_numbers else None,
+        textfont={"size": 13, **ink},
+        hovertext=texts,
         hoverinfo="text",
         colorscale=colours,
         zmin=0,
@@ -288,24 +302,6 @@ def _add_squares(
         xgap=2,
         ygap=2,
     )
-
-
-def _square_texts(
-    context: Context, layer: Floats
-) -> tuple[list[list[float | None]], list[list[str]], list[list[str]]]:
-    """Return the value, number and hover text of each square in the layer; blank elsewhere."""
-    k = context.size
-    E = context.matrix()
-    labels = context.domain.labels
-    values: list[list[float | None]] = [[None] * k for _ in range(k)]
-    numbers = [[""] * k for _ in range(k)]
-    hovers = [[""] * k for _ in range(k)]
-    for x, x2 in np.argwhere(~np.isnan(layer)).tolist():
-        epsilon = float(E[x, x2])
-        values[x][x2] = float(layer[x, x2])
-        numbers[x][x2] = "–" if x == x2 else format_epsilon(epsilon).removeprefix("≈ ")
-        hovers[x][x2] = _pair_text(labels[x], labels[x2], epsilon)
-    return values, numbers, hovers
 
 
 def _pair_text(first: Label, second: Label, epsilon: float) -> str:
@@ -339,15 +335,18 @@ def _label_squares(figure: "Figure", labels: Sequence[Label]) -> None:
     )
 
 
-# --- the common style -----------------------------------------------------------------------------
+# --- the style of all figures ---------------------------------------------------------------------
 
 
 def _new_figure() -> "Figure":
+    return _import_plotly("graph_objects").Figure(layout=_layout())
+
+
+def _import_plotly(module: str) -> ModuleType:
     try:
-        import plotly.graph_objects as go  # type: ignore[import-untyped,unused-ignore]
+        return import_module(f"plotly.{module}")
     except ImportError:
         raise MissingExtra("charts need plotly: pip install 'sfumato[charts]'") from None
-    return go.Figure(layout=_layout())
 
 
 def _layout() -> dict[str, Any]:
@@ -379,7 +378,7 @@ def _layout() -> dict[str, Any]:
 
 
 def _colour_scale(colours: tuple[str, ...], places: tuple[float, ...]) -> list[list[object]]:
-    return [[place, colour] for place, colour in zip(places, colours, strict=True)]
+    return list(map(list, zip(places, colours, strict=True)))
 
 
 def _plotly_labels(labels: Sequence[Label], length: int) -> list[str]:
@@ -398,7 +397,7 @@ def _plotly_label(label: Label, length: int) -> str:
 
 
 def promise_figures(survey: Survey) -> Figures:
-    """Draw the privacy matrix, if it is small enough for a picture."""
+    """Draw the privacy matrix if it is small enough."""
     if survey.context.size > MAX_HEATMAP_SYMBOLS:
         return {}
     return {"privacy": privacy_heatmap(survey.context)}
@@ -429,15 +428,11 @@ def figure_data(figures: Figures) -> dict[str, object]:
 
 
 def plotly_source() -> str:
-    """Return the JavaScript of plotly, which its Python package contains."""
-    try:
-        from plotly.offline import get_plotlyjs  # type: ignore[import-untyped]
-    except ImportError:
-        raise MissingExtra("charts need plotly: pip install 'sfumato[charts]'") from None
-    return str(get_plotlyjs())
+    """Return the JavaScript that plotly's Python package contains."""
+    return str(_import_plotly("offline").get_plotlyjs())
 
 
 @cache
 def plotly_style_ids() -> tuple[str, ...]:
-    """Return the ids of the style elements that plotly adds to a page that lacks them."""
+    """Return the ids of the style elements that plotly adds to a page without them."""
     return tuple(re.findall(_STYLE_ID, plotly_source()))

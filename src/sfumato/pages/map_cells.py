@@ -1,4 +1,4 @@
-"""The cells of a map: which are drawn, in which range of colours, and how far stretched."""
+"""The cells of a map: which are drawn, the range of their colours, and their shape."""
 
 import math
 from dataclasses import dataclass
@@ -12,13 +12,13 @@ from sfumato.foundation.arrays import Floats
 __all__ = ["MapCells", "arrange_cells", "decade_ticks", "latitude_stretch", "log_shares"]
 
 _MAX_CELLS = 100_000  # larger maps are drawn with cells added up, to keep a page below 6 MB
-_MAX_DECADES = 4.0  # that the colours span
+_MAX_DECADES = 4.0  # on the colour scale
 _MAX_STRETCH = 3.0
 
 
 @dataclass(frozen=True, eq=False)
 class MapCells:
-    """The cells to draw: shares, the corner of each row and column, and the size in degrees."""
+    """The cells to draw: their shares, the corner of each row and column, their size in degrees."""
 
     shares: Floats
     latitudes: list[str]
@@ -36,7 +36,7 @@ class MapCells:
 
 
 def arrange_cells(grid: GridDomain, frequencies: Floats) -> MapCells:
-    """Arrange shares as rows and columns. Neighbouring cells of very large grids are added up."""
+    """Arrange shares in rows and columns. Neighbouring cells of very large grids are added up."""
     if len(frequencies) != grid.size:
         raise InvalidArgument(
             f"frequencies must have {grid.size} entries, one per symbol of the grid; "
@@ -55,13 +55,14 @@ def arrange_cells(grid: GridDomain, frequencies: Floats) -> MapCells:
 
 
 def log_shares(shares: Floats) -> tuple[Floats, float, float]:
-    """Return log10 of the shares, NaN where there are none, and the ends of the colour scale.
+    """Return log10 of the shares, NaN where a share is zero, and the ends of the colour scale.
 
     The scale reaches at most four decades below the largest share.
     """
-    with np.errstate(divide="ignore"):
-        logs = np.where(shares > 0, np.log10(np.maximum(shares, 0)), np.nan)
-    if not (shares > 0).any():
+    positive = shares > 0
+    logs = np.full(shares.shape, np.nan)
+    np.log10(shares, where=positive, out=logs)
+    if not positive.any():
         return logs, -1.0, 0.0
     bottom = float(np.nanmin(logs))
     top = float(np.nanmax(logs))
@@ -70,12 +71,12 @@ def log_shares(shares: Floats) -> tuple[Floats, float, float]:
     return logs, max(bottom, top - _MAX_DECADES), top
 
 
-def decade_ticks(bottom: float, top: float) -> list[float]:
-    """Return the powers of ten that mark a scale, or its ends if there are fewer than two."""
-    decades = range(math.ceil(bottom), math.floor(top) + 1)
-    if len(decades) < 2:
-        return [bottom, top]
-    return [float(decade) for decade in decades]
+def decade_ticks(bottom: float, top: float) -> tuple[list[float], list[str]]:
+    """Return the powers of ten on a scale, or its ends if there are fewer than two; and labels."""
+    ticks = [float(decade) for decade in range(math.ceil(bottom), math.floor(top) + 1)]
+    if len(ticks) < 2:
+        ticks = [bottom, top]
+    return ticks, [f"{100 * 10.0**tick:.2g} %" for tick in ticks]
 
 
 def latitude_stretch(grid: GridDomain) -> float:

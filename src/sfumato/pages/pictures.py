@@ -15,7 +15,13 @@ from sfumato.errors import MissingExtra
 from sfumato.estimation import Estimate
 from sfumato.foundation.arrays import Floats
 from sfumato.foundation.files import write_atomically
-from sfumato.pages.map_cells import arrange_cells, decade_ticks, latitude_stretch, log_shares
+from sfumato.pages.map_cells import (
+    MapCells,
+    arrange_cells,
+    decade_ticks,
+    latitude_stretch,
+    log_shares,
+)
 from sfumato.pages.promise import MAX_LABEL_LENGTH, shorten_label
 from sfumato.pages.top_answers import MAX_BARS, TopAnswers
 
@@ -23,6 +29,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.colors import LinearSegmentedColormap
     from matplotlib.figure import Figure
+    from matplotlib.image import AxesImage
 
 __all__ = [
     "BACKGROUND",
@@ -35,12 +42,14 @@ __all__ = [
     "PROMISE_SCALE",
     "WHISKER",
     "colour_map",
+    "draw_cells",
     "figure_png",
     "figure_svg",
     "hide_sides",
     "plain_label",
     "require_matplotlib",
     "save_png",
+    "style_axes",
 ]
 
 INK = "#2b2b2b"
@@ -92,6 +101,7 @@ def figure_svg(draw: "Callable[[], Figure]", *, salt: str) -> str:
     ``salt`` makes its ids unique, so that a page can hold several figures. Equal figures with equal
     salts give equal bytes.
     """
+    require_matplotlib()
     import matplotlib as mpl
 
     file = io.StringIO()
@@ -113,6 +123,34 @@ def hide_sides(axes: "Axes", *sides: str) -> None:
     """Hide some sides of the frame around a plot."""
     for side in sides:
         axes.spines[side].set_visible(False)
+
+
+def style_axes(axes: "Axes") -> None:
+    """Draw a pale grid and pale axes on the left and at the bottom."""
+    axes.grid(color=PALE, linewidth=0.7)
+    axes.set_axisbelow(True)
+    axes.tick_params(colors=INK, which="both")
+    hide_sides(axes, "top", "right")
+    for side in ("left", "bottom"):
+        axes.spines[side].set_color(PALE)
+
+
+def draw_cells(
+    axes: "Axes", grid: GridDomain, cells: MapCells, logs: Floats, limits: tuple[float, float]
+) -> "AxesImage":
+    """Colour the cells of a map by ``logs``, on a scale with these limits. NaN has no colour."""
+    bottom, top = limits
+    axes.set_facecolor(BACKGROUND)
+    return axes.imshow(
+        logs,
+        origin="lower",
+        extent=cells.extent,
+        aspect=latitude_stretch(grid),
+        cmap=colour_map(MAP_SCALE),
+        vmin=bottom,
+        vmax=top,
+        interpolation="none",
+    )
 
 
 def plain_label(label: Label, length: int = MAX_LABEL_LENGTH) -> str:
@@ -175,21 +213,11 @@ def _draw_bars(axes: "Axes", estimate: Estimate) -> None:
 def _draw_map(axes: "Axes", grid: GridDomain, frequencies: Floats) -> None:
     cells = arrange_cells(grid, frequencies)
     logs, bottom, top = log_shares(cells.shares)
-    picture = axes.imshow(
-        logs,
-        origin="lower",
-        extent=cells.extent,
-        aspect=latitude_stretch(grid),
-        cmap=colour_map(MAP_SCALE),
-        vmin=bottom,
-        vmax=top,
-        interpolation="none",
-    )
-    axes.set_facecolor(BACKGROUND)
-    ticks = decade_ticks(bottom, top)
+    picture = draw_cells(axes, grid, cells, logs, (bottom, top))
+    ticks, labels = decade_ticks(bottom, top)
     bar = axes.figure.colorbar(
         picture, ax=axes, orientation="horizontal", shrink=0.5, aspect=40, ticks=ticks
     )
-    bar.ax.set_xticklabels([f"{100 * 10.0**tick:.2g} %" for tick in ticks])
+    bar.ax.set_xticklabels(labels)
     bar.set_label("share of people, logarithmic")
     bar.outline.set_visible(False)

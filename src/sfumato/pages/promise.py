@@ -5,7 +5,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sfumato.contexts import Against, Context, PromiseRow, describe
+from sfumato.contexts import (
+    Against,
+    Context,
+    ContextUnion,
+    GroupedContext,
+    PromiseRow,
+    describe,
+)
 from sfumato.domains import Label
 from sfumato.foundation.arrays import Symbols
 from sfumato.foundation.formatting import format_count, format_epsilon, format_odds_factor
@@ -13,11 +20,14 @@ from sfumato.randomness import Epsilon, float_above
 
 __all__ = [
     "MAX_LABEL_LENGTH",
+    "blocks_of",
     "blocks_text",
+    "epsilon_text",
     "opening_of_pairs",
     "plural",
     "promise_facts",
     "promise_sentences",
+    "round_up",
     "shorten_label",
 ]
 
@@ -45,24 +55,25 @@ def promise_sentences(context: Context) -> list[str]:
     rows = describe(context)
     if context.as_union is not None:
         return _union_sentences(context, rows)
-    if any(row.against is Against.OTHER_BLOCKS for row in rows):
+    comparisons = {row.against for row in rows}
+    if Against.OTHER_BLOCKS in comparisons:
         return _block_sentences(context, rows)
-    if any(row.against is Against.ANY_OTHER for row in rows):
+    if Against.ANY_OTHER in comparisons:
         return _answer_sentences(context, rows)
     return _pair_sentences(context, rows)
 
 
 def promise_facts(context: Context) -> list[tuple[str, str]]:
-    """Return names and values for a small table: how many pairs have which promise."""
+    """Return names and values for a small table of what is promised to how many pairs."""
     facts = [
         ("Kind of promise", f"{context.kind}: {context.gist}"),
         ("Possible answers", format_count(context.size)),
     ]
     rows = describe(context)
-    finite = [row for row in rows if not row.is_open]
-    pairs = sum(row.pairs for row in rows)
+    finite = _finite_rows(rows)
+    pairs = _count_pairs(rows)
     if pairs:
-        promised = sum(row.pairs for row in finite)
+        promised = _count_pairs(finite)
         counts = f"{format_count(promised)} of {format_count(pairs)}"
         facts.append(("Ordered pairs with a promise", f"{counts} ({_share(promised, pairs)})"))
         facts.append(("Ordered pairs without", format_count(pairs - promised)))
@@ -73,21 +84,27 @@ def promise_facts(context: Context) -> list[tuple[str, str]]:
         return [*facts, ("Strongest promise", _epsilon_and_odds(smallest))]
     if finite[-1].epsilon == context.exact_smallest:
         return [*facts, ("Every promise", _epsilon_and_odds(smallest))]
-    weakest = _round_up(finite[-1].epsilon)
+    weakest = round_up(finite[-1].epsilon)
     facts.append(("Strongest promise", _epsilon_and_odds(smallest)))
     facts.append(("Weakest promise", _epsilon_and_odds(weakest)))
     return facts
 
 
 def blocks_text(context: Context) -> str:
-    """Say how many blocks there are, and how large, without a full stop."""
-    sizes = _block_sizes(context)
+    """State the number and size of the blocks, without a full stop."""
+    sizes = blocks_of(context).sizes
     least = format_count(int(sizes.min()))
     most = format_count(int(sizes.max()))
-    each = most if least == most else f"{least} to {most}"
-    return (
-        f"The {format_count(context.size)} answers lie in {plural(sizes.size, 'block')} of {each}"
-    )
+    size = most if least == most else f"{least} to {most}"
+    blocks = plural(sizes.size, "block")
+    return f"The {format_count(context.size)} answers lie in {blocks} of {size}"
+
+
+def blocks_of(context: Context) -> GroupedContext | ContextUnion:
+    """Return a context that has blocks in the form that lists them."""
+    blocks = context.groups or context.as_union
+    assert blocks is not None  # noqa: S101 - for the type checker
+    return blocks
 
 
 def opening_of_pairs(context: Context) -> str:
@@ -97,35 +114,31 @@ def opening_of_pairs(context: Context) -> str:
     return "Each pair of answers has its own promise."
 
 
-# --- what an answer is promised against all others -----------------------------------------------
+# --- an answer against all others -----------------------------------------------------------------
 
 
 def _answer_sentences(context: Context, rows: Sequence[PromiseRow]) -> list[str]:
-    promised = [row for row in rows if not row.is_open]
+    finite = _finite_rows(rows)
     if len(rows) == 1:
         return [
             "Every answer is protected alike, against every other.",
             "One report can move the odds of any answer against any other "
             f"{_describe_move(rows[0].epsilon)}.",
         ]
-    if len(promised) == 1:
-        return _sensitive_sentences(context, promised[0])
-    shown = promised
-    if len(promised) > _MAX_LEVELS:
-        shown = [promised[0], promised[-1]]
+    if len(finite) == 1:
+        return _sensitive_sentences(context, finite[0])
     sentences = []
-    for row in shown:
+    for row in finite:
         sentences.append(
             f"For {_count_and_list(context, row)}, one report can move the odds of such an answer "
             f"against any other {_describe_move(row.epsilon)}."
         )
-    if len(shown) < len(promised):
-        between = format_count(len(promised) - 2)
-        sentences.insert(
-            1,
-            f"There are {between} more levels of protection between the strongest and the weakest.",
-        )
-    if len(promised) < len(rows):
+    if len(finite) > _MAX_LEVELS:
+        between = format_count(len(finite) - 2)
+        sentences[1:-1] = [
+            f"There are {between} more levels of protection between the strongest and the weakest."
+        ]
+    if len(finite) < len(rows):
         sentences.append(
             f"For {_count_and_list(context, rows[-1])}, nothing is promised: a report may prove "
             "that a person gave such an answer."
@@ -146,23 +159,23 @@ def _sensitive_sentences(context: Context, row: PromiseRow) -> list[str]:
     ]
 
 
-# --- blocks --------------------------------------------------------------------------------------
+# --- blocks ---------------------------------------------------------------------------------------
 
 
 def _block_sentences(context: Context, rows: Sequence[PromiseRow]) -> list[str]:
     sentences = [f"{blocks_text(context)}."]
     inside = [row for row in rows if row.against is Against.SAME_BLOCK]
-    promised = [row for row in inside if not row.is_open]
-    if len(promised) == 1:
-        sentences.append(f"Inside a block, {_MOVES} {_describe_move(promised[0].epsilon)}.")
-    elif promised:
-        strongest = _describe_move(promised[0].epsilon)
-        weakest = _describe_move(promised[-1].epsilon)
+    finite = _finite_rows(inside)
+    if len(finite) == 1:
+        sentences.append(f"Inside a block, {_MOVES} {_describe_move(finite[0].epsilon)}.")
+    elif finite:
+        strongest = _describe_move(finite[0].epsilon)
+        weakest = _describe_move(finite[-1].epsilon)
         sentences.append(
             f"Inside a block, {_MOVES} {strongest} where the promise is strongest, {weakest} at "
             "the weakest."
         )
-    if len(promised) < len(inside):
+    if len(finite) < len(inside):
         blocks = plural(_count_blocks(context, inside[-1]), "block")
         sentences.append(f"Inside {blocks} nothing is promised.")
     between = next(row for row in rows if row.against is Against.OTHER_BLOCKS)
@@ -181,14 +194,14 @@ def _block_sentences(context: Context, rows: Sequence[PromiseRow]) -> list[str]:
 
 
 def _union_sentences(context: Context, rows: Sequence[PromiseRow]) -> list[str]:
-    promised = [row for row in rows if not row.is_open]
+    finite = _finite_rows(rows)
     strongest = context.exact_smallest
     sentences = [
         f"{blocks_text(context)}, and inside each block the promise is its own.",
         f"At the strongest, one report can move odds {_describe_move(strongest)}.",
     ]
-    if promised and promised[-1].epsilon != strongest:
-        weakest = _describe_move(promised[-1].epsilon)
+    if finite and finite[-1].epsilon != strongest:
+        weakest = _describe_move(finite[-1].epsilon)
         sentences.append(
             f"At the weakest, where something is promised, it can move them {weakest}."
         )
@@ -203,18 +216,12 @@ def _union_sentences(context: Context, rows: Sequence[PromiseRow]) -> list[str]:
     return sentences
 
 
-def _block_sizes(context: Context) -> Symbols:
-    groups = context.groups or context.as_union
-    assert groups is not None  # noqa: S101 - for the type checker: it has blocks
-    return groups.sizes
-
-
 def _count_blocks(context: Context, row: PromiseRow) -> int:
-    assert context.groups is not None  # noqa: S101 - for the type checker: it has blocks
+    assert context.groups is not None  # noqa: S101 - for the type checker
     return np.unique(context.groups.group_of[_symbols_of(context, row)]).size
 
 
-# --- pairs ---------------------------------------------------------------------------------------
+# --- pairs ----------------------------------------------------------------------------------------
 
 
 def _pair_sentences(context: Context, rows: Sequence[PromiseRow]) -> list[str]:
@@ -223,12 +230,12 @@ def _pair_sentences(context: Context, rows: Sequence[PromiseRow]) -> list[str]:
     if not rows:
         strongest = _describe_move(context.exact_smallest)
         return [opening, f"At the strongest, one report can move odds {strongest}."]
-    promised = [row for row in rows if not row.is_open]
-    sentences = [opening, f"The strongest promise: {_pair(context, promised[0])}."]
-    if len(promised) > 1:
-        sentences.append(f"The weakest promise: {_pair(context, promised[-1])}.")
-    if len(promised) < len(rows):
-        counts = f"{format_count(rows[-1].pairs)} of {format_count(sum(row.pairs for row in rows))}"
+    finite = _finite_rows(rows)
+    sentences = [opening, f"The strongest promise: {_pair(context, finite[0])}."]
+    if len(finite) > 1:
+        sentences.append(f"The weakest promise: {_pair(context, finite[-1])}.")
+    if len(finite) < len(rows):
+        counts = f"{format_count(rows[-1].pairs)} of {format_count(_count_pairs(rows))}"
         sentences.append(f"For {counts} ordered pairs nothing is promised directly.")
     return sentences
 
@@ -240,27 +247,37 @@ def _pair(context: Context, row: PromiseRow) -> str:
     return f"one report can move the odds of “{labels[x]}” against “{labels[x2]}” {move}"
 
 
-# --- numbers and names ---------------------------------------------------------------------------
+# --- numbers and names ----------------------------------------------------------------------------
+
+
+def _finite_rows(rows: Sequence[PromiseRow]) -> list[PromiseRow]:
+    """Return the rows that promise something."""
+    return [row for row in rows if not row.is_open]
+
+
+def _count_pairs(rows: Sequence[PromiseRow]) -> int:
+    return sum(row.pairs for row in rows)
 
 
 def _describe_move(epsilon: Epsilon) -> str:
     if epsilon == 0:
         return "not at all (ε = 0)"
-    rounded = _round_up(epsilon)
-    return f"from 1:1 to at most {format_odds_factor(rounded)}:1 (ε {_equals(rounded)})"
+    rounded = round_up(epsilon)
+    return f"from 1:1 to at most {format_odds_factor(rounded)}:1 ({epsilon_text(rounded)})"
 
 
 def _epsilon_and_odds(epsilon: float) -> str:
-    return f"ε {_equals(epsilon)}: odds from 1:1 to at most {format_odds_factor(epsilon)}:1"
+    return f"{epsilon_text(epsilon)}: odds from 1:1 to at most {format_odds_factor(epsilon)}:1"
 
 
-def _equals(epsilon: float) -> str:
+def epsilon_text(epsilon: float) -> str:
+    """Return an ε with its symbol, such as "ε = 1" or "ε ≈ 1.099"."""
     text = format_epsilon(epsilon)
-    return text if text.startswith("≈") else f"= {text}"
+    return f"ε {text}" if text.startswith("≈") else f"ε = {text}"
 
 
-def _round_up(epsilon: Epsilon) -> float:
-    """Return an ε in a float that does not make the promise look stronger than it is."""
+def round_up(epsilon: Epsilon) -> float:
+    """Return the ε as a float that is never smaller, and so never promises more."""
     return math.inf if isinstance(epsilon, float) else float_above(epsilon)
 
 
@@ -275,7 +292,7 @@ def _symbols_of(context: Context, row: PromiseRow) -> Symbols:
 
 
 def _count_and_list(context: Context, row: PromiseRow) -> str:
-    """Return how many answers a row is about, and which."""
+    """Return how many answers a row is about, and their names."""
     symbols = _symbols_of(context, row)
     counts = f"{format_count(symbols.size)} of {format_count(context.size)} answers"
     return f"{counts} ({_listing(context, symbols)})"

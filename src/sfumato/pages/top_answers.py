@@ -1,4 +1,4 @@
-"""The two readings of an estimate, as pages and pictures show them."""
+"""Both readings of an estimate, decoded and unbiased, as pages and pictures show them."""
 
 import math
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from sfumato.estimation import Estimate
 from sfumato.foundation.arrays import Floats
 from sfumato.foundation.formatting import format_share
 
-__all__ = ["MAX_BARS", "TopAnswers", "decimal_places", "most_frequent"]
+__all__ = ["MAX_BARS", "TopAnswers", "decimal_places", "most_frequent", "typical_error"]
 
 MAX_BARS = 30
 """A bar chart shows at most this many symbols."""
@@ -22,7 +22,7 @@ class TopAnswers:
     """Both readings of the most frequent answers, the largest decoded frequency first.
 
     ``low`` and ``high`` are the ends of the 95 % interval of the unbiased estimate. ``places`` is
-    the number of decimals that a percentage deserves.
+    the number of decimals in a percentage.
     """
 
     labels: list[Label]
@@ -59,17 +59,23 @@ class TopAnswers:
 def most_frequent(estimate: Estimate, count: int) -> NDArray[np.intp]:
     """Return the symbols with the largest decoded frequencies, largest first.
 
-    Ties go by the unbiased estimate, then by the order of the domain.
+    Ties are broken by the unbiased estimate, then by the order of the domain.
     """
     order = np.lexsort((-estimate.unbiased, -estimate.frequencies))
     return order[:count]
 
 
-def decimal_places(estimate: Estimate) -> int:
-    """Return how many decimals a percentage deserves: two digits of a typical standard error."""
+def typical_error(estimate: Estimate) -> float:
+    """Return the median of the standard errors that are known and not zero; 0 without any."""
     errors = estimate.standard_errors
-    known = errors[np.isfinite(errors) & (errors > 0)]
-    if known.size == 0:
+    positive = errors[np.isfinite(errors) & (errors > 0)]
+    return float(np.median(positive)) if positive.size else 0.0
+
+
+def decimal_places(estimate: Estimate) -> int:
+    """Return the decimals of a percentage that show two digits of a typical standard error."""
+    error = typical_error(estimate)
+    if error == 0:
         return 2
-    exponent = math.floor(math.log10(100 * float(np.median(known))))
+    exponent = math.floor(math.log10(100 * error))
     return min(max(1 - exponent, 1), 6)

@@ -14,17 +14,8 @@ from sfumato.contexts import Blocks, Uniform
 from sfumato.domains import GridDomain
 from sfumato.domains.partitions import grid_tiles
 from sfumato.foundation.arrays import Floats
-from sfumato.pages.map_cells import arrange_cells, latitude_stretch
-from sfumato.pages.pictures import (
-    BACKGROUND,
-    BAR,
-    FAINT,
-    INK,
-    MAP_SCALE,
-    WHISKER,
-    colour_map,
-    hide_sides,
-)
+from sfumato.pages.map_cells import arrange_cells
+from sfumato.pages.pictures import BAR, FAINT, INK, WHISKER, draw_cells, hide_sides
 from sfumato.paper.experiment import ExperimentResult, RunOptions
 from sfumato.paper.population import MapPopulation, map_grid, map_population
 from sfumato.paper.schemes import MapErrors, measure_contexts
@@ -163,17 +154,8 @@ def draw_shares(axes: "Axes", grid: GridDomain, shares: Floats) -> "AxesImage":
     cells = arrange_cells(grid, shares)
     smallest = 10.0**_BOTTOM
     logs = np.log10(np.maximum(cells.shares, smallest))
-    picture = axes.imshow(
-        np.where(cells.shares >= smallest, logs, np.nan),
-        origin="lower",
-        extent=cells.extent,
-        aspect=latitude_stretch(grid),
-        cmap=colour_map(MAP_SCALE),
-        vmin=_BOTTOM,
-        vmax=_TOP,
-        interpolation="none",
-    )
-    axes.set_facecolor(BACKGROUND)
+    visible = np.where(cells.shares >= smallest, logs, np.nan)
+    picture = draw_cells(axes, grid, cells, visible, (_BOTTOM, _TOP))
     axes.set(xticks=[], yticks=[])
     for spine in axes.spines.values():
         spine.set(color=FAINT, linewidth=0.5)

@@ -10,15 +10,7 @@ import numpy as np
 from sfumato.contexts import Blocks, Uniform
 from sfumato.foundation.arrays import Floats
 from sfumato.foundation.simplex import total_variation
-from sfumato.pages.pictures import (
-    BAR,
-    FAINT,
-    INK,
-    MAP_SCALE,
-    PALE,
-    PROMISE_SCALE,
-    hide_sides,
-)
+from sfumato.pages.pictures import BAR, FAINT, INK, MAP_SCALE, PROMISE_SCALE, style_axes
 from sfumato.paper.experiment import (
     Cell,
     ExperimentResult,
@@ -391,9 +383,5 @@ def style_panel(axes: "Axes", title: str) -> None:
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.minorticks_off()
     axes.set_title(title, loc="left", fontsize=10, color=INK)
-    axes.grid(color=PALE, linewidth=0.7)
-    axes.set_axisbelow(True)
-    axes.tick_params(colors=INK, which="both", labelsize=8, length=0)
-    hide_sides(axes, "top", "right")
-    for side in ("left", "bottom"):
-        axes.spines[side].set_color(PALE)
+    axes.tick_params(which="both", labelsize=8, length=0)
+    style_axes(axes)

@@ -1,21 +1,20 @@
 """Levels of protection: the classes of answers of a context, with the ε promised to each.
 
-A row of a label is a level: if your answer is one of these, a report moves its odds against those
-by at most e^ε. What follows from other promises counts as promised (``Context.closure``).
+Each level is a row of the label: if your answer is one of these, a report moves its odds against
+those by at most e^ε. What follows from other promises counts as promised (``Context.closure``).
 """
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-import numpy as np
-
 from sfumato.contexts import Against, Context, PromiseRow, describe
-from sfumato.foundation.arrays import Symbols
+from sfumato.domains import Domain
 from sfumato.foundation.formatting import format_count
-from sfumato.pages.label.text import MAX_NAMED, AnswerNames
-from sfumato.pages.promise import blocks_text, opening_of_pairs, plural
+from sfumato.pages.label.text import MAX_NAMED, list_answers, quote
+from sfumato.pages.promise import blocks_of, blocks_text, opening_of_pairs, plural
 from sfumato.randomness import Epsilon
 
 __all__ = ["ProtectionLevel", "opening_text", "protection_levels"]
@@ -23,12 +22,12 @@ __all__ = ["ProtectionLevel", "opening_text", "protection_levels"]
 _MAX_LEVELS = 6
 _MAX_BLOCKS = 6
 _OTHER_BLOCK = "an answer of another block"
-_MAX_OPEN = 2  # open classes inside the blocks of a union that are listed
+_MAX_OPEN = 2  # open classes to list inside the blocks of a union
 
 
 @dataclass(frozen=True)
 class ProtectionLevel:
-    """Some answers, the answers to compare them with, and the ε between. All words are HTML.
+    """Some answers, the answers to compare them with, and the ε between them, as HTML.
 
     Where ε is infinite, ``shown`` says what a report may show.
     """
@@ -62,21 +61,25 @@ def opening_text(context: Context) -> str:
 
 
 def protection_levels(context: Context) -> list[ProtectionLevel]:
-    """Return the levels of a context: promises first, the strongest on top, then what is open.
+    """Return the levels of a context: the strongest promise first, open classes last.
 
     >>> from sfumato.contexts import Uniform
     >>> [(level.against, level.epsilon) for level in protection_levels(Uniform(["no", "yes"], 2))]
     [('any other answer', Fraction(2, 1))]
     """
     rows = describe(context, close=True)
-    names = AnswerNames(context.domain)
-    classes = _classes_per_block(rows)
-    levels = [_level(row, names, classes[_block_key(row)]) for row in rows]
-    promised = [level for level in levels if level.epsilon != math.inf]
-    still_open = [level for level in levels if level.epsilon == math.inf]
+    classes = Counter(map(_block_key, rows))  # the classes of answers that each block tells apart
+    finite = []
+    still_open = []
+    for row in rows:
+        level = _level(row, context.domain, classes[_block_key(row)])
+        if row.is_open:
+            still_open.append(level)
+        else:
+            finite.append(level)
     if context.as_union is not None:
         still_open = _shorten_open(still_open)
-    return _shorten_promised(_merge_equal(promised)) + still_open
+    return _shorten_finite(_merge_equal(finite)) + still_open
 
 
 # --- one row --------------------------------------------------------------------------------------
@@ -87,20 +90,11 @@ def _block_key(row: PromiseRow) -> int:
     return -1 if row.block is None else int(row.block[0])
 
 
-def _classes_per_block(rows: Sequence[PromiseRow]) -> dict[int, int]:
-    """Count the classes of answers that each block of a union tells apart."""
-    classes: dict[int, int] = {}
-    for row in rows:
-        key = _block_key(row)
-        classes[key] = classes.get(key, 0) + 1
-    return classes
-
-
-def _level(row: PromiseRow, names: AnswerNames, classes: int) -> ProtectionLevel:
+def _level(row: PromiseRow, domain: Domain, classes: int) -> ProtectionLevel:
     """Phrase a row; ``classes`` counts the rows of the same block."""
     if row.against is Against.PARTNER:
-        return _pair_level(row, names)
-    answers = "any answer" if row.symbols is None else str(names.listing(row.symbols))
+        return _pair_level(row, domain)
+    answers = "any answer" if row.symbols is None else str(list_answers(domain, row.symbols))
     if row.against is Against.OTHER_BLOCKS:
         shown = _block_shown(row) if row.is_open else ""
         return ProtectionLevel(answers, _OTHER_BLOCK, row.epsilon, shown)
@@ -140,12 +134,12 @@ def _block_shown(row: PromiseRow) -> str:
     return f"{shown} For {which} alone in a block, that is the answer itself."
 
 
-def _pair_level(row: PromiseRow, names: AnswerNames) -> ProtectionLevel:
-    """Phrase a row of pairs, with the first of them by name."""
+def _pair_level(row: PromiseRow, domain: Domain) -> ProtectionLevel:
+    """Phrase a row of pairs by naming the first of them."""
     assert row.symbols is not None  # noqa: S101 - for the type checker: a pair has two
     x, x2 = row.symbols.tolist()
-    one = names.name(x)
-    other = names.name(x2)
+    one = quote(domain.labels[x])
+    other = quote(domain.labels[x2])
     pairs = row.pairs // 2 if row.is_mutual else row.pairs
     like = plural(pairs - 1, "more pair")
     shown = ""
@@ -165,7 +159,7 @@ def _pair_level(row: PromiseRow, names: AnswerNames) -> ProtectionLevel:
 
 
 def _merge_equal(levels: Sequence[ProtectionLevel]) -> list[ProtectionLevel]:
-    """Merge levels of one ε where there are too many; each then says how many more there are."""
+    """Merge the levels of each ε if there are too many in all."""
     if len(levels) <= _MAX_LEVELS:
         return list(levels)
     merged = []
@@ -178,7 +172,7 @@ def _merge_equal(levels: Sequence[ProtectionLevel]) -> list[ProtectionLevel]:
     return merged
 
 
-def _shorten_promised(levels: list[ProtectionLevel]) -> list[ProtectionLevel]:
+def _shorten_finite(levels: list[ProtectionLevel]) -> list[ProtectionLevel]:
     """Keep the strongest and the weakest of many levels, and a bound on those in between."""
     if len(levels) <= _MAX_LEVELS:
         return levels
@@ -190,7 +184,7 @@ def _shorten_promised(levels: list[ProtectionLevel]) -> list[ProtectionLevel]:
 
 
 def _shorten_open(levels: Sequence[ProtectionLevel]) -> list[ProtectionLevel]:
-    """Keep the first open classes of a union, and the row between its blocks, which comes last."""
+    """Keep the first open classes of a union, and its last row, which is between blocks."""
     inside = list(levels)
     between = []
     if inside and inside[-1].against == _OTHER_BLOCK:
@@ -204,20 +198,14 @@ def _shorten_open(levels: Sequence[ProtectionLevel]) -> list[ProtectionLevel]:
 
 
 def _block_examples(context: Context) -> str:
-    """Say what lies in the blocks, as far as there is room."""
-    names = AnswerNames(context.domain)
-    blocks = _members(context)
+    """Give examples of answers that share a block."""
+    domain = context.domain
+    blocks = blocks_of(context).members()
     if len(blocks) <= _MAX_BLOCKS and context.size <= 2 * MAX_NAMED:
-        return ": " + "; ".join(str(names.listing(symbols)) for symbols in blocks)
-    largest = blocks[int(np.argmax([symbols.size for symbols in blocks]))]
+        return ": " + "; ".join(list_answers(domain, symbols) for symbols in blocks)
+    largest = max(blocks, key=len)
     if largest.size == 1:
         return ""
-    one = names.name(int(largest[0]))
-    other = names.name(int(largest[1]))
+    one = quote(domain.labels[largest[0]])
+    other = quote(domain.labels[largest[1]])
     return f"; for example, {one} and {other} share one"
-
-
-def _members(context: Context) -> list[Symbols]:
-    blocks = context.groups or context.as_union
-    assert blocks is not None  # noqa: S101 - for the type checker: it has blocks
-    return blocks.members()

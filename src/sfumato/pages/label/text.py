@@ -1,8 +1,7 @@
-"""The words of a privacy label: answers, odds and dates, and what a promise does not cover."""
+"""The text of a privacy label: answers, odds and dates, and what a promise does not cover."""
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import numpy as np
@@ -11,24 +10,25 @@ from sfumato.client import DEFAULT_BUDGET
 from sfumato.domains import Domain, GridDomain, IntegerDomain, Label
 from sfumato.foundation.arrays import Symbols
 from sfumato.foundation.canonical import decimal_text
-from sfumato.foundation.formatting import format_count, format_epsilon, format_odds_factor
+from sfumato.foundation.formatting import format_count, format_odds_factor
 from sfumato.pages.markup import Html, fill, join
-from sfumato.pages.promise import plural, shorten_label
-from sfumato.randomness import Epsilon, exp_bounds, float_above
+from sfumato.pages.promise import epsilon_text, plural, round_up, shorten_label
+from sfumato.randomness import Epsilon, exp_bounds
 from sfumato.survey import Survey
 
 __all__ = [
     "CERTAINTY",
     "MAX_NAMED",
-    "AnswerNames",
     "belief",
     "budget_text",
     "dates_text",
     "disclosure_sentences",
     "domain_text",
     "everyday_text",
+    "list_answers",
     "max_different_answers",
     "odds_text",
+    "quote",
     "repeat_text",
     "size_text",
     "storage_sentences",
@@ -40,43 +40,18 @@ MAX_NAMED = 12
 """A list of answers names at most this many."""
 
 
-@dataclass(frozen=True, eq=False)
-class AnswerNames:
-    """The names of all answers of a domain, or of a block: its symbol x is ``symbols[x]``."""
+def list_answers(domain: Domain, symbols: Symbols) -> Html:
+    """List answers by name; if there are many, name only the first."""
+    names = join((quote(domain.labels[x]) for x in symbols[:MAX_NAMED].tolist()), ", ")
+    more = symbols.size - MAX_NAMED
+    if more <= 0:
+        return names
+    return fill("$names and $more more", names=names, more=format_count(more))
 
-    domain: Domain
-    symbols: Symbols | None = None
 
-    def subset(self, symbols: Symbols) -> "AnswerNames":
-        """Return the names of some of these answers."""
-        return AnswerNames(self.domain, symbols if self.symbols is None else self.symbols[symbols])
-
-    @property
-    def any_answer(self) -> Html:
-        """Any of these answers."""
-        if self.symbols is None:
-            return Html("any answer")
-        return self.listing(np.arange(self.symbols.size))
-
-    @property
-    def any_other(self) -> Html:
-        """The answers to compare with."""
-        if self.symbols is None:
-            return Html("any other answer")
-        return Html("any other answer of the block")
-
-    def name(self, x: int) -> Html:
-        """Return the name of one answer, in quotation marks."""
-        symbol = x if self.symbols is None else int(self.symbols[x])
-        return _quote(self.domain.labels[symbol])
-
-    def listing(self, symbols: Symbols) -> Html:
-        """List some answers by name; of many, only the first."""
-        names = join((self.name(int(x)) for x in symbols[:MAX_NAMED]), ", ")
-        more = symbols.size - MAX_NAMED
-        if more <= 0:
-            return names
-        return fill("$names and $more more", names=names, more=format_count(more))
+def quote(label: Label) -> Html:
+    """Put a label in quotation marks; ``<bdi>`` isolates its writing direction."""
+    return fill("“<bdi>$label</bdi>”", label=shorten_label(label))
 
 
 def domain_text(domain: Domain) -> Html:
@@ -94,13 +69,13 @@ def domain_text(domain: Domain) -> Html:
     if isinstance(domain, GridDomain):
         text = Html(_grid_text(domain))
     elif domain.size == 1:
-        return fill("One answer: $name.", name=_quote(domain.labels[0]))
+        return fill("One answer: $name.", name=quote(domain.labels[0]))
     else:
-        names = AnswerNames(domain).listing(np.arange(domain.size))
+        names = list_answers(domain, np.arange(domain.size))
         text = fill("One of $size answers: $names.", size=format_count(domain.size), names=names)
     if domain.other is None:
         return text
-    return fill("$text Any other answer counts as $other.", text=text, other=_quote(domain.other))
+    return fill("$text Any other answer counts as $other.", text=text, other=quote(domain.other))
 
 
 def _grid_text(grid: GridDomain) -> str:
@@ -110,11 +85,6 @@ def _grid_text(grid: GridDomain) -> str:
         f"and named by its south-western corner: latitudes {edges['south']}° to {edges['north']}°, "
         f"longitudes {edges['west']}° to {edges['east']}°."
     )
-
-
-def _quote(label: Label) -> Html:
-    """Quote a label; ``<bdi>`` keeps its writing direction from turning the sentence around."""
-    return fill("“<bdi>$label</bdi>”", label=shorten_label(label))
 
 
 # --- odds, exact and rounded up -------------------------------------------------------------------
@@ -191,16 +161,15 @@ def size_text(epsilon: Epsilon) -> str:
     >>> size_text(Fraction(1)), size_text(math.inf)
     ('ε = 1, odds × 2.72', 'ε = ∞')
     """
-    upper = math.inf if isinstance(epsilon, float) else float_above(epsilon)
-    text = format_epsilon(upper)
-    text = f"ε {text}" if text.startswith("≈") else f"ε = {text}"
+    upper = round_up(epsilon)
+    text = epsilon_text(upper)
     if belief(epsilon) == CERTAINTY:
         return text
     return f"{text}, odds × {format_odds_factor(upper)}"
 
 
 def _ratio(tenths: int) -> str:
-    """Return two shares of a hundred that stay on one line."""
+    """Return two percentages, with spaces that do not break."""
     return f"{tenths / 10:g}\u00a0:\u00a0{(CERTAINTY - tenths) / 10:g}"
 
 
@@ -213,7 +182,7 @@ _MONTHS = (
 
 
 def dates_text(survey: Survey) -> str:
-    """Say from when to when answers are taken."""
+    """Say when the survey opens and closes."""
     opens = _moment_text(str(survey.description.about["opens"]))
     closes = _moment_text(str(survey.description.about["closes"]))
     if opens and closes:
@@ -235,13 +204,13 @@ def repeat_text(survey: Survey) -> str:
 
 
 def max_different_answers(survey: Survey) -> int:
-    """Return how many different answers of one person can count; each costs the promise again."""
+    """Return how many different answers one person can give; each costs the promise again."""
     repeat = survey.description.about["repeat"]
     return 1 if repeat == "once" else int(repeat["distinct"])
 
 
 def _moment_text(text: str) -> str:
-    """Write out a date or time. Without a zone it is UTC; a date alone means midnight.
+    """Write out a date or time. The default is UTC, and midnight for a date.
 
     >>> _moment_text("2026-11-30T18:00+01:00"), _moment_text("2026-11-30")
     ('30 November 2026, 18:00 UTC+01:00', '30 November 2026, 00:00 UTC')
@@ -281,7 +250,7 @@ def disclosure_sentences(survey: Survey, disclosures: Sequence[Html]) -> list[st
 
 
 def budget_text(survey: Survey) -> str:
-    """Say what surveys add up to, and what bounds the sum."""
+    """Say that surveys add up, and what bounds the sum."""
     cost = max_different_answers(survey) * survey.context.largest_finite
     price = f"This survey takes up to {decimal_text(cost)} of it. " if cost else ""
     return (
@@ -292,7 +261,7 @@ def budget_text(survey: Survey) -> str:
 
 
 def storage_sentences(survey: Survey) -> list[str]:
-    """Say what is sent, and what an aggregator stores."""
+    """Say what a device sends, and what an aggregator stores."""
     outputs = format_count(survey.mechanism.outputs)
     bits = plural(survey.mechanism.bits, "bit")
     return [

@@ -26,13 +26,12 @@ from sfumato.pages.pictures import (
     FAINT,
     INK,
     MAP_SCALE,
-    PALE,
     PROMISE_SCALE,
     WHISKER,
     figure_png,
     figure_svg,
-    hide_sides,
     require_matplotlib,
+    style_axes,
 )
 from sfumato.planning import MAX_PEOPLE, Plan, PlanRow
 
@@ -42,29 +41,29 @@ if TYPE_CHECKING:
 
 __all__ = ["plan_page", "plan_png", "plan_svg"]
 
-_LINES = {  # colour and dashes
+_LINES = {  # colour and dashes of each mechanism
     "classical": (FAINT, (0, (1.2, 1.6))),
     "exponential": (MAP_SCALE[2], (0, (2.5, 1.2))),
     "hadamard": (PROMISE_SCALE[1], (0, (5, 2))),
     "best": (BAR, "-"),
     "own": (INK, (0, (4, 1.5, 1, 1.5))),
 }
-_BROAD = 2.6  # width of the plan's own line
-_THIN = 1.8
+_LINE_WIDTH = 1.8
+_CHOSEN_WIDTH = 2.6
 _MEASURES = {
     "tv": "total variation error",
     "symbol": "error of the share known worst",
     "total": "error of the total",
     "l2": "Euclidean error",
 }
-_CROWDS = {
+_DISTRIBUTIONS = {
     "worst": "hardest distribution",
     "uniform": "people spread evenly",
     "given": "distribution as given",
 }
 _DECADES = 2  # shown on either side of the plan's number of people
 _POINTS = 9  # on a curve that must be simulated point by point
-_MAX_ERROR = 20.0  # an error above 1 means that nothing is learned; more need not be shown
+_MAX_ERROR = 20.0  # above 1 nothing is learned, so larger errors need not be shown
 
 
 def plan_page(plan: Plan, *, title: str = "Plan of a survey") -> str:
@@ -91,8 +90,8 @@ def plan_page(plan: Plan, *, title: str = "Plan of a survey") -> str:
 def _opening(plan: Plan) -> Html:
     answer, *details = plan.sentences()
     return fill(
-        '<p class="$style">$answer</p>\n<p>$details</p>',
-        style="lead" if plan.feasible else "lead caution",
+        '<p class="$name">$answer</p>\n<p>$details</p>',
+        name="lead" if plan.feasible else "lead caution",
         answer=answer,
         details=" ".join(details),
     )
@@ -101,13 +100,13 @@ def _opening(plan: Plan) -> Html:
 def _rows(plan: Plan, table: Iterable[Iterable[str]]) -> Html:
     rows = []
     for mechanism, (name, *numbers) in zip(plan.rows, table, strict=True):
-        style = "chosen" if mechanism.name == plan.chosen else ""
-        rows.append(number_row(name, numbers, style))
+        css_class = "chosen" if mechanism.name == plan.chosen else ""
+        rows.append(number_row(name, numbers, css_class))
     return join(rows)
 
 
 def _chart(plan: Plan) -> Html:
-    """Draw the plan with variables for colours, so that a dark page has a dark picture."""
+    """Draw the plan with CSS variables for colours, so that they change on a dark page."""
     svg = plan_svg(plan)
     for colour in DARK:
         svg = svg.replace(colour, f"var({_variable(colour)})")
@@ -115,11 +114,14 @@ def _chart(plan: Plan) -> Html:
 
 
 def _colour_variables() -> str:
-    light = " ".join(f"{_variable(colour)}: {colour};" for colour in DARK)
-    dark = " ".join(f"{_variable(colour)}: {partner};" for colour, partner in DARK.items())
+    light = []
+    dark = []
+    for colour, dark_colour in DARK.items():
+        light.append(f"{_variable(colour)}: {colour};")
+        dark.append(f"{_variable(colour)}: {dark_colour};")
     return (
-        f".plot {{ {light} }}\n"
-        f"@media screen and (prefers-color-scheme: dark) {{ .plot {{ {dark} }} }}\n"
+        f".plot {{ {' '.join(light)} }}\n"
+        f"@media screen and (prefers-color-scheme: dark) {{ .plot {{ {' '.join(dark)} }} }}\n"
     )
 
 
@@ -137,7 +139,6 @@ def plan_png(plan: Plan) -> bytes:
 
 def plan_svg(plan: Plan) -> str:
     """Return the picture as an ``<svg>`` element. Equal plans give equal bytes."""
-    require_matplotlib()
     return figure_svg(lambda: _figure(plan), salt="sfumato")
 
 
@@ -147,19 +148,16 @@ def _figure(plan: Plan) -> "Figure":
 
     figure = Figure(figsize=(8.0, 4.6), layout="constrained")
     axes = figure.add_subplot()
-    low, high = _people_range(plan)
     for row in plan.rows:
         if row.available:
-            _draw_line(axes, plan, row, low, high)
+            _draw_line(axes, plan, row)
     _draw_goal(axes, plan)
-    _draw_point(axes, plan)
-    _set_scales(axes, low, high)
-    _label_axes(axes, plan)
+    _style_axes(axes, plan)
     return figure
 
 
 def _people_range(plan: Plan) -> tuple[float, float]:
-    """Return two decades on either side of the plan's people, and all people that a goal needs."""
+    """Return a range of two decades on either side, widened to the people that a goal needs."""
     centre = math.log10(plan.people or MAX_PEOPLE)
     low = math.floor(centre) - _DECADES
     high = math.ceil(centre) + _DECADES
@@ -169,16 +167,17 @@ def _people_range(plan: Plan) -> tuple[float, float]:
     return 10.0 ** max(low, 1), 10.0 ** min(high, 12)
 
 
-def _draw_line(axes: "Axes", plan: Plan, row: PlanRow, low: float, high: float) -> None:
+def _draw_line(axes: "Axes", plan: Plan, row: PlanRow) -> None:
     colour, style = _LINES[row.name]
-    width = _THIN
+    width = _LINE_WIDTH
     layer = 3
-    if row.name == plan.chosen:  # solid, broad and below, so that lines which coincide show on top
+    if row.name == plan.chosen:  # wide and below, so that lines that coincide show on top
         style = "-"
-        width = _BROAD
+        width = _CHOSEN_WIDTH
         layer = 2
     points = 2 if plan.reading == "unbiased" else _POINTS
-    people = np.unique(np.rint(np.geomspace(low, high, points)).astype(np.int64)).tolist()
+    even_steps = np.geomspace(*_people_range(plan), points)
+    people = np.unique(np.rint(even_steps).astype(np.int64)).tolist()
     errors = [row.figures_at(n).error for n in people]
     axes.plot(
         people,
@@ -194,55 +193,30 @@ def _draw_line(axes: "Axes", plan: Plan, row: PlanRow, low: float, high: float) 
 
 
 def _draw_goal(axes: "Axes", plan: Plan) -> None:
-    if plan.goal is None:
-        return
-    axes.axhline(plan.goal, color=WHISKER, linewidth=1)
-    axes.annotate(
-        f"goal {plan.goal:g}",
-        (1, plan.goal),
-        xycoords=("axes fraction", "data"),
-        xytext=(-4, 4),
-        textcoords="offset points",
-        ha="right",
-        color=WHISKER,
-        fontsize=9,
-    )
-
-
-def _draw_point(axes: "Axes", plan: Plan) -> None:
-    """Ring the plan's own point."""
+    """Draw the goal as a line, and ring the plan's own point."""
+    note = {"textcoords": "offset points", "ha": "right", "color": WHISKER, "fontsize": 9}
+    if plan.goal is not None:
+        axes.axhline(plan.goal, color=WHISKER, linewidth=1)
+        right_end = (1, plan.goal)
+        coordinates = ("axes fraction", "data")
+        axes.annotate(f"goal {plan.goal:g}", right_end, (-4, 4), coordinates, **note)
     if plan.people is None or plan.error is None:
         return
-    axes.plot([plan.people], [plan.error], "o", ms=8, mfc="none", mec=WHISKER, mew=1.6, zorder=6)
-    axes.annotate(
-        f"{plan.people:,} people, {plan.error:.3g}",
-        (plan.people, plan.error),
-        xytext=(-8, -15),
-        textcoords="offset points",
-        ha="right",
-        color=WHISKER,
-        fontsize=9,
-        zorder=6,
-    )
+    point = (plan.people, plan.error)
+    axes.plot(*point, "o", ms=8, mfc="none", mec=WHISKER, mew=1.6, zorder=6)
+    text = f"{plan.people:,} people, {plan.error:.3g}"
+    axes.annotate(text, point, (-8, -15), zorder=6, **note)
 
 
-def _set_scales(axes: "Axes", low: float, high: float) -> None:
+def _style_axes(axes: "Axes", plan: Plan) -> None:
     axes.set_xscale("log")
     axes.set_yscale("log")
-    axes.set_xlim(low, high)
+    axes.set_xlim(_people_range(plan))
     bottom, top = axes.get_ylim()
     axes.set_ylim(bottom, min(top, _MAX_ERROR))
-
-
-def _label_axes(axes: "Axes", plan: Plan) -> None:
     axes.set_xlabel("people", color=INK)
     axes.set_ylabel(f"{_MEASURES[plan.measure]}, {100 * plan.confidence:.6g} %", color=INK)
-    title = f"{_CROWDS[plan.distribution]}; {plan.reading} estimate"
+    title = f"{_DISTRIBUTIONS[plan.distribution]}; {plan.reading} estimate"
     axes.set_title(title, loc="left", fontsize=10, color=FAINT)
-    axes.grid(color=PALE, linewidth=0.7)
-    axes.set_axisbelow(True)
-    axes.tick_params(colors=INK, which="both")
-    hide_sides(axes, "top", "right")
-    for side in ("left", "bottom"):
-        axes.spines[side].set_color(PALE)
+    style_axes(axes)
     axes.legend(loc="best", frameon=False, fontsize=9, labelcolor=INK)
