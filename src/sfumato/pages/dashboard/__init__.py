@@ -1,6 +1,6 @@
-"""The dashboard of an aggregator: an empty page, and the parts that ``dashboard.js`` fills it with.
+"""The dashboard of an aggregator: an empty page, and the parts that ``dashboard.js`` adds to it.
 
-Sentences, tables and figures come from the same functions as those of the report page.
+The report page uses the same functions for its sentences, tables and figures.
 """
 
 import json
@@ -45,7 +45,7 @@ __all__ = [
 ]
 
 View = dict[str, dict[str, object]]
-"""Parts of the page by name, and figures by name."""
+"""The parts of the page and its figures, each by name."""
 
 DASHBOARD_POLICY = (
     "default-src 'none'; script-src 'self'; connect-src 'self'; img-src data: blob:; "
@@ -53,14 +53,14 @@ DASHBOARD_POLICY = (
     "style-src-attr 'unsafe-inline'; "
     "style-src-elem 'self' 'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='"
 )
-"""Allows scripts from the aggregator, and nothing from other sites.
+"""Content security policy that allows scripts from the aggregator, and nothing from other sites.
 
-Plotly writes style attributes, which cannot run code. It also adds an empty style element, which it
-fills rule by rule: the hash is that of the empty string.
+Plotly writes style attributes, which cannot run code. It also adds an empty style element and fills
+it rule by rule: the hash is that of the empty string.
 """
 
 COMPARISON_PERIODS = {1: "the day before", 7: "the seven days before", 30: "the thirty days before"}
-"""Periods that can be compared with the one before, in days."""
+"""Periods to compare with the one before, in days."""
 
 _DEFAULT_DAYS = 7
 _MAX_CHANGES = 40
@@ -75,7 +75,7 @@ def dashboard_page() -> str:
         decoders=_options(titles, "auto"),
         periods=_options(COMPARISON_PERIODS, _DEFAULT_DAYS),
     )
-    # Plotly would add style elements with these ids, which the policy forbids.
+    # Plotly skips style elements whose ids are taken; the policy would forbid them.
     reserved = fill_each('<meta id="$name">', name=plotly_style_ids())
     return document(
         "Sfumato aggregator",
@@ -97,7 +97,7 @@ def _options(choices: Mapping[str, str] | Mapping[int, str], default: str | int)
 
 
 def promise_view(survey: Survey) -> View:
-    """Return what everyone may see: the promise."""
+    """Return the part that everyone may see: the promise."""
     title = render("dashboard/title.html", title=survey.title, fingerprint=survey.fingerprint)
     return {
         "parts": {"title": title, "promise": promise_section(survey)},
@@ -106,7 +106,7 @@ def promise_view(survey: Survey) -> View:
 
 
 def certificate_view(survey: Survey, certificate: Certificate) -> View:
-    """Return what everyone may see, too: that the promise is kept."""
+    """Return the proof that the promise is kept, which everyone may see."""
     return {"parts": {"certificate": certificate_section(survey, certificate)}, "figures": {}}
 
 
@@ -117,10 +117,10 @@ def results_view(
     changes: Difference | None,
     days: int,
 ) -> View:
-    """Return what analysts may see: what came in, what was learned, and what has changed.
+    """Return the parts that analysts may see: what came in, what was learned, what has changed.
 
-    ``hours`` counts the reports of each hour; ``changes`` compares the last ``days`` days with the
-    period before, and is ``None`` if there were too few reports.
+    ``hours``: the number of reports per hour. ``changes``: the last ``days`` days compared with the
+    period before; ``None`` if there are too few reports.
     """
     figures = estimate_figures(survey, estimate) | {"hours": reports_over_time(hours)}
     parts: dict[str, object] = {
@@ -152,48 +152,45 @@ def _changes_section(estimate: Estimate, changes: Difference | None, days: int) 
         )
         note = fill('<p class="note">$sentence</p>', sentence=sentence)
         return render("dashboard/changes.html", text=note, table=EMPTY)
-    changed = _certain_changes(changes)
+    symbols = _certain_changes(changes)
     text = (
-        f"The last {period} against the {period} before: {format_count(len(changed))} of "
+        f"The last {period} against the {period} before: {format_count(len(symbols))} of "
         f"{format_count(len(changes.labels))} answers have changed; for the others the reports do "
         "not tell. With 95 % probability, every change listed is real."
     )
-    if len(changed) > _MAX_CHANGES:
+    if len(symbols) > _MAX_CHANGES:
         text += f" The {_MAX_CHANGES} largest changes:"
-    table = _changes_table(changes, changed[:_MAX_CHANGES], decimal_places(estimate))
+    table = EMPTY
+    if symbols:
+        places = decimal_places(estimate)
+        rows = join(_change_row(changes, x, places) for x in symbols[:_MAX_CHANGES])
+        table = render("dashboard/changes_table.html", rows=rows)
     return render("dashboard/changes.html", text=fill("<p>$text</p>", text=text), table=table)
 
 
 def _certain_changes(changes: Difference) -> list[int]:
     """Return the symbols whose interval excludes zero, largest change first."""
     order = np.argsort(-np.abs(changes.differences), kind="stable")
-    certain = (changes.low > 0) | (changes.high < 0)
-    return order[certain[order]].tolist()
-
-
-def _changes_table(changes: Difference, symbols: Sequence[int], places: int) -> Html:
-    if not symbols:
-        return EMPTY
-    rows = join(_change_row(changes, x, places) for x in symbols)
-    return render("dashboard/changes_table.html", rows=rows)
+    excludes_zero = (changes.low > 0) | (changes.high < 0)
+    return order[excludes_zero[order]].tolist()
 
 
 def _change_row(changes: Difference, x: int, places: int) -> Html:
-    style = "up"
+    css_class = "up"
     direction = "more frequent"
     least = float(changes.low[x])
     if least <= 0:
-        style = "down"
+        css_class = "down"
         direction = "less frequent"
         least = -float(changes.high[x])
     row = (
-        '<tr><th scope="row" dir="auto">$label</th><td class="$style">$direction</td>'
+        '<tr><th scope="row" dir="auto">$label</th><td class="$css_class">$direction</td>'
         '<td class="number">$about</td><td class="number">$least</td></tr>'
     )
     return fill(
         row,
         label=changes.labels[x],
-        style=style,
+        css_class=css_class,
         direction=direction,
         about=format_share(abs(float(changes.differences[x])), places),
         least=format_share(least, places),

@@ -5,7 +5,7 @@ Its facts are the same in the terminal, in JSON and on the page.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 
@@ -39,8 +39,8 @@ __all__ = [
     "name_closed_form",
 ]
 
-_MAX_COMPARED = 128  # symbols up to which other mechanisms are quickly made
-_MAX_RECOGNISED = 512  # symbols up to which a matrix is quickly recognised
+_MAX_COMPARED = 128  # symbols; for more, other mechanisms take too long
+_MAX_RECOGNISED = 512  # symbols; larger matrices take too long to recognise
 _ENDINGS = {
     "converged": "ended by itself",
     "stalled": "ended where nothing changed any more",
@@ -60,7 +60,7 @@ _PICTURE = (
 class Alternative:
     """Another mechanism for the same promise.
 
-    ``risk`` is for the design's prior and weights, and ``times`` is that over the design's risk.
+    ``risk`` is for the design's prior and weights; ``times`` is ``risk`` over the design's risk.
     """
 
     name: str
@@ -70,11 +70,11 @@ class Alternative:
 
     def in_json(self) -> dict[str, object]:
         """Return the fields that the command prints as JSON."""
-        return {"name": self.name, "what": self.what, "risk": self.risk, "times": self.times}
+        return asdict(self)
 
 
 def alternatives_to(design: Design) -> list[Alternative]:
-    """Return classical LDP at the smallest ε, and the exponential mechanism, where quickly made."""
+    """Return classical LDP at the smallest ε and the exponential mechanism, if they are quick."""
     context = design.context
     if context.size > _MAX_COMPARED or math.isinf(context.smallest_epsilon) or design.risk == 0:
         return []
@@ -93,7 +93,7 @@ def alternatives_to(design: Design) -> list[Alternative]:
 
 
 def _risk(make: Callable[[], Mechanism], design: Design) -> float | None:
-    """Return the risk of a mechanism, or ``None`` if it cannot be made or undone."""
+    """Return the risk of a mechanism, or ``None`` if it cannot be made or inverted."""
     try:
         return float(design.weights @ make().scores.variances(design.prior, 1))
     except SfumatoError:
@@ -101,12 +101,12 @@ def _risk(make: Callable[[], Mechanism], design: Design) -> float | None:
 
 
 def design_facts(design: Design, seconds: float) -> list[tuple[str, str]]:
-    """Return names and values, in the order in which to show them."""
+    """Return the facts to show, in order: names and values."""
     mechanism = design.mechanism
     facts = [
         ("symbols", format_count(design.context.size)),
         ("closed form", _describe_closed_form(design)),
-        ("risk", f"{design.risk:.6g}, {_crowd_text(design)}"),
+        ("risk", f"{design.risk:.6g}, {_distribution_text(design)}"),
         ("lower bound", f"{design.lower_bound:.6g} ({design.bound_is})"),
         ("gap", f"{format_gap(design.gap)} ({design.bound_is})"),
     ]
@@ -122,7 +122,7 @@ def design_facts(design: Design, seconds: float) -> list[tuple[str, str]]:
 
 
 def bound_sentence(design: Design) -> str:
-    """Say what the lower bound means, and how far to trust it."""
+    """Explain what the lower bound means, and how far to trust it."""
     if design.certified:
         return (
             "The lower bound is certified: it is proved that no mechanism for this promise has a "
@@ -135,10 +135,10 @@ def bound_sentence(design: Design) -> str:
 
 
 def name_closed_form(design: Design) -> str:
-    """Name the structure of the context if it has a closed form; otherwise return nothing."""
+    """Return the name of the context's closed form, or an empty string."""
     if design.context.size == 2:
         return "two symbols"
-    if design.context.size > _MAX_RECOGNISED:  # no search is that large, so it is a closed form
+    if design.context.size > _MAX_RECOGNISED:  # too large for a search, so it is a closed form
         return design.mechanism.context.kind
     try:
         return recognise(design.context).kind
@@ -156,11 +156,11 @@ def _describe_closed_form(design: Design) -> str:
     return f"{name}; a search found {outcome} mechanism"
 
 
-def _crowd_text(design: Design) -> str:
-    crowd = "people spread evenly" if np.ptp(design.prior) < 1e-12 else "people like the prior"
+def _distribution_text(design: Design) -> str:
+    people = "people spread evenly" if np.ptp(design.prior) < 1e-12 else "people like the prior"
     if np.ptp(design.weights) < 1e-12:
-        return crowd
-    return f"{crowd}, symbols weighted"
+        return people
+    return f"{people}, symbols weighted"
 
 
 # --- the page -------------------------------------------------------------------------------------
@@ -175,7 +175,7 @@ def design_page(
 ) -> str:
     """Return the page as HTML. It links to nothing outside itself.
 
-    ``alternatives`` are mechanisms to compare with, and ``seconds`` is how long the design took.
+    ``alternatives`` are mechanisms to compare with; ``seconds`` is the time that the design took.
     """
     sections = render(
         "design/design.html",
@@ -196,7 +196,7 @@ def design_page(
 
 
 def _opening(design: Design) -> Html:
-    lead = fill('<p class="lead">$words</p>', words=design.summary())
+    lead = fill('<p class="lead">$text</p>', text=design.summary())
     if design.certified:
         return lead
     caution = fill('<p class="caution">$sentence</p>', sentence=bound_sentence(design))
@@ -204,7 +204,7 @@ def _opening(design: Design) -> Html:
 
 
 def _pictures(design: Design) -> Html:
-    """Draw twice: a picture of many squares cannot change its colours with the page."""
+    """Draw twice, because the colours of many squares cannot change with the page."""
     light = Html(design_svg(design))
     dark = Html(design_svg(design, dark=True))
     return fill_each(_PICTURE, scheme=("light", "dark"), svg=(light, dark))

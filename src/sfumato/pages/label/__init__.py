@@ -1,7 +1,7 @@
 """The privacy label: what a survey asks, what a report gives away, and what is not protected.
 
 It is for the people who are asked, and for those who decide whether to ask them. Every number on it
-is exact, or rounded so that it promises less than is kept.
+is exact, or rounded so that the label never promises too much.
 """
 
 import math
@@ -30,6 +30,7 @@ from sfumato.pages.markup import (
     fill,
     fill_each,
     join,
+    lead_paragraph,
     list_items,
     offline_document,
     read_asset,
@@ -41,14 +42,14 @@ from sfumato.survey import Survey
 
 __all__ = ["label_page"]
 
-_PEOPLE = 10_000  # for whom the label states the accuracy
+_PEOPLE = 10_000  # the label states the accuracy for this many
 
 
 def label_page(survey: Survey, certificate: Certificate | None = None) -> str:
     """Return the privacy label as HTML: one page without scripts that works offline.
 
-    Without a ``certificate`` it certifies the mechanism first. It raises ``PrivacyViolation`` if
-    the mechanism breaks its promise, since a label must not state a promise that is not kept.
+    Without a ``certificate``, certify the mechanism first, and raise ``PrivacyViolation`` if it
+    breaks its promise: a label must not state a promise that is not kept.
 
     >>> from sfumato.contexts import HighLow
     >>> lunch = Survey("lunch-2026", HighLow(["park", "clinic", "bar"], ["clinic", "bar"], 1))
@@ -83,12 +84,9 @@ def label_page(survey: Survey, certificate: Certificate | None = None) -> str:
 
 def _opening(survey: Survey) -> Html:
     """Say what is asked, by whom and when."""
-    text = EMPTY
-    if survey.text:
-        text = fill('<p class="lead" dir="auto">$text</p>', text=survey.text)
     return render(
         "label/opening.html",
-        text=text,
+        text=lead_paragraph(survey.text),
         contact=survey.contact or "not stated",
         dates=dates_text(survey),
         repeat=repeat_text(survey),
@@ -125,7 +123,7 @@ def _odds_table(survey: Survey, levels: Sequence[ProtectionLevel]) -> Html:
 
 
 def _row(level: ProtectionLevel, distinct: int) -> Html:
-    """Return a row of the table; ``distinct`` different answers cost ``distinct`` times ε."""
+    """Return a row of the table; ``distinct`` different answers cost ε each."""
     total = distinct * level.epsilon
     odds = _odds_cell(total)
     if distinct > 1:
@@ -141,7 +139,7 @@ def _row(level: ProtectionLevel, distinct: int) -> Html:
 
 
 def _odds_cell(epsilon: Epsilon, head: str = "") -> Html:
-    """Return a cell; ``head`` names its column on screens too narrow for the table's head."""
+    """Return a cell; ``head`` names its column on narrow screens, which hide the table's head."""
     return render(
         "label/cell.html",
         head=fill(' data-head="$head"', head=head) if head else EMPTY,
@@ -155,7 +153,7 @@ def _odds_cell(epsilon: Epsilon, head: str = "") -> Html:
 
 
 def _certificate_text(survey: Survey, certificate: Certificate | None) -> str:
-    """Sum up the exact check in a line."""
+    """Summarize the exact check in a line."""
     try:
         certificate = certificate or survey.certify()
     except (NoClosedForm, ContextMismatch):
@@ -180,7 +178,7 @@ def _certificate_text(survey: Survey, certificate: Certificate | None) -> str:
 
 
 def _accuracy_text(survey: Survey) -> str:
-    """State the largest standard error for people who are spread evenly over the answers."""
+    """State the largest standard error for people spread evenly over the answers."""
     k = survey.context.size
     variances = survey.mechanism.scores.variances(np.full(k, 1 / k), _PEOPLE)
     error = math.sqrt(max(float(variances.max()), 0.0))

@@ -34,6 +34,7 @@ __all__ = ["report_page"]
 _POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
 )
+_SCRIPTS = ("report/figures.js", "report/rows.js", "report/report.js")
 _LABEL_LINK = (
     '<p class="note">For the people who were asked: the '
     '<a download="privacy-label.html" href="data:text/html;charset=utf-8;base64,$label">'
@@ -46,9 +47,8 @@ def report_page(
 ) -> str:
     """Return the page as HTML: what is promised to whom, what was learned, how far to trust it.
 
-    It links to nothing outside itself, and its policy forbids the browser to load anything.
-    ``certificate`` must certify this survey's mechanism in its context, and ``estimate`` must be an
-    estimate of this survey; otherwise it raises ``WrongSurvey``.
+    The page links to nothing outside itself, and its policy forbids the browser to load anything.
+    Raise ``WrongSurvey`` if ``certificate`` or ``estimate`` is for another survey.
     """
     _require_same_survey(survey, estimate, certificate)
     heading = title or survey.title
@@ -89,7 +89,7 @@ def _require_same_survey(survey: Survey, estimate: Estimate, certificate: Certif
 
 
 def _label_link(survey: Survey, certificate: Certificate) -> Html:
-    """Embed the privacy label in a link: an offline page has no address to fetch it from."""
+    """Embed the privacy label in a link, because an offline page cannot fetch it."""
     label = label_page(survey, certificate).encode("utf-8")
     return fill(_LABEL_LINK, label=base64.b64encode(label).decode("ascii"))
 
@@ -98,26 +98,24 @@ def _label_link(survey: Survey, certificate: Certificate) -> Html:
 
 
 def _scripts(figures: Figures) -> Html:
-    own = [read_asset(f"report/{name}") for name in ("figures.js", "rows.js", "report.js")]
     return render(
         "report/scripts.html",
         dark=_embed_json(DARK),
         figures=_embed_json(figure_data(figures)),
         plotly=_embed_script(plotly_source()),
-        own=Html("".join(own)),
+        own=Html("".join(map(read_asset, _SCRIPTS))),
     )
 
 
 def _embed_script(source: str) -> Html:
-    r"""Keep a script from closing its own element.
+    r"""Escape a script so that it cannot close its own element.
 
-    Inside a JavaScript string ``<\/script`` means the same as ``</script``, but only the first is
-    harmless in HTML.
+    Inside a JavaScript string ``<\/script`` means the same as ``</script``, and HTML ignores it.
     """
     return Html(source.replace("</script", r"<\/script").replace("<!--", r"<\!--"))
 
 
 def _embed_json(data: object) -> Html:
-    """Return JSON without ``<``, so that it can neither close a script nor open a comment."""
+    """Return JSON without ``<``, so that it cannot close a script or open a comment."""
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
     return Html(text.replace("<", r"\u003c"))

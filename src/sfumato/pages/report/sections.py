@@ -2,8 +2,6 @@
 
 from importlib.metadata import version
 
-import numpy as np
-
 from sfumato.domains import GridDomain
 from sfumato.estimation import Estimate, Manipulation
 from sfumato.foundation.formatting import format_count, format_share, format_upper_bound
@@ -19,7 +17,7 @@ from sfumato.pages.markup import (
     render,
 )
 from sfumato.pages.promise import plural, promise_facts, promise_sentences
-from sfumato.pages.top_answers import MAX_BARS, TopAnswers, decimal_places
+from sfumato.pages.top_answers import MAX_BARS, TopAnswers, decimal_places, typical_error
 from sfumato.promises import Certificate
 from sfumato.survey import FAKE_COUNTS, Survey
 
@@ -35,7 +33,7 @@ __all__ = [
 ]
 
 _MAX_ROWS = 1000
-_PRINTED_ROWS = 40  # style.css hides the others on paper
+_PRINTED_ROWS = 40  # style.css hides the others in print
 _CAUTION = '<p class="caution" role="note"><strong>$heading</strong> $text</p>\n'
 
 
@@ -76,7 +74,7 @@ def _misfit_caution(estimate: Estimate) -> Html:
 
 
 def _noise_caution(survey: Survey, estimate: Estimate, low: float, high: float) -> Html:
-    """Warn if the noise is as large as the most frequent share, whose interval is given."""
+    """Warn if the noise is as large as the most frequent share, whose interval this is."""
     too_few = estimate.reports < survey.minimum_reports
     clear = low > 0 and high < 3 * low
     if clear and not too_few:
@@ -122,7 +120,7 @@ def promise_section(survey: Survey) -> Html:
 
 
 def _author_text(survey: Survey) -> Html:
-    """Quote what the survey's author says about it, and whom to ask."""
+    """Return what the survey's author says about it, and the contact."""
     paragraphs = [survey.text] if survey.text else []
     if survey.contact:
         paragraphs.append(f"Contact: {survey.contact}")
@@ -130,9 +128,8 @@ def _author_text(survey: Survey) -> Html:
 
 
 def _repeat_sentence(survey: Survey) -> str:
-    promise = survey.promise
-    repeat = promise["repeat"] if isinstance(promise, dict) else "once"
-    if not isinstance(repeat, dict):
+    repeat = survey.description.about["repeat"]
+    if repeat == "once":
         return (
             "This holds for one report of each person; promises about several reports of one "
             "person add up."
@@ -166,7 +163,7 @@ def _figure(name: str, description: str, caption: str) -> Html:
 
 
 def estimate_section(survey: Survey, estimate: Estimate) -> Html:
-    """Show both readings side by side, under headings that keep them apart."""
+    """Show both readings side by side, each under its own heading."""
     size = survey.context.size
     answers = f"the {MAX_BARS} most frequent of {format_count(size)} answers"
     if size == 1:
@@ -192,10 +189,9 @@ def map_section(survey: Survey, estimate: Estimate) -> Html:
         "Each cell is coloured by the decoded share of people in it, on a logarithmic scale that "
         "spans at most four powers of ten. Cells without colour have a decoded share of zero."
     )
-    errors = estimate.standard_errors
-    known = errors[np.isfinite(errors) & (errors > 0)]
-    if known.size:
-        half_width = format_share(1.96 * float(np.median(known)), places)
+    error = typical_error(estimate)
+    if error:
+        half_width = format_share(1.96 * error, places)
         caption += (
             f" Typically, a single cell below about {half_width} cannot be told from an empty one; "
             "the intervals in the table say more."
@@ -262,21 +258,24 @@ def certificate_section(survey: Survey, certificate: Certificate) -> Html:
 def fakes_section(survey: Survey, estimate: Estimate) -> Html:
     """Show how far forged reports could move the estimate."""
     manipulations = [estimate.manipulation(m) for m in FAKE_COUNTS if m <= estimate.reports]
-    row = (
+    template = (
         '<tr><td class="number">$fakes</td><td class="number">$share</td>'
         '<td class="number">$total</td></tr>'
     )
-    rows = fill_each(
-        row,
-        fakes=[manipulation.fakes for manipulation in manipulations],
-        share=[_points(manipulation.share) for manipulation in manipulations],
-        total=[_points(manipulation.total_variation) for manipulation in manipulations],
-    )
+    rows = []
+    for manipulation in manipulations:
+        row = fill(
+            template,
+            fakes=manipulation.fakes,
+            share=_points(manipulation.share),
+            total=_points(manipulation.total_variation),
+        )
+        rows.append(row)
     return render(
         "report/fakes.html",
         weight=format_upper_bound(survey.mechanism.scores.reach.largest),
         reports=format_count(estimate.reports),
-        rows=rows,
+        rows=join(rows),
         decoded=_picture_bound_sentence(manipulations[-1]),
     )
 
@@ -285,11 +284,10 @@ def _picture_bound_sentence(manipulation: Manipulation) -> str:
     """State the bound on the decoded picture, or that none is known."""
     if manipulation.decoded is None:
         return f"For the decoded picture no bound is known (decoder “{manipulation.decoder}”)."
+    subject = "One fake report moves"
+    others = "report in its place"
     fakes = manipulation.fakes
-    if fakes == 1:
-        subject = "One fake report moves"
-        others = "report in its place"
-    else:
+    if fakes > 1:
         subject = f"{fakes} fake reports move"
         others = f"{fakes} reports in their place"
     return (

@@ -1,14 +1,15 @@
 """The try page: pick an answer, see what would be sent and what it gives away, then send it.
 
-``try.js`` fills the page in the browser with the JavaScript client, so it shows what a device
-really does. It loads nothing from other sites, and answers leave the device only as reports.
+``try.js`` runs the JavaScript client in the browser, so the page shows what a device really does.
+It loads nothing from other sites, and answers leave the device only as reports.
 """
 
 import json
+from itertools import islice
 
 from sfumato.domains import Domain, GridDomain
 from sfumato.foundation.formatting import format_count
-from sfumato.pages.markup import EMPTY, Html, document, fill, fill_each, list_items, render
+from sfumato.pages.markup import Html, document, fill_each, lead_paragraph, list_items, render
 from sfumato.pages.promise import promise_sentences
 from sfumato.survey import Survey
 
@@ -18,9 +19,9 @@ TRY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-"""Lets the page load its own scripts and talk to its own aggregator, and nothing else."""
+"""Content security policy that allows the page its own scripts and aggregator, nothing else."""
 
-_MAX_LISTED = 12  # answers up to which all are listed; more are typed
+_MAX_LISTED = 12  # answers; if there are more, people type theirs
 _MAX_SUGGESTED = 2000
 _MAP_WIDTH = 800
 
@@ -28,9 +29,6 @@ _MAP_WIDTH = 800
 def try_page(survey: Survey) -> str:
     """Return the page of one survey; its scripts and styles are under ``../static/``."""
     domain = survey.context.domain
-    text = EMPTY
-    if survey.text:
-        text = fill('<p class="lead" dir="auto">$text</p>', text=survey.text)
     body = render(
         "try_it/try.html",
         fingerprint=survey.fingerprint,
@@ -43,24 +41,23 @@ def try_page(survey: Survey) -> str:
         heading=survey.title,
         kicker="Try it · nothing leaves this page until you press “Send”",
         head=render("try_it/head.html"),
-        opening=text,
+        opening=lead_paragraph(survey.text),
         body=body,
     )
 
 
 def _choice(domain: Domain) -> Html:
-    """Return the form to pick an answer with: a map, a list, or a box with suggestions."""
+    """Return the form to pick an answer: a map, a list, or a box with suggestions."""
     if isinstance(domain, GridDomain):
         return _map(domain)
     if domain.size <= _MAX_LISTED:
         return _list(domain)
-    labels = [str(domain.labels[x]) for x in range(min(domain.size, _MAX_SUGGESTED))]
-    option = '<option value="$label"></option>'
+    suggestions = islice(domain.labels, _MAX_SUGGESTED)
     return render(
         "try_it/box.html",
         size=format_count(domain.size),
-        first=labels[0],
-        suggestions=fill_each(option, label=labels),
+        first=domain.labels[0],
+        suggestions=fill_each('<option value="$label"></option>', label=suggestions),
     )
 
 
