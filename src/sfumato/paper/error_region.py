@@ -1,7 +1,7 @@
-"""Figure 1 of the paper: the errors of a guess from one report, as a promise bounds them.
+"""Figure 1 of the paper: how a promise bounds the errors of a guess from one report.
 
-The region is Theorem 1's; that the binary optimum fills it is what Theorem 2 rests on. Error rates
-are computed exactly from the integers of each channel, and counted on real reports as well.
+Theorem 1 gives the region, and Theorem 2 rests on the fact that the binary optimum fills it. Error
+rates are computed exactly from the integers of each channel, and measured on real reports as well.
 """
 
 import math
@@ -43,17 +43,17 @@ _COLUMNS = (
 
 @dataclass(frozen=True)
 class _Test:
-    """A best test: it says x on these reports. Its errors are exact, and counted."""
+    """A best test, which says x on some reports: its errors, exact and measured."""
 
     says_x: tuple[int, ...]
     false_alarm: Fraction
     miss: Fraction
-    counted_false_alarm: Spread
-    counted_miss: Spread
+    measured_false_alarm: Spread
+    measured_miss: Spread
 
 
 @dataclass(frozen=True, eq=False)
-class _Tested:
+class _MechanismTests:
     """A mechanism, the region of its tests, and its best tests that are not blind."""
 
     name: str
@@ -66,20 +66,26 @@ class _Panel:
     """One pair of promises: what it allows, and what mechanisms that keep it reach."""
 
     context: Context
-    mechanisms: tuple[_Tested, ...]
+    mechanisms: tuple[_MechanismTests, ...]
 
     @property
     def epsilons(self) -> tuple[float, float]:
         """``E[x, x2]`` and ``E[x2, x]``."""
-        there = float(self.context.exact_epsilon(0, 1))
-        back = float(self.context.exact_epsilon(1, 0))
-        return there, back
+        a = float(self.context.exact_epsilon(0, 1))
+        b = float(self.context.exact_epsilon(1, 0))
+        return a, b
+
+    @property
+    def odds(self) -> tuple[str, str]:
+        """``e^E[x, x2]`` and ``e^E[x2, x]``."""
+        a, b = self.epsilons
+        return _fraction_text(math.exp(a)), _fraction_text(math.exp(b))
 
     @property
     def name(self) -> str:
         """The two odds."""
-        a, b = self.epsilons
-        return f"odds {_fraction_text(math.exp(a))} and {_fraction_text(math.exp(b))}"
+        there, back = self.odds
+        return f"odds {there} and {back}"
 
 
 def error_region(
@@ -87,8 +93,8 @@ def error_region(
 ) -> ExperimentResult:
     """Measure both panels of Figure 1, or one panel for your own pair of promises.
 
-    ``epsilon`` is ``E[x, x2]`` and ``epsilon_back`` is ``E[x2, x]``. If you give only one, the
-    other is the same. ``inf`` promises nothing in that direction.
+    ``epsilon`` is ``E[x, x2]`` and ``epsilon_back`` is ``E[x2, x]``; each defaults to the other.
+    ``inf`` promises nothing in that direction.
 
     >>> result = error_region(RunOptions(runs=1), epsilon=1.0)
     >>> result.rows[0][1], result.rows[0][3] == result.rows[0][4]
@@ -128,10 +134,10 @@ def error_region(
 
 
 def _pairs(epsilon: float | None, epsilon_back: float | None) -> tuple[tuple[float, float], ...]:
-    given = [value for value in (epsilon, epsilon_back) if value is not None]
-    if not given:
+    values = [value for value in (epsilon, epsilon_back) if value is not None]
+    if not values:
         return _PAPER
-    return ((given[0], given[-1]),)
+    return ((values[0], values[-1]),)
 
 
 def _measure(context: Context, runs: int, seed: int) -> _Panel:
@@ -145,44 +151,44 @@ def _measure(context: Context, runs: int, seed: int) -> _Panel:
     else:
         mechanisms["Warner's response, smaller ε"] = BinaryResponse(classical)
         mechanisms["Hadamard response, smaller ε"] = PlainResponse(classical)
-    tested = []
+    results = []
     for name, mechanism in mechanisms.items():
         tests = tuple(_tests(mechanism, runs, seed))
-        tested.append(_Tested(name, region_of(mechanism, 0, 1), tests))
-    return _Panel(context, tuple(tested))
+        results.append(_MechanismTests(name, region_of(mechanism, 0, 1), tests))
+    return _Panel(context, tuple(results))
 
 
 def _tests(mechanism: Mechanism, runs: int, seed: int) -> Iterator[_Test]:
-    """Yield the likelihood-ratio tests: reports say x in order of their ratio, equals together."""
+    """Yield the likelihood-ratio tests, from the one that says x on the fewest reports."""
     row = mechanism.exact_row(0)
     row2 = mechanism.exact_row(1)
     ratios = []
     for q, q2 in zip(row, row2, strict=True):
         ratios.append(q / q2 if q2 else math.inf)
-    shares = np.array(_shares(mechanism, 0, runs, seed))
-    shares2 = np.array(_shares(mechanism, 1, runs, seed))
+    shares = _shares(mechanism, 0, runs, seed)
+    shares2 = _shares(mechanism, 1, runs, seed)
     thresholds = sorted(set(ratios), reverse=True)
-    for least in thresholds[:-1]:  # all reports together are a blind test
-        says_x = [y for y, ratio in enumerate(ratios) if ratio >= least]
+    for threshold in thresholds[:-1]:  # the last test is blind: it says x on every report
+        says_x = [y for y, ratio in enumerate(ratios) if ratio >= threshold]
         hits = shares[:, says_x].sum(axis=1)
         false_alarms = shares2[:, says_x].sum(axis=1)
         yield _Test(
             says_x=tuple(says_x),
             false_alarm=Fraction(sum(row2[y] for y in says_x)),
             miss=1 - Fraction(sum(row[y] for y in says_x)),
-            counted_false_alarm=Spread.of(false_alarms),
-            counted_miss=Spread.of(1 - hits),
+            measured_false_alarm=Spread.of(false_alarms),
+            measured_miss=Spread.of(1 - hits),
         )
 
 
-def _shares(mechanism: Mechanism, x: int, runs: int, seed: int) -> list[Floats]:
-    """Return the share of each report among people who all have symbol x, for every run."""
+def _shares(mechanism: Mechanism, x: int, runs: int, seed: int) -> Floats:
+    """Return the share of each report among people with symbol x, a row per run."""
     people = np.full(_PEOPLE, x)
     shares = []
     for run in range(runs):
-        words = SeededWords(seed, run=2 * run + x)  # both symbols must not share their words
+        words = SeededWords(seed, run=2 * run + x)  # the two symbols must not share words
         shares.append(mechanism.privatize_and_tally(people, words).counts / _PEOPLE)
-    return shares
+    return np.array(shares)
 
 
 # --- words and numbers ----------------------------------------------------------------------------
@@ -190,22 +196,18 @@ def _shares(mechanism: Mechanism, x: int, runs: int, seed: int) -> list[Floats]:
 
 def _rows(panels: list[_Panel]) -> Iterator[tuple[Cell, ...]]:
     for panel in panels:
-        for tested in panel.mechanisms:
-            for test in tested.tests:
-                yield _row(panel.name, tested, test)
-
-
-def _row(case: str, tested: _Tested, test: _Test) -> tuple[Cell, ...]:
-    return (
-        case,
-        tested.name,
-        ", ".join(map(str, test.says_x)),
-        round(float(test.false_alarm), 6),
-        round(float(test.miss), 6),
-        str(test.counted_false_alarm),
-        str(test.counted_miss),
-        "no" if tested.region.broken else "yes",
-    )
+        for mechanism in panel.mechanisms:
+            for test in mechanism.tests:
+                yield (
+                    panel.name,
+                    mechanism.name,
+                    ", ".join(map(str, test.says_x)),
+                    round(float(test.false_alarm), 6),
+                    round(float(test.miss), 6),
+                    str(test.measured_false_alarm),
+                    str(test.measured_miss),
+                    "no" if mechanism.region.broken else "yes",
+                )
 
 
 def _summary(panels: list[_Panel]) -> str:
@@ -231,31 +233,31 @@ def _to_json(panel: _Panel) -> dict[str, object]:
 
 
 def _finite_or_text(epsilon: float) -> float | str:
-    """JSON has no infinity."""
+    """Return infinity as text, which JSON does not have as a number."""
     return epsilon if math.isfinite(epsilon) else "inf"
 
 
-def _mechanism_to_json(tested: _Tested) -> dict[str, object]:
+def _mechanism_to_json(mechanism: _MechanismTests) -> dict[str, object]:
     tests = []
-    for test in tested.tests:
+    for test in mechanism.tests:
         fields = {
             "says_x": list(test.says_x),
             "false_alarm": str(test.false_alarm),
             "miss": str(test.miss),
-            "counted_false_alarm": test.counted_false_alarm.in_json(),
-            "counted_miss": test.counted_miss.in_json(),
+            "counted_false_alarm": test.measured_false_alarm.in_json(),
+            "counted_miss": test.measured_miss.in_json(),
         }
         tests.append(fields)
     return {
-        "name": tested.name,
-        "kept": tested.region.broken is None,
-        "realised": [list(map(float, point)) for point in tested.region.realised],
+        "name": mechanism.name,
+        "kept": mechanism.region.broken is None,
+        "realised": [list(map(float, point)) for point in mechanism.region.realised],
         "tests": tests,
     }
 
 
 def _fraction_text(number: float) -> str:
-    """Write a small fraction if the number is one, otherwise three digits."""
+    """Write a number as a small fraction if it is one, otherwise with three digits."""
     if math.isfinite(number):
         fraction = Fraction(number).limit_denominator(20)
         if abs(fraction - number) < 1e-6:
@@ -290,23 +292,21 @@ def _figure(panels: list[_Panel]) -> "Figure":
 
 def _draw(axes: "Axes", panel: _Panel) -> None:
     region = panel.mechanisms[0].region
-    a, b = panel.epsilons
+    there, back = panel.odds
     _, (false_alarm, miss), _ = region.promised
+    corner = (miss, false_alarm)
     false_alarms, misses = zip(*region.promised, strict=True)
     axes.fill(misses, false_alarms, color=MAP_SCALE[0], linewidth=0)
     axes.plot([0, 1], [1, 0], color=FAINT, linewidth=0.9, linestyle="--")
-    for tested in panel.mechanisms[1:]:
-        _draw_inner(axes, tested)
+    for mechanism in panel.mechanisms[1:]:
+        _draw_inner(axes, mechanism)
     _draw_edge(axes, region, color=MAP_SCALE[2], linewidth=2.4, solid_joinstyle="round", zorder=2.5)
     to_axes = ([miss, miss, 0], [0, false_alarm, false_alarm])
     axes.plot(*to_axes, color=WHISKER, linewidth=0.9, linestyle=(0, (3, 2)))
-    axes.plot([miss], [false_alarm], "o", color=WHISKER, markersize=5.5, zorder=4)
-    corner = (miss, false_alarm)
-    if math.isfinite(b):
-        back = _fraction_text(math.exp(b))
+    axes.plot(*corner, "o", color=WHISKER, markersize=5.5, zorder=4)
+    if back != "inf":
         _write_along(axes, (0, 1), corner, f"P_FA + {back} P_MD = 1")
-    if math.isfinite(a):
-        there = _fraction_text(math.exp(a))
+    if there != "inf":
         _write_along(axes, corner, (1, 0), f"{there} P_FA + P_MD = 1")
     _style(axes, panel, false_alarm, miss)
 
@@ -324,22 +324,22 @@ def _draw_edge(
     return edge
 
 
-def _draw_inner(axes: "Axes", tested: _Tested) -> None:
+def _draw_inner(axes: "Axes", mechanism: _MechanismTests) -> None:
     """Draw the edge of a mechanism that stays inside, with its name."""
     colour = PROMISE_SCALE[1]
     dashes: Any = "-"
     name_at = (0.72, 0.5)
-    if tested.name.startswith("Warner"):
+    if mechanism.name.startswith("Warner"):
         colour = INK
         dashes = (0, (1.2, 1.6))
         name_at = (0.55, 0.78)
-    edge = _draw_edge(axes, tested.region, color=colour, linewidth=1.5, linestyle=dashes)
+    edge = _draw_edge(axes, mechanism.region, color=colour, linewidth=1.5, linestyle=dashes)
     vertices = edge[1:-1]
     axes.plot(*zip(*vertices, strict=True), "o", color=colour, markersize=3.5)
     line = {"arrowstyle": "-", "color": colour, "linewidth": 0.8, "shrinkB": 4}
-    # The first vertex is towards P_MD = 1, where two lines of text have room beyond the diagonal.
+    # The first vertex is towards P_MD = 1, where the name has room beyond the diagonal.
     axes.annotate(
-        tested.name.replace(", ", ",\n"),
+        mechanism.name.replace(", ", ",\n"),
         vertices[0],
         name_at,
         color=colour,
@@ -358,7 +358,7 @@ def _style(axes: "Axes", panel: _Panel, false_alarm: float, miss: float) -> None
     axes.tick_params(length=0, labelcolor=INK)
     for side, spine in axes.spines.items():
         spine.set(color=FAINT, linewidth=0.8, visible=side in ("left", "bottom"))
-    title, remark = _title(*panel.epsilons)
+    title, remark = _title(panel)
     axes.set_title(title, loc="left", pad=24, fontsize=11.5, color=INK)
     axes.annotate(
         remark,
@@ -378,9 +378,9 @@ def _ticks(corner: float) -> tuple[list[float], list[str]]:
     return [0, 1], ["0", "1"]
 
 
-def _title(a: float, b: float) -> tuple[str, str]:
-    there = _fraction_text(math.exp(a))
-    back = _fraction_text(math.exp(b))
+def _title(panel: _Panel) -> tuple[str, str]:
+    a, b = panel.epsilons
+    there, back = panel.odds
     if a == b:
         title = "Classical: one ε for both directions"
         return title, f"e^ε = {there} both ways: the region is symmetric."
@@ -396,9 +396,8 @@ def _title(a: float, b: float) -> tuple[str, str]:
 def _write_along(
     axes: "Axes", start: tuple[float, float], end: tuple[float, float], text: str
 ) -> None:
-    """Write a remark below an edge, in its direction."""
-    run = end[0] - start[0]
-    rise = end[1] - start[1]
+    """Write text below an edge, parallel to it."""
+    run, rise = np.subtract(end, start).tolist()
     length = math.hypot(rise, run)
     place = (start[0] + 0.6 * run, start[1] + 0.6 * rise)
     offset = (12 * rise / length, -12 * run / length)  # 12 points, at a right angle to the edge

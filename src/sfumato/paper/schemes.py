@@ -1,9 +1,9 @@
-"""The two schemes that experiments compare, on the same people: the paper's, and the best here.
+"""The two schemes that experiments compare on the same people: the paper's, and the best here.
 
 The paper's scheme is Hadamard's code, the paper's own estimate, and Euclidean projection of the
-whole vector on the simplex. The paper does not say how it projects, but its figures do. The best
-one here is ``mechanism_for`` with the default decoder. Neither knows how people are spread, and
-both are measured on reports that were really made.
+entire vector onto the simplex. The paper does not say how it projects, but its figures show it. The
+best scheme here is ``mechanism_for`` with the default decoder. Neither knows how people are
+distributed, and both are measured on actual reports.
 """
 
 from collections.abc import Callable, Mapping
@@ -47,7 +47,8 @@ class Schemes:
     ) -> tuple[Floats, Floats]:
         """Return the estimates of the paper's scheme and of the best one from everyone's reports.
 
-        ``names`` say which words each scheme draws: another name, run or seed means other words.
+        Each scheme draws words of its own, which depend on its name in ``names``, the run and the
+        seed.
         """
         paper_name, best_name = names
         paper = paper_estimate(self.paper, symbols, paper_name, run, seed)
@@ -60,15 +61,15 @@ def paper_estimate(
 ) -> Floats:
     """Return the paper's own estimate, projected once, over all symbols.
 
-    The mechanisms here would correct the totals of groups first. A code that is not balanced is
-    refused: the paper's estimator would be wrong for it.
+    The mechanisms here would correct the totals of groups first. Raise an error if the code is not
+    balanced, because the paper's estimator would be wrong.
     """
     tally = mechanism.privatize_and_tally(symbols, experiment_words(name, run, seed))
     return project(mechanism.scores.paper_estimate(tally))
 
 
 def best_estimate(mechanism: Mechanism, symbols: Symbols, name: str, run: int, seed: int) -> Floats:
-    """Return what ``estimate`` gives by default.
+    """Return the default estimate.
 
     This is empirical Bayes, moved towards projection as far as the reports support that.
     """
@@ -105,11 +106,11 @@ def measure_contexts(
     name, the seed and the run's number alone, so the result does not depend on ``workers``.
     ``words`` names them for all contexts and both schemes; by default each has its own name.
 
-    A block of one symbol is sent as it is, so there is no error here:
+    A block of one symbol is sent as is, so there is no error here:
 
-    >>> contexts = {"in clear": Blocks([0, 1], epsilon=1)}
+    >>> contexts = {"single": Blocks([0, 1], epsilon=1)}
     >>> errors = measure_contexts(contexts, np.array([3, 1]), runs=2, seed=0, workers=1)
-    >>> errors["in clear"].paper, errors["in clear"].paper_map
+    >>> errors["single"].paper, errors["single"].paper_map
     (Spread(mean=0.0, standard_error=0.0), array([0.75, 0.25]))
     """
     jobs = []
@@ -119,20 +120,20 @@ def measure_contexts(
             portion = range(first, min(first + _PORTION, runs))
             jobs.append(_Job(name, context, counts, portion, seed, names))
 
-    def report(done: int) -> None:
+    def show_progress(done: int) -> None:
         job = jobs[done - 1]
         share = f"{done / len(jobs):.0%} of all"
         on_progress(f"{job.name}: {job.runs.stop} of {runs} runs ({share})")
 
-    results = run_jobs(_measure, jobs, workers=workers, on_progress=report)
-    measured = {}
+    results = run_jobs(_measure, jobs, workers=workers, on_progress=show_progress)
+    errors_by_name = {}
     for name in contexts:
         own = [result for result in results if result.name == name]
         errors = np.concatenate([result.errors for result in own])
         papers, bests = errors.T
         first_maps = own[0].first_estimates
-        measured[name] = MapErrors(Spread.of(papers), Spread.of(bests), *first_maps)
-    return measured
+        errors_by_name[name] = MapErrors(Spread.of(papers), Spread.of(bests), *first_maps)
+    return errors_by_name
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,6 +1,7 @@
 """Figure 2 of the paper: blocks against plain local privacy, on four synthetic populations."""
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -85,11 +86,13 @@ def synthetic(
             for run in range(runs):
                 jobs.append(_Job(distribution, size, run, options.seed))
 
-    def report(done: int) -> None:
+    def show_progress(done: int) -> None:
         options.on_progress(f"{done} of {len(jobs)} runs")
 
-    results = run_jobs(_measure, jobs, workers=workers, on_progress=report)
-    errors = dict(zip(jobs, results, strict=True))
+    results = run_jobs(_measure, jobs, workers=workers, on_progress=show_progress)
+    errors = defaultdict(list)
+    for job, result in zip(jobs, results, strict=True):
+        errors[job.distribution, job.people].append(result)
     curves = []
     rows = []
     for distribution in DISTRIBUTIONS:
@@ -160,6 +163,10 @@ class _Job:
     seed: int
 
 
+_Errors = Mapping[tuple[str, int], list[Floats]]
+"""The errors of each run, by distribution and number of people."""
+
+
 @dataclass(frozen=True)
 class _Curve:
     """The errors of both schemes for one distribution and number of blocks."""
@@ -212,7 +219,7 @@ def _schemes(m: int) -> Schemes:
 
 
 def _measure(job: _Job) -> Floats:
-    """Return the errors for one population: a row for each number of blocks, paper and here."""
+    """Return the errors for one population: a row per number of blocks, a column per scheme."""
     p = _probabilities(job.distribution, job.seed)
     name = f"synthetic/{job.distribution}/{job.people}"
     symbols = draw_people(p, job.people, name, job.run, job.seed)
@@ -224,15 +231,11 @@ def _measure(job: _Job) -> Floats:
     return errors
 
 
-def _curve(errors: dict[_Job, Floats], distribution: str, m: int, people: Sequence[int]) -> _Curve:
+def _curve(errors: _Errors, distribution: str, m: int, people: Sequence[int]) -> _Curve:
     paper = []
     here = []
     for n in people:
-        at_point = []
-        for job, result in errors.items():
-            if job.distribution == distribution and job.people == n:
-                at_point.append(result[BLOCKS.index(m)])
-        papers, ours = np.array(at_point).T
+        papers, ours = np.array(errors[distribution, n])[:, BLOCKS.index(m)].T
         paper.append(Spread.of(papers))
         here.append(Spread.of(ours))
     return _Curve(distribution, m, people, paper, here)
