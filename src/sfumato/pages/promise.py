@@ -80,14 +80,13 @@ def promise_facts(context: Context) -> list[tuple[str, str]]:
     smallest = context.smallest_epsilon
     if math.isinf(smallest):
         return [*facts, ("Strongest promise", "none: nothing is promised")]
+    strongest = _epsilon_and_odds(smallest)
     if not finite:
-        return [*facts, ("Strongest promise", _epsilon_and_odds(smallest))]
+        return [*facts, ("Strongest promise", strongest)]
     if finite[-1].epsilon == context.exact_smallest:
-        return [*facts, ("Every promise", _epsilon_and_odds(smallest))]
-    weakest = round_up(finite[-1].epsilon)
-    facts.append(("Strongest promise", _epsilon_and_odds(smallest)))
-    facts.append(("Weakest promise", _epsilon_and_odds(weakest)))
-    return facts
+        return [*facts, ("Every promise", strongest)]
+    weakest = _epsilon_and_odds(round_up(finite[-1].epsilon))
+    return [*facts, ("Strongest promise", strongest), ("Weakest promise", weakest)]
 
 
 def blocks_text(context: Context) -> str:

@@ -1,7 +1,7 @@
-"""The picture of a design: the promise, what is used of it, and the channel. Needs ``charts``."""
+"""The picture of a design: the promise, how much of it is used, the channel. Needs ``charts``."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +30,7 @@ from sfumato.pages.pictures import (
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.colors import Colormap
     from matplotlib.figure import Figure
 
 __all__ = [
@@ -42,27 +43,29 @@ __all__ = [
 ]
 
 MAX_DRAWN = 256
-"""A design is drawn up to this many symbols."""
+"""Most symbols for which a design is drawn."""
 
-_MAX_LABELS = 24  # symbols up to which each has a label; of more, about half as many have one
-_MAX_NUMBERED = 10  # symbols up to which each square has its number
+_MAX_LABELS = 24  # if there are more symbols, about 12 of them have a label
+_MAX_NUMBERED = 10  # symbols; larger squares have no numbers
 _ROW_LABEL = 18  # characters
 _COLUMN_LABEL = 12
 _SAMPLES = 1600  # columns of the picture of the channel
-_MIN_WIDTH = 0.025  # of the picture: a symbol whose reports take less has no label below them
+_MIN_WIDTH = 0.025  # of the picture; symbols whose reports take less have no label below
 _LUMINANCE = np.array([0.30, 0.59, 0.11])
-_ROUNDING = 1e-6  # relative to what is promised: rounding alone leaves this much over
+_ROUNDING = 1e-6  # relative to the promise; rounding alone leaves this much over
 _TIE = 1e-6  # logarithms that differ by less count as equal
 _FACTORS = (1, 1.1, 1.2, 1.5, 2, 3, 5, 10, 20, 50, 100, 1000)
 _POWERS = tuple(10.0**power for power in range(4, 18, 2))
 _MAX_TICKS = 8  # on the scale of factors
 
-Paint = Callable[[str], str]
+_LIGHT = dict(zip(DARK, DARK, strict=True))
+
+Palette = Mapping[str, str]
 """Maps a colour of the light page to the colour to draw with."""
 
 
 def require_drawable(symbols: int) -> None:
-    """Raise an error if matplotlib is missing, or if there are too many symbols to make out."""
+    """Raise an error if there are too many symbols for a picture, or if matplotlib is missing."""
     if symbols > MAX_DRAWN:
         raise InvalidContext(
             f"a design can be drawn for up to {MAX_DRAWN} symbols; this context has {symbols}. "
@@ -73,24 +76,20 @@ def require_drawable(symbols: int) -> None:
 
 def design_png(design: Design) -> bytes:
     """Return the picture as a PNG file."""
-    return figure_png(_figure(design, lambda colour: colour))
+    return figure_png(_figure(design, _LIGHT))
 
 
 def design_svg(design: Design, *, dark: bool = False) -> str:
     """Return the picture as an ``<svg>`` element, for a light or a dark page."""
-    require_drawable(design.context.size)
-
-    def paint(colour: str) -> str:
-        return DARK.get(colour, colour) if dark else colour
-
-    return figure_svg(lambda: _figure(design, paint), salt=f"sfumato {dark}")
+    palette = DARK if dark else _LIGHT
+    return figure_svg(lambda: _figure(design, palette), salt=f"sfumato {dark}")
 
 
 # --- what is shown --------------------------------------------------------------------------------
 
 
 def promise_used(Q: Floats) -> Floats:
-    """Return ``T[x, x2] = max_y log Q(y|x)/Q(y|x2)``: the least matrix that a channel keeps.
+    """Return ``T[x, x2] = max_y log Q(y|x)/Q(y|x2)``: the smallest matrix that a channel keeps.
 
     >>> promise_used(np.array([[0.6, 0.4], [0.2, 0.8]])).round(3)
     array([[0.   , 1.099],
@@ -105,10 +104,10 @@ def promise_used(Q: Floats) -> Floats:
 
 
 def order_reports(Q: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Order the reports by the symbol that sends each most often, the most telling first.
+    """Order the reports by the symbol that sends each most often, the most revealing first.
 
-    Return the order, and the symbol of each report in that order. The less the other symbols send a
-    report, the more it tells.
+    Return the order, and the symbol of each report in that order. The less often the other symbols
+    send a report, the more it reveals.
     """
     share = Q / Q.max(axis=0)
     symbol = (share >= 1 - _TIE).argmax(axis=0)
@@ -118,7 +117,7 @@ def order_reports(Q: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 
 @dataclass(frozen=True)
 class _Span:
-    """Where the reports of one symbol lie in the picture of the channel, from 0 to 1."""
+    """The part of the picture, from 0 to 1, that the reports of one symbol take up."""
 
     symbol: int
     left: float
@@ -155,69 +154,69 @@ def _left_over(E: Floats, T: Floats) -> Floats:
 # --- how it is drawn ------------------------------------------------------------------------------
 
 
-def _figure(design: Design, paint: Paint) -> "Figure":
+def _figure(design: Design, palette: Palette) -> "Figure":
     require_drawable(design.context.size)
+    import matplotlib as mpl
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    figure = Figure(figsize=(9.4, 8.0), layout=ConstrainedLayoutEngine(h_pad=0.1))
-    grid = figure.add_gridspec(2, 3, height_ratios=(1.5, 1))
-    panels = [figure.add_subplot(grid[0, column]) for column in range(3)]
-    _draw_squares(figure, panels, design, paint)
-    _draw_channel(figure.add_subplot(grid[1, :]), design, paint)
+    style: dict[Any, object] = {
+        "axes.titlelocation": "left",
+        "axes.titlesize": 11,
+        "axes.titlecolor": palette[INK],
+        "axes.labelcolor": palette[FAINT],
+        "xtick.color": palette[INK],
+        "ytick.color": palette[INK],
+    }
+    with mpl.rc_context(style):
+        figure = Figure(figsize=(9.4, 8.0), layout=ConstrainedLayoutEngine(h_pad=0.1))
+        grid = figure.add_gridspec(2, 3, height_ratios=(1.5, 1))
+        panels = [figure.add_subplot(grid[0, column]) for column in range(3)]
+        _draw_squares(panels, design, palette)
+        _draw_channel(figure.add_subplot(grid[1, :]), design, palette)
     return figure
 
 
-def _draw_squares(figure: "Figure", panels: "list[Axes]", design: Design, paint: Paint) -> None:
+def _draw_squares(panels: "list[Axes]", design: Design, palette: Palette) -> None:
     """Draw three matrices: what is promised, what the reports use of it, and what is left over."""
     E = design.context.closure().matrix()
     used = np.minimum(promise_used(design.mechanism.matrix()), E)
     T = np.where(np.isfinite(E), used, np.inf)
     largest = float(E[np.isfinite(E)].max(initial=0.0)) or 1.0
-    left_over_scale = (BACKGROUND, MAP_SCALE[1], MAP_SCALE[2])
+    promise_colours = _colour_map(PROMISE_SCALE, palette)
+    left_over_colours = _colour_map((BACKGROUND, MAP_SCALE[1], MAP_SCALE[2]), palette)
     squares = (
-        ("promised: ε", E, PROMISE_SCALE),
-        ("used by the reports", T, PROMISE_SCALE),
-        ("left over", _left_over(E, T), left_over_scale),
+        ("promised: ε", E, promise_colours),
+        ("used by the reports", T, promise_colours),
+        ("left over", _left_over(E, T), left_over_colours),
     )
     labels = design.context.domain.labels
-    for axes, (title, square, scale) in zip(panels, squares, strict=True):
-        _draw_square(axes, square, paint, scale, largest)
-        _label_square(axes, labels)
-        _hide_frame(axes, paint)
-        axes.set_title(title, loc="left", fontsize=11, color=paint(INK))
+    symbols = _symbols_to_label(labels)
+    for axes, (title, square, colours) in zip(panels, squares, strict=True):
+        _draw_square(axes, square, colours(np.clip(square / largest, 0, 1)), palette)
+        _label_answers(axes, labels, symbols, symbols)
+        axes.set_title(title)
     for axes in panels[1:]:
         axes.set_yticks([])
-    panels[0].set_ylabel("odds of this answer …", color=paint(FAINT))
-    panels[1].set_xlabel("… against this one", color=paint(FAINT))
-    _draw_scale(figure, panels[:2], paint, PROMISE_SCALE, largest, "ε")
-    _draw_scale(figure, panels[2:], paint, left_over_scale, largest, "ε left over")
+    panels[0].set_ylabel("odds of this answer …")
+    panels[1].set_xlabel("… against this one")
+    _draw_scale(panels[:2], promise_colours, largest, "ε")
+    _draw_scale(panels[2:], left_over_colours, largest, "ε left over")
 
 
-def _draw_square(
-    axes: "Axes", square: Floats, paint: Paint, scale: tuple[str, ...], largest: float
-) -> None:
-    """Colour each pair by its number; hatch the pairs for which nothing is promised."""
+def _draw_square(axes: "Axes", square: Floats, colours: Floats, palette: Palette) -> None:
+    """Colour each pair; hatch the pairs for which nothing is promised."""
     k = len(square)
     diagonal = np.arange(k)
-    colours = _colour_map(scale, paint)(np.clip(square / largest, 0, 1))
     colours[~np.isfinite(square)] = 0
-    colours[diagonal, diagonal] = _colour_map((PALE, PALE), paint)(0.0)
-    _draw_hatch(axes, paint)
+    colours[diagonal, diagonal] = _colour_map((PALE, PALE), palette)(0.0)
+    _draw_hatch(axes, palette)
     axes.imshow(colours, interpolation="nearest", extent=(-0.5, k - 0.5, k - 0.5, -0.5), zorder=1)
     if k <= _MAX_NUMBERED:
-        _write_numbers(axes, square, colours, paint)
+        _write_numbers(axes, square, colours, palette)
 
 
-def _label_square(axes: "Axes", labels: Sequence[Label]) -> None:
-    places = _label_places(labels)
-    columns = [plain_label(labels[x], _COLUMN_LABEL) for x in places]
-    rows = [plain_label(labels[x], _ROW_LABEL) for x in places]
-    axes.set_xticks(places, columns, rotation=90, fontsize=8)
-    axes.set_yticks(places, rows, fontsize=8)
-
-
-def _write_numbers(axes: "Axes", square: Floats, colours: Floats, paint: Paint) -> None:
+def _write_numbers(axes: "Axes", square: Floats, colours: Floats, palette: Palette) -> None:
     """Write the number of each square, dark on light and light on dark."""
     for (x, x2), entry in np.ndenumerate(square):
         text = f"{entry:.2g}"
@@ -225,83 +224,92 @@ def _write_numbers(axes: "Axes", square: Floats, colours: Floats, paint: Paint) 
         ink = INK if brightness > 0.45 else DARK[INK]
         if x == x2:
             text = "–"
-            ink = paint(FAINT)
+            ink = palette[FAINT]
         elif math.isinf(entry):
             text = "∞"
-            ink = paint(FAINT)
+            ink = palette[FAINT]
         axes.text(x2, x, text, ha="center", va="center", fontsize=8, color=ink, zorder=2)
 
 
-def _draw_channel(axes: "Axes", design: Design, paint: Paint) -> None:
+def _draw_channel(axes: "Axes", design: Design, palette: Palette) -> None:
     Q = design.mechanism.matrix()
-    labels = design.context.domain.labels
     logs, spans = _channel_picture(Q, design.prior)
     sent = np.isfinite(logs)
     depth = float(-logs[sent].min(initial=0.0)) or 1.0
-    colours = _colour_map(MAP_SCALE, paint)(1 + np.where(sent, logs, 0) / depth)
+    scale = _colour_map(MAP_SCALE, palette)
+    colours = scale(1 + np.where(sent, logs, 0) / depth)
     colours[~sent] = 0
-    _draw_hatch(axes, paint)
+    _draw_hatch(axes, palette)
     extent = (0, 1, len(Q) - 0.5, -0.5)
     axes.imshow(colours, interpolation="nearest", extent=extent, aspect="auto", zorder=1)
     for span in spans[1:]:
-        axes.axvline(span.left, color=paint(PALE), linewidth=0.5, zorder=2)
-    _label_channel(axes, labels, spans)
-    axes.set_title("the reports of each answer", loc="left", fontsize=11, color=paint(INK))
+        axes.axvline(span.left, color=palette[PALE], linewidth=0.5, zorder=2)
+    symbols = []
+    middles = []
+    for span in spans:
+        if span.right - span.left >= _MIN_WIDTH:
+            symbols.append(span.symbol)
+            middles.append((span.left + span.right) / 2)
+    _label_answers(axes, design.context.domain.labels, symbols, middles)
+    axes.set_title("the reports of each answer")
     axes.set_xlabel(
         f"{design.mechanism.outputs:,} reports by the answer that sends them most, "
-        "each as wide as it is frequent",
-        color=paint(FAINT),
+        "each as wide as it is frequent"
     )
-    axes.set_ylabel("sent by this answer", color=paint(FAINT))
-    _hide_frame(axes, paint)
+    axes.set_ylabel("sent by this answer")
     title = "times less often than the answer that sends it most"
-    bar = _draw_scale(axes.figure, [axes], paint, MAP_SCALE, depth, title)
+    bar = _draw_scale([axes], scale, depth, title)
     factors = _factor_ticks(depth)
     places = [depth - math.log(factor) for factor in factors]
     bar.set_ticks(places, labels=[f"{factor:,g}" for factor in factors])
 
 
-def _label_channel(axes: "Axes", labels: Sequence[Label], spans: Sequence[_Span]) -> None:
-    places = _label_places(labels)
-    axes.set_yticks(places, [plain_label(labels[x], _ROW_LABEL) for x in places], fontsize=8)
-    wide = [span for span in spans if span.right - span.left >= _MIN_WIDTH]
-    middles = [(span.left + span.right) / 2 for span in wide]
-    names = [plain_label(labels[span.symbol], _COLUMN_LABEL) for span in wide]
-    axes.set_xticks(middles, names, rotation=90, fontsize=8)
+def _label_answers(
+    axes: "Axes", labels: Sequence[Label], symbols: Sequence[int], places: Sequence[float]
+) -> None:
+    """Label the rows, and these ``places`` of the horizontal axis with the names of ``symbols``."""
+    rows = _symbols_to_label(labels)
+    row_names = [plain_label(labels[x], _ROW_LABEL) for x in rows]
+    column_names = [plain_label(labels[x], _COLUMN_LABEL) for x in symbols]
+    axes.set_yticks(rows, row_names, fontsize=8)
+    axes.set_xticks(places, column_names, rotation=90, fontsize=8)
+    axes.tick_params(length=0)
+    hide_sides(axes, *axes.spines)
+
+
+def _symbols_to_label(labels: Sequence[Label]) -> range:
+    """Return all symbols, or some at equal distances if there are many."""
+    step = 1
+    if len(labels) > _MAX_LABELS:
+        step = math.ceil(2 * len(labels) / _MAX_LABELS)
+    return range(0, len(labels), step)
 
 
 def _factor_ticks(depth: float) -> list[float]:
-    """Return round factors up to e^depth that stand apart on a scale of logarithms."""
+    """Return round factors up to e^depth that do not crowd a scale of logarithms."""
     ticks: list[float] = [1]
     for factor in (*_FACTORS, *_POWERS):
-        stands_apart = depth / _MAX_TICKS <= math.log(factor / ticks[-1])
-        if stands_apart and math.log(factor) <= depth + _TIE:
+        has_room = depth / _MAX_TICKS <= math.log(factor / ticks[-1])
+        if has_room and math.log(factor) <= depth + _TIE:
             ticks.append(factor)
     return ticks
 
 
-def _draw_scale(
-    figure: Any,  # noqa: ANN401
-    panels: "Sequence[Axes]",
-    paint: Paint,
-    scale: tuple[str, ...],
-    largest: float,
-    title: str,
-) -> Any:  # noqa: ANN401
+def _draw_scale(panels: "list[Axes]", colours: "Colormap", largest: float, title: str) -> Any:  # noqa: ANN401
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize
 
-    colours = ScalarMappable(Normalize(0, largest), _colour_map(scale, paint))
-    bar = figure.colorbar(
-        colours, ax=list(panels), location="bottom", shrink=0.5, aspect=40, pad=0.02
+    scale = ScalarMappable(Normalize(0, largest), colours)
+    bar = panels[0].figure.colorbar(
+        scale, ax=panels, location="bottom", shrink=0.5, aspect=40, pad=0.02
     )
-    bar.set_label(title, color=paint(FAINT), fontsize=9)
-    bar.ax.tick_params(colors=paint(INK), labelsize=8)
+    bar.set_label(title, fontsize=9)
+    bar.ax.tick_params(labelsize=8)
     bar.outline.set_visible(False)
     return bar
 
 
-def _draw_hatch(axes: "Axes", paint: Paint) -> None:
+def _draw_hatch(axes: "Axes", palette: Palette) -> None:
     """Hatch the background, which shows where no square covers it."""
     from matplotlib.patches import Rectangle
 
@@ -310,26 +318,13 @@ def _draw_hatch(axes: "Axes", paint: Paint) -> None:
         1,
         1,
         transform=axes.transAxes,
-        facecolor=paint(BACKGROUND),
-        edgecolor=paint(PALE),
+        facecolor=palette[BACKGROUND],
+        edgecolor=palette[PALE],
         hatch="////",
         lw=0,
     )
     axes.add_patch(background)
 
 
-def _hide_frame(axes: "Axes", paint: Paint) -> None:
-    axes.tick_params(colors=paint(INK), length=0)
-    hide_sides(axes, *axes.spines)
-
-
-def _colour_map(scale: tuple[str, ...], paint: Paint) -> Any:  # noqa: ANN401
-    return colour_map(tuple(map(paint, scale)))
-
-
-def _label_places(labels: Sequence[Label]) -> list[int]:
-    """Return the symbols to label: all of them, or some evenly apart if there are many."""
-    step = 1
-    if len(labels) > _MAX_LABELS:
-        step = math.ceil(2 * len(labels) / _MAX_LABELS)
-    return list(range(0, len(labels), step))
+def _colour_map(scale: tuple[str, ...], palette: Palette) -> "Colormap":
+    return colour_map(tuple(palette[colour] for colour in scale))
