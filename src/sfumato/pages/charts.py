@@ -10,7 +10,7 @@ from functools import cache
 from html import escape
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -37,21 +37,6 @@ from sfumato.survey import Survey
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure  # type: ignore[import-untyped]
-
-__all__ = [
-    "MAX_HEATMAP_SYMBOLS",
-    "Figures",
-    "bar_chart",
-    "estimate_figures",
-    "figure_data",
-    "grid_map",
-    "plotly_source",
-    "plotly_style_ids",
-    "privacy_heatmap",
-    "promise_figures",
-    "reports_over_time",
-    "whisker_chart",
-]
 
 Figures = dict[str, "Figure"]
 """Figures by the id of the element on the page."""
@@ -161,18 +146,15 @@ def _reading_texts(answers: TopAnswers) -> list[str]:
 
 def reports_over_time(hours: Sequence[tuple[str, int]]) -> "Figure":
     """Draw the reports per hour (``2026-11-15T17``, UTC), or per day if there are many hours."""
-    width = _HOUR
-    bars = {f"{hour}:00": reports for hour, reports in hours}
-    if len(hours) > _MAX_HOURS:
-        width = _DAY
-        bars = Counter[str]()
-        for hour, reports in hours:
-            bars[hour[:10]] += reports
+    by_day = len(hours) > _MAX_HOURS
+    bars = Counter[str]()
+    for hour, reports in hours:
+        bars[hour[:10] if by_day else f"{hour}:00"] += reports
     figure = _new_figure()
     figure.add_bar(
         x=list(bars.keys()),
         y=list(bars.values()),
-        width=0.8 * width,
+        width=0.8 * (_DAY if by_day else _HOUR),
         offset=0,
         marker_color=BAR,
         hovertemplate="%{x}<br>%{y:,} reports<extra></extra>",
@@ -338,10 +320,6 @@ def _label_squares(figure: "Figure", labels: Sequence[Label]) -> None:
 # --- the style of all figures ---------------------------------------------------------------------
 
 
-def _new_figure() -> "Figure":
-    return _import_plotly("graph_objects").Figure(layout=_layout())
-
-
 def _import_plotly(module: str) -> ModuleType:
     try:
         return import_module(f"plotly.{module}")
@@ -349,7 +327,7 @@ def _import_plotly(module: str) -> ModuleType:
         raise MissingExtra("charts need plotly: pip install 'sfumato[charts]'") from None
 
 
-def _layout() -> dict[str, Any]:
+def _new_figure() -> "Figure":
     axis = {
         "gridcolor": PALE,
         "zeroline": False,
@@ -363,18 +341,19 @@ def _layout() -> dict[str, Any]:
         "color": INK,
     }
     hover = {"align": "left", "bgcolor": BACKGROUND, "bordercolor": FAINT, "font": {"color": INK}}
-    return {
+    layout = {
         "template": "none",
         "font": font,
         "paper_bgcolor": "rgba(0,0,0,0)",
         "plot_bgcolor": "rgba(0,0,0,0)",
         "margin": {"l": 10, "r": 16, "t": 20, "b": 40},
         "xaxis": axis,
-        "yaxis": dict(axis),
+        "yaxis": axis,
         "dragmode": False,
         "modebar": {"bgcolor": "rgba(0,0,0,0)", "color": FAINT, "activecolor": INK},
         "hoverlabel": hover,
     }
+    return _import_plotly("graph_objects").Figure(layout=layout)
 
 
 def _colour_scale(colours: tuple[str, ...], places: tuple[float, ...]) -> list[list[object]]:

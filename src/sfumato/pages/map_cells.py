@@ -9,8 +9,6 @@ from sfumato.domains import GridDomain
 from sfumato.errors import InvalidArgument
 from sfumato.foundation.arrays import Floats
 
-__all__ = ["MapCells", "arrange_cells", "decade_ticks", "latitude_stretch", "log_shares"]
-
 _MAX_CELLS = 100_000  # larger maps are drawn with cells added up, to keep a page below 6 MB
 _MAX_DECADES = 4.0  # on the colour scale
 _MAX_STRETCH = 3.0

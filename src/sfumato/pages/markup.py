@@ -10,23 +10,6 @@ from importlib.metadata import version
 from importlib.resources import files
 from string import Template
 
-__all__ = [
-    "EMPTY",
-    "STATIC_POLICY",
-    "Html",
-    "document",
-    "fact_rows",
-    "fill",
-    "fill_each",
-    "join",
-    "lead_paragraph",
-    "list_items",
-    "number_row",
-    "offline_document",
-    "read_asset",
-    "render",
-]
-
 
 class Html(str):
     """Markup that goes into a page as is. All other text is escaped."""

@@ -31,27 +31,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.image import AxesImage
 
-__all__ = [
-    "BACKGROUND",
-    "BAR",
-    "DARK",
-    "FAINT",
-    "INK",
-    "MAP_SCALE",
-    "PALE",
-    "PROMISE_SCALE",
-    "WHISKER",
-    "colour_map",
-    "draw_cells",
-    "figure_png",
-    "figure_svg",
-    "hide_sides",
-    "plain_label",
-    "require_matplotlib",
-    "save_png",
-    "style_axes",
-]
-
 INK = "#2b2b2b"
 FAINT = "#77736c"
 PALE = "#e4e1dc"

@@ -18,19 +18,6 @@ from sfumato.foundation.arrays import Symbols
 from sfumato.foundation.formatting import format_count, format_epsilon, format_odds_factor
 from sfumato.randomness import Epsilon, float_above
 
-__all__ = [
-    "MAX_LABEL_LENGTH",
-    "blocks_of",
-    "blocks_text",
-    "epsilon_text",
-    "opening_of_pairs",
-    "plural",
-    "promise_facts",
-    "promise_sentences",
-    "round_up",
-    "shorten_label",
-]
-
 MAX_LABEL_LENGTH = 36
 """Longest label in a list or next to a bar, in characters."""
 

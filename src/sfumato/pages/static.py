@@ -9,8 +9,6 @@ from pathlib import Path
 from sfumato.errors import MissingExtra
 from sfumato.pages.charts import plotly_source
 
-__all__ = ["static_files"]
-
 _SHARED = {  # files of several pages, by their path under static/
     "report.css": "style.css",
     "figures.js": "report/figures.js",

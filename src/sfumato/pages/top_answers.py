@@ -11,8 +11,6 @@ from sfumato.estimation import Estimate
 from sfumato.foundation.arrays import Floats
 from sfumato.foundation.formatting import format_share
 
-__all__ = ["MAX_BARS", "TopAnswers", "decimal_places", "most_frequent", "typical_error"]
-
 MAX_BARS = 30
 """A bar chart shows at most this many symbols."""
 

@@ -63,17 +63,10 @@ class _MechanismTests:
 
 @dataclass(frozen=True, eq=False)
 class _Panel:
-    """One pair of promises: what it allows, and what mechanisms that keep it reach."""
+    """The promises ``E[x, x2]`` and ``E[x2, x]``, and the mechanisms that keep them."""
 
-    context: Context
+    epsilons: tuple[float, float]
     mechanisms: tuple[_MechanismTests, ...]
-
-    @property
-    def epsilons(self) -> tuple[float, float]:
-        """``E[x, x2]`` and ``E[x2, x]``."""
-        a = float(self.context.exact_epsilon(0, 1))
-        b = float(self.context.exact_epsilon(1, 0))
-        return a, b
 
     @property
     def odds(self) -> tuple[str, str]:
@@ -155,7 +148,7 @@ def _measure(context: Context, runs: int, seed: int) -> _Panel:
     for name, mechanism in mechanisms.items():
         tests = tuple(_tests(mechanism, runs, seed))
         results.append(_MechanismTests(name, region_of(mechanism, 0, 1), tests))
-    return _Panel(context, tuple(results))
+    return _Panel((float(a), float(b)), tuple(results))
 
 
 def _tests(mechanism: Mechanism, runs: int, seed: int) -> Iterator[_Test]:
@@ -214,11 +207,12 @@ def _summary(panels: list[_Panel]) -> str:
     corners = []
     for panel in panels:
         false_alarm, miss = map(_fraction_text, panel.mechanisms[0].region.promised[1])
-        corners.append(f"t {panel.name} the corner is P_FA = {false_alarm}, P_MD = {miss}")
+        corners.append(f"at {panel.name} the corner is P_FA = {false_alarm}, P_MD = {miss}")
+    text = "; ".join(corners)
     return (
         "The binary optimum reaches the corner of its region, so that an observer can do all that "
         "the promise allows; Hadamard response, made for many symbols, stays inside. "
-        f"A{'; a'.join(corners)}."
+        f"{text[0].upper()}{text[1:]}."
     )
 
 
@@ -300,7 +294,9 @@ def _draw(axes: "Axes", panel: _Panel) -> None:
     axes.plot([0, 1], [1, 0], color=FAINT, linewidth=0.9, linestyle="--")
     for mechanism in panel.mechanisms[1:]:
         _draw_inner(axes, mechanism)
-    _draw_edge(axes, region, color=MAP_SCALE[2], linewidth=2.4, solid_joinstyle="round", zorder=2.5)
+    axes.plot(
+        *_edge(region).T, color=MAP_SCALE[2], linewidth=2.4, solid_joinstyle="round", zorder=2.5
+    )
     to_axes = ([miss, miss, 0], [0, false_alarm, false_alarm])
     axes.plot(*to_axes, color=WHISKER, linewidth=0.9, linestyle=(0, (3, 2)))
     axes.plot(*corner, "o", color=WHISKER, markersize=5.5, zorder=4)
@@ -311,17 +307,9 @@ def _draw(axes: "Axes", panel: _Panel) -> None:
     _style(axes, panel, false_alarm, miss)
 
 
-def _draw_edge(
-    axes: "Axes",
-    region: ErrorRegion,
-    **style: Any,  # noqa: ANN401 - matplotlib's keywords
-) -> list[tuple[float, float]]:
-    """Draw the edge that a mechanism reaches, and return its points (miss, false alarm)."""
-    edge = []
-    for false_alarm, miss in region.realised:
-        edge.append((float(miss), float(false_alarm)))
-    axes.plot(*zip(*edge, strict=True), **style)
-    return edge
+def _edge(region: ErrorRegion) -> Floats:
+    """Return the vertices (miss, false alarm) of the edge that a mechanism reaches."""
+    return np.array(region.realised, dtype=np.float64)[:, ::-1]
 
 
 def _draw_inner(axes: "Axes", mechanism: _MechanismTests) -> None:
@@ -333,14 +321,15 @@ def _draw_inner(axes: "Axes", mechanism: _MechanismTests) -> None:
         colour = INK
         dashes = (0, (1.2, 1.6))
         name_at = (0.55, 0.78)
-    edge = _draw_edge(axes, mechanism.region, color=colour, linewidth=1.5, linestyle=dashes)
+    edge = _edge(mechanism.region)
+    axes.plot(*edge.T, color=colour, linewidth=1.5, linestyle=dashes)
     vertices = edge[1:-1]
-    axes.plot(*zip(*vertices, strict=True), "o", color=colour, markersize=3.5)
+    axes.plot(*vertices.T, "o", color=colour, markersize=3.5)
     line = {"arrowstyle": "-", "color": colour, "linewidth": 0.8, "shrinkB": 4}
     # The first vertex is towards P_MD = 1, where the name has room beyond the diagonal.
     axes.annotate(
         mechanism.name.replace(", ", ",\n"),
-        vertices[0],
+        tuple(vertices[0]),
         name_at,
         color=colour,
         fontsize=9.2,
@@ -373,9 +362,8 @@ def _style(axes: "Axes", panel: _Panel, false_alarm: float, miss: float) -> None
 
 
 def _ticks(corner: float) -> tuple[list[float], list[str]]:
-    if corner:
-        return [0, corner, 1], ["0", _fraction_text(corner), "1"]
-    return [0, 1], ["0", "1"]
+    ticks = sorted({0.0, corner, 1.0})
+    return ticks, list(map(_fraction_text, ticks))
 
 
 def _title(panel: _Panel) -> tuple[str, str]:

@@ -119,7 +119,7 @@ class ExperimentResult:
             "png": self.picture("png"),
             "pdf": self.picture("pdf"),
             "csv": self._csv(),
-            "json": self._json(),
+            "json": f"{json.dumps(self.data, indent=2, allow_nan=False)}\n".encode(),
         }
         paths = []
         for kind, content in contents.items():
@@ -147,10 +147,6 @@ class ExperimentResult:
         writer.writerows(self.rows)
         return file.getvalue().encode("utf-8")
 
-    def _json(self) -> bytes:
-        text = json.dumps(self.data, indent=2, allow_nan=False)
-        return f"{text}\n".encode()
-
 
 def population_sizes(people: Sequence[int]) -> tuple[int, ...]:
     """Return the sizes in increasing order, without duplicates.
@@ -170,10 +166,8 @@ def spread_cells(spread: Spread) -> tuple[Cell, Cell]:
     >>> spread_cells(Spread.of([1.0, 2.0]))
     (1.5, 0.5)
     """
-    mean = round(spread.mean, 5)
-    if spread.standard_error is None:
-        return mean, None
-    return mean, round(spread.standard_error, 5)
+    error = spread.standard_error
+    return round(spread.mean, 5), None if error is None else round(error, 5)
 
 
 # --- all results on one page ----------------------------------------------------------------------
@@ -185,6 +179,11 @@ class NotRun:
 
     name: str
     reason: str
+
+    @property
+    def title(self) -> str:
+        """The heading on the page."""
+        return f"Not run: {self.name}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,35 +209,28 @@ def paper_page(sections: Sequence[PageSection]) -> str:
 
 
 def _contents(sections: Sequence[PageSection]) -> Html:
-    items = []
-    for section in sections:
-        result = section.result
-        item = fill(
-            '<li><a href="#$name">$heading</a></li>', name=result.name, heading=_heading(result)
-        )
-        items.append(item)
+    results = [section.result for section in sections]
+    items = fill_each(
+        '<li><a href="#$name">$title</a></li>',
+        name=[result.name for result in results],
+        title=[result.title for result in results],
+    )
     contents = (
         '<section aria-labelledby="contents"><h2 id="contents">Contents</h2>\n'
         "<nav><ol>$items</ol></nav>\n</section>"
     )
-    return fill(contents, items=join(items))
-
-
-def _heading(result: ExperimentResult | NotRun) -> str:
-    if isinstance(result, NotRun):
-        return f"Not run: {result.name}"
-    return result.title
+    return fill(contents, items=items)
 
 
 def _section(section: PageSection) -> Html:
     template = (
-        '<section aria-labelledby="$name"><h2 id="$name">$heading</h2>\n$content\n'
+        '<section aria-labelledby="$name"><h2 id="$name">$title</h2>\n$content\n'
         '<p class="note">To repeat it: <code>$command</code></p>\n</section>'
     )
     return fill(
         template,
         name=section.result.name,
-        heading=_heading(section.result),
+        title=section.result.title,
         content=_content(section.result),
         command=section.command,
     )

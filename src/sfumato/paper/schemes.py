@@ -129,10 +129,10 @@ def measure_contexts(
     errors_by_name = {}
     for name in contexts:
         own = [result for result in results if result.name == name]
-        errors = np.concatenate([result.errors for result in own])
-        papers, bests = errors.T
-        first_maps = own[0].first_estimates
-        errors_by_name[name] = MapErrors(Spread.of(papers), Spread.of(bests), *first_maps)
+        papers, bests = np.concatenate([result.errors for result in own]).T
+        errors_by_name[name] = MapErrors(
+            Spread.of(papers), Spread.of(bests), *own[0].first_estimates
+        )
     return errors_by_name
 
 

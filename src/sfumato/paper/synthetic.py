@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -40,7 +40,6 @@ K = 1000
 EPSILON = 1
 BLOCKS = (1, 10, 20, 50, 100)
 PEOPLE = tuple(1000 * 2**i for i in range(10))
-QUICK_PEOPLE = PEOPLE[::3]
 DISTRIBUTIONS = ("Uniform", "Geo(0.95)", "Geo(0.95), shuffled", "Zipf(1)")
 _COLOURS = {1: PROMISE_SCALE[0], 10: PROMISE_SCALE[1], 20: FAINT, 50: BAR, 100: MAP_SCALE[2]}
 _COLUMNS = ("distribution", "blocks", "people", "paper", "paper_se", "here", "here_se")
@@ -78,7 +77,7 @@ def synthetic(
     if people is not None:
         sizes = population_sizes(people)
     else:
-        sizes = QUICK_PEOPLE if options.quick else PEOPLE
+        sizes = PEOPLE[::3] if options.quick else PEOPLE
     runs = options.repetitions(full=10, quick=2)
     jobs = []
     for size in reversed(sizes):
@@ -167,28 +166,34 @@ _Errors = Mapping[tuple[str, int], list[Floats]]
 """The errors of each run, by distribution and number of people."""
 
 
+class _Point(NamedTuple):
+    """The errors of both schemes for one number of people."""
+
+    people: int
+    paper: Spread
+    here: Spread
+
+
 @dataclass(frozen=True)
 class _Curve:
     """The errors of both schemes for one distribution and number of blocks."""
 
     distribution: str
     blocks: int
-    people: Sequence[int]
-    paper: Sequence[Spread]
-    here: Sequence[Spread]
+    points: list[_Point]
 
     def rows(self) -> list[tuple[Cell, ...]]:
         rows: list[tuple[Cell, ...]] = []
-        for n, paper, here in zip(self.people, self.paper, self.here, strict=True):
+        for people, paper, here in self.points:
             cells = (*spread_cells(paper), *spread_cells(here))
-            rows.append((self.distribution, self.blocks, n, *cells))
+            rows.append((self.distribution, self.blocks, people, *cells))
         return rows
 
     def in_json(self) -> dict[str, object]:
         schemes = _schemes(self.blocks)
         points = []
-        for n, paper, here in zip(self.people, self.paper, self.here, strict=True):
-            point = {"people": n, "paper": paper.in_json(), "here": here.in_json()}
+        for people, paper, here in self.points:
+            point = {"people": people, "paper": paper.in_json(), "here": here.in_json()}
             points.append(point)
         return {
             "distribution": self.distribution,
@@ -232,13 +237,11 @@ def _measure(job: _Job) -> Floats:
 
 
 def _curve(errors: _Errors, distribution: str, m: int, people: Sequence[int]) -> _Curve:
-    paper = []
-    here = []
+    points = []
     for n in people:
         papers, ours = np.array(errors[distribution, n])[:, BLOCKS.index(m)].T
-        paper.append(Spread.of(papers))
-        here.append(Spread.of(ours))
-    return _Curve(distribution, m, people, paper, here)
+        points.append(_Point(n, Spread.of(papers), Spread.of(ours)))
+    return _Curve(distribution, m, points)
 
 
 def _summary(curves: Sequence[_Curve], people: int) -> str:
@@ -246,18 +249,17 @@ def _summary(curves: Sequence[_Curve], people: int) -> str:
     texts = []
     for distribution in DISTRIBUTIONS:
         own = [curve for curve in curves if curve.distribution == distribution]
-        plain = own[0]
-        finest = own[-1]
+        plain = own[0].points[-1]
+        finest = own[-1].points[-1]
         texts.append(
-            f"{distribution} {plain.paper[-1].mean:.3f} → {finest.paper[-1].mean:.3f} "
-            f"(here {plain.here[-1].mean:.3f} → {finest.here[-1].mean:.3f})"
+            f"{distribution} {plain.paper.mean:.3f} → {finest.paper.mean:.3f} "
+            f"(here {plain.here.mean:.3f} → {finest.here.mean:.3f})"
         )
     points = 0
     lower = 0
     for curve in curves:
-        for paper, here in zip(curve.paper, curve.here, strict=True):
-            points += 1
-            lower += here.mean < paper.mean
+        points += len(curve.points)
+        lower += sum(point.here.mean < point.paper.mean for point in curve.points)
     return (
         f"Total variation with {people:,} people, from no blocks to {BLOCKS[-1]}: "
         f"{'; '.join(texts)}. "
@@ -287,14 +289,12 @@ def _draw_panel(axes: "Axes", title: str, curves: Sequence[_Curve]) -> None:
     low = 1.0
     for curve in curves:
         colour = _COLOURS[curve.blocks]
-        draw_curve(axes, curve.people, curve.paper, colour, dashed=True)
-        draw_curve(axes, curve.people, curve.here, colour, dashed=False)
-        for error in (*curve.paper, *curve.here):
-            low = min(low, error.mean)
         blocks = "no blocks" if curve.blocks == 1 else f"{curve.blocks} blocks"
-        names.append((curve.paper[-1].mean, f"{blocks}, paper", colour))
-        names.append((curve.here[-1].mean, f"{blocks}, here", colour))
-    people = curves[0].people
+        people, *schemes = zip(*curve.points, strict=True)
+        for errors, scheme in zip(schemes, ("paper", "here"), strict=True):
+            draw_curve(axes, people, errors, colour, dashed=scheme == "paper")
+            names.append((errors[-1].mean, f"{blocks}, {scheme}", colour))
+            low = min(low, *(error.mean for error in errors))
     right = people[-1] * 1.1
     axes.set_xlim(people[0] / 1.1, right)
     axes.set_ylim(max(low / 1.4, 1e-4), 1.1)

@@ -35,15 +35,6 @@ from sfumato.pages.top_answers import decimal_places
 from sfumato.promises import Certificate
 from sfumato.survey import Survey
 
-__all__ = [
-    "COMPARISON_PERIODS",
-    "DASHBOARD_POLICY",
-    "certificate_view",
-    "dashboard_page",
-    "promise_view",
-    "results_view",
-]
-
 View = dict[str, dict[str, object]]
 """The parts of the page and its figures, each by name."""
 

@@ -30,15 +30,6 @@ from sfumato.pages.markup import (
 )
 from sfumato.pages.promise import plural, promise_sentences
 
-__all__ = [
-    "Alternative",
-    "alternatives_to",
-    "bound_sentence",
-    "design_facts",
-    "design_page",
-    "name_closed_form",
-]
-
 _MAX_COMPARED = 128  # symbols; for more, other mechanisms take too long
 _MAX_RECOGNISED = 512  # symbols; larger matrices take too long to recognise
 _ENDINGS = {
@@ -86,18 +77,13 @@ def alternatives_to(design: Design) -> list[Alternative]:
     ]
     alternatives = []
     for name, what, make in candidates:
-        risk = _risk(make, design)
-        if risk is not None:
-            alternatives.append(Alternative(name, what, risk, risk / design.risk))
+        try:
+            variances = make().scores.variances(design.prior, 1)
+        except SfumatoError:  # the mechanism does not exist, or cannot be inverted
+            continue
+        risk = float(design.weights @ variances)
+        alternatives.append(Alternative(name, what, risk, risk / design.risk))
     return alternatives
-
-
-def _risk(make: Callable[[], Mechanism], design: Design) -> float | None:
-    """Return the risk of a mechanism, or ``None`` if it cannot be made or inverted."""
-    try:
-        return float(design.weights @ make().scores.variances(design.prior, 1))
-    except SfumatoError:
-        return None
 
 
 def design_facts(design: Design, seconds: float) -> list[tuple[str, str]]:

@@ -33,15 +33,6 @@ if TYPE_CHECKING:
     from matplotlib.colors import Colormap
     from matplotlib.figure import Figure
 
-__all__ = [
-    "MAX_DRAWN",
-    "design_png",
-    "design_svg",
-    "order_reports",
-    "promise_used",
-    "require_drawable",
-]
-
 MAX_DRAWN = 256
 """Most symbols for which a design is drawn."""
 
@@ -54,11 +45,10 @@ _MIN_WIDTH = 0.025  # of the picture; symbols whose reports take less have no la
 _LUMINANCE = np.array([0.30, 0.59, 0.11])
 _ROUNDING = 1e-6  # relative to the promise; rounding alone leaves this much over
 _TIE = 1e-6  # logarithms that differ by less count as equal
-_FACTORS = (1, 1.1, 1.2, 1.5, 2, 3, 5, 10, 20, 50, 100, 1000)
-_POWERS = tuple(10.0**power for power in range(4, 18, 2))
+_FACTORS = (1, 1.1, 1.2, 1.5, 2, 3, 5, 10, 20, 50, 100, 1000, 1e4, 1e6, 1e8, 1e10, 1e12, 1e14, 1e16)
 _MAX_TICKS = 8  # on the scale of factors
 
-_LIGHT = dict(zip(DARK, DARK, strict=True))
+_LIGHT = {colour: colour for colour in DARK}
 
 Palette = Mapping[str, str]
 """Maps a colour of the light page to the colour to draw with."""
@@ -288,7 +278,7 @@ def _symbols_to_label(labels: Sequence[Label]) -> range:
 def _factor_ticks(depth: float) -> list[float]:
     """Return round factors up to e^depth that do not crowd a scale of logarithms."""
     ticks: list[float] = [1]
-    for factor in (*_FACTORS, *_POWERS):
+    for factor in _FACTORS:
         has_room = depth / _MAX_TICKS <= math.log(factor / ticks[-1])
         if has_room and math.log(factor) <= depth + _TIE:
             ticks.append(factor)

@@ -40,8 +40,6 @@ from sfumato.promises import Certificate
 from sfumato.randomness import Epsilon
 from sfumato.survey import Survey
 
-__all__ = ["label_page"]
-
 _PEOPLE = 10_000  # the label states the accuracy for this many
 
 

@@ -17,8 +17,6 @@ from sfumato.pages.label.text import MAX_NAMED, list_answers, quote
 from sfumato.pages.promise import blocks_of, blocks_text, opening_of_pairs, plural
 from sfumato.randomness import Epsilon
 
-__all__ = ["ProtectionLevel", "opening_text", "protection_levels"]
-
 _MAX_LEVELS = 6
 _MAX_BLOCKS = 6
 _OTHER_BLOCK = "an answer of another block"
@@ -79,14 +77,14 @@ def protection_levels(context: Context) -> list[ProtectionLevel]:
             finite.append(level)
     if context.as_union is not None:
         still_open = _shorten_open(still_open)
-    return _shorten_finite(_merge_equal(finite)) + still_open
+    return _shorten_finite(finite) + still_open
 
 
 # --- one row --------------------------------------------------------------------------------------
 
 
 def _block_key(row: PromiseRow) -> int:
-    """Return a key for the block of a union that a row is about; −1 for the whole context."""
+    """Return a key for the block of a union that a row is about; −1 for the context itself."""
     return -1 if row.block is None else int(row.block[0])
 
 
@@ -94,7 +92,7 @@ def _level(row: PromiseRow, domain: Domain, classes: int) -> ProtectionLevel:
     """Phrase a row; ``classes`` counts the rows of the same block."""
     if row.against is Against.PARTNER:
         return _pair_level(row, domain)
-    answers = "any answer" if row.symbols is None else str(list_answers(domain, row.symbols))
+    answers = "any answer" if row.symbols is None else list_answers(domain, row.symbols)
     if row.against is Against.OTHER_BLOCKS:
         shown = _block_shown(row) if row.is_open else ""
         return ProtectionLevel(answers, _OTHER_BLOCK, row.epsilon, shown)
@@ -159,9 +157,7 @@ def _pair_level(row: PromiseRow, domain: Domain) -> ProtectionLevel:
 
 
 def _merge_equal(levels: Sequence[ProtectionLevel]) -> list[ProtectionLevel]:
-    """Merge the levels of each ε if there are too many in all."""
-    if len(levels) <= _MAX_LEVELS:
-        return list(levels)
+    """Merge the levels of each ε."""
     merged = []
     for epsilon, equal in groupby(levels, key=lambda level: level.epsilon):
         first, *more = equal
@@ -173,7 +169,9 @@ def _merge_equal(levels: Sequence[ProtectionLevel]) -> list[ProtectionLevel]:
 
 
 def _shorten_finite(levels: list[ProtectionLevel]) -> list[ProtectionLevel]:
-    """Keep the strongest and the weakest of many levels, and a bound on those in between."""
+    """Merge levels of equal ε if there are many, or keep only the strongest and the weakest."""
+    if len(levels) > _MAX_LEVELS:
+        levels = _merge_equal(levels)
     if len(levels) <= _MAX_LEVELS:
         return levels
     strongest = levels[0]

@@ -16,24 +16,6 @@ from sfumato.pages.promise import epsilon_text, plural, round_up, shorten_label
 from sfumato.randomness import Epsilon, exp_bounds
 from sfumato.survey import Survey
 
-__all__ = [
-    "CERTAINTY",
-    "MAX_NAMED",
-    "belief",
-    "budget_text",
-    "dates_text",
-    "disclosure_sentences",
-    "domain_text",
-    "everyday_text",
-    "list_answers",
-    "max_different_answers",
-    "odds_text",
-    "quote",
-    "repeat_text",
-    "size_text",
-    "storage_sentences",
-]
-
 # --- answers by their names -----------------------------------------------------------------------
 
 MAX_NAMED = 12

@@ -5,7 +5,7 @@ Its picture shows error against people, with a line per mechanism; it needs the 
 
 import math
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -38,8 +38,6 @@ from sfumato.planning import MAX_PEOPLE, Plan, PlanRow
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-__all__ = ["plan_page", "plan_png", "plan_svg"]
 
 _LINES = {  # colour and dashes of each mechanism
     "classical": (FAINT, (0, (1.2, 1.6))),
@@ -194,7 +192,12 @@ def _draw_line(axes: "Axes", plan: Plan, row: PlanRow) -> None:
 
 def _draw_goal(axes: "Axes", plan: Plan) -> None:
     """Draw the goal as a line, and ring the plan's own point."""
-    note = {"textcoords": "offset points", "ha": "right", "color": WHISKER, "fontsize": 9}
+    note: dict[str, Any] = {
+        "textcoords": "offset points",
+        "ha": "right",
+        "color": WHISKER,
+        "fontsize": 9,
+    }
     if plan.goal is not None:
         axes.axhline(plan.goal, color=WHISKER, linewidth=1)
         right_end = (1, plan.goal)

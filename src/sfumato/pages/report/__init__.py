@@ -29,8 +29,6 @@ from sfumato.pages.report.sections import (
 from sfumato.promises import Certificate
 from sfumato.survey import Survey
 
-__all__ = ["report_page"]
-
 _POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
 )

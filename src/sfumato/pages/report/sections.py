@@ -21,17 +21,6 @@ from sfumato.pages.top_answers import MAX_BARS, TopAnswers, decimal_places, typi
 from sfumato.promises import Certificate
 from sfumato.survey import FAKE_COUNTS, Survey
 
-__all__ = [
-    "certificate_section",
-    "citation_section",
-    "estimate_section",
-    "fakes_section",
-    "map_section",
-    "promise_section",
-    "summary",
-    "table_section",
-]
-
 _MAX_ROWS = 1000
 _PRINTED_ROWS = 40  # style.css hides the others in print
 _CAUTION = '<p class="caution" role="note"><strong>$heading</strong> $text</p>\n'

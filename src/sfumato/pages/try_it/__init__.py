@@ -13,8 +13,6 @@ from sfumato.pages.markup import Html, document, fill_each, lead_paragraph, list
 from sfumato.pages.promise import promise_sentences
 from sfumato.survey import Survey
 
-__all__ = ["TRY_POLICY", "try_page"]
-
 TRY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
