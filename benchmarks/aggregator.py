@@ -1,9 +1,10 @@
-"""How many reports per second an aggregator counts durably, on loopback, with the generator on the same cores.
+"""How many reports per second an aggregator stores durably, on loopback.
 
     python benchmarks/aggregator.py --seconds 60 --connections 64
 
-Bodies are encoded beforehand; before each is sent its identifier is made fresh. Every acknowledged report must be in
-the counts at the end. The generator's share of the processor time is printed, for it is taken from the same cores.
+Bodies are encoded in advance; each gets a fresh identifier before it is sent. Every acknowledged
+report must be in the counts at the end. The load generator runs on the same cores, so its CPU time
+is printed too.
 """
 
 import argparse
@@ -35,7 +36,7 @@ epsilon = 1.0
 [mechanism]
 code = "hadamard"
 """
-_PLACE = b"0" * 32  # where the identifier goes
+_IDENTIFIER = b"0" * 32  # replaced before a request is sent
 
 
 def main() -> None:
@@ -45,22 +46,11 @@ def main() -> None:
         path.write_text(_SURVEY, encoding="utf-8")
         survey = Survey.load(path)
         store = options.store or f"sqlite:///{folder}/reports.db"
-        command = [
-            sys.executable,
-            "-m",
-            "sfumato",
-            "serve",
-            str(path),
-            "--store",
-            store,
-            "--port",
-            "0",
-        ]
-        server = subprocess.Popen(
-            [*command, "--requests-per-minute", "0"], stderr=subprocess.PIPE, text=True
-        )
+        command = [sys.executable, "-m", "sfumato", "serve", str(path), "--store", store]
+        command += ["--port", "0", "--requests-per-minute", "0"]
+        server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         try:
-            token, port = _announced(server)
+            token, port = _read_announcement(server)
             for arm in options.arms:
                 _run_arm(arm, survey, server.pid, token, port, options)
         finally:
@@ -87,7 +77,7 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _announced(server: subprocess.Popen[str]) -> tuple[str, int]:
+def _read_announcement(server: subprocess.Popen[str]) -> tuple[str, int]:
     token = ""
     for line in server.stderr or ():
         if "token" in line:
@@ -102,57 +92,62 @@ def _run_arm(
 ) -> None:
     per_batch = 1 if arm == "single" else 1000
     requests = [_request(survey, arm, per_batch, seed) for seed in range(64)]
-    before = _counted(survey, token, port)
-    ours, theirs = _own_seconds(), _seconds_of(pid)
+    before = _count_reports(survey, token, port)
+    own_start = _own_seconds()
+    server_start = _seconds_of(pid)
     started = time.perf_counter()
     latencies = asyncio.run(_load(requests, port, options.connections, options.seconds))
     elapsed = time.perf_counter() - started
-    ours, theirs = _own_seconds() - ours, _seconds_of(pid) - theirs
+    own_cores = (_own_seconds() - own_start) / elapsed
+    server_cores = (_seconds_of(pid) - server_start) / elapsed
     done = len(latencies)
-    if _counted(survey, token, port) - before != done * per_batch:
-        raise SystemExit("the counts are not what was acknowledged")
+    if _count_reports(survey, token, port) - before != done * per_batch:
+        raise SystemExit("the counts differ from the acknowledged reports")
     p50, p99 = np.percentile(latencies, [50, 99]) * 1000
     print(
-        f"{arm:>6}: {done * per_batch / elapsed:>12,.0f} reports/s  {done / elapsed:>7,.0f} requests/s  "
-        f"p50 {p50:5.1f} ms  p99 {p99:5.1f} ms  cores: server {theirs / elapsed:.2f}, generator {ours / elapsed:.2f}",
+        f"{arm:>6}: {done * per_batch / elapsed:>12,.0f} reports/s  "
+        f"{done / elapsed:>7,.0f} requests/s  p50 {p50:5.1f} ms  p99 {p99:5.1f} ms  "
+        f"cores: server {server_cores:.2f}, generator {own_cores:.2f}",
         flush=True,
     )
 
 
 def _request(survey: Survey, arm: str, reports: int, seed: int) -> tuple[bytes, bytes]:
-    """A request in two halves, with the place of the identifier between them."""
-    drawn = (
-        np.random.default_rng(seed).integers(0, survey.mechanism.outputs, reports).astype(np.uint32)
-    )
-    batch = Batch(bytes(16), survey.fingerprint, drawn)
+    """Return a request in two halves, before and after its identifier."""
+    generator = np.random.default_rng(seed)
+    outputs = generator.integers(0, survey.mechanism.outputs, reports).astype(np.uint32)
+    batch = Batch(bytes(16), survey.fingerprint, outputs)
     body, kind = (to_arrow(batch), ARROW) if arm == "arrow" else (to_json(batch), JSON)
     head = f"POST /v1/surveys/{survey.fingerprint}/batches HTTP/1.1\r\nHost: localhost\r\n"
-    whole = f"{head}Content-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
-    first, _, second = whole.partition(_PLACE)
+    head += f"Content-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n"
+    first, _, second = (head.encode() + body).partition(_IDENTIFIER)
     return first, second
 
 
 async def _load(
     requests: list[tuple[bytes, bytes]], port: int, connections: int, seconds: float
 ) -> list[float]:
-    loop, until = asyncio.get_running_loop(), time.perf_counter() + seconds
-    clients = [_Client(requests, i, until) for i in range(connections)]
+    loop = asyncio.get_running_loop()
+    end = time.perf_counter() + seconds
+    clients = [_Client(requests, i, end) for i in range(connections)]
     for client in clients:
-        await loop.create_connection(client.itself, "127.0.0.1", port)
+        await loop.create_connection(client.get_self, "127.0.0.1", port)
     await asyncio.gather(*(client.finished for client in clients))
     return [latency for client in clients for latency in client.latencies]
 
 
 class _Client(asyncio.Protocol):
-    """One connection: sends, waits for the answer, sends again."""
+    """A connection that sends a request, waits for the response, and sends the next."""
 
-    def __init__(self, requests: list[tuple[bytes, bytes]], first: int, until: float) -> None:
-        self._requests, self._next, self._until = requests, first, until
-        self._answer = b""
+    def __init__(self, requests: list[tuple[bytes, bytes]], first: int, end: float) -> None:
+        self._requests = requests
+        self._next = first
+        self._end = end
+        self._response = b""
         self.latencies: list[float] = []
         self.finished = asyncio.get_running_loop().create_future()
 
-    def itself(self) -> "_Client":
+    def get_self(self) -> "_Client":
         return self
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -166,15 +161,16 @@ class _Client(asyncio.Protocol):
         self._transport.write(b"".join((first, os.urandom(16).hex().encode(), second)))
 
     def data_received(self, data: bytes) -> None:
-        self._answer += data
-        if not self._answer.endswith(b"}"):  # answers are one JSON object
+        self._response += data
+        if not self._response.endswith(b"}"):  # responses are one JSON object
             return
-        if not self._answer.startswith(b"HTTP/1.1 201"):
-            self.finished.set_exception(SystemExit(self._answer.decode()))
+        if not self._response.startswith(b"HTTP/1.1 201"):
+            self.finished.set_exception(SystemExit(self._response.decode()))
             return
-        now, self._answer = time.perf_counter(), b""
+        now = time.perf_counter()
+        self._response = b""
         self.latencies.append(now - self._started)
-        if now < self._until:
+        if now < self._end:
             self._send()
         else:
             self._transport.close()
@@ -185,7 +181,7 @@ class _Client(asyncio.Protocol):
             self.finished.set_exception(SystemExit("the aggregator closed a connection"))
 
 
-def _counted(survey: Survey, token: str, port: int) -> int:
+def _count_reports(survey: Survey, token: str, port: int) -> int:
     address = f"http://127.0.0.1:{port}/v1/surveys/{survey.fingerprint}/status"
     request = urllib.request.Request(address, headers={"Authorization": f"Bearer {token}"})
     with urllib.request.urlopen(request) as answer:  # noqa: S310

@@ -1,9 +1,12 @@
-"""How often an audit finds what is wrong, and blames what is right: `python benchmarks/audit.py [AUDITS]`.
+"""How often an audit detects a violation, and how often it reports one that is not there.
 
-Channels over eight symbols whose odds are too large by some per cent, for every pair or for one, are audited against
-ε = 1, with more and fewer samples, at two levels of confidence. Then the plan is varied, for odds that are 5 % too
-large and half a million samples. The standard error of a share over 200 audits is 0.02 near 0.9, and 0.007 near 0.01.
-It takes a quarter of an hour.
+    python benchmarks/audit.py [AUDITS]
+
+The channels have eight symbols and odds that are too large by a few per cent, for every pair or for
+one. They are audited against ε = 1 with several numbers of samples and two levels of confidence.
+Then the sample plan is varied, for odds that are 5 % too large and half a million samples. The
+standard error of a share over 200 audits is 0.02 near 0.9, and 0.007 near 0.01. It takes a quarter
+of an hour.
 """
 
 import math
@@ -24,7 +27,7 @@ K = 8
 PROMISE = sf.Uniform(K, 1)
 SAMPLES = (100_000, 300_000, 1_000_000)
 CONFIDENCES = (0.99, 0.999)
-OTHERS: Mapping[str, SamplePlan] = {
+PLANS: Mapping[str, SamplePlan] = {
     "as it is": SamplePlan(),
     "ordering 5 %": SamplePlan(ordering=0.05),
     "choosing 20 %": SamplePlan(choosing=0.2),
@@ -36,7 +39,7 @@ OTHERS: Mapping[str, SamplePlan] = {
 }
 
 
-def randomised(excess: float) -> Floats:
+def randomized_response(excess: float) -> Floats:
     Q = np.ones((K, K)) + (math.e * excess - 1) * np.eye(K)
     return Q / Q.sum(axis=1, keepdims=True)
 
@@ -52,16 +55,19 @@ def subsets(excess: float) -> Floats:
 
 
 def one_pair(excess: float) -> Floats:
-    """Randomised response in which symbol 1 sends report 0 too seldom: 0 against 1 alone is broken."""
-    Q = randomised(1.0)
-    moved = Q[1, 0] * (1 - 1 / excess)
-    Q[1, 0] -= moved
-    Q[1, 1:] *= 1 + moved / Q[1, 1:].sum()
+    """Return randomised response in which symbol 1 sends report 0 too rarely.
+
+    Only the pair 0 against 1 is broken.
+    """
+    Q = randomized_response(1.0)
+    excess_mass = Q[1, 0] * (1 - 1 / excess)
+    Q[1, 0] -= excess_mass
+    Q[1, 1:] *= 1 + excess_mass / Q[1, 1:].sum()
     return Q
 
 
 CHANNELS: Mapping[str, Callable[[float], Floats]] = {
-    "randomised response": randomised,
+    "randomised response": randomized_response,
     "Hadamard response": hadamard,
     "subset selection": subsets,
     "one pair of 56": one_pair,
@@ -70,12 +76,13 @@ CHANNELS: Mapping[str, Callable[[float], Floats]] = {
 
 def violates(task: tuple[str, float, int, float, SamplePlan, int]) -> bool:
     name, excess, samples, confidence, plan, seed = task
-    Q, rng = CHANNELS[name](excess), np.random.default_rng(seed)
+    Q = CHANNELS[name](excess)
+    rng = np.random.default_rng(seed)
 
     def randomize(symbol: int, count: int) -> object:
         return np.repeat(np.arange(Q.shape[1]), rng.multinomial(count, Q[symbol] / Q[symbol].sum()))
 
-    found = sf.audit(
+    result = sf.audit(
         randomize,
         PROMISE,
         samples=samples,
@@ -83,12 +90,13 @@ def violates(task: tuple[str, float, int, float, SamplePlan, int]) -> bool:
         sample_plan=plan,
         source=SeededWords(seed),
     )
-    return found.violates
+    return result.violates
 
 
 def share(pool: "Pool", audits: int, *task: object) -> str:  # type: ignore[valid-type]
-    found = pool.map(violates, [(*task, seed) for seed in range(audits)], chunksize=5)  # type: ignore[attr-defined]
-    return f"{np.mean(found):>9.3f}"
+    tasks = [(*task, seed) for seed in range(audits)]
+    violations = pool.map(violates, tasks, chunksize=5)  # type: ignore[attr-defined]
+    return f"{np.mean(violations):>9.3f}"
 
 
 def main() -> None:
@@ -107,7 +115,7 @@ def main() -> None:
                         flush=True,
                     )
         print(f"\n{'plan':<28}" + "".join(f"{name:>22}" for name in CHANNELS))
-        for label, plan in OTHERS.items():
+        for label, plan in PLANS.items():
             cells = [share(pool, audits, name, 1.05, 500_000, 0.99, plan) for name in CHANNELS]
             print(f"{label:<28}" + "".join(f"{cell:>22}" for cell in cells), flush=True)
 

@@ -1,7 +1,7 @@
-"""How long a survey takes to certify itself before its first report: `python benchmarks/certify.py`.
+"""How long it takes to certify a survey: `python benchmarks/certify.py`.
 
 One survey of 43,750 symbols (the check-ins' grid) for each kind of context, and a table of 16
-reports whose 700,000 integers are all different; seconds of processor time and of the clock.
+reports whose 700,000 integers are all different; in seconds of CPU and wall time.
 """
 
 import time
@@ -27,7 +27,7 @@ def contexts() -> dict[str, sf.Context]:
 
 
 def table() -> sf.Mechanism:
-    """A table that keeps ε = 1: every entry is near 2^60."""
+    """Return a table that keeps ε = 1: every entry is near 2^60."""
     random = np.random.default_rng(1)
     rows = (2**60 + random.integers(0, 2**55, (GRID.size, 16))).tolist()
     for row in rows:

@@ -1,8 +1,10 @@
-"""How long the lone checker takes, as a process of its own: `python benchmarks/checker.py [--sizes 1001 10000 43750]`.
+"""How long the standalone certificate checker takes.
 
-Tables have 16 columns: with 8 different rows, or with as many different rows as there are symbols. A matrix is checked
-at sizes up to 2,000. Codes are those of `mechanism_for`, and Hadamard codes. Times are the best of three, with the
-start of Python.
+    python benchmarks/checker.py [--sizes 1001 10000 43750]
+
+Tables have 16 columns, with 8 different rows or with all rows different. Matrices are checked up to
+2,000 symbols. Codes are those of `mechanism_for`, and Hadamard codes. Times are the best of three
+and include the start of Python.
 """
 
 import argparse
@@ -24,20 +26,19 @@ MAX_MATRIX_SIZE = 2000
 
 
 def rows(k: int, different: int) -> list[list[int]]:
-    """Rows with odds of at most e, each with words of its own if there are to be more than 2^8 different ones."""
+    """Return rows with odds of at most e. Beyond 2^8 different rows, each moves its own words."""
     low = (int(2 * N / COLUMNS / (1 + math.e)) // 2 + 10**9) * 2
     high = 2 * N // COLUMNS - low
-    found = []
+    result = []
     for x in range(k):
         number = x % different
         row = [high if (number >> (y // 2)) & 1 == y % 2 else low for y in range(COLUMNS)]
-        own = (
-            number // 256 * 2
-        )  # moves a few words between two columns: another row, with smaller odds
+        # A few words move between two columns: a different row, with smaller odds.
+        own = number // 256 * 2
         row[row.index(high)] -= own
         row[row.index(low)] += own
-        found.append(row)
-    return found
+        result.append(row)
+    return result
 
 
 def surveys(k: int) -> Iterator[tuple[str, sf.Survey]]:
@@ -73,7 +74,7 @@ def surveys(k: int) -> Iterator[tuple[str, sf.Survey]]:
 
 
 def seconds(path: Path) -> float:
-    """The best of three."""
+    """Return the best of three times."""
     best = math.inf
     for _ in range(3):
         started = time.perf_counter()

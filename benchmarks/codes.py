@@ -1,9 +1,12 @@
-"""How far codes are from the least risk that is possible, and what they cost: `python benchmarks/codes.py [--all]`.
+"""How far codes are from the least possible risk, and what they cost.
 
-The risk is n · E‖p̂ − p‖² at uniform p, over the bound of Ye and Barg (2018). "best" and "Hadamard, corrected" are
-computed from the integers of the mechanisms themselves; the others by published formulas, each with its usual unbiased
-estimate. With --all also the worst ratio of the best code over every domain of 2 to 200 symbols (some minutes).
-Times are the best of three, in ratio to the Hadamard code in the same run. Progress is on stderr.
+    python benchmarks/codes.py [--all]
+
+The risk is n · E‖p̂ − p‖² at uniform p, over the bound of Ye and Barg (2018). "best" and
+"corrected" are computed from the integers of the mechanisms; the others by published formulas, each
+with its usual unbiased estimate. --all adds the worst ratio of the best code over every domain of 2
+to 200 symbols, which takes some minutes. Times are the best of three, relative to the Hadamard code
+in the same run. Progress goes to stderr.
 """
 
 import argparse
@@ -26,86 +29,88 @@ EPSILONS = ("0.25", "0.5", "1", "2", "3", "4")
 PEOPLE = 10**6
 SEED_BITS = 32  # of a hash function, in local hashing
 
-Measured = tuple[float, float]
+RiskAndBits = tuple[float, float]
 """A risk, and the bits of a report."""
 
 
-def note(text: str) -> None:
+def show_progress(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-# --- risks ------------------------------------------------------------------------------------------------------------
+# --- risks ----------------------------------------------------------------------------------------
 
 
-def of_binomials(k: int, own: float, other: float) -> float:
-    """``k μ(1 − μ)/(own − other)²``: each symbol is counted with these two probabilities, independently of people."""
+def binomial_risk(k: int, own: float, other: float) -> float:
+    """Return ``k μ(1 − μ)/(own − other)²``.
+
+    A report counts for its own symbol with one probability, and for each other one with the second.
+    """
     mu = other + (own - other) / k
     return k * mu * (1 - mu) / (own - other) ** 2
 
 
-def realised(k: int, epsilon: str, family: sf.codes.CodeFamily) -> Measured:
+def measure_response(k: int, epsilon: str, family: sf.codes.CodeFamily) -> RiskAndBits:
     mechanism = sf.PlainResponse(sf.Uniform(k, epsilon), family)
     return mechanism.scores.risk(np.full(k, 1 / k)), mechanism.bits
 
 
-def best(k: int, epsilon: str) -> Measured:
-    return realised(k, epsilon, BestCode())
+def best(k: int, epsilon: str) -> RiskAndBits:
+    return measure_response(k, epsilon, BestCode())
 
 
-def hadamard_corrected(k: int, epsilon: str) -> Measured:
-    return realised(k, epsilon, sf.HadamardCode)
+def hadamard_corrected(k: int, epsilon: str) -> RiskAndBits:
+    return measure_response(k, epsilon, sf.HadamardCode)
 
 
-def hadamard_paper(k: int, epsilon: str) -> Measured:
-    """Acharya et al. (2019, 2020): ``n Var = c² − p_x²`` for each symbol, ``c = (e + 1)/(e − 1)``."""
+def hadamard_paper(k: int, epsilon: str) -> RiskAndBits:
+    """Acharya et al. (2019, 2020): ``n Var = c² − p_x²`` per symbol, ``c = (e + 1)/(e − 1)``."""
     e = math.exp(float(epsilon))
     return k * ((e + 1) / (e - 1)) ** 2 - 1 / k, math.ceil(math.log2(k + 1))
 
 
-def subset_selection(k: int, epsilon: str) -> Measured:
-    """Ye and Barg (2018), Wang et al. (2016): a random set of w symbols. It attains the bound; a report is a set."""
+def subset_selection(k: int, epsilon: str) -> RiskAndBits:
+    """Ye and Barg (2018), Wang et al. (2016): a random set of w symbols. It attains the bound."""
     e = math.exp(float(epsilon))
     risks = {}
     for w in {1, min(max(math.floor(k / (e + 1)), 1), k - 1), min(math.ceil(k / (e + 1)), k - 1)}:
         own = w * e / (w * e + k - w)
         other = (w - own) / (k - 1)
-        risks[of_binomials(k, own, other)] = w
+        risks[binomial_risk(k, own, other)] = w
     least = min(risks)
-    return least, math.ceil(
-        (math.lgamma(k + 1) - math.lgamma(risks[least] + 1) - math.lgamma(k - risks[least] + 1))
-        / math.log(2)
-    )
+    w = risks[least]
+    log_subsets = math.lgamma(k + 1) - math.lgamma(w + 1) - math.lgamma(k - w + 1)
+    return least, math.ceil(log_subsets / math.log(2))
 
 
-def optimised_unary(k: int, epsilon: str) -> Measured:
+def unary_encoding(k: int, epsilon: str) -> RiskAndBits:
     """Wang et al. (2017), OUE: a bit per symbol."""
-    return of_binomials(k, 0.5, 1 / (math.exp(float(epsilon)) + 1)), k
+    return binomial_risk(k, 0.5, 1 / (math.exp(float(epsilon)) + 1)), k
 
 
-def optimised_hashing(k: int, epsilon: str) -> Measured:
-    """Wang et al. (2017), OLH: a hash function to g values and a randomised one of them, g next to e + 1."""
+def local_hashing(k: int, epsilon: str) -> RiskAndBits:
+    """Wang et al. (2017), OLH: a hash function with g values near e + 1, and a randomised value."""
     e = math.exp(float(epsilon))
     risks = {
-        of_binomials(k, e / (e + g - 1), 1 / g): g
+        binomial_risk(k, e / (e + g - 1), 1 / g): g
         for g in {max(math.floor(e + 1), 2), math.ceil(e + 1)}
     }
     return min(risks), SEED_BITS + math.ceil(math.log2(risks[min(risks)]))
 
 
-def randomized(k: int, epsilon: str) -> Measured:
+def randomized_response(k: int, epsilon: str) -> RiskAndBits:
     """Kairouz, Bonawitz, Ramage (2016), k-RR."""
     e = math.exp(float(epsilon))
-    return of_binomials(k, e / (e + k - 1), 1 / (e + k - 1)), math.ceil(math.log2(k))
+    return binomial_risk(k, e / (e + k - 1), 1 / (e + k - 1)), math.ceil(math.log2(k))
 
 
-CODES: dict[str, Callable[[int, str], Measured]] = {
+CODES: dict[str, Callable[[int, str], RiskAndBits]] = {
     "best": best,
     "Hadamard": hadamard_paper,
     "corrected": hadamard_corrected,
     "subsets": subset_selection,
-    "OUE": optimised_unary,
-    "OLH": optimised_hashing,
-    "k-RR": randomized,
+    "OUE": unary_encoding,
+    "OLH": local_hashing,
+    "k-RR": randomized_response,
 }
 
 
@@ -114,7 +119,7 @@ def print_ratios() -> None:
     for epsilon in EPSILONS:
         print(f"ε = {epsilon}\n{'k':>7}" + "".join(f"{name:>16}" for name in CODES))
         for k in SIZES:
-            note(f"ε = {epsilon}, k = {k}")
+            show_progress(f"ε = {epsilon}, k = {k}")
             bound = ye_barg_bound(k, float(epsilon))
             cells = []
             for measure in CODES.values():
@@ -132,12 +137,12 @@ def print_worst() -> None:
         for k in range(2, 201):
             ratios[best(k, epsilon)[0] / ye_barg_bound(k, float(epsilon))] = k
             if k % 25 == 0:
-                note(f"ε = {epsilon}, all k up to {k}")
+                show_progress(f"ε = {epsilon}, all k up to {k}")
         print(f"  ε = {epsilon:<5} {max(ratios):.4f}  k = {ratios[max(ratios)]}")
     print()
 
 
-# --- times ------------------------------------------------------------------------------------------------------------
+# --- times ----------------------------------------------------------------------------------------
 
 
 def best_of_three(work: Callable[[], object], before: Callable[[], object] = lambda: None) -> float:
@@ -150,8 +155,8 @@ def best_of_three(work: Callable[[], object], before: Callable[[], object] = lam
     return min(times)
 
 
-def forget() -> None:
-    """Nothing that was searched or chosen before."""
+def clear_caches() -> None:
+    """Clear the caches of searches and choices."""
     best_candidate.cache_clear()
     search_blocks.cache_clear()
 
@@ -160,34 +165,32 @@ def print_times() -> None:
     grid = sf.GridDomain(25, 50, -130, -60, 0.2)
     context = sf.Blocks(grid_tiles(grid, 25, 70), 1.0, domain=grid)
     people = np.random.default_rng(0).integers(0, context.size, PEOPLE)
-    measured: dict[str, list[float]] = {}
+    times: dict[str, list[float]] = {}
     for code in ("hadamard", "best"):
-        note(f"times: {code}")
+        show_progress(f"times: {code}")
         mechanism = sf.mechanism_for(context, code=code)
         reports = mechanism.privatize(people)
         tally = mechanism.tally(reports)
-        measured[code] = [
-            best_of_three(lambda code=code: sf.mechanism_for(context, code=code), forget),  # type: ignore[misc]
-            best_of_three(lambda mechanism=mechanism: sf.certify(mechanism)),  # type: ignore[misc]
-            best_of_three(lambda mechanism=mechanism: mechanism.privatize(people)),  # type: ignore[misc]
+        times[code] = [
+            best_of_three(partial(sf.mechanism_for, context, code=code), clear_caches),
+            best_of_three(partial(sf.certify, mechanism)),
+            best_of_three(partial(mechanism.privatize, people)),
             best_of_three(partial(mechanism.scores.unbiased, tally)),
         ]
-    print(
-        f"{context.size:,} cells in {context.sizes.size:,} blocks of {context.sizes[0]}, ε = 1, {PEOPLE:,} people:"
-    )
+    blocks = f"{context.sizes.size:,} blocks of {context.sizes[0]}"
+    print(f"{context.size:,} cells in {blocks}, ε = 1, {PEOPLE:,} people:")
     names = ("build", "certify", "privatise", "decode")
-    for name, hadamard, found in zip(names, measured["hadamard"], measured["best"], strict=True):
-        print(
-            f"  {name:<10}{found * 1e3:>8.1f} ms   {found / hadamard:>5.2f}x Hadamard ({hadamard * 1e3:.1f} ms)"
-        )
+    for name, hadamard, seconds in zip(names, times["hadamard"], times["best"], strict=True):
+        ratio = f"{seconds / hadamard:>5.2f}x Hadamard ({hadamard * 1e3:.1f} ms)"
+        print(f"  {name:<10}{seconds * 1e3:>8.1f} ms   {ratio}")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--all", action="store_true", help="every domain of 2 to 200 symbols too")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     print_ratios()
-    if asked.all:
+    if options.all:
         print_worst()
     print_times()
 

@@ -1,11 +1,12 @@
-"""How soon the dashboard shows a map of 43,750 cells, and how it answers to clicks while a million reports arrive.
+"""How fast the dashboard draws a map of 43,750 cells, and reacts to clicks under load.
 
     python benchmarks/dashboard.py --reports 1000000
 
-Everything runs on the same cores: aggregator, generator and Chromium. First the page is loaded a few times over a store
-that is full already: from the last byte of the answer to the frame in which the map is drawn. Then the generator
-sends as fast as it is answered, while somebody clicks on the table's heads: from each click to the next frame, as the
-browser itself measures it, in steps of 8 ms. Tasks above 50 ms are what a click may have to wait for.
+Aggregator, load generator and Chromium run on the same cores. First the page is loaded a few times
+from a full store; the time runs from the last byte of the response to the frame that shows the map.
+Then the generator sends reports as fast as they are acknowledged, while the table's headings are
+clicked. The browser measures the time from each click to the next frame, in steps of 8 ms. Tasks
+above 50 ms are what a click may have to wait for.
 """
 
 import argparse
@@ -56,8 +57,9 @@ window.tasks = [];
 window.clicks = [];
 new PerformanceObserver((list) => tasks.push(...list.getEntries().map((task) => task.duration)))
   .observe({ type: "longtask", buffered: true });
-new PerformanceObserver((list) => clicks.push(...list.getEntries().filter(({ name }) => name === "click")
-  .map(({ duration }) => duration))).observe({ type: "event", durationThreshold: 16 });
+new PerformanceObserver((list) => clicks.push(
+  ...list.getEntries().filter(({ name }) => name === "click").map(({ duration }) => duration),
+)).observe({ type: "event", durationThreshold: 16 });
 window.drawn = new Promise((resolve) => {
   const look = () => document.querySelector("#map .heatmaplayer image")
     ? requestAnimationFrame(() => resolve(performance.now()))
@@ -66,7 +68,8 @@ window.drawn = new Promise((resolve) => {
 });
 """
 _TIMES = """drawn.then((end) => {
-  const [results] = performance.getEntriesByType("resource").filter(({ name }) => name.includes("/results"));
+  const resources = performance.getEntriesByType("resource");
+  const results = resources.find(({ name }) => name.includes("/results"));
   const { requestStart, responseStart, responseEnd, decodedBodySize } = results;
   return { worked: responseStart - requestStart, drawn: end - responseEnd, bytes: decodedBodySize };
 })"""
@@ -75,11 +78,12 @@ _TIMES = """drawn.then((end) => {
 def main() -> None:
     options = _options()
     with tempfile.TemporaryDirectory(dir=options.folder) as folder, sync_playwright() as playwright:
-        path, store = Path(folder, "survey.toml"), f"sqlite:///{folder}/reports.db"
+        path = Path(folder, "survey.toml")
+        store = f"sqlite:///{folder}/reports.db"
         path.write_text(_SURVEY, encoding="utf-8")
         survey = Survey.load(path)
         _fill(survey, store, options.reports)
-        with _serving(path, store) as (url, token):
+        with _serve(path, store) as (url, token):
             browser = playwright.chromium.launch(
                 executable_path=shutil.which("chromium"), args=_FLAGS
             )
@@ -95,9 +99,12 @@ def _options() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "--reports", type=int, default=1_000_000, help="in the store at first, and sent afterwards"
+        "--reports",
+        type=int,
+        default=1_000_000,
+        help="how many are in the store, and how many are sent",
     )
-    parser.add_argument("--rounds", type=int, default=5, help="how often the page is loaded")
+    parser.add_argument("--rounds", type=int, default=5, help="how often to load the page")
     parser.add_argument(
         "--folder", default=".", help="where the SQLite file goes: on a disk, not in memory"
     )
@@ -117,18 +124,16 @@ def _batches(
     survey: Survey, reports: int, size: int, generator: np.random.Generator
 ) -> Iterator[Batch]:
     for _ in range(0, reports, size):
-        crowd = np.minimum(generator.pareto(1.2, size) * 50, survey.context.size - 1).astype(
-            np.int64
-        )
-        yield Batch(fresh_id(), survey.fingerprint, survey.mechanism.privatize(crowd))
+        symbols = np.minimum(generator.pareto(1.2, size) * 50, survey.context.size - 1)
+        reports_of_batch = survey.mechanism.privatize(symbols.astype(np.int64))
+        yield Batch(fresh_id(), survey.fingerprint, reports_of_batch)
 
 
 @contextmanager
-def _serving(path: Path, store: str) -> Iterator[tuple[str, str]]:
+def _serve(path: Path, store: str) -> Iterator[tuple[str, str]]:
     command = [sys.executable, "-m", "sfumato", "serve", str(path), "--store", store, "--port", "0"]
-    server = subprocess.Popen(
-        [*command, "--requests-per-minute", "0"], stderr=subprocess.PIPE, text=True
-    )
+    command += ["--requests-per-minute", "0"]
+    server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
         token = ""
         for line in server.stderr or ():
@@ -151,59 +156,63 @@ def _draw(page: Page, url: str, token: str, rounds: int) -> None:
     for _ in range(rounds):
         page.reload()
         times.append(page.evaluate(_TIMES))
-    for name, words in (
-        ("worked", "the aggregator worked"),
-        ("drawn", "from the answer's last byte to the map"),
+    for name, label in (
+        ("worked", "time in the aggregator"),
+        ("drawn", "from the response's last byte to the map"),
     ):
-        took = [found[name] for found in times]
-        print(
-            f"{words:>40}: median {statistics.median(took):6,.0f} ms, at most {max(took):6,.0f} ms"
-        )
-    print(f"{'size of the answer':>40}: {times[0]['bytes'] / 1e6:.2f} MB")
+        own = [measurement[name] for measurement in times]
+        median = statistics.median(own)
+        print(f"{label:>40}: median {median:6,.0f} ms, at most {max(own):6,.0f} ms")
+    print(f"{'size of the response':>40}: {times[0]['bytes'] / 1e6:.2f} MB")
 
 
 def _click_under_load(page: Page, url: str, survey: Survey, reports: int) -> None:
     page.locator("#rows").scroll_into_view_if_needed()
     _click(page, "at rest", lambda seconds: seconds < 10)
-    bodies = [
-        (batch.id, to_arrow(batch))
-        for batch in _batches(survey, 64_000, 1000, np.random.default_rng(2))
-    ]
-    given = (url, survey.fingerprint, bodies, reports)
-    generator = multiprocessing.get_context("spawn").Process(target=_send, args=given)
+    bodies = []
+    for batch in _batches(survey, 64_000, 1000, np.random.default_rng(2)):
+        bodies.append((batch.id, to_arrow(batch)))
+    arguments = (url, survey.fingerprint, bodies, reports)
+    generator = multiprocessing.get_context("spawn").Process(target=_send, args=arguments)
     generator.start()
     _click(page, "under load", lambda seconds: generator.is_alive() or seconds < 10)
     generator.join()
 
 
-def _click(page: Page, when: str, going: Callable[[float], bool]) -> None:
+def _click(page: Page, when: str, continues: Callable[[float], bool]) -> None:
     page.evaluate("() => { tasks.length = clicks.length = 0; }")
-    started, shown, pressed = time.perf_counter(), set(), 0
-    while going(time.perf_counter() - started):
-        page.locator("#rows th[scope=col] button").nth(pressed % 5).click()
-        pressed += 1
-        shown.add(page.locator("[data-part=summary] .lead").inner_text())
-        page.locator(
-            "#decoder"
-        ).focus()  # a table with the focus in it would be left alone, which is too kind
+    start = time.perf_counter()
+    states = set()
+    presses = 0
+    while continues(time.perf_counter() - start):
+        page.locator("#rows th[scope=col] button").nth(presses % 5).click()
+        presses += 1
+        states.add(page.locator("[data-part=summary] .lead").inner_text())
+        # Move the focus out of the table: a table with the focus is not redrawn.
+        page.locator("#decoder").focus()
         page.wait_for_timeout(100)
-    clicks, tasks = page.evaluate("clicks"), page.evaluate("tasks")
-    took = sorted([*clicks, *[16.0] * (pressed - len(clicks))])  # those below 16 ms are not told
-    median, most = took[len(took) // 2], took[int(0.95 * len(took))]
+    clicks = page.evaluate("clicks")
+    tasks = page.evaluate("tasks")
+    # The browser does not report clicks below 16 ms.
+    times = sorted([*clicks, *[16.0] * (presses - len(clicks))])
+    median = times[len(times) // 2]
+    percentile = times[int(0.95 * len(times))]
     print(
-        f"{f'{when}, from a click to the next frame':>40}: median {median:.0f} ms, 95 % {most:.0f} ms, at most "
-        f"{took[-1]:.0f} ms, of {pressed} clicks\n{'tasks above 50 ms':>40}: {len(tasks)}, the longest "
-        f"{max(tasks, default=0):.0f} ms; the page showed {len(shown)} states"
+        f"{f'{when}, from a click to the next frame':>40}: median {median:.0f} ms, "
+        f"95 % {percentile:.0f} ms, at most {times[-1]:.0f} ms, of {presses} clicks\n"
+        f"{'tasks above 50 ms':>40}: {len(tasks)}, the longest {max(tasks, default=0):.0f} ms; "
+        f"the page showed {len(states)} states"
     )
 
 
 def _send(url: str, fingerprint: str, bodies: list[tuple[bytes, bytes]], reports: int) -> None:
-    """Send batches over one connection, each under a fresh identifier, as fast as they are counted."""
+    """Send batches over one connection as fast as they are counted, with fresh identifiers."""
     connection = http.client.HTTPConnection(url.removeprefix("http://"))
-    started, sent = time.perf_counter(), 0
+    start = time.perf_counter()
+    sent = 0
     while sent < reports:
-        held, body = bodies[sent // 1000 % len(bodies)]
-        fresh = body.replace(held.hex().encode(), fresh_id().hex().encode())
+        identifier, body = bodies[sent // 1000 % len(bodies)]
+        fresh = body.replace(identifier.hex().encode(), fresh_id().hex().encode())
         connection.request(
             "POST", f"/v1/surveys/{fingerprint}/batches", fresh, {"Content-Type": ARROW}
         )
@@ -213,8 +222,10 @@ def _send(url: str, fingerprint: str, bodies: list[tuple[bytes, bytes]], reports
             raise SystemExit(f"the aggregator answered {answer.status}")
         sent += 1000
     connection.close()
-    took = time.perf_counter() - started
-    print(f"{'meanwhile':>40}: {sent:,} reports in {took:.1f} s, {sent / took:,.0f} a second")
+    seconds = time.perf_counter() - start
+    print(
+        f"{'meanwhile':>40}: {sent:,} reports in {seconds:.1f} s, {sent / seconds:,.0f} per second"
+    )
 
 
 if __name__ == "__main__":

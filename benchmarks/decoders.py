@@ -1,13 +1,15 @@
 """How far each decoder is from the truth, in total variation.
 
-    python benchmarks/decoders.py cells              80 cells: 4 shapes, 5 numbers of blocks, 4 crowds; k = 1000, ε = 1
-    python benchmarks/decoders.py cells --code best  the same with the best code instead of Hadamard's
-    python benchmarks/decoders.py grid --counts FILE check-ins on a grid of 125 × 350 cells (CSV: row, column, count)
+    python benchmarks/decoders.py cells              k = 1000 and ε = 1: four distributions,
+                                                     five numbers of blocks, four of people
+    python benchmarks/decoders.py cells --code best  the same with the best code, not Hadamard's
+    python benchmarks/decoders.py grid --counts FILE check-ins on a grid of 125 × 350 cells
+                                                     (CSV: row, column, count)
     python benchmarks/decoders.py grid               the same on a simulated map of towns
     python benchmarks/decoders.py speed              seconds per decoder
 
-Tallies are drawn from the multinomial distribution of the reports: no people are simulated. The cells are printed
-twice, for two seeds of shuffled shapes and tallies; nothing in the decoders was fitted to either.
+Tallies are drawn from the multinomial distribution of the reports: no people are simulated. The
+cells are printed for two seeds. The decoders were not fitted to either.
 """
 
 import argparse
@@ -28,31 +30,31 @@ from sfumato.tally import Tally
 
 K = 1000
 BLOCKS = (1, 10, 20, 50, 100)
-CROWDS = (1_000, 8_000, 64_000, 512_000)
+PEOPLE = (1_000, 8_000, 64_000, 512_000)
 PARTITIONS = (None, (5, 7), (25, 35), (25, 70))
-COMPARED = ("projection", "likelihood", "empirical-bayes", "auto")
+DECODERS = ("projection", "likelihood", "empirical-bayes", "auto")
 
 
 def total_variation(a: np.ndarray, b: np.ndarray) -> float:
     return float(np.abs(a - b).sum() / 2)
 
 
-def drawn(mechanism: Mechanism, p: np.ndarray, n: int, rng: np.random.Generator) -> Tally:
+def draw_tally(mechanism: Mechanism, p: np.ndarray, n: int, rng: np.random.Generator) -> Tally:
     q = np.maximum(mechanism.forward(p), 0)
     return Tally(rng.multinomial(n, q / q.sum()), mechanism.fingerprint)
 
 
 def shapes(seed: int) -> dict[str, np.ndarray]:
     rank = np.arange(K)
-    geometric, zipf = 0.95**rank, 1 / (rank + 1)
+    geometric = 0.95**rank
     shuffled = np.random.default_rng(seed).permutation(geometric)
-    found = {
+    weights = {
         "uniform": np.ones(K),
         "Geo(.95)": geometric,
         "Geo(.95) shuffled": shuffled,
-        "Zipf(1)": zipf,
+        "Zipf(1)": 1 / (rank + 1),
     }
-    return {name: p / p.sum() for name, p in found.items()}
+    return {name: p / p.sum() for name, p in weights.items()}
 
 
 def cells(code: str, runs: int, seed: int) -> Iterator[tuple[str, int, int, dict[str, float]]]:
@@ -61,15 +63,15 @@ def cells(code: str, runs: int, seed: int) -> Iterator[tuple[str, int, int, dict
         for m in BLOCKS:
             context = sf.Uniform(K, 1) if m == 1 else sf.Blocks(np.arange(K) // (K // m), 1)
             mechanism = sf.mechanism_for(context, code=code)
-            for n in CROWDS:
+            for n in PEOPLE:
                 errors: dict[str, list[float]] = {}
                 for _ in range(runs):
-                    tally = drawn(mechanism, p, n, rng)
-                    found = {
-                        d: get_decoder(d).decode(mechanism, tally).frequencies for d in COMPARED
-                    }
-                    found["global projection"] = project(mechanism.scores.unbiased(tally))
-                    for decoder, frequencies in found.items():
+                    tally = draw_tally(mechanism, p, n, rng)
+                    estimates = {"global projection": project(mechanism.scores.unbiased(tally))}
+                    for decoder in DECODERS:
+                        result = get_decoder(decoder).decode(mechanism, tally)
+                        estimates[decoder] = result.frequencies
+                    for decoder, frequencies in estimates.items():
                         errors.setdefault(decoder, []).append(total_variation(frequencies, p))
                 print(f"\r{name}, {m} blocks, {n} people    ", end="", file=sys.stderr, flush=True)
                 yield name, m, n, {decoder: float(np.mean(tv)) for decoder, tv in errors.items()}
@@ -77,11 +79,10 @@ def cells(code: str, runs: int, seed: int) -> Iterator[tuple[str, int, int, dict
 
 def print_cells(code: str, runs: int, seed: int) -> None:
     rows = list(cells(code, runs, seed))
-    print(
-        f"\n{code} code, {runs} runs per cell, seed {seed}: total variation over that of global projection"
-    )
+    print(f"\n{code} code, {runs} runs per cell, seed {seed}:")
+    print("total variation over that of global projection")
     print(f"{'decoder':<18} geometric mean   best   worst  (worst cell)")
-    for decoder in COMPARED:
+    for decoder in DECODERS:
         ratios = np.array([row[3][decoder] / row[3]["global projection"] for row in rows])
         worst = rows[int(ratios.argmax())]
         mean = np.exp(np.log(ratios).mean())
@@ -90,12 +91,13 @@ def print_cells(code: str, runs: int, seed: int) -> None:
 
 
 def town_map(seed: int) -> np.ndarray:
-    """Towns of Zipf sizes, some wide and some sharp, on a thin background: a stand-in for a map of check-ins."""
+    """Return a simulated map of check-ins: towns of Zipf sizes on a thin background."""
     rng = np.random.default_rng(seed)
     y, x = np.mgrid[:125, :350]
     density = np.zeros(y.shape)
     for rank in range(400):
-        centre, width = rng.uniform(0, 1, 2) * y.shape, rng.lognormal(0, 0.6)
+        centre = rng.uniform(0, 1, 2) * y.shape
+        width = rng.lognormal(0, 0.6)
         town = np.exp(-0.5 * ((y - centre[0]) ** 2 + (x - centre[1]) ** 2) / width**2)
         density += town / town.sum() / (rank + 1) * rng.lognormal(0, 0.8, y.shape)
     background = rng.gamma(0.05, 1, y.shape)
@@ -104,7 +106,7 @@ def town_map(seed: int) -> np.ndarray:
     return (counts / counts.sum()).ravel()
 
 
-def counted(path: str) -> tuple[np.ndarray, int]:
+def read_counts(path: str) -> tuple[np.ndarray, int]:
     counts = np.zeros(125 * 350)
     opener = gzip.open if path.endswith(".gz") else open
     with opener(path, "rt", newline="") as lines:
@@ -114,10 +116,10 @@ def counted(path: str) -> tuple[np.ndarray, int]:
 
 
 def print_grid(p: np.ndarray, n: int, epsilon: float, code: str, runs: int) -> None:
-    grid, rng = sf.GridDomain(25, 50, -130, -60, 0.2), np.random.default_rng(0)
-    print(
-        f"\n{n} people on {grid.cells} cells, ε = {epsilon}, {code} code, {runs} runs: total variation (seconds)"
-    )
+    grid = sf.GridDomain(25, 50, -130, -60, 0.2)
+    rng = np.random.default_rng(0)
+    print(f"\n{n} people on {grid.cells} cells, ε = {epsilon}, {code} code, {runs} runs:")
+    print("total variation (seconds)")
     names = ("projection", "likelihood", "empirical-bayes", "spatial-bayes", "auto")
     print(f"{'blocks':<9} {'global':>8} " + " ".join(f"{name:>16}" for name in names))
     for tiles in PARTITIONS:
@@ -130,7 +132,7 @@ def print_grid(p: np.ndarray, n: int, epsilon: float, code: str, runs: int) -> N
         errors = np.zeros((runs, len(names) + 1))
         seconds = np.zeros((runs, len(names)))
         for run in range(runs):
-            tally = drawn(mechanism, p, n, rng)
+            tally = draw_tally(mechanism, p, n, rng)
             errors[run, 0] = total_variation(project(mechanism.scores.unbiased(tally)), p)
             for i, name in enumerate(names):
                 start = time.perf_counter()
@@ -152,19 +154,19 @@ def print_speed() -> None:
     rng = np.random.default_rng(0)
     print(
         f"\n{'symbols':>9} "
-        + " ".join(f"{name:>16}" for name in COMPARED)
+        + " ".join(f"{name:>16}" for name in DECODERS)
         + "   seconds, plain best code, 4 million people"
     )
     for k in (1_000, 43_750, 1_000_000):
         p = rng.pareto(1.2, k)
         mechanism = sf.mechanism_for(sf.Uniform(k, 1), code="hadamard" if k > 100_000 else "best")
-        tally = drawn(mechanism, p / p.sum(), 4_000_000, rng)
-        taken = []
-        for name in COMPARED:
+        tally = draw_tally(mechanism, p / p.sum(), 4_000_000, rng)
+        times = []
+        for name in DECODERS:
             start = time.perf_counter()
             get_decoder(name).decode(mechanism, tally)
-            taken.append(time.perf_counter() - start)
-        print(f"{k:9d} " + " ".join(f"{s:16.2f}" for s in taken), flush=True)
+            times.append(time.perf_counter() - start)
+        print(f"{k:9d} " + " ".join(f"{s:16.2f}" for s in times), flush=True)
 
 
 def main() -> None:
@@ -176,13 +178,13 @@ def main() -> None:
     parser.add_argument("--counts", help="CSV with columns row, column, count")
     parser.add_argument("--epsilon", type=float, default=1.0)
     parser.add_argument("--runs", type=int, default=4)
-    asked = parser.parse_args()
-    if asked.table == "cells":
+    options = parser.parse_args()
+    if options.table == "cells":
         for seed in (2, 3):
-            print_cells(asked.code or "hadamard", asked.runs, seed)
-    elif asked.table == "grid":
-        p, n = (town_map(1), 1_000_000) if asked.counts is None else counted(asked.counts)
-        print_grid(p, n, asked.epsilon, asked.code or "best", asked.runs)
+            print_cells(options.code or "hadamard", options.runs, seed)
+    elif options.table == "grid":
+        p, n = (town_map(1), 1_000_000) if options.counts is None else read_counts(options.counts)
+        print_grid(p, n, options.epsilon, options.code or "best", options.runs)
     else:
         print_speed()
 

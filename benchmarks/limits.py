@@ -1,10 +1,12 @@
-"""How near the machine's limit people are privatised, counted and decoded: `python benchmarks/limits.py`.
-
-The floor, in the same run, is what nobody can do without: the random bytes that the reports need, from the same
-cipher, and one histogram of the reports. Figures are CPU time, the best of seven; ratios are what counts.
+"""How near the machine's limit privatising, counting and decoding are.
 
     python benchmarks/limits.py                        privatise, count, decode
-    python benchmarks/limits.py --people 1000000000    so many people on two cores, the time to make them taken out
+    python benchmarks/limits.py --people 1000000000    this many people on two cores, without the
+                                                       time to generate them
+
+The floor, measured in the same run, is the work that no implementation can avoid: random bytes for
+the reports, from the same cipher, and one histogram of the reports. Figures are CPU time, the best
+of seven. Compare the ratios.
 """
 
 import argparse
@@ -12,6 +14,7 @@ import multiprocessing
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher
@@ -22,34 +25,35 @@ import sfumato as sf
 from sfumato.codes.singer import SingerDesign, singer_set
 from sfumato.randomness import fresh_key
 
-SYMBOLS, PEOPLE, BLOCK = 43_750, 10**6, 2**22
-DRAWN = 2**16
+SYMBOLS = 43_750
+PEOPLE = 10**6
+BLOCK = 2**22  # people generated at a time
+CHUNK = 2**16  # words drawn at a time
 AIMS = {"plain, Hadamard": 3.0, "plain, cyclic": 5.0}
 
 
 def best(work: Callable[[], object], times: int = 7) -> float:
-    """CPU seconds, the best of some runs."""
-    taken = []
+    """Return CPU seconds, the best of some runs."""
+    seconds = []
     for _ in range(times):
         start = time.process_time()
         work()
-        taken.append(time.process_time() - start)
-    return min(taken)
+        seconds.append(time.process_time() - start)
+    return min(seconds)
 
 
 def random_bytes() -> None:
-    """One word for everybody, into memory that is there already."""
-    zeros, room = bytes(8 * DRAWN), bytearray(8 * DRAWN)
-    for _ in range(-(-PEOPLE // DRAWN)):
+    """Draw one word per person, into memory that is already allocated."""
+    zeros = bytes(8 * CHUNK)
+    room = bytearray(8 * CHUNK)
+    for _ in range(-(-PEOPLE // CHUNK)):
         Cipher(AES(fresh_key()), CTR(bytes(16))).encryptor().update_into(zeros, room)
 
 
 def mechanisms() -> dict[str, sf.Mechanism]:
     uniform = sf.Uniform(SYMBOLS, 1.0)
-    blocks, high_low = (
-        sf.Blocks(np.arange(SYMBOLS) // 25, 1.0),
-        sf.HighLow(SYMBOLS, range(1000), 1.0),
-    )
+    blocks = sf.Blocks(np.arange(SYMBOLS) // 25, 1.0)
+    high_low = sf.HighLow(SYMBOLS, range(1000), 1.0)
     return {
         "plain, Hadamard": sf.PlainResponse(uniform),
         "plain, cyclic": sf.PlainResponse(uniform, sf.BestCode()),
@@ -71,11 +75,11 @@ def privatise_and_count() -> None:
     for name, mechanism in mechanisms().items():
         reports = mechanism.privatize(people)  # also warms up
         wide = reports.astype(np.int64)
-        drawn, histogram = best(random_bytes), best(lambda wide=wide: np.bincount(wide))  # type: ignore[misc]
-        privatise = best(lambda mechanism=mechanism: mechanism.privatize(people))  # type: ignore[misc]
-        both = best(lambda mechanism=mechanism: mechanism.privatize_and_tally(people))  # type: ignore[misc]
-        count = best(lambda mechanism=mechanism, reports=reports: mechanism.tally(reports))  # type: ignore[misc]
-        floor = drawn + histogram
+        histogram = best(partial(np.bincount, wide))
+        privatise = best(partial(mechanism.privatize, people))
+        both = best(partial(mechanism.privatize_and_tally, people))
+        count = best(partial(mechanism.tally, reports))
+        floor = best(random_bytes) + histogram
         figures = [f"{seconds / PEOPLE * 1e9:12.2f}" for seconds in (privatise, both, floor)]
         aim = f" (aim {AIMS[name]:g})" if name in AIMS else ""
         print(
@@ -86,13 +90,12 @@ def privatise_and_count() -> None:
 
 def decode() -> None:
     print("\ndecode, wall time: the unbiased estimate, and its standard errors")
-    for name, mechanism in (
-        *((f"Hadamard, K = 2^{power}", _hadamard(power)) for power in (16, 20, 24)),
-        *(
-            (f"cyclic, K = {design.points:,}", _cyclic(design))
-            for design in (SingerDesign(2, 20), SingerDesign(2, 24))
-        ),
-    ):
+    cases: dict[str, sf.Mechanism] = {}
+    for power in (16, 20, 24):
+        cases[f"Hadamard, K = 2^{power}"] = _hadamard(power)
+    for design in (SingerDesign(2, 20), SingerDesign(2, 24)):
+        cases[f"cyclic, K = {design.points:,}"] = _cyclic(design)
+    for name, mechanism in cases.items():
         tally = sf.Tally(
             np.random.default_rng(0).integers(0, 100, mechanism.outputs), mechanism.fingerprint
         )
@@ -113,33 +116,33 @@ def _cyclic(design: SingerDesign) -> sf.Mechanism:
 
 
 def _wall(work: Callable[[sf.Tally], object], tally: sf.Tally) -> float:
-    taken = []
+    seconds = []
     for _ in range(3):
         start = time.perf_counter()
         work(tally)
-        taken.append(time.perf_counter() - start)
-    return min(taken) * 1e3
+        seconds.append(time.perf_counter() - start)
+    return min(seconds) * 1e3
 
 
 def share_of_people(code: str, people: int, seed: int) -> tuple[np.ndarray, float, float]:
-    """Counts of a worker's people, and seconds without and with the time that making them took."""
+    """Return the counts of a worker's people, the seconds for them, and those to generate them."""
     mechanism = mechanisms()[code]
     generator = np.random.default_rng(seed)
-    counts, made = np.zeros(mechanism.outputs, dtype=np.int64), 0.0
-    mechanism.privatize_and_tally(generator.integers(0, SYMBOLS, 1000))  # tables are made once
+    counts = np.zeros(mechanism.outputs, dtype=np.int64)
+    generating = 0.0
+    mechanism.privatize_and_tally(generator.integers(0, SYMBOLS, 1000))  # builds tables
     start = time.perf_counter()
     for first in range(0, people, BLOCK):
         before = time.perf_counter()
         symbols = generator.integers(0, SYMBOLS, min(BLOCK, people - first))
-        made += time.perf_counter() - before
+        generating += time.perf_counter() - before
         counts += mechanism.privatize_and_tally(symbols).counts
-    return counts, time.perf_counter() - start - made, made
+    return counts, time.perf_counter() - start - generating, generating
 
 
 def many(people: int, workers: int = 2) -> None:
-    print(
-        f"{people:,} people, {SYMBOLS:,} symbols, {workers} processes; wall time, making the people taken out"
-    )
+    print(f"{people:,} people, {SYMBOLS:,} symbols, {workers} processes")
+    print("wall time, without generating the people")
     for code in AIMS:
         with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
             shares = list(
@@ -148,23 +151,26 @@ def many(people: int, workers: int = 2) -> None:
                 )
             )
         mechanism = mechanisms()[code]
-        tally = sf.Tally(sum(counts for counts, _, _ in shares), mechanism.fingerprint)  # type: ignore[arg-type]
+        counts = np.sum([counts for counts, _, _ in shares], axis=0)
+        tally = sf.Tally(counts, mechanism.fingerprint)
         start = time.perf_counter()
         mechanism.scores.unbiased(tally)
-        decoded = time.perf_counter() - start
-        slowest, made = max(seconds for _, seconds, _ in shares), max(made for _, _, made in shares)
+        decoding = time.perf_counter() - start
+        slowest = max(seconds for _, seconds, _ in shares)
+        generating = max(seconds for _, _, seconds in shares)
         print(
-            f"{code:<20}{tally.reports:>15,} reports  privatise and count {slowest:6.2f} s  decode {decoded:5.3f} s"
-            f"  together {slowest + decoded:6.2f} s  (making them: {made:.2f} s)"
+            f"{code:<20}{tally.reports:>15,} reports  privatise and count {slowest:6.2f} s  "
+            f"decode {decoding:5.3f} s  together {slowest + decoding:6.2f} s  "
+            f"(generating people: {generating:.2f} s)"
         )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--people", type=int, help="measure so many people instead, on two cores")
-    asked = parser.parse_args()
-    if asked.people:
-        many(asked.people)
+    parser.add_argument("--people", type=int, help="measure this many people instead, on two cores")
+    options = parser.parse_args()
+    if options.people:
+        many(options.people)
         return
     privatise_and_count()
     decode()

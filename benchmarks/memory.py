@@ -1,7 +1,7 @@
 """What a symbol costs in memory: `python benchmarks/memory.py`.
 
-Bytes per symbol that NumPy holds for a mechanism as a client has it, for its tally, and at most while the unbiased
-estimate and its standard errors are made; each in a process of its own, by the allocator's own count.
+Bytes per symbol of a client's mechanism and of its tally, and the peak while the unbiased estimate
+and its standard errors are computed. Each is measured in its own process with tracemalloc.
 """
 
 import multiprocessing
@@ -20,7 +20,7 @@ KINDS = (
 )
 
 
-def made(kind: str, size: int) -> sf.Mechanism:
+def make_mechanism(kind: str, size: int) -> sf.Mechanism:
     if kind.startswith("plain"):
         return sf.PlainResponse(
             sf.Uniform(size, 1.0), sf.HadamardCode if "Hadamard" in kind else sf.BestCode()
@@ -32,7 +32,7 @@ def made(kind: str, size: int) -> sf.Mechanism:
 
 def measure(kind: str, size: int) -> tuple[float, float, float, float]:
     tracemalloc.start()
-    mechanism = made(kind, size)
+    mechanism = make_mechanism(kind, size)
     tally = mechanism.privatize_and_tally(np.arange(size))
     client, _ = tracemalloc.get_traced_memory()
     peaks = []

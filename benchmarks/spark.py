@@ -1,8 +1,8 @@
-"""How fast a cluster counts: `python benchmarks/spark.py [ROWS]`; needs `sfumato[spark]` and Java 17.
+"""How fast a Spark cluster counts: `python benchmarks/spark.py [ROWS]`.
 
-Writes Parquet files of whole numbers, 43,750 different ones, and tallies them on a driver with two executors of one
-core each. In clear the counts must equal those of NumPy, exactly. Beside the cluster's rows per second stand those of
-this process alone, reading the same files on one core.
+It needs `sfumato[spark]` and Java 17. It writes Parquet files with 43,750 different integers and
+tallies them on a driver with two executors of one core each. Without randomisation, the counts must
+equal NumPy's exactly. For comparison, one process reads the same files on one core.
 """
 
 import math
@@ -28,13 +28,14 @@ VALUE = AnswerColumns("value")
 HERE = "127.0.0.1"
 
 
-def written(folder: Path, rows: int) -> np.ndarray:
-    """Files of values, small ones more often; and how often each is in them."""
-    counts, draw = np.zeros(SYMBOLS, dtype=np.int64), np.random.default_rng(1)
+def write_answers(folder: Path, rows: int) -> np.ndarray:
+    """Write files of values, small ones more often. Return the count of each value."""
+    counts = np.zeros(SYMBOLS, dtype=np.int64)
+    generator = np.random.default_rng(1)
     folder.mkdir()
     for i in range(FILES):
         people = rows * (i + 1) // FILES - rows * i // FILES
-        values = (SYMBOLS * draw.random(people) ** 2).astype(np.int32)
+        values = (SYMBOLS * generator.random(people) ** 2).astype(np.int32)
         counts += np.bincount(values, minlength=SYMBOLS)
         first = rows * i // FILES
         table = pa.table({"value": values, "who": np.arange(first, first + people)})
@@ -42,7 +43,7 @@ def written(folder: Path, rows: int) -> np.ndarray:
     return counts
 
 
-def timed(name: str, rows: int, work: Callable[[], Tally]) -> Tally:
+def measure(name: str, rows: int, work: Callable[[], Tally]) -> Tally:
     start = time.perf_counter()
     tally = work()
     seconds = time.perf_counter() - start
@@ -56,15 +57,15 @@ def main(rows: int) -> None:
     from pyspark.sql import SparkSession
 
     os.environ.update(PYSPARK_PYTHON=sys.executable, SPARK_LOCAL_IP=HERE)
-    in_clear = Survey("in-clear", Uniform(SYMBOLS, math.inf))
+    unrandomized = Survey("unrandomized", Uniform(SYMBOLS, math.inf))
     hadamard = Survey(
         "hadamard", Uniform(SYMBOLS, 1), PlainResponse(Uniform(SYMBOLS, 1), HadamardCode)
     )
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        truth = written(folder / "answers", rows)
+        truth = write_answers(folder / "answers", rows)
         paths = sorted(map(str, (folder / "answers").iterdir()))
-        home = folder / "spark"  # executors write beside it
+        home = folder / "spark"  # executors write next to it
         home.mkdir()
         for part in Path(pyspark.__file__).parent.iterdir():
             if part.name != "work":
@@ -87,39 +88,38 @@ def main(rows: int) -> None:
             people = (batch for path in paths for batch in answer_batches(path, VALUE, domain))
             return hadamard.mechanism.privatize_and_tally(people)
 
-        print(
-            f"{rows:,} rows, {SYMBOLS:,} symbols, {FILES} files; {os.cpu_count()} cores; PySpark {pyspark.__version__}"
-        )
-        answers.count()  # executors are up
-        first = timed(
-            "cluster, in clear, Spark reads",
+        print(f"{rows:,} rows, {SYMBOLS:,} symbols, {FILES} files")
+        print(f"{os.cpu_count()} cores; PySpark {pyspark.__version__}")
+        answers.count()  # starts the executors
+        first = measure(
+            "cluster, unrandomized, Spark reads",
             rows,
-            lambda: tally_column(in_clear, answers, column="value"),
+            lambda: tally_column(unrandomized, answers, column="value"),
         )
         print("  equal to NumPy's counts:", np.array_equal(first.counts, truth))
-        files = timed(
-            "cluster, in clear, tasks read",
+        files = measure(
+            "cluster, unrandomized, tasks read",
             rows,
-            lambda: tally_files(session, in_clear, paths, VALUE),
+            lambda: tally_files(session, unrandomized, paths, VALUE),
         )
         print("  equal to NumPy's counts:", np.array_equal(files.counts, truth))
-        timed(
+        measure(
             "cluster, Hadamard ε = 1, Spark reads",
             rows,
             lambda: tally_column(hadamard, answers, column="value"),
         )
-        timed(
+        measure(
             "cluster, Hadamard ε = 1, tasks read",
             rows,
             lambda: tally_files(session, hadamard, paths, VALUE),
         )
-        timed("one process, Hadamard ε = 1", rows, alone)
+        measure("one process, Hadamard ε = 1", rows, alone)
 
-        def keyed() -> Tally:
+        def write_keyed_reports() -> Tally:
             privatize_to(hadamard, answers, str(folder / "reports"), column="value", key="who")
             return first
 
-        timed("cluster, Hadamard ε = 1, reports under keys", rows, keyed)
+        measure("cluster, Hadamard ε = 1, reports under keys", rows, write_keyed_reports)
         session.stop()
 
 

@@ -1,7 +1,8 @@
-"""How fast a file is privatised and estimated: `python benchmarks/tables.py [ROWS]`.
+"""How fast the commands privatise a file and estimate: `python benchmarks/tables.py [ROWS]`.
 
-Writes a Parquet file of labels and one of positions, runs the commands on them as a user would, to reports and to a
-tally alone, and prints rows per second; with GNU time installed also the largest memory of each command.
+Write Parquet files of labels, numbers and positions, run the commands on them as a user would, to
+reports and to a tally, and print rows per second. If GNU time is installed, also print the peak
+memory of each command.
 """
 
 import multiprocessing
@@ -51,7 +52,7 @@ SURVEYS = {
 }
 
 
-def timed(*arguments: str) -> float:
+def measure_command(*arguments: str) -> float:
     start = time.perf_counter()
     command = ["/usr/bin/env", "time", "-f", "%M KB", sys.executable, "-m", "sfumato", *arguments]
     command = command if shutil.which("time") else command[4:]
@@ -60,7 +61,7 @@ def timed(*arguments: str) -> float:
 
 
 def write(kind: str, rows: int, folder: Path) -> None:
-    """In a process of its own: a child's largest memory counts what its parent held when it was started."""
+    """Write the answers, in a separate process: children inherit their parent's peak memory."""
     generator = np.random.default_rng(0)
     if kind == "positions":
         table = pa.table(
@@ -75,32 +76,33 @@ def write(kind: str, rows: int, folder: Path) -> None:
 def main(rows: int) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        for kind, described in SURVEYS.items():
+        for kind, description in SURVEYS.items():
             writer = multiprocessing.get_context("spawn").Process(
                 target=write, args=(kind, rows, folder)
             )
             writer.start()
             writer.join()
-            answers, survey, reports = (
-                str(folder / f"{kind}{end}") for end in (".parquet", ".toml", "-reports.parquet")
-            )
-            Path(survey).write_text(described, encoding="utf-8")
-            chosen = (
-                ["--latitude", "lat", "--longitude", "lon"]
-                if kind == "positions"
-                else ["--column", "place"]
-            )
+            answers = str(folder / f"{kind}.parquet")
+            survey = str(folder / f"{kind}.toml")
+            reports = str(folder / f"{kind}-reports.parquet")
+            Path(survey).write_text(description, encoding="utf-8")
+            columns = ["--column", "place"]
+            if kind == "positions":
+                columns = ["--latitude", "lat", "--longitude", "lon"]
             tally = str(folder / f"{kind}.json")
-            privatised = timed("privatize", survey, answers, *chosen, "-o", reports)
-            estimated = timed("estimate", survey, reports)
-            counted = [
-                timed("privatize", survey, answers, *chosen, "-o", tally, "--workers", n)
+            privatize_seconds = measure_command(
+                "privatize", survey, answers, *columns, "-o", reports
+            )
+            estimate_seconds = measure_command("estimate", survey, reports)
+            tally_seconds = [
+                measure_command("privatize", survey, answers, *columns, "-o", tally, "--workers", n)
                 for n in ("1", "2")
             ]
-            speed = rows / (privatised + estimated) / 1e6
+            speed = rows / (privatize_seconds + estimate_seconds) / 1e6
             print(
-                f"{kind:<10} privatise {privatised:5.2f} s  estimate {estimated:5.2f} s  {speed:5.1f} million rows/s"
-                f"  tally alone {counted[0]:5.2f} s, two workers {counted[1]:5.2f} s"
+                f"{kind:<10} privatise {privatize_seconds:5.2f} s  "
+                f"estimate {estimate_seconds:5.2f} s  {speed:5.1f} million rows/s  "
+                f"tally alone {tally_seconds[0]:5.2f} s, two workers {tally_seconds[1]:5.2f} s"
             )
 
 
