@@ -33,32 +33,32 @@ def risk(k, epsilon, family):
 
 
 def examine(k, epsilon):
-    """The ratio to the bound, of a mechanism that is no longer than it may be."""
+    """Return the ratio of the risk to the bound, after checking the length of reports."""
     mechanism = sf.PlainResponse(sf.Uniform(k, epsilon), BestCode())
-    found, bound = mechanism.scores.risk(np.full(k, 1 / k)), naive_bound(k, exp(float(epsilon)))
+    ratio = risk(k, epsilon, BestCode()) / naive_bound(k, exp(float(epsilon)))
     assert mechanism.bits <= ceil(log2(k + 1)) + EXTRA_BITS
-    claimed = best_candidate(k, Fraction(epsilon), max_outputs(k, EXTRA_BITS))
-    assert found / bound == pytest.approx(claimed.ratio, rel=1e-6)
-    assert claimed.outputs == mechanism.outputs
-    return found / bound
+    candidate = best_candidate(k, Fraction(epsilon), max_outputs(k, EXTRA_BITS))
+    assert ratio == pytest.approx(candidate.ratio, rel=1e-6)
+    assert candidate.outputs == mechanism.outputs
+    return ratio
 
 
 @pytest.mark.parametrize("epsilon", USUAL)
-def test_the_best_code_comes_close_to_the_bound(epsilon):
+def test_best_code_is_close_to_the_bound(epsilon):
     ratios = {k: examine(k, epsilon) for k in SAMPLE}
     assert all(1 - 1e-9 <= ratio <= WORST for ratio in ratios.values()), ratios
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("epsilon", USUAL)
-def test_the_best_code_comes_close_to_the_bound_for_every_size(epsilon):
+def test_best_code_is_close_to_the_bound_for_every_size(epsilon):
     ratios = {k: examine(k, epsilon) for k in [*range(2, 201), 300, 400, 1000, 5000, 43_750]}
     assert all(1 - 1e-9 <= ratio <= WORST for ratio in ratios.values()), max(
         ratios.items(), key=lambda pair: pair[1]
     )
 
 
-def test_a_ratio_that_is_too_large_is_noticed():
+def test_large_ratio_fails_the_check():
     """The measure can fail: Hadamard response is past the limit at every ε but the smallest."""
     for epsilon in ("1", "2", "4"):
         assert risk(20, epsilon, HadamardCode) / naive_bound(20, exp(float(epsilon))) > 1.2
@@ -100,7 +100,7 @@ FOREVER = {
 
 
 @pytest.mark.parametrize("case", FOREVER, ids=str)
-def test_the_choice_is_the_same_on_every_machine(case):
+def test_choice_is_the_same_on_every_machine(case):
     k, epsilon = case
     design = BestCode()(k, Fraction(epsilon)).design
     assert (
@@ -109,7 +109,7 @@ def test_the_choice_is_the_same_on_every_machine(case):
 
 
 @pytest.mark.parametrize("k", [2, 3, 7, 50])
-def test_randomized_response_is_taken_where_it_is_optimal(k):
+def test_randomized_response_is_chosen_if_optimal(k):
     """Where one favoured output is best, randomized response attains the bound, and is taken."""
     code = BestCode()(k, Fraction(10))
     assert isinstance(code, RandomizedCode)
@@ -120,7 +120,7 @@ def test_one_point_needs_no_design():
     assert isinstance(BestCode()(1, Fraction(1)), RandomizedCode)
 
 
-def test_a_large_domain_gets_a_singer_code_at_once():
+def test_large_domains_get_a_singer_code_at_once():
     mechanism = sf.PlainResponse(sf.Uniform(43_750, 1), BestCode())
     code = mechanism._codes[0]
     assert isinstance(code, CyclicCode) and code.is_balanced and len(code.design.base) == 1
@@ -128,7 +128,7 @@ def test_a_large_domain_gets_a_singer_code_at_once():
 
 
 @pytest.mark.parametrize("k", [4, 7, 13])
-def test_cyclic_risk_is_that_of_the_paper_estimator(k):
+def test_cyclic_risk_matches_the_paper_estimator(k):
     """``kμ(1 − μ)/Δ²``, against the exact variances of the estimate without total correction, for
     spare points too.
     """

@@ -50,7 +50,8 @@ def membership(design):
 
 def naive_differences(design):
     """How often each difference but 0 occurs."""
-    K, counts = design.circle, dict.fromkeys(range(1, design.circle), 0)
+    K = design.circle
+    counts = dict.fromkeys(range(1, K), 0)
     for block in design.base:
         for a in block:
             for b in block:
@@ -69,7 +70,7 @@ def each(design):
 
 
 @pytest.mark.parametrize("design", DESIGNS, ids=repr)
-def test_contains_is_the_definition(design):
+def test_contains_matches_the_definition(design):
     code, points, outputs = each(design)
     assert np.array_equal(code.contains(points[:, None], outputs), membership(design) == 1)
     assert all(len(S) == code.raised for S in naive_sets(design))
@@ -85,18 +86,18 @@ def test_place_visits_each_output_once_own_set_first(design):
 
 
 @pytest.mark.parametrize("design", DESIGNS, ids=repr)
-def test_gather_and_spread_are_products_with_the_table_of_members(design):
-    code, M, rng = design(design.circle, ONE), membership(design), np.random.default_rng(1)
-    by_output, by_point = (
-        rng.normal(size=(3, 2, code.outputs)),
-        rng.normal(size=(3, 2, code.points)),
-    )
+def test_gather_and_spread_match_matrix_products(design):
+    code = design(design.circle, ONE)
+    M = membership(design)
+    rng = np.random.default_rng(1)
+    by_output = rng.normal(size=(3, 2, code.outputs))
+    by_point = rng.normal(size=(3, 2, code.points))
     np.testing.assert_allclose(code.gather(by_output), by_output @ M.T, atol=1e-12 * code.outputs)
     np.testing.assert_allclose(code.spread(by_point), by_point @ M, atol=1e-12 * code.outputs)
 
 
 @pytest.mark.parametrize("design", DESIGNS, ids=repr)
-def test_the_words_of_a_code_are_its_claimed_levels(design):
+def test_word_counts_match_the_levels(design):
     """Every word of 12 bits through ``encode``: high on S_x, low elsewhere, the leftover on output
     0.
     """
@@ -116,35 +117,39 @@ def test_the_words_of_a_code_are_its_claimed_levels(design):
 
 def test_single_point_base_block_is_randomized_response():
     for k in (2, 3, 10):
-        cyclic, randomized = CyclicDesign(k, ((0,),))(k, ONE, 12), RandomizedCode(k, ONE, 12)
+        one_point = CyclicDesign(k, ((0,),))(k, ONE, 12)
+        randomized = RandomizedCode(k, ONE, 12)
         point, word = (
             axis.ravel()
             for axis in np.meshgrid(*(np.arange(n, dtype=np.uint64) for n in (k, 1 << 12)))
         )
-        assert np.array_equal(cyclic.encode(point, word), randomized.encode(point, word))
-        assert (cyclic.raised, cyclic.shared) == (randomized.raised, randomized.shared)
+        assert np.array_equal(one_point.encode(point, word), randomized.encode(point, word))
+        assert (one_point.raised, one_point.shared) == (randomized.raised, randomized.shared)
 
 
 # --- undoing them ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("design", DESIGNS, ids=repr)
-def test_kernels_are_the_pseudo_inverse_of_the_table_of_members(design):
+def test_kernels_are_the_pseudo_inverse_of_the_members(design):
     """Of all z with mean 0 over points that undo the members, the one of least squares is the
     pseudo-inverse.
     """
-    code, M, K = design(design.circle, ONE), membership(design), design.circle
+    K = design.circle
+    code = design(K, ONE)
+    M = membership(design)
     centred = np.eye(K) - 1 / K
-    found = np.array(
+    kernel_rows = np.array(
         [[code.kernels[y // K, (x - y) % K] for y in range(code.outputs)] for x in range(K)]
     )
-    np.testing.assert_allclose(found, centred @ np.linalg.pinv(centred @ M).T, atol=1e-12)
-    np.testing.assert_allclose(found @ M.T, centred, atol=1e-12)
+    np.testing.assert_allclose(kernel_rows, centred @ np.linalg.pinv(centred @ M).T, atol=1e-12)
+    np.testing.assert_allclose(kernel_rows @ M.T, centred, atol=1e-12)
 
 
 @pytest.mark.parametrize("design", DESIGNS, ids=repr)
-def test_exact_kernels_are_the_kernels_and_undo_the_members_exactly(design):
-    code, K = design(design.circle, ONE), design.circle
+def test_exact_kernels_invert_the_members_exactly(design):
+    K = design.circle
+    code = design(K, ONE)
     exact = code.exact_kernels()
     np.testing.assert_allclose(np.array(exact, dtype=float), code.kernels, atol=1e-12)
     for x in range(K):
@@ -171,7 +176,7 @@ def test_code_is_balanced_if_differences_are_equally_frequent(design):
         assert all(len(S & T) == code.shared for S in sets for T in sets if S is not T)
 
 
-def test_a_difference_that_is_rare_by_one_is_seen_at_size():
+def test_one_rare_difference_makes_a_large_code_unbalanced():
     """Counts come from a transform; on a circle of 87,381 points one swap must still show."""
     design = SingerDesign(4, 9)
     assert design.points == 87_381
@@ -187,7 +192,7 @@ def test_a_difference_that_is_rare_by_one_is_seen_at_size():
 
 
 @pytest.mark.parametrize("design", [design for design in DESIGNS if design.circle > 2], ids=repr)
-def test_only_balanced_codes_may_have_points_to_spare(design):
+def test_only_balanced_codes_may_leave_points_unused(design):
     if design(design.circle, ONE).is_balanced:
         assert design(design.circle - 1, ONE).points == design.circle
     else:
@@ -197,7 +202,7 @@ def test_only_balanced_codes_may_have_points_to_spare(design):
         design(design.circle + 1, ONE)
 
 
-def test_frame_refuses_spare_points_of_unbalanced_code():
+def test_frame_rejects_unused_points_of_unbalanced_codes():
     """A family that hands out a code for fewer symbols than it has points is refused when scores
     are made.
     """
@@ -214,7 +219,7 @@ def test_frame_refuses_spare_points_of_unbalanced_code():
 
 
 @pytest.mark.parametrize("K", [4, 8, 12, 100])
-def test_base_blocks_blind_to_opposite_points_are_refused(K):
+def test_base_blocks_blind_to_opposite_points_raise(K):
     with pytest.raises(NothingToLearn, match="cannot tell two mixtures"):
         CyclicDesign(K, ((0, K // 2),))(K, ONE)
     assert CyclicDesign(K, ((0, K // 2), (0, 1)))(K, ONE).points == K
@@ -242,12 +247,12 @@ def test_blind_frequencies_are_detected(K):
         (5, ((0, 0),)), (5, ((0, 1), (0,))), (0, ((0,),)), (1, ((0,),)),
     ],
 )  # fmt: skip
-def test_what_are_no_base_blocks_is_refused(circle, base):
+def test_invalid_base_blocks_raise(circle, base):
     with pytest.raises(InvalidContext):
         CyclicDesign(circle, base)
 
 
-def test_an_infinite_epsilon_is_refused():
+def test_infinite_epsilon_raises():
     with pytest.raises(InvalidContext, match="finite"):
         CyclicDesign(7, ((0, 1, 3),))(7, float("inf"))
 
@@ -302,7 +307,7 @@ def test_full_circle_risk_falls_by_squared_p(design):
 
 
 @pytest.mark.parametrize("design", DESIGNS, ids=repr)
-def test_a_record_is_read_back_to_the_same_channel(design):
+def test_records_round_trip(design):
     k = design.circle
     for mechanism in (
         sf.PlainResponse(sf.Uniform(k, 1), design),
@@ -347,7 +352,7 @@ def packed(*numbers):
     ],
     ids=str,
 )
-def test_a_spoilt_record_is_refused(change):
+def test_modified_records_raise(change):
     record = copy.deepcopy(RECORD)
     mechanism_of_record(record, sf.Uniform(6, 1))
     record["codes"][0].update(change)
@@ -355,8 +360,9 @@ def test_a_spoilt_record_is_refused(change):
         mechanism_of_record(record, sf.Uniform(6, 1))
 
 
-def test_integers_that_do_not_add_up_make_no_code():
-    design, levels = CyclicDesign(7, ((0, 1, 3),)), CyclicDesign(7, ((0, 1, 3),))(7, ONE, 12)
+def test_integers_must_add_up():
+    design = CyclicDesign(7, ((0, 1, 3),))
+    levels = design(7, ONE, 12)
     for high, low, leftover in [
         (levels.high + 1, levels.low, levels.leftover),
         (4096 // 7, 4096 // 7, 1),
@@ -383,7 +389,7 @@ def numbers(*shape):
 
 
 @pytest.mark.parametrize("K", SIZES)
-def test_there_and_back(on_torus, K):
+def test_circle_transform_round_trips(on_torus, K):
     values = numbers(2, K)
     np.testing.assert_allclose(
         from_circle_transform(circle_transform(values), K), values, atol=1e-9
@@ -392,7 +398,8 @@ def test_there_and_back(on_torus, K):
 
 @pytest.mark.parametrize("K", [1, 2, 7, 15, 36, 77, 105])
 def test_products_are_convolutions(on_torus, K):
-    f, g = numbers(3, K), numbers(K)
+    f = numbers(3, K)
+    g = numbers(K)
     slow = np.array(
         [[sum(row[y] * g[(x - y) % K] for y in range(K)) for x in range(K)] for row in f]
     )
@@ -401,30 +408,31 @@ def test_products_are_convolutions(on_torus, K):
 
 
 @pytest.mark.parametrize("K", [1, 2, 7, 15, 36, 77, 105])
-def test_conjugates_turn_the_circle_round(on_torus, K):
+def test_conjugates_reverse_the_circle(on_torus, K):
     g = numbers(K)
     turned = from_circle_transform(circle_transform(g).conj(), K)
     np.testing.assert_allclose(turned, g[-np.arange(K) % K], atol=1e-9)
 
 
 @pytest.mark.parametrize("K", SIZES)
-def test_the_first_entry_is_the_sum(on_torus, K):
+def test_first_entry_of_a_transform_is_the_sum(on_torus, K):
     values = numbers(K)
     assert circle_transform(values)[0] == pytest.approx(values.sum(), abs=1e-6)
 
 
-def test_torus_sides_are_coprime_and_small_circles_stay():
+def test_torus_sides_are_coprime_and_only_for_large_circles():
     assert cyclic._torus(2**24 - 1) == (4095, 4097)
     assert cyclic._torus(2**20 - 1) == (1, 2**20 - 1)
     assert cyclic._torus(2**24) == (1, 2**24)
     assert cyclic._torus(2**20 + 7) == (1, 2**20 + 7)  # a prime
 
 
-def test_a_wrong_place_on_the_torus_would_be_noticed(monkeypatch):
+def test_wrong_places_on_the_torus_fail_the_check(monkeypatch):
     cyclic._torus.cache_clear()
     monkeypatch.setattr(cyclic, "_LARGE", 1)
     monkeypatch.setattr(cyclic, "_places", lambda a, b: np.arange(a * b))
-    f, g = numbers(15), numbers(15)
+    f = numbers(15)
+    g = numbers(15)
     slow = np.array([sum(f[y] * g[(x - y) % 15] for y in range(15)) for x in range(15)])
     product = circle_transform(f) * circle_transform(g)
     assert not np.allclose(from_circle_transform(product, 15), slow)

@@ -69,7 +69,7 @@ def test_flatness_counts_differences(k, w, t):
 
 @pytest.mark.parametrize(("k", "w", "t"), [(5, 2, 1), (7, 3, 2), (12, 4, 3), (15, 2, 8)])
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
-def test_flatness_is_the_price_over_the_bound(k, w, t, epsilon):
+def test_flatness_is_the_ratio_to_the_bound(k, w, t, epsilon):
     """risk = F · R: the claim that makes flatness the thing to search for."""
     base = random_blocks(k, w, t, seed=k + t)
     risk = flatness(base, k) * ye_barg_risk(k, w, epsilon)
@@ -91,7 +91,7 @@ def test_difference_sets_and_families_are_flat():
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.25, 1.0, 2.0, 3.0, 4.0, 8.0, 30.0])
-def test_the_wanted_sizes_are_the_best_of_all(epsilon):
+def test_best_sizes_match_a_full_scan(epsilon):
     for k in (2, 3, 4, 5, 7, 10, 31, 64, 100, 555):
         best = sorted(range(1, k), key=lambda w: ye_barg_risk(k, w, epsilon))[:2]
         assert best_sizes(k, epsilon) == best
@@ -100,7 +100,7 @@ def test_the_wanted_sizes_are_the_best_of_all(epsilon):
 @pytest.mark.parametrize(
     ("k", "w", "t"), [(2, 1, 1), (3, 1, 2), (3, 2, 1), (8, 7, 2), (65, 20, 3), (70, 2, 9)]
 )
-def test_searched_blocks_are_blocks(k, w, t):
+def test_searched_blocks_are_valid(k, w, t):
     base = search_blocks(k, w, t)
     assert base.shape == (t, w) and base.dtype == np.int64
     assert (np.diff(base, axis=1) > 0).all() and base.min() >= 0 and base.max() < k
@@ -109,13 +109,13 @@ def test_searched_blocks_are_blocks(k, w, t):
         base[0, 0] = 1
 
 
-def test_the_search_finds_difference_sets():
+def test_search_finds_difference_sets():
     for k, w, t in [(7, 3, 1), (11, 5, 1), (13, 4, 1), (13, 3, 2), (21, 5, 1), (15, 2, 7)]:
         assert flatness(search(k, w, t, STEPS), k) == pytest.approx(1, abs=1e-12)
 
 
 @pytest.mark.parametrize(("k", "w", "t"), [(70, 3, 8), (101, 27, 2), (300, 7, 4)])
-def test_the_search_is_far_better_than_chance(k, w, t):
+def test_search_is_far_better_than_chance(k, w, t):
     lucky = min(flatness(random_blocks(k, w, t, seed), k) for seed in range(50))
     assert flatness(search(k, w, t, STEPS), k) - 1 < 0.6 * (lucky - 1)
 
@@ -130,12 +130,12 @@ FOREVER = {
 
 
 @pytest.mark.parametrize("sizes", FOREVER)
-def test_the_search_is_the_same_for_ever(sizes):
-    found = search(*sizes)
-    assert hashlib.sha256(str(found.tolist()).encode()).hexdigest()[:16] == FOREVER[sizes]
+def test_search_results_never_change(sizes):
+    base = search(*sizes)
+    assert hashlib.sha256(str(base.tolist()).encode()).hexdigest()[:16] == FOREVER[sizes]
 
 
-def test_nothing_is_remembered_between_searches():
+def test_searches_are_independent():
     first = search_blocks(66, 9, 2)
     search_blocks.cache_clear()
     assert np.array_equal(first, search_blocks(66, 9, 2))
@@ -144,7 +144,7 @@ def test_nothing_is_remembered_between_searches():
 @pytest.mark.parametrize(
     ("k", "w", "t"), [(2, 1, 1), (31, 15, 16), (200, 99, 8), (1100, 500, 2), (60_000, 3, 1)]
 )
-def test_every_number_of_a_climb_is_an_exact_integer(k, w, t):
+def test_climb_uses_exact_integers(k, w, t):
     """Kept up to date step by step, the sums equal fresh ones, bit for bit: nothing was ever
     rounded.
     """
@@ -166,7 +166,7 @@ def test_every_number_of_a_climb_is_an_exact_integer(k, w, t):
 
 
 @pytest.mark.parametrize(("k", "w", "t"), [(12, 5, 2), (101, 7, 8), (1000, 300, 1)])
-def test_the_cost_is_that_of_the_formula(k, w, t):
+def test_cost_matches_the_formula(k, w, t):
     base = random_blocks(k, w, t, seed=3)
     climb = module._Climb(k, base.copy())
     free = np.setdiff1d(np.arange(k), base[0])[:4]
@@ -185,10 +185,11 @@ def test_worst_block_cost_fits_a_double():
 
 
 @pytest.mark.parametrize("k", [2, 3, 7, 100, 1999])
-def test_the_circle_is_round(k):
+def test_circle_is_correctly_rounded(k):
     angle = 2 * np.pi * np.arange(k) / k
-    for found, wanted in zip(module._circle(k, 16), [np.cos(angle), np.sin(angle)], strict=True):
-        assert np.abs(found - 2**16 * wanted).max() <= 0.5 + 1e-9
+    cos, sin = module._circle(k, 16)
+    assert np.abs(cos - 2**16 * np.cos(angle)).max() <= 0.5 + 1e-9
+    assert np.abs(sin - 2**16 * np.sin(angle)).max() <= 0.5 + 1e-9
 
 
 def test_draws_are_even():
@@ -204,12 +205,12 @@ def test_draws_are_even():
     ("k", "w", "t"),
     [(1, 1, 1), (5, 0, 1), (5, 5, 1), (5, 2, 0), (5, -1, 1), (1 << 17, 2, 1), (50_000, 9000, 1)],
 )
-def test_impossible_sizes_are_refused(k, w, t):
+def test_impossible_sizes_raise(k, w, t):
     with pytest.raises(InvalidContext, match="searched blocks need"):
         search_blocks(k, w, t)
 
 
-def test_stored_blocks_are_blocks_and_are_used():
+def test_stored_blocks_are_valid_and_used():
     assert len(package_sizes()) > 100
     for k, w, t in package_sizes():
         base = search_blocks(k, w, t)
@@ -242,7 +243,7 @@ def test_stored_blocks_stay_within_three_bits():
 
 
 @pytest.mark.parametrize("k", [7, 9])
-def test_the_tool_finds_what_is_stored(k):
+def test_tool_reproduces_stored_blocks(k):
     path = ROOT / "tools" / "search_codes.py"
     spec = importlib.util.spec_from_file_location("search_codes", path)
     tool = importlib.util.module_from_spec(spec)
@@ -254,6 +255,6 @@ def test_the_tool_finds_what_is_stored(k):
     }
 
 
-def test_packed_blocks_come_back():
+def test_packed_blocks_round_trip():
     base = random_blocks(256, 5, 3, seed=0)
     assert np.array_equal(module.unpack(module.pack(base), 5), base)

@@ -52,7 +52,7 @@ def test_every_difference_occurs_equally_often(q, d):
 @pytest.mark.parametrize(
     "design", [SingerDesign(2, 20), SingerDesign(729, 3), SingerDesign(1021, 3)]
 )
-def test_the_largest_that_matter_are_built(design):
+def test_largest_useful_designs_are_built(design):
     """Around 2^20 points; `singer_set` itself counts the differences, and here a few of them are
     counted again.
     """
@@ -63,7 +63,7 @@ def test_the_largest_that_matter_are_built(design):
         assert (member & np.roll(member, d)).sum() == design.shared
 
 
-def test_the_numbers_of_a_design_count_pairs():
+def test_design_numbers_count_pairs():
     """r(r − 1) = λ(K − 1): ordered pairs of members, counted in two ways."""
     for q, d in PLANES + SPACES:
         design = SingerDesign(q, d)
@@ -73,7 +73,7 @@ def test_the_numbers_of_a_design_count_pairs():
 @pytest.mark.parametrize(
     ("q", "d"), [(2, 3), (2, 8), (3, 4), (3, 5), (4, 3), (5, 3), (7, 3), (8, 3), (9, 3), (16, 3)]
 )
-def test_the_polynomial_is_the_first_primitive_one(q, d):
+def test_polynomial_is_the_first_primitive_one(q, d):
     p, a = singer._prime_power(q)
     f = singer._primitive_polynomial(q, d)
     assert naive_order_of_x(f, p) == q**d - 1
@@ -83,7 +83,7 @@ def test_the_polynomial_is_the_first_primitive_one(q, d):
         assert earlier[0] == 0 or naive_order_of_x(earlier, p) != q**d - 1
 
 
-def test_irreducible_is_not_enough():
+def test_irreducible_polynomial_is_not_enough():
     irreducible = [1, 1, 1, 1]  # x^4 + x^3 + x^2 + x + 1 over two elements: x^5 = 1
     assert naive_order_of_x(irreducible, 2) == 5
     assert not singer._is_primitive(irreducible, 2, 15, [3, 5])
@@ -92,7 +92,7 @@ def test_irreducible_is_not_enough():
 
 
 @pytest.mark.parametrize(("f", "p"), [([1, 1, 0], 2), ([2, 1, 0, 0], 3), ([3, 4, 0, 1, 2], 7)])
-def test_the_recurrence_is_the_one_of_its_polynomial(f, p):
+def test_recurrence_follows_its_polynomial(f, p):
     n = len(f)
     slow = [0] * (n - 1) + [1]
     while len(slow) < 500:
@@ -101,7 +101,7 @@ def test_the_recurrence_is_the_one_of_its_polynomial(f, p):
 
 
 @pytest.mark.parametrize(("q", "d"), [(2, 3), (3, 4), (4, 3), (13, 3), (2, 9)])
-def test_a_wrong_set_is_refused(q, d):
+def test_wrong_difference_sets_raise(q, d):
     design = SingerDesign(q, d)
     D = singer_set(design)
     require_difference_set((3 - D) % design.points, design)  # mirrored and moved: still one
@@ -125,17 +125,17 @@ def test_singer_set_is_cached_and_read_only():
 @pytest.mark.parametrize(
     ("points", "largest"), [(2, 64), (7, 7), (8, 12), (43, 700), (100, 2000), (1000, 8192)]
 )
-def test_the_designs_are_those_of_the_definition(points, largest):
+def test_designs_match_the_definition(points, largest):
     wanted = []
     for q in range(2, 100):
         if len(set(singer._prime_factors(q))) == 1:
             size = next(n for n in (sum(q**i for i in range(d)) for d in count(3)) if n >= points)
             wanted += [(size, q)] if size <= largest else []
-    found = singer_designs(points, largest)
-    assert [(design.points, design.q) for design in found] == sorted(wanted)
+    designs = singer_designs(points, largest)
+    assert [(design.points, design.q) for design in designs] == sorted(wanted)
 
 
-def test_many_points_have_designs_too():
+def test_many_points_have_designs():
     designs = singer_designs(43_750, 1 << 19)
     assert len(designs) > 100
     assert all(43_750 <= design.points <= 1 << 19 for design in designs)
@@ -144,10 +144,10 @@ def test_many_points_have_designs_too():
 @pytest.mark.parametrize(
     ("q", "d"), [(6, 3), (1, 3), (0, 3), (-3, 3), (2, 2), (2, 27), (12, 4), (10**30, 3), (2, 10**9)]
 )
-def test_what_is_no_design_is_refused(q, d):
+def test_invalid_designs_raise(q, d):
     with pytest.raises(InvalidContext, match="prime power"):
         SingerDesign(q, d)
 
 
-def test_no_design_passes_the_limit():
+def test_designs_stay_within_the_limit():
     assert max(design.points for design in singer_designs(MAX_POINTS // 2, 1 << 40)) <= MAX_POINTS

@@ -26,7 +26,7 @@ def _naive_cell(degrees, south, step):
 # --- cells and their edges ------------------------------------------------------------------------
 
 
-def test_the_papers_grid():
+def test_grid_of_the_paper():
     assert USA.shape == (125, 350)
     assert USA.size == USA.cells == 43_750
     assert USA.other is None
@@ -56,7 +56,7 @@ def test_positions_just_outside_are_rounded_in_and_just_inside_out():
         grid.symbols_at([0.99999996], [0])
 
 
-def test_edges_that_floats_cannot_hold_are_exact():
+def test_edges_without_exact_floats_are_exact():
     rows = [f"{25 + Decimal(row) / 5:.1f}" for row in range(125)]
     columns = [f"{-130 + Decimal(column) / 5:.1f}" for column in range(350)]
     assert "25.2" in rows
@@ -74,7 +74,7 @@ def test_one_unit_below_an_edge_lies_in_the_cell_below():
 
 
 @given(st.integers(-90 * 10**7, 90 * 10**7), st.sampled_from([-4, -1, 0, 1, 4]))
-def test_cells_agree_with_fractions(units, tenths):
+def test_cells_match_exact_fractions(units, tenths):
     """Any coordinate of eight decimals that is not half way between two units."""
     text = str(Fraction(10 * units + tenths, 10**8))
     degrees = float(Fraction(text))
@@ -87,7 +87,7 @@ def test_cells_agree_with_fractions(units, tenths):
 @pytest.mark.parametrize(
     "bad", [math.nan, math.inf, -math.inf, None, 91, -91, 1e300, -1e-3, 2.0, 360.5]
 )
-def test_what_lies_nowhere_is_refused_without_its_value_or_answered_with_other(bad):
+def test_positions_outside_raise_without_echo_or_become_other(bad):
     latitudes = np.array([1.0, bad], dtype=np.float64)
     grid = GridDomain(0, 2, 0, 2, 1)
     with pytest.raises(UnknownValue, match=r"1 of 2 values .* at position 1"):
@@ -96,7 +96,7 @@ def test_what_lies_nowhere_is_refused_without_its_value_or_answered_with_other(b
     assert GridDomain(0, 2, 0, 2, 1, other="else").symbols_at([0, 0], latitudes).tolist() == [1, 4]
 
 
-def test_positions_come_as_pairs_too():
+def test_positions_may_be_pairs():
     grid = GridDomain(0, 2, 0, 2, 1, other="else")
     assert grid.symbols([(0, 1), (1.5, 0), (None, 0), (7, 7)]).tolist() == [1, 2, 4, 4]
     assert grid.symbols(np.array([[0.0, 1.0], [1.0, 1.0]])).tolist() == [1, 3]
@@ -116,7 +116,7 @@ def test_positions_come_as_pairs_too():
     ],
     ids=["flat", "triples", "nested", "ragged", "words", "text", "mapping", "object"],
 )
-def test_other_shapes_and_types_are_refused(values):
+def test_other_shapes_and_types_raise(values):
     with pytest.raises(SfumatoError):
         GridDomain(0, 2, 0, 2, 1).symbols(values)
 
@@ -124,7 +124,7 @@ def test_other_shapes_and_types_are_refused(values):
 @pytest.mark.parametrize(
     ("latitudes", "longitudes"), [([1], [1, 1]), ([[1]], [[1]]), (1, 1), (["x"], [1]), ([{}], [1])]
 )
-def test_latitudes_and_longitudes_are_two_rows_of_numbers(latitudes, longitudes):
+def test_latitudes_and_longitudes_must_be_equally_long_numbers(latitudes, longitudes):
     with pytest.raises(InvalidSymbols, match="latitudes and longitudes"):
         GridDomain(0, 2, 0, 2, 1).symbols_at(latitudes, longitudes)
 
@@ -140,13 +140,13 @@ def test_latitudes_and_longitudes_are_two_rows_of_numbers(latitudes, longitudes)
         [CANARY],
     ],
 )
-def test_no_position_in_any_error(values):
+def test_errors_do_not_echo_positions(values):
     with pytest.raises(SfumatoError) as caught:
         GridDomain(0, 2, 0, 2, 1).symbols(values)
     assert str(CANARY) not in full_error_text(caught.value)
 
 
-def test_no_position_in_errors_of_two_columns():
+def test_errors_of_two_columns_do_not_echo_positions():
     with pytest.raises(InvalidSymbols) as caught:
         GridDomain(0, 2, 0, 2, 1).symbols_at([f"{CANARY} N"], [0])
     assert str(CANARY) not in full_error_text(caught.value)
@@ -155,14 +155,14 @@ def test_no_position_in_errors_of_two_columns():
 # --- labels ---------------------------------------------------------------------------------------
 
 
-def test_a_label_is_the_south_western_corner():
+def test_label_is_the_south_western_corner():
     assert USA.labels[0] == "25,-130"
     assert USA.labels[351] == "25.2,-129.8"
     assert USA.labels[-1] == "49.8,-60.2"
     assert USA.labels[1:3] == ("25,-129.8", "25,-129.6")
 
 
-def test_labels_and_symbols_are_a_round_trip():
+def test_labels_round_trip():
     for grid in (USA, GridDomain("-0.3", "0.3", "-1.1", "1.3", "0.1", other="else")):
         sample = range(0, grid.size, 7)
         assert grid.label_symbols([grid.labels[x] for x in sample], "cells").tolist() == list(
@@ -194,7 +194,7 @@ def test_labels_are_distinct_even_with_other():
     "label",
     ["25.1,-130", "25.20,-129.8", "50,-60", "nowhere", "25", "nan,nan", "inf,0", 7, "1,2,3"],
 )
-def test_a_label_that_is_no_corner_is_named(label):
+def test_error_names_labels_that_are_not_corners(label):
     with pytest.raises(InvalidContext, match=r"cells names .* not the south-western"):
         USA.label_symbols([label], "cells")
 
@@ -204,7 +204,7 @@ def test_centres_lie_in_their_cells():
     assert grid.symbols_at(*grid.centres()).tolist() == list(range(grid.cells))
 
 
-def test_one_value_is_found_as_in_other_domains():
+def test_find_returns_the_symbol_of_one_value():
     """``find`` is how columns of tables are looked up."""
     grid = GridDomain(0, 2, 0, 2, 1, other="else")
     assert grid.find("somewhere") in (4, -1)
@@ -213,7 +213,7 @@ def test_one_value_is_found_as_in_other_domains():
 # --- what makes a grid ----------------------------------------------------------------------------
 
 
-def test_decimals_are_meant_as_typed():
+def test_decimals_are_exact():
     assert GridDomain("25.0", 50, -130.0, "-60", "0.20").record() == USA.record()
     assert GridDomain(25, 50, -130, -60, np.float64(0.2)) == USA
     assert USA.record() == {
@@ -255,12 +255,12 @@ def test_grids_differ_by_edge_step_and_other():
         ((25 + 1e-12, 50, -130, -60, 1), "south"),
     ],
 )
-def test_edges_that_cannot_be_meant_name_their_field(edges, field):
+def test_invalid_edge_error_names_the_field(edges, field):
     with pytest.raises(InvalidContext, match=rf"\b{field}\b"):
         GridDomain(*edges)
 
 
-def test_a_grid_has_fewer_than_two_to_the_31_cells():
+def test_grid_must_have_fewer_than_2_to_the_31_cells():
     with pytest.raises(InvalidContext, match="larger step"):
         GridDomain(-90, 90, -180, 180, "0.005")
     assert GridDomain(-90, 90, -180, 180, "0.01").cells == 18_000 * 36_000

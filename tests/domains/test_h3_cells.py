@@ -20,7 +20,7 @@ COARSE = h3.cell_to_parent(MANHATTAN.labels[0], 6)
 CANARY = 40.7234517
 
 
-def test_cells_are_labels_in_their_order():
+def test_cells_are_labels_in_order():
     cells = list(MANHATTAN.labels[3:0:-1])
     domain = H3Domain(cells)
     assert list(domain.labels) == cells
@@ -28,7 +28,7 @@ def test_cells_are_labels_in_their_order():
     assert (domain.resolution, domain.cells, domain.size) == (7, 3, 3)
 
 
-def test_a_box_holds_the_cells_whose_centre_lies_in_it():
+def test_box_contains_the_cells_with_centres_inside():
     near = {
         cell for base in h3.grid_disk(h3.latlng_to_cell(40.76, -73.97, 7), 12) for cell in [base]
     }
@@ -42,7 +42,7 @@ def test_a_box_holds_the_cells_whose_centre_lies_in_it():
 
 
 @pytest.mark.parametrize(("west", "east"), [(-120, 100), (-170, 170), (-180, 180)])
-def test_wide_boxes_are_not_turned_inside_out(west, east):
+def test_wide_boxes_are_not_inverted(west, east):
     everywhere = [cell for base in h3.get_res0_cells() for cell in h3.cell_to_children(base, 1)]
     inside = [
         cell
@@ -52,7 +52,7 @@ def test_wide_boxes_are_not_turned_inside_out(west, east):
     assert list(H3Domain.box(1, south=-60, north=60, west=west, east=east).labels) == sorted(inside)
 
 
-def test_a_mix_of_resolutions_is_refused():
+def test_mixed_resolutions_raise():
     with pytest.raises(InvalidContext, match=r"one resolution; got \[6, 7\]"):
         H3Domain([MANHATTAN.labels[0], COARSE])
 
@@ -60,13 +60,13 @@ def test_a_mix_of_resolutions_is_refused():
 @pytest.mark.parametrize(
     "cell", ["", "park", "872a10088fffff", 608_000_000_000_000_000, "000000000000000"]
 )
-def test_what_is_no_cell_is_refused(cell):
+def test_invalid_cells_raise(cell):
     with pytest.raises(InvalidContext):
         H3Domain([MANHATTAN.labels[0], cell])
 
 
 @pytest.mark.parametrize("cells", [[], MANHATTAN.labels[0], None, [MANHATTAN.labels[0]] * 2])
-def test_cells_are_a_list_of_distinct_indices(cells):
+def test_cells_must_be_distinct_indices(cells):
     with pytest.raises(InvalidContext):
         H3Domain(cells)
 
@@ -82,13 +82,13 @@ def test_cells_are_a_list_of_distinct_indices(cells):
         {"north": 40.7000001},
     ],
 )
-def test_boxes_that_hold_nothing_are_refused(change):
+def test_empty_boxes_raise(change):
     with pytest.raises(InvalidContext, match=r"south|box"):
         H3Domain.box(7, **{**BOX, **change})
 
 
 @pytest.mark.parametrize("resolution", [-1, 16])
-def test_resolutions_lie_in_0_to_15(resolution):
+def test_resolution_must_be_0_to_15(resolution):
     with pytest.raises(InvalidContext, match="from 0 to 15"):
         H3Domain.box(resolution, **BOX)
 
@@ -104,7 +104,7 @@ def test_centres_lie_in_their_cells():
     ("latitude", "longitude"),
     [(math.nan, -74), (40.7, math.inf), (None, -74), (91, 0), (40.7, 181), (0, 0)],
 )
-def test_positions_elsewhere_are_refused_or_answered_with_other(latitude, longitude):
+def test_positions_outside_raise_or_become_other(latitude, longitude):
     at = np.array([40.76, latitude], dtype=float), np.array([-73.97, longitude], dtype=float)
     with pytest.raises(UnknownValue, match=r"1 of 2 values .* position 1"):
         MANHATTAN.symbols_at(*at)
@@ -123,7 +123,7 @@ def test_positions_elsewhere_are_refused_or_answered_with_other(latitude, longit
     ],
     ids=["text", "elsewhere", "unequal", "nested", "single"],
 )
-def test_no_position_in_any_error(latitudes, longitudes):
+def test_errors_do_not_echo_positions(latitudes, longitudes):
     with pytest.raises(SfumatoError) as caught:
         MANHATTAN.symbols_at(latitudes, longitudes)
     seen = caught.value
@@ -136,7 +136,7 @@ def test_no_position_in_any_error(latitudes, longitudes):
 # --- parents, other, records ----------------------------------------------------------------------
 
 
-def test_parents_hold_their_cells():
+def test_parents_contain_their_cells():
     parents = MANHATTAN.parents(5)
     assert parents == [h3.cell_to_parent(cell, 5) for cell in MANHATTAN.labels]
     blocks = h3_parents(MANHATTAN, 5).tolist()
@@ -146,23 +146,23 @@ def test_parents_hold_their_cells():
 
 
 @pytest.mark.parametrize("resolution", [-1, 7, 8])
-def test_parents_are_coarser(resolution):
+def test_parents_must_be_coarser(resolution):
     with pytest.raises(InvalidContext, match=r"parents must be of a resolution in 0\.\.6"):
         MANHATTAN.parents(resolution)
 
 
-def test_other_stands_in_a_block_of_its_own():
+def test_other_has_its_own_block():
     blocks = h3_parents(H3Domain(MANHATTAN.labels, other="else"), 6)
     assert blocks.size == MANHATTAN.size + 1
     assert blocks[-1] not in blocks[:-1]
 
 
-def test_a_record_holds_the_cells_themselves():
+def test_record_lists_the_cells():
     record = H3Domain(MANHATTAN.labels[:2], other="else").record()
     assert record == {"kind": "h3", "cells": list(MANHATTAN.labels[:2]), "other": "else"}
 
 
-def test_domains_with_other_symbols_have_other_records():
+def test_different_domains_have_different_records():
     """The order of labels is meaning: a survey must come back with every symbol where it was."""
     cells = list(MANHATTAN.labels[:3])
     try:

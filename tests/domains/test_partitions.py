@@ -24,11 +24,9 @@ def _naive_tiles(rows, columns, tile_rows, tile_columns):
 
 def _distance(latitude, longitude, latitude2, longitude2):
     """The angle between two points of the globe (Vincenty's form: accurate near and far)."""
-    phi, phi2, d = (
-        math.radians(latitude),
-        math.radians(latitude2),
-        math.radians(longitude2 - longitude),
-    )
+    phi = math.radians(latitude)
+    phi2 = math.radians(latitude2)
+    d = math.radians(longitude2 - longitude)
     across = math.hypot(
         math.cos(phi2) * math.sin(d),
         math.cos(phi) * math.sin(phi2) - math.sin(phi) * math.cos(phi2) * math.cos(d),
@@ -53,7 +51,7 @@ def _distance(latitude, longitude, latitude2, longitude2):
         (125, 35, 25, 7),
     ],
 )
-def test_tiles_are_those_of_a_plain_loop(rows, columns, tile_rows, tile_columns):
+def test_tiles_match_a_plain_loop(rows, columns, tile_rows, tile_columns):
     grid = GridDomain(0, rows * 0.5, 0, columns * 0.5, 0.5)
     tiles = grid_tiles(grid, tile_rows, tile_columns)
     assert tiles.tolist() == _naive_tiles(rows, columns, tile_rows, tile_columns)
@@ -67,7 +65,7 @@ def test_tiles_are_as_equal_as_possible(length, parts):
 
 
 @pytest.mark.parametrize("bad", [0, -1, 4, 1.0, True, None, "2"])
-def test_more_tiles_than_cells_or_no_number_are_refused(bad):
+def test_invalid_numbers_of_tiles_raise(bad):
     grid = GridDomain(0, 3, 0, 3, 1)
     with pytest.raises(InvalidContext, match="rows must be an integer from 1 to 3"):
         grid_tiles(grid, bad, 1)
@@ -78,7 +76,7 @@ def test_more_tiles_than_cells_or_no_number_are_refused(bad):
 @pytest.mark.parametrize(
     "make", [lambda grid: grid_tiles(grid, 2, 2), lambda grid: nearest_places(grid, [0, 3], [0, 3])]
 )
-def test_other_stands_in_a_block_of_its_own(make):
+def test_other_has_its_own_block(make):
     blocks = make(GridDomain(0, 3, 0, 3, 1, other="else"))
     assert blocks.size == 10
     assert blocks[-1] not in blocks[:-1]
@@ -94,33 +92,33 @@ def test_other_stands_in_a_block_of_its_own(make):
     st.integers(-180, 170),
     st.lists(st.tuples(st.floats(-90, 90), st.floats(-180, 180)), min_size=1, max_size=6),
 )
-def test_the_nearest_place_is_the_nearest_on_the_globe(south, west, places):
+def test_nearest_place_is_nearest_on_the_globe(south, west, places):
     grid = GridDomain(south, south + 10, west, west + 10, 2)
-    found = nearest_places(grid, *zip(*places, strict=True))
-    for latitude, longitude, place in zip(*grid.centres(), found.tolist(), strict=True):
+    nearest = nearest_places(grid, *zip(*places, strict=True))
+    for latitude, longitude, place in zip(*grid.centres(), nearest.tolist(), strict=True):
         distances = [_distance(latitude, longitude, *other) for other in places]
         assert distances[place] <= min(distances) + 1e-9
 
 
-def test_the_date_line_is_no_wall():
+def test_distances_cross_the_date_line():
     grid = GridDomain(0, 1, 178, 180, 1)
     assert nearest_places(grid, [0.5, 0.5], [-179.0, 177.0]).tolist() == [1, 0]
 
 
 @pytest.mark.parametrize("first", [(0.5, 0.0), (0.5, 3.0)])
-def test_of_two_places_at_the_same_distance_the_first_counts(first):
+def test_ties_go_to_the_first_place(first):
     second = (0.5, 3.0 - first[1])
     assert nearest_places(GridDomain(0, 1, 0, 3, 1), *zip(first, second, strict=True))[1] == 0
 
 
 @pytest.mark.parametrize("turn", range(4))
-def test_four_corners_of_a_square_tie_to_the_first(turn):
+def test_four_way_ties_go_to_the_first_place(turn):
     corners = [(-1, -1), (-1, 1), (1, 1), (1, -1)]
     places = corners[turn:] + corners[:turn]
     assert nearest_places(GridDomain(-1, 1, -1, 1, 2), *zip(*places, strict=True)).tolist() == [0]
 
 
-def test_of_equal_places_the_first_counts():
+def test_duplicate_places_go_to_the_first():
     grid = GridDomain(0, 1, 0, 4, 1)
     assert nearest_places(grid, [0.5] * 4, [4.0, 0.0, 0.0, 4.0]).tolist() == [1, 1, 0, 0]
     assert nearest_places(grid, [0.5] * 2, [-180.0, 180.0]).tolist() == [0, 0, 0, 0]
@@ -131,6 +129,6 @@ def test_of_equal_places_the_first_counts():
     [([], []), ([math.nan], [0]), ([0], [math.inf]), ([0, 1], [0]), (["x"], [0]), ([100], [0])],
     ids=["none", "NaN", "inf", "unequal", "text", "latitude"],
 )
-def test_places_that_cannot_be_meant_are_refused(latitudes, longitudes):
+def test_invalid_places_raise(latitudes, longitudes):
     with pytest.raises(InvalidContext, match="latitude and longitude"):
         nearest_places(GridDomain(0, 2, 0, 2, 1), latitudes, longitudes)
