@@ -19,7 +19,7 @@ from sfumato.foundation.canonical import (
 )
 from sfumato.mechanisms.code_scores import (
     batch_scores,
-    exact_code_scores,
+    exact_group_scores,
     leftover_share,
     paper_block_scores,
     row_sums,
@@ -265,7 +265,11 @@ class BlockScores(CodedScores):
         size = int(batch.sizes[row])
         if output is None:
             return [Fraction(0)] * size
-        return exact_code_scores(batch.code, size, output)
+        code = batch.code
+        leftover = leftover_share(code)
+        return exact_group_scores(
+            code, size, output, rise=code.rise, leftover=leftover, total=Fraction(1)
+        )
 
     def observed_shares(self, tally: Tally) -> tuple[Symbols, Floats]:
         """Return the blocks and their shares, which are observed without noise."""

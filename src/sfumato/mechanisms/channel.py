@@ -26,6 +26,7 @@ __all__ = [
     "round_solution",
     "round_table",
     "stochastic_rows",
+    "to_integers",
 ]
 
 _WEIGHT_BITS = 128
@@ -33,6 +34,9 @@ _SHRINK_BITS = 64
 _MAX_SHRINK = 0.5
 _MIN_SHRINK = 2.0**-48  # what floats can resolve in the columns of a long word
 _BALANCING_ROUNDS = 3
+
+to_integers = np.frompyfunc(int, 1, 1)
+"""Truncate floats to Python integers, entry by entry."""
 
 
 class IntegerChannel:
@@ -149,8 +153,7 @@ def round_solution(Q: Floats, context: Context, word_bits: int) -> list[list[int
     cone = Cone.of(context)
     members = np.ascontiguousarray(cone.snap(Q.T).T)
     floats = np.ldexp(_balance(members), _WEIGHT_BITS)
-    integers = np.frompyfunc(int, 1, 1)(floats)
-    return _round(np.asarray(integers), cone, word_bits)
+    return _round(np.asarray(to_integers(floats)), cone, word_bits)
 
 
 def _round(weights: LongIntegers, cone: Cone, word_bits: int) -> list[list[int]]:

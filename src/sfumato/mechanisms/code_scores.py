@@ -39,7 +39,6 @@ __all__ = [
     "BatchScores",
     "MembershipKernel",
     "batch_scores",
-    "exact_code_scores",
     "exact_group_scores",
     "leftover_share",
     "paper_block_scores",
@@ -310,14 +309,6 @@ def exact_group_scores(
     if output is not None:
         z = _exact_contrasts(code, size, output, rise)
     return [z_x - leftover * zero_x + total / size for z_x, zero_x in zip(z, at_zero, strict=True)]
-
-
-def exact_code_scores(code: Code, size: int, output: int) -> list[Fraction]:
-    """Return one column of the scores of a code by itself, as in a block."""
-    leftover = leftover_share(code)
-    return exact_group_scores(
-        code, size, output, rise=code.rise, leftover=leftover, total=Fraction(1)
-    )
 
 
 def _exact_contrasts(code: Code, size: int, output: int, rise: Fraction) -> list[Fraction]:

@@ -51,7 +51,8 @@ class ProcessedResponse(DenseMechanism):
                 f"W must have {mechanism.outputs} rows, one per report; got {len(rows)}."
             )
         if isinstance(mechanism, ProcessedResponse):  # two channels in a row are one
-            rows = (np.array(mechanism._W, dtype=object) @ np.array(rows, dtype=object)).tolist()
+            product = np.array(mechanism._W, dtype=object) @ np.array(rows, dtype=object)
+            rows = product.tolist()
             mechanism = mechanism._mechanism
         if mechanism.words > 1:
             raise ContextMismatch("a channel can only follow a mechanism that reads one word.")
@@ -167,10 +168,8 @@ class ComposedResponse(DenseMechanism):
         y1 = self._first._respond(symbols, words[:, : self._first.words])
         remaining = words[:, self._first.words :]
         y2 = np.empty(symbols.size, dtype=np.uint64)
-        second = np.array(self._second_of)[y1]
-        for mechanism, people in zip(
-            self._distinct, split_by(second, len(self._distinct)), strict=True
-        ):
+        people_of_second = split_by(np.array(self._second_of)[y1], len(self._distinct))
+        for mechanism, people in zip(self._distinct, people_of_second, strict=True):
             y2[people] = mechanism._respond(symbols[people], remaining[people])
         return y1.astype(np.uint64) * np.uint64(self._width) + y2
 

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from sfumato.errors import NothingToLearn
 from sfumato.foundation.arrays import Floats
 from sfumato.foundation.elimination import solve_integers
+from sfumato.mechanisms.channel import to_integers
 from sfumato.mechanisms.mechanism import CompactRow, Mechanism
 from sfumato.mechanisms.scores import Reach, Scores, float_vector
 
@@ -39,8 +40,6 @@ _LIMB_COLUMNS = 2**13  # floats add up this many products of limbs exactly
 _PRIME = 2**31 - 1
 
 _Integers = NDArray[np.object_]
-
-_to_integers = np.frompyfunc(int, 1, 1)  # truncates floats to Python integers, entry by entry
 
 
 class DenseMechanism(Mechanism):
@@ -211,7 +210,7 @@ def _float_inverse(M: _Integers, halves: list[int]) -> tuple[Floats, float] | No
     except np.linalg.LinAlgError:
         return None
     one = 1 << bits + _INVERSE_BITS
-    exact_F = np.eye(k, dtype=object) * one - scaled @ _to_integers(np.ldexp(first, _INVERSE_BITS))
+    exact_F = np.eye(k, dtype=object) * one - scaled @ to_integers(np.ldexp(first, _INVERSE_BITS))
     F = (exact_F / one).astype(np.float64)
     residual = float(np.abs(F).sum(axis=1).max())
     if residual > _MAX_RESIDUAL:

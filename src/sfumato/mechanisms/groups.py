@@ -198,9 +198,9 @@ class GroupResponse(CodedMechanism):
             if not isinstance(fields[name], list):
                 raise InvalidSurvey(f"mechanism.{name} must be a list.")
         levels = [GroupLevels.of_record(level) for level in fields["levels"]]
+        limit = len(fields["codes"])
         code_of_group = []
         for number in fields["code_of_group"]:
-            limit = len(fields["codes"])
             code_of_group.append(require_index(number, limit, "mechanism.code_of_group"))
         epsilon_of_code = {}
         for number, g in zip(code_of_group, groups.owing_groups, strict=False):

@@ -1,6 +1,6 @@
 """Read mechanisms from their records."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from sfumato.contexts import Context
 from sfumato.errors import InvalidSurvey
@@ -16,28 +16,28 @@ __all__ = ["mechanism_of_record"]
 
 
 def mechanism_of_record(record: object, context: Context) -> Mechanism:
-    """Read any mechanism, with the integers of its record, for a context.
+    """Return the mechanism for a context, with the integers of its record.
 
-    Reading never chooses again: the integers may differ from those that this version would choose.
+    The integers may differ from those that this version would choose.
     """
     kind = record_kind(record, "promise.mechanism")
-    if not isinstance(record, Mapping):
+    if kind not in _READERS or not isinstance(record, Mapping):
         raise InvalidSurvey(f"mechanism.kind {kind!r} is not known to this version.")
-    return require_canonical(_read(kind, record, context), record, "mechanism")
+    mechanism = _READERS[kind](record, context)
+    return require_canonical(mechanism, record, "mechanism")
 
 
-def _read(kind: str, record: Fields, context: Context) -> Mechanism:
-    if kind == UnionResponse.kind:
-        return UnionResponse.of_record(record, context, mechanism_of_record)
-    for cls in (
-        BinaryResponse,
-        TableResponse,
-        PlainResponse,
-        BlockResponse,
-        HighLowResponse,
-        GroupResponse,
-        ProductResponse,
-    ):
-        if kind == cls.kind:
-            return cls.of_record(record, context)
-    raise InvalidSurvey(f"mechanism.kind {kind!r} is not known to this version.")
+def _read_union(record: Fields, context: Context) -> Mechanism:
+    return UnionResponse.of_record(record, context, mechanism_of_record)
+
+
+_READERS: Mapping[str, Callable[[Fields, Context], Mechanism]] = {
+    BinaryResponse.kind: BinaryResponse.of_record,
+    BlockResponse.kind: BlockResponse.of_record,
+    GroupResponse.kind: GroupResponse.of_record,
+    HighLowResponse.kind: HighLowResponse.of_record,
+    PlainResponse.kind: PlainResponse.of_record,
+    ProductResponse.kind: ProductResponse.of_record,
+    TableResponse.kind: TableResponse.of_record,
+    UnionResponse.kind: _read_union,
+}
