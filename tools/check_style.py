@@ -36,8 +36,6 @@ UNCHECKED_TESTS = {
     "tests/foundation",
     "tests/pages",
     "tests/paper",
-    "tests/planning",
-    "tests/simulation",
     "tests/survey",
     "tests/tools",
 }

@@ -43,26 +43,28 @@ CONTEXTS = {
     "blocks": sf.Blocks([0] * 3 + [1] * 7 + [2], 1),
     "matrix": sf.PrivacyMatrix([[0, 1, "inf"], [1, 0, "inf"], ["inf", "inf", 0]]),
 }
-RUNS, PEOPLE = 300, 5000
+RUNS = 300
+PEOPLE = 5000
 
 
-def _crowd(size, seed):
-    """A skewed distribution, the same every time."""
+def _skewed_distribution(size, seed):
+    """Return a skewed distribution, the same every time."""
     return np.random.default_rng(seed).dirichlet(np.full(size, 0.6))
 
 
 def _errors_of_real_reports(mechanism, p, people, runs, decoder, measure="tv", weights=None):
-    """People drawn from p, privatised one by one, tallied, decoded and compared with p."""
-    generator, decode, found = np.random.default_rng(17), get_decoder(decoder), []
+    """Draw people from p, privatize, tally and decode their answers, and compare with p."""
+    generator = np.random.default_rng(17)
+    errors = []
     for run in range(runs):
         symbols = generator.choice(p.size, size=people, p=p)
         tally = mechanism.tally(mechanism.privatize(symbols, SeededWords(5, run=run)))
-        off = decode.decode(mechanism, tally).frequencies - p
+        off = get_decoder(decoder).decode(mechanism, tally).frequencies - p
         if measure == "tv":
-            found.append(np.abs(off).sum() / 2)
+            errors.append(np.abs(off).sum() / 2)
         else:
-            found.append(np.linalg.norm(off) if measure == "l2" else abs(off @ weights))
-    return np.array(found)
+            errors.append(np.linalg.norm(off) if measure == "l2" else abs(off @ weights))
+    return np.array(errors)
 
 
 # --- predictions and real reports ----------------------------------------------------------------
@@ -72,21 +74,21 @@ def _errors_of_real_reports(mechanism, p, people, runs, decoder, measure="tv", w
 @pytest.mark.parametrize("decoder", ["projection", "unbiased"])
 def test_predictions_match_real_reports(name, decoder):
     mechanism = sf.mechanism_for(CONTEXTS[name])
-    p = _crowd(mechanism.inputs, 3)
+    p = _skewed_distribution(mechanism.inputs, 3)
     real = _errors_of_real_reports(mechanism, p, PEOPLE, RUNS, decoder)
     forecasts = [DecodedForecast(mechanism, "tv", 0.95, p, decoder).at(PEOPLE)]
     if decoder == "unbiased":
         forecasts.append(UnbiasedForecast.of(mechanism, Target("tv", 0.95, p)).at(PEOPLE))
-    for found in forecasts:
-        assert found.mean == pytest.approx(real.mean(), rel=0.1)
+    for forecast in forecasts:
+        assert forecast.mean == pytest.approx(real.mean(), rel=0.1)
         # 300 runs give their own 95th percentile to about a tenth; the share of runs below ours is
         # sharper.
-        assert 0.9 < (real <= found.error).mean() < 0.99
+        assert 0.9 < (real <= forecast.error).mean() < 0.99
 
 
 def test_real_reports_reveal_half_the_variance():
     mechanism = sf.mechanism_for(CONTEXTS["blocks"])
-    p = _crowd(mechanism.inputs, 3)
+    p = _skewed_distribution(mechanism.inputs, 3)
     real = _errors_of_real_reports(mechanism, p, PEOPLE, RUNS, "unbiased")
     honest = UnbiasedForecast.of(mechanism, Target("tv", 0.95, p)).at(PEOPLE)
     assert honest.mean / math.sqrt(2) != pytest.approx(real.mean(), rel=0.1)
@@ -96,7 +98,8 @@ def test_real_reports_reveal_half_the_variance():
 @pytest.mark.parametrize("name", ["uniform", "blocks"])
 def test_l2_and_totals_are_those_of_real_reports(name):
     mechanism = sf.mechanism_for(CONTEXTS[name])
-    p, weights = _crowd(mechanism.inputs, 3), np.zeros(mechanism.inputs)
+    p = _skewed_distribution(mechanism.inputs, 3)
+    weights = np.zeros(mechanism.inputs)
     weights[[0, 3]] = 1, 2
     for measure, decoder in (("l2", "unbiased"), ("l2", "projection"), ("total", "unbiased")):
         real = _errors_of_real_reports(mechanism, p, PEOPLE, RUNS, decoder, measure, weights)
@@ -114,10 +117,14 @@ def test_grid_plan_matches_real_reports():
     context = sf.Blocks(grid_tiles(grid, 25, 70), 1, domain=grid)
     p = np.random.default_rng(2).pareto(1.2, grid.size)
     p /= p.sum()
-    made = plan(context, people=1_000_000, distribution=p)
-    real = _errors_of_real_reports(made.row.mechanism, p, 1_000_000, 2, "projection")
-    assert made.mean == pytest.approx(real.mean(), rel=0.1)
-    assert (made.reading, made.decoder, made.distribution) == ("decoded", "projection", "given")
+    result = plan(context, people=1_000_000, distribution=p)
+    real = _errors_of_real_reports(result.row.mechanism, p, 1_000_000, 2, "projection")
+    assert result.mean == pytest.approx(real.mean(), rel=0.1)
+    assert (result.reading, result.decoder, result.distribution) == (
+        "decoded",
+        "projection",
+        "given",
+    )
 
 
 def test_draw_histogram_has_the_moments_of_counts():
@@ -151,7 +158,8 @@ LARGE = {
 @pytest.mark.parametrize("name", [*CONTEXTS, *LARGE])
 def test_no_other_distribution_is_harder(name):
     mechanism = sf.mechanism_for({**CONTEXTS, **LARGE}[name])
-    k, generator = mechanism.inputs, np.random.default_rng(1)
+    k = mechanism.inputs
+    generator = np.random.default_rng(1)
 
     def roots(p):
         return np.sqrt(np.maximum(mechanism.scores.variances(p, 1), 0)).sum()
@@ -183,19 +191,18 @@ def test_no_other_distribution_is_harder(name):
 
 @pytest.mark.parametrize("name", CONTEXTS)
 def test_the_worst_variances_are_reached(name):
-    """Every pair of symbols and a fine grid of shares, on the moments written out: slow and
-    obvious.
-    """
+    """Try every pair of symbols and a fine grid of shares."""
     mechanism = sf.mechanism_for(CONTEXTS[name])
-    k, t = mechanism.inputs, np.linspace(0, 1, 2001)
+    k = mechanism.inputs
+    t = np.linspace(0, 1, 2001)
     M = (mechanism.scores.matrix() ** 2) @ mechanism.matrix().T
     worst = [
         max(float((t * M[x, x] + (1 - t) * M[x, x2] - t**2).max()) for x2 in range(k) if x2 != x)
         for x in range(k)
     ]
     assert worst_symbol_variance(mechanism) == pytest.approx(max(worst), rel=1e-5)
-    found = [worst_total_variance(mechanism, unit) for unit in np.eye(k)]
-    np.testing.assert_allclose(found, worst, rtol=1e-5)
+    variances = [worst_total_variance(mechanism, unit) for unit in np.eye(k)]
+    np.testing.assert_allclose(variances, worst, rtol=1e-5)
 
 
 # --- people and errors ---------------------------------------------------------------------------
@@ -205,17 +212,17 @@ def test_the_worst_variances_are_reached(name):
 @pytest.mark.parametrize("name", ["uniform", "high-low", "blocks"])
 def test_people_and_error_round_trip(name, measure):
     labels = [0, 2] if measure == "total" else None
-    made = plan(CONTEXTS[name], people=12_345, measure=measure, labels=labels)
-    back = plan(CONTEXTS[name], error=made.error, measure=measure, labels=labels)
+    result = plan(CONTEXTS[name], people=12_345, measure=measure, labels=labels)
+    back = plan(CONTEXTS[name], error=result.error, measure=measure, labels=labels)
     assert back.people == 12_345
-    assert back.error == pytest.approx(made.error)
-    fewer = plan(CONTEXTS[name], people=12_344, error=made.error, measure=measure, labels=labels)
+    assert back.error == pytest.approx(result.error)
+    fewer = plan(CONTEXTS[name], people=12_344, error=result.error, measure=measure, labels=labels)
     assert not fewer.feasible
 
 
 @pytest.mark.parametrize("name", ["uniform", "high-low", "blocks"])
 def test_decoded_people_and_error_round_trip(name):
-    p = _crowd(CONTEXTS[name].size, 3)
+    p = _skewed_distribution(CONTEXTS[name].size, 3)
     forecast = DecodedForecast(sf.mechanism_for(CONTEXTS[name]), "tv", 0.95, p, "projection")
     error = forecast.at(10_000).error
     people = forecast.people_for(error, start=20_000)
@@ -227,10 +234,10 @@ def test_decoded_people_and_error_round_trip(name):
 @pytest.mark.parametrize("measure", ["tv", "l2", "symbol"])
 def test_more_people_never_increase_the_error(distribution, measure):
     context = CONTEXTS["two"]
-    made = plan(context, people=100, distribution=distribution, measure=measure)
-    errors = [made.at(n).error for n in (100, 1600, 25_600)]
+    result = plan(context, people=100, distribution=distribution, measure=measure)
+    errors = [result.at(n).error for n in (100, 1600, 25_600)]
     assert errors == sorted(errors, reverse=True)
-    assert made.at(100).error == made.error
+    assert result.at(100).error == result.error
     needed = [
         plan(context, error=e, distribution=distribution, measure=measure).people
         for e in (0.2, 0.05)
@@ -241,7 +248,7 @@ def test_more_people_never_increase_the_error(distribution, measure):
 def test_confidence_changes_the_error_not_the_mean():
     plans = [plan(CONTEXTS["uniform"], people=1000, confidence=level) for level in (0.6, 0.9, 0.99)]
     assert plans[0].error < plans[1].error < plans[2].error
-    assert len({made.mean for made in plans}) == 1
+    assert len({result.mean for result in plans}) == 1
     assert plans[0].mean < plans[0].error
 
 
@@ -250,18 +257,18 @@ def test_worst_is_worse_than_any_distribution():
         worst = plan(CONTEXTS[name], people=1000)
         assert worst.reading == "unbiased"
         for seed in range(2):
-            target = Target("tv", 0.95, _crowd(CONTEXTS[name].size, seed))
-            given = UnbiasedForecast.of(worst.row.mechanism, target).at(1000)
-            assert given.mean <= worst.mean * 1.001
+            target = Target("tv", 0.95, _skewed_distribution(CONTEXTS[name].size, seed))
+            forecast = UnbiasedForecast.of(worst.row.mechanism, target).at(1000)
+            assert forecast.mean <= worst.mean * 1.001
 
 
 def test_rows_show_what_context_saves():
-    made = plan(sf.HighLow(200, range(5), 1), error=0.1)
-    rows = {row.name: row for row in made.rows}
+    result = plan(sf.HighLow(200, range(5), 1), error=0.1)
+    rows = {row.name: row for row in result.rows}
     assert list(rows) == ["classical", "hadamard", "best"]
     assert rows["classical"].unbiased.people > 20 * rows["best"].unbiased.people
-    assert rows["best"].over_bound == pytest.approx(rows["best"].risk / made.lower_bound)
-    assert min(row.over_bound for row in made.rows) >= 1
+    assert rows["best"].over_bound == pytest.approx(rows["best"].risk / result.lower_bound)
+    assert min(row.over_bound for row in result.rows) >= 1
     assert rows["best"].bits == rows["best"].mechanism.bits
     assert rows["best"].leverage == rows["best"].mechanism.scores.leverage
 
@@ -269,10 +276,10 @@ def test_rows_show_what_context_saves():
 def test_plan_is_for_your_mechanism():
     context = sf.Uniform(5, 3)
     own = sf.mechanism_for(context, code="hadamard")
-    made = plan(context, error=0.05, mechanism=own)
-    assert made.chosen == "own"
-    assert made.row.mechanism.record() == own.record()
-    assert made.people > plan(context, error=0.05).people
+    result = plan(context, error=0.05, mechanism=own)
+    assert result.chosen == "own"
+    assert result.row.mechanism.record() == own.record()
+    assert result.people > plan(context, error=0.05).people
     assert plan(context, error=0.05, mechanism=sf.mechanism_for(context)).chosen == "best"
 
 
@@ -306,15 +313,15 @@ NO_CLOSED_FORM = {
 
 @pytest.mark.parametrize("name", NO_CLOSED_FORM)
 def test_plan_without_closed_form_takes_the_least_risk(name):
-    made = plan(NO_CLOSED_FORM[name], people=1000)
-    rows = {row.name: row for row in made.rows}
+    result = plan(NO_CLOSED_FORM[name], people=1000)
+    rows = {row.name: row for row in result.rows}
     assert list(rows) == ["classical", "exponential", "hadamard", "best"]
     assert [name for name in rows if rows[name].available] == ["classical", "exponential"]
     risks = {
         name: rows[name].mechanism.scores.worst_risk() for name in ("classical", "exponential")
     }
-    assert made.chosen == min(risks, key=risks.get)
-    assert made.error == rows[made.chosen].unbiased.error
+    assert result.chosen == min(risks, key=risks.get)
+    assert result.error == rows[result.chosen].unbiased.error
     sf.certify(rows["exponential"].mechanism, NO_CLOSED_FORM[name])
 
 
@@ -328,13 +335,13 @@ def test_either_mechanism_can_have_the_least_risk():
 
 def test_missing_row_gives_its_reason():
     context = NO_CLOSED_FORM["matrix"]
-    made = plan(context, people=1000)
+    result = plan(context, people=1000)
     with pytest.raises(NoClosedForm) as problem:
         sf.mechanism_for(context)
-    rows = {row.name: row for row in made.rows}
+    rows = {row.name: row for row in result.rows}
     assert (rows["best"].available, rows["best"].reason) == (False, str(problem.value))
-    assert made.notes() == [f"Hadamard code; best on the shelf: {problem.value}"]
-    for shown in (repr(made), html.unescape(made._repr_html_())):
+    assert result.notes() == [f"Hadamard code; best on the shelf: {problem.value}"]
+    for shown in (repr(result), html.unescape(result._repr_html_())):
         assert shown.count(str(problem.value)) == 1
     with pytest.raises(SfumatoError):
         rows["best"].figures_at(10)
@@ -342,17 +349,17 @@ def test_missing_row_gives_its_reason():
 
 @pytest.mark.parametrize("name", CONTEXTS)
 def test_structured_contexts_have_no_exponential_row(name):
-    made = plan(CONTEXTS[name], people=1000)
-    assert [row.name for row in made.rows] == ["classical", "hadamard", "best"]
-    assert made.on_shelf
-    assert made.advice == ()
+    result = plan(CONTEXTS[name], people=1000)
+    assert [row.name for row in result.rows] == ["classical", "hadamard", "best"]
+    assert result.on_shelf
+    assert result.advice == ()
 
 
 def test_metrics_always_have_an_exponential_row():
     level = sf.Metric(2 * (np.ones((5, 5)) - np.eye(5)))
-    made = plan(level, people=1000)
-    rows = {row.name: row for row in made.rows}
-    assert (made.chosen, made.on_shelf, made.advice) == ("best", True, ())
+    result = plan(level, people=1000)
+    rows = {row.name: row for row in result.rows}
+    assert (result.chosen, result.on_shelf, result.advice) == ("best", True, ())
     assert list(rows) == ["classical", "exponential", "hadamard", "best"]
     # All distances are equal, so it is randomised response at half the ε, which is best for so few
     # symbols.
@@ -366,11 +373,11 @@ def test_metrics_always_have_an_exponential_row():
 
 def test_oversized_exponential_mechanism_is_explained():
     line = np.abs(np.subtract.outer(np.arange(257), np.arange(257)))
-    made = plan(sf.Metric(line, "0.01"), people=1000)
-    assert (made.chosen, made.on_shelf) == ("classical", False)
+    result = plan(sf.Metric(line, "0.01"), people=1000)
+    assert (result.chosen, result.on_shelf) == ("classical", False)
     assert (
         "exponential mechanism: the exponential mechanism needs a domain of at most 256 symbols"
-        in repr(made)
+        in repr(result)
     )
 
 
@@ -381,9 +388,9 @@ def test_singular_exponential_mechanism_is_explained(monkeypatch):
     level = sf.Metric(2 * (np.ones((4, 4)) - np.eye(4)))
     same_rows = sf.TableResponse(level, [[2**62] * 4] * 4)
     monkeypatch.setattr("sfumato.planning.rows.exponential_response", lambda context: same_rows)
-    made = plan(level, people=1000)
-    row = next(row for row in made.rows if row.name == "exponential")
-    assert (made.chosen, row.available) == ("best", False)
+    result = plan(level, people=1000)
+    row = next(row for row in result.rows if row.name == "exponential")
+    assert (result.chosen, row.available) == ("best", False)
     assert "nothing can undo" in row.reason
 
 
@@ -394,12 +401,13 @@ def _blocks_of_a_town(side):
 
 
 @pytest.mark.parametrize(
-    ("side", "epsilon", "made"), [(7, "0.5", True), (7, "0.01", False), (5, "0.01", True)]
+    ("side", "epsilon", "is_available"), [(7, "0.5", True), (7, "0.01", False), (5, "0.01", True)]
 )
-def test_slow_exponential_mechanism_is_explained(side, epsilon, made):
+def test_slow_exponential_mechanism_is_explained(side, epsilon, is_available):
     planned = plan(sf.Metric(_blocks_of_a_town(side), epsilon), people=1000)
     row = next(row for row in planned.rows if row.name == "exponential")
-    assert (row.available, "inverting them takes too long" in row.reason) == (made, not made)
+    assert row.available == is_available
+    assert ("inverting them takes too long" in row.reason) == (not is_available)
     assert planned.chosen == "classical"
 
 
@@ -417,16 +425,16 @@ def _mixed(context, share=0.7):
 
 def test_own_table_without_closed_form_is_titled_designed():
     context = NO_CLOSED_FORM["places"]
-    made = plan(context, error=0.05, mechanism=_mixed(context))
-    assert (made.chosen, made.row.title) == ("own", "designed for this matrix")
-    assert [row.name for row in made.rows] == [
+    result = plan(context, error=0.05, mechanism=_mixed(context))
+    assert (result.chosen, result.row.title) == ("own", "designed for this matrix")
+    assert [row.name for row in result.rows] == [
         "classical",
         "exponential",
         "hadamard",
         "best",
         "own",
     ]
-    assert made.advice == ()
+    assert result.advice == ()
     union = NO_CLOSED_FORM["union"]
     parts = [_mixed(union.parts[0]), sf.mechanism_for(union.parts[1])]
     assert (
@@ -445,31 +453,31 @@ def test_own_mechanism_is_not_titled_designed():
 
 def test_own_exponential_mechanism_has_one_row():
     context = NO_CLOSED_FORM["matrix"]
-    made = plan(context, people=100, mechanism=exponential_response(context))
-    assert made.chosen == "exponential"
-    assert [row.name for row in made.rows] == ["classical", "exponential", "hadamard", "best"]
-    assert "sf.design(context)" in made.summary()
+    result = plan(context, people=100, mechanism=exponential_response(context))
+    assert result.chosen == "exponential"
+    assert [row.name for row in result.rows] == ["classical", "exponential", "hadamard", "best"]
+    assert "sf.design(context)" in result.summary()
 
 
 @pytest.mark.parametrize(
-    "asked", [{"people": 1000}, {"error": 0.05}, {"error": 1e-9}, {"error": 0.01, "people": 10}]
+    "goal", [{"people": 1000}, {"error": 0.05}, {"error": 1e-9}, {"error": 0.01, "people": 10}]
 )
-def test_plan_without_closed_form_names_the_designer(asked):
-    made = plan(NO_CLOSED_FORM["places"], **asked)
-    said = [
-        line for line in made.advice if "sf.design(context)" in line and "sfumato design" in line
+def test_plan_without_closed_form_names_the_designer(goal):
+    result = plan(NO_CLOSED_FORM["places"], **goal)
+    lines = [
+        line for line in result.advice if "sf.design(context)" in line and "sfumato design" in line
     ]
-    assert len(said) == 1
-    assert said[0] in repr(made)
-    assert said[0] in made.in_json()["advice"]
-    assert len(made.advice) == 1 or not made.feasible
+    assert len(lines) == 1
+    assert lines[0] in repr(result)
+    assert lines[0] in result.in_json()["advice"]
+    assert len(result.advice) == 1 or not result.feasible
 
 
 def test_plan_at_other_people_has_no_stale_advice():
-    """What was said of a goal out of reach is not said again where there is no goal."""
-    made = plan(sf.Uniform(50, 0.001), error=1e-6)
-    assert made.advice
-    assert made.at(1000).advice == ()
+    """Advice for a goal out of reach does not appear in a plan without a goal."""
+    result = plan(sf.Uniform(50, 0.001), error=1e-6)
+    assert result.advice
+    assert result.at(1000).advice == ()
     assert len(plan(NO_CLOSED_FORM["places"], error=1e-9).at(1000).advice) == 1
 
 
@@ -479,9 +487,9 @@ def test_indistinguishable_symbols_cannot_be_planned():
 
 
 def test_context_without_promises_is_planned():
-    made = plan(sf.Uniform(3, "inf"), people=1000)
-    assert "promises nothing" in repr(made)
-    assert made.mean == pytest.approx(math.sqrt(2 / math.pi) * 1.5 * math.sqrt(2 / 9 / 1000))
+    result = plan(sf.Uniform(3, "inf"), people=1000)
+    assert "promises nothing" in repr(result)
+    assert result.mean == pytest.approx(math.sqrt(2 / math.pi) * 1.5 * math.sqrt(2 / 9 / 1000))
     assert plan(sf.Uniform(["only"], 1), people=10).error == 0
 
 
@@ -489,10 +497,10 @@ def test_context_without_promises_is_planned():
 
 
 def test_unreachable_goal_comes_with_advice():
-    made = plan(sf.Uniform(50, 0.001), error=1e-6)
-    assert not made.feasible
-    assert (made.people, made.error, made.mean) == (None, None, None)
-    for said in (
+    result = plan(sf.Uniform(50, 0.001), error=1e-6)
+    assert not result.feasible
+    assert (result.people, result.error, result.mean) == (None, None, None)
+    for advice in (
         "No number of people",
         "square root",
         "easier than the worst",
@@ -500,17 +508,17 @@ def test_unreachable_goal_comes_with_advice():
         "larger ε",
         "Merge",
     ):
-        assert said in made.summary()
-    assert "> 10^12" in repr(made)
-    assert made.at(MAX_PEOPLE).error > 1e-6
-    assert made.at(MAX_PEOPLE).feasible
+        assert advice in result.summary()
+    assert "> 10^12" in repr(result)
+    assert result.at(MAX_PEOPLE).error > 1e-6
+    assert result.at(MAX_PEOPLE).feasible
 
 
 def test_too_few_people_names_how_many_are_enough():
-    made = plan(CONTEXTS["high-low"], error=0.02, people=500)
+    result = plan(CONTEXTS["high-low"], error=0.02, people=500)
     needed = plan(CONTEXTS["high-low"], error=0.02).people
-    assert not made.feasible
-    assert f"{needed:,} people are enough" in made.summary()
+    assert not result.feasible
+    assert f"{needed:,} people are enough" in result.summary()
     assert plan(CONTEXTS["high-low"], error=0.02, people=needed).feasible
 
 
@@ -519,7 +527,7 @@ def test_unreachable_decoded_goal_is_infeasible():
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("arguments", "message"),
     [
         ({}, "pass error="),
         ({"error": 0}, "positive number"),
@@ -547,9 +555,9 @@ def test_unreachable_decoded_goal_is_infeasible():
         ({"people": 10, "mechanism": sf.mechanism_for(sf.Uniform(3, 1))}, "domain of the context"),
     ],
 )
-def test_invalid_arguments_are_rejected(asked, said):
-    with pytest.raises((InvalidArgument, InvalidContext, ContextMismatch), match=said):
-        plan(CONTEXTS["uniform"], **asked)
+def test_invalid_arguments_are_rejected(arguments, message):
+    with pytest.raises((InvalidArgument, InvalidContext, ContextMismatch), match=message):
+        plan(CONTEXTS["uniform"], **arguments)
 
 
 @pytest.mark.parametrize("people", [0, -1, 1.5, True])
@@ -563,9 +571,14 @@ def test_people_must_be_an_integer(people):
 
 def test_counts_shares_and_mappings_are_equivalent():
     context = sf.Uniform(["a", "b", "c"], 1)
-    given = [[0.5, 0.25, 0.25], [2, 1, 1], {"a": 0.5, "b": 0.25, "c": 0.25}, np.array([50, 25, 25])]
-    plans = [plan(context, people=1000, distribution=p, measure="symbol") for p in given]
-    assert len({made.error for made in plans}) == 1
+    distributions = [
+        [0.5, 0.25, 0.25],
+        [2, 1, 1],
+        {"a": 0.5, "b": 0.25, "c": 0.25},
+        np.array([50, 25, 25]),
+    ]
+    plans = [plan(context, people=1000, distribution=p, measure="symbol") for p in distributions]
+    assert len({result.error for result in plans}) == 1
 
 
 def test_weights_scale_a_total():
@@ -578,24 +591,24 @@ def test_weights_scale_a_total():
 
 def test_summary_names_distribution_and_estimate():
     worst = plan(CONTEXTS["uniform"], people=1000)
-    given = plan(CONTEXTS["uniform"], people=1000, distribution="uniform")
+    uniform = plan(CONTEXTS["uniform"], people=1000, distribution="uniform")
     assert "hardest distribution" in worst.summary()
     assert "unbiased estimate" in worst.summary()
-    assert "spread evenly" in given.summary()
-    assert "decoded picture (projection)" in given.summary()
+    assert "spread evenly" in uniform.summary()
+    assert "decoded picture (projection)" in uniform.summary()
     assert "too few people" in plan(sf.Uniform(100, 1), people=10).summary()
-    for made in (worst, given):
-        assert "classical LDP, ε = 1" in repr(made)
-        assert "<table>" in made._repr_html_()
-        told = json.loads(json.dumps(made.in_json(), allow_nan=False))
-        assert told["distribution"] == made.distribution
-        assert told["estimate"] == made.reading
-        assert [row["name"] for row in told["mechanisms"]] == ["classical", "hadamard", "best"]
+    for result in (worst, uniform):
+        assert "classical LDP, ε = 1" in repr(result)
+        assert "<table>" in result._repr_html_()
+        record = json.loads(json.dumps(result.in_json(), allow_nan=False))
+        assert record["distribution"] == result.distribution
+        assert record["estimate"] == result.reading
+        assert [row["name"] for row in record["mechanisms"]] == ["classical", "hadamard", "best"]
 
 
 @pytest.mark.slow
 def test_plans_are_deterministic():
-    p = _crowd(20, 3)
+    p = _skewed_distribution(20, 3)
     first, second = (
         plan(CONTEXTS["high-low"], error=0.05, distribution=p).in_json() for _ in range(2)
     )
@@ -606,20 +619,20 @@ def test_plan_page_loads_nothing_external():
     pytest.importorskip("matplotlib")
     from sfumato.pages.plan import plan_page, plan_png
 
-    for asked in ({"error": 0.05}, {"people": 1000, "distribution": "uniform"}, {"error": 1e-9}):
-        made = plan(sf.HighLow(4, [1], 1), **asked)
-        page = plan_page(made, title="<b>lunch</b> & more")
+    for goal in ({"error": 0.05}, {"people": 1000, "distribution": "uniform"}, {"error": 1e-9}):
+        result = plan(sf.HighLow(4, [1], 1), **goal)
+        page = plan_page(result, title="<b>lunch</b> & more")
         assert "&lt;b&gt;lunch&lt;/b&gt; &amp; more" in page
         assert "<script" not in page
         outside = page.replace("http://www.w3.org/", "").replace(
             "http-equiv", ""
-        )  # names, which nobody fetches
+        )  # names of namespaces, which browsers do not fetch
         assert "http" not in outside
         assert "@import" not in page
         assert "classical LDP, ε = 1" in page
-        assert plan_png(made).startswith(b"\x89PNG")
+        assert plan_png(result).startswith(b"\x89PNG")
     assert 'class="lead caution"' in page
-    assert page == plan_page(made, title="<b>lunch</b> & more")
+    assert page == plan_page(result, title="<b>lunch</b> & more")
 
 
 def test_chart_draws_every_available_row():
@@ -627,11 +640,11 @@ def test_chart_draws_every_available_row():
     from sfumato.pages.plan import plan_page, plan_svg
 
     context = NO_CLOSED_FORM["places"]
-    made = plan(context, error=0.05, mechanism=_mixed(context))
-    drawn = plan_svg(made)
-    assert [row.title in drawn for row in made.rows] == [True, True, False, False, True]
-    page = plan_page(made)
-    assert all(row.title in page for row in made.rows)
+    result = plan(context, error=0.05, mechanism=_mixed(context))
+    svg = plan_svg(result)
+    assert [row.title in svg for row in result.rows] == [True, True, False, False, True]
+    page = plan_page(result)
+    assert all(row.title in page for row in result.rows)
     level = sf.Metric(2 * (np.ones((5, 5)) - np.eye(5)))
     all_five = plan(level, error=0.05, mechanism=_mixed(level))
     assert [row.title in plan_svg(all_five).replace("&#39;", "'") for row in all_five.rows] == [

@@ -1,4 +1,4 @@
-"""Simulation: addressed words, the same numbers for any cut of the input."""
+"""Simulation: seeded words, and results that do not depend on batches."""
 
 import numpy as np
 import pytest
@@ -16,65 +16,66 @@ def survey():
     return Survey("s", sf.Uniform(7, 1))
 
 
-def test_the_seeded_source_says_that_it_is_not_private():
+def test_repr_says_not_private_and_hides_the_seed():
     assert "NOT PRIVATE" in repr(SeededWords(1))
     assert "1234" not in repr(SeededWords(1234))
 
 
-def test_words_depend_on_the_position_alone():
-    whole = SeededWords(3, run=2).take(100)
+def test_words_depend_only_on_the_position():
+    at_once = SeededWords(3, run=2).take(100)
     parts = SeededWords(3, run=2)
-    np.testing.assert_array_equal(np.concatenate([parts.take(n) for n in (1, 0, 49, 50)]), whole)
-    np.testing.assert_array_equal(SeededWords(3, run=2, position=60).take(40), whole[60:])
+    np.testing.assert_array_equal(np.concatenate([parts.take(n) for n in (1, 0, 49, 50)]), at_once)
+    np.testing.assert_array_equal(SeededWords(3, run=2, position=60).take(40), at_once[60:])
 
 
-def test_seeds_and_runs_have_words_of_their_own():
-    taken = {SeededWords(seed, run=run).take(4).tobytes() for seed in range(5) for run in range(5)}
-    assert len(taken) == 25
+def test_seeds_and_runs_do_not_share_words():
+    words = {SeededWords(seed, run=run).take(4).tobytes() for seed in range(5) for run in range(5)}
+    assert len(words) == 25
 
 
 @pytest.mark.parametrize("seed", [-1, 2**63, 1.0, True, "1", None])
-def test_a_seed_is_a_whole_number(seed):
+def test_invalid_seeds_are_rejected(seed):
     with pytest.raises(InvalidArgument, match="seed must be an integer"):
         SeededWords(seed)
 
 
 @pytest.mark.parametrize("cuts", [[], [1], [0, 0, 17], [1000, 4999], list(range(0, 5000, 250))])
-def test_cuts_change_nothing(survey, cuts):
-    whole = simulate(survey, [SYMBOLS], runs=3, seed=1)
+def test_results_do_not_depend_on_batches(survey, cuts):
+    at_once = simulate(survey, [SYMBOLS], runs=3, seed=1)
     parts = simulate(survey, np.split(SYMBOLS, cuts), runs=3, seed=1)
-    np.testing.assert_array_equal(parts.estimates, whole.estimates)
-    np.testing.assert_array_equal(parts.errors, whole.errors)
-    assert parts.in_json() == whole.in_json()
+    np.testing.assert_array_equal(parts.estimates, at_once.estimates)
+    np.testing.assert_array_equal(parts.errors, at_once.errors)
+    assert parts.in_json() == at_once.in_json()
 
 
-def test_more_runs_begin_like_fewer(survey):
-    few, many = (simulate(survey, [SYMBOLS], runs=runs, seed=1) for runs in (2, 5))
+def test_first_runs_do_not_depend_on_the_number_of_runs(survey):
+    few = simulate(survey, [SYMBOLS], runs=2, seed=1)
+    many = simulate(survey, [SYMBOLS], runs=5, seed=1)
     np.testing.assert_array_equal(many.errors[:2], few.errors)
 
 
-def test_the_error_is_the_total_variation_from_the_data(survey):
-    found = simulate(survey, [SYMBOLS], runs=4, seed=2)
+def test_error_is_the_total_variation_from_the_data(survey):
+    result = simulate(survey, [SYMBOLS], runs=4, seed=2)
     truth = np.bincount(SYMBOLS, minlength=7) / SYMBOLS.size
-    np.testing.assert_allclose(found.truth, truth)
-    np.testing.assert_allclose(found.errors, np.abs(found.estimates - truth).sum(axis=1) / 2)
-    np.testing.assert_allclose(found.error.mean, found.errors.mean())
-    np.testing.assert_allclose(found.error.standard_error, np.std(found.errors, ddof=1) / 2)
+    np.testing.assert_allclose(result.truth, truth)
+    np.testing.assert_allclose(result.errors, np.abs(result.estimates - truth).sum(axis=1) / 2)
+    np.testing.assert_allclose(result.error.mean, result.errors.mean())
+    np.testing.assert_allclose(result.error.standard_error, np.std(result.errors, ddof=1) / 2)
 
 
 @pytest.mark.parametrize("runs", [0, -1])
-def test_at_least_one_run(survey, runs):
+def test_runs_must_be_positive(survey, runs):
     with pytest.raises(InvalidArgument, match="at least 1"):
         simulate(survey, [SYMBOLS], runs=runs)
 
 
 @pytest.mark.parametrize("batches", [[], [np.empty(0, dtype=np.int64)]])
-def test_nobody_to_simulate(survey, batches):
+def test_empty_input_is_rejected(survey, batches):
     with pytest.raises(NotEnoughReports, match="no rows to simulate"):
         simulate(survey, batches)
 
 
-def test_an_unknown_decoder_is_refused_before_any_data_are_read(survey):
+def test_unknown_decoder_is_rejected_before_reading_data(survey):
     def never():
         pytest.fail("the data were read")
         yield SYMBOLS

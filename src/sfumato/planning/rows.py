@@ -128,9 +128,8 @@ def find_mechanisms(context: Context, own: Mechanism | None) -> dict[str, Mechan
     usual choice for metrics, and for matrices that nothing on the shelf fits. ``own`` is listed
     unless it is one of the others.
     """
-    classical = Uniform(context.domain, context.exact_smallest)
     mechanisms = {
-        "classical": _try(lambda: mechanism_for(classical)),
+        "classical": _try(lambda: mechanism_for(Uniform(context.domain, context.exact_smallest))),
         "hadamard": _try(lambda: mechanism_for(context, code="hadamard")),
         "best": _try(lambda: mechanism_for(context)),
     }

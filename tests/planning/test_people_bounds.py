@@ -124,7 +124,8 @@ def read_signs(family, estimate):
     """Signs from an estimate: which of a pair is larger; or, where all share one partner, who is
     above the centre.
     """
-    plus, minus = family.plus, family.minus
+    plus = family.plus
+    minus = family.minus
     shared = len(set(minus.tolist())) < family.dimension
     other = np.array([float(family.centre[x]) for x in plus]) if shared else estimate[minus]
     return np.where(estimate[plus] > other, 1, -1)
@@ -284,14 +285,16 @@ def cube(context, odds):
     """
     pairs = context.size // 2
     signs = list(itertools.product((0, 1), repeat=pairs))
-    e, share = Fraction(odds), Fraction(2, len(signs))
-    high, low = share * e / (e + 1), share / (e + 1)
+    e = Fraction(odds)
+    share = Fraction(2, len(signs))
+    high = share * e / (e + 1)
+    low = share / (e + 1)
     return TableResponse.of(
         context, [[high if z[x // 2] == x % 2 else low for z in signs] for x in range(context.size)]
     )
 
 
-def test_the_limit_of_the_block_inequality_is_met():
+def test_block_inequality_limit_is_attained():
     context = sf.Uniform(6, 1)
     family = only_family(context)
     nearly = cube(context, Fraction(2718281828, 10**9))
@@ -320,7 +323,8 @@ def test_channels_that_break_their_promise_exceed_the_limit():
 def test_gain_matches_enumeration_of_extreme_columns(size, epsilon):
     """A column of a block holds e's and ones, in whatever pairs: go through all of them."""
     family = only_family(sf.Uniform(size, epsilon))
-    e, pairs = math.exp(float(epsilon)), size // 2
+    e = math.exp(float(epsilon))
+    pairs = size // 2
     gains = [
         mixed
         * (e - 1) ** 2
@@ -340,13 +344,13 @@ def test_gain_matches_enumeration_of_extreme_columns(size, epsilon):
 @pytest.mark.parametrize(
     "mechanism", [m for m in EVERY if m.inputs <= 16 and m.outputs <= 64], ids=repr
 )
-def test_the_subset_lemma_on_every_row(mechanism):
+def test_subset_lemma_on_every_row(mechanism):
     for x, x2 in itertools.permutations(range(mechanism.inputs), 2):
         assert subset_lemma_gap(mechanism, x, x2) == 0
 
 
 @pytest.mark.parametrize("mechanism", [m for m in EVERY if m.outputs <= 8], ids=repr)
-def test_the_subset_lemma_on_every_set(mechanism):
+def test_subset_lemma_on_every_set(mechanism):
     rows = [mechanism.integer_row(x) for x in range(mechanism.inputs)]
     for x, x2 in itertools.permutations(range(mechanism.inputs), 2):
         epsilon = mechanism.context.exact_epsilon(x, x2)
@@ -358,7 +362,8 @@ def test_the_subset_lemma_on_every_set(mechanism):
 
 def test_subset_lemma_gap_matches_the_worst_set():
     cheat = sf.PlainResponse(sf.Uniform(3, 1), OddsOnePerCentHigh)
-    first, second = cheat.exact_row(0), cheat.exact_row(1)
+    first = cheat.exact_row(0)
+    second = cheat.exact_row(1)
     shrink = 1 / exp_bounds(Fraction(1))[1]
     worst = max(
         sum(itertools.compress(second, M)) - 1 + shrink * (1 - sum(itertools.compress(first, M)))
@@ -370,7 +375,7 @@ def test_subset_lemma_gap_matches_the_worst_set():
 @pytest.mark.parametrize(
     "mechanism", [m for m in IN_MODELS if isinstance(m.context, sf.Blocks | sf.Uniform)], ids=repr
 )
-def test_the_block_inequality_on_every_report(mechanism):
+def test_block_inequality_on_every_report(mechanism):
     context = mechanism.context
     blocks = (
         context.block_of
@@ -393,16 +398,16 @@ def test_the_block_inequality_on_every_report(mechanism):
 @pytest.mark.parametrize(
     "context", [sf.Uniform(6, 2), sf.Blocks([0, 0, 0, 0, 1, 1], 1), HIGH_LOW], ids=repr
 )
-def test_a_report_tells_at_most_chi_square_bits(context, code):
+def test_report_reveals_at_most_chi_square_bits(context, code):
     mechanism = response(context, code)
     for family in explicit_families(context):
-        found = np.array([[float(entry) for entry in p] for p in family.members()])
-        reports = found @ mechanism.matrix()
+        members = np.array([[float(entry) for entry in p] for p in family.members()])
+        reports = members @ mechanism.matrix()
         q = reports.mean(axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):
             terms = np.where(reports > 0, reports * np.log2(reports / q), 0.0)
-        told = terms.sum(axis=1).mean()
-        assert 0 < told <= float(chi_square(mechanism, family))
+        bits = terms.sum(axis=1).mean()
+        assert 0 < bits <= float(chi_square(mechanism, family))
 
 
 # --- from χ² to people ---------------------------------------------------------------------------
@@ -421,7 +426,8 @@ def test_bits_for_equal_separations(ratio):
 def test_bits_for_unequal_separations_match_a_grid_search():
     family = only_family(sf.Blocks([0, 0, 1, 1, 1, 1], 1)).at(Fraction(3, 10))
     w = [float(entry) for entry in family.separations]
-    a, grid = 0.1, np.linspace(0, 0.5, 501)[1:]
+    a = 0.1
+    grid = np.linspace(0, 0.5, 501)[1:]
     least = inf
     for (
         first
@@ -466,7 +472,9 @@ def worst_measured(mechanism, family, n, rng):
 @pytest.mark.parametrize("context", CONTEXTS, ids=repr)
 def test_measured_people_lie_between_the_bounds(context):
     rng = np.random.default_rng(33)
-    mechanism, error, n = response(context, HadamardCode), 0.02, 100_000
+    mechanism = response(context, HadamardCode)
+    error = 0.02
+    n = 100_000
     spread = max(worst_measured(mechanism, family, n, rng) for family in explicit_families(context))
     measured = n * (spread / error) ** 2
     lower = lower_bound_people(context, error)
@@ -480,12 +488,14 @@ def test_lower_and_upper_bound_grow_alike():
     """Θ of the two theorems: the ratio of the bounds stays between constants where the paper says
     it does.
     """
-    ratios, orders = [], []
+    ratios = []
+    orders = []
     for epsilon, k in itertools.product(("0.1", "0.5", 1), (16, 128, 1024)):
         contexts = [sf.Uniform(k, epsilon), sf.Blocks([x % 8 for x in range(k)], epsilon)]
         contexts += [sf.HighLow(k, range(s), epsilon) for s in (2, k // 8, k // 2 - 1)]
         for context in contexts:
-            lower, upper = lower_bound_people(context, 0.001), upper_bound_people(context, 0.001)
+            lower = lower_bound_people(context, 0.001)
+            upper = upper_bound_people(context, 0.001)
             ratios.append(upper / lower)
             orders.append(lower / sample_complexity(context, 0.001))
     assert min(ratios) > 100
