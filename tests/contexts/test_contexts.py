@@ -1,4 +1,4 @@
-"""Contexts: matrices by hand, slow twins, a million symbols, closures, sums, and what is refused."""
+"""Contexts: matrices by hand, naive versions, a million symbols, closures, sums, invalid input."""
 
 import math
 from decimal import Decimal
@@ -113,7 +113,7 @@ def _pairs(context: Context) -> list[tuple[int, int]]:
 
 
 def _naive_closure(context: Context) -> dict[tuple[int, int], Fraction | float]:
-    """Relax every pair by every detour and make zeros mutual, in fractions, until nothing changes."""
+    """Return the closure in fractions: relax every pair by every detour until nothing changes."""
     E = {pair: context.exact_epsilon(*pair) for pair in _pairs(context)}
     while True:
         before = dict(E)
@@ -296,7 +296,7 @@ def test_mapping_keys_are_normalised():
 
 
 def test_block_names_equal_in_nfc_are_one_block():
-    """Otherwise two symbols that were meant to hide each other would be told apart in clear."""
+    """Otherwise reports would distinguish two symbols that should hide each other."""
     assert Blocks([COMPOSED, DECOMPOSED], 1).matrix().tolist() == [[0, 1], [1, 0]]
 
 
@@ -360,7 +360,7 @@ def large():
 
 @pytest.fixture(scope="module")
 def asked():
-    """A hundred thousand pairs, the ends and the diagonal among them."""
+    """A hundred thousand pairs, with the first, the last and the diagonal among them."""
     rng = np.random.default_rng(0)
     x, x2 = rng.integers(0, MILLION, (2, 100_000))
     x[:4] = [0, 0, MILLION - 1, 12_340]
@@ -465,7 +465,7 @@ def test_chain_of_promises_reaches_its_end():
 
 
 def test_closure_is_taken_over_the_whole_sum():
-    """Shortest ways of terms do not add up to shortest ways of the sum."""
+    """Shortest paths of the terms do not add up to shortest paths of the sum."""
     a = PrivacyMatrix([[0, 4, 1], [4, 0, 1], [1, 1, 0]])
     b = PrivacyMatrix([[0, 1, 9], [1, 0, 9], [9, 9, 0]])
     closed = (a + b).closure()

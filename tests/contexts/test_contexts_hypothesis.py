@@ -1,4 +1,4 @@
-"""Laws of contexts, for matrices that nobody thought of."""
+"""Laws of contexts, for random matrices."""
 
 import math
 from fractions import Fraction
@@ -44,14 +44,14 @@ def matrices(draw, sizes=small):
 
 
 def _classes(draw, k):
-    """A class for each of k symbols, and one ε or inf for each class."""
+    """Return a class for each of k symbols, and one ε or infinity for each class."""
     names = draw(st.lists(st.sampled_from("abcd"), min_size=k, max_size=k))
     return names, {name: draw(st.one_of(epsilons, st.just(INF))) for name in sorted(set(names))}
 
 
 @st.composite
 def grouped_contexts(draw, k):
-    """A context of groups over k symbols."""
+    """Return a context of groups over k symbols."""
     kind = draw(
         st.sampled_from(["uniform", "high-low", "blocks", "own blocks", "hidden blocks", "tiers"])
     )
@@ -69,7 +69,7 @@ def grouped_contexts(draw, k):
 
 @st.composite
 def contexts(draw, k, nested=True):
-    """Any context over k symbols."""
+    """Return any context over k symbols."""
     kind = draw(
         st.sampled_from(
             ["structured", "structured", "metric", "matrix", *["union"] * (nested and k > 1)]
@@ -110,7 +110,7 @@ def test_matrix_of_fractions_stays_exact(E):
 @LAWS
 @given(matrices())
 def test_matrix_round_trips_through_its_record(E):
-    """Entries that are decimals come back from their text; the record names every entry."""
+    """Decimal entries are read back from their text; the record contains every entry."""
     context = PrivacyMatrix(E)
     record = context.record()["matrix"]
     assert [[INF if text == "inf" else Fraction(text) for text in row] for row in record] == E
@@ -246,7 +246,10 @@ def test_relabelling_changes_nothing_else(context):
 
 
 def _recognise(context):
-    """What is recognised, or ``None`` where there is nothing to learn or an entry is beyond what contexts hold."""
+    """Return the recognised context.
+
+    Return None if there is nothing to learn, or if an entry exceeds the limits of contexts.
+    """
     try:
         return recognise(context)
     except NothingToLearn:
@@ -286,7 +289,7 @@ def test_recognised_context_promises_the_closure(context):
 @LAWS
 @given(structured_context)
 def test_simplest_form_is_recognised(context):
-    """Uniform before blocks that are shown, before high-low, before tiers, before blocks that are hidden."""
+    """The order is uniform, visible blocks, high-low, tiers, hidden blocks."""
     result = _recognise(PrivacyMatrix(_exact(context)))
     if result is None:
         return

@@ -1,4 +1,4 @@
-"""Written-out matrices: held exactly, rounded down where they cannot be, closed in integers."""
+"""Exact matrices: stored exactly, rounded down where needed, closed in integers."""
 
 import math
 from decimal import Decimal
@@ -181,7 +181,7 @@ def test_floats_are_the_nearest_to_the_entries():
 
 @pytest.mark.parametrize("n", range(1, 40))
 def test_floats_are_the_nearest_to_entries_of_seventeen_digits(n):
-    """A numerator and a denominator that are both rounded first would miss one in four of these."""
+    """Rounding numerator and denominator before the division would miss one in four."""
     exact = Fraction(n * 7_919_191_919_191_919 % 10**17, 10**17)
     assert ExactMatrix.parse([[0, exact], [exact, 0]], "E").floats()[0, 1] == float(exact)
 
@@ -255,7 +255,7 @@ def test_closures_by_hand(rows, closed):
 
 
 def _random_rows(k: int, seed: int) -> list[list[Fraction | float]]:
-    """Decimals, zeros and infinities in proportions that change with the seed."""
+    """Return decimals, zeros and infinities in proportions that depend on the seed."""
     rng = np.random.default_rng(seed)
     choices = [
         INF,
@@ -299,7 +299,7 @@ def test_long_chains_are_closed_from_end_to_end():
 
 
 def test_closing_large_and_fine_entries_does_not_overflow():
-    """Entries near 40 with 17 digits fill most of 64 bits; a chain of them must still add up."""
+    """Entries near 40 with 17 digits fill most of 64 bits, yet a chain of them must add up."""
     step = Fraction("39.999999999999999")
     rows = [
         [Fraction(0) if x == x2 else step if x2 == x + 1 else INF for x2 in range(9)]

@@ -1,4 +1,4 @@
-"""Blocks with their own ε, promises across, tiers and unions: structure, records, and what is refused."""
+"""Blocks with their own ε, promises across, tiers and unions: structure, records, errors."""
 
 import base64
 import math
@@ -81,7 +81,7 @@ def test_smallest_epsilon_ignores_empty_pairs(size):
 
 
 def test_exact_matrices_store_fractions_beyond_64_bits():
-    """Denominators of coprime primes: their common one has more than 64 bits."""
+    """The common denominator of coprime primes has more than 64 bits."""
     epsilons = [Fraction(1, 999_999_999_989), Fraction(1, 999_999_999_961), Fraction(40)]
     context = Blocks([0, 0, 1, 1, 2, 2], epsilons, across=Fraction(1, 999_999_999_937))
     exact = context.exact_matrix()
@@ -212,7 +212,7 @@ def test_invalid_epsilon_error_names_the_block():
 
 @pytest.mark.parametrize("names", [[1, 0, 1], [5, 2, 9], np.array([3, 1, 3])], ids=repr)
 def test_ambiguous_sequences_are_rejected(names):
-    """Block 0 comes second: [ε of the first block, …] and [ε of block 0, …] would differ, and one is a leak."""
+    """Block 0 comes second, so a list of ε could mean two things, and one would be a leak."""
     m = len(set(names))
     for make in (
         lambda: Blocks(names, list(range(1, m + 1))),

@@ -1,4 +1,4 @@
-"""Floors and ceilings of the risk: against exact risks, slow twins and channels that cheat."""
+"""Lower and upper bounds of the risk: against exact risks, naive versions and cheating channels."""
 
 import itertools
 import math
@@ -34,7 +34,7 @@ NEARLY_ONE = 1 + 1e-9
 
 
 def distributions(k, rng, count=20):
-    """The corners, the uniform distribution, and random ones from lopsided to flat."""
+    """Return the corners, the uniform distribution, and random ones from skewed to flat."""
     yield from np.eye(k)
     yield np.full(k, 1 / k)
     for concentration in np.geomspace(0.05, 20, count):
@@ -50,12 +50,12 @@ def cramer_rao(Q, p):
 
 
 def tangent(k):
-    """An orthonormal basis of the vectors that add up to 0."""
+    """Return an orthonormal basis of the vectors that add up to 0."""
     return np.linalg.svd(np.ones((1, k)))[2][1:]
 
 
 def columns_within(E):
-    """For every set of symbols, the least column that keeps E and is 1 on the set."""
+    """Return, for every set of symbols, the least column that keeps E and is 1 on the set."""
     for chosen in itertools.product((False, True), repeat=len(E)):
         if any(chosen):
             yield np.exp(-E[list(chosen)]).max(axis=0)
@@ -349,7 +349,7 @@ def test_zero_people_raise():
 
 
 def nearest_distribution(v):
-    """Projection on the simplex by bisection."""
+    """Project onto the simplex by bisection."""
     low = v.min() - 1
     high = v.max()
     for _ in range(100):
@@ -359,7 +359,7 @@ def nearest_distribution(v):
 
 
 def climb_risk(mechanism, p):
-    """Climb ``risk`` by projected gradients; central differences are exact for a quadratic."""
+    """Maximise `risk` by projected gradients; central differences are exact for a quadratic."""
     k = mechanism.inputs
     for _ in range(40):
         steps = 0.1 * np.eye(k)
@@ -387,7 +387,7 @@ def test_worst_risk_matches_projected_gradient_ascent(mechanism):
 
 
 def test_gradient_ascent_notices_a_different_risk():
-    """A twin that must fail: the risk at uniform p is not the worst one."""
+    """Counterexample: the risk at uniform p is not the worst one."""
     mechanism = sf.HighLowResponse(sf.HighLow(6, [0, 1, 2], 1))
     assert (
         climb_risk(mechanism, np.full(6, 1 / 6)) > mechanism.scores.risk(np.full(6, 1 / 6)) * 1.01

@@ -1,4 +1,4 @@
-"""Splitting: parts between which nothing is promised, whatever the context is written as."""
+"""Components: the parts of a context without promises between them, for any kind of context."""
 
 from math import inf
 

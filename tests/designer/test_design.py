@@ -1,4 +1,4 @@
-"""Design: known optima are met, results are private, and a search may stop at any time."""
+"""Designs match known optima, keep their context, and survive a stop at any time."""
 
 import subprocess
 import sys
@@ -35,7 +35,7 @@ from support.paths import CHECKER
 
 
 def _check_sound(result, context):
-    """Check that a design is private, its figures are its mechanism's, and its bound is below."""
+    """Check that a design is private, describes its mechanism, and lies above its bound."""
     assert str(sf.certify(result.mechanism, context)) == str(result.certificate)
     variances = result.mechanism.scores.variances(result.prior, 1)
     assert result.risk == pytest.approx(float(result.weights @ variances), rel=1e-9, abs=1e-12)
@@ -221,7 +221,7 @@ def test_rounding_costs_almost_nothing(name, prior):
 
 
 def test_designs_need_few_reports():
-    """No more than ``k(k+1)/2``: a best mixture needs no more."""
+    """At most ``k(k+1)/2``: an optimal mixture needs no more."""
     for E in (asymmetric(8, 12), planar(8, 14, 1.0), line(8, 0.5), equal(6, 1.0)):
         context = sf.PrivacyMatrix(E)
         k = context.size
@@ -230,7 +230,7 @@ def test_designs_need_few_reports():
 
 @pytest.mark.parametrize("E", [star(18, 7), one_way(18, 7), chain(18, 7), free_rows(18, 7, 3)])
 def test_larger_one_way_matrices(E):
-    """Columns with zeros, where a search has no list of all rays to look at."""
+    """Columns with zeros, where the search cannot list all rays."""
     context = sf.PrivacyMatrix(E)
     result = sf.design(context, time_limit=1)
     _check_sound(result, context)
@@ -459,7 +459,7 @@ HARD = sf.PrivacyMatrix(asymmetric(8, 5))
 
 
 class FakeTime:
-    """A clock that stands still until it is told to jump."""
+    """A clock that stands still until the test advances it."""
 
     now = 0.0
 
@@ -550,7 +550,7 @@ def test_on_progress_is_called_every_round():
 
 
 def test_components_share_the_time_limit(monkeypatch):
-    """Of 900 seconds the first of three components gets 300; the others still get theirs."""
+    """The first of three components gets 300 of 900 seconds; the others still get theirs."""
     time = FakeTime()
     rounds = {1: 0, 2: 0, 3: 0}
     monkeypatch.setattr(component, "time", time)
@@ -582,7 +582,7 @@ def test_design_in_words_and_json():
 
 
 def test_designs_keep_exact_promises():
-    """Entries as decimals, not as the floats that a search sees."""
+    """Promises are decimals, not the floats that the search uses."""
     context = sf.PrivacyMatrix([[0, "0.1", "0.2"], ["0.1", 0, "0.3"], ["0.2", "0.1", 0]])
     result = sf.design(context)
     assert result.mechanism.context.exact_epsilon(0, 1) == Fraction(1, 10)

@@ -1,4 +1,4 @@
-"""Designs that take longer: more symbols, many matrices, and how good estimated gaps are."""
+"""Slow designs: more symbols, many matrices, and the quality of estimated gaps."""
 
 import numpy as np
 import pytest
@@ -37,7 +37,7 @@ def _check_sound(result, context):
 
 @pytest.mark.parametrize("k", [11, 12])
 def test_uniform_contexts_meet_ye_and_barg(k):
-    """By search alone: nothing is known to it."""
+    """By search alone, without closed forms."""
     section = cross_section(equal(k, 1.0))
     value = np.inf
     bound = 0.0
@@ -66,7 +66,7 @@ def test_risks_match_an_independent_program(E, risk):
 
 
 def _any_matrix(seed):
-    """A matrix of a random family and size, at a random scale."""
+    """Return a matrix of a random family, size and scale."""
     random = np.random.default_rng(seed)
     k = int(random.integers(3, 10))
     family = random.integers(9)
@@ -111,7 +111,7 @@ def test_search_may_stop_after_the_first_round(seed):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_estimated_bounds_are_close_to_certified_ones(seed, monkeypatch):
-    """Of matrices of nine symbols, searched as if they had too many rays to look at."""
+    """Matrices of nine symbols, searched as if they had too many rays."""
     E = planar(9, seed, 2.0) if seed % 2 else asymmetric(9, seed)
     context = sf.PrivacyMatrix(E)
     certified = sf.design(context)
@@ -135,7 +135,7 @@ def test_designs_beyond_enumeration(k):
 
 @pytest.mark.parametrize("k", [11, 12])
 def test_all_rays_of_twelve_symbols(k):
-    """Lines have ``2^(k−1)`` rays in truth: every step goes up or down."""
+    """A line has exactly ``2^(k−1)`` rays: every step goes up or down."""
     from sfumato.designer.search.rays import wider_rays
 
     E = closed(line(k, 1.0))

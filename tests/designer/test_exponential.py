@@ -1,4 +1,4 @@
-"""The exponential mechanism: its formula, its promise exactly, and what a wrong one looks like."""
+"""The exponential mechanism: its formula, its exact promise, and wrong variants."""
 
 import math
 from fractions import Fraction
@@ -16,7 +16,7 @@ INF = math.inf
 
 
 def _random(k, seed, *, symmetric=False, without=0.0, scale=1.0):
-    """A random matrix, not closed; some promises of it are none."""
+    """Return a random matrix, not closed, without some of the promises."""
     generator = np.random.default_rng(seed)
     E = np.rint(generator.uniform(0.1, 4, (k, k)) * 1000) / 1000 * scale
     E = np.minimum(E, E.T) if symmetric else E
@@ -26,7 +26,7 @@ def _random(k, seed, *, symmetric=False, without=0.0, scale=1.0):
 
 
 def _chain(k, epsilon):
-    """Each symbol owes its neighbours alone; the far ends are k − 1 steps apart."""
+    """Return promises between neighbours only; the ends are k − 1 steps apart."""
     steps = np.abs(np.subtract.outer(np.arange(k), np.arange(k)))
     return sf.PrivacyMatrix(np.where(steps == 1, epsilon, np.where(steps == 0, 0, INF)))
 
@@ -53,7 +53,7 @@ CONTEXTS = {
 
 
 def _naive_distances(context):
-    """Shortest paths over the lesser promise of both directions, in fractions."""
+    """Return shortest paths over the smaller promise of both directions, in fractions."""
     k = range(context.size)
     return naive_closure(
         [[min(context.exact_epsilon(x, y), context.exact_epsilon(y, x)) for y in k] for x in k]
@@ -61,7 +61,10 @@ def _naive_distances(context):
 
 
 def _naive_channel(distances, factor=0.5):
-    """``Q(y|x) ∝ e^{−factor · d(x, y)}``, entry by entry."""
+    """Return ``Q(y
+
+    x) ∝ e^{−factor · d(x, y)}``, entry by entry.
+    """
     weights = [[math.exp(-factor * d) for d in row] for row in distances]
     return [[weight / sum(row) for weight in row] for row in weights]
 
@@ -85,7 +88,7 @@ def test_channel_matches_the_formula(name):
 
 @pytest.mark.parametrize("name", CONTEXTS)
 def test_exponential_response_keeps_its_context(name):
-    """The same for the closure, and for both directions where one would do."""
+    """It also keeps the closure, and one-way promises in both directions."""
     context = CONTEXTS[name]
     result = exponential_response(context)
     certificate = sf.certify(result)
@@ -121,7 +124,7 @@ def test_uniform_context_gives_randomised_response_at_half_epsilon():
 
 
 def test_long_chains_fit_in_a_word():
-    """e^{−156} of a word rounds to 0, yet every symbol must send what a joined symbol sends."""
+    """e^{−156} of a word rounds to 0, but connected symbols must share all reports."""
     context = _chain(40, 8.0)
     result = exponential_response(context)
     sf.certify(result)

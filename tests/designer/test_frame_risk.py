@@ -1,6 +1,7 @@
-"""Repeated runs through the production kernel: estimates scatter as ``risk`` says, for every frame.
+"""Repeated runs through the production kernel have the predicted risk, for every frame.
 
-Everything is seeded, so a test passes always or never. Each has a twin with a risk a tenth off.
+Everything is seeded, so a test passes always or never. Each has a counterexample with a risk that
+is a tenth off.
 """
 
 import math
@@ -51,7 +52,7 @@ FRAMES = {
 
 
 def squared_errors(mechanism, p):
-    """``n ‖p̂ − p‖²`` of each run."""
+    """Return ``n ‖p̂ − p‖²`` of each run."""
     symbols = np.random.default_rng(SEED).choice(p.size, size=RUNS * PEOPLE, p=p)
     reports = mechanism.privatize(symbols, SeededWords(SEED)).astype(np.int64).reshape(RUNS, PEOPLE)
     shifted = reports + mechanism.outputs * np.arange(RUNS)[:, None]
@@ -61,7 +62,7 @@ def squared_errors(mechanism, p):
 
 
 def agrees(errors, risk):
-    """Whether the mean lies within three of its standard errors."""
+    """Return whether the mean lies within three of its standard errors."""
     return abs(errors.mean() - risk) <= 3 * errors.std(ddof=1) / math.sqrt(errors.size)
 
 

@@ -1,4 +1,4 @@
-"""Frames with fitted codes: their gain over the paper's, and how near the optimum they are."""
+"""Frames with fitted codes: their gain over the paper's, and their distance from the optimum."""
 
 import math
 from fractions import Fraction
@@ -22,7 +22,7 @@ def blocks(*sizes):
 
 
 def contributions(mechanism):
-    """ρ: what each symbol adds to the risk, ``risk(p) = ρ·p − ‖p‖²``."""
+    """Return ρ, the contribution of each symbol: ``risk(p) = ρ·p − ‖p‖²``."""
     return mechanism.adjoint(mechanism.scores.squares())
 
 
@@ -34,7 +34,7 @@ def at_uniform(mechanism):
 
 
 def paper_high_low(s, epsilon):
-    """R_A and R_B of the paper's mechanism with the paper's estimator."""
+    """Return R_A and R_B of the paper's mechanism with the paper's estimator."""
     e = math.exp(epsilon)
     c = (e + 1) / (e - 1)
     return s * c**2, 2 * s * c**2 / (e + 1) + c
@@ -294,7 +294,7 @@ def test_zero_promises_raise():
 
 
 def test_large_groups_are_framed_in_time():
-    """A group of 20,000 in a frame: built from Singer's designs, without a search."""
+    """A frame with a group of 20,000 uses Singer's designs, without a search."""
     context = sf.Blocks([0] * 20_000 + [1] * 20_000, 1, across=Fraction(3, 2))
     mechanism = sf.mechanism_for(context)
     assert isinstance(mechanism, sf.GroupResponse)

@@ -1,4 +1,4 @@
-"""Recognition: matrices that are structured get their closed form, and it keeps the original."""
+"""Structured matrices get a closed form that keeps the original promises."""
 
 import math
 from fractions import Fraction
@@ -336,7 +336,7 @@ def test_uniform_context_of_least_epsilon_keeps_any_matrix(matrix):
 
 @pytest.mark.parametrize("seed", range(30))
 def test_random_matrices_raise(seed):
-    """Entries from 1 to 2 in thousandths: never all equal, and closed as they are."""
+    """Entries from 1 to 2 in thousandths are never all equal, and are already closed."""
     E = np.random.default_rng(seed).integers(1000, 2000, (4, 4)) / 1000
     np.fill_diagonal(E, 0)
     with pytest.raises(NoClosedForm):

@@ -1,4 +1,4 @@
-"""Estimates: two readings of one tally, intervals from the unbiased one, pictures from the other."""
+"""Estimates: unbiased frequencies with intervals, and decoded frequencies from the same tally."""
 
 import math
 import sys
@@ -50,9 +50,7 @@ def _tally(mechanism: Mechanism, seed: int = 0, reports: int = 500) -> Tally:
 
 
 def _naive_readings(mechanism: Mechanism, tally: Tally) -> tuple[list[Fraction], list[Fraction]]:
-    """The mean score of each symbol and the unbiased estimate of its variance, in fractions,
-    report by report.
-    """
+    """Return the mean scores and the unbiased estimates of their variances, in fractions."""
     n = tally.reports
     columns = [mechanism.scores.exact(y) for y in range(mechanism.outputs)]
     counts = tally.counts.tolist()
@@ -115,7 +113,7 @@ def test_projected_frequencies_are_a_distribution(mechanism, seed):
 
 @each_mechanism
 def test_projection_is_nearer_to_every_distribution(mechanism):
-    """Projection on a convex set that holds the truth can only help."""
+    """Projection onto a convex set that contains the truth can only help."""
     result = estimate(mechanism, _tally(mechanism, 3, reports=40), decoder="projection")
     groups, shares = mechanism.scores.observed_shares(_tally(mechanism, 3, reports=40))
     for x in range(mechanism.inputs):
@@ -155,7 +153,7 @@ def test_unrandomized_answers_are_decoded_exactly():
 
 @each_mechanism
 def test_exact_channel_output_is_decoded_exactly(mechanism):
-    """Counts in proportion to Q(·|x) say that everybody is x."""
+    """Counts in proportion to Q(·|x) mean that everyone has x."""
     for x in range(mechanism.inputs):
         row = mechanism.at_word(16).integer_row(x)
         short = mechanism.at_word(16)
@@ -185,7 +183,7 @@ def test_negative_estimate_has_an_interval_with_a_width():
 
 
 def test_unreported_symbol_has_an_exact_interval():
-    """All of 100 people say "a" in clear: "b" may still be held by 1 − 0.025^(1/100) of the crowd."""
+    """100 people report "a" unrandomized: up to 1 − 0.025^(1/100) of people may still have "b"."""
     mechanism = sf.PlainResponse(sf.Uniform(["a", "b"], "inf"))
     low, high = sf.estimate(mechanism, mechanism.tally([0] * 100)).interval(0.95)
     bound = 1 - 0.025 ** (1 / 100)
@@ -240,7 +238,7 @@ def test_invalid_decoder_is_rejected(decoder):
 
 @dataclass(frozen=True)
 class _Leaning:
-    """A decoder that says what its covariate says."""
+    """A decoder that returns its covariate."""
 
     covariate: object = None
     name: str = "leaning"

@@ -1,6 +1,4 @@
-"""The integers of groups that take cover in each other: every promise of their page, for shapes
-that chance draws.
-"""
+"""The integers of groups that give each other cover keep their promises, for random shapes."""
 
 from fractions import Fraction
 from math import exp
@@ -18,9 +16,7 @@ N = 1 << 64
 
 @st.composite
 def shapes(draw):
-    """One to five shapes with promises that a closed context can have: ε_in ≤ 2·ε_out, and
-    something to gain.
-    """
+    """Return one to five shapes with the promises of a closed context: ε_in ≤ 2·ε_out."""
     results = []
     for _ in range(draw(st.integers(1, 5))):
         outputs = draw(st.one_of(st.integers(1, 12), st.integers(1, 3000)))
@@ -36,7 +32,7 @@ def shapes(draw):
 
 
 def beta(shapes):
-    """β by the formula, in floats."""
+    """Return β by the formula, in floats."""
     gains = []
     for shape in shapes:
         A = exp(shape.outward)
@@ -49,7 +45,7 @@ def beta(shapes):
 
 
 def demand_whole(shapes, clear, levels, word_bits):
-    """The two equations and the two promises, in integers."""
+    """Check the two equations and the two promises, in integers."""
     covered = 0
     for shape, level in zip(shapes, levels, strict=True):
         b = shape.outputs
@@ -85,9 +81,7 @@ def test_levels_add_up_and_keep_their_promises(shapes):
 @settings(max_examples=150, deadline=None, derandomize=True, database=None)
 @given(shapes())
 def test_levels_match_the_formula_to_a_billionth(shapes):
-    """Cover and odds decide the risk; both are the ideal row's, relative to 1e-9, for all but vast
-    frames.
-    """
+    """Cover and odds determine the risk; both match the ideal row, except in vast frames."""
     assume(sum(shape.count * shape.outputs for shape in shapes) < 10**5)
     clear, levels = group_levels(shapes, 64)
     ideal, gains = beta(shapes)
@@ -122,9 +116,7 @@ def test_too_short_words_are_rejected():
 
 
 def test_too_strong_promise_across_is_rejected():
-    """With f = 1/10, ε_in = 1.9 and ε_out = 1, a member would have less on its own range than a
-    stranger.
-    """
+    """With f = 1/10, ε_in = 1.9 and ε_out = 1, a member would use its range less than others."""
     shape = GroupShape(10, 1, Fraction(19, 10), Fraction(1))
     assert float(shape.gain) < 0
     with pytest.raises(NothingToLearn, match="too strong"):
@@ -137,7 +129,7 @@ def test_contexts_without_groups_are_unrandomized():
 
 @pytest.mark.parametrize("epsilon", [Fraction(1, 2), Fraction(1), Fraction(5)])
 def test_single_symbol_gives_mangats_response(epsilon):
-    """A group of one report: clear with probability 1 − e^−ε, the largest that ε permits."""
+    """A group of one report is unrandomized with probability 1 − e^−ε, the most that ε permits."""
     clear, (level,) = group_levels([GroupShape(1, 1, epsilon, epsilon)], 64)
     assert level == GroupLevels(clear + level.cover, level.cover, level.cover)
     assert clear / N == pytest.approx(1 - exp(-epsilon), rel=1e-12)

@@ -1,6 +1,4 @@
-"""Group response: its risk in closed form, with the paper's high-low and Mangat's response as
-cases; its records.
-"""
+"""Group response: closed-form risks, with the paper's and Mangat's as special cases; records."""
 
 import copy
 import math
@@ -24,8 +22,9 @@ PLANE = CyclicDesign.of_arrays(13, singer_set(SingerDesign(3, 3)))
 
 
 def frame_of(mechanism):
-    """The groups of a mechanism as the closed form sees them, with the group of each symbol (−1:
-    free).
+    """Return the groups of a mechanism for the closed form, and the group of each symbol.
+
+    Free symbols have group −1.
     """
     groups = mechanism.context.groups
     owing = [g for g, outward in enumerate(groups.outward) if outward < inf]
@@ -42,7 +41,7 @@ def frame_of(mechanism):
 
 
 def closed_form(mechanism, p):
-    """``Σ p_i R_i + p_F R_F − ‖p‖²``."""
+    """Return ``Σ p_i R_i + p_F R_F − ‖p‖²``."""
     frame, group_of = frame_of(mechanism)
     risks, free = frame_risks(frame)
     return (
@@ -52,7 +51,7 @@ def closed_form(mechanism, p):
 
 
 def crowds(k, seed):
-    """The uniform crowd, a skewed one, and one on a single symbol."""
+    """Return a uniform crowd, a skewed one, and one on a single symbol."""
     rng = np.random.default_rng(seed)
     return [np.full(k, 1 / k), rng.dirichlet(np.full(k, 0.4)), np.eye(k)[rng.integers(k)]]
 
@@ -131,9 +130,7 @@ def test_wrong_closed_form_is_detected():
 
 @pytest.mark.parametrize("name", CASES)
 def test_rounding_to_words_costs_less_than_a_billionth_of_the_risk(name):
-    """The realised mechanism against the one of the written formula, both with the best linear
-    estimate for p.
-    """
+    """The realised mechanism against the formula, both with the best linear estimate for p."""
     mechanism = CASES[name]
     k = mechanism.inputs
     ideal = np.array([mechanism.ideal_row(x) for x in range(k)])
@@ -204,9 +201,7 @@ def test_paper_high_low_risks(s, epsilon):
 
 
 def naive_high_low_risks(s, b, r, shared, e):
-    """R_A and R_B of any design, from a written-out argument: for each kind of report, the squares
-    of all scores.
-    """
+    """Return R_A and R_B of any design by summing squared scores over each kind of report."""
     Z = r * e + b - r
     G = Z / ((r - shared) * (e - 1))
     u = (r + shared * (e - 1)) / Z
@@ -239,9 +234,7 @@ def test_high_low_risks_of_any_design(family, b, r, shared, epsilon):
 @pytest.mark.parametrize("epsilon", ["0.5", "1", "4"])
 @pytest.mark.parametrize(("k", "x"), [(2, 0), (2, 1), (5, 3)])
 def test_one_sensitive_symbol_is_mangats_response(epsilon, k, x):
-    """It always says its own report; the others say it with probability e^−ε, and themselves
-    otherwise.
-    """
+    """It always reports itself; the others report it with probability e^−ε, else themselves."""
     e = math.exp(float(epsilon))
     context = sf.HighLow(k, [x], epsilon)
     for mechanism in (sf.HighLowResponse(context, RandomizedCode), sf.GroupResponse(context)):
@@ -308,7 +301,7 @@ RECORDED = sf.GroupResponse(CONTEXT, RandomizedCode)
 
 
 def integers(**changes):
-    """The arguments of ``of_integers`` for RECORDED, with changes."""
+    """Return the arguments of `of_integers` for RECORDED, with changes."""
     given = {
         "context": CONTEXT,
         "codes": list(RECORDED._codes),

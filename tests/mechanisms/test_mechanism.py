@@ -1,6 +1,4 @@
-"""The paper's mechanisms against its formulas, written here a second time with an explicit
-Hadamard matrix.
-"""
+"""The paper's mechanisms against its formulas, with an explicit Hadamard matrix."""
 
 import math
 from fractions import Fraction
@@ -25,7 +23,7 @@ inf = math.inf
 
 
 def sylvester(size):
-    """H_1 = [1], H_2m = [[H, H], [H, −H]]."""
+    """Return H_n by H_1 = [1], H_2m = [[H, H], [H, −H]]."""
     H = np.ones((1, 1))
     while len(H) < size:
         H = np.block([[H, H], [H, -H]])
@@ -37,7 +35,7 @@ def power_above(k):
 
 
 def paper_block_channel(block_of, epsilon):
-    """Section 6.1, with a block of one symbol sent alone."""
+    """Return the channel of section 6.1; a block of one symbol is sent alone."""
     e = math.exp(epsilon)
     blocks = list(dict.fromkeys(block_of))
     sizes = [block_of.count(j) for j in blocks]
@@ -57,7 +55,7 @@ def paper_block_channel(block_of, epsilon):
 
 
 def paper_high_low_channel(k, sensitive, epsilon):
-    """Section 5.1, with row x+1 of H_S for the x-th sensitive symbol."""
+    """Return the channel of section 5.1, with row x+1 of H_S for the x-th sensitive symbol."""
     e = math.exp(epsilon)
     s = len(sensitive)
     S = power_above(s)
@@ -75,7 +73,7 @@ def paper_high_low_channel(k, sensitive, epsilon):
 
 
 def shapes(k):
-    """A few partitions of k symbols."""
+    """Return a few partitions of k symbols."""
     return [list(range(k)), [0] * k, [i % 3 for i in range(k)], [math.isqrt(i) for i in range(k)]]
 
 
@@ -210,7 +208,7 @@ SKEWED = np.array([0.4, 0.2, 0.2, 0.1, 0.06, 0.04])
 
 
 def realised_c(code):
-    """c = (e+1)/(e−1) of the odds that the integers really have."""
+    """Return c = (e+1)/(e−1) for the odds of the integers."""
     return float(Fraction(code.high + code.low, code.high - code.low))
 
 

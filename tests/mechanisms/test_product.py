@@ -1,6 +1,4 @@
-"""Product response: two answers, exactly; weights and mixtures that are the best of their kind;
-where it pays.
-"""
+"""Product response: its exact channel, its optimal weights and mixtures, and where it helps."""
 
 import copy
 import json
@@ -37,9 +35,7 @@ def test_channel_is_two_plain_responses_side_by_side(family):
 
 
 def test_two_answers_use_two_words():
-    """The first word alone moves the answer about the block, the second alone the answer about the
-    symbol.
-    """
+    """The first word affects only the block, the second only the symbol."""
     mechanism = sf.ProductResponse(sf.Blocks(blocks(3, 3), 1, across=2), RandomizedCode)
     words = np.random.default_rng(1).integers(0, 2**64, (500, 2), dtype=np.uint64)
     symbols = np.arange(500) % 6
@@ -113,9 +109,7 @@ def test_estimates_always_add_up_to_one(context, family):
 @pytest.mark.parametrize("context", CONTEXTS, ids=repr)
 @pytest.mark.parametrize("family", FAMILIES, ids=repr)
 def test_both_answers_beat_the_second_alone(context, family):
-    """Leaving the answer about the block out is a plain response at the least promise; using it
-    must pay.
-    """
+    """Without the answer about the block, it is a plain response at the least promise."""
     p = uniform(context.size)
     plain = sf.PlainResponse(sf.Uniform(context.domain, context.smallest_epsilon), family)
     assert sf.ProductResponse(context, family).scores.risk(p) < plain.scores.risk(p)
@@ -124,7 +118,7 @@ def test_both_answers_beat_the_second_alone(context, family):
 @pytest.mark.parametrize("context", CONTEXTS, ids=repr)
 @pytest.mark.parametrize("family", FAMILIES, ids=repr)
 def test_estimate_is_close_to_the_best_linear_one(context, family):
-    """``tr (Q D⁻¹ Qᵀ)⁻¹ − ‖p‖²`` is the least risk that any unbiased estimate can have at p."""
+    """``tr (Q D⁻¹ Qᵀ)⁻¹ − ‖p‖²`` is the least risk of any unbiased estimate at p."""
     mechanism = sf.ProductResponse(context, family)
     p = uniform(context.size)
     Q = mechanism.matrix()
@@ -135,9 +129,7 @@ def test_estimate_is_close_to_the_best_linear_one(context, family):
 @pytest.mark.parametrize("context", CONTEXTS, ids=repr)
 @pytest.mark.parametrize("step", [-0.02, 0.02])
 def test_mixture_of_totals_has_the_least_variance(context, step):
-    """Before totals are corrected to 1: μ_j a little larger or smaller makes the noise of a
-    block's total larger.
-    """
+    """Before totals are corrected to 1, any other μ_j increases the noise."""
     mechanism = sf.ProductResponse(context, RandomizedCode)
     _, sums, A1 = mechanism.scores._pieces
     q = mechanism.forward(uniform(context.size)).reshape(sums.shape[1:])
@@ -153,7 +145,7 @@ def test_mixture_of_totals_has_the_least_variance(context, step):
 @pytest.mark.parametrize("context", CONTEXTS, ids=repr)
 @pytest.mark.parametrize("step", [-0.02, 0.02])
 def test_block_weights_minimise_noise(context, step):
-    """``E[w(J)²]`` over the crowd, among weights of mean 1 for members of the block."""
+    """They minimise ``E[w(J)²]`` over the crowd, among weights with mean 1 in the block."""
     mechanism = sf.ProductResponse(context, RandomizedCode)
     about_block, _ = mechanism.epsilons(context)
     outer = sf.PlainResponse(sf.Uniform(context.sizes.size, about_block), RandomizedCode)

@@ -1,6 +1,4 @@
-"""The cryptographic source through the production kernel, at full length; and a planted 1 % error
-that must show.
-"""
+"""The production kernel with cryptographic words, and a planted 1 % error that must show."""
 
 import math
 
@@ -16,14 +14,14 @@ PEOPLE = 2**22
 
 
 def flips(mechanism, symbol, seed):
-    """How many of PEOPLE holders of `symbol` report the other one, for words of a seeded key."""
+    """Return how many of PEOPLE holders of `symbol` report the other one, for a seeded key."""
     key = seed.to_bytes(32, "big")
     words = words_from(key, 0, PEOPLE)[:, :1]
     return int((mechanism.reports_from(np.full(PEOPLE, symbol), words) != symbol).sum())
 
 
 def far_out(count, probability):
-    """Whether a binomial count lies in the outer α of its exact distribution."""
+    """Return whether a binomial count lies in the outer α of its exact distribution."""
     return (
         min(binom.cdf(count, PEOPLE, probability), binom.sf(count - 1, PEOPLE, probability))
         < ALPHA / 2
@@ -57,9 +55,7 @@ def test_system_words_give_the_same_distribution():
     ids=repr,
 )
 def test_estimates_have_the_predicted_variance(context):
-    """200 seeded tallies: the mean squared error, over its exact value, stays in the χ² range at
-    1e-6.
-    """
+    """The mean squared error of 200 seeded tallies stays in the χ² range at 1e-6."""
     mechanism = sf.mechanism_for(context, code="hadamard")
     p = np.arange(20, 0, -1.0) / 210
     q = mechanism.forward(p)

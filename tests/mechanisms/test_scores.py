@@ -1,6 +1,4 @@
-"""Reach: the extremes of the scores by their structure are those of the scores in fractions,
-written out.
-"""
+"""The reach of the scores from their structure matches the scores in fractions."""
 
 from functools import cached_property
 
@@ -25,7 +23,7 @@ LARGER = [
 
 
 def _score_matrix(mechanism):
-    """All scores, from fractions."""
+    """Return all scores, from fractions."""
     return np.array(
         [[float(score) for score in mechanism.scores.exact(y)] for y in range(mechanism.outputs)]
     ).T
@@ -48,9 +46,7 @@ def test_reach_matches_the_score_matrix(mechanism):
 
 @pytest.mark.parametrize("mechanism", LARGER, ids=repr)
 def test_leftover_words_are_counted(mechanism):
-    """Over short words they are a share that shows: of the heaviest report's weight, up to two per
-    cent.
-    """
+    """In short words they are up to two per cent of the heaviest report's weight."""
     _agree(mechanism.at_word(14), slack=0.02)
 
 
@@ -64,7 +60,7 @@ def test_leverage_is_the_largest_score(mechanism):
 
 @pytest.mark.parametrize("mechanism", ALL, ids=repr)
 def test_reach_bounds_are_attained_by_the_worst_forgery(mechanism):
-    """One report against one honest person, every pair of them: ``A[·, y] − e_x``."""
+    """One report replaces one honest person, for every pair: ``A[·, y] − e_x``."""
     A = _score_matrix(mechanism)
     k = mechanism.inputs
     moved = A[:, :, None] - np.eye(k)[:, None, :]  # (symbol, report, who was replaced)
@@ -84,7 +80,7 @@ def test_halved_reach_is_detected():
             return Reach(whole.highest / 2, whole.lowest / 2, whole.heaviest / 2)
 
     class Halved(PlainResponse):
-        """Claims half of what a forged report can do."""
+        """Claims half of the effect of a forged report."""
 
         @cached_property
         def scores(self):
@@ -95,7 +91,7 @@ def test_halved_reach_is_detected():
 
 
 def test_published_numbers_at_1024_symbols():
-    """Randomised response: (e + k − 2)/(e − 1) up. The Hadamard code: about (e + 1)/(e − 1)."""
+    """Randomised response: (e + k − 2)/(e − 1). The Hadamard code: about (e + 1)/(e − 1)."""
     randomised = sf.PlainResponse(sf.Uniform(1024, 1.0), sf.RandomizedCode).scores.reach
     assert randomised.up.max() == pytest.approx((np.e + 1022) / (np.e - 1), rel=1e-9)
     assert randomised.down.max() == pytest.approx(np.e / (np.e - 1), rel=1e-9)

@@ -1,6 +1,4 @@
-"""Designed tables: floats of a solver rounded to integers, their scores, certificates and files,
-at size.
-"""
+"""Designed tables at scale: floats of a solver as integers, scores, certificates and files."""
 
 import itertools
 import json
@@ -36,34 +34,34 @@ N = 1 << 64
 
 
 def planar(k, epsilon, seed=1):
-    """Distances of random points, ε in the median."""
+    """Return distances of random points, scaled to a median of ε."""
     points = np.random.default_rng(seed).random((k, 2))
     distances = np.hypot(*(points[:, None] - points[None]).T)
     return np.round(distances / np.median(distances[distances > 0]) * epsilon, 6)
 
 
 def nested_groups(k):
-    """Pairs that are hardly told apart, in groups at ε = 1, in a world at ε = 20."""
+    """Return nearly equal pairs in groups at ε = 1, with ε = 20 between groups."""
     x = np.arange(k)
     E = np.where(x[:, None] // 2 == x // 2, 0.01, np.where(x[:, None] // 4 == x // 4, 1.0, 20.0))
     return np.where(np.eye(k), 0, E)
 
 
 def free_symbols(k):
-    """A few symbols that owe nothing to anybody."""
+    """Return a matrix in which a few symbols promise nothing."""
     E = planar(k, 1)
     E[: k // 3] = inf
     return np.where(np.eye(k), 0, E)
 
 
 def in_blocks(k):
-    """Two halves with nothing promised between them."""
+    """Return two halves without promises between them."""
     half = np.arange(k) < k // 2
     return np.where(half[:, None] == half, planar(k, 1), inf)
 
 
 def one_way(k):
-    """A chain in which looking back is cheaper than looking ahead."""
+    """Return a chain with smaller promises in one direction."""
     steps = np.subtract.outer(np.arange(k), np.arange(k))
     return np.where(steps > 0, 0.3 * steps, -0.9 * steps)
 
@@ -87,8 +85,10 @@ def closed(E):
 
 
 def channel(E, outputs, seed=0):
-    """A channel of edges of the cone: ``r = max_{x in S} e^−E[x, ·]`` for random sets S, weighted
-    to add up to 1.
+    """Return a channel from edges of the cone.
+
+    Its columns are ``r = max_{x in S} e^−E[x, ·]`` for random sets S, with weights that add up
+    to 1.
     """
     source = np.random.default_rng(seed)
     E = closed(E)
@@ -113,8 +113,9 @@ def design_table(name, outputs=60, **options):
 
 
 def least_risk(Q, p=None):
-    """The risk of the best unbiased estimate at p, with 1 taken out of M by hand: floats would
-    lose small ε in it.
+    """Return the risk of the best unbiased estimate at p.
+
+    Take 1 out of M by hand: floats would lose a small ε.
     """
     p = np.full(len(Q), 1 / len(Q)) if p is None else p
     q = p @ Q
@@ -138,7 +139,7 @@ def test_rounded_design_keeps_its_context_and_risk(name, by):
 
 @pytest.mark.parametrize("name", ["uniform-0.01", "planar-1", "mixed"])
 def test_plain_rounding_breaks_the_promise(name):
-    """The twin of the test above: nearest integers, the rest on the largest entry."""
+    """Counterexample: nearest integers, with the remainder on the largest entry."""
     E = MATRICES[name]
     rows = []
     for row in add_noise(channel(E, 60), 1e-9):
@@ -182,9 +183,7 @@ def test_lift_integers_matches_a_naive_loop(name):
 
 
 def test_lift_integers_follows_implied_and_very_weak_promises():
-    """The cone is that of the closure; a finite promise, however weak, forbids a report that only
-    one symbol sends.
-    """
+    """The cone is that of the closure; any finite promise forbids reports of one symbol only."""
     chain = Cone.of(sf.PrivacyMatrix([[0, 1, 20], [1, 0, 1], [20, 1, 0]]))
     start = np.array([[1000, 0, 0]], dtype=object)
     assert chain.lift_integers(start).tolist() == [[1000, 368, 136]]
@@ -319,7 +318,7 @@ def test_uncertain_float_scores_fall_back_to_exact_ones(epsilon):
 
 
 def _naive_scores(rows, denominator, crowd):
-    """``M⁻¹ Q G`` for two symbols, by Cramer's rule in fractions, with G exactly 1/q."""
+    """Return ``M⁻¹ Q G`` for two symbols, by Cramer's rule in fractions, with G exactly 1/q."""
     Q = [[Fraction(entry, denominator) for entry in row] for row in rows]
     q = [
         sum(Fraction(c, sum(crowd)) * row[y] for c, row in zip(crowd, Q, strict=True))
@@ -481,9 +480,7 @@ def test_large_table_certificate_matches_a_plain_loop(name):
     "name", ["uniform-0.01", "uniform-20", "planar-1", "mixed", "owing-nothing"]
 )
 def test_single_extra_word_is_detected(name, tmp_path):
-    """At the tightest place x gets all the words that its promise allows, from its likeliest
-    report; then one more.
-    """
+    """Give x all the words that its promise allows at the tightest place, and then one more."""
     table = design_table(name)
     place = sf.certify(table).tightest
     rows = [table.integer_row(x) for x in range(table.inputs)]

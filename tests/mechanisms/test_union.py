@@ -1,6 +1,4 @@
-"""Union response: its risk from its parts', blocks of uniform promises as a case, and what is
-refused.
-"""
+"""Union response: its risk follows from its parts; uniform parts become blocks; invalid input."""
 
 import copy
 import math
@@ -166,9 +164,7 @@ def test_record_that_does_not_fit_is_rejected():
 
 
 def test_broken_part_breaks_the_union():
-    """A part that keeps less than its block is owed is found, and the symbols that are named are
-    the union's.
-    """
+    """The error names the union's symbols."""
     context = ContextUnion([sf.Uniform(3, 1), sf.Uniform(3, 1)], [0, 1, 0, 1, 0, 1])
     kept = [sf.PlainResponse(part) for part in context.parts]
     stricter = ContextUnion([sf.Uniform(3, 1), sf.Uniform(3, "0.99")], [0, 1, 0, 1, 0, 1])

@@ -1,4 +1,4 @@
-"""Certificates: enumerated, structural, and by the checker that shares nothing with the package."""
+"""Certificates: by enumeration, by structure, and by the independent checker."""
 
 import itertools
 import json
@@ -75,7 +75,7 @@ def test_enumeration_matches_a_naive_loop(mechanism):
 
 @pytest.mark.parametrize("unit", [0, 1])
 def test_both_checkers_reject_odds_one_unit_too_high(unit, tmp_path):
-    """Of 2^64 words: 13485… : 4960… is within e, one word moved from one to the other is not."""
+    """13485… : 4960… of 2^64 words is within e; with one word moved it is not."""
     high = max(h for h in _largest_permitted(Fraction(1)))
     integers = [[high + unit, N - high - unit], [N - high - unit, high + unit]]
     mechanism = TableResponse(sf.Uniform(2, 1), integers)
@@ -93,7 +93,7 @@ def test_both_checkers_reject_odds_one_unit_too_high(unit, tmp_path):
 
 
 def _largest_permitted(epsilon):
-    """The largest h with ``h ≤ e^ε (2^64 − h)``, by bisection on the exact decision."""
+    """Return the largest h with ``h ≤ e^ε (2^64 − h)``, by exact bisection."""
     low = N // 2
     high = N - 1
     while high - low > 1:
@@ -205,7 +205,7 @@ def test_large_sums_of_blocks_are_certified():
 
 
 class OneEpsilonTooFew(sf.Context):
-    """A custom context: symbol 0 is owed far more than the others owe each other."""
+    """A custom context in which symbol 0 has a far stronger promise than the others."""
 
     def __init__(self, domain):
         super().__init__(domain)
@@ -257,7 +257,7 @@ def test_randomized_response_uses_all_of_its_epsilon_at_scale():
 
 
 class SevenEverywhere(sf.PlainResponse):
-    """Rows that are no distribution."""
+    """Rows that are not distributions."""
 
     def compact_row(self, x):
         return [7], np.zeros(self.outputs, dtype=np.intp)
@@ -287,7 +287,7 @@ class OneRowAstray(sf.PlainResponse):
 
 
 class OneSymbolForgotten(sf.PlainResponse):
-    """A symbol that no class speaks of."""
+    """A symbol that no class covers."""
 
     def row_classes(self):
         return tuple(
@@ -384,7 +384,7 @@ def test_checker_rejects_unreadable_files(tmp_path):
 
 
 def check_forgery(folder, mechanism, change):
-    """The verdict on a saved mechanism after a forger's change to its JSON."""
+    """Return the checker's exit code for a saved mechanism with a change in its JSON."""
     path = folder / "forged.json"
     mechanism.save(path)
     saved = json.loads(path.read_text())

@@ -15,7 +15,7 @@ N = 2**64
 
 
 def verdict(mechanism, context):
-    """The least slack, or that the promise is broken."""
+    """Return the least slack, or that the promise is broken."""
     try:
         place = tightest_of_all(mechanism, context)
     except PrivacyViolation as broken:
@@ -32,7 +32,7 @@ def verdict(mechanism, context):
 
 
 def grouped_contexts(domain, generator):
-    """Contexts of groups over a domain, most of them not the one that a mechanism was made for."""
+    """Return contexts of groups over a domain, most of them not the mechanism's own."""
     k = domain.size
     groups = np.unique(generator.integers(0, 3, k), return_inverse=True)[1]
     _, groups = np.unique(
@@ -66,7 +66,7 @@ def test_extremes_and_pairs_agree(mechanism, monkeypatch):
 
 
 def test_extremes_and_pairs_agree_on_random_tables(monkeypatch):
-    """Tables near the promise, with ties and zeros: kept and broken about equally often."""
+    """Tables near the promise, with ties and zeros, keep and break it about equally often."""
     generator = np.random.default_rng(7)
     outcomes = []
     for _ in range(200):
@@ -107,7 +107,7 @@ def test_extremes_of_the_wrong_group_are_noticed(monkeypatch):
 
 
 def test_large_tables_are_enumerated():
-    """43,750 different rows: no pair of rows is left out, and none is listed."""
+    """43,750 different rows: every pair is compared."""
     k = 43_750
     context = sf.Blocks(np.arange(k) // 25, "0.5")
     bits = (np.arange(k)[:, None] >> np.arange(16)) & 1

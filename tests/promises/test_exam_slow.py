@@ -1,4 +1,4 @@
-"""The exam over a wide grid of sizes and ε, and large claims row by row: minutes, not seconds."""
+"""The exam over many sizes and ε, and large claims row by row: this takes minutes."""
 
 import numpy as np
 import pytest

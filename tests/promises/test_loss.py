@@ -25,7 +25,7 @@ def test_a_hundred_reports_at_one_half():
 
 
 def _naive_delta(row, row2, reports, epsilon):
-    """Every sequence of reports, in floats."""
+    """Sum over every sequence of reports, in floats."""
     total = 0.0
     for sequence in itertools.product(range(len(row)), repeat=reports):
         p = math.prod(row[y] for y in sequence)
@@ -106,7 +106,7 @@ def test_infinite_losses_leave_a_delta_at_every_epsilon():
 
 
 def loss_of_one():
-    """The probability that "not sensitive" is said in clear."""
+    """Return the probability of an unrandomized "not sensitive"."""
     return sf.HighLowResponse(sf.HighLow(2, [1], 1)).exact_row(0)[2]
 
 

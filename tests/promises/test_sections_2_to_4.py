@@ -44,7 +44,7 @@ def subsets(outputs):
 
 
 def keeps(mechanism, E):
-    """The definitions taken at their word: every pair of symbols, every *set* of outputs."""
+    """Return whether every pair of symbols keeps its promise on every *set* of outputs."""
     rows = [mechanism.integer_row(x) for x in range(mechanism.inputs)]
     return all(
         within_odds(sum(rows[x][y] for y in S), sum(rows[x2][y] for y in S), E(x, x2))
@@ -54,7 +54,7 @@ def keeps(mechanism, E):
 
 
 def random_context(rng, k):
-    """A matrix with entries of .2 to 2, a fifth of them infinite."""
+    """Return a matrix with entries of .2 to 2, a fifth of them infinite."""
     E = [
         [0 if x == x2 else str(round(rng.uniform(0.2, 2), 3)) for x2 in range(k)] for x in range(k)
     ]
@@ -65,7 +65,7 @@ def random_context(rng, k):
 
 
 def random_channel(rng, context, outputs):
-    """A random table that keeps the context, and is tight where the draw went too far."""
+    """Return a random table that keeps the context, and is tight where the draw exceeded it."""
     columns = []
     for _ in range(outputs):
         column = [Fraction(int(w), 1000) for w in rng.integers(1, 1000, context.size)]
@@ -154,7 +154,7 @@ def errors_of(mechanism, x, x2, says_x):
 
 
 def breaks_an_inequality(mechanism, x, x2, says_x):
-    """``P_FA + e^{E[x2,x]} P_MD < 1`` or ``e^{E[x,x2]} P_FA + P_MD < 1``, in integers."""
+    """Test ``P_FA + e^{E[x2,x]} P_MD < 1`` or ``e^{E[x,x2]} P_FA + P_MD < 1``, in integers."""
     false_alarm, miss = errors_of(mechanism, x, x2, says_x)
     total = mechanism.denominator
     E = mechanism.context.exact_epsilon
@@ -332,7 +332,7 @@ def test_proposition_2_stages_share_one_context_and_two_words():
 
 @pytest.mark.parametrize("mechanism", SMALL, ids=repr)
 def test_proposition_3_auxiliary_information(mechanism):
-    """Bayes' rule on every report never passes the bound, for a skewed prior."""
+    """Bayes' rule never exceeds the bound on any report, for a skewed prior."""
     k = mechanism.inputs
     prior = np.arange(1.0, k + 1) / (k * (k + 1) / 2)
     bounds = sf.posterior_odds(mechanism.context, prior)

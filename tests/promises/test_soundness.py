@@ -1,4 +1,4 @@
-"""Places where a broken promise could slip through: each was open once."""
+"""Regression tests for ways in which a broken promise once passed."""
 
 import math
 import subprocess

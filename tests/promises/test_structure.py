@@ -37,7 +37,7 @@ def blocks(*sizes):
 
 
 def strangers(mechanism):
-    """Contexts of groups over the mechanism's domain that it was not made for."""
+    """Return contexts of groups over the mechanism's domain that are not its own."""
     k = mechanism.inputs
     domain = mechanism.context.domain
     halves = [2 * x // k for x in range(k)]
@@ -222,7 +222,7 @@ def test_large_unions_need_the_same_blocks():
 
 
 class Forger(sf.GroupResponse):
-    """Claims what it is told to claim."""
+    """Claims what the test supplies."""
 
     forge = staticmethod(lambda claims: claims)
 
@@ -231,7 +231,7 @@ class Forger(sf.GroupResponse):
 
 
 def change_claim(number, **changes):
-    """The claims, with some numbers of one of them moved."""
+    """Return a forgery that changes some numbers of one claim."""
 
     def forge(claims):
         claims[number] = replace(
@@ -244,7 +244,7 @@ def change_claim(number, **changes):
 
 
 def move_symbol(claims):
-    """A symbol of one group claimed for another."""
+    """Claim a symbol of one group for another."""
     a = claims[1]
     b = claims[2]
     claims[1] = replace(a, symbols=a.symbols[:-1], first=a.first[:-1])
@@ -318,7 +318,7 @@ def test_certify_finds_forged_claims_at_scale():
 
 
 class TwoLevelsInOneRange(TableResponse):
-    """Two symbols answer in one range with their own levels: true of each, not of both."""
+    """Two symbols use one range with their own levels: true of each, not of both."""
 
     def row_classes(self):
         alone = np.array([0])
@@ -356,7 +356,7 @@ def test_claims_that_do_not_add_up_raise_without_checking_rows(monkeypatch):
 
 
 class FavoursOneMore(HadamardCode):
-    """Point 17 favours one output more than it says."""
+    """Point 17 favours one output more than it claims."""
 
     def contains(self, point, output):
         result = super().contains(point, output)

@@ -69,7 +69,7 @@ def test_polyhedron_is_closed_and_edges_are_not_implied(E):
 
 
 def _tight(around, vertex):
-    """The edges that hold with equality."""
+    """Return the edges that hold with equality."""
     N = around.N.tolist()
     h = vertex.tolist()
     edges = zip(around.tail.tolist(), around.head.tolist(), strict=True)
@@ -122,7 +122,7 @@ def test_neighbours_reports_vertices_with_too_many_equalities():
 
 
 def test_perturbation_breaks_ties():
-    """The vertices of a uniform matrix have many equalities; those around it have not."""
+    """The vertices of a uniform matrix have many equalities; the perturbed ones do not."""
     around = Polyhedron.around(equal(6, 1.0))
     assert around.neighbours(around.nearest_vertices(np.zeros((1, 6)))) is not None
     assert around.tail.size == 30

@@ -163,7 +163,7 @@ def test_walk_stays_in_the_cone_and_never_descends(E):
 
 @pytest.mark.parametrize("E", FINITE.values(), ids=FINITE)
 def test_climb_and_walk_together_find_the_maximum(E):
-    """Thirty starts prove nothing, but more than one miss in twenty would be worth a look."""
+    """Thirty starts prove nothing, but more than one miss in twenty would be suspicious."""
     section = _section(E)
     around = Polyhedron.around(section.cone.E)
     misses = 0
@@ -181,7 +181,7 @@ def test_climb_and_walk_together_find_the_maximum(E):
 
 
 def test_walk_continues_where_climb_is_stuck():
-    """Without this, walking would be a waste."""
+    """Otherwise walks would be useless."""
     section = _section(MATRICES["planar"])
     around = Polyhedron.around(section.cone.E)
     ahead = 0
@@ -199,7 +199,7 @@ def test_walk_continues_where_climb_is_stuck():
 
 
 def _exact(price, columns):
-    """The largest φ of these very columns, in fractions."""
+    """Return the largest φ of these columns, in fractions."""
     S = [[Fraction(s) for s in row] for row in price.roots.tolist()]
     nu = [Fraction(n) for n in price.nu.tolist()]
     largest = None
@@ -212,7 +212,7 @@ def _exact(price, columns):
 
 
 def _cancelling(k, seed):
-    """φ whose terms are ten digits larger than their sum."""
+    """Return φ whose terms are ten digits larger than their sum."""
     random = np.random.default_rng(seed)
     S = random.normal(size=(k, k)) * 1e5
     S -= S.mean(axis=1, keepdims=True)

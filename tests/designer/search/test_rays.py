@@ -96,7 +96,7 @@ def test_wider_rays_returns_none_only_beyond_the_limit(E):
 
 
 def test_star_has_a_ray_for_every_subset():
-    """Every symbol owes to the first alone: a ray favours it with any set of the others."""
+    """All promises are against the first symbol: a ray favours it with any set of the others."""
     E = closed(star(7, 1))
     rays = wider_rays(E, 1000)
     assert len(rays) == 2**6

@@ -1,4 +1,4 @@
-"""The search: bounds hold for every channel, rounds are repeatable, a dropped ray is noticed."""
+"""The search: bounds hold for every channel, rounds are repeatable, skipped rays are detected."""
 
 from itertools import islice
 
@@ -214,7 +214,7 @@ def test_every_round_mixes_members_to_a_channel(E):
     ("E", "certified"), [(chain(12, 1), True), (chain(16, 1), True), (chain(17, 1), False)]
 )
 def test_small_or_sparse_matrices_get_certified_bounds(E, certified):
-    """Each symbol of a chain owes to the next alone: few promises, and few rays."""
+    """In a chain, each symbol has a promise against the next only: few promises, few rays."""
     assert _rounds(cross_section(E), np.ones(len(E)), 1)[0].certified is certified
 
 

@@ -1,6 +1,4 @@
-"""The default decoder: halves of the tally judge, without bias, and the better decoder gets the
-larger share.
-"""
+"""The default decoder weighs two decoders by an unbiased comparison of halves of the tally."""
 
 from dataclasses import dataclass
 
@@ -23,7 +21,7 @@ SPIKY = np.where(np.arange(300) < 6, 0.16, 0.04 / 294)
 
 @dataclass(frozen=True)
 class _Planted:
-    """Says the same whatever was reported."""
+    """A decoder that always returns the same frequencies."""
 
     frequencies: np.ndarray
     name: str = "planted"
@@ -40,7 +38,7 @@ def _draw_tally(mechanism, p, reports, seed=0):
 
 
 def _naive_share(o, e, p):
-    """The λ for which λe + (1 − λ)o is nearest to p in weighted squares, by trying many."""
+    """Return the λ for which λe + (1 − λ)o is nearest to p in weighted squares, by grid search."""
     D = np.abs(o - e)
     omega = D + 0.1 * D.mean()
     tried = np.linspace(-2, 3, 5_001)
@@ -63,7 +61,7 @@ def test_perfect_decoder_gets_full_weight():
 
 
 def test_bad_decoder_gets_little_weight():
-    """Even shares for a crowd on six symbols, and many reports."""
+    """It returns equal shares for a crowd on six symbols with many reports."""
     for seed in range(5):
         share, error = bayes_weight(
             _Planted(np.full(300, 1 / 300)), PLAIN, _draw_tally(PLAIN, SPIKY, 500_000, seed)
@@ -73,9 +71,7 @@ def test_bad_decoder_gets_little_weight():
 
 
 def test_weight_is_that_of_the_best_mixture():
-    """With B's unbiased estimate for p exactly; and so with p itself, up to the error that is
-    claimed.
-    """
+    """Exactly for B's unbiased estimate, and within the claimed error for p itself."""
     e = 0.5 * SPIKY + 0.5 / 300
     deviations = []
     for seed in range(20):
@@ -180,7 +176,7 @@ def test_auto_judges_the_chosen_widths():
 
 
 def test_default_nearly_matches_projection_where_shrinking_fails():
-    """Small blocks, each with one symbol of its own that holds nearly all, and a generous ε."""
+    """Small blocks in which one symbol has nearly everything, and a large ε."""
     k = 400
     size = 8
     mechanism = BlockResponse(Blocks(np.arange(k) // size, 2.0))

@@ -1,6 +1,4 @@
-"""Every decoder on every mechanism; projection in units of errors; the groups that symbols are
-pooled in.
-"""
+"""Every decoder on every mechanism; projection in units of errors; pools of symbols."""
 
 import numpy as np
 import pytest
@@ -46,13 +44,13 @@ def _draw_tally(mechanism, p, reports, seed=0):
 
 
 def _random_tally(mechanism, reports, seed=0):
-    """A tally as people make it, most of them with few of the symbols."""
+    """Return the tally of a random crowd that holds few of the symbols."""
     p = np.random.default_rng(seed).dirichlet(np.full(mechanism.inputs, 0.2))
     return _draw_tally(mechanism, p, reports, seed)
 
 
 def _constant_tally(mechanism, reports):
-    """Everybody sends the last report: blocks without reports, and estimates as far out as can be."""
+    """Return a tally of the last report only: empty blocks, and extreme estimates."""
     return _tally(mechanism, reports * (np.arange(mechanism.outputs) == mechanism.outputs - 1))
 
 
@@ -72,7 +70,7 @@ def _check_distribution(mechanism, tally, frequencies):
 
 @every_example
 def test_decoders_keep_the_observed_shares(mechanism):
-    """Warnings are errors here as everywhere; test_decoders_slow.py has the default as well."""
+    """test_decoders_slow.py tests the default decoder."""
     for tally in (
         _random_tally(mechanism, 2_000),
         _constant_tally(mechanism, 1),
@@ -165,9 +163,7 @@ def test_projection_is_euclidean_for_equal_errors(code):
 
 
 def test_projection_scales_are_variances_of_even_groups():
-    """Against the formula: d_x is the variance of p̂_x if each group of the context were even
-    inside.
-    """
+    """Formula: d_x is the variance of p̂_x if every group of the context were uniform."""
     context = HighLow(9, [0, 4, 5], 1)
     mechanism = HighLowResponse(context, RandomizedCode)
     tally = _random_tally(mechanism, 60, seed=3)
@@ -182,7 +178,7 @@ def test_projection_scales_are_variances_of_even_groups():
 
 
 def test_projection_moves_well_known_symbols_less():
-    """High-low, skewed towards symbols in clear: 40 tallies, total variation of both projections."""
+    """High-low, mostly unrandomized symbols: total variation of both projections in 40 tallies."""
     mechanism = HighLowResponse(HighLow(60, range(40), 1.0))
     p = np.concatenate(
         [np.full(40, 0.2 / 40), 0.8 * 0.7 ** np.arange(20) / sum(0.7 ** np.arange(20))]
@@ -282,7 +278,7 @@ POOLED = {
 
 
 def _naive_key(mechanism, x):
-    """What two symbols must have in common to be of one group."""
+    """Return a key that is equal for two symbols of one group."""
     context = mechanism.context
     if isinstance(context, ContextUnion):
         j = int(context.block_of[x])

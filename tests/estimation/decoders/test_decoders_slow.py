@@ -1,6 +1,6 @@
-"""Decoders against the truth: a map of cells, in total variation; and the default on all mechanisms.
+"""Decoders against the truth, in total variation, and the default decoder on all mechanisms.
 
-``benchmarks/decoders.py`` does the same on 80 cells and prints the figures.
+`benchmarks/decoders.py` does the same on 80 cells and prints the figures.
 """
 
 import numpy as np
@@ -33,7 +33,7 @@ def _draw_tally(mechanism, p, n, rng):
 
 
 def _ratios(decoder):
-    """Total variation of a decoder over that of projecting everything at once, cell by cell."""
+    """Return the total variation of a decoder relative to plain projection, cell by cell."""
     rng = np.random.default_rng(17)
     results = {}
     for m, n in CELLS:
@@ -71,7 +71,7 @@ def test_projection_fails_the_same_test():
 
 
 def test_default_nearly_matches_projection_at_large_epsilon():
-    """ε = 3 in many small blocks: most is known well, and shrinking is not worth much."""
+    """With ε = 3 in many small blocks, most symbols are well known and shrinking gains little."""
     rng = np.random.default_rng(5)
     mechanism = sf.mechanism_for(sf.Blocks(RANK // 10, 3), code="hadamard")
     for shape, p in SHAPES.items():

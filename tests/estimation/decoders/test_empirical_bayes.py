@@ -1,6 +1,4 @@
-"""Empirical Bayes: quantiles at one level are best, covariates and neighbours help where they
-tell, and do no harm.
-"""
+"""Empirical Bayes: quantiles are optimal; covariates and neighbours help or do no harm."""
 
 import itertools
 import math
@@ -66,7 +64,7 @@ def _case(name, k, seed, groups=1):
 
 
 def _losses(pools, x, tried):
-    """``½ E|a − p_x|`` for each a, by Bayes' rule for one symbol."""
+    """Return ``½ E|a − p_x|`` for each a, by Bayes' rule for one symbol."""
     mean = pools.means[x]
     s = pools.errors[x] / mean
     weights = PRIORS[_losses.name] * np.exp(-0.5 * ((pools.unbiased[x] / mean - VALUES) / s) ** 2)
@@ -74,7 +72,7 @@ def _losses(pools, x, tried):
 
 
 def _brute_force(pools, steps):
-    """The least expected total variation of all allocations of the total in equal steps."""
+    """Return the least expected total variation of all allocations of the total in equal steps."""
     total = pools.totals[0]
     k = pools.unbiased.size
     losses = [_losses(pools, x, np.linspace(0, total, steps + 1)) for x in range(k)]
@@ -100,9 +98,7 @@ def test_level_quantiles_minimise_the_expected_error(name, k, steps):
 
 @pytest.mark.parametrize("name", PRIORS)
 def test_test_detects_posterior_means(name):
-    """Means are best for squares, not for absolute values: somewhere they must lose by more than a
-    thousandth.
-    """
+    """Means minimise squares, not absolute values: they must lose by more than a thousandth."""
     _losses.name = name
     lost = []
     for seed in range(5):
@@ -168,9 +164,7 @@ def test_unrandomized_symbols_keep_their_counts():
 
 
 def test_blocks_of_any_size_are_pooled_in_units_of_their_means():
-    """Half of each block's symbols hold nothing; a crowded and a thin block learn that from each
-    other.
-    """
+    """Half of each block's symbols have no people; large and small blocks share this knowledge."""
     mechanism = BlockResponse(Blocks(np.repeat([0, 1], [300, 300]), 1))
     inside = np.tile([0.0, 2.0], 150) / 300
     p = np.concatenate([0.9 * inside, 0.1 * inside])
@@ -184,7 +178,7 @@ def test_blocks_of_any_size_are_pooled_in_units_of_their_means():
 
 
 def test_groups_with_uneven_errors_are_decoded():
-    """Padded blocks of 5 at ε = 3: one symbol of each is known a little better than the others."""
+    """In padded blocks of 5 at ε = 3, one symbol is known slightly better than the others."""
     mechanism = BlockResponse(Blocks(np.arange(600) // 5, 3.0))
     ours, projected = (
         _error(decoder, mechanism, ZIPF, 300_000) for decoder in (EmpiricalBayes(), Projection())
@@ -193,9 +187,7 @@ def test_groups_with_uneven_errors_are_decoded():
 
 
 def test_many_reports_are_not_rounded_to_a_coarse_grid():
-    """Nearly even blocks that are known to 1 %: the crowd has little to add, and must not take
-    anything away.
-    """
+    """In nearly even blocks that are known to 1 %, pooling must not make things worse."""
     mechanism = BlockResponse(Blocks(np.arange(600) // 10, 1.0))
     p = 0.95 ** np.arange(600) / sum(0.95 ** np.arange(600))
     ours, projected = (
@@ -327,7 +319,7 @@ SMALL_GRID = GridDomain(0, 12, 0, 15, 1, other="elsewhere")
 
 
 def _pools(size, used):
-    """Two groups, of which the symbols ``used`` are pooled: there errors drown drawing."""
+    """Return two groups in which the symbols `used` are pooled: their noise dominates."""
     group_of = np.where(used, 0, 1)
     totals = np.array([0.7, 0.3])
     errors = np.where(used, 1.0, 0.0)
@@ -355,9 +347,7 @@ def test_equal_values_stay_together():
 
 
 def test_strata_are_numbered_without_gaps():
-    """Most values are 0, as in a map of which most cells are empty: edges coincide, strata in
-    between are empty.
-    """
+    """Most values are 0, as on a mostly empty map: edges coincide, and some strata are empty."""
     covariate = np.concatenate([np.zeros(5_000), np.arange(1_000.0)])
     result = stratify(covariate)
     assert np.unique(result).tolist() == list(range(result.max() + 1))
@@ -372,7 +362,7 @@ def test_no_symbols_have_no_strata():
 
 
 def _naive_prediction(shares, used, means, width):
-    """Every other cell within four widths, by rows and by columns, with a Gaussian weight."""
+    """Predict from all other cells within four widths, with Gaussian weights."""
     reach = int(4 * width + 0.5)
     rows, columns = SMALL_GRID.shape
     result = np.zeros(shares.size)
@@ -467,9 +457,7 @@ def _sphere(domain):
 
 
 def test_h3_cells_are_predicted_by_their_neighbours():
-    """Against all pairs: a Gaussian of the distance, up to two and a half widths, in steps from
-    cell to cell.
-    """
+    """Against all pairs: a Gaussian of the distance in cells, up to two and a half widths."""
     domain = _h3_domain(other="elsewhere")
     rng = np.random.default_rng(3)
     used = rng.random(domain.size) < 0.8

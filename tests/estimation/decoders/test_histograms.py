@@ -1,6 +1,4 @@
-"""Histograms drawn and halved: the laws they claim, exactly where they can be, and by χ² at 1e-6
-elsewhere.
-"""
+"""Random and halved histograms: exact distributions where possible, otherwise χ² at 1e-6."""
 
 import numpy as np
 import pytest
@@ -17,7 +15,7 @@ KEYS = [bytes([seed]) * 32 for seed in (1, 2)]
 
 
 def _surprise(result, pmf):
-    """The p-value of χ² over values with at least 20 expected draws; all rarer ones are one class."""
+    """Return the χ² p-value over values with at least 20 expected draws, the rest in one class."""
     expected = pmf * result.size
     often = np.flatnonzero(expected >= 20)
     counts = np.bincount(result, minlength=pmf.size)[: pmf.size]
@@ -32,7 +30,7 @@ def _surprise(result, pmf):
 
 
 def test_small_counts_are_split_by_the_bits_of_a_word():
-    """Exactly: of a count c below 64, the ones among the c lowest bits of the count's own word."""
+    """For a count c below 64: the number of ones among the lowest c bits of its word."""
     counts = np.arange(64)
     words = words_from(KEYS[0], 0, 64)[:, 0].tolist()
     expected = [bin(word % 2**c).count("1") for c, word in zip(counts.tolist(), words, strict=True)]
@@ -63,9 +61,7 @@ def test_halves_of_large_counts_have_binomial_moments():
 
 @pytest.mark.parametrize("mean", [3.0, 40.0, 5_000.0])
 def test_halves_of_poisson_counts_are_independent(mean):
-    """The product of both halves' deviations is 0 on average; a half and the whole are not
-    independent.
-    """
+    """Deviations of both halves are uncorrelated; a half and the total are not."""
     counts = np.random.default_rng(1).poisson(mean, DRAWS)
     heads = halve_counts(counts, KEYS[0])
     a, b, whole = (x - x.mean() for x in (heads, counts - heads, counts))

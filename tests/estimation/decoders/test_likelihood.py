@@ -1,6 +1,4 @@
-"""Maximum likelihood: no distribution is likelier by more than the gap, whatever the mechanism and
-the tally.
-"""
+"""Maximum likelihood: no distribution is likelier by more than the gap."""
 
 import math
 
@@ -43,16 +41,14 @@ TIGHT = Likelihood(tolerance=1e-4)
 
 
 def _likely(mechanism, seed=0, reports=2_000):
-    """A tally as people make it, most of them with few of the symbols: many entries of p̂ are
-    negative.
-    """
+    """Return the tally of a crowd with few of the symbols: many entries of p̂ are negative."""
     rng = np.random.default_rng(seed)
     q = np.maximum(mechanism.forward(rng.dirichlet(np.full(mechanism.inputs, 0.2))), 0)
     return Tally(rng.multinomial(reports, q / q.sum()), mechanism.fingerprint)
 
 
 def _unlikely(mechanism, seed=0, reports=200):
-    """Reports of any kind, those that nobody can send included."""
+    """Return a tally of random reports, impossible ones included."""
     rng = np.random.default_rng(seed)
     return Tally(
         rng.multinomial(reports, rng.dirichlet(np.full(mechanism.outputs, 0.3))),
@@ -61,7 +57,7 @@ def _unlikely(mechanism, seed=0, reports=200):
 
 
 def _naive_value(mechanism, tally, p):
-    """Σ_y count(y) log q(y), over the reports that some symbol can send."""
+    """Return Σ_y count(y) log q(y) over the reports that some symbol can send."""
     Q = mechanism.matrix()
     q = p @ Q
     return sum(
@@ -72,7 +68,7 @@ def _naive_value(mechanism, tally, p):
 
 
 def _naive_gap(mechanism, tally, p):
-    """The formula, over the matrix written out and group by group."""
+    """Return the gap by its formula, from the matrix, group by group."""
     Q = mechanism.matrix()
     n = tally.reports
     f = np.where(Q.any(axis=0), tally.counts / n, 0.0)
@@ -84,9 +80,7 @@ def _naive_gap(mechanism, tally, p):
 
 
 def _slow_em(mechanism, tally, steps=2_000):
-    """Plain EM over the matrix written out, from even shares: p_x ← p_x Σ_y Q(y|x) f(y)/q(y),
-    group by group.
-    """
+    """Run plain EM from even shares: p_x ← p_x Σ_y Q(y|x) f(y)/q(y), group by group."""
     Q = mechanism.matrix()
     possible = Q.any(axis=0)
     groups, shares = mechanism.scores.observed_shares(tally)
@@ -103,7 +97,7 @@ def _slow_em(mechanism, tally, steps=2_000):
 
 
 def _demand_gap_holds(mechanism, tally, result, better):
-    """No distribution, and surely not this one, is likelier by more than the gap."""
+    """Check that this distribution is not likelier by more than the gap."""
     rise = _naive_value(mechanism, tally, better) - _naive_value(
         mechanism, tally, result.frequencies
     )
@@ -206,9 +200,7 @@ def test_wrong_gap_is_detected(mechanism, wrong, monkeypatch):
 
 
 class _Even:
-    """In place of the projection: even shares, as far from the truth as anything that knows the
-    shares.
-    """
+    """A replacement for the projection: even shares, far from the truth."""
 
     def decode(self, mechanism, tally):
         groups, shares = mechanism.scores.observed_shares(tally)
@@ -246,9 +238,7 @@ def test_unrandomized_reports_are_counted():
 
 
 def test_observed_free_symbols_stay_possible():
-    """Euclidean projection cuts it to 0, which makes the tally impossible; the likelihood must not
-    stay there.
-    """
+    """Euclidean projection cuts one to 0, where the tally is impossible; likelihood must not."""
     mechanism = HighLowResponse(HighLow(40, range(31), 0.5), HadamardCode)
     counts = np.zeros(mechanism.outputs, dtype=np.int64)
     counts[1:13] = 25
@@ -351,9 +341,7 @@ def test_few_iterations_are_enough(mechanism, most, reports):
     ids=["high-low", "groups"],
 )
 def test_start_at_the_right_scale_saves_iterations(mechanism, seed):
-    """Free symbols have reports that do not fit the others', so that the projection takes all or
-    most of them away.
-    """
+    """The projection removes most of the free symbols, whose reports do not fit the others."""
     details = Likelihood().decode(mechanism, _unlikely(mechanism, seed, 1_000_000)).details
     assert details["converged"]
     assert details["iterations"] <= 40

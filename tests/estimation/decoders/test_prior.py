@@ -1,4 +1,4 @@
-"""Priors: as likely as plain EM finds them, and sound where there is little data."""
+"""Priors are as likely as those of plain EM, and sound when data are scarce."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from sfumato.estimation.decoders.prior import (
 
 
 def _observations(count=300, seed=0, s=0.6):
-    """Three quarters near 0, a quarter spread out; the mean is about 1."""
+    """Return observations, three quarters near 0 and a quarter spread out, with mean about 1."""
     rng = np.random.default_rng(seed)
     theta = np.where(rng.random(count) < 0.75, 0.1, rng.gamma(4, 1, count))
     errors = s * rng.uniform(0.7, 1.5, count)
@@ -151,7 +151,7 @@ def test_binning_keeps_the_mean():
 
 
 def test_two_points_are_recovered():
-    """A quarter of the numbers are 4, the others 0, with errors of ½."""
+    """A quarter of the values are 4 and the others 0, with errors of ½."""
     rng = np.random.default_rng(3)
     theta = np.repeat([0.0, 4.0], [3_000, 1_000])
     s = np.full(theta.size, 0.5)
@@ -166,7 +166,7 @@ def test_two_points_are_recovered():
 
 
 def test_bagging_spreads_the_weights():
-    """One fit is a handful of atoms; the mean of nine has more of them and is the same every time."""
+    """One fit has a few atoms; the mean of nine has more, and is deterministic."""
     u, s = _observations(200, s=2.0)
     one = fit_prior(u, s, mean=1.0, largest=50.0, bags=0)
     many = fit_prior(u, s, mean=1.0, largest=50.0, bags=8)
@@ -221,7 +221,7 @@ def test_no_observations_have_an_empty_posterior():
 
 
 def test_posterior_follows_bayes_rule(monkeypatch):
-    """Row by row, over chunks that do not divide the rows."""
+    """Row by row, in chunks that do not divide the rows."""
     monkeypatch.setattr(priors, "_CHUNK", 7)
     rng = np.random.default_rng(4)
     values = np.sort(rng.random(5)) * 4

@@ -1,4 +1,4 @@
-"""The bootstrap of the decoded picture: the way from a truth to a picture, walked again."""
+"""The bootstrap repeats the way from the truth to the decoded frequencies."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def _estimate(mechanism=PLAIN, p=CROWD, reports=20_000, decoder="projection", se
 
 
 def _naive(mechanism, p, reports, runs, seed):
-    """The same by NumPy's own multinomial, and a list of pictures."""
+    """Run the bootstrap with NumPy's multinomial and a list of results."""
     random = np.random.default_rng(seed)
     q = mechanism.forward(p)
     tallies = [
@@ -50,9 +50,7 @@ def test_bootstrap_matches_a_slow_twin():
 
 
 def test_bootstrap_errors_of_the_unbiased_decoder_are_exact():
-    """Variances over runs are scaled chi-squares around the true ones; both tails at 1e-6, over
-    five symbols.
-    """
+    """Variances over runs are scaled chi-squares; both tails at 1e-6, over five symbols."""
     result = _estimate(p=np.full(5, 0.2), decoder="unbiased")
     runs = 400
     boot = result.bootstrap(runs)
@@ -76,7 +74,7 @@ def test_bootstrap_test_detects_half_the_reports():
 
 
 def test_interval_contains_the_actual_error():
-    """A smooth crowd with many reports: the picture is as hard to see as the truth."""
+    """A smooth crowd with many reports."""
     runs = 60
     hits = 0
     for seed in range(runs):

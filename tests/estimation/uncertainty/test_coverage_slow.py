@@ -1,6 +1,6 @@
-"""Intervals keep their word: coverage over thousands of tallies, through the face that users see.
+"""Coverage of intervals over thousands of tallies, through the public interface.
 
-``benchmarks/intervals.py`` does the same with 20,000 tallies and prints the figures.
+`benchmarks/intervals.py` does the same with 20,000 tallies and prints the figures.
 """
 
 import numpy as np
@@ -58,7 +58,7 @@ def _estimates(mechanism):
 
 
 def _kinds(result):
-    """For each kind of interval, whether each of them covers."""
+    """Return, for each kind of interval, whether each interval covers."""
     low, high = result.interval(LEVEL)
     yield "cells", (low <= CROWD) & (high >= CROWD)
     parts = [result.total(part.tolist(), LEVEL) for part in PARTS]
@@ -78,9 +78,7 @@ def _kinds(result):
 
 
 def _plausible(hits, least, most):
-    """Whether this number of hits can come from a coverage between the two, at 1e-6 over all intervals of
-    a kind.
-    """
+    """Return whether the hits fit a coverage between LEAST and MOST, at 1e-6 for each kind."""
     level = 1e-6 / hits.size
     return (binom.cdf(hits, TALLIES, least) > level).all() and (
         binom.sf(hits - 1, TALLIES, most) > level

@@ -1,6 +1,4 @@
-"""Goodness of fit: honest reports pass, reports of any other origin are found out, and chance is
-not called a fault.
-"""
+"""Goodness of fit: honest reports pass, others are detected, and chance raises no alarm."""
 
 import warnings
 
@@ -51,9 +49,7 @@ def test_honest_reports_are_possible(mechanism, reports):
 @pytest.mark.parametrize("name", LARGE)
 @pytest.mark.parametrize("reports", [150, 1000, 20_000])
 def test_p_values_of_honest_reports_are_not_too_small(name, reports):
-    """From cells that are mostly empty to full ones; at levels of 10 and 1 %, by the exact tail at
-    1e-6.
-    """
+    """From mostly empty to full cells, at levels of 10 and 1 %, by the exact tail at 1e-6."""
     runs = 60
     mechanism = LARGE[name]
     result = np.array(
@@ -67,7 +63,7 @@ def test_p_values_of_honest_reports_are_not_too_small(name, reports):
 
 
 def test_p_values_of_residuals_are_even():
-    """Not cautious only: half of them are below one half."""
+    """They are not conservative: half of them lie below one half."""
     mechanism = LARGE["Hadamard"]
     runs = 100
     result = np.array(
@@ -80,7 +76,7 @@ def test_p_values_of_residuals_are_even():
 
 
 def _dense(mechanism, counts):
-    """The statistic and its p-value with every matrix written out."""
+    """Return the statistic and its p-value from explicit matrices."""
     Q = mechanism.matrix()
     A = mechanism.scores.matrix()
     n = counts.sum()
@@ -180,7 +176,7 @@ RANDOMISED = sf.PlainResponse(sf.Uniform(60, 1.0), sf.RandomizedCode)
 
 
 def _forge_counts(mechanism, reports, forged, seed):
-    """Honest reports of an even crowd, and one report that all forgers send."""
+    """Return honest reports of a uniform crowd, and one report that all forgers send."""
     q = mechanism.forward(np.full(mechanism.inputs, 1 / mechanism.inputs))
     counts = np.random.default_rng(seed).multinomial(reports - forged, q)
     counts[7] += forged
@@ -188,7 +184,7 @@ def _forge_counts(mechanism, reports, forged, seed):
 
 
 def test_share_far_above_one_is_detected():
-    """Each of the others is below 0 by less than its own noise; together they are far below."""
+    """Each other share is below 0 by less than its noise, but their sum is far below."""
     counts = _forge_counts(RANDOMISED, 3000, 250, 1)
     f = counts / 3000
     assert RANDOMISED.scores.mean(f)[7] > 2.5
@@ -200,7 +196,7 @@ def test_share_far_above_one_is_detected():
 
 
 def test_share_of_one_is_not_flagged():
-    """Everybody holds one symbol: half of all estimates lie above 1, by chance."""
+    """Everyone has the same symbol: half of all estimates exceed 1 by chance."""
     runs = 200
     q = RANDOMISED.forward(np.eye(60)[7])
     results = [
@@ -223,7 +219,7 @@ def test_complement_has_the_moments_of_one_minus_scores(mechanism):
 
 
 def test_correction_counts_every_test_of_a_share():
-    """Twice per symbol and twice per group; the smallest chance, times that."""
+    """The smallest p-value times two tests per symbol and two per group."""
     mechanism = sf.HighLowResponse(sf.HighLow(5, [0, 1], 1.0))
     counts = np.array(
         [54, 54, 54, 54, 0, 0, 225]
@@ -265,7 +261,7 @@ def test_reports_that_no_symbol_sends_are_named():
 
 
 def test_wrong_residual_is_detected(monkeypatch):
-    """The planted fault: residuals against a crowd that is a little off."""
+    """A planted fault: residuals against a slightly wrong crowd."""
     mechanism = LARGE["Hadamard"]
     right = module._Residuals.project
     monkeypatch.setattr(

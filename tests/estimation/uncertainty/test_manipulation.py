@@ -1,6 +1,4 @@
-"""Manipulation: no set of forged reports moves an estimate further than is said, and some move it
-as far.
-"""
+"""No set of forged reports moves an estimate beyond its bound, and some reach it."""
 
 from itertools import combinations_with_replacement
 
@@ -51,7 +49,7 @@ def _total_variation(first, second):
 @pytest.mark.parametrize("mechanism", SMALL, ids=repr)
 @pytest.mark.parametrize("m", [1, 2, 3])
 def test_forgery_bounds_hold_and_are_attained(mechanism, m):
-    """All multisets of m reports, for all multisets of m people whom they replace, among 7 others."""
+    """All multisets of m reports, replacing all multisets of m people, among 7 others."""
     honest = _draw_counts(mechanism, 7, m)
     n = 7 + m
     k = mechanism.inputs
@@ -99,9 +97,7 @@ def test_bounds_are_proportional_to_fakes():
 @pytest.mark.parametrize("mechanism", SEVERAL, ids=repr)
 @pytest.mark.parametrize("decoder", [sf.decoders.Projection(), sf.decoders.Unbiased()])
 def test_decoded_bound_holds_for_exchanged_reports(mechanism, decoder):
-    """The report that is best for each symbol, the worst for it, and reports at random, in place
-    of others.
-    """
+    """Replace reports by the best and the worst report for each symbol, and by random ones."""
     n = 200
     A = mechanism.scores.matrix()
     for m in (1, 10, 60):
@@ -118,9 +114,7 @@ def test_decoded_bound_holds_for_exchanged_reports(mechanism, decoder):
 
 
 def test_projection_bound_is_not_loose():
-    """Two fakes in place of two, where nothing is cut off: as far apart as the two furthest
-    columns of scores.
-    """
+    """Two fakes replace two reports, with nothing clipped: as far as the two furthest columns."""
     mechanism = sf.PlainResponse(sf.Uniform(7, 1.0), sf.CyclicDesign(7, ((0, 1, 3),)))
     even = np.full(7, 10_000)
     decoder = sf.decoders.Projection()
@@ -133,7 +127,7 @@ def test_projection_bound_is_not_loose():
 @given(st.integers(0, 10**6))
 @settings(max_examples=300, deadline=None)
 def test_projection_never_moves_points_apart(seed):
-    """The lemma behind the bound: with fixed weights, group by group, in total variation."""
+    """The lemma behind the bound: fixed weights, group by group, in total variation."""
     random = np.random.default_rng(seed)
     k = int(random.integers(2, 9))
     groups = int(random.integers(1, 4))
@@ -154,7 +148,7 @@ def test_projection_never_moves_points_apart(seed):
 
 
 def test_lemma_fails_for_projection_onto_a_fixed_total():
-    """The twin: it is the sum that is kept which makes the projection tame."""
+    """Counterexample: the lemma needs points with equal sums."""
     everybody = np.zeros(3, dtype=np.int64)
     total = np.ones(1)
     d = np.ones(3)
@@ -207,9 +201,7 @@ def test_decoded_bound_holds_for_added_reports(mechanism, decoder):
 
 @pytest.mark.parametrize("mechanism", SEVERAL, ids=repr)
 def test_mean_shift_by_added_reports_is_bounded(mechanism):
-    """The others' estimate means what they hold, so the mean shift is ``m/n (A[x, y] − p_x)``;
-    here for many p.
-    """
+    """The others' estimate is unbiased, so the mean shift is ``m/n (A[x, y] − p_x)``."""
     A = mechanism.scores.matrix()
     m = 3
     n = 40
@@ -230,7 +222,7 @@ def test_mean_shift_by_added_reports_is_bounded(mechanism):
 
 
 def test_single_shifts_may_exceed_the_mean_bound():
-    """The twin: why it says "on average". The one other person's report speaks against the target."""
+    """Counterexample: the bound holds on average only."""
     mechanism = sf.PlainResponse(sf.Uniform(3, 1.0))
     A = mechanism.scores.matrix()
     alone = int(A[0].argmin())

@@ -1,4 +1,4 @@
-"""Totals and shares: what they say, with which intervals, and what they refuse."""
+"""Totals and shares: their values, their intervals and their errors."""
 
 import math
 
@@ -58,7 +58,7 @@ def test_total_of_an_unrandomized_block_is_a_count():
 
 
 def test_totals_account_for_covariances():
-    """Two labels that make up nearly everything: their total has a far narrower interval."""
+    """The total of two labels that make up nearly everything has a far narrower interval."""
     mechanism = sf.PlainResponse(sf.Uniform(["a", "b", "c"], 1.0), sf.RandomizedCode)
     estimate = sample_estimate(mechanism, p=[0.5, 0.4, 0.1])
     low, high = estimate.interval()
