@@ -1,4 +1,4 @@
-"""Everything Sfumato raises on purpose.
+"""The errors that Sfumato raises.
 
 The tree::
 
@@ -95,7 +95,7 @@ class InvalidContext(SfumatoError, ValueError):
 
 
 class InvalidSurvey(SfumatoError, ValueError):
-    """A survey file is invalid: the message names the field and says what would be right."""
+    """A survey file is invalid. The message names the field and says how to fix it."""
 
 
 class InvalidSymbols(SfumatoError, ValueError):
@@ -144,7 +144,7 @@ class InvalidBatch(SfumatoError, ValueError):
 
 
 class ReportRejected(SfumatoError, ValueError):
-    """The mechanism cannot have sent a report. ``index`` is its place in the batch."""
+    """A report cannot come from the mechanism. ``index`` is its position in the batch."""
 
     def __init__(self, message: str, *, index: int = 0) -> None:
         super().__init__(message)
@@ -189,7 +189,7 @@ class BudgetExceeded(SfumatoError):
 
 
 class EngineStopped(SfumatoError):
-    """Workers ended before their work was done. Nothing was kept; you can start again."""
+    """Workers ended before their work was done. Nothing was kept; you can try again."""
 
 
 class NotDelivered(SfumatoError):

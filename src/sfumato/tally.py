@@ -116,10 +116,10 @@ class Tally:
         """Read a saved tally; raise ``InvalidTally`` if the file is damaged or not a tally."""
         name = Path(path).name
         try:
-            with Path(path).open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-                version = file["format"]
-                fingerprint = file["fingerprint"]
-                counts = file["counts"]
+            with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as archive:
+                version = archive["format"]
+                fingerprint = archive["fingerprint"]
+                counts = archive["counts"]
         except FileNotFoundError:
             raise
         except (

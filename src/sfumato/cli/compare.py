@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from sfumato.cli.console import say, show_status
+from sfumato.cli.console import count_rows, say, show_status
 from sfumato.cli.options import (
     AnswersFile,
     Column,
@@ -69,15 +69,16 @@ def compare(
     chosen = get_decoder(decoder)
     draws = Draws(runs, seed, workers)
     columns = AnswerColumns(column, latitude, longitude)
-    with show_status("comparing") as on_progress:
+    with count_rows("reading") as on_rows:
         if survey is not None and epsilon is None:
-            case = _read_survey(survey, answers, columns, on_progress)
+            case = _read_survey(survey, answers, columns, on_rows)
         elif survey is None and epsilon is not None:
-            case = _read_column(epsilon, answers, columns, on_progress)
+            case = _read_column(epsilon, answers, columns, on_rows)
         else:
             raise InvalidArgument(
                 "pass either --survey with a survey file, or --epsilon for a column without one."
             )
+    with show_status("comparing") as on_progress:
         result = run_comparison(
             case.context,
             case.population.counts,
@@ -104,23 +105,19 @@ class _Case(NamedTuple):
 
 
 def _read_survey(
-    survey: str, answers: str, columns: "AnswerColumns", on_progress: Callable[[str], None]
+    survey: str, answers: str, columns: "AnswerColumns", on_rows: Callable[[int], None]
 ) -> _Case:
     from sfumato.simulation import survey_population
     from sfumato.survey import Survey
 
     loaded = Survey.load(survey)
-    population = survey_population(
-        answers,
-        columns,
-        loaded.context.domain,
-        on_progress=lambda rows: on_progress(f"{rows:,} rows"),
-    )
+    domain = loaded.context.domain
+    population = survey_population(answers, columns, domain, on_progress=on_rows)
     return _Case(loaded.context, loaded.mechanism, population, loaded.fingerprint, [])
 
 
 def _read_column(
-    epsilon: str, answers: str, columns: "AnswerColumns", on_progress: Callable[[str], None]
+    epsilon: str, answers: str, columns: "AnswerColumns", on_rows: Callable[[int], None]
 ) -> _Case:
     from sfumato.contexts import Uniform
     from sfumato.simulation import column_population
@@ -130,12 +127,9 @@ def _read_column(
         raise InvalidArgument(
             "without a survey, name the --column of answers. Positions need a survey with a grid."
         )
-    population = column_population(
-        answers, columns.value, on_progress=lambda rows: on_progress(f"{rows:,} rows")
-    )
-    return _Case(
-        Uniform(population.domain, epsilon), None, population, None, _column_notes(population)
-    )
+    population = column_population(answers, columns.value, on_progress=on_rows)
+    context = Uniform(population.domain, epsilon)
+    return _Case(context, None, population, None, _column_notes(population))
 
 
 def _column_notes(population: "Population") -> list[str]:

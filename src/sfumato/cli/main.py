@@ -31,8 +31,6 @@ from sfumato.cli.console import warn
 from sfumato.errors import PrivacyViolation, SfumatoError
 from sfumato.foundation.formatting import printable_lines
 
-__all__ = ["app", "run"]
-
 
 class _OutputClosed(Exception):
     """The reader of our output closed the pipe. This is not an error."""

@@ -19,17 +19,6 @@ from sfumato.cli.options import Json
 if TYPE_CHECKING:
     from sfumato.paper.experiment import ExperimentResult, PageSection
 
-__all__ = [
-    "Checkins",
-    "ExperimentCommand",
-    "Grid",
-    "Output",
-    "Quick",
-    "Runs",
-    "Seed",
-    "app",
-]
-
 EXPERIMENTS = ("error-region", "synthetic", "gowalla")
 """Each one is a function of its own name in the module ``sfumato.paper.<name>``."""
 

@@ -5,8 +5,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Arrow", "Booleans", "Floats", "Reports", "Symbols", "Words"]
-
 Arrow = Any
 """Any pyarrow object: pyarrow comes without types."""
 

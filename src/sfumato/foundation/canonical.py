@@ -22,23 +22,6 @@ from numpy.typing import ArrayLike
 from sfumato.errors import InvalidSurvey
 from sfumato.foundation.arrays import Symbols
 
-__all__ = [
-    "Fields",
-    "Json",
-    "canonical_bytes",
-    "decimal_text",
-    "fingerprint",
-    "is_count",
-    "pack_u32",
-    "parse_count",
-    "record_kind",
-    "require_canonical",
-    "require_fields",
-    "require_index",
-    "require_word_bits",
-    "unpack_u32",
-]
-
 Json = str | int | bool | None | Sequence["Json"] | Mapping[str, "Json"]
 """What a record may contain: no floats."""
 

@@ -6,8 +6,6 @@ dashboard read this list.
 
 from typing import NamedTuple
 
-__all__ = ["DECODER_NAMES", "DecoderText"]
-
 
 class DecoderText(NamedTuple):
     """How a decoder is shown: in a menu, and in the help of the command."""

@@ -1,7 +1,5 @@
 """Solve linear systems of integers exactly."""
 
-__all__ = ["solve_integers"]
-
 
 def solve_integers(M: list[list[int]], B: list[list[int]]) -> tuple[list[list[int]], int] | None:
     """Return ``(det M) · M⁻¹ B`` and ``det M``, or None if M is singular.

@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import BinaryIO
 from uuid import uuid4
 
-__all__ = ["atomic_file", "write_atomically"]
-
 
 def _read_umask() -> int:
     """Return the process's umask, which can only be read by setting it."""

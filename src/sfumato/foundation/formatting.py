@@ -7,22 +7,6 @@ import math
 import unicodedata
 from collections.abc import Sequence
 
-__all__ = [
-    "align_table",
-    "format_cell",
-    "format_count",
-    "format_epsilon",
-    "format_factor",
-    "format_gap",
-    "format_number",
-    "format_odds_factor",
-    "format_percent",
-    "format_share",
-    "format_upper_bound",
-    "printable",
-    "printable_lines",
-]
-
 _MAX_EXPONENT = 600.0  # above this ε, e^ε is written as a power of ten
 
 _ROUNDING = 1e-9  # floating point may add this much to a round number
@@ -42,7 +26,7 @@ def format_count(number: int) -> str:
 
 
 def format_number(number: float | None, digits: int = 3) -> str:
-    """Return ``digits`` significant digits, or a whole number from a thousand on.
+    """Return ``digits`` significant digits, or an integer from 1,000 on.
 
     >>> format_number(0.012345), format_number(12345.6), format_number(math.inf)
     ('0.0123', '12,346', '∞')
@@ -89,7 +73,7 @@ def format_factor(number: float | None) -> str:
 
 
 def format_percent(share: float) -> str:
-    """Return a share in per cent, with all its digits.
+    """Return a share in percent, with all its digits.
 
     >>> format_percent(0.95)
     '95 %'

@@ -18,8 +18,6 @@ from typing import Any, TypeVar
 
 from sfumato.errors import EngineStopped, InvalidArgument
 
-__all__ = ["Progress", "Task", "available_cores", "parallel_map"]
-
 Result = TypeVar("Result")
 _POLL_SECONDS = 0.2  # between calls of on_progress
 

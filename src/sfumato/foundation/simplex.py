@@ -9,8 +9,6 @@ from numpy.typing import ArrayLike
 
 from sfumato.foundation.arrays import Floats
 
-__all__ = ["nearest_in_groups", "project", "project_groups", "total_variation"]
-
 
 def total_variation(p: Floats, p2: Floats) -> float:
     """Return ``½ Σ_x |p_x − p2_x|``: the largest difference in probability of any set of symbols.

@@ -1,6 +1,5 @@
 """Certificates: a finite, exact check that a realised mechanism keeps a context."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from html import escape
@@ -121,8 +120,7 @@ def certify(mechanism: Mechanism, context: Context | None = None) -> Certificate
         tightest = tightest_of_all(mechanism, promise)
         rows = mechanism.inputs
     elif isinstance(mechanism, UnionResponse):
-        parts = _promises_inside(promise, mechanism)
-        tightest, rows, premises = _certify_parts(mechanism, parts)
+        tightest, rows, premises = _certify_parts(mechanism, promise)
     else:
         tightest, rows = tightest_by_structure(mechanism, promise, premises)
     return Certificate(
@@ -137,24 +135,19 @@ def certify(mechanism: Mechanism, context: Context | None = None) -> Certificate
     )
 
 
-def _promises_inside(promise: Context, mechanism: UnionResponse) -> Sequence[Context]:
-    """Return what is promised inside each block that the mechanism shows.
+def _certify_parts(
+    mechanism: UnionResponse, context: Context
+) -> tuple[Tightest | None, int, tuple[RowClass, ...]]:
+    """Certify each part: a union shows the block, so every part must keep its own promise.
 
     Nothing may be promised across blocks.
     """
-    parts = parts_inside(promise, mechanism.context.block_of)
-    if parts is not None:
-        return parts
-    raise ContextMismatch(
-        "a union response of this size can be certified only for contexts with the same blocks, or "
-        "that promise nothing across its blocks."
-    )
-
-
-def _certify_parts(
-    mechanism: UnionResponse, promises: Sequence[Context]
-) -> tuple[Tightest | None, int, tuple[RowClass, ...]]:
-    """Certify each part: a union shows the block, so it is kept if every part keeps its own."""
+    promises = parts_inside(context, mechanism.context.block_of)
+    if promises is None:
+        raise ContextMismatch(
+            "a union response of this size can be certified only for contexts with the same "
+            "blocks, or that promise nothing across its blocks."
+        )
     rows = 0
     tightest: Tightest | None = None
     premises: list[RowClass] = []

@@ -70,7 +70,8 @@ def require_row(mechanism: Mechanism, x: int) -> CompactRow:
     """Return the compact row of x, or raise if it does not add up: nothing can be promised then."""
     levels, which = mechanism.compact_row(x)
     counts = np.bincount(which, minlength=len(levels)).tolist()
-    if min(levels) < 0 or sum(map(mul, levels, counts)) != mechanism.denominator:
+    total = sum(map(mul, levels, counts))
+    if min(levels) < 0 or total != mechanism.denominator:
         raise PrivacyViolation(
             f"the row of symbol {x} does not add up to the number of draws. "
             "The mechanism must not be used.",
@@ -184,7 +185,8 @@ def _compare_extremes(search: _Search, table: _Numbers, groups: GroupedContext) 
     n = len(search.integers)
     for epsilon, members in _groups_by_promise(groups.inside, groups.sizes > 1).items():
         pairs = largest[members] * n + smallest[members]
-        search.compare(pairs, epsilon, _find_in_groups(pairs, members, ranks, group_of, np.equal))
+        find = _find_in_groups(pairs, members, ranks, group_of, np.equal)
+        search.compare(pairs, epsilon, find)
     if len(groups.inside) < 2:
         return
     elsewhere = _smallest_elsewhere(smallest)
@@ -234,9 +236,11 @@ def _find_in_groups(
         row, output = np.argwhere(pairs == pair)[0].tolist()
         high, low = divmod(pair, n)
         column = ranks[:, output]
-        x = int(np.flatnonzero((group_of == members[row]) & (column == high))[0])
-        others = np.flatnonzero(relation(group_of, members[row]) & (column == low))
-        return x, int(others[others != x][0]), output
+        in_group = group_of == members[row]
+        x = int(np.flatnonzero(in_group & (column == high))[0])
+        is_partner = relation(group_of, members[row]) & (column == low)
+        is_partner[x] = False
+        return x, int(np.flatnonzero(is_partner)[0]), output
 
     return find
 
@@ -256,13 +260,16 @@ def _slack(high: _Integers, low: _Integers, epsilon: Fraction, denominator: int)
     b = exp_bounds(enough)[0]
     most = low * b.numerator
     spare = most - high * b.denominator
-    share = (spare / np.where(most == 0, 1, most)).astype(np.float64)
+    divisor = np.where(most == 0, 1, most)
+    share = (spare / divisor).astype(np.float64)
     with np.errstate(divide="ignore"):  # a report that x never sends leaves everything spare
         slack = -np.log1p(-share) + float(epsilon - enough)
     for i in np.flatnonzero(spare < 0).tolist():
-        slack[i] = 0.0 if within_odds(high[i], low[i], epsilon) else -np.inf
+        is_kept = within_odds(high[i], low[i], epsilon)
+        slack[i] = 0.0 if is_kept else -np.inf
     never_sent = (low == 0) & (high == 0)
-    return np.where(never_sent, float(epsilon), np.minimum(slack, float(epsilon)))
+    slack[never_sent] = np.inf
+    return np.minimum(slack, float(epsilon))
 
 
 def _number_entries(mechanism: Mechanism) -> tuple[_Integers, _Numbers]:

@@ -112,13 +112,15 @@ def reports_are_a_pure_function(mechanism: Mechanism) -> None:
     words = words_from(bytes(KEY_BYTES), 0, symbols.size)[:, : mechanism.words]
     words = words >> np.uint64(64 - mechanism.word_bits)
     together = mechanism.reports_from(symbols, words)
-    backwards = mechanism.reports_from(symbols[::-1], words[::-1])[::-1]
+    reversed_reports = mechanism.reports_from(symbols[::-1], words[::-1])
+    backwards = reversed_reports[::-1]
     alone = []
     for i in range(symbols.size):
         report = mechanism.reports_from(symbols[i : i + 1], words[i : i + 1])
         alone.append(int(report[0]))
+    is_pure = together.tolist() == backwards.tolist() == alone
     _require(
-        bool((together == backwards).all()) and together.tolist() == alone,
+        is_pure,
         "reports_are_a_pure_function",
         "a report depends on more than its symbol and words.",
     )
@@ -213,7 +215,7 @@ def transforms_match_the_matrix(mechanism: Mechanism) -> None:
 def scores_undo_the_channel(mechanism: Mechanism) -> None:
     """Check ``Σ_y Q(y|x2) A[x, y] = [x = x2]``, as an identity of integers."""
     k = mechanism.inputs
-    rows = np.array([mechanism.integer_row(x) for x in range(k)], dtype=object)
+    rows = np.array(list(map(mechanism.integer_row, range(k))), dtype=object)
     sums = np.zeros((k, k), dtype=object)
     common = 1  # the denominator of all scores so far
     for y in range(mechanism.outputs):
@@ -223,7 +225,8 @@ def scores_undo_the_channel(mechanism: Mechanism) -> None:
             sums = sums * (wider // common)
             common = wider
         numerators = [score.numerator * (common // score.denominator) for score in scores]
-        sums += np.outer(rows[:, y], np.array(numerators, dtype=object))
+        column = rows[:, y]
+        sums += np.outer(column, np.array(numerators, dtype=object))
     identity = np.eye(k, dtype=object) * (common * mechanism.denominator)
     biased = np.flatnonzero((sums != identity).any(axis=1))
     _require(
@@ -268,8 +271,10 @@ def moments_match_the_scores(mechanism: Mechanism) -> None:
     Q = _float_matrix(mechanism)
     A = _score_table(mechanism)
     scale = float((A**2).max())
-    for p in (np.full(mechanism.inputs, 1 / mechanism.inputs), _ramp(mechanism.inputs)):
-        covariances = (A * (p @ Q)) @ A.T - np.outer(p, p)
+    uniform = np.full(mechanism.inputs, 1 / mechanism.inputs)
+    for p in (uniform, _ramp(mechanism.inputs)):
+        q = p @ Q
+        covariances = (A * q) @ A.T - np.outer(p, p)
         variances = covariances.diagonal()
         _require_close(scores.variances(p, 5) * 5, variances, scale, name, "variances")
         _require_close(scores.covariances(p, 5) * 5, covariances, scale, name, "covariances")
@@ -366,7 +371,8 @@ def _short_words(mechanism: Mechanism) -> range:
 
 def _every_word(mechanism: Mechanism) -> Iterator[Words]:
     """Yield all possible draws in chunks: the words of a draw are the digits of its number."""
-    shifts = np.arange(mechanism.words, dtype=np.uint64)[::-1] * np.uint64(mechanism.word_bits)
+    digits = np.arange(mechanism.words, dtype=np.uint64)[::-1]
+    shifts = digits * np.uint64(mechanism.word_bits)
     last = np.uint64((1 << mechanism.word_bits) - 1)
     for start in range(0, mechanism.denominator, _CHUNK):
         stop = min(start + _CHUNK, mechanism.denominator)

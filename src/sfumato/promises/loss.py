@@ -132,7 +132,9 @@ def _dominating_rows(a: Epsilon, b: Epsilon) -> tuple[list[int], list[int]]:
         return [A, 0], [one, A - one]
     if a == 0 or b == 0:
         return [1], [1]
-    return [A * (B - one), (A - one) * one], [(B - one) * one, B * (A - one)]
+    row = [A * (B - one), (A - one) * one]
+    row2 = [(B - one) * one, B * (A - one)]
+    return row, row2
 
 
 def _odds_above(epsilon: Epsilon) -> int | None:
@@ -160,8 +162,10 @@ def _basic_losses(row: Iterable[int], row2: Iterable[int]) -> list[_Loss]:
     zero = (0,) * len(basic)
     powers: dict[Fraction | None, _Sum] = {None: None, Fraction(1): zero}
     for i, odds in enumerate(basic):
-        powers[odds] = (*zero[:i], 1, *zero[i + 1 :])
-        powers[1 / odds] = (*zero[:i], -1, *zero[i + 1 :])
+        before = zero[:i]
+        after = zero[i + 1 :]
+        powers[odds] = (*before, 1, *after)
+        powers[1 / odds] = (*before, -1, *after)
     return [(powers[odds], *count) for odds, count in counts.items()]
 
 

@@ -48,8 +48,8 @@ class BrokenTest:
 class ErrorRegion:
     """The errors that tests of x against x2 can have, as points ``(P_FA, P_MD)``.
 
-    ``promised`` are the vertices of what the context allows to sensible tests, from "never says x"
-    at (0, 1) over its corner to "always says x" at (1, 0). ``realised`` are those of a mechanism,
+    ``promised`` are the vertices of the region that the context allows, from "never says x" at
+    (0, 1) through its corner to "always says x" at (1, 0). ``realised`` are those of a mechanism,
     exactly; its boundary consists of likelihood-ratio tests (Neyman and Pearson 1933). It is empty
     for a bare context. ``broken`` is a test that breaks an inequality, if there is one.
     """
@@ -64,7 +64,7 @@ class ErrorRegion:
 
     @property
     def corner(self) -> Point | None:
-        """The errors of the best sensible test; ``None`` if only blind guessing is allowed."""
+        """The errors of the best test; ``None`` if the context allows only blind guessing."""
         return self.promised[1] if len(self.promised) == 3 else None
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
@@ -198,7 +198,7 @@ def _find_broken_test(
 
 def _ratio(q: int, q2: int) -> Fraction | float:
     if q == q2 == 0:
-        return -1.0  # never sent: it belongs to no test, and comes last
+        return -1.0  # never sent, so it comes last
     return Fraction(q, q2) if q2 else math.inf
 
 
@@ -277,9 +277,11 @@ def posterior_odds(context: Context, prior: ArrayLike | None = None) -> Posterio
     "A report can move the odds of 'yes' against 'no' from 1:1 to at most 2.7:1."
     """
     k = context.size
-    p = np.full(k, 1 / k) if prior is None else np.array(prior, dtype=np.float64)
-    is_mass = p.shape == (k,) and np.isfinite(p).all() and (p >= 0).all()
-    if not is_mass or abs(p.sum() - 1) > 1e-9:
+    if prior is None:
+        prior = np.full(k, 1 / k)
+    p = np.array(prior, dtype=np.float64)
+    is_finite = p.shape == (k,) and np.isfinite(p).all()
+    if not is_finite or p.min() < 0 or abs(p.sum() - 1) > 1e-9:
         raise InvalidArgument(
             f"prior must be a distribution over the {k} symbols: non-negative, adding up to 1."
         )

@@ -24,7 +24,7 @@ def binary_optimum(odds: Fraction, odds_back: Fraction) -> list[list[Fraction]]:
     B = Fraction(odds_back)
     if A <= 1 or B <= 1:
         raise NothingToLearn(
-            "both odds must be above 1: at 1 the two rows of every channel are equal."
+            "both odds must be above 1: with odds of 1, the two rows of every channel are equal."
         )
     D = A * B - 1
     row = [A * (B - 1) / D, (A - 1) / D]
@@ -43,7 +43,8 @@ def factor(Q: Channel, optimum: Channel) -> list[list[Fraction]]:
     >>> factor([half, half], binary_optimum(2, 4))
     [[Fraction(1, 2), Fraction(1, 2)], [Fraction(1, 2), Fraction(1, 2)]]
     """
-    if len(Q) != 2 or len(Q[0]) != len(Q[1]) or any(sum(row) != 1 for row in Q):
+    is_table = len(Q) == 2 and len(Q[0]) == len(Q[1])
+    if not is_table or any(sum(row) != 1 for row in Q):
         raise ContextMismatch(
             "factor needs a channel of two rows of fractions, each adding up to exactly 1."
         )
@@ -90,7 +91,8 @@ def minimax_risk(Q: ArrayLike, grid: int = 201) -> float:
     p = np.linspace(0, 1, grid)[:, None]
     q: Floats = (1 - p) * first + p * second
     difference = np.broadcast_to((second - first) ** 2, q.shape)
-    information = np.divide(difference, q, out=np.zeros_like(q), where=q > 0).sum(axis=1)
+    terms = np.divide(difference, q, out=np.zeros_like(q), where=q > 0)
+    information = terms.sum(axis=1)
     # A report that only one symbol sends reveals everything where the other has all the mass.
     reveals = (q == 0) & (difference > 0)
     information[reveals.any(axis=1)] = np.inf

@@ -105,7 +105,8 @@ class _Ranges:
             first_of[claim.symbols] = claim.first
             starts = np.unique(claim.first)
             reports = starts[:, None] + np.arange(claim.outputs)
-            if (owner[reports] >= 0).any() or np.unique(reports).size != reports.size:
+            overlaps = np.unique(reports).size != reports.size
+            if overlaps or (owner[reports] >= 0).any():
                 raise _false_claim(symbol, int(claim.first[0]))
             owner[reports] = number
             shared_leftover = claim.leftover if claim.cover else 0
@@ -189,8 +190,11 @@ class _GroupPromises:
         different groups are in different groups of at least one term, and owe no less than the
         least that this leaves.
         """
-        columns = [np.zeros(k, dtype=np.int64), *(term.group_of for term in terms)]
-        cells, cell_of = np.unique(np.column_stack(columns), axis=0, return_inverse=True)
+        columns = [np.zeros(k, dtype=np.int64)]
+        for term in terms:
+            columns.append(term.group_of)
+        table = np.column_stack(columns)
+        cells, cell_of = np.unique(table, axis=0, return_inverse=True)
         number_of: dict[tuple[Epsilon, Epsilon], int] = {}
         number_of_cell = np.empty(len(cells), dtype=np.int64)
         for i, (_, *cell) in enumerate(cells.tolist()):
@@ -200,7 +204,8 @@ class _GroupPromises:
         separate = [term.group_of for term in terms if term.inside != term.outward]
         if separate:
             keys = np.column_stack(separate)
-            group_of = np.unique(keys, axis=0, return_inverse=True)[1].reshape(k)
+            _, number = np.unique(keys, axis=0, return_inverse=True)
+            group_of = number.reshape(k)
         number = number_of_cell[cell_of.reshape(k)]
         inside = [epsilon for epsilon, _ in number_of]
         outward = [epsilon for _, epsilon in number_of]
@@ -231,7 +236,8 @@ def _pairs_of_matrix(exact: ExactMatrix, ranges: _Ranges) -> Iterator[_Pair]:
     """For every two classes, same range or not, yield the pair with the strongest promise."""
     E = exact.off_diagonal()
     has_range = ranges.first_of >= 0
-    shared = (ranges.first_of[:, None] == ranges.first_of[None, :]) & has_range
+    same_first = ranges.first_of[:, None] == ranges.first_of[None, :]
+    shared = same_first & has_range
     members = ranges.symbols_by_class()
     for rows, columns, same_range in itertools.product(members, members, (True, False)):
         block = np.ix_(rows, columns)
@@ -260,9 +266,12 @@ def _pairs_of_groups(owed: _GroupPromises, ranges: _Ranges) -> Iterator[_Pair]:
         (False, False): always,
     }
     for inside, outward, number in np.unique(kinds, axis=0).tolist():
-        symbols = np.flatnonzero((kinds == [inside, outward, number]).all(axis=1))
+        is_kind = (kinds == [inside, outward, number]).all(axis=1)
+        symbols = np.flatnonzero(is_kind)
         # Classes never share a range, so symbols of one range are of one class.
-        others = [(members[number], True), *((symbols2, False) for symbols2 in members)]
+        others = [(members[number], True)]
+        for symbols2 in members:
+            others.append((symbols2, False))
         for same_group, kind in ((True, inside), (False, outward)):
             promised = owed.epsilons[kind]
             if not isinstance(promised, Fraction):
@@ -333,13 +342,18 @@ def _check_pair(mechanism: Mechanism, context: Context, pair: _Pair, ranges: _Ra
     witness = _witness(mechanism, x, x2, promised if isinstance(epsilon, float) else epsilon)
     odds = _largest_odds(ranges, x, x2)
     if all(within_odds(high, low, promised) for high, low in odds):
-        high, low = max(odds, key=lambda ratio: Fraction(ratio[0], max(ratio[1], 1)))
+        high, low = max(odds, key=_ratio)
         return replace(witness, high=high, low=low, promised=promised)
     if isinstance(epsilon, float) or within_odds(witness.high, witness.low, epsilon):
         raise NoClosedForm(
             "this mechanism has too many rows to enumerate, and too little structure for a proof."
         )
     raise broken_promise(witness)
+
+
+def _ratio(odds: tuple[int, int]) -> Fraction:
+    high, low = odds
+    return Fraction(high, max(low, 1))
 
 
 def _witness(mechanism: Mechanism, x: int, x2: int, epsilon: Fraction) -> Tightest:
@@ -350,7 +364,8 @@ def _witness(mechanism: Mechanism, x: int, x2: int, epsilon: Fraction) -> Tighte
     places = []
     for pair, output in zip(pairs.tolist(), outputs.tolist(), strict=True):
         i, i2 = divmod(pair, len(levels2))
-        places.append(Tightest(x, x2, output, levels[i], levels2[i2], epsilon))
+        place = Tightest(x, x2, output, levels[i], levels2[i2], epsilon)
+        places.append(place)
     return max(places, key=_odds_order)
 
 

@@ -1,4 +1,4 @@
-"""From answers to symbols, and the batch of reports that leaves in their place."""
+"""Turn answers into symbols, and keep reports together with their survey's fingerprint."""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -50,7 +50,7 @@ def symbols_of(domain: Domain, answers: Any) -> Symbols:  # noqa: ANN401 - any c
 
 
 class Lookup:
-    """Cache the symbols of the last dictionary of values; batches of a file often share one."""
+    """A cache of the symbols of the last dictionary: batches of a file often share one."""
 
     def __init__(self, domain: Domain) -> None:
         self.domain = domain
@@ -96,15 +96,16 @@ def symbols_of_column(column: Arrow, lookup: Lookup) -> Symbols:
 def _chunk_symbols(chunk: Arrow, lookup: Lookup) -> Symbols:
     """Return the symbols of one chunk, −1 where a value has none.
 
-    Errors of Arrow quote values or hold them, so raise ours when they are gone.
+    Arrow's errors quote or contain values, so raise ours after they are gone.
     """
     import pyarrow as pa
 
     with suppress(pa.ArrowException, ValueError, OverflowError):
-        coded = chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
-        symbols = lookup.symbols(coded.dictionary)
+        is_dictionary = pa.types.is_dictionary(chunk.type)
+        encoding = chunk if is_dictionary else chunk.dictionary_encode()
+        symbols = lookup.symbols(encoding.dictionary)
         # Widen first: a narrow index type may have no room for the code of missing values.
-        codes = coded.indices.cast("int64").fill_null(symbols.size - 1)
+        codes = encoding.indices.cast("int64").fill_null(symbols.size - 1)
         return symbols[codes.to_numpy(zero_copy_only=False)]
     raise InvalidSymbols("answers must be a column of UTF-8 text or integers.")
 

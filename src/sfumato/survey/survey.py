@@ -70,7 +70,7 @@ _BUILD_ERRORS = (
 
 
 class Survey:
-    """A name, a context, a mechanism that keeps it, and what people should know.
+    """A name, a context, a mechanism that keeps it, and information for participants.
 
     ``mechanism`` defaults to the best one that needs no search. ``minimum_reports`` is the number
     of reports below which there is no estimate. ``opens`` and ``closes`` are dates or times.
@@ -136,12 +136,12 @@ class Survey:
 
     @property
     def title(self) -> str:
-        """The title that people read; defaults to the name."""
+        """The title for participants; defaults to the name."""
         return str(self._description.about["title"]) or self.name
 
     @property
     def text(self) -> str:
-        """Anything else people should know."""
+        """Further information for participants."""
         return str(self._description.about["text"])
 
     @property
@@ -162,7 +162,7 @@ class Survey:
     def disclosure(self) -> str:
         """Say in plain words what reports may show; empty if every pair of answers has a promise.
 
-        Show it to the person before you allow answers in the clear.
+        Show it to people before you allow answers that are sent as they are.
 
         >>> from sfumato.contexts import HighLow
         >>> Survey("lunch", HighLow(["park", "clinic", "bar"], ["clinic", "bar"], 1)).disclosure()
@@ -174,7 +174,7 @@ class Survey:
     def minimum_reports(self) -> int:
         """The least number of reports for an estimate.
 
-        It protects the reader from noise, not the person.
+        It protects readers from noise; it does not protect participants.
         """
         return int(self._description.about["minimum_reports"])
 
@@ -339,7 +339,7 @@ class Survey:
         If not, raise ``PrivacyViolation``, which names a pair and an output. The fingerprint
         identifies every integer that is checked, so a process checks each fingerprint once.
         """
-        # Another class may do something else with the same integers.
+        # Another class may use the same integers differently.
         key = (type(self._mechanism), self.fingerprint)
         certificate = _CERTIFICATES.get(key)
         if certificate is None:

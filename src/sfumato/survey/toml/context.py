@@ -30,7 +30,6 @@ _Table = Mapping[str, Sequence[str]]
 _BLOCK_FIELDS = ("rows", "columns", "parents", "nearest", "column", "block_of")
 _YES = {"1", "true", "yes"}
 _NO = {"0", "false", "no", ""}
-_MATRIX = "rows of numbers, or the name of a CSV file"
 
 
 class ColumnFields(Section):
@@ -90,8 +89,7 @@ def _read_high_low(fields: ContextFields, domain: Domain, table: _Table, folder:
 def _read_metric(fields: ContextFields, domain: Domain, table: _Table, folder: Path) -> Metric:
     epsilon = _single_epsilon(fields)
     require_only(fields, "context", ("epsilon", "distances"))
-    distances = require_value(fields.distances, "context.distances", _MATRIX)
-    rows = _read_matrix(distances, domain, folder, "context.distances")
+    rows = _read_matrix(fields.distances, "context.distances", domain, folder)
     return Metric(rows, epsilon, domain=domain)
 
 
@@ -99,8 +97,8 @@ def _read_privacy_matrix(
     fields: ContextFields, domain: Domain, table: _Table, folder: Path
 ) -> PrivacyMatrix:
     require_only(fields, "context", ("matrix",))
-    matrix = require_value(fields.matrix, "context.matrix", _MATRIX)
-    return PrivacyMatrix(_read_matrix(matrix, domain, folder, "context.matrix"), domain=domain)
+    rows = _read_matrix(fields.matrix, "context.matrix", domain, folder)
+    return PrivacyMatrix(rows, domain=domain)
 
 
 def _read_tiers(fields: ContextFields, domain: Domain, table: _Table, folder: Path) -> Tiers:
@@ -269,7 +267,8 @@ def _read_places(path: Path) -> tuple[list[float], list[float]]:
 
 
 def _read_matrix(
-    matrix: list[list[Number]] | str, domain: Domain, folder: Path, field: str
+    matrix: list[list[Number]] | str | None, field: str, domain: Domain, folder: Path
 ) -> list[list[Any]]:
     """Return rows of numbers, from the survey file itself or from a CSV file."""
+    matrix = require_value(matrix, field, EXPECTED[field])
     return matrix if isinstance(matrix, list) else read_matrix_over(domain, folder / matrix, field)
