@@ -8,7 +8,7 @@ object. To write a client in another language, read this file next to the specif
 import hashlib
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
@@ -20,11 +20,9 @@ from sfumato.client.ledger import Entry, Ledger, parse_budget, require_consent
 from sfumato.client.memory import batch_id, derive_report, derive_words, token_of
 from sfumato.errors import InvalidSurvey, SfumatoError, WrongSurvey
 from sfumato.foundation.arrays import Words
-from sfumato.foundation.canonical import canonical_bytes
+from sfumato.foundation.canonical import Fields, canonical_bytes
 from sfumato.mechanisms import Mechanism
 from sfumato.survey import Survey
-
-Fields = Mapping[str, Any]
 
 
 class OwnClient:
@@ -36,7 +34,7 @@ class OwnClient:
 
     def __init__(self) -> None:
         self._surveys: dict[str, Survey] = {}
-        self._operations: Mapping[str, Callable[[Fields], Fields]] = {
+        self._operations: dict[str, Callable[[Fields], Fields]] = {
             "load": self._load,
             "symbol": self._symbol,
             "reports": self._reports,
