@@ -1,10 +1,11 @@
-"""Forge surveys and ask three judges about each: the lone checker, `certify`, and the JavaScript client.
+"""Forge surveys and let three judges decide: the standalone checker, `certify` and JavaScript.
 
     python benchmarks/forgeries.py --count 5000 --seed 1 [--node] [--json summary.json]
 
-Every forgery is canonical, so its fingerprint is right. Not every one breaks its promise. The truth comes from a fourth
-place: the channel is written out by the rules of the client specification, all pairs of different rows are compared on
-every report, and exp(ε) is taken from the decimal module to 80 digits. A judge that keeps what is not kept is wrong.
+Every forgery is canonical, so its fingerprint is right. Not every one breaks its promise. The truth
+comes from a fourth implementation: it writes out the channel by the rules of the client
+specification, compares all pairs of different rows on every report, and takes exp(ε) from the
+decimal module to 80 digits. A judge that accepts a broken promise is wrong.
 """
 
 import argparse
@@ -44,11 +45,11 @@ LARGE = 1000
 Json = Any
 Judge = Callable[[bytes], str]
 
-# --- Surveys to start from --------------------------------------------------------------------------------------------
+# --- Surveys to start from ------------------------------------------------------------------------
 
 
 def two_level_rows(k: int, epsilon: float, columns: int, patterns: int) -> list[list[int]]:
-    """Rows with odds of at most e^ε. Each two columns have a weight of their own, so they cannot be exchanged."""
+    """Return rows with odds of at most e^ε. Each pair of columns has its own weight."""
     low = int(N / 64 / (1 + np.exp(epsilon))) + 10**6
     levels = (low, N // 64 - low)
     weights = [2 ** (y // 2) for y in range(columns - 2)]
@@ -68,12 +69,12 @@ def table(
 
 
 def flat_at_the_end(context: sf.Context) -> sf.Survey:
-    """A table whose last row is flat: against it, a row and its permutations look the same."""
+    """Return a table with a flat last row: no permutation of another row shows against it."""
     rows = two_level_rows(context.size - 1, 0.8, 8, 16)
     return sf.Survey("flat", context, sf.TableResponse(context, [*rows, [N // 8] * 8]))
 
 
-def coded(context: sf.Context, mechanism: sf.Mechanism | None = None) -> sf.Survey:
+def code_survey(context: sf.Context, mechanism: sf.Mechanism | None = None) -> sf.Survey:
     return sf.Survey("code", context, mechanism)
 
 
@@ -83,21 +84,21 @@ def small_surveys() -> list[sf.Survey]:
     streets = sf.Blocks([0, 0, 0, 1, 1, 1], 1, across=2)
     metric = sf.Metric([[0, 1, 2], [1, 0, 1], [2, 1, 0]])
     return [
-        coded(sf.Uniform(6, 1)),
-        coded(sf.Uniform(6, 1), sf.PlainResponse(sf.Uniform(6, 1), HadamardCode)),
-        coded(sf.Uniform(5, 1), sf.PlainResponse(sf.Uniform(5, 1), fano)),
-        coded(sf.Blocks([0, 0, 0, 1, 1, 2], [1, 2, 1])),
-        coded(sf.HighLow(6, [0, 1, 4], 1)),
-        coded(
+        code_survey(sf.Uniform(6, 1)),
+        code_survey(sf.Uniform(6, 1), sf.PlainResponse(sf.Uniform(6, 1), HadamardCode)),
+        code_survey(sf.Uniform(5, 1), sf.PlainResponse(sf.Uniform(5, 1), fano)),
+        code_survey(sf.Blocks([0, 0, 0, 1, 1, 2], [1, 2, 1])),
+        code_survey(sf.HighLow(6, [0, 1, 4], 1)),
+        code_survey(
             sf.HighLow(6, [1, 2], 1), sf.HighLowResponse(sf.HighLow(6, [1, 2], 1), RandomizedCode)
         ),
-        coded(tiers, sf.GroupResponse(tiers, RandomizedCode)),
-        coded(streets, sf.GroupResponse(streets, HadamardCode)),
-        coded(streets, sf.ProductResponse(streets, RandomizedCode)),
-        coded(sf.union([sf.Tiers([0, 0, 1], [1, 2]), sf.HighLow(3, [0], 1)])),
-        coded(sf.Tiers([0, 0, 1, 1, 0, 1], [1, 2]), sf.PlainResponse(sf.Uniform(6, 1))),
-        coded(sf.PrivacyMatrix([[0, 1], [2, 0]])),
-        coded(
+        code_survey(tiers, sf.GroupResponse(tiers, RandomizedCode)),
+        code_survey(streets, sf.GroupResponse(streets, HadamardCode)),
+        code_survey(streets, sf.ProductResponse(streets, RandomizedCode)),
+        code_survey(sf.union([sf.Tiers([0, 0, 1], [1, 2]), sf.HighLow(3, [0], 1)])),
+        code_survey(sf.Tiers([0, 0, 1, 1, 0, 1], [1, 2]), sf.PlainResponse(sf.Uniform(6, 1))),
+        code_survey(sf.PrivacyMatrix([[0, 1], [2, 0]])),
+        code_survey(
             metric,
             sf.TableResponse.of(
                 metric, [["0.5", "0.3", "0.2"], ["0.3", "0.4", "0.3"], ["0.2", "0.3", "0.5"]]
@@ -124,23 +125,23 @@ def large_surveys() -> list[sf.Survey]:
         table(sf.Blocks([x % 7 for x in range(k)], [1, 2, 1, 3, 1, 1, 1], across=2)),
         table(sf.Tiers([x % 3 for x in range(k)], [1, 2, "inf"])),
         table(sf.HighLow(k, range(0, k, 2), 1)),
-        coded(sf.Uniform(k, 1), sf.PlainResponse(sf.Uniform(k, 1), HadamardCode)),
-        coded(sf.Uniform(k, 1), sf.PlainResponse(sf.Uniform(k, 1), BestCode())),
-        coded(sf.HighLow(k, range(300), 1)),
-        coded(sf.Blocks([x // 101 for x in range(k)], 1)),
-        coded(streets, sf.GroupResponse(streets, HadamardCode)),
+        code_survey(sf.Uniform(k, 1), sf.PlainResponse(sf.Uniform(k, 1), HadamardCode)),
+        code_survey(sf.Uniform(k, 1), sf.PlainResponse(sf.Uniform(k, 1), BestCode())),
+        code_survey(sf.HighLow(k, range(300), 1)),
+        code_survey(sf.Blocks([x // 101 for x in range(k)], 1)),
+        code_survey(streets, sf.GroupResponse(streets, HadamardCode)),
     ]
 
 
-# --- Forging ----------------------------------------------------------------------------------------------------------
+# --- Forging --------------------------------------------------------------------------------------
 
 
 class Unchanged(Exception):
-    """This way to forge does not apply to this survey."""
+    """This kind of forgery does not apply to this survey."""
 
 
 def parts_of(data: Json) -> Iterator[tuple[Json, Json]]:
-    """Every context and mechanism that belong together, inside unions too."""
+    """Yield every context with its mechanism, inside unions too."""
     promise = data["promise"]
     pairs = [(promise["mechanism_context"] or promise["context"], promise["mechanism"])]
     while pairs:
@@ -173,7 +174,7 @@ def permute_columns_of_a_row(data: Json, chance: random.Random, _others: list[Js
 
 
 def permute_columns_of_late_rows(data: Json, chance: random.Random, _others: list[Json]) -> None:
-    """Rows of the second half, each in an order of its own: symbols that a short cut may not look at."""
+    """Permute each row of the second half: symbols that a shortcut may not check."""
     rows = some_table(data, chance)
     for row in chance.sample(rows[len(rows) // 2 :], chance.randint(1, min(5, len(rows) // 2))):
         chance.shuffle(row)
@@ -195,7 +196,7 @@ def move_entries(data: Json, chance: random.Random, _others: list[Json]) -> None
 
 
 def show_everything(data: Json, chance: random.Random, _others: list[Json]) -> None:
-    """Each symbol of a table, or half of them, sends one report for certain."""
+    """Let each symbol of a table, or half of them, always send the same report."""
     rows = some_table(data, chance)
     total = sum(int(entry) for entry in rows[0])
     for x in range(chance.choice([0, len(rows) // 2]), len(rows)):
@@ -226,7 +227,7 @@ def lower_promise(data: Json, chance: random.Random, _others: list[Json]) -> Non
 
 
 def swap_contexts(data: Json, chance: random.Random, others: list[Json]) -> None:
-    """The promise of another survey over the same domain; the mechanism stays what it was made for."""
+    """Take the promise of another survey over the same domain, and keep the mechanism."""
     promise = data["promise"]
     fitting = [
         other["promise"]["context"]
@@ -249,14 +250,14 @@ def enlarge_domain(data: Json, chance: random.Random, _others: list[Json]) -> No
         else:
             domain["labels"] += [f"more {i}" for i in range(more)]
         for name in {"block_of", "tier_of"} & set(context):
-            context[name] = packed([*unpacked(context[name]), *([0] * more)])
+            context[name] = pack([*unpack(context[name]), *([0] * more)])
     for _, mechanism in parts_of(data):
         if mechanism["kind"] == "table" and chance.random() < 0.8:
             mechanism["rows"] += [list(mechanism["rows"][-1]) for _ in range(more)]
 
 
 def change_levels(data: Json, chance: random.Random, _others: list[Json]) -> None:
-    """Higher odds, with words that add up: in the code, in the levels of a group, or by the leftover words."""
+    """Raise the odds in a code, in the levels of a group or by leftover words. Sums stay right."""
     codes = [
         (mechanism, c)
         for _, mechanism in parts_of(data)
@@ -268,7 +269,7 @@ def change_levels(data: Json, chance: random.Random, _others: list[Json]) -> Non
     code = mechanism["codes"][c]
     levels = mechanism["levels"][c] if mechanism["kind"] == "groups" else code
     b = code["outputs"]
-    r = {"hadamard": b // 2, "cyclic": len(unpacked(code.get("base", "")))}.get(code["kind"], 1)
+    r = {"hadamard": b // 2, "cyclic": len(unpack(code.get("base", "")))}.get(code["kind"], 1)
     if r >= b:
         raise Unchanged
     step = gcd(r, b - r)
@@ -283,7 +284,7 @@ def change_levels(data: Json, chance: random.Random, _others: list[Json]) -> Non
 
 
 def change_cover(data: Json, chance: random.Random, _others: list[Json]) -> None:
-    """Less cover for a group, with as many words less for its members."""
+    """Reduce the cover of a group, and the words of its members by as many."""
     groups = [mechanism for _, mechanism in parts_of(data) if mechanism["kind"] == "groups"]
     if not groups:
         raise Unchanged
@@ -294,7 +295,7 @@ def change_cover(data: Json, chance: random.Random, _others: list[Json]) -> None
 
 
 def another_frame(data: Json, chance: random.Random, others: list[Json]) -> None:
-    """The mechanism as if it had been made for another context, perhaps over another domain."""
+    """Declare the mechanism made for another context, perhaps over another domain."""
     context = copy.deepcopy(chance.choice(others)["promise"]["context"])
     if context == data["promise"]["context"]:
         raise Unchanged
@@ -318,16 +319,16 @@ WAYS: tuple[Callable[[Json, random.Random, list[Json]], None], ...] = (
 )
 
 
-def unpacked(text: str) -> list[int]:
+def unpack(text: str) -> list[int]:
     return [number for (number,) in struct.iter_unpack("<I", base64.b64decode(text))]
 
 
-def packed(numbers: list[int]) -> str:
+def pack(numbers: list[int]) -> str:
     return base64.b64encode(struct.pack(f"<{len(numbers)}I", *numbers)).decode()
 
 
 class Forger:
-    """An endless supply of forgeries, a third of them above 1,000 symbols; the same for the same seed."""
+    """An endless supply of forgeries that depends on the seed. A third exceed 1,000 symbols."""
 
     def __init__(
         self, seed: int, small: list[sf.Survey] | None = None, large: list[sf.Survey] | None = None
@@ -337,7 +338,7 @@ class Forger:
         self._large = [json.loads(survey.resolved()) for survey in large or large_surveys()]
 
     def forge(self) -> tuple[str, Json]:
-        """How a survey was forged, and the forged survey."""
+        """Return how a survey was forged, and the forged survey."""
         while True:
             originals = self._large if self._chance.random() < 1 / 3 else self._small
             data = copy.deepcopy(self._chance.choice(originals))
@@ -351,11 +352,11 @@ class Forger:
                 return " + ".join(way.__name__ for way in ways), data
 
 
-# --- The truth --------------------------------------------------------------------------------------------------------
+# --- The truth ------------------------------------------------------------------------------------
 
 
 class Malformed(Exception):
-    """The integers do not make a channel, so the survey must not be kept."""
+    """The integers are not a channel, so the survey must be refused."""
 
 
 def demand(condition: object) -> None:
@@ -364,7 +365,7 @@ def demand(condition: object) -> None:
 
 
 @cache
-def scaled_exp(epsilon: Fraction) -> int:
+def exp_as_integer(epsilon: Fraction) -> int:
     with decimal.localcontext(prec=110):
         value = (decimal.Decimal(epsilon.numerator) / decimal.Decimal(epsilon.denominator)).exp()
         return int(value * decimal.Decimal(10) ** 80)
@@ -375,7 +376,7 @@ def within(a: int, b: int, epsilon: Fraction | None) -> bool:
         return True
     if b == 0 or epsilon == 0:
         return False
-    low = scaled_exp(epsilon)
+    low = exp_as_integer(epsilon)
     if a * 10**80 <= low * b:
         return True
     if a * 10**80 <= (low + 2) * b:
@@ -394,17 +395,18 @@ def size_of(domain: Json) -> int:
     return int(domain["size"]) if domain["kind"] == "range" else len(domain["labels"])
 
 
-def owed_by_groups(context: Json) -> Owed | None:
-    """(group of each symbol, ε inside each group, ε outward), or None for other contexts."""
-    k, kind = size_of(context["domain"]), context["kind"]
+def group_promises(context: Json) -> Owed | None:
+    """Return the group of each symbol, ε inside each group and ε outward; None without groups."""
+    k = size_of(context["domain"])
+    kind = context["kind"]
     if kind == "uniform":
         return [0] * k, [number(context["epsilon"])], [None]
     if kind == "high-low":
-        sensitive = set(unpacked(context["sensitive"]))
+        sensitive = set(unpack(context["sensitive"]))
         epsilon = number(context["epsilon"])
         return [int(x not in sensitive) for x in range(k)], [epsilon, None], [epsilon, None]
     if kind in ("tiers", "blocks"):
-        of = unpacked(context["tier_of" if kind == "tiers" else "block_of"])
+        of = unpack(context["tier_of" if kind == "tiers" else "block_of"])
         demand(len(of) == k)
         m = max(of) + 1
         inside = [
@@ -415,12 +417,12 @@ def owed_by_groups(context: Json) -> Owed | None:
 
 
 def epsilon_of(context: Json) -> Callable[[int, int], Fraction | None]:
-    owed = owed_by_groups(context)
+    owed = group_promises(context)
     if owed is not None:
         of, inside, outward = owed
         return lambda x, x2: inside[of[x]] if of[x] == of[x2] else outward[of[x]]
     if context["kind"] == "union":
-        block = unpacked(context["block_of"])
+        block = unpack(context["block_of"])
         rank = ranks(block)
         parts = [epsilon_of(part) for part in context["parts"]]
         demand(len(block) == size_of(context["domain"]))
@@ -442,32 +444,32 @@ def epsilon_of(context: Json) -> Callable[[int, int], Fraction | None]:
 
 def ranks(class_of: list[int]) -> list[int]:
     seen: Counter[int] = Counter()
-    found = []
+    result = []
     for j in class_of:
-        found.append(seen[j])
+        result.append(seen[j])
         seen[j] += 1
-    return found
+    return result
 
 
-def favoured(code: Json, points: list[int]) -> Any:
-    """For each point, which outputs it raises."""
+def raised_outputs(code: Json, points: list[int]) -> Any:
+    """Return which outputs each point raises."""
     y = np.arange(code["outputs"])[None, :]
     x = np.array(points)[:, None]
     if code["kind"] == "hadamard":
         return np.bitwise_count((x + 1) & y) % 2 == 0
     if code["kind"] == "cyclic":
-        K, t = code["points"], code["base_blocks"]
+        K = code["points"]
+        t = code["base_blocks"]
         base = np.zeros((t, K), dtype=bool)
-        base[np.repeat(np.arange(t), len(unpacked(code["base"])) // t), unpacked(code["base"])] = (
-            True
-        )
+        base[np.repeat(np.arange(t), len(unpack(code["base"])) // t), unpack(code["base"])] = True
         return base[y // K, (x - y % K) % K]
     return x == y
 
 
-def expanded(mechanism: Json, frame: Json) -> Any:
-    """The channel, a row for each symbol, as integers (dtype object)."""
-    k, kind = size_of(frame["domain"]), mechanism["kind"]
+def expand(mechanism: Json, frame: Json) -> Any:
+    """Return the channel, a row for each symbol, as integers (dtype object)."""
+    k = size_of(frame["domain"])
+    kind = mechanism["kind"]
     if kind in ("table", "binary"):
         Q = np.array([[int(entry) for entry in row] for row in mechanism["rows"]], dtype=object)
         demand(
@@ -477,7 +479,7 @@ def expanded(mechanism: Json, frame: Json) -> Any:
         )
         return Q
     if kind == "union":
-        return expanded_union(mechanism, frame)
+        return expand_union(mechanism, frame)
     fits = {
         "plain": ["uniform"],
         "blocks": ["blocks"],
@@ -485,7 +487,7 @@ def expanded(mechanism: Json, frame: Json) -> Any:
         "high-low": ["high-low"],
     }
     demand(frame["kind"] in fits.get(kind, ["tiers", "high-low", "blocks"]))
-    owed = owed_by_groups(frame)
+    owed = group_promises(frame)
     if owed is None:
         raise Malformed
     if kind == "product":
@@ -497,23 +499,25 @@ def expanded(mechanism: Json, frame: Json) -> Any:
             [np.outer(outer[j], inner[x]).ravel() for x, j in enumerate(owed[0])], dtype=object
         )
     if kind in ("plain", "blocks"):
-        return expanded_blocks(mechanism, owed[0])
-    return expanded_groups(mechanism, owed)
+        return expand_blocks(mechanism, owed[0])
+    return expand_groups(mechanism, owed)
 
 
 def rows_of(code: Json, points: Any) -> Any:
-    """The rows of a code by itself."""
+    """Return the rows of a code alone."""
     high, low, leftover = (int(code[name]) for name in ("high", "low", "leftover"))
     demand(len(points) <= code["points"] and leftover >= 0 and 0 <= low < high)
     Q = np.where(
-        favoured(code, list(points)), np.array(high, dtype=object), np.array(low, dtype=object)
+        raised_outputs(code, list(points)),
+        np.array(high, dtype=object),
+        np.array(low, dtype=object),
     )
     Q[:, 0] += leftover
     demand((Q.sum(axis=1) == 1 << code["word_bits"]).all())
     return Q
 
 
-def expanded_blocks(mechanism: Json, block_of: list[int]) -> Any:
+def expand_blocks(mechanism: Json, block_of: list[int]) -> Any:
     codes = [mechanism["codes"][c] for c in mechanism["code_of_block"]]
     demand(len(codes) == max(block_of) + 1)
     first = [0, *itertools.accumulate(code["outputs"] for code in codes)]
@@ -524,23 +528,23 @@ def expanded_blocks(mechanism: Json, block_of: list[int]) -> Any:
     return Q
 
 
-def expanded_groups(mechanism: Json, owed: Owed) -> Any:
+def expand_groups(mechanism: Json, owed: Owed) -> Any:
     of, _, outward = owed
     if mechanism["kind"] == "high-low":
         code = mechanism["codes"][0]
         raised = {
             "hadamard": code["outputs"] // 2,
-            "cyclic": len(unpacked(code.get("base", ""))),
+            "cyclic": len(unpack(code.get("base", ""))),
         }.get(code["kind"], 1)
         levels = [{"high": code["high"], "low": code["low"], "cover": code["low"]}]
-        clear, bits, numbers = (
-            raised * (int(code["high"]) - int(code["low"])),
-            code["word_bits"],
-            [0],
-        )
+        clear = raised * (int(code["high"]) - int(code["low"]))
+        bits = code["word_bits"]
+        numbers = [0]
         owing = [0]
     else:
-        levels, clear, bits = mechanism["levels"], int(mechanism["clear"]), mechanism["word_bits"]
+        levels = mechanism["levels"]
+        clear = int(mechanism["clear"])
+        bits = mechanism["word_bits"]
         numbers = mechanism["code_of_group"]
         merged = (
             {epsilon: g for g, epsilon in reversed(list(enumerate(outward)))}
@@ -559,7 +563,7 @@ def expanded_groups(mechanism: Json, owed: Owed) -> Any:
         demand(0 <= level["low"] < level["high"] and level["cover"] >= 0)
         members = [x for x, group in enumerate(of) if group == g]
         demand(len(members) <= codes[i]["points"])
-        raised = favoured(codes[i], list(range(len(members))))
+        raised = raised_outputs(codes[i], list(range(len(members))))
         Q[:, first[i] : first[i + 1]] = level["cover"]
         Q[members, first[i] : first[i + 1]] = np.where(
             raised, np.array(level["high"], dtype=object), np.array(level["low"], dtype=object)
@@ -572,14 +576,13 @@ def expanded_groups(mechanism: Json, owed: Owed) -> Any:
     return Q
 
 
-def expanded_union(mechanism: Json, frame: Json) -> Any:
+def expand_union(mechanism: Json, frame: Json) -> Any:
     demand(frame["kind"] == "union" and len(mechanism["parts"]) == len(frame["parts"]))
     parts = [
-        expanded(part, inner)
-        for part, inner in zip(mechanism["parts"], frame["parts"], strict=True)
+        expand(part, inner) for part, inner in zip(mechanism["parts"], frame["parts"], strict=True)
     ]
     first = [0, *itertools.accumulate(part.shape[1] for part in parts)]
-    block = unpacked(frame["block_of"])
+    block = unpack(frame["block_of"])
     Q = np.zeros((len(block), first[-1]), dtype=object)
     for x, (j, i) in enumerate(zip(block, ranks(block), strict=True)):
         Q[x, first[j] : first[j + 1]] = parts[j][i]
@@ -587,15 +590,15 @@ def expanded_union(mechanism: Json, frame: Json) -> Any:
 
 
 def truth(data: Json) -> str:
-    """Whether the promise is "kept" or "broken"; "malformed" if there is no channel to keep it."""
+    """Return "kept" or "broken", or "malformed" if there is no channel."""
     promise = data["promise"]
     context = promise["context"]
     frame = promise["mechanism_context"] or context
     try:
         demand(frame["domain"] == context["domain"])
-        Q = expanded(promise["mechanism"], frame)
+        Q = expand(promise["mechanism"], frame)
         demand(Q.shape[0] == size_of(context["domain"]))
-        owed = owed_by_groups(context)
+        owed = group_promises(context)
         if Q.shape[0] <= LARGE or owed is None:
             return "kept" if all_pairs_keep(Q, epsilon_of(context)) else "broken"
         return "kept" if distinct_rows_keep(Q, owed) else "broken"
@@ -611,7 +614,10 @@ def all_pairs_keep(Q: Any, epsilon: Callable[[int, int], Fraction | None]) -> bo
 
 
 def distinct_rows_keep(Q: Any, owed: Owed) -> bool:
-    """Every two different rows, with the smallest ε among their symbols; for codes, every column by its numbers."""
+    """Compare every two different rows with the smallest ε among their symbols.
+
+    For codes, compare the numbers of every column.
+    """
     of, inside, outward = owed
     listed = Q.ravel().tolist()
     numbers = {entry: i for i, entry in enumerate(sorted(set(listed)))}
@@ -634,7 +640,7 @@ def distinct_rows_keep(Q: Any, owed: Owed) -> bool:
 
 
 def columns_keep(which: Any, entries: list[int], owed: Owed) -> bool:
-    """For every column: each number that a group has there, against each number of those to whom it owes a promise."""
+    """Compare, in every column, each number of a group with each that it owes a promise to."""
     of, inside, outward = owed
     group = np.array(of)
     n = len(entries)
@@ -658,7 +664,7 @@ def columns_keep(which: Any, entries: list[int], owed: Owed) -> bool:
     return True
 
 
-# --- Judges -----------------------------------------------------------------------------------------------------------
+# --- Judges ---------------------------------------------------------------------------------------
 
 
 def load_checker() -> Any:
@@ -672,7 +678,7 @@ def load_checker() -> Any:
 
 
 def lone_checker(checker: Any = None) -> Judge:
-    """The lone file, in this process."""
+    """Return the standalone checker as a judge in this process."""
     module = checker or load_checker()
 
     def judge(raw: bytes) -> str:
@@ -685,7 +691,7 @@ def lone_checker(checker: Any = None) -> Judge:
 
 
 def lone_process(raw: bytes) -> str:
-    """The lone file as a process."""
+    """Run the standalone checker as a process."""
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
         file.write(raw)
         file.flush()
@@ -702,7 +708,7 @@ def lone_process(raw: bytes) -> str:
 
 
 def certify(raw: bytes) -> str:
-    """`Survey.of_resolved(...).certify()`."""
+    """Judge by `Survey.of_resolved(...).certify()`."""
     try:
         sf.Survey.of_resolved(raw).certify()
     except PrivacyViolation:
@@ -717,13 +723,14 @@ def certify(raw: bytes) -> str:
 
 
 def javascript_client() -> Judge:
-    """A process of the JavaScript client that loads one survey after another."""
+    """Start the JavaScript client, which loads one survey after another."""
     process = subprocess.Popen(
         ["node", CLIENT], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     if process.stdin is None or process.stdout is None:
         raise OSError("the JavaScript client has no pipes.")
-    requests, answers = process.stdin, process.stdout
+    requests = process.stdin
+    answers = process.stdout
 
     def judge(raw: bytes) -> str:
         named = hashlib.sha256(canonical_bytes(json.loads(raw)["promise"])).hexdigest()
@@ -744,11 +751,11 @@ def javascript_client() -> Judge:
     return judge
 
 
-# --- The exam ---------------------------------------------------------------------------------------------------------
+# --- The exam -------------------------------------------------------------------------------------
 
 
 def examine(judges: dict[str, Judge], forger: Forger, count: int) -> Json:
-    """What each judge says about ``count`` forgeries, and where it is wrong."""
+    """Return the verdicts of each judge on ``count`` forgeries, and where they are wrong."""
     truths: Counter[str] = Counter()
     verdicts: dict[str, Counter[str]] = {name: Counter() for name in judges}
     wrong: dict[str, list[str]] = {name: [] for name in judges}
@@ -780,19 +787,19 @@ def examine(judges: dict[str, Judge], forger: Forger, count: int) -> Json:
         "large": large,
         "truth": dict(truths),
         "verdicts": {name: dict(counts) for name, counts in verdicts.items()},
-        "wrong": {name: len(found) for name, found in wrong.items()},
+        "wrong": {name: len(errors) for name, errors in wrong.items()},
         "wrong passes": {
-            name: sum(": kept, but" in each for each in found) for name, found in wrong.items()
+            name: sum(": kept, but" in error for error in errors) for name, errors in wrong.items()
         },
         "disagreements": disagreements,
-        "examples": {name: found[:10] for name, found in wrong.items() if found},
+        "examples": {name: errors[:10] for name, errors in wrong.items() if errors},
         "certificates": certificates,
         "seconds": round(time.monotonic() - started, 1),
     }
 
 
 def examine_certificates(judges: dict[str, Judge]) -> Json:
-    """Every certificate next to every promise: kept if it is its own, broken otherwise."""
+    """Combine every certificate with every promise: only its own is kept."""
     surveys = {survey.fingerprint: survey for survey in small_surveys()}
     records = {name: survey.certify().record() for name, survey in surveys.items()}
     counts: Counter[str] = Counter()

@@ -1,15 +1,16 @@
-"""Other libraries for local differential privacy beside this one, under the same conditions: `python benchmarks/peers`.
-
-It makes an environment of its own beside this file the first time (some minutes, and a package index), and needs
-nothing but Python itself. Every case runs in a process of its own, on one core and with one thread. Speeds are CPU
-time, the best of three, per person, per report and per decoding; a slow case is given fewer people. Then comes the
-total variation between the shares of one crowd and their estimates, the mean of ten runs, fewer of the slow.
+"""Compare other libraries for local differential privacy with this one, under equal conditions.
 
     python benchmarks/peers           everything: some ten minutes
-    python benchmarks/peers --quick   a small domain and a small crowd, to see whether it runs
+    python benchmarks/peers --quick   a small domain and few people, to see whether it runs
     python benchmarks/peers --json    the same as JSON, with an estimate of each before projection
 
-A case that does not install or run says why in its row. Progress is on stderr.
+The first run creates a virtual environment next to this file, which takes some minutes and a
+package index. It needs only Python. Every case runs in its own process, on one core and with one
+thread. Speeds are CPU time, the best of three, per person, per report and per decoding; slow cases
+get fewer people. Accuracy is the total variation between the shares of a population and their
+estimates, the mean of ten runs, fewer for slow cases.
+
+If a case does not install or run, its row says why. Progress goes to stderr.
 """
 
 import argparse
@@ -27,13 +28,16 @@ HERE = Path(__file__).parent
 
 
 class Run(NamedTuple):
-    """Domains, largest crowd and what is long enough, for speeds; then domain, crowd and repetitions, for accuracy."""
+    """The sizes of a run: the first three for speed, the others for accuracy.
+
+    ``seconds``: how long a timed run must take at least.
+    """
 
     sizes: tuple[int, ...]
     people: int
     seconds: float
-    size_judged: int
-    people_judged: int
+    accuracy_size: int
+    accuracy_people: int
     runs: int
 
 
@@ -43,22 +47,21 @@ QUICK = Run((100,), 100_000, 0.01, 100, 10_000, 2)
 
 def cases(quick: bool) -> list[Case]:
     run = QUICK if quick else FULL
-    asked = [("speed", k, run.people) for k in run.sizes] + [
-        ("accuracy", run.size_judged, run.people_judged)
-    ]
-    return [
-        Case(task, library, mechanism, k, people, run.seconds, run.runs)
-        for task, k, people in asked
-        for library, mechanisms in MECHANISMS.items()
-        for mechanism in mechanisms
-    ]
+    tasks = [("speed", k, run.people) for k in run.sizes]
+    tasks.append(("accuracy", run.accuracy_size, run.accuracy_people))
+    result = []
+    for task, k, people in tasks:
+        for library, mechanisms in MECHANISMS.items():
+            for mechanism in mechanisms:
+                result.append(Case(task, library, mechanism, k, people, run.seconds, run.runs))
+    return result
 
 
-def measured(case: Case, environment: Environment) -> dict[str, Any]:
-    """The row of a case: what was asked, and what was found or why nothing was."""
-    found = environment.answer_of(HERE / "measure.py", case)
-    outcome = found.get("error") or ", ".join(
-        f"{name} {value:.3g}" for name, value in found.items() if isinstance(value, float)
+def measure(case: Case, environment: Environment) -> dict[str, Any]:
+    """Return the row of a case: its name, and its figures or an error."""
+    figures = environment.run_case(HERE / "measure.py", case)
+    outcome = figures.get("error") or ", ".join(
+        f"{name} {value:.3g}" for name, value in figures.items() if isinstance(value, float)
     )
     print(
         f"{case.task}, k = {case.size:,}: {case.library} {case.mechanism}: {outcome}",
@@ -70,7 +73,7 @@ def measured(case: Case, environment: Environment) -> dict[str, Any]:
         "library": case.library,
         "mechanism": case.mechanism,
         "size": case.size,
-        **found,
+        **figures,
     }
 
 
@@ -78,13 +81,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=(__doc__ or "").splitlines()[0], prog="python benchmarks/peers"
     )
-    parser.add_argument("--quick", action="store_true", help="a small domain and a small crowd")
+    parser.add_argument("--quick", action="store_true", help="a small domain and few people")
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     environment = Environment(HERE / ".environment")
     environment.prepare()
-    rows = [measured(case, environment) for case in cases(asked.quick)]
-    if asked.json:
+    rows = [measure(case, environment) for case in cases(options.quick)]
+    if options.json:
         about = {
             "epsilon": EPSILON,
             "python": platform.python_version(),

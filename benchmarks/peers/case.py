@@ -1,11 +1,11 @@
-"""What is measured: a mechanism of a library, for so many symbols and people."""
+"""What is measured: a mechanism of a library, for a number of symbols and people."""
 
 from dataclasses import dataclass
 
 EPSILON = 1.0
 
 LARGEST = 43_750
-"""The largest domain, in which aims are set."""
+"""The largest domain, for which there are aims."""
 
 OURS = "sfumato"
 
@@ -19,7 +19,11 @@ MECHANISMS = {
 
 @dataclass(frozen=True)
 class Case:
-    """``task`` is speed or accuracy. A timed run of ``seconds`` is long enough; accuracy is a mean of ``runs``."""
+    """A measurement.
+
+    ``task``: "speed" or "accuracy". ``seconds``: how long a timed run must take at least. ``runs``:
+    how many runs accuracy is a mean of.
+    """
 
     task: str
     library: str

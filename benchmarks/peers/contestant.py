@@ -1,4 +1,4 @@
-"""What is asked of a mechanism of any library."""
+"""The interface that every library is measured through."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -12,39 +12,39 @@ Symbols = NDArray[np.int64]
 
 
 class NotOffered(Exception):
-    """The library has no such step."""
+    """The library does not offer this step."""
 
 
 class Estimates(NamedTuple):
-    """``raw`` is unbiased; ``own`` is what the library hands out when it is asked for nothing in particular."""
+    """The unbiased estimate (``raw``) and the library's default (``own``)."""
 
     raw: Floats
     own: Floats | None
 
 
 class Contestant(ABC):
-    """People and reports are in the form in which the library wants them, and can be sliced."""
+    """A mechanism of a library. People and reports have the library's own form, as sequences."""
 
     def people(self, symbols: Symbols) -> Sequence[Any]:
-        """Not timed."""
+        """Convert symbols to the library's form. This is not timed."""
         return symbols.tolist()
 
     @abstractmethod
     def privatize(self, people: Sequence[Any]) -> Sequence[Any]:
-        """A report per person."""
+        """Return a report for each person."""
 
     def count(self, reports: Sequence[Any]) -> Any:
-        """What is decoded later."""
+        """Return what ``decode`` accepts."""
         raise NotOffered
 
-    def decode(self, counted: Any) -> object:
-        """The estimate of every symbol."""
+    def decode(self, counts: Any) -> object:
+        """Return the estimate of every symbol."""
         raise NotOffered
 
     @abstractmethod
     def gather(self, reports: Sequence[Any]) -> None:
-        """Count these too, for ``estimates``."""
+        """Add these reports to those of ``estimates``."""
 
     @abstractmethod
     def estimates(self) -> Estimates:
-        """From everything that was gathered."""
+        """Return the estimates from all reports that were added."""

@@ -1,4 +1,4 @@
-"""The virtual environment in which everybody is measured: this package, and its peers with the pins they need."""
+"""The virtual environment for all measurements: this package, and its peers with their pins."""
 
 import json
 import os
@@ -26,12 +26,12 @@ ONE_THREAD = {
     for name in ("OMP", "OPENBLAS", "MKL", "BLIS", "VECLIB_MAXIMUM", "NUMBA", "RAYON")
 }
 
-LONGEST = 1800  # seconds that a case may take
+TIMEOUT = 1800  # seconds per case
 
 
 @dataclass
 class Environment:
-    """A folder with an interpreter; ``missing`` says of each library that did not install, why."""
+    """A virtual environment. ``missing``: why each missing library did not install."""
 
     folder: Path
     missing: dict[str, str] = field(default_factory=dict)
@@ -41,23 +41,24 @@ class Environment:
         return self.folder / ("Scripts" if os.name == "nt" else "bin") / "python"
 
     def prepare(self) -> None:
-        """Make what is not there yet. What was installed with the same pins is left as it is."""
-        made = self.folder / "made.ready"
-        if not made.exists() or made.read_text(encoding="utf-8") != sys.version:
-            print(f"making an environment in {self.folder}", file=sys.stderr, flush=True)
+        """Create and install what is missing. Keep libraries with the same pins."""
+        marker = self.folder / "made.ready"
+        if not marker.exists() or marker.read_text(encoding="utf-8") != sys.version:
+            print(f"creating an environment in {self.folder}", file=sys.stderr, flush=True)
             subprocess.run([sys.executable, "-m", "venv", "--clear", str(self.folder)], check=True)
-            made.write_text(sys.version, encoding="utf-8")
+            marker.write_text(sys.version, encoding="utf-8")
         for library, packages in PACKAGES.items():
             self._install(library, packages)
 
     def _install(self, library: str, packages: tuple[str, ...]) -> None:
-        # One by one, so that a peer that cannot be installed does not take the others with it.
-        ready, pins = self.folder / f"{library}.ready", self._pins()
+        # One by one, so that the others are installed even if one fails.
+        ready = self.folder / f"{library}.ready"
+        pins = self._pins()
         if ready.exists() and ready.read_text(encoding="utf-8") == pins:
             return
         print(f"installing {library}", file=sys.stderr, flush=True)
         constraints = [word for path in PINS for word in ("--constraint", str(path))]
-        done = self._run(
+        process = self._run(
             "-m",
             "pip",
             "install",
@@ -66,36 +67,35 @@ class Environment:
             *constraints,
             *packages,
         )
-        if done.returncode == 0:
+        if process.returncode == 0:
             ready.write_text(pins, encoding="utf-8")
         else:
-            self.missing[library] = f"does not install: {last_line(done.stderr)}"
+            self.missing[library] = f"does not install: {last_line(process.stderr)}"
 
     def _pins(self) -> str:
         return "".join(
             path.read_text(encoding="utf-8") for path in (*PINS, ROOT / "pyproject.toml")
         )
 
-    def answer_of(self, script: Path, case: Case) -> dict[str, Any]:
-        """What the script says of the case, or ``{"error": why}``."""
+    def run_case(self, script: Path, case: Case) -> dict[str, Any]:
+        """Return what the script prints for the case, or ``{"error": why}``."""
         if case.library in self.missing:
             return {"error": self.missing[case.library]}
         try:
-            done = self._run(str(script), json.dumps(asdict(case)), timeout=LONGEST)
+            process = self._run(str(script), json.dumps(asdict(case)), timeout=TIMEOUT)
         except subprocess.TimeoutExpired:
-            return {"error": f"took longer than {LONGEST} s"}
-        if done.returncode:
-            return {
-                "error": f"does not run: {last_line(done.stderr) or f'exit code {done.returncode}'}"
-            }
-        answer: dict[str, Any] = json.loads(done.stdout)
+            return {"error": f"took longer than {TIMEOUT} s"}
+        if process.returncode:
+            reason = last_line(process.stderr) or f"exit code {process.returncode}"
+            return {"error": f"does not run: {reason}"}
+        answer: dict[str, Any] = json.loads(process.stdout)
         return answer
 
     def versions(self) -> dict[str, str]:
-        listed = json.loads(
+        packages = json.loads(
             self._run("-m", "pip", "--disable-pip-version-check", "list", "--format=json").stdout
         )
-        return {package["name"]: package["version"] for package in listed}
+        return {package["name"]: package["version"] for package in packages}
 
     def _run(self, *words: str, timeout: float | None = None) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -109,6 +109,6 @@ class Environment:
 
 
 def last_line(text: str) -> str:
-    """Where Python and pip say what went wrong."""
+    """Return the last line that is not empty: Python and pip name the error there."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[-1] if lines else ""

@@ -1,4 +1,4 @@
-"""The rows as tables."""
+"""Print the rows as tables."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -9,16 +9,17 @@ Row = dict[str, Any]
 
 STEPS = ("client", "server", "decode")
 BASES = ("Hadamard", "cyclic", "k-RR")
-"""Our mechanisms that have a counterpart among the peers."""
+"""Our mechanisms with a counterpart among the peers."""
 
 AIMS = (("pure-ldp", "Hadamard", 1000), ("OpenDP", "k-RR", 10_000))
-"""How many times as long the client of a peer should take as our Hadamard and cyclic ones."""
+"""How many times as long as our Hadamard and cyclic clients a peer's client should take."""
 
 LEGEND = f"""\
-CPU time at ε = {EPSILON:g}, best of three. client: per person, in bulk; alone: per person, one call for each; server:
-per report; decode: once. A dash is a step that a library does not have: multi-freq-ldpy decodes as it counts, and
-OpenDP leaves both to its user. Ratios of clients are to ours in bulk, and take the faster of a peer's two times: it has
-no call for many people, and should not pay for reports that are kept."""
+CPU time at ε = {EPSILON:g}, best of three. client: per person, in bulk; alone: per person, one call
+each; server: per report; decode: once. A dash is a step that the library does not offer:
+multi-freq-ldpy decodes while it counts, and OpenDP leaves both to you. Ratios of clients are to
+ours in bulk. They use the faster of a peer's two times: peers have no call for many people, and
+should not pay for keeping the reports."""
 
 
 def print_speeds(rows: list[Row]) -> None:
@@ -55,13 +56,13 @@ def print_row(row: Row, cells: Iterable[str]) -> None:
 
 
 def print_aims(rows: list[Row]) -> None:
-    found = {(row["library"], row["mechanism"]): row for row in rows if row["size"] == LARGEST}
-    if not found:
+    largest = {(row["library"], row["mechanism"]): row for row in rows if row["size"] == LARGEST}
+    if not largest:
         return
     print(f"\nAims for the client, k = {LARGEST:,}:")
     for library, mechanism, aim in AIMS:
         for base in ("Hadamard", "cyclic"):
-            ratio = times(found[library, mechanism], found[OURS, base], "client")
+            ratio = times(largest[library, mechanism], largest[OURS, base], "client")
             verdict = (
                 "not measured"
                 if ratio is None
@@ -71,13 +72,11 @@ def print_aims(rows: list[Row]) -> None:
 
 
 def print_accuracy(rows: list[Row]) -> None:
-    k, n = rows[0]["size"], max(row.get("people", 0) for row in rows)
-    print(
-        f"\nTotal variation from the shares of a Zipf crowd, k = {k:,}, n = {n:,}, ε = {EPSILON:g}: after the"
-    )
-    print(
-        "same projection onto the simplex for everybody, and as the library hands it out; mean ± its standard error."
-    )
+    k = rows[0]["size"]
+    n = max(row.get("people", 0) for row in rows)
+    print(f"\nTotal variation for a Zipf population, k = {k:,}, n = {n:,}, ε = {EPSILON:g}:")
+    print("after the same projection on the simplex for all, and by the library's default;")
+    print("mean ± its standard error.")
     print(" " * 30 + f"{'projected':>16}{'own':>16}{'runs':>6}")
     for row in rows:
         cells = (error_text(row, "projected"), error_text(row, "own"), f"{row.get('runs', 0):>6}")
@@ -87,8 +86,8 @@ def print_accuracy(rows: list[Row]) -> None:
 def times(peer: Row, ours: Row | None, step: str) -> float | None:
     if ours is None or peer.get(step) is None or ours.get(step) is None:
         return None
-    taken = min(peer["client"], peer["alone"]) if step == "client" else peer[step]
-    return float(taken / ours[step])
+    seconds = min(peer["client"], peer["alone"]) if step == "client" else peer[step]
+    return float(seconds / ours[step])
 
 
 def times_text(peer: Row, ours: Row | None, step: str) -> str:

@@ -1,4 +1,4 @@
-"""Measures one case, in a process of its own: takes it as JSON, prints what it found as JSON."""
+"""Measure one case in its own process: read it as JSON, print the figures as JSON."""
 
 import gc
 import importlib
@@ -21,45 +21,46 @@ MODULES = {
     OURS: "ours",
 }
 
-BATCH = 1000  # people whose reports are held at a time where accuracy is judged; some reports have a bit per symbol
-PATIENCE = 30.0  # seconds of CPU time after which accuracy is not judged once more
+# People whose reports are in memory at a time for accuracy: some reports have a bit per symbol.
+BATCH = 1000
+MAX_SECONDS = 30.0  # of CPU time, after which no run for accuracy starts
 
 
 def main() -> None:
     case = Case(**json.loads(sys.argv[1]))
-    stay_on_one_core()
+    use_one_core()
     module = importlib.import_module(MODULES[case.library])
-    found = TASKS[case.task](lambda: module.contestant(case.mechanism, case.size, EPSILON), case)
-    print(json.dumps(found))
+    figures = TASKS[case.task](lambda: module.contestant(case.mechanism, case.size, EPSILON), case)
+    print(json.dumps(figures))
 
 
-def stay_on_one_core() -> None:
+def use_one_core() -> None:
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     gc.disable()  # as timeit does
 
 
 def speed(make: Callable[[], Contestant], case: Case) -> dict[str, Any]:
-    """Seconds per person, in bulk and one by one; per report; and per decoding."""
+    """Return seconds per person, in bulk and one by one; per report; and per decoding."""
     contestant = make()
-    everybody = contestant.people(np.random.default_rng(0).integers(0, case.size, case.people))
-    client = cost_per_item(contestant.privatize, everybody, case.seconds)
-    alone = cost_per_item(lambda people: one_by_one(contestant, people), everybody, case.seconds)
-    reports = contestant.privatize(everybody[: client.items])
-    found: dict[str, Any] = {
+    everyone = contestant.people(np.random.default_rng(0).integers(0, case.size, case.people))
+    client = cost_per_item(contestant.privatize, everyone, case.seconds)
+    alone = cost_per_item(lambda people: one_by_one(contestant, people), everyone, case.seconds)
+    reports = contestant.privatize(everyone[: client.items])
+    figures: dict[str, Any] = {
         "people": client.items,
         "client": client.seconds,
         "alone": alone.seconds,
     }
     try:
         server = cost_per_item(contestant.count, reports, case.seconds)
-        found |= {"reports": server.items, "server": server.seconds}
-        counted = contestant.count(reports[: server.items])
-        contestant.decode(counted)  # warms up
-        found["decode"] = best_of_three(lambda: contestant.decode(counted))
+        figures |= {"reports": server.items, "server": server.seconds}
+        counts = contestant.count(reports[: server.items])
+        contestant.decode(counts)  # warms up
+        figures["decode"] = best_of_three(lambda: contestant.decode(counts))
     except NotOffered:
         pass
-    return found
+    return figures
 
 
 def one_by_one(contestant: Contestant, people: Any) -> None:
@@ -68,23 +69,20 @@ def one_by_one(contestant: Contestant, people: Any) -> None:
 
 
 def accuracy(make: Callable[[], Contestant], case: Case) -> dict[str, Any]:
-    """Total variation between the shares of a crowd and their estimates: projected, and as the library has them."""
-    from sfumato.foundation.simplex import (
-        project,
-    )  # here, so that speeds of peers do not depend on us
+    """Return total variation between shares and estimates: projected, and the library's default."""
+    # Imported here, so that speeds of peers do not depend on it.
+    from sfumato.foundation.simplex import project
 
-    symbols = zipf_crowd(case.size, case.people)
+    symbols = zipf_population(case.size, case.people)
     shares = np.bincount(symbols, minlength=case.size) / case.people
-    start, runs = time.process_time(), [estimates(make(), symbols)]
-    while len(runs) < case.runs and time.process_time() - start < PATIENCE:
+    start = time.process_time()
+    runs = [estimates(make(), symbols)]
+    while len(runs) < case.runs and time.process_time() - start < MAX_SECONDS:
         runs.append(estimates(make(), symbols))
-    found = {"people": case.people, "runs": len(runs), "raw": runs[0].raw.tolist()}
-    found |= mean_and_error(
-        "projected", [total_variation(project(run.raw), shares) for run in runs]
-    )
-    return found | mean_and_error(
-        "own", [total_variation(run.own, shares) for run in runs if run.own is not None]
-    )
+    figures = {"people": case.people, "runs": len(runs), "raw": runs[0].raw.tolist()}
+    projected = [total_variation(project(run.raw), shares) for run in runs]
+    own = [total_variation(run.own, shares) for run in runs if run.own is not None]
+    return figures | mean_and_error("projected", projected) | mean_and_error("own", own)
 
 
 def estimates(contestant: Contestant, symbols: Symbols) -> Estimates:
@@ -94,19 +92,18 @@ def estimates(contestant: Contestant, symbols: Symbols) -> Estimates:
 
 
 def mean_and_error(name: str, values: list[float]) -> dict[str, float]:
-    """The mean, and its standard error where there are several values."""
-    found = {name: float(np.mean(values))} if values else {}
+    """Return the mean, and its standard error if there are several values."""
+    figures = {name: float(np.mean(values))} if values else {}
     if len(values) > 1:
-        found[f"{name}_error"] = float(np.std(values, ddof=1) / len(values) ** 0.5)
-    return found
+        figures[f"{name}_error"] = float(np.std(values, ddof=1) / len(values) ** 0.5)
+    return figures
 
 
-def zipf_crowd(size: int, people: int) -> Symbols:
-    """The same crowd for everybody: symbol x has a share of about 1/(x + 1), over their sum."""
-    rising = np.cumsum(1 / np.arange(1, size + 1))
-    return np.searchsorted(
-        rising, np.random.default_rng(1).random(people) * rising[-1], side="right"
-    ).astype(np.int64)
+def zipf_population(size: int, people: int) -> Symbols:
+    """Return the same people for every case: shares in proportion to 1/(x + 1)."""
+    ends = np.cumsum(1 / np.arange(1, size + 1))
+    points = np.random.default_rng(1).random(people) * ends[-1]
+    return np.searchsorted(ends, points, side="right").astype(np.int64)
 
 
 def total_variation(a: Floats, b: Floats) -> float:

@@ -1,6 +1,6 @@
-"""multi-freq-ldpy: a compiled function for one person, and one that counts and decodes all reports in one go.
+"""multi-freq-ldpy: one compiled function per person, and one that counts and decodes all reports.
 
-The latter clips and rescales. What it starts from, ``(counts/n − q)/(p − q)``, is written out here.
+The latter clips and rescales ``(counts/n − q)/(p − q)``, which is the raw estimate here.
 """
 
 from abc import abstractmethod
@@ -15,28 +15,39 @@ from multi_freq_ldpy.pure_frequency_oracles.GRR import (  # type: ignore[import-
     GRR_Aggregator_MI,
     GRR_Client,
 )
-from multi_freq_ldpy.pure_frequency_oracles.SS import SS_Aggregator_MI, SS_Client  # type: ignore[import-not-found]
-from multi_freq_ldpy.pure_frequency_oracles.UE import UE_Aggregator_MI, UE_Client  # type: ignore[import-not-found]
+from multi_freq_ldpy.pure_frequency_oracles.SS import (  # type: ignore[import-not-found]
+    SS_Aggregator_MI,
+    SS_Client,
+)
+from multi_freq_ldpy.pure_frequency_oracles.UE import (  # type: ignore[import-not-found]
+    UE_Aggregator_MI,
+    UE_Client,
+)
 
 
 class MultiFreq(Contestant):
-    """A report counts for its own symbol with probability p, and for any other with probability q."""
+    """A mechanism whose reports count for their symbol with probability p, for others with q."""
 
     client: Any
     p: float
     q: float
 
     def __init__(self, size: int, epsilon: float) -> None:
-        self.size, self.epsilon = size, epsilon
-        self.counts, self.reports = np.zeros(size), 0
+        self.size = size
+        self.epsilon = epsilon
+        self.counts = np.zeros(size)
+        self.reports = 0
 
     def privatize(self, people: Sequence[Any]) -> list[Any]:
-        client, size, epsilon = self.client, self.size, self.epsilon
+        # Local names, so that attribute look-ups are not measured.
+        client = self.client
+        size = self.size
+        epsilon = self.epsilon
         return [client(person, size, epsilon) for person in people]
 
     @abstractmethod
     def histogram(self, reports: Sequence[Any]) -> Floats:
-        """For every symbol, how many reports count for it."""
+        """Return how many reports count for each symbol."""
 
     def gather(self, reports: Sequence[Any]) -> None:
         self.counts = self.counts + self.histogram(reports)
@@ -52,7 +63,8 @@ class RandomizedResponse(MultiFreq):
 
     def __init__(self, size: int, epsilon: float) -> None:
         super().__init__(size, epsilon)
-        self.p, self.q = exp(epsilon) / (exp(epsilon) + size - 1), 1 / (exp(epsilon) + size - 1)
+        self.p = exp(epsilon) / (exp(epsilon) + size - 1)
+        self.q = 1 / (exp(epsilon) + size - 1)
 
     def count(self, reports: Sequence[Any]) -> object:
         return GRR_Aggregator_MI(reports, self.size, self.epsilon)
@@ -82,7 +94,8 @@ class UnaryEncoding(MultiFreq):
 
     def __init__(self, size: int, epsilon: float) -> None:
         super().__init__(size, epsilon)
-        self.p, self.q = 0.5, 1 / (exp(epsilon) + 1)
+        self.p = 0.5
+        self.q = 1 / (exp(epsilon) + 1)
 
     def count(self, reports: Sequence[Any]) -> object:
         return UE_Aggregator_MI(reports, self.epsilon)

@@ -1,6 +1,7 @@
 """OpenDP: k-ary randomized response, drawn exactly and from cryptographic randomness.
 
-It leaves counting and decoding to its user; the usual unbiased estimate is written out here, for accuracy only.
+It leaves counting and decoding to you. The usual unbiased estimate is computed here, for accuracy
+only.
 """
 
 from collections.abc import Sequence
@@ -15,7 +16,8 @@ from contestant import Contestant, Estimates
 class RandomizedResponse(Contestant):
     def __init__(self, size: int, epsilon: float) -> None:
         dp.enable_features("contrib")
-        self.p, self.q = exp(epsilon) / (exp(epsilon) + size - 1), 1 / (exp(epsilon) + size - 1)
+        self.p = exp(epsilon) / (exp(epsilon) + size - 1)
+        self.q = 1 / (exp(epsilon) + size - 1)
         self.respond = dp.m.make_randomized_response(list(range(size)), self.p)
         self.counts = np.zeros(size)
 

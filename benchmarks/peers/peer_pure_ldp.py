@@ -8,13 +8,20 @@ from pure_ldp.frequency_oracles.hadamard_response import (  # type: ignore[impor
     HadamardResponseClient,
     HadamardResponseServer,
 )
-from pure_ldp.frequency_oracles.local_hashing import LHClient, LHServer  # type: ignore[import-not-found]
-from pure_ldp.frequency_oracles.unary_encoding import UEClient, UEServer  # type: ignore[import-not-found]
+from pure_ldp.frequency_oracles.local_hashing import (  # type: ignore[import-not-found]
+    LHClient,
+    LHServer,
+)
+from pure_ldp.frequency_oracles.unary_encoding import (  # type: ignore[import-not-found]
+    UEClient,
+    UEServer,
+)
 
 
 class PureLdp(Contestant):
     def __init__(self, client: Any, server: Any) -> None:
-        self.client, self.server = client, server
+        self.client = client
+        self.server = server
 
     def people(self, symbols: Symbols) -> list[int]:
         return (symbols + 1).tolist()
@@ -27,9 +34,9 @@ class PureLdp(Contestant):
         self.server.reset()
         self.server.aggregate_all(reports)
 
-    def decode(self, counted: None) -> Floats:
-        """All symbols at once. Its `estimate_all` would add a call per symbol."""
-        self.server.last_estimated = 0  # else it would remember
+    def decode(self, counts: None) -> Floats:
+        """Estimate all symbols at once. The library's `estimate_all` makes a call per symbol."""
+        self.server.last_estimated = 0  # or it would return cached estimates
         self.server.check_and_update_estimates()
         return self.server.get_estimates
 

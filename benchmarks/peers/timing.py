@@ -2,13 +2,14 @@
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
-FEWEST = 16
+MIN_ITEMS = 16
 
 
 class Cost(NamedTuple):
-    """Seconds per item, and for how many items they were taken."""
+    """Seconds per item, and the number of items in the timed run."""
 
     seconds: float
     items: int
@@ -24,10 +25,10 @@ def best_of_three(work: Callable[[], object]) -> float:
     return min(cpu_seconds(work) for _ in range(3))
 
 
-def cost_per_item(work: Callable[[Any], object], items: Any, long_enough: float) -> Cost:
-    """Twice as many items again and again, until a run is long enough or takes all; those runs are the warm-up."""
-    chosen = items[:FEWEST]
-    work(chosen)  # some libraries compile now
-    while cpu_seconds(lambda: work(chosen)) < long_enough and len(chosen) < len(items):  # noqa: B023 - called at once
-        chosen = items[: 2 * len(chosen)]
-    return Cost(best_of_three(lambda: work(chosen)) / len(chosen), len(chosen))
+def cost_per_item(work: Callable[[Any], object], items: Any, min_seconds: float) -> Cost:
+    """Double the number of items until a run takes ``min_seconds``, then time it."""
+    part = items[:MIN_ITEMS]
+    work(part)  # some libraries compile now
+    while cpu_seconds(partial(work, part)) < min_seconds and len(part) < len(items):
+        part = items[: 2 * len(part)]
+    return Cost(best_of_three(partial(work, part)) / len(part), len(part))

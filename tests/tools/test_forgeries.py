@@ -44,7 +44,7 @@ def _by_sets(raw):
     data = json.loads(raw)["promise"]
     if data["mechanism"]["kind"] != "table" or forgeries.size_of(data["context"]["domain"]) <= 1000:
         return _verdict(raw)
-    owed = forgeries.owed_by_groups(data["context"])
+    owed = forgeries.group_promises(data["context"])
     if owed is None or verdict_of(raw)[0] == 2:
         return _verdict(raw)
     of, inside, outward = owed

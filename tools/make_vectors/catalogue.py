@@ -1,4 +1,4 @@
-"""The surveys in the test vectors: every kind of mechanism, code, context and domain, each small."""
+"""The surveys in the test vectors: small ones with every mechanism, code, context and domain."""
 
 from collections.abc import Iterator
 from math import inf
