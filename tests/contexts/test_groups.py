@@ -112,7 +112,7 @@ def test_blocks_may_have_their_own_epsilon(epsilon):
     context = Blocks({"Rue A": "Paris", "Via C": "Rome", "Rue B": "Paris"}, epsilon)
     assert context.exact_epsilons == (1, Fraction(1, 2))
     assert context.exact_across == INF
-    assert context.exact_smallest == 1  # there is no pair in Rome
+    assert context.exact_smallest == 1  # Rome has one symbol only
 
 
 def test_block_names_are_normalised():
@@ -152,11 +152,12 @@ def test_smallest_epsilon_by_hand(context, least):
 
 def test_detour_through_another_block_may_be_shorter():
     context = Blocks(["a", "a", "b", "b", "c"], {"a": 5, "b": 1, "c": 9}, across=2)
+    # A single symbol has no detour to itself.
     assert context.closure().exact_epsilons == (
         4,
         1,
         9,
-    )  # nobody goes round from a single symbol to itself
+    )
     assert context.closure().exact_across == 2
     assert context.closure().domain == context.domain
     assert context.exact_epsilons == (5, 1, 9)
@@ -526,7 +527,7 @@ def test_modified_record_is_rejected(name, changes):
 def test_record_without_a_field_is_rejected(name):
     record = READ_BACK[name].record()
     for field in record:
-        if field != "across":  # without it, it is another context: nothing is promised across
+        if field != "across":  # without it, the record is valid: no promise across
             with pytest.raises(InvalidSurvey):
                 context_of_record({key: value for key, value in record.items() if key != field})
 

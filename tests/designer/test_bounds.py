@@ -69,7 +69,7 @@ def best_channel(E, rounds=60):
     V = np.array(list(columns_within(E))).T
     B = tangent(k) @ V * np.sqrt(k / V.sum(axis=0))
     weights = linprog(np.zeros(V.shape[1]), A_eq=V, b_eq=np.ones(k)).x
-    J = np.eye(k - 1)  # every direction counts alike at first, then those that little is said about
+    J = np.eye(k - 1)  # equal weights first, then more for directions with little information
     for done in range(rounds):
         said = (np.linalg.solve(J, B) ** 2).sum(axis=0)
         best = linprog(-said / said.max(), A_eq=V, b_eq=np.ones(k)).x
@@ -169,7 +169,7 @@ def test_best_channel_stays_above_the_bound(context):
     uniform = np.full(context.size, 1 / context.size)
     floor = lower_bound_risk_at_uniform(context)
     assert floor <= cramer_rao(best_channel(E), uniform) * (1 + 1e-6)
-    # A twin: with a promise eight times as weak the same search goes through.
+    # Counterexample: with a promise eight times as weak, the same search succeeds.
     assert cramer_rao(best_channel(8 * E), uniform) < floor
 
 

@@ -55,7 +55,7 @@ def test_two_symbols_get_the_binary_optimum(a, b, prior):
     result = sf.design(context, prior=prior)
     _check_sound(result, context)
     assert (result.mechanism.kind, result.certified) == ("binary", True)
-    assert result.gap < 1e-8  # nothing but what rounding to integers may have cost
+    assert result.gap < 1e-8  # the cost of rounding to integers only
     if (a, b) == (1, 1) and prior is None:
         assert result.risk == pytest.approx(0.5 * ((exp(1) + 1) / (exp(1) - 1)) ** 2, rel=1e-12)
 
@@ -129,7 +129,7 @@ def test_better_table_replaces_a_closed_form():
 
 # --- what is not ----------------------------------------------------------------------------------
 
-KNOWN = {  # from another program
+KNOWN = {  # from an independent program
     "planar 8": (planar(8, 1, 2.0), 73.5673),
     "planar 9": (planar(9, 1, 2.0), 88.4876),
     "asymmetric 6": (asymmetric(6, 5), 22.4108),

@@ -60,7 +60,7 @@ def test_single_sensitive_symbol_gains_at_least_fourfold(share):
 def test_ten_sensitive_symbols_gain_in_worst_risk(epsilon, gain, k):
     rho = contributions(sf.mechanism_for(sf.HighLow(k, range(10), epsilon)))
     assert max(paper_high_low(10, epsilon)) / rho.max() == pytest.approx(gain, rel=0.03)
-    # The price, at most: free symbols at ε = 2.
+    # The largest loss: free symbols at ε = 2.
     assert rho[10:].max() <= paper_high_low(10, epsilon)[1] / 0.85
 
 
@@ -116,7 +116,7 @@ def test_sensitive_share_needs_a_high_low_context():
 # --- against the optimum --------------------------------------------------------------------------
 
 # The least risk at uniform p of any private channel with an unbiased estimate, from a numerical
-# search over all of them to five digits; and by how much the frames may miss it.
+# search, to five digits, and by how much frames may exceed it.
 OPTIMA = {
     "two levels (1, 2), 4+4": (sf.Blocks(blocks(4, 4), 1, across=2), 13.48954, 1.07),
     "two levels (1, 2), 3+3+3": (sf.Blocks(blocks(3, 3, 3), 1, across=2), 11.64580, 1.07),
@@ -138,7 +138,7 @@ def test_frames_are_close_to_the_optimum(name):
     context, optimum, limit = OPTIMA[name]
     ratio = at_uniform(sf.mechanism_for(context)) / optimum
     assert 1 - 1e-4 <= ratio <= limit, ratio
-    # The limit would notice a worse frame: the Hadamard code is past it everywhere.
+    # The limit would detect a worse frame: the Hadamard code always exceeds it.
     assert at_uniform(sf.mechanism_for(context, code="hadamard")) / optimum > limit
 
 
@@ -249,7 +249,7 @@ def test_risk_does_not_depend_on_the_order_of_symbols(context, random):
     original, permuted = (sf.PrivacyMatrix(each.tolist()) for each in (E, E[np.ix_(order, order)]))
     mechanisms = [sf.mechanism_for(each) for each in (original, permuted)]
     sf.certify(mechanisms[1], permuted)
-    # Which points of a cyclic code form a block matters a little to a product response.
+    # The risk of a product response depends slightly on which points form a block.
     near = (
         0.1 if any(isinstance(mechanism, sf.ProductResponse) for mechanism in mechanisms) else 1e-6
     )

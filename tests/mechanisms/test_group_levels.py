@@ -55,7 +55,7 @@ def demand_whole(shapes, clear, levels, word_bits):
         assert level.high > level.low >= 0 < level.cover or b == 1
         if b > r:
             assert within_odds(level.high, level.low, shape.inside)
-            # Cover must not favour the symbol that takes it, where a closed context permits that.
+            # Cover must not favour the symbol that takes it, even if a closed context permits it.
             owed = [other.outward for other in shapes if other is not shape or other.count > 1]
             assert all(
                 within_odds(level.cover, level.low, e)

@@ -90,7 +90,7 @@ def test_paper_estimate_risk_is_the_closed_form(name):
     mechanism = CASES[name]
     for p in crowds(mechanism.inputs, 1):
         simple = mechanism.scores.paper_variances(p, 1).sum()
-        # Of the size of a squared score, which is what cancels where the crowd is on one symbol.
+        # Tolerance: a squared score, which cancels if the crowd is on one symbol.
         scale = max(simple, 1 / float(mechanism._beta))
         assert simple == pytest.approx(closed_form(mechanism, p), abs=1e-12 * scale), name
 
@@ -290,7 +290,7 @@ def test_codes_are_one_or_one_each():
 def test_frame_rejects_too_strong_promise_across():
     with pytest.raises(NothingToLearn, match="too strong"):
         sf.GroupResponse(sf.Blocks(blocks(20, 20), 1, across=0.6), RandomizedCode)
-    # With larger sets the same promises can be kept.
+    # Larger sets can keep the same promises.
     sf.certify(sf.GroupResponse(sf.Blocks(blocks(20, 20), 1, across=0.6), HadamardCode))
 
 
@@ -350,7 +350,7 @@ INCONSISTENT = {
 }
 
 
-# Refused as well, but so far by whatever stumbles over them first.
+# These are rejected too, but not by a dedicated check.
 REFUSED_BY_ACCIDENT = {
     "negative cover": {
         "levels": [
@@ -422,7 +422,7 @@ def test_record_for_another_context_is_rejected():
         mechanism_of_record(RECORDED.record(), sf.Tiers(blocks(6, 2, 1), [1, 2, inf]))
     with pytest.raises(InvalidSurvey, match="must keep"):
         mechanism_of_record(RECORDED.record(), sf.PrivacyMatrix(np.ones((9, 9)) - np.eye(9)))
-    # Integers that add up may still promise too little: that is found out by the certificate.
+    # Integers that add up may still break the promise: the certificate detects it.
     stricter = sf.Tiers(blocks(3, 5, 1), [Fraction(99, 100), 2, inf])
     with pytest.raises(sf.errors.PrivacyViolation):
         sf.certify(mechanism_of_record(RECORDED.record(), stricter))

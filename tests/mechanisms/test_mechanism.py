@@ -231,9 +231,8 @@ def test_paper_high_low_variances_match_the_closed_form():
 
 
 def test_covariances_of_a_full_hadamard_block_follow_the_xor_of_rows():
-    mechanism = sf.PlainResponse(
-        sf.Uniform(7, 1.0)
-    )  # K = 8: rows 1..7 all used, nothing to correct in pairs
+    # K = 8: rows 1 to 7 are all used, so pairs need no correction.
+    mechanism = sf.PlainResponse(sf.Uniform(7, 1.0))
     c = realised_c(mechanism._codes[0])
     p = np.arange(1.0, 8) / 28
     A = np.array([[c * sylvester(8)[x + 1, y] for y in range(8)] for x in range(7)])
@@ -274,7 +273,7 @@ def test_worst_risk_is_attained_and_never_exceeded(mechanism):
     largest = max(mechanism.scores.risk(p) for p in rng.dirichlet(np.full(6, 0.5), 2000))
     assert largest <= mechanism.scores.worst_risk() + 1e-9
     climbed = np.full(6, 1 / 6)
-    for _ in range(5000):  # projected gradient: the slow, obvious twin
+    for _ in range(5000):  # projected gradient ascent
         climbed = project(climbed + 0.01 * (rho - 2 * climbed))
     assert mechanism.scores.risk(climbed) == pytest.approx(mechanism.scores.worst_risk(), rel=1e-6)
 
@@ -285,9 +284,8 @@ def test_leverage_counts_honest_people():
     )
     simple = 1 / float(hadamard._codes[0].contrast) / 2  # (1 − q)/Δ with q = ½
     assert simple == pytest.approx((math.e + 1) / (math.e - 1), rel=1e-9)
-    assert hadamard.scores.leverage == pytest.approx(
-        simple, rel=2e-3
-    )  # the total correction moves it by 1/k
+    # The total correction moves it by 1/k.
+    assert hadamard.scores.leverage == pytest.approx(simple, rel=2e-3)
     k = 1024
     randomized = sf.PlainResponse(sf.Uniform(k, 1), RandomizedCode)
     assert randomized.scores.leverage == pytest.approx((math.e + k - 2) / (math.e - 1), rel=1e-9)
@@ -394,9 +392,8 @@ def test_privatize_and_tally_memory_is_one_chunk(context):
     finally:
         tracemalloc.stop()
     assert tally.reports == 2**20
-    assert (
-        peak < 16 * 2**20
-    )  # about a dozen arrays of one chunk; a million reports alone would be half of it
+    # About a dozen arrays of one chunk; a million reports alone would use half of it.
+    assert peak < 16 * 2**20
 
 
 def test_fast_and_slow_estimates_agree_at_size():

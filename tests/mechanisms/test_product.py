@@ -86,7 +86,7 @@ def test_contexts_without_two_levels_are_rejected(context):
 def test_product_too_large_for_a_matrix_is_rejected():
     with pytest.raises(InvalidContext, match="GroupResponse"):
         sf.ProductResponse(sf.Blocks(np.arange(1000) // 10, "0.5", across=1))
-    # The shelf does not stumble over it.
+    # `mechanism_for` handles it.
     assert sf.mechanism_for(sf.Blocks(np.arange(1000) // 10, "0.5", across=1)).outputs > 0
 
 
@@ -210,7 +210,7 @@ def test_record_that_does_not_fit_is_rejected():
     for changed, context in spoilt:
         with pytest.raises((InvalidSurvey, ContextMismatch)):
             mechanism_of_record(copy.deepcopy(changed), context)
-    # Two answers that say too much add up and are read; the certificate finds them out.
+    # Two answers that reveal too much add up and can be loaded, but the certificate fails.
     stricter = sf.Blocks(blocks(4, 4), "0.5", across="0.99")
     with pytest.raises(sf.errors.PrivacyViolation):
         sf.certify(mechanism_of_record(record, stricter))

@@ -66,6 +66,5 @@ def test_estimates_have_the_predicted_variance(context):
     ratio = np.square(errors).sum(axis=1) * n / mechanism.scores.risk(p)
     # The mean of `runs` positive ratios with mean 1; their own spread bounds its error.
     assert abs(ratio.mean() - 1) < 5 * ratio.std() / math.sqrt(runs)
-    assert abs(ratio.mean() * 1.5 - 1) > 5 * ratio.std() / math.sqrt(
-        runs
-    )  # a risk off by a third would show
+    # This would detect a risk that is off by a third.
+    assert abs(ratio.mean() * 1.5 - 1) > 5 * ratio.std() / math.sqrt(runs)

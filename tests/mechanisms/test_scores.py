@@ -12,7 +12,7 @@ from support.mechanism_examples import EXAMPLES
 
 ALL = [mechanism for examples in EXAMPLES.values() for mechanism in examples]
 LARGER = [
-    sf.PlainResponse(sf.Uniform(100, 1.0)),  # 27 points of the code have no symbol
+    sf.PlainResponse(sf.Uniform(100, 1.0)),  # 27 points of the code are unused
     sf.PlainResponse(sf.Uniform(127, 1.0)),
     sf.PlainResponse(sf.Uniform(60, 1.0), sf.BestCode()),
     sf.PlainResponse(sf.Uniform(50, 2.0), sf.RandomizedCode),
@@ -63,7 +63,7 @@ def test_reach_bounds_are_attained_by_the_worst_forgery(mechanism):
     """One report replaces one honest person, for every pair: ``A[·, y] − e_x``."""
     A = _score_matrix(mechanism)
     k = mechanism.inputs
-    moved = A[:, :, None] - np.eye(k)[:, None, :]  # (symbol, report, who was replaced)
+    moved = A[:, :, None] - np.eye(k)[:, None, :]  # (symbol, report, symbol of the replaced person)
     scale = np.abs(A).max()
     np.testing.assert_allclose(mechanism.scores.reach.up, moved.max(axis=(1, 2)), atol=1e-9 * scale)
     np.testing.assert_allclose(

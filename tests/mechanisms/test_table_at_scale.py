@@ -342,9 +342,8 @@ def test_scores_match_the_formula(crowd):
     rows = [[20, 30, 14], [30, 11, 23]]
     expected = np.array(_naive_scores(rows, 64, crowd), dtype=float)
     result = LeftInverse(rows, 64, crowd)
-    assert result.floats() == pytest.approx(
-        expected, rel=1e-4, abs=1e-4
-    )  # the weights G have 16 bits
+    # The weights G have 16 bits.
+    assert result.floats() == pytest.approx(expected, rel=1e-4, abs=1e-4)
     assert _exact(result, 3) == pytest.approx(result.floats(), rel=1e-12)
     columns = [result.column(y) for y in range(3)]
     means = [

@@ -21,7 +21,7 @@ PARTS = [
     sf.Tiers([0, 1, 1], [1, 2]),
     sf.Uniform(1, 1),
 ]
-TURNED = [0, 1, 0, 2, 1, 3, 4, 1, 3, 0, 2, 3, 1]  # the symbols of the blocks, well mixed
+INTERLEAVED = [0, 1, 0, 2, 1, 3, 4, 1, 3, 0, 2, 3, 1]  # block of each symbol
 
 
 def union(block_of=None):
@@ -33,7 +33,7 @@ def crowds(k):
     return [np.full(k, 1 / k), rng.dirichlet(np.full(k, 0.5)), rng.dirichlet(np.full(k, 5.0))]
 
 
-@pytest.mark.parametrize("block_of", [None, TURNED], ids=["in order", "turned"])
+@pytest.mark.parametrize("block_of", [None, INTERLEAVED], ids=["in order", "turned"])
 @pytest.mark.parametrize("code", ["best", "hadamard"])
 def test_union_risk_follows_from_its_parts(block_of, code):
     """``Σ_j [p_j R_j(θ_j) + p_j (1 − p_j) ‖θ_j‖²]``."""
@@ -76,16 +76,18 @@ def test_uniform_parts_become_blocks_on_the_shelf():
 
 
 def test_estimates_keep_observed_block_shares():
-    context = union(TURNED)
+    context = union(INTERLEAVED)
     mechanism = sf.mechanism_for(context)
     reports = mechanism.privatize(np.arange(5000) % context.size, SeededWords(3))
     tally = mechanism.tally(reports)
     group_of, shares = mechanism.scores.observed_shares(tally)
-    observed = np.array([(np.array(TURNED)[np.arange(5000) % 13] == j).mean() for j in range(5)])
-    for x, j in enumerate(TURNED):
+    observed = np.array(
+        [(np.array(INTERLEAVED)[np.arange(5000) % 13] == j).mean() for j in range(5)]
+    )
+    for x, j in enumerate(INTERLEAVED):
         assert shares[group_of[x]] == pytest.approx(observed[j], abs=1e-12)
     np.testing.assert_allclose(
-        np.bincount(TURNED, mechanism.scores.unbiased(tally)), observed, atol=1e-9
+        np.bincount(INTERLEAVED, mechanism.scores.unbiased(tally)), observed, atol=1e-9
     )
 
 

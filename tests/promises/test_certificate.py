@@ -131,7 +131,7 @@ def test_structure_and_enumeration_agree(mechanism):
     assert (place is None) == (enumerated.tightest is None)
     if place is not None:
         assert place.promised == enumerated.tightest.promised
-        # Structure leaves leftover words out, which can only make the real odds smaller.
+        # The structural proof ignores leftover words, which can only lower the odds.
         assert place.realised >= enumerated.realised_epsilon
         assert place.realised == pytest.approx(enumerated.realised_epsilon, abs=1e-15)
         assert mechanism.context.exact_epsilon(place.x, place.x2) == place.promised
@@ -234,7 +234,7 @@ def test_custom_contexts_are_compared_entry_by_entry():
     assert context.exact_matrix().entry(0, 5) == Fraction(1, 10)
     with pytest.raises(PrivacyViolation):
         sf.certify(mechanism, context)
-    # Its promises between the others are below those of a detour over symbol 0.
+    # Its promises between the others are smaller than those of a detour over symbol 0.
     assert sf.certify(sf.mechanism_for(context), context).promised_epsilon <= 0.2
 
 
@@ -305,7 +305,7 @@ class LowAboveHigh(sf.PlainResponse):
 
 @pytest.mark.parametrize("forger", [ForgedClaim, OneRowAstray, OneSymbolForgotten, LowAboveHigh])
 def test_false_claims_fail_certification(forger):
-    small = forger(sf.Uniform(300, 1))  # 512 outputs: all rows are looked at
+    small = forger(sf.Uniform(300, 1))  # 512 outputs: all rows are checked
     with pytest.raises(PrivacyViolation, match=r"not what the mechanism claims|does not add up"):
         tightest_by_structure(small, small.context, small.row_classes())
 

@@ -100,9 +100,8 @@ def test_extremes_of_the_wrong_group_are_noticed(monkeypatch):
     )
     assert verdict(table, context) != "broken"
     monkeypatch.setattr(enumeration, "_MAX_PAIRWISE_SYMBOLS", 0)
-    with pytest.raises(
-        IndexError
-    ):  # nobody outside the group has the integer that seems to break the promise
+    # No symbol outside the group has the integer that seems to break the promise.
+    with pytest.raises(IndexError):
         verdict(table, context)
 
 
@@ -115,7 +114,7 @@ def test_large_tables_are_enumerated():
     table = TableResponse(context, [[*row, N - sum(row)] for row in rows])
     certificate = sf.certify(table, context)
     assert (certificate.method, certificate.rows) == ("enumerated", k)
-    # One block that says a little too much.
+    # One block reveals slightly too much.
     rows = [list(table.integer_row(x)) for x in range(k)]
     rows[40_000][0] = N >> 4
     rows[40_000][15] = N - sum(rows[40_000][:15])

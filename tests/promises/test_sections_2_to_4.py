@@ -80,7 +80,7 @@ def random_channel(rng, context, outputs):
                     column[x] = most.limit_denominator(10**6) * Fraction(10**6 - 1, 10**6)
                     changed = True
         columns.append(column)
-    # A last column takes what rows lack. It has nine tenths of the mass, so rows differ little.
+    # The last column completes the rows. It has nine tenths of the mass, so rows differ little.
     largest = max(sum(row) for row in zip(*columns, strict=True))
     rows = [[entry / (10 * largest) for entry in row] for row in zip(*columns, strict=True)]
     rows = [[*row, 1 - sum(row)] for row in rows]
@@ -131,9 +131,8 @@ def test_definition_3_high_low():
     assert context.matrix().tolist() == [[0, inf, inf], [inf, 0, inf], [1, 1, 0]]
     mechanism = sf.HighLowResponse(context)
     assert keeps(mechanism, lambda x, x2: Fraction(1) if x == 2 else inf)
-    assert not keeps(
-        mechanism, lambda x, x2: Fraction(1)
-    )  # a report may prove that the answer was "park"
+    # A report may prove that the answer was "park".
+    assert not keeps(mechanism, lambda x, x2: Fraction(1))
 
 
 def test_definition_4_block_structured():
@@ -141,7 +140,7 @@ def test_definition_4_block_structured():
     assert context.matrix().tolist() == [[0, 1, inf], [1, 0, inf], [inf, inf, 0]]
     mechanism = sf.BlockResponse(context)
     assert keeps(mechanism, lambda x, x2: Fraction(1) if {x, x2} == {0, 1} else inf)
-    assert not keeps(mechanism, lambda x, x2: Fraction(1))  # the block is sent in clear
+    assert not keeps(mechanism, lambda x, x2: Fraction(1))  # reports show the block
 
 
 # --- theorem 1 ------------------------------------------------------------------------------------
@@ -215,7 +214,7 @@ def test_theorem_1_a_violation_of_a_billionth_yields_a_test(seed):
 def test_theorem_1_the_region_has_the_corner_of_figure_1(a, b, corner):
     context = sf.PrivacyMatrix([[0, a], [b, 0]])
     assert sf.error_region(context, 0, 1).corner == pytest.approx(corner, abs=1e-12)
-    # and the binary optimum reaches it: its region is the promised one
+    # The binary optimum attains it: its region is the promised one.
     reached = sf.error_region(sf.BinaryResponse(context), 0, 1).realised
     assert any((float(fa), float(md)) == pytest.approx(corner, abs=1e-12) for fa, md in reached)
 

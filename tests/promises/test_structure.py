@@ -193,7 +193,7 @@ def test_one_step_too_much_in_one_code_is_found_at_scale(kind):
 
     first = next(steps for steps in range(1000) if not keeps_promises(steps))
     assert sf.certify(with_steps_more(mechanism, kind, first - 1)).method == "structural"
-    # Where the tightest report of the first pair has the leftover words, there is no witness.
+    # There is no witness if the tightest report of the first pair has the leftover words.
     with pytest.raises((PrivacyViolation, NoClosedForm)):
         sf.certify(with_steps_more(mechanism, kind, first))
 

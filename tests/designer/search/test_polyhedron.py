@@ -89,7 +89,7 @@ def test_nearest_vertices_are_vertices(E):
     k = len(E)
     random = np.random.default_rng(0)
     points = random.uniform(-1, 1, (20, k))
-    for _ in range(3 * k):  # lowered until they are inside
+    for _ in range(3 * k):  # lower them until they are inside
         points = np.minimum(points, (points[:, None, :] + closed(E)).min(axis=2))
     vertices = around.nearest_vertices(points - points[:, :1])
     assert (vertices[:, 0] == 0).all()

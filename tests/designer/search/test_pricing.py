@@ -88,7 +88,7 @@ def test_lower_is_the_largest_member_below_and_lift_the_least_above(E):
     high = section.cone.lift(columns)
     for members in (low, high):
         _check_members(section, section.normalise(members))
-    # Members stay as they are and both keep order, so no member lies between.
+    # Both keep members and their order, so no member lies between.
     np.testing.assert_allclose(section.cone.lower(low), low, rtol=1e-13)
     np.testing.assert_allclose(section.cone.lift(high), high, rtol=1e-13)
     assert (low <= columns).all()

@@ -82,7 +82,7 @@ def test_weight_is_that_of_the_best_mixture():
         deviations.append((share - _naive_share(o, e, SPIKY)) / error)
     assert np.abs(deviations).max() < 5
     assert abs(np.mean(deviations)) < 5 / np.sqrt(20)
-    assert 0.4 < np.std(deviations) < 2  # the error that is claimed is the spread
+    assert 0.4 < np.std(deviations) < 2  # the claimed error is the actual spread
 
 
 def test_projection_keeps_its_full_weight():

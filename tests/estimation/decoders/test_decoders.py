@@ -154,9 +154,8 @@ def test_projection_is_euclidean_for_equal_errors(code):
     assert Projection().decode(plain, tally).frequencies == pytest.approx(
         project(plain.scores.unbiased(tally)), abs=1e-12
     )
-    blocks = BlockResponse(
-        Blocks([0, 1, 0, 0, 1, 1, 1, 1, 1, 1], 1), code
-    )  # 3 and 7: no room to spare in either code
+    # Blocks of 3 and 7 leave no spare points in either code.
+    blocks = BlockResponse(Blocks([0, 1, 0, 0, 1, 1, 1, 1, 1, 1], 1), code)
     tally = _random_tally(blocks, 300)
     euclidean = project_groups(blocks.scores.unbiased(tally), *blocks.scores.observed_shares(tally))
     assert Projection().decode(blocks, tally).frequencies == pytest.approx(euclidean, abs=1e-12)
@@ -298,9 +297,8 @@ def test_pools_match_a_loop_over_groups(name):
     observed, shares = mechanism.scores.observed_shares(tally)
     unbiased = mechanism.scores.matrix() @ (tally.counts / n)
     totals = {}
-    for j in range(
-        shares.size
-    ):  # in each observed block, the groups' sums, projected onto the block's share
+    # In each observed block, the groups' sums, projected onto the block's share.
+    for j in range(shares.size):
         inside = list(dict.fromkeys(keys[x] for x in range(k) if observed[x] == j))
         sums = [sum(unbiased[x] for x in range(k) if keys[x] == key) for key in inside]
         totals.update(zip(inside, project(sums, shares[j]), strict=True))

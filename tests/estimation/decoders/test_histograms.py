@@ -100,12 +100,11 @@ def test_large_counts_have_poisson_moments(mean):
     z = (result - mean) / np.sqrt(mean)
     reach = norm.isf(ALPHA / 2) / np.sqrt(DRAWS)
     assert abs(z.mean()) < reach
-    assert (
-        abs(z.var() - 1) < reach * np.sqrt(2 + 1 / mean) + 0.15 / mean
-    )  # rounding and correction add 0.06 + 1/12
+    # Rounding and correction add 0.06 + 1/12.
+    assert abs(z.var() - 1) < reach * np.sqrt(2 + 1 / mean) + 0.15 / mean
     assert abs((z**3).mean() - 1 / np.sqrt(mean)) < reach * np.sqrt(15) + 0.5 / mean
     if mean < 100:
-        assert (z**3).mean() > reach * np.sqrt(15)  # a normal number, rounded, would not do
+        assert (z**3).mean() > reach * np.sqrt(15)  # a rounded normal would fail
 
 
 def test_draws_are_reproducible_and_different():

@@ -189,7 +189,7 @@ def test_wrong_gap_is_detected(mechanism, wrong, monkeypatch):
             mechanism, tally, Likelihood(max_iterations=1).decode(mechanism, tally), top
         )
     monkeypatch.setattr(likelihood._Problem, "gap_from_slope", wrong)
-    with pytest.raises(AssertionError):  # which of the tallies gives it away does not matter
+    with pytest.raises(AssertionError):  # any of the tallies may show it
         for tally, top in zip(tallies, tops, strict=True):
             _demand_gap_holds(
                 mechanism, tally, Likelihood(max_iterations=1).decode(mechanism, tally), top

@@ -85,7 +85,7 @@ def test_interval_contains_the_actual_error():
             <= np.abs(result.frequencies - [0.3, 0.25, 0.2, 0.15, 0.1]).sum() / 2
             <= boot.high
         )
-    assert hits >= 46  # 57 on average; fewer than 46 come up less than once in a million
+    assert hits >= 46  # 57 on average; below 46 less than once in a million runs
 
 
 @pytest.mark.parametrize("mechanism", [each[0] for each in REPRESENTATIVES.values()], ids=repr)

@@ -189,7 +189,7 @@ def test_share_far_above_one_is_detected():
     f = counts / 3000
     assert RANDOMISED.scores.mean(f)[7] > 2.5
     low = module.chance_below(ScoreMoments.of_symbols(RANDOMISED.scores, f), 3000, 0.0)
-    assert low.min() > 1e-4  # nothing to see from below
+    assert low.min() > 1e-4  # not visible from below
     result = _fit(RANDOMISED, counts)
     assert not result.possible
     assert "far above 1" in result.verdict
@@ -221,9 +221,8 @@ def test_complement_has_the_moments_of_one_minus_scores(mechanism):
 def test_correction_counts_every_test_of_a_share():
     """The smallest p-value times two tests per symbol and two per group."""
     mechanism = sf.HighLowResponse(sf.HighLow(5, [0, 1], 1.0))
-    counts = np.array(
-        [54, 54, 54, 54, 0, 0, 225]
-    )  # nearly everybody in clear, a little more than can be
+    # Nearly all reports are unrandomized, slightly more than possible.
+    counts = np.array([54, 54, 54, 54, 0, 0, 225])
     n = counts.sum()
     A = mechanism.scores.matrix()
     f = counts / n
@@ -246,7 +245,7 @@ def test_reports_of_another_epsilon_are_detected():
 def test_group_share_far_below_zero_is_detected():
     mechanism = sf.HighLowResponse(sf.HighLow(4, [0, 1], 1.0))
     counts = np.zeros(mechanism.outputs, dtype=int)
-    counts[-2:] = 5000  # everybody in clear: nobody could have been drawn to the cover
+    counts[-2:] = 5000  # all reports unrandomized: nobody gave cover
     assert not _fit(mechanism, counts).possible
 
 

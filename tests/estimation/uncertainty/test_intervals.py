@@ -79,8 +79,8 @@ def test_clopper_pearson_is_the_exact_interval(trials, level):
         counts.astype(float), np.full(trials + 1, float(trials)), (1 - level) / 2
     )
     exact = [binomtest(int(c), trials).proportion_ci(level, method="exact") for c in counts]
-    # scipy solves to about 1e-9; large counts have a closed form here that is good to 1e-3 of a
-    # standard error
+    # scipy solves to about 1e-9. The closed form for large counts is accurate to 1e-3 of a
+    # standard error.
     assert low == pytest.approx([ci.low for ci in exact], abs=1e-4)
     assert high == pytest.approx([ci.high for ci in exact], abs=1e-4)
     few = min(trials, 10) + 1
