@@ -196,7 +196,7 @@ def _square_array(entries: object, name: str) -> NDArray[np.generic]:
     if array.dtype.kind in "US":
         array = array.astype(object)
     if array.dtype.kind not in "iufO":
-        raise InvalidContext(f"{name} must contain only numbers or inf; got other entries.")
+        raise InvalidContext(f"{name} must contain numbers or inf; got other entries.")
     return array
 
 

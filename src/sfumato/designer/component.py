@@ -41,7 +41,7 @@ _CLOSE_ROUNDS = 3  # rounds with an estimated gap closed, because each round loo
 _IDLE_ROUNDS = 12  # rounds without progress that end a search
 _PROGRESS = 1e-6
 _ROUNDING = 1e-9  # share of the value, more than the integers of a binary response cost
-_MAX_closed_form_SIZE = 512
+_MAX_CLOSED_SIZE = 512
 _MIN_EPSILON = 1e-6  # to search; below it, rounding costs more than there is to learn
 
 
@@ -214,7 +214,7 @@ def _solve_in_closed_form(context: Context, objective: Objective) -> Component |
     is_matrix = context.groups is None and not context.parts and not context.terms
     try:
         # Closing a large matrix takes long, and a structured one is usually written as such.
-        if is_matrix and context.size > _MAX_closed_form_SIZE:
+        if is_matrix and context.size > _MAX_CLOSED_SIZE:
             # A structured row has one ε inside its group and one outward.
             if np.unique(context.epsilon(0, np.arange(1, context.size))).size > 2:
                 return None
@@ -266,7 +266,7 @@ def _search(
     columns = _starting_columns(closed_form, context.size)
     rounds = search_rounds(section, objective.weights / unit, seed, columns)
     try:
-        course = _Course(scaled, next(rounds))
+        progress = _SearchProgress(scaled, next(rounds))
     except KeyboardInterrupt:
         if closed_form is None:
             raise
@@ -275,22 +275,22 @@ def _search(
     stopped = None
     while stopped is None:
         try:
-            clock.report(course.latest_round(number, count, clock.seconds, unit))
-            stopped = course.stop_reason() or clock.stop_reason(deadline)
+            clock.report(progress.latest_round(number, count, clock.seconds, unit))
+            stopped = progress.stop_reason() or clock.stop_reason(deadline)
             if stopped is None:
-                course.add(next(rounds))
+                progress.add(next(rounds))
         except KeyboardInterrupt:
             clock.interrupted = True
             stopped = "interrupted"
-    if not isfinite(course.best.mixture.value):
+    if not isfinite(progress.best.mixture.value):
         raise NothingToLearn(
             "the promises of this matrix differ too much for a search in floats. Merge symbols "
             "that can hardly be told apart, or increase their ε."
         )
-    mechanism = to_table(context, course.best, scaled)
+    mechanism = to_table(context, progress.best, scaled)
     value = objective.value_of(mechanism)
-    bound = min(course.bound * unit, value)
-    return Component(mechanism, value, bound, course.certified, course.rounds, stopped)
+    bound = min(progress.bound * unit, value)
+    return Component(mechanism, value, bound, progress.certified, progress.rounds, stopped)
 
 
 def _starting_columns(closed_form: Component | None, size: int) -> Floats:
@@ -300,7 +300,7 @@ def _starting_columns(closed_form: Component | None, size: int) -> Floats:
     return closed_form.mechanism.matrix().T
 
 
-class _Course:
+class _SearchProgress:
     """The best solution of a search so far, and whether the search is over."""
 
     def __init__(self, objective: Objective, first: Solution) -> None:
@@ -335,9 +335,9 @@ class _Course:
         known_bound = bound if self.certified else self._least_value
         new_bound = solution.bound if isfinite(solution.bound) else 0.0
         self.bound = max(known_bound, new_bound)
-        progress = _PROGRESS * (value - self._offset)
-        fell = solution.mixture.value < value - progress
-        rose = self.certified and self.bound > bound + progress
+        min_change = _PROGRESS * (value - self._offset)
+        fell = solution.mixture.value < value - min_change
+        rose = self.certified and self.bound > bound + min_change
         self._idle_rounds = 0 if fell or rose else self._idle_rounds + 1
         is_close = self.risk <= self.lower_bound * (1 + _CLOSE)
         self._close_rounds = self._close_rounds + 1 if is_close else 0
