@@ -125,7 +125,7 @@ def _naive_closure(context: Context) -> dict[tuple[int, int], Fraction | float]:
             return E
 
 
-# --- what they say --------------------------------------------------------------------------------
+# --- entries --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("context", "matrix"), BY_HAND.values(), ids=BY_HAND.keys())
@@ -359,7 +359,7 @@ def large():
 
 
 @pytest.fixture(scope="module")
-def asked():
+def pairs():
     """A hundred thousand pairs, with the first, the last and the diagonal among them."""
     rng = np.random.default_rng(0)
     x, x2 = rng.integers(0, MILLION, (2, 100_000))
@@ -369,8 +369,8 @@ def asked():
     return x, x2
 
 
-def test_epsilon_of_a_million_symbols_in_one_call(large, asked):
-    x, x2 = asked
+def test_epsilon_of_a_million_symbols_in_one_call(large, pairs):
+    x, x2 = pairs
     expected = {
         "uniform": np.full(x.size, 1.5),
         "high-low": np.where(x % 10 == 0, 1.5, INF),
@@ -391,8 +391,8 @@ def test_contexts_of_a_million_symbols_have_no_matrix(large, name):
     assert context.exact_epsilon(0, 1) == Fraction(3, 2)
 
 
-def test_sum_over_a_million_symbols_is_lazy(large, asked):
-    x, x2 = asked
+def test_sum_over_a_million_symbols_is_lazy(large, pairs):
+    x, x2 = pairs
     total = large["uniform"] + large["high-low"] + large["blocks"] + large["uniform"]
     expected = sum(context.epsilon(x, x2) for context in total.terms)
     assert np.array_equal(total.epsilon(x, x2), expected)
@@ -529,7 +529,7 @@ def test_smallest_epsilon_of_equal_terms_is_exact():
     assert (third + third + third).smallest_epsilon == 1.0
 
 
-# --- equal or not ---------------------------------------------------------------------------------
+# --- equality -------------------------------------------------------------------------------------
 
 
 def test_equal_contexts_have_equal_hashes():
@@ -596,7 +596,7 @@ def test_repr_names_the_kind_and_stays_short(context):
     assert len(repr(context)) < 300
 
 
-# --- what is refused ------------------------------------------------------------------------------
+# --- invalid input --------------------------------------------------------------------------------
 
 
 BAD_EPSILONS = [0, 0.0, -1, math.nan, 41, 40.5, "abc", None, True, [1], "", 1e-30, -INF]

@@ -18,7 +18,7 @@ def _entries(matrix: ExactMatrix) -> list[list[Fraction | float]]:
     return [[matrix.entry(x, x2) for x2 in range(matrix.size)] for x in range(matrix.size)]
 
 
-# --- reading --------------------------------------------------------------------------------------
+# --- parsing --------------------------------------------------------------------------------------
 
 
 ONE_MATRIX = [[Fraction(0), Fraction(1, 2)], [INF, Fraction(0)]]
@@ -165,7 +165,7 @@ def test_invalid_matrix_error_names_the_argument(entries, words):
     assert "the third matrix" in str(caught.value) or "finite entries" in str(caught.value)
 
 
-# --- asking ---------------------------------------------------------------------------------------
+# --- queries --------------------------------------------------------------------------------------
 
 
 def test_floats_are_the_nearest_to_the_entries():
@@ -216,7 +216,7 @@ def test_products_are_exact():
     ]
 
 
-# --- closing --------------------------------------------------------------------------------------
+# --- closure --------------------------------------------------------------------------------------
 
 
 CLOSURES = {

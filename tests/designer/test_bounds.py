@@ -78,7 +78,7 @@ def best_channel(E, rounds=60):
     return V * np.maximum(weights, 0)
 
 
-# --- the floor ------------------------------------------------------------------------------------
+# --- lower bounds ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("k", [2, 3, 7, 50])
@@ -253,7 +253,7 @@ def test_bound_of_a_union_is_at_least_that_of_its_parts():
     )
 
 
-# --- the ceiling ----------------------------------------------------------------------------------
+# --- upper bounds ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("mechanism", HADAMARD, ids=repr)

@@ -45,7 +45,7 @@ def _check_sound(result, context):
     )
 
 
-# --- what is known --------------------------------------------------------------------------------
+# --- known optima ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("a", "b"), [(1, 1), ("0.5", 2), ("inf", 1), (1, "inf"), ("inf", "inf")])
@@ -127,7 +127,7 @@ def test_better_table_replaces_a_closed_form():
     assert even.risk == pytest.approx(3 * ye_barg_bound(5, 1.0), rel=1e-9)
 
 
-# --- what is not ----------------------------------------------------------------------------------
+# --- not recognised -------------------------------------------------------------------------------
 
 KNOWN = {  # from an independent program
     "planar 8": (planar(8, 1, 2.0), 73.5673),

@@ -142,7 +142,7 @@ def test_frames_are_close_to_the_optimum(name):
     assert at_uniform(sf.mechanism_for(context, code="hadamard")) / optimum > limit
 
 
-# --- what is chosen -------------------------------------------------------------------------------
+# --- the choice -----------------------------------------------------------------------------------
 
 SHELF = [
     (sf.Tiers(blocks(3, 4, 2), [1, 2, inf]), sf.GroupResponse),
@@ -258,7 +258,7 @@ def test_risk_does_not_depend_on_the_order_of_symbols(context, random):
     )
 
 
-# --- the closed form that weighs frames -----------------------------------------------------------
+# --- the closed form of frame risks ---------------------------------------------------------------
 
 
 def naive_frame_risks(sizes, epsilons, families):

@@ -316,7 +316,7 @@ def test_recognise_does_not_depend_on_symbol_order_in_any_form(context, seed):
     assert result.matrix().tolist() == shuffled.matrix().tolist()
 
 
-# --- what is not on the shelf ---------------------------------------------------------------------
+# --- contexts without a closed form ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize("matrix", OTHERS.values(), ids=OTHERS.keys())
@@ -343,7 +343,7 @@ def test_random_matrices_raise(seed):
         recognise(PrivacyMatrix(E))
 
 
-# --- what forbids learning ------------------------------------------------------------------------
+# --- zeros ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("matrix", ZEROS.values(), ids=ZEROS.keys())

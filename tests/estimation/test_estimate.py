@@ -67,7 +67,7 @@ def _naive_readings(mechanism: Mechanism, tally: Tally) -> tuple[list[Fraction],
     ]
 
 
-# --- the two readings ----------------------------------------------------------------------------
+# --- the two readings -----------------------------------------------------------------------------
 
 
 @each_mechanism
@@ -163,7 +163,7 @@ def test_exact_channel_output_is_decoded_exactly(mechanism):
         )
 
 
-# --- intervals (more in test_intervals.py) -------------------------------------------------------
+# --- intervals (more in test_intervals.py) --------------------------------------------------------
 
 
 def test_default_level_is_95_percent():
@@ -191,7 +191,7 @@ def test_unreported_symbol_has_an_exact_interval():
     assert high.tolist() == pytest.approx([1, bound])
 
 
-# --- few reports ---------------------------------------------------------------------------------
+# --- few reports ----------------------------------------------------------------------------------
 
 
 @each_mechanism
@@ -219,7 +219,7 @@ def test_two_reports_have_finite_errors(mechanism):
     ).all()
 
 
-# --- what is refused -----------------------------------------------------------------------------
+# --- invalid input --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["nonsense", "", "Projection"], ids=repr)
@@ -273,7 +273,7 @@ def test_tally_of_another_mechanism_is_rejected(mechanism):
         )
 
 
-# --- as a table ----------------------------------------------------------------------------------
+# --- as a table -----------------------------------------------------------------------------------
 
 
 def test_estimate_prints_as_a_table():

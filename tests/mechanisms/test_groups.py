@@ -184,7 +184,7 @@ def test_unbalanced_code_in_a_frame_has_no_paper_estimate():
         mechanism.scores.paper_variances(np.full(12, 1 / 12), 1)
 
 
-# --- high-low ----------------------------------------------------------------------------------
+# --- high-low -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("s", [2, 3, 7, 10])
@@ -262,7 +262,7 @@ def test_one_sensitive_symbol_is_mangats_response(epsilon, k, x):
         )
 
 
-# --- what a group response refuses -------------------------------------------------------------
+# --- invalid input --------------------------------------------------------------------------------
 
 
 def test_contexts_without_groups_are_rejected():
@@ -294,7 +294,7 @@ def test_frame_rejects_too_strong_promise_across():
     sf.certify(sf.GroupResponse(sf.Blocks(blocks(20, 20), 1, across=0.6), HadamardCode))
 
 
-# --- records -----------------------------------------------------------------------------------
+# --- records --------------------------------------------------------------------------------------
 
 CONTEXT = sf.Tiers(blocks(3, 5, 1), [1, 2, inf])
 RECORDED = sf.GroupResponse(CONTEXT, RandomizedCode)

@@ -202,7 +202,7 @@ def test_single_symbol_and_infinite_epsilon_are_unrandomized():
     assert (sf.mechanism_for(sf.Uniform(3, inf)).matrix() == np.eye(3)).all()
 
 
-# --- exact variances, section 4 of the derivations ---------------------------------------------
+# --- exact variances, section 4 of the derivations ------------------------------------------------
 
 SKEWED = np.array([0.4, 0.2, 0.2, 0.1, 0.06, 0.04])
 
@@ -291,7 +291,7 @@ def test_leverage_counts_honest_people():
     assert randomized.scores.leverage == pytest.approx((math.e + k - 2) / (math.e - 1), rel=1e-9)
 
 
-# --- bad input ---------------------------------------------------------------------------------
+# --- invalid input --------------------------------------------------------------------------------
 
 MECHANISM = sf.HighLowResponse(sf.HighLow(["park", "clinic", "bar"], ["clinic", "bar"], 1))
 CANARY = 987654321
@@ -371,7 +371,7 @@ def test_max_bits_error_names_the_minimum():
         sf.mechanism_for(context, max_bits=3)
 
 
-# --- at size -----------------------------------------------------------------------------------
+# --- large instances ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

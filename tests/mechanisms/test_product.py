@@ -90,7 +90,7 @@ def test_product_too_large_for_a_matrix_is_rejected():
     assert sf.mechanism_for(sf.Blocks(np.arange(1000) // 10, "0.5", across=1)).outputs > 0
 
 
-# --- the estimate ------------------------------------------------------------------------------
+# --- the estimate ---------------------------------------------------------------------------------
 
 CONTEXTS = [
     sf.Blocks(blocks(4, 4), "0.5", across=1),
@@ -177,7 +177,7 @@ def test_product_wins_only_for_small_promises():
         assert product.scores.worst_risk() <= group.scores.worst_risk() * (1 + 1e-9)
 
 
-# --- records -----------------------------------------------------------------------------------
+# --- records --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=repr)

@@ -30,7 +30,7 @@ from support.paths import CHECKER
 N = 1 << 64
 
 
-# --- channels as a solver might find them ------------------------------------------------------
+# --- channels from a solver -----------------------------------------------------------------------
 
 
 def planar(k, epsilon, seed=1):
@@ -123,7 +123,7 @@ def least_risk(Q, p=None):
     return np.trace(np.linalg.inv(1 + centred / q[q > 0] @ centred.T)) - p @ p
 
 
-# --- rounding ----------------------------------------------------------------------------------
+# --- rounding -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("by", [0, 1e-9])
@@ -254,7 +254,7 @@ def test_floats_that_break_the_context_are_rejected():
         TableResponse.near(sf.Uniform(2, 1), [[0.74, 0.26], [0.26, 0.74]])
 
 
-# --- the kernel --------------------------------------------------------------------------------
+# --- the kernel -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("bits", [8, 63, 64])
@@ -289,7 +289,7 @@ def test_bisection_matches_counting(outputs, bits):
         )
 
 
-# --- scores ------------------------------------------------------------------------------------
+# --- scores ---------------------------------------------------------------------------------------
 
 
 def _exact(inverse, outputs):
@@ -366,7 +366,7 @@ def test_dependent_rows_have_no_scores():
         LeftInverse(rows, 8, [1, 1, 1]).floats()
 
 
-# --- crowds ------------------------------------------------------------------------------------
+# --- crowds ---------------------------------------------------------------------------------------
 
 
 def test_scores_have_least_variance_at_the_crowd():
@@ -449,7 +449,7 @@ def _run_checker(saved, folder):
     return run.returncode, run.stdout
 
 
-# --- certificates ------------------------------------------------------------------------------
+# --- certificates ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", MATRICES)
@@ -529,7 +529,7 @@ def _words_too_many(place):
     return broken
 
 
-# --- the exam ----------------------------------------------------------------------------------
+# --- the exam -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", MATRICES)

@@ -125,7 +125,7 @@ def test_one_word_parts_ignore_the_second_word():
     assert sum(mechanism.integer_row(5)) == mechanism.denominator == 1 << 128
 
 
-# --- what is refused ---------------------------------------------------------------------------
+# --- invalid input --------------------------------------------------------------------------------
 
 
 def test_parts_must_match_their_contexts():

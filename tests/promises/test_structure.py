@@ -92,7 +92,7 @@ def test_structure_decides_nearly_all_pairs():
     assert verdicts.count("open") < 0.1 * len(verdicts)
 
 
-# --- at size --------------------------------------------------------------------------------------
+# --- large instances ------------------------------------------------------------------------------
 
 TWO_LEVELS = sf.Blocks(np.arange(LARGE) // 25, 1, across=2)
 MANY_TIERS = sf.Tiers(np.arange(10_000) % 4, [1, 2, 3, inf])

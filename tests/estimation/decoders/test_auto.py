@@ -46,7 +46,7 @@ def _naive_share(o, e, p):
     return tried[int(np.argmin(losses))]
 
 
-# --- the judge -----------------------------------------------------------------------------------
+# --- the weight -----------------------------------------------------------------------------------
 
 
 def test_perfect_decoder_gets_full_weight():
@@ -108,7 +108,7 @@ def test_imprecise_split_uses_both_halves(monkeypatch):
     assert bayes_weight(decoder, PLAIN, tally) == first
 
 
-# --- the default ---------------------------------------------------------------------------------
+# --- the default ----------------------------------------------------------------------------------
 
 
 def test_auto_mixes_by_weight_plus_error():

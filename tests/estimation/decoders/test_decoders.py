@@ -65,7 +65,7 @@ def _check_distribution(mechanism, tally, frequencies):
     assert frequencies.sum() == pytest.approx(1, abs=1e-12)
 
 
-# --- every decoder, every mechanism --------------------------------------------------------------
+# --- every decoder, every mechanism ---------------------------------------------------------------
 
 
 @every_example
@@ -144,7 +144,7 @@ def _small_grid():
     return GridDomain(0, 3, 0, 4, 1, other="elsewhere")
 
 
-# --- projection ----------------------------------------------------------------------------------
+# --- projection -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("code", [HadamardCode, RandomizedCode], ids=lambda code: code.kind)
@@ -253,7 +253,7 @@ def test_nearest_with_equal_scales_is_the_projection():
         assert result == pytest.approx(project_groups(v, group_of, totals), abs=1e-12)
 
 
-# --- pools ---------------------------------------------------------------------------------------
+# --- pools ----------------------------------------------------------------------------------------
 
 UNION = ContextUnion(
     [Uniform(3, 1), Tiers([0, 0, 1, 1, 1], [1, 2]), Uniform(4, 0.5)],

@@ -39,7 +39,7 @@ def _error(decoder, mechanism, p, reports, seeds=range(3)):
     return float(np.mean([np.abs(each - p).sum() / 2 for each in results]))
 
 
-# --- the quantile rule ---------------------------------------------------------------------------
+# --- the quantile rule ----------------------------------------------------------------------------
 
 VALUES = np.concatenate([[0.0], np.geomspace(0.01, 5, 150)])
 PRIORS = {
@@ -134,7 +134,7 @@ def test_equal_symbols_may_share_a_posterior(monkeypatch):
     assert empirical_bayes._posterior_table(pools, model.strata[0])[0].shape[0] < 2_000
 
 
-# --- the crowd -----------------------------------------------------------------------------------
+# --- the crowd ------------------------------------------------------------------------------------
 
 PLAIN = PlainResponse(Uniform(600, 1))
 ZIPF = 1 / np.arange(1, 601) / sum(1 / np.arange(1, 601))
@@ -174,7 +174,7 @@ def test_blocks_of_any_size_are_pooled_in_units_of_their_means():
     assert ours < 0.9 * projected
 
 
-# --- known weaknesses ----------------------------------------------------------------------------
+# --- known weaknesses -----------------------------------------------------------------------------
 
 
 def test_groups_with_uneven_errors_are_decoded():
@@ -207,7 +207,7 @@ def test_two_symbols_and_two_heaps_get_the_best_allocation():
         )
 
 
-# --- covariates ----------------------------------------------------------------------------------
+# --- covariates -----------------------------------------------------------------------------------
 
 LARGE = PlainResponse(Uniform(2_000, 1))
 SKEWED = np.random.default_rng(5).permutation(np.random.default_rng(5).lognormal(0, 1.5, 2_000))
@@ -259,7 +259,7 @@ def test_invalid_covariates_are_rejected(covariate):
         EmpiricalBayes(covariate).decode(LARGE, _draw_tally(LARGE, SKEWED, 100))
 
 
-# --- maps ----------------------------------------------------------------------------------------
+# --- maps -----------------------------------------------------------------------------------------
 
 GRID = GridDomain(0, 40, 0, 50, 1)
 MAP = PlainResponse(Uniform(GRID, 1))
@@ -313,7 +313,7 @@ def test_sparse_maps_decode_to_a_distribution(reports):
         )
 
 
-# --- strata --------------------------------------------------------------------------------------
+# --- strata ---------------------------------------------------------------------------------------
 
 SMALL_GRID = GridDomain(0, 12, 0, 15, 1, other="elsewhere")
 
@@ -358,7 +358,7 @@ def test_no_symbols_have_no_strata():
     assert stratify(np.empty(0)).shape == (0,)
 
 
-# --- grids ---------------------------------------------------------------------------------------
+# --- grids ----------------------------------------------------------------------------------------
 
 
 def _naive_prediction(shares, used, means, width):
@@ -437,7 +437,7 @@ def test_tiny_grids_decode(box):
         assert np.isfinite(predicted).all()
 
 
-# --- H3 ------------------------------------------------------------------------------------------
+# --- H3 -------------------------------------------------------------------------------------------
 
 
 def _h3_domain(**options):
@@ -504,7 +504,7 @@ def test_h3_skips_widths_with_too_many_pairs():
     assert [width for width, _ in result] == [0.7]
 
 
-# --- other domains -------------------------------------------------------------------------------
+# --- other domains --------------------------------------------------------------------------------
 
 
 def test_only_maps_have_neighbours():

@@ -26,7 +26,7 @@ def _surprise(result, pmf):
     return chi2.sf(((observed[used] - due[used]) ** 2 / due[used]).sum(), used.sum() - 1)
 
 
-# --- halves --------------------------------------------------------------------------------------
+# --- halves ---------------------------------------------------------------------------------------
 
 
 def test_small_counts_are_split_by_the_bits_of_a_word():
@@ -84,7 +84,7 @@ def test_split_in_half_is_complete_and_reproducible():
     assert (b.counts[4:] > 0).all()
 
 
-# --- draws ---------------------------------------------------------------------------------------
+# --- draws ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("mean", [0.01, 0.5, 3.0, 15.9])

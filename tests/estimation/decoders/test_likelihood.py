@@ -104,7 +104,7 @@ def _demand_gap_holds(mechanism, tally, result, better):
     assert rise <= result.details["gap"] + 1e-9 * tally.reports
 
 
-# --- the top, and the bound on it ----------------------------------------------------------------
+# --- the maximum and its bound --------------------------------------------------------------------
 
 
 @every_example
@@ -196,7 +196,7 @@ def test_wrong_gap_is_detected(mechanism, wrong, monkeypatch):
             )
 
 
-# --- what must come out --------------------------------------------------------------------------
+# --- correct results ------------------------------------------------------------------------------
 
 
 class _Even:
@@ -280,7 +280,7 @@ def test_impossible_reports_have_no_effect():
     assert Likelihood().decode(mechanism, nothing_else).frequencies.sum() == pytest.approx(1)
 
 
-# --- what it says of itself, and what it refuses -------------------------------------------------
+# --- details and invalid input --------------------------------------------------------------------
 
 
 def test_likelihood_reports_when_it_did_not_converge():
@@ -313,7 +313,7 @@ def test_foreign_and_empty_tallies_are_rejected():
         )
 
 
-# --- what makes it fast: counted in iterations, not by a clock -----------------------------------
+# --- speed, in iterations -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from sfumato.estimation.uncertainty.comparisons import (
 )
 from support.sample_estimates import sample_estimate
 
-# --- differences ---------------------------------------------------------------------------------
+# --- differences ----------------------------------------------------------------------------------
 
 
 def test_differences_square_the_arms_of_two_intervals():
@@ -75,7 +75,7 @@ def test_one_report_shows_no_change():
     assert set(one.difference(many).verdicts) == set(many.difference(one).verdicts) == {CANNOT_TELL}
 
 
-# --- rankings ------------------------------------------------------------------------------------
+# --- rankings -------------------------------------------------------------------------------------
 
 
 def _naive_top(low, high, size):

@@ -33,7 +33,7 @@ def _fit(mechanism, counts):
     return check_fit(mechanism, sf.Tally(counts, mechanism.fingerprint))
 
 
-# --- honest reports ------------------------------------------------------------------------------
+# --- honest reports -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("mechanism", ALL, ids=repr)
@@ -130,7 +130,7 @@ def test_p_value_is_chi_square_for_many_reports():
     assert result.tests["residuals"] == pytest.approx(chi2.sf(result.statistic, 6), abs=0.01)
 
 
-# --- reports of another origin -------------------------------------------------------------------
+# --- reports that do not fit ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["Hadamard", "blocks", "high-low", "two-level"])
@@ -271,7 +271,7 @@ def test_wrong_residual_is_detected(monkeypatch):
     assert not _fit(mechanism, _draw_counts(mechanism, 10**7, 4)).possible
 
 
-# --- words and warnings --------------------------------------------------------------------------
+# --- texts and warnings ---------------------------------------------------------------------------
 
 
 def test_single_symbol_always_fits():

@@ -23,7 +23,7 @@ from sfumato.estimation.uncertainty.intervals import (
 from sfumato.mechanisms import ScoreMoments
 from support.sample_estimates import MECHANISMS, every_mechanism, sample_estimate
 
-# --- moments of scores ---------------------------------------------------------------------------
+# --- moments of scores ----------------------------------------------------------------------------
 
 
 @every_mechanism
@@ -68,7 +68,7 @@ def test_score_bounds_may_lie_outside_the_unit_interval():
     assert (low[0], high[0]) == pytest.approx((-0.588, 0.588), abs=0.02)
 
 
-# --- binomial bounds -----------------------------------------------------------------------------
+# --- binomial bounds ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("trials", [1, 10, 200])
@@ -219,7 +219,7 @@ def test_bounds_of_counts_are_only_cut():
     assert (low.tolist(), high.tolist()) == ([0.0, 0.8], [0.2, 1.0])
 
 
-# --- intervals of an estimate --------------------------------------------------------------------
+# --- intervals of an estimate ---------------------------------------------------------------------
 
 
 @every_mechanism

@@ -43,7 +43,7 @@ def _total_variation(first, second):
     return np.abs(first - second).sum() / 2
 
 
-# --- the unbiased estimate -----------------------------------------------------------------------
+# --- the unbiased estimate ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("mechanism", SMALL, ids=repr)
@@ -91,7 +91,7 @@ def test_bounds_are_proportional_to_fakes():
     assert ten.share == max(ten.up.max(), ten.down.max())
 
 
-# --- the decoded picture -------------------------------------------------------------------------
+# --- decoded frequencies --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("mechanism", SEVERAL, ids=repr)
@@ -178,7 +178,7 @@ def test_even_blocks_have_fixed_weights():
     assert not module._weights_are_fixed(mixed, _tally(mixed, _draw_counts(mixed, 300, 1)))
 
 
-# --- people who do not exist ---------------------------------------------------------------------
+# --- fake people ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("mechanism", SEVERAL, ids=repr)
@@ -244,7 +244,7 @@ def test_other_decoders_have_no_bound(decoder):
     assert result.in_json()["decoded"] is None
 
 
-# --- how it is said ------------------------------------------------------------------------------
+# --- texts ----------------------------------------------------------------------------------------
 
 
 def test_estimate_bounds_manipulation():

@@ -10,7 +10,7 @@ import sfumato as sf
 from sfumato.errors import InvalidArgument, InvalidContext
 from support.sample_estimates import every_mechanism, sample_estimate, sample_tally
 
-# --- totals --------------------------------------------------------------------------------------
+# --- totals ---------------------------------------------------------------------------------------
 
 
 @every_mechanism
@@ -95,7 +95,7 @@ def test_totals_reject_unknown_labels_and_invalid_weights():
             estimate.weighted_total(weights)
 
 
-# --- shares of blocks ----------------------------------------------------------------------------
+# --- shares of blocks -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
