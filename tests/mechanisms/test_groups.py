@@ -2,6 +2,7 @@
 
 import copy
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -300,17 +301,10 @@ CONTEXT = sf.Tiers(blocks(3, 5, 1), [1, 2, inf])
 RECORDED = sf.GroupResponse(CONTEXT, RandomizedCode)
 
 
-def integers(**changes):
-    """Return the arguments of `of_integers` for RECORDED, with changes."""
-    given = {
-        "context": CONTEXT,
-        "codes": list(RECORDED._codes),
-        "levels": list(RECORDED._levels),
-        "code_of_group": [0, 1],
-        "clear": RECORDED._clear,
-        "word_bits": 64,
-    }
-    return {**given, **changes}
+def restore(context=CONTEXT, **changes):
+    """Return the mechanism with the integers of RECORDED, some of them changed."""
+    integers = replace(RECORDED._integers, **changes)
+    return sf.GroupResponse.of_integers(context, integers)
 
 
 def test_of_integers_restores_the_mechanism():
@@ -374,14 +368,14 @@ REFUSED_BY_ACCIDENT = {
 @pytest.mark.parametrize("name", REFUSED_BY_ACCIDENT)
 def test_impossible_integers_are_rejected(name):
     with pytest.raises((ValueError, OverflowError)):
-        sf.GroupResponse.of_integers(**integers(**REFUSED_BY_ACCIDENT[name]))
+        restore(**REFUSED_BY_ACCIDENT[name])
 
 
 @pytest.mark.parametrize("name", INCONSISTENT)
 def test_inconsistent_integers_are_rejected(name):
-    assert sf.GroupResponse.of_integers(**integers()).fingerprint == RECORDED.fingerprint
+    assert restore().fingerprint == RECORDED.fingerprint
     with pytest.raises(ContextMismatch):
-        sf.GroupResponse.of_integers(**integers(**INCONSISTENT[name]))
+        restore(**INCONSISTENT[name])
 
 
 @pytest.mark.parametrize(

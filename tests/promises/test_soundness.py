@@ -13,6 +13,7 @@ from sfumato.codes import HadamardCode
 from sfumato.errors import ContextMismatch, InvalidArgument, NothingToLearn, PrivacyViolation
 from sfumato.foundation.canonical import canonical_bytes
 from sfumato.mechanisms import RowClass
+from sfumato.mechanisms.group_levels import GroupIntegers
 from sfumato.planning import lower_bound_risk
 from support.paths import CHECKER
 
@@ -31,7 +32,7 @@ def test_contexts_that_show_groups_are_rejected_by_group_response(context):
     with pytest.raises(ContextMismatch, match="mechanism_for"):
         sf.GroupResponse(context)
     with pytest.raises(ContextMismatch):
-        sf.GroupResponse.of_integers(context, [], [], [], 1 << 64, 64)
+        sf.GroupResponse.of_integers(context, GroupIntegers([], [], [], 1 << 64, 64))
 
 
 class OnlyLeftovers(sf.TableResponse):
@@ -153,4 +154,4 @@ def test_invalid_arguments_of_mechanism_for_raise(wish, code):
 
 def test_group_response_without_groups_sends_all_words_clear():
     with pytest.raises(ContextMismatch):
-        sf.GroupResponse.of_integers(sf.HighLow(3, [], 1), [], [], [], 5, 12)
+        sf.GroupResponse.of_integers(sf.HighLow(3, [], 1), GroupIntegers([], [], [], 5, 12))

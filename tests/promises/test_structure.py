@@ -169,14 +169,8 @@ def with_steps_more(mechanism, kind, steps):
     levels[kind] = GroupLevels(
         old.high + steps * (b - r) // step, old.low - steps * r // step, old.cover
     )
-    return sf.GroupResponse.of_integers(
-        mechanism.context,
-        codes,
-        levels,
-        mechanism._code_of_group.tolist(),
-        mechanism._clear,
-        mechanism.word_bits,
-    )
+    integers = replace(mechanism._integers, levels=levels)
+    return sf.GroupResponse.of_integers(mechanism.context, integers)
 
 
 @pytest.mark.parametrize("kind", [0, 1])

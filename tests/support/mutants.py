@@ -185,8 +185,9 @@ class OwnCoverCountedTwice(GroupResponse):
 class OddsOfTheOtherGroup(GroupResponse):
     """The groups' levels are swapped: the strict group gets the odds of the lax one."""
 
-    def _set_integers(self, group_of, codes, levels, code_of_group, clear, word_bits):
-        super()._set_integers(group_of, codes, levels, code_of_group[::-1], clear, word_bits)
+    def _set_integers(self, group_of, integers):
+        swapped = replace(integers, code_of_group=integers.code_of_group[::-1])
+        super()._set_integers(group_of, swapped)
 
 
 class TotalsForgotten(GroupScores):

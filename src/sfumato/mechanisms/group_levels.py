@@ -15,26 +15,32 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import gcd, lcm
+from math import gcd, inf, lcm
 
 import numpy as np
 
-from sfumato.codes import ClearCode, Code, CodeFamily
+from sfumato.codes import ClearCode, Code, CodeFamily, code_of_record
 from sfumato.contexts import GroupedContext
-from sfumato.errors import ContextMismatch, NothingToLearn
+from sfumato.errors import ContextMismatch, InvalidSurvey, NothingToLearn
 from sfumato.foundation.arrays import Symbols
-from sfumato.foundation.canonical import Json, parse_count, require_fields
+from sfumato.foundation.canonical import (
+    Fields,
+    Json,
+    parse_count,
+    require_fields,
+    require_index,
+    require_word_bits,
+)
 from sfumato.randomness import exp_bounds
 
 __all__ = [
+    "GroupIntegers",
     "GroupLevels",
     "GroupShape",
     "find_owing_groups",
     "group_codes",
     "group_levels",
     "group_shapes",
-    "require_fitting_codes",
-    "require_full_words",
 ]
 
 
@@ -90,6 +96,96 @@ class GroupLevels:
         fields = require_fields(record, "levels", ("high", "low", "cover"))
         high, low, cover = (parse_count(fields[name]) for name in ("high", "low", "cover"))
         return cls(high, low, cover)
+
+
+@dataclass(frozen=True)
+class GroupIntegers:
+    """The integers of a group response.
+
+    ``code_of_group`` is the number of each group's code and levels, ``clear`` how many words a
+    symbol has that are not cover.
+    """
+
+    codes: list[Code]
+    levels: list[GroupLevels]
+    code_of_group: list[int]
+    clear: int
+    word_bits: int
+
+    @property
+    def cover_words(self) -> list[int]:
+        """How many words of cover each group has."""
+        return [self.codes[i].outputs * self.levels[i].cover for i in self.code_of_group]
+
+    def record(self) -> dict[str, Json]:
+        """Return the integers as plain data."""
+        return {
+            "codes": [code.record() for code in self.codes],
+            "levels": [level.record() for level in self.levels],
+            "code_of_group": list(self.code_of_group),
+            "clear": str(self.clear),
+            "word_bits": self.word_bits,
+        }
+
+    @classmethod
+    def of_record(cls, record: Fields, groups: GroupedContext) -> "GroupIntegers":
+        """Return the integers of a record for these groups."""
+        names = ("kind", "codes", "levels", "code_of_group", "clear", "word_bits")
+        fields = require_fields(record, "mechanism", names)
+        for name in ("codes", "levels", "code_of_group"):
+            if not isinstance(fields[name], list):
+                raise InvalidSurvey(f"mechanism.{name} must be a list.")
+        levels = [GroupLevels.of_record(level) for level in fields["levels"]]
+        limit = len(fields["codes"])
+        code_of_group = []
+        for number in fields["code_of_group"]:
+            code_of_group.append(require_index(number, limit, "mechanism.code_of_group"))
+        epsilon_of_code = {}
+        for number, g in zip(code_of_group, groups.owing_groups, strict=False):
+            epsilon_of_code[number] = groups.inside[g]
+        codes = []
+        for number, code in enumerate(fields["codes"]):
+            codes.append(code_of_record(code, epsilon_of_code.get(number, inf)))
+        word_bits = require_word_bits(fields["word_bits"])
+        return cls(codes, levels, code_of_group, parse_count(fields["clear"]), word_bits)
+
+    def require_fitting_codes(self, sizes: list[int]) -> None:
+        """Refuse codes that do not serve groups of these sizes."""
+        if len(self.code_of_group) != len(sizes) or len(self.levels) != len(self.codes):
+            raise ContextMismatch(
+                f"each of the {len(sizes)} groups must have a code, and each code its levels."
+            )
+        for size, number in zip(sizes, self.code_of_group, strict=True):
+            if not self.codes[number].serves(size):
+                raise ContextMismatch("a code does not fit the size of a group that uses it.")
+        in_order_of_use = list(dict.fromkeys(self.code_of_group))
+        if in_order_of_use != list(range(len(self.codes))):
+            raise ContextMismatch(
+                "the codes of a group response must be numbered in the order of the groups that "
+                "use them."
+            )
+
+    def require_full_words(self) -> None:
+        """Refuse integers that do not solve the equations above."""
+        total = 1 << self.word_bits
+        wrong_sum = ContextMismatch(
+            f"the words of a group response must add up to 2^{self.word_bits}."
+        )
+        covers_fit = all(0 <= level.cover < total for level in self.levels)
+        if not 1 <= self.clear < 2 * total or not covers_fit:
+            raise wrong_sum
+        for code, level in zip(self.codes, self.levels, strict=True):
+            b = code.outputs
+            r = code.raised
+            inside = r * level.high + (b - r) * level.low
+            if inside != self.clear + b * level.cover or level.low >= level.high:
+                raise ContextMismatch(
+                    "a member must have exactly `clear` more words on its group's code than the "
+                    "cover."
+                )
+        words = sum(self.cover_words) + self.clear
+        if words > total or (not self.codes and words != total):
+            raise wrong_sum
 
 
 def find_owing_groups(groups: GroupedContext) -> tuple[list[int], Symbols]:
@@ -217,62 +313,6 @@ def _too_short(word_bits: int) -> NothingToLearn:
         f"{word_bits}-bit words cannot hold the odds of these groups: a report would carry no "
         "information. Use larger ε, or fewer and smaller groups."
     )
-
-
-# --- checks of published integers ----------------------------------------------------------------
-
-
-def require_fitting_codes(
-    sizes: list[int], codes: list[Code], levels: list[GroupLevels], code_of_group: list[int]
-) -> None:
-    """Refuse codes that do not serve groups of these sizes.
-
-    ``code_of_group`` is the number of each group's code and levels.
-    """
-    if len(code_of_group) != len(sizes) or len(levels) != len(codes):
-        raise ContextMismatch(
-            f"each of the {len(sizes)} groups must have a code, and each code its levels."
-        )
-    for size, number in zip(sizes, code_of_group, strict=True):
-        if not codes[number].serves(size):
-            raise ContextMismatch("a code does not fit the size of a group that uses it.")
-    in_order_of_use = list(dict.fromkeys(code_of_group))
-    if in_order_of_use != list(range(len(codes))):
-        raise ContextMismatch(
-            "the codes of a group response must be numbered in the order of the groups that use "
-            "them."
-        )
-
-
-def require_full_words(
-    codes: list[Code],
-    levels: list[GroupLevels],
-    code_of_group: list[int],
-    clear: int,
-    word_bits: int,
-) -> None:
-    """Refuse integers that do not solve the equations above."""
-    total = 1 << word_bits
-    covers_fit = all(0 <= level.cover < total for level in levels)
-    if not 1 <= clear < 2 * total or not covers_fit:
-        raise _wrong_sum(word_bits)
-    for code, level in zip(codes, levels, strict=True):
-        b = code.outputs
-        r = code.raised
-        inside = r * level.high + (b - r) * level.low
-        if inside != clear + b * level.cover or level.low >= level.high:
-            raise ContextMismatch(
-                "a member must have exactly `clear` more words on its group's code than the cover."
-            )
-    used = clear
-    for number in code_of_group:
-        used += codes[number].outputs * levels[number].cover
-    if used > total or (not codes and clear != total):
-        raise _wrong_sum(word_bits)
-
-
-def _wrong_sum(word_bits: int) -> ContextMismatch:
-    return ContextMismatch(f"the words of a group response must add up to 2^{word_bits}.")
 
 
 def _ceil(number: Fraction) -> int:

@@ -6,42 +6,27 @@ High-low response is the case of a single group, the sensitive symbols.
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import cached_property
-from math import exp, inf
+from math import exp
 from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sfumato.codes import (
-    ClearCode,
-    Code,
-    CodeFamily,
-    HadamardCode,
-    RecordedCodes,
-    code_of_record,
-)
+from sfumato.codes import ClearCode, Code, CodeFamily, HadamardCode, RecordedCodes
 from sfumato.contexts import Context, ranks_within
 from sfumato.errors import ContextMismatch, InvalidSurvey
 from sfumato.foundation.arrays import Booleans, Floats, Symbols, Words
-from sfumato.foundation.canonical import (
-    Fields,
-    Json,
-    parse_count,
-    require_fields,
-    require_index,
-    require_word_bits,
-)
+from sfumato.foundation.canonical import Fields, Json, require_fields
 from sfumato.mechanisms.code_scores import row_sums
 from sfumato.mechanisms.coded import CodedMechanism, GroupScores, split_by
 from sfumato.mechanisms.group_levels import (
+    GroupIntegers,
     GroupLevels,
     GroupShape,
     find_owing_groups,
     group_codes,
     group_levels,
     group_shapes,
-    require_fitting_codes,
-    require_full_words,
 )
 from sfumato.mechanisms.mechanism import CompactRow, Mechanism
 from sfumato.mechanisms.row_class import RowClass
@@ -112,105 +97,63 @@ class GroupResponse(CodedMechanism):
         self._shapes = group_shapes(groups, owing, codes, code_of_group)
         clear, levels = group_levels(self._shapes, word_bits)
         super().__init__(context)
-        self._set_integers(group_of, codes, levels, code_of_group, clear, word_bits)
+        integers = GroupIntegers(codes, levels, code_of_group, clear, word_bits)
+        self._set_integers(group_of, integers)
 
     @classmethod
-    def of_integers(
-        cls,
-        context: Context,
-        codes: list[Code],
-        levels: list[GroupLevels],
-        code_of_group: list[int],
-        clear: int,
-        word_bits: int,
-    ) -> Self:
+    def of_integers(cls, context: Context, integers: GroupIntegers) -> Self:
         """Return the mechanism with the integers that it was published with."""
         if context.groups is None:
             raise ContextMismatch("a group response keeps a context of groups.")
         owing, group_of = find_owing_groups(context.groups)
-        require_fitting_codes(context.groups.sizes[owing].tolist(), codes, levels, code_of_group)
-        require_full_words(codes, levels, code_of_group, clear, word_bits)
+        integers.require_fitting_codes(context.groups.sizes[owing].tolist())
+        integers.require_full_words()
+        codes = integers.codes
         mechanism = cls.__new__(cls)
-        mechanism._families = [codes[number].family for number in code_of_group]
-        mechanism._shapes = group_shapes(context.groups, owing, codes, code_of_group)
+        mechanism._families = [codes[number].family for number in integers.code_of_group]
+        mechanism._shapes = group_shapes(context.groups, owing, codes, integers.code_of_group)
         Mechanism.__init__(mechanism, context)
-        mechanism._set_integers(group_of, codes, levels, code_of_group, clear, word_bits)
+        mechanism._set_integers(group_of, integers)
         return mechanism
 
-    def _set_integers(
-        self,
-        group_of: Symbols,
-        codes: list[Code],
-        levels: list[GroupLevels],
-        code_of_group: list[int],
-        clear: int,
-        word_bits: int,
-    ) -> None:
+    def _set_integers(self, group_of: Symbols, integers: GroupIntegers) -> None:
         """Set the channel's integers, and lay out its reports and words.
 
-        ``group_of`` is the group of each symbol, −1 for a symbol that owes nothing;
-        ``code_of_group`` the number of each group's code and levels; ``clear`` how many words a
-        symbol has that are not cover.
+        ``group_of`` is the group of each symbol, −1 for a symbol that owes nothing.
         """
-        self.word_bits = word_bits
-        self._levels = levels
-        self._clear = clear
-        self._beta = Fraction(clear, self.denominator)
+        self._integers = integers
+        self.word_bits = integers.word_bits
+        self._levels = integers.levels
+        self._clear = integers.clear
+        self._beta = Fraction(self._clear, self.denominator)
+        code_of_group = np.array(integers.code_of_group, dtype=np.int64)
         point_of = np.where(group_of >= 0, ranks_within(group_of + 1), 0)
-        self._set_groups(codes, np.array(code_of_group, dtype=np.int64), group_of, point_of)
+        self._set_groups(integers.codes, code_of_group, group_of, point_of)
         self._own_report = np.zeros(self.inputs, dtype=np.uint64)
         self._own_report[self._free] = np.arange(self._coded_outputs, self.outputs)
         self._lay_out_words()
 
     def _lay_out_words(self) -> None:
         """Put cover words first, group after group, then the clear ones, then the leftover."""
-        covers = []
-        for number in self._code_of_group.tolist():
-            covers.append(self._codes[number].outputs * self._levels[number].cover)
-        starts = np.concatenate([[0], np.cumsum(np.array(covers, dtype=object))])
-        self._cover_starts = starts[:-1].astype(np.uint64)
-        self._cover_end = int(starts[-1])
+        cover_words = self._integers.cover_words
+        ends = np.cumsum(np.array([0, *cover_words], dtype=object))
+        self._cover_starts = ends[:-1].astype(np.uint64)
+        self._cover_end = int(ends[-1])
         self._leftover = self.denominator - self._cover_end - self._clear
-        self._cover_words = np.array(covers, dtype=np.uint64)
+        self._cover_words = np.array(cover_words, dtype=np.uint64)
         cover_levels = [max(level.cover, 1) for level in self._levels]
         self._cover_levels = np.array(cover_levels, dtype=np.uint64)[self._code_of_group]
 
     def record(self) -> Json:
         """Return the integers of the channel as plain data."""
-        return {
-            "kind": self.kind,
-            "codes": [code.record() for code in self._codes],
-            "levels": [level.record() for level in self._levels],
-            "code_of_group": self._code_of_group.tolist(),
-            "clear": str(self._clear),
-            "word_bits": self.word_bits,
-        }
+        return {"kind": self.kind, **self._integers.record()}
 
     @classmethod
     def of_record(cls, record: Fields, context: Context) -> Self:
         """Return the mechanism with the integers of its record."""
-        names = ("kind", "codes", "levels", "code_of_group", "clear", "word_bits")
-        fields = require_fields(record, "mechanism", names)
-        groups = context.groups
-        if groups is None:
+        if context.groups is None:
             raise InvalidSurvey("a mechanism of kind 'groups' must keep a context of groups.")
-        for name in ("codes", "levels", "code_of_group"):
-            if not isinstance(fields[name], list):
-                raise InvalidSurvey(f"mechanism.{name} must be a list.")
-        levels = [GroupLevels.of_record(level) for level in fields["levels"]]
-        limit = len(fields["codes"])
-        code_of_group = []
-        for number in fields["code_of_group"]:
-            code_of_group.append(require_index(number, limit, "mechanism.code_of_group"))
-        epsilon_of_code = {}
-        for number, g in zip(code_of_group, groups.owing_groups, strict=False):
-            epsilon_of_code[number] = groups.inside[g]
-        codes = []
-        for number, code in enumerate(fields["codes"]):
-            codes.append(code_of_record(code, epsilon_of_code.get(number, inf)))
-        word_bits = require_word_bits(fields["word_bits"])
-        clear = parse_count(fields["clear"])
-        return cls.of_integers(context, codes, levels, code_of_group, clear, word_bits)
+        return cls.of_integers(context, GroupIntegers.of_record(record, context.groups))
 
     # --- randomising -----------------------------------------------------------------------------
 
@@ -443,7 +386,8 @@ class HighLowResponse(GroupResponse):
         Mechanism.__init__(self, context)
         group_of = np.where(high_low.is_sensitive, 0, -1)
         clear = self._code.raised * (high - low)
-        self._set_integers(group_of, codes, levels, [0] * len(codes), clear, word_bits)
+        integers = GroupIntegers(codes, levels, [0] * len(codes), clear, word_bits)
+        self._set_integers(group_of, integers)
 
     def record(self) -> Json:
         """Return the integers of the channel as plain data."""
