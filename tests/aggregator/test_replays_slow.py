@@ -8,7 +8,9 @@ import pytest
 from sfumato.aggregator.store import Outcome
 from support.unrandomized import batch_of
 
-BATCHES, SIZE, GROUP = 50_000, 20, 500
+BATCHES = 50_000
+SIZE = 20
+GROUP = 500
 
 
 @pytest.mark.slow
@@ -26,7 +28,8 @@ def test_a_million_reports_with_a_tenth_replayed_count_once_each(store, survey):
         outcomes += store.commit(
             [batch_of(survey, number, *symbols[number]) for number in order[start : start + GROUP]]
         )
-    seen, expected = set(), []
+    seen = set()
+    expected = []
     for number in order:
         expected.append(Outcome.REPLAYED if number in seen else Outcome.COUNTED)
         seen.add(number)

@@ -50,7 +50,8 @@ class Served:
     """A process, and what it has printed."""
 
     def __init__(self, process):
-        self.process, self.said = process, ""
+        self.process = process
+        self.said = ""
 
     def read(self, until, seconds=30.0):
         """Read standard error up to a pattern."""

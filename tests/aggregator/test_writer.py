@@ -30,7 +30,9 @@ class Held:
     """A store whose commits wait until they are let through."""
 
     def __init__(self, store):
-        self._store, self.through, self.groups = store, threading.Event(), []
+        self._store = store
+        self.through = threading.Event()
+        self.groups = []
 
     def commit(self, group):
         self.groups.append(len(group))
@@ -98,7 +100,8 @@ def test_a_survey_that_cannot_be_counted_does_not_disturb_the_rest_of_its_group(
 
 
 def test_a_store_that_is_away_is_asked_once_for_a_group(file_store, survey, writing, monkeypatch):
-    other, asked = unrandomized_survey("other", 50), []
+    other = unrandomized_survey("other", 50)
+    asked = []
 
     def away(group):
         asked.append(len(group))
@@ -162,7 +165,9 @@ def test_a_writer_that_has_ended_is_not_ready_and_takes_nothing(file_store, surv
 
 
 def test_the_store_is_looked_at_once_in_a_second_however_many_ask(file_store, writing, monkeypatch):
-    now, looks, ping = [0.0], [], file_store.ping
+    now = [0.0]
+    looks = []
+    ping = file_store.ping
     monkeypatch.setattr(file_store, "ping", lambda: looks.append(now[0]) or ping())
     readiness = Readiness(file_store, writing(file_store), clock=lambda: now[0])
     gathered(*[readiness.require] * 50)
@@ -178,7 +183,8 @@ def _away(*_):
 
 
 def test_wrong_guesses_do_not_ask_a_store_that_is_away(file_store, monkeypatch):
-    now, asked = [0.0], []
+    now = [0.0]
+    asked = []
     token = Token(file_store, clock=lambda: now[0])
     right = token.make()
     monkeypatch.setattr(file_store, "fact", lambda name: asked.append(name) or _away())

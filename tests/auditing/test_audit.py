@@ -67,7 +67,7 @@ def test_the_bound_on_a_share_is_too_large_no_more_often_than_its_level(trials, 
 
 @pytest.mark.parametrize("level", [0.3, 0.01])
 def test_the_bound_on_a_share_cannot_be_raised(level):
-    """Clopper and Pearson's bound is the p at which so many successes or more have exactly that probability."""
+    """Clopper and Pearson's bound is the p whose upper tail has exactly that probability."""
     for trials, successes in ((1, 1), (10, 3), (40, 39), (1000, 500)):
         bound = float(share_bound(successes, trials, level))
         assert binom.sf(successes - 1, trials, bound) == pytest.approx(level, rel=1e-8)
@@ -106,7 +106,8 @@ def test_the_bound_on_a_mean_is_too_large_no_more_often_than_its_level_and_canno
 
 def test_a_channel_that_changes_with_time_is_blamed_no_more_often_than_the_level():
     """Summed over the symbols of all asks and over what is reported: at each ask the channel is another, within E."""
-    E, level = 1.0, 0.05
+    E = 1.0
+    level = 0.05
     P = np.array(
         [
             [0.9, 0.9 / math.e],
@@ -303,7 +304,8 @@ class Recorded:
     """A black box that hands out the reports of a seed, those of the test as a function changes them."""
 
     def __init__(self, mechanism, change):
-        self._box, self._change = seeded(mechanism), change
+        self._box = seeded(mechanism)
+        self._change = change
         self.asked = []
 
     def __call__(self, symbol, count):
@@ -639,7 +641,9 @@ class Drifting:
     """Randomised response with a public stamp that changes with time: private at every moment."""
 
     def __init__(self, period, seed):
-        self._period, self._rng, self._asked = period, np.random.default_rng(seed), 0
+        self._period = period
+        self._rng = np.random.default_rng(seed)
+        self._asked = 0
 
     def reports(self, symbols):
         stamps = (self._asked + np.arange(symbols.size)) // self._period % 2
@@ -688,12 +692,11 @@ def test_blocks_are_asked_for_in_random_order(kind):
         calls.extend((symbol, 1) for symbol in symbols.tolist())
         return symbols.tolist()
 
-    box, symbols, sizes = (
-        kind(in_runs if kind is CountBox else one_by_one),
-        np.array([3, 5, 8]),
-        np.array([40, 0, 60]),
-    )
-    source, orders = SeededWords(1), []
+    box = kind(in_runs if kind is CountBox else one_by_one)
+    symbols = np.array([3, 5, 8])
+    sizes = np.array([40, 0, 60])
+    source = SeededWords(1)
+    orders = []
     for _ in range(20):
         calls.clear()
         answers = dict(box.sample(symbols, sizes, source))
@@ -720,7 +723,8 @@ def test_functions_are_asked_for_few_reports_at_a_time():
 
 def test_reports_that_change_during_an_audit_are_told():
     """The second half of the samples gives symbol 0 away on a report that nobody had sent before."""
-    rng, asked = np.random.default_rng(1), []
+    rng = np.random.default_rng(1)
+    asked = []
 
     def late(symbol, count):
         asked.append(count)

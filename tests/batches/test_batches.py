@@ -29,7 +29,8 @@ from sfumato.tally import Tally
 LAWS = settings(max_examples=150, deadline=None, derandomize=True, database=None)
 FUZZ = settings(max_examples=400, deadline=None, derandomize=True, database=None)
 
-ID, SURVEY = bytes(range(16)), "ab" * 32
+ID = bytes(range(16))
+SURVEY = "ab" * 32
 CANARY = 3_735_928_559  # a report that no message may hold
 
 batches = st.builds(

@@ -125,7 +125,8 @@ def test_a_run_that_fails_goes_on_where_it_stopped(call, served, outbox, monkeyp
     assert 10 <= served.reports < 200
     waiting = reports_in(outbox)
     assert len(waiting) == 200
-    served.faults, served.default_fault = [], None
+    served.faults = []
+    served.default_fault = None
     # Nothing may be randomised a second time, nor the answers be read.
     monkeypatch.setattr("sfumato.mechanisms.Mechanism.privatize", None)
     outbox.with_name("answers.csv").unlink()
@@ -339,7 +340,8 @@ def test_batches_are_cut_to_size_whatever_the_chunks(tmp_path, size):
 
 
 def test_ctrl_c_leaves_an_outbox_that_can_be_sent(folder, call, served, outbox):  # noqa: F811
-    served.faults, served.default_fault = [None, None], (503, {"Retry-After": "50"}, b"")
+    served.faults = [None, None]
+    served.default_fault = (503, {"Retry-After": "50"}, b"")
     command = [sys.executable, "-m", "sfumato", *SEND, "--to", served.url, "--batch-size", "10"]
     with subprocess.Popen(
         command, cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.PIPE

@@ -1,4 +1,4 @@
-"""`simulate`: the same seed, the same bytes, however the data come and whoever computes."""
+"""`simulate`: a seed gives the same bytes for every input format and engine."""
 
 import json
 

@@ -104,10 +104,11 @@ def test_once_what_waits_is_replayed_whatever_the_value(survey, aggregator, hast
 
 
 def test_a_year_of_equal_answers_says_what_one_says(aggregator, hasty, home):
-    survey, clock = repeated("day", 3), Clock()
+    survey = repeated("day", 3)
+    clock = Clock()
     aggregator.surveys[survey.fingerprint] = survey
     for day in range(365):
-        if day % 60 == 0:  # the device starts anew now and then
+        if day % 60 == 0:  # the device restarts now and then
             client = sf.Client(survey, hasty, home=home, clock=clock)
         assert isinstance(client.answer("place 7"), Receipt)
         assert isinstance(client.answer("place 7"), Receipt)
@@ -127,7 +128,8 @@ def test_a_year_of_equal_answers_says_what_one_says(aggregator, hasty, home):
 def test_after_so_many_distinct_values_the_last_report_goes_on(
     aggregator, hasty, home, known_secret
 ):
-    survey, clock = repeated("week", 2), Clock()
+    survey = repeated("week", 2)
+    clock = Clock()
     aggregator.surveys[survey.fingerprint] = survey
     client = sf.Client(survey, hasty, home=home, clock=clock)
     values = [7, 7, 8, 7, 9, 10, 8, 11]
@@ -150,7 +152,8 @@ def test_after_so_many_distinct_values_the_last_report_goes_on(
 def test_an_unknown_value_is_a_new_one_once_they_are_used_up(
     aggregator, hasty, home, known_secret, unknown
 ):
-    survey, clock = repeated("week", 2), Clock()
+    survey = repeated("week", 2)
+    clock = Clock()
     aggregator.surveys[survey.fingerprint] = survey
     client = sf.Client(survey, hasty, home=home, clock=clock)
     client.answer("place 7")
@@ -165,10 +168,8 @@ def test_an_unknown_value_is_a_new_one_once_they_are_used_up(
 
 
 def test_a_position_that_is_none_is_a_new_value_too(aggregator, hasty, home):
-    survey, clock = (
-        repeated("week", 2, context=sf.Uniform(sf.GridDomain(0, 4, 0, 4, 1), 1)),
-        Clock(),
-    )
+    survey = repeated("week", 2, context=sf.Uniform(sf.GridDomain(0, 4, 0, 4, 1), 1))
+    clock = Clock()
     aggregator.surveys[survey.fingerprint] = survey
     client = sf.Client(survey, hasty, home=home, clock=clock)
     for value in ((1.5, 2.5), (2.5, 2.5), (1, 2, 3), "nowhere", (99.0, 0.0)):
@@ -178,7 +179,8 @@ def test_a_position_that_is_none_is_a_new_value_too(aggregator, hasty, home):
 
 
 def test_one_distinct_value_needs_no_token_and_no_second_look(aggregator, hasty, home):
-    survey, clock = repeated("month", 1), Clock()
+    survey = repeated("month", 1)
+    clock = Clock()
     aggregator.surveys[survey.fingerprint] = survey
     client = sf.Client(survey, hasty, home=home, clock=clock)
     for value in ("place 7", "place 8", object()):
@@ -190,14 +192,16 @@ def test_one_distinct_value_needs_no_token_and_no_second_look(aggregator, hasty,
 
 
 def test_a_clock_that_is_set_back_gives_at_most_replays(aggregator, hasty, home):
-    survey, clock = repeated("week", 4), Clock()
+    survey = repeated("week", 4)
+    clock = Clock()
     aggregator.surveys[survey.fingerprint] = survey
     client = sf.Client(survey, hasty, home=home, clock=clock)
     client.answer("place 7")
     clock.now += timedelta(weeks=2)
     aggregator.faults = [DROP_RESPONSE]
     assert isinstance(client.answer("place 8"), QueuedAnswer)
-    seen, charged = set(aggregator.bodies), ledger(home)
+    seen = set(aggregator.bodies)
+    charged = ledger(home)
     for weeks in (0, 1, 2, 3, 50, 500):
         clock.now = START + timedelta(weeks=2) - timedelta(weeks=weeks)
         client.answer("place 9")
@@ -207,7 +211,8 @@ def test_a_clock_that_is_set_back_gives_at_most_replays(aggregator, hasty, home)
 
 
 def test_answers_of_several_periods_wait_and_are_sent_oldest_first(aggregator, hasty, home):
-    survey, clock = repeated("day", 2), Clock()
+    survey = repeated("day", 2)
+    clock = Clock()
     aggregator.surveys[survey.fingerprint] = survey
     client = sf.Client(survey, hasty, home=home, clock=clock)
     aggregator.default_fault = (503, {}, b"")
@@ -526,12 +531,15 @@ def test_what_is_forgotten_meanwhile_is_not_sent(home, again):
                 ).answer("place 8")
             return Receipt.of(batch)
 
-    survey, clock, http_client = repeated("day", 2), Clock(), Forgetful("http://127.0.0.1:9")
+    survey = repeated("day", 2)
+    clock = Clock()
+    http_client = Forgetful("http://127.0.0.1:9")
     client = sf.Client(survey, http_client, home=home, clock=clock)
     for _ in range(3):
         client.answer("place 7")
         clock.now += timedelta(days=1)
-    http_client.sent, http_client.reaches = 0, True
+    http_client.sent = 0
+    http_client.reaches = True
     with pytest.raises(NotDelivered, match="forgotten"):
         client.answer("place 7")
     assert http_client.sent == 1

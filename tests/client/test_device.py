@@ -15,7 +15,8 @@ from sfumato.client import AggregatorClient, Receipt
 from sfumato.client.device import DeviceFolder
 from sfumato.errors import BudgetExceeded, DamagedState, NotDelivered
 
-FULL, ROOMY = 1, 40  # budgets: one that the first survey uses up, and one with room
+FULL = 1  # a budget that the first survey uses up
+ROOMY = 40  # a budget with room for more
 FIRST = sf.Survey("first", sf.Uniform(40, 1), repeat={"every": "day", "distinct": 1})
 SECOND = sf.Survey("second", sf.Uniform(40, "0.001"))
 
@@ -25,7 +26,8 @@ class Recorder(AggregatorClient):
 
     def __init__(self, *, reaches=True):
         super().__init__("http://127.0.0.1:9")
-        self.reaches, self.sent = reaches, []
+        self.reaches = reaches
+        self.sent = []
 
     def deliver(self, batch, *, arrow=False):
         self.sent.append(to_json(batch))
@@ -204,7 +206,8 @@ class Crash(BaseException):
 @pytest.mark.parametrize("write", range(1, 7))
 def test_a_crash_at_any_write_is_survived(tmp_path, monkeypatch, write, after, reaches):
     """Each write fails once, before or after it is done; then the person answers again."""
-    recorder, write_file = Recorder(reaches=reaches), DeviceFolder.write
+    recorder = Recorder(reaches=reaches)
+    write_file = DeviceFolder.write
     writes = []
 
     def failing(self, name, content):
@@ -234,7 +237,8 @@ def test_a_crash_at_any_write_is_survived(tmp_path, monkeypatch, write, after, r
 
 
 def test_a_crash_while_forgetting_leaves_nothing_that_speaks(tmp_path, monkeypatch):
-    home, recorder = tmp_path / "device", Recorder(reaches=False)
+    home = tmp_path / "device"
+    recorder = Recorder(reaches=False)
     device = client(FIRST, home, recorder)
     device.answer(7)
     delete = DeviceFolder.delete

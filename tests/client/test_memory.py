@@ -1,4 +1,4 @@
-"""What is derived from a secret, step by step beside the specification."""
+"""The derivations from a secret follow the specification step by step."""
 
 import hashlib
 import json
@@ -112,13 +112,16 @@ def test_the_names_of_periods_never_go_back(every):
 
 def test_the_shared_vectors_are_met():
     cases = json.loads((ROOT / "test-vectors" / "memory.json").read_text(encoding="utf-8"))
-    surveys, met = {}, {"remembered": 0, "token": 0, "batch_id": 0}
+    surveys = {}
+    met = {"remembered": 0, "token": 0, "batch_id": 0}
     for case in cases:
-        asked, answer = case["request"], case["answer"].get("ok")
+        asked = case["request"]
+        answer = case["answer"].get("ok")
         if asked["op"] == "load":
             surveys[asked["fingerprint"]] = sf.Survey.of_resolved(asked["text"].encode("utf-8"))
             continue
-        survey, secret = surveys[asked["survey"]], bytes.fromhex(asked["secret"])
+        survey = surveys[asked["survey"]]
+        secret = bytes.fromhex(asked["secret"])
         if asked["op"] == "remembered":
             report = derive_report(secret, survey.fingerprint, survey.mechanism, asked["symbol"])
             words = derive_words(secret, survey.fingerprint, asked["symbol"])[0].tolist()

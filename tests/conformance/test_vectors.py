@@ -136,12 +136,14 @@ def test_every_kind_occurs():
 
 def test_short_surveys_are_enumerated_completely():
     """Every symbol, with as many words as the channel's integers say."""
-    surveys, seen = {}, {}
+    surveys = {}
+    seen = {}
     for case in read_cases("mechanisms.json"):
         if case.request["op"] == "load":
             surveys[case.request["fingerprint"]] = Survey.of_resolved(case.request["text"].encode())
         elif case.request["op"] == "enumerate":
-            mechanism, x = surveys[case.request["survey"]].mechanism, case.request["symbol"]
+            mechanism = surveys[case.request["survey"]].mechanism
+            x = case.request["symbol"]
             assert case.answer["ok"]["counts"] == mechanism.integer_row(x)
             seen.setdefault(case.request["survey"], []).append(x)
     assert len(surveys) > 50

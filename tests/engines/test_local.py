@@ -26,7 +26,8 @@ from sfumato.foundation.parallel import parallel_map
 from sfumato.simulation import simulate, simulate_files
 from sfumato.tables import AnswerColumns, FileSlice, answers, first_rows, report_batches, slice_file
 
-ROWS, K = 5000, 23
+ROWS = 5000
+K = 23
 SYMBOLS = np.arange(ROWS) ** 2 % K
 PLACE = AnswerColumns("place")
 IN_CLEAR = sf.Survey("in-clear", sf.Uniform(K, math.inf))
@@ -202,7 +203,8 @@ def test_a_file_without_rows_is_refused(tmp_path):
 def test_a_file_that_changes_is_not_counted_in_part(
     tmp_path, monkeypatch, small_pieces, replace, workers
 ):
-    path, found = parquet(tmp_path, "a.parquet", SYMBOLS), answers.slice_file
+    path = parquet(tmp_path, "a.parquet", SYMBOLS)
+    found = answers.slice_file
 
     def changed_after(path):
         pieces = found(path)
@@ -236,7 +238,8 @@ def test_a_file_called_like_standard_input_does_not_eat_it(tmp_path):
 
 def test_descriptors_are_read_by_this_process(tmp_path):
     IN_CLEAR.save(tmp_path / "s.json")
-    first, second = csv(tmp_path, "a.csv", SYMBOLS[:1000]), csv(tmp_path, "b.csv", SYMBOLS[1000:])
+    first = csv(tmp_path, "a.csv", SYMBOLS[:1000])
+    second = csv(tmp_path, "b.csv", SYMBOLS[1000:])
     script = f"{sys.executable} -m sfumato privatize s.json <(cat {first}) {second} --column place -o t.json"
     subprocess.run(
         ["/bin/bash", "-c", script], cwd=tmp_path, capture_output=True, check=True, timeout=120

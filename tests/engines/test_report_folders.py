@@ -32,7 +32,8 @@ def test_all_parts_are_counted_once(tmp_path):
 
 
 def test_two_jobs_are_two_folders_and_a_copy_is_refused(tmp_path):
-    first, second = folder_of(tmp_path / "a"), folder_of(tmp_path / "b", id_="cd" * 16)
+    first = folder_of(tmp_path / "a")
+    second = folder_of(tmp_path / "b", id_="cd" * 16)
     assert count_files([first, second], SURVEY).reports == 2 * REPORTS.size
     with pytest.raises(InvalidTable, match="copy and a contain the same reports"):
         count_files([first, folder_of(tmp_path / "copy")], SURVEY)

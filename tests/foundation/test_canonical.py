@@ -12,7 +12,8 @@ import pytest
 
 from sfumato.foundation.canonical import canonical_bytes, decimal_text, fingerprint, pack_u32
 
-COMPOSED, DECOMPOSED = "caf\u00e9", "cafe\u0301"
+COMPOSED = "caf\u00e9"
+DECOMPOSED = "cafe\u0301"
 
 
 def test_keys_are_sorted_by_code_point_at_every_depth():

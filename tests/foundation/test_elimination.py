@@ -36,7 +36,8 @@ def drawn(k, columns, size, seed):
 @pytest.mark.parametrize(("k", "columns"), [(1, 1), (2, 3), (3, 1), (5, 2), (8, 8)])
 def test_the_solution_is_that_of_gauss(k, columns, size):
     for seed in range(20):
-        M, B = drawn(k, k, size, seed), drawn(k, columns, size, seed + 1000)
+        M = drawn(k, k, size, seed)
+        B = drawn(k, columns, size, seed + 1000)
         wanted, determinant = naive_solution(M, B)
         found = solve_integers(M, B)
         assert (found is None) == (wanted is None)
@@ -60,7 +61,8 @@ def test_a_singular_matrix_has_no_solution(M):
 
 
 def test_the_arguments_are_left_alone():
-    M, B = [[0, 1], [1, 1]], [[1], [2]]
+    M = [[0, 1], [1, 1]]
+    B = [[1], [2]]
     solve_integers(M, B)
     assert (M, B) == ([[0, 1], [1, 1]], [[1], [2]])
 

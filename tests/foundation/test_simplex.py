@@ -25,7 +25,8 @@ def _vectors(size: int) -> list[np.ndarray]:
 
 def _naive_project(v: np.ndarray, total: float) -> np.ndarray:
     """Bisect for the θ at which Σ max(v − θ, 0) falls to the total."""
-    low, high = v.min() - total - 1, v.max()
+    low = v.min() - total - 1
+    high = v.max()
     for _ in range(200):
         middle = (low + high) / 2
         if np.maximum(v - middle, 0).sum() > total:
@@ -55,7 +56,8 @@ def test_the_projection_is_what_bisection_finds(size, total):
 def test_the_projection_meets_the_conditions_of_optimality(size):
     """p ≥ 0, Σp = 1; v − p is one θ where p > 0, and v ≤ θ where p = 0 (Karush, Kuhn, Tucker)."""
     for v in _vectors(size):
-        p, tolerance = project(v), 1e-12 * max(1.0, np.abs(v).max())
+        p = project(v)
+        tolerance = 1e-12 * max(1.0, np.abs(v).max())
         assert (p >= 0).all()
         assert abs(p.sum() - 1) <= tolerance * size
         theta = (v - p)[p > 0]
@@ -134,11 +136,9 @@ def test_every_group_meets_its_own_total():
 
 
 def test_groups_need_not_stand_together():
-    v, group_of, totals = (
-        np.array([3.0, 1.0, 1.0, -1.0]),
-        np.array([1, 0, 1, 0]),
-        np.array([0.5, 2.0]),
-    )
+    v = np.array([3.0, 1.0, 1.0, -1.0])
+    group_of = np.array([1, 0, 1, 0])
+    totals = np.array([0.5, 2.0])
     assert project_groups(v, group_of, totals).tolist() == [2.0, 0.5, 0.0, 0.0]
 
 
@@ -153,7 +153,8 @@ def test_a_group_that_does_not_occur_disturbs_nobody(absent):
 
 def test_a_group_with_large_entries_does_not_spoil_its_neighbours():
     """Sums of one group must not swallow the digits of the next."""
-    v, group_of = np.array([1e9, 1 / 3, 0.3, 0.9]), np.array([0, 0, 1, 1])
+    v = np.array([1e9, 1 / 3, 0.3, 0.9])
+    group_of = np.array([0, 0, 1, 1])
     assert project_groups(v, group_of, np.ones(2))[2:].tolist() == pytest.approx(
         [0.2, 0.8], abs=1e-12
     )

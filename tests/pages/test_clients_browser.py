@@ -15,7 +15,8 @@ from sfumato.foundation.canonical import canonical_bytes, fingerprint
 from sfumato.pages import TRY_POLICY, static_files
 from support.browser import external_requests, run_aggregator, uploads
 
-PEOPLE, WITH_STORAGE = 200, 20
+PEOPLE = 200
+WITH_STORAGE = 20
 
 SETTING = """async ({ url, fingerprint, patience = 10000 }) => {
   const sfumato = await import(`${url}static/client/index.js`);
@@ -339,7 +340,8 @@ def test_no_request_depends_on_the_value(browser, visit, aggregator, survey, sit
             for request in page.requests
         ]
 
-    first, second = seen(2), seen(9)
+    first = seen(2)
+    second = seen(9)
     assert first == second
     assert [method for method, *_ in first] == ["POST"]
 
@@ -385,7 +387,8 @@ WORK = """(data) => new Promise((resolve) => {
   worker.onerror = ({ message }) => resolve([message, false]);
   worker.postMessage(data);
 })"""
-HTML, SCRIPT = "text/html; charset=utf-8", "text/javascript; charset=utf-8"
+HTML = "text/html; charset=utf-8"
+SCRIPT = "text/javascript; charset=utf-8"
 
 
 class Shelf:
@@ -475,7 +478,7 @@ def ran_tampered(page):
 
 @pytest.mark.parametrize("own", [True, False], ids=["same origin, strict policy", "another origin"])
 def test_modules_are_fetched_once_and_checked(browser, shelve, site, own):
-    """A server cannot swap the bytes on a second request: there is none."""
+    """A server cannot swap the bytes on a second request, since there is only one."""
     shelf, url = shelve(False, True, True)
     page = browser.new_page()
     page.goto(url if own else site)

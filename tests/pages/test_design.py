@@ -95,7 +95,8 @@ def test_facts_follow_the_design(stops, changes, name, text):
 
 
 def test_bounds_are_called_certified_or_estimated_never_both(stops):
-    certified, estimated = stops, replace(stops, certified=False)
+    certified = stops
+    estimated = replace(stops, certified=False)
     for design, word, other in (
         (certified, "certified", "estimated"),
         (estimated, "estimated", "certified"),
@@ -139,7 +140,8 @@ def test_search_outcome_follows_the_closed_form():
 
 
 def test_alternatives_use_the_prior_and_weights_of_the_design(stops):
-    prior, weights = np.array([0.4, 0.3, 0.2, 0.1]), np.array([1.0, 2, 3, 4])
+    prior = np.array([0.4, 0.3, 0.2, 0.1])
+    weights = np.array([1.0, 2, 3, 4])
     design = replace(stops, prior=prior, weights=weights, risk=10.0)
     rivals = {rival.name: rival for rival in alternatives_to(design)}
     classical = sf.mechanism_for(sf.Uniform(STOPS, "0.5"))
@@ -312,7 +314,8 @@ def test_page_in_a_browser(chromium, tmp_path, stops, scheme, width):
     file.write_text(page_of(stops), encoding="utf-8")
     context = chromium.new_context(color_scheme=scheme, viewport={"width": width, "height": 800})
     page = context.new_page()
-    complaints, requests = [], []
+    complaints = []
+    requests = []
     page.on("console", lambda message: complaints.append(message.text))
     page.on("request", lambda request: requests.append(request.url))
     page.goto(file.as_uri())

@@ -62,7 +62,8 @@ def show(chromium, address):
     def opened(text=FEW, kind="tiers", **options):
         contexts.append(chromium.new_context(**options))
         page = contexts[-1].new_page()
-        page.complaints, page.requests = [], []
+        page.complaints = []
+        page.requests = []
         page.on("console", lambda message: page.complaints.append(message.text))
         page.on("pageerror", lambda error: page.complaints.append(str(error)))
         page.on("request", lambda request: page.requests.append(request.url))
@@ -148,7 +149,8 @@ def test_matrices_match_python_and_the_toml_file(show, tmp_path, case):
     page = show(text, kind)
     for name, value in epsilons.items():
         set_epsilon(page, name, value)
-    shown, survey = state(page), of_toml(page, tmp_path)
+    shown = state(page)
+    survey = of_toml(page, tmp_path)
     assert (shown.kind, shown.checked) == (case, "whole")
     np.testing.assert_array_equal(shown.E, survey.context.matrix())
     own = of_page(page, tmp_path)
@@ -175,7 +177,8 @@ def test_blocks_with_a_promise_across(show, tmp_path, inside, across, frame):
     page.get_by_label("A report may show the block").uncheck()
     set_epsilon(page, "ε inside blocks", inside)
     set_epsilon(page, "ε across blocks", across)
-    shown, survey = state(page), of_toml(page, tmp_path)
+    shown = state(page)
+    survey = of_toml(page, tmp_path)
     np.testing.assert_array_equal(shown.E, survey.context.matrix())
     own = of_page(page, tmp_path)
     assert 0 <= own.certify().slack < 1e-7

@@ -34,7 +34,10 @@ class Page(HTMLParser):
 
     def __init__(self, source):
         super().__init__()
-        self.elements, self.text, self.scripts, self._open = [], "", [], ""
+        self.elements = []
+        self.text = ""
+        self.scripts = []
+        self._open = ""
         self.feed(source)
 
     def handle_starttag(self, tag, attrs):
@@ -344,7 +347,8 @@ def test_zero_epsilon_moves_no_odds():
 
 
 def test_bars_and_whiskers_show_both_readings(lunch):
-    (bars,), (whiskers,) = bar_chart(lunch.estimate).data, whisker_chart(lunch.estimate).data
+    (bars,) = bar_chart(lunch.estimate).data
+    (whiskers,) = whisker_chart(lunch.estimate).data
     order = np.argsort(-lunch.estimate.frequencies)
     low, high = lunch.estimate.interval(0.95)
     assert bars.x == pytest.approx(lunch.estimate.frequencies[order])

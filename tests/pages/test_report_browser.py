@@ -19,7 +19,8 @@ def show(chromium, tmp_path):
         file.write_text(report_page(case.survey, case.estimate, case.certificate), encoding="utf-8")
         contexts.append(chromium.new_context(**options))
         page = contexts[-1].new_page()
-        page.complaints, page.requests = [], []
+        page.complaints = []
+        page.requests = []
         page.on("console", lambda message: page.complaints.append(message.text))
         page.on("pageerror", lambda error: page.complaints.append(str(error)))
         page.on("request", lambda request: page.requests.append(request.url))

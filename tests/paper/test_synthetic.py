@@ -42,7 +42,8 @@ def tiny():
 
 def nearest_probabilities(v):
     """Euclidean projection on the simplex by bisection on θ in max(v − θ, 0)."""
-    low, high = v.min() - 1, v.max()
+    low = v.min() - 1
+    high = v.max()
     for _ in range(200):
         middle = (low + high) / 2
         low, high = (middle, high) if np.maximum(v - middle, 0).sum() > 1 else (low, middle)
@@ -51,7 +52,10 @@ def nearest_probabilities(v):
 
 def papers_formula(reports, sizes, epsilon):
     """p̂_x = 2(e+1)/(e−1) · (share of reports in S_x − half the share of the block), symbol by symbol."""
-    e, n, first, found = math.exp(epsilon), len(reports), 0, []
+    e = math.exp(epsilon)
+    n = len(reports)
+    first = 0
+    found = []
     for size in sizes:
         K = 2 ** size.bit_length()
         inside = [int(y) - first for y in reports if first <= y < first + K]

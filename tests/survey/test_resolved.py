@@ -221,7 +221,8 @@ def test_any_place_with_a_wrong_entry_is_refused_or_another_survey(survey):
 def test_a_missing_or_an_unknown_field_is_refused(survey):
     data = _data(survey)
     for path in [path for path in _places(data) if isinstance(path[-1], str)]:
-        without, more = copy.deepcopy(data), copy.deepcopy(data)
+        without = copy.deepcopy(data)
+        more = copy.deepcopy(data)
         del _at(without, path[:-1])[path[-1]]
         _at(more, path[:-1])["surprise"] = 1
         for changed in (without, more):
@@ -410,14 +411,15 @@ def test_a_mechanism_context_that_says_nothing_new_is_refused():
         Survey.of_resolved(_changed(SURVEYS["plain"], ("promise", "mechanism_context"), same))
 
 
-# --- never chosen anew ----------------------------------------------------------------------------
+# --- loading keeps the choice ---------------------------------------------------------------------
 
 
 def _rounded_otherwise(survey, by):
     """The survey with other integers in its first code that still fill the word."""
     data = _data(survey)
     code = data["promise"]["mechanism"]["codes"][0]
-    code["high"], code["low"] = str(int(code["high"]) - by), str(int(code["low"]) + by)
+    code["high"] = str(int(code["high"]) - by)
+    code["low"] = str(int(code["low"]) + by)
     return _text(data), int(code["high"]), int(code["low"])
 
 

@@ -381,7 +381,8 @@ def test_the_mechanism_alone_gives_the_same_reports():
 
 
 def test_reports_of_another_survey_are_refused():
-    survey, other = Survey("lunch-2026", LUNCH), Survey("lunch-2027", LUNCH)
+    survey = Survey("lunch-2026", LUNCH)
+    other = Survey("lunch-2027", LUNCH)
     reports = other.privatize(["park"])
     with pytest.raises(WrongSurvey, match=r"another survey"):
         survey.tally(reports)
@@ -394,7 +395,8 @@ def test_reports_of_another_survey_are_refused():
 
 
 def test_tallies_of_two_surveys_do_not_add_up():
-    survey, other = Survey("lunch-2026", LUNCH), Survey("lunch-2027", LUNCH)
+    survey = Survey("lunch-2026", LUNCH)
+    other = Survey("lunch-2027", LUNCH)
     with pytest.raises(WrongSurvey):
         survey.tally(survey.privatize(["park"])) + other.tally(other.privatize(["park"]))
 

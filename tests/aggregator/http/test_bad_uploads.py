@@ -29,7 +29,8 @@ from support.http_client import (
 
 SURVEY = sf.Survey("places", sf.Uniform(["park", "café", "clinic", "bar", "office"], 1))
 OUTPUTS = SURVEY.mechanism.outputs
-CANARY, CANARY_NUMBER = "kanarienvogel", 3_141_592_653
+CANARY = "kanarienvogel"
+CANARY_NUMBER = 3_141_592_653
 GOOD = batch_of(SURVEY, [1, 0, 2], number=2)
 BODY = to_json(GOOD)
 
@@ -267,7 +268,7 @@ NOT_STREAMS = {
     "another version": _stream(_reports(1), **{"sfumato.format": "2"}),
     "another survey": _stream(_reports(1), **{"sfumato.survey": "ab" * 32}),
     "no identifier": _stream(_reports(1), **{"sfumato.batch": None}),
-    "an identifier that is none": _stream(_reports(1), **{"sfumato.batch": CANARY}),
+    "an invalid identifier": _stream(_reports(1), **{"sfumato.batch": CANARY}),
     "an identifier that is no text": _stream(_reports(1), **{"sfumato.batch": b"\xff\xfe"}),
 }
 

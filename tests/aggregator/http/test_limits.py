@@ -11,7 +11,8 @@ from sfumato.batches import JSON, MAX_BATCH_BYTES, to_json
 from support.http_client import batch_of, run_aggregator
 
 SURVEY = sf.Survey("places", sf.Uniform(["no", "yes"], 1))
-ADDRESS, NEIGHBOUR = "198.51.100.7", "198.51.100.8"
+ADDRESS = "198.51.100.7"
+NEIGHBOUR = "198.51.100.8"
 
 
 class Clock:
@@ -29,7 +30,8 @@ def clock():
 
 def test_the_bucket_agrees_with_an_obvious_one(clock):
     """A twin in fractions: the level rises with time up to its size; each request takes one."""
-    limits, level = ClientLimits(30, clock=clock), Fraction(30)
+    limits = ClientLimits(30, clock=clock)
+    level = Fraction(30)
     steps = [0] * 40 + [1] * 10 + [Fraction(1, 4)] * 40 + [100] + [0] * 35
     waits = []
     for step in steps:
@@ -76,7 +78,8 @@ def test_no_address_is_kept(clock):
 
 def test_hashes_are_of_no_use_elsewhere_or_later(clock):
     """Under another key the same address has another hash, so no table of hashes can be built."""
-    first, second = ClientLimits(5, clock=clock), ClientLimits(5, clock=clock)
+    first = ClientLimits(5, clock=clock)
+    second = ClientLimits(5, clock=clock)
     for limits in (first, second):
         limits.seconds_to_wait(ADDRESS)
     before = set(first._buckets)
@@ -144,7 +147,9 @@ class Endless:
     """A body of 100 MB in chunks, and how much of it was asked for."""
 
     def __init__(self, *, chunk=65_536, total=100_000_000):
-        self._chunk, self._left, self.read = bytes(chunk), total, 0
+        self._chunk = bytes(chunk)
+        self._left = total
+        self.read = 0
 
     def __iter__(self):
         while self._left > 0:
@@ -157,7 +162,8 @@ class Endless:
 @pytest.mark.parametrize("chunk", [1_000, 65_536])
 def test_a_large_body_is_refused_after_one_mebibyte(tmp_path, chunk, encoding):
     with run_aggregator(tmp_path, SURVEY) as aggregator:
-        before, body = aggregator.dump(), Endless(chunk=chunk)
+        before = aggregator.dump()
+        body = Endless(chunk=chunk)
         headers = {"Content-Type": JSON, "Content-Encoding": encoding}
         answer = aggregator.post(SURVEY.fingerprint, body, headers)
         assert (answer.status, answer.problem) == (413, "body-too-large")
@@ -195,7 +201,8 @@ def test_a_client_that_hangs_up_counts_nothing(tmp_path):
 def test_a_tally_may_be_as_large_as_its_survey_and_no_larger(tmp_path):
     with run_aggregator(tmp_path, SURVEY) as aggregator:
         body = Endless()
-        path, headers = f"/v1/surveys/{SURVEY.fingerprint}/imports", {"Content-Type": JSON}
+        path = f"/v1/surveys/{SURVEY.fingerprint}/imports"
+        headers = {"Content-Type": JSON}
         answer = aggregator.request_with_token(path, method="POST", body=body, headers=headers)
         assert (answer.status, answer.problem) == (413, "body-too-large")
         assert body.read < 1.2 * 2**20

@@ -84,7 +84,8 @@ def _sensible(case, name):
     if case.operation.label.endswith("/total"):
         case.query["label"] = PLACES[:2]
     if case.operation.label.endswith("/imports"):
-        case.body, case.media_type = TALLY, "application/json"
+        case.body = TALLY
+        case.media_type = "application/json"
 
 
 def _called(aggregator, case, token):

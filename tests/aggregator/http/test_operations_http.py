@@ -21,7 +21,8 @@ from support.paths import ROOT
 SURVEY = sf.Survey("places", sf.Uniform(["park", "café", "clinic", "bar", "office"], 1))
 OTHER = sf.Survey("other", SURVEY.context)
 OUTPUTS = SURVEY.mechanism.outputs
-FIRST, SECOND = "ab" * 16, "cd" * 16
+FIRST = "ab" * 16
+SECOND = "cd" * 16
 
 
 @pytest.fixture
@@ -173,7 +174,8 @@ def test_a_tally_is_brought_once(aggregator, elsewhere):
     aggregator.upload(batch_of(SURVEY, [1, 2], 1))
     elsewhere.upload(batch_of(SURVEY, [4], 2))
     sent = _export(aggregator, FIRST).body
-    first, again = _bring(elsewhere, sent), _bring(elsewhere, sent)
+    first = _bring(elsewhere, sent)
+    again = _bring(elsewhere, sent)
     assert (first.status, again.status) == (201, 200)
     assert first.body == again.body
     assert first.json == {"tally": FIRST, "reports": "2", "survey": SURVEY.fingerprint}

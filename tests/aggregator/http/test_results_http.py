@@ -314,7 +314,8 @@ def _attempts(token):
 
 
 def test_every_operation_but_the_public_ones_needs_the_token(aggregator):
-    seen, before = set(), aggregator.dump()
+    seen = set()
+    before = aggregator.dump()
     for method, path, described in _operations(aggregator):
         if (method, path) in PUBLIC:
             assert "security" not in described
@@ -368,7 +369,8 @@ def test_a_replaced_token_is_noticed_within_five_seconds_and_the_store_is_not_as
     with run_aggregator(tmp_path, SURVEY) as aggregator:
         now = [0.0]
         here = Token(aggregator.store, clock=lambda: now[0])
-        old, new = aggregator.token, Token(aggregator.store).make()
+        old = aggregator.token
+        new = Token(aggregator.store).make()
         now[0] = 4.9
         assert here.matches(old)
         assert not here.matches(new)

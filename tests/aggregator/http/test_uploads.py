@@ -284,7 +284,8 @@ def test_pages_may_read_every_answer_and_when_to_try_again(tmp_path, monkeypatch
         raise ValueError
 
     with run_aggregator(tmp_path, SURVEY, requests_per_minute=2) as aggregator:
-        batch, headers = batch_of(SURVEY, [1]), {"Content-Type": JSON, "Origin": ORIGIN}
+        batch = batch_of(SURVEY, [1])
+        headers = {"Content-Type": JSON, "Origin": ORIGIN}
         send = lambda: aggregator.post(SURVEY.fingerprint, to_json(batch), headers)  # noqa: E731
         answers = [send(), send(), send()]
         monkeypatch.setattr("sfumato.aggregator.http.clients.media_type_of", broken)

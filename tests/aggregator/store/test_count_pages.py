@@ -82,7 +82,8 @@ def test_a_histogram_comes_back_from_its_pages_and_empty_pages_are_not_stored(co
 
 def test_a_page_is_stored_little_endian():
     cells = np.zeros(PAGE_SIZE, dtype=np.int64)
-    cells[0], cells[-1] = 1, 2**62
+    cells[0] = 1
+    cells[-1] = 2**62
     stored = encode_page(cells)
     assert stored[:8] == b"\x01" + bytes(7)
     assert stored[-8:] == bytes(7) + b"\x40"

@@ -21,8 +21,11 @@ from sfumato.aggregator.store.database import MIGRATIONS
 from sfumato.errors import InvalidSetting, StoreUnavailable, WrongSurvey
 from support.unrandomized import batch_id, batch_of, counts_of, unrandomized_survey
 
-COUNTED, REPLAYED, CONFLICT = Outcome.COUNTED, Outcome.REPLAYED, Outcome.CONFLICT
-CLOSED, UNKNOWN = Outcome.CLOSED, Outcome.UNKNOWN
+COUNTED = Outcome.COUNTED
+REPLAYED = Outcome.REPLAYED
+CONFLICT = Outcome.CONFLICT
+CLOSED = Outcome.CLOSED
+UNKNOWN = Outcome.UNKNOWN
 
 
 def dump(url):
@@ -111,12 +114,14 @@ class Twin:
     """What a store should do, over dictionaries."""
 
     def __init__(self):
-        self.held, self.counts = {}, {}
+        self.held = {}
+        self.counts = {}
 
     def commit(self, group):
         outcomes = []
         for batch in group:
-            key, content = (batch.fingerprint, batch.id), batch.reports.tolist()
+            key = (batch.fingerprint, batch.id)
+            content = batch.reports.tolist()
             if key in self.held:
                 outcomes.append(REPLAYED if self.held[key] == content else CONFLICT)
             else:
@@ -129,7 +134,8 @@ class Twin:
 def random_batch(choose, surveys):
     """A batch whose identifier has probably come before, with reports on few or on many pages."""
     survey = choose.choice(surveys)
-    number, size = choose.randrange(30), choose.choice([1, 1, 2, 400])
+    number = choose.randrange(30)
+    size = choose.choice([1, 1, 2, 400])
     content = random.Random(choose.choice([number, number, choose.random()]))
     return batch_of(
         survey, number, *(content.randrange(survey.mechanism.outputs) for _ in range(size))
@@ -141,7 +147,9 @@ def test_random_groups_have_the_outcomes_and_counts_of_a_plain_twin(store, surve
     surveys = [survey, unrandomized_survey("coin", 2), unrandomized_survey("wide", 20_000)]
     for other in surveys[1:]:
         store.register(other)
-    choose, twin, seen = random.Random(seed), Twin(), set()
+    choose = random.Random(seed)
+    twin = Twin()
+    seen = set()
     for _ in range(15):
         group = [random_batch(choose, surveys) for _ in range(choose.randrange(1, 12))]
         expected = twin.commit(group)
@@ -185,10 +193,12 @@ def test_if_the_counts_cannot_be_written_the_identifiers_are_not_either(store, s
 
 
 def test_a_store_holds_identifiers_counts_and_hours_and_nothing_else(store, store_url, survey):
-    first, second = batch_of(survey, 1, 5, 4_097, 5), batch_of(survey, 2, 7)
+    first = batch_of(survey, 1, 5, 4_097, 5)
+    second = batch_of(survey, 2, 7)
     store.commit([first])
     store.commit([second])
-    fingerprint, found = survey.fingerprint, dump(store_url)
+    fingerprint = survey.fingerprint
+    found = dump(store_url)
     pages = found.pop("counts")
     assert found == {
         "facts": (("name", "value"), {("version", str(len(MIGRATIONS)))}),
@@ -213,8 +223,10 @@ def test_a_store_holds_identifiers_counts_and_hours_and_nothing_else(store, stor
 
 
 def test_counts_do_not_tell_how_reports_were_batched(new_url, open_store, survey):
-    together, apart = new_url(), new_url()
-    one, other = open_store(together), open_store(apart)
+    together = new_url()
+    apart = new_url()
+    one = open_store(together)
+    other = open_store(apart)
     for made in (one, other):
         made.register(survey)
     one.commit([batch_of(survey, 1, 5, 4_097, 5)])
@@ -324,7 +336,8 @@ def test_whatever_asks_for_an_unknown_survey_is_refused(store):
 
 
 def test_a_catalogue_finds_surveys_that_came_later_and_no_others(store, survey):
-    catalogue, late = Catalogue(store), unrandomized_survey("late", 7)
+    catalogue = Catalogue(store)
+    late = unrandomized_survey("late", 7)
     assert catalogue.get(survey.fingerprint) is None
     assert catalogue.find(late.fingerprint) is None
     store.register(late)
@@ -422,7 +435,8 @@ def test_a_store_of_a_newer_version_is_refused_and_left_alone(store, store_url, 
 
 
 def test_aggregators_that_start_at_once_make_the_tables_once(store_url, survey, monkeypatch):
-    runs, together = [], threading.Barrier(4)
+    runs = []
+    together = threading.Barrier(4)
     monkeypatch.setattr(database_module, "MIGRATIONS", (*MIGRATIONS, planted(runs)))
 
     def start():

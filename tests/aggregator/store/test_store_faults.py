@@ -19,7 +19,8 @@ from sfumato.errors import StoreFull, StoreUnavailable
 from support.http_client import AsgiClient, upload_path
 from support.unrandomized import batch_of, counts_of
 
-COUNTED, REPLAYED = Outcome.COUNTED, Outcome.REPLAYED
+COUNTED = Outcome.COUNTED
+REPLAYED = Outcome.REPLAYED
 
 
 @pytest.fixture
@@ -186,7 +187,8 @@ def test_a_damaged_file_is_refused_in_our_words(sqlite, file, survey, open_store
 
 
 def test_a_folder_that_goes_away_and_comes_back(tmp_path, open_store, survey):
-    here, away = tmp_path / "here", tmp_path / "away"
+    here = tmp_path / "here"
+    away = tmp_path / "away"
     here.mkdir()
     store = open_store(f"sqlite:///{here / 'reports.db'}")
     store.register(survey)
@@ -341,7 +343,8 @@ def test_a_locked_file_is_503_and_then_counts_again(sqlite, file, survey):
     with asking(sqlite) as (http, upload):
         assert upload(batch_of(survey, 1, 1)).status == 201
         with held_by_another(file):
-            refused, ready = upload(batch_of(survey, 2, 2)), http.get("/ready")
+            refused = upload(batch_of(survey, 2, 2))
+            ready = http.get("/ready")
             assert (refused.status, refused.problem, refused.headers["retry-after"]) == (
                 503,
                 "store-unavailable",
@@ -359,7 +362,8 @@ def test_a_stopped_server_is_503_and_then_counts_again(postgres, server_store, s
         assert upload(batch_of(survey, 1, 1)).status == 201
         postgres.stop()
         try:
-            refused, ready = upload(batch_of(survey, 2, 2)), http.get("/ready")
+            refused = upload(batch_of(survey, 2, 2))
+            ready = http.get("/ready")
             assert (refused.status, refused.problem) == (503, "store-unavailable")
             assert (ready.status, ready.problem) == (503, "store-unavailable")
         finally:

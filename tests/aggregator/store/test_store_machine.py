@@ -47,11 +47,16 @@ class Place:
     """An aggregator's store and writer, which can be started again, and what they should hold."""
 
     def __init__(self, url):
-        self._url, self._runner = url, asyncio.Runner()
+        self._url = url
+        self._runner = asyncio.Runner()
         self._start()
         self.store.register(SURVEY)
-        self.held, self.part, self.open = set(), set(), True
-        self.uploads, self.exports, self.imports = {}, {}, set()
+        self.held = set()
+        self.part = set()
+        self.open = True
+        self.uploads = {}
+        self.exports = {}
+        self.imports = set()
 
     def _start(self):
         self.store = Store.open(self._url)
@@ -111,11 +116,14 @@ class Place:
 
 
 class Aggregators(RuleBasedStateMachine):
-    batches, tallies = Bundle("batches"), Bundle("tallies")
+    batches = Bundle("batches")
+    tallies = Bundle("tallies")
 
     def __init__(self, new_url):
         super().__init__()
-        self._new_url, self._values, self._numbers = new_url, count(), count(1)
+        self._new_url = new_url
+        self._values = count()
+        self._numbers = count(1)
         self.places = []
 
     @initialize()
@@ -161,7 +169,8 @@ class Aggregators(RuleBasedStateMachine):
     @rule(target=batches, at=which, written=st.booleans())
     def upload_while_the_store_breaks(self, at, written):
         """The store fails before it has written, or after: the sender cannot tell which."""
-        place, batch = self.places[at], self._fresh(2)
+        place = self.places[at]
+        batch = self._fresh(2)
         commit = place.store.commit
 
         def breaks(group):
@@ -189,13 +198,15 @@ class Aggregators(RuleBasedStateMachine):
 
     @rule(target=tallies, at=which)
     def export(self, at):
-        place, number = self.places[at], next(self._numbers)
+        place = self.places[at]
+        number = next(self._numbers)
         body = place.export(number)
         if body is None:
             assert not place.part
             return multiple()
         assert values_in(body) == place.part
-        place.exports[number], place.part = body, set()
+        place.exports[number] = body
+        place.part = set()
         return at, number
 
     @rule(tally=tallies)
@@ -206,7 +217,8 @@ class Aggregators(RuleBasedStateMachine):
     @rule(tally=tallies, away=st.integers(0, 2))
     def bring(self, tally, away):
         at, number = tally
-        body, place = self.places[at].exports[number], self.places[(at + away) % 3]
+        body = self.places[at].exports[number]
+        place = self.places[(at + away) % 3]
         expected = place.expect_tally(number, values_in(body))
         assert place.store.import_tally(parse_tally(body)) is expected
 
@@ -275,7 +287,8 @@ class Recycled:
     """Three databases that are emptied for every run."""
 
     def __init__(self, server):
-        self._server, self._taken = server, []
+        self._server = server
+        self._taken = []
 
     def __enter__(self):
         return self

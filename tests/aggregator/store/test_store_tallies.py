@@ -11,12 +11,10 @@ from sfumato.errors import InvalidTally, StoreFull
 from sfumato.tally import Tally
 from support.unrandomized import batch_id, batch_of, counts_of, unrandomized_survey
 
-COUNTED, REPLAYED, CONFLICT, OVERLAP = (
-    Outcome.COUNTED,
-    Outcome.REPLAYED,
-    Outcome.CONFLICT,
-    Outcome.OVERLAP,
-)
+COUNTED = Outcome.COUNTED
+REPLAYED = Outcome.REPLAYED
+CONFLICT = Outcome.CONFLICT
+OVERLAP = Outcome.OVERLAP
 
 
 def export(store, survey, number):
@@ -76,7 +74,8 @@ def test_closed_surveys_can_be_exported_and_take_no_tally(store, new_store, surv
 
 def test_a_tally_counts_once_in_each_store(store, new_store, survey):
     store.commit([batch_of(survey, 1, 5, 5), batch_of(survey, 2, 9_999)])
-    sent, other = export(store, survey, 101), new_store()
+    sent = export(store, survey, 101)
+    other = new_store()
     other.commit([batch_of(survey, 7, 5)])
     assert [other.import_tally(sent) for _ in range(3)] == [COUNTED, REPLAYED, REPLAYED]
     assert counts_of(other, survey) == {5: 3, 9_999: 1}
@@ -108,7 +107,10 @@ def test_a_tally_of_an_unknown_survey_is_not_counted(store):
 def test_what_came_inside_another_tally_is_not_counted_on_its_own_nor_the_other_way_round(
     new_store, survey
 ):
-    leaf, middle, upper, other = new_store(), new_store(), new_store(), new_store()
+    leaf = new_store()
+    middle = new_store()
+    upper = new_store()
+    other = new_store()
     leaf.commit([batch_of(survey, 1, 5)])
     small = export(leaf, survey, 101)
     assert middle.import_tally(small) is COUNTED
@@ -129,7 +131,10 @@ def test_what_came_inside_another_tally_is_not_counted_on_its_own_nor_the_other_
 
 
 def test_two_tallies_that_share_an_inner_one_overlap(new_store, survey):
-    leaf, left, right, top = new_store(), new_store(), new_store(), new_store()
+    leaf = new_store()
+    left = new_store()
+    right = new_store()
+    top = new_store()
     leaf.commit([batch_of(survey, 1, 5)])
     shared = export(leaf, survey, 101)
     for number, store in enumerate((left, right)):

@@ -96,7 +96,8 @@ def witness(folder):
 
 def pairs_of(folder):
     """For each key the reports that any attempt had, and how many attempts each partition had."""
-    reports, attempts = defaultdict(set), defaultdict(int)
+    reports = defaultdict(set)
+    attempts = defaultdict(int)
     for path in folder.glob("seen-*"):
         attempts[path.name.split("-")[1]] += 1
         for line in path.read_text(encoding="utf-8").splitlines():
@@ -108,7 +109,8 @@ def pairs_of(folder):
 @pytest.fixture
 def secrets(monkeypatch):
     """All keys that the driver draws for jobs."""
-    drawn, draw = [], spark_secret.fresh_key
+    drawn = []
+    draw = spark_secret.fresh_key
     monkeypatch.setattr(spark_secret, "fresh_key", lambda: drawn.append(draw()) or drawn[-1])
     return drawn
 
@@ -165,7 +167,8 @@ def executors(spark):
 
 def kill_an_executor(spark, pids):
     """Wait until some tasks of a job are done, and kill."""
-    tracker, deadline = spark.sparkContext.statusTracker(), time.monotonic() + 60
+    tracker = spark.sparkContext.statusTracker()
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         active = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
         if any(
@@ -292,7 +295,8 @@ def test_reports_come_from_the_words_of_their_keys(cluster, secrets, keys):
             (bytes(key) if isinstance(key, bytearray) else key, report)
             for key, report in reports.collect()
         ]
-    secret, mechanism = secrets[0], PRIVATE.mechanism
+    secret = secrets[0]
+    mechanism = PRIVATE.mechanism
     for key, place in rows:
         symbol = LABELS.index(place)
         chained = words_at(secret, block_of(PRIVATE.fingerprint, key))[0].tolist()

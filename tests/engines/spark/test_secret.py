@@ -1,4 +1,4 @@
-"""The secret of a job: whoever has the ticket gets it while it is offered, and nobody else, and never afterwards."""
+"""The secret of a job: only holders of the ticket get it, and only while it is offered."""
 
 import pickle
 import socket
@@ -17,7 +17,8 @@ HERE = "127.0.0.1"
 @pytest.fixture
 def drawn(monkeypatch):
     """All keys that were drawn: the first is the secret, the second the password."""
-    keys, draw = [], spark_secret.fresh_key
+    keys = []
+    draw = spark_secret.fresh_key
     monkeypatch.setattr(spark_secret, "fresh_key", lambda: keys.append(draw()) or keys[-1])
     return keys
 
