@@ -326,7 +326,7 @@ def test_union_places_its_parts_side_by_side():
     a = ExactMatrix.parse([[0, "1/3"], [INF, 0]], "a")
     b = ExactMatrix.parse([[0, 0.5, 2], [1, 0, 3], [INF, 4, 0]], "b")
     places = [np.array([3, 1]), np.array([0, 2, 4])]
-    both = ExactMatrix.side_by_side([a, b], places)
+    both = ExactMatrix.block_diagonal([a, b], places)
     for part, rows in ((a, places[0]), (b, places[1])):
         assert _entries(both.part(rows)) == _entries(part)
     assert all(both.entry(x, x2) == both.entry(x2, x) == INF for x in places[0] for x2 in places[1])
@@ -335,7 +335,7 @@ def test_union_places_its_parts_side_by_side():
 def test_coprime_denominators_may_exceed_64_bits():
     primes = [999_999_999_989, 999_999_999_961, 999_999_999_937]
     parts = [ExactMatrix.parse([[0, Fraction(40 * p - 1, p)], [1, 0]], "E") for p in primes]
-    joined = ExactMatrix.side_by_side(parts, [np.array([2 * j, 2 * j + 1]) for j in range(3)])
+    joined = ExactMatrix.block_diagonal(parts, [np.array([2 * j, 2 * j + 1]) for j in range(3)])
     assert [joined.entry(2 * j, 2 * j + 1) for j in range(3)] == [
         Fraction(40 * p - 1, p) for p in primes
     ]

@@ -98,18 +98,18 @@ def best_candidate(points: int, epsilon: Fraction, outputs: int) -> Candidate:
     best = Candidate(RandomizedCode, ye_barg_risk(k, 1, float(epsilon)) / bound, k)
     if sizes[0] == 1:
         return best
-    best = min([best, *_singer_candidates(k, e, outputs, bound)], key=_worth)
+    best = min([best, *_singer_candidates(k, e, outputs, bound)], key=_rank)
     enough = _GOOD_ENOUGH if k <= _ALWAYS_SEARCH else _SINGER_GOOD
     if best.ratio <= enough or k > _MAX_SEARCH:
         return best
     for candidate in _search_candidates(k, float(epsilon), sizes, outputs, bound):
-        best = min(best, candidate, key=_worth)
+        best = min(best, candidate, key=_rank)
         if best.ratio <= _GOOD_ENOUGH:
             break
     return best
 
 
-def _worth(candidate: Candidate) -> tuple[float, int]:
+def _rank(candidate: Candidate) -> tuple[float, int]:
     # Round, so that the last digits of a transform never choose between equally good codes.
     return round(candidate.ratio, 9), candidate.outputs
 

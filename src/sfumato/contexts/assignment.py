@@ -47,26 +47,26 @@ class Assignment:
         class_of.flags.writeable = False
         return cls(labels, class_of, tuple(number_of), noun)
 
-    def epsilons(self, values: object, name: str) -> tuple[Epsilon, ...]:
-        """Read one positive ε (or inf) for each class; see ``one_each``."""
-        in_order = self.one_each(values, name, "an ε")
+    def read_epsilons(self, values: object, name: str) -> tuple[Epsilon, ...]:
+        """Read one positive ε (or inf) for each class; see ``read_values``."""
+        in_order = self.read_values(values, name, "an ε")
         epsilons = []
         for class_name, epsilon in zip(self.names, in_order, strict=True):
             epsilons.append(positive_epsilon(epsilon, f"{name} of {self.noun} {class_name!r}"))
         return tuple(epsilons)
 
-    def one_each(self, values: object, name: str, what: str) -> list[object]:
+    def read_values(self, values: object, name: str, value_noun: str) -> list[object]:
         """Return one value for each class, in the order of classes.
 
         ``values`` is a sequence in that order, or a mapping from the names of classes. Error
-        messages call the argument ``name`` and one value ``what``.
+        messages call the argument ``name`` and one value ``value_noun``.
         """
         if isinstance(values, Mapping):
-            return self._one_each_by_name(values, name, what)
+            return self._read_by_name(values, name, value_noun)
         if not isinstance(values, Iterable) or isinstance(values, str | bytes | Set):
             raise InvalidContext(
                 f"{name} must be a sequence in the order of {self.noun}s, or a mapping from "
-                f"{self.noun} to {what}."
+                f"{self.noun} to {value_noun}."
             )
         in_order = list(values)
         if len(in_order) != len(self.names):
@@ -78,12 +78,12 @@ class Assignment:
             raise InvalidContext(
                 f"the order of {name} is ambiguous: the {self.noun}s are named by integers, but "
                 f"their first labels come in another order. Pass a mapping from {self.noun} to "
-                f"{what}."
+                f"{value_noun}."
             )
         return in_order
 
-    def _one_each_by_name(
-        self, values: Mapping[object, object], name: str, what: str
+    def _read_by_name(
+        self, values: Mapping[object, object], name: str, value_noun: str
     ) -> list[object]:
         by_name = {_class_name(key, self.noun): value for key, value in values.items()}
         if len(by_name) != len(values):
@@ -93,7 +93,7 @@ class Assignment:
         for class_name in self.names:
             if class_name not in by_name:
                 raise ContextMismatch(
-                    f"{name} must give every {self.noun} {what}; {class_name!r} has none."
+                    f"{name} must give every {self.noun} {value_noun}; {class_name!r} has none."
                 )
         if len(by_name) > len(self.names):
             unknown = next(iter(by_name.keys() - set(self.names)))

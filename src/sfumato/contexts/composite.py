@@ -1,7 +1,7 @@
 """Contexts made of contexts: sums, which several answers keep, and unions of blocks."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from fractions import Fraction
 from functools import reduce
 from math import inf
@@ -113,16 +113,19 @@ class ContextUnion(Context):
     """The number of symbols in each block (k_j)."""
     rank: Symbols
     """The position of each symbol inside its block, in domain order: its symbol in the part."""
+    block_names: tuple[Hashable, ...]
+    """The names of the blocks, as passed to the constructor."""
 
     def __init__(self, parts: Iterable[object], block_of: object, *, domain: object = None) -> None:
         blocks = Assignment.read(block_of, domain, "block")
         super().__init__(blocks.domain)
         self.block_of = blocks.class_of
+        self.block_names = blocks.names
         self.sizes = np.bincount(self.block_of)
         self.rank = ranks_within(self.block_of)
         self.sizes.flags.writeable = False
         self.rank.flags.writeable = False
-        contexts = blocks.one_each(parts, "contexts", "a context")
+        contexts = blocks.read_values(parts, "contexts", "a context")
         over_integers = []
         for context, size, name in zip(contexts, self.sizes, blocks.names, strict=True):
             over_integers.append(_fit_part(context, int(size), name))
@@ -174,7 +177,7 @@ class ContextUnion(Context):
         """Return E with exact entries; raise ``InvalidContext`` above 4096 symbols."""
         self._require_writable()
         matrices = [part.exact_matrix() for part in self.parts]
-        return ExactMatrix.side_by_side(matrices, self.members())
+        return ExactMatrix.block_diagonal(matrices, self.members())
 
     def closure(self) -> "ContextUnion":
         """Return the union of the closures: no finite path leaves a block."""
@@ -241,16 +244,14 @@ def union(contexts: object, *, block_of: object = None, domain: object = None) -
         block_of = [name for name, context in by_name.items() for _ in range(context.size)]
         if domain is None:
             domain = _join_domains([context.domain for context in by_name.values()])
-    blocks = Assignment.read(block_of, domain, "block")
-    if not isinstance(contexts, Mapping):
-        contexts = list(by_name.values())
-    in_order = blocks.one_each(contexts, "contexts", "a context")
-    result = ContextUnion(in_order, blocks.class_of, domain=blocks.domain)
+    parts = by_name if isinstance(contexts, Mapping) else by_name.values()
+    result = ContextUnion(parts, block_of, domain=domain)
     epsilons = [part.uniform_epsilon for part in result.parts]
     if None in epsilons:
         return result
-    names = [blocks.names[j] for j in blocks.class_of.tolist()]
-    return Blocks(names, dict(zip(blocks.names, epsilons, strict=True)), domain=blocks.domain)
+    names = [result.block_names[j] for j in result.block_of.tolist()]
+    epsilon_of = dict(zip(result.block_names, epsilons, strict=True))
+    return Blocks(names, epsilon_of, domain=result.domain)
 
 
 def _read_contexts(contexts: object) -> dict[object, Context]:

@@ -68,7 +68,7 @@ class ExactMatrix:
         return cls(_freeze(entries), denominator, infinite)
 
     @classmethod
-    def side_by_side(
+    def block_diagonal(
         cls, parts: Sequence["ExactMatrix"], places: Sequence[NDArray[np.int64]]
     ) -> "ExactMatrix":
         """Return the matrix with part j at rows and columns ``places[j]``, inf between parts."""

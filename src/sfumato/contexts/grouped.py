@@ -474,7 +474,7 @@ class Tiers(GroupedContext):
         tiers = Assignment.read(tier_of, domain, "tier")
         self.tier_of = tiers.class_of
         self.tier_names = tiers.names
-        self.exact_epsilons = tiers.epsilons(epsilons, "epsilons")
+        self.exact_epsilons = tiers.read_epsilons(epsilons, "epsilons")
         group_of, outward = _merge_classes(self.tier_of, self.exact_epsilons)
         super().__init__(tiers.domain, group_of, outward, outward)
 
@@ -552,7 +552,7 @@ def _merge_classes(
 def _epsilon_inside(blocks: Assignment, epsilon: object) -> tuple[Epsilon, ...]:
     """Return the ε of each block; a single number holds for every block."""
     if is_collection(epsilon):
-        return blocks.epsilons(epsilon, "epsilon")
+        return blocks.read_epsilons(epsilon, "epsilon")
     return (positive_epsilon(epsilon),) * len(blocks.names)
 
 

@@ -70,10 +70,10 @@ def mechanism_for(
             "Use a larger ε."
         )
     candidates = _candidates(context, options)
-    richest = next(candidates)
-    if max_bits is None or richest.bits <= max_bits:
-        return richest
-    mechanisms = [richest, *candidates]
+    preferred = next(candidates)
+    if max_bits is None or preferred.bits <= max_bits:
+        return preferred
+    mechanisms = [preferred, *candidates]
     short = [mechanism for mechanism in mechanisms if mechanism.bits <= max_bits]
     if not short:
         fewest = min(mechanism.bits for mechanism in mechanisms)

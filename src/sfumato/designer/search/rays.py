@@ -67,11 +67,11 @@ class CrossSection:
         return np.array(remainders)
 
 
-class _Unlucky(Exception):
+class _Tie(Exception):
     """The error for two equally long ways out of a vertex: try another perturbation."""
 
 
-class _TooMany(Exception):
+class _TooManyRays(Exception):
     """The error for more rays than the limit."""
 
 
@@ -88,9 +88,9 @@ def wider_rays(E: Floats, limit: int) -> Floats | None:
     for attempt in range(_MAX_ATTEMPTS):
         try:
             return _all_rays(Polyhedron.around(E, attempt), limit)
-        except _Unlucky:
+        except _Tie:
             continue
-        except _TooMany:
+        except _TooManyRays:
             break
     return None
 
@@ -100,7 +100,7 @@ def _all_rays(wider: Polyhedron, limit: int) -> Floats:
     remaining = limit
     for number, support in enumerate(_supports(wider.is_finite)):
         if number == _MAX_SUPPORTS:
-            raise _TooMany
+            raise _TooManyRays
         part = wider.restrict(np.flatnonzero(support))
         vertices = _all_vertices(part, remaining)
         logarithms = np.full((len(vertices), wider.size), -np.inf)
@@ -108,7 +108,7 @@ def _all_rays(wider: Polyhedron, limit: int) -> Floats:
         rays.append(logarithms)
         remaining -= len(vertices)
         if remaining < 0:
-            raise _TooMany
+            raise _TooManyRays
     return np.vstack(rays)
 
 
@@ -149,7 +149,7 @@ def _all_vertices(polyhedron: Polyhedron, limit: int) -> Vertices:
         levels.append(level)
         count += len(level)
         if count > limit:
-            raise _TooMany
+            raise _TooManyRays
     return np.vstack(levels)
 
 
@@ -160,7 +160,7 @@ def _neighbours(polyhedron: Polyhedron, vertices: Vertices) -> Vertices:
     for start in range(0, len(vertices), chunk):
         around = polyhedron.neighbours(vertices[start : start + chunk])
         if around is None:
-            raise _Unlucky
+            raise _Tie
         candidates, exists = around
         neighbours.append(_distinct(candidates[exists]))
     return _distinct(np.vstack(neighbours))
