@@ -133,7 +133,7 @@ def test_a_grid(folder, call):
     assert (found["labels"], found["people"]) == (16, 600)
     assert [row["bits"] for row in found["mechanisms"][3:]] == [16, 66]
     text = call("compare", "trips.csv", *options).out
-    assert "takes the smallest, ε = 1" in text
+    assert "uses the smallest, ε = 1" in text
     assert "≥ 1" in text
 
 

@@ -120,7 +120,7 @@ def test_grid_plan_matches_real_reports():
     result = plan(context, people=1_000_000, distribution=p)
     real = _errors_of_real_reports(result.row.mechanism, p, 1_000_000, 2, "projection")
     assert result.mean == pytest.approx(real.mean(), rel=0.1)
-    assert (result.reading, result.decoder, result.distribution) == (
+    assert (result.estimate, result.decoder, result.distribution) == (
         "decoded",
         "projection",
         "given",
@@ -255,7 +255,7 @@ def test_confidence_changes_the_error_not_the_mean():
 def test_worst_is_worse_than_any_distribution():
     for name in ("uniform", "high-low", "blocks"):
         worst = plan(CONTEXTS[name], people=1000)
-        assert worst.reading == "unbiased"
+        assert worst.estimate == "unbiased"
         for seed in range(2):
             target = Target("tv", 0.95, _skewed_distribution(CONTEXTS[name].size, seed))
             forecast = UnbiasedForecast.of(worst.row.mechanism, target).at(1000)
@@ -602,7 +602,7 @@ def test_summary_names_distribution_and_estimate():
         assert "<table>" in result._repr_html_()
         record = json.loads(json.dumps(result.in_json(), allow_nan=False))
         assert record["distribution"] == result.distribution
-        assert record["estimate"] == result.reading
+        assert record["estimate"] == result.estimate
         assert [row["name"] for row in record["mechanisms"]] == ["classical", "hadamard", "best"]
 
 

@@ -458,7 +458,7 @@ def test_text_says_not_private_and_shows_no_label():
     assert isinstance(result, Comparison)
     text = repr(result)
     assert text.startswith("NOT PRIVATE")
-    assert "takes the smallest, ε = 1" in text
+    assert "uses the smallest, ε = 1" in text
     for label in LUNCH.domain.labels:
         assert label not in text
         assert label not in figures(result)

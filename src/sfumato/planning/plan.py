@@ -94,7 +94,7 @@ class Plan:
         return None if figures is None else figures.mean
 
     @property
-    def reading(self) -> str:
+    def estimate(self) -> str:
         """Which estimate the figures are for.
 
         "decoded" is the estimate that a survey reports, "unbiased" the one that intervals come
@@ -144,7 +144,7 @@ class Plan:
             "measure": self.measure,
             "confidence": self.confidence,
             "distribution": self.distribution,
-            "estimate": self.reading,
+            "estimate": self.estimate,
             "decoder": self.decoder,
             "goal": self.goal,
             "people": self.people,
@@ -207,7 +207,7 @@ class Plan:
                 f"No number of people up to {_MAX_PEOPLE_TEXT} keeps the {name} to {self.goal:g}."
             )
         about = ""
-        if self.goal is not None and self.reading == "decoded":
+        if self.goal is not None and self.estimate == "decoded":
             about = "about "
         answer = (
             f"With {about}{figures.people:,} people the {name} is at most "

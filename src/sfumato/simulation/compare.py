@@ -292,7 +292,7 @@ def _head(comparison: Comparison) -> list[str]:
     if not comparison.uniform:
         lines += [
             "A classical mechanism has one ε for all pairs of labels. To keep this promise,",
-            f"it takes the smallest, ε = {format_number(comparison.epsilon)}.",
+            f"it uses the smallest, ε = {format_number(comparison.epsilon)}.",
         ]
     return lines
 
@@ -329,12 +329,12 @@ def _cells(comparison: Comparison, row: Row) -> list[str]:
 def _legend(comparison: Comparison) -> list[str]:
     spread = "" if comparison.draws.runs == 1 else ", mean ± standard error over the runs"
     return [
-        f"error     total variation from the answers themselves{spread};",
-        "          all alike: of the unbiased estimate, projected on the simplex;",
-        f"          {comparison.decoder}: of this decoder, for mechanisms of this package",
-        "people    how many times as many it takes for the same mean squared error (unbiased, exact)",
+        f"error     total variation distance from the answers{spread};",
+        "          all alike: the unbiased estimate, projected on the simplex;",
+        f"          {comparison.decoder}: this decoder, for mechanisms of this package",
+        "people    how many times as many you need for the same mean squared error (unbiased, exact)",
         "bits      the length of one report",
         "leverage  the most that one fake report adds to a label, or takes from it, in people",
-        "reach     by how many people's worth of total variation one fake report moves the whole",
-        "          unbiased estimate at most, in the place of an average honest one",
+        "reach     the furthest that one fake report, in place of an average honest one, moves the",
+        "          unbiased estimate in total variation, in people",
     ]

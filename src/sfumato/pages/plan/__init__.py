@@ -173,7 +173,7 @@ def _draw_line(axes: "Axes", plan: Plan, row: PlanRow) -> None:
         style = "-"
         width = _CHOSEN_WIDTH
         layer = 2
-    points = 2 if plan.reading == "unbiased" else _POINTS
+    points = 2 if plan.estimate == "unbiased" else _POINTS
     even_steps = np.geomspace(*_people_range(plan), points)
     people = np.unique(np.rint(even_steps).astype(np.int64)).tolist()
     errors = [row.figures_at(n).error for n in people]
@@ -219,7 +219,7 @@ def _style_axes(axes: "Axes", plan: Plan) -> None:
     axes.set_ylim(bottom, min(top, _MAX_ERROR))
     axes.set_xlabel("people", color=INK)
     axes.set_ylabel(f"{_MEASURES[plan.measure]}, {100 * plan.confidence:.6g} %", color=INK)
-    title = f"{_DISTRIBUTIONS[plan.distribution]}; {plan.reading} estimate"
+    title = f"{_DISTRIBUTIONS[plan.distribution]}; {plan.estimate} estimate"
     axes.set_title(title, loc="left", fontsize=10, color=FAINT)
     style_axes(axes)
     axes.legend(loc="best", frameon=False, fontsize=9, labelcolor=INK)
