@@ -66,7 +66,7 @@ def test_the_last_report_is_counted_and_the_next_is_rejected():
 
 
 @pytest.mark.parametrize("report", [739137, -739137, 2**31, 2**53, 2**63, 2**64 - 1])
-def test_a_report_that_cannot_be_is_rejected_by_its_place_not_its_value(report):
+def test_impossible_report_errors_give_position_not_value(report):
     with pytest.raises(
         ReportRejected, match=r"0\.\.4; 1 of 4 are not \(the first at position 2\)"
     ) as caught:
@@ -99,12 +99,12 @@ def test_a_report_that_cannot_be_is_rejected_by_its_place_not_its_value(report):
     ],
     ids=repr,
 )
-def test_what_is_no_row_of_integers_is_rejected(reports):
+def test_reports_must_be_a_row_of_integers(reports):
     with pytest.raises(ReportRejected):
         _tally(reports)
 
 
-def test_one_bad_report_rejects_the_whole_batch():
+def test_one_bad_report_rejects_the_batch():
     with pytest.raises(ReportRejected, match="position 1"):
         tally_of_batches(iter([[0, 1], [2, 99]]), outputs=5, fingerprint=FINGERPRINT)
 
@@ -146,12 +146,12 @@ def test_tallies_add_up_in_any_order_to_the_same_integers():
     assert (A + B + C).counts.tolist() == [2, 2, 2, 1, 1]
 
 
-def test_nothing_added_changes_nothing():
+def test_adding_an_empty_tally_changes_nothing():
     assert A + _tally([]) == A
     assert sum([A]) == A
 
 
-def test_adding_leaves_the_terms_as_they_were():
+def test_addition_does_not_change_its_terms():
     before = A.counts.tolist()
     A + B + C
     assert A.counts.tolist() == before
@@ -169,13 +169,13 @@ def test_equal_tallies_hash_alike_and_others_differ():
     "stranger",
     [_tally([0], fingerprint="b" * 64), _tally([0], outputs=6), _tally([], fingerprint="")],
 )
-def test_a_strangers_tally_is_refused(stranger):
+def test_tally_of_another_fingerprint_is_rejected(stranger):
     for add in (lambda: A + stranger, lambda: stranger + A, lambda: sum([A, stranger])):
         with pytest.raises(WrongSurvey, match="mechanism or survey that made the reports"):
             add()
 
 
-def test_another_mechanisms_tally_is_refused():
+def test_tally_of_another_mechanism_is_rejected():
     mechanism = PlainResponse(Uniform(3, 1.0))
     scores = PlainResponse(Uniform(3, 1.1)).scores
     for use in (
@@ -220,13 +220,13 @@ def test_only_tallies_are_added(other):
     ],
     ids=range(17),
 )
-def test_counts_that_cannot_be_are_refused(counts):
+def test_impossible_counts_are_rejected(counts):
     with pytest.raises(InvalidTally):
         Tally(counts, FINGERPRINT)
 
 
 @pytest.mark.parametrize("counts", [[2**62], [2**61, 2**61], [2**62 - 1, 1, 0], [0, 0]])
-def test_counts_up_to_two_to_the_62_are_held_exactly(counts):
+def test_counts_up_to_2_to_the_62_are_exact(counts):
     tally = Tally(counts, FINGERPRINT)
     assert tally.counts.tolist() == counts
     assert tally.reports == sum(counts)
@@ -235,7 +235,7 @@ def test_counts_up_to_two_to_the_62_are_held_exactly(counts):
 @pytest.mark.parametrize(
     ("a", "b"), [([2**62], [1]), ([2**62], [2**62]), ([2**61, 2**61], [1, 0]), ([2**62, 0], [0, 1])]
 )
-def test_a_sum_that_would_overflow_is_refused(a, b):
+def test_overflowing_sums_are_rejected(a, b):
     with pytest.raises(InvalidTally, match=r"at most 2\^62"):
         Tally(a, FINGERPRINT) + Tally(b, FINGERPRINT)
 
@@ -252,7 +252,7 @@ def test_counts_cannot_be_changed():
     assert not np.shares_memory(tally.counts, counts)
 
 
-def test_a_representation_is_short():
+def test_repr_is_short():
     assert repr(_tally([0, 1])) == "Tally(2 reports, 5 outputs, fingerprint=aaaaaaaaaaaa…)"
 
 
@@ -270,7 +270,7 @@ def test_a_representation_is_short():
     ids=["some", "none", "many", "accents"],
 )
 @pytest.mark.parametrize("name", ["tally.npz", "tally", "a tally.with.dots"])
-def test_a_saved_tally_loads_as_itself_from_the_very_path(tmp_path, tally, name):
+def test_saved_tally_loads_from_the_exact_path(tmp_path, tally, name):
     path = tmp_path / name
     tally.save(path)
     assert _names(tmp_path) == [name]
@@ -308,9 +308,7 @@ FAILURES = {
 
 @pytest.mark.parametrize("existing", [False, True], ids=["new file", "existing file"])
 @pytest.mark.parametrize("failure", FAILURES.values(), ids=FAILURES.keys())
-def test_a_failing_write_leaves_what_was_there_and_nothing_else(
-    tmp_path, monkeypatch, failure, existing
-):
+def test_failed_save_keeps_the_old_file_only(tmp_path, monkeypatch, failure, existing):
     where, what, failing, error = failure
     path = tmp_path / "tally.npz"
     if existing:
@@ -323,7 +321,7 @@ def test_a_failing_write_leaves_what_was_there_and_nothing_else(
     assert not existing or Tally.load(path) == A
 
 
-def test_a_directory_that_is_not_there_is_an_error_of_the_call(tmp_path):
+def test_missing_folder_raises(tmp_path):
     with pytest.raises(FileNotFoundError):
         A.save(tmp_path / "nowhere" / "tally.npz")
     with pytest.raises(FileNotFoundError):
@@ -346,7 +344,7 @@ def test_a_truncated_file_is_refused(tmp_path, saved, share):
 
 
 @pytest.mark.parametrize("flip", [0x01, 0x80, 0xFF])
-def test_a_file_with_any_damaged_byte_is_refused_or_reads_as_it_was(tmp_path, saved, flip):
+def test_damaged_bytes_are_rejected_or_harmless(tmp_path, saved, flip):
     """Some bytes of a zip file (its dates, for one) mean nothing; no damage may raise another
     error or lie.
     """
@@ -381,13 +379,13 @@ def test_a_foreign_file_is_refused(tmp_path, content):
         Tally.load(path)
 
 
-def test_a_single_array_is_no_tally(tmp_path):
+def test_single_array_is_not_a_tally(tmp_path):
     np.save(tmp_path / "counts.npy", np.array([1, 2, 3]))
     with pytest.raises(InvalidTally):
         Tally.load(tmp_path / "counts.npy")
 
 
-def test_another_zip_is_no_tally(tmp_path):
+def test_other_zip_files_are_not_tallies(tmp_path):
     with zipfile.ZipFile(tmp_path / "other.zip", "w") as archive:
         archive.writestr("format", "1")
     with pytest.raises(InvalidTally):
@@ -414,13 +412,13 @@ CHANGED = {
 
 
 @pytest.mark.parametrize("change", CHANGED.values(), ids=CHANGED.keys())
-def test_a_file_that_is_nearly_a_tally_is_refused(tmp_path, change):
+def test_almost_valid_tally_files_are_rejected(tmp_path, change):
     arrays = {name: array for name, array in (GOOD | change).items() if array is not None}
     np.savez(tmp_path / "tally.npz", **arrays)
     with pytest.raises(InvalidTally):
         Tally.load(tmp_path / "tally.npz")
 
 
-def test_the_file_that_the_changed_ones_were_made_from_is_accepted(tmp_path):
+def test_unchanged_tally_file_is_accepted(tmp_path):
     np.savez(tmp_path / "tally.npz", **GOOD)
     assert Tally.load(tmp_path / "tally.npz") == Tally([1, 2, 3], FINGERPRINT)

@@ -109,7 +109,7 @@ def test_a_sum_is_exact_or_refused(numbers, data):
 
 @LAWS
 @given(reports, fingerprints, fingerprints)
-def test_tallies_meet_only_under_one_fingerprint(batch, first, second):
+def test_tallies_add_up_only_with_equal_fingerprints(batch, first, second):
     A = _tally(batch, first)
     B = _tally(batch, second)
     if first == second:

@@ -1,4 +1,4 @@
-"""The audit: exact bounds, levels that add up, a test that nothing was chosen on, verdicts that say what they mean."""
+"""Audits: exact bounds, levels that add up, an untouched test, clear verdicts."""
 
 import itertools
 import json
@@ -52,12 +52,12 @@ def seeded(mechanism, seed=0):
     return lambda symbol, count: mechanism.privatize(np.full(count, symbol), source)
 
 
-# --- bounds -----------------------------------------------------------------------------------------------------------
+# --- bounds ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("level", [0.3, 0.01, 1e-5])
 @pytest.mark.parametrize("trials", [1, 2, 7, 40])
-def test_the_bound_on_a_share_is_too_large_no_more_often_than_its_level(trials, level):
+def test_share_bound_keeps_its_level(trials, level):
     successes = np.arange(trials + 1)
     bounds = share_bound(successes, trials, level)
     for probability in np.linspace(0, 1, 201):
@@ -66,7 +66,7 @@ def test_the_bound_on_a_share_is_too_large_no_more_often_than_its_level(trials, 
 
 
 @pytest.mark.parametrize("level", [0.3, 0.01])
-def test_the_bound_on_a_share_cannot_be_raised(level):
+def test_share_bound_is_tight(level):
     """Clopper and Pearson's bound is the p whose upper tail has exactly that probability."""
     for trials, successes in ((1, 1), (10, 3), (40, 39), (1000, 500)):
         bound = float(share_bound(successes, trials, level))
@@ -77,7 +77,7 @@ def test_the_bound_on_a_share_cannot_be_raised(level):
 @pytest.mark.parametrize(
     ("means", "odds"), [((6.0, 2.0), 1.0), ((20.0, 7.0), 3.0), ((3.0, 12.0), 0.25), ((5, 5), 0.5)]
 )
-def test_the_bound_on_a_log_ratio_is_too_large_no_more_often_than_its_level(means, odds, level):
+def test_log_ratio_bound_keeps_its_level(means, odds, level):
     """Summed over all pairs of Poisson counts that matter."""
     a, b = np.meshgrid(np.arange(90), np.arange(90), indexing="ij")
     probability = poisson.pmf(a, means[0]) * poisson.pmf(b, means[1])
@@ -87,7 +87,7 @@ def test_the_bound_on_a_log_ratio_is_too_large_no_more_often_than_its_level(mean
     assert 0 < too_large <= level
 
 
-def test_the_bound_on_a_log_ratio_is_never_below_0_and_grows_with_the_first_count():
+def test_log_ratio_bound_is_non_negative_and_increasing():
     bounds = log_ratio_bounds(np.arange(200), 50, 1.0, 0.01)
     assert bounds[0] == 0
     assert (bounds >= 0).all()
@@ -95,7 +95,7 @@ def test_the_bound_on_a_log_ratio_is_never_below_0_and_grows_with_the_first_coun
 
 
 @pytest.mark.parametrize("level", [0.3, 0.005])
-def test_the_bound_on_a_mean_is_too_large_no_more_often_than_its_level_and_cannot_be_raised(level):
+def test_mean_bound_keeps_its_level_and_is_tight(level):
     counts = np.arange(200)
     bounds = mean_bound(counts, level)
     for mean in np.linspace(0.01, 60, 400):
@@ -104,8 +104,8 @@ def test_the_bound_on_a_mean_is_too_large_no_more_often_than_its_level_and_canno
     assert poisson.sf(counts[1:] - 1, bounds[1:]) == pytest.approx(level, rel=1e-8)
 
 
-def test_a_channel_that_changes_with_time_is_blamed_no_more_often_than_the_level():
-    """Summed over the symbols of all asks and over what is reported: at each ask the channel is another, within E."""
+def test_changing_channels_keep_the_level():
+    """Sum over all queries and reports; the channel differs at each query, within E."""
     E = 1.0
     level = 0.05
     P = np.array(
@@ -130,7 +130,7 @@ def test_a_channel_that_changes_with_time_is_blamed_no_more_often_than_the_level
     assert 0 < chances[log_ratio_bounds(a, b, 1.0, level) > E].sum() <= level
 
 
-def test_a_report_that_one_symbol_never_sends_has_a_large_bound():
+def test_report_of_one_symbol_only_gives_a_large_bound():
     assert log_ratio_bounds(10_000, 0, 1.0, 0.001) > math.log(1000)
 
 
@@ -195,14 +195,14 @@ def test_invalid_sample_plans_are_rejected(shares):
         SamplePlan(**shares)
 
 
-def test_audit_takes_a_sample_plan():
+def test_audit_accepts_a_sample_plan():
     found = sf.audit(
         sf.mechanism_for(sf.Uniform(3, 1)), samples=3000, sample_plan=SamplePlan(suspects=1)
     )
     assert sum(pair.suspect for pair in found.pairs) == 1
 
 
-# --- events -----------------------------------------------------------------------------------------------------------
+# --- events ---------------------------------------------------------------------------------------
 
 
 def naive_event(ordering, choosing, caution=4.0):
@@ -220,25 +220,25 @@ def naive_event(ordering, choosing, caution=4.0):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_the_event_is_the_upper_set_that_shows_most(seed):
+def test_event_is_the_most_telling_upper_set(seed):
     rng = np.random.default_rng(seed)
     ordering, choosing = rng.poisson(rng.gamma(1, 20, size=(2, 2, 12)) * (rng.random(12) < 0.8))
     event = choose_event(tuple(ordering), tuple(choosing))
     assert event.columns.tolist() == naive_event(ordering.tolist(), choosing.tolist())
 
 
-def test_a_report_that_the_other_never_sends_is_found():
+def test_event_includes_reports_that_x2_never_sends():
     rows = np.array([500, 500, 40]), np.array([500, 500, 0])
     assert choose_event(rows, rows).columns.tolist() == [2]
 
 
-def test_of_too_many_reports_the_most_frequent_are_looked_at():
+def test_only_the_most_frequent_reports_are_judged_one_by_one():
     common = Counter(dict.fromkeys(range(MAX_REPORTS), 3))
     rare = Counter({-1 - y: 2 for y in range(500)})
     assert set(frequent_reports([rare, common])) == set(common)
 
 
-def test_reports_that_were_seen_once_are_not_looked_at_one_by_one():
+def test_reports_seen_once_are_pooled():
     assert frequent_reports([Counter(a=1, b=1, c=5), Counter(a=1, d=1)]) == ["c", "a"]
 
 
@@ -248,7 +248,7 @@ def test_a_table_has_a_column_for_any_other_report():
     assert count_table([Counter(a=5), Counter(b=1)], []).tolist() == [[5], [1]]
 
 
-def test_nothing_is_tested_where_nothing_is_promised():
+def test_pairs_without_a_promise_are_not_tested():
     context = sf.PrivacyMatrix([[0, 1, "inf"], [2, 0, "inf"], ["inf", 0.5, 0]])
     pairs = pairs_with_promise(context, np.arange(3))
     assert [(pair.x, pair.x2, pair.promised) for pair in pairs] == [
@@ -260,7 +260,7 @@ def test_nothing_is_tested_where_nothing_is_promised():
 
 
 @pytest.mark.parametrize("direct", ["inf", 9])
-def test_what_is_promised_by_way_of_a_third_symbol_is_tested(direct):
+def test_implied_promises_are_tested(direct):
     context = sf.PrivacyMatrix([[0, 1, direct], [1, 0, 1], [direct, 1, 0]])
     pairs = pairs_with_promise(context, np.array([0, 2]))
     assert [(pair.x, pair.x2, pair.promised) for pair in pairs] == [(0, 2, 2.0), (2, 0, 2.0)]
@@ -268,7 +268,7 @@ def test_what_is_promised_by_way_of_a_third_symbol_is_tested(direct):
     assert len(found.violations) == 2
 
 
-def test_a_sum_too_large_to_be_closed_is_tested_as_it_stands():
+def test_contexts_too_large_for_closure_are_tested_as_they_are():
     """Its second term is not closed: two steps across cost less than one inside."""
     context = sf.Uniform(5000, 1) + sf.Blocks([x // 2500 for x in range(5000)], 5, across=1)
     assert [pair.promised for pair in pairs_with_promise(context, np.array([0, 1]))] == [6.0, 6.0]
@@ -293,7 +293,7 @@ def test_suspects_are_measured_against_their_own_promise():
     assert choice.suspicions[0] < 0 < choice.suspicions[1]
 
 
-# --- choosing never sees the test -------------------------------------------------------------------------------------
+# --- choosing never sees the test -----------------------------------------------------------------
 
 
 BEFORE = 6000
@@ -301,7 +301,7 @@ BEFORE = 6000
 
 
 class Recorded:
-    """A black box that hands out the reports of a seed, those of the test as a function changes them."""
+    """A black box with seeded reports; a function changes those of the test."""
 
     def __init__(self, mechanism, change):
         self._box = seeded(mechanism)
@@ -332,7 +332,7 @@ class Recorded:
 
 @pytest.mark.parametrize("permutation", list(itertools.permutations(range(3))))
 def test_events_suspects_and_sizes_do_not_depend_on_the_samples_of_the_test(permutation):
-    """Whatever the reports of the test are renamed to, the same is chosen and the same is asked for."""
+    """Renaming the reports of the test changes neither the choice nor the queries."""
     mechanism = sf.PlainResponse(sf.Uniform(3, 1), sf.RandomizedCode)
     chosen = []
     for change in (lambda reports: reports, lambda reports: np.array(permutation)[reports]):
@@ -358,7 +358,7 @@ def test_the_sizes_of_the_test_are_drawn_and_those_before_are_not():
     assert all(one != other for one, other in zip(sizes[0][1], sizes[1][1], strict=True))
 
 
-def test_counts_above_a_ratio_are_told_in_standard_errors():
+def test_errors_above_measures_standard_errors():
     """Of Poisson counts at the very ratio, it has mean 0 and variance 1, whatever the ratio."""
     for mean, mean2 in ((300, 100), (40, 40), (30, 900)):
         a, b = (np.arange(int(m + 10 * math.sqrt(m)))[:, None] for m in (mean, mean2))
@@ -369,7 +369,7 @@ def test_counts_above_a_ratio_are_told_in_standard_errors():
         assert abs((weights * found**2).sum() - average**2 - 1) < 0.1
 
 
-def test_the_bounds_do_depend_on_them():
+def test_bounds_depend_on_the_test_samples():
     mechanism = sf.PlainResponse(sf.Uniform(3, 1), sf.RandomizedCode)
     found = [
         sf.audit(
@@ -380,11 +380,11 @@ def test_the_bounds_do_depend_on_them():
     assert (found[0].bounds != found[1].bounds).any()
 
 
-# --- the resolution ---------------------------------------------------------------------------------------------------
+# --- the resolution -------------------------------------------------------------------------------
 
 
 def detected(promised, mean2, odds, level, log_ratio, most=math.inf):
-    """The probability that the bound lies above the promise, summed over all counts within seven standard errors."""
+    """Probability that the bound exceeds the promise, over counts within 7 standard errors."""
     mean = min(mean2 * odds * math.exp(log_ratio), most)
     mean2 = mean / odds / math.exp(log_ratio)
     a, b = (
@@ -408,7 +408,7 @@ def detected(promised, mean2, odds, level, log_ratio, most=math.inf):
         (2.0, 60.0, 0.5, 1e-4, 200.0),
     ],
 )
-def test_what_is_at_the_resolution_is_seen_with_the_power_stated(
+def test_ratios_at_the_resolution_are_detected_with_the_stated_power(
     promised, mean2, odds, level, most
 ):
     least = float(detectable_by_test(promised, mean2, odds, level, 0.99, most))
@@ -432,7 +432,7 @@ def test_an_event_that_is_almost_certain_has_a_resolution():
     assert "any excess" not in found.verdict
 
 
-def test_where_nothing_could_be_noticed_there_is_no_resolution():
+def test_undetectable_pairs_have_infinite_resolution():
     assert (
         detectable_by_test(1.0, 0.0, 1.0, 0.001, 0.99, 1000.0) == np.inf
     )  # x2 may never send it, nor x
@@ -449,8 +449,10 @@ def test_where_nothing_could_be_noticed_there_is_no_resolution():
     ("promised", "level", "mean2"),
     [(0.5, 1e-5, 2.0), (0.5, 1e-5, 10.0), (0.5, 1e-5, 30.0), (1.0, 1e-3, 2.0), (1.0, 1e-3, 10.0)],
 )
-def test_what_is_at_the_resolution_of_a_count_is_seen_with_probability_99(promised, level, mean2):
-    """On average over all that the count may be. It would not be so if the count were taken for its mean."""
+def test_ratios_at_the_resolution_of_a_count_are_detected_with_probability_99(
+    promised, level, mean2
+):
+    """On average over the count. Using the count as its own mean would fail."""
     counts = np.arange(int(mean2 + 6 * math.sqrt(mean2)) + 4)
 
     def seen(means, power):
@@ -464,14 +466,14 @@ def test_what_is_at_the_resolution_of_a_count_is_seen_with_probability_99(promis
     assert seen(counts + 0.5, 0.99) < 0.99
 
 
-def test_suspects_need_more_to_be_noticed_where_the_others_look_worse():
+def test_suspects_need_larger_ratios_among_worse_pairs():
     low, high = (
         float(detectable_as_suspect(1.0, 5000, threshold, 0.99, np.inf)) for threshold in (1.0, 3.0)
     )
     assert 1 < low < high < 1.2
 
 
-def test_more_samples_show_more():
+def test_more_samples_improve_the_resolution():
     mechanism = sf.mechanism_for(sf.Uniform(4, 1))
     worst = []
     for samples in (20_000, 200_000):
@@ -482,7 +484,7 @@ def test_more_samples_show_more():
     assert 1 < worst[1] < worst[0]
 
 
-# --- black boxes ------------------------------------------------------------------------------------------------------
+# --- black boxes ----------------------------------------------------------------------------------
 
 
 CLEAR = {
@@ -496,31 +498,31 @@ CLEAR = {
 
 
 @pytest.mark.parametrize("kind", CLEAR)
-def test_any_report_that_can_be_counted_will_do(kind):
+def test_any_hashable_report_is_accepted(kind):
     found = sf.audit(CLEAR[kind], sf.Uniform(3, 1), samples=3000)
     assert found.violates
     assert len(found.violations) == 6
     assert (found.bounds[~np.eye(3, dtype=bool)] > 1).all()
 
 
-def test_a_function_that_gives_too_few_reports_is_refused():
+def test_too_few_reports_are_rejected():
     with pytest.raises(NotEnoughReports, match="returned"):
         sf.audit(lambda symbol, count: [0] * (count - 1), sf.Uniform(2, 1), samples=1000)
 
 
 @pytest.mark.parametrize("returned", [None, 7, "7", b"7", np.array(7)], ids=repr)
-def test_what_is_no_list_of_reports_is_refused(returned):
+def test_randomize_must_return_a_list(returned):
     with pytest.raises(ReportRejected, match="an array or a list"):
         sf.audit(lambda symbol, count: returned, sf.Uniform(2, 1), samples=1000)
 
 
-def test_reports_that_cannot_be_counted_are_refused():
+def test_unhashable_reports_are_rejected():
     with pytest.raises(ReportRejected, match="hashable"):
         sf.audit(lambda symbol, count: [[1]] * count, sf.Uniform(2, 1), samples=1000)
 
 
 @pytest.mark.parametrize("audited", [3, "krr", None])
-def test_what_cannot_be_called_is_refused(audited):
+def test_randomize_must_be_callable(audited):
     with pytest.raises(InvalidArgument, match="randomize must be"):
         sf.audit(audited, sf.Uniform(2, 1))
 
@@ -539,24 +541,24 @@ def test_mechanisms_and_surveys_bring_their_context():
     )
 
 
-def test_a_context_of_another_size_is_refused():
+def test_context_of_another_size_is_rejected():
     with pytest.raises(ContextMismatch, match="3 symbols"):
         sf.audit(sf.mechanism_for(sf.Uniform(4, 1)), sf.Uniform(3, 1))
 
 
 @pytest.mark.parametrize("samples", [0, 799, -1, 1000.0, True, None, "many"])
-def test_too_few_samples_are_refused(samples):
+def test_too_few_samples_are_rejected(samples):
     with pytest.raises(NotEnoughReports, match="at least 800"):
         sf.audit(sf.mechanism_for(sf.Uniform(8, 1)), samples=samples)
 
 
 @pytest.mark.parametrize("confidence", [1.0, 0.4, math.nan, "0.9", 1])
-def test_a_confidence_that_is_none_is_refused(confidence):
+def test_invalid_confidence_is_rejected(confidence):
     with pytest.raises(InvalidArgument, match="confidence"):
         sf.audit(sf.mechanism_for(sf.Uniform(3, 1)), confidence=confidence)
 
 
-def test_more_symbols_than_can_be_compared_must_be_named():
+def test_large_domains_need_a_choice_of_symbols():
     mechanism = sf.mechanism_for(sf.Uniform(100, 1))
     with pytest.raises(InvalidSymbols, match="at most 64"):
         sf.audit(mechanism)
@@ -567,7 +569,7 @@ def test_more_symbols_than_can_be_compared_must_be_named():
 
 
 @pytest.mark.parametrize("symbols", [[], [3], [3, 3], [0, 100], [-1, 0], ["0", "1"]], ids=repr)
-def test_symbols_that_cannot_be_compared_are_refused(symbols):
+def test_invalid_symbols_are_rejected(symbols):
     with pytest.raises(InvalidSymbols):
         sf.audit(sf.mechanism_for(sf.Uniform(100, 1)), symbols=symbols)
 
@@ -598,26 +600,26 @@ def test_reports_are_counted_by_what_they_are(reports, expected):
         lambda: [np.float32("nan"), -np.float64("nan")],
     ],
 )
-def test_what_is_not_a_number_is_one_report(reports):
+def test_nans_are_one_report(reports):
     total = count_reports(reports(), 2) + count_reports(reports(), 2)
     assert list(total.values()) == [4]
 
 
-def test_rows_with_what_is_not_a_number_are_compared_as_rows():
+def test_rows_with_nans_are_compared_as_rows():
     total = count_reports(np.array([[np.nan, 1.0]] * 2), 2) + count_reports(
         [(float("nan"), 1.0)] * 2, 2
     )
     assert list(total.values()) == [4]
 
 
-def test_what_is_not_a_number_gives_away():
+def test_nans_can_violate_a_promise():
     found = sf.audit(
         lambda symbol, count: np.full(count, [np.nan, 1.0][symbol]), sf.Uniform(2, 1), samples=3000
     )
     assert len(found.violations) == 2
 
 
-def test_reports_that_are_never_sent_twice_give_a_symbol_away():
+def test_unique_reports_can_violate_a_promise():
     """One symbol sends fresh numbers now and then, the others never do."""
     rng = np.random.default_rng(1)
 
@@ -634,7 +636,7 @@ def test_reports_that_are_never_sent_twice_give_a_symbol_away():
     assert 0.03 < found.rare < 0.07  # of the symbol that has most, not of all together
 
 
-# --- the order in which symbols are asked for -------------------------------------------------------------------------
+# --- the order in which symbols are asked for -----------------------------------------------------
 
 
 class Drifting:
@@ -657,7 +659,7 @@ class Drifting:
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("period", [3_000, 30_000])
-def test_what_changes_with_time_alone_is_not_blamed(period, seed):
+def test_changes_with_time_are_not_violations(period, seed):
     for box in (Drifting(period, seed).in_runs, BatchBox(Drifting(period, seed).reports)):
         found = sf.audit(box, sf.Uniform(2, 1), samples=200_000, source=SeededWords(seed))
         assert not found.violates
@@ -665,7 +667,7 @@ def test_what_changes_with_time_alone_is_not_blamed(period, seed):
 
 
 @pytest.mark.parametrize("stamps", [2, 2**13])
-def test_what_changes_inside_a_block_is_not_blamed_where_symbols_are_handed_over_one_by_one(stamps):
+def test_changes_inside_a_block_are_not_violations_for_batch_boxes(stamps):
     """One symbol first and the other one then would meet different stamps."""
 
     def reports(symbols):
@@ -681,7 +683,7 @@ def test_what_changes_inside_a_block_is_not_blamed_where_symbols_are_handed_over
 
 
 @pytest.mark.parametrize("kind", [CountBox, BatchBox])
-def test_blocks_are_asked_for_in_random_order(kind):
+def test_blocks_are_queried_in_random_order(kind):
     calls = []
 
     def in_runs(symbol, count):
@@ -709,7 +711,7 @@ def test_blocks_are_asked_for_in_random_order(kind):
     assert len(set(orders)) == (2 if kind is CountBox else 20)
 
 
-def test_functions_are_asked_for_few_reports_at_a_time():
+def test_functions_are_queried_for_few_reports_at_a_time():
     counts = []
 
     def noted(symbol, count):
@@ -721,8 +723,8 @@ def test_functions_are_asked_for_few_reports_at_a_time():
     assert max(counts) < 300
 
 
-def test_reports_that_change_during_an_audit_are_told():
-    """The second half of the samples gives symbol 0 away on a report that nobody had sent before."""
+def test_drift_is_reported():
+    """In the second half of the samples, a new report reveals symbol 0."""
     rng = np.random.default_rng(1)
     asked = []
 
@@ -741,7 +743,7 @@ def test_reports_that_change_during_an_audit_are_told():
     assert found.in_json()["changed"] == [0]
 
 
-def test_rows_are_changed_where_shares_are_not_the_same():
+def test_drift_is_a_change_of_shares():
     rng = np.random.default_rng(2)
     Q = rng.dirichlet(
         np.full(30, 0.3), size=200
@@ -754,10 +756,10 @@ def test_rows_are_changed_where_shares_are_not_the_same():
     assert rows_with_drift(np.array([[50, 0]]), np.array([[10, 30]])) == [0]
 
 
-# --- verdicts ---------------------------------------------------------------------------------------------------------
+# --- verdicts -------------------------------------------------------------------------------------
 
 
-def test_where_nothing_is_promised_nothing_is_drawn():
+def test_nothing_is_drawn_without_a_promise():
     found = sf.audit(lambda symbol, count: [symbol] * count, sf.Uniform(3, "inf"))
     assert (found.violates, found.samples, found.pairs) == (False, 0, ())
     assert "Nothing is promised" in found.verdict
@@ -780,7 +782,7 @@ def test_each_direction_is_judged_by_its_own_promise():
     assert turned.violations[0].bound > 5  # a report of no rules a yes out
 
 
-def test_an_epsilon_of_0_is_kept_by_saying_nothing_and_broken_by_little():
+def test_epsilon_0_is_broken_by_small_differences():
     context = sf.PrivacyMatrix([[0, 0], [0, 0]])
     assert not sf.audit(
         lambda symbol, count: np.arange(count) % 2, context, samples=10_000
@@ -789,7 +791,7 @@ def test_an_epsilon_of_0_is_kept_by_saying_nothing_and_broken_by_little():
     assert sf.audit(seeded(leaky), context, samples=50_000, source=SeededWords(4)).violates
 
 
-def test_a_violation_is_told_with_pair_bound_event_and_confidence():
+def test_violation_names_pair_bound_event_and_confidence():
     found = sf.audit(
         lambda symbol, count: [symbol] * count, sf.Uniform(2, 1), samples=5000, confidence=0.95
     )
@@ -817,7 +819,7 @@ def test_a_clear_verdict_says_what_would_have_been_seen():
     assert "no violation found" in repr(found)
 
 
-def test_reports_too_rare_to_be_judged_are_told():
+def test_rare_reports_are_mentioned():
     rng = np.random.default_rng(1)
     found = sf.audit(
         lambda symbol, count: rng.integers(2**60, size=count), sf.Uniform(2, 1), samples=20_000
@@ -839,7 +841,7 @@ def test_reports_too_rare_to_be_judged_are_told():
     assert not found.violates
 
 
-def test_the_table_has_bounds_in_its_places():
+def test_bounds_matrix_matches_the_pairs():
     found = sf.audit(
         lambda symbol, count: [symbol] * count, sf.Uniform(4, 1), samples=5000, symbols=[0, 2, 3]
     )
@@ -871,7 +873,7 @@ def test_the_outcome_in_json_and_html():
     assert found._repr_html_().count("<tr>") == 3
 
 
-def test_labels_are_told_where_they_are_not_the_symbols():
+def test_labels_are_shown_unless_they_are_the_symbols():
     context = sf.Uniform(["park", "a place with a name that is much too long"], 1)
     found = sf.audit(lambda symbol, count: [symbol] * count, context, samples=1000)
     assert found.labels == ("park", "a place with a name that is much too long")
@@ -882,7 +884,7 @@ def test_labels_are_told_where_they_are_not_the_symbols():
     assert "(0)" not in str(numbered)
 
 
-def test_the_confidence_is_told_in_full():
+def test_confidence_is_shown_with_all_digits():
     found = sf.audit(
         lambda symbol, count: [symbol] * count, sf.Uniform(2, 1), samples=1000, confidence=0.9999
     )
@@ -894,13 +896,13 @@ def test_the_share_of_rare_reports_is_rounded_down():
     assert "99.9 %" in told
 
 
-def test_long_tables_are_cut():
+def test_long_tables_are_truncated():
     mechanism = sf.mechanism_for(sf.Uniform(6, 1))
     text = str(sf.audit(mechanism, samples=3000))
     assert "and 20 ordered pairs" in text
 
 
-def test_progress_is_told():
+def test_progress_is_reported():
     seen = []
     found = sf.audit(sf.mechanism_for(sf.Uniform(2, 1)), samples=2000, on_progress=seen.append)
     assert seen == sorted(seen)

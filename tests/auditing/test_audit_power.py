@@ -1,4 +1,4 @@
-"""The audit finds what is wrong and lets pass what is right, over seeded samples: a million in all, at k = 8."""
+"""Audits detect broken mechanisms and pass correct ones, over a million seeded samples."""
 
 import math
 
@@ -28,7 +28,7 @@ def audited(mechanism, context, seed, samples=SAMPLES, **options):
 @pytest.mark.parametrize(
     "code", ["randomised response", pytest.param("Hadamard", marks=pytest.mark.slow)]
 )
-def test_odds_that_are_five_per_cent_too_large_are_found(code):
+def test_odds_five_percent_too_large_are_detected(code):
     wrong = sf.PlainResponse(FIVE_PER_CENT, CODES[code])
     for seed in range(10):
         found = audited(wrong, RIGHT, seed)
@@ -38,14 +38,14 @@ def test_odds_that_are_five_per_cent_too_large_are_found(code):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("code", CODES)
-def test_a_mechanism_that_is_right_passes_in_99_of_100_audits(code):
+def test_correct_mechanisms_pass_99_of_100_audits(code):
     right = sf.PlainResponse(RIGHT, CODES[code])
     blamed = [seed for seed in range(100) if audited(right, RIGHT, seed).violates]
     assert len(blamed) <= 1, blamed
 
 
 @pytest.mark.slow
-def test_small_audits_blame_a_mechanism_that_is_right_no_more_often_than_they_say():
+def test_small_audits_keep_their_confidence():
     """At a level of 10 %, over 300 audits; a level of twice that would show."""
     right = sf.PlainResponse(sf.Uniform(3, 1), sf.RandomizedCode)
     blamed = sum(
@@ -55,11 +55,11 @@ def test_small_audits_blame_a_mechanism_that_is_right_no_more_often_than_they_sa
     assert blamed > 0, "a test at this level that never errs is no test"
 
 
-# --- bugs that other implementations had ------------------------------------------------------------------------------
+# --- bugs that other implementations had ----------------------------------------------------------
 
 
 def subset_selection(k, size, epsilon, rng, excluded):
-    """Reports are sets of symbols, which hold the own one with odds of e^ε; ``excluded`` is the one left out if not."""
+    """Reports are sets that contain the symbol with odds e^ε, or else lack ``excluded``."""
     e = math.exp(epsilon)
     chance = size * e / (size * e + k - size)
 
@@ -74,8 +74,8 @@ def subset_selection(k, size, epsilon, rng, excluded):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_subset_selection_that_excludes_the_wrong_symbol_is_found(seed):
-    """It leaves out x − 1 instead of x, so that a report with x − 1 in it rules x out: ε is infinite."""
+def test_wrong_subset_selection_is_detected(seed):
+    """It leaves out x − 1 instead of x, so a report with x − 1 rules x out: ε is infinite."""
     wrong = subset_selection(8, 2, 1, np.random.default_rng(seed), lambda x: x - 1)
     found = sf.audit(wrong, RIGHT, samples=50_000, source=SeededWords(seed))
     assert found.violates
@@ -85,14 +85,14 @@ def test_subset_selection_that_excludes_the_wrong_symbol_is_found(seed):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_subset_selection_that_is_right_passes(seed):
+def test_correct_subset_selection_passes(seed):
     right = subset_selection(8, 2, 1, np.random.default_rng(seed), lambda x: x)
     found = sf.audit(right, RIGHT, samples=200_000, source=SeededWords(seed))
     assert not found.violates
     assert np.nanmax(found.bounds) > 0.9
 
 
-def test_a_bit_that_is_not_randomised_is_found():
+def test_unrandomised_bit_is_detected():
     """Bits of a vector are each flipped, but for the last one."""
     rng = np.random.default_rng(1)
     flip = 1 / (1 + math.exp(0.5))
@@ -108,7 +108,7 @@ def test_a_bit_that_is_not_randomised_is_found():
 
 
 def one_pair(epsilon, seed):
-    """Randomised response for ε = 1, but for symbol 6 against 3, which have another ε: 3 sends report 6 too seldom."""
+    """Randomised response for ε = 1, except that symbol 3 sends report 6 too rarely."""
     Q = (np.ones((8, 8)) + (math.e - 1) * np.eye(8)) / (math.e + 7)
     missing = Q[3, 6] * (1 - math.exp(1 - epsilon))
     Q[3] += missing / 6 * ~np.isin(np.arange(8), (3, 6))
@@ -117,13 +117,13 @@ def one_pair(epsilon, seed):
     return lambda symbol, count: np.repeat(np.arange(8), rng.multinomial(count, Q[symbol]))
 
 
-def test_one_pair_of_many_is_found():
+def test_one_bad_pair_of_many_is_detected():
     found = sf.audit(one_pair(1.2, 2), RIGHT, source=SeededWords(2))
     assert [(pair.x, pair.x2, pair.event) for pair in found.violations] == [(6, 3, (6,))]
 
 
 @pytest.mark.slow
-def test_one_pair_at_its_resolution_is_seen_as_often_as_is_said():
+def test_pair_at_its_resolution_is_detected_with_the_stated_power():
     """It is a suspect in few audits of the right channel: its resolution counts on becoming one."""
     audits = 100
 
@@ -139,7 +139,7 @@ def test_one_pair_at_its_resolution_is_seen_as_often_as_is_said():
     assert less < binom.isf(1 - 1e-6, audits, 0.99)
 
 
-def test_what_a_verdict_says_would_have_been_seen_is_seen():
+def test_verdict_resolution_is_true():
     """At the resolution of the least visible pair, all pairs of a mechanism are seen."""
     clear = audited(sf.PlainResponse(RIGHT, sf.RandomizedCode), RIGHT, 7, 200_000)
     assert not clear.violates

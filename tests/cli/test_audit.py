@@ -27,7 +27,7 @@ def resolved(call, folder):
     return folder / "lunch.json"
 
 
-# --- right ------------------------------------------------------------------------------------------------------------
+# --- right ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("survey", ["lunch.toml", "ages.toml", "grid.toml"])
@@ -65,10 +65,10 @@ def test_the_javascript_client_passes(call, folder, survey):
     assert max(pair["bound"] for pair in json.loads(result.out)["pairs"]) > 0.2
 
 
-# --- wrong ------------------------------------------------------------------------------------------------------------
+# --- wrong ----------------------------------------------------------------------------------------
 
 
-def test_a_client_that_sends_answers_in_clear_is_a_no(call, folder):
+def test_unrandomised_client_exits_1(call, folder):
     echo = client(folder, "import sys\nfor line in sys.stdin:\n    print(line.strip(), flush=True)")
     result = call("audit", "lunch.toml", *SMALL, *echo)
     assert result.code == 1
@@ -76,7 +76,7 @@ def test_a_client_that_sends_answers_in_clear_is_a_no(call, folder):
     assert result.err == ""
 
 
-def test_spaces_give_away_what_they_stand_for(call, folder):
+def test_spaces_in_reports_count(call, folder):
     padded = client(
         folder, "import sys\nfor line in sys.stdin:\n    print('0' + ' ' * int(line), flush=True)"
     )
@@ -93,13 +93,13 @@ def test_lines_may_end_as_they_do_on_any_system(call, folder):
     assert all(pair["event"] == ["1"] for pair in found["pairs"])
 
 
-def test_labels_are_told(call, folder):
+def test_labels_are_shown(call, folder):
     echo = client(folder, "import sys\nfor line in sys.stdin:\n    print(line.strip(), flush=True)")
     out = call("audit", "lunch.toml", *SMALL, *echo).out
     assert "2 (clinic)" in out and "0 (park)" in out
 
 
-def test_a_clients_symbols_are_asked_for_in_random_order(call, folder):
+def test_client_symbols_are_queried_in_random_order(call, folder):
     noted = (
         "import sys\nfile = open('asked.txt', 'w')\n"
         "for line in sys.stdin:\n    file.write(line)\n    print(1, flush=True)\nfile.close()"
@@ -113,7 +113,7 @@ def test_a_clients_symbols_are_asked_for_in_random_order(call, folder):
 
 
 @pytest.mark.slow
-def test_the_same_codes_leave_the_process(folder):
+def test_process_exits_with_the_same_codes(folder):
     echo = client(folder, "import sys\nfor line in sys.stdin:\n    print(line.strip(), flush=True)")
     calls = [
         ("audit", "lunch.toml", *SMALL),
@@ -145,7 +145,7 @@ def test_the_json_of_an_audit(call, folder):
     assert all(pair["event"] == ["same"] for pair in found["pairs"])
 
 
-# --- clients that do not play along -----------------------------------------------------------------------------------
+# --- clients that do not play along ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -163,19 +163,19 @@ def test_the_json_of_an_audit(call, folder):
         ),
     ],
 )
-def test_a_client_that_gives_no_reports_is_2(error_from, folder, text, told):
+def test_silent_client_exits_2(error_from, folder, text, told):
     command = client(folder, text)
     message = error_from("audit", "lunch.toml", *SMALL, "--patience", "0.5", *command)
     assert any(part in message for part in told.split("|"))
 
 
-def test_a_client_that_says_more_than_it_was_asked_is_2(error_from, folder):
+def test_extra_lines_exit_2(error_from, folder):
     talker = "import sys\nprint('ready', flush=True)\nfor line in sys.stdin: print(1, flush=True)"
     assert "more lines" in error_from("audit", "lunch.toml", *SMALL, *client(folder, talker))
 
 
-def test_a_client_with_one_line_too_many_is_2_even_if_it_comes_last(error_from, folder):
-    """A greeting that nobody saw in time moves every report to the next symbol, and leaves one over."""
+def test_one_extra_line_at_the_end_exits_2(error_from, folder):
+    """An unnoticed greeting shifts every report to the next symbol, and leaves one over."""
     farewell = "import sys\nfor line in sys.stdin: print(1, flush=True)\nprint(1)"
     assert "more lines" in error_from("audit", "lunch.toml", *SMALL, *client(folder, farewell))
     late = "import sys\nline = sys.stdin.readline()\nprint('ready')\nprint(1, flush=True)\n"
@@ -183,24 +183,24 @@ def test_a_client_with_one_line_too_many_is_2_even_if_it_comes_last(error_from, 
     assert "more lines" in error_from("audit", "lunch.toml", *SMALL, *client(folder, late))
 
 
-def test_a_line_without_end_is_2(error_from, folder):
+def test_endless_line_exits_2(error_from, folder):
     endless = "import sys\nfor line in sys.stdin: print('1' * 70_000, flush=True)"
     assert "a line of 65,536 bytes or more" in error_from(
         "audit", "lunch.toml", *SMALL, *client(folder, endless)
     )
 
 
-def test_a_client_that_does_not_end_is_ended(call, folder, monkeypatch):
+def test_client_that_does_not_end_is_killed(call, folder, monkeypatch):
     monkeypatch.setattr("sfumato.auditing.command._SECONDS_TO_END", 0.2)
     lingering = "import sys, time\nfor line in sys.stdin: print(1, flush=True)\ntime.sleep(600)"
     assert call("audit", "lunch.toml", *SMALL, *client(folder, lingering)).code == 0
 
 
-def test_a_client_that_is_not_there_is_2(error_from):
+def test_missing_client_exits_2(error_from):
     assert "no-such-client" in error_from("audit", "lunch.toml", *SMALL, "--", "./no-such-client")
 
 
-# --- calls ------------------------------------------------------------------------------------------------------------
+# --- calls ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -218,11 +218,11 @@ def test_a_client_that_is_not_there_is_2(error_from):
         ("--patience", "0"),
     ],
 )
-def test_a_wrong_call_is_2(error_from, options):
+def test_wrong_calls_exit_2(error_from, options):
     error_from("audit", "lunch.toml", *options)
 
 
-def test_some_symbols_can_be_audited_alone(call):
+def test_audit_of_chosen_symbols(call):
     found = json.loads(call("audit", "lunch.toml", *SMALL, "--symbols", "0,2-3", "--json").out)
     assert found["symbols"] == [0, 2, 3]
     assert {(pair["x"], pair["x2"]) for pair in found["pairs"]} == {(2, 0), (2, 3), (3, 0), (3, 2)}

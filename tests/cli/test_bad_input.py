@@ -1,4 +1,4 @@
-"""Every bad input is refused with a message that a newcomer can act on, and leaves nothing behind."""
+"""Bad input is rejected with a helpful message, and nothing is written."""
 
 import gzip
 
@@ -39,7 +39,7 @@ def _each(commands):
     return pytest.mark.parametrize("arguments", commands, ids=[command[0] for command in commands])
 
 
-# --- files that are no tables ----------------------------------------------------------------------------------------
+# --- files that are no tables ---------------------------------------------------------------------
 
 GOOD = ("place\n" + "park\n" * 20_000).encode()
 FILES = {
@@ -70,7 +70,7 @@ FILES = {
 @pytest.mark.parametrize("pipe", [False, True], ids=["file", "pipe"])
 @pytest.mark.parametrize("name", FILES)
 @_each(READERS)
-def test_a_file_that_is_no_table_is_refused(folder, error_from, arguments, name, pipe):
+def test_files_that_are_not_tables_are_rejected(folder, error_from, arguments, name, pipe):
     content, wanted = FILES[name]
     (folder / "bad.csv").write_bytes(content)
     message = error_from(
@@ -81,7 +81,7 @@ def test_a_file_that_is_no_table_is_refused(folder, error_from, arguments, name,
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_init_refuses_them_too(folder, error_from, name):
+def test_init_rejects_them_too(folder, error_from, name):
     (folder / "bad.csv").write_bytes(FILES[name][0])
     assert "bad.csv" in error_from(*_filled(INIT, "bad.csv"))
 
@@ -123,7 +123,7 @@ def test_init_needs_two_different_answers(folder, error_from):
 
 
 @_each(ALL)
-def test_a_missing_file_and_a_folder_are_refused(folder, error_from, arguments):
+def test_missing_files_and_folders_are_rejected(folder, error_from, arguments):
     (folder / "sub").mkdir()
     assert "No such file" in error_from(*_filled(arguments, "absent.csv"))
     assert "directory" in error_from(*_filled(arguments, "sub"))
@@ -139,12 +139,12 @@ def test_parquet_with_two_columns_of_a_name_is_refused(folder, error_from, argum
 
 
 @_each(READERS)
-def test_a_missing_column_of_parquet_names_those_there_are(folder, error_from, arguments):
+def test_missing_column_error_lists_the_columns(folder, error_from, arguments):
     write_parquet(folder / "a.parquet", where=["park"], age=[1])
     assert "its columns are where, age" in error_from(*_filled(arguments, "a.parquet"))
 
 
-# --- values that are no answers --------------------------------------------------------------------------------------
+# --- values that are no answers -------------------------------------------------------------------
 
 VALUES = [
     "",
@@ -166,7 +166,7 @@ VALUES = [
 
 @_each(READERS)
 @pytest.mark.parametrize("value", VALUES)
-def test_a_value_that_is_no_label_is_refused_by_its_place(folder, error_from, arguments, value):
+def test_unknown_value_errors_give_positions(folder, error_from, arguments, value):
     (folder / "a.csv").write_text(f"age,place\n1,park\n2,{value}\n", encoding="utf-8")
     message = error_from(*_filled(arguments, "a.csv"))
     assert "1 of 2 values are missing or not in the domain" in message
@@ -174,7 +174,7 @@ def test_a_value_that_is_no_label_is_refused_by_its_place(folder, error_from, ar
 
 
 @pytest.mark.parametrize("value", VALUES)
-def test_or_answered_with_other(folder, call, value):
+def test_unknown_values_become_other(folder, call, value):
     (folder / "a.csv").write_text(f"age,place\n1,park\n2,{value}\n", encoding="utf-8")
     result = call("privatize", "other.toml", "a.csv", "--column", "place", "-o", "out.csv")
     assert (result.code, result.err) == (0, "")
@@ -202,7 +202,7 @@ INTEGERS += [str(2**63), str(-(2**63) - 1), "9" * 400]
 
 @_each(READERS)
 @pytest.mark.parametrize("value", INTEGERS)
-def test_text_that_is_no_integer_of_the_range_is_refused(folder, error_from, arguments, value):
+def test_non_integer_text_is_rejected(folder, error_from, arguments, value):
     (folder / "a.csv").write_text(f"age,place\n1,5\n2,{value}\n", encoding="utf-8")
     assert "1 of 2 values are missing or not in the domain" in error_from(
         *_filled(arguments, "a.csv", "ages.toml")
@@ -261,7 +261,7 @@ def test_init_refuses_columns_of_another_kind(folder, error_from, kind):
     assert "column 'place' must contain text or integers" in error_from(*_filled(INIT, "a.parquet"))
 
 
-# --- positions -------------------------------------------------------------------------------------------------------
+# --- positions ------------------------------------------------------------------------------------
 
 
 @_each(POSITIONS)
@@ -318,13 +318,14 @@ def test_columns_that_do_not_fit_the_survey_are_refused(
     assert wanted in error_from(command[0], survey, "a.csv", *command[1:], *options)
 
 
-# --- outputs ---------------------------------------------------------------------------------------------------------
+# --- outputs --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("output", "wanted"),
     [("out.txt", "end in .csv or .parquet"), ("out", "end in"), ("out.csv.gz", "end in"),
-     ("no/out.csv", "no folder no"), ("sub", "is a folder"), ("sub.csv", "is a folder"), ("", "must be a file")],
+     ("no/out.csv", "no folder no"), ("sub", "is a folder"), ("sub.csv", "is a folder"), ("",
+     "must be a file")],
 )  # fmt: skip
 def test_an_output_that_cannot_be_written_is_refused(folder, error_from, output, wanted):
     (folder / "sub").mkdir()
@@ -347,7 +348,7 @@ def test_an_output_that_cannot_be_written_is_refused(folder, error_from, output,
     ],
     ids=" ".join,
 )
-def test_an_estimate_is_written_whole_or_not_at_all(folder, call, error_from, options):
+def test_estimate_writes_all_outputs_or_none(folder, call, error_from, options):
     call("privatize", "lunch.toml", "answers.csv", "--column", "place", "-o", "r.csv")
     error_from("estimate", "lunch.toml", "r.csv", *options)
 
@@ -355,13 +356,13 @@ def test_an_estimate_is_written_whole_or_not_at_all(folder, call, error_from, op
 @pytest.mark.parametrize(
     "options", [["-o", "no/c.json"], ["-o", "c.json", "--resolved", "no/s.json"], ["-o", "-"]]
 )
-def test_a_certificate_is_written_whole_or_not_at_all(error_from, options):
+def test_verify_writes_all_outputs_or_none(error_from, options):
     error_from("verify", "lunch.toml", *options)
 
 
 @pytest.mark.parametrize("output", ["out.csv", "out.parquet", "-"])
 @pytest.mark.parametrize("pipe", [False, True], ids=["file", "pipe"])
-def test_a_bad_last_row_leaves_what_was_there(folder, error_from, output, pipe):
+def test_bad_last_row_keeps_the_old_file(folder, error_from, output, pipe):
     """The bad value comes batches after the first reports were made."""
     content = b"place\n" + b"park\n" * 1_000_000 + b"zoo\n"
     (folder / "long.csv").write_bytes(content)
@@ -381,7 +382,7 @@ def test_a_bad_last_row_leaves_what_was_there(folder, error_from, output, pipe):
     assert (folder / "out.csv").read_text() == "precious"
 
 
-def test_a_failing_source_of_randomness_leaves_nothing(folder, error_from, monkeypatch):
+def test_failing_randomness_writes_nothing(folder, error_from, monkeypatch):
     def fail(_):
         raise OSError("no entropy")
 
@@ -389,7 +390,7 @@ def test_a_failing_source_of_randomness_leaves_nothing(folder, error_from, monke
     error_from("privatize", "lunch.toml", "answers.csv", "--column", "place", "-o", "-")
 
 
-# --- reports ---------------------------------------------------------------------------------------------------------
+# --- reports --------------------------------------------------------------------------------------
 
 
 def _reports(folder, text, header="report@{fingerprint}"):
@@ -404,7 +405,7 @@ def _reports(folder, text, header="report@{fingerprint}"):
     ["1\n1000\n", "1\n-1\n", "1\n1.0\n", "1\n1.5\n", "1\nCANARY\n", "1\nnan\n", f"1\n{2**31}\n", f"1\n{2**32}\n",
      f"1\n{2**53}\n", f"1\n{2**64}\n", "1\ntrue\n", '1\n""\n', "1,2\n"],
 )  # fmt: skip
-def test_reports_that_nobody_can_have_sent_are_refused(folder, error_from, text):
+def test_impossible_reports_are_rejected(folder, error_from, text):
     _reports(folder, text)
     error_from("estimate", "lunch.toml", "r.csv", "-o", "e.csv", never=["CANARY"])
 
@@ -424,7 +425,7 @@ def test_reports_that_nobody_can_have_sent_are_refused(folder, error_from, text)
     ],
     ids=str,
 )
-def test_parquet_reports_that_nobody_can_have_sent_are_refused(folder, error_from, column):
+def test_impossible_parquet_reports_are_rejected(folder, error_from, column):
     fingerprint = Survey.load(folder / "lunch.toml").fingerprint
     table = pa.table({"report": column}).replace_schema_metadata(
         {b"sfumato.survey": fingerprint.encode()}
@@ -441,7 +442,7 @@ def test_reports_of_another_survey_are_refused(folder, call, error_from):
         assert Survey.load(folder / "lunch.toml").fingerprint[:12] in message
 
 
-def test_one_foreign_file_among_good_ones_refuses_all(folder, call, error_from):
+def test_one_foreign_file_rejects_all(folder, call, error_from):
     call("privatize", "lunch.toml", "answers.csv", "--column", "place", "-o", "good.csv")
     call("privatize", "other.toml", "answers.csv", "--column", "place", "-o", "bad.csv")
     assert "bad.csv" in error_from("estimate", "lunch.toml", "good.csv", "bad.csv", "-o", "e.csv")
@@ -456,7 +457,7 @@ def test_simulated_reports_are_refused(folder, error_from):
     assert "simulation, not private reports" in error_from("estimate", "lunch.toml", "r.parquet")
 
 
-def test_answers_are_no_reports(folder, error_from):
+def test_answers_are_not_reports(folder, error_from):
     write_parquet(folder / "a.parquet", place=PLACES)
     for name in ("answers.csv", "a.parquet"):
         message = error_from("estimate", "lunch.toml", name, never=["park"])
@@ -472,7 +473,7 @@ def test_a_header_without_the_right_fingerprint_is_refused(folder, error_from, h
     error_from("estimate", "lunch.toml", "r.csv")
 
 
-def test_no_reports_are_no_estimate(folder, error_from):
+def test_empty_report_files_are_rejected(folder, error_from):
     _reports(folder, "")
     assert "report" in error_from("estimate", "lunch.toml", "r.csv", "-o", "e.csv")
 
@@ -495,14 +496,14 @@ def test_report_files_that_cannot_be_read_are_refused(folder, call, error_from, 
     assert name in error_from("estimate", "lunch.toml", "r.csv", name, "-o", "e.csv")
 
 
-# --- surveys ---------------------------------------------------------------------------------------------------------
+# --- surveys --------------------------------------------------------------------------------------
 
 EPSILONS = ["0", "-1", "inf", "nan", "1e-12", "50", '"one"', "true", "[1.0]"]
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize("command", ["verify", "privatize", "simulate", "estimate"])
-def test_a_survey_of_a_strange_epsilon_is_refused_or_right(folder, call, epsilon, command):
+def test_unusual_epsilon_is_rejected_or_correct(folder, call, epsilon, command):
     (folder / "s.toml").write_text(
         LUNCH.replace("epsilon = 1.0", f"epsilon = {epsilon}"), encoding="utf-8"
     )
@@ -540,13 +541,13 @@ SURVEYS = {
 
 
 @pytest.mark.parametrize("name", SURVEYS)
-def test_a_survey_that_cannot_be_meant_is_refused(folder, error_from, name):
+def test_invalid_surveys_are_rejected(folder, error_from, name):
     (folder / "s.toml").write_text(SURVEYS[name], encoding="utf-8")
     error_from("verify", "s.toml", "-o", "c.json")
     error_from("privatize", "s.toml", "answers.csv", "--column", "place", "-o", "out.csv")
 
 
-def test_surveys_that_are_no_files_are_refused(folder, error_from):
+def test_survey_must_be_a_file(folder, error_from):
     (folder / "latin.toml").write_bytes(OTHER.encode("latin-1"))
     (folder / "broken.json").write_text("{")
     (folder / "sub.toml").mkdir()

@@ -39,7 +39,7 @@ COLUMNS = {
 
 @pytest.mark.parametrize("command", ["privatize", "simulate"])
 @pytest.mark.parametrize("name", FILES)
-def test_a_refused_csv_value_is_never_shown(folder, error_from, name, command):
+def test_rejected_csv_values_are_never_shown(folder, error_from, name, command):
     survey, columns, content = FILES[name]
     (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
     output = ["-o", "out.csv"] if command == "privatize" else []
@@ -48,7 +48,7 @@ def test_a_refused_csv_value_is_never_shown(folder, error_from, name, command):
 
 @pytest.mark.parametrize("command", ["privatize", "simulate"])
 @pytest.mark.parametrize("name", COLUMNS)
-def test_a_refused_parquet_value_is_never_shown(folder, error_from, name, command):
+def test_rejected_parquet_values_are_never_shown(folder, error_from, name, command):
     survey, columns, data = COLUMNS[name]
     write_parquet(folder / "a.parquet", **data)
     output = ["-o", "out.parquet"] if command == "privatize" else []
@@ -58,13 +58,13 @@ def test_a_refused_parquet_value_is_never_shown(folder, error_from, name, comman
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_estimate_shows_nothing_of_a_file_that_holds_no_reports(folder, error_from, name):
+def test_estimate_shows_nothing_of_other_files(folder, error_from, name):
     content = FILES[name][2]
     (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
     error_from("estimate", "lunch.toml", name, never=[CANARY])
 
 
-def test_init_shows_no_value_of_what_it_refuses(folder, error_from):
+def test_init_errors_do_not_echo_values(folder, error_from):
     (folder / "a.csv").write_text(f"place,city\n{CANARY},Rome\n{CANARY},Oslo\npark,Oslo\n")
     message = error_from(
         "init",
@@ -94,7 +94,7 @@ def test_init_shows_no_value_of_what_it_refuses(folder, error_from):
     error_from("init", "--from", "c.csv", "--column", "place", "new.toml", never=[CANARY])
 
 
-def test_a_value_that_became_other_is_in_no_result(folder, call):
+def test_values_mapped_to_other_are_never_shown(folder, call):
     (folder / "a.csv").write_text("place\n" + f"park\n{CANARY}\n" * 100)
     results = [
         call("privatize", "other.toml", "a.csv", *LABELS, "-o", "r.csv"),
@@ -112,7 +112,7 @@ def test_a_value_that_became_other_is_in_no_result(folder, call):
     assert not [name for name, content in left.items() if CANARY.encode() in content]
 
 
-def test_no_order_or_neighbouring_column_gets_into_a_report_file(folder, call):
+def test_report_files_contain_no_other_columns(folder, call):
     (folder / "a.csv").write_text("name,place\n" + f"{CANARY},park\n" * 50)
     call("privatize", "lunch.toml", "a.csv", *LABELS, "-o", "r.csv")
     lines = (folder / "r.csv").read_text().splitlines()
@@ -120,7 +120,7 @@ def test_no_order_or_neighbouring_column_gets_into_a_report_file(folder, call):
     assert all(line.isdigit() for line in lines[1:])
 
 
-def test_labels_show_where_they_are_asked_for(folder, call):
+def test_labels_are_shown_on_request(folder, call):
     (folder / "a.csv").write_text(f"place\npark\n{CANARY}\n")
     assert call("init", "--from", "a.csv", "--column", "place", "new.toml").code == 0
     assert CANARY in (folder / "new.toml").read_text()

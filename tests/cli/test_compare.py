@@ -1,4 +1,4 @@
-"""`compare`: one's own mechanism beside classical ones, on a column or for a survey; no value ever shows."""
+"""`compare`: a survey or a column against classical mechanisms, without showing a value."""
 
 import gzip
 import json
@@ -33,7 +33,7 @@ def in_json(call, *arguments, **options):
     return json.loads(result.out)
 
 
-def test_text_that_is_not_utf8_is_in_no_error(tmp_path):
+def test_invalid_utf8_text_is_in_no_error(tmp_path):
     held = CANARY.encode() + b"\xff"
     ends = pa.py_buffer(np.array([0, len(held)], np.int32))
     column = pa.Array.from_buffers(pa.string(), 1, [None, ends, pa.py_buffer(held)])
@@ -69,7 +69,7 @@ def test_the_json_of_a_column(people, call):
     ]
 
 
-def test_the_command_says_what_the_library_says(people, call):
+def test_command_agrees_with_the_library(people, call):
     """Labels in sorted order: café, park, office would not do."""
     labels = sorted(set(PEOPLE))
     counts = np.array([PEOPLE.count(label) for label in labels])
@@ -150,7 +150,7 @@ def test_the_text_of_a_column(people, call):
         assert f"\n{name}" in text
 
 
-def test_text_that_only_looks_different_is_one_label(folder, call):
+def test_labels_are_compared_in_nfc(folder, call):
     write_parquet(folder / "forms.parquet", place=["cafe\u0301", "café", "park", ""] * 5)
     found = in_json(call, "forms.parquet", *COLUMN)
     assert (found["labels"], found["people"], found["left_out"]) == (2, 15, 5)
@@ -176,7 +176,7 @@ def test_help_says_not_private(call):
     assert "NOT PRIVATE" in call("compare", "--help").out
 
 
-def test_it_writes_no_file(people, call):
+def test_no_file_is_written(people, call):
     before = sorted(people.iterdir())
     call("compare", "people.csv", *COLUMN)
     assert sorted(people.iterdir()) == before
@@ -214,14 +214,14 @@ def test_it_writes_no_file(people, call):
         (("people.csv", *COLUMN, "--workers", "0"), "workers"),
     ],
 )
-def test_a_wrong_call_is_2(people, error_from, arguments, said):
+def test_wrong_calls_exit_2(people, error_from, arguments, said):
     assert said in error_from("compare", *arguments)
 
 
 @pytest.mark.parametrize(
     "wrong", [["--decoder", "nonsense"], ["--seed", str(2**63)], ["--epsilon", "0"]]
 )
-def test_a_wrong_wish_is_refused_before_any_data_are_read(error_from, wrong):
+def test_bad_options_are_rejected_before_reading_data(error_from, wrong):
     assert "absent" not in error_from("compare", "absent.csv", *COLUMN, *wrong)
 
 
@@ -240,7 +240,7 @@ def test_a_wrong_wish_is_refused_before_any_data_are_read(error_from, wrong):
     ],
     ids=["empty", "header", "blank", "one label", "no header", "ragged", "quote", "latin", "cut"],
 )
-def test_bad_columns_are_refused_without_a_value(folder, error_from, content, said):
+def test_bad_column_errors_do_not_echo_values(folder, error_from, content, said):
     (folder / "bad.csv").write_bytes(content)
     assert said in error_from("compare", "bad.csv", *COLUMN, never=[CANARY])
 
@@ -265,17 +265,17 @@ def test_bad_columns_are_refused_without_a_value(folder, error_from, content, sa
     ],
     ids=["decimals", "list", "struct", "binary", "bool", "not UTF-8"],
 )
-def test_columns_that_hold_no_labels_are_refused(folder, error_from, values):
+def test_columns_without_labels_are_rejected(folder, error_from, values):
     write_parquet(folder / "bad.parquet", place=values)
     error_from("compare", "bad.parquet", *COLUMN, never=[CANARY])
 
 
-def test_a_value_outside_the_survey_is_refused_by_its_row(folder, error_from):
+def test_unknown_value_errors_give_rows(folder, error_from):
     (folder / "bad.csv").write_text(f"place\npark\n{CANARY}\n")
     assert "row 2" in error_from("compare", "bad.csv", *SURVEY, never=[CANARY])
 
 
-def test_a_value_never_shows(folder, call):
+def test_values_are_never_shown(folder, call):
     """A label that is nobody's business shows neither as text nor as JSON."""
     (folder / "a.csv").write_text("place\n" + f"park\n{CANARY}\n" * 50)
     for arguments in (
@@ -289,7 +289,7 @@ def test_a_value_never_shows(folder, call):
         assert "park" not in result.both
 
 
-def test_a_survey_that_promises_nothing_has_no_classical_peer(folder, error_from):
+def test_compare_needs_a_promise(folder, error_from):
     (folder / "free.toml").write_text(
         (folder / "lunch.toml").read_text().replace('["clinic", "bar"]', "[]")
     )

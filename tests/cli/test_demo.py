@@ -13,7 +13,7 @@ def demo(tmp_path_factory):
     return folder, run_process("demo", "-o", "page.html", cwd=folder)
 
 
-def test_it_writes_a_page_and_nothing_else(demo):
+def test_demo_writes_only_its_page(demo):
     folder, run = demo
     assert (run.returncode, run.stderr) == (0, b"")
     assert [path.name for path in read_folder(folder)] == ["page.html"]
@@ -22,14 +22,14 @@ def test_it_writes_a_page_and_nothing_else(demo):
     assert len(page.encode()) < 6e6
 
 
-def test_it_names_its_source_and_its_page(demo):
+def test_demo_names_its_source_and_page(demo):
     text = demo[1].stdout.decode()
     assert "GeoNames (CC BY 4.0)" in text
     assert "1,000,000 people" in text
     assert "page.html" in text
 
 
-def test_the_more_is_hidden_the_less_is_seen(demo):
+def test_weaker_promises_have_smaller_errors(demo):
     errors = [
         float(number)
         for number in re.findall(r"│\s*(0\.\d{3}|1\.\d{3})\s*│", demo[1].stdout.decode())
@@ -40,5 +40,5 @@ def test_the_more_is_hidden_the_less_is_seen(demo):
     assert classical > cities > 0
 
 
-def test_a_page_that_cannot_be_written_is_refused_first(error_from):
+def test_unwritable_output_is_rejected_first(error_from):
     assert "no folder" in error_from("demo", "-o", "no/page.html")

@@ -1,4 +1,4 @@
-"""`design`: a matrix or a survey in, a survey with a mechanism of its own out; the search may be ended at any time."""
+"""`design`: a mechanism for a matrix or a survey, from a search that can be interrupted."""
 
 import gzip
 import json
@@ -39,7 +39,8 @@ epsilon = 1
 distances = "stops.csv"
 """
 KEYS = {
-    "survey", "name", "symbols", "risk", "lower_bound", "bound_is", "gap", "rounds", "stopped", "outputs", "bits",
+    "survey", "name", "symbols", "risk", "lower_bound", "bound_is", "gap", "rounds", "stopped",
+    "outputs", "bits",
     "leverage", "seconds", "compared", "certificate",
 }  # fmt: skip
 
@@ -62,7 +63,7 @@ def answer():
 
 @pytest.fixture
 def found(monkeypatch, answer):
-    """Lets the search find this at once: ``found(stopped="interrupted")``; returns what it is asked for."""
+    """Let the search return this at once; return the arguments of the search."""
     asked = {}
 
     def returns(**changes):
@@ -145,7 +146,7 @@ def test_the_json(call):
     assert "estimated" not in json.dumps(found)
 
 
-def test_the_other_word_for_a_bound_that_is_not_proved(call, found):
+def test_unproved_bounds_are_called_estimated(call, found):
     found(certified=False)
     facts = call("design", "stops.csv").out.partition("The promise is kept")[0]
     assert facts.count("estimated") == 3
@@ -173,7 +174,7 @@ def test_a_matrix_may_be_compressed(call, folder):
 # --- from a survey --------------------------------------------------------------------------------
 
 
-def test_a_survey_keeps_all_that_it_says(call, folder):
+def test_design_keeps_the_survey_texts(call, folder):
     assert call("design", "stops.toml", "-o", "survey.json").code == 0
     survey = Survey.load(folder / "survey.json")
     assert (survey.name, survey.title, survey.minimum_reports) == ("stops-2026", "Which stop?", 10)
@@ -185,11 +186,11 @@ def test_a_survey_keeps_all_that_it_says(call, folder):
     assert again.fingerprint != survey.fingerprint
 
 
-def test_a_survey_without_closed_form_leads_here(error_from):
+def test_survey_without_closed_form_suggests_design(error_from):
     assert "sfumato design stops.toml -o stops.json" in error_from("verify", "stops.toml")
 
 
-def test_a_section_for_the_shelf_is_refused(error_from, folder):
+def test_mechanism_section_is_rejected(error_from, folder):
     (folder / "wish.toml").write_text(SURVEY + '[mechanism]\ncode = "hadamard"\n', encoding="utf-8")
     assert "[mechanism]" in error_from("design", "wish.toml", "-o", "wish.json")
 
@@ -221,7 +222,7 @@ def test_prior_and_weights_are_passed_on_in_domain_order(call, folder, found):
     assert (asked["time_limit"], asked["seed"]) == (7, 5)
 
 
-def test_counts_are_a_crowd_too(call, folder):
+def test_prior_may_be_counts(call, folder):
     (folder / "crowd.csv").write_text(
         "label,share\nbar,0.1\nclinic,0.2\ncafé,0.3\npark,0.4\n", encoding="utf-8"
     )
@@ -264,7 +265,7 @@ def test_every_label_needs_a_weight_but_not_a_share(call, error_from, folder, fo
 
 @pytest.mark.parametrize("option", ["--prior", "--weights"])
 @pytest.mark.parametrize("number", ["-1", "nan", "inf"])
-def test_numbers_that_cannot_be_meant_are_refused(error_from, folder, option, number):
+def test_invalid_numbers_are_rejected(error_from, folder, option, number):
     text = f"label,weight,share\npark,{number},{number}\ncafé,1,1\nclinic,1,1\nbar,1,1\n"
     (folder / "table.csv").write_text(text, encoding="utf-8")
     assert option.removeprefix("--") in error_from(
@@ -293,12 +294,12 @@ MATRICES = {
 
 
 @pytest.mark.parametrize(("content", "said"), MATRICES.values(), ids=MATRICES)
-def test_a_bad_matrix_is_2(error_from, folder, content, said):
+def test_bad_matrix_exits_2(error_from, folder, content, said):
     (folder / "bad.csv").write_text(content)
     assert said in error_from("design", "bad.csv", "-o", "survey.json", "--html", "page.html")
 
 
-def test_a_file_that_is_no_matrix_is_2(error_from, folder):
+def test_other_files_exit_2(error_from, folder):
     with (folder / "huge.csv").open("wb") as file:
         file.truncate(2**28 + 1)
     assert "256 MiB" in error_from("design", "huge.csv")
@@ -325,7 +326,7 @@ def test_a_file_that_is_no_matrix_is_2(error_from, folder):
         (("grid.toml", "extra.toml"), "extra"),
     ],
 )
-def test_a_wrong_call_is_2(error_from, arguments, said):
+def test_wrong_calls_exit_2(error_from, arguments, said):
     assert said in error_from("design", *arguments)
 
 
@@ -339,7 +340,7 @@ def test_pictures_of_too_many_symbols_are_refused_before_the_search(error_from, 
     assert asked == {}
 
 
-def test_a_missing_extra_is_told_before_the_search(error_from, monkeypatch, found):
+def test_missing_extra_is_reported_before_the_search(error_from, monkeypatch, found):
     asked = found()
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert "sfumato[charts]" in error_from(
@@ -348,7 +349,7 @@ def test_a_missing_extra_is_told_before_the_search(error_from, monkeypatch, foun
     assert asked == {}
 
 
-def test_what_is_wrong_about_a_survey_is_told_before_the_search(error_from, folder, found):
+def test_mistakes_are_reported_before_the_search(error_from, folder, found):
     asked = found()
     (folder / "late.toml").write_text('closes = "soon"\n' + SURVEY, encoding="utf-8")
     assert "closes must be a date" in error_from("design", "late.toml", "-o", "late.json")
@@ -381,7 +382,7 @@ def test_page_and_picture(call, folder, found):
     assert (folder / "maps.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_without_asking_nothing_is_written(call, folder, found):
+def test_nothing_is_written_by_default(call, folder, found):
     found()
     before = read_folder(folder)
     assert call("design", "stops.csv").code == 0

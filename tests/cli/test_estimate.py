@@ -1,4 +1,4 @@
-"""`estimate`: two readings that nobody can take for each other, covariates, and reports that cannot be."""
+"""`estimate`: decoded and unbiased readings, covariates, and impossible reports."""
 
 import csv
 import io
@@ -80,7 +80,7 @@ def test_the_text_shows_the_most_frequent_of_many(folder, call):
 
 
 @pytest.mark.parametrize("decoder", [name for name in DECODER_NAMES if name != "spatial-bayes"])
-def test_every_decoder_can_be_asked_for(call, reports, decoder):
+def test_every_decoder_can_be_chosen(call, reports, decoder):
     found = json.loads(call("estimate", "lunch.toml", reports, "--decoder", decoder, "--json").out)
     assert found["decoder"] == decoder
     assert set(found["fit"]) == {"p_value", "verdict"}
@@ -88,7 +88,7 @@ def test_every_decoder_can_be_asked_for(call, reports, decoder):
     assert isinstance(found["details"], dict)
 
 
-def test_a_map_has_neighbours(folder, call, error_from, reports):
+def test_spatial_decoder_uses_neighbours(folder, call, error_from, reports):
     (folder / "at.csv").write_text("lat,lon\n" + "1.5,1.5\n2.5,0.5\n" * 200)
     call(
         "privatize", "grid.toml", "at.csv", "--latitude", "lat", "--longitude", "lon", "-o", "g.csv"
@@ -109,7 +109,7 @@ def test_honest_reports_fit(call, reports):
 @pytest.mark.parametrize(
     "form", [(), ("--json",), ("-o", "-"), ("-o", "e.csv", "--html", "e.html")]
 )
-def test_reports_that_cannot_be_are_warned_about(folder, call, forged, form):
+def test_impossible_reports_cause_a_warning(folder, call, forged, form):
     pytest.importorskip("plotly")
     result = call("estimate", "lunch.toml", forged, *form)
     assert result.code == 0
@@ -124,7 +124,7 @@ def test_reports_that_cannot_be_are_warned_about(folder, call, forged, form):
         assert "These reports do not fit." in (folder / "e.html").read_text(encoding="utf-8")
 
 
-def test_details_hold_only_what_json_has_a_word_for():
+def test_details_are_valid_json():
     """The likelihood of reports that nobody sends is an infinity."""
     assert [_finite_or_null(value) for value in (1.5, float("-inf"), float("nan"), True)] == [
         1.5,
@@ -134,15 +134,13 @@ def test_details_hold_only_what_json_has_a_word_for():
     ]
 
 
-# --- covariates -----------------------------------------------------------------------------------------------------
+# --- covariates -----------------------------------------------------------------------------------
 
 FIVE = "label,visitors\nbar,1\nclinic,2\ncafé,30\npark,400\noffice,5\n"
 
 
 @pytest.mark.parametrize("decoder", ["auto", "empirical-bayes"])
-def test_a_covariate_is_handed_on_in_the_order_of_the_domain(
-    folder, call, reports, decoder, monkeypatch
-):
+def test_covariate_is_passed_in_domain_order(folder, call, reports, decoder, monkeypatch):
     handed = []
     original = sf.Survey.estimate
 
@@ -177,14 +175,14 @@ def test_a_wrong_covariate_is_refused_before_reports_are_read(error_from, folder
 
 
 @pytest.mark.parametrize("decoder", ["projection", "likelihood", "spatial-bayes", "unbiased"])
-def test_a_covariate_that_would_not_be_used_is_refused(error_from, folder, decoder):
+def test_unused_covariate_is_rejected(error_from, folder, decoder):
     said = error_from(
         "estimate", "lunch.toml", "no.csv", "--decoder", decoder, *covariate(folder, FIVE)
     )
     assert "uses no covariate" in said
 
 
-def test_a_covariate_is_an_input_and_no_output(error_from, folder, reports):
+def test_covariate_must_not_be_an_output(error_from, folder, reports):
     error_from("estimate", "lunch.toml", reports, *covariate(folder, FIVE), "-o", "known.csv")
     assert "cannot be read" in error_from(
         "estimate", "lunch.toml", reports, "--covariate", "absent.csv"

@@ -34,7 +34,7 @@ COMMANDS = (
 
 
 def _broken(path):
-    """A resolved survey whose integers break its context: consistent, canonical, and a lie about ε."""
+    """A consistent, canonical survey whose integers break its context."""
     survey = Survey("lie", sf.Uniform(["no", "yes"], 1))
     text = survey.resolved().decode()
     assert text.count('"epsilon":"1"') == 1
@@ -50,7 +50,7 @@ def _broken(path):
         ("privatize", "lie.json", "yes.csv", "--column", "answer", "-o", "reports.csv"),
     ],
 )
-def test_a_survey_that_breaks_its_promise_is_a_no(call, folder, arguments):
+def test_survey_that_breaks_its_promise_exits_1(call, folder, arguments):
     _broken(folder / "lie.json")
     (folder / "yes.csv").write_text("answer\nyes\nno\n")
     before = read_folder(folder)
@@ -62,7 +62,7 @@ def test_a_survey_that_breaks_its_promise_is_a_no(call, folder, arguments):
     assert read_folder(folder) == before
 
 
-def test_a_survey_whose_large_integers_break_its_context_is_a_no(call, folder):
+def test_large_survey_that_breaks_its_promise_exits_1(call, folder):
     survey = Survey("lie", sf.Uniform(5, 1))
     data = json.loads(survey.resolved())
     data["promise"]["context"]["epsilon"] = "0.5"
@@ -71,7 +71,7 @@ def test_a_survey_whose_large_integers_break_its_context_is_a_no(call, folder):
     assert call("verify", "lie.json").code == 1
 
 
-def test_the_same_codes_leave_the_process(folder):
+def test_process_exits_with_the_same_codes(folder):
     _broken(folder / "lie.json")
     codes = [
         run_process("verify", name, cwd=folder).returncode
@@ -80,7 +80,7 @@ def test_the_same_codes_leave_the_process(folder):
     assert codes == [0, 1, 2]
 
 
-def test_done_is_0(call, folder):
+def test_success_exits_0(call, folder):
     steps = [
         ("verify", "lunch.toml", "-o", "certificate.json"),
         ("privatize", "lunch.toml", "answers.csv", "--column", "place", "-o", "reports.parquet"),
@@ -128,11 +128,11 @@ def test_done_is_0(call, folder):
         ("init", "--from", "answers.csv"),
     ],
 )
-def test_a_wrong_call_is_2(error_from, arguments):
+def test_wrong_calls_exit_2(error_from, arguments):
     error_from(*arguments)
 
 
-def test_more_runs_than_memory_is_2(error_from):
+def test_out_of_memory_exits_2(error_from):
     message = error_from(
         "simulate", "lunch.toml", "answers.csv", "--column", "place", "--runs", str(10**15)
     )
@@ -158,7 +158,7 @@ def test_every_command_is_in_the_help(call):
     assert all(command in shown for command in COMMANDS)
 
 
-def test_a_reader_that_has_had_enough_is_no_error(folder):
+def test_closed_pipe_is_not_an_error(folder):
     (folder / "many.csv").write_text("place\n" + "park\n" * 300_000)
     command = [
         sys.executable,
@@ -181,7 +181,7 @@ def test_a_reader_that_has_had_enough_is_no_error(folder):
         assert run.wait() == 0
 
 
-def test_an_interrupted_command_leaves_nothing_behind(folder):
+def test_interrupted_command_writes_nothing(folder):
     before = read_folder(folder)
     command = [
         sys.executable,
@@ -210,7 +210,7 @@ def test_an_interrupted_command_leaves_nothing_behind(folder):
     assert read_folder(folder) == before
 
 
-def test_closed_standard_input_is_2(folder):
+def test_closed_standard_input_exits_2(folder):
     command = f"{sys.executable} -m sfumato privatize lunch.toml - --column place -o r.csv <&-"
     run = subprocess.run(["sh", "-c", command], cwd=folder, capture_output=True, check=False)  # noqa: S607
     assert run.returncode == 2
@@ -228,7 +228,7 @@ def test_a_terminal_without_unicode_still_gets_its_labels_in_json(folder):
     assert run_process("verify", "lunch.toml", cwd=folder, env=ascii_only).returncode == 0
 
 
-def test_a_closed_standard_output_is_no_traceback(folder):
+def test_closed_standard_output_gives_no_traceback(folder):
     (folder / "s.toml").write_text(LUNCH, encoding="utf-8")
     command = f"{sys.executable} -m sfumato verify s.toml | true"
     run = subprocess.run(["sh", "-c", command], cwd=folder, capture_output=True, check=False)  # noqa: S607

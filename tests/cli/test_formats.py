@@ -146,7 +146,7 @@ AGE_DRESSES = {
 
 
 @pytest.mark.parametrize("dress", AGE_DRESSES)
-def test_integers_are_integers_in_every_dress(folder, call, dress):
+def test_integers_of_every_type_agree(folder, call, dress):
     outs = []
     for name, content in (("csv", AGE_DRESSES["csv"]), ("other", AGE_DRESSES[dress])):
         (folder / name).write_bytes(content)
@@ -234,7 +234,7 @@ def test_h3_cells_as_text(folder, call):
     assert call("privatize", "h3.toml", "a.csv", *LABELS, "-o", "r.csv").code == 0
 
 
-# --- reports ---------------------------------------------------------------------------------------------------------
+# --- reports --------------------------------------------------------------------------------------
 
 
 def _reports_in_both(folder, call):
@@ -321,7 +321,7 @@ def test_an_exported_tally_is_not_counted_twice(folder, call, ids):
     assert "counted twice" in refused.err
 
 
-def test_a_tally_file_that_is_none_is_refused_by_name(folder, call):
+def test_invalid_tally_files_are_named(folder, call):
     (folder / "t.json").write_text("{}")
     refused = call("estimate", "lunch.toml", "t.json")
     assert (refused.code, "t.json: a tally must have exactly these fields" in refused.err) == (

@@ -1,4 +1,4 @@
-"""A survey's author writes its texts. None of their control characters reaches a terminal, from any command."""
+"""No command prints control characters from the texts of a survey."""
 
 import unicodedata
 

@@ -53,7 +53,7 @@ def test_text_that_is_not_utf8_is_refused_without_the_value(folder, error_from):
 
 
 @pytest.mark.parametrize("template", TEMPLATES)
-def test_a_template_takes_epsilon(folder, call, template):
+def test_template_accepts_epsilon(folder, call, template):
     assert call("init", "--template", template, "--epsilon", "0.25", "new.toml").code == 0
     assert Survey.load(folder / "new.toml").context.smallest_epsilon == 0.25
 
@@ -115,7 +115,7 @@ def test_answers_that_differ_in_normal_form_only_are_one_label(folder, call):
     assert list(Survey.load(folder / "new.toml").context.domain.labels) == ["café", "park"]
 
 
-def test_look_alikes_are_two_labels(folder, call):
+def test_similar_labels_stay_distinct(folder, call):
     _answers(folder, "park", "раrk")
     assert call(*FROM, "new.toml").code == 0
     assert Survey.load(folder / "new.toml").context.size == 2
@@ -127,7 +127,7 @@ def test_many_labels(folder, call):
     assert Survey.load(folder / "new.toml").context.size == 20_000
 
 
-def test_missing_answers_are_no_label(folder, call):
+def test_missing_answers_are_not_labels(folder, call):
     write_parquet(folder / "a.parquet", place=["park", None, "", "bar"])
     assert call("init", "--from", "a.parquet", "--column", "place", "new.toml").code == 0
     assert list(Survey.load(folder / "new.toml").context.domain.labels) == ["bar", "park"]
@@ -176,7 +176,7 @@ def test_sensitive_labels_are_never_dropped_for_blocks(error_from):
     assert "choose either --sensitive or --blocks" in said
 
 
-def test_labels_that_few_people_hold_are_pointed_out(folder, call):
+def test_rare_labels_cause_a_warning(folder, call):
     (folder / "rare.csv").write_text(
         "place\n" + "park\n" * 50 + "Ms Roe's flat\n", encoding="utf-8"
     )
@@ -186,7 +186,7 @@ def test_labels_that_few_people_hold_are_pointed_out(folder, call):
 
 
 @pytest.mark.parametrize("name", ["a\nb.toml", " .toml", "survey.json", "-", "no/new.toml", "sub"])
-def test_a_name_that_no_survey_can_have_is_refused(folder, error_from, name):
+def test_invalid_names_are_rejected(folder, error_from, name):
     (folder / "sub").mkdir()
     error_from("init", "--from", "answers.csv", "--column", "place", name)
 
@@ -249,7 +249,7 @@ def test_an_existing_file_is_kept_unless_forced(folder, call, error_from):
     assert Survey.load(folder / "lunch.toml").context.size == 2
 
 
-def test_it_asks_nothing_without_a_terminal(folder, call):
+def test_init_does_not_prompt_without_a_terminal(folder, call):
     result = call(
         "init", "--from", "answers.csv", "--column", "place", "new.toml", stdin=b"clinic\n"
     )
@@ -262,7 +262,7 @@ def test_it_asks_nothing_without_a_terminal(folder, call):
     ("typed", "code", "kind"),
     [(b"clinic,bar\n", 0, "high-low"), (b"\n", 0, "uniform"), (b"\x04", 2, "")],
 )
-def test_it_asks_on_a_terminal(folder, typed, code, kind):
+def test_init_prompts_on_a_terminal(folder, typed, code, kind):
     ours, theirs = pty.openpty()
     command = [
         sys.executable,

@@ -18,7 +18,7 @@ def _plain(text: str) -> str:
 
 
 @pytest.mark.parametrize("arguments", [("--help",), ("demo", "--help")])
-def test_help_is_given(arguments):
+def test_help_is_printed(arguments):
     result = _run(*arguments)
     assert result.returncode == 0
     assert "Usage" in result.stdout

@@ -73,7 +73,7 @@ def test_parquet_text_that_is_not_utf8_is_refused(folder, error_from):
     )
 
 
-def test_what_should_never_happen_gives_no_traceback_and_is_no_violation(error_from, monkeypatch):
+def test_internal_errors_exit_2_without_a_traceback(error_from, monkeypatch):
     from sfumato.survey import Survey
 
     def fails(path):
@@ -85,7 +85,7 @@ def test_what_should_never_happen_gives_no_traceback_and_is_no_violation(error_f
     assert main.app is not None
 
 
-def test_a_link_is_followed_and_a_device_is_left_alone(folder, call, error_from):
+def test_links_are_followed_and_devices_are_not_replaced(folder, call, error_from):
     (folder / "real.parquet").write_bytes(b"")
     (folder / "link.parquet").symlink_to("real.parquet")
     assert (

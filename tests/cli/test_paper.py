@@ -77,7 +77,7 @@ def _replace(monkeypatch, name, experiment):
     monkeypatch.setitem(sys.modules, module.__name__, module)
 
 
-# --- one experiment ---------------------------------------------------------------------------------------------------
+# --- one experiment -------------------------------------------------------------------------------
 
 
 def test_a_real_experiment(call, folder):
@@ -109,7 +109,7 @@ def test_options_reach_the_experiment(call, folder, calls, name):
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
-def test_experiments_take_their_options(name):
+def test_experiments_accept_their_options(name):
     word = name.replace("-", "_")
     experiment = getattr(importlib.import_module(f"sfumato.paper.{word}"), word)
     inspect.signature(experiment).bind(RunOptions(), **OWN.get(name, {}))
@@ -161,7 +161,7 @@ def test_progress_lines_are_escaped_on_a_terminal(monkeypatch):
     assert Text.from_markup(shown[0]).plain == "E[x, x2] of 3"
 
 
-# --- refused ----------------------------------------------------------------------------------------------------------
+# --- refused --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ def test_no_file_is_written_unless_all_can_be(error_from, monkeypatch, broken, j
     error_from("paper", "synthetic", *json_too)
 
 
-# --- all of them ------------------------------------------------------------------------------------------------------
+# --- all of them ----------------------------------------------------------------------------------
 
 
 def _page(folder):
@@ -302,7 +302,7 @@ def test_a_wrong_file_stops_all_with_2(call, folder, calls, monkeypatch):
     assert "paper.html" not in {path.name for path in read_folder(folder)}
 
 
-# --- the page and the help --------------------------------------------------------------------------------------------
+# --- the page and the help ------------------------------------------------------------------------
 
 
 def test_numbers_are_right_aligned():

@@ -89,7 +89,7 @@ def test_a_survey_with_a_table_for_its_own_matrix(call, folder):
     assert "designed for this matrix" in shown
 
 
-def test_with_neither_there_is_a_ladder(call):
+def test_default_is_a_table_of_errors(call):
     out = call("plan", "lunch.toml").out
     assert all(f"{people:,}" in out for people in (1000, 10_000, 100_000, 1_000_000))
     found = json.loads(call("plan", "lunch.toml", "--json").out)
@@ -147,7 +147,7 @@ def test_a_total_of_labels(call):
         ("--error", "1e-9", "--distribution", "crowd.csv"),
     ],
 )
-def test_what_cannot_be_done_is_a_no(call, arguments):
+def test_infeasible_plan_exits_1(call, arguments):
     result = call("plan", "lunch.toml", *arguments)
     assert (result.code, result.err) == (1, "")
     assert "larger ε" in result.out
@@ -182,7 +182,7 @@ def test_what_cannot_be_done_is_a_no(call, arguments):
         ),
     ],
 )
-def test_a_wrong_call_is_2(error_from, folder, arguments, said):
+def test_wrong_calls_exit_2(error_from, folder, arguments, said):
     (folder / "twice.csv").write_text("label,share\npark,0.5\npark,0.5\n")
     (folder / "words.csv").write_text("label,share\npark,half\n")
     (folder / "zoo.csv").write_text("label,share\nzoo,1\n")
@@ -200,7 +200,7 @@ def test_page_and_picture(call, folder):
     assert (folder / "plan.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_without_asking_nothing_is_written(call, folder):
+def test_nothing_is_written_by_default(call, folder):
     before = read_folder(folder)
     call("plan", "lunch.toml", "--error", "0.05")
     assert read_folder(folder) == before

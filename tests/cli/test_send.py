@@ -31,7 +31,7 @@ def lunch(folder):  # noqa: F811
 
 
 class Served(FakeAggregator):
-    """Hands out its survey before it begins to fail: nothing is randomised for an aggregator without it."""
+    """Serve the survey before failing: nothing is randomised for an aggregator without it."""
 
     def next_fault(self):
         return super().next_fault() if self.bodies else None
@@ -56,7 +56,7 @@ def counted(served):
     return sorted(report for reports in served.batches.values() for report in reports)
 
 
-def test_everybody_is_counted_once(call, served, lunch, outbox):  # noqa: F811
+def test_every_answer_is_counted_once(call, served, lunch, outbox):  # noqa: F811
     result = call(*SEND, "--to", served.url)
     assert (result.code, result.err) == (0, "")
     assert "200 reports" in result.out
@@ -105,7 +105,7 @@ def test_sent_answers_are_not_sent_again(call, error_from, served, outbox):  # n
     "faults",
     [[DROP_REQUEST] * 3, [DROP_RESPONSE] * 5, [BUSY] * 3, [DROP_RESPONSE, DROP_REQUEST, BUSY] * 2],
 )
-def test_faults_on_the_way_count_nobody_twice(call, served, outbox, faults, monkeypatch):  # noqa: F811
+def test_network_faults_count_nothing_twice(call, served, outbox, faults, monkeypatch):  # noqa: F811
     monkeypatch.setattr("sfumato.client.http._FIRST_PAUSE", 0.001)
     served.faults = list(faults)
     assert call(*SEND, "--to", served.url, "--batch-size", "20").code == 0
@@ -115,7 +115,7 @@ def test_faults_on_the_way_count_nobody_twice(call, served, outbox, faults, monk
     assert len(served.bodies) == 10 + len(faults)
 
 
-def test_a_run_that_fails_goes_on_where_it_stopped(call, served, outbox, monkeypatch):  # noqa: F811
+def test_failed_run_resumes(call, served, outbox, monkeypatch):  # noqa: F811
     served.faults = [None, DROP_RESPONSE, None, DOWN]
     served.default_fault = DOWN
     result = call(*SEND, "--to", served.url, "--batch-size", "10")
@@ -167,7 +167,7 @@ def test_an_outbox_goes_to_one_aggregator_with_one_survey(call, error_from, serv
 
 
 @pytest.mark.parametrize("left", [0, 3, 4, 200, -1])
-def test_a_damaged_outbox_is_refused(call, error_from, served, outbox, left):  # noqa: F811
+def test_damaged_outbox_is_rejected(call, error_from, served, outbox, left):  # noqa: F811
     served.default_fault = DOWN
     call(*SEND, "--to", served.url)
     served.default_fault = None
@@ -190,7 +190,7 @@ def test_a_changed_report_is_noticed(call, error_from, served, outbox):  # noqa:
 
 
 @pytest.mark.parametrize("content", [b"place\npark\n", b"{}", b'{"sent":1}'])
-def test_a_file_that_is_no_outbox_is_left_alone(folder, error_from, served, content):  # noqa: F811
+def test_other_files_are_not_overwritten(folder, error_from, served, content):  # noqa: F811
     (folder / "mine.txt").write_bytes(content)
     assert "not an outbox" in error_from(*SEND, "--to", served.url, "--outbox", "mine.txt")
     assert served.bodies == []
@@ -207,7 +207,7 @@ def test_an_outbox_whose_nonce_is_no_number_is_damaged(tmp_path, nonce):
         Outbox(path, "ab" * 32, "http://first")
 
 
-def test_a_report_file_is_no_outbox(folder, call, error_from, served):  # noqa: F811
+def test_report_file_is_not_an_outbox(folder, call, error_from, served):  # noqa: F811
     call("privatize", *SEND[1:], "-o", "reports.parquet")
     assert "not an outbox" in error_from(*SEND, "--to", served.url, "--outbox", "reports.parquet")
 
@@ -229,7 +229,7 @@ def test_positions_are_sent(folder, call):  # noqa: F811
         assert served.reports == 30
 
 
-def test_what_cannot_be_privatised_leaves_nothing_behind(folder, error_from, served):  # noqa: F811
+def test_bad_answers_leave_no_outbox(folder, error_from, served):  # noqa: F811
     (folder / "bad.csv").write_text("place\npark\nkanarienvogel-4711\n")
     error_from(
         "send", "lunch.toml", "bad.csv", "--column", "place", "--to", served.url, never=["4711"]
@@ -241,7 +241,7 @@ def test_what_cannot_be_privatised_leaves_nothing_behind(folder, error_from, ser
     assert served.bodies == []
 
 
-def test_a_survey_that_breaks_its_promise_is_a_no(folder, call, served):  # noqa: F811
+def test_survey_that_breaks_its_promise_exits_1(folder, call, served):  # noqa: F811
     text = (
         sf.Survey("lie", sf.Uniform(["no", "yes"], 1))
         .resolved()
@@ -254,7 +254,7 @@ def test_a_survey_that_breaks_its_promise_is_a_no(folder, call, served):  # noqa
     assert (read_folder(folder), served.bodies) == (before, [])
 
 
-def test_a_closed_survey_is_said_to_be_closed(call, served, lunch, outbox):  # noqa: F811
+def test_closed_survey_is_reported(call, served, lunch, outbox):  # noqa: F811
     served.closed.add(lunch.fingerprint)
     result = call(*SEND, "--to", served.url)
     assert result.code == 2
@@ -264,7 +264,7 @@ def test_a_closed_survey_is_said_to_be_closed(call, served, lunch, outbox):  # n
 
 
 @pytest.mark.parametrize("status", [400, 404, 409, 413, 422])
-def test_whatever_refuses_them_it_is_said_that_reports_wait(call, served, outbox, status):  # noqa: F811
+def test_errors_say_that_reports_are_kept(call, served, outbox, status):  # noqa: F811
     body = json.dumps({"type": "urn:sfumato:problem:batch-conflict", "index": 3}).encode()
     served.default_fault = (status, {}, body)
     result = call(*SEND, "--to", served.url)
@@ -274,7 +274,7 @@ def test_whatever_refuses_them_it_is_said_that_reports_wait(call, served, outbox
 
 
 @pytest.mark.parametrize("wrong", ["other aggregator", "other path", "nobody", "web site"])
-def test_a_mistyped_url_costs_nothing(folder, error_from, served, wrong, monkeypatch):  # noqa: F811
+def test_wrong_url_randomises_nothing(folder, error_from, served, wrong, monkeypatch):  # noqa: F811
     monkeypatch.setattr("sfumato.mechanisms.Mechanism.privatize", None)
     monkeypatch.setattr("sfumato.client.http._backoff", lambda tries: 1000.0)
     before = read_folder(folder)
@@ -303,7 +303,7 @@ def test_the_survey_is_asked_for_before_the_answers_are_read_and_once(call, serv
     assert set(served.paths[1:]) == {f"/v1/surveys/{lunch.fingerprint}/batches"}
 
 
-def test_two_runs_at_once_do_not_both_send_what_they_randomised(tmp_path):
+def test_concurrent_runs_send_one_outbox(tmp_path):
     path = str(tmp_path / "o.outbox")
 
     def reports():
@@ -318,7 +318,7 @@ def test_two_runs_at_once_do_not_both_send_what_they_randomised(tmp_path):
     assert [child.name for child in tmp_path.iterdir()] == ["o.outbox"]
 
 
-def test_an_outbox_that_cannot_be_finished_is_not_there(tmp_path):
+def test_failed_write_leaves_no_outbox(tmp_path):
     def reports():
         yield np.arange(5, dtype=np.uint32)
         raise KeyboardInterrupt

@@ -80,25 +80,25 @@ def test_a_single_run_has_no_spread_and_valid_json(people, call):
     assert "±" not in call("simulate", "lunch.toml", "people.csv", *options).out
 
 
-def test_it_says_how_far_off_it_is(people, call):
+def test_simulate_prints_the_error(people, call):
     assert (
         "20,000 people, 3 runs"
         in call("simulate", "lunch.toml", "people.csv", "--column", "place", "--runs", "3").out
     )
 
 
-def test_its_help_says_not_private(call):
+def test_help_says_not_private(call):
     assert "NOT PRIVATE" in call("simulate", "--help").out
 
 
-def test_it_writes_no_file(people, call):
+def test_no_file_is_written(people, call):
     before = sorted(people.iterdir())
     call("simulate", "lunch.toml", "people.csv", *OPTIONS)
     assert sorted(people.iterdir()) == before
 
 
-def test_the_error_is_what_the_variances_say(people, call):
-    """The mean of 40 runs of the unbiased decoder, against half the sum of mean absolute deviations."""
+def test_error_matches_the_variances(people, call):
+    """Compare the mean of 40 runs with half the sum of mean absolute deviations."""
     survey = Survey.load(people / "lunch.toml")
     labels = list(survey.context.domain.labels)
     p = np.array([PEOPLE.count(label) for label in labels]) / len(PEOPLE)

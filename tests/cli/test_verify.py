@@ -1,4 +1,4 @@
-"""`verify` and `label`: certificates that an independent checker accepts, pages for participants."""
+"""`verify` and `label`: certificates for an independent checker, pages for participants."""
 
 import json
 import re
@@ -62,7 +62,7 @@ def test_the_json_of_verify(folder, call):
     assert found["certificate"] == survey.certify().record()
 
 
-def test_it_says_so_in_words(folder, call):
+def test_verify_prints_the_result(folder, call):
     shown = call("verify", "lunch.toml").out
     mechanism = Survey.load(folder / "lunch.toml").mechanism
     assert "lunch-2026" in shown

@@ -1,4 +1,4 @@
-"""`sfumato conformance`: right clients pass, wrong ones are shown where, and none can hold it up."""
+"""`sfumato conformance`: correct clients pass, others get a report, and none can block it."""
 
 import gc
 import json
@@ -63,7 +63,7 @@ def test_one_file_can_be_asked_alone(tmp_path):
         ("order", "canonical.json", "at ok.text"),
     ],
 )
-def test_a_planted_fault_is_shown(fault, file, where):
+def test_planted_fault_is_reported(fault, file, where):
     result = conformance("--file", file, "--", *PLAIN, fault)
     assert result.returncode == 1, result.stdout + result.stderr
     assert where in result.stdout
@@ -72,7 +72,7 @@ def test_a_planted_fault_is_shown(fault, file, where):
     assert result.stdout.endswith("The client does not conform.\n")
 
 
-def test_a_client_that_takes_everything_does_not_conform():
+def test_client_that_accepts_everything_does_not_conform():
     """It answers all that can be answered, and refuses nothing."""
     result = conformance("--file", "bad_surveys.json", "--json", "--", *PLAIN)
     found = json.loads(result.stdout)
@@ -81,7 +81,7 @@ def test_a_client_that_takes_everything_does_not_conform():
     assert found["files"][0]["failures"] or found["files"][0]["ended"]
 
 
-def test_a_refusal_is_shown_with_what_the_client_says_of_it(tmp_path):
+def test_client_error_messages_are_shown(tmp_path):
     refusing = 'import sys\nfor line in sys.stdin: print(\'{"error": "InvalidSurvey", "message": "why"}\', flush=True)'
     result = conformance("--file", "batches.json", "--", *script(tmp_path, refusing))
     assert result.returncode == 1
@@ -100,7 +100,7 @@ def test_nothing_is_left_open():
     gc.collect()
 
 
-# --- clients that do not play along -----------------------------------------------------------------
+# --- clients that do not play along ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -124,14 +124,14 @@ def test_nothing_is_left_open():
     ],
     ids=["hangs", "ends", "no JSON", "no object", "babbles", "both"],
 )
-def test_an_unruly_client_is_ended_and_does_not_conform(tmp_path, text, said):
+def test_misbehaving_client_is_killed_and_does_not_conform(tmp_path, text, said):
     client = script(tmp_path, text)
     result = conformance("--patience", 0.5, "--file", "canonical.json", "--", *client)
     assert result.returncode == 1, result.stdout + result.stderr
     assert said in result.stdout
 
 
-def test_a_client_that_does_not_read_is_ended(tmp_path):
+def test_client_that_does_not_read_is_killed(tmp_path):
     """Requests beyond what a pipe holds, unread, must not hold anybody up."""
     client = script(
         tmp_path, "import time\nwhile True: print('{\"ok\": {}}', flush=True); time.sleep(0.001)"
@@ -141,7 +141,7 @@ def test_a_client_that_does_not_read_is_ended(tmp_path):
     assert "not read within 0.5 seconds" in result.stdout
 
 
-def test_what_a_client_started_is_ended_with_it(tmp_path):
+def test_child_processes_of_a_client_are_killed(tmp_path):
     """A wrapper's child keeps its output open; it must go, too."""
     mark = tmp_path / "child.pid"
     client = script(

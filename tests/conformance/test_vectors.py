@@ -1,4 +1,4 @@
-"""The test vectors: published as they are made, complete, answered by two clients that share no code, and sharp."""
+"""Test vectors: reproducible, complete, and answered by two independent clients."""
 
 import json
 
@@ -60,7 +60,7 @@ def _loaded():
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_published_vectors_are_what_the_factory_makes(file):
+def test_published_vectors_match_the_generator(file):
     assert (PUBLISHED / file).read_bytes() == file_bytes(file), (
         "run: python -m tools.make_vectors test-vectors"
     )
@@ -93,7 +93,7 @@ def test_factory_writes_every_file(tmp_path, monkeypatch):
     assert {path.name for path in (tmp_path / "new").iterdir()} == set(FILES)
 
 
-# --- what they cover --------------------------------------------------------------------------------
+# --- what they cover ------------------------------------------------------------------------------
 
 
 def _every(data, key):
@@ -150,7 +150,7 @@ def test_short_surveys_are_enumerated_completely():
     assert seen == {name: list(range(survey.mechanism.inputs)) for name, survey in surveys.items()}
 
 
-def test_cells_are_written_as_the_library_for_them_would():
+def test_cells_match_the_h3_library():
     cells = ["872a10088ffffff", "872a10089ffffff", "872a1008affffff"]
     made = []
     for other in (None, "elsewhere"):
@@ -160,7 +160,7 @@ def test_cells_are_written_as_the_library_for_them_would():
     assert given == made
 
 
-# --- two clients --------------------------------------------------------------------------------------
+# --- two clients ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("file", FILES)
@@ -173,7 +173,7 @@ def test_a_client_written_from_the_specification_is_right(file):
     assert _wrong(PlainClient(), file) == []
 
 
-# --- and clients that are wrong -----------------------------------------------------------------------
+# --- and clients that are wrong -------------------------------------------------------------------
 
 SEEN_IN = {
     "one bit": "samples.json",
@@ -198,13 +198,13 @@ def test_every_fault_has_a_place():
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_is_seen(fault):
+def test_planted_faults_are_detected(fault):
     assert _wrong(PlainClient(fault), SEEN_IN[fault])
 
 
 @pytest.mark.parametrize("fault", ["one bit", "threshold"])
 @pytest.mark.parametrize("file", ["mechanisms.json", "samples.json"])
-def test_a_fault_of_one_word_is_seen_in_every_survey_that_has_a_choice(fault, file):
+def test_one_word_fault_is_detected_in_every_survey(fault, file):
     """Of 2^12 words, and of 2^64."""
     wrong = {about.partition(":")[0] for about in _wrong(PlainClient(fault), file)}
     names = {case.about for case in read_cases(file) if case.request["op"] == "load"}

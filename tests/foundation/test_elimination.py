@@ -34,7 +34,7 @@ def drawn(k, columns, size, seed):
 
 @pytest.mark.parametrize("size", [1, 3, 10**6, 10**40])
 @pytest.mark.parametrize(("k", "columns"), [(1, 1), (2, 3), (3, 1), (5, 2), (8, 8)])
-def test_the_solution_is_that_of_gauss(k, columns, size):
+def test_solution_matches_gauss(k, columns, size):
     for seed in range(20):
         M = drawn(k, k, size, seed)
         B = drawn(k, columns, size, seed + 1000)
@@ -48,7 +48,7 @@ def test_the_solution_is_that_of_gauss(k, columns, size):
             assert [[Fraction(entry, scale) for entry in row] for row in entries] == wanted
 
 
-def test_a_zero_where_the_pivot_should_be():
+def test_zero_pivot():
     assert solve_integers([[0, 1], [1, 0]], [[2], [3]]) in (([[3], [2]], 1), ([[-3], [-2]], -1))
     assert solve_integers([[0, 0, 2], [0, 3, 0], [5, 0, 0]], [[2], [3], [5]])[0][0][0] != 0
 
@@ -60,17 +60,17 @@ def test_a_singular_matrix_has_no_solution(M):
     assert solve_integers(M, [[1]] * len(M)) is None
 
 
-def test_the_arguments_are_left_alone():
+def test_arguments_are_not_changed():
     M = [[0, 1], [1, 1]]
     B = [[1], [2]]
     solve_integers(M, B)
     assert (M, B) == ([[0, 1], [1, 1]], [[1], [2]])
 
 
-def test_right_sides_of_another_length_are_refused():
+def test_right_sides_of_another_length_are_rejected():
     with pytest.raises(ValueError, match="zip"):
         solve_integers([[1, 0], [0, 1]], [[1]])
 
 
-def test_nothing_to_solve():
+def test_empty_system():
     assert solve_integers([], []) == ([], 1)

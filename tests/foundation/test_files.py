@@ -19,7 +19,7 @@ def test_a_file_appears_when_it_is_complete(tmp_path):
     assert list(tmp_path.iterdir()) == [target]
 
 
-def test_a_failure_leaves_what_was_there_and_nothing_else(tmp_path):
+def test_failed_write_keeps_the_old_file_only(tmp_path):
     target = tmp_path / "a.json"
     target.write_bytes(b"before")
     with pytest.raises(KeyboardInterrupt), atomic_file(target) as file:
@@ -35,18 +35,18 @@ def test_permissions_are_those_of_any_new_file(tmp_path):
     assert stat.S_IMODE((tmp_path / "a.json").stat().st_mode) == 0o640
 
 
-def test_permissions_may_be_named(tmp_path):
+def test_permissions_may_be_set(tmp_path):
     write_atomically(tmp_path / "a.json", b"", mode=0o600)
     assert stat.S_IMODE((tmp_path / "a.json").stat().st_mode) == 0o600
 
 
-def test_the_mask_of_the_process_is_left_alone(tmp_path, monkeypatch):
+def test_umask_is_not_changed(tmp_path, monkeypatch):
     monkeypatch.setattr("os.umask", None)  # all threads share it
     write_atomically(tmp_path / "a.json", b"all")
     assert (tmp_path / "a.json").read_bytes() == b"all"
 
 
-def test_a_link_is_followed(tmp_path):
+def test_links_are_followed(tmp_path):
     (tmp_path / "real").write_bytes(b"before")
     (tmp_path / "link").symlink_to("real")
     with atomic_file(tmp_path / "link") as file:
@@ -55,7 +55,7 @@ def test_a_link_is_followed(tmp_path):
     assert (tmp_path / "real").read_bytes() == b"after"
 
 
-def test_what_is_no_regular_file_is_left_alone(tmp_path):
+def test_special_files_are_not_replaced(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(OSError, match="not a regular file"), atomic_file(tmp_path / "pipe"):
         pass

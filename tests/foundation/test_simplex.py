@@ -46,14 +46,14 @@ def _naive_project_groups(v: np.ndarray, group_of: np.ndarray, totals: np.ndarra
 
 @pytest.mark.parametrize("total", [1.0, 0.25, 7.5])
 @pytest.mark.parametrize("size", SIZES)
-def test_the_projection_is_what_bisection_finds(size, total):
+def test_projection_matches_bisection(size, total):
     for v in _vectors(size):
         scale = max(1.0, np.abs(v).max())
         assert np.allclose(project(v, total), _naive_project(v, total), rtol=0, atol=1e-12 * scale)
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_the_projection_meets_the_conditions_of_optimality(size):
+def test_projection_meets_the_optimality_conditions(size):
     """p ≥ 0, Σp = 1; v − p is one θ where p > 0, and v ≤ θ where p = 0 (Karush, Kuhn, Tucker)."""
     for v in _vectors(size):
         p = project(v)
@@ -86,7 +86,7 @@ def test_projecting_twice_changes_nothing():
 
 
 @pytest.mark.parametrize("value", [-5.0, 0.0, 0.3, 5.0])
-def test_a_single_entry_gets_the_whole_total(value):
+def test_single_entry_gets_the_total(value):
     assert project([value], 0.75).tolist() == [pytest.approx(0.75, abs=1e-15)]
 
 
@@ -99,7 +99,7 @@ def test_integers_are_projected_as_numbers():
     assert project([2, 0, 0]).tolist() == [1.0, 0.0, 0.0]
 
 
-def test_the_input_is_left_as_it_was():
+def test_input_is_not_changed():
     v = np.array([3.0, -1.0, 2.0])
     project(v)
     assert v.tolist() == [3.0, -1.0, 2.0]
@@ -135,7 +135,7 @@ def test_every_group_meets_its_own_total():
     assert np.allclose(np.bincount(group_of, weights=p), totals, rtol=0, atol=1e-14)
 
 
-def test_groups_need_not_stand_together():
+def test_groups_may_be_interleaved():
     v = np.array([3.0, 1.0, 1.0, -1.0])
     group_of = np.array([1, 0, 1, 0])
     totals = np.array([0.5, 2.0])
@@ -143,7 +143,7 @@ def test_groups_need_not_stand_together():
 
 
 @pytest.mark.parametrize("absent", [0, 1, 2])
-def test_a_group_that_does_not_occur_disturbs_nobody(absent):
+def test_empty_groups_are_ignored(absent):
     present = [group for group in range(3) if group != absent]
     totals = np.full(3, 99.0)
     totals[present] = [0.25, 0.75]
@@ -151,7 +151,7 @@ def test_a_group_that_does_not_occur_disturbs_nobody(absent):
     assert p.tolist() == pytest.approx([0.25, 0.0, 0.525, 0.225], abs=1e-15)
 
 
-def test_a_group_with_large_entries_does_not_spoil_its_neighbours():
+def test_large_entries_do_not_affect_other_groups():
     """Sums of one group must not swallow the digits of the next."""
     v = np.array([1e9, 1 / 3, 0.3, 0.9])
     group_of = np.array([0, 0, 1, 1])

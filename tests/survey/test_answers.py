@@ -1,4 +1,4 @@
-"""Answers: from lists, NumPy, Arrow, pandas and polars to the same symbols, and never a value in an error."""
+"""Answers from lists, NumPy, Arrow, pandas and polars; no value in any error."""
 
 import datetime
 import math
@@ -87,14 +87,14 @@ def _columns(answers):
 @pytest.mark.parametrize(
     "column", [pytest.param(column, id=name) for name, column in _columns(ANSWERS)]
 )
-def test_text_from_anywhere_gives_the_same_symbols(column):
+def test_text_columns_of_any_library_agree(column):
     assert symbols_of(PLACES, column).tolist() == SYMBOLS
 
 
 @pytest.mark.parametrize(
     "column", [pytest.param(column, id=name) for name, column in _columns([18, 117, 20, 20, 18])]
 )
-def test_integers_from_anywhere_give_the_same_symbols(column):
+def test_integer_columns_of_any_library_agree(column):
     assert symbols_of(AGES, column).tolist() == [0, 99, 2, 2, 0]
 
 
@@ -130,7 +130,7 @@ def test_a_column_of_a_data_frame(library):
         symbols_of(PLACES, frame)
 
 
-def test_the_same_reports_whatever_holds_the_answers():
+def test_reports_do_not_depend_on_the_container():
     survey = Survey("lunch", Uniform(PLACES, 1))
     expected = survey.privatize(ANSWERS, _FixedWords())
     for name, column in _columns(ANSWERS):
@@ -159,13 +159,13 @@ def test_missing_values_are_unknown_or_other(column):
     assert symbols_of(OPEN, column).tolist() == [0, 3]
 
 
-def test_a_column_of_nothing_but_nulls():
+def test_all_null_column():
     with pytest.raises(UnknownValue, match="3 of 3"):
         symbols_of(PLACES, pa.nulls(3))
     assert symbols_of(OPEN, pa.nulls(3)).tolist() == [3, 3, 3]
 
 
-def test_positions_are_those_of_the_whole_column():
+def test_error_positions_count_across_chunks():
     chunks = pa.chunked_array([["park", "park"], ["park", CANARY, "park", CANARY]])
     with pytest.raises(UnknownValue, match=r"at position 3\)") as caught:
         symbols_of(PLACES, chunks)
@@ -175,7 +175,7 @@ def test_positions_are_those_of_the_whole_column():
 @pytest.mark.parametrize(
     "column", [[], (), np.array([]), pa.array([], pa.string()), pa.chunked_array([], pa.string())]
 )
-def test_no_answers_make_no_reports(column):
+def test_no_answers_give_no_reports(column):
     with pytest.raises(InvalidSymbols, match="at least one"):
         Survey("lunch", Uniform(PLACES, 1)).privatize(column)
 
@@ -183,12 +183,12 @@ def test_no_answers_make_no_reports(column):
 @pytest.mark.parametrize(
     "answers", ["park", b"park", 7, None, object(), pa.table({"a": ["park"]}), pa.scalar("park")]
 )
-def test_what_is_no_column_is_refused(answers):
+def test_values_that_are_not_columns_are_rejected(answers):
     with pytest.raises(InvalidSymbols):
         symbols_of(PLACES, answers)
 
 
-def test_a_table_is_no_column():
+def test_tables_are_rejected():
     for table in (pa.table({"a": ["park"]}), pa.record_batch({"a": ["park"]})):
         with pytest.raises(InvalidSymbols, match="column"):
             symbols_of(PLACES, table)
@@ -274,7 +274,7 @@ def test_no_raw_value_in_any_error_of_privatize(survey, answers):
         assert secret not in said
 
 
-def test_an_iterable_that_fails_is_not_hushed_up():
+def test_errors_of_iterables_propagate():
     def answers():
         yield "park"
         raise ConnectionError("the line is down")

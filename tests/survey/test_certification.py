@@ -27,7 +27,7 @@ def assembled():
 
 
 def loaded(tmp_path):
-    """The red team's file: a deterministic table of 1,002 symbols that promises 0.01 inside a block."""
+    """A forged file: a deterministic table of 1,002 symbols that promises 0.01 in a block."""
     N = 2**64
     context = sf.Blocks([0] * 1001 + [1], "0.01")
     reports = [0 if x < 2 else 1 + x % 3 for x in range(1001)] + [4]
@@ -42,7 +42,7 @@ def write_answers(tmp_path, values):
     return str(path)
 
 
-def test_an_assembled_survey_gives_no_report():
+def test_survey_that_breaks_its_promise_gives_no_report():
     with pytest.raises(PrivacyViolation):
         assembled().privatize(LABELS)
 
@@ -91,7 +91,7 @@ def test_surveys_that_keep_their_promise_answer(tmp_path):
     assert sum(len(some) for some in privatize_files(survey, [answers], columns)) == 3
 
 
-def test_a_fingerprint_is_checked_once(monkeypatch):
+def test_certificates_are_cached_by_fingerprint(monkeypatch):
     calls = []
     real = survey_module.certify
     monkeypatch.setattr(
@@ -106,7 +106,7 @@ def test_a_fingerprint_is_checked_once(monkeypatch):
     assert len(calls) == 2
 
 
-def test_a_violation_is_never_remembered_as_kept():
+def test_violations_are_not_cached():
     survey = assembled()
     for _ in range(2):
         with pytest.raises(PrivacyViolation):
@@ -129,7 +129,7 @@ class Loud(TableResponse):
         return [self.denominator if y == x else 0 for y in range(self.outputs)]
 
 
-def test_another_class_with_the_same_integers_is_checked_again():
+def test_cache_distinguishes_mechanism_classes():
     context = sf.Uniform(LABELS, 1)
     rows = [[2**64 // 4 + (2**62 if x == y else 0) for y in range(3)] for x in range(3)]
     honest = sf.Survey("q", context, TableResponse(context, rows))
@@ -140,7 +140,7 @@ def test_another_class_with_the_same_integers_is_checked_again():
         loud.privatize(LABELS)
 
 
-def test_many_threads_may_certify_at_once(monkeypatch):
+def test_certify_is_thread_safe(monkeypatch):
     monkeypatch.setattr(survey_module, "_MAX_CERTIFICATES", 3)
     surveys = [sf.Survey(f"q{number}", sf.Uniform(LABELS, 1)) for number in range(40)]
     with ThreadPoolExecutor(8) as pool:

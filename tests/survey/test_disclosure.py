@@ -38,12 +38,12 @@ L = ["park", "café", "clinic", "bar"]
         "union",
     ],
 )
-def test_it_says_what_is_open(context, words):
+def test_disclosure_names_unprotected_labels(context, words):
     assert disclosure_text(context) == words
     assert bool(words) == context.leaves_open
 
 
-def test_long_lists_are_cut_and_counted():
+def test_long_lists_are_truncated_with_a_count():
     words = disclosure_text(sf.HighLow(100, [0], 1))
     assert words.startswith("These answers are sent as they are: 1, 2, ")
     assert words.endswith(", 30 and 69 more.")

@@ -1,4 +1,4 @@
-"""Resolved surveys: canonical to the byte, read with their own integers, and refused when they are tampered with."""
+"""Resolved surveys: canonical bytes, integers kept as they are, tampering rejected."""
 
 import base64
 import copy
@@ -89,7 +89,7 @@ def _at(data, path):
 
 
 @pytest.mark.parametrize("survey", SURVEYS.values(), ids=SURVEYS)
-def test_the_form_is_canonical(survey):
+def test_resolved_form_is_canonical(survey):
     raw = survey.resolved()
     data = json.loads(raw, parse_float=pytest.fail, parse_constant=pytest.fail)
     assert _text(data) == raw
@@ -100,7 +100,7 @@ def test_the_form_is_canonical(survey):
 
 
 @pytest.mark.parametrize("survey", SURVEYS.values(), ids=SURVEYS)
-def test_the_parts_and_fields_are_pinned(survey):
+def test_resolved_fields_are_pinned(survey):
     data = _data(survey)
     assert sorted(data) == ["about", "promise"]
     assert sorted(data["about"]) == [
@@ -122,7 +122,7 @@ def test_the_parts_and_fields_are_pinned(survey):
     assert data["promise"]["format"] == 1
 
 
-def test_large_arrays_are_little_endian_words():
+def test_arrays_are_packed_little_endian():
     packed = _data(SURVEYS["blocks"])["promise"]["context"]["block_of"]
     raw = base64.b64decode(packed)
     assert [int.from_bytes(raw[i : i + 4], "little") for i in range(0, len(raw), 4)] == [
@@ -154,18 +154,19 @@ def test_large_arrays_are_little_endian_words():
         lambda data: _text(data).replace(b'"minimum_reports":0', b'"minimum_reports":-0'),
     ],
     ids=[
-        "spaces", "lines", "before", "after", "two ends", "order", "escapes", "twice", "mark", "utf-16", "NFD",
+        "spaces", "lines", "before", "after", "two ends", "order", "escapes", "twice", "mark",
+        "utf-16", "NFD",
         "1.0", "1e0", "-0",
     ],
 )  # fmt: skip
-def test_another_spelling_is_refused(spelling):
+def test_other_spellings_are_rejected(spelling):
     data = _data(SURVEYS["plain"])
     assert spelling(data) != SURVEYS["plain"].resolved()
     with pytest.raises(InvalidSurvey):
         Survey.of_resolved(spelling(data))
 
 
-def test_one_line_end_is_a_file():
+def test_trailing_newline_is_accepted():
     raw = SURVEYS["plain"].resolved()
     assert Survey.of_resolved(raw + b"\n").resolved() == raw
 
@@ -197,8 +198,8 @@ WRONG = [
 
 
 @pytest.mark.parametrize("survey", SURVEYS.values(), ids=SURVEYS)
-def test_any_place_with_a_wrong_entry_is_refused_or_another_survey(survey):
-    """Whatever is written anywhere: InvalidSurvey, or a survey that says just what the file says."""
+def test_any_wrong_entry_is_rejected_or_changes_the_fingerprint(survey):
+    """Any change raises InvalidSurvey, or gives the survey that the file describes."""
     data = _data(survey)
     for path in _places(data):
         for wrong in WRONG:
@@ -218,7 +219,7 @@ def test_any_place_with_a_wrong_entry_is_refused_or_another_survey(survey):
 
 
 @pytest.mark.parametrize("survey", SURVEYS.values(), ids=SURVEYS)
-def test_a_missing_or_an_unknown_field_is_refused(survey):
+def test_missing_and_unknown_fields_are_rejected(survey):
     data = _data(survey)
     for path in [path for path in _places(data) if isinstance(path[-1], str)]:
         without = copy.deepcopy(data)
@@ -232,7 +233,7 @@ def test_a_missing_or_an_unknown_field_is_refused(survey):
 
 @pytest.mark.parametrize("field", ["high", "low", "leftover"])
 @pytest.mark.parametrize("name", ["plain", "randomized", "high-low", "blocks"])
-def test_a_changed_integer_is_refused(name, field):
+def test_changed_integers_are_rejected(name, field):
     codes = _data(SURVEYS[name])["promise"]["mechanism"]["codes"]
     for number, code in enumerate(codes):
         for change in (-2, -1, 1, 2, 2**64):
@@ -242,7 +243,7 @@ def test_a_changed_integer_is_refused(name, field):
 
 
 @pytest.mark.parametrize("name", ["binary", "table", "metric"])
-def test_a_changed_entry_of_a_table_is_refused(name):
+def test_changed_table_entries_are_rejected(name):
     rows = _data(SURVEYS[name])["promise"]["mechanism"]["rows"]
     for x, row in enumerate(rows):
         for y, entry in enumerate(row):
@@ -252,7 +253,7 @@ def test_a_changed_entry_of_a_table_is_refused(name):
 
 
 @pytest.mark.parametrize("count", ["007", "+7", " 7", "7 ", "٧", "7.0", "1e3", "-0"])
-def test_counts_are_plain_digits(count):
+def test_counts_must_be_plain_digits(count):
     with pytest.raises(InvalidSurvey):
         Survey.of_resolved(
             _changed(SURVEYS["plain"], ("promise", "mechanism", "codes", 0, "leftover"), count)
@@ -286,7 +287,7 @@ def test_counts_are_plain_digits(count):
         (("promise", "context", "domain", "labels", 1), "cafe\u0301", "canonical"),
     ],
 )
-def test_what_is_refused_is_named(path, value, said):
+def test_errors_name_the_field(path, value, said):
     with pytest.raises(InvalidSurvey) as caught:
         Survey.of_resolved(_changed(SURVEYS["plain"], path, value))
     assert said in str(caught.value)
@@ -295,12 +296,13 @@ def test_what_is_refused_is_named(path, value, said):
 
 @pytest.mark.parametrize(
     "raw",
-    [b"", b"\x00", b"null", b"[]", b"7", b'"survey"', b"{}", b"{", b"\xff\xfe", b"[" * 100_000, b'{"a":' * 100_000,
+    [b"", b"\x00", b"null", b"[]", b"7", b'"survey"', b"{}", b"{", b"\xff\xfe", b"[" * 100_000,
+     b'{"a":' * 100_000,
      b"[" * 900 + b"]" * 900, b"9" * 10_000, b"1e999999", b"NaN", b'{"promise":1,"about":1}',
      b'{"promise":{},"about":{}}',
      b'{"promise":{"format":1},"about":{}}', b'{"about":{},"promise":{"format":1},"promise":null}'],
 )  # fmt: skip
-def test_what_is_no_survey_is_refused(raw):
+def test_other_json_is_rejected(raw):
     with pytest.raises(InvalidSurvey):
         Survey.of_resolved(raw)
 
@@ -309,7 +311,7 @@ def test_what_is_no_survey_is_refused(raw):
     "path", [("promise", "repeat"), ("about", "title"), ("promise", "context", "domain", "labels")]
 )
 @pytest.mark.parametrize("depth", [10, 200, 900])
-def test_deep_nesting_is_refused(path, depth):
+def test_deep_nesting_is_rejected(path, depth):
     for opening, closing in ((b"[", b"]"), (b'{"a":', b"}")):
         inner = opening * depth + b"1" + closing * depth
         raw = _changed(SURVEYS["plain"], path, "HERE").replace(b'"HERE"', inner)
@@ -322,7 +324,7 @@ def test_deep_nesting_is_refused(path, depth):
     "number", [-(2**62), -1, 0, 63, 65, 2**31, 2**52, 2**53, 2**63, 2**64, 10**100]
 )
 @pytest.mark.parametrize("name", ["plain", "randomized", "high-low", "blocks"])
-def test_huge_and_negative_numbers_are_refused(name, number, field):
+def test_huge_and_negative_numbers_are_rejected(name, number, field):
     with pytest.raises(InvalidSurvey):
         Survey.of_resolved(
             _changed(SURVEYS[name], ("promise", "mechanism", "codes", 0, field), number)
@@ -331,7 +333,7 @@ def test_huge_and_negative_numbers_are_refused(name, number, field):
 
 @pytest.mark.parametrize("number", [-(2**62), -1, 0, 63, 65, 2**52, 2**64])
 @pytest.mark.parametrize("name", ["binary", "table"])
-def test_words_of_tables_have_a_usable_length(name, number):
+def test_table_word_length_must_be_usable(name, number):
     with pytest.raises(InvalidSurvey):
         Survey.of_resolved(_changed(SURVEYS[name], ("promise", "mechanism", "word_bits"), number))
 
@@ -361,12 +363,12 @@ def test_words_longer_than_64_bits_are_refused(length):
 
 
 @pytest.mark.parametrize("packed", ["", "AAAA", "AAAAAA==", "!!!!", "AAAAAA", 7, None, [0], "é"])
-def test_packed_arrays_are_whole(packed):
+def test_truncated_packed_arrays_are_rejected(packed):
     with pytest.raises(InvalidSurvey):
         Survey.of_resolved(_changed(SURVEYS["blocks"], ("promise", "context", "block_of"), packed))
 
 
-def test_packed_arrays_stay_in_range_and_in_order():
+def test_packed_arrays_must_be_in_range_and_in_order():
     def packed(numbers):
         return base64.b64encode(
             b"".join(number.to_bytes(4, "little") for number in numbers)
@@ -389,14 +391,14 @@ def test_packed_arrays_stay_in_range_and_in_order():
             )
 
 
-def test_a_mechanism_of_another_kind_of_context_is_refused():
+def test_mechanism_for_another_kind_of_context_is_rejected():
     mechanism = _data(SURVEYS["high-low"])["promise"]["mechanism"]
     for name in ("plain", "blocks", "binary", "metric", "table"):
         with pytest.raises(InvalidSurvey):
             Survey.of_resolved(_changed(SURVEYS[name], ("promise", "mechanism"), mechanism))
 
 
-def test_a_context_of_the_mechanism_alone_is_read_and_kept():
+def test_separate_mechanism_context_round_trips():
     survey = SURVEYS["matrix"]
     assert _data(survey)["promise"]["mechanism_context"]["kind"] == "blocks"
     assert Survey.of_resolved(survey.resolved()).mechanism.context == Blocks([0, 0, 1], 1)
@@ -405,7 +407,7 @@ def test_a_context_of_the_mechanism_alone_is_read_and_kept():
             Survey.of_resolved(_changed(survey, ("promise", "mechanism_context"), wrong))
 
 
-def test_a_mechanism_context_that_says_nothing_new_is_refused():
+def test_redundant_mechanism_context_is_rejected():
     same = _data(SURVEYS["plain"])["promise"]["context"]
     with pytest.raises(InvalidSurvey, match="canonical"):
         Survey.of_resolved(_changed(SURVEYS["plain"], ("promise", "mechanism_context"), same))
@@ -424,7 +426,7 @@ def _rounded_otherwise(survey, by):
 
 
 @pytest.mark.parametrize("name", ["plain", "high-low"])
-def test_integers_that_were_rounded_otherwise_are_kept(name):
+def test_other_valid_integers_are_kept(name):
     raw, high, low = _rounded_otherwise(SURVEYS[name], 2)
     survey = Survey.of_resolved(raw)
     assert survey.resolved() == raw
@@ -436,7 +438,7 @@ def test_integers_that_were_rounded_otherwise_are_kept(name):
     assert certify(survey.mechanism).outputs == SURVEYS[name].mechanism.outputs
 
 
-def test_flips_that_were_rounded_otherwise_are_kept():
+def test_other_valid_flips_are_kept():
     survey = Survey("q", Uniform(2, 1), BinaryResponse(Uniform(2, 1)))
     rows = [[int(entry) for entry in row] for row in _data(survey)["promise"]["mechanism"]["rows"]]
     wider = [[str(rows[0][0] - 1), str(rows[0][1] + 1)], [str(rows[1][0] + 1), str(rows[1][1] - 1)]]
@@ -448,7 +450,7 @@ def test_flips_that_were_rounded_otherwise_are_kept():
 
 
 @pytest.mark.parametrize("name", ["plain", "high-low"])
-def test_integers_that_break_the_promise_are_found_out(name):
+def test_integers_that_break_the_promise_fail_certification(name):
     raw, _, _ = _rounded_otherwise(SURVEYS[name], -(2**40))
     with pytest.raises((InvalidSurvey, PrivacyViolation)):
         Survey.of_resolved(raw).certify()
@@ -465,11 +467,11 @@ def test_codes_with_equal_levels_are_refused(name):
         Survey.of_resolved(_text(data))
 
 
-# --- surveys of strangers ---------------------------------------------------------------------------------------------
+# --- surveys of strangers -------------------------------------------------------------------------
 
 
 def _oversized(survey, size):
-    """The survey over a domain of another size: a few hundred bytes that would take gigabytes to build."""
+    """A survey of a few hundred bytes that would take gigabytes to build."""
     data = json.loads(survey.resolved())
     data["promise"]["context"]["domain"]["size"] = size
     return canonical_bytes(data)
@@ -483,7 +485,7 @@ def _oversized(survey, size):
         (Survey("huge", Uniform(7, 1), PlainResponse(Uniform(7, 1))), 2**31 - 1),
     ],
 )
-def test_an_oversized_survey_is_refused_before_it_is_built(survey, size, monkeypatch):
+def test_oversized_surveys_are_rejected_before_building(survey, size, monkeypatch):
     """With a pin by its fingerprint alone, without one by its size."""
     raw = _oversized(survey, size)
     assert len(raw) < 600
@@ -495,7 +497,7 @@ def test_an_oversized_survey_is_refused_before_it_is_built(survey, size, monkeyp
         Survey.of_resolved(raw, fingerprint=survey.fingerprint)
 
 
-def test_an_oversized_part_of_a_union_is_refused():
+def test_oversized_union_parts_are_rejected():
     survey = Survey("union", ContextUnion([Uniform(2, 1), HighLow(2, [0], 2)], [0, 1, 1, 0]))
     data = json.loads(survey.resolved())
     data["promise"]["context"]["parts"][1]["domain"]["size"] = 2**31
@@ -504,7 +506,7 @@ def test_an_oversized_part_of_a_union_is_refused():
 
 
 @pytest.mark.parametrize("kind", ["uniform", "high-low", "blocks", "tiers", "matrix", "metric"])
-def test_the_limit_of_symbols_is_exact(kind):
+def test_symbol_limit_is_exact(kind):
     largest = 2**26 if kind == "uniform" else 2**24
     record = {"kind": kind, "domain": {"kind": "range", "size": largest, "start": 0}}
     require_buildable_context(record)
@@ -512,7 +514,7 @@ def test_the_limit_of_symbols_is_exact(kind):
         require_buildable_context({**record, "domain": {**record["domain"], "size": largest + 1}})
 
 
-def test_the_limit_of_outputs_is_exact():
+def test_output_limit_is_exact():
     context = {"kind": "uniform", "domain": {"kind": "range", "size": 7, "start": 0}}
     largest = 64 * 7 + 2**16
     for nested in (lambda codes: {"codes": codes}, lambda codes: {"parts": [{"codes": codes}]}):
@@ -521,20 +523,20 @@ def test_the_limit_of_outputs_is_exact():
             require_buildable_codes(nested([{"outputs": largest + 1}]), context)
 
 
-def test_a_survey_made_in_python_has_the_same_limit(monkeypatch):
+def test_surveys_built_in_python_have_the_same_limit(monkeypatch):
     monkeypatch.setattr(Context, "max_recorded_size", 6)
     Survey("q", HighLow(6, [0], 1))
     with pytest.raises(InvalidSurvey, match="up to 6 symbols"):
         Survey("q", HighLow(7, [0], 1))
 
 
-def test_a_pinned_survey_is_built():
+def test_pinned_survey_loads():
     survey = Survey("pinned", HighLow(8, [1, 2], 1))
     assert Survey.of_resolved(survey.resolved(), fingerprint=survey.fingerprint) == survey
 
 
 @pytest.mark.parametrize("raw", [b"[]", b'"promise"', b"{}", b'{"promise":null}'])
-def test_what_is_no_survey_is_not_the_pinned_one(raw):
+def test_other_json_is_not_the_pinned_survey(raw):
     with pytest.raises(WrongSurvey):
         Survey.of_resolved(raw, fingerprint="ab" * 32)
     with pytest.raises(InvalidSurvey):

@@ -1,4 +1,4 @@
-"""Surveys: a fingerprint for every promise, files that come back as they were, and strangers refused."""
+"""Surveys: fingerprints, files that round-trip, and reports of other surveys rejected."""
 
 import doctest
 import hashlib
@@ -109,7 +109,7 @@ EXAMPLES = [pytest.param(context, mechanism, id=name) for name, context, mechani
 
 
 @pytest.mark.parametrize(("context", "mechanism"), EXAMPLES)
-def test_a_survey_comes_back_as_it_was(context, mechanism, tmp_path):
+def test_resolved_surveys_round_trip(context, mechanism, tmp_path):
     survey = Survey("lunch-2026", context, mechanism, title="Où?", contact="me", minimum_reports=3)
     survey.save(tmp_path / "survey.json")
     for again in (_of(survey), Survey.load(tmp_path / "survey.json")):
@@ -123,7 +123,7 @@ def test_a_survey_comes_back_as_it_was(context, mechanism, tmp_path):
 
 
 @pytest.mark.parametrize(("context", "mechanism"), EXAMPLES)
-def test_a_survey_that_came_back_gives_the_same_reports_and_keeps_its_promise(context, mechanism):
+def test_restored_surveys_give_the_same_reports_and_certify(context, mechanism):
     survey = Survey("lunch-2026", context, mechanism)
     again = _of(survey)
     symbols = np.arange(500) % context.size
@@ -140,7 +140,7 @@ def test_a_survey_that_came_back_gives_the_same_reports_and_keeps_its_promise(co
     ).all()
 
 
-def test_h3_surveys_come_back():
+def test_h3_surveys_round_trip():
     pytest.importorskip("h3")
     cells = H3Domain.box(7, south=40.70, north=40.82, west=-74.02, east=-73.92, other="else")
     survey = Survey("h3", Uniform(cells, 1))
@@ -171,7 +171,7 @@ def _composed_inside_a_block():
     ],
     ids=["sum", "processed", "composed", "composed inside a block"],
 )
-def test_what_cannot_be_read_is_not_written(make):
+def test_unreadable_surveys_are_not_written(make):
     """A survey is refused when it is made, or it comes back."""
     context, mechanism = make()
     try:
@@ -181,7 +181,7 @@ def test_what_cannot_be_read_is_not_written(make):
     assert _of(survey) == survey
 
 
-def test_a_saved_survey_is_its_resolved_form_and_a_line_end(tmp_path):
+def test_saved_file_is_the_resolved_form_and_a_newline(tmp_path):
     survey = Survey("lunch-2026", LUNCH)
     survey.save(tmp_path / "survey.json")
     assert (tmp_path / "survey.json").read_bytes() == survey.resolved() + b"\n"
@@ -189,12 +189,12 @@ def test_a_saved_survey_is_its_resolved_form_and_a_line_end(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["missing.json", "missing.toml", "."])
-def test_a_file_that_is_not_there_is_an_error_of_ours(name, tmp_path):
+def test_missing_file_raises_invalid_survey(name, tmp_path):
     with pytest.raises(InvalidSurvey, match="cannot be read"):
         Survey.load(tmp_path / name)
 
 
-def test_toml_and_its_resolved_form_are_one_survey(tmp_path):
+def test_toml_and_resolved_form_have_one_fingerprint(tmp_path):
     text = 'name = "q"\n[domain]\nkind = "range"\nsize = 5\n[context]\nkind = "uniform"\nepsilon = 0.1\n'
     (tmp_path / "survey.toml").write_text(text)
     survey = Survey.load(tmp_path / "survey.toml")
@@ -231,12 +231,12 @@ BASE = Survey("lunch-2026", HighLow(["a", "b", "c", "d"], ["a"], 1))
     ],
     ids=["name", "label", "order", "sensitive", "epsilon", "other", "repeat", "word", "context"],
 )
-def test_another_promise_has_another_fingerprint(other):
+def test_fingerprint_depends_on_the_promise(other):
     assert other.fingerprint != BASE.fingerprint
     assert other != BASE
 
 
-def test_another_code_has_another_fingerprint():
+def test_fingerprint_depends_on_the_code():
     context = Uniform(9, 1)
     prints = {
         Survey("q", context, PlainResponse(context, code)).fingerprint
@@ -256,14 +256,14 @@ def test_another_code_has_another_fingerprint():
         {"closes": "2026-12-31"},
     ],
 )
-def test_what_is_said_about_a_survey_is_not_its_promise(about):
+def test_fingerprint_ignores_title_and_contact(about):
     corrected = Survey("lunch-2026", HighLow(["a", "b", "c", "d"], ["a"], 1), **about)
     assert corrected.fingerprint == BASE.fingerprint
     assert corrected.resolved() != BASE.resolved()
     assert corrected != BASE
 
 
-def test_periods_and_counts_of_repetition_are_promises():
+def test_fingerprint_depends_on_repetition():
     repeats = [
         "once",
         {"every": "week", "distinct": 3},
@@ -279,7 +279,7 @@ def test_the_fingerprint_is_the_hash_of_the_promise():
     assert BASE.fingerprint == hashlib.sha256(text.encode()).hexdigest()
 
 
-def test_spellings_of_one_label_are_one_promise():
+def test_fingerprint_normalizes_labels():
     assert Survey("q", Uniform(["caf\u00e9", "bar"], 1)).fingerprint == (
         Survey("q", Uniform(["cafe\u0301", "bar"], 1)).fingerprint
     )
@@ -292,36 +292,39 @@ def test_spellings_of_one_label_are_one_promise():
 @pytest.mark.parametrize(
     "name", ["", " q", "q ", "a\nb", "x" * 101, 7, None, "\ud800", b"q", "tab\there"]
 )
-def test_a_name_is_a_short_line(name):
+def test_name_must_be_a_short_line(name):
     with pytest.raises(InvalidSurvey, match="name"):
         Survey(name, LUNCH)
 
 
 @pytest.mark.parametrize("minimum", [-1, 1.5, True, "3", None, 2**53, 2**70])
-def test_the_least_number_of_reports_is_a_whole_number(minimum):
+def test_minimum_reports_must_be_an_integer(minimum):
     with pytest.raises(InvalidSurvey, match="minimum_reports"):
         Survey("q", LUNCH, minimum_reports=minimum)
 
 
 @pytest.mark.parametrize("field", ["title", "text", "contact", "opens", "closes"])
 @pytest.mark.parametrize("value", [7, None, ["a"], "half a \ud800"])
-def test_what_is_said_is_text(field, value):
+def test_texts_must_be_text(field, value):
     with pytest.raises(InvalidSurvey, match=field):
         Survey("q", LUNCH, **{field: value})
 
 
 @pytest.mark.parametrize(
     "repeat",
-    ["twice", None, 1, {}, {"every": "week"}, {"every": "hour", "distinct": 1}, {"every": "week", "distinct": 0},
-     {"every": "week", "distinct": True}, {"every": "week", "distinct": 2.0}, {"every": ["week"], "distinct": 1},
-     {"every": "week", "distinct": 1, "more": 1}, {"every": "week", "distinct": 10_001}, ["week", 3]],
+    ["twice", None, 1, {}, {"every": "week"}, {"every": "hour", "distinct": 1}, {"every": "week",
+     "distinct": 0},
+     {"every": "week", "distinct": True}, {"every": "week", "distinct": 2.0}, {"every": ["week"],
+     "distinct": 1},
+     {"every": "week", "distinct": 1, "more": 1}, {"every": "week", "distinct": 10_001}, ["week",
+     3]],
 )  # fmt: skip
-def test_repetition_is_once_or_counted(repeat):
+def test_repeat_must_be_once_or_a_period(repeat):
     with pytest.raises(InvalidSurvey, match="repeat"):
         Survey("q", LUNCH, repeat=repeat)
 
 
-def test_a_mechanism_of_another_domain_is_refused():
+def test_mechanism_for_another_domain_is_rejected():
     with pytest.raises(InvalidSurvey, match="domain"):
         Survey("q", Uniform(["a", "b"], 1), BinaryResponse(Uniform(["b", "a"], 1)))
 
@@ -332,11 +335,11 @@ def test_a_mechanism_that_breaks_the_promise_is_not_certified():
     assert Survey("q", Uniform(3, 2), PlainResponse(Uniform(3, 1))).certify().realised_epsilon <= 1
 
 
-def test_the_title_stands_in_for_itself_or_the_name():
+def test_title_defaults_to_name():
     assert (Survey("q", LUNCH).title, Survey("q", LUNCH, title="Lunch?").title) == ("q", "Lunch?")
 
 
-def test_a_survey_shows_its_name_and_no_secret():
+def test_repr_shows_the_name_only():
     assert repr(BASE).startswith("Survey('lunch-2026', HighLow(")
     assert BASE.fingerprint[:12] in repr(BASE)
 
@@ -360,7 +363,7 @@ def test_from_answers_to_an_estimate():
     )
 
 
-def test_a_survey_hands_decoder_and_covariate_on():
+def test_estimate_passes_decoder_and_covariate():
     survey = Survey("lunch-2026", LUNCH)
     tally = survey.tally(survey.privatize(["park", "zoo", "clinic"] * 50, _FixedWords()))
     assert survey.estimate(tally).decoder == "auto"
@@ -373,7 +376,7 @@ def test_a_survey_hands_decoder_and_covariate_on():
         survey.estimate(tally, decoder="projection", covariate=np.arange(LUNCH.size))
 
 
-def test_the_mechanism_alone_gives_the_same_reports():
+def test_survey_and_mechanism_give_the_same_reports():
     survey = Survey("lunch-2026", LUNCH)
     answers = ["park", "zoo", "clinic"] * 50
     direct = survey.mechanism.privatize(PLACES.symbols(answers), _FixedWords())
@@ -401,7 +404,7 @@ def test_tallies_of_two_surveys_do_not_add_up():
         survey.tally(survey.privatize(["park"])) + other.tally(other.privatize(["park"]))
 
 
-def test_a_tally_of_parts_is_the_tally_of_the_whole():
+def test_tallies_of_parts_add_up():
     survey = Survey("lunch-2026", LUNCH)
     reports = survey.privatize(["park", "clinic"] * 50)
     parts = [ReportBatch(part, survey.fingerprint) for part in np.split(reports.numbers, 4)]
@@ -418,26 +421,26 @@ def test_a_tally_of_parts_is_the_tally_of_the_whole():
 
 
 @pytest.mark.parametrize("numbers", [[0, 1], [[0]], 7, "0", None, [None]])
-def test_numbers_without_a_fingerprint_are_refused(numbers):
+def test_lists_without_a_fingerprint_are_rejected(numbers):
     with pytest.raises(SfumatoError):
         Survey("lunch-2026", LUNCH).tally(numbers)
 
 
-def test_reports_that_cannot_have_been_sent_are_refused():
+def test_impossible_reports_are_rejected():
     survey = Survey("lunch-2026", LUNCH)
     for wrong in (survey.mechanism.outputs, 2**32 - 1):
         with pytest.raises(ReportRejected):
             survey.tally(np.array([0, wrong], dtype=np.uint32))
 
 
-def test_there_is_no_estimate_below_the_least_number_of_reports():
+def test_estimate_needs_the_minimum_number_of_reports():
     survey = Survey("lunch-2026", LUNCH, minimum_reports=10)
     with pytest.raises(NotEnoughReports, match="at least 10 reports; there are 9"):
         survey.estimate(survey.tally(survey.privatize(["park"] * 9)))
     assert survey.estimate(survey.tally(survey.privatize(["park"] * 10))).reports == 10
 
 
-def test_reports_are_compared_by_content_and_show_none():
+def test_report_batches_compare_by_content_and_hide_reports():
     numbers = np.array([3, 1], dtype=np.uint32)
     reports = ReportBatch(numbers, "f" * 64)
     assert reports == ReportBatch(numbers.copy(), "f" * 64)
@@ -453,6 +456,6 @@ def test_reports_are_compared_by_content_and_show_none():
 @pytest.mark.parametrize(
     "page", sorted((ROOT / "docs" / "tutorial").glob("*.md")), ids=lambda page: page.stem
 )
-def test_the_tutorial_runs_as_it_is_printed(page):
+def test_tutorial_code_runs(page):
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
     assert doctest.testfile(str(page), module_relative=False, optionflags=flags).failed == 0

@@ -1,4 +1,4 @@
-"""Surveys that no closed form fits: what their files say, what is read of them, and matrices in CSV files."""
+"""Surveys without a closed form, and matrices in CSV files."""
 
 import gzip
 from fractions import Fraction
@@ -53,7 +53,7 @@ def test_a_survey_without_closed_form_says_what_to_do(tmp_path, fields):
     assert isinstance(caught.value.__cause__, NoClosedForm)
 
 
-def test_such_a_file_is_read_up_to_its_mechanism(tmp_path):
+def test_description_is_read_without_choosing_a_mechanism(tmp_path):
     described = read_toml(TOML.encode(), tmp_path)
     assert (described.name, described.context, described.about["title"]) == (
         "stops",
@@ -82,7 +82,7 @@ def test_uniform_matrix_gets_a_plain_mechanism(tmp_path):
         ('name = "q"\nrepeat = { every = "hour", distinct = 1 }', "repeat must be"),
     ],
 )
-def test_what_is_wrong_about_a_survey_is_told_before_it_is_designed(tmp_path, head, said):
+def test_mistakes_are_reported_before_designing(tmp_path, head, said):
     text = head + "\n" + TOML[TOML.index("[domain]") :]
     with pytest.raises(InvalidSurvey, match=said):
         read_toml(text.encode(), tmp_path)
@@ -103,7 +103,7 @@ def test_a_survey_is_its_description_and_a_mechanism(tmp_path):
     assert Survey.of(survey.description, mechanism) == survey
 
 
-def test_a_designed_survey_is_read_back_and_does_what_surveys_do(tmp_path):
+def test_designed_surveys_round_trip_and_estimate(tmp_path):
     survey = Survey("stops", STOPS, exponential_response(STOPS), title="Which stop?")
     survey.save(tmp_path / "stops.json")
     again = Survey.load(tmp_path / "stops.json")
@@ -146,7 +146,7 @@ def test_a_labelled_matrix(tmp_path, content, name):
     assert PrivacyMatrix(rows, domain=Domain(labels)) == STOPS
 
 
-def test_numbers_are_meant_as_typed(tmp_path):
+def test_matrix_numbers_stay_as_typed(tmp_path):
     rows = read_matrix(
         _file(tmp_path, "a,b,c\n0,0.1,inf\n1e-1,0,4/3\nInfinity,0.30000000000000001,0"), "matrix"
     )[1]
@@ -165,7 +165,7 @@ def test_numbers_are_meant_as_typed(tmp_path):
     [("7\n0\n", ["7"]), ("1,2\n0,1\n1,0\n", ["1", "2"]), (",0,1\n0,0,1\n1,1,0\n", ["0", "1"])],
     ids=["one symbol", "numbers above", "numbers on two sides"],
 )
-def test_the_first_line_holds_labels_even_if_they_are_numbers(tmp_path, content, labels):
+def test_first_row_has_labels_even_if_they_are_numbers(tmp_path, content, labels):
     found, rows = read_matrix(_file(tmp_path, content), "matrix")
     assert (found, len(rows)) == (labels, len(labels))
 
@@ -244,7 +244,7 @@ BAD = {
 
 
 @pytest.mark.parametrize(("content", "said"), BAD.values(), ids=BAD)
-def test_a_bad_matrix_is_refused_with_its_place(tmp_path, content, said):
+def test_bad_matrix_errors_name_the_place(tmp_path, content, said):
     with pytest.raises(InvalidSurvey) as caught:
         read_matrix(_file(tmp_path, content), "matrix")
     message = str(caught.value)
@@ -254,7 +254,7 @@ def test_a_bad_matrix_is_refused_with_its_place(tmp_path, content, said):
 
 
 @pytest.mark.parametrize("name", ["matrix.csv", "matrix.csv.gz"])
-def test_a_file_beyond_256_mib_is_refused(tmp_path, name):
+def test_files_over_256_mib_are_rejected(tmp_path, name):
     path = tmp_path / name
     if name.endswith(".gz"):
         with gzip.open(path, "wb", compresslevel=1) as file:
@@ -269,7 +269,7 @@ def test_a_file_beyond_256_mib_is_refused(tmp_path, name):
 
 @pytest.mark.parametrize("content", [*LABELLED.values(), BARE], ids=[*LABELLED, "bare"])
 @pytest.mark.parametrize("kind", ["matrix", "metric"])
-def test_a_survey_names_a_file_with_labels_or_without(tmp_path, content, kind):
+def test_matrix_files_may_omit_labels(tmp_path, content, kind):
     _file(tmp_path, content)
     fields = (
         'kind = "matrix"\nmatrix = '
@@ -281,8 +281,8 @@ def test_a_survey_names_a_file_with_labels_or_without(tmp_path, content, kind):
     assert read_toml(text.encode(), tmp_path).context == wanted
 
 
-def test_a_bare_matrix_is_told_from_numbers_as_labels_by_the_size_of_the_domain(tmp_path):
-    """Read as four lines of numbers it is a matrix of four symbols, read with labels one of three."""
+def test_domain_size_decides_whether_numbers_are_labels(tmp_path):
+    """Without labels this is a matrix of four symbols, with labels one of three."""
     content = ",0,1,2\n0,0,1,2\n1,1,0,1\n2,2,1,0\n"
     assert read_matrix_over(sf.IntegerDomain(3), _file(tmp_path, content), "matrix") == [
         list("012"),
@@ -318,7 +318,7 @@ def test_a_bare_matrix_is_told_from_numbers_as_labels_by_the_size_of_the_domain(
         "text",
     ],
 )
-def test_a_matrix_for_another_domain_is_refused(tmp_path, content, said):
+def test_matrix_for_another_domain_is_rejected(tmp_path, content, said):
     _file(tmp_path, content)
     text = TOML.partition("[context]")[0] + '[context]\nkind = "matrix"\nmatrix = "matrix.csv"\n'
     with pytest.raises(InvalidSurvey) as caught:

@@ -1,4 +1,4 @@
-"""Surveys with tiers, blocks of their own ε, promises across and unions: from the file to the resolved survey."""
+"""Tiers, blocks, promises across and unions: from the file to the resolved survey."""
 
 import math
 from fractions import Fraction
@@ -103,12 +103,12 @@ each_context = pytest.mark.parametrize(("text", "context"), CONTEXTS.values(), i
 
 
 @each_context
-def test_a_context_is_read_as_it_was_typed(read, text, context):
+def test_context_is_read_as_typed(read, text, context):
     assert read(_toml(text)) == context
 
 
 @each_context
-def test_its_survey_is_resolved_read_back_and_certified(tmp_path, text, context):
+def test_survey_round_trips_and_certifies(tmp_path, text, context):
     survey = _load(tmp_path, _toml(text))
     again = Survey.of_resolved(survey.resolved())
     assert again.fingerprint == survey.fingerprint
@@ -172,7 +172,7 @@ def test_tiles_may_have_their_own_epsilon(read):
     assert listed == named == Blocks(grid_tiles(grid, 2, 1), [1, 2], domain=grid)
 
 
-def test_places_are_named_by_their_number_where_a_list_could_be_misread(tmp_path, read):
+def test_ambiguous_lists_of_places_are_rejected(tmp_path, read):
     """The second place is the first that the grid meets."""
     (tmp_path / "cities.csv").write_text("latitude,longitude\n4,4\n0,0\n")
     text = 'kind = "blocks"\nnearest = "cities.csv"\nepsilon = {}'.replace("{}", "{ 0 = 1, 1 = 2 }")
@@ -187,7 +187,7 @@ def test_places_are_named_by_their_number_where_a_list_could_be_misread(tmp_path
 
 
 @pytest.mark.parametrize("share", ["0", "0.25", "1", "1.0"])
-def test_a_guessed_share_is_passed_on(tmp_path, share, monkeypatch):
+def test_sensitive_share_is_passed_on(tmp_path, share, monkeypatch):
     passed = {}
 
     def chosen(context, **options):
@@ -232,7 +232,7 @@ RESOLVED = {
 
 
 @pytest.mark.parametrize("context", RESOLVED.values(), ids=RESOLVED)
-def test_a_resolved_survey_is_read_back_with_its_fingerprint(context):
+def test_resolved_survey_round_trips_with_its_fingerprint(context):
     survey = Survey("q", context)
     again = Survey.of_resolved(survey.resolved())
     assert again.fingerprint == survey.fingerprint
@@ -260,7 +260,7 @@ def new_contexts(draw, nested=True):
 
 @settings(max_examples=60, deadline=None, derandomize=True, database=None)
 @given(new_contexts())
-def test_any_resolved_survey_is_read_back_with_its_fingerprint(context):
+def test_random_resolved_surveys_round_trip_with_their_fingerprint(context):
     survey = Survey("q", context)
     again = Survey.of_resolved(survey.resolved())
     assert again.resolved() == survey.resolved()

@@ -82,7 +82,7 @@ def test_the_designs_grid_in_tiles(tmp_path):
     assert survey.context == Blocks(grid_tiles(grid, 25, 70), 1, domain=grid)
 
 
-def test_places_beside_the_survey_make_blocks(tmp_path):
+def test_blocks_from_a_file_of_places(tmp_path):
     (tmp_path / "cities.csv").write_text("name,latitude,longitude\nWest,30,-120\nEast,40,-70\n")
     domain = (
         'kind = "grid"\nsouth = 25\nnorth = 50\nwest = -130\neast = -60\nstep = 5\nother = "abroad"'
@@ -119,7 +119,7 @@ def test_blocks_as_a_list_or_a_table(tmp_path):
 
 
 @pytest.mark.parametrize("infinity", ['"inf"', "inf", "+inf"])
-def test_matrices_may_hold_infinity(tmp_path, infinity):
+def test_matrices_may_contain_infinity(tmp_path, infinity):
     context = f'kind = "matrix"\nmatrix = [[0, {infinity}], [1.0, 0]]'
     survey = _load(tmp_path, _toml('kind = "labels"\nlabels = ["no", "yes"]', context))
     assert survey.context == PrivacyMatrix([[0, math.inf], [1, 0]], domain=["no", "yes"])
@@ -147,10 +147,11 @@ def test_metrics_and_matrices_from_files(tmp_path):
 
 @pytest.mark.parametrize(
     ("typed", "exact"),
-    [("0.1", Fraction(1, 10)), ('"0.1"', Fraction(1, 10)), ("0.30000000000000001", Fraction(30000000000000001, 10**17)),
+    [("0.1", Fraction(1, 10)), ('"0.1"', Fraction(1, 10)), ("0.30000000000000001",
+     Fraction(30000000000000001, 10**17)),
      ("1e-3", Fraction(1, 1000)), ("2", Fraction(2)), ("1_0.5", Fraction(21, 2))],
 )  # fmt: skip
-def test_decimals_are_meant_as_typed(tmp_path, typed, exact):
+def test_decimals_are_exact(tmp_path, typed, exact):
     assert (
         _load(
             tmp_path, _toml(context=f'kind = "uniform"\nepsilon = {typed}')
@@ -165,7 +166,7 @@ def test_the_mechanism_can_be_chosen(tmp_path):
     assert (hadamard.mechanism.outputs, randomized.mechanism.outputs) == (4, 3)
 
 
-def test_a_byte_order_mark_and_windows_line_ends_are_harmless(tmp_path):
+def test_byte_order_mark_and_windows_line_ends_are_accepted(tmp_path):
     plain = _load(tmp_path, _toml())
     assert _load(tmp_path, b"\xef\xbb\xbf" + _toml().replace("\n", "\r\n").encode()) == plain
 
@@ -202,7 +203,7 @@ def test_labels_from_gzip(tmp_path):
     assert survey.context == Uniform(["news", "health", "sport"], 1)
 
 
-def test_files_are_looked_for_beside_the_survey(tmp_path, monkeypatch):
+def test_files_are_relative_to_the_survey(tmp_path, monkeypatch):
     (tmp_path / "deep").mkdir()
     _pages(tmp_path / "deep")
     monkeypatch.chdir(tmp_path)
@@ -211,7 +212,7 @@ def test_files_are_looked_for_beside_the_survey(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("block", ["other", "b"])
-def test_other_stands_in_a_block_of_its_own(tmp_path, block):
+def test_other_gets_its_own_block(tmp_path, block):
     _pages(tmp_path, f"label,topic\nnews,{block}\nhealth,b\n")
     domain = FILE + '\nother = "elsewhere"'
     blocks = _load(
@@ -221,7 +222,7 @@ def test_other_stands_in_a_block_of_its_own(tmp_path, block):
 
 
 @pytest.mark.parametrize("quote", ['"', ""])
-def test_labels_hold_every_character_but_line_ends(tmp_path, quote):
+def test_labels_may_contain_any_character_but_line_ends(tmp_path, quote):
     labels = ["a\u2028b", "c\x0bd", "e\x85f", "g\x1ch"]
     _pages(tmp_path, "label\n" + "".join(f"{quote}{label}{quote}\n" for label in labels))
     assert list(_load(tmp_path, _toml(FILE)).context.domain.labels) == labels
@@ -256,7 +257,7 @@ def test_labels_hold_every_character_but_line_ends(tmp_path, quote):
         "long field",
     ],
 )
-def test_a_bad_file_of_labels_is_named(tmp_path, content, said):
+def test_bad_label_files_are_named(tmp_path, content, said):
     _pages(tmp_path, content)
     message = _refused(tmp_path, _toml(FILE))
     assert said in message
@@ -264,7 +265,7 @@ def test_a_bad_file_of_labels_is_named(tmp_path, content, said):
 
 
 @pytest.mark.parametrize("damage", ["cut", "flipped", "no gzip"])
-def test_damaged_gzip_is_refused(tmp_path, damage):
+def test_corrupt_gzip_is_rejected(tmp_path, damage):
     raw = bytearray(gzip.compress(b"label\n" + b"abcdef\n" * 100))
     if damage == "flipped":
         raw[15] ^= 255
@@ -277,7 +278,7 @@ def test_damaged_gzip_is_refused(tmp_path, damage):
 
 
 @pytest.mark.parametrize("name", ["missing.csv", ".", "", "a\\u0000b", "x" * 5000])
-def test_a_file_that_cannot_be_read_is_named(tmp_path, name):
+def test_unreadable_files_are_named(tmp_path, name):
     assert "domain.file" in _refused(tmp_path, _toml(f'kind = "labels"\nfile = "{name}"'))
 
 
@@ -580,7 +581,7 @@ H3 = 'kind = "h3"\nresolution = 3\nsouth = 1\nnorth = 2\nwest = 3\neast = 4'
         ("x = " + "{a=" * 5000, ["TOML"]),
     ],
 )
-def test_every_message_names_the_field_and_says_what_would_be_right(tmp_path, text, said):
+def test_errors_name_the_field_and_the_fix(tmp_path, text, said):
     message = _refused(tmp_path, text)
     for words in said:
         assert words in message
@@ -597,14 +598,14 @@ def test_every_message_names_the_field_and_says_what_would_be_right(tmp_path, te
         assert machine not in message
 
 
-def test_labels_and_a_file_of_labels_are_one_too_many(tmp_path):
+def test_labels_and_file_are_exclusive(tmp_path):
     _pages(tmp_path)
     assert "domain needs either labels or file, not both" in _refused(
         tmp_path, _toml(LABELS + '\nfile = "pages.csv"')
     )
 
 
-def test_three_mistakes_are_named_at_once(tmp_path):
+def test_all_mistakes_are_reported_at_once(tmp_path):
     message = _refused(tmp_path, _toml(LABELS + "\nsouthh = 1", UNIFORM + "\nepsilom = 1", head=""))
     assert [line.split()[0] for line in message.splitlines()] == [
         "name",
@@ -613,7 +614,7 @@ def test_three_mistakes_are_named_at_once(tmp_path):
     ]
 
 
-def test_a_column_that_marks_neither_yes_nor_no_is_named(tmp_path):
+def test_sensitive_column_must_contain_yes_or_no(tmp_path):
     _pages(tmp_path, PAGES.replace("yes", "perhaps"))
     context = 'kind = "high-low"\nepsilon = 1\nsensitive = { column = "private" }'
     assert "must contain yes or no; got 'perhaps'" in _refused(tmp_path, _toml(FILE, context))
@@ -632,7 +633,7 @@ def test_a_column_that_marks_neither_yes_nor_no_is_named(tmp_path):
         "latitude,longitude\n1\n",
     ],
 )
-def test_bad_files_of_places_are_named(tmp_path, content):
+def test_bad_place_files_are_named(tmp_path, content):
     (tmp_path / "cities.csv").write_text(content)
     assert "context.nearest: cities.csv" in _refused(
         tmp_path, _toml(GRID, BLOCKS + 'nearest = "cities.csv"')
@@ -642,12 +643,12 @@ def test_bad_files_of_places_are_named(tmp_path, content):
 @pytest.mark.parametrize(
     "content", ["", "0,1\n1\n", "0,x\n1,0\n", "0," + "1" * 200_000 + "\n1,0\n", '0,"1\n']
 )
-def test_bad_files_of_matrices_are_refused(tmp_path, content):
+def test_bad_matrix_files_are_rejected(tmp_path, content):
     (tmp_path / "e.csv").write_text(content)
     labels = 'kind = "labels"\nlabels = ["no", "yes"]'
     assert "context" in _refused(tmp_path, _toml(labels, 'kind = "matrix"\nmatrix = "e.csv"'))
 
 
-def test_read_toml_needs_no_file_of_its_own(tmp_path):
+def test_read_toml_accepts_bytes(tmp_path):
     described = read_toml(_toml().encode(), tmp_path)
     assert (described.name, described.context.size, described.about["repeat"]) == ("q", 3, "once")
