@@ -9,11 +9,11 @@
 import { createHash } from "node:crypto";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { batchBody } from "./src/batch.js";
+import { toJson } from "./src/batch.js";
 import { canonicalText, unhex } from "./src/canonical.js";
 import { InvalidSurvey, SfumatoError, Survey } from "./src/index.js";
-import { parseBudget, charge, requireConsent, entryOf, totalOf, withCosts } from "./src/ledger.js";
-import { batchId, rememberedWords, tokenOf } from "./src/memory.js";
+import { parseBudget, charge, requireConsent, entryOf, totalCost, withCosts } from "./src/ledger.js";
+import { batchId, deriveWords, tokenOf } from "./src/memory.js";
 import { periodOf } from "./src/period.js";
 
 /** A function from a request to its answer. It remembers the surveys that were loaded; `loaded` may look at each. */
@@ -73,7 +73,7 @@ const OPERATIONS = {
 
   async remembered(request, known) {
     const survey = known(request);
-    const words = await rememberedWords(unhex(request.secret), survey.fingerprint, request.symbol);
+    const words = await deriveWords(unhex(request.secret), survey.fingerprint, request.symbol);
     return { words: hexOfWords(words), report: survey.reportFrom(request.symbol, words) };
   },
 
@@ -92,11 +92,11 @@ const OPERATIONS = {
     requireConsent(survey, request.allow_clear);
     const entry = entryOf(survey, request.secret);
     const entries = charge(withCosts(request.entries), entry, parseBudget(request.budget));
-    const { p, q } = totalOf(entries);
+    const { p, q } = totalCost(entries);
     return { spent: q === 1n ? `${p}` : `${p}/${q}`, entries: entries.length };
   },
 
-  batch: (request, known) => ({ body: batchBody(request.batch, known(request).fingerprint, request.reports) }),
+  batch: (request, known) => ({ body: toJson(request.batch, known(request).fingerprint, request.reports) }),
 };
 
 const wordsOfHex = (digits) => [0, 16].map((at) => BigInt(`0x${digits.slice(at, at + 16)}`));

@@ -1,4 +1,4 @@
-/** What both builds publish. */
+/** The exports of both builds. */
 export { Client } from "./client.js";
 export * from "./errors.js";
 export { DEFAULT_BUDGET } from "./ledger.js";

@@ -1,25 +1,25 @@
 /**
- * The block in the clear, something else inside it: any mechanism (a union) or a code (a block response).
+ * Mechanisms whose reports reveal the block: any mechanism inside it (a union), or a code (a block response).
  *
- * Report `offset_j + y` stands for report y of part j, blocks in order of first symbol.
+ * Report `offset_j + y` means report y of part j. Blocks are in the order of their first symbols.
  */
 import { codeOf } from "./codes.js";
 import { ranksWithin } from "./context.js";
-import { expect, list, wholeNumber } from "./fields.js";
+import { expect, list, requireInteger } from "./fields.js";
 import { rangesKeep } from "./ranges.js";
 
-/** `of` gives each symbol its block, or is null where there is one block. */
-export function unionResponse(parts, of) {
+/** `groupOf` has the block of each symbol, or is null if there is only one block. */
+export function unionResponse(parts, groupOf) {
   const [{ wordBits }] = parts;
   expect(
     parts.every((part) => part.wordBits === wordBits),
     "words of one length",
   );
-  const words = parts.reduce((most, { words: own = 1 }) => Math.max(most, own), 1);
-  const rank = of && ranksWithin(of);
+  const words = parts.reduce((max, { words: own = 1 }) => Math.max(max, own), 1);
+  const rank = groupOf && ranksWithin(groupOf);
   let outputs = 0;
   const offsets = parts.map((part) => (outputs += part.outputs) - part.outputs);
-  const place = (x) => (of ? [of[x], rank[x]] : [0, x]);
+  const place = (x) => (groupOf ? [groupOf[x], rank[x]] : [0, x]);
   return {
     words,
     wordBits,
@@ -41,18 +41,18 @@ export function unionResponse(parts, of) {
 
 /** A code inside each block; with a single block, the plain response. */
 export function blockResponse({ codes, code_of_block }, context) {
-  const { of, sizes, inside, outward } = context;
-  const made = list(codes).map(codeOf);
+  const { groupOf, sizes, inside, outward } = context;
+  const allCodes = list(codes).map(codeOf);
   const numbers = list(code_of_block, sizes.length);
-  expect(new Set(numbers).size === made.length, "a block for every code");
+  expect(new Set(numbers).size === allCodes.length, "a block for every code");
   expect(sizes.length === 1 || outward[0] === Infinity, "no promise across blocks");
-  const parts = numbers.map((number) => made[wholeNumber(number, 0, made.length - 1)]);
+  const parts = numbers.map((number) => allCodes[requireInteger(number, 0, allCodes.length - 1)]);
   parts.forEach((code, j) => requireFit(code, sizes[j], sizes[j] < 2 || inside[j] === Infinity));
   const ranges = parts.map(({ high, low }, group) => ({ group, high, low, cover: 0n }));
-  return { ...unionResponse(parts, of), ranges, keepsByOdds: () => rangesKeep(ranges, context) };
+  return { ...unionResponse(parts, groupOf), ranges, keepsByOdds: () => rangesKeep(ranges, context) };
 }
 
-/** A code must have a point for every symbol; it is the clear one exactly where there is nothing to hide. */
-export function requireFit(code, size, inClear) {
-  expect(code.points >= size && (code.kind === "clear") === inClear, "a code that fits its symbols");
+/** Require a point for every symbol, and the clear code exactly where there is nothing to hide. */
+export function requireFit(code, size, isClear) {
+  expect(code.points >= size && (code.kind === "clear") === isClear, "a code that fits its symbols");
 }

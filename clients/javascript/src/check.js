@@ -1,17 +1,17 @@
 /**
  * The client's own proof that a survey's channel keeps the survey's context, in integers.
  *
- * The odds of codes prove it for the mechanisms that consist of codes, at any size. All else is compared row by
- * row, which the module of tables does. What is not proved is refused.
+ * For mechanisms that consist of codes, the odds of the codes prove it at any size. All others are compared row by
+ * row, in the module `tables`. A survey without a proof is refused.
  */
-import { need } from "./kinds.js";
+import { requireModule } from "./kinds.js";
 import { withinOdds } from "./odds.js";
 
-/** How the promise was proved: "odds", by those of codes; "whole", every report of every pair. Throws otherwise. */
+/** Prove the promise or throw. Returns how: "odds", by those of codes; "whole", by every report of every pair. */
 export async function checkPromise(mechanism, context) {
   if (mechanism.context === context && mechanism.proofs) return checkParts(mechanism.proofs);
   if (isProvedByOdds(mechanism, context)) return "odds";
-  const { checkRows } = await need("tables");
+  const { checkRows } = await requireModule("tables");
   checkRows(mechanism, context);
   return "whole";
 }
@@ -23,7 +23,7 @@ function isProvedByOdds({ context: own, ranges, keepsByOdds }, context) {
   return isPlain && context.entries.every((epsilon) => withinOdds(ranges[0].high, ranges[0].low, epsilon));
 }
 
-/** Mechanisms that each answer for a block of their own, which a report shows. */
+/** Check the mechanisms of blocks one by one: a report reveals the block. */
 async function checkParts(parts) {
   const verdicts = await Promise.all(parts.map((part) => checkPromise(part, part.context)));
   return verdicts.every((verdict) => verdict === "whole") ? "whole" : "odds";

@@ -1,16 +1,16 @@
 /**
- * The client of one device: it charges the ledger, derives the report, remembers it and sends it.
+ * The client of one device: it charges the ledger, derives the report, stores it and sends it.
  *
- * In this order: the survey's whole cost is in the ledger before the value is read; the report is stored before it leaves
- * (both as durably as the store allows); and it is counted once, however often it must be sent. Whether something is
- * sent, and where to, does not depend on the value. The exception is a value outside the domain.
+ * The survey's full cost is in the ledger before the value is read. The report is stored before it is sent. (Both are
+ * as durable as the store.) It is counted once, however often it is sent. Whether and where something is sent does not
+ * depend on the value, except that a value outside the domain is not sent.
  */
-import { batchBody } from "./batch.js";
+import { toJson } from "./batch.js";
 import { Device, pageStore } from "./device.js";
 import { InvalidSymbols, NotDelivered } from "./errors.js";
 import { refuseUnknown } from "./fields.js";
-import { parseBudget, charge, DEFAULT_BUDGET, requireConsent, entryOf, roundedUp, totalOf } from "./ledger.js";
-import { batchId, rememberedWords, tokenOf } from "./memory.js";
+import { parseBudget, charge, DEFAULT_BUDGET, requireConsent, entryOf, roundUp, totalCost } from "./ledger.js";
+import { batchId, deriveWords, tokenOf } from "./memory.js";
 import { periodOf } from "./period.js";
 import { batchAddress, deliver, postRequest } from "./http.js";
 
@@ -27,10 +27,10 @@ export class Client {
   #transport;
 
   /**
-   * `store`: get, set and delete text by key, at once or by promises. A `Map` will do for a process that may forget;
-   * repeated surveys also need `persist()`. `budget`: the most that all surveys of this device may spend together, null
-   * for no limit. `allowClear`: the person was shown what is sent unprotected. `fetch`, `clock`, `sleep` and `now` are
-   * for tests.
+   * `store`: get, set and delete text by key, directly or by promises. A `Map` is enough for a process that may forget;
+   * repeated surveys also need `persist()`. `budget`: the most that all surveys of this device may spend together; null
+   * for no limit. `allowClear`: true once the person has seen what is sent unprotected. `fetch`, `clock`, `sleep` and
+   * `now` are for tests.
    */
   constructor(survey, options = {}) {
     const {
@@ -42,7 +42,7 @@ export class Client {
       clock = Date.now,
       fetch = (...request) => globalThis.fetch(...request),
       sleep = pause,
-      now = run,
+      now = monotonic,
       ...unknown
     } = options;
     refuseUnknown(unknown);
@@ -54,31 +54,31 @@ export class Client {
     this.#allowClear = allowClear;
     this.#clock = clock;
     this.#transport = { fetch, sleep, now, patience };
-    // Retry what waits from an earlier load. If that fails it goes on waiting, and answer() says so.
+    // Retry what waits from an earlier load. If that fails, it keeps waiting, and answer() says so.
     const resume = () => this.flush().catch(() => {});
     this.resumed = resume();
     globalThis.addEventListener?.("online", resume);
   }
 
-  /** What this device has given away so far, over all surveys, rounded up. */
+  /** Return what this device has spent on all surveys so far, rounded up. */
   async spent() {
-    return roundedUp(totalOf(await this.#device.entries()));
+    return roundUp(totalCost(await this.#device.entries()));
   }
 
-  /** Answer with a value. Says whether the aggregator has counted it; else it waits, and is sent again by itself. */
+  /** Answer with a value. Returns whether the aggregator has counted it; if not, it waits and is sent again later. */
   async answer(value) {
     const { batch } = await this.#answer(value);
-    const { last, waiting, problem } = await this.#delivered();
+    const { last, waiting, problem } = await this.#sendWaiting();
     if (problem && !(problem instanceof NotDelivered)) throw problem;
-    // Without a last answer, the device was asked to forget meanwhile.
-    const delivered = !!last && !waiting.some((held) => held.batch === batch);
+    // Without a last answer, the device has forgotten this one.
+    const delivered = !!last && !waiting.some((other) => other.batch === batch);
     return { survey: this.#survey.fingerprint, batch, delivered, waiting: waiting.length };
   }
 
   /**
-   * The answer's request, made ahead and not yet sent. This is the answer: it is sent at a later load even if
-   * `beacon()` is never called. `beacon()` sends it as a page goes away, without looking back: the answer goes on
-   * waiting until a later load hears that it was counted.
+   * Answer with a value, but do not send it yet. It is sent at a later load even if you never call `beacon()`.
+   * `beacon()` sends it while the page unloads, without waiting for a receipt: the answer keeps waiting until a later
+   * load gets one.
    */
   async prepare(value) {
     const answer = await this.#answer(value);
@@ -86,90 +86,90 @@ export class Client {
     return { address: this.#address, batch: answer.batch, body, beacon: () => this.#beacon(body) };
   }
 
-  /** Send what waits, oldest first; `NotDelivered` if something must go on waiting. */
+  /** Send what waits, oldest first; `NotDelivered` if something must keep waiting. */
   async flush() {
-    const { problem } = await this.#delivered();
+    const { problem } = await this.#sendWaiting();
     if (problem) throw problem;
   }
 
-  /** Delete the device's secret and its memory of all answers; the ledger stays, and answering again costs again. */
+  /** Delete the device's secret and its memory of all answers. The ledger stays, so answering again costs again. */
   async forget() {
-    await this.#device.locked(() => this.#device.forget());
+    await this.#device.withLock(() => this.#device.forget());
   }
 
   // --- from value to report -------------------------------------------------------------------------------------
 
   async #answer(value) {
     requireConsent(this.#survey, this.#allowClear);
-    // A device that may forget would answer a repeated survey under one secret after another.
+    // A device that may forget by itself would answer a repeated survey under ever new secrets.
     if (this.#survey.repeat !== "once") await this.#device.requirePersistence();
-    return this.#device.locked(() => this.#answered(value));
+    return this.#device.withLock(() => this.#currentAnswer(value));
   }
 
-  /** The answer that stands for now, made from the value if it is the first. */
-  async #answered(value) {
+  /** Return the answer for the current period; derive it from the value if there is none yet. */
+  async #currentAnswer(value) {
     const { secret, book: before } = await this.#device.open();
-    const book = await this.#charged(before);
+    const book = await this.#charge(before);
     const { fingerprint, repeat } = this.#survey;
     const period = periodOf(repeat, this.#clock());
     const log = this.#log(book);
-    // An answer for a later period stands, too: clocks can be set back.
+    // An answer for a later period counts too: someone may have set the clock back.
     if (log.last && period <= log.last.period) return log.last;
     const { report, tokens } = await this.#report(secret, log, value);
     const answer = { period, batch: await batchId(secret, fingerprint, period), report };
-    await this.#keep(book, { last: answer, tokens, waiting: [...log.waiting, answer] });
+    await this.#writeLog(book, { last: answer, tokens, waiting: [...log.waiting, answer] });
     return answer;
   }
 
-  /** The book, once the survey's whole cost is in the ledger. */
-  async #charged(book) {
+  /** Return the book with the survey's full cost in its ledger. */
+  async #charge(book) {
     const entries = charge(book.entries, entryOf(this.#survey, book.secret), this.#budget);
-    if (entries.length > book.entries.length) await this.#device.keep({ ...book, entries });
+    if (entries.length > book.entries.length) await this.#device.writeBook({ ...book, entries });
     return { ...book, entries };
   }
 
-  /** The report of a new period, and the tokens of all values so far: at most `distinct` values are ever sent. */
+  /** Return the report for a new period, and the tokens of all values so far: at most `distinct` are ever sent. */
   async #report(secret, { last, tokens }, value) {
     if (this.#distinct === 1 && last) return { report: last.report, tokens };
     const { fingerprint } = this.#survey;
-    const full = tokens.length === this.#distinct;
-    // Once `distinct` values were sent, an unknown one counts as new: symbol −1, which has no token.
-    const symbol = full ? this.#survey.context.domain.find(value) : this.#survey.symbol(value);
+    const isFull = tokens.length === this.#distinct;
+    // After `distinct` values, a value outside the domain counts as new: its symbol −1 has no token.
+    const symbol = isFull ? this.#survey.context.domain.find(value) : this.#survey.symbol(value);
     if (this.#distinct > 1) {
       const token = await tokenOf(secret, fingerprint, symbol);
       const isNew = !tokens.includes(token);
-      if (isNew && full) return { report: last.report, tokens };
+      if (isNew && isFull) return { report: last.report, tokens };
       tokens = isNew ? [...tokens, token] : tokens;
     }
-    return { report: this.#survey.reportFrom(symbol, await rememberedWords(secret, fingerprint, symbol)), tokens };
+    return { report: this.#survey.reportFrom(symbol, await deriveWords(secret, fingerprint, symbol)), tokens };
   }
 
   get #distinct() {
-    return this.#survey.repeat.distinct ?? 1; // "once" has none
+    return this.#survey.repeat.distinct ?? 1; // `repeat` may be "once"
   }
 
   #log(book) {
     return book?.diaries[this.#survey.fingerprint] ?? NO_ANSWER;
   }
 
-  async #keep(book, log) {
-    await this.#device.keep({ ...book, diaries: { ...book.diaries, [this.#survey.fingerprint]: log } });
+  async #writeLog(book, log) {
+    await this.#device.writeBook({ ...book, diaries: { ...book.diaries, [this.#survey.fingerprint]: log } });
   }
 
   // --- sending --------------------------------------------------------------------------------------------------
 
   #request({ batch, report }) {
     const survey = this.#survey.fingerprint;
-    return { batch, survey, body: batchBody(batch, survey, [report]) };
+    return { batch, survey, body: toJson(batch, survey, [report]) };
   }
 
   /**
-   * Send one after another. The device is not locked meanwhile: what two tabs send is counted once, and what waits is
-   * read again each time, because the device may have forgotten. Returns the log, and what went wrong.
+   * Send what waits, one after another, without a lock: what two tabs send is counted once. Read the log again before
+   * each answer, because the device may have forgotten it. Returns the log, and the problem if there was one.
    */
-  async #delivered() {
+  async #sendWaiting() {
     for (let sent; ; ) {
-      const log = await this.#device.locked(() => this.#without(sent));
+      const log = await this.#device.withLock(() => this.#markDelivered(sent));
       const [first] = log.waiting;
       if (!first) return log;
       try {
@@ -181,25 +181,25 @@ export class Client {
     }
   }
 
-  /** The log, without a batch that was counted among those that wait. */
-  async #without(sent) {
-    const device = await this.#device.existing();
+  /** Remove a batch that was counted from those that wait, and return the log. */
+  async #markDelivered(sent) {
+    const device = await this.#device.read();
     const log = this.#log(device?.book);
     const waiting = log.waiting.filter(({ batch }) => batch !== sent);
-    if (waiting.length < log.waiting.length) await this.#keep(device.book, { ...log, waiting });
+    if (waiting.length < log.waiting.length) await this.#writeLog(device.book, { ...log, waiting });
     return { ...log, waiting };
   }
 
   #beacon(body) {
-    // A beacon carries cookies, so it is for browsers whose fetch does not outlive the page.
-    const outlives = "keepalive" in (globalThis.Request?.prototype ?? {});
+    // A beacon sends cookies, so use it only in browsers whose fetch does not outlive the page.
+    const fetchOutlives = "keepalive" in (globalThis.Request?.prototype ?? {});
     const { navigator, Blob } = globalThis;
-    if (!outlives && navigator?.sendBeacon)
+    if (!fetchOutlives && navigator?.sendBeacon)
       return navigator.sendBeacon(this.#address, new Blob([body], { type: "application/json" }));
     this.#transport.fetch(this.#address, postRequest(body)).catch(() => {});
     return true;
   }
 }
 
-const run = () => performance.now(); // a clock that is never set back
+const monotonic = () => performance.now(); // a clock that is never set back
 const pause = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));

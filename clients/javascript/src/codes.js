@@ -1,40 +1,41 @@
 /**
  * Codes: for each point x a set of outputs S_x that x favours by odds of e^ε.
  *
- * Over a word of B bits each output of S_x has `high` words, each other one `low`, and the `leftover` words all say
+ * Of the words of B bits, each output of S_x has `high`, and each other output has `low`. The `leftover` words all give
  * output 0, for every point:
  *
  *     2^B · Q(y|x) = low + (high − low)·[y ∈ S_x] + leftover·[y = 0]
  *
- * `place(point, index)` lists the outputs of a point, those of S_x first; `contains(point, output)` says which they
- * are; `respond(point, word)` is the output for a word. Words and numbers of words are BigInts, all else is not.
+ * `place(point, index)` lists the outputs of a point, those of S_x first. `contains(point, output)` says whether an
+ * output is in S_x. `respond(point, word)` is the output for a word. Words and numbers of words are BigInts; all other
+ * numbers are not.
  */
-import { unpackedU32 } from "./canonical.js";
-import { count, expect, requireMemory, fieldsOf, LARGEST, readerOf, wholeNumber } from "./fields.js";
+import { unpackU32 } from "./canonical.js";
+import { parseCount, expect, requireMemory, requireFields, MAX_SIZE, readerOf, requireInteger } from "./fields.js";
 
-/** The code that a record describes, with the integers that it holds. */
+/** Read a code from its record, with the integers in it. */
 export function codeOf(record) {
   const read = readerOf(record, READERS);
   const base = read === READERS.cyclic ? ["base", "base_blocks"] : [];
-  fieldsOf(record, "kind", "points", "outputs", "word_bits", "high", "low", "leftover", ...base);
-  wholeNumber(record.points, 0, LARGEST);
-  wholeNumber(record.outputs, 0, LARGEST);
-  const [high, low, leftover] = [record.high, record.low, record.leftover].map(count);
+  requireFields(record, "kind", "points", "outputs", "word_bits", "high", "low", "leftover", ...base);
+  requireInteger(record.points, 0, MAX_SIZE);
+  requireInteger(record.outputs, 0, MAX_SIZE);
+  const [high, low, leftover] = [record.high, record.low, record.leftover].map(parseCount);
   const used = wordsOf(record.word_bits) - leftover;
-  return whole({ ...record, wordBits: record.word_bits, high, low, leftover, used }, read);
+  return codeWith({ ...record, wordBits: record.word_bits, high, low, leftover, used }, read);
 }
 
-/** The number of words of this many bits. */
-export const wordsOf = (bits) => 1n << BigInt(wholeNumber(bits, 8, 64));
+/** Return the number of words with this many bits. */
+export const wordsOf = (bits) => 1n << BigInt(requireInteger(bits, 8, 64));
 
-/** Which place a word stands for: `high` words for each of the first `raised` places, then `low` for each other. */
+/** Return the place of a word: `high` words for each of the first `raised` places, then `low` for each other place. */
 export function twoLevelIndex(word, raised, { high, low }) {
   const favoured = BigInt(raised) * high;
   return word < favoured ? Number(word / high) : raised + Number((word - favoured) / low);
 }
 
-/** A code whose words add up: what all codes have in common, and what `read` says of the sets. */
-function whole(code, read) {
+/** Return a code whose words add up: what all codes share, and the sets that `read` describes. */
+function codeWith(code, read) {
   const { outputs, high, low, leftover, used } = code;
   const sets = { raised: 1, ...read(code) };
   const { raised, place, contains } = sets;
@@ -55,7 +56,7 @@ function whole(code, read) {
 const isPoint = (point, output) => point === output;
 
 const READERS = {
-  /** The code without noise: a point is its own report. Other places follow around the circle, and are never drawn. */
+  /** The code without noise: a point is its own report. Other places follow around the circle, but are never drawn. */
   clear({ points, outputs, high, used, leftover }) {
     expect(points === outputs && high === used && !leftover, "all words on the point");
     return { place: (point, index) => (point + index) % outputs, contains: isPoint, respond: (point) => point };
@@ -71,42 +72,42 @@ const READERS = {
   hadamard({ points, outputs: K, high, leftover }) {
     const fits = K > 1 && (K & (K - 1)) === 0 && points === K - 1 && !leftover && high % 2n === 0n;
     expect(fits, "2^n outputs, and even odds that fill words");
-    // The low bits of a word draw y; the bits above them are a coin that says + below high/2.
+    // The low bits of a word draw y. The bits above them are a coin: below high/2 it gives the sign +.
     const [half, mask, plus] = [K / 2, BigInt(K - 1), (high / 2n) * BigInt(K)];
     return {
       raised: half,
       /** Spread the index over the bits other than the lowest bit of x + 1; that bit then sets the sign. */
       place(point, index) {
         const [filling, below] = [index & (half - 1), ((point + 1) & -(point + 1)) - 1];
-        return signed(point + 1, ((filling & ~below) << 1) | (filling & below), index >= half);
+        return withSign(point + 1, ((filling & ~below) << 1) | (filling & below), index >= half);
       },
       contains: (point, output) => !oddParity((point + 1) & output),
-      /** Draw y; if its sign is not the one that the coin wants, flip it. */
-      respond: (point, word) => signed(point + 1, Number(word & mask), word >= plus),
+      /** Draw y, and flip it if its sign differs from the coin's. */
+      respond: (point, word) => withSign(point + 1, Number(word & mask), word >= plus),
     };
   },
 
   /** Cyclic response: outputs (i, y), numbered i·K + y, are base blocks D_i turned around a circle of K points. */
   cyclic({ points: K, outputs, base, base_blocks }) {
-    const listed = unpackedU32(base, K);
-    const w = listed.length / wholeNumber(base_blocks, 1, LARGEST);
+    const elements = unpackU32(base, K);
+    const w = elements.length / requireInteger(base_blocks, 1, MAX_SIZE);
     const fits = Number.isInteger(w) && w > 0 && w < K && outputs === base_blocks * K;
     expect(
-      fits && listed.every((d, i) => i % w === 0 || d > listed[i - 1]),
+      fits && elements.every((d, i) => i % w === 0 || d > elements[i - 1]),
       "equal base blocks, in ascending order",
     );
     requireMemory(outputs);
     const member = new Uint8Array(outputs);
-    listed.forEach((d, i) => (member[Math.floor(i / w) * K + d] = 1));
-    // For each place, the output of point 0 there: that of point x lies x further around its circle.
+    elements.forEach((d, i) => (member[Math.floor(i / w) * K + d] = 1));
+    // The output of point 0 at each place. The output of point x is x further around its circle.
     const places = new Uint32Array(outputs);
-    let [inside, outside] = [0, listed.length];
+    let [inside, outside] = [0, elements.length];
     member.forEach((isMember, output) => {
       const d = output % K;
       places[isMember ? inside++ : outside++] = output - d + ((K - d) % K);
     });
     return {
-      raised: listed.length,
+      raised: elements.length,
       place: (point, index) => places[index] + point - ((places[index] % K) + point < K ? 0 : K),
       /** `x − y mod K ∈ D_i`. */
       contains: (point, output) => member[output - (output % K) + ((point + K - (output % K)) % K)] === 1,
@@ -114,8 +115,8 @@ const READERS = {
   },
 };
 
-/** y, flipped at the lowest bit of the row if that is what gives it the sign. */
-const signed = (row, y, minus) => (oddParity(row & y) === minus ? y : y ^ (row & -row)) >>> 0;
+/** Return y with the wanted sign: flip it at the lowest bit of the row if necessary. */
+const withSign = (row, y, minus) => (oddParity(row & y) === minus ? y : y ^ (row & -row)) >>> 0;
 
 function oddParity(bits) {
   bits ^= bits >>> 16;

@@ -1,7 +1,7 @@
-/** The client as a small core, which loads a module when a survey needs it: see README.md. */
-import { installBy } from "./kinds.js";
+/** The client as a small core that loads modules when a survey needs them: see README.md. */
+import { setLoader } from "./kinds.js";
 import { load } from "./load.js";
 
-installBy(load);
+setLoader(load);
 
 export * from "./api.js";

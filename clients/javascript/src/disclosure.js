@@ -1,9 +1,9 @@
-/** What a survey sends unprotected: the labels, and words for the people who answer. */
+/** What a survey sends unprotected: the labels, and a description for the people who answer. */
 
-const MOST_LABELS = 30;
+const MAX_LABELS = 30;
 
 /** Count the symbols that are sent as they are, and list the labels of the first ones. */
-export function unprotectedLabels({ leavesOpen, size, context }, limit = MOST_LABELS) {
+export function unprotectedLabels({ leavesOpen, size, context }, limit = MAX_LABELS) {
   const labels = [];
   let count = 0;
   for (let x = 0; leavesOpen && x < size; x++) {
@@ -16,7 +16,7 @@ export function unprotectedLabels({ leavesOpen, size, context }, limit = MOST_LA
   return { labels, count };
 }
 
-/** One or two English sentences; "" where every two answers are protected from each other. */
+/** Describe it in one or two English sentences; "" if all answers are protected from each other. */
 export function disclosureOf(survey) {
   const { leavesOpen, size, context } = survey;
   if (!leavesOpen) return "";
@@ -29,10 +29,10 @@ export function disclosureOf(survey) {
   return `${open} ${context.partlyOpen ? "A report may show to which group of answers yours belongs." : ""}`.trim();
 }
 
-/** Escape what would move a cursor, hide text or reverse it: labels are their author's. */
-const printable = (text) => text.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, escaped);
+/** Escape characters that could move the cursor, hide text or reverse it: labels are untrusted. */
+const printable = (text) => text.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, escapeCharacter);
 
-function escaped(character) {
+function escapeCharacter(character) {
   const digits = character.codePointAt(0).toString(16);
   if (digits.length < 3) return `\\x${digits.padStart(2, "0")}`;
   return digits.length < 5 ? `\\u${digits.padStart(4, "0")}` : `\\U${digits.padStart(8, "0")}`;

@@ -1,20 +1,20 @@
 /**
- * Everything that is thrown on purpose, under the names of the Python package.
+ * All errors that the client throws on purpose. They have the names of the Python package.
  *
  *     SfumatoError
  *     ├── InvalidSurvey        a survey that is malformed, or not in its canonical form
  *     ├── WrongSurvey          not the survey that was pinned, or one that the aggregator does not serve
  *     ├── PrivacyViolation     a survey whose channel breaks its context; x, x2 and output show where
  *     ├── InvalidSymbols       a symbol or an argument of the wrong type or range
- *     ├── UnknownValue         a value outside the domain; never holds the value
+ *     ├── UnknownValue         a value outside the domain; never contains the value
  *     ├── EntropyUnavailable   no cryptographic randomness: nothing was privatised
  *     ├── MemoryUnavailable    the device's storage is denied, missing or full: nothing was sent
- *     ├── BudgetExceeded       the device has promised all that its ledger allows, or the ledger is lost; nothing sent
- *     ├── NotDelivered         the report waits on this side; it will be sent again, and counted once
- *     ├── InvalidBatch         the aggregator did not take the body for a batch
- *     └── ReportRejected       the aggregator did not take the report; its index, not its value
+ *     ├── BudgetExceeded       the device has spent its budget, or its ledger is lost: nothing was sent
+ *     ├── NotDelivered         the report waits on the device; it will be sent again, and counted once
+ *     ├── InvalidBatch         the aggregator did not accept the body as a batch
+ *     └── ReportRejected       the aggregator rejected the report; has its index, never its value
  *
- * No message and no attribute ever holds a person's value. `name` is set by hand: minifiers rename classes.
+ * No message and no property ever contains a person's value. Each class sets `name`, because minifiers rename classes.
  */
 export class SfumatoError extends Error {
   name = "SfumatoError";

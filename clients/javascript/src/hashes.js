@@ -1,8 +1,8 @@
 /** The modules that this core loads, by their hashes. Written by `npm run hashes`; do not edit. */
 export const HASHES = {
-  groups: "sha256-iFzpmkAVVvOKPW+qzbjW4PHGKpiKCdu3G9zAVIBcFwc=",
-  places: "sha256-jpDUPEAh1r5p0OGu7I3tFhgJkPkRZRiKRZK3R9eTO/w=",
-  products: "sha256-53q5ca4effaak0CkSpaGaJsfwYpGy56kG/8IxvGq9Zw=",
-  tables: "sha256-03IGdAxCO3dbxOnnOOaetXY/7VBQRfDOiuz9OjyGuTc=",
-  unions: "sha256-pYBL72jg+4hkcx2XJPj7OSt4r4JydVW2iD5jePrQzO8=",
+  groups: "sha256-lnO7XIAs7FntAysQsrif36mvnx+En1Q+/0rCFjLfHyg=",
+  places: "sha256-cO3JjKoFMjPLblByFg2ZrFP/HH1XSO1rP+ml49UKxV8=",
+  products: "sha256-GygNgWMbBbmmpPTrMbL/zMsSVqiHqOa9y+tSVXsJAxM=",
+  tables: "sha256-uIhbatAT0RomHkPj/UPNK9xa9CTaSAUI6QrkXMOOTKo=",
+  unions: "sha256-Q85/O9J9emc0xxsWOmiQt8BHxtb12fpK+88Be7erx6M=",
 };

@@ -1,4 +1,4 @@
-/** Context-aware local differential privacy on the device, all of it in one piece: see README.md. */
+/** The complete client, with all modules: see README.md. */
 import { install } from "./kinds.js";
 import groups from "./modules/groups.js";
 import places from "./modules/places.js";

@@ -1,11 +1,11 @@
 /**
- * Modules: kinds of domains, contexts and mechanisms that the core does not know by itself.
+ * Modules: kinds of domains, contexts and mechanisms that are not part of the core.
  *
- * A module is a function from the core's tools to readers by kind. It has no imports, so that one file is all there is
- * to verify and to load. The whole client installs all modules; the core loads one when a survey needs it.
+ * A module is a function from the core's tools to readers by kind. It has no imports, so there is only one file to
+ * verify and load. The complete client installs all modules; the core loads one when a survey needs it.
  */
 import { requireFit, unionResponse } from "./blocks.js";
-import { unpackedU32 } from "./canonical.js";
+import { unpackU32 } from "./canonical.js";
 import { codeOf, twoLevelIndex, wordsOf } from "./codes.js";
 import {
   classesOf,
@@ -19,12 +19,12 @@ import {
 } from "./context.js";
 import { requireLabel, DOMAINS, labelDomain } from "./domain.js";
 import { PrivacyViolation } from "./errors.js";
-import { count, expect, fieldsOf, LARGEST, list } from "./fields.js";
+import { parseCount, expect, requireFields, MAX_SIZE, list } from "./fields.js";
 import { frame, mechanismOf, MECHANISMS } from "./mechanism.js";
-import { atMost, exactNumber, lowest, oddsOf, positiveEpsilon, withinOdds } from "./odds.js";
+import { atMost, exactNumber, reduceFraction, oddsOf, positiveEpsilon, withinOdds } from "./odds.js";
 import { rangesKeep } from "./ranges.js";
 
-/** Kinds by the module that reads them. */
+/** The kinds that each module reads. */
 export const KINDS = {
   groups: ["groups", "high-low", "tiers"],
   places: ["grid", "h3"],
@@ -34,24 +34,24 @@ export const KINDS = {
 };
 
 const CORE = {
-  LARGEST,
+  MAX_SIZE,
   PrivacyViolation,
   atMost,
   classesOf,
   codeOf,
   contextFields,
   contextOf,
-  count,
+  parseCount,
   expect,
   requireFit,
   requireLabel,
   exactNumber,
-  fieldsOf,
+  requireFields,
   frame,
   groupedContext,
   labelDomain,
   list,
-  lowest,
+  reduceFraction,
   mechanismOf,
   oddsOf,
   positiveEpsilon,
@@ -61,13 +61,13 @@ const CORE = {
   sizesOf,
   twoLevelIndex,
   unionResponse,
-  unpackedU32,
+  unpackU32,
   withinOdds,
   wordsOf,
 };
 
 const installed = {};
-let load; // a function from a name to a module, for those that are not installed
+let load; // a function from a name to a module that is not installed
 
 /** Add a module's kinds. */
 export function install(name, module) {
@@ -77,22 +77,22 @@ export function install(name, module) {
   Object.assign(MECHANISMS, installed[name].mechanisms);
 }
 
-/** Load modules that are missing by this function from a name to a module. */
-export function installBy(loader) {
+/** Load missing modules with this function from a name to a module. */
+export function setLoader(loader) {
   load = loader;
 }
 
-/** A module by its name, loaded if need be. */
-export async function need(name) {
+/** Return a module by its name; load it if necessary. */
+export async function requireModule(name) {
   if (!installed[name]) install(name, await load(name));
   return installed[name];
 }
 
 /** Load these modules. */
-export const needAll = (names) => Promise.all(names.map(need));
+export const requireModules = (names) => Promise.all(names.map(requireModule));
 
-/** The modules that these records need, at any depth, and that are not installed. Unreadable records need none. */
-export function missingFor(...records) {
+/** Return the modules that these records need, at any depth, and that are not installed. */
+export function missingModules(...records) {
   const kinds = records.flatMap(kindsIn);
   const isMissing = (name) => !installed[name] && KINDS[name].some((kind) => kinds.includes(kind));
   return Object.keys(KINDS).filter(isMissing);

@@ -1,37 +1,38 @@
 /**
  * Mechanisms: symbol → report, by integers and one or two words.
  *
- * A mechanism has `inputs` symbols, `outputs` reports, reads `words` words of `wordBits` bits and answers:
+ * A mechanism has `inputs` symbols and `outputs` reports, reads `words` words of `wordBits` bits, and has:
  *
  *     respond(x, word, word2)   the report of symbol x for its words, which are BigInts: a pure function
- *     row(x)                    on how many of the 2^(wordBits · words) draws x sends each report, in BigInts
- *     keepsByOdds()             whether the odds of its codes prove that it keeps the context it was made for, if they can
+ *     row(x)                    for each report, how many of the 2^(wordBits · words) draws of x give it, in BigInts
+ *     keepsByOdds()             optional: whether the odds of its codes prove that it keeps its context
  */
 import { blockResponse } from "./blocks.js";
-import { expect, fieldsOf, LARGEST, readerOf } from "./fields.js";
+import { expect, requireFields, MAX_SIZE, readerOf } from "./fields.js";
 
-/** The mechanism that a record describes, with the integers that it holds. */
+/** Read a mechanism from its record, with the integers in it. */
 export function mechanismOf(record, context) {
-  const made = readerOf(record, MECHANISMS)(record, context);
-  expect(made.outputs <= LARGEST, "at most 2^31 reports");
-  return { words: 1, ...made, context, inputs: context.size, cut: 64n - BigInt(made.wordBits) };
+  const mechanism = readerOf(record, MECHANISMS)(record, context);
+  expect(mechanism.outputs <= MAX_SIZE, "at most 2^31 reports");
+  const unusedBits = 64n - BigInt(mechanism.wordBits);
+  return { words: 1, ...mechanism, context, inputs: context.size, unusedBits };
 }
 
-/** The report of symbol x for its two words of 64 bits: a mechanism reads the top bits, of one word or both. */
+/** Return the report of symbol x for its two words of 64 bits. A mechanism reads the top bits of one word or both. */
 export function reportOf(mechanism, x, word, word2) {
-  return mechanism.respond(x, word >> mechanism.cut, word2 >> mechanism.cut);
+  return mechanism.respond(x, word >> mechanism.unusedBits, word2 >> mechanism.unusedBits);
 }
 
-/** Readers by kind; modules add theirs. */
+/** The reader of each kind. Modules add theirs. */
 export const MECHANISMS = {
   plain: frame(blockResponse, ["codes", "code_of_block"], "uniform"),
   blocks: frame(blockResponse, ["codes", "code_of_block"], "blocks"),
 };
 
-/** A reader: which function, which fields, and the kind of context that it keeps, if it keeps one kind alone. */
+/** Return a reader that requires these fields and, if given, a kind of context. */
 export function frame(make, fields, kind) {
   return (record, context) => {
-    fieldsOf(record, "kind", ...fields);
+    requireFields(record, "kind", ...fields);
     expect(!kind || context.kind === kind, `a context of kind ${kind}`);
     return make(record, context);
   };

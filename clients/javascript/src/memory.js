@@ -1,5 +1,5 @@
 /**
- * Memory without values: everything a device says about an answer is derived from one secret.
+ * Memory without values: a device derives everything about an answer from one secret.
  *
  * The secret has 32 bytes, F is the survey's fingerprint as 32 bytes, a symbol is 4 bytes, little-endian:
  *
@@ -8,27 +8,27 @@
  *     token of a value     SHA-256("sfumato/1/value" ‖ secret ‖ F ‖ symbol)[:16]
  *     tag of the secret    SHA-256("sfumato/1/secret" ‖ secret)[:16]
  *
- * With the secret, anyone can try every symbol and see which one fits a report or a token.
+ * Anyone who has the secret can try every symbol and see which one fits a report or a token.
  */
 import { hex, unhex, utf8 } from "./canonical.js";
 import { sha256, wordsAt } from "./words.js";
 
-/** The two words of a remembered answer. */
-export async function rememberedWords(secret, fingerprint, symbol) {
+/** Derive the two words of an answer. */
+export async function deriveWords(secret, fingerprint, symbol) {
   return wordsAt(secret, await digest("report", unhex(fingerprint), u32(symbol)));
 }
 
-/** The identifier of an upload; the period is "" for a survey answered once. */
+/** Return a device's batch identifier; the period is "" for a survey answered once. */
 export async function batchId(secret, fingerprint, period) {
   return hex(await digest("batch", secret, unhex(fingerprint), utf8(period)));
 }
 
-/** A token that tells a value used before from a new one. It reveals nothing without the secret. */
+/** Return a token that tells a value used before from a new one. It reveals nothing without the secret. */
 export async function tokenOf(secret, fingerprint, symbol) {
   return hex(await digest("value", secret, unhex(fingerprint), u32(symbol)));
 }
 
-/** A tag that distinguishes secrets. */
+/** Return a tag that distinguishes secrets. */
 export async function secretTag(secret) {
   return hex(await digest("secret", secret));
 }

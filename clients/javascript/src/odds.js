@@ -1,23 +1,23 @@
 /**
- * Exact ε, and a bound on e^ε from below.
+ * Exact ε, and a lower bound on e^ε.
  *
  * An ε is a fraction `{ p, q }` of BigInts, or `Infinity` where nothing is promised. e^ε is irrational for every
- * fraction but 0, so it is only ever bounded: from below, so that every doubt is a refusal.
+ * fraction but 0, so use a lower bound: then every doubt leads to a refusal.
  */
 import { expect } from "./fields.js";
 
-const LARGEST_EPSILON = { p: 40n, q: 1n };
-const MORE_THAN_WORDS_CAN_SHOW = 100n; // e^100 is above 2^144, and two words have 128 bits
+const MAX_EPSILON = { p: 40n, q: 1n };
+const MAX_USEFUL_EPSILON = 100n; // e^100 is above 2^144, and two words have 128 bits
 const BITS = 192n;
 
-/** The number that a record's text stands for, in the one way in which records write it: "0.25", "1/3", "inf". */
+/** Parse a number as records write it: "0.25", "1/3", "inf". */
 export function exactNumber(text) {
   if (text === "inf") return Infinity;
-  const found =
+  const match =
     typeof text === "string" && text.length <= 64 && /^(0|[1-9]\d*)(?:\.(\d*[1-9])|\/([1-9]\d*))?$/.exec(text);
-  const [, whole, decimals = "", divisor] = found || [];
-  expect(found, "a decimal, a fraction or inf, as text");
-  const number = lowest(BigInt(whole + decimals), BigInt(divisor ?? 10n ** BigInt(decimals.length)));
+  const [, whole, decimals = "", divisor] = match || [];
+  expect(match, "a decimal, a fraction or inf, as text");
+  const number = reduceFraction(BigInt(whole + decimals), BigInt(divisor ?? 10n ** BigInt(decimals.length)));
   expect(
     !divisor || (`${number.q}` === divisor && !hasDecimals(number.q)),
     "a fraction in lowest terms",
@@ -25,11 +25,11 @@ export function exactNumber(text) {
   return number;
 }
 
-/** An ε that a context may promise: above 0 and at most 40, or infinite. */
+/** Parse an ε that a context may promise: above 0 and at most 40, or infinite. */
 export function positiveEpsilon(text) {
   const epsilon = exactNumber(text);
   expect(
-    epsilon === Infinity || (epsilon.p && atMost(epsilon, LARGEST_EPSILON)),
+    epsilon === Infinity || (epsilon.p && atMost(epsilon, MAX_EPSILON)),
     "an epsilon above 0, up to 40, or inf",
   );
   return epsilon;
@@ -38,7 +38,7 @@ export function positiveEpsilon(text) {
 /** Whether `a ≤ b`. */
 export const atMost = (a, b) => b === Infinity || (a !== Infinity && a.p * b.q <= b.p * a.q);
 
-/** A function of BigInts that are not negative: whether `high ≤ e^ε · low`. An answer in doubt is no. */
+/** Return a function that tests `high ≤ e^ε · low` for non-negative BigInts. In doubt, it returns false. */
 export function oddsOf(epsilon) {
   const bound = epsilon === Infinity ? 0n : expBelow(epsilon);
   return (high, low) => high <= low || !bound || high << BITS <= bound * low;
@@ -47,22 +47,22 @@ export function oddsOf(epsilon) {
 /** Whether `high ≤ e^ε · low`. */
 export const withinOdds = (high, low, epsilon) => oddsOf(epsilon)(high, low);
 
-const known = new Map();
+const bounds = new Map(); // by ε
 
-/** An integer of at most `2^192 · e^ε`: terms `ε^i / i!` of the series, each rounded down. */
+/** Return an integer of at most `2^192 · e^ε`: add the terms `ε^i / i!` of the series, each rounded down. */
 function expBelow({ p, q }) {
   const key = `${p}/${q}`;
-  if (p > MORE_THAN_WORDS_CAN_SHOW * q) [p, q] = [MORE_THAN_WORDS_CAN_SHOW, 1n];
-  if (!known.has(key)) {
+  if (p > MAX_USEFUL_EPSILON * q) [p, q] = [MAX_USEFUL_EPSILON, 1n];
+  if (!bounds.has(key)) {
     let [sum, term] = [0n, 1n << BITS];
     for (let i = 1n; term; i++) [sum, term] = [sum + term, (term * p) / (q * i)];
-    known.set(key, sum);
+    bounds.set(key, sum);
   }
-  return known.get(key);
+  return bounds.get(key);
 }
 
-/** `p / q` in lowest terms. */
-export function lowest(p, q) {
+/** Return `p / q` in lowest terms. */
+export function reduceFraction(p, q) {
   let [a, b] = [p, q];
   while (b) [a, b] = [b, a % b];
   return { p: p / a, q: q / a };

@@ -1,8 +1,8 @@
-/** Periods: the day, week, month or year of an answer, in UTC. Later periods have later names, as text. */
+/** Periods: the day, week, month or year of an answer, in UTC. Later periods sort later as text. */
 
 const WEEK = 7 * 86_400_000;
 
-/** The name of the period of a moment; "" for a survey that is answered once. */
+/** Name the period of a moment; "" for a survey that people answer once. */
 export function periodOf(repeat, moment) {
   if (repeat === "once") return "";
   const date = new Date(moment);

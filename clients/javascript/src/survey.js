@@ -1,8 +1,8 @@
 /**
- * A survey: one question put to many people, as the resolved JSON that the author published.
+ * A survey: one question for many people, as the resolved JSON that its author published.
  *
- * Its fingerprint names the promise. Pin the fingerprint that you reviewed: a hash from the
- * server that serves the survey would prove nothing.
+ * Its fingerprint names the promise. Pin the fingerprint that you reviewed: one from the server that serves the survey
+ * proves nothing.
  */
 import { canonicalText, hex, utf8 } from "./canonical.js";
 import { checkPromise } from "./check.js";
@@ -10,8 +10,8 @@ import { contextOf, requireSize, sameRecord } from "./context.js";
 import { disclosureOf, unprotectedLabels } from "./disclosure.js";
 import { symbolOf } from "./domain.js";
 import { InvalidSymbols, WrongSurvey } from "./errors.js";
-import { expect, fieldsOf, list, refuseUnknown, section, wholeNumber } from "./fields.js";
-import { missingFor, needAll } from "./kinds.js";
+import { expect, requireFields, list, refuseUnknown, section, requireInteger } from "./fields.js";
+import { missingModules, requireModules } from "./kinds.js";
 import { mechanismOf, reportOf } from "./mechanism.js";
 import { fetchBytes, surveyAddress } from "./http.js";
 import { freshWords, sha256 } from "./words.js";
@@ -20,12 +20,12 @@ const FORMAT = 1;
 const PROMISE = ["format", "name", "context", "mechanism", "mechanism_context", "repeat"];
 const ABOUT = ["title", "text", "contact", "minimum_reports", "opens", "closes"];
 const PERIODS = ["day", "week", "month", "year"];
-const LARGEST_ROW = 2 ** 20;
+const MAX_ROW = 2 ** 20;
 
 export class Survey {
-  #pool = []; // words that were drawn and not used yet
+  #pool = []; // fresh words that are not used yet
 
-  /** Use `Survey.load` or `Survey.of`, which check what they are given. */
+  /** Use `Survey.load` or `Survey.of` instead: they check their arguments. */
   constructor(promise, about, context, mechanism, fingerprint, checked) {
     const { minimum_reports, ...texts } = about;
     const { name, repeat } = promise;
@@ -37,105 +37,105 @@ export class Survey {
     Object.freeze(this);
   }
 
-  /** Fetch a survey from an aggregator, in full, before any value is read. */
+  /** Fetch a survey from an aggregator. */
   static async load(url, { fingerprint, fetch = globalThis.fetch, ...unknown } = {}) {
     refuseUnknown(unknown);
     if (!/^[0-9a-f]{64}$/.test(fingerprint)) throw new WrongSurvey("pin the fingerprint, 64 hexadecimal digits");
-    const answer = await fetchBytes(surveyAddress(url, fingerprint), fetch);
-    return Survey.of(answer, { fingerprint });
+    const resolved = await fetchBytes(surveyAddress(url, fingerprint), fetch);
+    return Survey.of(resolved, { fingerprint });
   }
 
   /**
-   * The survey of a resolved text or its bytes; with a fingerprint, that survey and no other.
+   * Read a survey from its resolved text or bytes. With a fingerprint, accept that survey only.
    *
-   * The pin comes before anything is built: until then the text is untrusted.
+   * Compare the fingerprint before building anything: until then the text is untrusted.
    */
   static async of(resolved, options = {}) {
     const { fingerprint, ...unknown } = options;
     refuseUnknown(unknown);
     const { data, text, missing } = section("survey", () => parse(resolved));
     const own = hex(await sha256(utf8(text)));
-    // A pin that is undefined or null by mistake pins no survey that exists.
+    // A fingerprint that is undefined or null by mistake matches no survey.
     if ("fingerprint" in options && own !== fingerprint)
       throw new WrongSurvey(`survey ${own} is not the one that was pinned`);
-    await needAll(missing);
+    await requireModules(missing);
     const { context, mechanism } = section("survey", () => build(data));
     const checked = await checkPromise(mechanism, context);
     return new Survey(data.promise, data.about, context, mechanism, own, checked);
   }
 
-  /** The symbols that are sent as they are: their number, and the labels of the first ones. */
+  /** Count the symbols that are sent as they are, and list the labels of the first ones. */
   unprotected(limit) {
     return unprotectedLabels(this, limit);
   }
 
-  /** What to show people before they answer: what is sent unprotected, in English; "" where nothing is. */
+  /** What is sent unprotected, in English, to show people before they answer; "" if nothing is. */
   get disclosure() {
     return disclosureOf(this);
   }
 
-  /** The symbol of a value; throws `UnknownValue` outside the domain. */
+  /** Return the symbol of a value; `UnknownValue` if it is outside the domain. */
   symbol(value) {
     return symbolOf(this.context.domain, value);
   }
 
-  /** The label of a symbol. */
+  /** Return the label of a symbol. */
   label(symbol) {
     return this.context.domain.label(this.requireSymbol(symbol));
   }
 
-  /** A report with fresh randomness. It is forgotten: two reports about one value cost twice. */
+  /** Return a report with fresh randomness. It is not stored: two reports about one value cost twice. */
   privatize(value) {
     const symbol = this.symbol(value);
-    // Many at a time: asking the platform costs more than all the rest.
+    // Draw many at a time: asking the platform costs more than everything else.
     if (!this.#pool.length) this.#pool = [...freshWords(256)];
     return reportOf(this.mechanism, symbol, this.#pool.pop(), this.#pool.pop());
   }
 
-  /** The report of a symbol for two given words of 64 bits, BigInts: a pure function. */
+  /** Return the report of a symbol for two words of 64 bits (BigInts): a pure function. */
   reportFrom(symbol, [word, word2]) {
     return reportOf(this.mechanism, this.requireSymbol(symbol), word, word2);
   }
 
-  /** With which probability a symbol sends each report. */
+  /** Return the probability of each report for a symbol. */
   probabilities(symbol) {
-    if (this.outputs > LARGEST_ROW) throw new InvalidSymbols(`rows have at most ${LARGEST_ROW} reports`);
+    if (this.outputs > MAX_ROW) throw new InvalidSymbols(`rows have at most ${MAX_ROW} reports`);
     const { wordBits, words } = this.mechanism;
     return this.mechanism.row(this.requireSymbol(symbol)).map((count) => Number(count) / 2 ** (wordBits * words));
   }
 
   requireSymbol(symbol) {
-    const known = Number.isInteger(symbol) && symbol >= 0 && symbol < this.size;
-    if (!known) throw new InvalidSymbols(`a symbol is a whole number below ${this.size}`);
+    const isSymbol = Number.isInteger(symbol) && symbol >= 0 && symbol < this.size;
+    if (!isSymbol) throw new InvalidSymbols(`a symbol must be a non-negative integer below ${this.size}`);
     return symbol;
   }
 }
 
-/** Bytes as text; what is no UTF-8, or starts with a byte-order mark, is not canonical. */
-const decoded = (bytes) => new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+/** Decode bytes; invalid UTF-8 and a byte-order mark are not canonical. */
+const decode = (bytes) => new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
 
-/** Read canonical JSON. Returns it with the text of its promise, and the modules that are missing to build it. */
+/** Parse canonical JSON. Returns the data, the text of the promise, and the missing modules that it needs. */
 function parse(resolved) {
-  const text = (typeof resolved === "string" ? resolved : decoded(resolved)).replace(/\n$/, "");
+  const text = (typeof resolved === "string" ? resolved : decode(resolved)).replace(/\n$/, "");
   const data = JSON.parse(text);
   expect(canonicalText(data) === text, "the canonical form");
   const promise = data?.promise;
   expect(Object(promise) === promise, "a promise");
-  const missing = missingFor(promise.context, promise.mechanism, promise.mechanism_context);
+  const missing = missingModules(promise.context, promise.mechanism, promise.mechanism_context);
   return { data, text: canonicalText(promise), missing };
 }
 
 function build(data) {
-  const { promise, about } = fieldsOf(data, "promise", "about");
+  const { promise, about } = requireFields(data, "promise", "about");
   expect(promise.format === FORMAT, `format ${FORMAT}`);
-  fieldsOf(promise, ...PROMISE);
+  requireFields(promise, ...PROMISE);
   section("about", () => requireAbout(about));
   requireName(promise.name);
   requireRepeat(promise.repeat);
   const { context: own, mechanism_context: other } = promise;
   const context = section("context", () => read(own));
-  const apart = other === null || (sameRecord(other.domain, own.domain) && !sameRecord(other, own));
-  expect(apart, "no mechanism_context, or another one over this domain");
+  const isConsistent = other === null || (sameRecord(other.domain, own.domain) && !sameRecord(other, own));
+  expect(isConsistent, "no mechanism_context, or another one over this domain");
   const mechanism = section("mechanism", () => {
     requireCodes(promise.mechanism, context.size);
     return mechanismOf(promise.mechanism, other === null ? context : read(other));
@@ -148,31 +148,31 @@ function read(record) {
   return contextOf(record);
 }
 
-/** A short record must not fill the memory: no code of ours has 64 outputs for each symbol. */
+/** Refuse short records that would fill the memory: our codes have fewer than 64 outputs per symbol. */
 function requireCodes({ codes = [], parts = [] }, symbols) {
   for (const { outputs } of list(codes)) expect(!(outputs > 64 * symbols + 2 ** 16), "codes with fewer outputs");
   list(parts).forEach((part) => requireCodes(part, symbols));
 }
 
 function requireAbout(about) {
-  const { minimum_reports, ...texts } = fieldsOf(about, ...ABOUT);
+  const { minimum_reports, ...texts } = requireFields(about, ...ABOUT);
   expect(
     Object.values(texts).every((text) => typeof text === "string"),
     "text about the survey",
   );
-  const isDate = (text) => /^(\d{4}|$)/.test(text); // for people: the aggregator is the one that reads it
+  const isDate = (text) => /^(\d{4}|$)/.test(text); // shown to people; only the aggregator parses it
   expect(isDate(about.opens) && isDate(about.closes), "dates, the year first");
-  wholeNumber(minimum_reports, 0, 2 ** 53 - 1);
+  requireInteger(minimum_reports, 0, 2 ** 53 - 1);
 }
 
 function requireName(name) {
-  const isName = /^(?! |.* $)([^\p{C}\p{Z}]| ){1,100}$/u; // no controls, nothing invisible, no white space but spaces
+  const isName = /^(?! |.* $)([^\p{C}\p{Z}]| ){1,100}$/u; // no control or invisible characters, only spaces
   expect(typeof name === "string" && isName.test(name), "a name: one line of at most 100 characters");
 }
 
 function requireRepeat(repeat) {
   if (repeat === "once") return;
-  const { every, distinct } = fieldsOf(repeat, "every", "distinct");
+  const { every, distinct } = requireFields(repeat, "every", "distinct");
   expect(PERIODS.includes(every), `repeat every ${PERIODS}`);
-  wholeNumber(distinct, 1, 10_000);
+  requireInteger(distinct, 1, 10_000);
 }

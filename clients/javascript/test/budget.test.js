@@ -4,8 +4,8 @@ import { test } from "node:test";
 import { answerer } from "../conformance.js";
 import { BudgetExceeded, Client, DEFAULT_BUDGET, InvalidSymbols, Survey } from "../src/index.js";
 import { contextOf } from "../src/context.js";
-import { entryOf, totalOf, withCosts } from "../src/ledger.js";
-import { atMost, lowest } from "../src/odds.js";
+import { entryOf, totalCost, withCosts } from "../src/ledger.js";
+import { atMost, reduceFraction } from "../src/odds.js";
 import { Aggregator, seams } from "./support/aggregator.js";
 import { packed, resolved } from "./support/large.js";
 import { generator } from "./support/generator.js";
@@ -165,7 +165,7 @@ const highLow = (...sensitive) => ({ kind: "high-low", epsilon: "1", sensitive: 
 
 /** What a ledger with these surveys has spent. */
 async function spentBy(...surveys) {
-  const { p, q } = totalOf(surveys.map((survey) => entryOf(survey, "00")));
+  const { p, q } = totalCost(surveys.map((survey) => entryOf(survey, "00")));
   return Number(p) / Number(q);
 }
 
@@ -207,9 +207,9 @@ test("a survey costs its largest finite entry, as brute force finds it, in both 
     const distinct = 1 + draw(3);
     const expected = bruteForce(context, size, BigInt(distinct));
     const survey = { fingerprint: "aa", repeat: { distinct }, context };
-    assert.deepEqual(totalOf([entryOf(survey, "00")]), expected, JSON.stringify(record));
+    assert.deepEqual(totalCost([entryOf(survey, "00")]), expected, JSON.stringify(record));
     const old = { account: "domain", survey: "aa", secret: "00", times: distinct, context: record };
-    assert.deepEqual(totalOf(withCosts([old])), expected, JSON.stringify(record));
+    assert.deepEqual(totalCost(withCosts([old])), expected, JSON.stringify(record));
   }
 });
 
@@ -222,7 +222,7 @@ function bruteForce({ epsilon }, size, times) {
       if (owed !== Infinity && !atMost(owed, most)) most = owed;
     }
   }
-  return lowest(times * most.p, most.q);
+  return reduceFraction(times * most.p, most.q);
 }
 
 // --- older ledgers ------------------------------------------------------------------------------------

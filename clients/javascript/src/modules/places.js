@@ -1,15 +1,13 @@
-/**
- * Domains of places: cells of a grid in degrees, and H3 cells.
- */
-export default ({ LARGEST, expect, requireLabel, fieldsOf, labelDomain, list }) => {
+/** Domains of places: cells of a grid in degrees, and H3 cells. */
+export default ({ MAX_SIZE, expect, requireLabel, requireFields, labelDomain, list }) => {
   const UNITS = 1e7; // the finest step of a grid, 1e-7 degree: a centimetre on the ground
 
   const domains = {
-    grid: (record) => gridDomain(fieldsOf(record, "kind", "south", "north", "west", "east", "step", "other")),
+    grid: (record) => gridDomain(requireFields(record, "kind", "south", "north", "west", "east", "step", "other")),
 
-    /** H3 cells by their index as text, of one resolution; the value is the index. */
+    /** H3 cells of one resolution, by their index as text. The value is the index. */
     h3(record) {
-      const { cells, other } = fieldsOf(record, "kind", "cells", "other");
+      const { cells, other } = requireFields(record, "kind", "cells", "other");
       const isCell = (cell) => /^8[0-9a-f]{14}$/.test(cell) && cell[1] === cells[0][1];
       expect(list(cells).every(isCell), "H3 indices of one resolution");
       return labelDomain(other === null ? cells : [...cells, other], other);
@@ -17,17 +15,17 @@ export default ({ LARGEST, expect, requireLabel, fieldsOf, labelDomain, list }) 
   };
 
   /**
-   * Cells of `step` degrees between four edges, numbered row by row from the south-western corner.
+   * A grid of cells of `step` degrees between four edges, numbered row by row from the south-western corner.
    *
    * A coordinate is rounded to 1e-7 degree, `c = ⌊degrees·10⁷ + ½⌋`; its row or column is `⌊(c − origin)/step⌋` in
-   * integers. A value is a pair [latitude, longitude], or an object with these names, as browsers hand out positions.
+   * integers. A value is a pair [latitude, longitude], or an object with these properties, as browsers provide.
    */
   function gridDomain({ other, ...edges }) {
     const [south, north, west, east, step] = [edges.south, edges.north, edges.west, edges.east, edges.step].map(units);
     const rows = cellsBetween(south, north, step, 90);
     const columns = cellsBetween(west, east, step, 180);
     const cells = rows * columns;
-    expect(cells < LARGEST, "fewer than 2^31 cells");
+    expect(cells < MAX_SIZE, "fewer than 2^31 cells");
     if (other !== null) requireLabel(other);
     return {
       size: other === null ? cells : cells + 1,
@@ -44,14 +42,14 @@ export default ({ LARGEST, expect, requireLabel, fieldsOf, labelDomain, list }) 
     };
   }
 
-  /** Degrees as an integer of 1e-7 degree, from the one text that records have for them. */
+  /** Parse degrees to an integer in units of 1e-7 degree. Records have only one text for each. */
   function units(text) {
     const size = Math.round(text * UNITS);
     expect(degrees(size) === text && Math.abs(size) <= 360 * UNITS, "degrees with at most 7 decimals, as text");
     return size;
   }
 
-  /** The text of an integer of 1e-7 degree. */
+  /** Return the text of an integer in units of 1e-7 degree. */
   const degrees = (size) => (size / UNITS).toFixed(7).replace(/\.?0+$/, "");
 
   function cellsBetween(low, high, step, limit) {
@@ -60,7 +58,7 @@ export default ({ LARGEST, expect, requireLabel, fieldsOf, labelDomain, list }) 
     return (high - low) / step;
   }
 
-  /** The row or column of a coordinate; NaN, infinities and what is no number lie nowhere. */
+  /** Return the row or column of a coordinate; −1 for NaN, infinities and anything that is not a number. */
   function index(coordinate, origin, step) {
     if (typeof coordinate !== "number" || !(Math.abs(coordinate) <= 360)) return -1;
     return Math.floor((Math.floor(coordinate * UNITS + 0.5) - origin) / step);

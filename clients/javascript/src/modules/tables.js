@@ -1,21 +1,23 @@
 /**
  * Promises and channels that are written out: contexts of kind matrix and metric, mechanisms of kind table and binary,
- * and the proof by rows, for every mechanism that the odds of its codes do not prove.
+ * and the proof by rows, for every mechanism without a proof by odds.
  */
 export default (core) => {
-  const { atMost, contextFields, count, expect, exactNumber, list, lowest, oddsOf, positiveEpsilon, wordsOf } = core;
-  const LARGEST_MATRIX = 4096;
-  const MOST_ENTRIES = 2 ** 22; // of all rows together
-  const MOST_COMPARISONS = 2 ** 28; // of ranks, pair by pair
+  const { atMost, contextFields, parseCount, expect, exactNumber, list } = core;
+  const { reduceFraction, oddsOf, positiveEpsilon, wordsOf } = core;
+  const MAX_MATRIX = 4096;
+  const MAX_ENTRIES = 2 ** 22; // all rows together
+  const MAX_COMPARISONS = 2 ** 28; // between ranks, pair by pair
 
   // --- contexts -----------------------------------------------------------------------------------------------
 
-  /** E written out, by symbols; equal numbers are one object. */
+  /** A context with E written out. Equal numbers are one object. */
   function matrixContext(domain, E) {
     const entries = new Set();
     E.forEach((row, x) => row.forEach((epsilon, x2) => x === x2 || entries.add(epsilon)));
     const isOpen = (x) => E[x].every((epsilon, x2) => x === x2 || epsilon === Infinity);
-    const isMixed = (row, x) => new Set(row.filter((_, x2) => x2 !== x).map((epsilon) => epsilon === Infinity)).size > 1;
+    const isInfinite = (epsilon) => epsilon === Infinity;
+    const isMixed = (row, x) => new Set(row.filter((_, x2) => x2 !== x).map(isInfinite)).size > 1;
     return { domain, E, epsilon: (x, x2) => E[x][x2], entries: [...entries], isOpen, partlyOpen: E.some(isMixed) };
   }
 
@@ -24,8 +26,8 @@ export default (core) => {
       const [{ epsilon, distances }, domain] = contextFields(record, "epsilon", "distances");
       const rate = positiveEpsilon(epsilon);
       const E = squareOf(distances, domain.size, (text) => product(rate, exactNumber(text)));
-      const symmetric = distances.every((row, x) => row.every((text, x2) => text === distances[x2][x]));
-      expect(symmetric, "symmetric distances");
+      const isSymmetric = distances.every((row, x) => row.every((text, x2) => text === distances[x2][x]));
+      expect(isSymmetric, "symmetric distances");
       return matrixContext(domain, E);
     },
 
@@ -40,15 +42,15 @@ export default (core) => {
     return epsilon.p === 0n ? epsilon : positiveEpsilon(text);
   }
 
-  /** `a · b` for a above 0; infinity times nothing is nothing. */
+  /** Return `a · b` for positive a; infinity times 0 is 0. */
   function product(a, b) {
     if (b.p === 0n) return b;
-    return a === Infinity || b === Infinity ? Infinity : lowest(a.p * b.p, a.q * b.q);
+    return a === Infinity || b === Infinity ? Infinity : reduceFraction(a.p * b.p, a.q * b.q);
   }
 
-  /** Rows of numbers with zeros on the diagonal; each text is read once. */
+  /** Read a square of numbers with zeros on the diagonal. Read each text once. */
   function squareOf(rows, size, read) {
-    expect(size <= LARGEST_MATRIX, `at most ${LARGEST_MATRIX} symbols`);
+    expect(size <= MAX_MATRIX, `at most ${MAX_MATRIX} symbols`);
     const known = new Map();
     const number = (text) => known.get(text) ?? known.set(text, read(text)).get(text);
     const square = list(rows, size).map((row) => list(row, size).map(number));
@@ -61,15 +63,15 @@ export default (core) => {
 
   // --- mechanisms ---------------------------------------------------------------------------------------------
 
-  /** Any channel that is small enough to be written out: `rows[x][y]` of all words send report y for symbol x. */
+  /** Any channel that is small enough to be written out: for symbol x, `rows[x][y]` of all words give report y. */
   function tableResponse(fields, { size }) {
-    const rows = list(fields.rows, size).map((row) => list(row).map(count));
+    const rows = list(fields.rows, size).map((row) => list(row).map(parseCount));
     const outputs = rows[0].length;
     const words = wordsOf(fields.word_bits);
-    const isWhole = (row) => row.length === outputs && row.reduce((sum, more) => sum + more) === words;
-    expect(rows.every(isWhole), "equal rows of all words");
-    if ("crowd" in fields) list(fields.crowd, size).map(count);
-    /** The report in whose range the word lies. */
+    const isComplete = (row) => row.length === outputs && row.reduce((sum, more) => sum + more) === words;
+    expect(rows.every(isComplete), "rows of equal length that use all words");
+    if ("crowd" in fields) list(fields.crowd, size).map(parseCount);
+    /** Return the report whose range contains the word. */
     const respond = (x, word) => rows[x].findIndex((range) => (word -= range) < 0n);
     return { rows, outputs, wordBits: fields.word_bits, respond, row: (x) => rows[x] };
   }
@@ -78,7 +80,7 @@ export default (core) => {
     table: (record, context) =>
       core.frame(tableResponse, ["word_bits", "rows", ...("crowd" in record ? ["crowd"] : [])])(record, context),
 
-    /** The optimum for two symbols: the other one on the first words, the truth on the rest. */
+    /** The optimum for two symbols: the first words give the other symbol, the rest the truth. */
     binary: core.frame((fields, context) => {
       const table = tableResponse(fields, context);
       const { rows, outputs } = table;
@@ -90,17 +92,17 @@ export default (core) => {
 
   // --- the proof by rows --------------------------------------------------------------------------------------
 
-  /** Compare all rows; throws a `PrivacyViolation` that says where, or that they are too large to compare. */
+  /** Compare all rows; `PrivacyViolation` says where they differ too much, or that they are too large to compare. */
   function checkRows(mechanism, context) {
     const { size, sizes } = context;
-    requireAffordable(size * mechanism.outputs <= MOST_ENTRIES);
+    requireAffordable(size * mechanism.outputs <= MAX_ENTRIES);
     const rows = Array.from({ length: size }, (_, x) => mechanism.row(x));
     (sizes ? checkGroups : checkPairs)(rows, context);
   }
 
   /**
-   * Groups need no pairs. For every report, the most that a member sends must be within e^ε of the least that a member
-   * sends (ε inside), and of the least that anybody outside sends (ε outward). Linear, and exact.
+   * Check groups without comparing pairs. For every report, the most that a member sends must be within e^ε of the
+   * least that a member sends (ε inside), and of the least that any symbol outside sends (ε outward). Linear, and exact.
    */
   function checkGroups(rows, { classOf, sizes, inside, outward }) {
     const isWithin = inside.map(oddsOf);
@@ -117,7 +119,7 @@ export default (core) => {
     });
   }
 
-  /** By group, the symbols that send a report most often and least often. */
+  /** Return, for each group, the symbols that send a report most often and least often. */
   function extremesOf(rows, y, classOf) {
     const most = [];
     const least = [];
@@ -129,10 +131,10 @@ export default (core) => {
     return [most, least];
   }
 
-  /** From one symbol per group, pick the one that sends a report least often, leaving one group out; −1 without any. */
-  function leastOf(rows, y, symbols, leftOut) {
+  /** From one symbol per group, pick the one that sends a report least often, except one group; −1 if there is none. */
+  function leastOf(rows, y, symbols, exceptGroup) {
     return symbols.reduce((best, x, g) => {
-      return g !== leftOut && !(rows[x][y] >= rows[best]?.[y]) ? x : best;
+      return g !== exceptGroup && !(rows[x][y] >= rows[best]?.[y]) ? x : best;
     }, -1);
   }
 
@@ -141,14 +143,14 @@ export default (core) => {
   }
 
   /**
-   * Any context: pairs of distinct rows, each under the least ε between their symbols. Numbers are replaced by their
-   * ranks, and pairs of one ε are looked at together, so that most comparisons are of small integers.
+   * Check any context: compare pairs of distinct rows, each under the least ε between their symbols. Replace numbers by
+   * their ranks, and treat all pairs of one ε together, so that most comparisons are between small integers.
    */
   function checkPairs(rows, context) {
     const { size } = context;
-    requireAffordable(size <= LARGEST_MATRIX);
+    requireAffordable(size <= MAX_MATRIX);
     const { numbers, distinct, symbolsOf } = rankRows(rows);
-    requireAffordable(distinct.length ** 2 * rows[0].length <= MOST_COMPARISONS);
+    requireAffordable(distinct.length ** 2 * rows[0].length <= MAX_COMPARISONS);
     for (const [epsilon, pairs] of pairsByEpsilon(symbolsOf, context)) {
       const reach = reachOf(numbers, oddsOf(epsilon));
       for (const [i, j] of pairs) {
@@ -160,7 +162,7 @@ export default (core) => {
     }
   }
 
-  /** Sort all numbers, and rank the rows by them. Returns the numbers, the distinct rows, and the symbols of each row. */
+  /** Sort all numbers, and rank the rows by them. Returns the numbers, distinct rows, and the symbols of each row. */
   function rankRows(rows) {
     const numbers = [...new Set(rows.flatMap((row) => [...new Set(row)]))].sort((a, b) => (a < b ? -1 : 1));
     const rankOf = new Map(numbers.map((number, rank) => [number, rank]));
@@ -175,7 +177,7 @@ export default (core) => {
     return { numbers, distinct: all.map(({ ranks }) => ranks), symbolsOf: all.map(({ symbols }) => symbols) };
   }
 
-  /** Pairs of distinct rows by the least ε that their symbols owe each other; equal rows owe nothing. */
+  /** Return the pairs of distinct rows by the least ε between their symbols. Equal rows need no check. */
   function pairsByEpsilon(symbolsOf, { epsilon }) {
     const byEpsilon = new Map();
     symbolsOf.forEach((symbols, i) => {
@@ -184,8 +186,8 @@ export default (core) => {
         let least = Infinity;
         for (const x of symbols) {
           for (const x2 of symbols2) {
-            const promised = epsilon(x, x2);
-            if (promised !== least && !atMost(least, promised)) least = promised;
+            const entry = epsilon(x, x2);
+            if (entry !== least && !atMost(least, entry)) least = entry;
           }
         }
         if (least === Infinity) return;
@@ -196,7 +198,7 @@ export default (core) => {
     return byEpsilon;
   }
 
-  /** A function from a number's rank to that of the largest number within e^ε of it. */
+  /** Return a function from a number's rank to the rank of the largest number within e^ε of it. */
   function reachOf(numbers, within) {
     const known = new Map();
     return (rank) => {

@@ -1,30 +1,28 @@
-/**
- * Unions: the block in the clear, and any context and any mechanism inside it.
- */
+/** Unions: a report reveals the block. Inside a block, there is any context and any mechanism. */
 export default (core) => {
-  const { classesOf, contextFields, contextOf, expect, fieldsOf, list, mechanismOf, ranksWithin, sizesOf } = core;
-  const DEEPEST_UNION = 8;
+  const { classesOf, contextFields, contextOf, expect, requireFields, list, mechanismOf, ranksWithin, sizesOf } = core;
+  const MAX_UNION_DEPTH = 8;
 
   const contexts = {
     union(record, nesting) {
-      expect(nesting < DEEPEST_UNION, "fewer nested unions");
+      expect(nesting < MAX_UNION_DEPTH, "fewer nested unions");
       const [fields, domain] = contextFields(record, "parts", "block_of");
-      const of = classesOf(fields.block_of, domain.size);
-      const sizes = sizesOf(of);
+      const groupOf = classesOf(fields.block_of, domain.size);
+      const sizes = sizesOf(groupOf);
       const parts = list(fields.parts, sizes.length).map((part) => contextOf(part, nesting + 1));
-      // A part speaks of the symbols 0, 1, … of its block; labels belong to the union.
+      // A part numbers the symbols of its block 0, 1, …; labels belong to the union.
       const isNumbered = (part, j) =>
         core.sameRecord(part.record.domain, { kind: "range", size: sizes[j], start: 0 });
       expect(parts.every(isNumbered), "parts over ranges from 0");
-      const rank = ranksWithin(of);
+      const rank = ranksWithin(groupOf);
       return {
         domain,
-        of,
+        groupOf,
         parts,
-        epsilon: (x, x2) => (of[x] === of[x2] ? parts[of[x]].epsilon(rank[x], rank[x2]) : Infinity),
+        epsilon: (x, x2) => (groupOf[x] === groupOf[x2] ? parts[groupOf[x]].epsilon(rank[x], rank[x2]) : Infinity),
         entries: [...parts.flatMap(({ entries }) => entries), ...(parts.length > 1 ? [Infinity] : [])],
-        isOpen: (x) => parts[of[x]].isOpen(rank[x]),
-        // With several blocks, every promise inside one stands next to an open pair across.
+        isOpen: (x) => parts[groupOf[x]].isOpen(rank[x]),
+        // With several blocks, every symbol with a promise inside its block has open pairs across.
         partlyOpen: parts.length > 1 ? parts.some(({ entries }) => entries.some(({ p }) => p)) : parts[0].partlyOpen,
       };
     },
@@ -32,11 +30,11 @@ export default (core) => {
 
   const mechanisms = {
     union(record, context) {
-      const { parts } = fieldsOf(record, "kind", "parts");
+      const { parts } = requireFields(record, "kind", "parts");
       expect(context.kind === "union", "a union of contexts");
-      const made = list(parts, context.parts.length).map((part, j) => mechanismOf(part, context.parts[j]));
-      // A report shows the block, so every part keeps its own promise.
-      return { ...core.unionResponse(made, context.of), proofs: made };
+      const mechanisms = list(parts, context.parts.length).map((part, j) => mechanismOf(part, context.parts[j]));
+      // A report reveals the block, so every part keeps its own promise.
+      return { ...core.unionResponse(mechanisms, context.groupOf), proofs: mechanisms };
     },
   };
 
