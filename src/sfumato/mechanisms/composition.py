@@ -69,7 +69,7 @@ class ProcessedResponse(DenseMechanism):
             "mechanism": self._mechanism.record(),
             "word_bits": self.word_bits,
             "then": format_rows(self._integer_W.rows),
-            "wanted": [[decimal_text(entry) for entry in row] for row in self._W],
+            "wanted": [list(map(decimal_text, row)) for row in self._W],
         }
 
     def at_word(self, word_bits: int) -> Self:

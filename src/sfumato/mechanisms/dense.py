@@ -110,7 +110,7 @@ class LeastVarianceScores(DenseScores):
 
     @cached_property
     def _inverse(self) -> "LeftInverse":
-        rows = [self.mechanism.integer_row(x) for x in range(self.mechanism.inputs)]
+        rows = list(map(self.mechanism.integer_row, range(self.mechanism.inputs)))
         return LeftInverse(rows, self.mechanism.denominator, self._crowd)
 
     def exact(self, y: int) -> list[Fraction]:

@@ -94,7 +94,9 @@ class GroupLevels:
     def of_record(cls, record: object) -> "GroupLevels":
         """Return the levels with the integers of their record."""
         fields = require_fields(record, "levels", ("high", "low", "cover"))
-        high, low, cover = (parse_count(fields[name]) for name in ("high", "low", "cover"))
+        high = parse_count(fields["high"])
+        low = parse_count(fields["low"])
+        cover = parse_count(fields["cover"])
         return cls(high, low, cover)
 
 

@@ -285,12 +285,11 @@ class GroupResponse(CodedMechanism):
 
     def _ideal_levels(self) -> list[float]:
         """Return the levels by the formula: 0, β, then cover, low and high of each code."""
-        gains = [float(shape.gain) for shape in self._shapes]
-        inverse_gains = [s.count / g for s, g in zip(self._shapes, gains, strict=True)]
-        beta = 1 / (1 + sum(inverse_gains))
+        inverse_gains = sum(shape.count / float(shape.gain) for shape in self._shapes)
+        beta = 1 / (1 + inverse_gains)
         levels = [0.0, beta]
-        for shape, gain in zip(self._shapes, gains, strict=True):
-            cover = beta / gain / shape.outputs
+        for shape in self._shapes:
+            cover = beta / float(shape.gain) / shape.outputs
             low = cover * exp(shape.outward - shape.inside)
             high = cover * exp(shape.outward)
             levels += [cover, low, high]

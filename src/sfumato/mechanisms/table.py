@@ -172,7 +172,7 @@ class TableResponse(DenseMechanism):
         """Return the same table rounded to another word."""
         rows = self._integers.rows
         if word_bits != self.word_bits:
-            exact = [self.exact_row(x) for x in range(self.inputs)]
+            exact = list(map(self.exact_row, range(self.inputs)))
             rows = round_table(exact, self.context, word_bits)
         if word_bits < self.word_bits and not surely_independent(rows):
             raise NothingToLearn(
