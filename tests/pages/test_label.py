@@ -137,7 +137,7 @@ def test_rows_match_the_entries_of_the_closed_matrix(context):
     assert [
         level.epsilon for level in levels[: len(finite)]
     ] == finite  # what is not promised comes last
-    assert all(bool(level.shown) == (level.epsilon == INF) for level in levels)
+    assert all(bool(level.disclosure) == (level.epsilon == INF) for level in levels)
 
 
 @pytest.mark.parametrize("context", CONTEXTS, ids=repr)
@@ -170,7 +170,7 @@ def test_union_of_many_blocks_stays_short():
     assert [level.epsilon for level in levels] == [1, 8, 9, INF, INF, INF, INF]
     assert levels[0].against.endswith("; and 44 more classes with the same promise")
     assert levels[1].answers == "7 more levels, in between"
-    assert "398 more classes" in " ".join(level.shown for level in levels)
+    assert "398 more classes" in " ".join(level.disclosure for level in levels)
 
 
 def test_high_low_label():

@@ -385,8 +385,9 @@ def promise_figures(survey: Survey) -> Figures:
 def estimate_figures(survey: Survey, estimate: Estimate) -> Figures:
     """Draw both readings of an estimate, and the map if the domain is a grid."""
     figures = {"decoded": bar_chart(estimate), "unbiased": whisker_chart(estimate)}
-    if isinstance(survey.context.domain, GridDomain):
-        figures["map"] = grid_map(survey.context.domain, estimate.frequencies)
+    domain = survey.context.domain
+    if isinstance(domain, GridDomain):
+        figures["map"] = grid_map(domain, estimate.frequencies)
     return figures
 
 

@@ -92,29 +92,31 @@ def synthetic(
     errors = defaultdict(list)
     for job, result in zip(jobs, results, strict=True):
         errors[job.distribution, job.people].append(result)
-    curves = []
+    panels = []
     rows = []
+    curves = []
     for distribution in DISTRIBUTIONS:
-        for m in BLOCKS:
-            curve = _curve(errors, distribution, m, sizes)
-            curves.append(curve)
+        panel = [_curve(errors, distribution, m, sizes) for m in BLOCKS]
+        panels.append(panel)
+        for curve in panel:
             rows += curve.rows()
+            curves.append(curve.in_json())
     data = {
         "symbols": K,
         "epsilon": EPSILON,
         "runs": runs,
         "seed": options.seed,
         "people": list(sizes),
-        "curves": [curve.in_json() for curve in curves],
+        "curves": curves,
     }
     return ExperimentResult(
         name="synthetic",
         title="Synthetic crowds: the finer the blocks, the smaller the error",
-        summary=_summary(curves, sizes[-1]),
+        summary=_summary(panels, sizes[-1]),
         columns=_COLUMNS,
         rows=tuple(rows),
         data=data,
-        figure=lambda: _figure(curves),
+        figure=lambda: _figure(panels),
         notes=(
             f"People are drawn from the named distribution, {runs} times for each point, and every "
             "report is really made. Both schemes, with and without blocks, meet the same people.",
@@ -160,10 +162,6 @@ class _Job:
     people: int
     run: int
     seed: int
-
-
-_Errors = Mapping[tuple[str, int], list[Floats]]
-"""The errors of each run, by distribution and number of people."""
 
 
 class _Point(NamedTuple):
@@ -236,7 +234,13 @@ def _measure(job: _Job) -> Floats:
     return errors
 
 
-def _curve(errors: _Errors, distribution: str, m: int, people: Sequence[int]) -> _Curve:
+def _curve(
+    errors: Mapping[tuple[str, int], list[Floats]],
+    distribution: str,
+    m: int,
+    people: Sequence[int],
+) -> _Curve:
+    """Return a curve; ``errors`` are those of each run, by distribution and number of people."""
     points = []
     for n in people:
         papers, ours = np.array(errors[distribution, n])[:, BLOCKS.index(m)].T
@@ -244,22 +248,21 @@ def _curve(errors: _Errors, distribution: str, m: int, people: Sequence[int]) ->
     return _Curve(distribution, m, points)
 
 
-def _summary(curves: Sequence[_Curve], people: int) -> str:
+def _summary(panels: Sequence[Sequence[_Curve]], people: int) -> str:
     """State the errors at the ends of the curves, and how often ours is the lower one."""
     texts = []
-    for distribution in DISTRIBUTIONS:
-        own = [curve for curve in curves if curve.distribution == distribution]
-        plain = own[0].points[-1]
-        finest = own[-1].points[-1]
-        texts.append(
-            f"{distribution} {plain.paper.mean:.3f} → {finest.paper.mean:.3f} "
-            f"(here {plain.here.mean:.3f} → {finest.here.mean:.3f})"
-        )
     points = 0
     lower = 0
-    for curve in curves:
-        points += len(curve.points)
-        lower += sum(point.here.mean < point.paper.mean for point in curve.points)
+    for panel in panels:
+        plain = panel[0].points[-1]
+        finest = panel[-1].points[-1]
+        texts.append(
+            f"{panel[0].distribution} {plain.paper.mean:.3f} → {finest.paper.mean:.3f} "
+            f"(here {plain.here.mean:.3f} → {finest.here.mean:.3f})"
+        )
+        for curve in panel:
+            points += len(curve.points)
+            lower += sum(point.here.mean < point.paper.mean for point in curve.points)
     return (
         f"Total variation with {people:,} people, from no blocks to {BLOCKS[-1]}: "
         f"{'; '.join(texts)}. "
@@ -267,14 +270,12 @@ def _summary(curves: Sequence[_Curve], people: int) -> str:
     )
 
 
-def _figure(curves: Sequence[_Curve]) -> "Figure":
+def _figure(panels: Sequence[Sequence[_Curve]]) -> "Figure":
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(11.0, 8.4), layout="constrained")
-    panels = figure.subplots(2, 2).ravel()
-    for axes, distribution in zip(panels, DISTRIBUTIONS, strict=True):
-        own = [curve for curve in curves if curve.distribution == distribution]
-        _draw_panel(axes, distribution, own)
+    for axes, panel in zip(figure.subplots(2, 2).ravel(), panels, strict=True):
+        _draw_panel(axes, panel)
     title = (
         "The finer the blocks, the smaller the error (k = 1000, ε = 1)\n"
         "dashed: the paper's scheme    solid: the best code and the default decoder here"
@@ -283,8 +284,8 @@ def _figure(curves: Sequence[_Curve]) -> "Figure":
     return figure
 
 
-def _draw_panel(axes: "Axes", title: str, curves: Sequence[_Curve]) -> None:
-    style_panel(axes, title)
+def _draw_panel(axes: "Axes", curves: Sequence[_Curve]) -> None:
+    style_panel(axes, curves[0].distribution)
     names = []
     low = 1.0
     for curve in curves:

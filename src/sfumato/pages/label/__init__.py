@@ -54,10 +54,9 @@ def label_page(survey: Survey, certificate: Certificate | None = None) -> str:
     >>> "73.2\u00a0:\u00a026.8" in label_page(lunch)
     True
     """
-    check = _certificate_text(survey, certificate)
     mechanism = survey.mechanism
     levels = protection_levels(survey.context)
-    disclosures = [Html(level.shown) for level in levels if level.shown]
+    disclosures = [Html(level.disclosure) for level in levels if level.disclosure]
     sections = render(
         "label/label.html",
         opening=Html(opening_text(survey.context)),
@@ -67,7 +66,7 @@ def label_page(survey: Survey, certificate: Certificate | None = None) -> str:
         context=type(survey.context).__name__,
         mechanism=type(mechanism).__name__,
         bits=mechanism.word_bits * mechanism.words,
-        certificate=check,
+        certificate=_certificate_text(survey, certificate),
         accuracy=_accuracy_text(survey),
         fingerprint=survey.fingerprint,
     )

@@ -27,13 +27,13 @@ _MAX_OPEN = 2  # open classes to list inside the blocks of a union
 class ProtectionLevel:
     """Some answers, the answers to compare them with, and the ε between them, as HTML.
 
-    Where ε is infinite, ``shown`` says what a report may show.
+    Where ε is infinite, ``disclosure`` says what a report may show.
     """
 
     answers: str
     against: str
     epsilon: Epsilon
-    shown: str = ""
+    disclosure: str = ""
 
 
 def opening_text(context: Context) -> str:
@@ -94,18 +94,18 @@ def _level(row: PromiseRow, domain: Domain, classes: int) -> ProtectionLevel:
         return _pair_level(row, domain)
     answers = "any answer" if row.symbols is None else list_answers(domain, row.symbols)
     if row.against is Against.OTHER_BLOCKS:
-        shown = _block_shown(row) if row.is_open else ""
-        return ProtectionLevel(answers, _OTHER_BLOCK, row.epsilon, shown)
+        disclosure = _block_disclosure(row) if row.is_open else ""
+        return ProtectionLevel(answers, _OTHER_BLOCK, row.epsilon, disclosure)
     against = "any other answer"
     if row.against is Against.SAME_BLOCK:
         against += " of its block"
     elif row.block is not None:
         against += " of the block"
-    shown = _answer_shown(row, answers, classes) if row.is_open else ""
-    return ProtectionLevel(answers, against, row.epsilon, shown)
+    disclosure = _answer_disclosure(row, answers, classes) if row.is_open else ""
+    return ProtectionLevel(answers, against, row.epsilon, disclosure)
 
 
-def _answer_shown(row: PromiseRow, answers: str, classes: int) -> str:
+def _answer_disclosure(row: PromiseRow, answers: str, classes: int) -> str:
     """Say what a report may show about answers without a promise."""
     if row.symbols is None:
         return "Your answer itself. A report may show it openly."
@@ -121,15 +121,15 @@ def _answer_shown(row: PromiseRow, answers: str, classes: int) -> str:
     return f"That your answer is one of these: {answers}."
 
 
-def _block_shown(row: PromiseRow) -> str:
-    shown = "Which block your answer lies in. A report may show it openly."
+def _block_disclosure(row: PromiseRow) -> str:
+    disclosure = "Which block your answer lies in. A report may show it openly."
     single = row.single_blocks
-    if single == 0:
-        return shown
+    if not single:
+        return disclosure
     which = "the one answer that is"
     if single > 1:
         which = f"the {format_count(single)} answers that are"
-    return f"{shown} For {which} alone in a block, that is the answer itself."
+    return f"{disclosure} For {which} alone in a block, that is the answer itself."
 
 
 def _pair_level(row: PromiseRow, domain: Domain) -> ProtectionLevel:
@@ -139,18 +139,18 @@ def _pair_level(row: PromiseRow, domain: Domain) -> ProtectionLevel:
     one = quote(domain.labels[x])
     other = quote(domain.labels[x2])
     pairs = row.pairs // 2 if row.is_mutual else row.pairs
-    like = plural(pairs - 1, "more pair")
-    shown = ""
+    more = plural(pairs - 1, "more pair")
+    disclosure = ""
     if row.is_open:
-        proved = f"{one} or {other}" if row.is_mutual else f"{one} and not {other}"
-        shown = f"Whether your answer is {proved}: a report may prove it."
+        claim = f"{one} or {other}" if row.is_mutual else f"{one} and not {other}"
+        disclosure = f"Whether your answer is {claim}: a report may prove it."
         if pairs > 1:
-            shown += f" The same for {like}."
+            disclosure += f" The same for {more}."
     if pairs > 1:
-        return ProtectionLevel(one, f"{other}; and {like} like this one", row.epsilon, shown)
+        return ProtectionLevel(one, f"{other}; and {more} like this one", row.epsilon, disclosure)
     if row.is_mutual:
-        return ProtectionLevel(f"{one} or {other}", "the other", row.epsilon, shown)
-    return ProtectionLevel(one, other, row.epsilon, shown)
+        return ProtectionLevel(f"{one} or {other}", "the other", row.epsilon, disclosure)
+    return ProtectionLevel(one, other, row.epsilon, disclosure)
 
 
 # --- many rows ------------------------------------------------------------------------------------
@@ -189,8 +189,8 @@ def _shorten_open(levels: Sequence[ProtectionLevel]) -> list[ProtectionLevel]:
         between = [inside.pop()]
     if len(inside) > _MAX_OPEN:
         more = format_count(len(inside) - _MAX_OPEN)
-        same = f"The same for {more} more classes of answers."
-        rest = ProtectionLevel(f"{more} more classes", "others", math.inf, same)
+        disclosure = f"The same for {more} more classes of answers."
+        rest = ProtectionLevel(f"{more} more classes", "others", math.inf, disclosure)
         inside = [*inside[:_MAX_OPEN], rest]
     return inside + between
 
