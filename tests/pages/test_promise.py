@@ -1,4 +1,4 @@
-"""The promise in words, for contexts of several ε: every number is right, and none promises too much."""
+"""The promise in words, for contexts with several ε: numbers are right, none promises too much."""
 
 import math
 from fractions import Fraction
@@ -12,14 +12,15 @@ from sfumato.pages.promise import promise_facts, promise_sentences
 INF = math.inf
 LABELS = ["park", "café", "clinic", "bar"]
 TIERS = sf.Tiers([0, 1, 2, 1], [INF, 2, 0.5], domain=LABELS)
+MOVES = "one report can move the odds of any answer against any other from 1:1 to at most"
 UNION = sf.union([sf.HighLow(3, [1], 1), sf.Uniform(2, INF), sf.Uniform(2, 2)])
 
 
-def _told(context):
+def join_sentences(context):
     return " ".join(promise_sentences(context))
 
 
-def test_tiers_are_told_from_the_strongest_to_the_free():
+def test_tiers_come_from_the_strongest_to_the_unprotected():
     sentences = promise_sentences(TIERS)
     assert [sentence.split(",")[0] for sentence in sentences] == [
         "For 1 of 4 answers (“clinic”)",
@@ -31,7 +32,7 @@ def test_tiers_are_told_from_the_strongest_to_the_free():
     assert "nothing is promised: a report may prove" in sentences[2]
 
 
-def test_of_many_tiers_the_ends_are_told():
+def test_many_tiers_show_only_the_strongest_and_the_weakest():
     sentences = promise_sentences(sf.Tiers(range(10), range(1, 11)))
     assert len(sentences) == 3
     assert "(ε = 1)" in sentences[0]
@@ -39,52 +40,43 @@ def test_of_many_tiers_the_ends_are_told():
     assert "(ε = 10)" in sentences[2]
 
 
-def test_blocks_of_their_own_epsilon_are_told_by_their_ends():
-    told = _told(sf.Blocks([0, 0, 1, 1, 2], [1, 2, 3]))
-    assert "from 1:1 to at most 2.72:1 (ε = 1) where the promise is strongest" in told
-    assert "7.39:1 (ε = 2) at the weakest" in told
-    assert "ε = 3" not in told  # the third block holds no pair
-    assert "Between blocks nothing is promised" in told
-    assert "One block holds a single answer" in told
+def test_blocks_with_different_epsilons_show_the_strongest_and_the_weakest():
+    text = join_sentences(sf.Blocks([0, 0, 1, 1, 2], [1, 2, 3]))
+    assert "from 1:1 to at most 2.72:1 (ε = 1) where the promise is strongest" in text
+    assert "7.39:1 (ε = 2) at the weakest" in text
+    assert "ε = 3" not in text  # the third block holds no pair
+    assert "Between blocks nothing is promised" in text
+    assert "One block holds a single answer" in text
 
 
-def test_blocks_in_clear_inside_are_counted():
-    told = _told(sf.Blocks([0, 0, 1, 1, 2, 2, 3], [1, INF, INF, INF]))
-    assert "Inside 2 blocks nothing is promised." in told
-    assert "(ε = 1)" in told
+def test_blocks_without_a_promise_inside_are_counted():
+    text = join_sentences(sf.Blocks([0, 0, 1, 1, 2, 2, 3], [1, INF, INF, INF]))
+    assert "Inside 2 blocks nothing is promised." in text
+    assert "(ε = 1)" in text
 
 
-def test_a_promise_across_is_told():
-    told = _told(sf.Blocks([0, 0, 1], 1, across=2))
-    assert (
-        "Inside a block, one report can move the odds of any answer against any other from 1:1 to at most 2.72"
-        in told
-    )
-    assert (
-        "Between blocks, one report can move the odds of any answer against any other from 1:1 to at most 7.39"
-        in told
-    )
-    assert "nothing is promised" not in told
+def test_promises_between_blocks_are_stated():
+    text = join_sentences(sf.Blocks([0, 0, 1], 1, across=2))
+    assert f"Inside a block, {MOVES} 2.72" in text
+    assert f"Between blocks, {MOVES} 7.39" in text
+    assert "nothing is promised" not in text
 
 
-def test_a_detour_that_is_promised_is_told():
-    told = _told(sf.Blocks([0, 0, 1], 9, across=1))
-    assert (
-        "Inside a block, one report can move the odds of any answer against any other from 1:1 to at most 7.39"
-        in told
-    )
+def test_promises_that_follow_from_others_are_stated():
+    text = join_sentences(sf.Blocks([0, 0, 1], 9, across=1))
+    assert f"Inside a block, {MOVES} 7.39" in text
 
 
-def test_a_union_tells_its_ends_and_who_is_owed_nothing():
-    told = _told(UNION)
+def test_unions_state_their_extremes_and_unprotected_answers():
+    text = join_sentences(UNION)
     assert (
         "The 7 answers lie in 3 blocks of 2 to 3, and inside each block the promise is its own."
-        in told
+        in text
     )
-    assert "At the strongest, one report can move odds from 1:1 to at most 2.72:1 (ε = 1)." in told
-    assert "at most 7.39:1 (ε = 2)" in told
-    assert "Between blocks nothing is promised" in told
-    assert "For 4 of 7 answers nothing is promised" in told
+    assert "At the strongest, one report can move odds from 1:1 to at most 2.72:1 (ε = 1)." in text
+    assert "at most 7.39:1 (ε = 2)" in text
+    assert "Between blocks nothing is promised" in text
+    assert "For 4 of 7 answers nothing is promised" in text
 
 
 @pytest.mark.parametrize(
@@ -106,7 +98,7 @@ def test_a_union_tells_its_ends_and_who_is_owed_nothing():
     ],
     ids=repr,
 )
-def test_the_facts_are_those_of_the_matrix(context):
+def test_facts_match_the_matrix(context):
     E = context.closure().matrix()
     off = E[~np.eye(context.size, dtype=bool)]
     facts = dict(promise_facts(context))
@@ -125,14 +117,14 @@ def test_the_facts_are_those_of_the_matrix(context):
     [sf.Tiers([0, 1], [INF, INF]), sf.Blocks([0, 1], [1, 2]), sf.union([sf.HighLow(2, [], 1)])],
     ids=repr,
 )
-def test_where_nothing_is_promised_the_page_says_so(context):
+def test_contexts_without_any_promise_say_so(context):
     assert promise_sentences(context) == [
         "Nothing is promised: a report may show the answer openly."
     ]
 
 
 @pytest.mark.parametrize("context", [TIERS, UNION, sf.Blocks([0, 0, 1], 1, across=2)], ids=repr)
-def test_every_kind_has_its_name(context):
+def test_facts_name_the_kind_of_context(context):
     assert dict(promise_facts(context))["Kind of promise"].split(":")[0] in (
         "tiers",
         "union",
@@ -140,8 +132,8 @@ def test_every_kind_has_its_name(context):
     )
 
 
-def test_a_union_with_a_closed_matrix_counts_what_is_said_directly():
-    """Parts that are written out are counted as they are written, as a matrix on its own is."""
+def test_unions_count_only_direct_promises_of_a_matrix():
+    """A matrix counts the same inside a union as on its own."""
     chain = sf.PrivacyMatrix([[0, 1, INF], [1, 0, 1], [INF, 1, 0]])
     facts = dict(promise_facts(sf.union([chain, sf.HighLow(1, [], 1)])))
     assert facts["Ordered pairs with a promise"].startswith("4 of 12")

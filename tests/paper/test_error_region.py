@@ -1,4 +1,4 @@
-"""Figure 1: the corners, by formula, by the channel's integers and counted on reports."""
+"""Figure 1: the corners, by formula, by the channel's integers, and measured on reports."""
 
 import json
 import math
@@ -18,17 +18,18 @@ def figure_1():
 
 
 def mechanisms(result, panel):
-    return {found["name"]: found for found in result.data["panels"][panel]["mechanisms"]}
+    return {entry["name"]: entry for entry in result.data["panels"][panel]["mechanisms"]}
 
 
-def corner(found):
-    """The vertex of the binary optimum, from its own integers."""
-    (test,) = found["tests"]
+def corner(mechanism):
+    """Return the vertex of the binary optimum, from its own integers."""
+    (test,) = mechanism["tests"]
     return float(Fraction(test["false_alarm"])), float(Fraction(test["miss"]))
 
 
-def test_the_two_panels_have_the_papers_corners(figure_1):
-    first, second = (mechanisms(figure_1, panel)["binary optimum"] for panel in (0, 1))
+def test_both_panels_have_the_corners_of_the_paper(figure_1):
+    first = mechanisms(figure_1, 0)["binary optimum"]
+    second = mechanisms(figure_1, 1)["binary optimum"]
     assert corner(first) == pytest.approx((1 / 4, 1 / 4), abs=1e-12)
     assert corner(second) == pytest.approx((3 / 7, 1 / 7), abs=1e-12)
     # The appendix prints the first coordinate twice.
@@ -36,43 +37,43 @@ def test_the_two_panels_have_the_papers_corners(figure_1):
 
 
 @pytest.mark.parametrize("panel", [0, 1])
-def test_the_binary_optimum_fills_the_region_and_the_others_stay_inside(figure_1, panel):
+def test_only_the_binary_optimum_fills_the_region(figure_1, panel):
     promised = figure_1.data["panels"][panel]["promised"]
-    found = mechanisms(figure_1, panel)
-    assert len(found) == 2 + panel
-    for name, one in found.items():
-        assert one["kept"]
-        fills = len(one["realised"]) == 3 and all(
+    entries = mechanisms(figure_1, panel)
+    assert len(entries) == 2 + panel
+    for name, mechanism in entries.items():
+        assert mechanism["kept"]
+        fills = len(mechanism["realised"]) == 3 and all(
             point == pytest.approx(vertex, abs=1e-12)
-            for point, vertex in zip(one["realised"], promised, strict=True)
+            for point, vertex in zip(mechanism["realised"], promised, strict=True)
         )
         assert fills == (name == "binary optimum")
 
 
-def test_hadamard_response_of_two_symbols_has_the_vertices_of_its_four_reports(figure_1):
+def test_hadamard_response_has_the_vertices_of_its_four_reports(figure_1):
     hadamard = mechanisms(figure_1, 0)["Hadamard response"]["realised"]
-    for point, vertex in zip(
-        hadamard, [(0, 1), (1 / 8, 5 / 8), (5 / 8, 1 / 8), (1, 0)], strict=True
-    ):
+    vertices = [(0, 1), (1 / 8, 5 / 8), (5 / 8, 1 / 8), (1, 0)]
+    for point, vertex in zip(hadamard, vertices, strict=True):
         assert point == pytest.approx(vertex, abs=1e-12)
 
 
 def test_tests_are_the_vertices_of_the_region(figure_1):
     for panel in (0, 1):
-        for found in mechanisms(figure_1, panel).values():
+        for mechanism in mechanisms(figure_1, panel).values():
             tests = [
-                (float(Fraction(t["false_alarm"])), float(Fraction(t["miss"])))
-                for t in found["tests"]
+                (float(Fraction(test["false_alarm"])), float(Fraction(test["miss"])))
+                for test in mechanism["tests"]
             ]
-            assert [(0.0, 1.0), *tests, (1.0, 0.0)] == [tuple(point) for point in found["realised"]]
+            vertices = [tuple(point) for point in mechanism["realised"]]
+            assert vertices == [(0.0, 1.0), *tests, (1.0, 0.0)]
 
 
-def test_counted_rates_are_those_of_the_channel(figure_1):
+def test_measured_rates_match_the_channel(figure_1):
     """Binomial counts of 100,000 reports: at 1e-6 a mean is within 4.9 standard deviations."""
     people = figure_1.data["people_per_symbol"] * figure_1.data["runs"]
     for panel in (0, 1):
-        for found in mechanisms(figure_1, panel).values():
-            for test in found["tests"]:
+        for mechanism in mechanisms(figure_1, panel).values():
+            for test in mechanism["tests"]:
                 for rate in ("false_alarm", "miss"):
                     exact = float(Fraction(test[rate]))
                     spread = math.sqrt(exact * (1 - exact) / people)
@@ -80,7 +81,7 @@ def test_counted_rates_are_those_of_the_channel(figure_1):
                     assert spread < 0.002  # the check can fail
 
 
-def test_other_promises_by_argument():
+def test_arguments_choose_other_promises():
     one = error_region(RunOptions(runs=1), epsilon=1.0)
     (panel,) = one.data["panels"]
     assert panel["epsilon"] == panel["epsilon_back"] == 1.0
@@ -92,7 +93,7 @@ def test_other_promises_by_argument():
     assert corner(mechanisms(both, 0)["binary optimum"]) == pytest.approx(region.corner)
 
 
-def test_nothing_promised_in_one_direction_is_mangats_response():
+def test_no_promise_in_one_direction_gives_mangats_response():
     result = error_region(RunOptions(runs=1), epsilon=math.inf, epsilon_back=math.log(2))
     assert result.data["panels"][0]["epsilon"] == "inf"
     assert corner(mechanisms(result, 0)["binary optimum"]) == pytest.approx((0, 1 / 2))
@@ -100,12 +101,12 @@ def test_nothing_promised_in_one_direction_is_mangats_response():
 
 
 @pytest.mark.parametrize("epsilon", [0.0, -1.0, 1000.0, math.nan])
-def test_impossible_promises_are_refused(epsilon):
+def test_invalid_promises_are_rejected(epsilon):
     with pytest.raises(InvalidContext):
         error_region(RunOptions(runs=1), epsilon=epsilon)
 
 
-def test_four_files_and_strict_json(figure_1, tmp_path):
+def test_result_is_saved_in_four_formats_with_strict_json(figure_1, tmp_path):
     paths = figure_1.save(tmp_path)
     assert [path.name for path in paths] == [
         f"error-region.{kind}" for kind in ("png", "pdf", "csv", "json")
@@ -116,7 +117,7 @@ def test_four_files_and_strict_json(figure_1, tmp_path):
     assert all(row[-1] == "yes" for row in figure_1.rows)
 
 
-def test_the_same_seed_gives_the_same_outcome_and_another_seed_another(figure_1):
+def test_results_depend_only_on_the_seed(figure_1):
     again = error_region(RunOptions(runs=4, seed=3))
     assert again.data == figure_1.data
     assert again.picture("png") == figure_1.picture("png")

@@ -1,4 +1,4 @@
-"""Figure 2: the scheme is the paper's to the letter, the numbers are those that it must show."""
+"""Figure 2: the scheme follows the paper's formula, and the numbers match its figure."""
 
 import json
 import math
@@ -25,7 +25,7 @@ from sfumato.paper.synthetic import (
 )
 from sfumato.simulation import draw_order, draw_people, experiment_words, run_jobs
 
-MUST_SHOW = {
+EXPECTED_ERRORS = {
     "Uniform": {1: 0.62, 10: 0.34, 100: 0.12},
     "Geo(0.95)": {1: 0.22, 10: 0.11, 100: 0.035},
     "Zipf(1)": {1: 0.40, 10: 0.22, 100: 0.083},
@@ -34,57 +34,55 @@ MUST_SHOW = {
 
 @pytest.fixture(scope="module")
 def tiny():
-    told = []
-    return synthetic(
-        RunOptions(runs=1, seed=3, on_progress=told.append), people=(200,), workers=1
-    ), told
+    messages = []
+    options = RunOptions(runs=1, seed=3, on_progress=messages.append)
+    return synthetic(options, people=(200,), workers=1), messages
 
 
 def nearest_probabilities(v):
-    """Euclidean projection on the simplex by bisection on θ in max(v − θ, 0)."""
+    """Project onto the simplex by bisection on θ in max(v − θ, 0)."""
     low = v.min() - 1
     high = v.max()
     for _ in range(200):
         middle = (low + high) / 2
-        low, high = (middle, high) if np.maximum(v - middle, 0).sum() > 1 else (low, middle)
+        if np.maximum(v - middle, 0).sum() > 1:
+            low = middle
+        else:
+            high = middle
     return np.maximum(v - low, 0)
 
 
-def papers_formula(reports, sizes, epsilon):
-    """p̂_x = 2(e+1)/(e−1) · (share of reports in S_x − half the share of the block), symbol by symbol."""
+def paper_formula(reports, sizes, epsilon):
+    """Return 2(e+1)/(e−1) · (share of reports in S_x − half the share of the block), for each x."""
     e = math.exp(epsilon)
     n = len(reports)
     first = 0
-    found = []
+    estimates = []
     for size in sizes:
         K = 2 ** size.bit_length()
         inside = [int(y) - first for y in reports if first <= y < first + K]
         for x in range(size):
             in_set = sum(((x + 1) & y).bit_count() % 2 == 0 for y in inside)
-            found.append(2 * (e + 1) / (e - 1) * (in_set - len(inside) / 2) / n)
+            estimates.append(2 * (e + 1) / (e - 1) * (in_set - len(inside) / 2) / n)
         first += K
-    return np.array(found)
+    return np.array(estimates)
 
 
-def test_the_papers_scheme_is_its_formula_and_one_projection():
+def test_paper_scheme_is_its_formula_and_one_projection():
     sizes = (3, 4, 6)
     mechanism = BlockResponse(Blocks(np.repeat(np.arange(3), sizes), 1), HadamardCode)
     symbols = draw_people(geometric(13, 0.8), 400, "test", 0, 0)
     reports = mechanism.privatize(symbols, experiment_words("test", 0, 0))
-    expected = nearest_probabilities(papers_formula(reports, sizes, 1))
-    found = paper_estimate(mechanism, symbols, "test", 0, 0)
-    np.testing.assert_allclose(found, expected, atol=1e-12)
+    expected = nearest_probabilities(paper_formula(reports, sizes, 1))
+    estimate = paper_estimate(mechanism, symbols, "test", 0, 0)
+    np.testing.assert_allclose(estimate, expected, atol=1e-12)
     # Correcting the totals of blocks first would have given something else.
-    assert (
-        np.abs(
-            nearest_probabilities(mechanism.scores.unbiased(mechanism.tally(reports))) - expected
-        ).max()
-        > 1e-3
-    )
+    unbiased = mechanism.scores.unbiased(mechanism.tally(reports))
+    assert np.abs(nearest_probabilities(unbiased) - expected).max() > 1e-3
 
 
-def test_the_crowds_are_those_of_the_figure():
-    uniform, falling, shuffled, zipf = (_probabilities(crowd, 0) for crowd in DISTRIBUTIONS)
+def test_distributions_match_the_figure():
+    uniform, falling, shuffled, zipf = (_probabilities(name, 0) for name in DISTRIBUTIONS)
     assert np.ptp(uniform) == 0
     np.testing.assert_allclose(falling[1:] / falling[:-1], 0.95)
     np.testing.assert_allclose(zipf * np.arange(1, 1001), zipf[0])
@@ -95,7 +93,7 @@ def test_the_crowds_are_those_of_the_figure():
         assert p.sum() == pytest.approx(1)
 
 
-def test_a_number_of_the_table_can_be_found_again_by_hand(tiny):
+def test_table_can_be_reproduced_by_hand(tiny):
     p = _probabilities("Zipf(1)", 3)
     symbols = draw_people(p, 200, "synthetic/Zipf(1)/200", 0, 3)
     mechanism = BlockResponse(Blocks(np.arange(1000) // 20, 1), HadamardCode)
@@ -104,23 +102,20 @@ def test_a_number_of_the_table_can_be_found_again_by_hand(tiny):
     assert row[3] == round(total_variation(estimate, p), 5)
 
 
-def test_the_outcome_is_whole(tiny, tmp_path):
-    result, told = tiny
-    assert [row[:3] for row in result.rows] == [
-        (crowd, m, 200) for crowd in DISTRIBUTIONS for m in BLOCKS
-    ]
-    assert all(
-        len(row) == len(result.columns) and 0 <= row[3] <= 1 and 0 <= row[5] <= 1
-        for row in result.rows
-    )
-    assert all(
-        row[4] is None and row[6] is None for row in result.rows
-    )  # a single run has no standard error
-    assert told[-1] == "4 of 4 runs"
+def test_result_is_complete(tiny, tmp_path):
+    result, messages = tiny
+    expected = [(distribution, m, 200) for distribution in DISTRIBUTIONS for m in BLOCKS]
+    assert [row[:3] for row in result.rows] == expected
+    for row in result.rows:
+        assert len(row) == len(result.columns)
+        assert 0 <= row[3] <= 1
+        assert 0 <= row[5] <= 1
+        assert row[4] is None  # a single run has no standard error
+        assert row[6] is None
+    assert messages[-1] == "4 of 4 runs"
     paths = result.save(tmp_path)
-    assert [path.name for path in paths] == [
-        f"synthetic.{kind}" for kind in ("png", "pdf", "csv", "json")
-    ]
+    names = [path.name for path in paths]
+    assert names == ["synthetic.png", "synthetic.pdf", "synthetic.csv", "synthetic.json"]
     data = json.loads(paths[3].read_text(encoding="utf-8"))
     by_name = {(curve["distribution"], curve["blocks"]): curve for curve in data["curves"]}
     assert by_name["Uniform", 1]["bits"]["paper"] == 10
@@ -128,10 +123,10 @@ def test_the_outcome_is_whole(tiny, tmp_path):
     assert by_name["Zipf(1)", 10]["total_variation"][0]["paper"]["standard_error"] is None
 
 
-def test_another_seed_means_other_people_and_other_coins(tiny):
-    found = [row[3] for row in tiny[0].rows if row[0] == "Uniform"]
-    assert _measure(_Job("Uniform", 200, 0, seed=3))[:, 0].round(5).tolist() == found
-    assert not set(_measure(_Job("Uniform", 200, 0, seed=4))[:, 0].round(5)) & set(found)
+def test_people_and_words_depend_on_the_seed(tiny):
+    errors = [row[3] for row in tiny[0].rows if row[0] == "Uniform"]
+    assert _measure(_Job("Uniform", 200, 0, seed=3))[:, 0].round(5).tolist() == errors
+    assert not set(_measure(_Job("Uniform", 200, 0, seed=4))[:, 0].round(5)) & set(errors)
     words = experiment_words("a", 0, 0).take(3)
     for other in (
         experiment_words("b", 0, 0),
@@ -141,26 +136,26 @@ def test_another_seed_means_other_people_and_other_coins(tiny):
         assert not (other.take(3) == words).any()
 
 
-def test_work_comes_back_in_order_and_bad_wishes_are_refused():
+def test_jobs_finish_in_order_and_bad_options_are_rejected():
     done = []
     assert run_jobs(abs, [-1, 2, -3], workers=1, on_progress=done.append) == [1, 2, 3]
     assert done == [1, 2, 3]
     assert run_jobs(abs, []) == []
-    with pytest.raises(InvalidArgument, match="whole number of at least 1; got 0"):
+    with pytest.raises(InvalidArgument, match="positive integer; got 0"):
         run_jobs(abs, [1], workers=0)
     for people in ((), (0, 10)):
-        with pytest.raises(InvalidArgument, match="people must be a list of whole numbers"):
+        with pytest.raises(InvalidArgument, match="people must be a list of positive integers"):
             synthetic(RunOptions(), people=people)
 
 
-def test_names_keep_their_distance_and_stay_near():
+def test_names_keep_their_distance_and_stay_close():
     np.testing.assert_allclose(space_out([0.1, 0.5, 0.9], 0.1), [0.1, 0.5, 0.9])
     places = space_out([0.5, 0.5, 0.5, 0.9], 0.1)
     np.testing.assert_allclose(places, [0.4, 0.5, 0.6, 0.9])
     assert space_out([], 0.1) == []
 
 
-def test_an_order_is_a_permutation_that_its_name_decides():
+def test_order_is_a_permutation_that_depends_on_its_name():
     order = draw_order(50, "a", 0)
     assert sorted(order.tolist()) == list(range(50))
     assert order.tolist() == draw_order(50, "a", 0).tolist()
@@ -168,20 +163,20 @@ def test_an_order_is_a_permutation_that_its_name_decides():
 
 
 @pytest.mark.slow
-def test_the_number_of_workers_changes_nothing(tiny):
+def test_results_do_not_depend_on_workers(tiny):
     assert synthetic(RunOptions(runs=1, seed=3), people=(200,), workers=2).rows == tiny[0].rows
 
 
 @pytest.mark.slow
-def test_the_ends_of_the_curves_are_those_that_figure_2_must_show():
+def test_curves_end_where_figure_2_shows():
     result = synthetic(RunOptions(), people=(512_000,))
-    found = {(row[0], row[1]): row[3:] for row in result.rows}
-    for crowd, by_blocks in MUST_SHOW.items():
+    errors = {(row[0], row[1]): row[3:] for row in result.rows}
+    for name, by_blocks in EXPECTED_ERRORS.items():
         for m, expected in by_blocks.items():
-            mean, error, *_ = found[crowd, m]
-            assert abs(mean - expected) <= 3 * error + 0.01, (crowd, m, mean, error)
-    for crowd in DISTRIBUTIONS:  # finer blocks, smaller errors
-        curve = [found[crowd, m][0] for m in BLOCKS]
+            mean, error, *_ = errors[name, m]
+            assert abs(mean - expected) <= 3 * error + 0.01, (name, m, mean, error)
+    for name in DISTRIBUTIONS:  # finer blocks, smaller errors
+        curve = [errors[name, m][0] for m in BLOCKS]
         assert curve == sorted(curve, reverse=True)
-    for (crowd, m), (paper, paper_error, here, here_error) in found.items():
-        assert here < paper + 3 * math.hypot(paper_error, here_error), (crowd, m)
+    for (name, m), (paper, paper_error, here, here_error) in errors.items():
+        assert here < paper + 3 * math.hypot(paper_error, here_error), (name, m)

@@ -156,7 +156,7 @@ def population_sizes(people: Sequence[int]) -> tuple[int, ...]:
     """
     sizes = tuple(sorted(set(people)))
     if not sizes or sizes[0] < 1:
-        raise InvalidArgument("people must be a list of whole numbers of at least 1.")
+        raise InvalidArgument("people must be a list of positive integers.")
     return sizes
 
 
