@@ -39,7 +39,7 @@ PLANS: Mapping[str, SamplePlan] = {
 }
 
 
-def randomized_response(excess: float) -> Floats:
+def k_rr(excess: float) -> Floats:
     Q = np.ones((K, K)) + (math.e * excess - 1) * np.eye(K)
     return Q / Q.sum(axis=1, keepdims=True)
 
@@ -59,7 +59,7 @@ def one_pair(excess: float) -> Floats:
 
     Only the pair 0 against 1 is broken.
     """
-    Q = randomized_response(1.0)
+    Q = k_rr(1.0)
     excess_mass = Q[1, 0] * (1 - 1 / excess)
     Q[1, 0] -= excess_mass
     Q[1, 1:] *= 1 + excess_mass / Q[1, 1:].sum()
@@ -67,7 +67,7 @@ def one_pair(excess: float) -> Floats:
 
 
 CHANNELS: Mapping[str, Callable[[float], Floats]] = {
-    "randomised response": randomized_response,
+    "randomised response": k_rr,
     "Hadamard response": hadamard,
     "subset selection": subsets,
     "one pair of 56": one_pair,

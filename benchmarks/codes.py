@@ -97,7 +97,7 @@ def local_hashing(k: int, epsilon: str) -> RiskAndBits:
     return min(risks), SEED_BITS + math.ceil(math.log2(risks[min(risks)]))
 
 
-def randomized_response(k: int, epsilon: str) -> RiskAndBits:
+def k_rr(k: int, epsilon: str) -> RiskAndBits:
     """Kairouz, Bonawitz, Ramage (2016), k-RR."""
     e = math.exp(float(epsilon))
     return binomial_risk(k, e / (e + k - 1), 1 / (e + k - 1)), math.ceil(math.log2(k))
@@ -110,7 +110,7 @@ CODES: dict[str, Callable[[int, str], RiskAndBits]] = {
     "subsets": subset_selection,
     "OUE": unary_encoding,
     "OLH": local_hashing,
-    "k-RR": randomized_response,
+    "k-RR": k_rr,
 }
 
 

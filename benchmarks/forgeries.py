@@ -451,7 +451,7 @@ def ranks(class_of: list[int]) -> list[int]:
     return result
 
 
-def raised_outputs(code: Json, points: list[int]) -> Any:
+def output_sets(code: Json, points: list[int]) -> Any:
     """Return which outputs each point raises."""
     y = np.arange(code["outputs"])[None, :]
     x = np.array(points)[:, None]
@@ -508,7 +508,7 @@ def rows_of(code: Json, points: Any) -> Any:
     high, low, leftover = (int(code[name]) for name in ("high", "low", "leftover"))
     demand(len(points) <= code["points"] and leftover >= 0 and 0 <= low < high)
     Q = np.where(
-        raised_outputs(code, list(points)),
+        output_sets(code, list(points)),
         np.array(high, dtype=object),
         np.array(low, dtype=object),
     )
@@ -563,7 +563,7 @@ def expand_groups(mechanism: Json, owed: Owed) -> Any:
         demand(0 <= level["low"] < level["high"] and level["cover"] >= 0)
         members = [x for x, group in enumerate(of) if group == g]
         demand(len(members) <= codes[i]["points"])
-        raised = raised_outputs(codes[i], list(range(len(members))))
+        raised = output_sets(codes[i], list(range(len(members))))
         Q[:, first[i] : first[i + 1]] = level["cover"]
         Q[members, first[i] : first[i + 1]] = np.where(
             raised, np.array(level["high"], dtype=object), np.array(level["low"], dtype=object)
@@ -829,22 +829,22 @@ def main() -> None:
         help="forgeries that the checker also judges as a process",
     )
     parser.add_argument("--json", type=Path, help="write the summary to this file")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     judges: dict[str, Judge] = {"checker": lone_checker(), "certify": certify}
-    if asked.node:
+    if options.node:
         judges["javascript"] = javascript_client()
-    summary = {"seed": asked.seed, **examine(judges, Forger(asked.seed), asked.count)}
+    summary = {"seed": options.seed, **examine(judges, Forger(options.seed), options.count)}
     both = {"checker": judges["checker"], "process": lone_process}
-    sample = examine(both, Forger(asked.seed + 1), asked.processes)
+    sample = examine(both, Forger(options.seed + 1), options.processes)
     summary["as a process"] = {
-        "forgeries": asked.processes,
+        "forgeries": options.processes,
         "wrong": sample["wrong"],
         "verdicts": sample["verdicts"],
     }
     text = json.dumps(summary, indent=2)
     print(text)
-    if asked.json:
-        asked.json.write_text(text + "\n", encoding="utf-8")
+    if options.json:
+        options.json.write_text(text + "\n", encoding="utf-8")
     sys.exit(any(summary["wrong"].values()) or summary["disagreements"] > 0)
 
 

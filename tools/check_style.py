@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-FOLDERS = ("src/sfumato", "experiments", "tools")
+FOLDERS = ("src/sfumato", "benchmarks", "examples", "experiments", "tools")
 TESTS = "tests"
 # Folders of tests that are not checked yet.
 UNCHECKED_TESTS = {
@@ -32,12 +32,10 @@ UNCHECKED_TESTS = {
     "tests/conformance",
     "tests/engines",
     "tests/engines/spark",
-    "tests/experiments",
     "tests/foundation",
     "tests/pages",
     "tests/paper",
     "tests/survey",
-    "tests/tools",
 }
 
 # The lone checker repeats the package's words on purpose, and changes only with the format.

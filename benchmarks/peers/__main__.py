@@ -20,7 +20,7 @@ import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from case import EPSILON, LARGEST, MECHANISMS, Case
+from case import EPSILON, LARGEST, MECHANISMS, PeerCase
 from environment import Environment
 from layout import print_accuracy, print_speeds
 
@@ -45,7 +45,7 @@ FULL = Run((1000, LARGEST), 1_000_000, 0.25, 1000, 100_000, 10)
 QUICK = Run((100,), 100_000, 0.01, 100, 10_000, 2)
 
 
-def cases(quick: bool) -> list[Case]:
+def cases(quick: bool) -> list[PeerCase]:
     run = QUICK if quick else FULL
     tasks = [("speed", k, run.people) for k in run.sizes]
     tasks.append(("accuracy", run.accuracy_size, run.accuracy_people))
@@ -53,11 +53,11 @@ def cases(quick: bool) -> list[Case]:
     for task, k, people in tasks:
         for library, mechanisms in MECHANISMS.items():
             for mechanism in mechanisms:
-                result.append(Case(task, library, mechanism, k, people, run.seconds, run.runs))
+                result.append(PeerCase(task, library, mechanism, k, people, run.seconds, run.runs))
     return result
 
 
-def measure(case: Case, environment: Environment) -> dict[str, Any]:
+def measure(case: PeerCase, environment: Environment) -> dict[str, Any]:
     """Return the row of a case: its name, and its figures or an error."""
     figures = environment.run_case(HERE / "measure.py", case)
     outcome = figures.get("error") or ", ".join(

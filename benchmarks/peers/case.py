@@ -18,7 +18,7 @@ MECHANISMS = {
 
 
 @dataclass(frozen=True)
-class Case:
+class PeerCase:
     """A measurement.
 
     ``task``: "speed" or "accuracy". ``seconds``: how long a timed run must take at least. ``runs``:

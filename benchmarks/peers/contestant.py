@@ -15,7 +15,7 @@ class NotOffered(Exception):
     """The library does not offer this step."""
 
 
-class Estimates(NamedTuple):
+class PeerEstimates(NamedTuple):
     """The unbiased estimate (``raw``) and the library's default (``own``)."""
 
     raw: Floats
@@ -46,5 +46,5 @@ class Contestant(ABC):
         """Add these reports to those of ``estimates``."""
 
     @abstractmethod
-    def estimates(self) -> Estimates:
+    def estimates(self) -> PeerEstimates:
         """Return the estimates from all reports that were added."""

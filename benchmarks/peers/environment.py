@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from case import OURS, Case
+from case import OURS, PeerCase
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -77,7 +77,7 @@ class Environment:
             path.read_text(encoding="utf-8") for path in (*PINS, ROOT / "pyproject.toml")
         )
 
-    def run_case(self, script: Path, case: Case) -> dict[str, Any]:
+    def run_case(self, script: Path, case: PeerCase) -> dict[str, Any]:
         """Return what the script prints for the case, or ``{"error": why}``."""
         if case.library in self.missing:
             return {"error": self.missing[case.library]}

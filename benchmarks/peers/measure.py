@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from case import EPSILON, OURS, Case
-from contestant import Contestant, Estimates, Floats, NotOffered, Symbols
+from case import EPSILON, OURS, PeerCase
+from contestant import Contestant, PeerEstimates, Floats, NotOffered, Symbols
 from timing import best_of_three, cost_per_item
 
 MODULES = {
@@ -27,7 +27,7 @@ MAX_SECONDS = 30.0  # of CPU time, after which no run for accuracy starts
 
 
 def main() -> None:
-    case = Case(**json.loads(sys.argv[1]))
+    case = PeerCase(**json.loads(sys.argv[1]))
     use_one_core()
     module = importlib.import_module(MODULES[case.library])
     figures = TASKS[case.task](lambda: module.contestant(case.mechanism, case.size, EPSILON), case)
@@ -40,7 +40,7 @@ def use_one_core() -> None:
     gc.disable()  # as timeit does
 
 
-def speed(make: Callable[[], Contestant], case: Case) -> dict[str, Any]:
+def speed(make: Callable[[], Contestant], case: PeerCase) -> dict[str, Any]:
     """Return seconds per person, in bulk and one by one; per report; and per decoding."""
     contestant = make()
     everyone = contestant.people(np.random.default_rng(0).integers(0, case.size, case.people))
@@ -68,7 +68,7 @@ def one_by_one(contestant: Contestant, people: Any) -> None:
         contestant.privatize(people[i : i + 1])
 
 
-def accuracy(make: Callable[[], Contestant], case: Case) -> dict[str, Any]:
+def accuracy(make: Callable[[], Contestant], case: PeerCase) -> dict[str, Any]:
     """Return total variation between shares and estimates: projected, and the library's default."""
     # Imported here, so that speeds of peers do not depend on it.
     from sfumato.foundation.simplex import project
@@ -85,7 +85,7 @@ def accuracy(make: Callable[[], Contestant], case: Case) -> dict[str, Any]:
     return figures | mean_and_error("projected", projected) | mean_and_error("own", own)
 
 
-def estimates(contestant: Contestant, symbols: Symbols) -> Estimates:
+def estimates(contestant: Contestant, symbols: Symbols) -> PeerEstimates:
     for start in range(0, symbols.size, BATCH):
         contestant.gather(contestant.privatize(contestant.people(symbols[start : start + BATCH])))
     return contestant.estimates()

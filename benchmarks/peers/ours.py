@@ -5,7 +5,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from contestant import Contestant, Estimates, Symbols
+from contestant import Contestant, PeerEstimates, Symbols
 
 import sfumato as sf
 from sfumato.codes.best import BestCode
@@ -31,9 +31,9 @@ class Ours(Contestant):
     def gather(self, reports: Sequence[Any]) -> None:
         self.total = self.total + self.mechanism.tally(reports)
 
-    def estimates(self) -> Estimates:
+    def estimates(self) -> PeerEstimates:
         own = sf.estimate(self.mechanism, self.total).frequencies
-        return Estimates(self.mechanism.scores.unbiased(self.total), own)
+        return PeerEstimates(self.mechanism.scores.unbiased(self.total), own)
 
 
 def cyclic(size: int, epsilon: float) -> sf.PlainResponse:

@@ -9,7 +9,7 @@ from math import exp
 from typing import Any
 
 import numpy as np
-from contestant import Contestant, Estimates, Floats
+from contestant import Contestant, PeerEstimates, Floats
 from multi_freq_ldpy.estimators.Histogram_estimator import MI  # type: ignore[import-not-found]
 from multi_freq_ldpy.pure_frequency_oracles.GRR import (  # type: ignore[import-not-found]
     GRR_Aggregator_MI,
@@ -53,12 +53,12 @@ class MultiFreq(Contestant):
         self.counts = self.counts + self.histogram(reports)
         self.reports += len(reports)
 
-    def estimates(self) -> Estimates:
+    def estimates(self) -> PeerEstimates:
         own = MI(self.counts, self.reports, self.p, self.q)
-        return Estimates((self.counts / self.reports - self.q) / (self.p - self.q), own)
+        return PeerEstimates((self.counts / self.reports - self.q) / (self.p - self.q), own)
 
 
-class RandomizedResponse(MultiFreq):
+class MultiFreqResponse(MultiFreq):
     client = staticmethod(GRR_Client)
 
     def __init__(self, size: int, epsilon: float) -> None:
@@ -73,7 +73,7 @@ class RandomizedResponse(MultiFreq):
         return np.bincount(reports, minlength=self.size).astype(np.float64)
 
 
-class Subsets(MultiFreq):
+class MultiFreqSubsets(MultiFreq):
     client = staticmethod(SS_Client)
 
     def __init__(self, size: int, epsilon: float) -> None:
@@ -89,7 +89,7 @@ class Subsets(MultiFreq):
         return np.bincount(np.concatenate(reports), minlength=self.size).astype(np.float64)
 
 
-class UnaryEncoding(MultiFreq):
+class MultiFreqUnary(MultiFreq):
     client = staticmethod(UE_Client)
 
     def __init__(self, size: int, epsilon: float) -> None:
@@ -105,9 +105,9 @@ class UnaryEncoding(MultiFreq):
 
 
 KINDS: dict[str, Callable[[int, float], MultiFreq]] = {
-    "k-RR": RandomizedResponse,
-    "subsets": Subsets,
-    "OUE": UnaryEncoding,
+    "k-RR": MultiFreqResponse,
+    "subsets": MultiFreqSubsets,
+    "OUE": MultiFreqUnary,
 }
 
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 import opendp.prelude as dp  # type: ignore[import-not-found]
-from contestant import Contestant, Estimates
+from contestant import Contestant, PeerEstimates
 
 
-class RandomizedResponse(Contestant):
+class OpenDpResponse(Contestant):
     def __init__(self, size: int, epsilon: float) -> None:
         dp.enable_features("contrib")
         self.p = exp(epsilon) / (exp(epsilon) + size - 1)
@@ -28,9 +28,9 @@ class RandomizedResponse(Contestant):
     def gather(self, reports: Sequence[Any]) -> None:
         self.counts = self.counts + np.bincount(reports, minlength=self.counts.size)
 
-    def estimates(self) -> Estimates:
-        return Estimates((self.counts / self.counts.sum() - self.q) / (self.p - self.q), None)
+    def estimates(self) -> PeerEstimates:
+        return PeerEstimates((self.counts / self.counts.sum() - self.q) / (self.p - self.q), None)
 
 
 def contestant(mechanism: str, size: int, epsilon: float) -> Contestant:
-    return RandomizedResponse(size, epsilon)
+    return OpenDpResponse(size, epsilon)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from contestant import Contestant, Estimates, Floats, Symbols
+from contestant import Contestant, PeerEstimates, Floats, Symbols
 from pure_ldp.frequency_oracles.hadamard_response import (  # type: ignore[import-not-found]
     HadamardResponseClient,
     HadamardResponseServer,
@@ -43,9 +43,9 @@ class PureLdp(Contestant):
     def gather(self, reports: Sequence[Any]) -> None:
         self.server.aggregate_all(reports)
 
-    def estimates(self) -> Estimates:
+    def estimates(self) -> PeerEstimates:
         raw = self.decode(None) / self.server.n
-        return Estimates(raw, raw)
+        return PeerEstimates(raw, raw)
 
 
 def contestant(mechanism: str, size: int, epsilon: float) -> Contestant:

@@ -1,4 +1,4 @@
-"""Bounds against measured errors: verdicts that can say no, numbers by a second road, and the exponents."""
+"""Bounds against measured errors: verdicts, numbers computed in a second way, and exponents."""
 
 import dataclasses
 import json
@@ -35,34 +35,36 @@ GOOD = Line(
 )
 
 
-def but(**changes):
+def verdict(**changes):
     return dataclasses.replace(GOOD, **changes).holds
 
 
-def test_a_line_holds_only_if_everything_is_between():
+def test_line_holds_only_between_bounds():
     assert GOOD.holds == "yes"
     for name in ("best", "paper", "projected"):
-        assert but(**{name: Spread(0.9, 0.1)}) == "yes"  # one standard error below the lower bound
-        assert but(**{name: Spread(0.4, 0.1)}) == "no"
-        assert but(**{name: Spread(3.6, 0.1)}) == "no"
+        assert (
+            verdict(**{name: Spread(0.9, 0.1)}) == "yes"
+        )  # one standard error below the lower bound
+        assert verdict(**{name: Spread(0.4, 0.1)}) == "no"
+        assert verdict(**{name: Spread(3.6, 0.1)}) == "no"
 
 
-def test_exact_risks_have_no_allowance():
-    assert but(exact_best=0.999) == "no"
-    assert but(exact_paper=3.001) == "no"
-    assert but(exact_best=1.0, exact_paper=3.0) == "yes"
-    assert but(paper_bound=2.9) == "no"
-    assert but(printed=8.0) == "no"
+def test_exact_risks_have_no_tolerance():
+    assert verdict(exact_best=0.999) == "no"
+    assert verdict(exact_paper=3.001) == "no"
+    assert verdict(exact_best=1.0, exact_paper=3.0) == "yes"
+    assert verdict(paper_bound=2.9) == "no"
+    assert verdict(printed=8.0) == "no"
 
 
-def test_few_runs_are_no_verdict():
-    assert but(runs=3, best=Spread(0.9, 0.1)) == "too few runs"
-    assert but(runs=1, best=Spread(0.9, None)) == "too few runs"
-    assert but(runs=1, best=Spread(1.9, None)) == "yes"
-    assert but(runs=1, exact_best=0.5) == "no"
+def test_few_runs_give_no_verdict():
+    assert verdict(runs=3, best=Spread(0.9, 0.1)) == "too few runs"
+    assert verdict(runs=1, best=Spread(0.9, None)) == "too few runs"
+    assert verdict(runs=1, best=Spread(1.9, None)) == "yes"
+    assert verdict(runs=1, exact_best=0.5) == "no"
 
 
-def test_an_exponent_holds_only_near_the_theorems():
+def test_exponent_holds_only_near_theorem():
     fit = PowerFit("", 1, 8, theorem=2.0, lower=2.0, measured=1.9, exact=1.95, upper=1.9)
     assert fit.holds
     for name in ("lower", "measured", "exact", "upper"):
@@ -81,14 +83,14 @@ def test_an_exponent_holds_only_near_the_theorems():
     ids=repr,
 )
 @pytest.mark.parametrize("people", [100, 10_000, 1_000_000])
-def test_the_least_error_is_one_that_so_many_people_cannot_reach(context, people):
+def test_least_error_needs_more_people(context, people):
     alpha = least_error(context, people)
     assert lower_bound_people(context, alpha) > people
     if alpha < 0.1:  # above, the hard families end
         assert lower_bound_people(context, 1.1 * alpha) <= people
 
 
-def test_the_exact_people_follow_from_the_papers_variances():
+def test_exact_people_match_the_closed_form():
     """Equal blocks at the level p: n Var = c²/m − 1/k², so that everything is in closed form."""
     plan = growth._plans(quick=True)[0]
     c = (math.e + 1) / (math.e - 1)
@@ -98,7 +100,7 @@ def test_the_exact_people_follow_from_the_papers_variances():
         assert growth._point((plan, m, 1)).exact == pytest.approx(people, rel=1e-9)
 
 
-def test_the_papers_scheme_is_the_hadamard_code():
+def test_paper_scheme_uses_the_hadamard_code():
     for context in contexts(1.0).values():
         mechanism = hadamard_response(context)
         assert "hadamard" in json.dumps(mechanism.record())
@@ -115,15 +117,13 @@ def result():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(error_bounds, "contexts", lambda epsilon: small)
         all_plans = growth._plans(quick=True)
-        patch.setattr(
-            growth, "_plans", lambda quick: [all_plans[0], *map(shortened, all_plans[1:])]
-        )
+        patch.setattr(growth, "_plans", lambda quick: [all_plans[0], *map(shorten, all_plans[1:])])
         patch.setattr(growth, "_RUNS", 1)
         return bounds(RunOptions(quick=True, runs=2, seed=5), workers=1)
 
 
-def shortened(plan):
-    """The same curve over its first three points, and a domain of 400: for the picture, not for its exponents."""
+def shorten(plan):
+    """Keep the first three points, over 400 symbols: enough for the picture."""
     few = dict(list(plan.contexts.items())[:3])
     small = {
         value: sf.HighLow(400, range(2), 1) if context.size > 1000 else context
@@ -132,13 +132,13 @@ def shortened(plan):
     return dataclasses.replace(plan, contexts=small, pieces=plan.pieces[:1])
 
 
-def test_every_line_of_the_small_grid_holds(result):
+def test_small_grid_holds(result):
     assert [line["holds"] for line in result.data["lines"]] == ["yes"] * 6
     assert {line["error"] for line in result.data["lines"]} == {"risk", "TV"}
 
 
-def test_measured_risks_are_the_exact_ones(result):
-    """Eight runs, each a sum of about a hundred squares: a standard deviation of 5 %, so 30 % is six of them."""
+def test_measured_risks_match_exact_risks(result):
+    """Compare within 30 %, six standard deviations: eight runs of about a hundred squares each."""
     for line in result.data["lines"]:
         if line["error"] == "risk" and "high-low" not in line["context"]:
             for name in ("best", "paper"):
@@ -146,12 +146,12 @@ def test_measured_risks_are_the_exact_ones(result):
             assert line["exact_paper"] > 1.2 * line["exact_best"]
 
 
-def test_the_paper_prints_twice_the_total_variation(result):
+def test_printed_bound_is_twice_the_total_variation(result):
     for line in result.data["lines"]:
         assert line["printed"] == (2 if line["error"] == "TV" else 1) * line["paper_bound"]
 
 
-def test_people_fall_as_one_over_the_number_of_blocks(result):
+def test_people_fall_with_the_number_of_blocks(result):
     fit = result.data["growth"][0]["fits"][0]
     assert fit["exact"] == pytest.approx(-1, abs=1e-3)
     assert fit["lower"] == pytest.approx(-1, abs=1e-3)
@@ -159,7 +159,7 @@ def test_people_fall_as_one_over_the_number_of_blocks(result):
 
 
 @pytest.mark.slow
-def test_four_files_strict_json_and_a_row_per_line(result, tmp_path):
+def test_files_are_complete(result, tmp_path):
     paths = result.save(tmp_path)
     assert [path.suffix for path in paths] == [".png", ".pdf", ".csv", ".json"]
     data = json.loads(paths[3].read_text(), parse_constant=pytest.fail)
@@ -172,7 +172,7 @@ def test_four_files_strict_json_and_a_row_per_line(result, tmp_path):
     )
 
 
-def test_results_do_not_depend_on_the_number_of_workers(monkeypatch):
+def test_workers_do_not_change_results(monkeypatch):
     small = {name: context for name, context in contexts(1.0).items() if context.size == 100}
     monkeypatch.setattr(error_bounds, "contexts", lambda epsilon: small)
     options = RunOptions(quick=True, seed=2)
@@ -181,28 +181,28 @@ def test_results_do_not_depend_on_the_number_of_workers(monkeypatch):
     )
 
 
-def test_a_scheme_that_reports_too_much_noise_breaks_a_line(monkeypatch):
-    """A twin that must fail: estimates that are off by a constant."""
+def test_biased_estimates_break_a_line(monkeypatch):
+    """Add a constant to the estimates: the line must fail."""
     small = {"uniform, k = 100": sf.Uniform(100, 1)}
     monkeypatch.setattr(error_bounds, "contexts", lambda epsilon: small)
     squares = error_bounds._squares
-    monkeypatch.setattr(error_bounds, "_squares", lambda found, p: squares(found + 0.05, p))
+    monkeypatch.setattr(error_bounds, "_squares", lambda estimate, p: squares(estimate + 0.05, p))
     risk, tv = error_bounds.lines(RunOptions(quick=True), 2, workers=1)
     assert (risk.holds, tv.holds) == ("no", "yes")
 
 
 @pytest.mark.slow
-def test_the_full_grid_and_all_exponents_hold():
-    found = bounds(RunOptions(seed=1))
-    assert {row[-1] for row in found.rows} == {"yes"}
-    exponents = [fit for curve in found.data["growth"] for fit in curve["fits"]]
+def test_full_grid_and_exponents_hold():
+    full = bounds(RunOptions(seed=1))
+    assert {row[-1] for row in full.rows} == {"yes"}
+    exponents = [fit for curve in full.data["growth"] for fit in curve["fits"]]
     assert [fit["theorem"] for fit in exponents] == [-1, 0, 2, 1, -2, -1]
     for fit in exponents:
         assert fit["measured"] == pytest.approx(fit["theorem"], abs=0.1)
     ratios = np.array(
         [
             line["exact_best"] / line["lower"]
-            for line in found.data["lines"]
+            for line in full.data["lines"]
             if line["error"] == "risk"
         ]
     )

@@ -1,4 +1,4 @@
-"""Other kinds of real data: what packages bring is read as it is, and blocks make errors smaller on all of it."""
+"""Other kinds of real data: packages are read unchanged, and blocks reduce errors on all data."""
 
 import csv
 import json
@@ -48,13 +48,13 @@ def _truth(data):
 
 def _errors(result):
     return {
-        (each["name"], found["promise"], found["scheme"]): found["mean"]
+        (each["name"], error["promise"], error["scheme"]): error["mean"]
         for each in result.data["data"]
-        for found in each["total_variation"]
+        for error in each["total_variation"]
     }
 
 
-# --- what is measured -------------------------------------------------------------------------------------------------
+# --- what is measured -----------------------------------------------------------------------------
 
 
 def _hadamard(row, column):
@@ -62,8 +62,9 @@ def _hadamard(row, column):
 
 
 def _nearest_distribution(estimate):
-    """Projection by bisection of what is taken from every entry."""
-    low, high = min(estimate) - 1, max(estimate)
+    """Project by bisection of the number that is subtracted from every entry."""
+    low = min(estimate) - 1
+    high = max(estimate)
     for _ in range(200):
         middle = (low + high) / 2
         if sum(max(entry - middle, 0) for entry in estimate) > 1:
@@ -73,8 +74,8 @@ def _nearest_distribution(estimate):
     return [max(entry - low, 0) for entry in estimate]
 
 
-def _by_hand(data, block_of, run, seed):
-    """The paper's scheme, a report at a time: Hadamard rows of the block, averaged, and projected as a whole."""
+def _direct_error(data, block_of, run, seed):
+    """Return the error of the paper's scheme, computed report by report from Hadamard rows."""
     mechanism = sf.mechanism_for(sf.Blocks(block_of, 1), code="hadamard")
     reports = mechanism.privatize(
         _symbols(data), experiment_words("domains/names", run, seed)
@@ -87,32 +88,32 @@ def _by_hand(data, block_of, run, seed):
         row = int(np.sum(block_of[:x] == block)) + 1
         inside = [y - start for y in reports if start <= y < start + sizes[block]]
         estimate.append(c * sum(_hadamard(row, y) for y in inside) / len(reports))
-    found = _nearest_distribution(estimate)
-    return sum(abs(p - q) for p, q in zip(found, _truth(data), strict=True)) / 2
+    nearest = _nearest_distribution(estimate)
+    return sum(abs(p - q) for p, q in zip(nearest, _truth(data), strict=True)) / 2
 
 
 @pytest.mark.parametrize("promise", ["blocks", "classical LDP"])
-def test_the_papers_scheme_is_what_one_gets_by_hand(tiny, promise):
+def test_paper_scheme_matches_a_direct_computation(tiny, promise):
     result = domains(RunOptions(runs=1, seed=3), {"names": lambda: tiny}, workers=1)
     block_of = tiny.block_of if promise == "blocks" else np.zeros(tiny.size, dtype=int)
     assert _errors(result)["names", promise, "paper's scheme"] == pytest.approx(
-        _by_hand(tiny, block_of, 0, 3), abs=1e-9
+        _direct_error(tiny, block_of, 0, 3), abs=1e-9
     )
 
 
-def test_the_best_here_is_the_default_of_the_package(tiny):
+def test_best_scheme_is_the_default(tiny):
     context = sf.Blocks(tiny.block_of, 1)
     mechanism = sf.mechanism_for(context)
     tally = mechanism.tally(
         mechanism.privatize(_symbols(tiny), experiment_words("domains/names", 0, 3))
     )
-    found = sf.estimate(mechanism, tally).frequencies
-    error = np.abs(found - _truth(tiny)).sum() / 2
+    frequencies = sf.estimate(mechanism, tally).frequencies
+    error = np.abs(frequencies - _truth(tiny)).sum() / 2
     result = domains(RunOptions(runs=1, seed=3), {"names": lambda: tiny}, workers=1)
     assert _errors(result)["names", "blocks", "best here"] == pytest.approx(error, abs=1e-12)
 
 
-def test_the_seed_decides(tiny):
+def test_seed_determines_results(tiny):
     first, again, other = (
         domains(RunOptions(runs=1, seed=s), {"names": lambda: tiny}, workers=1) for s in (0, 0, 1)
     )
@@ -121,17 +122,17 @@ def test_the_seed_decides(tiny):
 
 
 @pytest.mark.slow
-def test_workers_change_nothing(tiny):
+def test_workers_do_not_change_results(tiny):
     alone, shared = (
         domains(RunOptions(runs=2), {"names": lambda: tiny}, workers=w) for w in (1, 2)
     )
     assert alone.data == shared.data
 
 
-# --- what is said of it -----------------------------------------------------------------------------------------------
+# --- what is said of it ---------------------------------------------------------------------------
 
 
-def test_the_table(result):
+def test_table(result):
     assert result.columns[:5] == ("data", "symbols", "blocks are", "blocks", "people")
     assert result.rows[0][:5] == ("names", 5, "initial", 2, 2000)
     assert len(result.rows[0]) == len(result.columns) == 9
@@ -142,14 +143,14 @@ def test_the_table(result):
         )
 
 
-def test_the_notes_argue_the_context_and_name_the_source(result):
+def test_notes_justify_the_context_and_name_the_source(result):
     text = "\n".join(result.notes)
     assert WORDS["why"] in text
     assert WORDS["credit"] in text
     assert "None of this is the paper's data" in text
 
 
-def test_the_files(result, tmp_path):
+def test_files(result, tmp_path):
     written = result.save(tmp_path)
     assert [path.name for path in written] == [
         f"domains.{kind}" for kind in ("png", "pdf", "csv", "json")
@@ -167,14 +168,14 @@ def test_one_run_has_no_standard_error(tiny):
     assert "±" not in result.rows[0][5]
 
 
-# --- packages that are not there --------------------------------------------------------------------------------------
+# --- packages that are not there ------------------------------------------------------------------
 
 
 def _absent():
     raise MissingExtra("these data need the package elsewhere: pip install -e '.[dev]'")
 
 
-def test_what_is_missing_is_named_and_the_rest_goes_on(tiny):
+def test_missing_packages_are_named_and_skipped(tiny):
     result = domains(RunOptions(runs=1), {"nowhere": _absent, "names": lambda: tiny}, workers=1)
     assert [row[0] for row in result.rows] == ["names"]
     assert "pip install -e '.[dev]'" in result.data["not_run"]["nowhere"]
@@ -183,69 +184,69 @@ def test_what_is_missing_is_named_and_the_rest_goes_on(tiny):
     )
 
 
-def test_nothing_at_all_is_an_error():
+def test_no_data_is_an_error():
     with pytest.raises(MissingExtra, match="pip install"):
         domains(RunOptions(runs=1), {"nowhere": _absent})
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_every_reader_says_how_its_package_is_installed(name, monkeypatch):
+def test_readers_say_how_to_install_their_package(name, monkeypatch):
     monkeypatch.setattr(real_data, "find_spec", lambda package: None)
     with pytest.raises(MissingExtra, match=r"pip install -e '\.\[dev\]'"):
         READERS[name]()
 
 
-# --- the data ---------------------------------------------------------------------------------------------------------
+# --- the data -------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
-def read():
+def all_data():
     return {name: reader() for name, reader in READERS.items()}
 
 
-def test_their_sizes(read):
-    assert read["flights"].size == 224
-    assert read["flights"].people == 336_776  # all of them, also those that were cancelled
-    assert 4_000 < read["first names"].size < 10_000
-    assert read["home towns"].size > 15_000
-    assert read["words"].size == 30_000
-    assert {read[name].people for name in ("first names", "home towns", "words")} == {1_000_000}
+def test_sizes(all_data):
+    assert all_data["flights"].size == 224
+    assert all_data["flights"].people == 336_776  # all of them, also those that were cancelled
+    assert 4_000 < all_data["first names"].size < 10_000
+    assert all_data["home towns"].size > 15_000
+    assert all_data["words"].size == 30_000
+    assert {all_data[name].people for name in ("first names", "home towns", "words")} == {1_000_000}
 
 
-def test_their_blocks(read):
-    assert read["home towns"].blocks == 51  # with the District of Columbia
-    assert read["first names"].blocks == read["words"].blocks == 26
-    assert 40 <= read["flights"].blocks <= 50
-    for data in read.values():
+def test_blocks(all_data):
+    assert all_data["home towns"].blocks == 51  # with the District of Columbia
+    assert all_data["first names"].blocks == all_data["words"].blocks == 26
+    assert 40 <= all_data["flights"].blocks <= 50
+    for data in all_data.values():
         assert sorted(set(data.block_of.tolist())) == list(range(data.blocks))
         assert data.block_of.size == data.size
 
 
-def test_single_counts(read):
-    assert read["flights"].counts.max() == 11_262  # from John F. Kennedy to Los Angeles
+def test_single_counts(all_data):
+    assert all_data["flights"].counts.max() == 11_262  # from John F. Kennedy to Los Angeles
     # "the": 23,135,851,162 times in the list of words; "james": 3.318 % of men.
-    the = _truth(read["words"]).max()
+    the = _truth(all_data["words"]).max()
     assert 0.03 < the < 0.08
-    james = _truth(read["first names"]).max()
+    james = _truth(all_data["first names"]).max()
     assert james == pytest.approx(0.0332 / 2 / 0.9, rel=0.03)  # the lists cover nine in ten people
 
 
-def test_contexts_are_argued_in_sentences(read):
-    for data in read.values():
+def test_contexts_are_justified_in_sentences(all_data):
+    for data in all_data.values():
         assert data.why.count(". ") == 1
         assert data.why.endswith(".")
         assert "package" in data.credit
 
 
-# --- people in proportion ---------------------------------------------------------------------------------------------
+# --- people in proportion -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("weights", [[1, 1, 1], [5, 0, 3], [1e9, 1, 2], [0.3, 0.3, 0.4]])
-def test_everybody_is_somewhere_and_no_share_is_off_by_one(weights):
+def test_apportioned_counts_are_within_one_of_their_shares(weights):
     counts = apportion(np.array(weights, dtype=float), 1000)
-    wanted = np.array(weights) / sum(weights) * 1000
+    shares = np.array(weights) / sum(weights) * 1000
     assert counts.sum() == 1000
-    assert np.abs(counts - wanted).max() < 1
+    assert np.abs(counts - shares).max() < 1
 
 
 def test_people_are_counted_by_symbol(tiny):
@@ -254,11 +255,11 @@ def test_people_are_counted_by_symbol(tiny):
     assert replace(tiny, name="other").people == 2000
 
 
-# --- what it must show ------------------------------------------------------------------------------------------------
+# --- what it must show ----------------------------------------------------------------------------
 
 
 @pytest.mark.slow
-def test_blocks_and_better_codes_help_on_all_of_it():
+def test_blocks_and_better_codes_help_on_all_data():
     errors = _errors(domains(RunOptions(quick=True)))
     for name in READERS:
         classical, blocks = (

@@ -1,4 +1,4 @@
-"""The high-low experiment: the older mechanisms are what they were published as, and keep the promise."""
+"""The high-low experiment: older mechanisms match their publications and keep the promise."""
 
 import itertools
 import json
@@ -37,7 +37,7 @@ def context(epsilon=1.0):
 
 
 def bit_rows(rappor, k):
-    """For each symbol the chance of every row of bits, by multiplication."""
+    """Return the chance of every row of bits for each symbol, by multiplication."""
     rows = []
     for x in range(k):
         chances = rappor.chances(x)
@@ -55,12 +55,14 @@ def largest_odds(Q, x, x2):
     return max(a / b if b else (math.inf if a else 0.0) for a, b in zip(Q[x], Q[x2], strict=True))
 
 
-# --- uRR ---------------------------------------------------------------------------------------------------------
+# --- uRR ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1, 3])
-def test_urr_is_the_published_channel_and_certified(epsilon):
-    mechanism, e, s = utility_optimized_response(context(epsilon)), math.exp(epsilon), 2
+def test_urr_is_the_published_channel_and_is_certified(epsilon):
+    mechanism = utility_optimized_response(context(epsilon))
+    e = math.exp(epsilon)
+    s = 2
     Z = s + e - 1
     # reports 0 and 1 are the sensitive symbols 1 and 4, reports 2.. the others
     expected = np.zeros((5, 5))
@@ -72,11 +74,11 @@ def test_urr_is_the_published_channel_and_certified(epsilon):
     assert sf.certify(mechanism).realised_epsilon <= epsilon
 
 
-# --- uRAP --------------------------------------------------------------------------------------------------------
+# --- uRAP -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 2.5])
-def test_urap_keeps_the_promise_on_every_row_of_bits_and_wastes_nothing(epsilon):
+def test_urap_keeps_the_promise_exactly(epsilon):
     promise = context(epsilon)
     Q = bit_rows(UtilityOptimizedRappor(promise), 5)
     np.testing.assert_allclose(Q.sum(axis=1), 1)
@@ -101,7 +103,8 @@ def test_urap_has_the_published_chances():
 
 
 def test_urap_is_unbiased():
-    rappor, p = UtilityOptimizedRappor(context()), np.array([0.1, 0.3, 0.05, 0.35, 0.2])
+    rappor = UtilityOptimizedRappor(context())
+    p = np.array([0.1, 0.3, 0.05, 0.35, 0.2])
     expected = sum(share * rappor.chances(x) for x, share in enumerate(p))
     np.testing.assert_allclose(rappor.unbiased(1000 * expected, 1000), p, atol=1e-12)
     with pytest.raises(NotEnoughReports):
@@ -123,35 +126,35 @@ def chi_square_of_counts(rappor, symbols, bit, chance_of):
 
 
 @pytest.mark.parametrize("bit", [0, 1, 3])
-def test_urap_counts_are_those_that_people_one_by_one_would_give(bit):
-    rappor, symbols = UtilityOptimizedRappor(context(1.5)), np.array([0, 0, 1, 1, 3, 4])
+def test_urap_counts_match_people_one_by_one(bit):
+    rappor = UtilityOptimizedRappor(context(1.5))
+    symbols = np.array([0, 0, 1, 1, 3, 4])
     statistic, bound = chi_square_of_counts(rappor, symbols, bit, lambda x: rappor.chances(x)[bit])
     assert statistic < bound
 
 
-def test_urap_counts_that_are_ten_per_cent_off_are_noticed():
-    rappor, symbols = UtilityOptimizedRappor(context(1.5)), np.array([0, 0, 1, 1, 3, 4])
+def test_urap_counts_off_by_ten_per_cent_are_detected():
+    rappor = UtilityOptimizedRappor(context(1.5))
+    symbols = np.array([0, 0, 1, 1, 3, 4])
     statistic, bound = chi_square_of_counts(
         rappor, symbols, 1, lambda x: 1.1 * rappor.chances(x)[1]
     )
     assert statistic > bound
 
 
-def test_urap_counts_of_large_crowds_have_their_mean():
-    rappor, symbols = (
-        UtilityOptimizedRappor(context()),
-        np.repeat(np.arange(5), [10_000, 20_000, 0, 5_000, 1]),
-    )
+def test_urap_counts_of_many_people_have_the_right_mean():
+    rappor = UtilityOptimizedRappor(context())
+    symbols = np.repeat(np.arange(5), [10_000, 20_000, 0, 5_000, 1])
     counts = rappor.bit_counts(symbols, bytes(32))
-    for bit, found in enumerate(counts.tolist()):
+    for bit, count in enumerate(counts.tolist()):
         chances = np.array([rappor.chances(x)[bit] for x in symbols])
         slack = math.sqrt(2 * math.log(2 / ALPHA) * float((chances * (1 - chances)).sum())) + 10
-        assert abs(found - chances.sum()) <= slack
+        assert abs(count - chances.sum()) <= slack
     assert counts[2] == 0
-    assert binom.ppf(0.5, 0, 0.3) == 0  # a symbol that nobody has
+    assert binom.ppf(0.5, 0, 0.3) == 0  # a symbol without people
 
 
-# --- the experiment ----------------------------------------------------------------------------------------------
+# --- the experiment -------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -159,7 +162,7 @@ def tiny():
     return high_low(RunOptions(runs=1, seed=5), people=(200,), workers=1)
 
 
-def test_the_outcome_is_whole(tiny, tmp_path):
+def test_result_is_complete(tiny, tmp_path):
     assert [row[:4] for row in tiny.rows] == [
         (s, epsilon, 200, scheme) for s in SENSITIVE for epsilon in EPSILONS for scheme in SCHEMES
     ]
@@ -181,8 +184,9 @@ def test_the_outcome_is_whole(tiny, tmp_path):
     assert 0 < data["panels"][0]["sensitive_share"] < data["panels"][-1]["sensitive_share"] < 1
 
 
-def test_a_number_of_the_table_can_be_found_again_by_hand(tiny):
-    p, sensitive = _probabilities(5), _sensitive(100, 5)
+def test_table_matches_a_direct_computation(tiny):
+    p = _probabilities(5)
+    sensitive = _sensitive(100, 5)
     mechanism = sf.HighLowResponse(sf.HighLow(1000, sensitive.tolist(), 2))
     symbols = draw_people(p, 200, "high-low/200", 0, 5)
     estimate = paper_estimate(mechanism, symbols, "high-low/200/100/2/paper", 0, 5)
@@ -190,12 +194,14 @@ def test_a_number_of_the_table_can_be_found_again_by_hand(tiny):
     assert row[5] == round(total_variation(estimate, p), 5)
 
 
-def test_the_papers_high_low_estimator_is_its_formula():
+def test_paper_estimator_matches_its_formula():
     """Section 5.1 with ``1{Y ∈ [S]}`` and row x+1, report by report; then one projection."""
-    promise, e = sf.HighLow(6, [0, 2, 5], 1), math.e
+    promise = sf.HighLow(6, [0, 2, 5], 1)
+    e = math.e
     mechanism = sf.HighLowResponse(promise)
     reports = np.arange(mechanism.outputs).repeat([7, 1, 3, 2, 9, 4, 5])
-    n, S = reports.size, 4
+    n = reports.size
+    S = 4
     p_A = (e + 1) / (e - 1) * ((reports < S).mean() - 2 / (e + 1))
     expected = np.zeros(6)
     for row, x in enumerate((0, 2, 5)):
@@ -208,23 +214,24 @@ def test_the_papers_high_low_estimator_is_its_formula():
     )
 
 
-def test_smaller_sensitive_sets_lie_in_larger_ones():
-    small, large = _sensitive(10, 0), _sensitive(100, 0)
+def test_sensitive_sets_are_nested():
+    small = _sensitive(10, 0)
+    large = _sensitive(100, 0)
     assert set(small.tolist()) < set(large.tolist())
 
 
 @pytest.mark.slow
-def test_the_number_of_workers_changes_nothing(tiny):
+def test_workers_do_not_change_results(tiny):
     assert high_low(RunOptions(runs=1, seed=5), people=(200,), workers=2).rows == tiny.rows
 
 
 @pytest.mark.slow
-def test_few_bits_do_as_well_as_a_thousand_and_a_better_code_does_better():
+def test_short_reports_match_urap_and_better_codes_win():
     result = high_low(RunOptions(runs=5), people=(64_000,))
-    found = {(row[0], row[1], row[3]): row[5:] for row in result.rows}
+    figures = {(row[0], row[1], row[3]): row[5:] for row in result.rows}
     for s, epsilon in itertools.product(SENSITIVE, EPSILONS):
-        mean = {scheme: found[s, epsilon, scheme][0] for scheme in SCHEMES}
-        slack = 3 * math.hypot(*(found[s, epsilon, scheme][1] for scheme in SCHEMES))
+        mean = {scheme: figures[s, epsilon, scheme][0] for scheme in SCHEMES}
+        slack = 3 * math.hypot(*(figures[s, epsilon, scheme][1] for scheme in SCHEMES))
         assert mean[PAPER] <= mean[URAP] + slack
         assert mean[PAPER] < mean[URR]
         assert mean[FITTED] < mean[PAPER]

@@ -1,4 +1,4 @@
-"""The lone checker: forged files that it once passed, files that are hostile, and what it says about what it kept."""
+"""The standalone checker: forged files, hostile files, and what it says about kept promises."""
 
 import base64
 import json
@@ -21,7 +21,7 @@ N = 1 << 64
 LUNCH = sf.Survey("lunch-2026", sf.HighLow(["park", "clinic", "bar"], ["clinic", "bar"], 1))
 
 
-def certified(survey, certificate=None):
+def with_certificate(survey, certificate=None):
     """What `sfumato verify -o` writes."""
     certificate = survey.certify().record() if certificate is None else certificate
     return canonical_bytes({"promise": survey.promise, "certificate": certificate})
@@ -32,19 +32,20 @@ def said_of(raw):
     return code, "\n".join(lines)
 
 
-# --- tables that hide nothing -----------------------------------------------------------------------------------------
+# --- tables that hide nothing ---------------------------------------------------------------------
 
 
 def deterministic():
-    """A block of 1,001 symbols, ε = 0.01; each symbol has a report that others of its block never send."""
+    """Return a block of 1,001 symbols at ε = 0.01 in which reports identify symbols."""
     context = sf.Blocks([0] * 1001 + [1], "0.01")
     rows = [[N if y == (0 if x < 2 else 1 + x % 3) else 0 for y in range(5)] for x in range(1001)]
     return sf.Survey("forged", context, sf.TableResponse(context, [*rows, [0, 0, 0, 0, N]]))
 
 
-def permuted():
+def permutations():
     """ε = 1 promised, about 1.49 realised: rows of the same three numbers, in all six orders."""
-    a, b = 5 * N // 16, 7 * N // 64
+    a = 5 * N // 16
+    b = 7 * N // 64
     numbers = [a + 7 * N // 64 + N // 16, a, b]
     numbers = [N - numbers[1] - numbers[2], numbers[1], numbers[2]]
     orders = [(0, 1, 2), (0, 1, 2), (1, 0, 2), (2, 1, 0), (0, 2, 1), (1, 2, 0)]
@@ -53,7 +54,7 @@ def permuted():
     return sf.Survey("forged", context, sf.TableResponse(context, rows))
 
 
-@pytest.mark.parametrize("forged", [deterministic, permuted])
+@pytest.mark.parametrize("forged", [deterministic, permutations])
 def test_large_tables_that_break_the_promise_are_broken(forged):
     survey = forged()
     with pytest.raises(sf.errors.PrivacyViolation):
@@ -62,13 +63,13 @@ def test_large_tables_that_break_the_promise_are_broken(forged):
 
 
 def test_the_permuted_rows_are_a_small_lie():
-    rows = [permuted().mechanism.integer_row(x) for x in range(6)]
+    rows = [permutations().mechanism.integer_row(x) for x in range(6)]
     worst = max(math.log(max(column) / min(column)) for column in zip(*rows, strict=True))
     assert 1.4 < worst < 1.8
 
 
 def honest_rows(k, epsilon, columns=8):
-    """Rows of two numbers with odds of about e^ε, the higher one on half of the columns, in an order of their own."""
+    """Return rows of two numbers with odds of about e^ε, the higher one on half of the columns."""
     low = int(2 * N / columns / (1 + math.exp(epsilon))) // 2 * 2
     high = 2 * N // columns - low
     return [
@@ -97,9 +98,10 @@ def test_one_row_of_thousands_that_breaks_the_promise_is_shown(x):
 
 
 def test_a_promise_to_other_blocks_is_compared_with_the_smallest_entry_outside():
-    """Inside the blocks all rows are equal; only the entries of another block show that the promise is broken."""
+    """Rows are equal inside blocks: only another block's entries break the promise."""
     context = sf.Blocks([0] * 600 + [1] * 600, 1, across=1)
-    first, second = [3 * N // 4, N // 4], [N // 4, 3 * N // 4]
+    first = [3 * N // 4, N // 4]
+    second = [N // 4, 3 * N // 4]
     survey = sf.Survey("forged", context, sf.TableResponse(context, [first] * 600 + [second] * 600))
     assert verdict_of(survey.resolved())[0] == 1
     lax = sf.Blocks([0] * 600 + [1] * 600, 1, across=2)
@@ -131,11 +133,11 @@ def test_a_matrix_that_takes_too_long_is_too_large(monkeypatch):
     assert said.startswith("too large: ")
 
 
-# --- contexts of another making ---------------------------------------------------------------------------------------
+# --- contexts of another making -------------------------------------------------------------------
 
 
 def test_a_large_mechanism_for_another_context_is_decided():
-    """Above 1,000 symbols, against a context that the mechanism was not made for: weaker is kept, stronger broken."""
+    """Above 1,000 symbols, a weaker context is kept and a stronger one broken."""
     mechanism = sf.PlainResponse(sf.Uniform(1500, 1))
     for context, code in (
         (sf.Blocks([x // 500 for x in range(1500)], 1, across=2), 0),
@@ -173,7 +175,7 @@ def test_a_mechanism_context_over_another_domain_is_refused():
     assert "another domain" in said
 
 
-# --- certificates -----------------------------------------------------------------------------------------------------
+# --- certificates ---------------------------------------------------------------------------------
 
 SURVEYS = {
     "enumerated": LUNCH,
@@ -191,7 +193,7 @@ SURVEYS = {
 
 @pytest.mark.parametrize("name", SURVEYS)
 def test_a_certificate_agrees_with_its_promise(name):
-    code, said = said_of(certified(SURVEYS[name]))
+    code, said = said_of(with_certificate(SURVEYS[name]))
     assert code == 0
     assert "Certificate:  agrees" in said
 
@@ -199,21 +201,22 @@ def test_a_certificate_agrees_with_its_promise(name):
 @pytest.mark.parametrize("name", SURVEYS)
 def test_the_certificate_of_another_survey_is_broken(name):
     for other in SURVEYS:
-        code, said = said_of(certified(SURVEYS[name], SURVEYS[other].certify().record()))
+        code, said = said_of(with_certificate(SURVEYS[name], SURVEYS[other].certify().record()))
         assert code == (0 if name == other else 1), other
         assert ("does not belong to this promise" in said) == (name != other)
 
 
 def test_the_certificate_of_a_reviewed_survey_does_not_cover_a_lax_one():
     reviewed, lax = (sf.Survey("same", sf.Uniform(["a", "b", "c"], epsilon)) for epsilon in (1, 30))
-    code, said = said_of(certified(lax, reviewed.certify().record()))
+    code, said = said_of(with_certificate(lax, reviewed.certify().record()))
     assert code == 1
     assert said.endswith(
-        "BROKEN: the certificate does not belong to this promise (it differs in: mechanism, context, tightest)"
+        "BROKEN: the certificate does not belong to this promise "
+        "(it differs in: mechanism, context, tightest)"
     )
 
 
-def _moved(record, name):
+def _change_field(record, name):
     value = record[name]
     if name == "tightest":
         return {**value, "low": str(int(value["low"]) + 1)}
@@ -227,7 +230,9 @@ def _moved(record, name):
 @pytest.mark.parametrize("name", check_certificate.CERTIFIED)
 def test_every_field_of_a_certificate_is_compared(name):
     record = SURVEYS["groups"].certify().record()
-    code, said = said_of(certified(SURVEYS["groups"], {**record, name: _moved(record, name)}))
+    code, said = said_of(
+        with_certificate(SURVEYS["groups"], {**record, name: _change_field(record, name)})
+    )
     assert code == 1
     assert f"differs in: {name})" in said
 
@@ -247,7 +252,7 @@ def test_every_field_of_a_certificate_is_compared(name):
 def test_the_tightest_place_cannot_be_made_up(change):
     record = SURVEYS["groups"].certify().record()
     moved = {**record, "tightest": {**record["tightest"], **change}}
-    assert verdict_of(certified(SURVEYS["groups"], moved))[0] == 1
+    assert verdict_of(with_certificate(SURVEYS["groups"], moved))[0] == 1
 
 
 def test_a_certificate_that_is_not_one_is_not_read():
@@ -255,7 +260,7 @@ def test_a_certificate_that_is_not_one_is_not_read():
         assert verdict_of(canonical_bytes({"promise": LUNCH.promise, "certificate": wrong}))[0] == 2
 
 
-# --- hostile files ----------------------------------------------------------------------------------------------------
+# --- hostile files --------------------------------------------------------------------------------
 
 RESOLVED = LUNCH.resolved()
 RESOLVED_PLAIN = sf.Survey("plain", sf.Uniform(3, 1)).resolved()
@@ -414,7 +419,7 @@ def test_a_wrong_call_is_2(arguments, tmp_path):
 
 def test_optimised_python_says_the_same(tmp_path):
     """Without docstrings and assertions."""
-    permuted().save(tmp_path / "broken.json")
+    permutations().save(tmp_path / "broken.json")
     for arguments, code in (([], 2), (["broken.json"], 1)):
         runs = [
             subprocess.run(
@@ -447,14 +452,14 @@ def test_an_answer_that_nobody_reads_is_not_a_verdict(tmp_path):
 def test_a_closed_output_is_not_a_verdict(tmp_path):
     LUNCH.save(tmp_path / "s.json")
     run = subprocess.run(
-        ["sh", "-c", '"$0" "$1" "$2" >&-', sys.executable, CHECKER, tmp_path / "s.json"],  # noqa: S607
+        ["/bin/sh", "-c", '"$0" "$1" "$2" >&-', sys.executable, CHECKER, tmp_path / "s.json"],
         stderr=subprocess.PIPE,
         check=False,
     )
     assert (run.returncode, run.stderr) == (2, b"")
 
 
-# --- what it says -----------------------------------------------------------------------------------------------------
+# --- what it says ---------------------------------------------------------------------------------
 
 
 def test_it_says_what_was_kept():
@@ -540,7 +545,7 @@ def test_long_labels_are_cut_and_many_are_counted():
     assert max(len(line) for line in said.splitlines()) < 300
 
 
-# --- exact numbers ----------------------------------------------------------------------------------------------------
+# --- exact numbers --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -562,12 +567,12 @@ def test_huge_promises_take_no_time():
     assert check_certificate.keeps(N, 0, None)
 
 
-# --- the command ------------------------------------------------------------------------------------------------------
+# --- the command ----------------------------------------------------------------------------------
 
 
 def _files(folder):
     LUNCH.save(folder / "kept.json")
-    permuted().save(folder / "broken.json")
+    permutations().save(folder / "broken.json")
     (folder / "hostile.json").write_bytes(HOSTILE["a duplicate key"])
     return {"kept.json": 0, "broken.json": 1, "hostile.json": 2, "missing.json": 2}
 
@@ -584,7 +589,7 @@ def test_the_command_says_what_the_lone_file_says(tmp_path):
 
 @pytest.mark.slow
 def test_the_command_runs_from_a_wheel(tmp_path):
-    """A wheel that was built from this repository, in an environment of its own, away from the sources."""
+    """Build a wheel and run it in its own environment, away from the sources."""
     root = CHECKER.parents[1]
     built = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", tmp_path, root]
     subprocess.run(built, check=True, capture_output=True)

@@ -1,6 +1,6 @@
-"""Saved files of groups, products, unions and cyclic codes, spoilt in one place: the checker refuses every one.
+"""Saved groups, products, unions and cyclic codes with one fault: the checker refuses every one.
 
-The checker runs as a stranger would run it, isolated from the package. Exit code 0 is "kept", 1 "broken", 2 "not read".
+The checker runs isolated from the package. Exit code 0 is "kept", 1 "broken", 2 "not read".
 """
 
 import base64
@@ -37,7 +37,7 @@ def verdict(saved, folder):
 
 
 def record_of(mechanism):
-    """What a file holds, with the mechanism's own record rather than a table: as in resolved surveys."""
+    """Return the content of a file with the mechanism's own record, as in resolved surveys."""
     return json.loads(
         json.dumps(
             {"format": 1, "context": mechanism.context.record(), "mechanism": mechanism.record()}
@@ -49,7 +49,7 @@ def blocks(*sizes):
     return np.repeat(np.arange(len(sizes)), sizes)
 
 
-def packed(*numbers):
+def pack(*numbers):
     return base64.b64encode(np.array(numbers, dtype="<u4").tobytes()).decode()
 
 
@@ -80,10 +80,10 @@ def test_a_file_is_saved_as_it_is_checked_here(tmp_path):
         assert json.loads((tmp_path / "m.json").read_text()) == record_of(ORIGINALS[name])
 
 
-# --- forgeries --------------------------------------------------------------------------------------------------------
+# --- forgeries ------------------------------------------------------------------------------------
 
 
-def added(saved, *path, by):
+def add(saved, *path, by):
     """Move a number, written as text, at a place of the mechanism."""
     place = saved["mechanism"]
     for step in path[:-1]:
@@ -98,8 +98,8 @@ def set_to(saved, *path, value):
     place[path[-1]] = value
 
 
-def swapped(saved, *path):
-    """The first two entries of a list of the mechanism, exchanged."""
+def swap(saved, *path):
+    """Exchange the first two entries of a list of the mechanism."""
     place = saved["mechanism"]
     for step in path:
         place = place[step]
@@ -107,21 +107,29 @@ def swapped(saved, *path):
 
 
 def too_much(levels, b, r, inside, outward):
-    """Levels raised to the first step that breaks a promise, all words in place."""
-    step, steps = gcd(r, b - r), 0
+    """Raise levels to the first step that breaks a promise. Words still add up."""
+    step = gcd(r, b - r)
+    steps = 0
     high, low, cover = (int(levels[name]) for name in ("high", "low", "cover"))
     while steps < 1000 and within_odds(high, low, inside) and within_odds(high, cover, outward):
-        high, low, steps = high + (b - r) // step, low - r // step, steps + 1
+        high += (b - r) // step
+        low -= r // step
+        steps += 1
     assert 0 < steps < 1000
     levels.update(high=str(high), low=str(low))
 
 
 def code_too_much(code, r, epsilon):
-    """A code's levels raised to the first step that breaks ε, all words in place."""
-    b, high, low, steps = code["outputs"], int(code["high"]), int(code["low"]), 0
+    """Raise a code's levels to the first step that breaks ε. Words still add up."""
+    b = code["outputs"]
+    high = int(code["high"])
+    low = int(code["low"])
+    steps = 0
     step = gcd(r, b - r)
     while steps < 1000 and within_odds(high, low, epsilon):
-        high, low, steps = high + (b - r) // step, low - r // step, steps + 1
+        high += (b - r) // step
+        low -= r // step
+        steps += 1
     assert 0 < steps < 1000
     code.update(high=str(high), low=str(low))
 
@@ -133,22 +141,23 @@ def more_odds(code, epsilon):
 
 
 def lower_covers(saved):
-    """Everybody else puts one word less on each report of each group: more clear, the odds across too high."""
+    """Take words of cover from each report of each group: the odds across are too high."""
     mechanism = saved["mechanism"]
     for level in mechanism["levels"]:
         level["cover"] = str(int(level["cover"]) - 10**6)
 
 
 def lower_covers_and_balance(saved):
-    """The same with the equations mended: what a member loses in low it has in the difference to the cover."""
+    """Lower covers so that the sums are right: members lose as many words in low."""
     for level, code in zip(saved["mechanism"]["levels"], saved["mechanism"]["codes"], strict=True):
         for name in ("low", "cover"):
             level[name] = str(int(level[name]) - code["outputs"] * 10**6)
-        r = 1  # randomized response: high falls by less than low, so that the sum moves with the cover
+        r = 1  # randomized response: high falls by less than low, so the sum follows the cover
         level["high"] = str(int(level["high"]) - r * code["outputs"] * 10**6)
 
 
-ONE, TWO = Fraction(1), Fraction(2)
+ONE = Fraction(1)
+TWO = Fraction(2)
 FORGERIES = {
     "groups: one step too much inside": (
         "groups",
@@ -168,28 +177,28 @@ FORGERIES = {
     ),
     "groups: one unit more on high alone": (
         "groups",
-        lambda s: added(s, "levels", 0, "high", by=1),
+        lambda s: add(s, "levels", 0, "high", by=1),
     ),
-    "groups: one unit less on low alone": ("groups", lambda s: added(s, "levels", 1, "low", by=-1)),
-    "groups: levels swapped": ("groups", lambda s: swapped(s, "levels")),
-    "groups: codes swapped": ("groups", lambda s: swapped(s, "codes")),
+    "groups: one unit less on low alone": ("groups", lambda s: add(s, "levels", 1, "low", by=-1)),
+    "groups: levels swapped": ("groups", lambda s: swap(s, "levels")),
+    "groups: codes swapped": ("groups", lambda s: swap(s, "codes")),
     "groups: codes and levels swapped": (
         "groups",
-        lambda s: (swapped(s, "codes"), swapped(s, "levels")),
+        lambda s: (swap(s, "codes"), swap(s, "levels")),
     ),
-    "groups: numbers swapped": ("groups", lambda s: swapped(s, "code_of_group")),
+    "groups: numbers swapped": ("groups", lambda s: swap(s, "code_of_group")),
     "groups: a group without a code": ("groups", lambda s: s["mechanism"]["code_of_group"].pop()),
     "groups: a code without a group": (
         "groups",
         lambda s: s["mechanism"]["code_of_group"].append(1),
     ),
     "groups: no groups": ("groups", lambda s: set_to(s, "code_of_group", value=[])),
-    "groups: a number that is none": ("groups", lambda s: set_to(s, "code_of_group", 0, value=7)),
-    "groups: one unit more clear": ("groups", lambda s: added(s, "clear", by=1)),
-    "groups: one unit less clear": ("groups", lambda s: added(s, "clear", by=-1)),
+    "groups: an unknown code": ("groups", lambda s: set_to(s, "code_of_group", 0, value=7)),
+    "groups: one unit more clear": ("groups", lambda s: add(s, "clear", by=1)),
+    "groups: one unit less clear": ("groups", lambda s: add(s, "clear", by=-1)),
     "groups: covers lowered": ("groups", lower_covers),
     "groups: everything lowered together": ("groups", lower_covers_and_balance),
-    "groups: one cover lowered by one": ("groups", lambda s: added(s, "levels", 0, "cover", by=-1)),
+    "groups: one cover lowered by one": ("groups", lambda s: add(s, "levels", 0, "cover", by=-1)),
     "groups: longer words": ("groups", lambda s: set_to(s, "word_bits", value=63)),
     "groups: the free tier promises": (
         "groups",
@@ -201,20 +210,20 @@ FORGERIES = {
     ),
     "groups: another symbol in the strict tier": (
         "groups",
-        lambda s: s["context"].update(tier_of=packed(0, 0, 0, 0, 1, 1, 1, 1, 2, 2)),
+        lambda s: s["context"].update(tier_of=pack(0, 0, 0, 0, 1, 1, 1, 1, 2, 2)),
     ),
     "groups: a free symbol in the lax tier": (
         "groups",
-        lambda s: s["context"].update(tier_of=packed(0, 0, 0, 1, 1, 1, 1, 1, 1, 2)),
+        lambda s: s["context"].update(tier_of=pack(0, 0, 0, 1, 1, 1, 1, 1, 1, 2)),
     ),
     "groups: as if they were blocks": ("groups", lambda s: set_to(s, "kind", value="blocks")),
     "two levels: a number of a base block dropped": (
         "two levels",
-        lambda s: set_to(s, "codes", 0, "base", value=packed(0, 1)),
+        lambda s: set_to(s, "codes", 0, "base", value=pack(0, 1)),
     ),
     "two levels: a number twice in a base block": (
         "two levels",
-        lambda s: set_to(s, "codes", 0, "base", value=packed(0, 1, 1)),
+        lambda s: set_to(s, "codes", 0, "base", value=pack(0, 1, 1)),
     ),
     "two levels: a stricter promise across": (
         "two levels",
@@ -232,16 +241,16 @@ FORGERIES = {
         "product",
         lambda s: more_odds(s["mechanism"]["codes"][1], Fraction("1.001")),
     ),
-    "product: answers swapped": ("product", lambda s: swapped(s, "codes")),
+    "product: answers swapped": ("product", lambda s: swap(s, "codes")),
     "product: one answer": ("product", lambda s: s["mechanism"]["codes"].pop()),
     "product: three answers": (
         "product",
         lambda s: s["mechanism"]["codes"].append(s["mechanism"]["codes"][0]),
     ),
-    "product: words that do not add up": ("product", lambda s: added(s, "codes", 1, "high", by=1)),
+    "product: words that do not add up": ("product", lambda s: add(s, "codes", 1, "high", by=1)),
     "product: other blocks": (
         "product",
-        lambda s: s["context"].update(block_of=packed(0, 1, 2, 3, 4, 5)),
+        lambda s: s["context"].update(block_of=pack(0, 1, 2, 3, 4, 5)),
     ),
     "product: a stricter promise inside": (
         "product",
@@ -256,7 +265,7 @@ FORGERIES = {
         "union",
         lambda s: s["mechanism"]["parts"].append(s["mechanism"]["parts"][0]),
     ),
-    "union: parts swapped": ("union", lambda s: swapped(s, "parts")),
+    "union: parts swapped": ("union", lambda s: swap(s, "parts")),
     "union: a part promises less": (
         "union",
         lambda s: s["context"]["parts"][0].update(epsilons=["1", "1.5"]),
@@ -275,15 +284,15 @@ FORGERIES = {
     ),
     "cyclic: a number dropped": (
         "cyclic",
-        lambda s: set_to(s, "codes", 0, "base", value=packed(0, 1, 0)),
+        lambda s: set_to(s, "codes", 0, "base", value=pack(0, 1, 0)),
     ),
     "cyclic: a number doubled": (
         "cyclic",
-        lambda s: set_to(s, "codes", 0, "base", value=packed(0, 0, 0, 2)),
+        lambda s: set_to(s, "codes", 0, "base", value=pack(0, 0, 0, 2)),
     ),
     "cyclic: a number outside": (
         "cyclic",
-        lambda s: set_to(s, "codes", 0, "base", value=packed(0, 1, 0, 6)),
+        lambda s: set_to(s, "codes", 0, "base", value=pack(0, 1, 0, 6)),
     ),
     "cyclic: no numbers": ("cyclic", lambda s: set_to(s, "codes", 0, "base", value="")),
     "cyclic: half a number": ("cyclic", lambda s: set_to(s, "codes", 0, "base", value="AAAA")),
@@ -309,11 +318,11 @@ FORGERIES = {
     ),
     "cyclic high-low: one more is sensitive": (
         "cyclic high-low",
-        lambda s: s["context"].update(sensitive=packed(*range(8))),
+        lambda s: s["context"].update(sensitive=pack(*range(8))),
     ),
     "cyclic high-low: words that do not add up": (
         "cyclic high-low",
-        lambda s: added(s, "codes", 0, "leftover", by=1),
+        lambda s: add(s, "codes", 0, "leftover", by=1),
     ),
 }
 
@@ -338,7 +347,7 @@ def test_odds_that_break_the_promise_are_broken_and_not_merely_unread(tmp_path):
 
 
 def hidden(saved):
-    """The codes hold odds of e^5; `levels`, which a plain response does not have, hold the ones that were promised."""
+    """Give codes odds of e^5, and put the promised ones in `levels`, which are not read."""
     code = saved["mechanism"]["codes"][0]
     wild = two_levels(3, 1, Fraction(5), 64)
     saved["mechanism"]["levels"] = [{"high": code["high"], "low": code["low"]}]
@@ -346,7 +355,7 @@ def hidden(saved):
 
 
 def hidden_cover(saved):
-    """The others say the sensitive report on one word in 2^64; `cover`, which a code does not have, says otherwise."""
+    """Leave one word of cover in 2^64, and claim more in `cover`, which is not read."""
     code = saved["mechanism"]["codes"][0]
     code.update(cover=code["low"], low="1")
 
@@ -366,7 +375,7 @@ READ_PAST = {
         ORIGINALS["union"],
         lambda s: (
             s["context"]["domain"].update(size=13),
-            s["context"].update(block_of=packed(*[0] * 8, *[1] * 5)),
+            s["context"].update(block_of=pack(*[0] * 8, *[1] * 5)),
         ),
     ),
     "a second epsilon": (

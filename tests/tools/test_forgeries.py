@@ -1,4 +1,4 @@
-"""A small run of `benchmarks/forgeries.py`: no judge keeps a forged promise, and a judge with a planted fault does."""
+"""A small run of `benchmarks/forgeries.py`: judges refuse forgeries, unless a fault is planted."""
 
 import importlib.util
 import itertools
@@ -14,7 +14,7 @@ from support.paths import ROOT
 SCRIPT = ROOT / "benchmarks" / "forgeries.py"
 
 
-def _loaded():
+def _load():
     spec = importlib.util.spec_from_file_location("forgeries", SCRIPT)
     module = importlib.util.module_from_spec(spec)
     sys.modules["forgeries"] = module
@@ -22,7 +22,7 @@ def _loaded():
     return module
 
 
-forgeries = _loaded()
+forgeries = _load()
 
 
 def test_no_forgery_is_kept():
@@ -36,11 +36,11 @@ def test_no_forgery_is_kept():
     assert set(outcome["certificates"]) == {"right"}
 
 
-# --- planted faults ---------------------------------------------------------------------------------------------------
+# --- planted faults -------------------------------------------------------------------------------
 
 
 def _by_sets(raw):
-    """The short cut that the checker once took above 1,000 symbols: rows as sets, and two of each kind for all."""
+    """Judge by a shortcut that the checker once took: rows as sets, two of each kind for all."""
     data = json.loads(raw)["promise"]
     if data["mechanism"]["kind"] != "table" or forgeries.size_of(data["context"]["domain"]) <= 1000:
         return _verdict(raw)
