@@ -67,7 +67,7 @@ def same(one, other):
 
 @LAWS
 @given(batches)
-def test_a_batch_comes_back_from_both_forms(sent):
+def test_batches_round_trip_in_both_forms(sent):
     for read, write in ((parse_batch, to_json), (parse_arrow_batch, to_arrow)):
         found = read(write(sent))
         assert same(found, sent)
@@ -87,7 +87,7 @@ def test_json_is_canonical(sent):
     assert to_json(sent) == canonical_bytes(as_data)
 
 
-def test_the_largest_batch_travels_in_both_forms():
+def test_the_largest_batch_fits_both_forms():
     reports = np.arange(MAX_BATCH_REPORTS, dtype=np.uint32) + 2**31
     sent = Batch(ID, SURVEY, reports)
     assert same(parse_batch(to_json(sent)), sent)
@@ -114,7 +114,7 @@ def test_identifiers_have_16_bytes():
         Batch(ID[:15], SURVEY, np.zeros(1, np.uint32))
 
 
-def test_a_digest_depends_on_name_reports_and_order_and_on_nothing_else():
+def test_digests_depend_only_on_id_reports_and_order():
     by_hand = hashlib.sha256(b"sfumato/1/content" + ID + b"\x01\0\0\0\x02\0\0\0").digest()[:16]
     assert batch(1, 2).digest == by_hand
     others = [batch(2, 1), batch(1), batch(1, 2, 0), Batch(bytes(16), SURVEY, batch(1, 2).reports)]
@@ -122,7 +122,7 @@ def test_a_digest_depends_on_name_reports_and_order_and_on_nothing_else():
     assert Batch(ID, "cd" * 32, np.array([1, 2], dtype=">u4").astype(np.uint32)).digest == by_hand
 
 
-def test_a_batch_is_held_against_its_survey():
+def test_batches_are_checked_against_their_survey():
     batch(0, 9).require(SURVEY, 10)
     with pytest.raises(ReportRejected, match="index 1 is not") as caught:
         batch(9, CANARY, 3, 11).require(SURVEY, 10)
@@ -134,11 +134,11 @@ def test_a_batch_is_held_against_its_survey():
         batch(0).require("cd" * 32, 10)
 
 
-def test_a_batch_does_not_show_its_reports():
+def test_repr_does_not_show_reports():
     assert str(CANARY) not in repr(batch(CANARY)) + str(batch(CANARY))
 
 
-def test_names_are_fresh(monkeypatch):
+def test_identifiers_are_fresh(monkeypatch):
     assert len({fresh_id() for _ in range(100)}) == 100
 
     def nothing(_):
@@ -158,7 +158,7 @@ def as_json(**changes):
     return json.dumps({name: value for name, value in fields.items() if value is not None}).encode()
 
 
-def test_the_json_that_is_changed_below_is_a_batch():
+def test_the_template_for_malformed_json_is_valid():
     assert same(parse_batch(as_json()), batch(CANARY))
     spaced = as_json().replace(b",", b" ,\n\t") + b"\r\n "
     assert same(parse_batch(spaced), batch(CANARY))
@@ -205,7 +205,7 @@ WRONG_JSON = {
 
 
 @pytest.mark.parametrize("body", WRONG_JSON.values(), ids=WRONG_JSON.keys())
-def test_json_that_is_no_batch_is_refused_without_a_word_of_it(body):
+def test_malformed_json_is_rejected_without_echo(body):
     with pytest.raises(InvalidBatch) as caught:
         parse_batch(body)
     no_canary(caught.value)
@@ -214,7 +214,7 @@ def test_json_that_is_no_batch_is_refused_without_a_word_of_it(body):
 @pytest.mark.parametrize(
     "report", [-1, 2**32, 2**63, 10**40, True, None, "3735928559", [CANARY], {"a": CANARY}]
 )
-def test_a_report_that_cannot_be_one_is_named_by_its_place(report):
+def test_malformed_reports_are_named_by_index(report):
     with pytest.raises(ReportRejected, match="index 2 is not") as caught:
         parse_batch(as_json(reports=[0, CANARY, report]))
     assert caught.value.index == 2
@@ -299,13 +299,13 @@ WRONG_ARROW = {
 
 
 @pytest.mark.parametrize("body", WRONG_ARROW.values(), ids=WRONG_ARROW.keys())
-def test_arrow_that_is_no_batch_is_refused_without_a_word_of_it(body):
+def test_malformed_arrow_is_rejected_without_echo(body):
     with pytest.raises(InvalidBatch) as caught:
         parse_arrow_batch(body)
     no_canary(caught.value)
 
 
-def test_numbers_in_the_other_order_of_bytes_are_refused():
+def test_big_endian_streams_are_rejected():
     told = []
     for place in range(
         200
@@ -326,7 +326,7 @@ def test_numbers_in_the_other_order_of_bytes_are_refused():
 
 
 @pytest.mark.parametrize("rows", [2**62, MAX_BATCH_REPORTS + 1, 4, -1, -(2**63)])
-def test_a_number_of_rows_that_is_a_lie_is_refused(rows):
+def test_false_row_counts_are_rejected(rows):
     body = as_arrow({"report": pa.array([1, 2, 3], pa.uint32())})
     told = body.replace(
         (3).to_bytes(8, "little", signed=True), rows.to_bytes(8, "little", signed=True)
@@ -341,7 +341,7 @@ def test_a_number_of_rows_that_is_a_lie_is_refused(rows):
 
 @LAWS
 @given(tallies)
-def test_a_tally_comes_back_from_its_form(sent):
+def test_tallies_round_trip(sent):
     found = parse_tally(tally_to_json(sent))
     assert (found.id, found.tally, found.covers) == (
         sent.id,
@@ -402,7 +402,7 @@ WRONG_TALLIES = {
 
 
 @pytest.mark.parametrize("body", WRONG_TALLIES.values(), ids=WRONG_TALLIES.keys())
-def test_what_is_no_tally_is_refused(body):
+def test_malformed_tallies_are_rejected(body):
     assert parse_tally(as_tally()).tally.counts.tolist() == [1, CANARY]
     with pytest.raises(InvalidTally):
         parse_tally(body)
@@ -443,7 +443,7 @@ def mutated(body, mutations):
 
 @FUZZ
 @given(batches, MUTATIONS)
-def test_mutated_json_is_a_batch_or_refused(sent, mutations):
+def test_mutated_json_parses_or_is_rejected(sent, mutations):
     body = mutated(to_json(sent), mutations)
     try:
         found = parse_batch(body)
@@ -455,7 +455,7 @@ def test_mutated_json_is_a_batch_or_refused(sent, mutations):
 
 @FUZZ
 @given(batches, MUTATIONS)
-def test_mutated_arrow_is_a_batch_or_refused(sent, mutations):
+def test_mutated_arrow_parses_or_is_rejected(sent, mutations):
     body = mutated(to_arrow(sent), mutations)
     try:
         found = parse_arrow_batch(body)
@@ -467,7 +467,7 @@ def test_mutated_arrow_is_a_batch_or_refused(sent, mutations):
 
 @FUZZ
 @given(tallies, MUTATIONS)
-def test_a_mutated_tally_is_another_tally_or_refused(sent, mutations):
+def test_mutated_tallies_differ_or_are_rejected(sent, mutations):
     body = mutated(tally_to_json(sent), mutations)
     try:
         found = parse_tally(body)
@@ -478,7 +478,7 @@ def test_a_mutated_tally_is_another_tally_or_refused(sent, mutations):
 
 @FUZZ
 @given(st.binary(max_size=200))
-def test_noise_is_refused(body):
+def test_noise_is_rejected(body):
     for read, error in (
         (parse_batch, InvalidBatch),
         (parse_arrow_batch, InvalidBatch),
@@ -497,7 +497,7 @@ def test_noise_is_refused(body):
         lambda inner: st.lists(inner, max_size=4),
     )
 )
-def test_any_json_in_any_field_is_a_batch_or_refused(value):
+def test_any_json_value_in_any_field_parses_or_is_rejected(value):
     for field in ("batch", "format", "reports", "survey"):
         body = json.dumps(json.loads(as_json()) | {field: value}).encode()
         try:

@@ -74,7 +74,7 @@ def test_members_of_a_context_agree_with_its_entries():
         sf.PrivacyMatrix([[0]]),
     ],
 )
-def test_one_symbol_has_nothing_to_hide(context):
+def test_single_symbol_contexts_cost_nothing(context):
     assert context.largest_finite == 0
     assert not context.leaves_open
     assert context.unprotected().size == 0

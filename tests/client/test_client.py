@@ -68,7 +68,7 @@ def repeated(every, distinct, *, context=None):
     )
 
 
-def test_an_answer_is_the_report_that_the_secret_says(survey, aggregator, hasty, home):
+def test_answers_are_derived_from_the_secret(survey, aggregator, hasty, home):
     receipt = sf.Client(survey, hasty, home=home).answer("place 7")
     secret = (home / "secret").read_bytes()
     batch = parse_batch(aggregator.bodies[0])
@@ -80,7 +80,7 @@ def test_an_answer_is_the_report_that_the_secret_says(survey, aggregator, hasty,
     assert aggregator.reports == 1
 
 
-def test_once_means_that_the_first_answer_stands(survey, aggregator, hasty, home):
+def test_once_keeps_the_first_answer(survey, aggregator, hasty, home):
     first = sf.Client(survey, hasty, home=home).answer("place 7")
     for value in (*PLACES, "no place at all", None, object()):
         assert sf.Client(survey, hasty, home=home).answer(value) == first
@@ -88,7 +88,7 @@ def test_once_means_that_the_first_answer_stands(survey, aggregator, hasty, home
     assert len(ledger(home)) == 1
 
 
-def test_once_what_waits_is_replayed_whatever_the_value(survey, aggregator, hasty, home):
+def test_once_replays_the_queued_answer_for_any_value(survey, aggregator, hasty, home):
     aggregator.faults = [DROP_REQUEST, DROP_RESPONSE, (503, {}, b"")]
     client = sf.Client(survey, hasty, home=home)
     answers = [client.answer(value) for value in ("place 7", "place 8", "place 9", "place 10")]
@@ -103,7 +103,7 @@ def test_once_what_waits_is_replayed_whatever_the_value(survey, aggregator, hast
     assert aggregator.reports == 1
 
 
-def test_a_year_of_equal_answers_says_what_one_says(aggregator, hasty, home):
+def test_a_year_of_equal_answers_sends_one_report(aggregator, hasty, home):
     survey = repeated("day", 3)
     clock = Clock()
     aggregator.surveys[survey.fingerprint] = survey
@@ -125,9 +125,7 @@ def test_a_year_of_equal_answers_says_what_one_says(aggregator, hasty, home):
     assert [entry["cost"] for entry in ledger(home)] == ["3"]
 
 
-def test_after_so_many_distinct_values_the_last_report_goes_on(
-    aggregator, hasty, home, known_secret
-):
+def test_after_all_distinct_values_the_last_report_repeats(aggregator, hasty, home, known_secret):
     survey = repeated("week", 2)
     clock = Clock()
     aggregator.surveys[survey.fingerprint] = survey
@@ -149,7 +147,7 @@ def test_after_so_many_distinct_values_the_last_report_goes_on(
 
 
 @pytest.mark.parametrize("unknown", ["kanarienvogel-4711", None, object()])
-def test_an_unknown_value_is_a_new_one_once_they_are_used_up(
+def test_unknown_values_count_as_new_after_all_distinct_values(
     aggregator, hasty, home, known_secret, unknown
 ):
     survey = repeated("week", 2)
@@ -167,7 +165,7 @@ def test_an_unknown_value_is_a_new_one_once_they_are_used_up(
     assert reports[2] == reports[1] != reports[0]
 
 
-def test_a_position_that_is_none_is_a_new_value_too(aggregator, hasty, home):
+def test_invalid_positions_count_as_new_values_too(aggregator, hasty, home):
     survey = repeated("week", 2, context=sf.Uniform(sf.GridDomain(0, 4, 0, 4, 1), 1))
     clock = Clock()
     aggregator.surveys[survey.fingerprint] = survey
@@ -178,7 +176,7 @@ def test_a_position_that_is_none_is_a_new_value_too(aggregator, hasty, home):
     assert aggregator.reports == 5
 
 
-def test_one_distinct_value_needs_no_token_and_no_second_look(aggregator, hasty, home):
+def test_one_distinct_value_needs_no_token(aggregator, hasty, home):
     survey = repeated("month", 1)
     clock = Clock()
     aggregator.surveys[survey.fingerprint] = survey
@@ -191,7 +189,7 @@ def test_one_distinct_value_needs_no_token_and_no_second_look(aggregator, hasty,
     assert b'"tokens":[]' in (home / f"answers-{survey.fingerprint}").read_bytes()
 
 
-def test_a_clock_that_is_set_back_gives_at_most_replays(aggregator, hasty, home):
+def test_setting_the_clock_back_only_replays(aggregator, hasty, home):
     survey = repeated("week", 4)
     clock = Clock()
     aggregator.surveys[survey.fingerprint] = survey
@@ -253,7 +251,7 @@ def test_the_charge_comes_before_the_value_is_read(survey, aggregator, hasty, ho
     assert len(ledger(home)) == 1
 
 
-def test_the_budget_holds_over_all_surveys_of_a_device(aggregator, hasty, home):
+def test_the_budget_covers_all_surveys_of_a_device(aggregator, hasty, home):
     high = sf.HighLow(PLACES, PLACES[:3], "0.5")
     surveys = [
         sf.Survey("one", sf.Uniform(PLACES, "0.5")),
@@ -310,9 +308,7 @@ def answered(surveys, hasty, aggregator, home, **arguments):
 
 
 @pytest.mark.parametrize("kind", ["same labels", "permuted labels", "one more label"])
-def test_forty_surveys_get_as_many_answers_as_the_default_budget_allows(
-    kind, aggregator, hasty, home
-):
+def test_the_default_budget_limits_forty_surveys(kind, aggregator, hasty, home):
     assert answered(forty(kind), hasty, aggregator, home) == {"answered": 4, "refused": 36}
     assert len(aggregator.bodies) == 4
 
@@ -334,7 +330,7 @@ def test_without_a_budget_all_forty_are_answered(aggregator, hasty, home):
     ],
     ids=["uniform", "high-low", "blocks", "tiers", "matrix"],
 )
-def test_answers_in_the_clear_need_the_callers_permission(context, aggregator, hasty, home):
+def test_unprotected_answers_need_permission(context, aggregator, hasty, home):
     survey = sf.Survey("in clear", context, mechanism=sf.design(context).mechanism)
     aggregator.surveys[survey.fingerprint] = survey
     for budget in (sf.Client.__init__.__kwdefaults__["budget"], 40, None):
@@ -349,7 +345,7 @@ def test_answers_in_the_clear_need_the_callers_permission(context, aggregator, h
     assert isinstance(sf.Client(survey, hasty, home=home, allow_clear=True).answer("hiv"), Receipt)
 
 
-def test_many_questions_in_one_list_of_labels_add_up(aggregator, hasty, home):
+def test_surveys_over_the_same_labels_add_up(aggregator, hasty, home):
     """Each survey protects another part of one domain and asks for another fact: none is free."""
     labels = [f"q{question} {answer}" for question in range(6) for answer in ("yes", "no")]
     for question in range(6):
@@ -370,7 +366,7 @@ def test_many_questions_in_one_list_of_labels_add_up(aggregator, hasty, home):
     assert client.spent() == 3.9
 
 
-def test_what_is_spent_is_rounded_up(aggregator, hasty, home):
+def test_spent_is_rounded_up(aggregator, hasty, home):
     survey = sf.Survey("thirds", sf.Uniform(PLACES, "2/3"))
     aggregator.surveys[survey.fingerprint] = survey
     client = sf.Client(survey, hasty, home=home)
@@ -378,7 +374,7 @@ def test_what_is_spent_is_rounded_up(aggregator, hasty, home):
     assert client.spent() > 2 / 3 > 0.666
 
 
-def test_a_survey_that_hides_every_pair_needs_no_permission(survey, hasty, home):
+def test_fully_protected_surveys_need_no_permission(survey, hasty, home):
     assert isinstance(sf.Client(survey, hasty, home=home).answer("place 7"), Receipt)
 
 
@@ -396,7 +392,7 @@ def test_one_survey_above_the_budget_needs_a_larger_budget(aggregator, hasty, ho
         sf.Client(repeats, hasty, home=home, budget=100).answer("hiv")
 
 
-def test_a_ledger_of_the_first_format_is_not_refilled(survey, aggregator, hasty, home):
+def test_format_1_ledgers_are_not_refilled(survey, aggregator, hasty, home):
     """Format 1 kept an account per domain and subject; all count now, and a survey counts once."""
     sf.Client(survey, hasty, home=home).answer("place 7")
     tag = secret_tag((home / "secret").read_bytes())
@@ -439,7 +435,7 @@ def test_a_ledger_of_the_first_format_is_not_refilled(survey, aggregator, hasty,
     )  # what was charged stays charged
 
 
-def test_a_home_of_an_earlier_version_is_not_refilled(aggregator, hasty, home):
+def test_folders_of_earlier_versions_are_not_refilled(aggregator, hasty, home):
     """These files were written by the version that kept an account for each domain and subject."""
     shutil.copytree(Path(__file__).parent / "first_format_home", home)
     home.chmod(0o700)
@@ -465,7 +461,7 @@ def test_a_home_of_an_earlier_version_is_not_refilled(aggregator, hasty, home):
         sf.Client(sf.Survey("more", sf.Uniform(2, "0.001")), hasty, home=home).answer(0)
 
 
-def test_a_ledger_of_a_survey_that_is_too_large_today_can_be_read(survey, hasty, home):
+def test_ledgers_with_surveys_above_the_size_limit_can_be_read(survey, hasty, home):
     """Earlier versions answered larger surveys; their charges still count."""
     sf.Client(survey, hasty, home=home).flush()  # makes the secret
     tag = secret_tag((home / "secret").read_bytes())
@@ -483,7 +479,7 @@ def test_a_ledger_of_a_survey_that_is_too_large_today_can_be_read(survey, hasty,
     assert sf.Client(survey, hasty, home=home).spent() == 3.5
 
 
-def test_a_forgotten_secret_costs_anew(survey, aggregator, hasty, home):
+def test_answering_after_forgetting_costs_again(survey, aggregator, hasty, home):
     client = sf.Client(survey, hasty, home=home, budget=2)
     client.answer("place 7")
     first = (home / "secret").read_bytes()
@@ -501,7 +497,7 @@ def test_a_forgotten_secret_costs_anew(survey, aggregator, hasty, home):
     assert aggregator.reports == 2
 
 
-def test_what_waits_is_forgotten_too(survey, aggregator, hasty, home):
+def test_forgetting_drops_the_queue(survey, aggregator, hasty, home):
     aggregator.default_fault = (503, {}, b"")
     client = sf.Client(survey, hasty, home=home)
     client.answer("place 7")
@@ -513,7 +509,7 @@ def test_what_waits_is_forgotten_too(survey, aggregator, hasty, home):
 
 
 @pytest.mark.parametrize("again", [False, True])
-def test_what_is_forgotten_meanwhile_is_not_sent(home, again):
+def test_answers_forgotten_while_sending_are_not_sent(home, again):
     """The queue was read before: it is looked at again before each batch."""
 
     class Forgetful(AggregatorClient):
@@ -545,9 +541,7 @@ def test_what_is_forgotten_meanwhile_is_not_sent(home, again):
     assert http_client.sent == 1
 
 
-def test_what_another_process_delivered_meanwhile_is_not_sent_again(
-    survey, aggregator, hasty, home
-):
+def test_answers_delivered_by_another_process_are_not_resent(survey, aggregator, hasty, home):
     aggregator.default_fault = (503, {}, b"")
     client = sf.Client(survey, hasty, home=home)
     queued = client.answer("place 7")
@@ -562,7 +556,7 @@ def test_what_another_process_delivered_meanwhile_is_not_sent_again(
 # --- what the aggregator may say ------------------------------------------------------------------
 
 
-def test_another_report_of_this_device_that_was_counted_is_an_answer_given(
+def test_a_conflict_with_an_earlier_answer_counts_as_delivered(
     survey, aggregator, hasty, home, known_secret
 ):
     """An older copy of a home, put back, meets what its newer self has sent."""
@@ -573,9 +567,7 @@ def test_another_report_of_this_device_that_was_counted_is_an_answer_given(
     assert aggregator.reports == 0
 
 
-def test_a_closed_survey_is_said_to_be_closed_and_the_report_is_kept(
-    survey, aggregator, hasty, home
-):
+def test_closed_surveys_raise_and_keep_the_report(survey, aggregator, hasty, home):
     aggregator.closed.add(survey.fingerprint)
     client = sf.Client(survey, hasty, home=home)
     with pytest.raises(WrongSurvey, match="closed"):
@@ -584,7 +576,7 @@ def test_a_closed_survey_is_said_to_be_closed_and_the_report_is_kept(
     assert len(client.flush()) == 1
 
 
-def test_a_client_asks_for_nothing_but_to_deliver(survey, aggregator, hasty, home):
+def test_a_client_only_sends_batches(survey, aggregator, hasty, home):
     sf.Client(survey, hasty, home=home).answer("place 7")
     assert aggregator.paths == [f"/v1/surveys/{survey.fingerprint}/batches"]
 
@@ -631,7 +623,7 @@ def test_a_survey_may_be_a_path(survey, hasty, home, tmp_path):
     )
 
 
-def test_arguments_that_cannot_be_meant(survey, hasty, home):
+def test_invalid_arguments_are_rejected(survey, hasty, home):
     with pytest.raises(InvalidArgument, match="budget"):
         sf.Client(survey, hasty, home=home, budget="plenty")
     with pytest.raises(InvalidArgument, match="allow_clear"):
@@ -641,7 +633,7 @@ def test_arguments_that_cannot_be_meant(survey, hasty, home):
     assert not home.exists()
 
 
-def test_no_repr_and_no_file_holds_a_value(home, hasty, aggregator):
+def test_reprs_and_files_contain_no_value(home, hasty, aggregator):
     labels = ["kanarienvogel-4711", "spatz"]
     survey = sf.Survey("birds", sf.Uniform(labels, 1), repeat={"every": "day", "distinct": 2})
     aggregator.surveys[survey.fingerprint] = survey
@@ -660,7 +652,7 @@ def test_no_repr_and_no_file_holds_a_value(home, hasty, aggregator):
 # --- several at once ------------------------------------------------------------------------------
 
 
-def test_threads_with_one_home_give_one_answer(survey, aggregator, home):
+def test_threads_sharing_a_folder_give_one_answer(survey, aggregator, home):
     clients = [sf.Client(survey, AggregatorClient(aggregator.url), home=home) for _ in range(8)]
     threads = [
         threading.Thread(target=client.answer, args=(PLACES[number],))
@@ -682,7 +674,7 @@ def test_two_devices_are_counted_as_two(survey, aggregator, hasty, tmp_path):
     assert len(set(aggregator.bodies)) == 5
 
 
-def test_an_aggregator_that_is_away_and_comes_back(survey, home):
+def test_answers_are_sent_when_the_aggregator_returns(survey, home):
     with FakeAggregator(survey) as first:
         url = first.url
     assert isinstance(

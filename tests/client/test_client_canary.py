@@ -34,7 +34,7 @@ def _client(aggregator, folder, **limits):
     [f"{CANARY} ", CANARY.upper() + CANARY, [CANARY], {CANARY: 1}, (CANARY, 1.0), CANARY.encode()],
 )
 @pytest.mark.usefixtures("quiet")
-def test_a_value_that_is_no_label_is_in_no_error(aggregator, tmp_path, value):
+def test_errors_do_not_echo_unknown_values(aggregator, tmp_path, value):
     with pytest.raises(SfumatoError) as caught:
         _client(aggregator, tmp_path / "home").answer(value)
     assert CANARY not in full_error_text(caught.value)
@@ -56,7 +56,7 @@ ANSWERS = {
 
 @pytest.mark.parametrize("name", ANSWERS)
 @pytest.mark.usefixtures("quiet")
-def test_an_aggregator_that_fails_brings_no_answer_to_light(aggregator, tmp_path, name):
+def test_aggregator_failures_do_not_reveal_answers(aggregator, tmp_path, name):
     """Whether the answer waits or an error says why it does not, neither holds it."""
     aggregator.default_fault = ANSWERS[name]
     client = _client(aggregator, tmp_path / "home")
@@ -69,7 +69,7 @@ def test_an_aggregator_that_fails_brings_no_answer_to_light(aggregator, tmp_path
 
 
 @pytest.mark.usefixtures("quiet")
-def test_a_budget_that_is_used_up_brings_no_answer_to_light(aggregator, tmp_path):
+def test_budget_errors_do_not_reveal_answers(aggregator, tmp_path):
     client = _client(aggregator, tmp_path / "home", budget="0.5")
     with pytest.raises(BudgetExceeded) as caught:
         client.answer(CANARY)

@@ -70,7 +70,7 @@ def _outcome(survey, home, value, *, budget=FULL):
 
 @pytest.mark.parametrize("reaches", [True, False])
 @pytest.mark.parametrize("name", ["secret", "ledger", f"answers-{FIRST.fingerprint}"])
-def test_a_file_cut_off_at_any_byte_refills_nothing(used, tmp_path, name, reaches):
+def test_truncated_files_refill_nothing(used, tmp_path, name, reaches):
     original = used[reaches]
     content = (original.home / name).read_bytes()
     refused = 0
@@ -86,7 +86,7 @@ def test_a_file_cut_off_at_any_byte_refills_nothing(used, tmp_path, name, reache
     assert refused == len(content)  # every piece that is missing is noticed
 
 
-def test_files_are_for_their_owner_alone(used):
+def test_files_are_owner_only(used):
     modes = {
         path.name: path.stat().st_mode & 0o777
         for path in used[False].home.iterdir()
@@ -111,7 +111,7 @@ def test_a_changed_byte_is_noticed(used, tmp_path, name):
 
 
 @pytest.mark.parametrize("name", ["ledger", f"answers-{FIRST.fingerprint}"])
-def test_a_lost_file_is_an_error_and_not_an_empty_one(used, tmp_path, name):
+def test_lost_files_are_errors_not_empty_files(used, tmp_path, name):
     home = tmp_path / "device"
     shutil.copytree(used[True].home, home)
     (home / name).unlink()
@@ -119,7 +119,7 @@ def test_a_lost_file_is_an_error_and_not_an_empty_one(used, tmp_path, name):
     assert _outcome(SECOND, home, 8) == (set(), True)
 
 
-def test_a_ledger_lost_after_forgetting_is_noticed_while_anything_is_left(used, tmp_path):
+def test_a_ledger_lost_after_forgetting_is_noticed(used, tmp_path):
     home = tmp_path / "device"
     shutil.copytree(used[True].home, home)
     for name in ("secret", "ledger"):
@@ -128,7 +128,7 @@ def test_a_ledger_lost_after_forgetting_is_noticed_while_anything_is_left(used, 
 
 
 @pytest.mark.parametrize("damage", ["missing", "damaged"])
-def test_without_its_secret_a_device_is_silent_until_it_forgets(used, tmp_path, damage):
+def test_a_device_without_its_secret_sends_nothing_until_it_forgets(used, tmp_path, damage):
     home = tmp_path / "device"
     shutil.copytree(used[False].home, home)
     secret = (home / "secret").read_bytes()
@@ -155,7 +155,7 @@ def test_without_its_secret_a_device_is_silent_until_it_forgets(used, tmp_path, 
     assert not sent & used[False].sent
 
 
-def test_a_lost_secret_that_is_put_back_is_as_before(used, tmp_path):
+def test_a_restored_secret_works_as_before(used, tmp_path):
     home = tmp_path / "device"
     shutil.copytree(used[False].home, home)
     (home / "secret").rename(tmp_path / "secret")
@@ -164,7 +164,7 @@ def test_a_lost_secret_that_is_put_back_is_as_before(used, tmp_path):
     assert _outcome(FIRST, home, 8) == (used[False].sent, False)
 
 
-def test_what_shows_that_a_ledger_is_lost_is_not_forgotten(used, tmp_path):
+def test_evidence_of_a_lost_ledger_is_kept(used, tmp_path):
     home = tmp_path / "device"
     shutil.copytree(used[True].home, home)
     device = client(FIRST, home, Recorder())
@@ -236,7 +236,7 @@ def test_a_crash_at_any_write_is_survived(tmp_path, monkeypatch, write, after, r
     assert _outcome(SECOND, tmp_path / "device", 8) == (set(), True)
 
 
-def test_a_crash_while_forgetting_leaves_nothing_that_speaks(tmp_path, monkeypatch):
+def test_a_crash_while_forgetting_leaves_no_usable_secret(tmp_path, monkeypatch):
     home = tmp_path / "device"
     recorder = Recorder(reaches=False)
     device = client(FIRST, home, recorder)

@@ -30,7 +30,7 @@ def _of_a_child():
     return said[:64], said[64:96], said[96:]
 
 
-def test_a_hundred_children_and_their_parent_draw_nothing_twice():
+def test_forked_children_draw_distinct_words():
     drawn = [_drawn()]  # used before the first fork, so that there is something to share
     for _ in range(RUNS):
         drawn += [_of_a_child(), _drawn()]
@@ -38,7 +38,7 @@ def test_a_hundred_children_and_their_parent_draw_nothing_twice():
         assert len(kind) == len(set(kind)) == 1 + 2 * RUNS
 
 
-def test_a_source_that_kept_its_key_would_be_found_out():
+def test_a_source_that_reuses_its_key_is_detected():
     """The twin: words from one key, at the same place on both sides of a fork, are equal."""
     from sfumato.simulation import SeededWords
 

@@ -61,9 +61,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_what_fails_is_sent_again_in_the_same_bytes_and_counted_once(
-    aggregator, http_client, batch, pauses, name
-):
+def test_retries_send_the_same_bytes_and_count_once(aggregator, http_client, batch, pauses, name):
     aggregator.faults = list(FAULTS[name])
     assert http_client.deliver(batch).reports == 3
     assert len(aggregator.bodies) == len(FAULTS[name]) + 1
@@ -72,7 +70,7 @@ def test_what_fails_is_sent_again_in_the_same_bytes_and_counted_once(
     assert len(pauses) == len(FAULTS[name])
 
 
-def test_pauses_grow_and_are_not_all_alike(aggregator, batch, pauses):
+def test_pauses_grow_and_are_randomised(aggregator, batch, pauses):
     aggregator.default_fault = problem(503)
     patient = AggregatorClient(
         aggregator.url,
@@ -86,16 +84,14 @@ def test_pauses_grow_and_are_not_all_alike(aggregator, batch, pauses):
     assert len({pause / top for pause, top in zip(pauses, ceilings, strict=True)}) == 10
 
 
-def test_without_randomness_a_pause_is_as_long_as_it_may_be(
-    aggregator, http_client, batch, pauses, monkeypatch
-):
+def test_pauses_are_longest_without_randomness(aggregator, http_client, batch, pauses, monkeypatch):
     aggregator.faults = [problem(503), DROP_REQUEST, problem(503)]
     monkeypatch.setattr("os.urandom", lambda size: bytes(size))
     assert http_client.deliver(batch).reports == 3
     assert pauses == [0.5, 1, 2]
 
 
-def test_the_aggregator_says_how_long_to_wait(aggregator, http_client, batch, pauses):
+def test_retry_after_sets_the_pause(aggregator, http_client, batch, pauses):
     later = format_datetime(datetime.now(UTC) + timedelta(seconds=30), usegmt=True)
     aggregator.faults = [(429, {"Retry-After": "7"}, b""), (503, {"Retry-After": later}, b"")]
     aggregator.faults += [(503, {"Retry-After": "whenever"}, b"")]
@@ -105,21 +101,21 @@ def test_the_aggregator_says_how_long_to_wait(aggregator, http_client, batch, pa
     assert pauses[2] <= 2
 
 
-def test_nobody_waits_longer_than_the_patience(aggregator, http_client, batch, pauses):
+def test_waiting_never_exceeds_the_patience(aggregator, http_client, batch, pauses):
     aggregator.default_fault = (503, {"Retry-After": "3600"}, b"")
     with pytest.raises(NotDelivered, match="status 503"):
         http_client.deliver(batch)
     assert (len(aggregator.bodies), pauses) == (1, [])
 
 
-def test_without_patience_there_is_one_try(aggregator, batch):
+def test_zero_patience_means_one_attempt(aggregator, batch):
     aggregator.default_fault = DROP_REQUEST
     with pytest.raises(NotDelivered, match="cannot be reached"):
         AggregatorClient(aggregator.url, patience=0).deliver(batch)
     assert len(aggregator.bodies) == 1
 
 
-def test_an_aggregator_that_is_not_there(batch, survey):
+def test_unreachable_aggregator_is_not_delivered(batch, survey):
     with FakeAggregator(survey) as gone:
         url = gone.url
     with pytest.raises(NotDelivered, match="cannot be reached"):
@@ -145,7 +141,7 @@ FINAL = [
 
 
 @pytest.mark.parametrize(("answer", "error"), FINAL)
-def test_what_is_final_is_not_tried_again_and_not_repeated(
+def test_final_statuses_are_not_retried_or_echoed(
     aggregator, http_client, batch, pauses, answer, error
 ):
     aggregator.faults = [answer]
@@ -157,29 +153,27 @@ def test_what_is_final_is_not_tried_again_and_not_repeated(
     assert raised.value.__cause__ is None
 
 
-def test_a_rejected_report_is_named_by_its_index(aggregator, http_client, batch):
+def test_rejected_reports_are_named_by_index(aggregator, http_client, batch):
     aggregator.faults = [problem(422, "report-rejected", index=2)]
     with pytest.raises(ReportRejected) as raised:
         http_client.deliver(batch)
     assert raised.value.index == 2
 
 
-def test_an_answer_without_end_is_cut_off(aggregator, batch):
+def test_endless_replies_are_cut_off(aggregator, batch):
     aggregator.default_fault = (201, {}, b" " * 2**21)
     with pytest.raises(NotDelivered, match="cannot be reached"):
         AggregatorClient(aggregator.url, patience=0).deliver(batch)
 
 
-def test_connections_are_used_again(aggregator, http_client, survey):
+def test_connections_are_reused(aggregator, http_client, survey):
     for _ in range(5):
         http_client.deliver(Batch(fresh_id(), survey.fingerprint, np.array([1], dtype=np.uint32)))
     assert aggregator.reports == 5
     assert aggregator.connections == 1
 
 
-def test_a_survey_is_fetched_whole_and_must_be_the_one_that_was_pinned(
-    aggregator, http_client, survey
-):
+def test_fetched_surveys_must_match_the_pin(aggregator, http_client, survey):
     assert http_client.survey(survey.fingerprint) == survey
     other = sf.Survey("others", sf.Uniform(3, 1))
     aggregator.surveys[survey.fingerprint] = other
@@ -203,7 +197,7 @@ def test_surveys_are_listed(aggregator, http_client, survey):
         http_client.surveys()
 
 
-def test_fetching_is_tried_again_too(aggregator, http_client, survey, pauses):
+def test_fetching_is_retried_too(aggregator, http_client, survey, pauses):
     aggregator.faults = [DROP_REQUEST, problem(503)]
     assert http_client.survey(survey.fingerprint) == survey
     assert len(pauses) == 2

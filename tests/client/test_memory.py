@@ -61,7 +61,7 @@ MECHANISMS = {
 
 
 @pytest.mark.parametrize("name", MECHANISMS)
-def test_a_remembered_report_reads_the_top_bits_of_its_words(name):
+def test_derived_reports_use_the_top_bits_of_their_words(name):
     mechanism = MECHANISMS[name]
     for symbol in range(mechanism.inputs):
         words = [
@@ -73,7 +73,7 @@ def test_a_remembered_report_reads_the_top_bits_of_its_words(name):
         assert report == derive_report(SECRET, F, mechanism, symbol)
 
 
-def test_another_secret_survey_or_symbol_gives_other_words():
+def test_words_depend_on_secret_survey_and_symbol():
     words = [
         tuple(derive_words(secret, f, symbol)[0].tolist())
         for secret in (SECRET, bytes(32))
@@ -83,13 +83,13 @@ def test_another_secret_survey_or_symbol_gives_other_words():
     assert len(set(words)) == 12
 
 
-def test_secrets_are_fresh_and_their_tags_tell_them_apart():
+def test_secrets_are_fresh_and_have_distinct_tags():
     secrets = {fresh_secret() for _ in range(20)}
     assert len(secrets) == len({secret_tag(secret) for secret in secrets}) == 20
     assert {len(secret) for secret in secrets} == {32}
 
 
-def test_periods_are_those_of_utc():
+def test_periods_are_in_utc():
     late = datetime(
         2026, 11, 15, 23, 30, tzinfo=timezone(-timedelta(hours=3))
     )  # already the 16th in UTC, a Monday
@@ -103,14 +103,14 @@ def test_periods_are_those_of_utc():
 
 
 @pytest.mark.parametrize("every", ["day", "week", "month", "year"])
-def test_the_names_of_periods_never_go_back(every):
+def test_later_periods_sort_later(every):
     start = datetime(2019, 12, 20, tzinfo=UTC)
     names = [period_of(every, start + timedelta(days=day)) for day in range(3000)]
     assert names == sorted(names)
     assert len(set(names)) == {"day": 3000, "week": 430, "month": 100, "year": 10}[every]
 
 
-def test_the_shared_vectors_are_met():
+def test_shared_vectors_pass():
     cases = json.loads((ROOT / "test-vectors" / "memory.json").read_text(encoding="utf-8"))
     surveys = {}
     met = {"remembered": 0, "token": 0, "batch_id": 0}

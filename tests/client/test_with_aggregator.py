@@ -106,7 +106,7 @@ def test_surveys_are_fetched_and_pinned(store, survey, clear):
         assert all(listed.open for listed in http_client.surveys())
 
 
-def test_a_survey_that_opens_later_keeps_its_answers_waiting(store, tmp_path):
+def test_answers_wait_until_the_survey_opens(store, tmp_path):
     later = sf.Survey("later", sf.Uniform(3, 1), opens="2026-12-01T00:00:00+00:00")
     store.register(later)
     now = [datetime(2026, 11, 30, tzinfo=UTC)]
@@ -121,7 +121,7 @@ def test_a_survey_that_opens_later_keeps_its_answers_waiting(store, tmp_path):
 
 
 @pytest.mark.parametrize("size", [7, 1000, 65_536])
-def test_a_crowd_is_counted_exactly(store, clear, folder, call, size):  # noqa: F811
+def test_many_devices_are_counted_exactly(store, clear, folder, call, size):  # noqa: F811
     values = np.random.default_rng(size).integers(0, 7, PEOPLE)
     clear.save(folder / "clear.json")
     (folder / "crowd.csv").write_text("x\n" + "\n".join(map(str, values)) + "\n")
@@ -143,7 +143,7 @@ def test_a_crowd_is_counted_exactly(store, clear, folder, call, size):  # noqa: 
     assert counts(store, clear) == np.bincount(values, minlength=7).tolist()
 
 
-def test_an_aggregator_that_restarts_and_is_told_again(store, clear, folder, call, monkeypatch):  # noqa: F811
+def test_answers_are_resent_after_an_aggregator_restart(store, clear, folder, call, monkeypatch):  # noqa: F811
     """The first run loses its aggregator on the way; the second meets one with the same store."""
     values = np.random.default_rng(3).integers(0, 7, PEOPLE)
     clear.save(folder / "clear.json")

@@ -66,7 +66,7 @@ def files(tmp_path):
 # --- pieces -----------------------------------------------------------------------------------------
 
 
-def test_pieces_are_whole_row_groups_that_cover_the_file_once(tmp_path, small_pieces):
+def test_slices_cover_all_row_groups_once(tmp_path, small_pieces):
     pieces = slice_file(parquet(tmp_path, "a.parquet", SYMBOLS))
     assert [group for piece in pieces for group in piece.row_groups] == list(
         range(math.ceil(ROWS / 300))
@@ -79,7 +79,7 @@ def test_pieces_are_whole_row_groups_that_cover_the_file_once(tmp_path, small_pi
 
 
 @pytest.mark.parametrize("name", ["-", "a.csv", "nowhere.csv"])
-def test_what_has_no_row_groups_is_one_piece(tmp_path, name):
+def test_files_without_row_groups_are_one_slice(tmp_path, name):
     csv(tmp_path, "a.csv", SYMBOLS)
     path = name if name == "-" else str(tmp_path / name)
     assert slice_file(path) == [FileSlice(path)]
@@ -97,7 +97,7 @@ def test_rows_are_numbered_through_all_files(files, small_pieces):
         np.testing.assert_array_equal(np.concatenate(read), SYMBOLS)
 
 
-def test_a_pipe_in_the_middle_cannot_be_numbered():
+def test_standard_input_must_come_last():
     with pytest.raises(InvalidArgument, match="standard input must come last"):
         first_rows([FileSlice("-"), FileSlice("-")], PLACE)
 
@@ -109,7 +109,7 @@ def test_a_pipe_in_the_middle_cannot_be_numbered():
     ("kind", "workers"),
     [("one", 1), ("several", 1), ("csv", 1), ("mixed", 1), ("one", 2), ("mixed", 3)],
 )
-def test_everybody_is_counted_once(files, kind, workers, small_pieces):
+def test_every_row_counts_once(files, kind, workers, small_pieces):
     heard = []
     tally = tally_files(IN_CLEAR, files[kind], PLACE, workers=workers, on_progress=heard.append)
     assert tally.fingerprint == IN_CLEAR.fingerprint
@@ -125,7 +125,7 @@ def test_reports_keep_the_order_of_the_answers(files, kind, workers, small_piece
     np.testing.assert_array_equal(reports, SYMBOLS)
 
 
-def test_workers_draw_words_of_their_own(tmp_path, monkeypatch):
+def test_workers_draw_independent_words(tmp_path, monkeypatch):
     """Forty pieces of the same 60 people in the same order: no two of them are answered alike."""
     monkeypatch.setattr(answers, "_SLICE_ROWS", 60)
     path = parquet(tmp_path, "same.parquet", np.tile(np.arange(60) % K, 40), group=60)

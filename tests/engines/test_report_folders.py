@@ -31,7 +31,7 @@ def test_all_parts_are_counted_once(tmp_path):
     )
 
 
-def test_two_jobs_are_two_folders_and_a_copy_is_refused(tmp_path):
+def test_two_jobs_add_up_and_a_copy_is_refused(tmp_path):
     first = folder_of(tmp_path / "a")
     second = folder_of(tmp_path / "b", id_="cd" * 16)
     assert count_files([first, second], SURVEY).reports == 2 * REPORTS.size
@@ -39,7 +39,7 @@ def test_two_jobs_are_two_folders_and_a_copy_is_refused(tmp_path):
         count_files([first, folder_of(tmp_path / "copy")], SURVEY)
 
 
-def test_a_part_beside_its_folder_is_refused(tmp_path):
+def test_a_part_next_to_its_folder_is_refused(tmp_path):
     folder = folder_of(tmp_path / "a")
     with pytest.raises(InvalidTable, match="counted twice"):
         count_files([folder, f"{folder}/part-00000.snappy.parquet"], SURVEY)

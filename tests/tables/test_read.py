@@ -39,7 +39,7 @@ def test_symbols_of_a_csv_column(tmp_path):
     assert _symbols(path) == [1, 0, 2]
 
 
-def test_rows_are_counted_as_they_are_done(tmp_path, monkeypatch):
+def test_progress_counts_rows(tmp_path, monkeypatch):
     pq.write_table(pa.table({"place": ["bar"] * 10}), tmp_path / "a.parquet")
     monkeypatch.setattr(read, "_BATCH_ROWS", 4)
     done = []
@@ -69,7 +69,7 @@ def test_values_across_blocks(tmp_path, monkeypatch, block):
     assert _symbols(path, domain) == [0, 1, 2] * 200
 
 
-def test_only_the_wanted_column_must_be_good(tmp_path):
+def test_other_columns_may_be_malformed(tmp_path):
     path = _written(tmp_path / "a.csv", b"name,place\n\xff\xfe,bar\n\xe9,park\n")
     assert _symbols(path) == [1, 0]
 
@@ -84,13 +84,13 @@ def test_columns_are_known_before_rows_are_read(tmp_path):
 @pytest.mark.parametrize(
     "content", [b"a,a\n1,2\n", b"\n", b"\r\n", b"a\rb\r", b'"a\n', b"y" * 150_000]
 )
-def test_a_header_that_names_nothing_is_refused(tmp_path, content):
+def test_empty_headers_are_rejected(tmp_path, content):
     path = _written(tmp_path / "a.csv", content)
     with pytest.raises(InvalidTable, match="must start with a header"), open_table(str(path)):
         pass
 
 
-def test_gzip_and_parquet_are_known_by_content(tmp_path):
+def test_gzip_and_parquet_are_detected_by_content(tmp_path):
     _written(tmp_path / "a.parquet", gzip.compress(b"place\nbar\n"))
     pq.write_table(pa.table({"place": ["park"]}), tmp_path / "a.csv.gz")
     assert _symbols(tmp_path / "a.parquet") == [1]
@@ -154,7 +154,7 @@ def test_reports_round_trip(tmp_path, name):
 
 
 @pytest.mark.parametrize("name", ["r.csv", "r.parquet"])
-def test_a_failed_writer_leaves_what_was_there(tmp_path, name):
+def test_a_failed_writer_keeps_the_old_file(tmp_path, name):
     path = tmp_path / name
     path.write_text("precious")
     with pytest.raises(KeyError), report_writer(str(path), FINGERPRINT) as writer:
@@ -165,7 +165,7 @@ def test_a_failed_writer_leaves_what_was_there(tmp_path, name):
 
 
 @pytest.mark.parametrize("name", ["r", "r.txt", "r.csv.gz", ".csv", "r.CSV"])
-def test_an_unknown_ending_is_refused(tmp_path, name):
+def test_unknown_endings_are_rejected(tmp_path, name):
     with (
         pytest.raises(InvalidSetting, match="must end in"),
         report_writer(str(tmp_path / name), FINGERPRINT),
@@ -175,7 +175,7 @@ def test_an_unknown_ending_is_refused(tmp_path, name):
 
 
 @pytest.mark.parametrize("numbers", [[-1], [2**32], [1.5]])
-def test_a_writer_holds_32_bits(numbers):
+def test_writers_store_32_bits(numbers):
     writer = ReportWriter(io.BytesIO(), FINGERPRINT, as_csv=True)
     with pytest.raises((pa.ArrowInvalid, OverflowError)):
         writer.write(np.array(numbers))
