@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from case import EPSILON, OURS, PeerCase
-from contestant import Contestant, PeerEstimates, Floats, NotOffered, Symbols
+from contestant import Contestant, Floats, NotOffered, PeerEstimates, Symbols
 from timing import best_of_three, cost_per_item
 
 MODULES = {

@@ -9,7 +9,7 @@ from math import exp
 from typing import Any
 
 import numpy as np
-from contestant import Contestant, PeerEstimates, Floats
+from contestant import Contestant, Floats, PeerEstimates
 from multi_freq_ldpy.estimators.Histogram_estimator import MI  # type: ignore[import-not-found]
 from multi_freq_ldpy.pure_frequency_oracles.GRR import (  # type: ignore[import-not-found]
     GRR_Aggregator_MI,

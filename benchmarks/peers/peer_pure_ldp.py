@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from contestant import Contestant, PeerEstimates, Floats, Symbols
+from contestant import Contestant, Floats, PeerEstimates, Symbols
 from pure_ldp.frequency_oracles.hadamard_response import (  # type: ignore[import-not-found]
     HadamardResponseClient,
     HadamardResponseServer,
