@@ -21,10 +21,10 @@ from sfumato.randomness import Epsilon, float_above
 MAX_LABEL_LENGTH = 36
 """Longest label in a list or next to a bar, in characters."""
 
-_MAX_NAMED = 12
-_MAX_LEVELS = 6
+_MAX_NAMED = 12  # answers in a list
+_MAX_LEVELS = 6  # that have a sentence each
 _MOVES = "one report can move the odds of any answer against any other"
-_BLOCKS_SHOW = (
+_BLOCK_DISCLOSURE = (
     "Between blocks nothing is promised: a report may show which block the answer lies in."
 )
 
@@ -113,17 +113,21 @@ def _answer_sentences(context: Context, rows: Sequence[PromiseRow]) -> list[str]
         ]
     if len(finite) == 1:
         return _sensitive_sentences(context, finite[0])
+    shown = finite
+    if len(finite) > _MAX_LEVELS:
+        shown = [finite[0], finite[-1]]
     sentences = []
-    for row in finite:
+    for row in shown:
         sentences.append(
             f"For {_count_and_list(context, row)}, one report can move the odds of such an answer "
             f"against any other {_describe_move(row.epsilon)}."
         )
-    if len(finite) > _MAX_LEVELS:
+    if shown is not finite:
         between = format_count(len(finite) - 2)
-        sentences[1:-1] = [
-            f"There are {between} more levels of protection between the strongest and the weakest."
-        ]
+        sentences.insert(
+            1,
+            f"There are {between} more levels of protection between the strongest and the weakest.",
+        )
     if len(finite) < len(rows):
         sentences.append(
             f"For {_count_and_list(context, rows[-1])}, nothing is promised: a report may prove "
@@ -137,7 +141,7 @@ def _sensitive_sentences(context: Context, row: PromiseRow) -> list[str]:
     verb = "is" if symbols.size == 1 else "are"
     counts = f"{format_count(symbols.size)} of {format_count(context.size)} answers"
     return [
-        f"{counts} {verb} sensitive: {_listing(context, symbols)}.",
+        f"{counts} {verb} sensitive: {_quote_labels(context, symbols)}.",
         "One report can move the odds of a sensitive answer against any other answer "
         f"{_describe_move(row.epsilon)}.",
         "For the other answers nothing is promised: a report may prove that a person gave one of "
@@ -168,7 +172,7 @@ def _block_sentences(context: Context, rows: Sequence[PromiseRow]) -> list[str]:
     if not between.is_open:
         sentences.append(f"Between blocks, {_MOVES} {_describe_move(between.epsilon)}.")
         return sentences
-    sentences.append(_BLOCKS_SHOW)
+    sentences.append(_BLOCK_DISCLOSURE)
     if between.single_blocks == 1:
         sentences.append("One block holds a single answer: for it nothing is promised at all.")
     elif between.single_blocks:
@@ -192,7 +196,7 @@ def _union_sentences(context: Context, rows: Sequence[PromiseRow]) -> list[str]:
             f"At the weakest, where something is promised, it can move them {weakest}."
         )
     if rows and rows[-1].block is None:
-        sentences.append(_BLOCKS_SHOW)
+        sentences.append(_BLOCK_DISCLOSURE)
     unprotected = context.unprotected().size
     if unprotected:
         counts = f"{format_count(unprotected)} of {format_count(context.size)} answers"
@@ -217,16 +221,16 @@ def _pair_sentences(context: Context, rows: Sequence[PromiseRow]) -> list[str]:
         strongest = _describe_move(context.exact_smallest)
         return [opening, f"At the strongest, one report can move odds {strongest}."]
     finite = _finite_rows(rows)
-    sentences = [opening, f"The strongest promise: {_pair(context, finite[0])}."]
+    sentences = [opening, f"The strongest promise: {_pair_text(context, finite[0])}."]
     if len(finite) > 1:
-        sentences.append(f"The weakest promise: {_pair(context, finite[-1])}.")
+        sentences.append(f"The weakest promise: {_pair_text(context, finite[-1])}.")
     if len(finite) < len(rows):
         counts = f"{format_count(rows[-1].pairs)} of {format_count(_count_pairs(rows))}"
         sentences.append(f"For {counts} ordered pairs nothing is promised directly.")
     return sentences
 
 
-def _pair(context: Context, row: PromiseRow) -> str:
+def _pair_text(context: Context, row: PromiseRow) -> str:
     x, x2 = _symbols_of(context, row).tolist()
     labels = context.domain.labels
     move = _describe_move(row.epsilon)
@@ -281,10 +285,10 @@ def _count_and_list(context: Context, row: PromiseRow) -> str:
     """Return how many answers a row is about, and their names."""
     symbols = _symbols_of(context, row)
     counts = f"{format_count(symbols.size)} of {format_count(context.size)} answers"
-    return f"{counts} ({_listing(context, symbols)})"
+    return f"{counts} ({_quote_labels(context, symbols)})"
 
 
-def _listing(context: Context, symbols: Symbols) -> str:
+def _quote_labels(context: Context, symbols: Symbols) -> str:
     labels = context.domain.labels
     text = ", ".join(f"“{labels[x]}”" for x in symbols[:_MAX_NAMED].tolist())
     more = symbols.size - _MAX_NAMED

@@ -273,10 +273,15 @@ def _figure(panels: list[_Panel]) -> "Figure":
     row = figure.subplots(1, len(panels), squeeze=False)[0]
     for axes, panel in zip(row, panels, strict=True):
         _draw(axes, panel)
-    optimum = "the binary optimum: it reaches the edge"
     handles = [
         Patch(facecolor=MAP_SCALE[0], label="allowed by the promise"),
-        Line2D([], [], color=MAP_SCALE[2], linewidth=2.4, label=optimum),
+        Line2D(
+            [],
+            [],
+            color=MAP_SCALE[2],
+            linewidth=2.4,
+            label="the binary optimum: it reaches the edge",
+        ),
         Line2D([], [], color=FAINT, linewidth=0.9, linestyle="--", label="blind guessing"),
     ]
     columns = 3 if len(panels) > 1 else 2

@@ -51,12 +51,11 @@ _STYLE = """
 nav li { margin: .3rem 0; }
 a { color: var(--accent); }
 """
-_PAPER = (
-    "Acharya, Bonawitz, Kairouz, Ramage and Sun: Context-Aware Local Differential Privacy. "
-    "International Conference on Machine Learning, 2020."
-)
-_LEAD = (
-    "Every figure and table of the paper, measured on real reports, next to the best scheme here."
+_OPENING = Html(
+    '<p class="lead">Every figure and table of the paper, measured on real reports, next to the '
+    'best scheme here.</p>\n<p class="note">Acharya, Bonawitz, Kairouz, Ramage and Sun: '
+    "Context-Aware Local Differential Privacy. International Conference on Machine Learning, "
+    "2020.</p>"
 )
 
 
@@ -196,13 +195,12 @@ class PageSection:
 
 def paper_page(sections: Sequence[PageSection]) -> str:
     """Return the page as HTML, pictures included. It links to nothing outside itself."""
-    template = '<p class="lead">$lead</p>\n<p class="note">$paper</p>'
     parts = [_contents(sections)]
     parts += map(_section, sections)
     return offline_document(
         "The paper's figures, and what became of them",
         kicker="Sfumato paper",
-        opening=fill(template, lead=_LEAD, paper=_PAPER),
+        opening=_OPENING,
         sections=join(parts, "\n"),
         css=_STYLE,
     )

@@ -189,8 +189,9 @@ def _draw_errors(axes: "Axes", results: Mapping[str, MapErrors], runs: int) -> N
     axes.text(0.01, -0.2, "the paper's scheme", va="center", fontsize=9, color="white")
     axes.text(0.01, 0.2, "the best here", va="center", fontsize=9, color="white")
     remark_at = max(PAPER_TABLE["(5,7)"][1], results["(5,7)"].paper.mean) + 0.12
-    remark = "line: in the paper, on its data"
-    axes.text(remark_at, 0.8, remark, va="center", fontsize=9, color=FAINT)
+    axes.text(
+        remark_at, 0.8, "line: in the paper, on its data", va="center", fontsize=9, color=FAINT
+    )
     axes.set_yticks(range(len(results)), list(results))
     axes.set_ylim(len(results) - 0.5, -0.55)
     axes.set_xlim(0, 0.95)

@@ -65,8 +65,8 @@ def _misfit_caution(estimate: Estimate) -> Html:
 def _noise_caution(survey: Survey, estimate: Estimate, low: float, high: float) -> Html:
     """Warn if the noise is as large as the most frequent share, whose interval this is."""
     too_few = estimate.reports < survey.minimum_reports
-    clear = low > 0 and high < 3 * low
-    if clear and not too_few:
+    is_clear = low > 0 and high < 3 * low
+    if is_clear and not too_few:
         return EMPTY
     half_width = format_share((high - low) / 2, decimal_places(estimate))
     points = half_width.removesuffix("%").strip()
