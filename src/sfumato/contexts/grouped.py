@@ -138,16 +138,26 @@ class GroupedContext(Context):
         finite = [epsilon for epsilon in self._promises if isinstance(epsilon, Fraction)]
         return max(finite, default=Fraction(0))
 
+    @property
+    def leaves_open(self) -> bool:
+        """Whether some pair has no promise."""
+        return self.partly_open or bool(self._is_open_group.any())
+
     def unprotected(self) -> Symbols:
         """Return the symbols with no promise against any other."""
-        several = len(self.outward) > 1
-        has_pair = several | (self.sizes > 1)
-        open_inside = (self._inside_floats == inf) | (self.sizes == 1)
-        open_outward = (self._outward_floats == inf) | (not several)
-        open_groups = np.flatnonzero(open_inside & open_outward & has_pair)
-        if open_groups.size == len(self.outward):
+        if self._is_open_group.all():
             return np.arange(self.size)
-        return np.flatnonzero(np.isin(self.group_of, open_groups))
+        if not self._is_open_group.any():
+            return np.arange(0)
+        return np.flatnonzero(self._is_open_group[self.group_of])
+
+    @property
+    def _is_open_group(self) -> Booleans:
+        """For each group, whether its symbols have no promise against any other."""
+        if len(self.outward) == 1:
+            return (self._inside_floats == inf) & (self.sizes > 1)
+        open_inside = (self._inside_floats == inf) | (self.sizes == 1)
+        return open_inside & (self._outward_floats == inf)
 
     @property
     def partly_open(self) -> bool:
@@ -167,9 +177,10 @@ class GroupedContext(Context):
     def exact_matrix(self) -> ExactMatrix:
         """Return E with exact entries; raise ``InvalidContext`` above 4096 symbols."""
         self._require_writable()
-        promises = (*self.inside, *self.outward)
-        finite = [epsilon for epsilon in promises if isinstance(epsilon, Fraction)]
-        denominator = lcm(*(epsilon.denominator for epsilon in finite))
+        denominator = 1
+        for epsilon in (*self.inside, *self.outward):
+            if isinstance(epsilon, Fraction):
+                denominator = lcm(denominator, epsilon.denominator)
         inside = _numerators(self.inside, denominator)[self.group_of, None]
         outward = _numerators(self.outward, denominator)[self.group_of, None]
         same = np.equal.outer(self.group_of, self.group_of)

@@ -225,4 +225,4 @@ def _fits_product(context: Blocks) -> bool:
     inside = [context.inside[b] for b in np.flatnonzero(context.sizes > 1).tolist()]
     outputs = (context.size << EXTRA_BITS) * (context.sizes.size << EXTRA_BITS)
     small = context.size * outputs <= _MAX_PRODUCT_ENTRIES
-    return small and bool(inside) and min(inside) < context.exact_across
+    return small and min(inside, default=inf) < context.exact_across

@@ -32,6 +32,8 @@ class H3Domain(Domain):
     """
 
     kind = "h3"
+    resolution: int
+    """The resolution of the cells, 0 (continents) to 15 (square metres)."""
 
     def __init__(self, cells: object, *, other: Label | None = None) -> None:
         super().__init__(cells, other=other)
@@ -46,7 +48,7 @@ class H3Domain(Domain):
         resolutions = {h3.get_resolution(cell) for cell in self._cells}
         if len(resolutions) != 1:
             raise InvalidContext(f"cells must have one resolution; got {sorted(resolutions)}.")
-        self._resolution: int = resolutions.pop()
+        self.resolution = resolutions.pop()
 
     @classmethod
     def box(
@@ -88,11 +90,6 @@ class H3Domain(Domain):
         return cls(sorted(cells), other=other)
 
     @property
-    def resolution(self) -> int:
-        """The resolution of the cells, 0 (continents) to 15 (square metres)."""
-        return self._resolution
-
-    @property
     def cells(self) -> int:
         """The number of cells, without ``other``."""
         return len(self._cells)
@@ -107,7 +104,7 @@ class H3Domain(Domain):
         usable = (np.abs(latitude) <= 90) & (np.abs(longitude) <= 180)  # false for NaN
         cells: list[str | None] = [None] * latitude.size
         for i in np.flatnonzero(usable).tolist():
-            cells[i] = h3.latlng_to_cell(latitude[i], longitude[i], self._resolution)
+            cells[i] = h3.latlng_to_cell(latitude[i], longitude[i], self.resolution)
         return self.symbols(cells)
 
     def centres(self) -> tuple[Floats, Floats]:
@@ -118,9 +115,9 @@ class H3Domain(Domain):
 
     def parents(self, resolution: int) -> list[str]:
         """Return the parent of each cell at a coarser resolution, without ``other``."""
-        if not 0 <= resolution < self._resolution:
+        if not 0 <= resolution < self.resolution:
             raise InvalidContext(
-                f"parents must be of a resolution in 0..{self._resolution - 1}; got {resolution}."
+                f"parents must be of a resolution in 0..{self.resolution - 1}; got {resolution}."
             )
         h3 = _h3()
         return [h3.cell_to_parent(cell, resolution) for cell in self._cells]
@@ -139,7 +136,7 @@ class H3Domain(Domain):
         return H3Domain(fields["cells"], other=fields["other"])
 
     def __repr__(self) -> str:
-        return f"H3Domain({self.cells} cells of resolution {self._resolution})"
+        return f"H3Domain({self.cells} cells of resolution {self.resolution})"
 
 
 def _h3() -> ModuleType:

@@ -69,7 +69,8 @@ class Polyhedron:
         k = len(N)
         detour = np.full_like(N, _UNBOUNDED)
         for z in range(k):
-            others = np.ix_(np.arange(k) != z, np.arange(k) != z)
+            is_other = np.arange(k) != z
+            others = np.ix_(is_other, is_other)
             through_z = _add(N[:, z, None], N[None, z, :])
             detour[others] = np.minimum(detour[others], through_z[others])
         is_edge = (detour > N) & (N < _UNBOUNDED) & ~np.eye(k, dtype=np.bool_)
@@ -162,8 +163,8 @@ def _is_implied(E: Floats) -> Booleans:
     k = len(E)
     implied = np.zeros((k, k), dtype=np.bool_)
     for z in range(k):
-        others = (np.arange(k) != z)[:, None] & (np.arange(k) != z)[None, :]
-        implied |= others & (E[:, z, None] + E[None, z, :] <= E * (1 + 1e-12))
+        is_other = np.arange(k) != z
+        implied |= np.outer(is_other, is_other) & (E[:, z, None] + E[None, z, :] <= E * (1 + 1e-12))
     return implied & ~np.eye(k, dtype=np.bool_)
 
 
