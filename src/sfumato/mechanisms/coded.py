@@ -218,7 +218,7 @@ class CodedScores(Scores):
 
     @abstractmethod
     def _exact_scores(self, batch: CodeBatch, row: int, output: int | None) -> list[Fraction]:
-        """Return the scores of one group for an output of its code; ``None`` is any other report."""
+        """Return the scores of one group for an output of its code, or for any other report."""
 
     # --- sums ------------------------------------------------------------------------------------
 

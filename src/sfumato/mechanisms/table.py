@@ -121,7 +121,7 @@ class TableResponse(DenseMechanism):
 
         Q should keep the context to about 10⁻⁹, in the sums of its rows and in the ratios of its
         columns. Entries within 10⁻⁸ of the limit of a promise are moved to the limit. Reports that
-        are hardly ever sent are dropped.
+        are almost never sent are dropped.
 
         >>> from sfumato.contexts import Uniform
         >>> odds = np.e + 1e-9 * np.array([[0, 1, -2], [2, 0, 1], [-1, 1, 0]])
@@ -227,7 +227,7 @@ def _is_crowd_count(count: object) -> bool:
 
 
 def _require_nearly_stochastic(Q: ArrayLike, size: int) -> Floats:
-    """Return Q without negative entries and without reports that are hardly ever sent.
+    """Return Q without negative entries and without reports that are almost never sent.
 
     Refuse a Q that is not nearly stochastic.
     """
