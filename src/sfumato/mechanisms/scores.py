@@ -51,7 +51,7 @@ class Reach:
 
     An honest person adds 1 on average to their own symbol and 0 to every other. Let m of n reports
     be forged. Compare the estimate with the one in which those m people report honestly, on
-    average:
+    average::
 
         n (p̂_x − without forgery) = Σ over the forged reports of A[x, y_i] − [x = x_i]
 
