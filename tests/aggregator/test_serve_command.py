@@ -129,7 +129,7 @@ def _called(monkeypatch, capfd, *arguments):
 # --- a day in its life ----------------------------------------------------------------------------
 
 
-def test_it_serves_shows_its_token_once_and_goes_on_after_a_restart(folder, survey):
+def test_serve_shows_its_token_once_and_continues_after_a_restart(folder, survey):
     """Start, SIGTERM, start without arguments, SIGINT: in one test, as starts are slow."""
     with serving("lunch.toml") as first:
         token = first.read(TOKEN).group(1)
@@ -210,9 +210,7 @@ def _registered(folder):
 
 
 @pytest.mark.parametrize("order", [("lie.json", "lunch.toml"), ("lunch.toml", "lie.json")])
-def test_a_survey_that_breaks_its_context_is_a_no_and_none_is_opened(
-    folder, monkeypatch, capfd, order
-):
+def test_serve_refuses_surveys_that_break_their_context(folder, monkeypatch, capfd, order):
     _lie(folder / "lie.json")
     code, err = _called(monkeypatch, capfd, *order)
     assert code == 1
@@ -220,7 +218,7 @@ def test_a_survey_that_breaks_its_context_is_a_no_and_none_is_opened(
     assert _registered(folder) == 0
 
 
-def test_a_survey_that_cannot_be_read_is_refused_and_none_is_opened(folder, monkeypatch, capfd):
+def test_serve_refuses_unreadable_surveys(folder, monkeypatch, capfd):
     (folder / "broken.toml").write_text("name = ")
     for name in ("broken.toml", "absent.toml"):
         code, _ = _called(monkeypatch, capfd, "lunch.toml", name)
@@ -240,7 +238,7 @@ def test_a_survey_that_cannot_be_read_is_refused_and_none_is_opened(folder, monk
         ("sqlite:///lunch.toml", "not a database"),
     ],
 )
-def test_a_store_that_cannot_be_is_refused(folder, monkeypatch, capfd, store, said):
+def test_invalid_stores_are_refused(folder, monkeypatch, capfd, store, said):
     before = sorted(folder.iterdir())
     code, err = _called(monkeypatch, capfd, "lunch.toml", "--store", store)
     assert code == 2
@@ -248,7 +246,7 @@ def test_a_store_that_cannot_be_is_refused(folder, monkeypatch, capfd, store, sa
     assert sorted(folder.iterdir()) == before
 
 
-def test_a_port_that_is_taken_is_refused_in_words(folder, monkeypatch, capfd):
+def test_busy_ports_are_reported(folder, monkeypatch, capfd):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         code, err = _called(monkeypatch, capfd, "lunch.toml", "--port", port)
@@ -258,7 +256,7 @@ def test_a_port_that_is_taken_is_refused_in_words(folder, monkeypatch, capfd):
     assert "--port" in err
 
 
-def test_a_host_that_is_not_here_is_refused_in_words(folder, monkeypatch, capfd):
+def test_foreign_hosts_are_reported(folder, monkeypatch, capfd):
     code, err = _called(monkeypatch, capfd, "lunch.toml", "--host", "no such host")
     assert code == 2
     assert "127.0.0.1" in err
@@ -267,14 +265,14 @@ def test_a_host_that_is_not_here_is_refused_in_words(folder, monkeypatch, capfd)
 @pytest.mark.parametrize(
     "arguments", [("--port", "70000"), ("--requests-per-minute", "-1"), ("--what",)]
 )
-def test_a_call_that_cannot_be_meant_is_refused(folder, monkeypatch, capfd, arguments):
+def test_invalid_options_are_refused(folder, monkeypatch, capfd, arguments):
     assert _called(monkeypatch, capfd, *arguments)[0] == 2
 
 
 # --- where it listens -----------------------------------------------------------------------------
 
 
-def test_by_default_nobody_outside_this_machine_can_reach_it(folder, monkeypatch):
+def test_the_default_address_is_local(folder, monkeypatch):
     """The default host goes to ``listen``, which binds to that address alone."""
     heard = []
 

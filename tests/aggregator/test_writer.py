@@ -75,9 +75,7 @@ def _full(survey):
     return TallyExport(b"f" * 16, Tally(counts, survey.fingerprint))
 
 
-def test_a_survey_that_cannot_be_counted_does_not_disturb_the_rest_of_its_group(
-    file_store, survey, writing
-):
+def test_a_failing_survey_does_not_affect_the_rest_of_its_group(file_store, survey, writing):
     other = unrandomized_survey("other", 50)
     file_store.register(other)
     assert file_store.import_tally(_full(other)) is Outcome.COUNTED
@@ -99,7 +97,7 @@ def test_a_survey_that_cannot_be_counted_does_not_disturb_the_rest_of_its_group(
     assert problem_for(full).status == 507
 
 
-def test_a_store_that_is_away_is_asked_once_for_a_group(file_store, survey, writing, monkeypatch):
+def test_an_unavailable_store_is_asked_once_per_group(file_store, survey, writing, monkeypatch):
     other = unrandomized_survey("other", 50)
     asked = []
 
@@ -117,7 +115,7 @@ def test_a_store_that_is_away_is_asked_once_for_a_group(file_store, survey, writ
 
 
 @pytest.mark.parametrize(("limit", "value"), [("_MAX_WAITING", 3), ("_MAX_REPORTS", 2)])
-def test_a_full_queue_is_said_and_empties_again(
+def test_a_full_queue_refuses_uploads_until_it_drains(
     file_store, survey, writing, monkeypatch, limit, value
 ):
     monkeypatch.setattr(writer_module, limit, value)
@@ -145,7 +143,7 @@ def test_groups_are_bounded(file_store, survey, writing, monkeypatch):
     assert max(held.groups) <= 4
 
 
-def test_a_measurement_that_fails_does_not_stop_the_writer(file_store, survey, writing):
+def test_a_failing_observer_does_not_stop_the_writer(file_store, survey, writing):
     writer = writing(file_store, observe=lambda batches, seconds: 1 / 0)
     for number in (1, 2):
         assert gathered(lambda number=number: writer.count(batch_of(survey, number, 5))) == [
@@ -154,7 +152,7 @@ def test_a_measurement_that_fails_does_not_stop_the_writer(file_store, survey, w
     assert writer.alive
 
 
-def test_a_writer_that_has_ended_is_not_ready_and_takes_nothing(file_store, survey):
+def test_a_stopped_writer_is_not_ready_and_accepts_nothing(file_store, survey):
     writer = Writer(file_store)
     writer.start()
     readiness = Readiness(file_store, writer)
@@ -164,7 +162,7 @@ def test_a_writer_that_has_ended_is_not_ready_and_takes_nothing(file_store, surv
     assert isinstance(gathered(lambda: writer.count(batch_of(survey, 1, 5)))[0], StoreUnavailable)
 
 
-def test_the_store_is_looked_at_once_in_a_second_however_many_ask(file_store, writing, monkeypatch):
+def test_readiness_checks_the_store_once_a_second(file_store, writing, monkeypatch):
     now = [0.0]
     looks = []
     ping = file_store.ping
@@ -182,7 +180,7 @@ def _away(*_):
     raise StoreUnavailable("away")
 
 
-def test_wrong_guesses_do_not_ask_a_store_that_is_away(file_store, monkeypatch):
+def test_wrong_tokens_do_not_query_an_unavailable_store(file_store, monkeypatch):
     now = [0.0]
     asked = []
     token = Token(file_store, clock=lambda: now[0])
@@ -194,7 +192,7 @@ def test_wrong_guesses_do_not_ask_a_store_that_is_away(file_store, monkeypatch):
     assert token.matches(right)  # what was known goes on being known
 
 
-def test_room_for_bodies_is_bounded_and_given_back():
+def test_the_memory_quota_is_limited_and_released():
     quota = MemoryQuota(100)
     quota.acquire(60)
     with pytest.raises(StoreUnavailable, match="not enough memory"):
@@ -213,11 +211,11 @@ def test_room_for_bodies_is_bounded_and_given_back():
         (PrivacyViolation("broken", x=0, x2=1, output=0), 500),
     ],
 )
-def test_only_questions_are_the_callers_fault(error, status):
+def test_only_invalid_questions_are_client_errors(error, status):
     assert problem_for(error).status == status
 
 
-def test_identifiers_are_forgotten_piece_by_piece(file_store, survey, monkeypatch):
+def test_identifiers_are_deleted_in_small_steps(file_store, survey, monkeypatch):
     from sfumato.aggregator.store import store as store_module
 
     monkeypatch.setattr(store_module, "_DELETE_SIZE", 3)

@@ -163,7 +163,7 @@ def test_workers_and_files_change_no_simulation(files, kind, workers, small_piec
     assert found.in_json() == whole.in_json()
 
 
-def test_a_piece_at_a_wrong_row_would_be_noticed(files, small_pieces, monkeypatch):
+def test_a_slice_at_a_wrong_row_is_detected(files, small_pieces, monkeypatch):
     simulate_module = sys.modules["sfumato.simulation.simulate"]
     monkeypatch.setattr(simulate_module, "first_rows", lambda slices, columns: [0] * len(slices))
     whole = simulate(PRIVATE, [SYMBOLS], runs=2, seed=3, decoder="projection")
@@ -174,7 +174,7 @@ def test_a_piece_at_a_wrong_row_would_be_noticed(files, small_pieces, monkeypatc
 # --- files that are not what they seem --------------------------------------------------------------
 
 
-def test_empty_row_groups_at_a_cut_make_no_piece(tmp_path, small_pieces):
+def test_empty_row_groups_make_no_slice(tmp_path, small_pieces):
     table = pa.table({"place": pa.array(SYMBOLS[:700])})
     with pq.ParquetWriter(tmp_path / "a.parquet", table.schema) as writer:
         for part in (table[:0], table, table[:0]):
@@ -200,9 +200,7 @@ def test_a_file_without_rows_is_refused(tmp_path):
     ],
     ids=["other groups", "longer groups", "fewer groups", "CSV"],
 )
-def test_a_file_that_changes_is_not_counted_in_part(
-    tmp_path, monkeypatch, small_pieces, replace, workers
-):
+def test_changed_files_are_not_counted(tmp_path, monkeypatch, small_pieces, replace, workers):
     path = parquet(tmp_path, "a.parquet", SYMBOLS)
     found = answers.slice_file
 
@@ -216,7 +214,7 @@ def test_a_file_that_changes_is_not_counted_in_part(
         tally_files(IN_CLEAR, [path], PLACE, workers=workers)
 
 
-def test_a_file_called_like_standard_input_does_not_eat_it(tmp_path):
+def test_paths_of_standard_input_are_read_once(tmp_path):
     (tmp_path / "-").write_text("x")
     IN_CLEAR.save(tmp_path / "s.json")
     call = [
@@ -252,7 +250,7 @@ def test_descriptors_are_read_by_this_process(tmp_path):
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_an_unknown_value_is_refused_by_its_row_in_the_file(tmp_path, workers, small_pieces):
+def test_unknown_values_are_named_by_row(tmp_path, workers, small_pieces):
     symbols = SYMBOLS.copy()
     symbols[3333] = 777_777
     path = parquet(tmp_path, "wrong.parquet", symbols)
@@ -274,7 +272,7 @@ def _dies(piece, on_progress):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def test_a_worker_that_is_killed_is_told_and_does_not_hang():
+def test_killed_workers_raise_and_do_not_hang():
     with pytest.raises(EngineStopped, match="fewer workers"):
         list(parallel_map(_dies, range(4), workers=2))
 
@@ -284,7 +282,7 @@ def _counted(piece, on_progress):
     return Counter([piece])
 
 
-def test_few_pieces_wait_at_a_time(monkeypatch):
+def test_few_items_wait_at_a_time(monkeypatch):
     submitted = []
     submit = parallel.ProcessPoolExecutor.submit
     monkeypatch.setattr(

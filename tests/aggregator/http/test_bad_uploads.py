@@ -144,7 +144,7 @@ NOT_BATCHES = {
 
 
 @pytest.mark.parametrize("name", NOT_BATCHES)
-def test_what_is_not_exactly_a_batch_is_refused(refused, name):
+def test_malformed_batches_are_refused(refused, name):
     refused(NOT_BATCHES[name], 400, "invalid-batch")
 
 
@@ -165,12 +165,12 @@ REJECTED = {
 
 
 @pytest.mark.parametrize("name", REJECTED)
-def test_one_bad_report_rejects_its_batch_and_is_named_by_its_place(refused, name):
+def test_one_bad_report_rejects_its_batch_by_index(refused, name):
     text, index = REJECTED[name]
     assert refused(_listed(text), 422, "report-rejected").json["index"] == index
 
 
-def test_the_good_body_would_have_counted(tmp_path):
+def test_the_unmodified_body_counts(tmp_path):
     """All of the above differ from it in one thing."""
     with run_aggregator(tmp_path, SURVEY) as aggregator:
         assert aggregator.post(SURVEY.fingerprint, BODY, {"Content-Type": JSON}).status == 201
@@ -274,7 +274,7 @@ NOT_STREAMS = {
 
 
 @pytest.mark.parametrize("name", NOT_STREAMS)
-def test_what_is_not_exactly_a_stream_of_reports_is_refused(refused, name):
+def test_malformed_streams_are_refused(refused, name):
     refused(NOT_STREAMS[name], 400, "invalid-batch", **{"Content-Type": ARROW})
 
 
@@ -286,7 +286,7 @@ def test_one_bad_report_in_a_stream_rejects_all(refused, numbers, index):
     assert answer.json["index"] == index
 
 
-def test_the_good_stream_would_have_counted(tmp_path):
+def test_the_unmodified_stream_counts(tmp_path):
     with run_aggregator(tmp_path, SURVEY) as aggregator:
         for number, stream in enumerate(
             [GOOD_STREAM, _stream(_reports(1), _reports(0, 2)), _claiming(MAX_BATCH_REPORTS - 3)]
@@ -311,14 +311,14 @@ def test_the_good_stream_would_have_counted(tmp_path):
         "*/*",
     ],
 )
-def test_other_kinds_of_bodies_are_not_read(refused, kind):
+def test_unknown_media_types_are_not_read(refused, kind):
     refused(BODY, 415, "unknown-media-type", **{"Content-Type": kind})
 
 
 @pytest.mark.parametrize(
     "encoding", ["br", "deflate", "zstd", "gzip, gzip", "gzip;q=1", "", CANARY]
 )
-def test_other_encodings_are_not_undone(refused, encoding):
+def test_unknown_encodings_are_refused(refused, encoding):
     refused(BODY, 415, "unknown-media-type", **{"Content-Encoding": encoding})
 
 
@@ -336,26 +336,26 @@ NOT_PACKED = {
 
 
 @pytest.mark.parametrize("name", NOT_PACKED)
-def test_what_gzip_did_not_make_is_refused(refused, name):
+def test_invalid_gzip_is_refused(refused, name):
     refused(NOT_PACKED[name], 400, "invalid-request", **{"Content-Encoding": "gzip"})
 
 
 @pytest.mark.parametrize("size", [MAX_BATCH_BYTES + 1, 2**27])
-def test_a_bomb_is_refused(refused, size):
+def test_gzip_bombs_are_refused(refused, size):
     bomb = gzip.compress(bytes(size), 9)
     assert len(bomb) < MAX_BATCH_BYTES
     answer = refused(bomb, 413, "body-too-large", **{"Content-Encoding": "gzip"})
     assert answer.headers["connection"] == "close"
 
 
-def test_a_bomb_in_a_bomb_is_undone_once(refused):
+def test_nested_gzip_is_decompressed_once(refused):
     refused(
         gzip.compress(gzip.compress(BODY)), 400, "invalid-batch", **{"Content-Encoding": "gzip"}
     )
 
 
 @pytest.mark.parametrize("pad", [0, 1])
-def test_the_limit_is_exact(refused, aggregator, pad):
+def test_the_size_limit_is_exact(refused, aggregator, pad):
     body = BODY + b" " * (MAX_BATCH_BYTES - len(BODY) - 1) + CANARY.encode()[: pad + 1]
     assert len(body) == MAX_BATCH_BYTES + pad
     for packed in (False, True):
@@ -378,7 +378,7 @@ ADDRESSES = [
 
 
 @pytest.mark.parametrize("address", ADDRESSES)
-def test_an_address_without_a_survey(aggregator, address):
+def test_uploads_to_unknown_surveys_are_404(aggregator, address):
     before = aggregator.dump()
     answer = aggregator.post(address, _with(survey="ab" * 32), {"Content-Type": JSON})
     assert (answer.status, answer.problem) == (404, "unknown-survey")
@@ -386,7 +386,7 @@ def test_an_address_without_a_survey(aggregator, address):
     assert CANARY not in answer.body.decode()
 
 
-def test_the_database_is_not_asked_for_what_cannot_be_a_fingerprint(aggregator, monkeypatch):
+def test_invalid_fingerprints_do_not_query_the_database(aggregator, monkeypatch):
     asked = []
     monkeypatch.setattr(aggregator.store, "read_resolved", lambda name: asked.append(name))
     for address in ADDRESSES:
@@ -394,12 +394,12 @@ def test_the_database_is_not_asked_for_what_cannot_be_a_fingerprint(aggregator, 
     assert asked == ["ab" * 32]
 
 
-def test_a_length_that_is_no_number_is_not_believed(refused):
+def test_invalid_content_lengths_are_ignored(refused):
     for length in ("²", "-5", "1e9", "", "0x10", " "):
         refused(b"{}", 400, "invalid-batch", **{"Content-Length": length})
 
 
-def test_what_nobody_foresaw_is_answered_and_its_text_goes_nowhere(aggregator, caplog, monkeypatch):
+def test_unexpected_errors_are_answered_without_their_text(aggregator, caplog, monkeypatch):
     def broken(_):
         raise ValueError(CANARY)
 
@@ -441,7 +441,7 @@ def unchanged(line, caplog):
 MARKED = _listed(f"[{CANARY_NUMBER}]")
 
 
-def test_a_body_that_stops_is_not_waited_for(line, unchanged):
+def test_a_stalled_body_times_out(line, unchanged):
     answer = parse_response(
         exchange(
             line.address, upload_head(SURVEY.fingerprint, Content_Length=len(MARKED)), MARKED[:-1]
@@ -451,7 +451,7 @@ def test_a_body_that_stops_is_not_waited_for(line, unchanged):
     assert str(CANARY_NUMBER) not in answer.body.decode()
 
 
-def test_a_body_that_drips_is_not_waited_for(line, unchanged):
+def test_a_slow_body_times_out(line, unchanged):
     with socket.create_connection(line.address, timeout=10) as slow:
         slow.sendall(upload_head(SURVEY.fingerprint, Content_Length=len(BODY)))
         for byte in BODY[:-1]:
@@ -465,14 +465,14 @@ def test_a_body_that_drips_is_not_waited_for(line, unchanged):
 
 
 @pytest.mark.parametrize("sent", [0, 1, len(MARKED) - 1])
-def test_a_body_that_is_cut_off_counts_nothing(line, unchanged, sent):
+def test_a_truncated_body_counts_nothing(line, unchanged, sent):
     with socket.create_connection(line.address, timeout=10) as cut:
         cut.sendall(upload_head(SURVEY.fingerprint, Content_Length=len(MARKED)) + MARKED[:sent])
         cut.shutdown(socket.SHUT_WR)
         read_all(cut)
 
 
-def test_a_length_that_is_too_small_leaves_half_a_batch(line, unchanged):
+def test_a_content_length_that_is_too_small_is_refused(line, unchanged):
     raw = exchange(
         line.address, upload_head(SURVEY.fingerprint, Content_Length=len(MARKED) - 3), MARKED
     )
@@ -498,7 +498,7 @@ def _chunked(*chunks):
 CHUNKED = {"Transfer_Encoding": "chunked"}
 
 
-def test_chunks_are_read_like_any_body(line, unchanged):
+def test_chunked_bodies_are_accepted(line, unchanged):
     sent = _chunked(MARKED[:20], MARKED[20:]) + b"0\r\n\r\n"
     raw = exchange(
         line.address, upload_head(SURVEY.fingerprint, Connection="close", **CHUNKED), sent
@@ -506,19 +506,19 @@ def test_chunks_are_read_like_any_body(line, unchanged):
     assert parse_response(raw).problem == "report-rejected"
 
 
-def test_chunks_without_an_end_are_not_waited_for(line, unchanged):
+def test_endless_chunked_bodies_time_out(line, unchanged):
     raw = exchange(line.address, upload_head(SURVEY.fingerprint, **CHUNKED), _chunked(MARKED))
     assert parse_response(raw).problem == "body-too-slow"
 
 
-def test_chunks_that_grow_too_large_are_refused(line, unchanged):
+def test_large_chunked_bodies_are_refused(line, unchanged):
     sent = _chunked(*[bytes(65536)] * 17)
     raw = exchange(line.address, upload_head(SURVEY.fingerprint, **CHUNKED), sent)
     if raw:  # hanging up on somebody who is still talking can cost them the answer
         assert parse_response(raw).problem == "body-too-large"
 
 
-def test_a_length_and_chunks_at_once_are_refused(line, unchanged):
+def test_content_length_with_chunked_encoding_is_refused(line, unchanged):
     sent = _chunked(BODY) + b"0\r\n\r\n"
     raw = exchange(
         line.address, upload_head(SURVEY.fingerprint, Content_Length=len(sent), **CHUNKED), sent
@@ -526,12 +526,12 @@ def test_a_length_and_chunks_at_once_are_refused(line, unchanged):
     assert raw.startswith(b"HTTP/1.1 400")
 
 
-def test_chunks_of_a_broken_size_are_refused(line, unchanged):
+def test_invalid_chunk_sizes_are_refused(line, unchanged):
     raw = exchange(line.address, upload_head(SURVEY.fingerprint, **CHUNKED), b"xyz\r\n" + BODY)
     assert raw.startswith(b"HTTP/1.1 400")
 
 
-def test_what_nobody_foresaw_leaves_no_traceback_in_the_servers_log(line, unchanged, monkeypatch):
+def test_unexpected_errors_leave_no_traceback_in_the_log(line, unchanged, monkeypatch):
     def broken(_):
         raise ValueError(CANARY)
 
@@ -541,7 +541,7 @@ def test_what_nobody_foresaw_leaves_no_traceback_in_the_servers_log(line, unchan
     assert (answer.status, answer.problem) == (500, "internal-error")
 
 
-def test_a_refused_body_is_not_taken_for_the_next_request(line, unchanged):
+def test_a_refused_body_is_not_parsed_as_the_next_request(line, unchanged):
     """The body of an upload that is refused unread holds what looks like an upload of its own."""
     inner = upload_head(SURVEY.fingerprint, Content_Length=len(BODY)) + BODY
     head = upload_head(
@@ -552,7 +552,7 @@ def test_a_refused_body_is_not_taken_for_the_next_request(line, unchanged):
     assert raw.count(b"HTTP/1.1 ") == 1
 
 
-def test_a_good_upload_over_the_same_line_would_count(tmp_path):
+def test_a_valid_upload_on_the_same_connection_counts(tmp_path):
     with run_aggregator(tmp_path, SURVEY) as aggregator:
         app = create_app(aggregator.store, Settings(requests_per_minute=0, body_seconds=0.3))
         with listen(app) as address:

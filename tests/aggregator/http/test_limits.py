@@ -45,7 +45,7 @@ def test_the_bucket_agrees_with_an_obvious_one(clock):
     assert 0 < sum(wait > 0 for wait in waits) < len(waits)
 
 
-def test_whoever_waits_as_long_as_told_may_go_on(clock):
+def test_clients_may_continue_after_retry_after(clock):
     limits = ClientLimits(7, clock=clock)
     for _ in range(50):
         clock.time += limits.seconds_to_wait(ADDRESS) + 1e-9
@@ -66,7 +66,7 @@ def test_zero_means_any_number(clock):
     assert {limits.seconds_to_wait(ADDRESS) for _ in range(1000)} == {0.0}
 
 
-def test_no_address_is_kept(clock):
+def test_no_address_is_stored(clock):
     limits = ClientLimits(5, clock=clock)
     limits.seconds_to_wait(ADDRESS)
     kept = repr(limits) + repr(vars(limits))
@@ -76,7 +76,7 @@ def test_no_address_is_kept(clock):
     assert len(client) == 16
 
 
-def test_hashes_are_of_no_use_elsewhere_or_later(clock):
+def test_hashes_change_with_the_key(clock):
     """Under another key the same address has another hash, so no table of hashes can be built."""
     first = ClientLimits(5, clock=clock)
     second = ClientLimits(5, clock=clock)
@@ -90,7 +90,7 @@ def test_hashes_are_of_no_use_elsewhere_or_later(clock):
     assert before.isdisjoint(first._buckets)
 
 
-def test_memory_is_bounded_and_the_quiet_are_forgotten_first(clock, monkeypatch):
+def test_the_least_recent_clients_are_dropped_first(clock, monkeypatch):
     monkeypatch.setattr(module, "_MAX_CLIENTS", 10)
     limits = ClientLimits(1, clock=clock)
     limits.seconds_to_wait(ADDRESS)
@@ -104,7 +104,7 @@ def test_memory_is_bounded_and_the_quiet_are_forgotten_first(clock, monkeypatch)
 # --- over HTTP ------------------------------------------------------------------------------------
 
 
-def test_a_client_that_asks_too_often_is_told_when_to_come_back(tmp_path):
+def test_too_many_requests_get_retry_after(tmp_path):
     with run_aggregator(tmp_path, SURVEY, requests_per_minute=3) as aggregator:
         batch = batch_of(SURVEY, [1])
         assert [aggregator.upload(batch, client=ADDRESS).status for _ in range(3)] == [
@@ -132,7 +132,7 @@ def test_refused_requests_use_up_the_bucket_too(tmp_path):
         assert statuses == [400, 400, 429]
 
 
-def test_who_watches_over_the_process_is_not_limited(tmp_path):
+def test_monitoring_is_not_rate_limited(tmp_path):
     with run_aggregator(tmp_path, SURVEY, requests_per_minute=1) as aggregator:
         assert {
             aggregator.http.get(path).status for path in ("/health", "/ready") for _ in range(5)
@@ -181,14 +181,14 @@ def test_a_large_body_is_refused_after_one_mebibyte(tmp_path, chunk, encoding):
         ("ab" * 32, {"Content-Type": JSON}, 404),
     ],
 )
-def test_what_is_refused_anyway_is_not_read_at_all(tmp_path, fingerprint, headers, status):
+def test_rejected_requests_are_not_read(tmp_path, fingerprint, headers, status):
     with run_aggregator(tmp_path, SURVEY) as aggregator:
         body = Endless()
         assert aggregator.post(fingerprint, body, headers).status == status
         assert body.read == 0
 
 
-def test_a_client_that_hangs_up_counts_nothing(tmp_path):
+def test_disconnected_clients_count_nothing(tmp_path):
     with run_aggregator(tmp_path, SURVEY) as aggregator:
         before = aggregator.dump()
         answer = aggregator.post(

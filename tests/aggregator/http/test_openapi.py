@@ -142,13 +142,13 @@ def _examined(aggregator, operation, examples):
 
 
 @pytest.mark.parametrize("label", REACHED)
-def test_answers_are_as_documented(aggregator, label):
+def test_responses_match_openapi(aggregator, label):
     assert REACHED[label] <= set(_examined(aggregator, _operations(aggregator)[label], 60))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("label", REACHED)
-def test_answers_are_as_documented_however_often_one_asks(aggregator, label):
+def test_repeated_responses_match_openapi(aggregator, label):
     assert REACHED[label] <= set(_examined(aggregator, _operations(aggregator)[label], 500))
 
 

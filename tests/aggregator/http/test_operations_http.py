@@ -68,7 +68,7 @@ def _bring(aggregator, body, **headers):
 # --- states ---------------------------------------------------------------------------------------
 
 
-def test_a_survey_is_closed_opened_and_ended(aggregator):
+def test_surveys_can_be_closed_opened_and_ended(aggregator):
     batch = batch_of(SURVEY, [1])
     assert aggregator.upload(batch).status == 201
     for what, state, upload in [
@@ -92,7 +92,7 @@ def test_a_survey_is_closed_opened_and_ended(aggregator):
     assert aggregator.request_with_token(_path("estimate")).status == 200
 
 
-def test_an_open_survey_does_not_end(aggregator):
+def test_an_open_survey_cannot_end(aggregator):
     aggregator.upload(batch_of(SURVEY, [1]))
     before = aggregator.dump()
     answer = _do(aggregator, "end")
@@ -115,7 +115,7 @@ def test_an_open_survey_does_not_end(aggregator):
         ("GET", "total?label=park"),
     ],
 )
-def test_a_survey_that_is_not_here(aggregator, method, what):
+def test_unknown_surveys_are_404(aggregator, method, what):
     before = aggregator.dump()
     answer = aggregator.request_with_token(_path(what, OTHER), method=method)
     assert (answer.status, answer.problem) == (404, "unknown-survey")
@@ -125,7 +125,7 @@ def test_a_survey_that_is_not_here(aggregator, method, what):
 # --- exports --------------------------------------------------------------------------------------
 
 
-def test_exports_do_not_overlap_and_can_be_asked_for_again(aggregator):
+def test_exports_do_not_overlap_and_are_repeatable(aggregator):
     aggregator.upload(batch_of(SURVEY, [1, 2], 1))
     first = _export(aggregator, FIRST)
     aggregator.upload(batch_of(SURVEY, [3], 2))
@@ -151,7 +151,7 @@ def test_a_batch_that_was_exported_is_still_known(aggregator):
     assert _counts(aggregator) == _histogram(1, 2)
 
 
-def test_there_is_no_empty_export(aggregator):
+def test_empty_exports_are_refused(aggregator):
     before = aggregator.dump()
     answer = _export(aggregator, FIRST)
     assert (answer.status, answer.problem) == (409, "not-enough-reports")
@@ -159,7 +159,7 @@ def test_there_is_no_empty_export(aggregator):
 
 
 @pytest.mark.parametrize("name", ["ab", "AB" * 16, "ab" * 17, "zz" * 16, "%00"])
-def test_an_export_needs_a_proper_name(aggregator, name):
+def test_export_names_must_be_valid(aggregator, name):
     aggregator.upload(batch_of(SURVEY, [1]))
     before = aggregator.dump()
     answer = _export(aggregator, name)
@@ -170,7 +170,7 @@ def test_an_export_needs_a_proper_name(aggregator, name):
 # --- imports --------------------------------------------------------------------------------------
 
 
-def test_a_tally_is_brought_once(aggregator, elsewhere):
+def test_a_tally_is_imported_once(aggregator, elsewhere):
     aggregator.upload(batch_of(SURVEY, [1, 2], 1))
     elsewhere.upload(batch_of(SURVEY, [4], 2))
     sent = _export(aggregator, FIRST).body
@@ -183,7 +183,7 @@ def test_a_tally_is_brought_once(aggregator, elsewhere):
     assert elsewhere.request_with_token(_path("status")).json["reports"] == 3
 
 
-def test_a_tally_does_not_come_back_on_another_way(aggregator, elsewhere):
+def test_a_tally_is_not_counted_again_by_another_route(aggregator, elsewhere):
     aggregator.upload(batch_of(SURVEY, [1, 2], 1))
     _bring(elsewhere, _export(aggregator, FIRST).body)
     elsewhere.upload(batch_of(SURVEY, [4], 2))
@@ -201,7 +201,7 @@ def _sent(counts, name=FIRST, survey=SURVEY):
     )
 
 
-def test_other_counts_under_a_known_name_are_refused(aggregator):
+def test_other_counts_under_a_known_identifier_are_refused(aggregator):
     assert _bring(aggregator, _sent(_histogram(1))).status == 201
     before = aggregator.dump()
     answer = _bring(aggregator, _sent(_histogram(2)))
@@ -209,7 +209,7 @@ def test_other_counts_under_a_known_name_are_refused(aggregator):
     assert aggregator.dump() == before
 
 
-def test_more_reports_than_can_be_counted_are_refused(aggregator):
+def test_totals_above_the_limit_are_refused(aggregator):
     huge = _histogram(1)
     huge[1] = 2**62
     assert _bring(aggregator, _sent(huge, FIRST)).status == 201
@@ -219,7 +219,7 @@ def test_more_reports_than_can_be_counted_are_refused(aggregator):
     assert aggregator.dump() == before
 
 
-def test_a_closed_survey_takes_no_tally(aggregator):
+def test_closed_surveys_accept_no_tally(aggregator):
     _do(aggregator, "close")
     before = aggregator.dump()
     answer = _bring(aggregator, _sent(_histogram(1)))
@@ -253,7 +253,7 @@ NOT_TALLIES = {
 
 
 @pytest.mark.parametrize("name", NOT_TALLIES)
-def test_what_is_not_exactly_a_tally_is_refused(aggregator, name):
+def test_malformed_tallies_are_refused(aggregator, name):
     assert NOT_TALLIES[name] != GOOD
     before = aggregator.dump()
     answer = _bring(aggregator, NOT_TALLIES[name])
@@ -306,7 +306,7 @@ def test_metrics_count_what_happened(aggregator):
     }
 
 
-def test_metrics_name_no_client_and_no_survey_that_is_not_here(aggregator):
+def test_metrics_name_no_client_and_no_unknown_survey(aggregator):
     for number in range(5):
         aggregator.upload(batch_of(SURVEY, [number], number), client=f"198.51.100.{number}")
         aggregator.post(f"{number:064x}", b"{}", {"Content-Type": JSON})
@@ -323,7 +323,7 @@ def test_the_process_is_alive_and_the_store_ready(aggregator):
     assert aggregator.dump() == before
 
 
-def test_a_full_disk_is_not_ready_and_says_so(aggregator, monkeypatch):
+def test_a_full_disk_is_reported_as_not_ready(aggregator, monkeypatch):
     monkeypatch.setattr(aggregator.store._backend, "_reserve", 2**62)
     before = aggregator.dump()
     for answer in (aggregator.http.get("/ready"), aggregator.upload(batch_of(SURVEY, [1]))):
@@ -340,12 +340,12 @@ def test_a_full_disk_is_not_ready_and_says_so(aggregator, monkeypatch):
 PAGE = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
 
 
-def test_the_page_lists_the_metrics_there_are(aggregator):
+def test_the_docs_list_all_metrics(aggregator):
     listed = set(re.findall(r"^\| `(sfumato_\w+?)(?:_total)?` \|", PAGE, flags=re.MULTILINE))
     assert listed == _metrics(aggregator)[1]
 
 
-def test_the_page_and_the_files_beside_it_name_options_that_there_are():
+def test_docs_and_deployment_files_name_existing_options():
     texts = [
         PAGE,
         *(path.read_text(encoding="utf-8") for path in sorted((ROOT / "deploy").iterdir())),
@@ -383,7 +383,7 @@ def _restored(backup, folder):
         yield found
 
 
-def test_a_backup_of_a_running_aggregator_knows_what_was_counted(aggregator, tmp_path):
+def test_a_live_backup_contains_all_counts(aggregator, tmp_path):
     aggregator.upload(batch_of(SURVEY, [1, 2], 1))
     _backup(aggregator, tmp_path / "backup.db")
     with _restored(tmp_path / "backup.db", tmp_path / "restored") as restored:
@@ -391,7 +391,7 @@ def test_a_backup_of_a_running_aggregator_knows_what_was_counted(aggregator, tmp
         assert _counts(restored) == _histogram(1, 2)
 
 
-def test_an_old_backup_has_forgotten_what_came_since(aggregator, elsewhere, tmp_path):
+def test_an_old_backup_lacks_later_batches(aggregator, elsewhere, tmp_path):
     aggregator.upload(batch_of(SURVEY, [1], 1))
     _backup(aggregator, tmp_path / "backup.db")
     aggregator.upload(batch_of(SURVEY, [2], 2))

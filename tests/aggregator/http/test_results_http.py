@@ -63,7 +63,7 @@ DECODERS = ["auto", "projection", "likelihood", "empirical-bayes", "unbiased"]
 
 @pytest.mark.parametrize("decoder", DECODERS)
 @pytest.mark.parametrize("survey", [SURVEY, AGES, NUMBERED], ids=lambda survey: survey.name)
-def test_an_estimate_is_exactly_what_the_survey_makes_of_the_tally(aggregator, survey, decoder):
+def test_estimates_equal_those_of_the_survey(aggregator, survey, decoder):
     answer = _ask(aggregator, survey, "estimate", decoder=decoder)
     expected = results_of(survey, survey.estimate(_tally(survey), decoder=decoder))
     assert answer.status == 200
@@ -73,14 +73,14 @@ def test_an_estimate_is_exactly_what_the_survey_makes_of_the_tally(aggregator, s
 
 
 @pytest.mark.parametrize("decoder", [*DECODERS, "spatial-bayes"])
-def test_cells_may_be_decoded_with_their_neighbours(aggregator, decoder):
+def test_grid_decoders_are_available(aggregator, decoder):
     expected = results_of(GRID, GRID.estimate(_tally(GRID), decoder=decoder))
     assert _ask(aggregator, GRID, "estimate", decoder=decoder).json == json.loads(
         json.dumps(expected)
     )
 
 
-def test_a_decoder_that_does_not_fit_is_refused(aggregator):
+def test_unsuitable_decoders_are_refused(aggregator):
     answer = _ask(aggregator, SURVEY, "estimate", decoder="spatial-bayes")
     assert (answer.status, answer.problem) == (422, "invalid-question")
 
@@ -93,7 +93,7 @@ def test_the_default_is_auto_at_95_percent(aggregator):
 
 
 @pytest.mark.parametrize("level", [0.5, 0.99, 1e-9, 1 - 1e-12, 5e-324])
-def test_the_level_goes_into_the_intervals(aggregator, level):
+def test_the_level_sets_the_intervals(aggregator, level):
     expected = results_of(SURVEY, SURVEY.estimate(_tally(SURVEY)), level)
     assert _ask(aggregator, SURVEY, "estimate", level=level).json == json.loads(
         json.dumps(expected)
@@ -101,7 +101,7 @@ def test_the_level_goes_into_the_intervals(aggregator, level):
 
 
 @pytest.mark.parametrize("labels", [["clinic"], ["clinic", "bar"], PLACES])
-def test_a_total_is_exactly_that_of_the_estimate(aggregator, labels):
+def test_totals_equal_those_of_the_estimate(aggregator, labels):
     total = SURVEY.estimate(_tally(SURVEY), decoder="unbiased").total(labels, 0.9)
     assert _ask(aggregator, SURVEY, "total", label=labels, level=0.9).json == {
         "survey": SURVEY.fingerprint,
@@ -137,13 +137,13 @@ def test_a_label_in_an_address_is_text_or_digits(aggregator, survey, text, label
 @pytest.mark.parametrize(
     "text", ["nowhere", "", "²", "--1", "-", "٣", "1.0", "9" * 30, "99", "\0", "true"]
 )
-def test_a_label_that_is_none_is_refused(aggregator, survey, text):
+def test_unknown_labels_are_refused(aggregator, survey, text):
     answer = _ask(aggregator, survey, "total", label=text)
     assert (answer.status, answer.problem) == (422, "invalid-question")
 
 
 @pytest.mark.parametrize("size", [1, 2, 5, 10_000])
-def test_the_top_is_exactly_that_of_the_estimate(aggregator, size):
+def test_the_top_equals_that_of_the_estimate(aggregator, size):
     top = SURVEY.estimate(_tally(SURVEY), decoder="unbiased").top(size, 0.95)
     assert _ask(aggregator, SURVEY, "top", size=size).json == {
         "survey": SURVEY.fingerprint,
@@ -172,7 +172,7 @@ def test_the_top_is_exactly_that_of_the_estimate(aggregator, size):
         ("top", {"size": 1.5}, "size"),
     ],
 )
-def test_a_parameter_that_cannot_be_meant_is_named_and_not_echoed(aggregator, what, query, named):
+def test_invalid_parameters_are_named_but_not_echoed(aggregator, what, query, named):
     answer = _ask(aggregator, SURVEY, what, **query)
     assert (answer.status, answer.problem) == (400, "invalid-request")
     assert named in answer.json["detail"]
@@ -204,7 +204,7 @@ def test_there_are_no_results_below_the_minimum(tmp_path, what, query):
 @pytest.mark.parametrize(
     ("what", "query"), [("estimate", {}), ("total", {"label": 0}), ("top", {})]
 )
-def test_without_reports_there_is_nothing_to_say(tmp_path, what, query):
+def test_there_are_no_results_without_reports(tmp_path, what, query):
     with run_aggregator(tmp_path, AGES) as aggregator:
         answer = _ask(aggregator, AGES, what, **query)
         assert (answer.status, answer.problem) == (409, "not-enough-reports")
@@ -213,7 +213,7 @@ def test_without_reports_there_is_nothing_to_say(tmp_path, what, query):
 # --- status ---------------------------------------------------------------------------------------
 
 
-def test_the_status_tells_reports_by_the_hour(tmp_path):
+def test_the_status_has_reports_per_hour(tmp_path):
     with run_aggregator(tmp_path, SURVEY, AGES) as aggregator:
         for hour, number in ((9, 1), (9, 2), (11, 3)):
             aggregator.store._now = lambda hour=hour: datetime(2026, 11, 15, hour, 59, tzinfo=UTC)
@@ -266,7 +266,7 @@ PAGES = {
 """What people may look at: a survey's promise, and no count."""
 
 
-def test_what_is_not_described_is_a_public_page_or_needs_the_token(aggregator):
+def test_undocumented_routes_are_public_or_need_the_token(aggregator):
     """So that the next test, which walks through the document, forgets nothing."""
     paths = aggregator.http.get("/v1/openapi.json").json["paths"]
     described = {(method.upper(), path) for path, methods in paths.items() for method in methods}
@@ -333,12 +333,12 @@ def test_every_operation_but_the_public_ones_needs_the_token(aggregator):
     assert aggregator.dump() == before
 
 
-def test_an_unknown_survey_is_not_told_from_a_known_one_without_the_token(aggregator):
+def test_known_and_unknown_surveys_look_alike_without_the_token(aggregator):
     assert aggregator.http.get(f"/v1/surveys/{'ab' * 32}/status").status == 401
     assert aggregator.request_with_token(f"/v1/surveys/{'ab' * 32}/status").status == 404
 
 
-def test_no_token_opens_an_aggregator_that_has_none(tmp_path):
+def test_an_aggregator_without_a_token_accepts_none(tmp_path):
     with run_aggregator(tmp_path, SURVEY) as aggregator:
         aggregator.store.set_fact("token_sha256", "")
         assert not Token(aggregator.store).exists
@@ -346,12 +346,12 @@ def test_no_token_opens_an_aggregator_that_has_none(tmp_path):
             assert not Token(aggregator.store).matches(token)
 
 
-def test_only_a_hash_of_the_token_is_kept(aggregator):
+def test_only_a_hash_of_the_token_is_stored(aggregator):
     held = "\n".join(aggregator.dump()).encode() + aggregator.file.read_bytes()
     assert aggregator.token.encode() not in held
 
 
-def test_a_token_that_another_process_replaced_opens_nothing(tmp_path, monkeypatch):
+def test_replaced_tokens_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(token_module, "_REFRESH_SECONDS", -1.0)  # look at every request
     with run_aggregator(tmp_path, SURVEY) as aggregator:
         elsewhere = Store.open(f"sqlite:///{aggregator.file}")
@@ -363,7 +363,7 @@ def test_a_token_that_another_process_replaced_opens_nothing(tmp_path, monkeypat
         assert aggregator.http.get(path, Authorization=f"Bearer {new}").status == 200
 
 
-def test_a_replaced_token_is_noticed_within_five_seconds_and_the_store_is_not_asked_more_often(
+def test_tokens_are_refreshed_every_five_seconds(
     tmp_path,
 ):
     with run_aggregator(tmp_path, SURVEY) as aggregator:

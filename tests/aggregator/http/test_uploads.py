@@ -32,7 +32,7 @@ def _histogram(*reports):
 
 @pytest.mark.parametrize("form", [JSON, ARROW])
 @pytest.mark.parametrize("packed", [False, True])
-def test_a_batch_counts_now_and_never_again(aggregator, form, packed):
+def test_a_batch_counts_once(aggregator, form, packed):
     batch = batch_of(SURVEY, [1, 0, 1])
     first = aggregator.upload(batch, form=form, packed=packed)
     again = aggregator.upload(batch, form=form, packed=packed)
@@ -43,7 +43,7 @@ def test_a_batch_counts_now_and_never_again(aggregator, form, packed):
     assert _counts(aggregator) == _histogram(1, 0, 1)
 
 
-def test_json_and_arrow_of_the_same_reports_are_the_same_content(aggregator):
+def test_json_and_arrow_of_one_batch_are_replays(aggregator):
     batch = batch_of(SURVEY, [1, 0, 1])
     answers = [
         aggregator.upload(batch, form=form, packed=packed)
@@ -56,9 +56,7 @@ def test_json_and_arrow_of_the_same_reports_are_the_same_content(aggregator):
 
 
 @pytest.mark.parametrize("reports", [[1, 0], [0, 1, 1], [1, 0, 2], [1, 0, 1, 1]])
-def test_other_content_under_a_known_identifier_is_refused_and_the_first_stands(
-    aggregator, reports
-):
+def test_conflicting_content_is_refused_and_the_first_stays(aggregator, reports):
     aggregator.upload(batch_of(SURVEY, [1, 0, 1]))
     before = aggregator.dump()
     answer = aggregator.upload(batch_of(SURVEY, reports))
@@ -74,7 +72,7 @@ def test_an_identifier_belongs_to_its_survey(tmp_path):
         assert _counts(aggregator, OTHER) == _histogram(2)
 
 
-def test_the_largest_batch_is_taken(aggregator):
+def test_the_largest_batch_is_accepted(aggregator):
     batch = batch_of(SURVEY, np.zeros(MAX_BATCH_REPORTS))
     assert aggregator.upload(batch).json["reports"] == MAX_BATCH_REPORTS
     assert _counts(aggregator) == _histogram(*[0] * MAX_BATCH_REPORTS)
@@ -140,7 +138,7 @@ SECOND = timedelta(seconds=1)
         (NOON + timedelta(days=1), 410, "survey-closed"),
     ],
 )
-def test_a_survey_takes_reports_between_its_times(tmp_path, when, status, problem):
+def test_surveys_accept_reports_between_opening_and_closing(tmp_path, when, status, problem):
     with run_aggregator(tmp_path, TIMED, now=lambda: when) as aggregator:
         before = aggregator.dump()
         answer = aggregator.upload(batch_of(TIMED, [1]))
@@ -162,7 +160,7 @@ def test_times_without_a_zone_are_utc(tmp_path):
             assert aggregator.upload(batch_of(survey, [1])).status == status
 
 
-def test_a_closed_survey_takes_nothing_not_even_replays_until_it_is_opened(aggregator):
+def test_closed_surveys_accept_nothing_until_opened(aggregator):
     batch = batch_of(SURVEY, [1])
     aggregator.upload(batch)
     aggregator.store.set_closed(SURVEY.fingerprint)
@@ -178,7 +176,7 @@ def test_a_closed_survey_takes_nothing_not_even_replays_until_it_is_opened(aggre
 # --- surveys --------------------------------------------------------------------------------------
 
 
-def test_a_survey_that_cannot_be_read_does_not_hide_the_others(aggregator):
+def test_unreadable_surveys_do_not_hide_others(aggregator):
     aggregator.store.register(OTHER)
     with aggregator.store._write() as connection:
         spoilt = "UPDATE surveys SET resolved = x'7b7d' WHERE fingerprint = ?"
@@ -212,7 +210,7 @@ def test_a_survey_is_served_byte_for_byte(aggregator):
 
 
 @pytest.mark.parametrize("form", ["{}", "W/{}", '"other", {}', '"other",W/{} , "third"'])
-def test_whoever_holds_a_survey_already_is_not_sent_it_again(aggregator, form):
+def test_a_matching_etag_gets_304(aggregator, form):
     path = f"/v1/surveys/{SURVEY.fingerprint}"
     etag = aggregator.http.get(path).headers["etag"]
     assert etag.startswith('"')
@@ -221,12 +219,12 @@ def test_whoever_holds_a_survey_already_is_not_sent_it_again(aggregator, form):
 
 
 @pytest.mark.parametrize("held", ['"other"', "", '"', "W/"])
-def test_whoever_holds_another_version_is_sent_this_one(aggregator, held):
+def test_another_etag_gets_the_survey(aggregator, held):
     answer = aggregator.http.get(f"/v1/surveys/{SURVEY.fingerprint}", If_None_Match=held)
     assert (answer.status, answer.body) == (200, SURVEY.resolved())
 
 
-def test_a_corrected_title_has_another_etag(tmp_path):
+def test_a_corrected_title_changes_the_etag(tmp_path):
     tags = set()
     for title in ("Wher?", "Where?"):
         survey = sf.Survey("places", SURVEY.context, title=title)
@@ -238,7 +236,7 @@ def test_a_corrected_title_has_another_etag(tmp_path):
     assert len(tags) == 2
 
 
-def test_a_survey_that_another_aggregator_registered_is_found(aggregator):
+def test_surveys_registered_by_another_aggregator_are_served(aggregator):
     assert aggregator.upload(batch_of(OTHER, [1])).problem == "unknown-survey"
     elsewhere = Store.open(f"sqlite:///{aggregator.file}")
     elsewhere.register(OTHER)
@@ -261,7 +259,7 @@ ORIGIN = "https://survey.example"
         ("POST", upload_path(SURVEY.fingerprint)),
     ],
 )
-def test_pages_of_any_origin_may_ask_first(aggregator, method, path):
+def test_preflight_requests_are_allowed_from_any_origin(aggregator, method, path):
     asked = {
         "Origin": ORIGIN,
         "Access-Control-Request-Method": method,
@@ -279,7 +277,7 @@ def test_pages_of_any_origin_may_ask_first(aggregator, method, path):
     assert "access-control-allow-credentials" not in answer.headers
 
 
-def test_pages_may_read_every_answer_and_when_to_try_again(tmp_path, monkeypatch):
+def test_responses_expose_etag_and_retry_after(tmp_path, monkeypatch):
     def broken(*_):
         raise ValueError
 
@@ -311,14 +309,14 @@ def test_pages_may_read_every_answer_and_when_to_try_again(tmp_path, monkeypatch
         ("PUT", upload_path(SURVEY.fingerprint), {"POST"}),
     ],
 )
-def test_other_methods_are_told_which_there_are(aggregator, method, path, allowed):
+def test_other_methods_get_the_allow_header(aggregator, method, path, allowed):
     answer = aggregator.http.request(method, path)
     assert (answer.status, answer.problem) == (405, "method-not-allowed")
     assert set(answer.headers["allow"].split(", ")) == allowed
 
 
 @pytest.mark.parametrize("path", ["/v1", "/v1/surveys/", "/docs", "/openapi.json", "/v2/surveys"])
-def test_there_is_nothing_at_other_addresses_and_nobody_is_sent_on(aggregator, path):
+def test_unknown_addresses_are_404_without_redirects(aggregator, path):
     answer = aggregator.http.get(path)
     assert (answer.status, answer.problem) == (404, "not-found")
     assert "location" not in answer.headers

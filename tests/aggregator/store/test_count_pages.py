@@ -36,14 +36,14 @@ def by_report(pages):
 
 @LAWS
 @given(reports)
-def test_a_fold_is_a_plain_count_on_the_pages_that_are_hit(numbers):
+def test_histogram_pages_match_a_plain_count(numbers):
     pages = histogram_pages(np.array(numbers, dtype=np.uint32))
     assert by_report(pages) == Counter(numbers)
     assert set(pages) == {number // PAGE_SIZE for number in numbers}
     assert all(cells.shape == (PAGE_SIZE,) and cells.dtype == np.int64 for cells in pages.values())
 
 
-def test_memory_goes_with_the_pages_that_are_hit_and_not_with_the_largest_report():
+def test_memory_grows_with_pages_not_with_the_largest_report():
     pages = histogram_pages(np.array([2**32 - 1, 0], dtype=np.uint32))
     assert by_report(pages) == {0: 1, 2**32 - 1: 1}
     assert len(pages) == 2
@@ -68,7 +68,7 @@ def test_pages_of_several_parts_add_up_to_a_histogram(parts, more):
     st.dictionaries(st.integers(0, 3 * PAGE_SIZE), st.integers(1, 2**62), max_size=20),
     st.integers(1, PAGE_SIZE),
 )
-def test_a_histogram_comes_back_from_its_pages_and_empty_pages_are_not_stored(counts, more):
+def test_histograms_round_trip_without_empty_pages(counts, more):
     histogram = np.zeros(max(counts, default=0) + more, dtype=np.int64)
     for report, count in counts.items():
         histogram[report] = count
@@ -93,6 +93,6 @@ def test_a_page_is_stored_little_endian():
 
 
 @pytest.mark.parametrize("outputs", [1, PAGE_SIZE - 1, PAGE_SIZE, PAGE_SIZE + 1])
-def test_nothing_stored_is_a_histogram_of_zeros(outputs):
+def test_no_pages_give_a_histogram_of_zeros(outputs):
     found = join_pages([], outputs)
     assert (found.shape, found.any()) == ((outputs,), False)

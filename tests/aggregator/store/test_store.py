@@ -51,7 +51,7 @@ def dump(url):
 # --- counting -------------------------------------------------------------------------------------
 
 
-def test_a_batch_counts_once_however_often_it_comes(store, survey):
+def test_repeated_batches_count_once(store, survey):
     batch = batch_of(survey, 1, 5, 5, 9_999)
     assert store.commit([batch]) == [COUNTED]
     assert store.commit([batch]) == [REPLAYED]
@@ -60,13 +60,13 @@ def test_a_batch_counts_once_however_often_it_comes(store, survey):
     assert store.status(survey.fingerprint).reports == 3
 
 
-def test_a_batch_that_comes_twice_in_one_group_counts_once(store, survey):
+def test_duplicates_in_one_group_count_once(store, survey):
     group = [batch_of(survey, 1, 5), batch_of(survey, 1, 5), batch_of(survey, 2, 5)]
     assert store.commit(group) == [COUNTED, REPLAYED, COUNTED]
     assert counts_of(store, survey) == {5: 2}
 
 
-def test_other_reports_under_a_known_identifier_are_a_conflict_and_the_first_stand(store, survey):
+def test_conflicts_keep_the_first_reports(store, survey):
     assert store.commit([batch_of(survey, 1, 5), batch_of(survey, 1, 6)]) == [COUNTED, CONFLICT]
     assert store.commit([batch_of(survey, 1, 7), batch_of(survey, 1, 5)]) == [CONFLICT, REPLAYED]
     assert store.commit([batch_of(survey, 1, 5, 5)]) == [CONFLICT]
@@ -81,7 +81,7 @@ def test_the_order_of_reports_is_part_of_a_batch(store, survey):
     assert counts_of(store, survey) == {5: 1, 6: 1}
 
 
-def test_an_unknown_survey_does_not_disturb_the_rest_of_its_group(store, survey):
+def test_an_unknown_survey_does_not_affect_the_rest_of_its_group(store, survey):
     stranger = unrandomized_survey("elsewhere", 10)
     assert store.commit([batch_of(stranger, 1, 5), batch_of(survey, 1, 5)]) == [UNKNOWN, COUNTED]
     with pytest.raises(WrongSurvey):
@@ -143,7 +143,7 @@ def random_batch(choose, surveys):
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_random_groups_have_the_outcomes_and_counts_of_a_plain_twin(store, survey, seed):
+def test_random_groups_match_a_simple_model(store, survey, seed):
     surveys = [survey, unrandomized_survey("coin", 2), unrandomized_survey("wide", 20_000)]
     for other in surveys[1:]:
         store.register(other)
@@ -167,7 +167,7 @@ def test_the_largest_batch_is_counted(store, survey):
     assert counts_of(store, survey) == dict(Counter(reports.tolist()))
 
 
-def test_what_was_counted_is_there_after_a_restart(store, store_url, open_store, survey):
+def test_counts_survive_a_restart(store, store_url, open_store, survey):
     store.commit([batch_of(survey, 1, 5)])
     store.close()
     again = open_store(store_url)
@@ -176,7 +176,7 @@ def test_what_was_counted_is_there_after_a_restart(store, store_url, open_store,
     assert counts_of(again, survey) == {5: 2}
 
 
-def test_if_the_counts_cannot_be_written_the_identifiers_are_not_either(store, survey, monkeypatch):
+def test_a_failed_count_stores_no_identifiers(store, survey, monkeypatch):
     store.commit([batch_of(survey, 1, 5)])
 
     def broken(*_, **__):
@@ -192,7 +192,7 @@ def test_if_the_counts_cannot_be_written_the_identifiers_are_not_either(store, s
 # --- what is kept ---------------------------------------------------------------------------------
 
 
-def test_a_store_holds_identifiers_counts_and_hours_and_nothing_else(store, store_url, survey):
+def test_a_store_contains_only_identifiers_counts_and_hours(store, store_url, survey):
     first = batch_of(survey, 1, 5, 4_097, 5)
     second = batch_of(survey, 2, 7)
     store.commit([first])
@@ -222,7 +222,7 @@ def test_a_store_holds_identifiers_counts_and_hours_and_nothing_else(store, stor
     assert held == {(1, 0, "2026-11-15", 0): {5: 2, 7: 1}, (1, 0, "2026-11-15", 1): {1: 1}}
 
 
-def test_counts_do_not_tell_how_reports_were_batched(new_url, open_store, survey):
+def test_counts_do_not_reveal_batches(new_url, open_store, survey):
     together = new_url()
     apart = new_url()
     one = open_store(together)
@@ -247,7 +247,7 @@ def test_hours_are_in_utc_and_in_order(store, survey, clock):
     assert store.status(survey.fingerprint).by_hour == by_hour
 
 
-def test_counts_of_some_days_are_those_of_uploads_on_these_days(store, survey, clock):
+def test_tally_of_days_counts_the_uploads_of_those_days(store, survey, clock):
     outputs = survey.mechanism.outputs
     for number, day in enumerate([1, 2, 2, 4]):
         clock.time = datetime(2026, 11, day, 23, 59, tzinfo=UTC)
@@ -270,9 +270,7 @@ def test_counts_of_some_days_are_those_of_uploads_on_these_days(store, survey, c
 # --- surveys and their states ---------------------------------------------------------------------
 
 
-def test_a_survey_that_comes_again_keeps_counts_and_state_and_gets_the_corrected_title(
-    store, survey
-):
+def test_registering_again_updates_only_the_title(store, survey):
     corrected = sf.Survey(survey.name, survey.context, title="Where do you live?")
     assert corrected.fingerprint == survey.fingerprint
     store.commit([batch_of(survey, 1, 5)])
@@ -290,7 +288,7 @@ def test_surveys_are_listed_in_the_order_in_which_they_came(store, survey):
     assert list(store.states()) == [one.fingerprint for one in (survey, *others)]
 
 
-def test_a_closed_survey_takes_nothing_and_an_opened_one_knows_its_batches(store, survey):
+def test_reopened_surveys_remember_their_batches(store, survey):
     store.commit([batch_of(survey, 1, 5)])
     store.set_closed(survey.fingerprint)
     assert store.commit([batch_of(survey, 1, 5), batch_of(survey, 2, 6)]) == [CLOSED, CLOSED]
@@ -301,9 +299,7 @@ def test_a_closed_survey_takes_nothing_and_an_opened_one_knows_its_batches(store
     assert store.commit([batch_of(survey, 1, 5), batch_of(survey, 2, 6)]) == [REPLAYED, COUNTED]
 
 
-def test_a_survey_that_has_ended_forgets_identifiers_and_never_opens_again(
-    store, store_url, survey
-):
+def test_ended_surveys_have_no_identifiers_and_stay_closed(store, store_url, survey):
     other = unrandomized_survey("other", 10)
     store.register(other)
     store.commit([batch_of(survey, 1, 5), batch_of(other, 1, 5)])
@@ -322,7 +318,7 @@ def test_a_survey_that_has_ended_forgets_identifiers_and_never_opens_again(
     assert counts_of(store, survey) == {5: 1}
 
 
-def test_whatever_asks_for_an_unknown_survey_is_refused(store):
+def test_unknown_surveys_are_refused_by_all_methods(store):
     unknown = "ab" * 32
     assert store.read_resolved(unknown) is None
     asked = [store.set_open, store.set_closed, store.forget_ids, store.status, store.exports]
@@ -335,7 +331,7 @@ def test_whatever_asks_for_an_unknown_survey_is_refused(store):
             ask(unknown)
 
 
-def test_a_catalogue_finds_surveys_that_came_later_and_no_others(store, survey):
+def test_a_catalogue_finds_later_surveys(store, survey):
     catalogue = Catalogue(store)
     late = unrandomized_survey("late", 7)
     assert catalogue.get(survey.fingerprint) is None
@@ -346,7 +342,7 @@ def test_a_catalogue_finds_surveys_that_came_later_and_no_others(store, survey):
     assert catalogue.get(late.fingerprint) is catalogue.find(late.fingerprint) is found
 
 
-def test_a_name_that_is_no_fingerprint_is_an_unknown_survey(store):
+def test_invalid_fingerprints_are_unknown_surveys(store):
     for name in ("", "\0", "\ud800", "é" * 64, "AB" * 32, "ab" * 32 + "\n", "a" * 100_000):
         assert Catalogue(store).find(name) is None
 
@@ -354,16 +350,14 @@ def test_a_name_that_is_no_fingerprint_is_an_unknown_survey(store):
 # --- facts ----------------------------------------------------------------------------------------
 
 
-def test_facts_are_remembered_and_replaced(store, store_url, open_store):
+def test_facts_are_stored_and_replaced(store, store_url, open_store):
     assert store.fact("colour") is None
     store.set_fact("colour", "blue")
     store.set_fact("colour", "green")
     assert open_store(store_url).fact("colour") == "green"
 
 
-def test_a_token_opens_as_long_as_it_is_the_last_one_and_is_kept_as_a_hash(
-    store, store_url, open_store
-):
+def test_only_the_last_token_matches_and_only_its_hash_is_stored(store, store_url, open_store):
     seconds = [0.0]
     here, there = (Token(one, clock=lambda: seconds[0]) for one in (store, open_store(store_url)))
     assert not here.exists
@@ -393,9 +387,7 @@ def planted(runs):
     return migration
 
 
-def test_an_older_store_becomes_a_newer_one_once_and_keeps_its_counts(
-    store, store_url, open_store, survey, monkeypatch
-):
+def test_migrations_run_once_and_keep_counts(store, store_url, open_store, survey, monkeypatch):
     store.commit([batch_of(survey, 1, 5)])
     runs = []
     monkeypatch.setattr(database_module, "MIGRATIONS", (*MIGRATIONS, planted(runs)))
@@ -408,9 +400,7 @@ def test_an_older_store_becomes_a_newer_one_once_and_keeps_its_counts(
     assert "planted" in dump(store_url)
 
 
-def test_a_migration_that_fails_leaves_the_store_as_it_was(
-    store, store_url, open_store, survey, monkeypatch
-):
+def test_a_failed_migration_changes_nothing(store, store_url, open_store, survey, monkeypatch):
     store.commit([batch_of(survey, 1, 5)])
     before = dump(store_url)
 
@@ -426,7 +416,7 @@ def test_a_migration_that_fails_leaves_the_store_as_it_was(
     assert counts_of(open_store(store_url), survey) == {5: 1}
 
 
-def test_a_store_of_a_newer_version_is_refused_and_left_alone(store, store_url, open_store):
+def test_stores_of_newer_versions_are_refused_unchanged(store, store_url, open_store):
     store.set_fact("version", str(len(MIGRATIONS) + 1))
     before = dump(store_url)
     with pytest.raises(StoreUnavailable, match=r"newer version .* Upgrade"):
@@ -434,7 +424,7 @@ def test_a_store_of_a_newer_version_is_refused_and_left_alone(store, store_url, 
     assert dump(store_url) == before
 
 
-def test_aggregators_that_start_at_once_make_the_tables_once(store_url, survey, monkeypatch):
+def test_concurrent_starts_create_the_tables_once(store_url, survey, monkeypatch):
     runs = []
     together = threading.Barrier(4)
     monkeypatch.setattr(database_module, "MIGRATIONS", (*MIGRATIONS, planted(runs)))
@@ -458,17 +448,17 @@ def test_aggregators_that_start_at_once_make_the_tables_once(store_url, survey, 
 @pytest.mark.parametrize(
     "url", ["", "reports.db", "mysql://localhost/reports", "sqlite://", "sqlite:///:memory:"]
 )
-def test_an_address_that_is_no_store_is_refused(url):
+def test_invalid_store_urls_are_refused(url):
     with pytest.raises(InvalidSetting, match="must be"):
         Store.open(url)
 
 
-def test_a_folder_that_is_not_there_is_named(tmp_path):
+def test_missing_folders_are_named(tmp_path):
     with pytest.raises(InvalidSetting, match=str(tmp_path / "nowhere")):
         Store.open(f"sqlite:///{tmp_path / 'nowhere' / 'reports.db'}")
 
 
-def test_tables_have_the_keys_that_hold_the_promises(store, store_url):
+def test_tables_have_the_required_keys(store, store_url):
     engine = backend_for(store_url).engine
     found = inspect(engine)
     keys = {

@@ -98,7 +98,7 @@ def still_knows(store, survey, counted):
 # --- a file ---------------------------------------------------------------------------------------
 
 
-def test_a_full_disk_changes_nothing_and_room_is_enough_to_go_on(sqlite, file, survey):
+def test_a_full_disk_changes_nothing_until_space_is_free(sqlite, file, survey):
     with contextlib.closing(sqlite3.connect(file)) as connection:
         pages = connection.execute("PRAGMA page_count").fetchone()[0]
     with every_connection(sqlite, f"max_page_count = {pages + 12}"):  # room for one page of counts
@@ -112,7 +112,7 @@ def test_a_full_disk_changes_nothing_and_room_is_enough_to_go_on(sqlite, file, s
     still_knows(sqlite, survey, [0, 4_096])
 
 
-def test_little_room_is_met_before_there_is_none(sqlite, survey, monkeypatch):
+def test_writes_stop_before_the_disk_is_full(sqlite, survey, monkeypatch):
     usage = namedtuple("usage", "total used free")
     with monkeypatch.context() as planted:
         planted.setattr(backends.shutil, "disk_usage", lambda _: usage(2**40, 2**40, 2**25 - 1))
@@ -123,7 +123,7 @@ def test_little_room_is_met_before_there_is_none(sqlite, survey, monkeypatch):
     assert sqlite.commit([batch_of(survey, 1, 1)]) == [COUNTED]
 
 
-def test_a_store_is_not_started_where_there_is_no_room(file, open_store):
+def test_a_store_does_not_open_on_a_full_disk(file, open_store):
     with pytest.raises(StoreFull):
         open_store(f"sqlite:///{file}", reserve=2**62)
 
@@ -142,7 +142,7 @@ def test_a_read_only_store_answers_and_counts_nothing(sqlite, survey):
     assert sqlite.commit([batch_of(survey, 1, 1), batch_of(survey, 2, 2)]) == [REPLAYED, COUNTED]
 
 
-def test_a_store_that_another_program_holds_is_asked_again_later(sqlite, file, survey):
+def test_a_locked_store_can_be_retried(sqlite, file, survey):
     sqlite.commit([batch_of(survey, 1, 1)])
     with held_by_another(file):
         with pytest.raises(StoreUnavailable, match="locked by another program"):
@@ -153,7 +153,7 @@ def test_a_store_that_another_program_holds_is_asked_again_later(sqlite, file, s
     assert sqlite.commit([batch_of(survey, 2, 2)]) == [COUNTED]
 
 
-def test_a_lock_that_is_given_back_in_time_goes_unnoticed(file, open_store, survey):
+def test_short_locks_go_unnoticed(file, open_store, survey):
     patient = open_store(f"sqlite:///{file}", wait=20)
     patient.register(survey)
     with contextlib.closing(
@@ -167,14 +167,14 @@ def test_a_lock_that_is_given_back_in_time_goes_unnoticed(file, open_store, surv
 
 
 @pytest.mark.parametrize("garbage", [b"no database at all" * 500, b"\0" * 8192])
-def test_a_file_that_is_no_database_is_refused_and_left_alone(file, open_store, garbage):
+def test_files_that_are_not_databases_are_refused_unchanged(file, open_store, garbage):
     file.write_bytes(garbage)
     with pytest.raises(StoreUnavailable, match="not a database"):
         open_store(f"sqlite:///{file}")
     assert file.read_bytes() == garbage
 
 
-def test_a_damaged_file_is_refused_in_our_words(sqlite, file, survey, open_store):
+def test_damaged_files_raise_our_error(sqlite, file, survey, open_store):
     sqlite.commit([batch_of(survey, number, number) for number in range(200)])
     sqlite.close()
     with contextlib.closing(sqlite3.connect(file)) as connection:
@@ -186,7 +186,7 @@ def test_a_damaged_file_is_refused_in_our_words(sqlite, file, survey, open_store
         open_store(f"sqlite:///{file}").commit([batch_of(survey, 1, 1)])
 
 
-def test_a_folder_that_goes_away_and_comes_back(tmp_path, open_store, survey):
+def test_a_folder_may_disappear_and_return(tmp_path, open_store, survey):
     here = tmp_path / "here"
     away = tmp_path / "away"
     here.mkdir()
@@ -222,7 +222,7 @@ def test_nothing_is_acknowledged_into_a_file_that_was_deleted(
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGQUIT])
-def test_a_server_that_stops_and_comes_back(postgres, server_store, survey, how):
+def test_a_server_may_stop_and_return(postgres, server_store, survey, how):
     server_store.commit([batch_of(survey, 1, 1)])
     postgres.stop(how)
     try:
@@ -242,7 +242,7 @@ def test_a_server_that_stops_and_comes_back(postgres, server_store, survey, how)
     assert counts_of(server_store, survey) == {1: 1, 2: 1}
 
 
-def test_a_connection_that_is_cut_in_the_middle_of_a_commit(server_store, survey, monkeypatch):
+def test_a_connection_lost_during_a_commit(server_store, survey, monkeypatch):
     def cut(*_, **__):
         with administrator(server_store) as other:
             other.execute(
@@ -258,7 +258,7 @@ def test_a_connection_that_is_cut_in_the_middle_of_a_commit(server_store, survey
     assert server_store.commit([batch_of(survey, 1, 1)]) == [COUNTED]
 
 
-def test_a_survey_that_somebody_else_holds_is_asked_for_again_later(server_store, survey):
+def test_a_locked_survey_can_be_retried(server_store, survey):
     with administrator(server_store) as other, other.transaction():
         other.execute("SELECT * FROM surveys FOR UPDATE")
         with pytest.raises(StoreUnavailable, match="locked by another program"):
@@ -296,7 +296,7 @@ def test_a_read_only_server_counts_nothing(server_store, survey):
     assert server_store.commit([batch_of(survey, 1, 1)]) == [COUNTED]
 
 
-def test_a_server_that_is_not_there_is_said_at_the_start(postgres, open_store):
+def test_an_unreachable_server_fails_at_start(postgres, open_store):
     with pytest.raises(StoreUnavailable, match="cannot be reached"):
         open_store(postgres.url("no_such_database"))
 

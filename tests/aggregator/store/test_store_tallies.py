@@ -39,7 +39,7 @@ def sent_of(survey, number, counts, covers=()):
     )
 
 
-def test_exports_are_parts_that_do_not_overlap_and_add_up(store, survey):
+def test_exports_are_disjoint_and_add_up(store, survey):
     assert export(store, survey, 100) is None  # there is nothing to name
     store.commit([batch_of(survey, 1, 5, 6)])
     first = export(store, survey, 101)
@@ -53,7 +53,7 @@ def test_exports_are_parts_that_do_not_overlap_and_add_up(store, survey):
     assert store.status(survey.fingerprint).reports == 5
 
 
-def test_the_same_name_gives_the_same_tally_again_whatever_came_since(store, survey):
+def test_exports_are_repeatable(store, survey):
     store.commit([batch_of(survey, 1, 5)])
     first = export(store, survey, 101)
     store.commit([batch_of(survey, 2, 6)])
@@ -61,7 +61,7 @@ def test_the_same_name_gives_the_same_tally_again_whatever_came_since(store, sur
     assert reports_in(export(store, survey, 102)) == {6: 1}
 
 
-def test_closed_surveys_can_be_exported_and_take_no_tally(store, new_store, survey):
+def test_closed_surveys_can_be_exported_but_accept_no_tally(store, new_store, survey):
     store.commit([batch_of(survey, 1, 5)])
     store.set_closed(survey.fingerprint)
     sent = export(store, survey, 101)
@@ -89,7 +89,7 @@ def test_a_tally_counts_once_in_each_store(store, new_store, survey):
     assert counts_of(store, survey) == {5: 2, 9_999: 1}
 
 
-def test_other_counts_or_covers_under_a_known_name_are_a_conflict(store, survey):
+def test_other_content_under_a_known_identifier_is_a_conflict(store, survey):
     assert store.import_tally(sent_of(survey, 101, {5: 1})) is COUNTED
     assert store.import_tally(sent_of(survey, 101, {5: 2})) is CONFLICT
     assert store.import_tally(sent_of(survey, 101, {5: 1}, covers=[7])) is CONFLICT
@@ -104,9 +104,7 @@ def test_a_tally_of_an_unknown_survey_is_not_counted(store):
     )
 
 
-def test_what_came_inside_another_tally_is_not_counted_on_its_own_nor_the_other_way_round(
-    new_store, survey
-):
+def test_inner_and_outer_tallies_exclude_each_other(new_store, survey):
     leaf = new_store()
     middle = new_store()
     upper = new_store()
@@ -145,7 +143,7 @@ def test_two_tallies_that_share_an_inner_one_overlap(new_store, survey):
     assert counts_of(top, survey) == {5: 1, 6: 1}
 
 
-def test_only_the_part_that_holds_a_tally_says_that_it_covers_it(store, survey):
+def test_exports_cover_only_their_own_imports(store, survey):
     store.import_tally(sent_of(survey, 50, {5: 1}, covers=[40, 41]))
     first = export(store, survey, 101)
     store.commit([batch_of(survey, 1, 6)])
@@ -154,7 +152,7 @@ def test_only_the_part_that_holds_a_tally_says_that_it_covers_it(store, survey):
     assert second.covers == ()
 
 
-def test_a_tally_of_nothing_is_remembered_and_what_it_covers_too(store, survey):
+def test_empty_tallies_and_their_covers_are_remembered(store, survey):
     empty = sent_of(survey, 50, {}, covers=[40])
     assert [store.import_tally(empty), store.import_tally(empty)] == [COUNTED, REPLAYED]
     assert store.import_tally(sent_of(survey, 40, {5: 1})) is OVERLAP
@@ -163,7 +161,7 @@ def test_a_tally_of_nothing_is_remembered_and_what_it_covers_too(store, survey):
 
 
 @pytest.mark.parametrize("more", [1, 2**40, 2**62])
-def test_counts_never_add_up_to_more_than_2_to_the_62(store, survey, more):
+def test_totals_are_at_most_2_to_the_62(store, survey, more):
     assert store.import_tally(sent_of(survey, 101, {5: 2**62})) is COUNTED
     for report in (5, 6):
         with pytest.raises(InvalidTally, match="2\\^62"):
@@ -175,14 +173,14 @@ def test_counts_never_add_up_to_more_than_2_to_the_62(store, survey, more):
     assert store.import_tally(sent_of(survey, 102, {})) is COUNTED  # what was refused left no trace
 
 
-def test_just_as_much_as_there_may_be_is_counted(store, survey):
+def test_the_largest_total_is_counted(store, survey):
     assert store.import_tally(sent_of(survey, 101, {5: 2**62 - 1})) is COUNTED
     assert store.commit([batch_of(survey, 1, 5)]) == [COUNTED]
     assert counts_of(store, survey) == {5: 2**62}
     assert reports_in(export(store, survey, 102)) == {5: 2**62}
 
 
-def test_tallies_of_two_surveys_do_not_meet(store, survey):
+def test_tallies_of_two_surveys_are_independent(store, survey):
     other = unrandomized_survey("other", 10)
     store.register(other)
     assert store.import_tally(sent_of(survey, 101, {5: 1})) is COUNTED

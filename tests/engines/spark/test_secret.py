@@ -57,7 +57,7 @@ def test_every_task_gets_the_same_secret(drawn):
         assert ticket.host == HERE
 
 
-def test_many_tasks_may_come_at_once():
+def test_many_tasks_may_fetch_at_once():
     found = []
     with offer_secret(HERE, HERE) as ticket:
         tasks = [threading.Thread(target=lambda: found.append(ticket.fetch())) for _ in range(64)]
@@ -75,21 +75,21 @@ def test_two_jobs_have_two_secrets():
         assert one.password != other.password
 
 
-def test_once_it_is_dropped_a_ticket_opens_nothing():
+def test_tickets_expire_with_the_secret():
     with offer_secret(HERE, HERE) as ticket:
         ticket.fetch()
     with pytest.raises(EntropyUnavailable, match="the secret is gone"):
         ticket.fetch()
 
 
-def test_it_is_dropped_when_a_job_fails_too():
+def test_the_secret_is_dropped_when_a_job_fails():
     with pytest.raises(ZeroDivisionError), offer_secret(HERE, HERE) as ticket:
         _ = 1 / 0
     with pytest.raises(EntropyUnavailable):
         ticket.fetch()
 
 
-def test_without_the_password_there_is_nothing_to_be_had():
+def test_the_password_is_required():
     with offer_secret(HERE, HERE) as ticket:
         stranger = Ticket(ticket.host, ticket.port, bytes(32))
         with pytest.raises(EntropyUnavailable) as caught:
@@ -98,14 +98,14 @@ def test_without_the_password_there_is_nothing_to_be_had():
     assert caught.value.__cause__ is None
 
 
-def test_a_stranger_in_the_drivers_place_is_not_believed():
+def test_an_impostor_of_the_driver_is_rejected():
     with offer_secret(HERE, HERE) as ticket, offer_secret(HERE, HERE) as stranger:
         mixed = Ticket(stranger.host, stranger.port, ticket.password)
         with pytest.raises(EntropyUnavailable):
             mixed.fetch()
 
 
-def test_who_listens_hears_neither_secret_nor_password(drawn):
+def test_eavesdroppers_see_neither_secret_nor_password(drawn):
     with offer_secret(HERE, HERE) as ticket, eavesdropper(ticket) as (tapped, heard):
         assert tapped.fetch() == drawn[0]
     said = b"".join(heard)
@@ -114,7 +114,7 @@ def test_who_listens_hears_neither_secret_nor_password(drawn):
     assert drawn[1] not in said
 
 
-def test_who_listened_and_finds_the_ticket_later_has_nothing(drawn):
+def test_a_recorded_exchange_stays_secret(drawn):
     """The same exchange under the same password has another key each time: both sides throw their halves away."""
     answers = []
     with offer_secret(HERE, HERE) as ticket:
@@ -127,7 +127,7 @@ def test_who_listened_and_finds_the_ticket_later_has_nothing(drawn):
 
 
 @pytest.mark.parametrize("said", [b"", b"x", bytes(32), b"\xff" * 500])
-def test_nonsense_leaves_the_driver_standing(said, drawn):
+def test_malformed_requests_do_not_stop_the_driver(said, drawn):
     with offer_secret(HERE, HERE) as ticket:
         heard = b""
         with (
@@ -142,7 +142,7 @@ def test_nonsense_leaves_the_driver_standing(said, drawn):
 
 
 @pytest.mark.parametrize("cut", [0, 31, 32, 79])
-def test_an_answer_that_is_cut_off_is_refused(cut):
+def test_truncated_replies_are_rejected(cut):
     def answer():
         near, _ = listening.accept()
         with near:

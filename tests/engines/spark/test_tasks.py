@@ -102,7 +102,7 @@ def test_words_without_the_symbol_are_noticed():
     assert agreements(lambda _, blocks, secret: words_at(secret, blocks)) == 4000
 
 
-def test_reports_do_not_depend_on_how_people_are_cut_into_batches():
+def test_reports_do_not_depend_on_batches():
     people = batch(value=pa.array(LABELS * 5), key=pa.array(range(15)))
     blocks = pa.array([block_of(IN_CLEAR.fingerprint, i) for i in range(15)], pa.binary())
     survey = Survey("private", Uniform(Domain(LABELS), 1))
@@ -124,7 +124,7 @@ def test_reports_do_not_depend_on_how_people_are_cut_into_batches():
 # --- sums -------------------------------------------------------------------------------------------------------------
 
 
-def test_a_task_hands_over_one_row_of_counts():
+def test_a_task_returns_one_row_of_counts():
     batches = [
         batch(value=pa.array(["park", "park", "clinic"])),
         batch(value=pa.array([], pa.string())),
@@ -134,7 +134,7 @@ def test_a_task_hands_over_one_row_of_counts():
     assert row["error"] is None
 
 
-def test_a_task_without_people_counts_nobody():
+def test_a_task_without_rows_counts_nothing():
     assert counts_in(outcome_of(spark_tasks.tally_in_task(IN_CLEAR.resolved(), VALUE, []))) == [
         0,
         0,
@@ -165,7 +165,7 @@ def test_sums_add_up():
     assert tally.fingerprint == IN_CLEAR.fingerprint
 
 
-def test_one_problem_refuses_all_sums():
+def test_one_failed_task_fails_the_tally():
     rows = rows_of(["park"], ["elsewhere", None], ["park", "nowhere"])
     with pytest.raises(UnknownValue, match=r"of 2 values in partition 0.*Other failed tasks: 1"):
         spark._sum_counts(IN_CLEAR, rows[::-1])
@@ -176,7 +176,7 @@ def test_one_problem_refuses_all_sums():
 @pytest.mark.parametrize(
     "name", ["UnknownValue", "InvalidTable", "EntropyUnavailable", "no such", "annotations"]
 )
-def test_errors_of_tasks_are_raised_as_what_they_were(name):
+def test_task_errors_keep_their_class(name):
     error = spark._error_class(name)("a message")
     assert isinstance(error, SfumatoError)
     assert name.startswith(("no", "ann")) or type(error).__name__ == name
@@ -194,7 +194,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_no_task_shows_a_value(name):
+def test_tasks_reveal_no_value(name):
     values = BAD[name] if isinstance(BAD[name], pa.Array) else pa.array(BAD[name], pa.string())
     row = outcome_of(spark_tasks.tally_in_task(IN_CLEAR.resolved(), VALUE, [batch(value=values)]))
     assert row["error"] in {"UnknownValue", "InvalidTable"}
@@ -245,6 +245,6 @@ def test_a_missing_extra_is_named(monkeypatch, package):
         pass
 
 
-def test_a_remote_session_is_told_that_reports_need_the_driver():
+def test_remote_sessions_are_refused():
     with pytest.raises(InvalidTable, match="Spark Connect"):
         require_driver_session(object())
