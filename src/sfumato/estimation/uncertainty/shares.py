@@ -131,23 +131,24 @@ def block_shares(mechanism: Mechanism, tally: Tally, level: float) -> Shares:
     """
     tail = tail_probability(level)
     group_of, totals = mechanism.scores.observed_shares(tally)
-    share = totals[group_of]
-    observed = share > 0
-    among_all = ScoreMoments.of_symbols(mechanism.scores, tally.counts / tally.reports)
-    moments = among_all.within_share(np.where(observed, share, 1.0))
-    low, high = share_bounds(moments, np.maximum(np.rint(share * tally.reports), 1), tail)
-    exact = _write_exact_bounds(mechanism, tally.counts, tail, low, high)
+    block_share = totals[group_of]
+    has_reports = block_share > 0
+    moments = ScoreMoments.of_symbols(mechanism.scores, tally.counts / tally.reports)
+    moments = moments.within_share(np.where(has_reports, block_share, 1.0))
+    block_reports = np.maximum(np.rint(block_share * tally.reports), 1)
+    low, high = share_bounds(moments, block_reports, tail)
+    is_exact = _write_exact_bounds(mechanism, tally.counts, tail, low, high)
     # Nothing is known about a block without reports.
-    low = np.where(observed, np.clip(low, 0, 1), 0.0)
-    high = np.where(observed, np.clip(high, 0, 1), 1.0)
-    estimates = np.where(observed, moments.first, np.nan)
+    low = np.where(has_reports, np.clip(low, 0, 1), 0.0)
+    high = np.where(has_reports, np.clip(high, 0, 1), 1.0)
+    estimates = np.where(has_reports, moments.first, np.nan)
     # The only symbol of a block has all of it.
-    alone = np.bincount(group_of)[group_of] == 1
-    low[alone] = 1.0
-    high[alone] = 1.0
-    estimates[alone] = 1.0
+    is_alone = np.bincount(group_of)[group_of] == 1
+    low[is_alone] = 1.0
+    high[is_alone] = 1.0
+    estimates[is_alone] = 1.0
     labels = mechanism.context.domain.labels
-    return Shares(labels, estimates, low, high, exact | alone | ~observed, level)
+    return Shares(labels, estimates, low, high, is_exact | is_alone | ~has_reports, level)
 
 
 def shares_within(mechanism: Mechanism, tally: Tally, part: Booleans, level: float) -> Shares:
