@@ -198,7 +198,7 @@ def test_closed_pages_count_once(browser, visit, aggregator, survey, navigates):
 
 @pytest.mark.parametrize("own", [True, False])
 def test_browsers_without_keepalive_send_a_beacon(browser, site, aggregator, survey, own):
-    """A beacon carries cookies, so other origins may not send one; the answer waits for a reload."""
+    """Beacons carry cookies, so other origins may not send one; the answer waits for a reload."""
     person = browser.new_person()
     page = browser.new_page(person)
     page.goto(f"{aggregator.url}try/{survey.fingerprint}" if own else site)

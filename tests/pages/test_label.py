@@ -187,10 +187,8 @@ def test_blocks_label():
     streets = {"Rue A": "Paris", "Rue B": "Paris", "Via C": "Rome"}
     words = label_of(sf.Blocks(streets, 1))
     assert "The 3 answers lie in 2 blocks of 1 to 2: “Rue A”, “Rue B”; “Via C”." in words
-    assert (
-        "Which block your answer lies in. A report may show it openly. For the one answer that is alone"
-        in words
-    )
+    disclosure = "Which block your answer lies in. A report may show it openly."
+    assert f"{disclosure} For the one answer that is alone" in words
     hidden = label_of(sf.Blocks(streets, 1, across=3))
     assert "against an answer of another blockfrom 50 : 50 to at most 95.3 : 4.7" in hidden
     assert "Which block" not in hidden
@@ -323,10 +321,8 @@ def test_broken_promises_have_no_label():
 
 def test_label_of_the_paper_grid(checkins):
     words = text_of(label_page(checkins.survey))
-    assert (
-        "The 43,750 answers lie in 1,750 blocks of 25; for example, “25,-130” and “25,-129.8” share one."
-        in words
-    )
+    blocks = "The 43,750 answers lie in 1,750 blocks of 25"
+    assert f"{blocks}; for example, “25,-130” and “25,-129.8” share one." in words
     assert "checked on 1,000 of 43,750 answers" in words
 
 

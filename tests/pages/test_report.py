@@ -119,9 +119,8 @@ def test_policy_allows_only_inline_content(lunch_page):
     policies = [
         attrs["content"] for _, attrs in Page(lunch_page).elements if attrs.get("http-equiv")
     ]
-    assert policies == [
-        "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
-    ]
+    inline = "script-src 'unsafe-inline'; style-src 'unsafe-inline'"
+    assert policies == [f"default-src 'none'; {inline}; img-src data: blob:"]
     assert "unsafe-eval" not in lunch_page
     assert lunch_page.index("Content-Security-Policy") < lunch_page.index("<style>")
 
@@ -182,10 +181,8 @@ def test_decoded_manipulation_bound_is_shown_if_known(lunch):
         r"compared with any other 100 reports in their place\.",
         text,
     )
-    assert (
-        "Compared with what an honest report in its place would have meant on average, one fake report moves"
-        in text
-    )
+    honest = "Compared with what an honest report in its place would have meant on average"
+    assert f"{honest}, one fake report moves" in text
     assert "no bound is known" not in text
     unknown = Page(
         report_page(lunch.survey, lunch.survey.estimate(tally, decoder="auto"), lunch.certificate)
@@ -199,14 +196,14 @@ def test_few_reports_raise_a_caution(lunch, lunch_page):
     assert "Few reports." not in lunch_page
 
 
-def forged(survey):
+def estimate_forged(survey):
     """Return an estimate from forged reports, spread evenly."""
     counts = np.full(survey.mechanism.outputs, 3000)
     return survey.estimate(sf.Tally(counts, survey.fingerprint))
 
 
 def test_misfitting_reports_raise_a_caution(lunch, lunch_page):
-    page = report_page(lunch.survey, forged(lunch.survey), lunch.certificate)
+    page = report_page(lunch.survey, estimate_forged(lunch.survey), lunch.certificate)
     text = Page(page).text
     assert "These reports do not fit. Reports cannot have come from this mechanism" in text
     assert text.index("do not fit") < text.index("What is promised")
@@ -241,8 +238,8 @@ def test_decoded_picture_has_no_interval(lunch_page):
 
 def test_negative_estimates_are_drawn_at_the_end_of_their_interval(lunch):
     with pytest.warns(sf.estimation.FitWarning):
-        assert not forged(lunch.survey).check_fit().possible
-    estimate = forged(lunch.survey)
+        assert not estimate_forged(lunch.survey).check_fit().possible
+    estimate = estimate_forged(lunch.survey)
     assert estimate.unbiased.min() < 0
     whiskers = whisker_chart(estimate).data[0]
     assert min(whiskers.x) == 0

@@ -202,7 +202,8 @@ def test_chart_buttons_lead_nowhere_else(show, checkins):
 def test_charts_can_be_saved_as_pictures(show, lunch):
     page = show(lunch)
     picture = page.evaluate(
-        "Plotly.toImage(document.getElementById('decoded'), {format: 'png', width: 600, height: 300})"
+        "Plotly.toImage(document.getElementById('decoded'), "
+        "{format: 'png', width: 600, height: 300})"
     )
     assert picture.startswith("data:image/png;base64,")
     assert page.complaints == []
