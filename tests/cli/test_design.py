@@ -333,7 +333,8 @@ def test_wrong_calls_exit_2(error_from, arguments, said):
 def test_pictures_of_too_many_symbols_are_refused_before_the_search(error_from, folder, found):
     asked = found()
     (folder / "many.toml").write_text(
-        'name = "m"\n[domain]\nkind = "range"\nsize = 300\n[context]\nkind = "uniform"\nepsilon = 1\n'
+        'name = "m"\n[domain]\nkind = "range"\nsize = 300\n'
+        '[context]\nkind = "uniform"\nepsilon = 1\n'
     )
     for option in ("--html", "--plot"):
         assert "up to 256 symbols" in error_from("design", "many.toml", option, "picture")

@@ -102,7 +102,10 @@ STRANGE = [
 @pytest.mark.parametrize("quoting", [csv.QUOTE_MINIMAL, csv.QUOTE_ALL])
 def test_strange_labels_are_labels(folder, call, quoting):
     quoted = ", ".join(json.dumps(label, ensure_ascii=False) for label in STRANGE)
-    text = f'name = "s"\n[domain]\nkind = "labels"\nlabels = [{quoted}]\n[context]\nkind = "uniform"\nepsilon = 20\n'
+    text = (
+        f'name = "s"\n[domain]\nkind = "labels"\nlabels = [{quoted}]\n'
+        '[context]\nkind = "uniform"\nepsilon = 20\n'
+    )
     (folder / "s.toml").write_text(text, encoding="utf-8")
     (folder / "a.csv").write_bytes(_csv(STRANGE * 100, quoting=quoting))
     write_parquet(folder / "a.parquet", place=STRANGE * 100)
@@ -119,7 +122,10 @@ def test_strange_labels_are_labels(folder, call, quoting):
 
 def test_the_estimate_as_csv_reads_back_strange_labels(folder, call):
     labels = ", ".join(json.dumps(label, ensure_ascii=False) for label in STRANGE)
-    text = f'name = "s"\n[domain]\nkind = "labels"\nlabels = [{labels}]\n[context]\nkind = "uniform"\nepsilon = 1\n'
+    text = (
+        f'name = "s"\n[domain]\nkind = "labels"\nlabels = [{labels}]\n'
+        '[context]\nkind = "uniform"\nepsilon = 1\n'
+    )
     (folder / "s.toml").write_text(text, encoding="utf-8")
     (folder / "a.csv").write_bytes(_csv(STRANGE * 9))
     call("privatize", "s.toml", "a.csv", *LABELS, "-o", "r.csv")
@@ -386,7 +392,10 @@ def test_pipes_from_end_to_end(folder):
     """Parquet through a pipe in, CSV through a pipe on, an estimate out."""
     write_parquet(folder / "a.parquet", place=PLACES)
     sfumato = f"{sys.executable} -m sfumato"
-    line = f"cat a.parquet | {sfumato} privatize lunch.toml - --column place -o - | {sfumato} estimate lunch.toml - --json"
+    line = (
+        f"cat a.parquet | {sfumato} privatize lunch.toml - --column place -o - "
+        f"| {sfumato} estimate lunch.toml - --json"
+    )
     run = subprocess.run(["sh", "-c", line], cwd=folder, capture_output=True, check=False)  # noqa: S607
     assert run.stderr == b""
     assert json.loads(run.stdout)["reports"] == len(PLACES)
@@ -421,7 +430,8 @@ def test_two_million_rows_in_little_memory(folder):
 def test_privatize_never_loads_the_simulation(folder):
     script = (
         "import sys\nfrom sfumato.cli.main import run\n"
-        "try: run()\nexcept SystemExit as left: print(left.code, sorted(m for m in sys.modules if 'simulation' in m))"
+        "try: run()\nexcept SystemExit as end:\n"
+        "    print(end.code, sorted(m for m in sys.modules if 'simulation' in m))"
     )
     arguments = ["privatize", "lunch.toml", "answers.csv", *LABELS, "-o", "r.csv"]
     run = subprocess.run(
@@ -433,7 +443,8 @@ def test_privatize_never_loads_the_simulation(folder):
 def test_help_loads_no_numpy(folder):
     script = (
         "import sys\nfrom sfumato.cli.main import run\n"
-        "try: run()\nexcept SystemExit: print(sorted({'numpy', 'pyarrow', 'scipy', 'rich'} & set(sys.modules)))"
+        "try: run()\nexcept SystemExit:\n"
+        "    print(sorted({'numpy', 'pyarrow', 'scipy', 'rich'} & set(sys.modules)))"
     )
     run = subprocess.run(
         [sys.executable, "-c", script, "--help"], cwd=folder, capture_output=True, check=False
@@ -442,7 +453,10 @@ def test_help_loads_no_numpy(folder):
 
 
 def test_a_named_pipe_is_a_file(folder):
-    line = f"mkfifo p; cat answers.csv > p & {sys.executable} -m sfumato privatize lunch.toml p --column place -o r.csv"
+    line = (
+        f"mkfifo p; cat answers.csv > p & {sys.executable} -m sfumato privatize lunch.toml p "
+        "--column place -o r.csv"
+    )
     run = subprocess.run(["sh", "-c", line], cwd=folder, capture_output=True, check=False)  # noqa: S607
     assert (run.returncode, run.stderr) == (0, b"")
     assert run_process("estimate", "lunch.toml", "r.csv", cwd=folder).returncode == 0

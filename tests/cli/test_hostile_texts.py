@@ -24,7 +24,8 @@ def survey(tmp_path):
     labels = ", ".join(map(toml_text, LABELS))
     path = tmp_path / "survey.toml"
     path.write_text(
-        f'name = "lunch"\ntitle = {toml_text(TITLE)}\ntext = {toml_text(TITLE)}\ncontact = {toml_text(TITLE)}\n'
+        f'name = "lunch"\ntitle = {toml_text(TITLE)}\n'
+        f"text = {toml_text(TITLE)}\ncontact = {toml_text(TITLE)}\n"
         f'[domain]\nkind = "labels"\nlabels = [{labels}]\n'
         f'[context]\nkind = "high-low"\nsensitive = [{toml_text(LABELS[1])}]\nepsilon = 3\n',
         encoding="utf-8",

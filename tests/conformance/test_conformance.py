@@ -68,7 +68,7 @@ def test_planted_fault_is_reported(fault, file, where):
     assert result.returncode == 1, result.stdout + result.stderr
     assert where in result.stdout
     assert "  expected  " in result.stdout
-    assert "  found     " in result.stdout
+    assert "  got       " in result.stdout
     assert result.stdout.endswith("The client does not conform.\n")
 
 
@@ -82,10 +82,11 @@ def test_client_that_accepts_everything_does_not_conform():
 
 
 def test_client_error_messages_are_shown(tmp_path):
-    refusing = 'import sys\nfor line in sys.stdin: print(\'{"error": "InvalidSurvey", "message": "why"}\', flush=True)'
+    answer = '{"error": "InvalidSurvey", "message": "why"}'
+    refusing = f"import sys\nfor line in sys.stdin: print('{answer}', flush=True)"
     result = conformance("--file", "batches.json", "--", *script(tmp_path, refusing))
     assert result.returncode == 1
-    assert '  found     {"error": "InvalidSurvey", "message": "why"}' in result.stdout
+    assert '  got       {"error": "InvalidSurvey", "message": "why"}' in result.stdout
 
 
 def test_nothing_is_left_open():

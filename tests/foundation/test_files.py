@@ -30,7 +30,10 @@ def test_failed_write_keeps_the_old_file_only(tmp_path):
 
 
 def test_permissions_are_those_of_any_new_file(tmp_path):
-    program = "import sys; from sfumato.foundation.files import write_atomically; write_atomically(sys.argv[1], b'')"
+    program = (
+        "import sys; from sfumato.foundation.files import write_atomically; "
+        "write_atomically(sys.argv[1], b'')"
+    )
     subprocess.run([sys.executable, "-c", program, tmp_path / "a.json"], check=True, umask=0o027)
     assert stat.S_IMODE((tmp_path / "a.json").stat().st_mode) == 0o640
 

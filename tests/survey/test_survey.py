@@ -195,7 +195,10 @@ def test_missing_file_raises_invalid_survey(name, tmp_path):
 
 
 def test_toml_and_resolved_form_have_one_fingerprint(tmp_path):
-    text = 'name = "q"\n[domain]\nkind = "range"\nsize = 5\n[context]\nkind = "uniform"\nepsilon = 0.1\n'
+    text = (
+        'name = "q"\n[domain]\nkind = "range"\nsize = 5\n'
+        '[context]\nkind = "uniform"\nepsilon = 0.1\n'
+    )
     (tmp_path / "survey.toml").write_text(text)
     survey = Survey.load(tmp_path / "survey.toml")
     survey.save(tmp_path / "survey.json")

@@ -181,7 +181,7 @@ def detectable_as_suspect(
 def _least_log_ratio(
     promised: ArrayLike, mean2: ArrayLike, odds: ArrayLike, errors: Floats, samples: ArrayLike
 ) -> Floats:
-    """Find the least r whose expected counts are ``errors`` standard errors above E, by bisection."""
+    """Find by bisection the least r with expected counts ``errors`` standard errors above E."""
     arguments = (promised, mean2, odds, errors, samples)
     arrays = [np.asarray(argument, dtype=float) for argument in arguments]
     E, mu, w, needed, largest = np.broadcast_arrays(*arrays)

@@ -92,7 +92,7 @@ def _failure_lines(result: "FileResult") -> list[str]:
             "",
             f"{result.file}, case {failure.number} ({failure.about}){place}",
             f"  expected  {failure.expected}",
-            f"  found     {failure.actual}",
+            f"  got       {failure.actual}",
         ]
     more = len(result.failures) - _MAX_SHOWN
     if more > 0:

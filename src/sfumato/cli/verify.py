@@ -2,16 +2,13 @@
 
 import json
 import runpy
-from importlib.resources import as_file, files
-from importlib.resources.abc import Traversable
-from pathlib import Path
+from importlib.resources import as_file
 from typing import Annotated
 
 import typer
 
 from sfumato.cli.console import say
 from sfumato.cli.options import Json, SurveyFile, require_outputs
-from sfumato.errors import MissingExtra
 from sfumato.foundation.formatting import printable
 
 
@@ -86,20 +83,12 @@ def check(
       sfumato verify survey.toml -o certificate.json && sfumato check certificate.json
 
     """
-    with as_file(_checker()) as path:
+    from sfumato.foundation.files import find_shipped
+
+    checker = find_shipped("sfumato.cli", "check_certificate.py", "tools/check_certificate.py")
+    with as_file(checker) as path:
         main = runpy.run_path(str(path), run_name="check_certificate")["main"]
     raise typer.Exit(main([file]))
-
-
-def _checker() -> Traversable:
-    """Return the file of the checker: in the installed package, or in the repository."""
-    installed = files("sfumato.cli").joinpath("check_certificate.py")
-    if installed.is_file():
-        return installed
-    in_repository = Path(__file__).parents[3] / "tools" / "check_certificate.py"
-    if in_repository.is_file():
-        return in_repository
-    raise MissingExtra("check_certificate.py is missing from this installation. Reinstall Sfumato.")
 
 
 def label(

@@ -8,13 +8,10 @@ import queue
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
-from importlib.resources.abc import Traversable
-from pathlib import Path
 from typing import Any
 
 from sfumato.auditing import LineProcess
-from sfumato.errors import MissingExtra
+from sfumato.foundation.files import find_shipped
 
 FILES = (
     "mechanisms.json",
@@ -79,19 +76,9 @@ class FileResult:
 @cache
 def read_cases(file: str) -> tuple[Case, ...]:
     """Return the cases of a file in order: later cases use surveys that earlier ones load."""
-    text = _folder().joinpath(file).read_text(encoding="ascii")
+    folder = find_shipped("sfumato.conformance", "test-vectors", "test-vectors")
+    text = folder.joinpath(file).read_text(encoding="ascii")
     return tuple(Case(**fields) for fields in json.loads(text))
-
-
-def _folder() -> Traversable:
-    """Find the vectors inside an installed package, or in the repository."""
-    installed = resources.files("sfumato.conformance").joinpath("test-vectors")
-    if installed.is_dir():
-        return installed
-    in_repository = Path(__file__).parents[3] / "test-vectors"
-    if in_repository.is_dir():
-        return in_repository
-    raise MissingExtra("the test vectors are missing from this installation. Reinstall Sfumato.")
 
 
 def examine(

@@ -1,12 +1,15 @@
-"""Atomic files: a file appears under its name complete, or not at all."""
+"""Atomic files, which appear under their name complete or not at all; files of the package."""
 
 import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import BinaryIO
 from uuid import uuid4
+
+from sfumato.errors import MissingExtra
 
 
 def _read_umask() -> int:
@@ -55,3 +58,16 @@ def write_atomically(
 def _owner_only(path: str, flags: int) -> int:
     """Create the file readable by its owner only, until it is complete."""
     return os.open(path, flags, 0o600)
+
+
+def find_shipped(package: str, name: str, in_repository: str) -> Traversable:
+    """Return a file or folder that comes with a package: installed, or in the repository."""
+    from importlib.resources import files
+
+    installed = files(package).joinpath(name)
+    if installed.is_file() or installed.is_dir():
+        return installed
+    path = Path(__file__).parents[3] / in_repository
+    if path.exists():
+        return path
+    raise MissingExtra(f"{name} is missing from this installation. Reinstall Sfumato.")

@@ -159,10 +159,8 @@ def _certify_parts(
         if place is None or (tightest is not None and place.slack >= tightest.slack):
             continue
         symbols = mechanism.symbols[j]
-        tightest = replace(
-            place,
-            x=int(symbols[place.x]),
-            x2=int(symbols[place.x2]),
-            output=place.output + int(mechanism.offsets[j]),
-        )
+        x = int(symbols[place.x])
+        x2 = int(symbols[place.x2])
+        output = place.output + int(mechanism.offsets[j])
+        tightest = replace(place, x=x, x2=x2, output=output)
     return tightest, rows, tuple(premises)

@@ -179,7 +179,8 @@ def _compare_extremes(search: _Search, table: _Numbers, groups: GroupedContext) 
     search.integers = search.integers[ascending]
     group_of = groups.group_of
     order = np.argsort(group_of, kind="stable")
-    starts = np.searchsorted(group_of[order], np.arange(len(groups.inside)))
+    group_numbers = np.arange(len(groups.inside))
+    starts = np.searchsorted(group_of[order], group_numbers)
     largest = np.maximum.reduceat(ranks[order], starts)
     smallest = np.minimum.reduceat(ranks[order], starts)
     n = len(search.integers)
@@ -279,8 +280,8 @@ def _number_entries(mechanism: Mechanism) -> tuple[_Integers, _Numbers]:
     for x in range(mechanism.inputs):
         levels, which = require_row(mechanism, x)
         # The order of a row's levels decides which of several tightest places a certificate names.
-        numbers = np.array([number_of.setdefault(level, len(number_of)) for level in levels])
-        table[x] = numbers[which]
+        numbers = [number_of.setdefault(level, len(number_of)) for level in levels]
+        table[x] = np.array(numbers)[which]
     return np.array(list(number_of), dtype=object), table
 
 

@@ -153,7 +153,8 @@ def sampler_matches_its_matrix(mechanism: Mechanism, seed: int = 0) -> None:
         impossible = counts[expected == 0].sum()
         _require(impossible == 0, name, f"symbol {x} sends a report of probability 0.")
         statistic, degrees = _chi_square(counts, expected)
-        bound = chi2.isf(ALPHA / mechanism.inputs, degrees) if degrees else 0.0
+        level = ALPHA / mechanism.inputs
+        bound = chi2.isf(level, degrees) if degrees else 0.0
         _require(
             statistic <= bound or degrees == 0,
             name,
@@ -309,7 +310,8 @@ def records_are_canonical(mechanism: Mechanism) -> None:
     twin = mechanism.at_word(word_bits)
     same = twin.fingerprint == mechanism.fingerprint
     _require(same, name, "a twin has another fingerprint.")
-    other = mechanism.at_word(word_bits + 1 if word_bits < 64 else word_bits - 1)
+    other_bits = word_bits + 1 if word_bits < 64 else word_bits - 1
+    other = mechanism.at_word(other_bits)
     same_channel = all(
         mechanism.exact_row(x) == other.exact_row(x) for x in range(mechanism.inputs)
     )
@@ -402,8 +404,9 @@ def _chi_square(counts: np.typing.NDArray[np.int64], expected: Floats) -> tuple[
     observed = np.append(counts[~rare], counts[rare].sum())
     wanted = np.append(expected[~rare], expected[rare].sum())
     occurs = wanted > 0
-    terms = (observed[occurs] - wanted[occurs]) ** 2 / wanted[occurs]
-    return float(terms.sum()), int(occurs.sum()) - 1
+    wanted = wanted[occurs]
+    terms = (observed[occurs] - wanted) ** 2 / wanted
+    return float(terms.sum()), wanted.size - 1
 
 
 def _ramp(size: int) -> Floats:

@@ -162,7 +162,7 @@ def _mechanism_vertices(row: Sequence[int], row2: Sequence[int]) -> tuple[ExactP
         return ()
     total = sum(row)
     ratios = [_ratio(q, q2) for q, q2 in zip(row, row2, strict=True)]
-    order = sorted(range(len(row)), key=lambda y: ratios[y], reverse=True)
+    order = sorted(range(len(row)), key=ratios.__getitem__, reverse=True)
     false_alarm = 0
     miss = total
     points = [(Fraction(0), Fraction(1))]
@@ -250,7 +250,7 @@ class PosteriorOdds:
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             before = self.prior[:, None] / self.prior[None, :]
             bounds = np.exp(self.context.matrix()) * before
-        bounds[self.prior == 0, :] = 0.0
+        bounds[self.prior == 0] = 0.0
         np.fill_diagonal(bounds, 1.0)
         return bounds
 

@@ -143,14 +143,16 @@ def _choose_rows(inputs: int) -> Symbols:
 def _check_claims(mechanism: Mechanism, ranges: _Ranges, rows: Symbols) -> None:
     """Raise unless each of these rows is as its class says."""
     # Equal integers get equal numbers, so that a row is compared with the cover in small numbers.
-    number_of = {level: number for number, level in enumerate(dict.fromkeys(ranges.cover_levels))}
+    distinct = dict.fromkeys(ranges.cover_levels)
+    number_of = {level: number for number, level in enumerate(distinct)}
     not_cover = len(number_of)
     cover_numbers = np.array([number_of[level] for level in ranges.cover_levels])
     cover = cover_numbers[ranges.cover].astype(_SMALL)
     for x in rows.tolist():
         levels, which = require_row(mechanism, x)
-        numbers = np.array([number_of.get(level, not_cover) for level in levels], dtype=_SMALL)
-        differs = np.flatnonzero(numbers.take(which) != cover)
+        numbers = [number_of.get(level, not_cover) for level in levels]
+        row = np.array(numbers, dtype=_SMALL).take(which)
+        differs = np.flatnonzero(row != cover)
         first = max(int(ranges.first_of[x]), 0)
         if not ranges.claim_of(x).describes(levels, which, first, differs):
             raise _false_claim(x, first)
@@ -242,7 +244,8 @@ def _pairs_of_matrix(exact: ExactMatrix, ranges: _Ranges) -> Iterator[_Pair]:
     for rows, columns, same_range in itertools.product(members, members, (True, False)):
         block = np.ix_(rows, columns)
         promises = np.where(shared[block] == same_range, E[block], exact.infinite)
-        i, j = np.unravel_index(int(promises.argmin()), promises.shape)
+        least = int(promises.argmin())
+        i, j = np.unravel_index(least, promises.shape)
         if promises[i, j] < exact.infinite:
             promised = Fraction(int(promises[i, j]), exact.denominator)
             yield int(rows[i]), int(columns[j]), promised
@@ -259,10 +262,13 @@ def _pairs_of_groups(owed: _GroupPromises, ranges: _Ranges) -> Iterator[_Pair]:
     alone = -1 - np.arange(ranges.first_of.size)
     range_of = np.where(ranges.first_of >= 0, ranges.first_of, alone)
     always = np.ones(range_of.size, dtype=np.bool_)
+    has_several_ranges = _spans(owed.group_of, range_of)
+    has_several_groups = _spans(range_of, owed.group_of)
+    # Whether there is a pair with the same group or not, and the same range or not.
     exists = {
         (True, True): always,
-        (True, False): _spans(owed.group_of, range_of),  # groups with several ranges
-        (False, True): _spans(range_of, owed.group_of),  # ranges with several groups
+        (True, False): has_several_ranges,
+        (False, True): has_several_groups,
         (False, False): always,
     }
     for inside, outward, number in np.unique(kinds, axis=0).tolist():

@@ -51,8 +51,8 @@ CONTEXTS = {
         TIERS,
     ),
     "tiers, a table": (
-        'kind = "tiers"\ntier_of = { bar = "public", park = "low", "café" = "low", clinic = "high" }\n'
-        + EPSILONS,
+        'kind = "tiers"\n'
+        'tier_of = { bar = "public", park = "low", "café" = "low", clinic = "high" }\n' + EPSILONS,
         TIERS,
     ),
     "tiers, whole numbers": (
@@ -76,7 +76,8 @@ CONTEXTS = {
         Blocks([0, 1, 0, 1], ["0.1", 2], domain=LABELS),
     ),
     "blocks from a table": (
-        'kind = "blocks"\nblock_of = { park = "a", bar = "a", clinic = "b", "café" = "b" }\nepsilon = { a = 1, b = 2 }',
+        'kind = "blocks"\nblock_of = { park = "a", bar = "a", clinic = "b", "café" = "b" }\n'
+        "epsilon = { a = 1, b = 2 }",
         Blocks([0, 1, 1, 0], [1, 2], domain=LABELS),
     ),
     "across": (
@@ -88,11 +89,13 @@ CONTEXTS = {
         Blocks([0, 1, 0, 1], [1, 1.5], across=2, domain=LABELS),
     ),
     "sensitive inside blocks": (
-        'kind = "blocks"\nblock_of = ["a", "b", "a", "b"]\nepsilon = { a = 1, b = 2 }\nsensitive = ["clinic"]',
+        'kind = "blocks"\nblock_of = ["a", "b", "a", "b"]\n'
+        'epsilon = { a = 1, b = 2 }\nsensitive = ["clinic"]',
         union([HighLow(2, [1], 1), Uniform(2, INF)], block_of=[0, 1, 0, 1], domain=LABELS),
     ),
     "everybody sensitive": (
-        'kind = "blocks"\nblock_of = ["a", "b", "a", "b"]\nepsilon = 1\nsensitive = ["park", "clinic"]',
+        'kind = "blocks"\nblock_of = ["a", "b", "a", "b"]\n'
+        'epsilon = 1\nsensitive = ["park", "clinic"]',
         Blocks([0, 1, 0, 1], [1, INF], domain=LABELS),
     ),
 }
