@@ -11,11 +11,11 @@ from sfumato.mechanisms import Reach
 from sfumato.mechanisms.blocks import BlockScores
 from sfumato.simulation import SeededWords
 from sfumato.simulation.attack import KINDS, attack
-from support.mechanism_examples import EXAMPLES
+from support.mechanism_examples import REPRESENTATIVES
 
-SEVERAL = [
-    mechanism for examples in EXAMPLES.values() for mechanism in examples if mechanism.inputs > 1
-]
+SEVERAL = []
+for examples in REPRESENTATIVES.values():
+    SEVERAL += [mechanism for mechanism in examples if mechanism.inputs > 1]
 HADAMARD = sf.PlainResponse(sf.Uniform(60, 1.0))
 RANDOMISED = sf.PlainResponse(sf.Uniform(60, 1.0), sf.RandomizedCode)
 

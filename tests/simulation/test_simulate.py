@@ -39,10 +39,10 @@ def test_invalid_seeds_are_rejected(seed):
         SeededWords(seed)
 
 
-@pytest.mark.parametrize("cuts", [[], [1], [0, 0, 17], [1000, 4999], list(range(0, 5000, 250))])
+@pytest.mark.parametrize("cuts", [[0, 0, 17], [1000, 4999]])
 def test_results_do_not_depend_on_batches(survey, cuts):
-    at_once = simulate(survey, [SYMBOLS], runs=3, seed=1)
-    parts = simulate(survey, np.split(SYMBOLS, cuts), runs=3, seed=1)
+    at_once = simulate(survey, [SYMBOLS], runs=2, seed=1)
+    parts = simulate(survey, np.split(SYMBOLS, cuts), runs=2, seed=1)
     np.testing.assert_array_equal(parts.estimates, at_once.estimates)
     np.testing.assert_array_equal(parts.errors, at_once.errors)
     assert parts.in_json() == at_once.in_json()

@@ -12,6 +12,7 @@ from sfumato.estimation.uncertainty import fit as module
 from sfumato.estimation.uncertainty.fit import IMPOSSIBLE, FitWarning, check_fit
 from sfumato.mechanisms import ScoreMoments
 from support.mechanism_examples import REPRESENTATIVES
+from support.slow import slow_except
 
 ALL = [mechanism for examples in REPRESENTATIVES.values() for mechanism in examples]
 LARGE = {
@@ -47,7 +48,7 @@ def test_honest_reports_are_possible(mechanism, reports):
 
 
 @pytest.mark.parametrize("name", LARGE)
-@pytest.mark.parametrize("reports", [150, 1000, 20_000])
+@pytest.mark.parametrize("reports", slow_except({1000}, [150, 1000, 20_000]))
 def test_p_values_of_honest_reports_are_not_too_small(name, reports):
     """From mostly empty to full cells, at levels of 10 and 1 %, by the exact tail at 1e-6."""
     runs = 60
