@@ -160,8 +160,8 @@ def _notes(runs: int) -> tuple[str, ...]:
         "estimate; that of total variation is for every estimate, the projected one included. The "
         "upper bounds are those of the paper's scheme; the best code must keep the tight one, too.",
         "The paper calls its bounds on Σ|p̂ − p| total variation, which is half of that: as "
-        "printed is twice the paper's bound. For the risk they are the same; the bound of the high-low "
-        "scheme is in the proof.",
+        "printed is twice the paper's bound. For the risk they are the same; the bound of the "
+        "high-low scheme is in the proof.",
         "A line holds if the exact risks lie between the bounds and all measured means do, up to "
         "5 of their standard errors; an exponent, if all four are within 0.15 of the theorem's and "
         "the people are in order.",
