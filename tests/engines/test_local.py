@@ -1,4 +1,4 @@
-"""The local engine: the same answers and counts whatever the files, pieces and workers; nothing is kept on failure."""
+"""The local engine: same results for any files, slices and workers; failures leave nothing."""
 
 import math
 import os
@@ -63,7 +63,7 @@ def files(tmp_path):
     }
 
 
-# --- pieces -----------------------------------------------------------------------------------------
+# --- pieces ---------------------------------------------------------------------------------------
 
 
 def test_slices_cover_all_row_groups_once(tmp_path, small_pieces):
@@ -102,7 +102,7 @@ def test_standard_input_must_come_last():
         first_rows([FileSlice("-"), FileSlice("-")], PLACE)
 
 
-# --- tallies and reports ----------------------------------------------------------------------------
+# --- tallies and reports --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_the_fused_tally_is_that_of_the_reports():
         assert mechanism.privatize_and_tally(SYMBOLS, SeededWords(2)) != mechanism.tally(reports)
 
 
-# --- simulation -------------------------------------------------------------------------------------
+# --- simulation -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_a_slice_at_a_wrong_row_is_detected(files, small_pieces, monkeypatch):
     assert not np.array_equal(found.estimates, whole.estimates)
 
 
-# --- files that are not what they seem --------------------------------------------------------------
+# --- files that are not what they seem ------------------------------------------------------------
 
 
 def test_empty_row_groups_make_no_slice(tmp_path, small_pieces):
@@ -238,7 +238,9 @@ def test_descriptors_are_read_by_this_process(tmp_path):
     IN_CLEAR.save(tmp_path / "s.json")
     first = csv(tmp_path, "a.csv", SYMBOLS[:1000])
     second = csv(tmp_path, "b.csv", SYMBOLS[1000:])
-    script = f"{sys.executable} -m sfumato privatize s.json <(cat {first}) {second} --column place -o t.json"
+    inputs = f"<(cat {first}) {second}"
+    command = f"{sys.executable} -m sfumato privatize"
+    script = f"{command} s.json {inputs} --column place -o t.json"
     subprocess.run(
         ["/bin/bash", "-c", script], cwd=tmp_path, capture_output=True, check=True, timeout=120
     )
@@ -246,7 +248,7 @@ def test_descriptors_are_read_by_this_process(tmp_path):
     np.testing.assert_array_equal(tally.counts, np.bincount(SYMBOLS, minlength=K))
 
 
-# --- when something is wrong ------------------------------------------------------------------------
+# --- when something is wrong ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -343,7 +345,7 @@ def _alive(group):
     return True
 
 
-# --- the command ------------------------------------------------------------------------------------
+# --- the command ----------------------------------------------------------------------------------
 
 
 def test_the_command_counts_without_reports(tmp_path, files):

@@ -1,4 +1,4 @@
-"""Folders of reports, as a job on a cluster writes them: read whole, once, and only when they are complete."""
+"""Folders of reports that a cluster job wrote: read once, and only when complete."""
 
 import numpy as np
 import pyarrow as pa

@@ -137,7 +137,7 @@ def test_integers_at_the_edges(tmp_path):
         _symbols(_written(path, f"place\n{2**31}\n"), wide)
 
 
-# --- reports ---------------------------------------------------------------------------------------------------------
+# --- reports --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["r.csv", "r.parquet"])

@@ -1,4 +1,4 @@
-"""Spark on a real cluster: killed and repeated tasks change nothing, and nothing leaves that should not."""
+"""Spark on a real cluster: killed and repeated tasks change nothing, and no secret leaks."""
 
 import ast
 import math
@@ -50,7 +50,7 @@ def counts_of(values):
 
 
 def killer(folder):
-    """Passes batches on; in the first attempt of every other task the worker dies after half of them."""
+    """Pass batches on; in the first attempt of every other task, the worker dies halfway."""
     folder = str(folder)
 
     def pass_on(batches):
@@ -71,7 +71,7 @@ def killer(folder):
 
 
 def witness(folder):
-    """Notes every key and report that it sees, attempt by attempt. The first attempts at two partitions die."""
+    """Note every key and report of each attempt. The first attempts at two partitions die."""
     folder = str(folder)
 
     def note(batches):
@@ -115,7 +115,7 @@ def secrets(monkeypatch):
     return drawn
 
 
-# --- tallies ----------------------------------------------------------------------------------------------------------
+# --- tallies --------------------------------------------------------------------------------------
 
 
 def test_counts_are_exact_although_tasks_are_killed(cluster, tmp_path):
@@ -252,11 +252,11 @@ def test_tables_that_cannot_be_counted_are_refused(cluster):
         tally_files(cluster.spark, PRIVATE, ["a.csv"], AnswerColumns("place"))
 
 
-# --- reports under keys -----------------------------------------------------------------------------------------------
+# --- reports under keys ---------------------------------------------------------------------------
 
 
 def test_all_attempts_have_one_report_per_person(cluster, tmp_path):
-    """Tasks die half-way, and the rows are split differently and computed again: still one report each."""
+    """Tasks die halfway, and rows are split differently and recomputed: still one report each."""
     rows = [(f"person {i}", value) for i, value in enumerate(places())]
     table = cluster.table(rows, ["who", "place"], 6)
     with keyed_reports(PRIVATE, table, column="place", key="who") as reports:
@@ -395,7 +395,7 @@ def test_the_page_about_spark_is_true(cluster, tmp_path):
     assert IN_CLEAR.tally(np.array(reports)).counts.tolist() == counts_of(values)
 
 
-# --- the secret -------------------------------------------------------------------------------------------------------
+# --- the secret -----------------------------------------------------------------------------------
 
 
 def test_the_secret_is_in_nothing_that_spark_writes(cluster, secrets, tmp_path):
@@ -429,9 +429,11 @@ from sfumato import Domain, Survey, Uniform
 from sfumato.engines.spark.engine import keyed_reports
 drawn, draw = [], spark_secret.fresh_key
 spark_secret.fresh_key = lambda: drawn.append(draw()) or drawn[-1]
-survey = Survey("large", Uniform(Domain([f"a rather long label, number {i:06}" for i in range(40_000)]), 1))
+labels = [f"a rather long label, number {i:06}" for i in range(40_000)]
+survey = Survey("large", Uniform(Domain(labels), 1))
 assert len(survey.resolved()) > 2**20
-cluster = Cluster(folder, pytest.MonkeyPatch(), **{"spark.ui.enabled": "true", "spark.ui.port": "0"})
+settings = {"spark.ui.enabled": "true", "spark.ui.port": "0"}
+cluster = Cluster(folder, pytest.MonkeyPatch(), **settings)
 cluster.spark.sparkContext.setLogLevel("DEBUG")
 table = cluster.table([(i, survey.context.domain.labels[i]) for i in range(1000)], ["who", "place"])
 with keyed_reports(survey, table, column="place", key="who") as reports:
@@ -454,7 +456,7 @@ cluster.spark.stop()
 
 @pytest.mark.slow
 def test_the_secret_is_nowhere_with_every_page_open_and_every_line_logged(tmp_path):
-    """A survey of more than a megabyte makes Spark write the functions of a job to disk: ours hold no secret."""
+    """Spark writes the functions of a job to disk if they exceed a megabyte: ours hold no secret."""
     pytest.importorskip("pyspark")
     if not java_is_new_enough():
         pytest.skip("needs Java 17")

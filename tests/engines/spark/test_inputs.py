@@ -1,4 +1,4 @@
-"""Which tables may have reports under keys: only those that Spark computes the same way every time."""
+"""Reports under keys are only for tables that Spark computes the same way every time."""
 
 import os
 from collections import defaultdict
@@ -33,11 +33,11 @@ def people_with_two_reports(table):
     return sum(len(made) > 1 for made in reports_of.values())
 
 
-# --- tables with other rows each time ---------------------------------------------------------------------------------
+# --- tables with other rows each time -------------------------------------------------------------
 
 
 def shuffled(spark):
-    """Three rows per person with three labels, in an order that changes from one evaluation to the next."""
+    """Three rows per person with three labels, in an order that changes each time."""
     labels = ", ".join(f"'{label}'" for label in LABELS)
     label = f"array({labels})[int(id div {PEOPLE})] AS place"
     return (
@@ -146,7 +146,7 @@ def test_accepted_steps_give_one_report_per_person(cluster):
     assert people_with_two_reports(table) == 0
 
 
-# --- plans ------------------------------------------------------------------------------------------------------------
+# --- plans ----------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -184,14 +184,22 @@ REPEATABLE = {
     "view": "SELECT place, account FROM seen_people",
     "values": "SELECT * FROM VALUES (1, 'park'), (2, 'bar') AS people(account, place)",
     "range": "SELECT id AS account, 'park' AS place FROM range(5)",
-    "filter": "SELECT * FROM people WHERE place IN ('park', 'bar') AND NOT (account <= 3 OR place LIKE 'p%')",
-    "dates": "SELECT * FROM people WHERE date_add(DATE'2024-01-01', 3) < '2024-05-06' AND year(DATE'2024-01-01') > 7",
-    "case": "SELECT account, CASE WHEN account > 3 THEN place ELSE coalesce(place, 'bar') END AS place FROM people",
-    "text": "SELECT concat(trim(place), '-', substring(city, 1, 2)) AS place, CAST(account AS string) FROM people",
-    "pattern": "SELECT regexp_replace(split(place, ',')[0], 'a+', 'a') AS place, account + 1 AS account FROM people",
-    "hash": "SELECT sha2(CAST(account AS string), 256) AS account, lower(place) AS place FROM people",
-    "join": "SELECT a.account, b.place FROM people a LEFT JOIN people_by_city b ON a.account = b.account",
-    "broadcast": "SELECT /*+ BROADCAST(b) */ a.account, b.place FROM people a JOIN people b ON a.account = b.account",
+    "filter": "SELECT * FROM people WHERE place IN ('park', 'bar') "
+    "AND NOT (account <= 3 OR place LIKE 'p%')",
+    "dates": "SELECT * FROM people WHERE date_add(DATE'2024-01-01', 3) < '2024-05-06' "
+    "AND year(DATE'2024-01-01') > 7",
+    "case": "SELECT account, CASE WHEN account > 3 THEN place ELSE coalesce(place, 'bar') "
+    "END AS place FROM people",
+    "text": "SELECT concat(trim(place), '-', substring(city, 1, 2)) AS place, CAST(account "
+    "AS string) FROM people",
+    "pattern": "SELECT regexp_replace(split(place, ',')[0], 'a+', 'a') AS place, account + 1 AS "
+    "account FROM people",
+    "hash": "SELECT sha2(CAST(account AS string), 256) AS account, lower(place) AS place "
+    "FROM people",
+    "join": "SELECT a.account, b.place "
+    "FROM people a LEFT JOIN people_by_city b ON a.account = b.account",
+    "broadcast": "SELECT /*+ BROADCAST(b) */ a.account, b.place "
+    "FROM people a JOIN people b ON a.account = b.account",
     "anti-join": "SELECT * FROM people a LEFT ANTI JOIN range(3) r ON a.account = r.id",
     "union": "SELECT account, place FROM people UNION ALL SELECT account + 10, place FROM people",
     "order": "SELECT /*+ REPARTITION(3) */ * FROM people ORDER BY place",
@@ -357,7 +365,7 @@ def test_a_random_expression_on_the_list_would_be_noticed(cluster):
     assert kinds(cluster.spark, "org.apache.spark.sql.catalyst.expressions.Rand") == [True, True]
 
 
-# --- files ------------------------------------------------------------------------------------------------------------
+# --- files ----------------------------------------------------------------------------------------
 
 
 def people_in_files(spark, path):

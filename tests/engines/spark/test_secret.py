@@ -115,7 +115,7 @@ def test_eavesdroppers_see_neither_secret_nor_password(drawn):
 
 
 def test_a_recorded_exchange_stays_secret(drawn):
-    """The same exchange under the same password has another key each time: both sides throw their halves away."""
+    """Each exchange under the same password has its own key: both sides delete their halves."""
     answers = []
     with offer_secret(HERE, HERE) as ticket:
         for _ in range(2):

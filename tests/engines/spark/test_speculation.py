@@ -1,4 +1,4 @@
-"""Speculation for real: a slow task is overtaken by a copy on another host, and every copy makes the same reports."""
+"""Speculation: a copy on another host overtakes a slow task, and makes the same reports."""
 
 import json
 import subprocess
@@ -72,7 +72,7 @@ def master(tmp_path_factory):
 
 
 def run_job(folder, master, speculation, patience):
-    """Make reports of everybody; the first attempt at one partition waits up to ``patience`` seconds for another."""
+    """Make all reports; the first attempt at one partition waits up to ``patience`` seconds."""
     job = JOB.replace("PEOPLE", str(PEOPLE)).replace("SLOW", str(SLOW))
     folder.mkdir()
     arguments = [str(folder), str(ROOT / "tests"), master, speculation, str(patience)]
@@ -96,7 +96,7 @@ def speculative_tasks(folder):
 
 
 def reports_seen(folder):
-    """For each key the reports that any attempt made, and how many attempts the slow partition had."""
+    """Return the reports of each key over all attempts, and the attempts at the slow partition."""
     reports = defaultdict(set)
     for path in (folder / "seen").iterdir():
         for line in path.read_text(encoding="utf-8").splitlines():

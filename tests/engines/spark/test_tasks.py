@@ -45,7 +45,7 @@ def counts_in(row):
     return spark_tasks.counts_from_bytes(row["counts"], IN_CLEAR.mechanism.outputs).tolist()
 
 
-# --- keys -------------------------------------------------------------------------------------------------------------
+# --- keys -----------------------------------------------------------------------------------------
 
 
 def test_a_block_is_the_hash_of_survey_and_key():
@@ -121,7 +121,7 @@ def test_reports_do_not_depend_on_batches():
     )
 
 
-# --- sums -------------------------------------------------------------------------------------------------------------
+# --- sums -----------------------------------------------------------------------------------------
 
 
 def test_a_task_returns_one_row_of_counts():
@@ -228,7 +228,7 @@ def test_positions_are_read_as_degrees():
     assert spark_tasks.counts_from_bytes(held, 4).tolist() == expected.tolist()
 
 
-# --- without Spark ----------------------------------------------------------------------------------------------------
+# --- without Spark --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("package", ["pyspark", "pandas"])
