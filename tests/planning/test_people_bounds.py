@@ -171,7 +171,7 @@ def test_lower_bound_rejects_impossible_errors(error):
 
 
 def naive_chi_square(mechanism, family):
-    """The definition: the mean over all members of the χ² distance between reports, in fractions."""
+    """Return the mean over all members of the χ² distance between reports, in fractions."""
     rows = [mechanism.exact_row(x) for x in range(mechanism.inputs)]
 
     def reports(p):

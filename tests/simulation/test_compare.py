@@ -35,7 +35,7 @@ EPSILON = math.log(3)
 COUNTS_OF_THREE = np.array([5, 0, 3])
 
 
-# --- the channels in fractions -------------------------------------------------------------------
+# --- the channels in fractions ---------------------------------------------------------------
 
 
 def unary_channel(k, e=E):
@@ -98,7 +98,7 @@ def scores(channel, supports):
     }
 
 
-# --- closed forms of the baselines ---------------------------------------------------------------
+# --- closed forms of the baselines -----------------------------------------------------------
 
 
 def test_rows_add_up_to_one(twin):
@@ -212,7 +212,7 @@ def test_baseline_needs_two_labels_and_a_finite_epsilon(size, epsilon):
         UnaryEncoding(size, epsilon)
 
 
-# --- draws ----------------------------------------------------------------------------------
+# --- draws ------------------------------------------------------------------------------
 
 PEOPLE = np.array([30_000, 12_000, 5_000, 3_000, 0, 0])
 RUNS = 400
@@ -344,7 +344,7 @@ def test_tally_does_not_depend_on_chunks(monkeypatch):
     assert mechanism.tally(mechanism.privatize(people, SeededWords(2))) == tally
 
 
-# --- the comparison ----------------------------------------------------------------------------------
+# --- the comparison ------------------------------------------------------------------------------
 
 LUNCH = sf.HighLow(["park", "café", "clinic", "bar"], ["clinic", "bar"], 1)
 COUNTS = [400, 300, 100, 200]

@@ -125,7 +125,7 @@ def _parse_distribution(
     total = shares.sum()
     if shares.shape != (k,) or not np.isfinite(shares).all() or (shares < 0).any() or total <= 0:
         raise InvalidArgument(
-            f"distribution must be {k} shares or counts in domain order, not negative and not all 0."
+            f"distribution must be {k} shares or counts in domain order, not negative, not all 0."
         )
     are_counts = (shares == np.rint(shares)).all()
     if abs(total - 1) > _SUM_TOLERANCE and not are_counts:

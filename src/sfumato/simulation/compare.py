@@ -158,7 +158,8 @@ def compare(
     >>> places = HighLow(["park", "café", "clinic", "bar"], sensitive=["clinic", "bar"], epsilon=1)
     >>> result = compare(places, [4000, 3000, 1000, 2000], decoder="projection")
     >>> for row in result.rows:
-    ...     print(f"{row.title:18} {row.bits:3} {row.leverage:5.2f} {result.people_needed(row):5.2f}")
+    ...     needed = result.people_needed(row)
+    ...     print(f"{row.title:18} {row.bits:3} {row.leverage:5.2f} {needed:5.2f}")
     Sfumato              2  2.16  1.00
     k-RR                 2  2.75  2.84
     Hadamard response    3  3.50  4.68
@@ -332,7 +333,7 @@ def _legend(comparison: Comparison) -> list[str]:
         f"error     total variation distance from the answers{spread};",
         "          all alike: the unbiased estimate, projected on the simplex;",
         f"          {comparison.decoder}: this decoder, for mechanisms of this package",
-        "people    how many times as many you need for the same mean squared error (unbiased, exact)",
+        "people    how many times as many you need for the same mean squared error (exact)",
         "bits      the length of one report",
         "leverage  the most that one fake report adds to a label, or takes from it, in people",
         "reach     the furthest that one fake report, in place of an average honest one, moves the",

@@ -2,7 +2,7 @@
 
 A decoded estimate has no standard errors of its own: a decoder cuts, shrinks and smooths. So repeat
 the survey. Draw reports from ``q = Qᵀ p̂``, as if the estimate p̂ were the truth, and decode them.
-The results lie as far from p̂ as p̂ lies from the truth, provided both are equally hard to estimate.
+The results lie as far from p̂ as p̂ lies from the truth, if both are equally hard to estimate.
 
 That is the limit of the method. A decoder that keeps noise (a projection with few reports per
 symbol) makes p̂ rougher than the truth, and one that smooths makes it smoother. The mean error is

@@ -85,7 +85,7 @@ def tail_probability(level: float, intervals: int = 1) -> float:
     return max(tail, math.ulp(0.0))
 
 
-# --- a mean of scores ------------------------------------------------------------------------------
+# --- a mean of scores ----------------------------------------------------------------------------
 
 
 def share_bounds(moments: ScoreMoments, reports: int | Floats, tail: float) -> Bounds:
@@ -157,7 +157,7 @@ def two_values(moments: ScoreMoments) -> tuple[Floats, Floats]:
     return down, up
 
 
-# --- a binomial count ------------------------------------------------------------------------------
+# --- a binomial count ----------------------------------------------------------------------------
 
 
 def binomial_bounds(counts: Floats, trials: Floats, tail: float) -> Bounds:
@@ -218,7 +218,7 @@ def _large_beta_quantile(a: Floats, b: Floats, tail: float) -> Floats:
     return odds / (1 + odds)
 
 
-# --- near 0 and 1 ----------------------------------------------------------------------------------
+# --- near 0 and 1 --------------------------------------------------------------------------------
 
 
 def noisy_near_boundary(moments: ScoreMoments, reports: int | Floats) -> tuple[Booleans, Booleans]:
