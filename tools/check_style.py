@@ -74,7 +74,7 @@ def find_faults() -> Iterator[str]:
         yield from faults_of_text(name, text)
         for node in ast.walk(ast.parse(text)):
             for fault in faults_of_name(node):
-                yield f"{name}:{node.lineno}: {fault}"
+                yield f"{name}:{fault}"
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 classes[node.name].append(name)
     for class_name, places in classes.items():
@@ -95,7 +95,8 @@ def source_files() -> Iterator[Path]:
 def files_of_tests() -> Iterator[Path]:
     """Yield the test files in the folders that are checked."""
     for path in sorted((ROOT / TESTS).rglob("*.py")):
-        if path.parent.relative_to(ROOT).as_posix() not in UNCHECKED_TESTS:
+        folder = path.parent.relative_to(ROOT).as_posix()
+        if folder not in UNCHECKED_TESTS and "node_modules" not in path.parts:
             yield path
 
 
@@ -111,11 +112,11 @@ def faults_of_text(name: str, text: str) -> Iterator[str]:
 
 
 def faults_of_name(node: ast.AST) -> Iterator[str]:
-    """Yield what is wrong with the name that a node of a syntax tree defines."""
+    """Yield what is wrong with the name that a node defines, as `line: what is wrong`."""
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and is_participle(node.name):
-        yield f"name {node.name}() by a verb or by what it returns"
+        yield f"{node.lineno}: name {node.name}() by a verb or by what it returns"
     if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id in FOREIGN_NAMES:
-        yield f"name the variable {node.id!r} by what it is"
+        yield f"{node.lineno}: name the variable {node.id!r} by what it is"
 
 
 def is_parallel(node: ast.Assign) -> bool:
