@@ -37,7 +37,7 @@ def quote(label: Label) -> Html:
 
 
 def domain_text(domain: Domain) -> Html:
-    r"""Say what is asked for.
+    r"""Say what the survey asks for.
 
     >>> domain_text(Domain(["yes", "no"]))
     'One of 2 answers: “<bdi>yes</bdi>”, “<bdi>no</bdi>”.'
@@ -251,8 +251,8 @@ def storage_sentences(survey: Survey) -> list[str]:
         "is drawn by chance, with odds that depend on your answer, before anything is sent.",
         "Only the report is sent, with the fingerprint below and an identifier, so that nothing "
         "counts twice.",
-        "An aggregator of Sfumato keeps how often each number came, how many reports each hour "
-        "brought, and of each upload the identifier and a checksum; no name, no address, no finer "
-        "time.",
+        "A Sfumato aggregator stores how often each number arrived, how many reports arrived each "
+        "hour, and the identifier and checksum of each upload; no names, no addresses, no finer "
+        "times.",
         "The promise rests on none of this: it holds against anyone who reads every report.",
     ]
