@@ -102,7 +102,7 @@ export default (core) => {
 
   /**
    * Check groups without comparing pairs. For every report, the most that a member sends must be within e^ε of the
-   * least that a member sends (ε inside), and of the least that any symbol outside sends (ε outward). Linear, and exact.
+   * least that a member sends (ε inside), and of the least that any symbol outside sends (ε outward). It is exact.
    */
   function checkGroups(rows, { classOf, sizes, inside, outward }) {
     const isWithin = inside.map(oddsOf);
