@@ -36,10 +36,6 @@ def covariate(folder, text):
     return ("--covariate", "known.csv")
 
 
-def test_the_names_of_decoders_are_those_of_the_library():
-    assert list(sf.decoders.DECODERS) == list(DECODER_NAMES)
-
-
 @pytest.mark.parametrize("command", ["estimate", "simulate", "plan"])
 def test_the_help_names_every_decoder_and_the_default(call, command):
     told = " ".join(call(command, "--help").out.split())

@@ -1,41 +1,51 @@
 """The decoders by name, without NumPy, so that ``sfumato --help`` stays fast.
 
-``sfumato.estimation.decoders`` holds the decoders themselves. The command, the aggregator and the
-dashboard read this list.
+The command, the aggregator, the dashboard and ``sfumato.estimation.decoders`` read this table. To
+add a decoder, add a row.
 """
 
 from typing import NamedTuple
 
 
-class DecoderText(NamedTuple):
-    """How a decoder is shown: in a menu, and in the help of the command."""
+class DecoderEntry(NamedTuple):
+    """Where a decoder is, and how it is shown in a menu and in the help of the command.
 
+    ``path`` is a module in ``sfumato.estimation.decoders`` and a class in it.
+    """
+
+    path: str
     title: str
     help: str
 
 
 DECODER_NAMES = {
-    "auto": DecoderText(
+    "auto": DecoderEntry(
+        "auto:Auto",
         "chosen by the reports",
         "empirical Bayes, as far as the reports themselves support it",
     ),
-    "projection": DecoderText(
+    "projection": DecoderEntry(
+        "decoder:Projection",
         "projection",
         "the nearest distribution to the unbiased estimate",
     ),
-    "likelihood": DecoderText(
+    "likelihood": DecoderEntry(
+        "likelihood:Likelihood",
         "likelihood",
         "the most likely distribution",
     ),
-    "empirical-bayes": DecoderText(
+    "empirical-bayes": DecoderEntry(
+        "empirical_bayes:EmpiricalBayes",
         "empirical Bayes",
         "shrunk as far as all symbols together suggest",
     ),
-    "spatial-bayes": DecoderText(
+    "spatial-bayes": DecoderEntry(
+        "empirical_bayes:SpatialBayes",
         "spatial Bayes (maps)",
         "the same, with the neighbours of each cell",
     ),
-    "unbiased": DecoderText(
+    "unbiased": DecoderEntry(
+        "decoder:Unbiased",
         "unbiased, as it is",
         "right on average, entries may be negative",
     ),

@@ -8,7 +8,6 @@ from sfumato.contexts import Blocks, ContextUnion, HighLow, Tiers, Uniform
 from sfumato.errors import ContextMismatch, InvalidArgument, NotEnoughReports
 from sfumato.estimation.decoders import DECODERS, get_decoder
 from sfumato.estimation.decoders.decoder import Pools, Projection, Unbiased
-from sfumato.foundation.decoder_names import DECODER_NAMES
 from sfumato.foundation.simplex import nearest_in_groups, project, project_groups
 from sfumato.mechanisms import (
     BlockResponse,
@@ -117,10 +116,6 @@ def test_unbiased_decoder_returns_the_mean_score():
 def test_empty_tally_is_rejected(name):
     with pytest.raises(NotEnoughReports):
         get_decoder(name).decode(BLOCKS, _tally(BLOCKS, np.zeros(BLOCKS.outputs)))
-
-
-def test_decoder_names_are_complete():
-    assert list(DECODERS) == list(DECODER_NAMES)
 
 
 def test_get_decoder_accepts_names_and_decoders():

@@ -1,6 +1,7 @@
 """The decoders, by class and by name. Construct one to set its parameters."""
 
 from collections.abc import Callable, Mapping
+from importlib import import_module
 
 from sfumato.errors import InvalidArgument
 from sfumato.estimation.decoders.auto import Auto
@@ -22,13 +23,16 @@ __all__ = [
     "get_decoder",
 ]
 
+
+def _load(path: str) -> Callable[[], Decoder]:
+    """Return the class at a path such as ``auto:Auto``."""
+    module, _, class_name = path.partition(":")
+    decoder: Callable[[], Decoder] = getattr(import_module(f"{__name__}.{module}"), class_name)
+    return decoder
+
+
 DECODERS: Mapping[str, Callable[[], Decoder]] = {
-    "auto": Auto,
-    "projection": Projection,
-    "likelihood": Likelihood,
-    "empirical-bayes": EmpiricalBayes,
-    "spatial-bayes": SpatialBayes,
-    "unbiased": Unbiased,
+    name: _load(entry.path) for name, entry in DECODER_NAMES.items()
 }
 """The class of each name in ``foundation/decoder_names.py``."""
 
