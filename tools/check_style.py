@@ -20,10 +20,6 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("src/sfumato", "benchmarks", "examples", "experiments", "tools")
 TESTS = "tests"
-# Folders of tests that are not checked yet.
-UNCHECKED_TESTS = {
-    "tests/pages",
-}
 
 # The lone checker repeats the package's words on purpose, and changes only with the format.
 # The names of bad surveys are part of the test vectors, whose bytes must not change.
@@ -93,10 +89,9 @@ def source_files() -> Iterator[Path]:
 
 
 def files_of_tests() -> Iterator[Path]:
-    """Yield the test files in the folders that are checked."""
+    """Yield the Python files of the tests."""
     for path in sorted((ROOT / TESTS).rglob("*.py")):
-        folder = path.parent.relative_to(ROOT).as_posix()
-        if folder not in UNCHECKED_TESTS and "node_modules" not in path.parts:
+        if "node_modules" not in path.parts:
             yield path
 
 

@@ -98,7 +98,8 @@ def test_large_epsilons_count_as_certain(epsilon):
 def test_belief_matches_posterior_odds(context):
     for x, x2 in ((0, 1), (1, 0)):
         odds = sf.posterior_odds(context).bound(x, x2)
-        exact, rounded = 1000 * odds / (1 + odds), belief(context.exact_epsilon(x, x2))
+        exact = 1000 * odds / (1 + odds)
+        rounded = belief(context.exact_epsilon(x, x2))
         assert exact <= rounded < exact + 1
 
 
@@ -129,7 +130,8 @@ def test_size_for_reviewers_rounds_up():
 
 @pytest.mark.parametrize("context", CONTEXTS, ids=repr)
 def test_rows_match_the_entries_of_the_closed_matrix(context):
-    closed, symbols = context.closure(), range(context.size)
+    closed = context.closure()
+    symbols = range(context.size)
     entries = {closed.exact_epsilon(x, x2) for x in symbols for x2 in symbols if x != x2}
     levels = protection_levels(context)
     assert {level.epsilon for level in levels} == entries
@@ -143,7 +145,8 @@ def test_rows_match_the_entries_of_the_closed_matrix(context):
 @pytest.mark.parametrize("context", CONTEXTS, ids=repr)
 def test_rows_name_answers_with_their_entry(context):
     """Each name in a row belongs to an answer that has this entry against some other answer."""
-    closed, labels = context.closure(), [str(label) for label in context.domain.labels]
+    closed = context.closure()
+    labels = [str(label) for label in context.domain.labels]
     for level in protection_levels(context):
         for name in re.findall(r"<bdi>(.*?)</bdi>", level.answers):
             x = labels.index(name)
@@ -376,7 +379,8 @@ def lunch_page(tmp_path):
 def test_page_in_a_browser(chromium, lunch_page, scheme, width):
     context = chromium.new_context(color_scheme=scheme, viewport={"width": width, "height": 800})
     page = context.new_page()
-    complaints, requests = [], []
+    complaints = []
+    requests = []
     page.on("console", lambda message: complaints.append(message.text))
     page.on("request", lambda request: requests.append(request.url))
     page.goto(lunch_page.as_uri())
