@@ -708,9 +708,9 @@ def lone_process(raw: bytes) -> str:
 
 
 def certify(raw: bytes) -> str:
-    """Judge by `Survey.of_resolved(...).certify()`."""
+    """Judge by `Survey.from_resolved(...).certify()`."""
     try:
-        sf.Survey.of_resolved(raw).certify()
+        sf.Survey.from_resolved(raw).certify()
     except PrivacyViolation:
         return "broken"
     except NoClosedForm:
@@ -801,7 +801,7 @@ def examine(judges: dict[str, Judge], forger: Forger, count: int) -> Json:
 def examine_certificates(judges: dict[str, Judge]) -> Json:
     """Combine every certificate with every promise: only its own is kept."""
     surveys = {survey.fingerprint: survey for survey in small_surveys()}
-    records = {name: survey.certify().record() for name, survey in surveys.items()}
+    records = {name: survey.certify().to_record() for name, survey in surveys.items()}
     counts: Counter[str] = Counter()
     for name, survey in surveys.items():
         for record in records.values():

@@ -37,7 +37,7 @@ def fading_promise() -> sf.PrivacyMatrix:
 
     Without a maximum, next to nothing would be promised between the lowest and the highest band.
     """
-    steps = sf.Metric.of_points([[band] for band in range(len(BANDS))], epsilon=1).matrix()
+    steps = sf.Metric.from_points([[band] for band in range(len(BANDS))], epsilon=1).matrix()
     return sf.PrivacyMatrix(np.minimum(steps, MAX_EPSILON), domain=BANDS)
 
 

@@ -224,7 +224,7 @@ def _measure_error(
     for run in range(job.runs):
         tally = run_tally(mechanism, p, n, name, run, job.seed)
         errors.append(distance(estimate(tally), p))
-    return Spread.of(errors)
+    return Spread.from_figures(errors)
 
 
 def _squares(estimate: Floats, p: Floats) -> float:

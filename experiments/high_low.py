@@ -204,7 +204,7 @@ def _panel(s: int, epsilon: float, seed: int, people: Sequence[int], errors: Flo
     """Return a panel from errors by number of people, run and scheme."""
     curves = []
     for index, (scheme, mechanism) in enumerate(_mechanisms(s, epsilon, seed).items()):
-        spreads = [Spread.of(runs) for runs in errors[:, :, index]]
+        spreads = [Spread.from_figures(runs) for runs in errors[:, :, index]]
         curves.append(_Curve(scheme, mechanism.bits, spreads))
     return _Panel(s, epsilon, people, curves)
 

@@ -15,7 +15,7 @@ FINGERPRINT = "a" * 64
 
 
 def _tally(reports, outputs=5, fingerprint=FINGERPRINT):
-    return Tally.of(reports, outputs=outputs, fingerprint=fingerprint)
+    return Tally.from_reports(reports, outputs=outputs, fingerprint=fingerprint)
 
 
 def _names(directory):

@@ -21,7 +21,7 @@ fingerprints = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=
 
 
 def _tally(batch, fingerprint="survey"):
-    return Tally.of(batch, outputs=OUTPUTS, fingerprint=fingerprint)
+    return Tally.from_reports(batch, outputs=OUTPUTS, fingerprint=fingerprint)
 
 
 @LAWS

@@ -17,7 +17,7 @@ CELL = 38
 
 def picture() -> Sheet:
     sheet = Sheet(606, "Four privacy matrices")
-    line = sf.Metric.of_points([[band] for band in range(5)], epsilon=1)
+    line = sf.Metric.from_points([[band] for band in range(5)], epsilon=1)
     matrices = (
         ("Uniform", "every pair alike", PLACES, sf.Uniform(PLACES, 1)),
         ("HighLow", "two answers are sensitive", PLACES, sf.HighLow(PLACES, ["clinic", "bar"], 1)),

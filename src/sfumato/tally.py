@@ -31,7 +31,7 @@ class Tally:
     Guarantees: ``a + b == b + a``. The tally of all reports equals the sum of the tallies of any
     parts. Adding a tally with another fingerprint or another number of outputs raises an error.
 
-    >>> a = Tally.of([0, 2, 2], outputs=3, fingerprint="lunch")
+    >>> a = Tally.from_reports([0, 2, 2], outputs=3, fingerprint="lunch")
     >>> (a + a).counts, (a + a).reports
     (array([2, 0, 4]), 6)
     """
@@ -55,7 +55,7 @@ class Tally:
         object.__setattr__(self, "counts", counts)
 
     @classmethod
-    def of(cls, reports: ArrayLike, *, outputs: int, fingerprint: str) -> Self:
+    def from_reports(cls, reports: ArrayLike, *, outputs: int, fingerprint: str) -> Self:
         """Count one batch of reports; reject it if a report is not in ``0 … outputs − 1``."""
         counts = np.zeros(outputs, dtype=np.int64)
         _count_into(counts, reports)

@@ -59,7 +59,7 @@ def test_the_json_of_verify(folder, call):
     survey = Survey.load(folder / "lunch.toml")
     assert found["survey"] == survey.fingerprint
     assert found["kept"] is True
-    assert found["certificate"] == survey.certify().record()
+    assert found["certificate"] == survey.certify().to_record()
 
 
 def test_verify_prints_the_result(folder, call):

@@ -403,7 +403,7 @@ def test_format_1_ledgers_are_not_refilled(survey, aggregator, hasty, home):
             "survey": fingerprint,
             "secret": tag,
             "times": 1,
-            "context": context.record(),
+            "context": context.to_record(),
         }
         for account, fingerprint, context in [
             (f"domain {'0' * 64}", survey.fingerprint, contexts[0]),
@@ -465,7 +465,7 @@ def test_ledgers_with_surveys_above_the_size_limit_can_be_read(survey, hasty, ho
     """Earlier versions answered larger surveys; their charges still count."""
     sf.Client(survey, hasty, home=home).flush()  # makes the secret
     tag = secret_tag((home / "secret").read_bytes())
-    context = sf.Uniform(2**30, "2.5").record()
+    context = sf.Uniform(2**30, "2.5").to_record()
     huge = {
         "account": "subject",
         "survey": "ab" * 32,
@@ -525,7 +525,7 @@ def test_answers_forgotten_while_sending_are_not_sent(home, again):
                 sf.Client(
                     survey, AggregatorClient(self.url, patience=0), home=home, clock=clock
                 ).answer("place 8")
-            return Receipt.of(batch)
+            return Receipt.for_batch(batch)
 
     survey = repeated("day", 2)
     clock = Clock()
@@ -612,7 +612,7 @@ def test_a_survey_that_breaks_its_context_is_refused(hasty, home):
         .replace(b'"epsilon":"1"', b'"epsilon":"0.9"')
     )
     with pytest.raises(PrivacyViolation):
-        sf.Client(sf.Survey.of_resolved(text), hasty, home=home)
+        sf.Client(sf.Survey.from_resolved(text), hasty, home=home)
     assert not home.exists()
 
 

@@ -33,7 +33,7 @@ class Recorder(AggregatorClient):
         self.sent.append(to_json(batch))
         if not self.reaches:
             raise NotDelivered("nobody is there")
-        return Receipt.of(batch)
+        return Receipt.for_batch(batch)
 
 
 @pytest.fixture(autouse=True)

@@ -118,7 +118,7 @@ def test_shared_vectors_pass():
         asked = case["request"]
         answer = case["answer"].get("ok")
         if asked["op"] == "load":
-            surveys[asked["fingerprint"]] = sf.Survey.of_resolved(asked["text"].encode("utf-8"))
+            surveys[asked["fingerprint"]] = sf.Survey.from_resolved(asked["text"].encode("utf-8"))
             continue
         survey = surveys[asked["survey"]]
         secret = bytes.fromhex(asked["secret"])

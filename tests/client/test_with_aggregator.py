@@ -78,7 +78,7 @@ def test_replays_conflicts_and_refusals(store, survey):
         assert (
             http_client.deliver(batch)
             == http_client.deliver(batch, arrow=True)
-            == Receipt.of(batch)
+            == Receipt.for_batch(batch)
         )
         with pytest.raises(BatchConflict):
             http_client.deliver(Batch(batch.id, survey.fingerprint, reports[:1]))

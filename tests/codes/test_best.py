@@ -84,9 +84,9 @@ def test_fewer_bits_never_lower_the_risk(k):
 
 def test_choice_is_independent_of_earlier_choices():
     wanted = [(12, Fraction(1)), (40, Fraction(2)), (9, Fraction(1, 2))]
-    first = [BestCode()(k, epsilon).record() for k, epsilon in wanted]
+    first = [BestCode()(k, epsilon).to_record() for k, epsilon in wanted]
     best_candidate.cache_clear()
-    assert [BestCode()(k, epsilon).record() for k, epsilon in reversed(wanted)] == first[::-1]
+    assert [BestCode()(k, epsilon).to_record() for k, epsilon in reversed(wanted)] == first[::-1]
 
 
 # The choices when this test was written. A survey is read with its own integers, but a choice that
@@ -133,7 +133,7 @@ def test_cyclic_risk_matches_the_paper_estimator(k):
     spare points too.
     """
     design = SingerDesign(3, 3)
-    family = sf.codes.CyclicDesign.of_arrays(13, sf.codes.singer.singer_set(design))
+    family = sf.codes.CyclicDesign.from_arrays(13, sf.codes.singer.singer_set(design))
     mechanism = sf.PlainResponse(sf.Uniform(k, 1), family)
     simple = mechanism.scores.paper_variances(np.full(k, 1 / k), 1).sum()
     assert simple == pytest.approx(cyclic_risk(k, 13, 4, 1, exp(1)), rel=1e-9)

@@ -17,7 +17,7 @@ from sfumato.codes.cyclic import circle_transform, from_circle_transform
 from sfumato.codes.search import best_sizes, flatness, ye_barg_risk
 from sfumato.codes.singer import SingerDesign, singer_set
 from sfumato.errors import ContextMismatch, InvalidContext, InvalidSurvey, NothingToLearn
-from sfumato.mechanisms import mechanism_of_record
+from sfumato.mechanisms import mechanism_from_record
 from sfumato.randomness import TwoLevels, within_odds
 
 ONE = Fraction(1)
@@ -181,9 +181,9 @@ def test_one_rare_difference_makes_a_large_code_unbalanced():
     design = SingerDesign(4, 9)
     assert design.points == 87_381
     D = singer_set(design)
-    assert CyclicDesign.of_arrays(design.points, D)(design.points, ONE).is_balanced
+    assert CyclicDesign.from_arrays(design.points, D)(design.points, ONE).is_balanced
     free = next(x for x in range(design.points) if x not in set(D.tolist()))
-    assert not CyclicDesign.of_arrays(design.points, np.append(D[:-1], free))(
+    assert not CyclicDesign.from_arrays(design.points, np.append(D[:-1], free))(
         design.points, ONE
     ).is_balanced
 
@@ -270,7 +270,7 @@ def test_unbalanced_code_has_no_paper_estimate():
 @pytest.mark.parametrize("epsilon", ["0.25", "1", "3"])
 def test_singer_risk_matches_the_closed_form(q, d, epsilon):
     design = SingerDesign(q, d)
-    family = CyclicDesign.of_arrays(design.points, singer_set(design))
+    family = CyclicDesign.from_arrays(design.points, singer_set(design))
     for k in {design.points, design.points - 1, design.points // 2 + 1, 2}:
         mechanism = sf.PlainResponse(sf.Uniform(k, epsilon), family)
         wanted = singer_risk(k, design, exp(float(epsilon)))
@@ -315,7 +315,7 @@ def test_records_round_trip(design):
         sf.HighLowResponse(sf.HighLow(k + 2, range(k), 1), design),
         sf.GroupResponse(sf.Tiers([0] * k + [1] * k, [1, 2]), design),
     ):
-        again = mechanism_of_record(mechanism.record(), mechanism.context)
+        again = mechanism_from_record(mechanism.to_record(), mechanism.context)
         assert again.fingerprint == mechanism.fingerprint
         assert all(
             again.integer_row(x) == mechanism.integer_row(x) for x in range(0, mechanism.inputs, 3)
@@ -323,7 +323,7 @@ def test_records_round_trip(design):
         assert again.at_word(20).fingerprint == mechanism.at_word(20).fingerprint
 
 
-RECORD = sf.PlainResponse(sf.Uniform(6, 1), CyclicDesign(6, ((0, 1), (0, 2)))).record()
+RECORD = sf.PlainResponse(sf.Uniform(6, 1), CyclicDesign(6, ((0, 1), (0, 2)))).to_record()
 
 
 def packed(*numbers):
@@ -354,10 +354,10 @@ def packed(*numbers):
 )
 def test_modified_records_raise(change):
     record = copy.deepcopy(RECORD)
-    mechanism_of_record(record, sf.Uniform(6, 1))
+    mechanism_from_record(record, sf.Uniform(6, 1))
     record["codes"][0].update(change)
     with pytest.raises((InvalidSurvey, InvalidContext, NothingToLearn)):
-        mechanism_of_record(record, sf.Uniform(6, 1))
+        mechanism_from_record(record, sf.Uniform(6, 1))
 
 
 def test_integers_must_add_up():

@@ -140,7 +140,9 @@ def test_short_surveys_are_enumerated_completely():
     seen = {}
     for case in read_cases("mechanisms.json"):
         if case.request["op"] == "load":
-            surveys[case.request["fingerprint"]] = Survey.of_resolved(case.request["text"].encode())
+            surveys[case.request["fingerprint"]] = Survey.from_resolved(
+                case.request["text"].encode()
+            )
         elif case.request["op"] == "enumerate":
             mechanism = surveys[case.request["survey"]].mechanism
             x = case.request["symbol"]

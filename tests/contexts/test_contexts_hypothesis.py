@@ -16,7 +16,7 @@ from sfumato.contexts import (
     PrivacyMatrix,
     Tiers,
     Uniform,
-    context_of_record,
+    context_from_record,
     union,
 )
 from sfumato.designer.recognise import recognise
@@ -112,7 +112,7 @@ def test_matrix_of_fractions_stays_exact(E):
 def test_matrix_round_trips_through_its_record(E):
     """Decimal entries are read back from their text; the record contains every entry."""
     context = PrivacyMatrix(E)
-    record = context.record()["matrix"]
+    record = context.to_record()["matrix"]
     assert [[INF if text == "inf" else Fraction(text) for text in row] for row in record] == E
 
 
@@ -229,9 +229,9 @@ def test_groups_match_every_entry(context):
 @LAWS
 @given(any_context)
 def test_record_round_trips(context):
-    restored = context_of_record(context.record())
+    restored = context_from_record(context.to_record())
     assert type(restored) is type(context)
-    assert restored.record() == context.record()
+    assert restored.to_record() == context.to_record()
     assert _exact(restored) == _exact(context)
 
 

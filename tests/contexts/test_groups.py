@@ -15,7 +15,7 @@ from sfumato.contexts import (
     PrivacyMatrix,
     Tiers,
     Uniform,
-    context_of_record,
+    context_from_record,
     union,
 )
 from sfumato.domains import Domain, GridDomain, IntegerDomain
@@ -426,7 +426,7 @@ def test_with_domain_applies_to_every_term_of_a_sum():
 
 
 def test_blocks_of_one_epsilon_have_the_short_record():
-    assert Blocks(["x", "y", "x"], [1, 1], across=INF).record() == {
+    assert Blocks(["x", "y", "x"], [1, 1], across=INF).to_record() == {
         "kind": "blocks",
         "domain": {"kind": "range", "size": 3, "start": 0},
         "epsilon": "1",
@@ -435,24 +435,24 @@ def test_blocks_of_one_epsilon_have_the_short_record():
 
 
 def test_promises_across_and_tiers_are_recorded():
-    assert Blocks([0, 1, 0], ["0.5", INF], across=2).record() == {
+    assert Blocks([0, 1, 0], ["0.5", INF], across=2).to_record() == {
         "kind": "blocks",
         "domain": {"kind": "range", "size": 3, "start": 0},
         "epsilons": ["0.5", "inf"],
         "across": "2",
         "block_of": pack_u32([0, 1, 0]),
     }
-    assert Blocks([0, 1, 0], 1, across="1/3").record()["across"] == "1/3"
-    assert Tiers(["b", "a"], {"a": 1, "b": INF}, domain=["u", "v"]).record() == {
+    assert Blocks([0, 1, 0], 1, across="1/3").to_record()["across"] == "1/3"
+    assert Tiers(["b", "a"], {"a": 1, "b": INF}, domain=["u", "v"]).to_record() == {
         "kind": "tiers",
         "domain": {"kind": "labels", "labels": ["u", "v"], "other": None},
         "epsilons": ["inf", "1"],
         "tier_of": pack_u32([0, 1]),
     }
-    assert union([HighLow(["a"], ["a"], 1), Uniform(["b"], 2)]).record() == {
+    assert union([HighLow(["a"], ["a"], 1), Uniform(["b"], 2)]).to_record() == {
         "kind": "union",
         "domain": {"kind": "labels", "labels": ["a", "b"], "other": None},
-        "parts": [HighLow(1, [0], 1).record(), Uniform(1, 2).record()],
+        "parts": [HighLow(1, [0], 1).to_record(), Uniform(1, 2).to_record()],
         "block_of": pack_u32([0, 1]),
     }
 
@@ -472,7 +472,7 @@ READ_BACK = {
 
 @pytest.mark.parametrize("context", READ_BACK.values(), ids=READ_BACK)
 def test_records_round_trip(context):
-    restored = context_of_record(context.record())
+    restored = context_from_record(context.to_record())
     assert restored == context
     assert type(restored) is type(context)
 
@@ -509,33 +509,33 @@ def _pack(numbers):
         ("union", {"parts": []}),
         ("union", {"parts": {}}),
         ("union", {"parts": None}),
-        ("union", {"parts": [Uniform(2, 1).record()]}),
-        ("union", {"parts": [Uniform(2, 1).record(), Uniform(3, 1).record()]}),
-        ("union", {"parts": [Uniform(["x", "y"], 1).record(), Uniform(2, 1).record()]}),
-        ("union", {"parts": [None, Uniform(2, 1).record()]}),
-        ("union", {"parts": [{"kind": "sum", "terms": []}, Uniform(2, 1).record()]}),
+        ("union", {"parts": [Uniform(2, 1).to_record()]}),
+        ("union", {"parts": [Uniform(2, 1).to_record(), Uniform(3, 1).to_record()]}),
+        ("union", {"parts": [Uniform(["x", "y"], 1).to_record(), Uniform(2, 1).to_record()]}),
+        ("union", {"parts": [None, Uniform(2, 1).to_record()]}),
+        ("union", {"parts": [{"kind": "sum", "terms": []}, Uniform(2, 1).to_record()]}),
         ("union", {"block_of": _pack([1, 1, 0, 0])}),
     ],
     ids=repr,
 )
 def test_modified_record_is_rejected(name, changes):
     with pytest.raises((InvalidSurvey, InvalidContext, ContextMismatch)):
-        context_of_record({**READ_BACK[name].record(), **changes})
+        context_from_record({**READ_BACK[name].to_record(), **changes})
 
 
 @pytest.mark.parametrize("name", READ_BACK)
 def test_record_without_a_field_is_rejected(name):
-    record = READ_BACK[name].record()
+    record = READ_BACK[name].to_record()
     for field in record:
         if field != "across":  # without it, the record is valid: no promise across
             with pytest.raises(InvalidSurvey):
-                context_of_record({key: value for key, value in record.items() if key != field})
+                context_from_record({key: value for key, value in record.items() if key != field})
 
 
 def test_unions_nest_at_most_eight_deep():
     context = Uniform(1, 1)
     for _ in range(8):
         context = ContextUnion([context], [0])
-    assert context_of_record(context.record()) == context
+    assert context_from_record(context.to_record()) == context
     with pytest.raises(InvalidSurvey, match="nested at most 8 deep"):
-        context_of_record(ContextUnion([context], [0]).record())
+        context_from_record(ContextUnion([context], [0]).to_record())

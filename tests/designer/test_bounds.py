@@ -29,7 +29,7 @@ PAPERS = [
     if type(mechanism) in (sf.PlainResponse, sf.BlockResponse, sf.HighLowResponse)
     and isinstance(mechanism.context, sf.Uniform | sf.HighLow | sf.Blocks)
 ]
-HADAMARD = [mechanism for mechanism in PAPERS if "hadamard" in str(mechanism.record())]
+HADAMARD = [mechanism for mechanism in PAPERS if "hadamard" in str(mechanism.to_record())]
 NEARLY_ONE = 1 + 1e-9
 
 

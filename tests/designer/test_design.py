@@ -429,9 +429,9 @@ def test_equal_components_are_designed_once(monkeypatch):
     result = sf.design(sf.union(parts))
     assert sorted(sizes) == [3, 4]
     assert (
-        result.mechanism.parts[0].record()
-        == result.mechanism.parts[1].record()
-        == result.mechanism.parts[3].record()
+        result.mechanism.parts[0].to_record()
+        == result.mechanism.parts[1].to_record()
+        == result.mechanism.parts[3].to_record()
     )
     sizes.clear()
     sf.design(sf.union([E, E]), prior=[1, 1, 1, 1, 1, 1, 1, 2])

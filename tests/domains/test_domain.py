@@ -16,7 +16,7 @@ from sfumato.domains import (
     IntegerDomain,
     all_below,
     as_domain,
-    domain_of_record,
+    domain_from_record,
     kind_of,
     require_symbols,
 )
@@ -161,7 +161,7 @@ def test_unrepresentable_labels_raise(label):
 def test_representable_labels_are_accepted(label):
     domain = Domain(["a", label])
     assert domain.labels == ("a", label)
-    assert domain_of_record(json.loads(canonical_bytes(domain.record()))) == domain
+    assert domain_from_record(json.loads(canonical_bytes(domain.to_record()))) == domain
 
 
 # --- unknown values -------------------------------------------------------------------------------
@@ -626,7 +626,7 @@ def test_all_below_matches_python(kind, size):
             with pytest.raises(InvalidSymbols):
                 require_symbols(array, size)
             with pytest.raises(ReportRejected):
-                Tally.of(array, outputs=size, fingerprint="f")
+                Tally.from_reports(array, outputs=size, fingerprint="f")
         else:
             assert require_symbols(array, size).tolist() == [0, number]
-            assert Tally.of(array, outputs=size, fingerprint="f").reports == 2
+            assert Tally.from_reports(array, outputs=size, fingerprint="f").reports == 2

@@ -214,9 +214,9 @@ def test_find_returns_the_symbol_of_one_value():
 
 
 def test_decimals_are_exact():
-    assert GridDomain("25.0", 50, -130.0, "-60", "0.20").record() == USA.record()
+    assert GridDomain("25.0", 50, -130.0, "-60", "0.20").to_record() == USA.to_record()
     assert GridDomain(25, 50, -130, -60, np.float64(0.2)) == USA
-    assert USA.record() == {
+    assert USA.to_record() == {
         "kind": "grid",
         "south": "25",
         "north": "50",

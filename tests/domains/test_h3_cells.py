@@ -158,7 +158,7 @@ def test_other_has_its_own_block():
 
 
 def test_record_lists_the_cells():
-    record = H3Domain(MANHATTAN.labels[:2], other="else").record()
+    record = H3Domain(MANHATTAN.labels[:2], other="else").to_record()
     assert record == {"kind": "h3", "cells": list(MANHATTAN.labels[:2]), "other": "else"}
 
 
@@ -169,5 +169,5 @@ def test_different_domains_have_different_records():
         domain = H3Domain(cells, other=cells[0])
     except InvalidContext:
         return
-    again = Survey.of_resolved(Survey("where", Uniform(domain, 1)).resolved())
+    again = Survey.from_resolved(Survey("where", Uniform(domain, 1)).resolved())
     assert list(again.context.domain.labels) == list(domain.labels)

@@ -103,7 +103,7 @@ def test_exact_people_match_the_closed_form():
 def test_paper_scheme_uses_the_hadamard_code():
     for context in contexts(1.0).values():
         mechanism = hadamard_response(context)
-        assert "hadamard" in json.dumps(mechanism.record())
+        assert "hadamard" in json.dumps(mechanism.to_record())
     with pytest.raises(ContextMismatch):
         hadamard_response(
             ContextUnion([sf.HighLow(4, [0, 1], 1), sf.Uniform(3, 1)], [0, 0, 0, 0, 1, 1, 1])

@@ -13,13 +13,13 @@ from sfumato.codes import ClearCode, CyclicDesign, HadamardCode, RandomizedCode
 from sfumato.codes.singer import SingerDesign, singer_set
 from sfumato.designer.frames import FrameGroup, frame_risks
 from sfumato.errors import ContextMismatch, InvalidSurvey, NothingToLearn
-from sfumato.mechanisms import mechanism_of_record
+from sfumato.mechanisms import mechanism_from_record
 from sfumato.mechanisms.group_levels import GroupLevels
 
 inf = math.inf
 N = 1 << 64
 FANO = CyclicDesign(7, ((0, 1, 3),))
-PLANE = CyclicDesign.of_arrays(13, singer_set(SingerDesign(3, 3)))
+PLANE = CyclicDesign.from_arrays(13, singer_set(SingerDesign(3, 3)))
 
 
 def frame_of(mechanism):
@@ -304,12 +304,12 @@ RECORDED = sf.GroupResponse(CONTEXT, RandomizedCode)
 def restore(context=CONTEXT, **changes):
     """Return the mechanism with the integers of RECORDED, some of them changed."""
     integers = replace(RECORDED._integers, **changes)
-    return sf.GroupResponse.of_integers(context, integers)
+    return sf.GroupResponse.from_integers(context, integers)
 
 
 def test_of_integers_restores_the_mechanism():
     for mechanism in CASES.values():
-        restored = mechanism_of_record(mechanism.record(), mechanism.context)
+        restored = mechanism_from_record(mechanism.to_record(), mechanism.context)
         assert restored.fingerprint == mechanism.fingerprint
         p = crowds(mechanism.inputs, 6)[1]
         np.testing.assert_array_equal(restored.forward(p), mechanism.forward(p))
@@ -401,22 +401,22 @@ def test_inconsistent_integers_are_rejected(name):
     ],
 )  # fmt: skip
 def test_corrupt_record_is_rejected(path, value):
-    record = copy.deepcopy(RECORDED.record())
-    mechanism_of_record(record, CONTEXT)
+    record = copy.deepcopy(RECORDED.to_record())
+    mechanism_from_record(record, CONTEXT)
     place = record
     for step in path[:-1]:
         place = place[step]
     place[path[-1]] = value
     with pytest.raises((InvalidSurvey, ContextMismatch)):
-        mechanism_of_record(record, CONTEXT)
+        mechanism_from_record(record, CONTEXT)
 
 
 def test_record_for_another_context_is_rejected():
     with pytest.raises(ContextMismatch):
-        mechanism_of_record(RECORDED.record(), sf.Tiers(blocks(6, 2, 1), [1, 2, inf]))
+        mechanism_from_record(RECORDED.to_record(), sf.Tiers(blocks(6, 2, 1), [1, 2, inf]))
     with pytest.raises(InvalidSurvey, match="must keep"):
-        mechanism_of_record(RECORDED.record(), sf.PrivacyMatrix(np.ones((9, 9)) - np.eye(9)))
+        mechanism_from_record(RECORDED.to_record(), sf.PrivacyMatrix(np.ones((9, 9)) - np.eye(9)))
     # Integers that add up may still break the promise: the certificate detects it.
     stricter = sf.Tiers(blocks(3, 5, 1), [Fraction(99, 100), 2, inf])
     with pytest.raises(sf.errors.PrivacyViolation):
-        sf.certify(mechanism_of_record(RECORDED.record(), stricter))
+        sf.certify(mechanism_from_record(RECORDED.to_record(), stricter))

@@ -10,7 +10,7 @@ import pytest
 import sfumato as sf
 from sfumato.codes import BestCode, HadamardCode, RandomizedCode
 from sfumato.errors import ContextMismatch, InvalidContext, InvalidSurvey
-from sfumato.mechanisms import mechanism_of_record
+from sfumato.mechanisms import mechanism_from_record
 
 FAMILIES = [RandomizedCode, HadamardCode, BestCode()]
 
@@ -183,7 +183,7 @@ def test_product_wins_only_for_small_promises():
 @pytest.mark.parametrize("family", FAMILIES, ids=repr)
 def test_record_round_trip_keeps_channel_and_estimate(family):
     mechanism = sf.ProductResponse(CONTEXTS[2], family)
-    restored = mechanism_of_record(mechanism.record(), mechanism.context)
+    restored = mechanism_from_record(mechanism.to_record(), mechanism.context)
     assert restored.fingerprint == mechanism.fingerprint
     assert all(restored.integer_row(x) == mechanism.integer_row(x) for x in range(mechanism.inputs))
     assert restored.scores.exact(3) == mechanism.scores.exact(3)
@@ -199,7 +199,7 @@ def test_saved_product_is_an_equivalent_table(tmp_path):
 
 
 def test_record_that_does_not_fit_is_rejected():
-    record = sf.ProductResponse(CONTEXTS[0], RandomizedCode).record()
+    record = sf.ProductResponse(CONTEXTS[0], RandomizedCode).to_record()
     spoilt = [
         ({**record, "codes": record["codes"][:1]}, CONTEXTS[0]),
         ({**record, "codes": record["codes"][::-1]}, CONTEXTS[0]),
@@ -209,8 +209,8 @@ def test_record_that_does_not_fit_is_rejected():
     ]
     for changed, context in spoilt:
         with pytest.raises((InvalidSurvey, ContextMismatch)):
-            mechanism_of_record(copy.deepcopy(changed), context)
+            mechanism_from_record(copy.deepcopy(changed), context)
     # Two answers that reveal too much add up and can be loaded, but the certificate fails.
     stricter = sf.Blocks(blocks(4, 4), "0.5", across="0.99")
     with pytest.raises(sf.errors.PrivacyViolation):
-        sf.certify(mechanism_of_record(record, stricter))
+        sf.certify(mechanism_from_record(record, stricter))

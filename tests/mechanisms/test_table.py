@@ -20,7 +20,7 @@ from sfumato.errors import (
     PrivacyViolation,
 )
 from sfumato.foundation.canonical import canonical_bytes
-from sfumato.mechanisms import TableResponse, mechanism_of_record
+from sfumato.mechanisms import TableResponse, mechanism_from_record
 from sfumato.mechanisms.channel import IntegerChannel
 from sfumato.mechanisms.dense import LeftInverse, surely_independent
 from sfumato.promises.exam import check_mechanism
@@ -178,16 +178,16 @@ def test_lift_integers_matches_a_naive_loop(name):
     columns = np.random.default_rng(5).integers(0, 60, (30, context.size)).astype(object)
     columns[:5] = 0
     columns[1, 0] = 1
-    lifted = Cone.of(context).lift_integers(columns)
+    lifted = Cone.from_context(context).lift_integers(columns)
     assert lifted.tolist() == [_naive_lift(column, context) for column in columns.tolist()]
 
 
 def test_lift_integers_follows_implied_and_very_weak_promises():
     """The cone is that of the closure; any finite promise forbids reports of one symbol only."""
-    chain = Cone.of(sf.PrivacyMatrix([[0, 1, 20], [1, 0, 1], [20, 1, 0]]))
+    chain = Cone.from_context(sf.PrivacyMatrix([[0, 1, 20], [1, 0, 1], [20, 1, 0]]))
     start = np.array([[1000, 0, 0]], dtype=object)
     assert chain.lift_integers(start).tolist() == [[1000, 368, 136]]
-    far = Cone.of(sf.Metric([[0, 10**6], [10**6, 0]], 1))
+    far = Cone.from_context(sf.Metric([[0, 10**6], [10**6, 0]], 1))
     start = np.array([[N, 0], [0, 0]], dtype=object)
     assert far.lift_integers(start).tolist() == [[N, 1], [0, 0]]
 
@@ -383,11 +383,11 @@ def test_scores_have_least_variance_at_the_crowd():
 
 def test_crowd_is_recorded_and_kept_at_other_word_sizes():
     table = design_table("planar-1", crowd=[1, 2, 3, 5, 8, 13, 21, 34])
-    assert table.record()["crowd"] == ["1", "2", "3", "5", "8", "13", "21", "34"]
+    assert table.to_record()["crowd"] == ["1", "2", "3", "5", "8", "13", "21", "34"]
     assert table.at_word(20).crowd == table.at_word(64).crowd == table.crowd
     assert table.at_word(64).fingerprint == table.fingerprint
     plain = design_table("planar-1")
-    assert "crowd" not in plain.record()
+    assert "crowd" not in plain.to_record()
     assert plain.fingerprint != table.fingerprint
 
 
@@ -419,13 +419,13 @@ def test_invalid_crowd_is_rejected(crowd, said):
 def test_crowd_round_trip_and_invalid_crowds():
     context = sf.Uniform(2, 1)
     table = TableResponse.of(context, [["0.6", "0.4"], ["0.4", "0.6"]], crowd=[3, 7])
-    record = json.loads(canonical_bytes(table.record()))
-    assert mechanism_of_record(record, context).fingerprint == table.fingerprint
+    record = json.loads(canonical_bytes(table.to_record()))
+    assert mechanism_from_record(record, context).fingerprint == table.fingerprint
     for wrong in (["1", "1"], ["6", "14"], ["3"], ["3", "x"], ["3", "07"]):
         with pytest.raises((InvalidSurvey, InvalidContext)):
-            mechanism_of_record({**record, "crowd": wrong}, context)
+            mechanism_from_record({**record, "crowd": wrong}, context)
     with pytest.raises(InvalidSurvey, match="unknown"):
-        mechanism_of_record({**record, "kind": "binary"}, context)
+        mechanism_from_record({**record, "kind": "binary"}, context)
 
 
 @pytest.mark.parametrize(("kind", "code"), [("table", 0), ("binary", 2)])

@@ -10,7 +10,7 @@ import sfumato as sf
 from sfumato.codes import BestCode, HadamardCode, RandomizedCode
 from sfumato.contexts import ContextUnion
 from sfumato.errors import ContextMismatch, InvalidSurvey
-from sfumato.mechanisms import mechanism_of_record
+from sfumato.mechanisms import mechanism_from_record
 from sfumato.simulation.seeded import SeededWords
 
 inf = math.inf
@@ -107,7 +107,7 @@ def test_nested_union_keeps_its_context_and_decodes():
     sf.certify(mechanism, context)
     p = crowds(context.size)[1]
     np.testing.assert_allclose(mechanism.scores.mean(mechanism.forward(p)), p, atol=1e-9)
-    restored = mechanism_of_record(mechanism.record(), mechanism.context)
+    restored = mechanism_from_record(mechanism.to_record(), mechanism.context)
     assert restored.fingerprint == mechanism.fingerprint
 
 
@@ -150,7 +150,7 @@ def test_parts_must_match_their_contexts():
 
 def test_record_that_does_not_fit_is_rejected():
     mechanism = sf.mechanism_for(union())
-    record = mechanism.record()
+    record = mechanism.to_record()
     context = mechanism.context
     spoilt = [
         {**record, "parts": record["parts"][:-1]},
@@ -160,9 +160,9 @@ def test_record_that_does_not_fit_is_rejected():
     ]
     for changed in spoilt:
         with pytest.raises((InvalidSurvey, ContextMismatch)):
-            mechanism_of_record(copy.deepcopy(changed), context)
+            mechanism_from_record(copy.deepcopy(changed), context)
     with pytest.raises(InvalidSurvey, match="list its parts"):
-        mechanism_of_record(record, sf.Uniform(context.size, 1))
+        mechanism_from_record(record, sf.Uniform(context.size, 1))
 
 
 def test_broken_part_breaks_the_union():

@@ -362,7 +362,7 @@ TAMPERED = b"globalThis.tampered = true;\n"
 NEEDS_TABLES = sf.Survey("tabled", sf.Uniform(["yes", "no"], 1)).resolved().decode()
 LOAD = """async ([core, text]) => {
   try {
-    return (await (await import(core)).Survey.of(text)).checked;
+    return (await (await import(core)).Survey.from_description(text)).checked;
   } catch (problem) {
     return `${problem.name}: ${problem.message}`;
   }

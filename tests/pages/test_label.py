@@ -339,7 +339,7 @@ def test_resolved_surveys_have_the_same_label(kind):
         "union": UNION,
     }[kind]
     survey = sf.Survey("question", context, repeat={"every": "day", "distinct": 2})
-    assert label_page(sf.Survey.of_resolved(survey.resolved())) == label_page(survey)
+    assert label_page(sf.Survey.from_resolved(survey.resolved())) == label_page(survey)
 
 
 def test_labels_and_titles_are_escaped():
@@ -370,7 +370,9 @@ def test_page_links_nowhere():
 def lunch_page(tmp_path):
     described = read_toml(TEMPLATES["labels"].encode(), tmp_path)
     file = tmp_path / "label.html"
-    file.write_text(label_page(sf.Survey.of(described, described.mechanism)), encoding="utf-8")
+    file.write_text(
+        label_page(sf.Survey.from_description(described, described.mechanism)), encoding="utf-8"
+    )
     return file
 
 

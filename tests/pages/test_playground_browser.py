@@ -154,7 +154,7 @@ def test_matrices_match_python_and_the_toml_file(show, tmp_path, case):
     assert (shown.kind, shown.checked) == (case, "whole")
     np.testing.assert_array_equal(shown.E, survey.context.matrix())
     own = of_page(page, tmp_path)
-    assert own.context.record() == survey.context.record()
+    assert own.context.to_record() == survey.context.to_record()
     assert 0 <= own.certify().slack < 1e-7
     np.testing.assert_allclose(shown.Q, own.mechanism.matrix(), rtol=1e-15)
     np.testing.assert_allclose(
@@ -182,7 +182,7 @@ def test_blocks_with_a_promise_across(show, tmp_path, inside, across, frame):
     np.testing.assert_array_equal(shown.E, survey.context.matrix())
     own = of_page(page, tmp_path)
     assert 0 <= own.certify().slack < 1e-7
-    assert own.context.record() == survey.context.record()
+    assert own.context.to_record() == survey.context.to_record()
     # Without anything to gain by blocks, randomised response at the smallest ε.
     expected = (
         frame(survey.context, RandomizedCode)
@@ -215,7 +215,7 @@ def test_many_promises_are_kept_and_a_broken_table_is_rejected(show):
           const [{ Survey }, { channelOf, tableRows }, { promiseOf }, { resolvedText }] = await Promise.all(
             ["client/index", "channel", "promise", "resolved"].map((name) => import(`./${name}.js`)));
           const verdict = async (promise, rows) => {
-            try { return (await Survey.of(resolvedText("net", promise, rows))).checked; }
+            try { return (await Survey.from_description(resolvedText("net", promise, rows))).checked; }
             catch (problem) { return problem.name; }
           };
           const kept = [];
@@ -269,7 +269,7 @@ def test_people_needed_match_python(show, tmp_path, case):
     worst = np.sqrt(own.mechanism.scores.variances(p, 1).max())
     assert people(page) == [needed(sigma, 0.025) for sigma in (in_clear, worst, np.sqrt(floor / k))]
     page.locator("#measure").select_option("tv")
-    tv = UnbiasedForecast.of(own.mechanism, Target("tv", 0.95, p)).mean
+    tv = UnbiasedForecast.for_target(own.mechanism, Target("tv", 0.95, p)).mean
     assert people(page)[1:] == [
         needed(tv, 0.025),
         needed(np.sqrt(2 / np.pi) * np.sqrt(floor * k) / 2, 0.025),

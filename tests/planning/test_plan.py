@@ -85,7 +85,7 @@ def test_predictions_match_real_reports(name, decoder):
     real = _errors_of_real_reports(mechanism, p, PEOPLE, RUNS, decoder)
     forecasts = [DecodedForecast(mechanism, "tv", 0.95, p, decoder).at(PEOPLE)]
     if decoder == "unbiased":
-        forecasts.append(UnbiasedForecast.of(mechanism, Target("tv", 0.95, p)).at(PEOPLE))
+        forecasts.append(UnbiasedForecast.for_target(mechanism, Target("tv", 0.95, p)).at(PEOPLE))
     for forecast in forecasts:
         assert forecast.mean == pytest.approx(real.mean(), rel=0.1)
         # 300 runs give their own 95th percentile to about a tenth; the share of runs below ours is
@@ -97,7 +97,7 @@ def test_real_reports_reveal_half_the_variance():
     mechanism = sf.mechanism_for(CONTEXTS["blocks"])
     p = _skewed_distribution(mechanism.inputs, 3)
     real = _errors_of_real_reports(mechanism, p, PEOPLE, RUNS, "unbiased")
-    honest = UnbiasedForecast.of(mechanism, Target("tv", 0.95, p)).at(PEOPLE)
+    honest = UnbiasedForecast.for_target(mechanism, Target("tv", 0.95, p)).at(PEOPLE)
     assert honest.mean / math.sqrt(2) != pytest.approx(real.mean(), rel=0.1)
     assert (real <= honest.error / math.sqrt(2)).mean() < 0.9
 
@@ -111,7 +111,7 @@ def test_l2_and_totals_are_those_of_real_reports(name):
     for measure, decoder in (("l2", "unbiased"), ("l2", "projection"), ("total", "unbiased")):
         real = _errors_of_real_reports(mechanism, p, PEOPLE, RUNS, decoder, measure, weights)
         target = Target(measure, 0.95, p, weights if measure == "total" else None)
-        forecast = UnbiasedForecast.of(mechanism, target)
+        forecast = UnbiasedForecast.for_target(mechanism, target)
         if decoder == "projection":
             forecast = DecodedForecast(mechanism, measure, 0.95, p, decoder)
         mean = math.sqrt((real**2).mean()) if measure == "l2" else real.mean()
@@ -266,7 +266,7 @@ def test_worst_is_worse_than_any_distribution():
         assert worst.estimate == "unbiased"
         for seed in range(2):
             target = Target("tv", 0.95, _skewed_distribution(CONTEXTS[name].size, seed))
-            forecast = UnbiasedForecast.of(worst.row.mechanism, target).at(1000)
+            forecast = UnbiasedForecast.for_target(worst.row.mechanism, target).at(1000)
             assert forecast.mean <= worst.mean * 1.001
 
 
@@ -286,7 +286,7 @@ def test_plan_is_for_your_mechanism():
     own = sf.mechanism_for(context, code="hadamard")
     result = plan(context, error=0.05, mechanism=own)
     assert result.chosen == "own"
-    assert result.row.mechanism.record() == own.record()
+    assert result.row.mechanism.to_record() == own.to_record()
     assert result.people > plan(context, error=0.05).people
     assert plan(context, error=0.05, mechanism=sf.mechanism_for(context)).chosen == "best"
 

@@ -110,7 +110,7 @@ def test_certify_needs_a_context_over_the_same_domain():
 def test_certificate_record_and_text():
     assert "every pair on every report" in str(sf.certify(sf.BinaryResponse(sf.Uniform(2, 1))))
     assert "nothing is promised" in str(sf.certify(sf.PlainResponse(sf.Uniform(3, "inf"))))
-    record = sf.certify(sf.PlainResponse(sf.Uniform(LARGE, 1))).record()
+    record = sf.certify(sf.PlainResponse(sf.Uniform(LARGE, 1))).to_record()
     assert record["method"] == "structural"
     assert record["rows"] == 1000
     assert record["premises"][0]["raised"] == 32768
@@ -220,7 +220,7 @@ class OneEpsilonTooFew(sf.Context):
     def closure(self):
         return self
 
-    def record(self):
+    def to_record(self):
         return {"kind": "somebody else's"}
 
     def _epsilon(self, x, x2):

@@ -13,7 +13,7 @@ PLANTED = [(check, mutant) for check, mutants in MUTANTS.items() for mutant in m
 
 
 def describe(mechanism):
-    codes = mechanism.record().get("codes", ())
+    codes = mechanism.to_record().get("codes", ())
     return f"{mechanism!r}-{'-'.join(code.get('kind', '') for code in codes)}"
 
 

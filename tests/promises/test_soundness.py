@@ -32,7 +32,7 @@ def test_contexts_that_show_groups_are_rejected_by_group_response(context):
     with pytest.raises(ContextMismatch, match="mechanism_for"):
         sf.GroupResponse(context)
     with pytest.raises(ContextMismatch):
-        sf.GroupResponse.of_integers(context, GroupIntegers([], [], [], 1 << 64, 64))
+        sf.GroupResponse.from_integers(context, GroupIntegers([], [], [], 1 << 64, 64))
 
 
 class OnlyLeftovers(sf.TableResponse):
@@ -68,15 +68,15 @@ def _large_forgery(frame):
     context = sf.Blocks([0, 1] + [2] * 1100, 1)
     honest = sf.BlockResponse(context, HadamardCode)
     lax = sf.PlainResponse(sf.Uniform(1102, 40))
-    code = lax.record()["codes"][0]
+    code = lax.to_record()["codes"][0]
     if frame == "blocks":
-        mechanism = {**honest.record(), "codes": [code], "code_of_block": [0, 0, 0]}
-        return {"format": 1, "context": context.record(), "mechanism": mechanism}
-    stronger = sf.Uniform(1102, 1).record()
+        mechanism = {**honest.to_record(), "codes": [code], "code_of_block": [0, 0, 0]}
+        return {"format": 1, "context": context.to_record(), "mechanism": mechanism}
+    stronger = sf.Uniform(1102, 1).to_record()
     return {
         "format": 1,
-        "context": context.record(),
-        "mechanism": lax.record(),
+        "context": context.to_record(),
+        "mechanism": lax.to_record(),
         "mechanism_context": stronger,
     }
 
@@ -90,12 +90,14 @@ def test_checker_rejects_an_own_report_without_words(tmp_path):
     mechanism = sf.GroupResponse(sf.Tiers([0, 0, 1], [1, "inf"]))
     saved = {
         "format": 1,
-        "context": mechanism.context.record(),
-        "mechanism": dict(mechanism.record()),
+        "context": mechanism.context.to_record(),
+        "mechanism": dict(mechanism.to_record()),
     }
     saved["mechanism"] |= {
         "levels": [{"high": "5", "low": "5", "cover": str(2**62)}],
-        "clear": str(10 - 2**63 if mechanism.record()["codes"][0]["outputs"] == 2 else 20 - 2**64),
+        "clear": str(
+            10 - 2**63 if mechanism.to_record()["codes"][0]["outputs"] == 2 else 20 - 2**64
+        ),
     }
     assert _run_checker(tmp_path / "m.json", saved).returncode in (1, 2)
 
@@ -116,15 +118,15 @@ def test_checker_reads_matrices_recognised_as_unions(matrix, tmp_path):
     context = sf.PrivacyMatrix(matrix)
     mechanism = sf.mechanism_for(context)
     assert mechanism.kind == "union"
-    saved = {"format": 1, "context": context.record(), "mechanism": mechanism.record()}
+    saved = {"format": 1, "context": context.to_record(), "mechanism": mechanism.to_record()}
     run = _run_checker(
-        tmp_path / "m.json", saved | {"mechanism_context": mechanism.context.record()}
+        tmp_path / "m.json", saved | {"mechanism_context": mechanism.context.to_record()}
     )
     assert (run.returncode, run.stderr) == (0, "")
     stricter = sf.PrivacyMatrix(
         np.where(np.isinf(context.matrix()), np.inf, context.matrix() * 0.9)
     )
-    saved |= {"context": stricter.record(), "mechanism_context": mechanism.context.record()}
+    saved |= {"context": stricter.to_record(), "mechanism_context": mechanism.context.to_record()}
     assert _run_checker(tmp_path / "m.json", saved).returncode == 1
 
 
@@ -154,4 +156,4 @@ def test_invalid_arguments_of_mechanism_for_raise(wish, code):
 
 def test_group_response_without_groups_sends_all_words_clear():
     with pytest.raises(ContextMismatch):
-        sf.GroupResponse.of_integers(sf.HighLow(3, [], 1), GroupIntegers([], [], [], 5, 12))
+        sf.GroupResponse.from_integers(sf.HighLow(3, [], 1), GroupIntegers([], [], [], 5, 12))

@@ -111,7 +111,7 @@ def test_blocks_with_two_levels_are_certified(family):
     certificate = sf.certify(sf.GroupResponse(TWO_LEVELS, family))
     assert (certificate.method, certificate.rows) == ("structural", RANDOM_ROWS)
     assert 0 <= certificate.slack < 1e-9
-    assert sum(premise.record()["rows"] for premise in certificate.premises) == LARGE
+    assert sum(premise.to_record()["rows"] for premise in certificate.premises) == LARGE
 
 
 @pytest.mark.parametrize("context", [MANY_TIERS, UNION], ids=repr)
@@ -170,7 +170,7 @@ def with_steps_more(mechanism, kind, steps):
         old.high + steps * (b - r) // step, old.low - steps * r // step, old.cover
     )
     integers = replace(mechanism._integers, levels=levels)
-    return sf.GroupResponse.of_integers(mechanism.context, integers)
+    return sf.GroupResponse.from_integers(mechanism.context, integers)
 
 
 @pytest.mark.parametrize("kind", [0, 1])

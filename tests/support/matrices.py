@@ -90,7 +90,7 @@ def naive_closure(rows: list[list[Fraction | float]]) -> list[list[Fraction | fl
 def cross_section(E, population=None):
     """Return the members of the cone of E, normalised by a population (uniform by default)."""
     k = len(E)
-    cone = Cone.of(PrivacyMatrix(E))
+    cone = Cone.from_context(PrivacyMatrix(E))
     return CrossSection(cone, np.full(k, 1 / k) if population is None else population)
 
 

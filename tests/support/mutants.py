@@ -138,7 +138,7 @@ class OddsOnePerCentLow(RandomizedCode):
 class RecordWithoutWord(HadamardCode):
     """A record that is the same for different word sizes."""
 
-    def record(self):
+    def to_record(self):
         return {"kind": self.kind, "points": self.points}
 
 

@@ -98,7 +98,7 @@ def test_certificates_are_cached_by_fingerprint(monkeypatch):
         survey_module, "certify", lambda *given: calls.append(given) or real(*given)
     )
     surveys = [sf.Survey("q", sf.Uniform(LABELS, 1)) for _ in range(3)]
-    for survey in (*surveys, sf.Survey.of_resolved(surveys[0].resolved())):
+    for survey in (*surveys, sf.Survey.from_resolved(surveys[0].resolved())):
         survey.privatize(LABELS)
         survey.privatize(LABELS)
     assert len(calls) == 1

@@ -163,12 +163,12 @@ def test_other_spellings_are_rejected(spelling):
     data = _data(SURVEYS["plain"])
     assert spelling(data) != SURVEYS["plain"].resolved()
     with pytest.raises(InvalidSurvey):
-        Survey.of_resolved(spelling(data))
+        Survey.from_resolved(spelling(data))
 
 
 def test_trailing_newline_is_accepted():
     raw = SURVEYS["plain"].resolved()
-    assert Survey.of_resolved(raw + b"\n").resolved() == raw
+    assert Survey.from_resolved(raw + b"\n").resolved() == raw
 
 
 # --- tampering ------------------------------------------------------------------------------------
@@ -207,7 +207,7 @@ def test_any_wrong_entry_is_rejected_or_changes_the_fingerprint(survey):
                 continue
             raw = _changed(survey, path, wrong)
             try:
-                read = Survey.of_resolved(raw)
+                read = Survey.from_resolved(raw)
             except InvalidSurvey:
                 continue
             except Exception as problem:  # noqa: BLE001 - to say where
@@ -228,7 +228,7 @@ def test_missing_and_unknown_fields_are_rejected(survey):
         _at(more, path[:-1])["surprise"] = 1
         for changed in (without, more):
             with pytest.raises(InvalidSurvey):
-                Survey.of_resolved(_text(changed))
+                Survey.from_resolved(_text(changed))
 
 
 @pytest.mark.parametrize("field", ["high", "low", "leftover"])
@@ -239,7 +239,7 @@ def test_changed_integers_are_rejected(name, field):
         for change in (-2, -1, 1, 2, 2**64):
             path = ("promise", "mechanism", "codes", number, field)
             with pytest.raises(InvalidSurvey):
-                Survey.of_resolved(_changed(SURVEYS[name], path, str(int(code[field]) + change)))
+                Survey.from_resolved(_changed(SURVEYS[name], path, str(int(code[field]) + change)))
 
 
 @pytest.mark.parametrize("name", ["binary", "table", "metric"])
@@ -249,13 +249,13 @@ def test_changed_table_entries_are_rejected(name):
         for y, entry in enumerate(row):
             with pytest.raises(InvalidSurvey):
                 path = ("promise", "mechanism", "rows", x, y)
-                Survey.of_resolved(_changed(SURVEYS[name], path, str(int(entry) + 1)))
+                Survey.from_resolved(_changed(SURVEYS[name], path, str(int(entry) + 1)))
 
 
 @pytest.mark.parametrize("count", ["007", "+7", " 7", "7 ", "٧", "7.0", "1e3", "-0"])
 def test_counts_must_be_plain_digits(count):
     with pytest.raises(InvalidSurvey):
-        Survey.of_resolved(
+        Survey.from_resolved(
             _changed(SURVEYS["plain"], ("promise", "mechanism", "codes", 0, "leftover"), count)
         )
 
@@ -289,7 +289,7 @@ def test_counts_must_be_plain_digits(count):
 )
 def test_errors_name_the_field(path, value, said):
     with pytest.raises(InvalidSurvey) as caught:
-        Survey.of_resolved(_changed(SURVEYS["plain"], path, value))
+        Survey.from_resolved(_changed(SURVEYS["plain"], path, value))
     assert said in str(caught.value)
     assert "NoneType" not in str(caught.value)
 
@@ -304,7 +304,7 @@ def test_errors_name_the_field(path, value, said):
 )  # fmt: skip
 def test_other_json_is_rejected(raw):
     with pytest.raises(InvalidSurvey):
-        Survey.of_resolved(raw)
+        Survey.from_resolved(raw)
 
 
 @pytest.mark.parametrize(
@@ -316,7 +316,7 @@ def test_deep_nesting_is_rejected(path, depth):
         inner = opening * depth + b"1" + closing * depth
         raw = _changed(SURVEYS["plain"], path, "HERE").replace(b'"HERE"', inner)
         with pytest.raises(InvalidSurvey):
-            Survey.of_resolved(raw)
+            Survey.from_resolved(raw)
 
 
 @pytest.mark.parametrize("field", ["word_bits", "outputs", "points"])
@@ -326,7 +326,7 @@ def test_deep_nesting_is_rejected(path, depth):
 @pytest.mark.parametrize("name", ["plain", "randomized", "high-low", "blocks"])
 def test_huge_and_negative_numbers_are_rejected(name, number, field):
     with pytest.raises(InvalidSurvey):
-        Survey.of_resolved(
+        Survey.from_resolved(
             _changed(SURVEYS[name], ("promise", "mechanism", "codes", 0, field), number)
         )
 
@@ -335,37 +335,39 @@ def test_huge_and_negative_numbers_are_rejected(name, number, field):
 @pytest.mark.parametrize("name", ["binary", "table"])
 def test_table_word_length_must_be_usable(name, number):
     with pytest.raises(InvalidSurvey):
-        Survey.of_resolved(_changed(SURVEYS[name], ("promise", "mechanism", "word_bits"), number))
+        Survey.from_resolved(_changed(SURVEYS[name], ("promise", "mechanism", "word_bits"), number))
 
 
 def test_a_code_with_too_few_points_is_refused():
     small = Survey("q", Uniform(3, 1), PlainResponse(Uniform(3, 1)))
     codes = _data(small)["promise"]["mechanism"]["codes"]
     with pytest.raises(InvalidSurvey, match="fit"):
-        Survey.of_resolved(_changed(SURVEYS["plain"], ("promise", "mechanism", "codes"), codes))
+        Survey.from_resolved(_changed(SURVEYS["plain"], ("promise", "mechanism", "codes"), codes))
 
 
 @pytest.mark.parametrize("log_outputs", [32, 40])
 def test_more_reports_than_32_bits_hold_are_refused(log_outputs):
     """Reports travel as u32 and there are at most 2^31 of them."""
     code = HadamardCode(2**log_outputs - 1, SURVEYS["plain"].context.uniform_epsilon)
-    raw = _changed(SURVEYS["plain"], ("promise", "mechanism", "codes"), [code.record()])
+    raw = _changed(SURVEYS["plain"], ("promise", "mechanism", "codes"), [code.to_record()])
     with pytest.raises(InvalidSurvey):
-        Survey.of_resolved(raw)
+        Survey.from_resolved(raw)
 
 
 @pytest.mark.parametrize("length", [65, 96])
 def test_words_longer_than_64_bits_are_refused(length):
     code = HadamardCode(7, SURVEYS["plain"].context.uniform_epsilon, word_bits=length)
-    raw = _changed(SURVEYS["plain"], ("promise", "mechanism", "codes"), [code.record()])
+    raw = _changed(SURVEYS["plain"], ("promise", "mechanism", "codes"), [code.to_record()])
     with pytest.raises(InvalidSurvey):
-        Survey.of_resolved(raw)
+        Survey.from_resolved(raw)
 
 
 @pytest.mark.parametrize("packed", ["", "AAAA", "AAAAAA==", "!!!!", "AAAAAA", 7, None, [0], "é"])
 def test_truncated_packed_arrays_are_rejected(packed):
     with pytest.raises(InvalidSurvey):
-        Survey.of_resolved(_changed(SURVEYS["blocks"], ("promise", "context", "block_of"), packed))
+        Survey.from_resolved(
+            _changed(SURVEYS["blocks"], ("promise", "context", "block_of"), packed)
+        )
 
 
 def test_packed_arrays_must_be_in_range_and_in_order():
@@ -381,12 +383,12 @@ def test_packed_arrays_must_be_in_range_and_in_order():
         [0, 0, 0, 1, 3, 3],
     ):
         with pytest.raises(InvalidSurvey):
-            Survey.of_resolved(
+            Survey.from_resolved(
                 _changed(SURVEYS["blocks"], ("promise", "context", "block_of"), packed(numbers))
             )
     for numbers in ([4], [2, 2], [3, 2]):
         with pytest.raises(InvalidSurvey):
-            Survey.of_resolved(
+            Survey.from_resolved(
                 _changed(SURVEYS["high-low"], ("promise", "context", "sensitive"), packed(numbers))
             )
 
@@ -395,22 +397,22 @@ def test_mechanism_for_another_kind_of_context_is_rejected():
     mechanism = _data(SURVEYS["high-low"])["promise"]["mechanism"]
     for name in ("plain", "blocks", "binary", "metric", "table"):
         with pytest.raises(InvalidSurvey):
-            Survey.of_resolved(_changed(SURVEYS[name], ("promise", "mechanism"), mechanism))
+            Survey.from_resolved(_changed(SURVEYS[name], ("promise", "mechanism"), mechanism))
 
 
 def test_separate_mechanism_context_round_trips():
     survey = SURVEYS["matrix"]
     assert _data(survey)["promise"]["mechanism_context"]["kind"] == "blocks"
-    assert Survey.of_resolved(survey.resolved()).mechanism.context == Blocks([0, 0, 1], 1)
+    assert Survey.from_resolved(survey.resolved()).mechanism.context == Blocks([0, 0, 1], 1)
     for wrong in (None, {}, _data(survey)["promise"]["context"]):
         with pytest.raises(InvalidSurvey):
-            Survey.of_resolved(_changed(survey, ("promise", "mechanism_context"), wrong))
+            Survey.from_resolved(_changed(survey, ("promise", "mechanism_context"), wrong))
 
 
 def test_redundant_mechanism_context_is_rejected():
     same = _data(SURVEYS["plain"])["promise"]["context"]
     with pytest.raises(InvalidSurvey, match="canonical"):
-        Survey.of_resolved(_changed(SURVEYS["plain"], ("promise", "mechanism_context"), same))
+        Survey.from_resolved(_changed(SURVEYS["plain"], ("promise", "mechanism_context"), same))
 
 
 # --- loading keeps the choice ---------------------------------------------------------------------
@@ -428,7 +430,7 @@ def _rounded_otherwise(survey, by):
 @pytest.mark.parametrize("name", ["plain", "high-low"])
 def test_other_valid_integers_are_kept(name):
     raw, high, low = _rounded_otherwise(SURVEYS[name], 2)
-    survey = Survey.of_resolved(raw)
+    survey = Survey.from_resolved(raw)
     assert survey.resolved() == raw
     assert survey.fingerprint != SURVEYS[name].fingerprint
     total = 1 << 64
@@ -442,7 +444,7 @@ def test_other_valid_flips_are_kept():
     survey = Survey("q", Uniform(2, 1), BinaryResponse(Uniform(2, 1)))
     rows = [[int(entry) for entry in row] for row in _data(survey)["promise"]["mechanism"]["rows"]]
     wider = [[str(rows[0][0] - 1), str(rows[0][1] + 1)], [str(rows[1][0] + 1), str(rows[1][1] - 1)]]
-    again = Survey.of_resolved(_changed(survey, ("promise", "mechanism", "rows"), wider))
+    again = Survey.from_resolved(_changed(survey, ("promise", "mechanism", "rows"), wider))
     assert [[int(entry * 2**64) for entry in again.mechanism.exact_row(x)] for x in (0, 1)] == [
         [int(entry) for entry in row] for row in wider
     ]
@@ -453,7 +455,7 @@ def test_other_valid_flips_are_kept():
 def test_integers_that_break_the_promise_fail_certification(name):
     raw, _, _ = _rounded_otherwise(SURVEYS[name], -(2**40))
     with pytest.raises((InvalidSurvey, PrivacyViolation)):
-        Survey.of_resolved(raw).certify()
+        Survey.from_resolved(raw).certify()
 
 
 @pytest.mark.parametrize("name", ["plain", "randomized", "high-low"])
@@ -464,7 +466,7 @@ def test_codes_with_equal_levels_are_refused(name):
     each, left = divmod(2**64, code["outputs"])
     code.update(high=str(each), low=str(each), leftover=str(left))
     with pytest.raises(InvalidSurvey, match="with high above low"):
-        Survey.of_resolved(_text(data))
+        Survey.from_resolved(_text(data))
 
 
 # --- surveys of strangers -------------------------------------------------------------------------
@@ -490,11 +492,11 @@ def test_oversized_surveys_are_rejected_before_building(survey, size, monkeypatc
     raw = _oversized(survey, size)
     assert len(raw) < 600
     with pytest.raises(InvalidSurvey, match="symbols"):
-        Survey.of_resolved(raw)
+        Survey.from_resolved(raw)
     # With a pin, nothing of the survey is built at all.
-    monkeypatch.setattr(Survey, "_of_record", lambda data: pytest.fail("the survey was built"))
+    monkeypatch.setattr(Survey, "_from_record", lambda data: pytest.fail("the survey was built"))
     with pytest.raises(WrongSurvey, match="pinned"):
-        Survey.of_resolved(raw, fingerprint=survey.fingerprint)
+        Survey.from_resolved(raw, fingerprint=survey.fingerprint)
 
 
 def test_oversized_union_parts_are_rejected():
@@ -502,7 +504,7 @@ def test_oversized_union_parts_are_rejected():
     data = json.loads(survey.resolved())
     data["promise"]["context"]["parts"][1]["domain"]["size"] = 2**31
     with pytest.raises(InvalidSurvey, match="symbols"):
-        Survey.of_resolved(canonical_bytes(data))
+        Survey.from_resolved(canonical_bytes(data))
 
 
 @pytest.mark.parametrize("kind", ["uniform", "high-low", "blocks", "tiers", "matrix", "metric"])
@@ -532,12 +534,12 @@ def test_surveys_built_in_python_have_the_same_limit(monkeypatch):
 
 def test_pinned_survey_loads():
     survey = Survey("pinned", HighLow(8, [1, 2], 1))
-    assert Survey.of_resolved(survey.resolved(), fingerprint=survey.fingerprint) == survey
+    assert Survey.from_resolved(survey.resolved(), fingerprint=survey.fingerprint) == survey
 
 
 @pytest.mark.parametrize("raw", [b"[]", b'"promise"', b"{}", b'{"promise":null}'])
 def test_other_json_is_not_the_pinned_survey(raw):
     with pytest.raises(WrongSurvey):
-        Survey.of_resolved(raw, fingerprint="ab" * 32)
+        Survey.from_resolved(raw, fingerprint="ab" * 32)
     with pytest.raises(InvalidSurvey):
-        Survey.of_resolved(raw)
+        Survey.from_resolved(raw)

@@ -50,7 +50,7 @@ class _FixedWords:
 
 
 def _of(survey):
-    return Survey.of_resolved(survey.resolved())
+    return Survey.from_resolved(survey.resolved())
 
 
 # --- files ----------------------------------------------------------------------------------------

@@ -94,13 +94,13 @@ def test_mistakes_are_reported_before_designing(tmp_path, head, said):
 def test_a_survey_is_its_description_and_a_mechanism(tmp_path):
     described = read_toml(TOML.encode(), tmp_path)
     mechanism = exponential_response(described.context)
-    survey = Survey.of(described, mechanism)
+    survey = Survey.from_description(described, mechanism)
     repeat = {"every": "week", "distinct": 3}
     assert survey == Survey("stops", STOPS, mechanism, title="Which stop?", repeat=repeat)
     assert survey.description == Description(
         "stops", STOPS, {"title": "Which stop?", "repeat": repeat}
     )
-    assert Survey.of(survey.description, mechanism) == survey
+    assert Survey.from_description(survey.description, mechanism) == survey
 
 
 def test_designed_surveys_round_trip_and_estimate(tmp_path):

@@ -35,7 +35,7 @@ FEW = settings(max_examples=200, deadline=None, suppress_health_check=[HealthChe
 def _read(raw):
     """The survey that a file holds, or nothing; any error but ours is the test's failure."""
     try:
-        survey = Survey.of_resolved(raw)
+        survey = Survey.from_resolved(raw)
     except SfumatoError:
         return
     assert raw in (survey.resolved(), survey.resolved() + b"\n")

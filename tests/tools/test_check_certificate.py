@@ -23,7 +23,7 @@ LUNCH = sf.Survey("lunch-2026", sf.HighLow(["park", "clinic", "bar"], ["clinic",
 
 def with_certificate(survey, certificate=None):
     """What `sfumato verify -o` writes."""
-    certificate = survey.certify().record() if certificate is None else certificate
+    certificate = survey.certify().to_record() if certificate is None else certificate
     return canonical_bytes({"promise": survey.promise, "certificate": certificate})
 
 
@@ -201,14 +201,14 @@ def test_a_certificate_agrees_with_its_promise(name):
 @pytest.mark.parametrize("name", SURVEYS)
 def test_the_certificate_of_another_survey_is_broken(name):
     for other in SURVEYS:
-        code, said = said_of(with_certificate(SURVEYS[name], SURVEYS[other].certify().record()))
+        code, said = said_of(with_certificate(SURVEYS[name], SURVEYS[other].certify().to_record()))
         assert code == (0 if name == other else 1), other
         assert ("does not belong to this promise" in said) == (name != other)
 
 
 def test_the_certificate_of_a_reviewed_survey_does_not_cover_a_lax_one():
     reviewed, lax = (sf.Survey("same", sf.Uniform(["a", "b", "c"], epsilon)) for epsilon in (1, 30))
-    code, said = said_of(with_certificate(lax, reviewed.certify().record()))
+    code, said = said_of(with_certificate(lax, reviewed.certify().to_record()))
     assert code == 1
     assert said.endswith(
         "BROKEN: the certificate does not belong to this promise "
@@ -229,7 +229,7 @@ def _change_field(record, name):
 
 @pytest.mark.parametrize("name", check_certificate.CERTIFIED)
 def test_every_field_of_a_certificate_is_compared(name):
-    record = SURVEYS["groups"].certify().record()
+    record = SURVEYS["groups"].certify().to_record()
     code, said = said_of(
         with_certificate(SURVEYS["groups"], {**record, name: _change_field(record, name)})
     )
@@ -250,13 +250,13 @@ def test_every_field_of_a_certificate_is_compared(name):
     ],
 )
 def test_the_tightest_place_cannot_be_made_up(change):
-    record = SURVEYS["groups"].certify().record()
+    record = SURVEYS["groups"].certify().to_record()
     moved = {**record, "tightest": {**record["tightest"], **change}}
     assert verdict_of(with_certificate(SURVEYS["groups"], moved))[0] == 1
 
 
 def test_a_certificate_that_is_not_one_is_not_read():
-    for wrong in ({}, [], None, {**LUNCH.certify().record(), "more": 1}):
+    for wrong in ({}, [], None, {**LUNCH.certify().to_record(), "more": 1}):
         assert verdict_of(canonical_bytes({"promise": LUNCH.promise, "certificate": wrong}))[0] == 2
 
 

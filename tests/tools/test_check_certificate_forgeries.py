@@ -40,7 +40,11 @@ def record_of(mechanism):
     """Return the content of a file with the mechanism's own record, as in resolved surveys."""
     return json.loads(
         json.dumps(
-            {"format": 1, "context": mechanism.context.record(), "mechanism": mechanism.record()}
+            {
+                "format": 1,
+                "context": mechanism.context.to_record(),
+                "mechanism": mechanism.to_record(),
+            }
         )
     )
 

@@ -179,10 +179,10 @@ def _large_codes() -> Iterator[Case]:
     context = Uniform(7, 1)
     survey = Survey("oversized code", context, PlainResponse(context))
     for points in (2**16 - 1, 2**17 - 1, 2**31 - 1):
-        code = HadamardCode(points, context.uniform_epsilon).record()
+        code = HadamardCode(points, context.uniform_epsilon).to_record()
         text = _change(survey, "promise.mechanism.codes", [code])
         if points < 2**16:
-            yield load(Survey.of_resolved(text.encode("utf-8")))
+            yield load(Survey.from_resolved(text.encode("utf-8")))
         else:
             yield _refuse_text(f"7 symbols, a code of {points} points", text)
 

@@ -53,12 +53,12 @@ class _Entry:
         entries = [self.context.exact_epsilon(x, x2) for x, x2 in pairs]
         return self.times * max(Fraction(entry) for entry in (0, *entries) if entry != inf)
 
-    def record(self) -> dict[str, Any]:
+    def to_record(self) -> dict[str, Any]:
         """Return the entry in format 2, or in format 1 if it has an account."""
         fields: dict[str, Any] = {"survey": self.survey, "secret": self.secret}
         if self.account is None:
             return {**fields, "cost": decimal_text(self.cost)}
-        charge = {"times": self.times, "context": self.context.record()}
+        charge = {"times": self.times, "context": self.context.to_record()}
         return {"account": self.account, **fields, **charge}
 
 
@@ -167,7 +167,7 @@ def _charge(
         "charge",
         own.survey,
         secret=_SECRET,
-        entries=[entry.record() for entry in ledger],
+        entries=[entry.to_record() for entry in ledger],
         budget=None if budget is None else decimal_text(budget),
         allow_clear=own.context.leaves_open,
     )

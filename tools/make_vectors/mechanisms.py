@@ -88,7 +88,7 @@ def _edge_trials(mechanism: Mechanism, count: int) -> list[Trial]:
 
     Where there are too many, return some.
     """
-    record: Any = mechanism.record()
+    record: Any = mechanism.to_record()
     first_words = _sides(_thresholds(record, 0), mechanism.word_bits)
     second_words = _sides(_thresholds(record, 1), mechanism.word_bits)
     if mechanism.words == 1:

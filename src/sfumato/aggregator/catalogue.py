@@ -105,7 +105,7 @@ class Catalogue:
                 resolved = self._store.read_resolved(fingerprint)
                 if resolved is None:
                     return None
-                survey = Survey.of_resolved(resolved)
+                survey = Survey.from_resolved(resolved)
                 self._entries[fingerprint] = CatalogueEntry(survey, resolved)
             return self._entries[fingerprint]
 

@@ -96,7 +96,7 @@ def design(
             on_progress=on_progress,
         )
     seconds = time.monotonic() - start
-    result = _DesignResult(Survey.of(description, design.mechanism), design, seconds)
+    result = _DesignResult(Survey.from_description(description, design.mechanism), design, seconds)
     write_outputs(
         (output, lambda: result.survey.resolved() + b"\n"),
         (html, result.page),
@@ -139,7 +139,7 @@ class _DesignResult:
             **self.design.in_json(),
             "seconds": round(self.seconds, 3),
             "compared": [alternative.in_json() for alternative in self.alternatives],
-            "certificate": self.certificate.record(),
+            "certificate": self.certificate.to_record(),
         }
 
     def to_text(self, output: str | None) -> str:

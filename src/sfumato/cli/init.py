@@ -138,7 +138,7 @@ def _check(text: str, output: "Path") -> None:
     from sfumato.survey.toml.file import read_toml
 
     description = read_toml(text.encode("utf-8"), output.parent)
-    Survey.of(description, description.mechanism)
+    Survey.from_description(description, description.mechanism)
 
 
 def _toml_number(number: str) -> str:

@@ -42,7 +42,7 @@ def verify(
     loaded = Survey.load(survey)
     certificate = loaded.certify()
     if output is not None:
-        proof = {"promise": loaded.promise, "certificate": certificate.record()}
+        proof = {"promise": loaded.promise, "certificate": certificate.to_record()}
         write_atomically(output, canonical_bytes(proof) + b"\n")
     if resolved is not None:
         loaded.save(resolved)
@@ -50,7 +50,7 @@ def verify(
         result = {
             "survey": loaded.fingerprint,
             "kept": True,
-            "certificate": certificate.record(),
+            "certificate": certificate.to_record(),
         }
         say(json.dumps(result))
         return

@@ -41,12 +41,12 @@ class Answer:
     batch: bytes
     report: int
 
-    def record(self) -> Json:
+    def to_record(self) -> Json:
         """Return the answer as plain data."""
         return {"period": self.period, "batch": self.batch.hex(), "report": self.report}
 
     @classmethod
-    def of_record(cls, record: Mapping[str, Any]) -> Self:
+    def from_record(cls, record: Mapping[str, Any]) -> Self:
         """Read an answer from its record."""
         return cls(str(record["period"]), bytes.fromhex(record["batch"]), int(record["report"]))
 
@@ -88,21 +88,21 @@ class AnswerLog:
         waiting = tuple(other for other in self.waiting if other.batch != answer.batch)
         return replace(self, waiting=waiting)
 
-    def record(self) -> dict[str, Json]:
+    def to_record(self) -> dict[str, Json]:
         """Return the log as plain data."""
         return {
             "secret": self.secret,
-            "last": None if self.last is None else self.last.record(),
+            "last": None if self.last is None else self.last.to_record(),
             "tokens": list(self.tokens),
-            "waiting": [answer.record() for answer in self.waiting],
+            "waiting": [answer.to_record() for answer in self.waiting],
         }
 
     @classmethod
-    def of_record(cls, record: Mapping[str, Any]) -> Self:
+    def from_record(cls, record: Mapping[str, Any]) -> Self:
         """Read a log from its record."""
-        last = None if record["last"] is None else Answer.of_record(record["last"])
+        last = None if record["last"] is None else Answer.from_record(record["last"])
         tokens = tuple(map(str, record["tokens"]))
-        waiting = tuple(map(Answer.of_record, record["waiting"]))
+        waiting = tuple(map(Answer.from_record, record["waiting"]))
         return cls(str(record["secret"]), last, tokens, waiting)
 
     def __repr__(self) -> str:

@@ -141,7 +141,7 @@ class Client:
         batch = answer.batch.hex()
         if batch in waiting:
             return QueuedAnswer(self._survey.fingerprint, batch, len(waiting))
-        return Receipt.of(self._batch(answer))
+        return Receipt.for_batch(self._batch(answer))
 
     def flush(self) -> tuple[Receipt, ...]:
         """Send the queue, oldest first; ``NotDelivered`` if an answer must stay in it."""
@@ -217,7 +217,7 @@ class Client:
                     self._aggregator.deliver(batch)
                 with self._device.lock():
                     self._device.mark_delivered(fingerprint, log.secret, answer)
-            yield Receipt.of(batch)
+            yield Receipt.for_batch(batch)
 
     def __repr__(self) -> str:
         fingerprint = self._survey.fingerprint[:12]

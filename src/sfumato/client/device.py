@@ -64,7 +64,7 @@ class Device:
         """Return the ledger; an empty one if the device is new."""
         record = self._folder.read_record(_LEDGER, LEDGER_FORMATS)
         if record is not None:
-            ledger = Ledger.of_record(record)
+            ledger = Ledger.from_record(record)
             self._require_charges(ledger)
             return ledger
         if self._folder.read(_SECRET) is not None or self._has_logs():
@@ -81,7 +81,7 @@ class Device:
         """
         secret, ledger = self._open()
         tag = secret_tag(secret)
-        entry = Entry.of_survey(survey, tag)
+        entry = Entry.from_survey(survey, tag)
         charged = ledger.charge(entry, budget)
         if charged is not ledger:
             if self.log(survey.fingerprint, tag) is None:
@@ -106,11 +106,11 @@ class Device:
         record = self._folder.read_record(_log_name(fingerprint), [_LOG_FORMAT])
         if record is None or record["secret"] != tag:
             return None
-        return AnswerLog.of_record(record)
+        return AnswerLog.from_record(record)
 
     def write_log(self, fingerprint: str, log: AnswerLog) -> None:
         """Replace a survey's log."""
-        self._folder.write_record(_log_name(fingerprint), log.record(), _LOG_FORMAT)
+        self._folder.write_record(_log_name(fingerprint), log.to_record(), _LOG_FORMAT)
 
     def mark_delivered(self, fingerprint: str, tag: str, answer: Answer) -> None:
         """Record that an answer was counted, unless the device has forgotten it."""
@@ -154,7 +154,7 @@ class Device:
             record = self._folder.read_record(file_name, [_LOG_FORMAT])
             if record is None:
                 continue
-            log = AnswerLog.of_record(record)
+            log = AnswerLog.from_record(record)
             if log.last is not None and (fingerprint, log.secret) not in charges:
                 raise DamagedState(
                     f"the ledger in {self._folder.path} is older than the answers next to it, so "
@@ -163,7 +163,7 @@ class Device:
                 )
 
     def _write_ledger(self, ledger: Ledger) -> None:
-        self._folder.write_record(_LEDGER, ledger.record(), LEDGER_FORMATS[-1])
+        self._folder.write_record(_LEDGER, ledger.to_record(), LEDGER_FORMATS[-1])
 
     def _has_logs(self) -> bool:
         return bool(self._folder.names(_LOG_PREFIX))

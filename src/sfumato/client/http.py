@@ -60,7 +60,7 @@ class Receipt:
     reports: int
 
     @classmethod
-    def of(cls, batch: Batch) -> "Receipt":
+    def for_batch(cls, batch: Batch) -> "Receipt":
         """Return the receipt to expect for a batch."""
         return cls(batch.fingerprint, batch.id.hex(), batch.reports.size)
 
@@ -138,7 +138,7 @@ class AggregatorClient:
                 "Ask the survey's author for it."
             )
         reply = self._get(f"/v1/surveys/{fingerprint}")
-        return Survey.of_resolved(reply.body, fingerprint=fingerprint)
+        return Survey.from_resolved(reply.body, fingerprint=fingerprint)
 
     def deliver(self, batch: Batch, *, arrow: bool = False) -> Receipt:
         """Send a batch until it is counted: as JSON, or as Arrow for bulk uploads.
@@ -148,7 +148,7 @@ class AggregatorClient:
         """
         body = to_arrow(batch) if arrow else to_json(batch)
         headers = {"Accept": JSON, "Content-Type": ARROW if arrow else JSON}
-        expected = Receipt.of(batch)
+        expected = Receipt.for_batch(batch)
         path = f"/v1/surveys/{batch.fingerprint}/batches"
         self._request("POST", path, headers, lambda reply: _is_receipt(reply, expected), body=body)
         return expected

@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Self
 
-from sfumato.contexts import Context, context_of_record
+from sfumato.contexts import Context, context_from_record
 from sfumato.errors import BudgetExceeded, InvalidArgument, InvalidContext
 from sfumato.foundation.canonical import Json, decimal_text
 from sfumato.randomness import exact_number
@@ -58,7 +58,7 @@ class Entry:
     cost: Fraction
 
     @classmethod
-    def of_survey(cls, survey: Survey, secret: str) -> Self:
+    def from_survey(cls, survey: Survey, secret: str) -> Self:
         """Return the entry of a survey that is answered under the secret with this tag."""
         return cls(survey.fingerprint, secret, cost_of(survey.context, distinct_values(survey)))
 
@@ -67,17 +67,17 @@ class Entry:
         """The survey and the secret: a device charges each pair once."""
         return self.survey, self.secret
 
-    def record(self) -> Json:
+    def to_record(self) -> Json:
         """Return the entry as plain data."""
         return {"survey": self.survey, "secret": self.secret, "cost": decimal_text(self.cost)}
 
     @classmethod
-    def of_record(cls, record: Mapping[str, Any]) -> Self:
+    def from_record(cls, record: Mapping[str, Any]) -> Self:
         """Read an entry of either format."""
         if "cost" in record:
             cost = Fraction(record["cost"])
         else:
-            cost = cost_of(context_of_record(record["context"]), int(record["times"]))
+            cost = cost_of(context_from_record(record["context"]), int(record["times"]))
         return cls(str(record["survey"]), str(record["secret"]), cost)
 
 
@@ -114,14 +114,14 @@ class Ledger:
             )
         return charged
 
-    def record(self) -> dict[str, Json]:
+    def to_record(self) -> dict[str, Json]:
         """Return the ledger as plain data."""
-        return {"entries": [entry.record() for entry in self.entries], "secret": self.secret}
+        return {"entries": [entry.to_record() for entry in self.entries], "secret": self.secret}
 
     @classmethod
-    def of_record(cls, record: Mapping[str, Any]) -> Self:
+    def from_record(cls, record: Mapping[str, Any]) -> Self:
         """Read a ledger of either format."""
-        entries = [Entry.of_record(entry) for entry in record["entries"]]
+        entries = [Entry.from_record(entry) for entry in record["entries"]]
         return cls(_without_duplicates(entries), str(record["secret"]))
 
 

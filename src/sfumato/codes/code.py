@@ -143,7 +143,7 @@ class Code(ABC):
         """
         return self.points == size or (self.points > size and self.is_balanced)
 
-    def record(self) -> dict[str, Json]:
+    def to_record(self) -> dict[str, Json]:
         """Return the integers of the channel as plain data, for fingerprints and files."""
         return {
             "kind": self.kind,
@@ -157,7 +157,7 @@ class Code(ABC):
 
     @classmethod
     @abstractmethod
-    def of_record(cls, record: Fields, epsilon: Epsilon) -> Self:
+    def from_record(cls, record: Fields, epsilon: Epsilon) -> Self:
         """Return the code with the integers of its record.
 
         They may differ from those that this version would choose. Only ``ideal_levels`` depends on

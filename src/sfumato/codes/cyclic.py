@@ -61,7 +61,7 @@ class CyclicDesign:
         return in_range and tuple(sorted(set(block))) == block
 
     @classmethod
-    def of_arrays(cls, circle: int, base: NDArray[np.int64]) -> "CyclicDesign":
+    def from_arrays(cls, circle: int, base: NDArray[np.int64]) -> "CyclicDesign":
         """Return the design whose base blocks are the rows of an array."""
         return cls(circle, tuple(tuple(sorted(row)) for row in np.atleast_2d(base).tolist()))
 
@@ -125,24 +125,24 @@ class CyclicCode(Code):
         """The design."""
         return self.design
 
-    def record(self) -> dict[str, Json]:
+    def to_record(self) -> dict[str, Json]:
         """Return the integers of the channel and the base blocks."""
         base = self.design.base
         return {
-            **super().record(),
+            **super().to_record(),
             "base": pack_u32(np.array(base).ravel()),
             "base_blocks": len(base),
         }
 
     @classmethod
-    def of_record(cls, record: Fields, epsilon: Epsilon) -> Self:
+    def from_record(cls, record: Fields, epsilon: Epsilon) -> Self:
         """Return the code with the integers and the base blocks of its record."""
         fields, levels = cls._read_fields(record, ("base", "base_blocks"))
         base = unpack_u32(fields["base"], "base", fields["points"])
         t = fields["base_blocks"]
         if not is_count(t) or t == 0 or base.size == 0 or base.size % t:
             raise InvalidSurvey("base must contain base_blocks blocks of equally many numbers.")
-        design = CyclicDesign.of_arrays(fields["points"], base.reshape(t, -1))
+        design = CyclicDesign.from_arrays(fields["points"], base.reshape(t, -1))
         return cls(design, levels, epsilon, fields["word_bits"])
 
     # --- the sets --------------------------------------------------------------------------------

@@ -58,7 +58,7 @@ class HadamardCode(Code):
         self._set_levels(levels, epsilon, word_bits)
 
     @classmethod
-    def of_record(cls, record: Fields, epsilon: Epsilon) -> Self:
+    def from_record(cls, record: Fields, epsilon: Epsilon) -> Self:
         """Return the code with the integers of its record."""
         fields, levels = cls._read_fields(record)
         outputs = fields["outputs"]

@@ -10,18 +10,18 @@ from sfumato.errors import InvalidSurvey
 from sfumato.foundation.canonical import record_kind
 from sfumato.randomness import Epsilon
 
-__all__ = ["RecordedCodes", "code_of_record"]
+__all__ = ["RecordedCodes", "code_from_record"]
 
 _CLASSES: tuple[type[Code], ...] = (ClearCode, HadamardCode, RandomizedCode, CyclicCode)
 _CODE_KINDS: Mapping[str, type[Code]] = {cls.kind: cls for cls in _CLASSES}
 
 
-def code_of_record(record: object, epsilon: Epsilon) -> Code:
+def code_from_record(record: object, epsilon: Epsilon) -> Code:
     """Read any code from its record; only its ideal levels depend on ``epsilon``."""
     kind = record_kind(record, "a code of the mechanism")
     if kind not in _CODE_KINDS or not isinstance(record, Mapping):
         raise InvalidSurvey(f"code {kind!r} is not known to this version.")
-    return _CODE_KINDS[kind].of_record(record, epsilon)
+    return _CODE_KINDS[kind].from_record(record, epsilon)
 
 
 class RecordedCodes:
@@ -35,7 +35,7 @@ class RecordedCodes:
 
     def read(self, record: object, size: int, epsilon: Epsilon) -> None:
         """Read the code that serves ``size`` symbols at ε."""
-        self._codes[size, epsilon] = code_of_record(record, epsilon)
+        self._codes[size, epsilon] = code_from_record(record, epsilon)
 
     @property
     def fit(self) -> bool:

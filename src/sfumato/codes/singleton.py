@@ -49,7 +49,7 @@ class ClearCode(SingletonCode):
         self._set_levels(TwoLevels(1 << word_bits, 0, 0), epsilon, word_bits)
 
     @classmethod
-    def of_record(cls, record: Fields, epsilon: Epsilon) -> Self:
+    def from_record(cls, record: Fields, epsilon: Epsilon) -> Self:
         """Return the code of a record, whose integers are fixed."""
         fields, levels = cls._read_fields(record)
         code = cls(fields["outputs"], word_bits=fields["word_bits"])
@@ -94,7 +94,7 @@ class RandomizedCode(SingletonCode):
         self._set_levels(two_levels(points, 1, epsilon, word_bits), epsilon, word_bits)
 
     @classmethod
-    def of_record(cls, record: Fields, epsilon: Epsilon) -> Self:
+    def from_record(cls, record: Fields, epsilon: Epsilon) -> Self:
         """Return the code with the integers of its record."""
         fields, levels = cls._read_fields(record)
         code = cls.__new__(cls)

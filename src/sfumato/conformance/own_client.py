@@ -60,7 +60,7 @@ class OwnClient:
     # --- surveys and values ----------------------------------------------------------------------
 
     def _load(self, request: Fields) -> Fields:
-        survey = Survey.of_resolved(
+        survey = Survey.from_resolved(
             request["text"].encode("utf-8"), fingerprint=request["fingerprint"]
         )
         survey.certify()
@@ -134,8 +134,8 @@ class OwnClient:
     def _charge(self, request: Fields) -> Fields:
         survey = self._survey(request)
         require_consent(survey, request["allow_clear"])
-        ledger = Ledger.of_record({"entries": request["entries"], "secret": request["secret"]})
-        entry = Entry.of_survey(survey, request["secret"])
+        ledger = Ledger.from_record({"entries": request["entries"], "secret": request["secret"]})
+        entry = Entry.from_survey(survey, request["secret"])
         ledger = ledger.charge(entry, parse_budget(request["budget"]))
         return {"spent": str(ledger.spent), "entries": len(ledger.entries)}
 

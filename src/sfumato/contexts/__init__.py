@@ -46,7 +46,7 @@ __all__ = [
     "PromiseRow",
     "Tiers",
     "Uniform",
-    "context_of_record",
+    "context_from_record",
     "describe",
     "finest_groups",
     "parts_inside",
@@ -72,13 +72,13 @@ CONTEXT_KINDS: Mapping[str, type[Context]] = {cls.kind: cls for cls in _CLASSES}
 """The classes of contexts that can be read from a record, by kind."""
 
 
-def context_of_record(record: object, name: str = "promise.context") -> Context:
+def context_from_record(record: object, name: str = "promise.context") -> Context:
     """Read any context, with its domain, from its record; error messages call it ``name``."""
     kind = record_kind(record, name)
     if not isinstance(record, Mapping) or kind not in CONTEXT_KINDS:
         raise InvalidSurvey(f"context.kind {kind!r} is not known to this version.")
     _require_shallow(record, 0)
-    context = CONTEXT_KINDS[kind].of_record(record)
+    context = CONTEXT_KINDS[kind].from_record(record)
     return require_canonical(context, record, "context")
 
 

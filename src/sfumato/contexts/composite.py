@@ -70,15 +70,15 @@ class ContextSum(Context):
         """
         if all(term.closure() == term for term in self.terms):
             return self
-        return PrivacyMatrix.of_exact(self.exact_matrix().closure(), self.domain)
+        return PrivacyMatrix.from_exact(self.exact_matrix().closure(), self.domain)
 
     def with_domain(self, domain: Domain) -> "ContextSum":
         """Return the sum of the same terms over another domain of the same size."""
         return ContextSum(tuple(term.with_domain(domain) for term in self.terms))
 
-    def record(self) -> Json:
+    def to_record(self) -> Json:
         """Return the context as plain data."""
-        return {"kind": self.kind, "terms": [term.record() for term in self.terms]}
+        return {"kind": self.kind, "terms": [term.to_record() for term in self.terms]}
 
     def _epsilon(self, x: Symbols, x2: Symbols) -> Floats:
         total = np.zeros(x.shape)
@@ -190,20 +190,20 @@ class ContextUnion(Context):
         """Return the same blocks with other contexts inside them."""
         return ContextUnion(parts, self.block_of, domain=self.domain)
 
-    def record(self) -> Json:
+    def to_record(self) -> Json:
         """Return the context as plain data."""
-        parts = [part.record() for part in self.parts]
+        parts = [part.to_record() for part in self.parts]
         return self._record(parts=parts, block_of=pack_u32(self.block_of))
 
     @classmethod
-    def of_record(cls, record: Fields) -> "ContextUnion":
+    def from_record(cls, record: Fields) -> "ContextUnion":
         """Read the record of a union, part by part."""
-        from sfumato.contexts import context_of_record
+        from sfumato.contexts import context_from_record
 
         fields, domain = cls._read_fields(record, "parts", "block_of")
         if not isinstance(fields["parts"], list):
             raise InvalidSurvey("context.parts must be a list of contexts.")
-        parts = [context_of_record(part, "a part of the context") for part in fields["parts"]]
+        parts = [context_from_record(part, "a part of the context") for part in fields["parts"]]
         block_of = unpack_u32(fields["block_of"], "block_of", domain.size)
         return cls(parts, block_of, domain=domain)
 
@@ -320,7 +320,7 @@ def parts_inside(context: Context, block_of: Symbols) -> Sequence[Context] | Non
     across = block_of[:, None] != block_of[None, :]
     if not (exact.numerators[across] == exact.infinite).all():
         return None
-    return [PrivacyMatrix.of_exact(exact.part(symbols)) for symbols in symbols_by_group(block_of)]
+    return [PrivacyMatrix.from_exact(exact.part(symbols)) for symbols in symbols_by_group(block_of)]
 
 
 def finest_groups(context: Context) -> Symbols:

@@ -40,7 +40,7 @@ class Cone:
     """The cone of a closed matrix. Arrays of columns hold one column per row.
 
     >>> from sfumato.contexts import PrivacyMatrix
-    >>> cone = Cone.of(PrivacyMatrix([[0, 1], [2, 0]]))
+    >>> cone = Cone.from_context(PrivacyMatrix([[0, 1], [2, 0]]))
     >>> cone.lower(np.array([[9.0, 1.0]])).round(3)
     array([[2.718, 1.   ]])
     >>> cone.lift_integers(np.array([[1000, 300], [100, 800]], dtype=object)).tolist()
@@ -52,7 +52,7 @@ class Cone:
         self.E = closed.floats()
 
     @classmethod
-    def of(cls, context: Context) -> "Cone":
+    def from_context(cls, context: Context) -> "Cone":
         """Return the cone of a context, after closing its matrix."""
         return cls(context.exact_matrix().closure())
 

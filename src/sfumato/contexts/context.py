@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sfumato.contexts.exact import ExactMatrix
-from sfumato.domains import Domain, domain_of_record, require_symbols
+from sfumato.domains import Domain, domain_from_record, require_symbols
 from sfumato.errors import ContextMismatch, InvalidContext, InvalidSymbols
 from sfumato.foundation.arrays import Floats, Symbols
 from sfumato.foundation.canonical import Fields, Json, fingerprint, require_fields
@@ -193,23 +193,23 @@ class Context(ABC):
     # --- records ---------------------------------------------------------------------------------
 
     @abstractmethod
-    def record(self) -> Json:
+    def to_record(self) -> Json:
         """Return the context as plain data, for fingerprints and files."""
 
     @classmethod
-    def of_record(cls, record: Fields) -> "Context":
-        """Read the record of a context of this kind; ``context_of_record`` reads any kind."""
+    def from_record(cls, record: Fields) -> "Context":
+        """Read the record of a context of this kind; ``context_from_record`` reads any kind."""
         raise NotImplementedError
 
     def _record(self, **fields: Json) -> Json:
         """Return a record with the kind, the domain and ``fields``."""
-        return {"kind": self.kind, "domain": self.domain.record(), **fields}
+        return {"kind": self.kind, "domain": self.domain.to_record(), **fields}
 
     @classmethod
     def _read_fields(cls, record: Fields, *own: str) -> tuple[Fields, Domain]:
         """Check that a record has the fields ``own``; return its fields and its domain."""
         fields = require_fields(record, "context", ("kind", "domain", *own))
-        return fields, domain_of_record(fields["domain"])
+        return fields, domain_from_record(fields["domain"])
 
     @abstractmethod
     def _epsilon(self, x: Symbols, x2: Symbols) -> Floats:
@@ -228,10 +228,10 @@ class Context(ABC):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Context):
             return NotImplemented
-        return type(self) is type(other) and self.record() == other.record()
+        return type(self) is type(other) and self.to_record() == other.to_record()
 
     def __hash__(self) -> int:
-        return hash(fingerprint(self.record()))
+        return hash(fingerprint(self.to_record()))
 
     def _repr_html_(self) -> str:
         """Return what notebooks show: the kind, the size, the smallest ε, and a small matrix."""

@@ -252,12 +252,12 @@ class Uniform(GroupedContext):
         self.uniform_epsilon = positive_epsilon(epsilon)
         super().__init__(labels, None, (self.uniform_epsilon,), (inf,))
 
-    def record(self) -> Json:
+    def to_record(self) -> Json:
         """Return the context as plain data."""
         return self._record(epsilon=decimal_text(self.uniform_epsilon))
 
     @classmethod
-    def of_record(cls, record: Fields) -> "Uniform":
+    def from_record(cls, record: Fields) -> "Uniform":
         """Read the record of a uniform context."""
         fields, domain = cls._read_fields(record, "epsilon")
         return cls(domain, fields["epsilon"])
@@ -307,13 +307,13 @@ class HighLow(GroupedContext):
         """The sensitive symbols (A in the paper), in domain order."""
         return np.flatnonzero(self.is_sensitive)
 
-    def record(self) -> Json:
+    def to_record(self) -> Json:
         """Return the context as plain data."""
         epsilon = decimal_text(self.exact_inside)
         return self._record(epsilon=epsilon, sensitive=pack_u32(self.sensitive))
 
     @classmethod
-    def of_record(cls, record: Fields) -> "HighLow":
+    def from_record(cls, record: Fields) -> "HighLow":
         """Read the record of a high-low context."""
         fields, domain = cls._read_fields(record, "epsilon", "sensitive")
         sensitive = unpack_u32(fields["sensitive"], "sensitive", domain.size)
@@ -418,7 +418,7 @@ class Blocks(GroupedContext):
             epsilon_of[block] = inside if inside <= LARGEST_EPSILON else self.inside[b]
         return Blocks(block_of, epsilon_of, across=self.exact_across, domain=self.domain)
 
-    def record(self) -> Json:
+    def to_record(self) -> Json:
         """Return the context as plain data.
 
         It has ``epsilons`` only if blocks differ, and ``across`` only if it is finite.
@@ -433,7 +433,7 @@ class Blocks(GroupedContext):
         return self._record(**fields, block_of=pack_u32(self.block_of))
 
     @classmethod
-    def of_record(cls, record: Fields) -> "Blocks":
+    def from_record(cls, record: Fields) -> "Blocks":
         """Read the record of blocks."""
         inside = "epsilons" if "epsilons" in record else "epsilon"
         optional = ["across"] if "across" in record else []
@@ -503,13 +503,13 @@ class Tiers(GroupedContext):
             return HighLow(self.domain, labels, epsilon)
         return self
 
-    def record(self) -> Json:
+    def to_record(self) -> Json:
         """Return the context as plain data."""
         epsilons = [decimal_text(epsilon) for epsilon in self.exact_epsilons]
         return self._record(epsilons=epsilons, tier_of=pack_u32(self.tier_of))
 
     @classmethod
-    def of_record(cls, record: Fields) -> "Tiers":
+    def from_record(cls, record: Fields) -> "Tiers":
         """Read the record of tiers."""
         fields, domain = cls._read_fields(record, "epsilons", "tier_of")
         tier_of = unpack_u32(fields["tier_of"], "tier_of", domain.size)

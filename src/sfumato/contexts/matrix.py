@@ -38,7 +38,7 @@ class PrivacyMatrix(Context):
         self._set_entries(exact)
 
     @classmethod
-    def of_exact(cls, exact: ExactMatrix, domain: Domain | None = None) -> "PrivacyMatrix":
+    def from_exact(cls, exact: ExactMatrix, domain: Domain | None = None) -> "PrivacyMatrix":
         """Return a matrix computed from valid ones (a closure, a sum): entries may exceed 40.
 
         Without a ``domain``, the labels are the integers from 0.
@@ -68,14 +68,14 @@ class PrivacyMatrix(Context):
 
     def closure(self) -> "PrivacyMatrix":
         """Return shortest paths over E, computed in integers."""
-        return PrivacyMatrix.of_exact(self._exact.closure(), self.domain)
+        return PrivacyMatrix.from_exact(self._exact.closure(), self.domain)
 
-    def record(self) -> Json:
+    def to_record(self) -> Json:
         """Return the context as plain data: each entry an exact decimal, or ``inf``."""
         return self._record(matrix=self._exact.texts())
 
     @classmethod
-    def of_record(cls, record: Fields) -> "PrivacyMatrix":
+    def from_record(cls, record: Fields) -> "PrivacyMatrix":
         """Read the record of a privacy matrix."""
         fields, domain = cls._read_fields(record, "matrix")
         return cls(fields["matrix"], domain=domain)

@@ -50,7 +50,7 @@ class Metric(Context):
         self._set_distances(exact, positive_epsilon(epsilon))
 
     @classmethod
-    def _of_exact(cls, distances: ExactMatrix, epsilon: Epsilon, domain: Domain) -> "Metric":
+    def _from_exact(cls, distances: ExactMatrix, epsilon: Epsilon, domain: Domain) -> "Metric":
         """Return a metric whose distances are known to be valid."""
         metric = cls.__new__(cls)
         Context.__init__(metric, domain)
@@ -67,14 +67,14 @@ class Metric(Context):
         self._floats.flags.writeable = False
 
     @classmethod
-    def of_points(
+    def from_points(
         cls, points: ArrayLike, epsilon: object = 1.0, *, domain: object = None
     ) -> "Metric":
         """Return the metric of straight lines between points, given as rows of coordinates.
 
         Distances are rounded to nine decimals.
 
-        >>> Metric.of_points([[0, 0], [3, 4], [0, 4]], epsilon=0.5).matrix()
+        >>> Metric.from_points([[0, 0], [3, 4], [0, 4]], epsilon=0.5).matrix()
         array([[0. , 2.5, 2. ],
                [2.5, 0. , 1.5],
                [2. , 1.5, 0. ]])
@@ -103,7 +103,7 @@ class Metric(Context):
         tiles = Assignment.read(tile_of, labels, "tile")
         parts = []
         for j in range(len(tiles.names)):
-            parts.append(cls.of_points(coordinates[tiles.class_of == j], epsilon))
+            parts.append(cls.from_points(coordinates[tiles.class_of == j], epsilon))
         return union(parts, block_of=tiles.class_of, domain=tiles.domain)
 
     def tiles(self, tile_of: object) -> Context:
@@ -123,7 +123,7 @@ class Metric(Context):
         for j in range(len(tiles.names)):
             symbols = np.flatnonzero(tiles.class_of == j)
             inside = self._distances.part(symbols)
-            parts.append(Metric._of_exact(inside, self._exact, IntegerDomain(symbols.size)))
+            parts.append(Metric._from_exact(inside, self._exact, IntegerDomain(symbols.size)))
         return union(parts, block_of=tiles.class_of, domain=self.domain)
 
     @property
@@ -143,15 +143,15 @@ class Metric(Context):
 
     def closure(self) -> "Metric":
         """Return the metric of shortest paths."""
-        return Metric._of_exact(self._distances.closure(), self._exact, self.domain)
+        return Metric._from_exact(self._distances.closure(), self._exact, self.domain)
 
-    def record(self) -> Json:
+    def to_record(self) -> Json:
         """Return the context as plain data."""
         epsilon = decimal_text(self._exact)
         return self._record(epsilon=epsilon, distances=self._distances.texts())
 
     @classmethod
-    def of_record(cls, record: Fields) -> "Metric":
+    def from_record(cls, record: Fields) -> "Metric":
         """Read the record of a metric."""
         fields, domain = cls._read_fields(record, "epsilon", "distances")
         return cls(fields["distances"], fields["epsilon"], domain=domain)

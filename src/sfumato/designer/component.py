@@ -92,7 +92,7 @@ def _split_matrix(context: Context) -> Iterator[ComponentContext]:
         if part.smallest() == inf:
             yield ComponentContext(symbols, Uniform(symbols.size, inf))
         else:
-            yield ComponentContext(symbols, PrivacyMatrix.of_exact(part))
+            yield ComponentContext(symbols, PrivacyMatrix.from_exact(part))
 
 
 @dataclass(frozen=True)

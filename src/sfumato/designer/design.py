@@ -177,7 +177,7 @@ def _design_components(
     objectives = [objective.restrict(component.symbols) for component in contexts]
     keys = []
     for component, own in zip(contexts, objectives, strict=True):
-        name = fingerprint(component.context.record())
+        name = fingerprint(component.context.to_record())
         keys.append((name, own.counts, own.weights.tobytes()))
     count = len(set(keys))
     designs: dict[object, Component] = {}

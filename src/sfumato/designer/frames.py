@@ -241,7 +241,7 @@ class _Frame:
             return searched[1]
         if singer is None:
             return RandomizedCode
-        return CyclicDesign.of_arrays(singer[1].points, singer_set(singer[1]))
+        return CyclicDesign.from_arrays(singer[1].points, singer_set(singer[1]))
 
     def _best_singer(
         self, kind: _Kind, flat: list[FrameGroup], outputs: int

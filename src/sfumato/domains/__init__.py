@@ -20,7 +20,7 @@ __all__ = [
     "Label",
     "all_below",
     "as_domain",
-    "domain_of_record",
+    "domain_from_record",
     "kind_of",
     "require_symbols",
 ]
@@ -44,9 +44,9 @@ def as_domain(domain: object) -> Domain:
     return Domain(domain)
 
 
-def domain_of_record(record: object) -> Domain:
+def domain_from_record(record: object) -> Domain:
     """Read any domain from its record."""
     kind = record_kind(record, "promise.context.domain")
     if kind not in DOMAIN_KINDS:
         raise InvalidSurvey(f"domain.kind {kind!r} is not known to this version.")
-    return require_canonical(DOMAIN_KINDS[kind].of_record(record), record, "domain")
+    return require_canonical(DOMAIN_KINDS[kind].from_record(record), record, "domain")

@@ -112,18 +112,18 @@ class Domain:
             raise InvalidContext(f"{name} names {label!r}, which is not a label of the domain.")
         return symbol
 
-    def record(self) -> Json:
+    def to_record(self) -> Json:
         """Return the domain as plain data, for fingerprints and files."""
         return {"kind": self.kind, "labels": list(self._labels), "other": self._other}
 
     @classmethod
-    def of_record(cls, record: object) -> "Domain":
-        """Read the record of a domain of this kind; ``domain_of_record`` reads any kind."""
+    def from_record(cls, record: object) -> "Domain":
+        """Read the record of a domain of this kind; ``domain_from_record`` reads any kind."""
         fields = require_fields(record, "domain", ("kind", "labels", "other"))
         return Domain(fields["labels"], other=fields["other"])
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Domain) and self.record() == other.record()
+        return isinstance(other, Domain) and self.to_record() == other.to_record()
 
     def __hash__(self) -> int:
         return hash((self.size, self.labels[0], self._other))

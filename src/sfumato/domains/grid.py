@@ -127,7 +127,7 @@ class GridDomain(Domain):
         longitudes = (self._west + self._step * (np.arange(self._columns) + 0.5)) / _UNITS
         return np.repeat(latitudes, self._columns), np.tile(longitudes, self._rows)
 
-    def record(self) -> dict[str, Any]:
+    def to_record(self) -> dict[str, Any]:
         """Return the domain as plain data, for fingerprints and files."""
         named = {
             "south": self._south,
@@ -140,7 +140,7 @@ class GridDomain(Domain):
         return {"kind": self.kind, **edges, "other": self._other}
 
     @classmethod
-    def of_record(cls, record: object) -> "GridDomain":
+    def from_record(cls, record: object) -> "GridDomain":
         """Read the record of a grid."""
         edges = ("south", "north", "west", "east", "step")
         fields = require_fields(record, "domain", ("kind", *edges, "other"))

@@ -122,7 +122,7 @@ class H3Domain(Domain):
         h3 = _h3()
         return [h3.cell_to_parent(cell, resolution) for cell in self._cells]
 
-    def record(self) -> Json:
+    def to_record(self) -> Json:
         """Return the domain as plain data.
 
         It lists the cells themselves, because the library may fill a box differently in future.
@@ -130,7 +130,7 @@ class H3Domain(Domain):
         return {"kind": self.kind, "cells": list(self._cells), "other": self._other}
 
     @classmethod
-    def of_record(cls, record: object) -> "H3Domain":
+    def from_record(cls, record: object) -> "H3Domain":
         """Read the record of H3 cells."""
         fields = require_fields(record, "domain", ("kind", "cells", "other"))
         return H3Domain(fields["cells"], other=fields["other"])

@@ -80,12 +80,12 @@ class IntegerDomain(Domain):
             return False
         return int(value) in self._range
 
-    def record(self) -> Json:
+    def to_record(self) -> Json:
         """Return the domain as plain data, for fingerprints and files."""
         return {"kind": self.kind, "size": self.size, "start": self._range.start}
 
     @classmethod
-    def of_record(cls, record: object) -> "IntegerDomain":
+    def from_record(cls, record: object) -> "IntegerDomain":
         """Read the record of a range of integers."""
         fields = require_fields(record, "domain", ("kind", "size", "start"))
         return IntegerDomain(fields["size"], start=fields["start"])

@@ -181,7 +181,7 @@ class Estimate:
     @cached_property
     def _moments(self) -> ScoreMoments:
         frequencies = self._tally.counts / self.reports
-        return ScoreMoments.of_symbols(self._mechanism.scores, frequencies)
+        return ScoreMoments.for_symbols(self._mechanism.scores, frequencies)
 
     # --- the decoded estimate, and the reports themselves ----------------------------------------
 

@@ -125,7 +125,7 @@ def _normalize(data: Json) -> Json:
 class Recorded(Protocol):
     """Any object that writes itself as a record."""
 
-    def record(self) -> Json:
+    def to_record(self) -> Json:
         """Return the object as plain data."""
 
 
@@ -133,7 +133,7 @@ _R = TypeVar("_R", bound=Recorded)
 
 
 def require_fields(record: object, name: str, known: Sequence[str]) -> Fields:
-    """Return ``record`` if it is a JSON object with exactly the fields ``known``.
+    """Return ``to_record`` if it is a JSON object with exactly the fields ``known``.
 
     ``name`` says in messages what the record is.
     """
@@ -161,7 +161,7 @@ def record_kind(record: object, name: str) -> str:
 
 def require_canonical(restored: _R, record: object, name: str) -> _R:
     """Return ``restored`` if it writes exactly the record that it was read from."""
-    if restored.record() != record:
+    if restored.to_record() != record:
         raise InvalidSurvey(f"{name} is not in its canonical form. Resolve the survey again.")
     return restored
 

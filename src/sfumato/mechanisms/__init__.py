@@ -5,7 +5,7 @@ from sfumato.mechanisms.composition import ComposedResponse, ProcessedResponse, 
 from sfumato.mechanisms.groups import GroupResponse, HighLowResponse
 from sfumato.mechanisms.mechanism import CompactRow, Mechanism
 from sfumato.mechanisms.product import ProductResponse
-from sfumato.mechanisms.records import mechanism_of_record
+from sfumato.mechanisms.records import mechanism_from_record
 from sfumato.mechanisms.row_class import RowClass
 from sfumato.mechanisms.scores import Reach, ScoreMoments, Scores, require_people
 from sfumato.mechanisms.table import BinaryResponse, TableResponse
@@ -30,6 +30,6 @@ __all__ = [
     "UnionResponse",
     "compose",
     "holds_table",
-    "mechanism_of_record",
+    "mechanism_from_record",
     "require_people",
 ]

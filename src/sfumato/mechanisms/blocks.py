@@ -87,16 +87,16 @@ class BlockResponse(CodedMechanism):
         self._set_groups(codes, code_of_block, context.group_of, rank)
         self._first_output = self._group_start[context.group_of].astype(np.uint64)
 
-    def record(self) -> Json:
+    def to_record(self) -> Json:
         """Return the integers of the channel as plain data."""
         return {
             "kind": self.kind,
-            "codes": [code.record() for code in self._codes],
+            "codes": [code.to_record() for code in self._codes],
             "code_of_block": self._code_of_group.tolist(),
         }
 
     @classmethod
-    def of_record(cls, record: Fields, context: Context) -> Self:
+    def from_record(cls, record: Fields, context: Context) -> Self:
         """Return the mechanism with the integers of its record."""
         fields = require_fields(record, "mechanism", ("kind", "codes", "code_of_block"))
         if not fields["codes"]:
@@ -312,7 +312,7 @@ def _block_codes(
             code: Code = ClearCode(size, word_bits=word_bits)
         else:
             code = family(size, epsilon, word_bits)
-        text = repr(code.record())
+        text = repr(code.to_record())
         if text not in number_by_record:
             number_by_record[text] = len(codes)
             codes.append(code)

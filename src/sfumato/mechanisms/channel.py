@@ -142,7 +142,7 @@ def round_table(
     weights = []
     for row in rows:
         weights.append([(q.numerator << _WEIGHT_BITS) // q.denominator for q in row])
-    return _round(np.array(weights, dtype=object), Cone.of(context), word_bits)
+    return _round(np.array(weights, dtype=object), Cone.from_context(context), word_bits)
 
 
 def round_solution(Q: Floats, context: Context, word_bits: int) -> list[list[int]]:
@@ -150,7 +150,7 @@ def round_solution(Q: Floats, context: Context, word_bits: int) -> list[list[int
 
     Its rows need only nearly add up to 1, and its columns only nearly lie in the cone.
     """
-    cone = Cone.of(context)
+    cone = Cone.from_context(context)
     members = np.ascontiguousarray(cone.snap(Q.T).T)
     floats = np.ldexp(_balance(members), _WEIGHT_BITS)
     return _round(np.asarray(to_integers(floats)), cone, word_bits)

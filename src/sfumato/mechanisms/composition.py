@@ -62,11 +62,11 @@ class ProcessedResponse(DenseMechanism):
         self._integer_W = IntegerChannel.nearest(rows, self.word_bits)
         self.outputs = self._integer_W.outputs
 
-    def record(self) -> Json:
+    def to_record(self) -> Json:
         """Return both channels as plain data."""
         return {
             "kind": self.kind,
-            "mechanism": self._mechanism.record(),
+            "mechanism": self._mechanism.to_record(),
             "word_bits": self.word_bits,
             "then": format_rows(self._integer_W.rows),
             "wanted": [list(map(decimal_text, row)) for row in self._W],
@@ -137,14 +137,16 @@ class ComposedResponse(DenseMechanism):
         self._width = max(mechanism.outputs for mechanism in self._seconds)
         self.outputs = require_outputs(first.outputs * self._width)
 
-    def record(self) -> Json:
+    def to_record(self) -> Json:
         """Return both stages as plain data."""
         seconds: list[Json] = []
         for mechanism in self._distinct:
-            seconds.append({"context": mechanism.context.record(), "mechanism": mechanism.record()})
+            seconds.append(
+                {"context": mechanism.context.to_record(), "mechanism": mechanism.to_record()}
+            )
         return {
             "kind": self.kind,
-            "first": self._first.record(),
+            "first": self._first.to_record(),
             "seconds": seconds,
             "second_of": list(self._second_of),
         }

@@ -19,7 +19,7 @@ from math import gcd, inf, lcm
 
 import numpy as np
 
-from sfumato.codes import ClearCode, Code, CodeFamily, code_of_record
+from sfumato.codes import ClearCode, Code, CodeFamily, code_from_record
 from sfumato.contexts import GroupedContext
 from sfumato.errors import ContextMismatch, InvalidSurvey, NothingToLearn
 from sfumato.foundation.arrays import Symbols
@@ -86,12 +86,12 @@ class GroupLevels:
     low: int
     cover: int
 
-    def record(self) -> Json:
+    def to_record(self) -> Json:
         """Return the integers as plain data."""
         return {"high": str(self.high), "low": str(self.low), "cover": str(self.cover)}
 
     @classmethod
-    def of_record(cls, record: object) -> "GroupLevels":
+    def from_record(cls, record: object) -> "GroupLevels":
         """Return the levels with the integers of their record."""
         fields = require_fields(record, "levels", ("high", "low", "cover"))
         high = parse_count(fields["high"])
@@ -119,25 +119,25 @@ class GroupIntegers:
         """How many words of cover each group has."""
         return [self.codes[i].outputs * self.levels[i].cover for i in self.code_of_group]
 
-    def record(self) -> dict[str, Json]:
+    def to_record(self) -> dict[str, Json]:
         """Return the integers as plain data."""
         return {
-            "codes": [code.record() for code in self.codes],
-            "levels": [level.record() for level in self.levels],
+            "codes": [code.to_record() for code in self.codes],
+            "levels": [level.to_record() for level in self.levels],
             "code_of_group": list(self.code_of_group),
             "clear": str(self.clear),
             "word_bits": self.word_bits,
         }
 
     @classmethod
-    def of_record(cls, record: Fields, groups: GroupedContext) -> "GroupIntegers":
+    def from_record(cls, record: Fields, groups: GroupedContext) -> "GroupIntegers":
         """Return the integers of a record for these groups."""
         names = ("kind", "codes", "levels", "code_of_group", "clear", "word_bits")
         fields = require_fields(record, "mechanism", names)
         for name in ("codes", "levels", "code_of_group"):
             if not isinstance(fields[name], list):
                 raise InvalidSurvey(f"mechanism.{name} must be a list.")
-        levels = [GroupLevels.of_record(level) for level in fields["levels"]]
+        levels = [GroupLevels.from_record(level) for level in fields["levels"]]
         limit = len(fields["codes"])
         code_of_group = []
         for number in fields["code_of_group"]:
@@ -147,7 +147,7 @@ class GroupIntegers:
             epsilon_of_code[number] = groups.inside[g]
         codes = []
         for number, code in enumerate(fields["codes"]):
-            codes.append(code_of_record(code, epsilon_of_code.get(number, inf)))
+            codes.append(code_from_record(code, epsilon_of_code.get(number, inf)))
         word_bits = require_word_bits(fields["word_bits"])
         return cls(codes, levels, code_of_group, parse_count(fields["clear"]), word_bits)
 

@@ -101,7 +101,7 @@ class GroupResponse(CodedMechanism):
         self._set_integers(group_of, integers)
 
     @classmethod
-    def of_integers(cls, context: Context, integers: GroupIntegers) -> Self:
+    def from_integers(cls, context: Context, integers: GroupIntegers) -> Self:
         """Return the mechanism with the integers that it was published with."""
         if context.groups is None:
             raise ContextMismatch("a group response keeps a context of groups.")
@@ -144,16 +144,16 @@ class GroupResponse(CodedMechanism):
         cover_levels = [max(level.cover, 1) for level in self._levels]
         self._cover_levels = np.array(cover_levels, dtype=np.uint64)[self._code_of_group]
 
-    def record(self) -> Json:
+    def to_record(self) -> Json:
         """Return the integers of the channel as plain data."""
-        return {"kind": self.kind, **self._integers.record()}
+        return {"kind": self.kind, **self._integers.to_record()}
 
     @classmethod
-    def of_record(cls, record: Fields, context: Context) -> Self:
+    def from_record(cls, record: Fields, context: Context) -> Self:
         """Return the mechanism with the integers of its record."""
         if context.groups is None:
             raise InvalidSurvey("a mechanism of kind 'groups' must keep a context of groups.")
-        return cls.of_integers(context, GroupIntegers.of_record(record, context.groups))
+        return cls.from_integers(context, GroupIntegers.from_record(record, context.groups))
 
     # --- randomising -----------------------------------------------------------------------------
 
@@ -388,12 +388,12 @@ class HighLowResponse(GroupResponse):
         integers = GroupIntegers(codes, levels, [0] * len(codes), clear, word_bits)
         self._set_integers(group_of, integers)
 
-    def record(self) -> Json:
+    def to_record(self) -> Json:
         """Return the integers of the channel as plain data."""
-        return {"kind": self.kind, "codes": [self._code.record()]}
+        return {"kind": self.kind, "codes": [self._code.to_record()]}
 
     @classmethod
-    def of_record(cls, record: Fields, context: Context) -> Self:
+    def from_record(cls, record: Fields, context: Context) -> Self:
         """Return the mechanism with the integers of its record."""
         fields = require_fields(record, "mechanism", ("kind", "codes"))
         high_low = context.as_high_low

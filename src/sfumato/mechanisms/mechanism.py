@@ -70,10 +70,10 @@ class Mechanism(ABC):
     @cached_property
     def fingerprint(self) -> str:
         """The hash that identifies the promise and the exact channel that keeps it."""
-        return fingerprint({"context": self.context.record(), "mechanism": self.record()})
+        return fingerprint({"context": self.context.to_record(), "mechanism": self.to_record()})
 
     @abstractmethod
-    def record(self) -> Json:
+    def to_record(self) -> Json:
         """Return the integers of the channel as plain data, for fingerprints and files."""
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -84,7 +84,7 @@ class Mechanism(ABC):
         """
         saved: Json = {
             "format": 1,
-            "context": self.context.record(),
+            "context": self.context.to_record(),
             "mechanism": self._file_record(),
         }
         write_atomically(path, canonical_bytes(saved) + b"\n")
@@ -92,7 +92,7 @@ class Mechanism(ABC):
     def _file_record(self) -> Json:
         """Return the record, or an equivalent table if the mechanism reads several words."""
         if self.words == 1:
-            return self.record()
+            return self.to_record()
         rows = format_rows(map(self.integer_row, range(self.inputs)))
         return {"kind": "table", "word_bits": self.word_bits * self.words, "rows": rows}
 

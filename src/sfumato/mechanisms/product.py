@@ -90,13 +90,13 @@ class ProductResponse(DenseMechanism):
             )
         return context.exact_across - inside, inside
 
-    def record(self) -> Json:
+    def to_record(self) -> Json:
         """Return the two codes as plain data."""
         codes = self._outer._codes + self._inner._codes
-        return {"kind": self.kind, "codes": [code.record() for code in codes]}
+        return {"kind": self.kind, "codes": [code.to_record() for code in codes]}
 
     @classmethod
-    def of_record(cls, record: Fields, context: Context) -> Self:
+    def from_record(cls, record: Fields, context: Context) -> Self:
         """Return the mechanism with the integers of its record."""
         fields = require_fields(record, "mechanism", ("kind", "codes"))
         records = fields["codes"]

@@ -12,10 +12,10 @@ from sfumato.mechanisms.product import ProductResponse
 from sfumato.mechanisms.table import BinaryResponse, TableResponse
 from sfumato.mechanisms.union import UnionResponse
 
-__all__ = ["mechanism_of_record"]
+__all__ = ["mechanism_from_record"]
 
 
-def mechanism_of_record(record: object, context: Context) -> Mechanism:
+def mechanism_from_record(record: object, context: Context) -> Mechanism:
     """Return the mechanism for a context, with the integers of its record.
 
     The integers may differ from those that this version would choose.
@@ -28,16 +28,16 @@ def mechanism_of_record(record: object, context: Context) -> Mechanism:
 
 
 def _read_union(record: Fields, context: Context) -> Mechanism:
-    return UnionResponse.of_record(record, context, mechanism_of_record)
+    return UnionResponse.from_record(record, context, mechanism_from_record)
 
 
 _READERS: Mapping[str, Callable[[Fields, Context], Mechanism]] = {
-    BinaryResponse.kind: BinaryResponse.of_record,
-    BlockResponse.kind: BlockResponse.of_record,
-    GroupResponse.kind: GroupResponse.of_record,
-    HighLowResponse.kind: HighLowResponse.of_record,
-    PlainResponse.kind: PlainResponse.of_record,
-    ProductResponse.kind: ProductResponse.of_record,
-    TableResponse.kind: TableResponse.of_record,
+    BinaryResponse.kind: BinaryResponse.from_record,
+    BlockResponse.kind: BlockResponse.from_record,
+    GroupResponse.kind: GroupResponse.from_record,
+    HighLowResponse.kind: HighLowResponse.from_record,
+    PlainResponse.kind: PlainResponse.from_record,
+    ProductResponse.kind: ProductResponse.from_record,
+    TableResponse.kind: TableResponse.from_record,
     UnionResponse.kind: _read_union,
 }

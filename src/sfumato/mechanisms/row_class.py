@@ -73,7 +73,7 @@ class RowClass:
         own = [levels[i] for i in which[outside].tolist()]
         return +counts == +claim and own == ([self.own] if self.own else [])
 
-    def record(self) -> Json:
+    def to_record(self) -> Json:
         """Return the premise as plain data, without the list of symbols."""
         return {
             "rows": int(self.symbols.size),

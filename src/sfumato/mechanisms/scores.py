@@ -247,7 +247,7 @@ class ScoreMoments:
     highest: Floats
 
     @classmethod
-    def of_symbols(cls, scores: Scores, frequencies: Floats) -> "ScoreMoments":
+    def for_symbols(cls, scores: Scores, frequencies: Floats) -> "ScoreMoments":
         """Return the moments of every symbol, for these frequencies of reports."""
         return cls(
             scores.mean(frequencies),
@@ -258,10 +258,10 @@ class ScoreMoments:
         )
 
     @classmethod
-    def of_total(cls, totals: Floats, frequencies: Floats) -> "ScoreMoments":
+    def for_total(cls, totals: Floats, frequencies: Floats) -> "ScoreMoments":
         """Return the moments of one total, from the score that each report adds to it.
 
-        >>> ScoreMoments.of_total(np.array([0.0, 2.0]), np.array([0.75, 0.25])).second
+        >>> ScoreMoments.for_total(np.array([0.0, 2.0]), np.array([0.75, 0.25])).second
         array([1.])
         """
         return cls(

@@ -146,7 +146,7 @@ class TableResponse(DenseMechanism):
                 "Pass a matrix that keeps it."
             )
 
-    def record(self) -> Json:
+    def to_record(self) -> Json:
         """Return the integers as plain data, with the crowd if there is one."""
         rows = format_rows(self._integers.rows)
         record: dict[str, Json] = {"kind": self.kind, "word_bits": self.word_bits, "rows": rows}
@@ -155,7 +155,7 @@ class TableResponse(DenseMechanism):
         return record
 
     @classmethod
-    def of_record(cls, record: Fields, context: Context) -> Self:
+    def from_record(cls, record: Fields, context: Context) -> Self:
         """Return the table with the integers of its record."""
         names: tuple[str, ...] = ("kind", "word_bits", "rows")
         if "crowd" in record:
@@ -299,13 +299,13 @@ class BinaryResponse(DenseMechanism):
         self._flips = (zero_to_one, one_to_zero)
         self._flips_of = np.array(self._flips, dtype=np.uint64)
 
-    def record(self) -> Json:
+    def to_record(self) -> Json:
         """Return the integers of the channel as plain data."""
         rows = format_rows([self.integer_row(0), self.integer_row(1)])
         return {"kind": self.kind, "word_bits": self.word_bits, "rows": rows}
 
     @classmethod
-    def of_record(cls, record: Fields, context: Context) -> Self:
+    def from_record(cls, record: Fields, context: Context) -> Self:
         """Return the mechanism with the integers of its record."""
         fields = require_fields(record, "mechanism", ("kind", "word_bits", "rows"))
         word_bits = require_word_bits(fields["word_bits"])

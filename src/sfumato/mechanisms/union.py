@@ -75,12 +75,12 @@ class UnionResponse(Mechanism):
         ranges = [slice(*ends) for ends in pairwise(self.offsets.tolist())]
         self._layout = list(zip(self.parts, self.symbols, ranges, strict=True))
 
-    def record(self) -> Json:
+    def to_record(self) -> Json:
         """Return the parts as plain data."""
-        return {"kind": self.kind, "parts": [part.record() for part in self.parts]}
+        return {"kind": self.kind, "parts": [part.to_record() for part in self.parts]}
 
     @classmethod
-    def of_record(
+    def from_record(
         cls,
         record: Fields,
         context: Context,

@@ -58,7 +58,7 @@ _STYLE_ID = r'getElementById\("([0-9a-f]{64})"\)\)\{var \w+=document\.createElem
 
 def bar_chart(estimate: Estimate) -> "Figure":
     """Draw the decoded frequencies of the most frequent symbols as bars."""
-    answers = TopAnswers.of(estimate, MAX_BARS)
+    answers = TopAnswers.from_estimate(estimate, MAX_BARS)
     figure = _new_figure()
     figure.add_bar(
         x=answers.decoded.tolist(),
@@ -77,7 +77,7 @@ def whisker_chart(estimate: Estimate) -> "Figure":
 
     A diamond outside its interval, below zero, moves to the interval's end.
     """
-    answers = TopAnswers.of(estimate, MAX_BARS)
+    answers = TopAnswers.from_estimate(estimate, MAX_BARS)
     whiskers = {
         "type": "data",
         "symmetric": False,

@@ -85,4 +85,4 @@ def latitude_stretch(grid: GridDomain) -> float:
 
 
 def _edge(grid: GridDomain, name: str) -> float:
-    return float(str(grid.record()[name]))
+    return float(str(grid.to_record()[name]))

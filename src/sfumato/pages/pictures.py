@@ -167,7 +167,7 @@ def _height(estimate: Estimate, grid: GridDomain | None) -> float:
 
 
 def _draw_bars(axes: "Axes", estimate: Estimate) -> None:
-    answers = TopAnswers.of(estimate, MAX_BARS)
+    answers = TopAnswers.from_estimate(estimate, MAX_BARS)
     rows = np.arange(len(answers.labels))
     middle = answers.middle
     axes.barh(rows, 100 * answers.decoded, height=0.65, color=BAR, label="decoded picture")

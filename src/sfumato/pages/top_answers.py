@@ -31,7 +31,7 @@ class TopAnswers:
     places: int
 
     @classmethod
-    def of(cls, estimate: Estimate, count: int) -> "TopAnswers":
+    def from_estimate(cls, estimate: Estimate, count: int) -> "TopAnswers":
         """Read the ``count`` most frequent symbols of an estimate."""
         symbols = most_frequent(estimate, count)
         low, high = estimate.interval(0.95)

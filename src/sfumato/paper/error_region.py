@@ -169,8 +169,8 @@ def _tests(mechanism: Mechanism, runs: int, seed: int) -> Iterator[_Test]:
             says_x=tuple(says_x),
             false_alarm=Fraction(sum(row2[y] for y in says_x)),
             miss=1 - Fraction(sum(row[y] for y in says_x)),
-            measured_false_alarm=Spread.of(false_alarms),
-            measured_miss=Spread.of(1 - hits),
+            measured_false_alarm=Spread.from_figures(false_alarms),
+            measured_miss=Spread.from_figures(1 - hits),
         )
 
 

@@ -162,7 +162,7 @@ def population_sizes(people: Sequence[int]) -> tuple[int, ...]:
 def spread_cells(spread: Spread) -> tuple[Cell, Cell]:
     """Return the mean and the standard error, to five decimals.
 
-    >>> spread_cells(Spread.of([1.0, 2.0]))
+    >>> spread_cells(Spread.from_figures([1.0, 2.0]))
     (1.5, 0.5)
     """
     error = spread.standard_error

@@ -131,7 +131,7 @@ def measure_contexts(
         own = [result for result in results if result.name == name]
         papers, bests = np.concatenate([result.errors for result in own]).T
         errors_by_name[name] = MapErrors(
-            Spread.of(papers), Spread.of(bests), *own[0].first_estimates
+            Spread.from_figures(papers), Spread.from_figures(bests), *own[0].first_estimates
         )
     return errors_by_name
 

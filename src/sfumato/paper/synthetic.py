@@ -244,7 +244,7 @@ def _curve(
     points = []
     for n in people:
         papers, ours = np.array(errors[distribution, n])[:, BLOCKS.index(m)].T
-        points.append(_Point(n, Spread.of(papers), Spread.of(ours)))
+        points.append(_Point(n, Spread.from_figures(papers), Spread.from_figures(ours)))
     return _Curve(distribution, m, points)
 
 

@@ -423,9 +423,9 @@ def _check_people(people: int | None) -> int | None:
 def _choose(rows: list[PlanRow], own: Mechanism | None) -> str:
     """Return the name of the row to plan for: your own mechanism, the best, or the least risk."""
     if own is not None:
-        record = own.record()
+        record = own.to_record()
         for row in reversed(rows):
-            if row.mechanism is not None and row.mechanism.record() == record:
+            if row.mechanism is not None and row.mechanism.to_record() == record:
                 return row.name
     best = next(row for row in rows if row.name == "best")
     if best.available:

@@ -92,7 +92,7 @@ class UnbiasedForecast:
     error: float
 
     @classmethod
-    def of(cls, mechanism: Mechanism, target: Target) -> "UnbiasedForecast":
+    def for_target(cls, mechanism: Mechanism, target: Target) -> "UnbiasedForecast":
         """Predict from exact variances, with normal errors.
 
         A share or a total: ``mean = σ √(2/π)``, ``error = z σ`` with the two-sided normal quantile

@@ -190,7 +190,7 @@ def _build_row(
         leverage=float(mechanism.scores.leverage),
         risk=risk,
         over_bound=over_bound,
-        unbiased_forecast=UnbiasedForecast.of(mechanism, target),
+        unbiased_forecast=UnbiasedForecast.for_target(mechanism, target),
         decoded_forecast=decoded,
     )
 
@@ -218,7 +218,7 @@ def _exponential(context: Context) -> Mechanism:
 
 
 def _is_same(mechanism: MechanismOrError | None, own: Mechanism) -> bool:
-    return isinstance(mechanism, Mechanism) and mechanism.record() == own.record()
+    return isinstance(mechanism, Mechanism) and mechanism.to_record() == own.to_record()
 
 
 def _title(name: str, context: Context, mechanisms: Mapping[str, MechanismOrError]) -> str:

@@ -61,7 +61,7 @@ class Certificate:
         unused = self.tightest.promised - Fraction(repr(self.realised_epsilon))
         return float_below(max(unused, Fraction(0)))
 
-    def record(self) -> Json:
+    def to_record(self) -> Json:
         """Return the certificate as plain data."""
         return {
             "mechanism": self.mechanism,
@@ -70,8 +70,8 @@ class Certificate:
             "rows": self.rows,
             "inputs": self.inputs,
             "outputs": self.outputs,
-            "tightest": None if self.tightest is None else self.tightest.record(),
-            "premises": [premise.record() for premise in self.premises],
+            "tightest": None if self.tightest is None else self.tightest.to_record(),
+            "premises": [premise.to_record() for premise in self.premises],
         }
 
     def __str__(self) -> str:
@@ -125,7 +125,7 @@ def certify(mechanism: Mechanism, context: Context | None = None) -> Certificate
         tightest, rows = tightest_by_structure(mechanism, promise, premises)
     return Certificate(
         mechanism=mechanism.fingerprint,
-        context=fingerprint(promise.record()),
+        context=fingerprint(promise.to_record()),
         method="enumerated" if enumerated else "structural",
         rows=rows,
         inputs=mechanism.inputs,

@@ -54,7 +54,7 @@ class Tightest:
         """The promised ε, less the realised one."""
         return float(self.promised) - self.realised
 
-    def record(self) -> Json:
+    def to_record(self) -> Json:
         """Return the place as plain data."""
         return {
             "x": self.x,

@@ -305,7 +305,7 @@ def tallies_add_up(mechanism: Mechanism) -> None:
 def records_are_canonical(mechanism: Mechanism) -> None:
     """Check that the record is canonical JSON, and that other channels have other fingerprints."""
     name = "records_are_canonical"
-    canonical_bytes(mechanism.record())
+    canonical_bytes(mechanism.to_record())
     word_bits = mechanism.word_bits
     twin = mechanism.at_word(word_bits)
     same = twin.fingerprint == mechanism.fingerprint

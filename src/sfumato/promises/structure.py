@@ -50,13 +50,13 @@ def tightest_by_structure(
     """
     if not classes:
         raise NoClosedForm("this mechanism claims no structure, and is too large to enumerate.")
-    ranges = _Ranges.of_claims(mechanism, classes)
+    ranges = _Ranges.from_claims(mechanism, classes)
     rows = _choose_rows(mechanism.inputs)
     _check_claims(mechanism, ranges, rows)
     terms = context.terms or (context,)
     groups = [term.groups for term in terms if term.groups is not None]
     if len(groups) == len(terms):
-        pairs = _pairs_of_groups(_GroupPromises.of_terms(groups, context.size), ranges)
+        pairs = _pairs_of_groups(_GroupPromises.from_terms(groups, context.size), ranges)
     else:
         pairs = _pairs_of_matrix(context.exact_matrix(), ranges)
     tightest: Tightest | None = None
@@ -85,7 +85,7 @@ class _Ranges:
     cover: NDArray[np.intp]
 
     @classmethod
-    def of_claims(cls, mechanism: Mechanism, classes: tuple[RowClass, ...]) -> "_Ranges":
+    def from_claims(cls, mechanism: Mechanism, classes: tuple[RowClass, ...]) -> "_Ranges":
         """Lay out the claims; each symbol must be in one class, and ranges must not overlap."""
         class_of = np.full(mechanism.inputs, -1, dtype=np.int64)
         first_of = np.full(mechanism.inputs, -1, dtype=np.int64)
@@ -185,7 +185,7 @@ class _GroupPromises:
     group_of: Symbols
 
     @classmethod
-    def of_terms(cls, terms: list[GroupedContext], k: int) -> "_GroupPromises":
+    def from_terms(cls, terms: list[GroupedContext], k: int) -> "_GroupPromises":
         """Add up ε over terms.
 
         A term that promises the same inside a group and outward needs no groups. Two symbols of

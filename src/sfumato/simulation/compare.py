@@ -62,12 +62,12 @@ class Row:
     @property
     def error(self) -> Spread:
         """The error when all mechanisms are decoded alike."""
-        return Spread.of(self.errors)
+        return Spread.from_figures(self.errors)
 
     @property
     def decoder_error(self) -> Spread | None:
         """The error of the chosen decoder."""
-        return None if self.decoder_errors is None else Spread.of(self.decoder_errors)
+        return None if self.decoder_errors is None else Spread.from_figures(self.decoder_errors)
 
     def in_json(self) -> dict[str, object]:
         """Return the row as the command prints it."""

@@ -87,10 +87,10 @@ class Spread(NamedTuple):
     standard_error: float | None
 
     @classmethod
-    def of(cls, figures: Sequence[float] | Floats) -> "Spread":
+    def from_figures(cls, figures: Sequence[float] | Floats) -> "Spread":
         """Return the spread of one figure per run.
 
-        >>> print(Spread.of([1.0, 2.0, 3.0]))
+        >>> print(Spread.from_figures([1.0, 2.0, 3.0]))
         2.0000 ± 0.5774
         """
         values = np.asarray(figures, dtype=np.float64)

@@ -34,7 +34,7 @@ class Simulation:
     @property
     def error(self) -> Spread:
         """The mean error and its standard error."""
-        return Spread.of(self.errors)
+        return Spread.from_figures(self.errors)
 
     def in_json(self) -> dict[str, object]:
         """Return the result as the command prints it."""

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from sfumato.contexts import CONTEXT_KINDS, MAX_NESTING, Context, Uniform
-from sfumato.domains import domain_of_record
+from sfumato.domains import domain_from_record
 from sfumato.errors import InvalidSurvey, WrongSurvey
 from sfumato.foundation.canonical import Json, canonical_bytes, fingerprint
 
@@ -93,7 +93,7 @@ def require_buildable_context(record: object, nesting: int = 0) -> None:
         return  # the reader rejects it before it builds anything
     if "domain" in record:
         kind = CONTEXT_KINDS.get(str(record.get("kind")), Context)
-        require_size(domain_of_record(record["domain"]).size, kind.max_recorded_size)
+        require_size(domain_from_record(record["domain"]).size, kind.max_recorded_size)
     for part in _items(record, "parts"):
         require_buildable_context(part, nesting + 1)
 
@@ -105,7 +105,7 @@ def require_buildable_codes(record: object, context: object, nesting: int = 0) -
     """
     if not isinstance(record, Mapping) or not isinstance(context, Mapping) or nesting > MAX_NESTING:
         return
-    limit = OUTPUTS_PER_SYMBOL * domain_of_record(context["domain"]).size + FEW_OUTPUTS
+    limit = OUTPUTS_PER_SYMBOL * domain_from_record(context["domain"]).size + FEW_OUTPUTS
     for code in _items(record, "codes"):
         outputs = code.get("outputs") if isinstance(code, Mapping) else 0
         if isinstance(outputs, int) and outputs > limit:

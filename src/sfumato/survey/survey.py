@@ -15,7 +15,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sfumato.contexts import CONTEXT_KINDS, Context, context_of_record
+from sfumato.contexts import CONTEXT_KINDS, Context, context_from_record
 from sfumato.designer import mechanism_for
 from sfumato.domains import Label
 from sfumato.errors import InvalidSurvey, NoClosedForm, NotEnoughReports, SfumatoError, WrongSurvey
@@ -23,7 +23,7 @@ from sfumato.estimation import Estimate, estimate
 from sfumato.estimation.decoders import Decoder
 from sfumato.foundation.canonical import Json, canonical_bytes, fingerprint, require_fields
 from sfumato.foundation.files import write_atomically
-from sfumato.mechanisms import Mechanism, UnionResponse, mechanism_of_record
+from sfumato.mechanisms import Mechanism, UnionResponse, mechanism_from_record
 from sfumato.promises import Certificate, certify
 from sfumato.randomness import WordSource
 from sfumato.survey.answers import ReportBatch, symbols_of
@@ -120,7 +120,7 @@ class Survey:
         require_size(context.size, context.max_recorded_size)
 
     @classmethod
-    def of(cls, description: Description, mechanism: Mechanism | None = None) -> Self:
+    def from_description(cls, description: Description, mechanism: Mechanism | None = None) -> Self:
         """Return the survey of a description, with a mechanism that keeps its context."""
         return cls(description.name, description.context, mechanism, **description.about)
 
@@ -186,8 +186,8 @@ class Survey:
         return {
             "format": FORMAT,
             "name": self.name,
-            "context": self.context.record(),
-            "mechanism": self._mechanism.record(),
+            "context": self.context.to_record(),
+            "mechanism": self._mechanism.to_record(),
             "mechanism_context": self._mechanism_context,
             "repeat": self._description.about["repeat"],
         }
@@ -197,7 +197,7 @@ class Survey:
         """The record of the mechanism's context, ``None`` if it is the survey's."""
         if self._mechanism.context == self.context:
             return None
-        return self._mechanism.context.record()
+        return self._mechanism.context.to_record()
 
     @cached_property
     def fingerprint(self) -> str:
@@ -221,10 +221,10 @@ class Survey:
         source = Path(path)
         raw = read_survey_file(source)
         if source.suffix == ".json":
-            return cls.of_resolved(raw)
+            return cls.from_resolved(raw)
         description = read_toml(raw, source.parent)
         try:
-            return cls.of(description, description.mechanism)
+            return cls.from_description(description, description.mechanism)
         except NoClosedForm as problem:
             resolved = source.with_suffix(".json").name
             raise InvalidSurvey(
@@ -233,7 +233,7 @@ class Survey:
             ) from problem
 
     @classmethod
-    def of_resolved(cls, raw: bytes, *, fingerprint: str | None = None) -> Self:
+    def from_resolved(cls, raw: bytes, *, fingerprint: str | None = None) -> Self:
         """Build the survey of a resolved file, with exactly the integers in it.
 
         Pass the ``fingerprint`` that you have pinned: any other survey raises ``WrongSurvey``
@@ -244,7 +244,7 @@ class Survey:
         if fingerprint is not None:
             require_pinned(data, fingerprint)
         try:
-            survey = cls._of_record(data)
+            survey = cls._from_record(data)
             canonical = survey.resolved()
         except InvalidSurvey:
             raise
@@ -255,7 +255,7 @@ class Survey:
         return survey
 
     @classmethod
-    def _of_record(cls, data: object) -> Self:
+    def _from_record(cls, data: object) -> Self:
         parts = require_fields(data, "a resolved survey", ("promise", "about"))
         version = parts["promise"].get("format") if isinstance(parts["promise"], Mapping) else None
         if version != FORMAT or not isinstance(version, int):
@@ -265,11 +265,11 @@ class Survey:
         require_buildable_context(promise["context"])
         require_buildable_context(promise["mechanism_context"])
         require_buildable_codes(promise["mechanism"], promise["context"])
-        context = context_of_record(promise["context"])
+        context = context_from_record(promise["context"])
         mechanism_context = context
         if promise["mechanism_context"] is not None:
-            mechanism_context = context_of_record(promise["mechanism_context"])
-        mechanism = mechanism_of_record(promise["mechanism"], mechanism_context)
+            mechanism_context = context_from_record(promise["mechanism_context"])
+        mechanism = mechanism_from_record(promise["mechanism"], mechanism_context)
         return cls(promise["name"], context, mechanism, repeat=promise["repeat"], **about)
 
     # --- what people, servers and analysts do --------------------------------------------------
@@ -349,7 +349,7 @@ class Survey:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Send workers the resolved form: it is small and complete.
-        return type(self).of_resolved, (self.resolved(),)
+        return type(self).from_resolved, (self.resolved(),)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Survey) and self.resolved() == other.resolved()

@@ -189,7 +189,7 @@ def test_share_far_above_one_is_detected():
     counts = _forge_counts(RANDOMISED, 3000, 250, 1)
     f = counts / 3000
     assert RANDOMISED.scores.mean(f)[7] > 2.5
-    low = module.chance_below(ScoreMoments.of_symbols(RANDOMISED.scores, f), 3000, 0.0)
+    low = module.chance_below(ScoreMoments.for_symbols(RANDOMISED.scores, f), 3000, 0.0)
     assert low.min() > 1e-4  # not visible from below
     result = _fit(RANDOMISED, counts)
     assert not result.possible
@@ -212,7 +212,7 @@ def test_complement_has_the_moments_of_one_minus_scores(mechanism):
     counts = _draw_counts(mechanism, 500, 2)
     f = counts / 500
     B = 1 - mechanism.scores.matrix()
-    result = module._complement(ScoreMoments.of_symbols(mechanism.scores, f))
+    result = module._complement(ScoreMoments.for_symbols(mechanism.scores, f))
     for moment, i in ((result.first, 1), (result.second, 2), (result.third, 3)):
         np.testing.assert_allclose(moment, B**i @ f, rtol=1e-7, atol=1e-7 * np.abs(B).max() ** i)
     assert np.all(result.lowest <= B.min(axis=1) + 1e-9)
@@ -231,7 +231,7 @@ def test_correction_counts_every_test_of_a_share():
     totals = [A[group_of == g].sum(axis=0) for g in range(group_of.max() + 1)]
     assert len(totals) > 1
     scores = [a for row in [*A, *totals] for a in (row, 1 - row)]
-    chances = [module.chance_below(ScoreMoments.of_total(row, f), n, 0.0)[0] for row in scores]
+    chances = [module.chance_below(ScoreMoments.for_total(row, f), n, 0.0)[0] for row in scores]
     expected = min(chances) * 2 * (5 + len(totals))
     assert expected < 0.5
     assert _fit(mechanism, counts).tests["impossible shares"] == pytest.approx(expected, rel=1e-6)

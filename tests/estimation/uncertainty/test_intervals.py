@@ -32,7 +32,7 @@ def test_moments_are_those_of_the_scores_written_out(mechanism):
     columns = [mechanism.scores.exact(y) for y in range(mechanism.outputs)]
     A = np.array(columns, dtype=np.float64).T
     size = np.abs(A).max()
-    moments = ScoreMoments.of_symbols(mechanism.scores, f)
+    moments = ScoreMoments.for_symbols(mechanism.scores, f)
     for i, moment in ((1, moments.first), (2, moments.second), (3, moments.third)):
         assert np.abs(moment - A**i @ f).max() <= 1e-9 * size**i
     assert moments.lowest == pytest.approx(A.min(axis=1), abs=1e-9 * size)
@@ -44,7 +44,7 @@ def test_two_values_have_the_three_moments(seed):
     random = np.random.default_rng(seed)
     scores = random.normal(size=7) * 10
     f = random.dirichlet(np.ones(7) * 0.3)
-    moments = ScoreMoments.of_total(scores, f)
+    moments = ScoreMoments.for_total(scores, f)
     down, up = (float(value[0]) for value in two_values(moments))
     chance = (float(f @ scores) - down) / (up - down)
     for i in (1, 2, 3):
@@ -55,15 +55,15 @@ def test_two_values_have_the_three_moments(seed):
 
 def test_two_values_recover_two_scores():
     for share in (1e-9, 0.2, 0.5, 1 - 1e-6):
-        moments = ScoreMoments.of_total(np.array([-2.0, 5.0]), np.array([1 - share, share]))
+        moments = ScoreMoments.for_total(np.array([-2.0, 5.0]), np.array([1 - share, share]))
         down, up = two_values(moments)
         assert (down[0], up[0]) == pytest.approx((-2, 5), rel=1e-4)
-    down, up = two_values(ScoreMoments.of_total(np.array([3.0, 3.0]), np.array([0.5, 0.5])))
+    down, up = two_values(ScoreMoments.for_total(np.array([3.0, 3.0]), np.array([0.5, 0.5])))
     assert down[0] == up[0] == 3
 
 
 def test_score_bounds_may_lie_outside_the_unit_interval():
-    moments = ScoreMoments.of_total(np.array([-3.0, 3.0]), np.array([0.5, 0.5]))
+    moments = ScoreMoments.for_total(np.array([-3.0, 3.0]), np.array([0.5, 0.5]))
     low, high = score_bounds(moments, 100, 0.025)
     assert (low[0], high[0]) == pytest.approx((-0.588, 0.588), abs=0.02)
 
@@ -147,7 +147,7 @@ def test_chance_below_is_binomial_for_counts():
     value = 0.02
     for count in (3, 10, 25):
         f = np.array([1 - count / n, count / n])
-        chance = chance_below(ScoreMoments.of_total(np.array([0.0, 1.0]), f), n, value)[0]
+        chance = chance_below(ScoreMoments.for_total(np.array([0.0, 1.0]), f), n, value)[0]
         assert chance == pytest.approx(binom.cdf(count, n, value), rel=1e-6)
 
 
@@ -284,7 +284,7 @@ def test_rare_symbols_are_covered_at_large_epsilon():
     A = mechanism.scores.matrix()
     q = mechanism.forward(p)
     f = np.random.default_rng(3).multinomial(n, q / q.sum(), size=4000) / n
-    bounds = ScoreMoments.of_symbols(mechanism.scores, f[0])
+    bounds = ScoreMoments.for_symbols(mechanism.scores, f[0])
     moments = ScoreMoments(f @ A.T, f @ (A**2).T, f @ (A**3).T, bounds.lowest, bounds.highest)
     low, high = share_bounds(moments, n, 0.025)
     hits = ((low <= p) & (p <= high))[:, :2].sum(axis=0)

@@ -113,7 +113,7 @@ def test_context_is_read_as_typed(read, text, context):
 @each_context
 def test_survey_round_trips_and_certifies(tmp_path, text, context):
     survey = _load(tmp_path, _toml(text))
-    again = Survey.of_resolved(survey.resolved())
+    again = Survey.from_resolved(survey.resolved())
     assert again.fingerprint == survey.fingerprint
     assert again.context == context
     survey.certify()
@@ -237,11 +237,11 @@ RESOLVED = {
 @pytest.mark.parametrize("context", RESOLVED.values(), ids=RESOLVED)
 def test_resolved_survey_round_trips_with_its_fingerprint(context):
     survey = Survey("q", context)
-    again = Survey.of_resolved(survey.resolved())
+    again = Survey.from_resolved(survey.resolved())
     assert again.fingerprint == survey.fingerprint
     assert again.resolved() == survey.resolved()
     assert again.context == context
-    assert again.mechanism.record() == survey.mechanism.record()
+    assert again.mechanism.to_record() == survey.mechanism.to_record()
     assert again.mechanism.context == survey.mechanism.context
     again.certify()
 
@@ -265,6 +265,6 @@ def new_contexts(draw, nested=True):
 @given(new_contexts())
 def test_random_resolved_surveys_round_trip_with_their_fingerprint(context):
     survey = Survey("q", context)
-    again = Survey.of_resolved(survey.resolved())
+    again = Survey.from_resolved(survey.resolved())
     assert again.resolved() == survey.resolved()
     assert again.fingerprint == survey.fingerprint

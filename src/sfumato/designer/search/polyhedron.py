@@ -62,10 +62,10 @@ class Polyhedron:
         np.fill_diagonal(N, 0)
         for z in range(k):
             np.minimum(N, _add(N[:, z, None], N[None, z, :]), out=N)
-        return cls._of_closed(N, float(scale))
+        return cls._from_closed(N, float(scale))
 
     @classmethod
-    def _of_closed(cls, N: NDArray[np.int64], scale: float) -> "Polyhedron":
+    def _from_closed(cls, N: NDArray[np.int64], scale: float) -> "Polyhedron":
         k = len(N)
         detour = np.full_like(N, _UNBOUNDED)
         for z in range(k):
@@ -89,7 +89,7 @@ class Polyhedron:
 
     def restrict(self, symbols: NDArray[np.intp]) -> "Polyhedron":
         """Return the polyhedron of these symbols alone."""
-        return self._of_closed(self.N[np.ix_(symbols, symbols)], self.scale)
+        return self._from_closed(self.N[np.ix_(symbols, symbols)], self.scale)
 
     def logarithms(self, vertices: Vertices) -> Floats:
         """Return h of each vertex, shifted so that its largest entry is 0."""

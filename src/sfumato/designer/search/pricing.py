@@ -39,7 +39,7 @@ class Price:
     nu: Floats
 
     @classmethod
-    def of(cls, mixture: Mixture, weights: Floats) -> "Price":
+    def from_mixture(cls, mixture: Mixture, weights: Floats) -> "Price":
         """Return φ of the best mixture for these weights."""
         return cls(np.sqrt(weights)[:, None] * mixture.inverse, mixture.multipliers)
 

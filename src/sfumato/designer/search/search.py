@@ -83,7 +83,7 @@ def search_rounds(
     while True:
         first = min(1.0, max(10 * gap, 1e-3))
         mixture = best_mixture(rays, weights, theta, tolerance, first=first)
-        price = Price.of(mixture, weights)
+        price = Price.from_mixture(mixture, weights)
         better, delta = pricing.best(price, rays, mixture, gap)
         trace = float(np.sqrt(weights) @ price.roots.diagonal())  # tr W^½ S
         bound = trace**2 / (float(mixture.multipliers.sum()) + delta) * _ROUNDING

@@ -188,7 +188,7 @@ def _words_of(symbols: Symbols, blocks: bytes, secret: bytes) -> Words:
 
 @lru_cache(maxsize=4)
 def _load_survey(resolved: bytes) -> Survey:
-    return Survey.of_resolved(resolved)
+    return Survey.from_resolved(resolved)
 
 
 def _symbols(survey: Survey, columns: AnswerColumns, batches: Batches) -> Iterator[Symbols]:

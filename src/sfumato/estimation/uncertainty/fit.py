@@ -206,7 +206,7 @@ class _Residuals:
         v = self.project_back(self.root_weights**2 * self.project(even))
         if float(np.abs(v).max()) <= 1e-9 * float(self.root_weights.max()) ** 2:
             return 1.0  # some distribution of symbols would give even reports
-        return float(chance_below(ScoreMoments.of_total(-v, self.f), self.reports, 0.0)[0])
+        return float(chance_below(ScoreMoments.for_total(-v, self.f), self.reports, 0.0)[0])
 
 
 def _smooth_q(mechanism: Mechanism, tally: Tally) -> Floats:
@@ -243,12 +243,12 @@ def _impossible_shares(mechanism: Mechanism, f: Floats, n: int) -> float:
     """
     if n == 1:
         return 1.0
-    shares = [ScoreMoments.of_symbols(mechanism.scores, f)]
+    shares = [ScoreMoments.for_symbols(mechanism.scores, f)]
     groups = mechanism.context.groups
     if groups is not None and 1 < groups.sizes.size <= _MAX_GROUPS:
         for g in range(groups.sizes.size):
             members = (groups.group_of == g).astype(np.float64)
-            shares.append(ScoreMoments.of_total(mechanism.scores.totals(members), f))
+            shares.append(ScoreMoments.for_total(mechanism.scores.totals(members), f))
     chances = []
     for share in shares:
         chances.append(chance_below(share, n, 0.0))

@@ -101,7 +101,7 @@ def score_bounds(moments: ScoreMoments, reports: int | Floats, tail: float) -> B
     They may lie outside [0, 1]. ``tail`` is (1 − level)/2, over the number of intervals that must
     hold together.
 
-    >>> unrandomized = ScoreMoments.of_total(np.array([0.0, 1.0]), np.array([1.0, 0.0]))
+    >>> unrandomized = ScoreMoments.for_total(np.array([0.0, 1.0]), np.array([1.0, 0.0]))
     >>> [float(end.round(4)[0]) for end in score_bounds(unrandomized, 100, 0.025)]
     [0.0, 0.0362]
     """
@@ -139,7 +139,7 @@ def chance_below(moments: ScoreMoments, reports: int, value: float) -> Floats:
 def two_values(moments: ScoreMoments) -> tuple[Floats, Floats]:
     """Return the two values with the same three moments; both are the mean if the variance is 0.
 
-    >>> moments = ScoreMoments.of_total(np.array([-1.0, 3.0]), np.array([0.9, 0.1]))
+    >>> moments = ScoreMoments.for_total(np.array([-1.0, 3.0]), np.array([0.9, 0.1]))
     >>> down, up = two_values(moments)
     >>> float(down.round(9)[0]), float(up.round(9)[0])
     (-1.0, 3.0)

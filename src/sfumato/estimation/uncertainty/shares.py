@@ -76,7 +76,7 @@ class Total:
             return cls(estimate, math.inf, least, least + span, level)
         error = math.sqrt(float(f @ (scores - estimate) ** 2) / (n - 1))
         # Rescale to a share between the least weight (0) and the largest (1).
-        moments = ScoreMoments.of_total((scores - least) / span, f)
+        moments = ScoreMoments.for_total((scores - least) / span, f)
         low, high = share_bounds(moments, n, tail)
         low = least + span * low
         high = least + span * high
@@ -133,7 +133,7 @@ def block_shares(mechanism: Mechanism, tally: Tally, level: float) -> Shares:
     group_of, totals = mechanism.scores.observed_shares(tally)
     block_share = totals[group_of]
     has_reports = block_share > 0
-    moments = ScoreMoments.of_symbols(mechanism.scores, tally.counts / tally.reports)
+    moments = ScoreMoments.for_symbols(mechanism.scores, tally.counts / tally.reports)
     moments = moments.within_share(np.where(has_reports, block_share, 1.0))
     block_reports = np.maximum(np.rint(block_share * tally.reports), 1)
     low, high = share_bounds(moments, block_reports, tail)
@@ -236,7 +236,7 @@ class _Ratio:
         tau = self.tau
         part = self.part
         theta = self.estimates
-        A = ScoreMoments.of_symbols(self.scores, f)
+        A = ScoreMoments.for_symbols(self.scores, f)
         # Σ_y f (A − θ̂ τ)² and Σ_y f (A − θ̂ τ)³, expanded
         second = A.second[part] - 2 * theta * self.scores.mean(f * tau)[part]
         second = second + theta**2 * float(f @ tau**2)

@@ -76,7 +76,7 @@ def _require_same_survey(survey: Survey, estimate: Estimate, certificate: Certif
         raise WrongSurvey(
             "the certificate is for another mechanism. Pass the one that survey.certify() returns."
         )
-    if certificate.context != fingerprint(survey.context.record()):
+    if certificate.context != fingerprint(survey.context.to_record()):
         raise WrongSurvey(
             "the certificate is for another promise. Pass the one that survey.certify() returns."
         )

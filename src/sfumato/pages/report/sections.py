@@ -31,7 +31,7 @@ _CAUTION = '<p class="caution" role="note"><strong>$heading</strong> $text</p>\n
 
 def summary(survey: Survey, estimate: Estimate) -> Html:
     """State the most frequent answer in a sentence, followed by the warnings that apply."""
-    top = TopAnswers.of(estimate, 1)
+    top = TopAnswers.from_estimate(estimate, 1)
     low = float(top.low[0])
     high = float(top.high[0])
     sentence = (
@@ -206,7 +206,7 @@ def table_section(estimate: Estimate) -> Html:
 
 def _table_rows(estimate: Estimate) -> Html:
     """Return a row per answer. ``data-v`` holds the number that the script sorts by."""
-    answers = TopAnswers.of(estimate, _MAX_ROWS)
+    answers = TopAnswers.from_estimate(estimate, _MAX_ROWS)
     columns = (answers.decoded, answers.unbiased, answers.low, answers.high)
     cell = '<td class="number" data-v="$exact">$share</td>'
     row = '<tr><th scope="row" dir="auto">$label</th>$cells</tr>'

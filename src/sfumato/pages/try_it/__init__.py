@@ -69,7 +69,7 @@ def _list(domain: Domain) -> Html:
 
 
 def _map(grid: GridDomain) -> Html:
-    record = grid.record()
+    record = grid.to_record()
     edges = {name: float(record[name]) for name in ("south", "north", "west", "east", "step")}
     ratio = (edges["north"] - edges["south"]) / (edges["east"] - edges["west"])
     return render(
