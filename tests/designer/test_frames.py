@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 import sfumato as sf
 from sfumato.codes import HadamardCode, RandomizedCode
+from sfumato.contexts import GroupedContext
 from sfumato.designer.frames import FrameGroup, frame_families, frame_risks
+from sfumato.domains import as_domain
 from sfumato.errors import ContextMismatch, InvalidArgument, NothingToLearn
 
 inf = math.inf
@@ -198,6 +200,29 @@ def test_max_bits_trades_risk_and_errors_name_the_minimum(context, frame):
     assert all(a <= b * (1 + 1e-9) for a, b in pairwise(risks))
     needed = int(least.split("at least ")[1].split()[0])
     assert sf.mechanism_for(context, max_bits=needed).bits == needed
+
+
+class Pairs(GroupedContext):
+    """A kind of context that the package does not know: pairs of neighbouring symbols."""
+
+    kind = "pairs"
+
+    def __init__(self, size, inside, outward):
+        group_of = np.arange(size) // 2
+        count = int(group_of[-1]) + 1
+        super().__init__(
+            as_domain(size), group_of, (Fraction(inside),) * count, (Fraction(outward),) * count
+        )
+
+    def to_record(self):
+        return self._record()
+
+
+def test_new_grouped_context_gets_a_frame():
+    context = Pairs(6, inside=1, outward=2)
+    frame = sf.mechanism_for(context)
+    assert frame.kind == sf.mechanism_for(sf.Blocks([0, 0, 1, 1, 2, 2], 1, across=2)).kind
+    assert sf.certify(frame, context)
 
 
 def test_frame_families_are_equal_for_equal_groups():

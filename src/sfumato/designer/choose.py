@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import singledispatch
 from math import inf
 
 import numpy as np
@@ -138,22 +137,30 @@ def _risk(mechanism: Mechanism, sensitive_share: float | None) -> float:
     return mechanism.scores.risk(p / p.sum())
 
 
-# --- frames by context ----------------------------------------------------------------------------
+# --- frames --------------------------------------------------------------------------------------
 
 
-@singledispatch
 def _frame(context: Context, family: CodeFamily, options: _Options) -> Mechanism:
-    """Return the frame for a structured context; register a function for each kind of context."""
-    raise NoClosedForm(f"no frame is known for {type(context).__name__}.")
+    """Return the frame for a structured context, chosen by its structure."""
+    if context.as_union is not None:
+        return _union_frame(context.as_union, family, options)
+    if context.uniform_epsilon is not None:
+        return PlainResponse(context, family)
+    if context.as_high_low is not None:
+        return _high_low_frame(context.as_high_low, family, options)
+    blocks = context.as_blocks
+    if blocks is not None and blocks.shows_groups:
+        return BlockResponse(blocks, family)
+    groups = context.groups
+    if groups is None:
+        raise NoClosedForm(f"no frame is known for {type(context).__name__}.")
+    candidates = _group_frames(groups, family)
+    if blocks is not None and _fits_product(blocks):
+        candidates.append(ProductResponse(blocks, family))
+    return _best([*candidates, *_uniform_frames(groups, family)], options)
 
 
-@_frame.register
-def _(context: Uniform, family: CodeFamily, options: _Options) -> Mechanism:
-    return PlainResponse(context, family)
-
-
-@_frame.register
-def _(context: ContextUnion, family: CodeFamily, options: _Options) -> Mechanism:
+def _union_frame(context: ContextUnion, family: CodeFamily, options: _Options) -> Mechanism:
     parts: list[Mechanism] = []
     for part in context.parts:
         if part.size == 2 and options.code == "best":
@@ -163,34 +170,17 @@ def _(context: ContextUnion, family: CodeFamily, options: _Options) -> Mechanism
     return UnionResponse(context.with_parts([part.context for part in parts]), parts)
 
 
-@_frame.register
-def _(context: HighLow, family: CodeFamily, options: _Options) -> Mechanism:
-    sensitive = context.sensitive.size
-    if options.fits_codes and sensitive == 1:
+def _high_low_frame(context: HighLow, family: CodeFamily, options: _Options) -> Mechanism:
+    sensitive_count = context.sensitive.size
+    if options.fits_codes and sensitive_count == 1:
         # A single sensitive symbol needs no other code: this is Mangat's response.
         return HighLowResponse(context, RandomizedCode)
     candidates = [HighLowResponse(context, family)]
     is_private = isinstance(context.exact_inside, Fraction)
-    if isinstance(family, BestCode) and sensitive > 1 and is_private:
+    if isinstance(family, BestCode) and sensitive_count > 1 and is_private:
         fitted = frame_families(context, family.extra_bits, options.sensitive_share)[0]
         candidates.append(HighLowResponse(context, fitted))
     return min(candidates, key=lambda mechanism: _risk(mechanism, options.sensitive_share))
-
-
-@_frame.register
-def _(context: Blocks, family: CodeFamily, options: _Options) -> Mechanism:
-    if context.shows_groups:
-        return BlockResponse(context, family)
-    candidates = _group_frames(context, family)
-    if _fits_product(context):
-        candidates.append(ProductResponse(context, family))
-    return _best([*candidates, *_uniform_frames(context, family)], options)
-
-
-@_frame.register
-def _(context: GroupedContext, family: CodeFamily, options: _Options) -> Mechanism:
-    candidates = _group_frames(context, family)
-    return _best([*candidates, *_uniform_frames(context, family)], options)
 
 
 def _group_frames(context: GroupedContext, family: CodeFamily) -> list[Mechanism]:
