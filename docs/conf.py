@@ -55,7 +55,7 @@ NAMES[repr(HadamardCode)] = "HadamardCode"
 def with_names(
     _app: Sphinx, _what: str, _name: str, _obj: object, _options: object, *texts: str | None
 ) -> tuple:
-    """Both parts of a signature, arguments and result, with aliases in place of what they stand for."""
+    """Return arguments and result of a signature, with aliases in place of long types."""
     return tuple(text and shortened(text) for text in texts)
 
 
@@ -73,7 +73,7 @@ CLIENT = HERE.parent / "clients" / "javascript" / "src"
 
 
 def lay_out_playground(app: Sphinx, problem: Exception | None) -> None:
-    """The playground as it is, with the client that it runs: copied, so that there is one client in the tree."""
+    """Copy the playground and the client that it runs, so that the tree has one client."""
     if problem is None and app.builder.format == "html":
         target = Path(app.outdir) / "playground"
         shutil.rmtree(target, ignore_errors=True)

@@ -1,7 +1,7 @@
 """What the drawn pictures share: a sheet of SVG with text, boxes, lines and arrows.
 
-Sheets are 600 wide and have a white ground of their own, so that they can be read on light and dark pages, and on a
-telephone. A picture is a function without arguments that returns a sheet; the same every time it is called.
+Sheets are 600 wide with a white background, so they are readable on light and dark pages and on
+phones. A picture is a function without arguments that returns the same sheet every time.
 """
 
 from collections.abc import Callable
@@ -24,21 +24,24 @@ class Sheet:
     def text(self, x, y, words, *, size=16, ink=INK, anchor="start", bold=False):
         weight = ' font-weight="600"' if bold else ""
         self.elements.append(
-            f'<text x="{x:g}" y="{y:g}" font-size="{size:g}" fill="{ink}" text-anchor="{anchor}"{weight}>'
+            f'<text x="{x:g}" y="{y:g}" font-size="{size:g}" fill="{ink}" '
+            f'text-anchor="{anchor}"{weight}>'
             f"{escape(words)}</text>"
         )
 
     def box(self, x, y, width, height, *, fill=WHITE, stroke="none", radius=6, dash=""):
         dashes = f' stroke-dasharray="{dash}"' if dash else ""
         self.elements.append(
-            f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="{radius:g}" fill="{fill}" '
+            f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" '
+            f'rx="{radius:g}" fill="{fill}" '
             f'stroke="{stroke}" stroke-width="1.5"{dashes}/>'
         )
 
     def line(self, x, y, x2, y2, *, ink=SOFT, width=2, dash=""):
         dashes = f' stroke-dasharray="{dash}"' if dash else ""
         self.elements.append(
-            f'<line x1="{x:g}" y1="{y:g}" x2="{x2:g}" y2="{y2:g}" stroke="{ink}" stroke-width="{width:g}"{dashes}/>'
+            f'<line x1="{x:g}" y1="{y:g}" x2="{x2:g}" y2="{y2:g}" stroke="{ink}" '
+            f'stroke-width="{width:g}"{dashes}/>'
         )
 
     def arrow(self, x, y, x2, y2, *, ink=SOFT):
@@ -53,12 +56,14 @@ class Sheet:
 
     def disc(self, x, y, radius, *, fill=INK, stroke="none"):
         self.elements.append(
-            f'<circle cx="{x:g}" cy="{y:g}" r="{radius:g}" fill="{fill}" stroke="{stroke}" stroke-width="1.5"/>'
+            f'<circle cx="{x:g}" cy="{y:g}" r="{radius:g}" fill="{fill}" stroke="{stroke}" '
+            f'stroke-width="1.5"/>'
         )
 
     def svg(self) -> str:
         head = (
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {self.height}" width="{WIDTH}" '
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {self.height}" '
+            f'width="{WIDTH}" '
             f'height="{self.height}" font-family="{FONT}">'
         )
         ground = f'<rect width="{WIDTH}" height="{self.height}" fill="{WHITE}"/>'

@@ -1,4 +1,4 @@
-"""Draw docs/pictures/error_region.png: Figure 1 of the paper, as `sfumato paper error-region` draws it.
+"""Draw docs/pictures/error_region.png: Figure 1 of the paper, from `sfumato paper error-region`.
 
 Run it with `.venv/bin/python docs/pictures/error_region.py`. Nothing in the picture is random.
 """

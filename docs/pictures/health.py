@@ -1,7 +1,7 @@
-"""Draw docs/pictures/health.png: what a health survey promises, and the mechanism that was designed for it.
+"""Draw docs/pictures/health.png: the promise of a health survey and the mechanism designed for it.
 
-Run it with `.venv/bin/python docs/pictures/health.py`. The matrix is that of docs/tutorial/health.md. The search has a
-fixed seed, so that the picture is always the same on one machine.
+Run it with `.venv/bin/python docs/pictures/health.py`. The matrix is from docs/tutorial/health.md. The
+search has a fixed seed, so the picture is always the same on one machine.
 """
 
 from pathlib import Path
@@ -19,7 +19,7 @@ KIND_OF = {
     "hepatitis C": "infection",
     "HIV": "infection",
 }
-# What may be said for an answer of this kind against no condition, against another kind, against its own kind.
+# ε of an answer of this kind: against no condition, against another kind, against its own kind.
 PROMISED = {"none": (0, 4, 4), "body": (2, 3, 3), "mind": (1, "1.5", 2), "infection": ("0.5", 1, 1)}
 GUESS = [0.55, 0.14, 0.08, 0.07, 0.08, 0.05, 0.02, 0.01]
 

@@ -1,7 +1,7 @@
-"""Draw docs/pictures/manipulation.png: from how many fake people on the test of fit notices an attack.
+"""Draw docs/pictures/manipulation.png: how many fake people it takes to fail the test of fit.
 
-Run it with `.venv/bin/python docs/pictures/manipulation.py`; it takes some minutes, and prints the table of
-docs/manipulation.md as well. Crowd and randomness come from fixed seeds, so that the picture is always the same.
+Run it with `.venv/bin/python docs/pictures/manipulation.py`. It takes a few minutes and also prints the
+table in docs/manipulation.md. All seeds are fixed, so the picture is always the same.
 """
 
 from pathlib import Path
@@ -35,7 +35,7 @@ MECHANISMS = {
 
 
 def crowd() -> np.ndarray:
-    """People by a law of Zipf over the symbols in an order that is drawn; the last of them will be the fake ones."""
+    """Draw people from Zipf's law over shuffled symbols; the last ones become the fake people."""
     random = np.random.default_rng(1)
     p = random.permutation(1 / np.arange(1, SYMBOLS + 1))
     return random.choice(SYMBOLS, PEOPLE, p=p / p.sum())

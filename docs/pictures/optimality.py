@@ -1,7 +1,7 @@
-"""Draw docs/pictures/optimality.png: no private channel of two symbols is more useful than the binary optimum.
+"""Draw docs/pictures/optimality.png: no private channel of two symbols beats the binary optimum.
 
-Run it with `.venv/bin/python docs/pictures/optimality.py`. The channels are drawn from a fixed seed, in fractions, so
-that the picture is always the same and each channel can be factored through the optimum without rounding.
+Run it with `.venv/bin/python docs/pictures/optimality.py`. The channels are drawn in fractions from a
+fixed seed, so the picture is always the same, and each channel factors through the optimum exactly.
 """
 
 from collections.abc import Callable
@@ -54,7 +54,7 @@ Channel = list[list[Fraction]]
 
 
 def random_channel(rng: np.random.Generator, outputs: int) -> Channel:
-    """Odds Q(y|0)/Q(y|1) between 1/B and A, some at the ends, weighted so that both rows add up to 1."""
+    """Draw odds Q(y|0)/Q(y|1) from 1/B to A, some at the ends; both rows add up to 1."""
     odds = [drawn_odds(rng, above=y % 2 == 0) for y in range(outputs)]
     weights = [Fraction(int(w), 1000) for w in rng.integers(20, 1000, outputs)]
     gain = sum(w * (o - 1) for o, w in zip(odds, weights, strict=True) if o > 1)

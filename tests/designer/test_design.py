@@ -128,7 +128,7 @@ def test_better_table_replaces_a_closed_form():
     assert even.risk == pytest.approx(3 * ye_barg_bound(5, 1.0), rel=1e-9)
 
 
-# --- more known optima ------------------------------------------------------------------------------
+# --- more known optima ---------------------------------------------------------------------------
 
 KNOWN = {  # from an independent program
     "planar 8": (planar(8, 1, 2.0), 73.5673),

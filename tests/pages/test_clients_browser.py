@@ -279,7 +279,8 @@ def test_unknown_values_are_rejected_without_echo(opened, aggregator, survey):
 
 
 DENIALS = {
-    "denied": "Object.defineProperty(window, 'localStorage', { get() { throw new DOMException('no'); } })",
+    "denied": "Object.defineProperty(window, 'localStorage', {"
+    " get() { throw new DOMException('no'); } })",
     "missing": "Object.defineProperty(window, 'localStorage', { get: () => undefined })",
     "forgetful": "Storage.prototype.setItem = () => {}",
     "full": "localStorage.setItem('mine', 'x'.repeat(5 * 1024 * 1024 - 10))",
@@ -294,7 +295,8 @@ def test_without_storage_nothing_is_sent(opened, aggregator, survey, case):
 
 def test_frames_without_an_origin_send_nothing(opened, aggregator, survey):
     opened.evaluate(
-        "document.body.innerHTML = '<iframe sandbox=allow-scripts srcdoc=\"<title>in</title>\"></iframe>'"
+        "document.body.innerHTML ="
+        " '<iframe sandbox=allow-scripts srcdoc=\"<title>in</title>\"></iframe>'"
     )
     frame = opened.frames[1]
     frame.wait_for_load_state()
@@ -362,7 +364,7 @@ TAMPERED = b"globalThis.tampered = true;\n"
 NEEDS_TABLES = sf.Survey("tabled", sf.Uniform(["yes", "no"], 1)).resolved().decode()
 LOAD = """async ([core, text]) => {
   try {
-    return (await (await import(core)).Survey.from_description(text)).checked;
+    return (await (await import(core)).Survey.of(text)).checked;
   } catch (problem) {
     return `${problem.name}: ${problem.message}`;
   }
@@ -561,7 +563,10 @@ def test_redirected_module_does_not_run(browser, shelve):
 
 def test_import_map_for_the_core_is_harmless(browser, shelve):
     """The twin: a page may map the client's name, as the README says."""
-    core = """<script type="importmap">{"imports": {"@sfumato/client": "/static/client/core.js"}}</script>"""
+    core = (
+        '<script type="importmap">'
+        '{"imports": {"@sfumato/client": "/static/client/core.js"}}</script>'
+    )
     _, url = shelve(policy=NO_POLICY, head=core)
     page = browser.new_page()
     page.goto(url)

@@ -266,7 +266,8 @@ def test_page_contents(stops):
     for text in (
         "Which stop?", "odds of “bar” against “park”", "12 rounds in 2.5 s", "(certified)", "25 %",
         "classical LDP, ε = 0.5", "exponential mechanism", "this design",
-        "Certified (every pair on every report)", "forged report outweighs", stops.mechanism.fingerprint,
+        "Certified (every pair on every report)", "forged report outweighs",
+        stops.mechanism.fingerprint,
     ):  # fmt: skip
         assert text in page, text
     assert "estimated" not in page

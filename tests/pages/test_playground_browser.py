@@ -23,7 +23,10 @@ from sfumato.promises import error_region
 
 FEW = "park, open\ncafé, open\noffice, open\nbar, sensitive\nclinic, secret"
 STREETS = "Rue A, Paris\nVia D, Rome\nRue B, Paris\nRue C, Paris\nVia E, Rome\nGasse G, Wien"
-HOSTILE = '"a ""quoted"" one, with a comma"\n<img src=x onerror=alert(1)>, open\nC:\\new\\table\nnaïve 🦊 = 1, open'
+HOSTILE = (
+    '"a ""quoted"" one, with a comma"\n'
+    "<img src=x onerror=alert(1)>, open\nC:\\new\\table\nnaïve 🦊 = 1, open"
+)
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -212,23 +215,29 @@ def test_many_promises_are_kept_and_a_broken_table_is_rejected(show):
     page = show()
     outcome = page.evaluate(
         """(async () => {
-          const [{ Survey }, { channelOf, tableRows }, { promiseOf }, { resolvedText }] = await Promise.all(
-            ["client/index", "channel", "promise", "resolved"].map((name) => import(`./${name}.js`)));
+          const { Survey } = await import("./client/index.js");
+          const { channelOf, tableRows } = await import("./channel.js");
+          const { promiseOf } = await import("./promise.js");
+          const { resolvedText } = await import("./resolved.js");
           const verdict = async (promise, rows) => {
-            try { return (await Survey.from_description(resolvedText("net", promise, rows))).checked; }
+            try { return (await Survey.of(resolvedText("net", promise, rows))).checked; }
             catch (problem) { return problem.name; }
           };
           const kept = [];
           for (const size of [2, 3, 24]) for (const kind of ["uniform", "tiers", "blocks"])
-            for (const first of ["0.01", "1", "10"]) for (const second of ["0.01", "0.6", "10", "inf"]) {
+            for (const first of ["0.01", "1", "10"])
+            for (const second of ["0.01", "0.6", "10", "inf"]) {
               const group = (x) => ["a", "b", "open"][x % 3];
-              const rows = Array.from({ length: size }, (_, x) => ({ label: `${x}`, group: group(x) }));
-              const epsilons = new Map([["", first], ["a", first], ["b", second === "inf" ? "3" : second]]);
+              const row = (_, x) => ({ label: `${x}`, group: group(x) });
+              const rows = Array.from({ length: size }, row);
+              const other = second === "inf" ? "3" : second;
+              const epsilons = new Map([["", first], ["a", first], ["b", other]]);
               const promise = promiseOf(rows, { kind, epsilons, across: second });
               kept.push(await verdict(promise, tableRows(channelOf(promise).Q)));
             }
           const rows = ["a", "b", "c"].map((label) => ({ label, group: "" }));
-          const alike = (epsilon) => promiseOf(rows, { kind: "uniform", epsilons: new Map([["", epsilon]]) });
+          const alike = (epsilon) =>
+            promiseOf(rows, { kind: "uniform", epsilons: new Map([["", epsilon]]) });
           const [meant, loud] = ["1", "1.00001"].map(alike);
           return { kept, loud: await verdict(meant, tableRows(channelOf(loud).Q)) };
         })()"""
@@ -480,7 +489,8 @@ def test_every_control_has_a_name(show):
     page = show()
     nameless = page.evaluate(
         """[...document.querySelectorAll("input, select, textarea, button")].filter((control) =>
-          !control.labels?.length && !control.getAttribute("aria-label") && !control.textContent.trim()).length"""
+          !control.labels?.length && !control.getAttribute("aria-label")
+          && !control.textContent.trim()).length"""
     )
     assert nameless == 0
 

@@ -383,7 +383,8 @@ def test_every_client_error_has_a_sentence(show):
     sentences = page.evaluate(
         """async () => {
           const client = await import(new URL("../static/client/core.js", location).href);
-          const { problemSentence } = await import(new URL("../static/try/explain.js", location).href);
+          const url = new URL("../static/try/explain.js", location);
+          const { problemSentence } = await import(url.href);
           const errors = Object.values(client).filter((one) => one.prototype instanceof Error);
           const all = [...errors.map((one) => new one("")), new TypeError("")];
           return Object.fromEntries(all.map((error) => [error.name, problemSentence(error)]));

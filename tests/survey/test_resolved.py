@@ -135,16 +135,21 @@ def test_arrays_are_packed_little_endian():
     ]
 
 
+def _dump(data, ensure_ascii=False, **options):
+    text = json.dumps(data, separators=(",", ":"), ensure_ascii=ensure_ascii, **options)
+    return text.encode()
+
+
 @pytest.mark.parametrize(
     "spelling",
     [
         lambda data: json.dumps(data, sort_keys=True, ensure_ascii=False).encode(),
-        lambda data: json.dumps(data, sort_keys=True, separators=(",", ":"), indent=1, ensure_ascii=False).encode(),
+        lambda data: _dump(data, sort_keys=True, indent=1),
         lambda data: b" " + _text(data),
         lambda data: _text(data) + b"  ",
         lambda data: _text(data) + b"\n\n",
-        lambda data: json.dumps(dict(reversed(data.items())), separators=(",", ":"), ensure_ascii=False).encode(),
-        lambda data: json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode(),
+        lambda data: _dump(dict(reversed(data.items()))),
+        lambda data: _dump(data, sort_keys=True, ensure_ascii=True),
         lambda data: b'{"about":{},' + _text(data)[1:],
         lambda data: b"\xef\xbb\xbf" + _text(data),
         lambda data: _text(data).decode().encode("utf-16"),

@@ -1,6 +1,6 @@
 """Three aggregators, any events in any order: each counts every report at most once.
 
-Every report has a unique value, so that a double count shows as a 2. Stores and writers are the real
+Every report has a unique value, so a double count shows as a 2. Stores and writers are the real
 ones; lost requests, lost answers, restarts and exchanged tallies come as Hypothesis finds them.
 """
 

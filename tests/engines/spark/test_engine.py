@@ -449,14 +449,15 @@ def naive(batches, filling=survey.resolved()):
     planted
     return batches
 table.mapInArrow(naive, table.schema).count()
-noted.write_text(repr((drawn[0].hex(), during, cluster.files_with(drawn[0]), cluster.files_with(planted))))
+after = cluster.files_with(drawn[0])
+noted.write_text(repr((drawn[0].hex(), during, after, cluster.files_with(planted))))
 cluster.spark.stop()
 """
 
 
 @pytest.mark.slow
 def test_the_secret_is_nowhere_with_every_page_open_and_every_line_logged(tmp_path):
-    """Spark writes the functions of a job to disk if they exceed a megabyte: ours hold no secret."""
+    """Spark writes a job's functions to disk above a megabyte: ours contain no secret."""
     pytest.importorskip("pyspark")
     if not java_is_new_enough():
         pytest.skip("needs Java 17")
