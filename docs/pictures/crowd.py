@@ -1,7 +1,7 @@
 """Draw docs/pictures/crowd.svg: what is learned about lunch from 300, 3,000 and 30,000 reports.
 
-Run it with `.venv/bin/python docs/pictures/crowd.py`. The words come from a fixed key, so the picture
-is always the same. Real reports use words from the operating system.
+Run it with `.venv/bin/python docs/pictures/crowd.py`. The words come from a fixed key, so the
+picture is always the same. Real reports use words from the operating system.
 """
 
 import numpy as np

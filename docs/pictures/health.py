@@ -1,7 +1,8 @@
 """Draw docs/pictures/health.png: the promise of a health survey and the mechanism designed for it.
 
-Run it with `.venv/bin/python docs/pictures/health.py`. The matrix is from docs/tutorial/health.md. The
-search has a fixed seed, so the picture is always the same on one machine.
+Run it with `.venv/bin/python docs/pictures/health.py`. The matrix is from
+docs/tutorial/health.md. The search has a fixed seed, so the picture is always the same on one
+machine.
 """
 
 from pathlib import Path

@@ -1,7 +1,7 @@
 """Draw docs/pictures/lunch.png: what is promised about lunch, and what is learned from it.
 
-Run it with `.venv/bin/python docs/pictures/lunch.py`. The words come from a fixed key, so the picture
-is always the same. Real reports use words from the operating system.
+Run it with `.venv/bin/python docs/pictures/lunch.py`. The words come from a fixed key, so the
+picture is always the same. Real reports use words from the operating system.
 """
 
 from pathlib import Path

@@ -1,7 +1,7 @@
 """Draw docs/pictures/manipulation.png: how many fake people it takes to fail the test of fit.
 
-Run it with `.venv/bin/python docs/pictures/manipulation.py`. It takes a few minutes and also prints the
-table in docs/manipulation.md. All seeds are fixed, so the picture is always the same.
+Run it with `.venv/bin/python docs/pictures/manipulation.py`. It takes a few minutes and also
+prints the table in docs/manipulation.md. All seeds are fixed, so the picture is always the same.
 """
 
 from pathlib import Path

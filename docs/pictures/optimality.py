@@ -1,7 +1,8 @@
 """Draw docs/pictures/optimality.png: no private channel of two symbols beats the binary optimum.
 
-Run it with `.venv/bin/python docs/pictures/optimality.py`. The channels are drawn in fractions from a
-fixed seed, so the picture is always the same, and each channel factors through the optimum exactly.
+Run it with `.venv/bin/python docs/pictures/optimality.py`. The channels are drawn in fractions
+from a fixed seed, so the picture is always the same, and each channel factors through the optimum
+exactly.
 """
 
 from collections.abc import Callable

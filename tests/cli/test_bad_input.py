@@ -403,7 +403,8 @@ def _reports(folder, text, header="report@{fingerprint}"):
 @pytest.mark.parametrize(
     "text",
     ["1\n1000\n", "1\n-1\n", "1\n1.0\n", "1\n1.5\n", "1\nCANARY\n", "1\nnan\n",
-     f"1\n{2**31}\n", f"1\n{2**32}\n", f"1\n{2**53}\n", f"1\n{2**64}\n", "1\ntrue\n", '1\n""\n', "1,2\n"],
+     f"1\n{2**31}\n", f"1\n{2**32}\n", f"1\n{2**53}\n", f"1\n{2**64}\n",
+     "1\ntrue\n", '1\n""\n', "1,2\n"],
 )  # fmt: skip
 def test_impossible_reports_are_rejected(folder, error_from, text):
     _reports(folder, text)
