@@ -18,14 +18,13 @@ from sfumato.designer.bounds import (
 from sfumato.errors import InvalidArgument, InvalidContext, NoClosedForm, NotEnoughReports
 from sfumato.mechanisms import TableResponse
 from sfumato.planning import sample_complexity, upper_bound_people, upper_bounds
-from support.mechanism_examples import REPRESENTATIVES
+from support.mechanism_examples import ALL_REPRESENTATIVES, REPRESENTATIVES
 from support.mutants import OddsOnePerCentHigh
 
 inf = math.inf
-ALL = [mechanism for instances in REPRESENTATIVES.values() for mechanism in instances]
 PAPERS = [
     mechanism
-    for mechanism in ALL
+    for mechanism in ALL_REPRESENTATIVES
     if type(mechanism) in (sf.PlainResponse, sf.BlockResponse, sf.HighLowResponse)
     and isinstance(mechanism.context, sf.Uniform | sf.HighLow | sf.Blocks)
 ]
@@ -119,7 +118,7 @@ def test_ye_barg_bound_rejects_invalid_epsilon(epsilon):
         ye_barg_bound(3, epsilon)
 
 
-@pytest.mark.parametrize("mechanism", ALL, ids=repr)
+@pytest.mark.parametrize("mechanism", ALL_REPRESENTATIVES, ids=repr)
 def test_no_mechanism_beats_the_lower_bound(mechanism):
     k = mechanism.inputs
     assert lower_bound_risk(mechanism.context) <= mechanism.scores.worst_risk() * NEARLY_ONE + 1e-12
@@ -374,7 +373,7 @@ def climb_risk(mechanism, p):
 
 
 @pytest.mark.parametrize(
-    "mechanism", [mechanism for mechanism in ALL if mechanism.inputs <= 8], ids=repr
+    "mechanism", [mechanism for mechanism in ALL_REPRESENTATIVES if mechanism.inputs <= 8], ids=repr
 )
 def test_worst_risk_matches_projected_gradient_ascent(mechanism):
     rng = np.random.default_rng(22)

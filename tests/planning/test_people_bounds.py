@@ -21,14 +21,15 @@ from sfumato.planning import lower_bound_people, sample_complexity, upper_bound_
 from sfumato.planning.people_bounds import hard_families
 from sfumato.randomness import exp_bounds
 from support.hard_families import chi_square, explicit_families, subset_lemma_gap
-from support.mechanism_examples import REPRESENTATIVES
+from support.mechanism_examples import ALL_REPRESENTATIVES
 from support.mutants import OddsOnePerCentHigh, OneUnitTooMuch
 
 inf = math.inf
 MODELS = (sf.Uniform, sf.HighLow, sf.Blocks)
-EVERY = [mechanism for instances in REPRESENTATIVES.values() for mechanism in instances]
 IN_MODELS = [
-    m for m in EVERY if isinstance(m.context, MODELS) and m.inputs <= 64 and m.outputs <= 1024
+    m
+    for m in ALL_REPRESENTATIVES
+    if isinstance(m.context, MODELS) and m.inputs <= 64 and m.outputs <= 1024
 ]
 
 HIGH_LOW = sf.HighLow(7, [1, 4], 1)
@@ -342,14 +343,14 @@ def test_gain_matches_enumeration_of_extreme_columns(size, epsilon):
 
 
 @pytest.mark.parametrize(
-    "mechanism", [m for m in EVERY if m.inputs <= 16 and m.outputs <= 64], ids=repr
+    "mechanism", [m for m in ALL_REPRESENTATIVES if m.inputs <= 16 and m.outputs <= 64], ids=repr
 )
 def test_subset_lemma_on_every_row(mechanism):
     for x, x2 in itertools.permutations(range(mechanism.inputs), 2):
         assert subset_lemma_gap(mechanism, x, x2) == 0
 
 
-@pytest.mark.parametrize("mechanism", [m for m in EVERY if m.outputs <= 8], ids=repr)
+@pytest.mark.parametrize("mechanism", [m for m in ALL_REPRESENTATIVES if m.outputs <= 8], ids=repr)
 def test_subset_lemma_on_every_set(mechanism):
     rows = [mechanism.integer_row(x) for x in range(mechanism.inputs)]
     for x, x2 in itertools.permutations(range(mechanism.inputs), 2):

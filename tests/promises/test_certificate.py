@@ -17,11 +17,10 @@ from sfumato.mechanisms import TableResponse
 from sfumato.promises import structure
 from sfumato.promises.structure import tightest_by_structure
 from sfumato.randomness import within_odds
-from support.mechanism_examples import REPRESENTATIVES
+from support.mechanism_examples import ALL_REPRESENTATIVES
 from support.mutants import MUTANTS, OneUnitTooMuch
 from support.paths import CHECKER
 
-INSTANCES = [mechanism for instances in REPRESENTATIVES.values() for mechanism in instances]
 LARGE = 43_750
 N = 1 << 64
 
@@ -59,7 +58,7 @@ def _naive_tightest(mechanism):
     return min(places, default=None)
 
 
-@pytest.mark.parametrize("mechanism", INSTANCES, ids=repr)
+@pytest.mark.parametrize("mechanism", ALL_REPRESENTATIVES, ids=repr)
 def test_enumeration_matches_a_naive_loop(mechanism):
     certificate = sf.certify(mechanism)
     naive = _naive_tightest(mechanism)
@@ -119,7 +118,9 @@ def test_certificate_record_and_text():
 # --- structural -----------------------------------------------------------------------------------
 
 STRUCTURED = [
-    mechanism for mechanism in INSTANCES if mechanism.row_classes() and mechanism.inputs > 1
+    mechanism
+    for mechanism in ALL_REPRESENTATIVES
+    if mechanism.row_classes() and mechanism.inputs > 1
 ]
 
 
@@ -334,7 +335,7 @@ def test_checker_needs_only_the_standard_library():
     assert "fractions" in modules
 
 
-@pytest.mark.parametrize("mechanism", INSTANCES, ids=repr)
+@pytest.mark.parametrize("mechanism", ALL_REPRESENTATIVES, ids=repr)
 def test_checker_accepts_what_certify_accepts(mechanism, tmp_path):
     code, output = run_checker(mechanism, tmp_path)
     assert code == 0

@@ -205,6 +205,7 @@ REPRESENTATIVES = {
     cls: tuple(EXAMPLES[cls][index] for index in indices)
     for cls, indices in _REPRESENTATIVE_INDICES.items()
 }
+ALL_REPRESENTATIVES = [mechanism for each in REPRESENTATIVES.values() for mechanism in each]
 
 
 def every_mechanism_class():

@@ -21,7 +21,7 @@ from sfumato.engines.spark.tasks import block_of, reports_under_keys
 from sfumato.errors import InvalidTable, MissingExtra, SfumatoError, UnknownValue
 from sfumato.randomness import words_at
 from sfumato.tables import AnswerColumns
-from support.mechanism_examples import EXAMPLES
+from support.mechanism_examples import ALL_REPRESENTATIVES
 
 pytest.importorskip("pyspark")
 
@@ -66,7 +66,7 @@ def enciphered_block(block):
     return Cipher(AES(SECRET), ECB()).encryptor().update(block)
 
 
-@pytest.mark.parametrize("mechanism", [one for some in EXAMPLES.values() for one in some], ids=repr)
+@pytest.mark.parametrize("mechanism", ALL_REPRESENTATIVES, ids=repr)
 def test_keyed_reports_are_those_of_one_person_at_a_time(mechanism):
     symbols = np.arange(40) % mechanism.inputs
     blocks = [block_of("ab" * 32, i) for i in range(40)]

@@ -11,10 +11,9 @@ import sfumato as sf
 from sfumato.estimation.uncertainty import fit as module
 from sfumato.estimation.uncertainty.fit import IMPOSSIBLE, FitWarning, check_fit
 from sfumato.mechanisms import ScoreMoments
-from support.mechanism_examples import REPRESENTATIVES
+from support.mechanism_examples import ALL_REPRESENTATIVES
 from support.slow import slow_except
 
-ALL = [mechanism for examples in REPRESENTATIVES.values() for mechanism in examples]
 LARGE = {
     "Hadamard": sf.PlainResponse(sf.Uniform(600, 1.0)),
     "blocks": sf.BlockResponse(sf.Blocks(np.repeat(np.arange(60), 6), 1.0)),
@@ -37,7 +36,7 @@ def _fit(mechanism, counts):
 # --- honest reports -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("mechanism", ALL, ids=repr)
+@pytest.mark.parametrize("mechanism", ALL_REPRESENTATIVES, ids=repr)
 @pytest.mark.parametrize("reports", [1, 3, 100, 50_000])
 def test_honest_reports_are_possible(mechanism, reports):
     for seed, concentration in ((0, 0.1), (1, 10)):
@@ -207,7 +206,7 @@ def test_share_of_one_is_not_flagged():
         assert binom.sf(sum(fit.p_value < level for fit in results) - 1, runs, level) > 1e-6
 
 
-@pytest.mark.parametrize("mechanism", ALL, ids=repr)
+@pytest.mark.parametrize("mechanism", ALL_REPRESENTATIVES, ids=repr)
 def test_complement_has_the_moments_of_one_minus_scores(mechanism):
     counts = _draw_counts(mechanism, 500, 2)
     f = counts / 500

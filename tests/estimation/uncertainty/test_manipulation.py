@@ -14,11 +14,14 @@ from sfumato.estimation.uncertainty.manipulation import ManipulationBounds
 from sfumato.foundation.formatting import format_upper_bound
 from sfumato.foundation.simplex import nearest_in_groups
 from sfumato.survey import results_of
-from support.mechanism_examples import REPRESENTATIVES
+from support.mechanism_examples import ALL_REPRESENTATIVES, REPRESENTATIVES
 
-ALL = [mechanism for examples in REPRESENTATIVES.values() for mechanism in examples]
-SMALL = [mechanism for mechanism in ALL if 1 < mechanism.inputs <= 5 and mechanism.outputs <= 9]
-SEVERAL = [mechanism for mechanism in ALL if mechanism.inputs > 1]
+SMALL = [
+    mechanism
+    for mechanism in ALL_REPRESENTATIVES
+    if 1 < mechanism.inputs <= 5 and mechanism.outputs <= 9
+]
+SEVERAL = [mechanism for mechanism in ALL_REPRESENTATIVES if mechanism.inputs > 1]
 
 
 def _tally(mechanism, counts):
