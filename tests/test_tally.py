@@ -9,7 +9,7 @@ import pytest
 from sfumato.contexts import Uniform
 from sfumato.errors import InvalidTally, ReportRejected, WrongSurvey
 from sfumato.mechanisms import PlainResponse
-from sfumato.tally import Tally, tally_of_batches
+from sfumato.tally import Tally, tally_batches
 
 FINGERPRINT = "a" * 64
 
@@ -106,13 +106,13 @@ def test_reports_must_be_a_row_of_integers(reports):
 
 def test_one_bad_report_rejects_the_batch():
     with pytest.raises(ReportRejected, match="position 1"):
-        tally_of_batches(iter([[0, 1], [2, 99]]), outputs=5, fingerprint=FINGERPRINT)
+        tally_batches(iter([[0, 1], [2, 99]]), outputs=5, fingerprint=FINGERPRINT)
 
 
 def test_a_stream_of_batches_counts_like_one_batch():
     batches = ([0, 2], [], np.array([2], dtype=np.uint32), (4,))
     for stream in (batches, iter(batches), (batch for batch in batches)):
-        assert tally_of_batches(stream, outputs=5, fingerprint=FINGERPRINT) == _tally([0, 2, 2, 4])
+        assert tally_batches(stream, outputs=5, fingerprint=FINGERPRINT) == _tally([0, 2, 2, 4])
 
 
 def test_a_mechanism_counts_lists_arrays_and_iterators_alike():
@@ -171,7 +171,7 @@ def test_equal_tallies_hash_alike_and_others_differ():
 )
 def test_tally_of_another_fingerprint_is_rejected(stranger):
     for add in (lambda: A + stranger, lambda: stranger + A, lambda: sum([A, stranger])):
-        with pytest.raises(WrongSurvey, match="mechanism or survey that made the reports"):
+        with pytest.raises(WrongSurvey, match="mechanism or survey that produced the reports"):
             add()
 
 

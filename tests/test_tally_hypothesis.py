@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sfumato.errors import InvalidTally, ReportRejected, WrongSurvey
-from sfumato.tally import Tally, tally_of_batches
+from sfumato.tally import Tally, tally_batches
 
 OUTPUTS = 7
 LAWS = settings(max_examples=150, deadline=None, derandomize=True, database=None)
@@ -38,8 +38,8 @@ def test_parts_in_any_order_add_up_to_the_whole(parts, random):
     whole = _tally([report for part in parts for report in part])
     shuffled = random.sample(parts, len(parts))
     assert sum((_tally(part) for part in shuffled), start=_tally([])) == whole
-    assert tally_of_batches(iter(shuffled), outputs=OUTPUTS, fingerprint="survey") == whole
-    assert tally_of_batches(map(np.array, parts), outputs=OUTPUTS, fingerprint="survey") == whole
+    assert tally_batches(iter(shuffled), outputs=OUTPUTS, fingerprint="survey") == whole
+    assert tally_batches(map(np.array, parts), outputs=OUTPUTS, fingerprint="survey") == whole
 
 
 @LAWS

@@ -1,4 +1,4 @@
-"""Context-aware local differential privacy: blur people's answers by degrees, recover the crowd.
+"""Context-aware local differential privacy: randomise each answer, estimate the distribution.
 
 >>> import sfumato as sf
 >>> context = sf.HighLow(["park", "café", "clinic"], sensitive=["clinic"], epsilon=1.0)
@@ -7,8 +7,8 @@
 >>> tally.reports
 5
 
-``__init__.pyi`` lists the public names. Each is imported when you first use it, so that
-``sfumato --help`` loads no NumPy.
+``__init__.pyi`` lists the public names. Each name is imported on first use, so
+``sfumato --help`` does not load NumPy.
 """
 
 

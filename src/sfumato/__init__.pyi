@@ -1,6 +1,6 @@
 """The public names of Sfumato, and where each is defined.
 
-This is the only list: type checkers read it, and so does ``__init__.py`` when a name is first used.
+This is the only list: both type checkers and ``__init__.py`` read it.
 """
 
 from sfumato import errors as errors

@@ -1,4 +1,4 @@
-"""`python -m sfumato`."""
+"""Entry point for `python -m sfumato`."""
 
 from sfumato.cli.main import run
 

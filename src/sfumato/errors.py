@@ -1,32 +1,32 @@
-"""The errors that Sfumato raises.
+"""The exceptions that Sfumato raises.
 
-The tree::
+The hierarchy::
 
     SfumatoError
     ├── InvalidArgument     (ValueError)  an argument is out of range or of the wrong type
     ├── InvalidSetting      (ValueError)  a port, host, URL, database or output cannot be used
     ├── InvalidContext      (ValueError)  a domain, an ε or a privacy matrix is invalid
-    ├── InvalidSurvey       (ValueError)  a survey file is invalid; names the field
+    ├── InvalidSurvey       (ValueError)  a survey file is invalid; the message names the field
     ├── InvalidSymbols      (ValueError)  symbols or words have the wrong type, shape or range
     ├── InvalidTable        (ValueError)  a data file cannot be read
     ├── UnknownValue        (ValueError)  a value is not in the domain
     ├── ContextMismatch     (ValueError)  two objects have different domains
     ├── NoClosedForm        (ValueError)  no closed-form mechanism fits the context
     ├── NothingToLearn      (ValueError)  the context or the word length leaves nothing to learn
-    ├── WrongSurvey         (ValueError)  reports or tallies of another mechanism or survey
-    ├── InvalidTally        (ValueError)  counts that cannot be a tally, or a damaged tally file
-    ├── InvalidBatch        (ValueError)  a body is not a batch of reports
-    ├── ReportRejected      (ValueError)  a report that the mechanism cannot send; has its index
-    ├── NotEnoughReports    (ValueError)  too few reports
-    ├── PrivacyViolation                  a channel breaks its context
-    ├── ExamFailed                        a mechanism fails a check of its own claims
+    ├── WrongSurvey         (ValueError)  reports or tallies belong to a different survey
+    ├── InvalidTally        (ValueError)  the counts are invalid, or a tally file is damaged
+    ├── InvalidBatch        (ValueError)  a request body is not a valid batch of reports
+    ├── ReportRejected      (ValueError)  the mechanism cannot produce a report; has its index
+    ├── NotEnoughReports    (ValueError)  there are too few reports
+    ├── PrivacyViolation                  a channel violates its context
+    ├── ExamFailed                        a mechanism fails one of the exam's checks
     ├── EntropyUnavailable                the operating system provides no randomness
     ├── DamagedState                      a file that Sfumato wrote is damaged; nothing was changed
-    ├── BudgetExceeded                    a device has spent the budget of its ledger
-    ├── NotDelivered                      reports are kept for a retry; none is lost or duplicated
-    ├── EngineStopped                     workers ended before their work was done; nothing was kept
+    ├── BudgetExceeded                    a device has spent its budget
+    ├── NotDelivered                      reports were not delivered; they are kept for a retry
+    ├── EngineStopped                     workers exited before finishing; nothing was kept
     ├── StoreUnavailable                  the aggregator's store is unavailable; nothing was changed
-    │   └── StoreFull                     … because it is full
+    │   └── StoreFull                     the store is full
     └── MissingExtra        (ImportError) an optional dependency is not installed
 
 Messages say what was expected, what was found and what to do. No message, attribute or chained
@@ -66,17 +66,17 @@ __all__ = [
 
 
 class SfumatoError(Exception):
-    """The root: catch this to catch everything Sfumato raises on purpose."""
+    """The base class: catch it to catch every error that Sfumato raises on purpose."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Pickle the state, not the arguments: errors of workers must reach their parent complete.
+        # Pickle the attributes too: an error in a worker must reach the parent process intact.
         return _rebuild, (type(self), self.args, self.__dict__)
 
 
 def _rebuild(
-    kind: type[SfumatoError], args: tuple[object, ...], state: dict[str, object]
+    error_type: type[SfumatoError], args: tuple[object, ...], state: dict[str, object]
 ) -> SfumatoError:
-    error = kind.__new__(kind, *args)
+    error = error_type.__new__(error_type, *args)
     error.args = args
     error.__dict__.update(state)
     return error
@@ -103,14 +103,16 @@ class InvalidSymbols(SfumatoError, ValueError):
 
 
 class InvalidTable(SfumatoError, ValueError):
-    """A data file cannot be read. Names the file and the column, never a value."""
+    """A data file cannot be read. The message names the file and the column, never a value."""
 
 
 class UnknownValue(SfumatoError, ValueError):
     """A value is not in the domain.
 
-    ``first`` is the position of the first unknown value, ``count`` how many there are. The values
-    themselves are never kept.
+    ``first``: the position of the first unknown value.
+    ``count``: the number of unknown values.
+
+    The error never contains the values themselves.
     """
 
     def __init__(self, message: str, *, first: int = 0, count: int = 1) -> None:
@@ -128,23 +130,23 @@ class NoClosedForm(SfumatoError, ValueError):
 
 
 class NothingToLearn(SfumatoError, ValueError):
-    """The context, or the length of the word, leaves nothing to learn."""
+    """The context or the word length leaves nothing to learn."""
 
 
 class WrongSurvey(SfumatoError, ValueError):
-    """Reports or tallies belong to another mechanism or survey."""
+    """Reports or tallies belong to a different mechanism or survey."""
 
 
 class InvalidTally(SfumatoError, ValueError):
-    """Counts that cannot be a tally, or a damaged tally file."""
+    """The counts are not a valid tally, or a tally file is damaged."""
 
 
 class InvalidBatch(SfumatoError, ValueError):
-    """A body is not a batch of reports. Never contains a value."""
+    """A request body is not a valid batch of reports. The message never contains a value."""
 
 
 class ReportRejected(SfumatoError, ValueError):
-    """A report cannot come from the mechanism. ``index`` is its position in the batch."""
+    """The mechanism cannot produce a report. ``index`` is its position in the batch."""
 
     def __init__(self, message: str, *, index: int = 0) -> None:
         super().__init__(message)
@@ -156,7 +158,7 @@ class NotEnoughReports(SfumatoError, ValueError):
 
 
 class PrivacyViolation(SfumatoError):
-    """A channel breaks its context: ``x`` against ``x2``, on this ``output``."""
+    """A channel violates its context for the pair ``x``, ``x2`` at ``output``."""
 
     def __init__(self, message: str, *, x: int, x2: int, output: int) -> None:
         super().__init__(message)
@@ -166,7 +168,7 @@ class PrivacyViolation(SfumatoError):
 
 
 class ExamFailed(SfumatoError):
-    """A mechanism fails a check of its own claims. ``check`` is the name of that check."""
+    """A mechanism fails one of the exam's checks. ``check`` is the name of that check."""
 
     def __init__(self, check: str, message: str) -> None:
         super().__init__(f"{check}: {message}")
@@ -185,15 +187,15 @@ class DamagedState(SfumatoError):
 
 
 class BudgetExceeded(SfumatoError):
-    """A device has spent the budget of its ledger. Nothing was sent."""
+    """A device has spent its budget. Nothing was sent."""
 
 
 class EngineStopped(SfumatoError):
-    """Workers ended before their work was done. Nothing was kept; you can try again."""
+    """Workers exited before finishing. Nothing was kept; you can try again."""
 
 
 class NotDelivered(SfumatoError):
-    """Reports were not delivered. They are kept for a retry, and will be counted once."""
+    """Reports were not delivered. They are kept for a retry and will be counted only once."""
 
 
 class StoreUnavailable(SfumatoError):

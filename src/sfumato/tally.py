@@ -1,4 +1,4 @@
-"""Tallies: histograms of reports. They add up to the same integers in any order."""
+"""Tallies: histograms of reports. Adding them gives the same integers in any order."""
 
 import os
 import zipfile
@@ -14,22 +14,23 @@ from sfumato.domains import all_below, kind_of
 from sfumato.errors import InvalidTally, ReportRejected, WrongSurvey
 from sfumato.foundation.files import atomic_file
 
-__all__ = ["Tally", "tally_of_batches"]
+__all__ = ["Tally", "tally_batches"]
 
 _FORMAT = 1
 _MAX_TOTAL = 2**62
-_CHUNK = 2**14  # reports that fit the cache, widened, together with their counts
+_CHUNK_SIZE = 2**14  # this many reports, as 64-bit integers, fit in the cache with their counts
 
 
 @dataclass(frozen=True, eq=False)
 class Tally:
     """How often each report was received, and which mechanism or survey the reports belong to.
 
-    ``counts[y]``: the number of reports y.
-    ``fingerprint``: of the mechanism or the survey.
+    ``counts[y]``: how often report y was received.
+    ``fingerprint``: the fingerprint of the mechanism or survey.
 
-    Guarantees: ``a + b == b + a``. The tally of all reports equals the sum of the tallies of any
-    parts. Adding a tally with another fingerprint or another number of outputs raises an error.
+    Addition is commutative, and the tally of all reports equals the sum of the tallies of their
+    batches. Adding a tally with a different fingerprint or number of outputs raises
+    ``WrongSurvey``.
 
     >>> a = Tally.from_reports([0, 2, 2], outputs=3, fingerprint="lunch")
     >>> (a + a).counts, (a + a).reports
@@ -43,12 +44,14 @@ class Tally:
         counts = np.array(self.counts)
         if counts.dtype.kind not in "iu" or counts.ndim != 1 or counts.size == 0:
             raise InvalidTally(
-                f"counts must be a row of integers; got {kind_of(counts)}, shape {counts.shape}."
+                "counts must be a one-dimensional array of integers; got "
+                f"{kind_of(counts)}, shape {counts.shape}."
             )
-        # The largest count times their number bounds the total; add up only if that is too large.
+        # The largest count times the number of counts bounds the total. Compute the exact total
+        # only if the bound is too large.
         bound = int(counts.max()) * counts.size
-        too_large = bound > _MAX_TOTAL and sum(counts.tolist()) > _MAX_TOTAL
-        if (counts < 0).any() or too_large:
+        is_too_large = bound > _MAX_TOTAL and sum(counts.tolist()) > _MAX_TOTAL
+        if (counts < 0).any() or is_too_large:
             raise InvalidTally("counts must be non-negative and add up to at most 2^62.")
         counts = counts.astype(np.int64)
         counts.flags.writeable = False
@@ -68,16 +71,16 @@ class Tally:
 
     @property
     def outputs(self) -> int:
-        """The number of different reports that are possible."""
+        """The number of possible reports."""
         return self.counts.size
 
     def require(self, fingerprint: str, outputs: int) -> None:
-        """Raise ``WrongSurvey`` unless this tally has this fingerprint and number of outputs."""
+        """Raise ``WrongSurvey`` unless the tally has this fingerprint and number of outputs."""
         if self.fingerprint != fingerprint or self.outputs != outputs:
             raise WrongSurvey(
                 f"this tally belongs to {self.fingerprint[:12]}… with {self.outputs} outputs; "
                 f"expected {fingerprint[:12]}… with {outputs}. Use the mechanism or survey that "
-                "made the reports."
+                "produced the reports."
             )
 
     def __add__(self, other: "Tally") -> "Tally":
@@ -87,7 +90,7 @@ class Tally:
         return Tally(self.counts + other.counts, self.fingerprint)
 
     def __radd__(self, other: object) -> "Tally":
-        """``sum(tallies)`` starts from 0."""
+        """Support ``sum(tallies)``, which starts from 0."""
         return self if other == 0 and isinstance(other, int) else NotImplemented
 
     def __eq__(self, other: object) -> bool:
@@ -135,12 +138,12 @@ class Tally:
         if version.shape != () or version.dtype.kind not in "iu" or int(version) != _FORMAT:
             raise InvalidTally(f"{name} has a format that this version cannot read.")
         if fingerprint.shape != () or fingerprint.dtype.kind != "U":
-            raise InvalidTally(f"{name} does not say which mechanism its counts belong to.")
+            raise InvalidTally(f"{name} has no valid fingerprint.")
         return cls(counts, str(fingerprint))
 
 
-def tally_of_batches(batches: Iterable[ArrayLike], *, outputs: int, fingerprint: str) -> Tally:
-    """Count a stream of batches, with one batch in memory at a time."""
+def tally_batches(batches: Iterable[ArrayLike], *, outputs: int, fingerprint: str) -> Tally:
+    """Count a stream of batches, with only one batch in memory at a time."""
     counts = np.zeros(outputs, dtype=np.int64)
     for batch in batches:
         _count_into(counts, batch)
@@ -148,26 +151,32 @@ def tally_of_batches(batches: Iterable[ArrayLike], *, outputs: int, fingerprint:
 
 
 def _count_into(counts: NDArray[np.int64], reports: ArrayLike) -> None:
-    """Add a batch of reports to counts.
+    """Add a batch of reports to ``counts``.
 
-    The time depends on the batch alone, because there may be more outputs than reports.
+    The running time depends only on the batch: there may be far more outputs than reports.
     """
     try:
         array = np.asarray(reports)
     except (ValueError, TypeError):
-        raise ReportRejected("reports must be a row of integers; got a ragged sequence.") from None
+        raise ReportRejected(
+            "reports must be a one-dimensional array of integers; got a ragged sequence."
+        ) from None
     if array.size == 0:
         return
     if array.dtype.kind not in "iu" or array.ndim != 1:
-        raise ReportRejected(f"reports must be a row of integers; got {kind_of(array)}.")
+        raise ReportRejected(
+            f"reports must be a one-dimensional array of integers; got {kind_of(array)}."
+        )
     outputs = counts.size
     if not all_below(array, outputs):
-        wrong = (array < 0) | (array >= outputs)
-        first = int(np.argmax(wrong))
+        is_invalid = (array < 0) | (array >= outputs)
+        first = int(np.argmax(is_invalid))
         raise ReportRejected(
-            f"reports must be in 0..{outputs - 1}; {int(wrong.sum())} of {array.size} are not (the "
-            f"first at position {first}). They come from another mechanism or a broken client.",
+            f"reports must be in 0..{outputs - 1}; {int(is_invalid.sum())} of {array.size} are not "
+            f"(the first is at position {first}). They come from a different mechanism or a broken "
+            "client.",
             index=first,
         )
-    for start in range(0, array.size, _CHUNK):
-        np.add.at(counts, array[start : start + _CHUNK].astype(np.intp, copy=False), 1)
+    for start in range(0, array.size, _CHUNK_SIZE):
+        chunk = array[start : start + _CHUNK_SIZE]
+        np.add.at(counts, chunk.astype(np.intp, copy=False), 1)

@@ -799,7 +799,7 @@ def test_violation_names_pair_bound_event_and_confidence():
     assert worst.violates and worst.excess > 0
     for part in (
         "Violates",
-        "95 %",
+        "95%",
         f"symbol {worst.x} against {worst.x2}",
         f"{worst.bound:.4g}",
         "(1 report)",
@@ -888,12 +888,12 @@ def test_confidence_is_shown_with_all_digits():
     found = sf.audit(
         lambda symbol, count: [symbol] * count, sf.Uniform(2, 1), samples=1000, confidence=0.9999
     )
-    assert "confidence 99.99 %" in found.verdict
+    assert "confidence 99.99%" in found.verdict
 
 
 def test_the_share_of_rare_reports_is_rounded_down():
     told = Audit((), (), (), 0, 0.999, 0.99996, ())._rare_text()
-    assert "99.9 %" in told
+    assert "99.9%" in told
 
 
 def test_long_tables_are_truncated():

@@ -7,7 +7,7 @@ import json
 import pytest
 
 import sfumato as sf
-from sfumato.foundation.decoder_names import DECODER_NAMES
+from sfumato.foundation.decoder_table import DECODER_TABLE
 from sfumato.survey.survey import _finite_or_null
 
 SURVEY_COLUMN = "report@{}"
@@ -39,7 +39,7 @@ def covariate(folder, text):
 @pytest.mark.parametrize("command", ["estimate", "simulate", "plan"])
 def test_the_help_names_every_decoder_and_the_default(call, command):
     told = " ".join(call(command, "--help").out.split())
-    assert "|".join(DECODER_NAMES) in told
+    assert "|".join(DECODER_TABLE) in told
     assert f"[default: {'projection' if command == 'plan' else 'auto'}]" in told
 
 
@@ -75,7 +75,7 @@ def test_the_text_shows_the_most_frequent_of_many(folder, call):
     assert len(lines) == 4 + 20 + 1
 
 
-@pytest.mark.parametrize("decoder", [name for name in DECODER_NAMES if name != "spatial-bayes"])
+@pytest.mark.parametrize("decoder", [name for name in DECODER_TABLE if name != "spatial-bayes"])
 def test_every_decoder_can_be_chosen(call, reports, decoder):
     found = json.loads(call("estimate", "lunch.toml", reports, "--decoder", decoder, "--json").out)
     assert found["decoder"] == decoder

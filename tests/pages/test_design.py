@@ -73,7 +73,7 @@ def test_facts_match_the_design(stops):
     assert facts["closed form"].startswith("none")
     assert facts["risk"] == f"{stops.risk:.6g}, people spread evenly"
     assert facts["lower bound"] == f"{stops.risk / 1.25:.6g} (certified)"
-    assert facts["gap"] == "25 % (certified)"
+    assert facts["gap"] == "25% (certified)"
     assert facts["search"] == "12 rounds in 2.5 s, ended by itself"
     assert facts["reports"] == "4 different ones, 2 bits each"
     assert f"{stops.mechanism.scores.leverage:.3g}" in facts["leverage"]
@@ -85,7 +85,7 @@ def test_facts_match_the_design(stops):
         ({"stopped": "interrupted", "rounds": 1}, "search", "1 round in 2.5 s, stopped early"),
         ({"stopped": "time limit"}, "search", "12 rounds in 2.5 s, stopped by the time limit"),
         ({"certified": False}, "lower bound", "(estimated)"),
-        ({"certified": False}, "gap", "25 % (estimated)"),
+        ({"certified": False}, "gap", "25% (estimated)"),
         ({"prior": np.array([0.4, 0.3, 0.2, 0.1])}, "risk", "people like the prior"),
         ({"weights": np.array([1.0, 2, 3, 4])}, "risk", "people spread evenly, symbols weighted"),
     ],
@@ -162,7 +162,7 @@ def test_alternatives_need_a_promise_and_few_symbols():
 
 def test_unknown_gaps():
     assert [format_gap(gap) for gap in (math.inf, math.nan, 0.0, 0.12345)] == [
-        "unknown", "unknown", "below 0.0001 %", "12.3 %",
+        "unknown", "unknown", "below 0.0001%", "12.3%",
     ]  # fmt: skip
 
 
@@ -264,7 +264,7 @@ def test_equal_designs_give_equal_pictures(stops):
 def test_page_contents(stops):
     page = page_of(stops)
     for text in (
-        "Which stop?", "odds of “bar” against “park”", "12 rounds in 2.5 s", "(certified)", "25 %",
+        "Which stop?", "odds of “bar” against “park”", "12 rounds in 2.5 s", "(certified)", "25%",
         "classical LDP, ε = 0.5", "exponential mechanism", "this design",
         "Certified (every pair on every report)", "forged report outweighs",
         stops.mechanism.fingerprint,

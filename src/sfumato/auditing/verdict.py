@@ -170,7 +170,7 @@ class Audit:
     def _rare_text(self) -> str:
         if self.rare <= _NOTABLE_RARE:
             return ""
-        share = math.floor(1000 * self.rare) / 1000  # "100 %" would say that nothing is known
+        share = math.floor(1000 * self.rare) / 1000  # "100%" would say that nothing is known
         return (
             f" But {format_percent(share)} of the reports, for at least one symbol, are too rare "
             "to be judged one by one: they were judged together, and anything else they give away "

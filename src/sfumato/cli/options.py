@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sfumato.errors import InvalidArgument, InvalidContext, InvalidSetting, InvalidTable
-from sfumato.foundation.decoder_names import DECODER_NAMES
+from sfumato.foundation.decoder_table import DECODER_TABLE
 
 if TYPE_CHECKING:
     from sfumato.domains import Domain
@@ -44,10 +44,10 @@ Workers = Annotated[
 Decoder = Annotated[
     str,
     typer.Option(
-        metavar="|".join(DECODER_NAMES),
+        metavar="|".join(DECODER_TABLE),
         help=(
             "How to decode the distribution. "
-            + "; ".join(f"{name}: {text.help}" for name, text in DECODER_NAMES.items())
+            + "; ".join(f"{name}: {text.help}" for name, text in DECODER_TABLE.items())
             + "."
         ),
     ),

@@ -15,7 +15,7 @@ from sfumato.cli.options import (
     split_labels,
     write_outputs,
 )
-from sfumato.foundation.decoder_names import DECODER_NAMES
+from sfumato.foundation.decoder_table import DECODER_TABLE
 from sfumato.foundation.formatting import align_table
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def plan(
     decoder: Annotated[
         str,
         typer.Option(
-            metavar="|".join(DECODER_NAMES),
+            metavar="|".join(DECODER_TABLE),
             help=(
                 "Decoder to predict, for a given distribution. Unlike in other commands, the "
                 "default is not auto: to predict auto on a large map takes tens of seconds."

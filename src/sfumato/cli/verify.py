@@ -83,9 +83,9 @@ def check(
       sfumato verify survey.toml -o certificate.json && sfumato check certificate.json
 
     """
-    from sfumato.foundation.files import find_shipped
+    from sfumato.foundation.files import find_resource
 
-    checker = find_shipped("sfumato.cli", "check_certificate.py", "tools/check_certificate.py")
+    checker = find_resource("sfumato.cli", "check_certificate.py", "tools/check_certificate.py")
     with as_file(checker) as path:
         main = runpy.run_path(str(path), run_name="check_certificate")["main"]
     raise typer.Exit(main([file]))

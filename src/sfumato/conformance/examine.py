@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from sfumato.auditing import LineProcess
-from sfumato.foundation.files import find_shipped
+from sfumato.foundation.files import find_resource
 
 FILES = (
     "mechanisms.json",
@@ -76,7 +76,7 @@ class FileResult:
 @cache
 def read_cases(file: str) -> tuple[Case, ...]:
     """Return the cases of a file in order: later cases use surveys that earlier ones load."""
-    folder = find_shipped("sfumato.conformance", "test-vectors", "test-vectors")
+    folder = find_resource("sfumato.conformance", "test-vectors", "test-vectors")
     text = folder.joinpath(file).read_text(encoding="ascii")
     return tuple(Case(**fields) for fields in json.loads(text))
 

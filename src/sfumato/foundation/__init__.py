@@ -1,7 +1,7 @@
-"""What every package uses: array types, canonical JSON, atomic files, projections, exact solving.
+"""Code that every package uses: array types, canonical JSON, atomic files, exact linear algebra.
 
-The functions here import the public names of a package when they are first used. The package's
-``__init__.pyi`` lists them. Type checkers read that list, and so does this module.
+This module imports a package's public names on first use. The package's ``__init__.pyi`` lists
+them, for type checkers and for this module.
 """
 
 from functools import cache
@@ -12,28 +12,28 @@ __all__ = ["load_name", "public_names"]
 
 def public_names(package: str) -> list[str]:
     """Return the public names of a package, in alphabetical order."""
-    return sorted(_homes(package))
+    return sorted(_defining_modules(package))
 
 
 def load_name(package: str, name: str) -> object:
     """Import a public name from the module that defines it."""
-    if name not in _homes(package):
+    if name not in _defining_modules(package):
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
-    home = _homes(package)[name]
-    if home == package:
-        return import_module(f"{home}.{name}")
-    return getattr(import_module(home), name)
+    module = _defining_modules(package)[name]
+    if module == package:
+        return import_module(f"{module}.{name}")
+    return getattr(import_module(module), name)
 
 
 @cache
-def _homes(package: str) -> dict[str, str]:
+def _defining_modules(package: str) -> dict[str, str]:
     """Return the module that defines each public name."""
-    from importlib.resources import files  # takes milliseconds to import
+    from importlib.resources import files  # deferred: it takes milliseconds to import
 
-    stub = files(package).joinpath("__init__.pyi")  # works in a zip file too
-    homes = {}
+    stub = files(package).joinpath("__init__.pyi")  # also works inside a zip file
+    modules = {}
     for line in stub.read_text(encoding="utf-8").splitlines():
         if line.startswith("from "):
-            _, home, _, name, *_ = line.split()  # from HOME import NAME as NAME
-            homes[name] = home
-    return homes
+            _, module, _, name, *_ = line.split()  # from MODULE import NAME as NAME
+            modules[name] = module
+    return modules

@@ -1,4 +1,4 @@
-"""Types of the arrays that packages pass to each other."""
+"""Array types that packages pass to each other."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Arrow = Any
-"""Any pyarrow object: pyarrow comes without types."""
+"""Any pyarrow object; pyarrow has no type annotations."""
 
 Symbols = NDArray[np.int64]
 """Symbols: integers in 0..k-1, one per person."""

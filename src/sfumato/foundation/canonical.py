@@ -1,11 +1,12 @@
-"""Canonical JSON: one text for one meaning, so that its hash can identify a promise.
+"""Canonical JSON: equal data always give equal bytes, so their hash can identify a promise.
 
-UTF-8, keys sorted by code point, no white space, no floats, no integer of 2^53 or more (JavaScript
-could not hold it: large integers and decimals are strings), strings in Unicode's NFC form.
+The text is UTF-8 with keys sorted by code point, strings in Unicode's NFC form, no white space and
+no floats. Decimals, and integers of 2^53 or more, are strings: JavaScript numbers are not exact
+beyond that.
 
-Records are the JSON objects that domains, contexts, codes and mechanisms write. Their readers are
-strict. They reject unknown fields and kinds, and anything that is not in its canonical form: a
-promise that is half understood is no promise.
+Records are the JSON objects that represent domains, contexts, codes and mechanisms. Their readers
+are strict: they reject unknown fields, unknown kinds and anything that is not in canonical form. A
+client must not keep a promise that it only partly understands.
 """
 
 import base64
@@ -23,16 +24,16 @@ from sfumato.errors import InvalidSurvey
 from sfumato.foundation.arrays import Symbols
 
 Json = str | int | bool | None | Sequence["Json"] | Mapping[str, "Json"]
-"""What a record may contain: no floats."""
+"""The types that a record may contain. Floats are not allowed."""
 
 Fields = Mapping[str, Any]
 """The fields of a record, by name."""
 
-_LIMIT = 2**53
+_INTEGER_LIMIT = 2**53
 
 
 def canonical_bytes(data: Json) -> bytes:
-    r"""Return the canonical text of ``data``.
+    r"""Serialize ``data`` to canonical JSON.
 
     >>> canonical_bytes({"b": [1, "é"], "a": True})
     b'{"a":true,"b":[1,"\xc3\xa9"]}'
@@ -42,12 +43,12 @@ def canonical_bytes(data: Json) -> bytes:
 
 
 def fingerprint(data: Json) -> str:
-    """Return the SHA-256 of the canonical text, as 64 hexadecimal digits."""
+    """Return the hex-encoded SHA-256 of the canonical JSON."""
     return hashlib.sha256(canonical_bytes(data)).hexdigest()
 
 
 def decimal_text(number: Fraction | float) -> str:
-    """Return an exact number as text: a plain decimal if there is one, else ``p/q``, or ``inf``.
+    """Format an exact number as a plain decimal if possible, otherwise as ``p/q`` or ``inf``.
 
     >>> decimal_text(Fraction(5, 4)), decimal_text(Fraction(1, 3)), decimal_text(Fraction(3))
     ('1.25', '1/3', '3')
@@ -69,7 +70,7 @@ def decimal_text(number: Fraction | float) -> str:
 
 
 def pack_u32(numbers: ArrayLike) -> str:
-    """Encode an array of integers below 2^32 as base64 of little-endian 32-bit words."""
+    """Encode integers below 2^32 as base64 of little-endian 32-bit integers."""
     array = np.asarray(numbers)
     if array.size and not (array.min() >= 0 and array.max() < 2**32):
         raise ValueError("numbers must be integers from 0 to 2^32 − 1.")
@@ -77,7 +78,7 @@ def pack_u32(numbers: ArrayLike) -> str:
 
 
 def _decimal_places(q: int) -> int | None:
-    """Return how many decimal places 1/q has, or ``None`` if it has no finite decimal."""
+    """Return how many decimal places 1/q has, or ``None`` if its decimal expansion is infinite."""
     twos = 0
     fives = 0
     while q % 2 == 0:
@@ -89,8 +90,11 @@ def _decimal_places(q: int) -> int | None:
     return max(twos, fives) if q == 1 else None
 
 
-def _is_ascii_text(items: Sequence[Json]) -> bool:
-    """Return whether all items are ASCII strings. NFC keeps them, and tables have a million."""
+def _are_ascii_strings(items: Sequence[Json]) -> bool:
+    """Return whether all items are ASCII strings, which NFC leaves unchanged.
+
+    Tables may have a million items, and skipping normalization saves time.
+    """
     return set(map(type, items)) == {str} and "".join(items).isascii()  # type: ignore[arg-type]
 
 
@@ -100,18 +104,18 @@ def _normalize(data: Json) -> Json:
     if data is None or isinstance(data, bool):
         return data
     if isinstance(data, int):
-        if abs(data) >= _LIMIT:
+        if abs(data) >= _INTEGER_LIMIT:
             raise ValueError("integers must be below 2^53; pass larger ones as strings.")
         return data
     if isinstance(data, Mapping):
-        pairs = {
+        normalized = {
             unicodedata.normalize("NFC", key): _normalize(value) for key, value in data.items()
         }
-        if len(pairs) != len(data):
-            raise ValueError("two keys are equal in Unicode's NFC form. Rename one.")
-        return pairs
+        if len(normalized) != len(data):
+            raise ValueError("two keys have the same NFC form. Rename one.")
+        return normalized
     if isinstance(data, Sequence) and not isinstance(data, bytes | bytearray):
-        if _is_ascii_text(data):
+        if _are_ascii_strings(data):
             return data
         return [_normalize(item) for item in data]
     raise TypeError(
@@ -122,83 +126,83 @@ def _normalize(data: Json) -> Json:
 # --- records --------------------------------------------------------------------------------------
 
 
-class Recorded(Protocol):
-    """Any object that writes itself as a record."""
+class HasRecord(Protocol):
+    """An object that can be serialized to a record."""
 
     def to_record(self) -> Json:
         """Return the object as plain data."""
 
 
-_R = TypeVar("_R", bound=Recorded)
+_R = TypeVar("_R", bound=HasRecord)
 
 
-def require_fields(record: object, name: str, known: Sequence[str]) -> Fields:
-    """Return ``to_record`` if it is a JSON object with exactly the fields ``known``.
+def require_fields(record: object, name: str, fields: Sequence[str]) -> Fields:
+    """Return ``record`` if it is a JSON object with exactly these fields.
 
-    ``name`` says in messages what the record is.
+    ``name`` identifies the record in error messages.
     """
+    expected = ", ".join(fields)
     if not isinstance(record, Mapping):
-        raise InvalidSurvey(f"{name} must be an object with the fields {', '.join(known)}.")
+        raise InvalidSurvey(f"{name} must be an object with the fields {expected}.")
     problems = []
-    unknown = sorted(set(record) - set(known))
+    unknown = sorted(set(record) - set(fields))
     if unknown:
         problems.append(f"unknown {unknown}")
-    missing = sorted(set(known) - set(record))
+    missing = sorted(set(fields) - set(record))
     if missing:
         problems.append(f"missing {missing}")
     if problems:
-        wanted = ", ".join(known)
-        raise InvalidSurvey(f"{name} must have the fields {wanted}; {', '.join(problems)}.")
+        raise InvalidSurvey(f"{name} must have the fields {expected}; {', '.join(problems)}.")
     return record
 
 
 def record_kind(record: object, name: str) -> str:
-    """Return the kind of a record, which says how to read its other fields."""
+    """Return the kind of a record, which determines its other fields."""
     if not isinstance(record, Mapping) or not isinstance(record.get("kind"), str):
         raise InvalidSurvey(f"{name} must be an object with a kind.")
     return str(record["kind"])
 
 
 def require_canonical(restored: _R, record: object, name: str) -> _R:
-    """Return ``restored`` if it writes exactly the record that it was read from."""
+    """Return ``restored`` if it serializes to exactly the record it was read from."""
     if restored.to_record() != record:
-        raise InvalidSurvey(f"{name} is not in its canonical form. Resolve the survey again.")
+        raise InvalidSurvey(f"{name} is not in canonical form. Resolve the survey again.")
     return restored
 
 
-def unpack_u32(text: object, name: str, size: int) -> Symbols:
-    """Read an array of integers below ``size`` that ``pack_u32`` wrote."""
+def unpack_u32(text: object, name: str, limit: int) -> Symbols:
+    """Decode integers below ``limit`` that ``pack_u32`` encoded."""
     try:
         raw = base64.b64decode(str(text), validate=True)
         numbers = np.frombuffer(raw, dtype="<u4").astype(np.int64)
     except ValueError:
         raise InvalidSurvey(f"{name} must be base64 of little-endian 32-bit integers.") from None
-    if numbers.size and numbers.max() >= size:
-        raise InvalidSurvey(f"{name} must contain numbers below {size}.")
+    if numbers.size and numbers.max() >= limit:
+        raise InvalidSurvey(f"{name} must contain only numbers below {limit}.")
     return numbers
 
 
 def parse_count(text: object) -> int:
-    """Read a number of words; it may be too large for JSON, so it is written as text."""
+    """Parse a word count, which is a string because it may be too large for a JSON number."""
     if not isinstance(text, str) or not text.isascii() or not text.isdigit() or len(text) > 40:
-        raise InvalidSurvey("counts of words must be non-negative integers, written as text.")
+        raise InvalidSurvey("word counts must be non-negative integers, written as strings.")
     return int(text)
 
 
 def is_count(number: object) -> bool:
-    """Return whether ``number`` is a non-negative integer; bool, an int subclass, is not."""
+    """Return whether ``number`` is a non-negative integer and not a bool."""
     return isinstance(number, int) and not isinstance(number, bool) and number >= 0
 
 
 def require_index(number: object, limit: int, name: str) -> int:
     """Return ``number`` if it is an integer in 0 … limit − 1."""
     if not isinstance(number, int) or not is_count(number) or number >= limit:
-        raise InvalidSurvey(f"{name} must contain non-negative integers below {limit}.")
+        raise InvalidSurvey(f"{name} must contain only non-negative integers below {limit}.")
     return int(number)
 
 
 def require_word_bits(bits: object) -> int:
-    """Return ``bits`` if a word can have that many."""
+    """Return ``bits`` if it is a valid word length."""
     if isinstance(bits, bool) or not isinstance(bits, int) or not 8 <= bits <= 64:
         raise InvalidSurvey("word_bits must be an integer from 8 to 64.")
     return bits

@@ -1,4 +1,4 @@
-"""Solve linear systems of integers exactly."""
+"""Solve integer linear systems exactly."""
 
 
 def solve_integers(M: list[list[int]], B: list[list[int]]) -> tuple[list[list[int]], int] | None:
@@ -10,24 +10,24 @@ def solve_integers(M: list[list[int]], B: list[list[int]]) -> tuple[list[list[in
     ([[3], [-1]], 5)
     """
     k = len(M)
-    table = [[*row, *right] for row, right in zip(M, B, strict=True)]
-    previous = 1
+    augmented = [[*left, *right] for left, right in zip(M, B, strict=True)]
+    previous_pivot = 1
     for i in range(k):
-        pivot = next((row for row in range(i, k) if table[row][i]), None)
-        if pivot is None:
+        pivot_index = next((row for row in range(i, k) if augmented[row][i]), None)
+        if pivot_index is None:
             return None
-        table[i], table[pivot] = table[pivot], table[i]
-        head = table[i][i]
+        augmented[i], augmented[pivot_index] = augmented[pivot_index], augmented[i]
+        pivot_row = augmented[i]
         for row in range(k):
             if row != i:
-                table[row] = _eliminate(table[row], table[i], table[row][i], head, previous)
-        previous = head
-    return [row[k:] for row in table], previous
+                augmented[row] = _eliminate(augmented[row], pivot_row, i, previous_pivot)
+        previous_pivot = pivot_row[i]
+    return [row[k:] for row in augmented], previous_pivot
 
 
-def _eliminate(
-    row: list[int], pivot_row: list[int], factor: int, head: int, previous: int
-) -> list[int]:
-    """Clear the pivot's column from one row. The division is exact."""
+def _eliminate(row: list[int], pivot_row: list[int], column: int, previous_pivot: int) -> list[int]:
+    """Return ``row`` with a zero in the pivot's column. The division is exact."""
+    pivot = pivot_row[column]
+    factor = row[column]
     entries = zip(row, pivot_row, strict=True)
-    return [(head * a - factor * b) // previous for a, b in entries]
+    return [(pivot * a - factor * b) // previous_pivot for a, b in entries]

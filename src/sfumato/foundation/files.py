@@ -1,4 +1,4 @@
-"""Atomic files, which appear under their name complete or not at all; files of the package."""
+"""Write files atomically, and find files that ship with the package."""
 
 import errno
 import os
@@ -19,7 +19,7 @@ def _read_umask() -> int:
     return mask
 
 
-# Read once at import: the umask belongs to the whole process, and other threads may create files.
+# Read it once, at import: setting the umask affects files that other threads create.
 _DEFAULT_MODE = 0o666 & ~_read_umask()
 
 
@@ -27,16 +27,16 @@ _DEFAULT_MODE = 0o666 & ~_read_umask()
 def atomic_file(path: str | os.PathLike[str], *, mode: int | None = None) -> Iterator[BinaryIO]:
     """Open a temporary file that replaces ``path`` atomically on success.
 
-    ``mode`` sets the permissions; by default they are those of any new file. If anything goes
-    wrong, ``path`` stays as it was and the temporary file is removed.
+    ``mode`` sets the permissions; the default follows the umask. If anything fails, ``path`` is
+    left unchanged and the temporary file is removed.
     """
-    target = Path(path).resolve()  # replace what a link points to, not the link
+    target = Path(path).resolve()  # replace the target of a symbolic link, not the link
     if target.exists() and not target.is_file():
         raise OSError(errno.EINVAL, "not a regular file, so it cannot be replaced", str(path))
-    # Choose the name before creating the file, so that an interrupt at any point can clean it up.
+    # Choose the name before creating the file, so it can be removed after an interrupt at any point.
     temporary = target.parent / f".{target.name}.{uuid4().hex}"
     try:
-        with open(temporary, "xb", opener=_owner_only) as file:  # Path.open takes no opener
+        with open(temporary, "xb", opener=_owner_only) as file:  # Path.open has no opener
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -60,14 +60,14 @@ def _owner_only(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
-def find_shipped(package: str, name: str, in_repository: str) -> Traversable:
-    """Return a file or folder that comes with a package: installed, or in the repository."""
+def find_resource(package: str, name: str, repository_path: str) -> Traversable:
+    """Return a file or folder that ships with a package, from the installation or repository."""
     from importlib.resources import files
 
     installed = files(package).joinpath(name)
     if installed.is_file() or installed.is_dir():
         return installed
-    path = Path(__file__).parents[3] / in_repository
+    path = Path(__file__).parents[3] / repository_path
     if path.exists():
         return path
     raise MissingExtra(f"{name} is missing from this installation. Reinstall Sfumato.")

@@ -1,6 +1,6 @@
-"""Format numbers and untrusted text for people: on pages, in plans, and on the command line.
+"""Format numbers and untrusted text for people: on pages, in plans and on the command line.
 
-Bounds round up, so that no text promises more than its context does.
+Bounds are rounded up, so no text promises more than its context does.
 """
 
 import math
@@ -9,15 +9,15 @@ from collections.abc import Sequence
 
 _MAX_EXPONENT = 600.0  # above this ε, e^ε is written as a power of ten
 
-_ROUNDING = 1e-9  # floating point may add this much to a round number
+_ROUNDING_ERROR = 1e-9  # floating point may add this much to a round number
 
-# Unicode categories: controls, formats (bidirectional ones too), surrogates and unassigned
+# Unicode categories: control, format (including bidirectional), surrogate and unassigned
 # characters; line and paragraph separators.
-_UNSAFE = ("C", "Zl", "Zp")
+_UNSAFE_CATEGORIES = ("C", "Zl", "Zp")
 
 
 def format_count(number: int) -> str:
-    """Return an integer with thousands separators.
+    """Format an integer with thousands separators.
 
     >>> format_count(43750)
     '43,750'
@@ -26,7 +26,7 @@ def format_count(number: int) -> str:
 
 
 def format_number(number: float | None, digits: int = 3) -> str:
-    """Return ``digits`` significant digits, or an integer from 1,000 on.
+    """Format a number with ``digits`` significant digits, or as an integer from 1,000 up.
 
     >>> format_number(0.012345), format_number(12345.6), format_number(math.inf)
     ('0.0123', '12,346', '∞')
@@ -43,7 +43,7 @@ def format_number(number: float | None, digits: int = 3) -> str:
 
 
 def format_cell(cell: float | str | None) -> str:
-    """Return an entry of a table: text as it is, numbers with four significant digits.
+    """Format a table cell: text unchanged, numbers with four significant digits.
 
     >>> [format_cell(cell) for cell in (43750, 0.12345678, None, "park")]
     ['43,750', '0.1235', '–', 'park']
@@ -52,7 +52,7 @@ def format_cell(cell: float | str | None) -> str:
 
 
 def align_table(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return a table as lines of text, with its columns aligned to the right.
+    """Format a table as lines of text with right-aligned columns.
 
     >>> align_table([("people", "error"), ("1,000", "0.2")])
     ['people  error', ' 1,000    0.2']
@@ -62,7 +62,7 @@ def align_table(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def format_factor(number: float | None) -> str:
-    """Return a factor, such as "1.5 ×".
+    """Format a factor, such as "1.5 ×".
 
     >>> format_factor(1.5), format_factor(None)
     ('1.5 ×', '–')
@@ -73,44 +73,44 @@ def format_factor(number: float | None) -> str:
 
 
 def format_percent(share: float) -> str:
-    """Return a share in percent, with all its digits.
+    """Format a share as a percentage with all its digits.
 
     >>> format_percent(0.95)
-    '95 %'
+    '95%'
     """
-    return f"{100 * share:.10g} %"
+    return f"{100 * share:.10g}%"
 
 
 def format_share(share: float, places: int) -> str:
-    r"""Return a share in percent with ``places`` decimals, for a page.
+    """Format a share as a percentage with ``places`` decimal places.
 
-    The space before the sign does not break across lines. A share that rounds to zero has no sign.
+    A share that rounds to zero has no minus sign.
 
     >>> format_share(0.12345, 1), format_share(-0.000001, 2)
-    ('12.3\xa0%', '0.00\xa0%')
+    ('12.3%', '0.00%')
     """
     text = f"{100 * share:.{places}f}"
     if float(text) == 0:
         text = text.lstrip("-")
-    return f"{text}\u00a0%"
+    return f"{text}%"
 
 
 def format_gap(gap: float) -> str:
-    """Return the gap between a risk and its lower bound in percent.
+    """Format the gap between a risk and its lower bound as a percentage.
 
     >>> format_gap(0.0312), format_gap(3e-9), format_gap(40.0), format_gap(math.inf)
-    ('3.12 %', 'below 0.0001 %', '4,000 %', 'unknown')
+    ('3.12%', 'below 0.0001%', '4,000%', 'unknown')
     """
     if not math.isfinite(gap):
         return "unknown"
     if gap < 1e-6:
-        return "below 0.0001 %"
+        return "below 0.0001%"
     percent = 100 * gap
-    return f"{percent:.3g} %" if gap < 1 else f"{percent:,.0f} %"
+    return f"{percent:.3g}%" if gap < 1 else f"{percent:,.0f}%"
 
 
 def format_upper_bound(bound: float, digits: int = 3) -> str:
-    """Return a bound with ``digits`` significant digits, never rounded down.
+    """Format a bound with ``digits`` significant digits, never rounded down.
 
     >>> format_upper_bound(0.03221), format_upper_bound(0.03221, digits=2)
     ('0.0323', '0.033')
@@ -120,11 +120,11 @@ def format_upper_bound(bound: float, digits: int = 3) -> str:
     if bound <= 0:
         return "0"
     unit = 10.0 ** (math.floor(math.log10(bound)) + 1 - digits)
-    return f"{math.ceil(bound / unit - _ROUNDING) * unit:,.10g}"
+    return f"{math.ceil(bound / unit - _ROUNDING_ERROR) * unit:,.10g}"
 
 
 def format_epsilon(epsilon: float) -> str:
-    """Return an ε with at most four digits, marked ``≈`` where these are not all of them.
+    """Format an ε with up to four significant digits, marked ``≈`` if it was rounded.
 
     >>> format_epsilon(1.0), format_epsilon(0.6931471805599453), format_epsilon(math.inf)
     ('1', '≈ 0.6931', '∞')
@@ -136,11 +136,13 @@ def format_epsilon(epsilon: float) -> str:
 
 
 def format_odds_factor(epsilon: float) -> str:
-    """Return e^ε, the most by which a report multiplies odds, rounded up to about three digits.
+    """Format e^ε, the largest factor by which a report changes odds.
+
+    It is rounded up to about three digits.
 
     >>> [format_odds_factor(epsilon) for epsilon in (1.0, 0.001, 0.0, 40.0)]
     ['2.72', '1.0011', '1', '2.36 × 10^17']
-    >>> format_odds_factor(1000.0)  # more than a float can hold
+    >>> format_odds_factor(1000.0)  # too large for a float
     '10^435'
     """
     if epsilon > _MAX_EXPONENT:
@@ -150,18 +152,18 @@ def format_odds_factor(epsilon: float) -> str:
         return "1"
     exponent = math.floor(math.log10(factor))
     if exponent >= 6:
-        mantissa = math.ceil(factor / 10 ** (exponent - 2) - _ROUNDING) / 100
+        mantissa = math.ceil(factor / 10 ** (exponent - 2) - _ROUNDING_ERROR) / 100
         return f"{mantissa:g} × 10^{exponent}"
     places = 2 - exponent
-    if factor < 2:  # the digits that matter are those of the excess over 1
+    if factor < 2:  # show three digits of the excess over 1
         places = 1 - math.floor(math.log10(factor - 1))
-    rounded = math.ceil(factor * 10.0**places - _ROUNDING) / 10.0**places
+    rounded = math.ceil(factor * 10.0**places - _ROUNDING_ERROR) / 10.0**places
     if places <= 0:
         return f"{rounded:,.0f}"
     return f"{rounded:.{places}f}".rstrip("0").rstrip(".")
 
 
-# --- untrusted text for a terminal: nothing may move the cursor, hide or reverse a line -----------
+# --- untrusted text for a terminal: it must not move the cursor, or hide or reverse a line --------
 
 
 def printable(text: str) -> str:
@@ -174,11 +176,11 @@ def printable(text: str) -> str:
 
 
 def printable_lines(text: str) -> str:
-    """Return ``text`` with every control or format character escaped, except line ends."""
+    """Return ``text`` with every control or format character escaped, except newlines."""
     return "\n".join(map(printable, text.split("\n")))
 
 
 def _escape(character: str) -> str:
-    if unicodedata.category(character).startswith(_UNSAFE):
+    if unicodedata.category(character).startswith(_UNSAFE_CATEGORIES):
         return character.encode("unicode_escape").decode("ascii")
     return character

@@ -1,8 +1,8 @@
-"""A parallel map over processes. Results come in the order of the items.
+"""A parallel map over processes, which yields results in the order of the items.
 
-Processes, not threads, because most of the work holds the interpreter's lock. They are spawned, so
-that none inherits a half-used state of its parent, and they receive the task once, when they start.
-An interrupted worker ends silently, and every worker ends when its parent does.
+Workers are processes, not threads, because most of the work holds the GIL. They are spawned, so
+they inherit no state from the parent process. Each receives the task once, when it starts. An
+interrupted worker exits silently, and every worker exits when its parent does.
 """
 
 import multiprocessing
@@ -19,15 +19,15 @@ from typing import Any, TypeVar
 from sfumato.errors import EngineStopped, InvalidArgument
 
 Result = TypeVar("Result")
-_POLL_SECONDS = 0.2  # between calls of on_progress
+_POLL_SECONDS = 0.2  # between calls to on_progress
 
 Progress = Callable[[int], None]
-"""Called with a running count, for example of rows."""
+"""Called with a running total, for example the number of rows so far."""
 
 Task = Callable[[Any, Progress], Result]
-"""Called with an item, and with a function to call with how much of the item is done so far.
+"""Called with an item, and with a function to which it reports its progress on that item.
 
-Every worker receives a pickled copy. If it returns an iterator, the result is a list.
+Every worker receives a pickled copy. A worker converts an iterator that the task returns to a list.
 """
 
 
@@ -47,21 +47,21 @@ def parallel_map(
 ) -> Iterator[Result]:
     """Call ``task`` for every item and yield the results in order.
 
-    A single worker is this process itself. With more, at most one item per worker waits in the
-    queue, so memory does not grow with the number of items.
+    With one worker, tasks run in this process. With more, at most one item per worker waits in
+    the queue, so memory does not grow with the number of items.
 
-    ``on_progress``: called with the sum of what the tasks report.
+    ``on_progress``: called with the total progress of all tasks.
     """
     if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
         raise InvalidArgument(f"workers must be a positive integer; got {workers!r}.")
     items = list(items)
     workers = min(workers, len(items))
     if workers <= 1:
-        return _map_here(task, items, on_progress)
+        return _map_serially(task, items, on_progress)
     return _map_in_processes(task, items, workers, on_progress)
 
 
-def _map_here(task: Task[Result], items: list[Any], on_progress: Progress) -> Iterator[Result]:
+def _map_serially(task: Task[Result], items: list[Any], on_progress: Progress) -> Iterator[Result]:
     total = 0
 
     def add(count: int) -> None:
@@ -70,7 +70,7 @@ def _map_here(task: Task[Result], items: list[Any], on_progress: Progress) -> It
         on_progress(total)
 
     for item in items:
-        yield task(item, _increments(add))
+        yield task(item, _count_increments(add))
 
 
 def _map_in_processes(
@@ -98,7 +98,7 @@ def _map_in_processes(
         on_progress(total.value)
     except BrokenProcessPool:
         raise EngineStopped(
-            "a worker ended before its work was done. The system may have run out of memory, the "
+            "a worker exited before it finished. The system may have run out of memory, the "
             "worker may have been killed, or the calling script cannot be imported (it needs "
             '`if __name__ == "__main__":`). Nothing was kept. Try again with fewer workers.'
         ) from None
@@ -106,8 +106,8 @@ def _map_in_processes(
         pool.shutdown(cancel_futures=True)
 
 
-def _increments(add: Progress) -> Progress:
-    """Turn a running count into calls of ``add`` with what was added since the last call."""
+def _count_increments(add: Progress) -> Progress:
+    """Return a function that accepts a running total and passes each increase to ``add``."""
     last = 0
 
     def report(count: int) -> None:
@@ -124,14 +124,14 @@ _worker_state: list[Any] = []
 
 
 def _start_worker(task: Task[Any], total: Any) -> None:  # noqa: ANN401
-    # Ctrl-C reaches every process of a terminal, and the parent reports it.
+    # Ctrl-C in a terminal reaches every process. Exit silently, because the parent reports it.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     _worker_state[:] = [task, total]
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    threading.Thread(target=_exit_with_parent, daemon=True).start()
 
 
-def _end_with_parent() -> None:
-    """Exit with the parent: no worker may wait for ever with people's answers in its memory."""
+def _exit_with_parent() -> None:
+    """Exit when the parent does: an orphan would keep people's answers in memory forever."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
@@ -145,5 +145,5 @@ def _run_task(item: Any) -> Any:  # noqa: ANN401
         with total.get_lock():
             total.value += count
 
-    result = task(item, _increments(add))
+    result = task(item, _count_increments(add))
     return list(result) if isinstance(result, Iterator) else result

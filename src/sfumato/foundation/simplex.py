@@ -1,7 +1,8 @@
-"""Distributions: their total variation, and the nearest one to a vector of estimates.
+"""The total variation between distributions, and projection onto the probability simplex.
 
-For a total τ, the point of ``{p ≥ 0, Σp = τ}`` nearest to ``v`` is ``max(v − θ, 0)`` with the one θ
-that makes it sum to τ (Held, Wolfe, Crowder 1974). The local-privacy literature calls it Norm-Sub.
+For a total τ, the point of ``{p ≥ 0, Σp = τ}`` nearest to ``v`` is ``max(v − θ, 0)`` with the unique
+θ that makes it sum to τ (Held, Wolfe, Crowder 1974). The local-privacy literature calls this
+projection Norm-Sub.
 """
 
 import numpy as np
@@ -11,7 +12,7 @@ from sfumato.foundation.arrays import Floats
 
 
 def total_variation(p: Floats, p2: Floats) -> float:
-    """Return ``½ Σ_x |p_x − p2_x|``: the largest difference in probability of any set of symbols.
+    """Return ``½ Σ_x |p_x − p2_x|``, the largest difference in the probability of any event.
 
     >>> total_variation(np.array([0.5, 0.5]), np.array([0.25, 0.75]))
     0.25
@@ -27,14 +28,15 @@ def project(vector: ArrayLike, total: float = 1.0) -> Floats:
     """
     v = np.asarray(vector, dtype=np.float64)
     if v.ndim != 1 or v.size == 0:
-        raise ValueError(f"vector must be a row of numbers; got shape {v.shape}.")
+        raise ValueError(f"vector must be a one-dimensional array; got shape {v.shape}.")
     return project_groups(v, np.zeros(v.shape, dtype=np.int64), np.array([total], dtype=np.float64))
 
 
 def project_groups(vector: Floats, group_of: np.typing.NDArray[np.int64], totals: Floats) -> Floats:
-    """Project each group of entries onto its own total, all groups in one sort.
+    """Project each group of entries onto its own total, sorting all groups at once.
 
-    ``group_of[x]``: the group of entry x, counting from 0. Its entries add up to ``totals[group]``.
+    ``group_of[x]``: the group of entry x, counting from 0.
+    ``totals[group]``: the sum of the group's projected entries.
 
     >>> vector = np.array([3.0, 1.0, -1.0, 1.0])
     >>> project_groups(vector, np.array([0, 0, 1, 1]), np.array([2.0, 0.5]))
@@ -42,45 +44,48 @@ def project_groups(vector: Floats, group_of: np.typing.NDArray[np.int64], totals
     """
     order = np.lexsort((-vector, group_of))
     group = group_of[order]
-    start = np.searchsorted(group, np.arange(totals.size))
-    # Measured from its group's largest entry, no entry below −total can stay positive. Clipping
-    # there changes nothing, and keeps huge entries from losing their total to rounding errors.
+    group_start = np.searchsorted(group, np.arange(totals.size))
+    # Relative to its group's largest entry, no entry below −total can stay positive. Clipping
+    # there does not change the result, and avoids rounding errors when entries are huge.
     v = vector[order]
-    largest = v[np.minimum(start, v.size - 1)]
+    largest = v[np.minimum(group_start, v.size - 1)]
     v = np.maximum(v - largest[group], -totals[group])
-    rank = np.arange(v.size) - start[group]
-    running = np.cumsum(v)
-    before = np.where(start > 0, running[np.maximum(start, 1) - 1], 0.0)
-    # θ if exactly the entries up to this one stay positive; the true θ is the last consistent one.
-    theta = (running - before[group] - totals[group]) / (rank + 1)
-    kept = np.bincount(group[v > theta], minlength=totals.size)
-    last = np.minimum(start + np.maximum(kept, 1) - 1, v.size - 1)
+    rank = np.arange(v.size) - group_start[group]
+    cumulative = np.cumsum(v)
+    sum_before = np.where(group_start > 0, cumulative[np.maximum(group_start, 1) - 1], 0.0)
+    # θ if exactly the group's entries up to this one stay positive. The true θ is that of the last
+    # entry that does stay positive.
+    theta = (cumulative - sum_before[group] - totals[group]) / (rank + 1)
+    positive_count = np.bincount(group[v > theta], minlength=totals.size)
+    last_positive = np.minimum(group_start + np.maximum(positive_count, 1) - 1, v.size - 1)
     projected = np.empty_like(v)
-    projected[order] = np.maximum(v - theta[last][group], 0.0)
+    projected[order] = np.maximum(v - theta[last_positive][group], 0.0)
     return projected
 
 
 def nearest_in_groups(
     vector: Floats, group_of: np.typing.NDArray[np.int64], totals: Floats, scales: Floats
 ) -> Floats:
-    """Return the p ≥ 0 with these totals and the least ``Σ_x (p_x − v_x)²/d_x``, d the scales.
+    """Return the p ≥ 0 with these totals that minimizes ``Σ_x (p_x − v_x)²/d_x``.
 
-    It is ``max(v − θ_j d, 0)``. With equal scales it is the projection. With variances as scales,
-    entries that are known better change less. Newton's method finds θ from below: an entry that is
-    negative for one θ stays so for all larger ones (Michelot 1986).
+    Here v is the vector and d the scales. The solution is ``max(v − θ_j d, 0)`` in group j. With
+    equal scales it is the projection. With variances as scales, entries with a smaller variance
+    change less. Newton's method finds θ from below: an entry that is negative for one θ stays
+    negative for all larger ones (Michelot 1986).
 
     >>> scales = np.array([1.0, 2.0, 1.0])
     >>> nearest_in_groups(np.array([0.8, 0.5, -0.2]), np.zeros(3, dtype=int), np.ones(1), scales)
     array([0.7, 0.3, 0. ])
     """
-    kept = np.ones(vector.size, dtype=np.bool_)
-    left = vector.size
+    is_positive = np.ones(vector.size, dtype=np.bool_)
+    positive_count = vector.size
     while True:
-        room = np.bincount(group_of, scales * kept, minlength=totals.size)
-        excess = np.bincount(group_of, vector * kept, minlength=totals.size) - totals
-        p = vector - (excess / np.where(room > 0, room, 1.0))[group_of] * scales
-        kept &= p > 0
-        still_left = int(np.count_nonzero(kept))
-        if still_left == left:
-            return np.where(kept, p, 0.0)
-        left = still_left
+        scale_sum = np.bincount(group_of, scales * is_positive, minlength=totals.size)
+        excess = np.bincount(group_of, vector * is_positive, minlength=totals.size) - totals
+        theta = excess / np.where(scale_sum > 0, scale_sum, 1.0)
+        p = vector - theta[group_of] * scales
+        is_positive &= p > 0
+        previous_count = positive_count
+        positive_count = int(np.count_nonzero(is_positive))
+        if positive_count == previous_count:
+            return np.where(is_positive, p, 0.0)

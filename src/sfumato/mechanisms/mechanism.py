@@ -27,7 +27,7 @@ from sfumato.mechanisms.channel import format_rows
 from sfumato.mechanisms.row_class import RowClass
 from sfumato.mechanisms.scores import Scores, require_writable
 from sfumato.randomness import SystemWords, WordSource
-from sfumato.tally import Tally, tally_of_batches
+from sfumato.tally import Tally, tally_batches
 
 __all__ = ["CompactRow", "Mechanism", "require_outputs"]
 
@@ -178,9 +178,7 @@ class Mechanism(ABC):
 
     def tally(self, reports: ArrayLike | Iterable[ArrayLike]) -> Tally:
         """Count reports: one batch (an array or a list of integers), or an iterable of batches."""
-        return tally_of_batches(
-            _batches(reports), outputs=self.outputs, fingerprint=self.fingerprint
-        )
+        return tally_batches(_batches(reports), outputs=self.outputs, fingerprint=self.fingerprint)
 
     # --- the channel -----------------------------------------------------------------------------
 

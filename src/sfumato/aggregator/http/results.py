@@ -16,7 +16,7 @@ from sfumato.aggregator.store import State
 from sfumato.batches import JSON
 from sfumato.domains import Domain, Label
 from sfumato.errors import InvalidArgument, InvalidContext
-from sfumato.foundation.decoder_names import DECODER_NAMES
+from sfumato.foundation.decoder_table import DECODER_TABLE
 from sfumato.survey import results_of
 
 __all__ = ["DecoderName", "router"]
@@ -34,7 +34,7 @@ _ESTIMATE = {"content": JSON_OBJECT, "description": "The estimate."}
 if TYPE_CHECKING:
     DecoderName = str
 else:
-    DecoderName = Literal[*DECODER_NAMES]
+    DecoderName = Literal[*DECODER_TABLE]
 Level = Annotated[
     float, Query(gt=0, lt=1, description="The probability that an interval covers the truth.")
 ]

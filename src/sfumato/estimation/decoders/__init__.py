@@ -8,7 +8,7 @@ from sfumato.estimation.decoders.auto import Auto
 from sfumato.estimation.decoders.decoder import Decoded, Decoder, Projection, Unbiased
 from sfumato.estimation.decoders.empirical_bayes import EmpiricalBayes, SpatialBayes
 from sfumato.estimation.decoders.likelihood import Likelihood
-from sfumato.foundation.decoder_names import DECODER_NAMES
+from sfumato.foundation.decoder_table import DECODER_TABLE
 
 __all__ = [
     "DECODERS",
@@ -32,9 +32,9 @@ def _load(path: str) -> Callable[[], Decoder]:
 
 
 DECODERS: Mapping[str, Callable[[], Decoder]] = {
-    name: _load(entry.path) for name, entry in DECODER_NAMES.items()
+    name: _load(entry.path) for name, entry in DECODER_TABLE.items()
 }
-"""The class of each name in ``foundation/decoder_names.py``."""
+"""The class of each name in ``foundation/decoder_table.py``."""
 
 
 def get_decoder(decoder: str | Decoder) -> Decoder:
@@ -49,6 +49,6 @@ def get_decoder(decoder: str | Decoder) -> Decoder:
         raise InvalidArgument(f"decoder must be a name or a decoder; got {type(decoder).__name__}.")
     if decoder not in DECODERS:
         raise InvalidArgument(
-            f"decoder must be one of {', '.join(DECODER_NAMES)}; got {decoder!r}."
+            f"decoder must be one of {', '.join(DECODER_TABLE)}; got {decoder!r}."
         )
     return DECODERS[decoder]()

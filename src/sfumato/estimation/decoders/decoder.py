@@ -1,7 +1,7 @@
 """Decoders: from a tally to a distribution. Decoding costs no privacy.
 
 A decoder is an object with a ``name`` and a ``decode``; those with parameters are dataclasses. To
-add one, add a row to ``foundation/decoder_names.py``.
+add one, add a row to ``foundation/decoder_table.py``.
 
 Decoders see symbols in pools: groups with their totals, and symbols as noisy shares of them. In a
 group of k symbols and total τ, ``u_x = p̂_x k/τ`` is about Normal(θ_x, s_x²). Here θ_x is the share

@@ -10,7 +10,7 @@ from importlib.metadata import version
 import numpy as np
 
 from sfumato.estimation import Difference, Estimate
-from sfumato.foundation.decoder_names import DECODER_NAMES
+from sfumato.foundation.decoder_table import DECODER_TABLE
 from sfumato.foundation.formatting import format_count, format_share
 from sfumato.pages.charts import (
     estimate_figures,
@@ -59,7 +59,7 @@ _MAX_CHANGES = 40
 
 def dashboard_page() -> str:
     """Return the empty page. ``dashboard.js`` fills it, with data from the aggregator only."""
-    titles = {name: text.title for name, text in DECODER_NAMES.items()}
+    titles = {name: text.title for name, text in DECODER_TABLE.items()}
     body = render(
         "dashboard/dashboard.html",
         dark=json.dumps(DARK),

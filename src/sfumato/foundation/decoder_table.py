@@ -1,0 +1,54 @@
+"""The table of decoders. It does not import NumPy, so ``sfumato --help`` stays fast.
+
+The command line, the aggregator, the dashboard and ``sfumato.estimation.decoders`` read this table.
+To add a decoder, add an entry.
+"""
+
+from typing import NamedTuple
+
+
+class DecoderEntry(NamedTuple):
+    """Where to find a decoder, and how menus and the command's help describe it.
+
+    ``path``: ``module:Class``, in the package ``sfumato.estimation.decoders``.
+    ``title``: the menu entry.
+    """
+
+    path: str
+    title: str
+    help: str
+
+
+DECODER_TABLE = {
+    "auto": DecoderEntry(
+        "auto:Auto",
+        "automatic",
+        "empirical Bayes, to the extent that the reports support it",
+    ),
+    "projection": DecoderEntry(
+        "decoder:Projection",
+        "projection",
+        "the distribution nearest to the unbiased estimate",
+    ),
+    "likelihood": DecoderEntry(
+        "likelihood:Likelihood",
+        "likelihood",
+        "the most likely distribution",
+    ),
+    "empirical-bayes": DecoderEntry(
+        "empirical_bayes:EmpiricalBayes",
+        "empirical Bayes",
+        "shrinks the estimates by an amount that is learned from all symbols",
+    ),
+    "spatial-bayes": DecoderEntry(
+        "empirical_bayes:SpatialBayes",
+        "spatial Bayes (maps)",
+        "the same, but also learns from each cell's neighbours",
+    ),
+    "unbiased": DecoderEntry(
+        "decoder:Unbiased",
+        "unbiased, unprocessed",
+        "correct on average, but entries may be negative",
+    ),
+}
+"""Every decoder that you can choose by name, in menu order."""
