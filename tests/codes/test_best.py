@@ -104,7 +104,8 @@ def test_choice_is_the_same_on_every_machine(case):
     k, epsilon = case
     design = BestCode()(k, Fraction(epsilon)).design
     assert (
-        hashlib.sha256(str((design.circle, design.base)).encode()).hexdigest()[:16] == FOREVER[case]
+        hashlib.sha256(str((design.circle_size, design.base)).encode()).hexdigest()[:16]
+        == FOREVER[case]
     )
 
 

@@ -35,7 +35,7 @@ DESIGNS = [
 
 def naive_sets(design):
     """S_x as a set of output numbers, for every x: the definition, pair by pair."""
-    K = design.circle
+    K = design.circle_size
     return [
         {i * K + y for i, block in enumerate(design.base) for y in range(K) if (x - y) % K in block}
         for x in range(K)
@@ -44,13 +44,13 @@ def naive_sets(design):
 
 def membership(design):
     """``[y ∈ S_x]``, points by outputs."""
-    outputs = len(design.base) * design.circle
+    outputs = len(design.base) * design.circle_size
     return np.array([[float(y in S) for y in range(outputs)] for S in naive_sets(design)])
 
 
 def naive_differences(design):
     """How often each difference but 0 occurs."""
-    K = design.circle
+    K = design.circle_size
     counts = dict.fromkeys(range(1, K), 0)
     for block in design.base:
         for a in block:
@@ -62,7 +62,7 @@ def naive_differences(design):
 
 def each(design):
     """A code of the design, with all points and all outputs as words."""
-    code = design(design.circle, ONE)
+    code = design(design.circle_size, ONE)
     return code, np.arange(code.points, dtype=np.uint64), np.arange(code.outputs, dtype=np.uint64)
 
 
@@ -80,14 +80,14 @@ def test_contains_matches_the_definition(design):
 def test_place_visits_each_output_once_own_set_first(design):
     code, points, outputs = each(design)
     for x, S in enumerate(naive_sets(design)):
-        order = code.place(np.full_like(outputs, points[x]), outputs).tolist()
+        order = code.output_at(np.full_like(outputs, points[x]), outputs).tolist()
         assert sorted(order) == outputs.tolist()
         assert set(order[: code.raised]) == S
 
 
 @pytest.mark.parametrize("design", DESIGNS, ids=repr)
 def test_gather_and_spread_match_matrix_products(design):
-    code = design(design.circle, ONE)
+    code = design(design.circle_size, ONE)
     M = membership(design)
     rng = np.random.default_rng(1)
     by_output = rng.normal(size=(3, 2, code.outputs))
@@ -101,7 +101,7 @@ def test_word_counts_match_the_levels(design):
     """Every word of 12 bits through ``encode``: high on S_x, low elsewhere, the leftover on output
     0.
     """
-    code = design(design.circle, ONE, 12)
+    code = design(design.circle_size, ONE, 12)
     words = np.arange(1 << 12, dtype=np.uint64)
     assert within_odds(code.high, code.low, ONE)
     for x, S in enumerate(naive_sets(design)):
@@ -135,7 +135,7 @@ def test_kernels_are_the_pseudo_inverse_of_the_members(design):
     """Of all z with mean 0 over points that undo the members, the one of least squares is the
     pseudo-inverse.
     """
-    K = design.circle
+    K = design.circle_size
     code = design(K, ONE)
     M = membership(design)
     centred = np.eye(K) - 1 / K
@@ -148,7 +148,7 @@ def test_kernels_are_the_pseudo_inverse_of_the_members(design):
 
 @pytest.mark.parametrize("design", DESIGNS, ids=repr)
 def test_exact_kernels_invert_the_members_exactly(design):
-    K = design.circle
+    K = design.circle_size
     code = design(K, ONE)
     exact = code.exact_kernels()
     np.testing.assert_allclose(np.array(exact, dtype=float), code.kernels, atol=1e-12)
@@ -165,11 +165,11 @@ def test_exact_kernels_invert_the_members_exactly(design):
 
 @pytest.mark.parametrize("design", DESIGNS, ids=repr)
 def test_code_is_balanced_if_differences_are_equally_frequent(design):
-    code = design(design.circle, ONE)
+    code = design(design.circle_size, ONE)
     counts = naive_differences(design)
     assert code.is_balanced == (len(set(counts.values())) == 1)
     assert code.shared == Fraction(
-        sum(counts.values()), design.circle - 1
+        sum(counts.values()), design.circle_size - 1
     )  # of every pair, or on average
     if code.is_balanced:
         sets = naive_sets(design)
@@ -191,15 +191,17 @@ def test_one_rare_difference_makes_a_large_code_unbalanced():
 # --- what fits and what does not ---------------------------------------------------------------
 
 
-@pytest.mark.parametrize("design", [design for design in DESIGNS if design.circle > 2], ids=repr)
+@pytest.mark.parametrize(
+    "design", [design for design in DESIGNS if design.circle_size > 2], ids=repr
+)
 def test_only_balanced_codes_may_leave_points_unused(design):
-    if design(design.circle, ONE).is_balanced:
-        assert design(design.circle - 1, ONE).points == design.circle
+    if design(design.circle_size, ONE).is_balanced:
+        assert design(design.circle_size - 1, ONE).points == design.circle_size
     else:
         with pytest.raises(InvalidContext, match="serve exactly"):
-            design(design.circle - 1, ONE)
+            design(design.circle_size - 1, ONE)
     with pytest.raises(InvalidContext, match="cannot serve"):
-        design(design.circle + 1, ONE)
+        design(design.circle_size + 1, ONE)
 
 
 def test_frame_rejects_unused_points_of_unbalanced_codes():
@@ -295,7 +297,7 @@ def test_searched_risk_is_flatness_times_the_bound(k, epsilon):
 @pytest.mark.parametrize("design", [DESIGNS[3], DESIGNS[4], DESIGNS[7]], ids=repr)
 def test_full_circle_risk_falls_by_squared_p(design):
     """``risk(p) = R + 1/k − ‖p‖²``: no crowd is worse than the uniform one."""
-    k = design.circle
+    k = design.circle_size
     mechanism = sf.PlainResponse(sf.Uniform(k, 1), design)
     uniform = mechanism.scores.risk(np.full(k, 1 / k))
     for p in np.random.default_rng(3).dirichlet(np.full(k, 0.3), 5):
@@ -308,7 +310,7 @@ def test_full_circle_risk_falls_by_squared_p(design):
 
 @pytest.mark.parametrize("design", DESIGNS, ids=repr)
 def test_records_round_trip(design):
-    k = design.circle
+    k = design.circle_size
     for mechanism in (
         sf.PlainResponse(sf.Uniform(k, 1), design),
         sf.BlockResponse(sf.Blocks([0] * k + [1] * k, 1), design),
@@ -378,10 +380,10 @@ SIZES = [1, 2, 7, 15, 36, 77, 105, 257, 1023 * 1025]
 
 @pytest.fixture(params=[False, True], ids=["circle", "torus"])
 def on_torus(request, monkeypatch):
-    cyclic._torus.cache_clear()
-    monkeypatch.setattr(cyclic, "_LARGE", 1 if request.param else 2**40)
+    cyclic._torus_sides.cache_clear()
+    monkeypatch.setattr(cyclic, "_MIN_TORUS_POINTS", 1 if request.param else 2**40)
     yield request.param
-    cyclic._torus.cache_clear()
+    cyclic._torus_sides.cache_clear()
 
 
 def numbers(*shape):
@@ -421,19 +423,19 @@ def test_first_entry_of_a_transform_is_the_sum(on_torus, K):
 
 
 def test_torus_sides_are_coprime_and_only_for_large_circles():
-    assert cyclic._torus(2**24 - 1) == (4095, 4097)
-    assert cyclic._torus(2**20 - 1) == (1, 2**20 - 1)
-    assert cyclic._torus(2**24) == (1, 2**24)
-    assert cyclic._torus(2**20 + 7) == (1, 2**20 + 7)  # a prime
+    assert cyclic._torus_sides(2**24 - 1) == (4095, 4097)
+    assert cyclic._torus_sides(2**20 - 1) == (1, 2**20 - 1)
+    assert cyclic._torus_sides(2**24) == (1, 2**24)
+    assert cyclic._torus_sides(2**20 + 7) == (1, 2**20 + 7)  # a prime
 
 
 def test_wrong_places_on_the_torus_fail_the_check(monkeypatch):
-    cyclic._torus.cache_clear()
-    monkeypatch.setattr(cyclic, "_LARGE", 1)
-    monkeypatch.setattr(cyclic, "_places", lambda a, b: np.arange(a * b))
+    cyclic._torus_sides.cache_clear()
+    monkeypatch.setattr(cyclic, "_MIN_TORUS_POINTS", 1)
+    monkeypatch.setattr(cyclic, "_torus_positions", lambda a, b: np.arange(a * b))
     f = numbers(15)
     g = numbers(15)
     slow = np.array([sum(f[y] * g[(x - y) % 15] for y in range(15)) for x in range(15)])
     product = circle_transform(f) * circle_transform(g)
     assert not np.allclose(from_circle_transform(product, 15), slow)
-    cyclic._torus.cache_clear()
+    cyclic._torus_sides.cache_clear()

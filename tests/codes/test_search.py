@@ -148,8 +148,8 @@ def test_climb_uses_exact_integers(k, w, t):
     """Kept up to date step by step, the sums equal fresh ones, bit for bit: nothing was ever
     rounded.
     """
-    draws = module._draws("exact")
-    climb = module._Climb(k, random_blocks(k, w, t, seed=1))
+    draws = module._random_draws("exact")
+    climb = module._HillClimb(k, random_blocks(k, w, t, seed=1))
     for step in range(20):
         climb.step(step % t, step % w, draws)
         climb.move_at_random(draws)
@@ -168,7 +168,7 @@ def test_climb_uses_exact_integers(k, w, t):
 @pytest.mark.parametrize(("k", "w", "t"), [(12, 5, 2), (101, 7, 8), (1000, 300, 1)])
 def test_cost_matches_the_formula(k, w, t):
     base = random_blocks(k, w, t, seed=3)
-    climb = module._Climb(k, base.copy())
+    climb = module._HillClimb(k, base.copy())
     free = np.setdiff1d(np.arange(k), base[0])[:4]
     costs = climb._costs(0, np.array([base[0, 0], *free]))
     for b, cost in zip([base[0, 0], *free], costs, strict=True):
@@ -187,7 +187,7 @@ def test_worst_block_cost_fits_a_double():
 @pytest.mark.parametrize("k", [2, 3, 7, 100, 1999])
 def test_circle_is_correctly_rounded(k):
     angle = 2 * np.pi * np.arange(k) / k
-    cos, sin = module._circle(k, 16)
+    cos, sin = module._circle_points(k, 16)
     assert np.abs(cos - 2**16 * np.cos(angle)).max() <= 0.5 + 1e-9
     assert np.abs(sin - 2**16 * np.sin(angle)).max() <= 0.5 + 1e-9
 
@@ -196,8 +196,8 @@ def test_draws_are_even():
     """Of 6,000 draws below 6, each face within 6.2 standard deviations: a fixed stream, so no
     chance to flake.
     """
-    draws = module._draws("dice")
-    faces = np.bincount([module._below(6, draws) for _ in range(6000)], minlength=6)
+    draws = module._random_draws("dice")
+    faces = np.bincount([module._draw_below(6, draws) for _ in range(6000)], minlength=6)
     assert len(faces) == 6 and np.abs(faces - 1000).max() < 6.2 * np.sqrt(6000 * 5 / 36)
 
 

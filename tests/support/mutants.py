@@ -38,8 +38,8 @@ class OffByOneRow(HadamardCode):
     def encode(self, point, word):
         return super().encode(np.maximum(point, one) - one, word)
 
-    def place(self, point, index):
-        return super().place(np.maximum(point, one) - one, index)
+    def output_at(self, point, index):
+        return super().output_at(np.maximum(point, one) - one, index)
 
 
 class FlippedTwice(HadamardCode):
@@ -76,7 +76,9 @@ class ComplementOfTheWrongPoint(RandomizedCode):
 
     def encode(self, point, word):
         answer = super().encode(point, word)
-        lying = (word >= np.uint64(self.high)) & (word <= np.uint64(self.total - self.leftover - 1))
+        lying = (word >= np.uint64(self.high)) & (
+            word <= np.uint64(self.denominator - self.leftover - 1)
+        )
         return np.where(lying, (answer + one) % np.uint64(self.outputs), answer)
 
 
@@ -85,7 +87,9 @@ class LeftoverToTheTruth(RandomizedCode):
 
     def encode(self, point, word):
         return np.where(
-            word <= np.uint64(self.total - self.leftover - 1), super().encode(point, word), point
+            word <= np.uint64(self.denominator - self.leftover - 1),
+            super().encode(point, word),
+            point,
         )
 
 
@@ -93,7 +97,7 @@ class LeftoverEdge(RandomizedCode):
     """``<`` instead of ``<=`` at the last word that is not left over."""
 
     def encode(self, point, word):
-        last = word == np.uint64(self.total - self.leftover - 1)
+        last = word == np.uint64(self.denominator - self.leftover - 1)
         return np.where(last, zero, super().encode(point, word))
 
 
@@ -212,7 +216,7 @@ class GroupTotalsForgotten(GroupResponse):
 class TurnedTheOtherWay(CyclicCode):
     """``x + d`` instead of ``x − d``."""
 
-    def place(self, point, index):
+    def output_at(self, point, index):
         steps, first = self._steps
         K = np.uint64(self.points)
         return first[index] + (point + K - steps[index]) % K
@@ -274,7 +278,7 @@ class ForwardForgetsLeftover(PlainResponse):
 
     def forward(self, p):
         q = super().forward(p)
-        q[0] -= float(np.sum(p)) * self._codes[0].leftover / self._codes[0].total
+        q[0] -= float(np.sum(p)) * self._codes[0].leftover / self._codes[0].denominator
         return q
 
 

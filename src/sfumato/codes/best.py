@@ -1,13 +1,13 @@
-"""The best known code for a number of points and ε, within a few per cent of the least risk.
+"""The best known code for a number of points and ε, within a few percent of the minimum risk.
 
 At uniform p, any ε-private response with an unbiased estimate has a risk of at least (Ye and Barg,
 2018)
 
     LB(k, ε) = min_w R(k, w, e),   R(k, w, e) = (k−1)²(we + k − w)²/(k(e−1)²w(k−w))
 
-If the best w is 1, randomized response attains it. Otherwise there are two kinds of candidates.
-Singer's difference sets exist for some sizes only, and leave points unused. Searched base blocks
-use every point, and are nearly flat.
+If the best w is 1, randomized response attains the bound. Otherwise there are two kinds of
+candidates. Singer's difference sets exist only for some sizes and may leave points unused. Base
+blocks found by search use every point and are nearly flat.
 """
 
 from collections.abc import Iterator
@@ -36,18 +36,18 @@ __all__ = [
 ]
 
 EXTRA_BITS = 3
-"""The number of bits that a report may exceed a Hadamard report of ⌈log2(k+1)⌉ bits by."""
+"""How many bits longer than a Hadamard report, of ⌈log2(k+1)⌉ bits, a report may be."""
 
-_GOOD_ENOUGH = 1.01  # the ratio to the bound at which the search ends
-_ALWAYS_SEARCH = 1000  # points up to which blocks are searched even if Singer's sets are good
-_SINGER_GOOD = 1.03  # above this ratio, blocks are searched at any size that a search can handle
-_MAX_SEARCH = 1 << 14  # points
-_SINGER_DESIGNS = 2  # how many designs of least simple risk have their exact risk computed
+_GOOD_RATIO = 1.01  # the search stops at this ratio to the bound
+_ALWAYS_SEARCH_POINTS = 1000  # up to here, search for blocks even if Singer's sets are good
+_GOOD_SINGER_RATIO = 1.03  # above this ratio, search at any size up to _MAX_SEARCH_POINTS
+_MAX_SEARCH_POINTS = 1 << 14
+_SINGER_DESIGN_COUNT = 2  # compute the exact risk of the designs with the lowest simple risk
 
 
 @dataclass(frozen=True)
 class BestCode:
-    """The family of best codes, with at most ``extra_bits`` bits more than Hadamard response.
+    """The family of best codes whose reports are at most ``extra_bits`` bits longer than Hadamard.
 
     >>> code = BestCode()(20, Fraction(1))
     >>> code.kind, code.outputs
@@ -66,7 +66,7 @@ class BestCode:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A family of codes with its exact risk at uniform p over the lower bound."""
+    """A family of codes, with the ratio of its exact risk at uniform p to the lower bound."""
 
     family: CodeFamily
     ratio: float
@@ -74,13 +74,13 @@ class Candidate:
 
 
 def max_outputs(points: int, extra_bits: int) -> int:
-    """Return the number of different reports of ⌈log2(k+1)⌉ bits and ``extra_bits`` more."""
+    """Return the number of distinct reports of ``⌈log2(k+1)⌉ + extra_bits`` bits."""
     return 1 << (points.bit_length() + extra_bits)
 
 
 @lru_cache(maxsize=1024)
-def best_candidate(points: int, epsilon: Fraction, outputs: int) -> Candidate:
-    """Return the candidate of least risk with at most ``outputs`` outputs.
+def best_candidate(points: int, epsilon: Fraction, output_limit: int) -> Candidate:
+    """Return the candidate with the lowest risk and at most ``output_limit`` outputs.
 
     Among equally good candidates, the one with the fewest outputs wins.
 
@@ -91,56 +91,56 @@ def best_candidate(points: int, epsilon: Fraction, outputs: int) -> Candidate:
     e = exp(epsilon)
     if e == 1:
         raise NothingToLearn(
-            f"ε = {float(epsilon):g} is indistinguishable from 0 in floats. Use a larger ε."
+            f"ε = {float(epsilon):g} is too close to 0 for floating point. Use a larger ε."
         )
     sizes = best_sizes(k, float(epsilon))
     bound = ye_barg_risk(k, sizes[0], float(epsilon))
     best = Candidate(RandomizedCode, ye_barg_risk(k, 1, float(epsilon)) / bound, k)
     if sizes[0] == 1:
         return best
-    best = min([best, *_singer_candidates(k, e, outputs, bound)], key=_rank)
-    enough = _GOOD_ENOUGH if k <= _ALWAYS_SEARCH else _SINGER_GOOD
-    if best.ratio <= enough or k > _MAX_SEARCH:
+    best = min([best, *_singer_candidates(k, e, output_limit, bound)], key=_rank)
+    good_ratio = _GOOD_RATIO if k <= _ALWAYS_SEARCH_POINTS else _GOOD_SINGER_RATIO
+    if best.ratio <= good_ratio or k > _MAX_SEARCH_POINTS:
         return best
-    for candidate in _search_candidates(k, float(epsilon), sizes, outputs, bound):
+    for candidate in _search_candidates(k, float(epsilon), sizes, output_limit, bound):
         best = min(best, candidate, key=_rank)
-        if best.ratio <= _GOOD_ENOUGH:
+        if best.ratio <= _GOOD_RATIO:
             break
     return best
 
 
 def _rank(candidate: Candidate) -> tuple[float, int]:
-    # Round, so that the last digits of a transform never choose between equally good codes.
+    # Round: floating-point noise must not choose between equally good codes.
     return round(candidate.ratio, 9), candidate.outputs
 
 
-def _singer_candidates(k: int, e: float, outputs: int, bound: float) -> Iterator[Candidate]:
+def _singer_candidates(k: int, e: float, output_limit: int, bound: float) -> Iterator[Candidate]:
     def simple_risk(design: SingerDesign) -> float:
         return cyclic_risk(k, design.points, design.raised, design.shared, e)
 
-    designs = sorted(singer_designs(k, outputs), key=simple_risk)
-    for design in designs[:_SINGER_DESIGNS]:
+    designs = sorted(singer_designs(k, output_limit), key=simple_risk)
+    for design in designs[:_SINGER_DESIGN_COUNT]:
         family = CyclicDesign.from_arrays(design.points, singer_set(design))
         yield Candidate(family, singer_risk(k, design, e) / bound, design.points)
 
 
 def _search_candidates(
-    k: int, epsilon: float, sizes: list[int], outputs: int, bound: float
+    k: int, epsilon: float, sizes: list[int], output_limit: int, bound: float
 ) -> Iterator[Candidate]:
     """Yield the candidates with the fewest base blocks first: they have the shortest reports."""
-    for design, F in search_designs(k, sizes, outputs):
+    for design, F in search_designs(k, sizes, output_limit):
         risk = F * ye_barg_risk(k, len(design.base[0]), epsilon)
         yield Candidate(design, risk / bound, len(design.base) * k)
 
 
 def search_designs(
-    points: int, sizes: list[int], outputs: int
+    points: int, sizes: list[int], output_limit: int
 ) -> Iterator[tuple[CyclicDesign, float]]:
-    """Yield searched base blocks of these sizes with their flatness, fewest blocks first."""
+    """Yield designs with base blocks of these sizes and their flatness, fewest blocks first."""
     shapes = []
     for w in sizes:
-        for t in block_counts(points, w, outputs):
-            if t * points <= outputs:
+        for t in block_counts(points, w, output_limit):
+            if t * points <= output_limit:
                 shapes.append((t, w))
     for t, w in sorted(shapes):
         base = search_blocks(points, w, t)
@@ -149,12 +149,12 @@ def search_designs(
             yield CyclicDesign.from_arrays(points, base), F
 
 
-def cyclic_risk(points: int, circle: int, raised: int, shared: float, e: float) -> float:
-    """Return the risk at uniform p of the paper's estimate, ``k μ(1 − μ)/Δ²``.
+def cyclic_risk(points: int, circle_size: int, raised: int, shared: float, e: float) -> float:
+    """Return the risk of the paper's estimate at uniform p, ``k μ(1 − μ)/Δ²``.
 
-    Of the K points of the design, k are used.
+    The code uses k of the design's K points.
     """
-    Z = raised * e + circle - raised
+    Z = raised * e + circle_size - raised
     q = (shared * e + raised - shared) / Z
     delta = (raised - shared) * (e - 1) / Z
     mu = q + delta / points
@@ -162,7 +162,7 @@ def cyclic_risk(points: int, circle: int, raised: int, shared: float, e: float) 
 
 
 def singer_risk(points: int, design: SingerDesign, e: float) -> float:
-    """Return the risk at uniform p of the corrected estimate, ``kμ(1 − μ)/Δ² − Var(w_T)/(kΔ²)``.
+    """Return the risk of the corrected estimate at uniform p, ``kμ(1 − μ)/Δ² − Var(w_T)/(kΔ²)``.
 
     w_T is the number of used points in a translate T of the design's set.
     """
@@ -174,10 +174,10 @@ def singer_risk(points: int, design: SingerDesign, e: float) -> float:
         return simple
     Z = r * e + K - r
     delta = (r - design.shared) * (e - 1) / Z
-    member = np.zeros(K)
-    member[singer_set(design)] = 1.0
-    used = np.zeros(K)
-    used[:k] = 1.0
-    w = np.fft.irfft(np.fft.rfft(used) * np.fft.rfft(member).conj(), K)
+    in_set = np.zeros(K)
+    in_set[singer_set(design)] = 1.0
+    in_use = np.zeros(K)
+    in_use[:k] = 1.0
+    w = np.fft.irfft(np.fft.rfft(in_use) * np.fft.rfft(in_set).conj(), K)
     P = (1 + (e - 1) * w / k) / Z
     return simple - float(P @ w**2 - (P @ w) ** 2) / (k * delta**2)

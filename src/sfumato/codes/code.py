@@ -1,15 +1,15 @@
 """Codes: each point x has a set S_x of outputs that it favours by odds of e^ε.
 
 A code serves up to ``points`` symbols and has ``outputs`` outputs. Every point favours ``raised``
-of them. Two points share ``shared`` of them: any two points (a design (b, r, λ)), or two on
-average. Over a word of B bits, each favoured output gets ``high`` words, each other output gets
-``low``, and the ``leftover`` words go to output 0 for every point:
+of them. Two points have ``shared`` favoured outputs in common: exactly, in a design (b, r, λ), or
+on average. Of the 2^B words of B bits, ``high`` words give each favoured output and ``low`` words
+give each of the remaining outputs. The ``leftover`` words give output 0 for every point:
 
     2^B · Q(y|x) = low + (high − low)·[y ∈ S_x] + leftover·[y = 0],      high ≤ e^ε · low
 
-So ``(high + c)/(low + c) ≤ high/low ≤ e^ε`` for c ≥ 0: the code is private. Everything that is
-linear in the channel follows from two sums: ``gather`` over the outputs of S_x, and ``spread`` over
-the points that favour y.
+So ``(high + c)/(low + c) ≤ high/low ≤ e^ε`` for c ≥ 0: the code is private. Two sums suffice to
+compute any linear function of the channel: ``gather`` sums over the outputs in S_x, and ``spread``
+sums over the points that favour y.
 """
 
 from abc import ABC, abstractmethod
@@ -35,7 +35,7 @@ from sfumato.randomness import Epsilon, TwoLevels, two_level_index
 __all__ = ["MAX_OUTPUTS", "Code", "CodeFamily"]
 
 MAX_OUTPUTS = 2**31
-"""The largest number of different reports: a report is a 32-bit integer in every format."""
+"""The maximum number of distinct reports: a report is a 32-bit integer in every format."""
 
 
 class Code(ABC):
@@ -53,24 +53,24 @@ class Code(ABC):
     word_bits: int
 
     @abstractmethod
-    def place(self, point: Words, index: Words) -> Words:
-        """Return the output at each index, in an order of the outputs that each point fixes.
+    def output_at(self, point: Words, index: Words) -> Words:
+        """Return the output at each index, in an ordering of the outputs specific to the point.
 
-        Indices below ``raised`` run through S_x, the others through the rest. An index past the
-        last gives any output. The result is a new array, computed elementwise by a pure function
-        that does the same work for every point. ``encode`` draws the index by the code's odds; a
-        mechanism with its own odds draws it itself.
+        Indices below ``raised`` enumerate S_x; larger indices enumerate the remaining outputs. The
+        output at an out-of-range index is unspecified. The result is a new array, computed
+        elementwise by a pure function that does the same work for every point. ``encode`` draws
+        the index with the code's odds; a mechanism with different odds draws its own index.
         """
 
     def encode(self, point: Words, word: Words) -> Words:
-        """Return the output of each point for its word.
+        """Return the output for each point and its word.
 
-        The first words give the outputs in S_x, ``high`` words each. The others follow, with
-        ``low`` words each.
+        The first words give the outputs in S_x, ``high`` words each. The next words give the
+        remaining outputs, ``low`` words each.
         """
         index = two_level_index(word, self.raised, self.high, self.low)
-        outputs = self.place(point, index)
-        is_leftover = word > np.uint64(self.total - self.leftover - 1)
+        outputs = self.output_at(point, index)
+        is_leftover = word > np.uint64(self.denominator - self.leftover - 1)
         if is_leftover.any():  # rare at 64 bits, and independent of the point
             outputs[is_leftover] = 0
         return outputs
@@ -79,8 +79,8 @@ class Code(ABC):
     def contains(self, point: Words | np.uint64, output: Words | np.uint64) -> Booleans:
         """Return whether ``output ∈ S_point``, for arrays that broadcast."""
 
-    def favours(self, point: int) -> Booleans:
-        """Return which outputs are in S_point."""
+    def membership(self, point: int) -> Booleans:
+        """Return a mask of the outputs in S_point."""
         return self.contains(np.uint64(point), np.arange(self.outputs, dtype=np.uint64))
 
     @abstractmethod
@@ -98,7 +98,7 @@ class Code(ABC):
         """
 
     def ideal_levels(self) -> tuple[float, float]:
-        """Return ``Q(y|x)`` for y in S_x and for y outside it, by the published formula.
+        """Return ``Q(y|x)`` for y inside and outside S_x, by the published formula.
 
         For K outputs, r of them in S_x, these are ``e/Z`` and ``1/Z`` with ``Z = re + K − r``.
         """
@@ -107,18 +107,18 @@ class Code(ABC):
         return e / Z, 1 / Z
 
     @property
-    def total(self) -> int:
-        """The number of words, 2^B: the denominator of every probability."""
+    def denominator(self) -> int:
+        """The number of words, 2^B, which is the denominator of every probability."""
         return 1 << self.word_bits
 
     @property
     def rise(self) -> Fraction:
-        """``high − low`` as a share of all words: what an output in S_x gains in probability."""
-        return Fraction(self.high - self.low, self.total)
+        """``high − low`` as a share of all words: the extra probability of an output in S_x."""
+        return Fraction(self.high - self.low, self.denominator)
 
     @property
     def is_balanced(self) -> bool:
-        """Whether any two points share exactly ``shared`` outputs, so that Δ and q are constant."""
+        """Whether any two points share exactly ``shared`` outputs, which makes Δ and q constant."""
         return True
 
     @property
@@ -129,14 +129,14 @@ class Code(ABC):
     @property
     def overlap(self) -> Fraction:
         """The exact ``q = P(Y ∈ S_x | x2)`` for x2 ≠ x, without the leftover words."""
-        return (self.shared * self.high + (self.raised - self.shared) * self.low) / self.total
+        return (self.shared * self.high + (self.raised - self.shared) * self.low) / self.denominator
 
     @property
     def family(self) -> "CodeFamily":
-        """The family that makes this code for other words and ε."""
+        """The family that builds this code for any word length and ε."""
         return type(self)  # type: ignore[return-value]
 
-    def serves(self, size: int) -> bool:
+    def can_serve(self, size: int) -> bool:
         """Return whether the code can serve ``size`` symbols.
 
         An unbalanced code needs a symbol for every point.
@@ -158,17 +158,17 @@ class Code(ABC):
     @classmethod
     @abstractmethod
     def from_record(cls, record: Fields, epsilon: Epsilon) -> Self:
-        """Return the code with the integers of its record.
+        """Return the code with the integers in its record.
 
         They may differ from those that this version would choose. Only ``ideal_levels`` depends on
         ``epsilon``.
         """
 
     @staticmethod
-    def _read_fields(record: Fields, own: Sequence[str] = ()) -> tuple[Fields, TwoLevels]:
-        """Check the fields of a record, including the code's ``own``, and read its integers."""
-        names = ("kind", "points", "outputs", "word_bits", "high", "low", "leftover", *own)
-        fields = require_fields(record, "a code of the mechanism", names)
+    def _read_fields(record: Fields, extra_names: Sequence[str] = ()) -> tuple[Fields, TwoLevels]:
+        """Check the fields of a record, which may include extra ones, and read its integers."""
+        common_names = ("kind", "points", "outputs", "word_bits", "high", "low", "leftover")
+        fields = require_fields(record, "a code of the mechanism", (*common_names, *extra_names))
         require_word_bits(fields["word_bits"])
         for name in ("outputs", "points"):
             if not is_count(fields[name]) or fields[name] > MAX_OUTPUTS:
@@ -177,14 +177,14 @@ class Code(ABC):
         return fields, TwoLevels(high, low, leftover)
 
     def _set_levels(self, levels: TwoLevels, epsilon: Epsilon, word_bits: int) -> None:
-        """Set the integers of the channel; raise ``InvalidContext`` if they do not make one."""
+        """Set the channel's integers; raise ``InvalidContext`` if they do not form a channel."""
         self.high = levels.high
         self.low = levels.low
         self.leftover = levels.leftover
         self.word_bits = word_bits
         self._epsilon = float(epsilon)
-        words = self.raised * self.high + (self.outputs - self.raised) * self.low + self.leftover
-        is_channel = words == self.total and 0 <= self.low < self.high and self.leftover >= 0
+        total = self.raised * self.high + (self.outputs - self.raised) * self.low + self.leftover
+        is_channel = total == self.denominator and 0 <= self.low < self.high and self.leftover >= 0
         if self.outputs and not is_channel:
             raise InvalidContext(
                 f"the integers of a {self.kind} code must add up to 2^{self.word_bits} words, "
@@ -193,7 +193,7 @@ class Code(ABC):
 
 
 class CodeFamily(Protocol):
-    """A function that makes codes for a number of points and an ε, such as a class of codes."""
+    """A callable, such as a class of codes, that builds a code for a number of points and an ε."""
 
     def __call__(self, points: int, epsilon: Epsilon, word_bits: int = 64) -> Code:
         """Return a code for at least ``points`` points."""

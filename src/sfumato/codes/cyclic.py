@@ -1,4 +1,4 @@
-"""Cyclic response: the set of a point consists of base blocks, rotated to it around a circle."""
+"""Cyclic response: a point's set consists of base blocks rotated around a circle."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -27,57 +27,61 @@ __all__ = [
 
 Spectrum = NDArray[np.complex128]
 
-_NEARLY_BLIND = 1e-9  # a frequency this much weaker than the mean cannot be seen at all
+_MIN_RELATIVE_STRENGTH = 1e-9  # a frequency this weak relative to the mean cannot be estimated
 _INDISTINGUISHABLE = "these base blocks cannot tell two mixtures of points apart."
-_LARGE = 1 << 20  # points from which two passes over the torus beat one around the circle
+_MIN_TORUS_POINTS = 1 << 20  # from this size, a 2-D transform on the torus is faster
 
 
 @dataclass(frozen=True)
 class CyclicDesign:
     """A family of cyclic codes, one for each ε.
 
-    ``base`` holds the base blocks ``D_0 … D_{t−1}``, w points each, on a circle of K points.
+    ``base`` contains the base blocks ``D_0 … D_{t−1}``, each with w of the circle's K points.
 
     >>> CyclicDesign(7, ((0, 1, 3),))(7, Fraction(1), 12).shared
     Fraction(1, 1)
     """
 
-    circle: int
+    circle_size: int
     base: tuple[tuple[int, ...], ...]
 
     def __post_init__(self) -> None:
         sizes = {len(block) for block in self.base}
         if len(sizes) != 1 or not all(self._is_ascending_set(block) for block in self.base):
             raise InvalidContext(
-                "base blocks must be sets of equally many points of the circle, in ascending order."
+                "base blocks must be equally large sets of points on the circle, in ascending "
+                "order."
             )
-        if not 0 < sizes.pop() < self.circle:
+        if not 0 < sizes.pop() < self.circle_size:
             raise InvalidContext(
-                "a base block must contain some of the circle's points, but not all of them."
+                "a base block must contain some, but not all, of the circle's points."
             )
 
     def _is_ascending_set(self, block: tuple[int, ...]) -> bool:
-        in_range = all(0 <= d < self.circle for d in block)
+        in_range = all(0 <= d < self.circle_size for d in block)
         return in_range and tuple(sorted(set(block))) == block
 
     @classmethod
-    def from_arrays(cls, circle: int, base: NDArray[np.int64]) -> "CyclicDesign":
+    def from_arrays(cls, circle_size: int, base: NDArray[np.int64]) -> "CyclicDesign":
         """Return the design whose base blocks are the rows of an array."""
-        return cls(circle, tuple(tuple(sorted(row)) for row in np.atleast_2d(base).tolist()))
+        return cls(circle_size, tuple(tuple(sorted(row)) for row in np.atleast_2d(base).tolist()))
 
     def __call__(self, points: int, epsilon: Epsilon, word_bits: int = 64) -> "CyclicCode":
-        """Return the code of this design for ε; it must be able to serve ``points`` symbols."""
+        """Return the code of this design for ε; raise ``InvalidContext`` if it cannot serve them.
+
+        An unbalanced design needs exactly as many symbols as it has points.
+        """
         if not isinstance(epsilon, Fraction):
             raise InvalidContext("cyclic response needs a finite ε; use ClearCode.")
-        outputs = len(self.base) * self.circle
+        outputs = len(self.base) * self.circle_size
         raised = len(self.base) * len(self.base[0])
         levels = two_levels(outputs, raised, epsilon, word_bits)
         code = CyclicCode(self, levels, epsilon, word_bits)
-        if not code.serves(points):
+        if not code.can_serve(points):
             limit = "at most" if code.is_balanced else "exactly"
             raise InvalidContext(
-                f"base blocks on a circle of {self.circle} points cannot serve {points} symbols: "
-                f"they serve {limit} {self.circle}."
+                f"base blocks on a circle of {self.circle_size} points cannot serve {points} "
+                f"symbols: they serve {limit} {self.circle_size}."
             )
         return code
 
@@ -85,14 +89,15 @@ class CyclicDesign:
 class CyclicCode(Code):
     """Outputs ``(i, y)`` are rotated base blocks: ``S_x = {(i, y) : x − y mod K ∈ D_i}``.
 
-    Output ``(i, y)`` has number ``i·K + y``. ``Q((i, y)|x) = e/Z`` on S_x and ``1/Z`` off it,
-    ``Z = t(we + K − w)``. A difference set (one base block in which every difference occurs
-    equally often) is balanced, and may leave points unused. Other base blocks see the circle's
-    frequency j with strength ``S_j = Σ_i |FFT(D_i)_j|²`` and need every point.
+    Output ``(i, y)`` has number ``i·K + y``. ``Q((i, y)|x)`` is ``e/Z`` inside S_x and ``1/Z``
+    outside, with ``Z = t(we + K − w)``. A difference set (one base block in which every difference
+    occurs equally often) is balanced, and may leave points unused. Other base blocks must use
+    every point; they resolve the circle's frequency j with strength ``S_j = Σ_i |FFT(D_i)_j|²``.
+    Randomized response is the case ``D = {0}``.
     Guarantee: odds of at most e^ε between any two points, for every output.
-    Cost per report: one word, a division and a table lookup. Error: within a few per cent of the
-    least possible, if base blocks are nearly flat and ``w ≈ K/(e + 1)``. Reference: Ye and Barg
-    (2018) for the bound, Singer (1938) for the sets; randomized response is ``D = {0}``.
+    Cost per report: one word, a division and a table lookup. Error: within a few percent of the
+    minimum, if the base blocks are nearly flat and ``w ≈ K/(e + 1)``. Reference: Ye and Barg
+    (2018) for the bound, Singer (1938) for the sets.
 
     >>> code = CyclicDesign(7, ((0, 1, 3),))(7, Fraction(1), 12)
     >>> code.outputs, code.raised, code.shared, code.high, code.low
@@ -105,19 +110,19 @@ class CyclicCode(Code):
         self, design: CyclicDesign, levels: TwoLevels, epsilon: Epsilon, word_bits: int
     ) -> None:
         self.design = design
-        self._member = _member(design)
+        self._membership = _membership(design)
         t = len(design.base)
         w = len(design.base[0])
-        K = design.circle
+        K = design.circle_size
         self.points = K
         self.outputs = t * K
         self.raised = t * w
-        # The mean over pairs; in a balanced code, the same for every pair.
+        # The mean over pairs of points; in a balanced code, all pairs have the same value.
         self.shared = Fraction(t * w * (w - 1), K - 1)
         self._set_levels(levels, epsilon, word_bits)
         if not self.is_balanced:
             strengths = self._strengths[1:]
-            if strengths.min() <= _NEARLY_BLIND * strengths.mean():
+            if strengths.min() <= _MIN_RELATIVE_STRENGTH * strengths.mean():
                 raise NothingToLearn(_INDISTINGUISHABLE)
 
     @property
@@ -126,7 +131,7 @@ class CyclicCode(Code):
         return self.design
 
     def to_record(self) -> dict[str, Json]:
-        """Return the integers of the channel and the base blocks."""
+        """Return the channel's integers and the base blocks as plain data."""
         base = self.design.base
         return {
             **super().to_record(),
@@ -136,12 +141,12 @@ class CyclicCode(Code):
 
     @classmethod
     def from_record(cls, record: Fields, epsilon: Epsilon) -> Self:
-        """Return the code with the integers and the base blocks of its record."""
+        """Return the code with the integers and the base blocks in its record."""
         fields, levels = cls._read_fields(record, ("base", "base_blocks"))
         base = unpack_u32(fields["base"], "base", fields["points"])
         t = fields["base_blocks"]
         if not is_count(t) or t == 0 or base.size == 0 or base.size % t:
-            raise InvalidSurvey("base must contain base_blocks blocks of equally many numbers.")
+            raise InvalidSurvey("base must contain base_blocks blocks of equal size.")
         design = CyclicDesign.from_arrays(fields["points"], base.reshape(t, -1))
         return cls(design, levels, epsilon, fields["word_bits"])
 
@@ -149,24 +154,24 @@ class CyclicCode(Code):
 
     @cached_property
     def _steps(self) -> tuple[Words, Words]:
-        """The steps around the circle for each index, and the first output of its block."""
+        """The number of steps around the circle for each index, and its block's first output."""
         K = self.points
-        blocks, offsets = np.nonzero(self._member)
-        other_blocks, other_offsets = np.nonzero(~self._member)
-        back = np.concatenate([offsets, other_offsets])
-        first = np.concatenate([blocks, other_blocks]) * K
-        return ((K - back) % K).astype(np.uint64), first.astype(np.uint64)
+        blocks, offsets = np.nonzero(self._membership)
+        other_blocks, other_offsets = np.nonzero(~self._membership)
+        steps_back = np.concatenate([offsets, other_offsets])
+        first_outputs = np.concatenate([blocks, other_blocks]) * K
+        return ((K - steps_back) % K).astype(np.uint64), first_outputs.astype(np.uint64)
 
-    def place(self, point: Words, index: Words) -> Words:
+    def output_at(self, point: Words, index: Words) -> Words:
         """Return ``(i, x − d mod K)`` for the points d in each block i, then for those outside."""
-        steps, first = self._steps
+        steps, first_outputs = self._steps
         position = index.view(np.int64)
         y = steps.take(position, mode="clip")
         y += point
-        # Below K the difference wraps to a huge number, so the smaller of the two is on the circle.
+        # A negative difference wraps to a huge number, so the smaller of the two is on the circle.
         np.minimum(y, y - np.uint64(self.points), out=y)
         if len(self.design.base) > 1:
-            y += first.take(position, mode="clip")
+            y += first_outputs.take(position, mode="clip")
         return y
 
     def contains(self, point: Words | np.uint64, output: Words | np.uint64) -> Booleans:
@@ -174,19 +179,19 @@ class CyclicCode(Code):
         K = np.uint64(self.points)
         i = output // K
         y = output % K
-        return self._member[i.astype(np.int64), ((point + K - y) % K).astype(np.int64)]
+        return self._membership[i.astype(np.int64), ((point + K - y) % K).astype(np.int64)]
 
-    def favours(self, point: int) -> Booleans:
-        """Return each base block, read backwards around the circle from x."""
-        down_to_zero = self._member[:, point::-1]
-        down_from_top = self._member[:, :point:-1]
+    def membership(self, point: int) -> Booleans:
+        """Return the mask of each base block, read backwards around the circle from x."""
+        down_to_zero = self._membership[:, point::-1]
+        down_from_top = self._membership[:, :point:-1]
         return np.concatenate([down_to_zero, down_from_top], axis=1).reshape(-1)
 
     # --- transforms ------------------------------------------------------------------------------
 
     @cached_property
     def _spectrum(self) -> Spectrum:
-        return circle_transform(self._member.astype(np.float64))
+        return circle_transform(self._membership.astype(np.float64))
 
     @cached_property
     def _strengths(self) -> Floats:
@@ -195,8 +200,8 @@ class CyclicCode(Code):
 
     @cached_property
     def is_balanced(self) -> bool:
-        """Whether every difference but 0 occurs equally often in the base blocks."""
-        return np.unique(_differences(self.design)[1:]).size == 1
+        """Whether every nonzero difference occurs equally often in the base blocks."""
+        return np.unique(_count_differences(self.design)[1:]).size == 1
 
     def gather(self, weights: Floats) -> Floats:
         """Return the sum of convolutions with the base blocks."""
@@ -210,7 +215,8 @@ class CyclicCode(Code):
     def kernels(self) -> Floats:
         """``a_i`` with ``Σ_{i,y} [x2 − y ∈ D_i] a_i(x − y) = [x = x2] − 1/K``, one row per block.
 
-        In frequencies ``â_i(j) = FFT(D_i)_j / S_j``, and 0 at j = 0: the least-squares solution.
+        This is the least-squares solution: in the frequency domain, ``â_i(j) = FFT(D_i)_j / S_j``
+        for j ≠ 0 and ``â_i(0) = 0``.
         """
         spectrum = self._spectrum.copy()
         spectrum[:, 1:] /= self._strengths[1:]
@@ -218,54 +224,54 @@ class CyclicCode(Code):
         return from_circle_transform(spectrum, self.points)
 
     def exact_kernels(self) -> list[list[Fraction]]:
-        """Return ``kernels`` as fractions."""
+        """Return ``kernels`` as exact fractions."""
         return _exact_kernels(self.design)
 
 
 # --- transforms on a circle of K points, which turn convolutions into products --------------------
 #
-# For most circles this is the Fourier transform of real numbers. If a large circle has ``K = a·b``
-# points and a and b have no common factor, point i is the point ``(i mod a, i mod b)`` of a torus,
-# and a rotation of the circle rotates the torus both ways. So the two-dimensional transform also
-# turns convolutions into products, in pieces that fit the cache: twice as fast at 2^24 points.
-# Reference: Good (1958), Thomas (1963).
+# For most circles this is the real Fourier transform. If a large circle has ``K = a·b`` points and
+# a and b are coprime, point i maps to the point ``(i mod a, i mod b)`` of a torus, and rotating the
+# circle rotates the torus in both directions. So the two-dimensional transform also turns
+# convolutions into products. Its rows and columns fit in the cache, which makes it twice as fast
+# at 2^24 points. Reference: Good (1958), Thomas (1963).
 #
 # In either case, entry 0 of a transform is the sum of the values.
 
 
 def circle_transform(values: Floats) -> Spectrum:
-    """Return the transform of values along the last axis."""
+    """Transform values along the last axis."""
     K = values.shape[-1]
-    a, b = _torus(K)
+    a, b = _torus_sides(K)
     if a == 1:
         return np.fft.rfft(values)
     on_torus = np.empty(values.shape)
-    on_torus[..., _places(a, b)] = values
+    on_torus[..., _torus_positions(a, b)] = values
     transform = np.fft.rfft2(on_torus.reshape(*values.shape[:-1], a, b))
     return transform.reshape(*values.shape[:-1], -1)
 
 
 def from_circle_transform(transform: Spectrum, K: int) -> Floats:
-    """Return the values along the last axis that have this transform.
+    """Invert ``circle_transform`` along the last axis.
 
     >>> values = np.array([3.0, 1, 4, 1, 5])
     >>> from_circle_transform(circle_transform(values), 5).round(9)
     array([3., 1., 4., 1., 5.])
     """
-    a, b = _torus(K)
+    a, b = _torus_sides(K)
     if a == 1:
         return np.fft.irfft(transform, K)
     on_torus = np.fft.irfft2(transform.reshape(*transform.shape[:-1], a, -1), (a, b))
-    return on_torus.reshape(*transform.shape[:-1], K).take(_places(a, b), axis=-1)
+    return on_torus.reshape(*transform.shape[:-1], K).take(_torus_positions(a, b), axis=-1)
 
 
 @lru_cache(maxsize=64)
-def _torus(K: int) -> tuple[int, int]:
-    """Return the sides of the torus, the shorter first, as equal as possible.
+def _torus_sides(K: int) -> tuple[int, int]:
+    """Return the sides of the torus, the shorter first, as close to square as possible.
 
-    Return 1 and K if the circle is as good.
+    Return ``(1, K)`` if the transform should stay on the circle.
     """
-    if K >= _LARGE:
+    if K >= _MIN_TORUS_POINTS:
         for a in range(isqrt(K), isqrt(K) // 16, -1):
             if K % a == 0 and gcd(a, K // a) == 1:
                 return a, K // a
@@ -273,20 +279,20 @@ def _torus(K: int) -> tuple[int, int]:
 
 
 @lru_cache(maxsize=2)
-def _places(a: int, b: int) -> NDArray[np.intp]:
-    """Return the place of each point of the circle on the torus, row after row."""
+def _torus_positions(a: int, b: int) -> NDArray[np.intp]:
+    """Return the row-major position on the torus of each point of the circle."""
     i = np.arange(a * b)
-    places = i % a
-    places *= b
-    places += i % b
-    places.flags.writeable = False
-    return places
+    positions = i % a
+    positions *= b
+    positions += i % b
+    positions.flags.writeable = False
+    return positions
 
 
 def convolve(weights: Floats, spectrum: Spectrum, K: int) -> Floats:
     """Return ``Σ_{i,y} weights[…, i·K + y] a_i(x − y)`` for every x.
 
-    ``spectrum`` holds the transforms of the a_i.
+    ``spectrum`` contains the transform of each a_i.
     """
     transforms = circle_transform(weights.reshape(*weights.shape[:-1], len(spectrum), K))
     transforms *= spectrum
@@ -297,7 +303,7 @@ def convolve(weights: Floats, spectrum: Spectrum, K: int) -> Floats:
 def correlate(weights: Floats, spectrum: Spectrum, K: int) -> Floats:
     """Return ``Σ_x weights[…, x] a_i(x − y)`` for every (i, y).
 
-    ``spectrum`` holds the transforms of the a_i.
+    ``spectrum`` contains the transform of each a_i.
     """
     transforms = circle_transform(weights)[..., None, :] * spectrum.conj()
     correlations = from_circle_transform(transforms, K)
@@ -305,34 +311,34 @@ def correlate(weights: Floats, spectrum: Spectrum, K: int) -> Floats:
 
 
 @lru_cache(maxsize=64)
-def _member(design: CyclicDesign) -> Booleans:
-    """Return ``[d ∈ D_i]``, one row per base block."""
-    member = np.zeros((len(design.base), design.circle), dtype=np.bool_)
+def _membership(design: CyclicDesign) -> Booleans:
+    """Return the mask ``[d ∈ D_i]``, one row per base block."""
+    membership = np.zeros((len(design.base), design.circle_size), dtype=np.bool_)
     for i, block in enumerate(design.base):
-        member[i, list(block)] = True
-    member.flags.writeable = False
-    return member
+        membership[i, list(block)] = True
+    membership.flags.writeable = False
+    return membership
 
 
 @lru_cache(maxsize=64)
-def _differences(design: CyclicDesign) -> NDArray[np.int64]:
+def _count_differences(design: CyclicDesign) -> NDArray[np.int64]:
     """Count how often each difference occurs in the base blocks.
 
     The counts are integers, so a transform rounded to integers is exact.
     """
-    spectrum = circle_transform(_member(design).astype(np.float64))
-    counts = from_circle_transform((np.abs(spectrum) ** 2).sum(axis=0), design.circle)
+    spectrum = circle_transform(_membership(design).astype(np.float64))
+    counts = from_circle_transform((np.abs(spectrum) ** 2).sum(axis=0), design.circle_size)
     return np.rint(counts).astype(np.int64)
 
 
 @lru_cache(maxsize=16)
 def _exact_kernels(design: CyclicDesign) -> list[list[Fraction]]:
-    """Solve ``C c = δ_0 − 1/K`` for the circulant C of differences.
+    """Return ``a_i = Σ_{d ∈ D_i} c(· − d)``.
 
-    Then ``a_i = Σ_{d ∈ D_i} c(· − d)``.
+    Here c solves ``C c = δ_0 − 1/K``, where C is the circulant matrix of difference counts.
     """
-    K = design.circle
-    C = _differences(design).tolist()
+    K = design.circle_size
+    C = _count_differences(design).tolist()
     circulant = [[C[(x - y) % K] for y in range(K)] for x in range(K)]
     solution = solve_integers(circulant, [[K * (x == 0) - 1] for x in range(K)])
     if solution is None:

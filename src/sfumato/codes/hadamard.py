@@ -21,10 +21,10 @@ class HadamardCode(Code):
 
     ``K`` is the smallest power of two above the number of points and
     ``H_K(i, y) = (−1)^popcount(i & y)``. Row 0 is all ones and is not used. Any two of the other
-    rows agree in K/2 places.
+    rows agree in K/2 positions.
     Guarantee: odds of at most e^ε between any two points, for every output.
     Reference: Acharya, Sun, Zhang (2019); the paper, sections 5.1 and 6.1, with row x+1 in both.
-    Cost per report: one word, a dozen bit operations. Error: ``n·Var = c² − p_x²``,
+    Cost per report: one word and about a dozen bit operations. Error: ``n·Var = c² − p_x²`` with
     ``c = (e+1)/(e−1)``, before the total correction.
 
     >>> code = HadamardCode(3, Fraction(1), word_bits=12)
@@ -42,73 +42,79 @@ class HadamardCode(Code):
         self._log_outputs = points.bit_length()
         if self._log_outputs >= word_bits:
             raise NothingToLearn(f"{points} points do not fit in a word of {word_bits} bits.")
-        # The low bits of a word draw y uniformly, the high bits toss the coin for its sign.
-        coins = 1 << (word_bits - self._log_outputs)
-        self._set_integers(coins, coin_threshold(coins, epsilon), epsilon, word_bits)
+        # The low bits of a word draw y uniformly; the high bits are the coin flip for its sign.
+        coin_outcomes = 1 << (word_bits - self._log_outputs)
+        self._set_integers(
+            coin_outcomes, coin_threshold(coin_outcomes, epsilon), epsilon, word_bits
+        )
 
-    def _set_integers(self, coins: int, threshold: int, epsilon: Epsilon, word_bits: int) -> None:
+    def _set_integers(
+        self, coin_outcomes: int, threshold: int, epsilon: Epsilon, word_bits: int
+    ) -> None:
+        """Set the channel's integers: ``threshold`` of the coin outcomes give sign +1."""
         K = 1 << self._log_outputs
         self._threshold = threshold
         self.points = K - 1
         self.outputs = K
         self.raised = K // 2
         self.shared = Fraction(K, 4)
-        # Two of the K draws give y: y itself, and the output that it is swapped with.
-        levels = TwoLevels(2 * threshold, 2 * (coins - threshold), 0)
+        # Two of the K draws give y: y itself, and the output that differs at the flipped bit.
+        levels = TwoLevels(2 * threshold, 2 * (coin_outcomes - threshold), 0)
         self._set_levels(levels, epsilon, word_bits)
 
     @classmethod
     def from_record(cls, record: Fields, epsilon: Epsilon) -> Self:
-        """Return the code with the integers of its record."""
+        """Return the code with the integers in its record."""
         fields, levels = cls._read_fields(record)
         outputs = fields["outputs"]
         word_bits = fields["word_bits"]
         code = cls.__new__(cls)
         code._log_outputs = outputs.bit_length() - 1
-        coins = 1 << max(word_bits - code._log_outputs, 0)
-        code._set_integers(coins, levels.high // 2, epsilon, word_bits)
+        coin_outcomes = 1 << max(word_bits - code._log_outputs, 0)
+        code._set_integers(coin_outcomes, levels.high // 2, epsilon, word_bits)
         if code.outputs != outputs or levels != TwoLevels(code.high, code.low, code.leftover):
             raise InvalidContext(
-                "a Hadamard code must have a power of two of outputs, and even odds that fill the "
-                "word."
+                "a Hadamard code must have a power of two outputs, and even counts that add up "
+                "to all words."
             )
         return code
 
-    def place(self, point: Words, index: Words) -> Words:
-        """Spread the index over all bits but the lowest set bit of x+1, which fixes the sign.
+    def output_at(self, point: Words, index: Words) -> Words:
+        """Spread the index over all bits except the lowest set bit of x+1, which fixes the sign.
 
-        Half of the outputs have each sign, one for each way to fill the other bits.
+        Half of the outputs have each sign: one for each setting of the remaining bits.
         """
         row = point + np.uint64(1)
         half = np.uint64(self.outputs // 2)
         lowest_bit = _lowest_bit(row)
-        filling = index & (half - np.uint64(1))
+        free_bits = index & (half - np.uint64(1))
         y = ~(lowest_bit - np.uint64(1))
-        y &= filling
-        y += filling  # the filling's bits from the lowest bit of x+1 on, doubled, make room for it
+        y &= free_bits
+        y += free_bits  # shift the bits at and above the lowest set bit of x+1 to make room for it
         return _with_sign(y, row, lowest_bit, index >= half)
 
     def encode(self, point: Words, word: Words) -> Words:
-        """Draw y, and flip it if its sign in row x+1 is not the one that the coin picks.
+        """Draw y, and flip one of its bits if its sign in row x+1 differs from the coin flip.
 
-        To flip y at the lowest set bit of x+1 changes the parity of ``(x+1) & y``, so the sign too.
+        Flipping the lowest set bit of x+1 in y changes the parity of ``(x+1) & y``, and so the
+        sign.
         """
         row = point + np.uint64(1)
         y = word & np.uint64(self.outputs - 1)
-        minus_wanted = word >= np.uint64(self._threshold << self._log_outputs)
-        return _with_sign(y, row, _lowest_bit(row), minus_wanted)
+        is_minus = word >= np.uint64(self._threshold << self._log_outputs)
+        return _with_sign(y, row, _lowest_bit(row), is_minus)
 
     def contains(self, point: Words | np.uint64, output: Words | np.uint64) -> Booleans:
-        """Return whether ``H_K(x+1, y) = +1``: x+1 and y have an even number of common bits."""
+        """Return whether ``H_K(x+1, y) = +1``: x+1 and y have an even number of bits in common."""
         return (np.bitwise_count((point + np.uint64(1)) & output) & np.uint8(1)) == 0
 
     def gather(self, weights: Floats) -> Floats:
-        """Compute one transform: ``[y ∈ S_x] = (1 + H(x+1, y))/2``."""
+        """Sum with one transform: ``[y ∈ S_x] = (1 + H(x+1, y))/2``."""
         transform = walsh_hadamard(weights)
         return (transform[..., :1] + transform[..., 1:]) / 2
 
     def spread(self, weights: Floats) -> Floats:
-        """Compute the same transform, with a weight of 0 on row 0."""
+        """Sum with the same transform, with a weight of 0 on row 0."""
         rows = np.concatenate([np.zeros((*weights.shape[:-1], 1)), weights], axis=-1)
         return (weights.sum(axis=-1, keepdims=True) + walsh_hadamard(rows)) / 2
 
@@ -119,10 +125,10 @@ def _lowest_bit(row: Words) -> Words:
     return bit
 
 
-def _with_sign(y: Words, row: Words, lowest_bit: Words, minus: Booleans) -> Words:
-    """Flip y at the lowest bit of its row where its sign is wrong; overwrite the arrays."""
-    flip = np.bitwise_count(row & y)  # its parity is the sign of y
-    flip ^= minus.view(np.uint8)
+def _with_sign(y: Words, row: Words, lowest_bit: Words, is_minus: Booleans) -> Words:
+    """Flip the lowest bit of the row in each y with the wrong sign, overwriting the arrays."""
+    flip = np.bitwise_count(row & y)  # the parity gives the sign of y
+    flip ^= is_minus.view(np.uint8)
     flip &= np.uint8(1)
     lowest_bit *= flip
     y ^= lowest_bit
@@ -132,31 +138,32 @@ def _with_sign(y: Words, row: Words, lowest_bit: Words, minus: Booleans) -> Word
 def walsh_hadamard(values: Floats) -> Floats:
     """Return ``Σ_y (−1)^popcount(i & y) · values[…, y]`` for every i, along the last axis.
 
-    It takes O(K log K). ``H_K`` is a Kronecker power of ``H_2``, so it is applied six factors at a
-    time, as products with ``H_64``: fewer passes over memory than one factor at a time. BLAS does
-    not split products of 64 × 64 over threads, which would wait longer than they work.
+    This takes O(K log K) time. ``H_K`` is a Kronecker power of ``H_2``, so it is applied six
+    factors at a time, as products with ``H_64``, which needs fewer passes over memory than one
+    factor at a time. BLAS does not split 64 × 64 products over threads, which would cost more than
+    it saves.
 
     >>> walsh_hadamard(np.array([1.0, 2.0, 3.0, 4.0]))
     array([10., -2., -4.,  0.])
     """
     K = values.shape[-1]
     result = np.asarray(values, dtype=np.float64)
-    done = min(64, K)
-    rows = gcd(64, result.size // done)
-    result = np.matmul(result.reshape(-1, rows, done), _hadamard_matrix(done))
-    while done < K:
-        factor = min(64, K // done)
-        transformed = np.empty((result.size // (factor * done), factor, done // 64, 64))
+    stride = min(64, K)  # the length of the stretches that are already transformed
+    rows = gcd(64, result.size // stride)
+    result = np.matmul(result.reshape(-1, rows, stride), _hadamard_matrix(stride))
+    while stride < K:
+        factor = min(64, K // stride)
+        transformed = np.empty((result.size // (factor * stride), factor, stride // 64, 64))
         blocks = result.reshape(transformed.shape).swapaxes(1, 2)
         np.matmul(_hadamard_matrix(factor), blocks, out=transformed.swapaxes(1, 2))
         result = transformed
-        done *= factor
+        stride *= factor
     return result.reshape(values.shape)
 
 
 @lru_cache(maxsize=8)
 def _hadamard_matrix(size: int) -> Floats:
-    """Return Sylvester's matrix, by its closed form."""
+    """Return Sylvester's matrix in closed form."""
     index = np.arange(size, dtype=np.uint64)
-    odd = np.bitwise_count(index[:, None] & index[None, :]) & np.uint8(1)
-    return 1.0 - 2.0 * odd
+    parity = np.bitwise_count(index[:, None] & index[None, :]) & np.uint8(1)
+    return 1.0 - 2.0 * parity

@@ -25,30 +25,30 @@ def code_from_record(record: object, epsilon: Epsilon) -> Code:
 
 
 class RecordedCodes:
-    """A family of codes from a record, by the number of symbols and the ε that each serves."""
+    """A family of codes read from records, keyed by the number of symbols and ε each serves."""
 
     def __init__(self) -> None:
         self._codes: dict[tuple[int, Epsilon], Code] = {}
 
-    def __contains__(self, served: tuple[int, Epsilon]) -> bool:
-        return served in self._codes
+    def __contains__(self, key: tuple[int, Epsilon]) -> bool:
+        return key in self._codes
 
     def read(self, record: object, size: int, epsilon: Epsilon) -> None:
         """Read the code that serves ``size`` symbols at ε."""
         self._codes[size, epsilon] = code_from_record(record, epsilon)
 
     @property
-    def fit(self) -> bool:
+    def all_fit(self) -> bool:
         """Whether every code can serve its number of symbols."""
-        return all(code.serves(size) for (size, _), code in self._codes.items())
+        return all(code.can_serve(size) for (size, _), code in self._codes.items())
 
     @property
     def word_bits(self) -> int:
-        """The length of the words that the codes read."""
+        """The word length that all the codes use."""
         return next(iter(self._codes.values())).word_bits
 
     def __call__(self, points: int, epsilon: Epsilon, word_bits: int = 64) -> Code:
-        """Return the recorded code, or one of its family for words of another length."""
+        """Return the recorded code, or a code from its family for a different word length."""
         code = self._codes[points, epsilon]
         if code.word_bits == word_bits:
             return code

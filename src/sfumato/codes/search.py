@@ -1,18 +1,18 @@
-"""Searched cyclic codes: t base blocks of w numbers mod k, as flat as a search can make them.
+"""Search for cyclic codes: t base blocks of w numbers mod k that are as flat as possible.
 
 Outputs are pairs (i, y), and point x favours those with ``x − y mod k ∈ D_i``. With
 ``S_j = Σ_i |FFT(D_i)_j|²``, the risk of the best linear unbiased estimate at uniform p is
 
     F · R(k, w, e),      F = mean_{j≠0} 1/S_j · t·w(k − w)/(k − 1) ≥ 1
 
-where R is the term of w in the bound of Ye and Barg, ``min_w R(k, w, e)``, which no ε-private
-response beats. F is the *flatness*: it is 1 if and only if all S_j are equal, that is, if the
-blocks are a difference family. Most sizes have no such family, so blocks are searched. The search
-moves one number after another to the best of many places. When no move helps any more, it moves a
+where R is the function in Ye and Barg's bound ``min_w R(k, w, e)``, which no ε-private response
+can beat. F is the *flatness*: it is 1 if and only if all S_j are equal, that is, if the blocks are
+a difference family. Most sizes have no such family, so blocks are found by search. The search
+moves one number at a time to the best of many positions. When no move helps any more, it moves a
 few numbers at random and continues from there.
 
 Blocks are part of a mechanism, so the search must find the same ones on every machine. Nothing
-depends on the rounding of floats: cosines are integers in units of 1/B, quotients are rounded to
+depends on floating-point rounding: cosines are integers in units of 1/B, quotients are rounded to
 integers, and all sums stay below 2^53. Doubles represent such integers exactly, so the order of
 summation does not matter.
 
@@ -47,20 +47,20 @@ BaseBlocks = NDArray[np.int64]
 """Base blocks, one per row."""
 
 STEPS = 4096
-"""The length of a search: about a quarter of a second for up to a thousand points."""
+"""The maximum number of steps: about a quarter of a second for up to a thousand points."""
 
-_MAX_EXPONENT = 700.0  # e^700 is close to the largest float
+_MAX_EXPONENT = 700.0  # exp() overflows a float just above e^709
 _MAX_POINTS = 1 << 16  # with more points, sums could exceed 2^53
 _MAX_COST = 1 << 27  # points × size × blocks: the cost of the first transforms
-_STEP_TERMS = 1 << 13  # places tried in one step × frequencies
-_MAX_RANDOM_MOVES = 4  # when no move helps
-_UNIT = 1 << 18  # of the cost: the term of j if S_j = t·w
-_NEARLY_FLAT = 2.0**-12  # when no move helps, a search this close to the least cost ends
-_FLAT_ENOUGH = 2.0**-7  # at design time, a search ends as soon as it is this close
+_STEP_TERMS = 1 << 13  # positions tried in one step × frequencies
+_MAX_RANDOM_MOVES = 4  # made when no single move helps
+_UNIT = 1 << 18  # the term of frequency j in the cost if S_j = t·w
+_NEARLY_FLAT = 2.0**-12  # when no move helps, stop if this close to the minimum cost
+_FLAT_ENOUGH = 2.0**-7  # at design time, stop as soon as the search is this close
 
 
 def ye_barg_risk(points: int, size: int, epsilon: float) -> float:
-    """Return the risk at uniform p of flat blocks of w numbers out of k, in Ye and Barg's bound.
+    """Return the risk of flat blocks of w numbers mod k at uniform p, as in Ye and Barg's bound.
 
         R(k, w, e) = (k − 1)² (we + k − w)² / (k (e − 1)² w (k − w)),   e = e^ε
 
@@ -76,28 +76,28 @@ def ye_barg_risk(points: int, size: int, epsilon: float) -> float:
 
 
 def best_sizes(points: int, epsilon: float) -> list[int]:
-    """Return the two w with the least ``R(k, w, e^ε)``, the best first; for two points, the only w.
+    """Return the two w with the smallest ``R(k, w, e^ε)``, best first; two points have only one w.
 
-    R falls until w = k/(e + 1) and rises from there, so the best are next to it.
+    R decreases up to w = k/(e + 1) and increases from there, so the best w are next to it.
 
     >>> best_sizes(100, 1.0)
     [27, 26]
     """
     k = points
     e = exp(epsilon)
-    least = int(k / (e + 1))
-    near = range(max(least - 1, 1), min(max(least, 1) + 2, k - 1) + 1)
-    return sorted(near, key=lambda w: ye_barg_risk(k, w, epsilon))[:2]
+    below_optimum = int(k / (e + 1))
+    nearby = range(max(below_optimum - 1, 1), min(max(below_optimum, 1) + 2, k - 1) + 1)
+    return sorted(nearby, key=lambda w: ye_barg_risk(k, w, epsilon))[:2]
 
 
 def flatness(base: BaseBlocks, points: int) -> float:
-    """Return ``F = mean_{j≠0} 1/S_j · t·w(k−w)/(k−1)``, at least 1.
+    """Return ``F = mean_{j≠0} 1/S_j · t·w(k−w)/(k−1)``, which is at least 1.
 
-    Return ``inf`` if some S_j is 0, so that p cannot be estimated.
+    Return ``inf`` if some S_j is 0, because p then cannot be estimated.
 
     >>> round(flatness(np.array([[0, 1, 3]]), 7), 12)  # a difference set
     1.0
-    >>> flatness(np.array([[0, 2]]), 4)  # favours 0 and 2 alike
+    >>> flatness(np.array([[0, 2]]), 4)  # cannot tell 0 from 2
     inf
     """
     k = points
@@ -105,7 +105,7 @@ def flatness(base: BaseBlocks, points: int) -> float:
     indicators: Floats = np.zeros((t, k))
     indicators[np.arange(t)[:, None], base] = 1.0
     S = (np.abs(np.fft.fft(indicators)) ** 2).sum(axis=0)[1:]
-    if S.min() <= 1e-9 * t * w:  # far above rounding, far below what a usable code has
+    if S.min() <= 1e-9 * t * w:  # far above rounding errors, far below any usable code
         return inf
     return float((1 / S).mean() * t * w * (k - w) / (k - 1))
 
@@ -114,8 +114,8 @@ def flatness(base: BaseBlocks, points: int) -> float:
 def search_blocks(points: int, size: int, blocks: int) -> BaseBlocks:
     """Return base blocks ``D_i ⊂ Z_k``, each row in ascending order, as a read-only array.
 
-    They are the same on every machine and in every version. Blocks of common sizes come with the
-    package: ``tools/search_codes.py`` searched longer for them.
+    They are the same on every machine and in every version. The package ships with blocks of common
+    sizes from longer searches by ``tools/search_codes.py``.
 
     >>> search_blocks(7, 3, 1).shape
     (1, 3)
@@ -124,8 +124,9 @@ def search_blocks(points: int, size: int, blocks: int) -> BaseBlocks:
     if not in_range or points * size * blocks > _MAX_COST:
         raise InvalidContext(
             f"searched blocks need 2 to {_MAX_POINTS} points, a size from 1 to points − 1 and at "
-            f"least one block, with a product of at most {_MAX_COST}; got {points} points, size "
-            f"{size} and {blocks} blocks. For many points, use a Singer design."
+            f"least one block, and the product of all three must be at most {_MAX_COST}; got "
+            f"{points} points, size {size} and {blocks} blocks. For many points, use a Singer "
+            "design."
         )
     stored = _package_blocks().get(f"{points} {size} {blocks}")
     base = unpack(stored, size) if stored else search(points, size, blocks, STEPS, _FLAT_ENOUGH)
@@ -133,35 +134,35 @@ def search_blocks(points: int, size: int, blocks: int) -> BaseBlocks:
     return base
 
 
-def block_counts(points: int, size: int, outputs: int) -> list[int]:
-    """Return the numbers t of blocks worth trying with at most ``outputs`` outputs, fewest first.
+def block_counts(points: int, size: int, output_limit: int) -> list[int]:
+    """Return the numbers of blocks worth trying with at most ``output_limit`` outputs, ascending.
 
-    These are the numbers that come with the package; 8, which leaves few codes more than 1 % from
-    flat; and as many as fit.
+    These are the block counts that ship with the package, the largest count that fits, and 8, with
+    which most codes are within 1% of flat.
 
     >>> block_counts(500, 9, 8192)
     [8, 16]
     """
-    most = max(outputs // points, 1)
-    counts = {min(8, most), most}
+    max_count = max(output_limit // points, 1)
+    counts = {min(8, max_count), max_count}
     for k, w, t in package_sizes():
-        if (k, w) == (points, size) and t <= most:
+        if (k, w) == (points, size) and t <= max_count:
             counts.add(t)
     return sorted(counts)
 
 
 def package_sizes() -> list[tuple[int, int, int]]:
-    """Return the (points, size, blocks) that come with the package."""
+    """Return the ``(points, size, blocks)`` of all blocks that ship with the package."""
     sizes = []
-    for name in _package_blocks():
-        k, w, t = name.split()
+    for key in _package_blocks():
+        k, w, t = key.split()
         sizes.append((int(k), int(w), int(t)))
     return sizes
 
 
 @lru_cache(maxsize=1)
 def _package_blocks() -> dict[str, str]:
-    """Return the stored blocks, by ``"points size blocks"``."""
+    """Return the stored blocks, keyed by ``"points size blocks"``."""
     text = files("sfumato.codes").joinpath("searched.json").read_text("utf-8")
     stored: dict[str, str] = json.loads(text)
     return stored
@@ -177,12 +178,12 @@ def unpack(text: str, size: int) -> BaseBlocks:
     return np.frombuffer(base64.b64decode(text), dtype=np.uint8).reshape(-1, size).astype(np.int64)
 
 
-def search(points: int, size: int, blocks: int, steps: int, enough: float = 0.0) -> BaseBlocks:
-    """Return the flattest blocks that a search finds, or the first within ``enough`` of flat."""
-    draws = _draws(f"{points} {size} {blocks}")
-    first = [_shuffle(points, draws)[:size] for _ in range(blocks)]
-    climb = _Climb(points, np.array(first))
-    enough_cost = climb.cost_of_flatness(enough) if enough else 0
+def search(points: int, size: int, blocks: int, steps: int, tolerance: float = 0.0) -> BaseBlocks:
+    """Return the flattest blocks found, or the first blocks within ``tolerance`` of flat."""
+    draws = _random_draws(f"{points} {size} {blocks}")
+    initial = [_shuffle(points, draws)[:size] for _ in range(blocks)]
+    climb = _HillClimb(points, np.array(initial))
+    target_cost = climb.cost_of_flatness(tolerance) if tolerance else 0
     best = climb.D.copy()
     best_cost = inf
     idle_steps = 0
@@ -194,113 +195,114 @@ def search(points: int, size: int, blocks: int, steps: int, enough: float = 0.0)
             else:
                 best = climb.D.copy()
                 best_cost = climb.cost
-            if best_cost <= climb.nearly_flat:
+            if best_cost <= climb.nearly_flat_cost:
                 break
-            for _ in range(1 + _below(_MAX_RANDOM_MOVES, draws)):
+            for _ in range(1 + _draw_below(_MAX_RANDOM_MOVES, draws)):
                 climb.move_at_random(draws)
             idle_steps = 0
         if not order:
             order = _shuffle(size * blocks, draws)
         i, m = divmod(order.pop(), size)
         idle_steps = 0 if climb.step(i, m, draws) else idle_steps + 1
-        if climb.cost <= enough_cost:
+        if climb.cost <= target_cost:
             break
     return np.sort(climb.D if climb.cost < best_cost else best, axis=1)
 
 
-class _Climb:
-    """The current blocks D of a search, the transform of each, and S_j for j = 1 … k/2.
+class _HillClimb:
+    """The state of a search: the blocks D, the transform of each, and S_j for j = 1 … k/2.
 
-    All are integers. ``cost`` is ``Σ_{j≠0} t·w/S_j`` in units of 1/_UNIT, each term rounded.
+    All values are integers. ``cost`` is ``Σ_{j≠0} t·w/S_j`` in units of 1/_UNIT, with each term
+    rounded.
     """
 
     def __init__(self, points: int, D: BaseBlocks) -> None:
         k = points
         t, w = D.shape
-        # S_j, at most t·(w·B)², stays below 2^53.
+        # S_j is at most t·(w·B)², which must stay below 2^53.
         log_B = min((52 - (t * w * w).bit_length()) // 2, 16)
         self._waves = _Waves(k, log_B)
         self._k = k
         self._size = w
         self._square = float(1 << 2 * log_B)
-        self._tries = min(k, max(_STEP_TERMS // (k // 2), 8))
+        self._try_count = min(k, max(_STEP_TERMS // (k // 2), 8))
         mean = t * w * self._square
-        # j and k − j have the same S_j, so each term counts twice. For even k, k/2 counts once.
+        # j and k − j have the same S_j, so each term counts twice, except j = k/2 for even k.
         self._numerators = np.full(k // 2, 2 * _UNIT * mean)
         if k % 2 == 0:
             self._numerators[-1] = _UNIT * mean
-        self._least = mean / _UNIT  # a floor under S_j, against division by 0
-        self.nearly_flat = self.cost_of_flatness(_NEARLY_FLAT)
+        self._min_strength = mean / _UNIT  # a lower limit for S_j, to avoid dividing by 0
+        self.nearly_flat_cost = self.cost_of_flatness(_NEARLY_FLAT)
         self.start(D)
 
-    def cost_of_flatness(self, missing: float) -> int:
-        """Return the cost of blocks that exceed a flatness of 1 by ``missing``, a power of two."""
+    def cost_of_flatness(self, excess: float) -> int:
+        """Return the cost of blocks with flatness ``1 + excess``; ``excess`` is a power of two."""
         k = self._k
         w = self._size
-        return (_UNIT + int(_UNIT * missing)) * (k - 1) ** 2 // (k - w)
+        return (_UNIT + int(_UNIT * excess)) * (k - 1) ** 2 // (k - w)
 
     def start(self, D: BaseBlocks) -> None:
-        """Continue from D, which later moves change in place."""
+        """Restart from D, which later moves modify in place."""
         self.D = D
         self.cost = inf
         self._re = np.empty((len(D), self._k // 2))
         self._im = np.empty((len(D), self._k // 2))
         for i, block in enumerate(D):
-            self._re[i], self._im[i] = self._waves.total(block)
+            self._re[i], self._im[i] = self._waves.transform(block)
         self._S = (self._re**2 + self._im**2).sum(axis=0)
 
     def step(self, i: int, m: int, draws: Iterator[int]) -> bool:
-        """Move number m of block i to the best of the places tried; return whether it moved."""
-        places = self._places(i, int(self.D[i, m]), draws)
-        costs = self._costs(i, places)
+        """Move number m of block i to the best position tried; return whether it moved."""
+        positions = self._positions_to_try(i, int(self.D[i, m]), draws)
+        costs = self._costs(i, positions)
         best = int(np.argmin(costs))
         self.cost = float(costs[best])
         if best:
-            self._move(i, m, int(places[best]))
+            self._move(i, m, int(positions[best]))
         return best > 0
 
     def move_at_random(self, draws: Iterator[int]) -> None:
-        """Move any number to any free place."""
-        i = _below(self.D.shape[0], draws)
-        m = _below(self.D.shape[1], draws)
+        """Move a random number to a random free position."""
+        i = _draw_below(self.D.shape[0], draws)
+        m = _draw_below(self.D.shape[1], draws)
         free = np.setdiff1d(np.arange(self._k), self.D[i])
-        self._move(i, m, int(free[_below(len(free), draws)]))
+        self._move(i, m, int(free[_draw_below(len(free), draws)]))
 
-    def _places(self, i: int, a: int, draws: Iterator[int]) -> NDArray[np.int64]:
-        """Return the places to try for number a of block i: a itself, then free places.
+    def _positions_to_try(self, i: int, a: int, draws: Iterator[int]) -> NDArray[np.int64]:
+        """Return the positions to try for number a of block i: a itself, then free positions.
 
-        These are all free places, or those in an arithmetic progression if there are too many.
+        Try all free positions, or an arithmetic progression of them if there are too many.
         """
-        places = np.arange(self._k)
-        if self._tries < self._k:
-            first = _below(self._k, draws)
-            stride = 1 + _below(self._k - 1, draws)
-            places = (first + stride * places[: self._tries]) % self._k
+        positions = np.arange(self._k)
+        if self._try_count < self._k:
+            first = _draw_below(self._k, draws)
+            stride = 1 + _draw_below(self._k - 1, draws)
+            positions = (first + stride * positions[: self._try_count]) % self._k
         is_free = np.ones(self._k, dtype=np.bool_)
         is_free[self.D[i]] = False
-        return np.concatenate([[a], places[is_free[places]]])
+        return np.concatenate([[a], positions[is_free[positions]]])
 
-    def _costs(self, i: int, places: NDArray[np.int64]) -> Floats:
-        """Return the costs after the first of the places, a number of block i, moves to each.
+    def _costs(self, i: int, positions: NDArray[np.int64]) -> Floats:
+        """Return the cost of moving the number at the first position to each of the positions.
 
-        If a block has the transform f, adding b gives it the squared transform
-        ``|f|² + 2 Re(f̄ ω^b) + 1``.
+        The number belongs to block i. Adding b to a block with transform f changes its squared
+        transform to ``|f|² + 2 Re(f̄ ω^b) + 1``.
         """
-        cos, sin = self._waves.at(places)
+        cos, sin = self._waves.rows_at(positions)
         re = self._re[i] - cos[0]
         im = self._im[i] - sin[0]
         S = self._S - self._re[i] ** 2 - self._im[i] ** 2 + re**2 + im**2 + self._square
         terms = cos * (2 * re)
         terms += sin * (2 * im)
         terms += S
-        np.maximum(terms, self._least, out=terms)
+        np.maximum(terms, self._min_strength, out=terms)
         np.divide(self._numerators, terms, out=terms)
         np.rint(terms, out=terms)
         costs: Floats = terms.sum(axis=1)
         return costs
 
     def _move(self, i: int, m: int, b: int) -> None:
-        cos, sin = self._waves.at(np.array([self.D[i, m], b]))
+        cos, sin = self._waves.rows_at(np.array([self.D[i, m], b]))
         self._S -= self._re[i] ** 2 + self._im[i] ** 2
         self._re[i] += cos[1] - cos[0]
         self._im[i] += sin[1] - sin[0]
@@ -309,51 +311,51 @@ class _Climb:
 
 
 class _Waves:
-    """Integers ``B cos(2πjx/k)`` and ``B sin(2πjx/k)`` for j = 1 … k/2, one row per place x."""
+    """Integers ``B cos(2πjx/k)`` and ``B sin(2πjx/k)`` for j = 1 … k/2, one row per position x."""
 
     def __init__(self, points: int, log_B: int) -> None:
         self._k = points
-        self._cos, self._sin = _circle(points, log_B)
+        self._cos, self._sin = _circle_points(points, log_B)
         self._j = np.arange(1, points // 2 + 1)
-        # Small tables (at most 4 MB each) are kept; rows of larger ones are computed on demand.
+        # Small tables (at most 4 MB each) are precomputed; larger ones are computed on demand.
         self._rows = self._compute(np.arange(points)) if points <= 1024 else None
 
-    def at(self, places: NDArray[np.int64]) -> tuple[Floats, Floats]:
-        """Return the rows of some places."""
+    def rows_at(self, positions: NDArray[np.int64]) -> tuple[Floats, Floats]:
+        """Return the cosine and sine rows at the given positions."""
         if self._rows is None:
-            return self._compute(places)
+            return self._compute(positions)
         cos, sin = self._rows
-        return cos[places], sin[places]
+        return cos[positions], sin[positions]
 
-    def total(self, places: NDArray[np.int64]) -> tuple[Floats, Floats]:
-        """Return the sums of the rows of some places: the transform of the set.
+    def transform(self, positions: NDArray[np.int64]) -> tuple[Floats, Floats]:
+        """Return the transform of a set of positions: the sum of their rows.
 
-        Add them up in pieces, to bound the memory.
+        Sum in chunks to limit memory use.
         """
         re = np.zeros(len(self._j))
         im = np.zeros(len(self._j))
-        for first in range(0, len(places), 256):
-            cos, sin = self.at(places[first : first + 256])
+        for first in range(0, len(positions), 256):
+            cos, sin = self.rows_at(positions[first : first + 256])
             re += cos.sum(axis=0)
             im += sin.sum(axis=0)
         return re, im
 
-    def _compute(self, places: NDArray[np.int64]) -> tuple[Floats, Floats]:
-        angles = np.outer(places, self._j) % self._k
+    def _compute(self, positions: NDArray[np.int64]) -> tuple[Floats, Floats]:
+        angles = np.outer(positions, self._j) % self._k
         return self._cos[angles], self._sin[angles]
 
 
 _PI = 0x3243F6A8885A308D313198A2E03707344  # in units of 2^−128
 
 
-def _circle(points: int, log_B: int) -> tuple[Floats, Floats]:
+def _circle_points(points: int, log_B: int) -> tuple[Floats, Floats]:
     """Return ``2^log_B · (cos, sin)(2πx/k)`` for x = 0 … k − 1, rounded.
 
-    Compute in units of 2^−128, because processors differ in the last digits of a cosine.
+    Compute in integer units of 2^−128: floating-point cosines differ between processors.
     """
     one = 1 << 128
     angle = 2 * _PI // points
-    turn_cos, turn_sin = _cos_and_sin(one, angle)
+    step_cos, step_sin = _cos_and_sin(one, angle)
     half = one >> (log_B + 1)
     cos = np.empty(points)
     sin = np.empty(points)
@@ -362,28 +364,28 @@ def _circle(points: int, log_B: int) -> tuple[Floats, Floats]:
     for i in range(points):
         cos[i] = (x + half) >> (128 - log_B)
         sin[i] = (y + half) >> (128 - log_B)
-        next_x = (x * turn_cos - y * turn_sin) >> 128
-        y = (x * turn_sin + y * turn_cos) >> 128
+        next_x = (x * step_cos - y * step_sin) >> 128
+        y = (x * step_sin + y * step_cos) >> 128
         x = next_x
     return cos, sin
 
 
 def _cos_and_sin(one: int, angle: int) -> tuple[int, int]:
-    """Return the series of ``cos + i·sin`` at a small angle, in units of 2^−128."""
-    parts = [0, 0]
+    """Return the cosine and sine of a small angle from their series, in units of 2^−128."""
+    cos_and_sin = [0, 0]
     term = one
     n = 0
     while term:
-        parts[n % 2] += -term if n & 2 else term
+        cos_and_sin[n % 2] += -term if n & 2 else term
         n += 1
         term = term * angle // n >> 128
-    return parts[0], parts[1]
+    return cos_and_sin[0], cos_and_sin[1]
 
 
-def _draws(seed: str) -> Iterator[int]:
+def _random_draws(seed: str) -> Iterator[int]:
     """Yield pseudorandom integers below 2^64, from SHA-256 in counter mode.
 
-    No library can change this stream.
+    The stream does not depend on any library's generator, so it never changes.
     """
     counter = 0
     while True:
@@ -393,14 +395,15 @@ def _draws(seed: str) -> Iterator[int]:
         counter += 1
 
 
-def _below(limit: int, draws: Iterator[int]) -> int:
+def _draw_below(limit: int, draws: Iterator[int]) -> int:
+    """Return a pseudorandom integer below ``limit``."""
     return next(draws) * limit >> 64
 
 
 def _shuffle(length: int, draws: Iterator[int]) -> list[int]:
-    """Return 0 … length − 1 in an order that the draws determine."""
+    """Return the integers 0 … length − 1 in random order."""
     numbers = list(range(length))
     for last in range(length - 1, 0, -1):
-        other = _below(last + 1, draws)
+        other = _draw_below(last + 1, draws)
         numbers[last], numbers[other] = numbers[other], numbers[last]
     return numbers

@@ -1,17 +1,17 @@
 """Singer's difference sets: the hyperplanes of a projective space, as one set D of integers mod K.
 
-Let q be a prime power and α a primitive element of the field of q^d elements. Then α^0 … α^(K−1)
-are the points of a projective space, ``K = (q^d − 1)/(q − 1)``, and the points on one hyperplane,
+Let q be a prime power and α a primitive element of the field with q^d elements. Then α^0 … α^(K−1)
+are the points of a projective space, with ``K = (q^d − 1)/(q − 1)``. The points on one hyperplane,
 
-    D = {i < K : Tr(α^i) = 0},      Tr the trace to the field of q elements,
+    D = {i < K : Tr(α^i) = 0},      where Tr is the trace to the field with q elements,
 
-are a *difference set*: every number except 0 mod K is a difference of two members of D in exactly λ
-ways. So the K translates of D are a cyclic design with as many outputs as points, and its
-transforms are Fourier transforms.
+form a *difference set*: every nonzero number mod K is a difference of two members of D in exactly λ
+ways. So the K translates of D form a cyclic design with K points and K outputs, and its transforms
+are Fourier transforms.
 
-For q = p^a, all arithmetic is done mod p. Over the field of p elements, ``s_i = L(α^i)`` satisfies
-the recurrence of α's minimal polynomial, of degree n = a·d, for every linear form L. The trace of
-α^i to the field of q elements vanishes if and only if L vanishes on
+For q = p^a, all arithmetic is done mod p. For every linear form L over the field with p elements,
+``s_i = L(α^i)`` satisfies the recurrence of α's minimal polynomial, which has degree n = a·d. The
+trace of α^i to the field with q elements vanishes if and only if L vanishes on
 ``α^i, α^(i+K), …, α^(i+(a−1)K)``, because α^K generates that field.
 
 Reference: Singer (1938); Feldman, Nelson, Nguyen, Talwar (2022) for its use as a response.
@@ -32,15 +32,15 @@ from sfumato.foundation.arrays import Floats
 __all__ = ["MAX_POINTS", "SingerDesign", "singer_designs", "singer_set"]
 
 MAX_POINTS = 1 << 26
-"""The largest number of points of a design: a decoder's arrays must fit into memory."""
+"""The maximum number of points in a design: a decoder's arrays must fit in memory."""
 
 
 @dataclass(frozen=True)
 class SingerDesign:
-    """The hyperplanes of the projective space of dimension d − 1 over the field of q elements.
+    """The hyperplanes of the projective space of dimension d − 1 over the field with q elements.
 
-    There are K = ``points`` points, and as many outputs. Every point favours ``raised`` outputs,
-    and any two points share ``shared``.
+    There are K = ``points`` points and K outputs. Every point favours ``raised`` outputs, and any
+    two points share ``shared`` of them.
 
     >>> fano = SingerDesign(q=2, dimension=3)
     >>> fano.points, fano.raised, fano.shared
@@ -51,7 +51,7 @@ class SingerDesign:
     dimension: int
 
     def __post_init__(self) -> None:
-        # Check sizes first: they bound the work of everything that follows.
+        # Check the sizes first: they bound the cost of all later checks.
         in_range = self.q >= 2 and 3 <= self.dimension <= MAX_POINTS.bit_length()
         fits = in_range and self.q**2 < MAX_POINTS and self.points <= MAX_POINTS
         if not fits or not _is_prime_power(self.q):
@@ -68,25 +68,25 @@ class SingerDesign:
 
     @property
     def raised(self) -> int:
-        """``|D| = (q^(d−1) − 1)/(q − 1)``: the points on a hyperplane."""
+        """``|D| = (q^(d−1) − 1)/(q − 1)``: the number of points on a hyperplane."""
         return _points(self.q, self.dimension - 1)
 
     @property
     def shared(self) -> int:
-        """``λ = (q^(d−2) − 1)/(q − 1)``: the points on two hyperplanes."""
+        """``λ = (q^(d−2) − 1)/(q − 1)``: the number of points on two hyperplanes."""
         return _points(self.q, self.dimension - 2)
 
 
-def singer_designs(points: int, largest: int) -> list[SingerDesign]:
+def singer_designs(points: int, max_points: int) -> list[SingerDesign]:
     """Return the smallest design with at least ``points`` points for every prime power q.
 
-    List them in ascending order of size, up to ``largest`` points. A larger dimension of the same
-    q wastes points, so it is left out.
+    List them in ascending order of size, up to ``max_points`` points. A larger dimension for the
+    same q would waste points, so it is omitted.
 
     >>> [(design.q, design.dimension, design.points) for design in singer_designs(10, 40)]
     [(3, 3, 13), (2, 4, 15), (4, 3, 21), (5, 3, 31)]
     """
-    limit = max(min(largest, MAX_POINTS), 0)
+    limit = max(min(max_points, MAX_POINTS), 0)
     designs = []
     for q in range(2, isqrt(limit) + 1):
         d = 3
@@ -101,9 +101,9 @@ def singer_designs(points: int, largest: int) -> list[SingerDesign]:
 def singer_set(design: SingerDesign) -> NDArray[np.int64]:
     """Return the difference set D of a design, in ascending order, as a read-only array.
 
-    It is always the same set: α is a root of the first primitive polynomial, and the recurrence
-    starts with ``s = 0, …, 0, 1``. The set is a translate of that of the formula above. Every
-    difference is counted to check it.
+    The set is deterministic: α is a root of the first primitive polynomial, and the recurrence
+    starts with ``s = 0, …, 0, 1``. The set is a translate of the D defined above. All its
+    differences are counted to verify it.
 
     >>> singer_set(SingerDesign(q=2, dimension=3)).tolist()
     [0, 1, 3]
@@ -121,16 +121,16 @@ def singer_set(design: SingerDesign) -> NDArray[np.int64]:
 def require_difference_set(D: NDArray[np.int64], design: SingerDesign) -> None:
     """Raise ``ExamFailed`` unless every number is a difference of two members of D in λ ways.
 
-    The counts are integers. A Fourier transform of K ≤ 2^26 numbers gives them with an error far
-    below 1/8, so a result within 1/8 of λ means λ.
+    The counts are integers. A Fourier transform of K ≤ 2^26 numbers computes them with an error far
+    below 1/8, so a result within 1/8 of λ means that the count is exactly λ.
     """
     K = design.points
-    # Room for all differences of integers, and much faster than a prime K.
+    # A power of two long enough for all differences; transforms of prime length are much slower.
     length = 1 << (2 * K - 1).bit_length()
     indicator: Floats = np.zeros(length)
     indicator[D] = 1.0
     distances = np.fft.irfft(np.abs(np.fft.rfft(indicator)) ** 2, length)
-    # i − i2 is d mod K if it is d or d − K.
+    # i − i2 equals d mod K if it is d or d − K.
     differences = distances[1:K] + distances[K - 1 : 0 : -1]
     if len(D) != design.raised or not (np.abs(differences - design.shared) < 0.125).all():
         raise ExamFailed(
@@ -141,15 +141,16 @@ def require_difference_set(D: NDArray[np.int64], design: SingerDesign) -> None:
 
 
 def _points(q: int, dimension: int) -> int:
+    """Return the number of points in the projective space."""
     return (q**dimension - 1) // (q - 1)
 
 
-# Polynomials mod p are lists of n coefficients, the lowest first. Products are reduced mod a monic
-# f of degree n, which is given by its n coefficients below the leading one.
+# Polynomials mod p are lists of n coefficients, lowest degree first. Products are reduced mod a
+# monic f of degree n, represented by its n coefficients below the leading one.
 
 
 def _primitive_polynomial(q: int, dimension: int) -> list[int]:
-    """Return the first f, in the order of f(p) − p^n, such that x is primitive mod f."""
+    """Return the first f, ordered by ``f(p) − p^n``, such that x is primitive mod f."""
     p, a = _prime_power(q)
     n = a * dimension
     # q^d − 1 = (q − 1)·K, so only two small numbers are factored.
@@ -160,7 +161,7 @@ def _primitive_polynomial(q: int, dimension: int) -> list[int]:
         # The norm of a primitive element, (−1)^n f(0), is a primitive root mod p: a cheap test.
         if (-1) ** n * f[0] % p in roots and _is_primitive(f, p, q**dimension - 1, primes):
             return f
-    raise AssertionError  # count() has no end, and primitive polynomials of every degree exist
+    raise AssertionError  # unreachable: primitive polynomials of every degree exist
 
 
 def _primitive_roots(p: int) -> set[int]:
@@ -174,9 +175,9 @@ def _primitive_roots(p: int) -> set[int]:
 
 
 def _is_primitive(f: list[int], p: int, order: int, primes: list[int]) -> bool:
-    """Return whether x mod f has this order, p^n − 1.
+    """Return whether x mod f has multiplicative order ``order``, which is p^n − 1.
 
-    Its powers are then all nonzero elements, so f is irreducible too.
+    If so, its powers are all the nonzero elements, so f is irreducible too.
     """
     one = [1] + [0] * (len(f) - 1)
     if _power_of_x(order, f, p) != one:
@@ -211,9 +212,9 @@ def _times_x(a: list[int], f: list[int], p: int) -> list[int]:
 
 
 def _recurrence(f: list[int], p: int, n: int, length: int) -> NDArray[np.int64]:
-    """Return ``s_0 … s_(length−1)`` with ``s_i = L(x^i mod f)``, L the coefficient of x^(n−1).
+    """Return ``s_0 … s_(length−1)``, where ``s_i`` is the coefficient of x^(n−1) in ``x^i mod f``.
 
-    Double the length: ``x^m = Σ_l c_l x^l mod f`` gives ``s_(m+i) = Σ_l c_l s_(i+l)`` for all i.
+    Extend s by doubling: ``x^m = Σ_l c_l x^l mod f`` gives ``s_(m+i) = Σ_l c_l s_(i+l)`` for all i.
     """
     s = np.zeros(n, dtype=np.int64)
     s[-1] = 1
@@ -228,7 +229,7 @@ def _recurrence(f: list[int], p: int, n: int, length: int) -> NDArray[np.int64]:
 
 
 def _digits(number: int, p: int, n: int) -> list[int]:
-    """Return the n lowest digits in base p, the lowest first."""
+    """Return the n lowest base-p digits, lowest first."""
     return [number // p**i % p for i in range(n)]
 
 
@@ -251,9 +252,9 @@ def _is_prime_power(q: int) -> bool:
 
 
 def _prime_power(q: int) -> tuple[int, int]:
-    """Return the p and a of ``q = p^a``.
+    """Return p and a with ``q = p^a``.
 
-    If q is not a prime power, p is its least prime factor and p^a the first power of p above q.
+    If q is not a prime power, p is its smallest prime factor and p^a the first power of p above q.
     """
     p = next(_prime_factors(q))
     a = 1

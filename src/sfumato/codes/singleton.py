@@ -15,7 +15,7 @@ __all__ = ["ClearCode", "RandomizedCode", "SingletonCode"]
 
 
 class SingletonCode(Code):
-    """A code with ``S_x = {x}``: a sum over a set is a single entry."""
+    """A code with ``S_x = {x}``, so a sum over S_x has a single term."""
 
     raised = 1
     shared = Fraction(0)
@@ -34,7 +34,7 @@ class SingletonCode(Code):
 
 
 class ClearCode(SingletonCode):
-    """The code without noise, ``Q(y|x) = [y = x]``: for ε = inf, and for a single point.
+    """The noiseless code, ``Q(y|x) = [y = x]``, for ε = inf or a single point.
 
     It promises nothing. A single point needs no promise.
     """
@@ -43,43 +43,43 @@ class ClearCode(SingletonCode):
 
     def __init__(self, points: int, epsilon: Epsilon = float("inf"), word_bits: int = 64) -> None:
         if points > 1 and isinstance(epsilon, Fraction):
-            raise InvalidContext("a clear code keeps no finite ε between two points.")
+            raise InvalidContext("a clear code cannot satisfy a finite ε between two points.")
         self.points = points
         self.outputs = points
         self._set_levels(TwoLevels(1 << word_bits, 0, 0), epsilon, word_bits)
 
     @classmethod
     def from_record(cls, record: Fields, epsilon: Epsilon) -> Self:
-        """Return the code of a record, whose integers are fixed."""
+        """Return the code described by a record; its integers are fixed."""
         fields, levels = cls._read_fields(record)
         code = cls(fields["outputs"], word_bits=fields["word_bits"])
         if levels != TwoLevels(code.high, code.low, code.leftover):
-            raise InvalidContext("a clear code must have all words on the point itself.")
+            raise InvalidContext("a clear code must assign every word to the point itself.")
         return code
 
-    def place(self, point: Words, index: Words) -> Words:
-        """Return the point itself, then the others around the circle, which are never drawn."""
+    def output_at(self, point: Words, index: Words) -> Words:
+        """Return the point itself, then the remaining points in cyclic order (never drawn)."""
         return (point + index) % np.uint64(self.outputs)
 
     def encode(self, point: Words, word: Words) -> Words:
-        """Return the point itself, in a new array that callers may change."""
+        """Return the points in a new array that callers may modify."""
         return point.copy()
 
     def ideal_levels(self) -> tuple[float, float]:
-        """Return certainty."""
+        """Return probability 1 for the point itself and 0 for every other output."""
         return 1.0, 0.0
 
 
 class RandomizedCode(SingletonCode):
-    """k-ary randomized response, the classical baseline: the truth, or any other point.
+    """k-ary randomized response, the classical baseline: send the truth or any other point.
 
     ``Q(y|x) = e/(e + k − 1)`` for y = x and ``1/(e + k − 1)`` otherwise.
 
     Guarantee: odds of at most e^ε between any two points, for every output. Exactly optimal if e^ε
-    is large compared with k; poor otherwise. Reference: Kairouz, Bonawitz, Ramage (2016), k-RR.
-    It is the simplest cyclic code, ``D = {0}`` on a circle of k points.
+    is large compared with k; poor otherwise. It is the simplest cyclic code, ``D = {0}`` on a
+    circle of k points.
     Cost per report: one comparison and one division. Error: ``n·Var ≈ (k − 2 + e)/(e − 1)²`` per
-    symbol.
+    symbol. Reference: Kairouz, Bonawitz, Ramage (2016), k-RR.
     """
 
     kind: ClassVar[str] = "randomized"
@@ -95,7 +95,7 @@ class RandomizedCode(SingletonCode):
 
     @classmethod
     def from_record(cls, record: Fields, epsilon: Epsilon) -> Self:
-        """Return the code with the integers of its record."""
+        """Return the code with the integers in its record."""
         fields, levels = cls._read_fields(record)
         code = cls.__new__(cls)
         code.points = fields["outputs"]
@@ -103,9 +103,9 @@ class RandomizedCode(SingletonCode):
         code._set_levels(levels, epsilon, fields["word_bits"])
         return code
 
-    def place(self, point: Words, index: Words) -> Words:
-        """Return the point itself, then the points 1, 2, … before it, around the circle."""
+    def output_at(self, point: Words, index: Words) -> Words:
+        """Return the point itself, then the points 1, 2, … steps before it on the circle."""
         y = point - np.minimum(index, np.uint64(self.outputs - 1))
-        # A number below 0 has wrapped to a huge one, so the smaller of the two is on the circle.
+        # A negative difference wraps to a huge number, so the smaller of the two is on the circle.
         np.minimum(y, y + np.uint64(self.outputs), out=y)
         return y

@@ -112,7 +112,7 @@ class BlockResponse(CodedMechanism):
             if (size, epsilon) not in codes:
                 which = require_index(number, len(fields["codes"]), "mechanism.code_of_block")
                 codes.read(fields["codes"][which], size, epsilon)
-        if not codes.fit:
+        if not codes.all_fit:
             raise InvalidSurvey(f"mechanism of kind {cls.kind!r} does not fit the context.")
         return cls(context, codes, word_bits=codes.word_bits)
 
@@ -186,7 +186,7 @@ class BlockResponse(CodedMechanism):
             inside = batch.by_point(distribution)
             share = row_sums(inside)
             words = code.low * share + (code.high - code.low) * code.spread(inside)
-            q[batch.reports] = words / code.total
+            q[batch.reports] = words / code.denominator
             q[batch.first_reports] += float(leftover_share(code)) * share[:, 0]
         return q
 
@@ -198,7 +198,7 @@ class BlockResponse(CodedMechanism):
             code = batch.code
             V = values[batch.reports]
             words = code.low * row_sums(V) + (code.high - code.low) * code.gather(V)
-            batch.fill(means, words / code.total + float(leftover_share(code)) * V[:, :1])
+            batch.fill(means, words / code.denominator + float(leftover_share(code)) * V[:, :1])
         return means
 
     @cached_property

@@ -325,7 +325,7 @@ def _exact_contrasts(code: Code, size: int, output: int, rise: Fraction) -> list
 
 def leftover_share(code: Code) -> Fraction:
     """Return ℓ: the share of words that give output 0 for every point."""
-    return Fraction(code.leftover, code.total)
+    return Fraction(code.leftover, code.denominator)
 
 
 def zero_in_sets(code: Code) -> Booleans:

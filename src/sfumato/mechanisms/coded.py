@@ -115,7 +115,7 @@ class CodedMechanism(Mechanism):
         number = int(self._code_of_group[g])
         first = int(self._group_start[g])
         code = self._codes[number]
-        favoured = code.favours(int(self._point_of[x]))
+        favoured = code.membership(int(self._point_of[x]))
         return number, slice(first, first + code.outputs), favoured
 
     @cached_property

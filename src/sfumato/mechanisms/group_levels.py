@@ -158,7 +158,7 @@ class GroupIntegers:
                 f"each of the {len(sizes)} groups must have a code, and each code its levels."
             )
         for size, number in zip(sizes, self.code_of_group, strict=True):
-            if not self.codes[number].serves(size):
+            if not self.codes[number].can_serve(size):
                 raise ContextMismatch("a code does not fit the size of a group that uses it.")
         in_order_of_use = list(dict.fromkeys(self.code_of_group))
         if in_order_of_use != list(range(len(self.codes))):

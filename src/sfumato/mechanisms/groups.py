@@ -221,7 +221,7 @@ class GroupResponse(CodedMechanism):
         code = self._codes[number]
         level = self._levels[number]
         index = two_level_index(position, code.raised, level.high, level.low)
-        return code.place(point, index)
+        return code.output_at(point, index)
 
     # --- the channel -----------------------------------------------------------------------------
 
@@ -403,7 +403,7 @@ class HighLowResponse(GroupResponse):
             raise InvalidSurvey("mechanism.codes must contain at least one code.")
         codes = RecordedCodes()
         codes.read(fields["codes"][0], int(high_low.sensitive.size), high_low.exact_inside)
-        if not codes.fit:
+        if not codes.all_fit:
             raise InvalidSurvey("mechanism of kind 'high-low' does not fit the context.")
         return cls(context, codes, word_bits=codes.word_bits)
 

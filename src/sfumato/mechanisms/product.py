@@ -109,7 +109,7 @@ class ProductResponse(DenseMechanism):
         codes = RecordedCodes()
         codes.read(records[0], int(blocks.sizes.size), about_block)
         codes.read(records[1], blocks.size, about_symbol)
-        if not codes.fit:
+        if not codes.all_fit:
             raise InvalidSurvey("mechanism of kind 'product' does not fit the context.")
         return cls(blocks, codes, word_bits=codes.word_bits)
 
@@ -206,7 +206,7 @@ class ProductScores(DenseScores):
     def _blocks_favoured(self) -> Booleans:
         """``[J ∈ S_j]`` by (j, J)."""
         code = self._outer._codes[0]
-        return np.array([code.favours(j) for j in range(len(self._members))])
+        return np.array([code.membership(j) for j in range(len(self._members))])
 
     @cached_property
     def _weights(self) -> list[tuple[Fraction, Fraction]]:
@@ -221,7 +221,7 @@ class ProductScores(DenseScores):
         weights = []
         for j, block in enumerate(self._members):
             row = np.array(self._outer.integer_row(j), dtype=object)
-            h = Fraction(int(row[self._blocks_favoured[j]].sum()), code.total)
+            h = Fraction(int(row[self._blocks_favoured[j]].sum()), code.denominator)
             P = q + block.size / self.mechanism.inputs * float(code.contrast)
             inside = float(h) / P
             outside = (1 - float(h)) / (1 - P)
