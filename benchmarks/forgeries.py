@@ -100,7 +100,7 @@ def small_surveys() -> list[sf.Survey]:
         code_survey(sf.PrivacyMatrix([[0, 1], [2, 0]])),
         code_survey(
             metric,
-            sf.TableResponse.of(
+            sf.TableResponse.from_fractions(
                 metric, [["0.5", "0.3", "0.2"], ["0.3", "0.4", "0.3"], ["0.2", "0.3", "0.5"]]
             ),
         ),

@@ -69,7 +69,9 @@ def test_a_metric_is_compared_with_the_exponential_mechanism(call, folder):
 def test_a_survey_with_a_table_for_its_own_matrix(call, folder):
     context = sf.PrivacyMatrix([[0, 1, 2], [1, 0, 3], [2, 3, 0]])
     Q = [["0.5", "0.25", "0.25"], ["0.2", "0.6", "0.2"], ["0.25", "0.25", "0.5"]]
-    sf.Survey("designed", context, sf.TableResponse.of(context, Q)).save(folder / "designed.json")
+    sf.Survey("designed", context, sf.TableResponse.from_fractions(context, Q)).save(
+        folder / "designed.json"
+    )
     found = json.loads(call("plan", "designed.json", "--people", "1000", "--json").out)
     rows = {row["name"]: row for row in found["mechanisms"]}
     assert list(rows) == ["classical", "exponential", "hadamard", "best", "own"]

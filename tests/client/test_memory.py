@@ -56,7 +56,7 @@ def test_batch_identifiers_are_as_specified():
 MECHANISMS = {
     "one word": sf.mechanism_for(sf.Uniform(40, 1)),
     "two words": sf.ProductResponse(sf.Blocks([0] * 4 + [1] * 4, 2, across=3)),
-    "short words": sf.mechanism_for(sf.Uniform(40, 1)).at_word(14),
+    "short words": sf.mechanism_for(sf.Uniform(40, 1)).with_word_bits(14),
 }
 
 

@@ -322,7 +322,7 @@ def test_records_round_trip(design):
         assert all(
             again.integer_row(x) == mechanism.integer_row(x) for x in range(0, mechanism.inputs, 3)
         )
-        assert again.at_word(20).fingerprint == mechanism.at_word(20).fingerprint
+        assert again.with_word_bits(20).fingerprint == mechanism.with_word_bits(20).fingerprint
 
 
 RECORD = sf.PlainResponse(sf.Uniform(6, 1), CyclicDesign(6, ((0, 1), (0, 2)))).to_record()

@@ -398,7 +398,7 @@ def test_worst_risk_of_tables_matches_gradient_ascent(context):
     Q = best_channel(context.closure().matrix() * 0.999)
     Q = 0.999 * Q[:, Q.sum(axis=0) > 1e-6]
     rows = [[*map(Fraction, row), 1 - sum(map(Fraction, row))] for row in np.round(Q, 9).tolist()]
-    mechanism = TableResponse.of(context, rows)
+    mechanism = TableResponse.from_fractions(context, rows)
     assert climb_risk(mechanism, np.eye(context.size)[0]) == pytest.approx(
         mechanism.scores.worst_risk(), rel=1e-6
     )

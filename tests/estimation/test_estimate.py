@@ -155,8 +155,8 @@ def test_unrandomized_answers_are_decoded_exactly():
 def test_exact_channel_output_is_decoded_exactly(mechanism):
     """Counts in proportion to Q(·|x) mean that everyone has x."""
     for x in range(mechanism.inputs):
-        row = mechanism.at_word(16).integer_row(x)
-        short = mechanism.at_word(16)
+        row = mechanism.with_word_bits(16).integer_row(x)
+        short = mechanism.with_word_bits(16)
         result = estimate(short, Tally(row, short.fingerprint), decoder="unbiased")
         assert result.frequencies.tolist() == pytest.approx(
             np.eye(mechanism.inputs)[x].tolist(), abs=1e-9

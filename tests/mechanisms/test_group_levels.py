@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from sfumato.errors import NothingToLearn
-from sfumato.mechanisms.group_levels import GroupLevels, GroupShape, group_levels
+from sfumato.mechanisms.group_levels import GroupLevels, GroupShape, find_levels
 from sfumato.randomness import within_odds
 
 N = 1 << 64
@@ -71,7 +71,7 @@ def demand_whole(shapes, clear, levels, word_bits):
 @settings(max_examples=150, deadline=None, derandomize=True, database=None)
 @given(shapes())
 def test_levels_add_up_and_keep_their_promises(shapes):
-    clear, levels = group_levels(shapes, 64)
+    clear, levels = find_levels(shapes, 64)
     leftover = demand_whole(shapes, clear, levels, 64)
     assert leftover < N >> 20
     ideal, _ = beta(shapes)
@@ -83,7 +83,7 @@ def test_levels_add_up_and_keep_their_promises(shapes):
 def test_levels_match_the_formula_to_a_billionth(shapes):
     """Cover and odds determine the risk; both match the ideal row, except in vast frames."""
     assume(sum(shape.count * shape.outputs for shape in shapes) < 10**5)
-    clear, levels = group_levels(shapes, 64)
+    clear, levels = find_levels(shapes, 64)
     ideal, gains = beta(shapes)
     assert clear / N == pytest.approx(ideal, rel=1e-9)
     for shape, gain, level in zip(shapes, gains, levels, strict=True):
@@ -100,7 +100,7 @@ def test_levels_match_the_formula_to_a_billionth(shapes):
 @given(shapes(), st.integers(6, 20))
 def test_short_words_are_correct_or_rejected(shapes, word_bits):
     try:
-        clear, levels = group_levels(shapes, word_bits)
+        clear, levels = find_levels(shapes, word_bits)
     except NothingToLearn as refusal:
         assert f"{word_bits}-bit words" in str(refusal)
     else:
@@ -109,10 +109,10 @@ def test_short_words_are_correct_or_rejected(shapes, word_bits):
 
 def test_too_short_words_are_rejected():
     shape = GroupShape(100, 27, Fraction(1), Fraction(2), 10)
-    assert group_levels([shape], 32)[0] > 0
+    assert find_levels([shape], 32)[0] > 0
     for word_bits in (1, 4, 8):
         with pytest.raises(NothingToLearn, match=f"{word_bits}-bit words cannot hold"):
-            group_levels([shape], word_bits)
+            find_levels([shape], word_bits)
 
 
 def test_too_strong_promise_across_is_rejected():
@@ -120,17 +120,17 @@ def test_too_strong_promise_across_is_rejected():
     shape = GroupShape(10, 1, Fraction(19, 10), Fraction(1))
     assert float(shape.gain) < 0
     with pytest.raises(NothingToLearn, match="too strong"):
-        group_levels([shape], 64)
+        find_levels([shape], 64)
 
 
 def test_contexts_without_groups_are_unrandomized():
-    assert group_levels([], 20) == (1 << 20, [])
+    assert find_levels([], 20) == (1 << 20, [])
 
 
 @pytest.mark.parametrize("epsilon", [Fraction(1, 2), Fraction(1), Fraction(5)])
 def test_single_symbol_gives_mangats_response(epsilon):
     """A group of one report is unrandomized with probability 1 − e^−ε, the most that ε permits."""
-    clear, (level,) = group_levels([GroupShape(1, 1, epsilon, epsilon)], 64)
+    clear, (level,) = find_levels([GroupShape(1, 1, epsilon, epsilon)], 64)
     assert level == GroupLevels(clear + level.cover, level.cover, level.cover)
     assert clear / N == pytest.approx(1 - exp(-epsilon), rel=1e-12)
     assert not within_odds(level.high, level.cover - 1, epsilon)
@@ -138,6 +138,6 @@ def test_single_symbol_gives_mangats_response(epsilon):
 
 def test_equal_groups_are_counted_not_listed():
     one = GroupShape(7, 3, Fraction(1), Fraction(2))
-    listed = group_levels([one] * 5, 64)
-    grouped = group_levels([GroupShape(7, 3, Fraction(1), Fraction(2), 5)], 64)
+    listed = find_levels([one] * 5, 64)
+    grouped = find_levels([GroupShape(7, 3, Fraction(1), Fraction(2), 5)], 64)
     assert (listed[0], listed[1][0]) == (grouped[0], grouped[1][0])

@@ -317,7 +317,7 @@ def test_of_integers_restores_the_mechanism():
 
 
 first, second = RECORDED._levels
-GONE = GroupLevels(RECORDED._clear + 1, 0, 1)
+GONE = GroupLevels(RECORDED._clear_words + 1, 0, 1)
 INCONSISTENT = {
     "a context without groups": {"context": sf.PrivacyMatrix(np.ones((9, 9)) - np.eye(9))},
     "a group without a code": {"code_of_group": [0]},
@@ -331,14 +331,14 @@ INCONSISTENT = {
     "one unit of cover less": {
         "levels": [first, GroupLevels(second.high, second.low, second.cover - 1)]
     },
-    "more clear": {"clear": RECORDED._clear + 1},
+    "more clear": {"clear_words": RECORDED._clear_words + 1},
     "no contrast": {
         "codes": [ClearCode(9), RECORDED._codes[1]],
-        "levels": [GroupLevels(0, RECORDED._clear, 0), second],
+        "levels": [GroupLevels(0, RECORDED._clear_words, 0), second],
     },
     "words that are too short": {"word_bits": 63},
     "nothing clear": {
-        "clear": 0,
+        "clear_words": 0,
         "levels": [GroupLevels(level.cover * 2, 0, level.cover) for level in RECORDED._levels],
     },
 }

@@ -324,7 +324,7 @@ def test_invalid_words_are_rejected(words):
 
 def test_words_longer_than_the_realisation_are_rejected():
     with pytest.raises(InvalidSymbols, match="below"):
-        MECHANISM.at_word(12).reports_from([0], np.array([[4096]], dtype=np.uint64))
+        MECHANISM.with_word_bits(12).reports_from([0], np.array([[4096]], dtype=np.uint64))
 
 
 def test_vectors_of_the_wrong_length_are_rejected():

@@ -187,7 +187,7 @@ def test_record_round_trip_keeps_channel_and_estimate(family):
     assert restored.fingerprint == mechanism.fingerprint
     assert all(restored.integer_row(x) == mechanism.integer_row(x) for x in range(mechanism.inputs))
     assert restored.scores.exact(3) == mechanism.scores.exact(3)
-    assert restored.at_word(20).fingerprint == mechanism.at_word(20).fingerprint
+    assert restored.with_word_bits(20).fingerprint == mechanism.with_word_bits(20).fingerprint
 
 
 def test_saved_product_is_an_equivalent_table(tmp_path):

@@ -35,7 +35,7 @@ def _agree(mechanism, slack=1e-6):
     np.testing.assert_allclose(result.highest, A.max(axis=1), **nearly)
     np.testing.assert_allclose(result.lowest, A.min(axis=1), **nearly)
     heaviest = np.abs(A).sum(axis=0).max()
-    assert heaviest * (1 - 1e-9) <= result.heaviest <= heaviest * (1 + slack)
+    assert heaviest * (1 - 1e-9) <= result.max_absolute_sum <= heaviest * (1 + slack)
 
 
 @pytest.mark.parametrize("mechanism", ALL_REPRESENTATIVES + LARGER, ids=repr)
@@ -46,7 +46,7 @@ def test_reach_matches_the_score_matrix(mechanism):
 @pytest.mark.parametrize("mechanism", LARGER, ids=repr)
 def test_leftover_words_are_counted(mechanism):
     """In short words they are up to two per cent of the heaviest report's weight."""
-    _agree(mechanism.at_word(14), slack=0.02)
+    _agree(mechanism.with_word_bits(14), slack=0.02)
 
 
 @pytest.mark.parametrize("mechanism", ALL_REPRESENTATIVES + LARGER, ids=repr)
@@ -76,7 +76,7 @@ def test_halved_reach_is_detected():
     class Half(BlockScores):
         def _reach(self):
             whole = super()._reach()
-            return Reach(whole.highest / 2, whole.lowest / 2, whole.heaviest / 2)
+            return Reach(whole.highest / 2, whole.lowest / 2, whole.max_absolute_sum / 2)
 
     class Halved(PlainResponse):
         """Claims half of the effect of a forged report."""

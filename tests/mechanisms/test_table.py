@@ -22,7 +22,7 @@ from sfumato.errors import (
 from sfumato.foundation.canonical import canonical_bytes
 from sfumato.mechanisms import TableResponse, mechanism_from_record
 from sfumato.mechanisms.channel import IntegerChannel
-from sfumato.mechanisms.dense import LeftInverse, surely_independent
+from sfumato.mechanisms.dense import LeftInverse, are_independent_mod_prime
 from sfumato.promises.exam import check_mechanism
 from sfumato.randomness import within_odds
 from support.paths import CHECKER
@@ -109,7 +109,9 @@ def add_noise(Q, by, seed=3):
 
 def design_table(name, outputs=60, **options):
     E = MATRICES[name]
-    return TableResponse.near(sf.PrivacyMatrix(E), add_noise(channel(E, outputs), 1e-9), **options)
+    return TableResponse.from_floats(
+        sf.PrivacyMatrix(E), add_noise(channel(E, outputs), 1e-9), **options
+    )
 
 
 def least_risk(Q, p=None):
@@ -130,7 +132,7 @@ def least_risk(Q, p=None):
 @pytest.mark.parametrize("name", MATRICES)
 def test_rounded_design_keeps_its_context_and_risk(name, by):
     Q = channel(MATRICES[name], 60)
-    table = TableResponse.near(sf.PrivacyMatrix(MATRICES[name]), add_noise(Q, by))
+    table = TableResponse.from_floats(sf.PrivacyMatrix(MATRICES[name]), add_noise(Q, by))
     sf.certify(table)
     assert all(sum(table.integer_row(x)) == N for x in range(table.inputs))
     assert least_risk(table.matrix()) == pytest.approx(least_risk(Q), rel=1e-7 if by else 1e-9)
@@ -153,7 +155,7 @@ def test_plain_rounding_breaks_the_promise(name):
 def test_many_outputs_and_symbols():
     E = planar(32, 1)
     Q = channel(E, 500)
-    table = TableResponse.near(sf.Metric(E), add_noise(Q, 1e-9))
+    table = TableResponse.from_floats(sf.Metric(E), add_noise(Q, 1e-9))
     assert table.outputs == 500
     assert sf.certify(table).slack < 1e-12
     assert least_risk(table.matrix()) == pytest.approx(least_risk(Q), rel=1e-7)
@@ -195,19 +197,19 @@ def test_lift_integers_follows_implied_and_very_weak_promises():
 def test_indistinguishable_symbols_get_equal_rows():
     context = sf.PrivacyMatrix([[0, 0, 1], [0, 0, 1], [1, 1, 0]])
     Q = np.array([[0.6, 0.4], [0.6, 0.4], [0.3, 0.7]]) + 1e-9 * np.array([[1, -1], [-1, 1], [0, 0]])
-    table = TableResponse.near(context, Q)
+    table = TableResponse.from_floats(context, Q)
     sf.certify(table)
     assert table.integer_row(0) == table.integer_row(1)
 
 
 def test_exact_rows_stay_exact():
-    identity = TableResponse.of(sf.Uniform(2, inf), [[1, 0], [0, 1]])
+    identity = TableResponse.from_fractions(sf.Uniform(2, inf), [[1, 0], [0, 1]])
     assert [identity.integer_row(x) for x in (0, 1)] == [[N, 0], [0, N]]
-    inside = TableResponse.of(sf.Uniform(2, 1), [["0.6", "0.4"], ["0.45", "0.55"]])
+    inside = TableResponse.from_fractions(sf.Uniform(2, 1), [["0.6", "0.4"], ["0.45", "0.55"]])
     nearest = [[round(Fraction(q) * N) for q in row] for row in (("0.6", "0.4"), ("0.45", "0.55"))]
     assert [inside.integer_row(x) for x in (0, 1)] == nearest
-    assert inside.at_word(12).at_word(13).integer_row(0) == [
-        2 * n for n in inside.at_word(12).integer_row(0)
+    assert inside.with_word_bits(12).with_word_bits(13).integer_row(0) == [
+        2 * n for n in inside.with_word_bits(12).integer_row(0)
     ]
 
 
@@ -215,7 +217,7 @@ def test_exact_rows_stay_exact():
 def test_short_words_give_a_coarser_table_that_keeps_the_context(name):
     table = design_table(name)
     for bits in (14, 18, 32):
-        short = table.at_word(bits)
+        short = table.with_word_bits(bits)
         sf.certify(short)
         assert all(sum(short.integer_row(x)) == 1 << bits for x in range(short.inputs))
     assert np.abs(short.matrix() - table.matrix()).max() < 1e-5
@@ -223,14 +225,19 @@ def test_short_words_give_a_coarser_table_that_keeps_the_context(name):
 
 def test_word_too_short_for_a_table_is_rejected():
     with pytest.raises(NothingToLearn, match="8-bit words are too short"):
-        design_table("uniform-0.01").at_word(8)
+        design_table("uniform-0.01").with_word_bits(8)
 
 
 def test_rare_reports_are_dropped():
     Q = channel(MATRICES["planar-1"], 30)
     wider = np.insert(Q, [0, 7], 1e-14, axis=1)
-    assert TableResponse.near(sf.PrivacyMatrix(MATRICES["planar-1"]), wider).outputs == 30
-    assert TableResponse.of(sf.Uniform(2, 1), [["0.5", 0, "0.5"], ["0.4", 0, "0.6"]]).outputs == 3
+    assert TableResponse.from_floats(sf.PrivacyMatrix(MATRICES["planar-1"]), wider).outputs == 30
+    assert (
+        TableResponse.from_fractions(
+            sf.Uniform(2, 1), [["0.5", 0, "0.5"], ["0.4", 0, "0.6"]]
+        ).outputs
+        == 3
+    )
 
 
 @pytest.mark.parametrize(
@@ -246,12 +253,12 @@ def test_rare_reports_are_dropped():
 )
 def test_floats_that_are_not_a_channel_are_rejected(Q, said):
     with pytest.raises(InvalidContext, match=said):
-        TableResponse.near(sf.Uniform(2, 1), Q)
+        TableResponse.from_floats(sf.Uniform(2, 1), Q)
 
 
 def test_floats_that_break_the_context_are_rejected():
     with pytest.raises(ContextMismatch, match="does not keep the context"):
-        TableResponse.near(sf.Uniform(2, 1), [[0.74, 0.26], [0.26, 0.74]])
+        TableResponse.from_floats(sf.Uniform(2, 1), [[0.74, 0.26], [0.26, 0.74]])
 
 
 # --- the kernel -----------------------------------------------------------------------------------
@@ -311,7 +318,7 @@ def test_float_scores_match_exact_ones(name, crowd):
 @pytest.mark.parametrize("epsilon", [1e-3, 1e-4, 1e-6])
 def test_uncertain_float_scores_fall_back_to_exact_ones(epsilon):
     E = np.where(np.eye(5), 0, epsilon)
-    table = TableResponse.near(sf.PrivacyMatrix(E), channel(E, 25))
+    table = TableResponse.from_floats(sf.PrivacyMatrix(E), channel(E, 25))
     exact = _exact(table.scores._inverse, table.outputs)
     assert (table.scores._inverse._float_solve() is None) == (epsilon < 1e-4)
     assert np.abs(table.scores.matrix() - exact).max() <= 1e-10 * np.abs(exact).max()
@@ -358,10 +365,10 @@ def test_scores_match_the_formula(crowd):
 
 def test_dependent_rows_have_no_scores():
     rows = [[2, 1, 1], [1, 2, 1], [3, 3, 2]]
-    assert not surely_independent(rows)
-    assert surely_independent([[2, 1, 1], [1, 2, 1], [3, 3, 3]])
-    assert not surely_independent([[1, 2], [1, 2]])
-    assert surely_independent([[0, 0, N], [0, N, 0], [1, 0, 0]])
+    assert not are_independent_mod_prime(rows)
+    assert are_independent_mod_prime([[2, 1, 1], [1, 2, 1], [3, 3, 3]])
+    assert not are_independent_mod_prime([[1, 2], [1, 2]])
+    assert are_independent_mod_prime([[0, 0, N], [0, N, 0], [1, 0, 0]])
     with pytest.raises(NothingToLearn, match="nothing can undo"):
         LeftInverse(rows, 8, [1, 1, 1]).floats()
 
@@ -384,8 +391,8 @@ def test_scores_have_least_variance_at_the_crowd():
 def test_crowd_is_recorded_and_kept_at_other_word_sizes():
     table = design_table("planar-1", crowd=[1, 2, 3, 5, 8, 13, 21, 34])
     assert table.to_record()["crowd"] == ["1", "2", "3", "5", "8", "13", "21", "34"]
-    assert table.at_word(20).crowd == table.at_word(64).crowd == table.crowd
-    assert table.at_word(64).fingerprint == table.fingerprint
+    assert table.with_word_bits(20).crowd == table.with_word_bits(64).crowd == table.crowd
+    assert table.with_word_bits(64).fingerprint == table.fingerprint
     plain = design_table("planar-1")
     assert "crowd" not in plain.to_record()
     assert plain.fingerprint != table.fingerprint
@@ -418,7 +425,7 @@ def test_invalid_crowd_is_rejected(crowd, said):
 
 def test_crowd_round_trip_and_invalid_crowds():
     context = sf.Uniform(2, 1)
-    table = TableResponse.of(context, [["0.6", "0.4"], ["0.4", "0.6"]], crowd=[3, 7])
+    table = TableResponse.from_fractions(context, [["0.6", "0.4"], ["0.4", "0.6"]], crowd=[3, 7])
     record = json.loads(canonical_bytes(table.to_record()))
     assert mechanism_from_record(record, context).fingerprint == table.fingerprint
     for wrong in (["1", "1"], ["6", "14"], ["3"], ["3", "x"], ["3", "07"]):
@@ -430,7 +437,9 @@ def test_crowd_round_trip_and_invalid_crowds():
 
 @pytest.mark.parametrize(("kind", "code"), [("table", 0), ("binary", 2)])
 def test_checker_accepts_a_crowd_only_where_it_belongs(kind, code, tmp_path):
-    table = TableResponse.of(sf.Uniform(2, 1), [["0.6", "0.4"], ["0.4", "0.6"]], crowd=[3, 7])
+    table = TableResponse.from_fractions(
+        sf.Uniform(2, 1), [["0.6", "0.4"], ["0.4", "0.6"]], crowd=[3, 7]
+    )
     table.save(tmp_path / "table.json")
     saved = json.loads((tmp_path / "table.json").read_bytes())
     saved["mechanism"]["kind"] = kind
@@ -540,7 +549,7 @@ def test_designed_tables_pass_the_exam(name):
 
 def test_table_with_more_than_512_outputs_passes_the_exam():
     E = planar(4, 1)
-    report = check_mechanism(TableResponse.near(sf.PrivacyMatrix(E), channel(E, 700)))
+    report = check_mechanism(TableResponse.from_floats(sf.PrivacyMatrix(E), channel(E, 700)))
     assert report.passed[-1] == "sampler_matches_its_matrix"
 
 
@@ -548,7 +557,7 @@ def test_table_with_more_than_512_outputs_passes_the_exam():
 def test_sixty_four_symbols_and_fifteen_hundred_outputs():
     E = planar(64, 2)
     Q = channel(E, 1500)
-    table = TableResponse.near(sf.Metric(E), add_noise(Q, 1e-9))
+    table = TableResponse.from_floats(sf.Metric(E), add_noise(Q, 1e-9))
     sf.certify(table)
     assert least_risk(table.matrix()) == pytest.approx(least_risk(Q), rel=1e-7)
     assert np.abs(table.scores.matrix() @ table.matrix().T - np.eye(64)).max() < 1e-9

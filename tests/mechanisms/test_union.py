@@ -138,7 +138,7 @@ def test_parts_must_match_their_contexts():
         [*parts, parts[-1]],
         [parts[1], parts[0], *parts[2:]],
         [sf.PlainResponse(sf.Uniform(3, 2)), *parts[1:]],
-        [parts[0].at_word(32), *parts[1:]],
+        [parts[0].with_word_bits(32), *parts[1:]],
         [],
     ]
     for each in wrong:

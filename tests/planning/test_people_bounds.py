@@ -252,7 +252,7 @@ def random_table(rng, context, outputs=6):
         columns.append(v)
     largest = max(map(sum, zip(*columns, strict=True)))
     rows = [[entry / (2 * largest) for entry in row] for row in zip(*columns, strict=True)]
-    return TableResponse.of(context, [[*row, 1 - sum(row)] for row in rows])
+    return TableResponse.from_fractions(context, [[*row, 1 - sum(row)] for row in rows])
 
 
 @pytest.mark.parametrize(
@@ -290,7 +290,7 @@ def cube(context, odds):
     share = Fraction(2, len(signs))
     high = share * e / (e + 1)
     low = share / (e + 1)
-    return TableResponse.of(
+    return TableResponse.from_fractions(
         context, [[high if z[x // 2] == x % 2 else low for z in signs] for x in range(context.size)]
     )
 

@@ -428,7 +428,7 @@ def _mixed(context, share=0.7):
     """
     Q = share * exponential_response(context).matrix() + (1 - share) / context.size
     rows = [[Fraction(q) for q in row] for row in Q.tolist()]
-    return sf.TableResponse.of(context, [[q / sum(row) for q in row] for row in rows])
+    return sf.TableResponse.from_fractions(context, [[q / sum(row) for q in row] for row in rows])
 
 
 def test_own_table_without_closed_form_is_titled_designed():

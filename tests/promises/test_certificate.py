@@ -292,7 +292,8 @@ class OneSymbolForgotten(sf.PlainResponse):
 
     def row_classes(self):
         return tuple(
-            replace(c, symbols=c.symbols[1:], first=c.first[1:]) for c in super().row_classes()
+            replace(c, symbols=c.symbols[1:], first_reports=c.first_reports[1:])
+            for c in super().row_classes()
         )
 
 

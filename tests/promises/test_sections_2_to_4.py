@@ -84,7 +84,7 @@ def random_channel(rng, context, outputs):
     largest = max(sum(row) for row in zip(*columns, strict=True))
     rows = [[entry / (10 * largest) for entry in row] for row in zip(*columns, strict=True)]
     rows = [[*row, 1 - sum(row)] for row in rows]
-    return TableResponse.of(context, rows)
+    return TableResponse.from_fractions(context, rows)
 
 
 # --- definitions ----------------------------------------------------------------------------------

@@ -40,7 +40,7 @@ class OnlyLeftovers(sf.TableResponse):
 
     def row_classes(self):
         k = self.inputs
-        return (RowClass(np.arange(k), np.arange(k), 1, 0, 0, 0, 1 << 64, cover=0, own=0),)
+        return (RowClass(np.arange(k), np.arange(k), 1, 0, 0, 0, 1 << 64, cover=0, own_words=0),)
 
 
 class HighOfNothing(OnlyLeftovers):

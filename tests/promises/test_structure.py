@@ -241,11 +241,11 @@ def move_symbol(claims):
     """Claim a symbol of one group for another."""
     a = claims[1]
     b = claims[2]
-    claims[1] = replace(a, symbols=a.symbols[:-1], first=a.first[:-1])
+    claims[1] = replace(a, symbols=a.symbols[:-1], first_reports=a.first_reports[:-1])
     claims[2] = replace(
         b,
         symbols=np.append(b.symbols, a.symbols[-1]),
-        first=np.append(b.first, b.first[-1]).astype(np.int64),
+        first_reports=np.append(b.first_reports, b.first_reports[-1]).astype(np.int64),
     )
     return claims
 
@@ -271,9 +271,9 @@ FORGERIES = {
     "a range elsewhere": change_claim(1, first=lambda first: first + 1),
     "ranges on each other": change_claim(2, first=lambda first: np.zeros_like(first)),
     "a range before the first report": change_claim(1, first=lambda first: first - 1),
-    "more of its own": change_claim(0, own=lambda own: own + 1),
-    "nothing of its own": change_claim(0, own=lambda own: 0),
-    "own words for members": change_claim(1, own=lambda own: own + 1),
+    "more of its own": change_claim(0, own_words=lambda own: own + 1),
+    "nothing of its own": change_claim(0, own_words=lambda own: 0),
+    "own words for members": change_claim(1, own_words=lambda own: own + 1),
     "a symbol less": change_claim(1, symbols=lambda s: s[1:], first=lambda f: f[1:]),
     "a symbol twice": change_claim(
         1, symbols=lambda s: np.append(s, s[0]), first=lambda f: np.append(f, f[0])
@@ -284,7 +284,7 @@ FORGERIES = {
     "a class twice": lambda claims: [*claims, claims[-1]],
     "no symbols in a class": change_claim(1, symbols=lambda s: s[:0], first=lambda f: f[:0]),
     "free symbols as members": lambda claims: [
-        replace(claims[1], symbols=claims[0].symbols, first=claims[0].first),
+        replace(claims[1], symbols=claims[0].symbols, first_reports=claims[0].first_reports),
         *claims[1:],
     ],
 }

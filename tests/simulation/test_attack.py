@@ -63,7 +63,7 @@ def test_attack_exceeds_a_bound_that_is_too_small():
     class NineTenths(BlockScores):
         def _reach(self):
             reach = super()._reach()
-            return Reach(0.9 * reach.highest, 0.9 * reach.lowest, 0.9 * reach.heaviest)
+            return Reach(0.9 * reach.highest, 0.9 * reach.lowest, 0.9 * reach.max_absolute_sum)
 
     class Modest(sf.PlainResponse):
         @cached_property

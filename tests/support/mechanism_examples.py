@@ -145,9 +145,11 @@ def _union():
 def _table():
     E = [[0, 1, inf], [2, 0, 1], [1, 3, 0]]
     Q = [["0.5", "0.3", "0.2"], ["0.3", "0.5", "0.2"], ["0.25", "0.25", "0.5"]]
-    yield TableResponse.of(PrivacyMatrix(E), Q)
-    yield TableResponse.of(Uniform(2, 1), [["0.5", "0.25", "0.25", 0], ["0.25", "0.5", "0.25", 0]])
-    yield TableResponse.of(Uniform(2, inf), [[1, 0], [0, 1]])
+    yield TableResponse.from_fractions(PrivacyMatrix(E), Q)
+    yield TableResponse.from_fractions(
+        Uniform(2, 1), [["0.5", "0.25", "0.25", 0], ["0.25", "0.5", "0.25", 0]]
+    )
+    yield TableResponse.from_fractions(Uniform(2, inf), [[1, 0], [0, 1]])
 
 
 def _processed():
@@ -168,7 +170,7 @@ def _composed():
         PlainResponse(Uniform(3, 1)), PlainResponse(Uniform(3, 0.5), RandomizedCode)
     )
     stages = [
-        TableResponse.of(Uniform(2, 1), rows)
+        TableResponse.from_fractions(Uniform(2, 1), rows)
         for rows in ([[0.6, 0.4], [0.4, 0.6]], [[0.5, 0, 0.5], [0.3, 0, 0.7]])
     ]
     yield ComposedResponse(first, lambda report: stages[report])

@@ -332,7 +332,7 @@ class LeverageTooSmall(PlainResponse):
 class HalfReach(BlockScores):
     def _reach(self):
         reach = super()._reach()
-        return Reach(reach.highest / 2, reach.lowest / 2, reach.heaviest)
+        return Reach(reach.highest / 2, reach.lowest / 2, reach.max_absolute_sum)
 
 
 class ReachTooSmall(PlainResponse):
@@ -344,7 +344,7 @@ class ReachTooSmall(PlainResponse):
 class HalfWeight(BlockScores):
     def _reach(self):
         reach = super()._reach()
-        return replace(reach, heaviest=reach.heaviest / 2)
+        return replace(reach, max_absolute_sum=reach.max_absolute_sum / 2)
 
 
 class WeighsTooLittle(PlainResponse):

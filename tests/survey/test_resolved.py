@@ -28,7 +28,7 @@ inf = math.inf
 PLACES = Domain(["park", "café", "clinic"], other="elsewhere")
 BLOCKS = Blocks([0, 0, 0, 1, 2, 2], 1)
 THREE = PrivacyMatrix([[0, 1, inf], [2, 0, 1], [1, 3, 0]])
-TABLE = TableResponse.of(
+TABLE = TableResponse.from_fractions(
     THREE, [["0.5", "0.3", "0.2"], ["0.3", "0.5", "0.2"], ["0.25", "0.25", "0.5"]]
 )
 SURVEYS = {

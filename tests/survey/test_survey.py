@@ -86,7 +86,7 @@ def _examples():
     yield (
         "table",
         E,
-        TableResponse.of(
+        TableResponse.from_fractions(
             E, [["0.5", "0.3", "0.2"], ["0.3", "0.5", "0.2"], ["0.25", "0.25", "0.5"]]
         ),
     )

@@ -62,7 +62,9 @@ def large_surveys() -> list[Survey]:
 def shorten(survey: Survey) -> Survey:
     """Return the same survey over words so short that every word can be tried."""
     bits = 12 if survey.mechanism.words == 1 else 8
-    return Survey(f"{survey.name}, {bits} bits", survey.context, survey.mechanism.at_word(bits))
+    return Survey(
+        f"{survey.name}, {bits} bits", survey.context, survey.mechanism.with_word_bits(bits)
+    )
 
 
 Named = Iterator[tuple[str, Mechanism]]
@@ -79,16 +81,19 @@ def _binary() -> Named:
 def _table() -> Named:
     E = PrivacyMatrix([[0, 1, inf], [2, 0, 1], [1, 3, 0]], domain=["a", "b", "c"])
     Q = [["0.5", "0.3", "0.2"], ["0.3", "0.5", "0.2"], ["0.25", "0.25", "0.5"]]
-    yield "table", TableResponse.of(E, Q)
-    yield "table, crowd", TableResponse.of(E, Q, crowd=[5, 2, 1])
+    yield "table", TableResponse.from_fractions(E, Q)
+    yield "table, crowd", TableResponse.from_fractions(E, Q, crowd=[5, 2, 1])
     line = Metric([[0, 1, 2, 3], [1, 0, 1, 2], [2, 1, 0, 1], [3, 2, 1, 0]], "0.8")
     steps = [["0.4", "0.3", "0.2", "0.1"], ["0.25", "0.35", "0.25", "0.15"]]
-    yield "table, metric", TableResponse.of(line, [*steps, *(row[::-1] for row in reversed(steps))])
+    yield (
+        "table, metric",
+        TableResponse.from_fractions(line, [*steps, *(row[::-1] for row in reversed(steps))]),
+    )
     tight = PlainResponse(Uniform(3, 1), RandomizedCode)
     yield "table, tight", TableResponse(Uniform(3, 1), [tight.integer_row(x) for x in range(3)])
     unused = [["0.5", 0, "0.25", "0.25", 0], ["0.25", 0, "0.5", "0.25", 0]]
-    yield "table, unused reports", TableResponse.of(Uniform(2, 1), unused)
-    yield "table, clear", TableResponse.of(Uniform(2, inf), [[1, 0], [0, 1]])
+    yield "table, unused reports", TableResponse.from_fractions(Uniform(2, 1), unused)
+    yield "table, clear", TableResponse.from_fractions(Uniform(2, inf), [[1, 0], [0, 1]])
 
 
 def _plain() -> Named:

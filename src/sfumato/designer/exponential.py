@@ -41,4 +41,4 @@ def exponential_response(context: Context) -> TableResponse:
     d = ExactMatrix(N, exact.denominator, exact.infinite).closure()
     require_distinct_symbols(d)
     weights = np.exp(-d.floats() / 2)
-    return TableResponse.near(context, weights / weights.sum(axis=1, keepdims=True))
+    return TableResponse.from_floats(context, weights / weights.sum(axis=1, keepdims=True))

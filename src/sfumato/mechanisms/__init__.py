@@ -9,7 +9,7 @@ from sfumato.mechanisms.records import mechanism_from_record
 from sfumato.mechanisms.row_class import RowClass
 from sfumato.mechanisms.scores import Reach, ScoreMoments, Scores, require_people
 from sfumato.mechanisms.table import BinaryResponse, TableResponse
-from sfumato.mechanisms.union import UnionResponse, holds_table
+from sfumato.mechanisms.union import UnionResponse, contains_table
 
 __all__ = [
     "BinaryResponse",
@@ -29,7 +29,7 @@ __all__ = [
     "TableResponse",
     "UnionResponse",
     "compose",
-    "holds_table",
+    "contains_table",
     "mechanism_from_record",
     "require_people",
 ]

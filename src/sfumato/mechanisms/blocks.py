@@ -25,7 +25,7 @@ from sfumato.mechanisms.code_scores import (
     row_sums,
     zero_in_sets,
 )
-from sfumato.mechanisms.coded import CodeBatch, CodedMechanism, CodedScores, Part, split_by
+from sfumato.mechanisms.coded import CodeBatch, CodedMechanism, CodedScores, Part, indices_by_value
 from sfumato.mechanisms.mechanism import CompactRow
 from sfumato.mechanisms.row_class import RowClass
 from sfumato.mechanisms.scores import Hits, float_vector
@@ -132,7 +132,7 @@ class BlockResponse(CodedMechanism):
         if len(self._codes) == 1:
             return self._codes[0].encode(point, word) + first
         inside = np.empty(symbols.size, dtype=np.uint64)
-        people_of_code = split_by(self._code_of[symbols], len(self._codes))
+        people_of_code = indices_by_value(self._code_of[symbols], len(self._codes))
         for code, people in zip(self._codes, people_of_code, strict=True):
             inside[people] = code.encode(point[people], word[people])
         return inside + first
@@ -295,7 +295,7 @@ class BlockScores(CodedScores):
             batch.fill(hits.trials, trials)
             batch.fill(hits.base, np.broadcast_to(base, inside.shape))
             hits.contrast[batch.symbols] = float(code.contrast)
-            hits.known[batch.symbols] = True
+            hits.known_mask[batch.symbols] = True
         return hits
 
 

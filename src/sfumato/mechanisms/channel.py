@@ -23,9 +23,9 @@ __all__ = [
     "IntegerChannel",
     "format_rows",
     "parse_rows",
+    "parse_stochastic_rows",
     "round_solution",
     "round_table",
-    "stochastic_rows",
     "to_integers",
 ]
 
@@ -106,7 +106,7 @@ def parse_rows(rows: Iterable[Iterable[object]]) -> list[list[int]]:
     return [list(map(parse_count, row)) for row in rows]
 
 
-def stochastic_rows(W: Sequence[Sequence[object]]) -> list[list[Fraction]]:
+def parse_stochastic_rows(W: Sequence[Sequence[object]]) -> list[list[Fraction]]:
     """Return W in fractions. Refuse rows that do not add up to exactly 1."""
     rows = []
     for row in W:

@@ -25,7 +25,7 @@ from sfumato.mechanisms.mechanism import Mechanism, require_outputs
 from sfumato.mechanisms.scores import Reach, Scores, float_vector, require_people
 from sfumato.tally import Tally
 
-__all__ = ["CodeBatch", "CodedMechanism", "CodedScores", "GroupScores", "Part", "split_by"]
+__all__ = ["CodeBatch", "CodedMechanism", "CodedScores", "GroupScores", "Part", "indices_by_value"]
 
 Index = Any
 """What selects entries of an array: numbers, or a slice if they are consecutive."""
@@ -104,7 +104,7 @@ class CodedMechanism(Mechanism):
         self._free = np.flatnonzero(group_of < 0)
         self.outputs = require_outputs(self._coded_outputs + self._free.size)
 
-    def at_word(self, word_bits: int) -> Self:
+    def with_word_bits(self, word_bits: int) -> Self:
         """Return the same mechanism over shorter words."""
         cls: Any = type(self)
         return cls(self.context, self._families, word_bits=word_bits)
@@ -144,7 +144,7 @@ class CodedMechanism(Mechanism):
         return batches
 
     def _symbols_by_code(self) -> list[Symbols]:
-        return split_by(self._code_of, len(self._codes))
+        return indices_by_value(self._code_of, len(self._codes))
 
 
 def _are_consecutive(symbols: Symbols, points: NDArray[np.int64]) -> bool:
@@ -152,10 +152,10 @@ def _are_consecutive(symbols: Symbols, points: NDArray[np.int64]) -> bool:
     return bool(in_sequence and (points == np.arange(symbols.size)).all())
 
 
-def split_by(numbers: NDArray[np.integer], count: int) -> list[Symbols]:
+def indices_by_value(numbers: NDArray[np.integer], count: int) -> list[Symbols]:
     """Return where ``numbers`` is 0, where it is 1, … up to ``count`` − 1.
 
-    >>> split_by(np.array([1, 0, 1, 2]), 2)
+    >>> indices_by_value(np.array([1, 0, 1, 2]), 2)
     [array([1]), array([0, 2])]
     """
     order = np.argsort(numbers, kind="stable")
@@ -280,7 +280,7 @@ class CodedScores(Scores):
             outside.append(sums)
             everywhere += float(sums.sum())
         has_others = self.mechanism._group_start.size > 1 or self._free.size > 0
-        heaviest = own_report + everywhere if self._free.size else 0.0
+        max_absolute_sum = own_report + everywhere if self._free.size else 0.0
         for part, own in zip(self._parts, outside, strict=True):
             high, low = part.inside.extremes()
             if has_others:
@@ -289,8 +289,8 @@ class CodedScores(Scores):
             part.batch.fill(highest, high)
             part.batch.fill(lowest, low)
             sums = part.inside.absolute_sums() - own
-            heaviest = max(heaviest, float(sums.max()) + everywhere)
-        return Reach(highest, lowest, heaviest)
+            max_absolute_sum = max(max_absolute_sum, float(sums.max()) + everywhere)
+        return Reach(highest, lowest, max_absolute_sum)
 
     # --- the paper's own estimator ---------------------------------------------------------------
 

@@ -10,8 +10,8 @@ import numpy as np
 from sfumato.errors import ContextMismatch
 from sfumato.foundation.arrays import Floats, Symbols, Words
 from sfumato.foundation.canonical import Json, decimal_text
-from sfumato.mechanisms.channel import IntegerChannel, format_rows, stochastic_rows
-from sfumato.mechanisms.coded import split_by
+from sfumato.mechanisms.channel import IntegerChannel, format_rows, parse_stochastic_rows
+from sfumato.mechanisms.coded import indices_by_value
 from sfumato.mechanisms.dense import DenseMechanism, DenseScores, LeastVarianceScores
 from sfumato.mechanisms.mechanism import Mechanism, require_outputs
 from sfumato.randomness import WORDS_PER_POSITION
@@ -45,7 +45,7 @@ class ProcessedResponse(DenseMechanism):
 
     def __init__(self, mechanism: Mechanism, W: Sequence[Sequence[object]]) -> None:
         super().__init__(mechanism.context)
-        rows = stochastic_rows(W)
+        rows = parse_stochastic_rows(W)
         if len(rows) != mechanism.outputs:
             raise ContextMismatch(
                 f"W must have {mechanism.outputs} rows, one per report; got {len(rows)}."
@@ -72,9 +72,9 @@ class ProcessedResponse(DenseMechanism):
             "wanted": [list(map(decimal_text, row)) for row in self._W],
         }
 
-    def at_word(self, word_bits: int) -> Self:
+    def with_word_bits(self, word_bits: int) -> Self:
         """Return the same mechanism over shorter words."""
-        return type(self)(self._mechanism.at_word(word_bits), self._W)
+        return type(self)(self._mechanism.with_word_bits(word_bits), self._W)
 
     def _respond(self, symbols: Symbols, words: Words) -> Words:
         first = self._mechanism._respond(symbols, words[:, :1]).astype(np.uint64)
@@ -161,16 +161,18 @@ class ComposedResponse(DenseMechanism):
         """For each first report, which of the distinct mechanisms comes second."""
         return [self._distinct.index(mechanism) for mechanism in self._seconds]
 
-    def at_word(self, word_bits: int) -> Self:
+    def with_word_bits(self, word_bits: int) -> Self:
         """Return the same composition over shorter words."""
-        shorter = [mechanism.at_word(word_bits) for mechanism in self._distinct]
-        return type(self)(self._first.at_word(word_bits), lambda y1: shorter[self._second_of[y1]])
+        shorter = [mechanism.with_word_bits(word_bits) for mechanism in self._distinct]
+        return type(self)(
+            self._first.with_word_bits(word_bits), lambda y1: shorter[self._second_of[y1]]
+        )
 
     def _respond(self, symbols: Symbols, words: Words) -> Words:
         y1 = self._first._respond(symbols, words[:, : self._first.words])
         remaining = words[:, self._first.words :]
         y2 = np.empty(symbols.size, dtype=np.uint64)
-        people_of_second = split_by(np.array(self._second_of)[y1], len(self._distinct))
+        people_of_second = indices_by_value(np.array(self._second_of)[y1], len(self._distinct))
         for mechanism, people in zip(self._distinct, people_of_second, strict=True):
             y2[people] = mechanism._respond(symbols[people], remaining[people])
         return y1.astype(np.uint64) * np.uint64(self._width) + y2

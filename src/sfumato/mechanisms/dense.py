@@ -27,7 +27,7 @@ __all__ = [
     "DenseScores",
     "LeastVarianceScores",
     "LeftInverse",
-    "surely_independent",
+    "are_independent_mod_prime",
 ]
 
 _WEIGHT_BITS = 24
@@ -94,8 +94,8 @@ class DenseScores(Scores):
         return (self._A**2).sum(axis=0)
 
     def _reach(self) -> Reach:
-        heaviest = float(np.abs(self._A).sum(axis=0).max())
-        return Reach(self._A.max(axis=1), self._A.min(axis=1), heaviest)
+        max_absolute_sum = float(np.abs(self._A).sum(axis=0).max())
+        return Reach(self._A.max(axis=1), self._A.min(axis=1), max_absolute_sum)
 
 
 class LeastVarianceScores(DenseScores):
@@ -241,12 +241,12 @@ def _limbs(integers: _Integers) -> list[Floats]:
     return limbs
 
 
-def surely_independent(rows: Sequence[Sequence[int]]) -> bool:
+def are_independent_mod_prime(rows: Sequence[Sequence[int]]) -> bool:
     """Return whether the rows are linearly independent modulo a large prime.
 
     If so, they are independent. If not, they probably are not.
 
-    >>> surely_independent([[1, 2], [2, 3]]), surely_independent([[1, 2], [2, 4]])
+    >>> are_independent_mod_prime([[1, 2], [2, 3]]), are_independent_mod_prime([[1, 2], [2, 4]])
     (True, False)
     """
     remaining = (np.array(rows, dtype=object) % _PRIME).astype(np.int64)

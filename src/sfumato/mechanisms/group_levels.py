@@ -37,10 +37,10 @@ __all__ = [
     "GroupIntegers",
     "GroupLevels",
     "GroupShape",
-    "find_owing_groups",
-    "group_codes",
-    "group_levels",
-    "group_shapes",
+    "assign_codes",
+    "find_levels",
+    "find_protected_groups",
+    "find_shapes",
 ]
 
 
@@ -111,7 +111,7 @@ class GroupIntegers:
     codes: list[Code]
     levels: list[GroupLevels]
     code_of_group: list[int]
-    clear: int
+    clear_words: int
     word_bits: int
 
     @property
@@ -125,7 +125,7 @@ class GroupIntegers:
             "codes": [code.to_record() for code in self.codes],
             "levels": [level.to_record() for level in self.levels],
             "code_of_group": list(self.code_of_group),
-            "clear": str(self.clear),
+            "clear": str(self.clear_words),
             "word_bits": self.word_bits,
         }
 
@@ -174,23 +174,23 @@ class GroupIntegers:
             f"the words of a group response must add up to 2^{self.word_bits}."
         )
         covers_fit = all(0 <= level.cover < total for level in self.levels)
-        if not 1 <= self.clear < 2 * total or not covers_fit:
+        if not 1 <= self.clear_words < 2 * total or not covers_fit:
             raise wrong_sum
         for code, level in zip(self.codes, self.levels, strict=True):
             b = code.outputs
             r = code.raised
             inside = r * level.high + (b - r) * level.low
-            if inside != self.clear + b * level.cover or level.low >= level.high:
+            if inside != self.clear_words + b * level.cover or level.low >= level.high:
                 raise ContextMismatch(
                     "a member must have exactly `clear` more words on its group's code than the "
                     "cover."
                 )
-        words = sum(self.cover_words) + self.clear
+        words = sum(self.cover_words) + self.clear_words
         if words > total or (not self.codes and words != total):
             raise wrong_sum
 
 
-def find_owing_groups(groups: GroupedContext) -> tuple[list[int], Symbols]:
+def find_protected_groups(groups: GroupedContext) -> tuple[list[int], Symbols]:
     """Return the groups that owe other groups a promise, and the position of each symbol's group.
 
     The position is that among the owing groups, −1 for a symbol that owes nothing.
@@ -208,7 +208,7 @@ def find_owing_groups(groups: GroupedContext) -> tuple[list[int], Symbols]:
     return owing, position[groups.group_of]
 
 
-def group_codes(
+def assign_codes(
     groups: GroupedContext, owing: list[int], families: Sequence[CodeFamily], word_bits: int
 ) -> tuple[list[Code], list[int]]:
     """Return the codes, and the number of each group's code.
@@ -232,7 +232,7 @@ def group_codes(
     return codes, code_of_group
 
 
-def group_shapes(
+def find_shapes(
     groups: GroupedContext, owing: list[int], codes: list[Code], code_of_group: list[int]
 ) -> list[GroupShape]:
     """Return the shape of the groups that use each code."""
@@ -244,14 +244,14 @@ def group_shapes(
     return shapes
 
 
-def group_levels(shapes: Sequence[GroupShape], word_bits: int) -> tuple[int, list[GroupLevels]]:
+def find_levels(shapes: Sequence[GroupShape], word_bits: int) -> tuple[int, list[GroupLevels]]:
     """Return the largest possible ``clear``, and the levels of each shape of group.
 
     >>> shapes = [
     ...     GroupShape(3, 1, Fraction(1), Fraction(2)),
     ...     GroupShape(1, 1, Fraction(1), Fraction(1)),
     ... ]
-    >>> clear, (three, one) = group_levels(shapes, 12)
+    >>> clear, (three, one) = find_levels(shapes, 12)
     >>> clear
     2170
     >>> three

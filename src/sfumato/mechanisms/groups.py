@@ -18,15 +18,15 @@ from sfumato.errors import ContextMismatch, InvalidSurvey
 from sfumato.foundation.arrays import Booleans, Floats, Symbols, Words
 from sfumato.foundation.canonical import Fields, Json, require_fields
 from sfumato.mechanisms.code_scores import row_sums
-from sfumato.mechanisms.coded import CodedMechanism, GroupScores, split_by
+from sfumato.mechanisms.coded import CodedMechanism, GroupScores, indices_by_value
 from sfumato.mechanisms.group_levels import (
     GroupIntegers,
     GroupLevels,
     GroupShape,
-    find_owing_groups,
-    group_codes,
-    group_levels,
-    group_shapes,
+    assign_codes,
+    find_levels,
+    find_protected_groups,
+    find_shapes,
 )
 from sfumato.mechanisms.mechanism import CompactRow, Mechanism
 from sfumato.mechanisms.row_class import RowClass
@@ -85,17 +85,17 @@ class GroupResponse(CodedMechanism):
                 "a group response keeps a context of groups (Tiers, Blocks with across, HighLow); "
                 "mechanism_for picks the frame that fits."
             )
-        owing, group_of = find_owing_groups(groups)
+        owing, group_of = find_protected_groups(groups)
         families = [code] * len(owing) if callable(code) else list(code)
         if len(families) != len(owing):
             raise ContextMismatch(
                 "pass one code for all groups, or one for each of the "
                 f"{len(owing)} groups that owe a promise."
             )
-        codes, code_of_group = group_codes(groups, owing, families, word_bits)
+        codes, code_of_group = assign_codes(groups, owing, families, word_bits)
         self._families = code
-        self._shapes = group_shapes(groups, owing, codes, code_of_group)
-        clear, levels = group_levels(self._shapes, word_bits)
+        self._shapes = find_shapes(groups, owing, codes, code_of_group)
+        clear, levels = find_levels(self._shapes, word_bits)
         super().__init__(context)
         integers = GroupIntegers(codes, levels, code_of_group, clear, word_bits)
         self._set_integers(group_of, integers)
@@ -105,13 +105,13 @@ class GroupResponse(CodedMechanism):
         """Return the mechanism with the integers that it was published with."""
         if context.groups is None:
             raise ContextMismatch("a group response keeps a context of groups.")
-        owing, group_of = find_owing_groups(context.groups)
+        owing, group_of = find_protected_groups(context.groups)
         integers.require_fitting_codes(context.groups.sizes[owing].tolist())
         integers.require_full_words()
         codes = integers.codes
         mechanism = cls.__new__(cls)
         mechanism._families = [codes[number].family for number in integers.code_of_group]
-        mechanism._shapes = group_shapes(context.groups, owing, codes, integers.code_of_group)
+        mechanism._shapes = find_shapes(context.groups, owing, codes, integers.code_of_group)
         Mechanism.__init__(mechanism, context)
         mechanism._set_integers(group_of, integers)
         return mechanism
@@ -124,8 +124,8 @@ class GroupResponse(CodedMechanism):
         self._integers = integers
         self.word_bits = integers.word_bits
         self._levels = integers.levels
-        self._clear = integers.clear
-        self._beta = Fraction(self._clear, self.denominator)
+        self._clear_words = integers.clear_words
+        self._beta = Fraction(self._clear_words, self.denominator)
         code_of_group = np.array(integers.code_of_group, dtype=np.int64)
         point_of = np.where(group_of >= 0, ranks_within(group_of + 1), 0)
         self._set_groups(integers.codes, code_of_group, group_of, point_of)
@@ -139,7 +139,7 @@ class GroupResponse(CodedMechanism):
         ends = np.cumsum(np.array([0, *cover_words], dtype=object))
         self._cover_starts = ends[:-1].astype(np.uint64)
         self._cover_end = int(ends[-1])
-        self._leftover = self.denominator - self._cover_end - self._clear
+        self._leftover = self.denominator - self._cover_end - self._clear_words
         self._cover_words = np.array(cover_words, dtype=np.uint64)
         cover_levels = [max(level.cover, 1) for level in self._levels]
         self._cover_levels = np.array(cover_levels, dtype=np.uint64)[self._code_of_group]
@@ -212,7 +212,7 @@ class GroupResponse(CodedMechanism):
             first = group.view(np.uint64) * np.uint64(self._codes[0].outputs)
             return self._member_reports(0, point, position) + first
         reports = np.empty(symbols.size, dtype=np.uint64)
-        people_of_code = split_by(self._code_of[symbols], len(self._codes))
+        people_of_code = indices_by_value(self._code_of[symbols], len(self._codes))
         for number, people in enumerate(people_of_code):
             reports[people] = self._member_reports(number, point[people], position[people])
         return reports + self._group_start[group].view(np.uint64)
@@ -248,7 +248,7 @@ class GroupResponse(CodedMechanism):
 
     def compact_row(self, x: int) -> CompactRow:
         """Return the row of x: cover, except on its own reports; leftover words on report 0."""
-        levels = [0, self._clear]
+        levels = [0, self._clear_words]
         for level in self._levels:
             levels += [level.cover, level.low, level.high]
         which = self._level_row(x)
@@ -258,7 +258,7 @@ class GroupResponse(CodedMechanism):
 
     def row_classes(self) -> tuple[RowClass, ...]:
         """Return one class per code, and one for the first group, which has the leftover words."""
-        classes = [RowClass(self._free, np.zeros_like(self._free), own=self._clear)]
+        classes = [RowClass(self._free, np.zeros_like(self._free), own_words=self._clear_words)]
         for number, members in enumerate(self._symbols_by_code()):
             code = self._codes[number]
             level = self._levels[number]

@@ -25,7 +25,7 @@ from sfumato.foundation.canonical import Json, canonical_bytes, fingerprint
 from sfumato.foundation.files import write_atomically
 from sfumato.mechanisms.channel import format_rows
 from sfumato.mechanisms.row_class import RowClass
-from sfumato.mechanisms.scores import Scores, require_writable
+from sfumato.mechanisms.scores import Scores, require_matrix_size
 from sfumato.randomness import SystemWords, WordSource
 from sfumato.tally import Tally, tally_batches
 
@@ -97,7 +97,7 @@ class Mechanism(ABC):
         return {"kind": "table", "word_bits": self.word_bits * self.words, "rows": rows}
 
     @abstractmethod
-    def at_word(self, word_bits: int) -> Self:
+    def with_word_bits(self, word_bits: int) -> Self:
         """Return the same mechanism over shorter words, so that a test can try every word."""
 
     # --- randomising -----------------------------------------------------------------------------
@@ -206,7 +206,7 @@ class Mechanism(ABC):
 
     def matrix(self) -> Floats:
         """Return Q as a matrix, a row per symbol. Refuse if it is too large."""
-        require_writable(self)
+        require_matrix_size(self)
         rows = []
         for x in range(self.inputs):
             rows.append([count / self.denominator for count in self.integer_row(x)])

@@ -16,9 +16,9 @@ from sfumato.foundation.canonical import (
     require_fields,
 )
 from sfumato.mechanisms.blocks import PlainResponse
-from sfumato.mechanisms.coded import split_by
+from sfumato.mechanisms.coded import indices_by_value
 from sfumato.mechanisms.dense import DenseMechanism, DenseScores
-from sfumato.mechanisms.scores import MAX_TABLE
+from sfumato.mechanisms.scores import MAX_MATRIX_ENTRIES
 
 __all__ = ["ProductResponse"]
 
@@ -61,9 +61,9 @@ class ProductResponse(DenseMechanism):
         self._outer = PlainResponse(blocks, code, word_bits=word_bits)
         self._inner = PlainResponse(symbols, code, word_bits=word_bits)
         self.outputs = self._outer.outputs * self._inner.outputs
-        if self.outputs * self.inputs > MAX_TABLE:
+        if self.outputs * self.inputs > MAX_MATRIX_ENTRIES:
             raise InvalidContext(
-                f"a product response can have at most {MAX_TABLE} entries; this one would have "
+                f"a product response can have at most {MAX_MATRIX_ENTRIES} entries; this one would have "
                 f"{self.inputs} × {self.outputs}. Use a GroupResponse."
             )
         self._block_of = context.block_of
@@ -113,7 +113,7 @@ class ProductResponse(DenseMechanism):
             raise InvalidSurvey("mechanism of kind 'product' does not fit the context.")
         return cls(blocks, codes, word_bits=codes.word_bits)
 
-    def at_word(self, word_bits: int) -> Self:
+    def with_word_bits(self, word_bits: int) -> Self:
         """Return the same mechanism over shorter words."""
         return type(self)(self.context, self._family, word_bits=word_bits)  # type: ignore[arg-type]
 
@@ -153,7 +153,7 @@ class ProductScores(DenseScores):
         self._outer = mechanism._outer
         self._inner = mechanism._inner
         self._block_of = mechanism._block_of
-        self._members = split_by(self._block_of, self._outer.inputs)
+        self._members = indices_by_value(self._block_of, self._outer.inputs)
 
     def exact(self, y: int) -> list[Fraction]:
         """Return one column of the scores."""

@@ -25,14 +25,14 @@ class RowClass:
     """
 
     symbols: Symbols
-    first: NDArray[np.int64]
+    first_reports: NDArray[np.int64]
     outputs: int = 0
     raised: int = 0
     high: int = 0
     low: int = 0
     leftover: int = 0
     cover: int = 0
-    own: int = 0
+    own_words: int = 0
 
     @property
     def words(self) -> int:
@@ -50,11 +50,14 @@ class RowClass:
             return False
         if not (0 <= self.low <= self.high and 0 <= self.cover <= self.high):
             return False
-        if not (0 <= self.raised <= self.outputs and self.leftover >= 0 and self.own >= 0):
+        if not (0 <= self.raised <= self.outputs and self.leftover >= 0 and self.own_words >= 0):
             return False
-        return int(self.first.min()) >= 0 and int(self.first.max()) + self.outputs <= outputs
+        return (
+            int(self.first_reports.min()) >= 0
+            and int(self.first_reports.max()) + self.outputs <= outputs
+        )
 
-    def describes(
+    def matches(
         self, levels: list[int], which: NDArray[np.intp], first: int, exceptions: NDArray[np.intp]
     ) -> bool:
         """Return whether a compact row is as claimed.
@@ -71,7 +74,7 @@ class RowClass:
         is_outside = (exceptions < first) | (exceptions >= first + self.outputs)
         outside = exceptions[is_outside]
         own = [levels[i] for i in which[outside].tolist()]
-        return +counts == +claim and own == ([self.own] if self.own else [])
+        return +counts == +claim and own == ([self.own_words] if self.own_words else [])
 
     def to_record(self) -> Json:
         """Return the premise as plain data, without the list of symbols."""
@@ -83,7 +86,7 @@ class RowClass:
             "low": str(self.low),
             "leftover": str(self.leftover),
             "cover": str(self.cover),
-            "own": str(self.own),
+            "own": str(self.own_words),
         }
 
 

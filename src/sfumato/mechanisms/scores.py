@@ -28,17 +28,17 @@ if TYPE_CHECKING:
     from sfumato.mechanisms.mechanism import Mechanism
 
 __all__ = [
-    "MAX_TABLE",
+    "MAX_MATRIX_ENTRIES",
     "Hits",
     "Reach",
     "ScoreMoments",
     "Scores",
     "float_vector",
+    "require_matrix_size",
     "require_people",
-    "require_writable",
 ]
 
-MAX_TABLE = 2**24
+MAX_MATRIX_ENTRIES = 2**24
 """The most entries in a channel or in scores stored as a matrix (128 MiB)."""
 
 
@@ -47,7 +47,7 @@ class Reach:
     """How far one forged report can move an estimate: the extremes of the scores.
 
     ``highest`` and ``lowest`` are ``max_y A[x, y]`` and ``min_y A[x, y]`` for every x,
-    ``heaviest`` is ``max_y Σ_x |A[x, y]|``.
+    ``max_absolute_sum`` is ``max_y Σ_x |A[x, y]|``.
 
     An honest person adds 1 on average to their own symbol and 0 to every other. Let m of n reports
     be forged. Compare the estimate with the one in which those m people report honestly, on
@@ -72,7 +72,7 @@ class Reach:
 
     highest: Floats
     lowest: Floats
-    heaviest: float
+    max_absolute_sum: float
 
     @property
     def up(self) -> Floats:
@@ -87,7 +87,7 @@ class Reach:
     @property
     def total_variation(self) -> float:
         """By how many people one forged report can move the distribution, ``½ Σ_x |…|``."""
-        return (1 + self.heaviest) / 2 - self._certain_share
+        return (1 + self.max_absolute_sum) / 2 - self._certain_share
 
     @property
     def largest(self) -> float:
@@ -140,7 +140,7 @@ class Scores(ABC):
 
     def matrix(self) -> Floats:
         """Return A as a matrix, a row per symbol. Refuse if it is too large."""
-        require_writable(self.mechanism)
+        require_matrix_size(self.mechanism)
         return np.array([self.totals(unit) for unit in np.eye(self.mechanism.inputs)])
 
     # --- forged reports --------------------------------------------------------------------------
@@ -305,14 +305,14 @@ class Hits:
 
     Of ``trials`` reports of symbol x's block, ``hits`` lie in S_x. Each lies there with
     probability ``base + contrast · θ_x``, where θ_x is the symbol's share of its block. Entries
-    where ``known`` is false are undefined.
+    where ``known_mask`` is false are undefined.
     """
 
     hits: Floats
     trials: Floats
     base: Floats
     contrast: Floats
-    known: Booleans
+    known_mask: Booleans
 
     @classmethod
     def unknown(cls, size: int) -> "Hits":
@@ -322,7 +322,7 @@ class Hits:
             trials=np.zeros(size),
             base=np.zeros(size),
             contrast=np.ones(size),
-            known=np.zeros(size, dtype=np.bool_),
+            known_mask=np.zeros(size, dtype=np.bool_),
         )
 
     def fill(self, symbols: Symbols, part: "Hits") -> None:
@@ -331,14 +331,14 @@ class Hits:
         self.trials[symbols] = part.trials
         self.base[symbols] = part.base
         self.contrast[symbols] = part.contrast
-        self.known[symbols] = part.known
+        self.known_mask[symbols] = part.known_mask
 
 
-def require_writable(mechanism: "Mechanism") -> None:
+def require_matrix_size(mechanism: "Mechanism") -> None:
     """Refuse a channel that is too large to store as a matrix."""
-    if mechanism.inputs * mechanism.outputs > MAX_TABLE:
+    if mechanism.inputs * mechanism.outputs > MAX_MATRIX_ENTRIES:
         raise InvalidContext(
-            f"a matrix can have at most {MAX_TABLE} entries; this one would have "
+            f"a matrix can have at most {MAX_MATRIX_ENTRIES} entries; this one would have "
             f"{mechanism.inputs} × {mechanism.outputs}. "
             "Use forward, adjoint, exact_row or scores.mean."
         )

@@ -23,15 +23,15 @@ from sfumato.mechanisms.channel import (
     IntegerChannel,
     format_rows,
     parse_rows,
+    parse_stochastic_rows,
     round_solution,
     round_table,
-    stochastic_rows,
 )
 from sfumato.mechanisms.dense import (
     DenseMechanism,
     DenseScores,
     LeastVarianceScores,
-    surely_independent,
+    are_independent_mod_prime,
 )
 from sfumato.randomness import binary_flips
 
@@ -49,14 +49,14 @@ class TableResponse(DenseMechanism):
     """A table of integers: symbol x sends report y on ``integers[x][y]`` of the words.
 
     There are ``2^word_bits`` words. The constructor accepts the integers as they are and checks no
-    promise: ``certify`` does. ``of`` rounds fractions and ``near`` floats, so that the table keeps
+    promise: ``certify`` does. ``from_fractions`` and ``from_floats`` round a matrix so that the table keeps
     the context exactly.
 
     A ``crowd`` is a distribution in integers, one for each symbol. Scores have the least variance
     if people are distributed like it. Without one, all symbols are equally likely. The crowd does
     not affect privacy, and the estimate is unbiased for every crowd.
 
-    Guarantees: every row sums to 1; a table from ``of`` or ``near`` keeps every promise.
+    Guarantees: every row sums to 1; a table from ``from_fractions`` or ``from_floats`` keeps every promise.
     Cost per report: one word, as many comparisons as a report has bits. Error: that of the
     least-variance unbiased estimate for people like the crowd. Reference: the rounding is
     Sfumato's own, see the proof page.
@@ -64,7 +64,7 @@ class TableResponse(DenseMechanism):
 
     >>> from sfumato.contexts import PrivacyMatrix
     >>> context = PrivacyMatrix([[0, 1], [2, 0]])
-    >>> TableResponse.of(context, [["0.6", "0.4"], ["0.3", "0.7"]]).matrix().round(6)
+    >>> TableResponse.from_fractions(context, [["0.6", "0.4"], ["0.3", "0.7"]]).matrix().round(6)
     array([[0.6, 0.4],
            [0.3, 0.7]])
     """
@@ -90,7 +90,7 @@ class TableResponse(DenseMechanism):
         self.crowd = _require_crowd(crowd, context.size)
 
     @classmethod
-    def of(
+    def from_fractions(
         cls,
         context: Context,
         Q: Sequence[Sequence[object]],
@@ -102,14 +102,14 @@ class TableResponse(DenseMechanism):
 
         Entries of Q are fractions or decimals.
         """
-        rows = stochastic_rows(Q)
+        rows = parse_stochastic_rows(Q)
         integers = round_table(rows, context, word_bits)
         table = cls(context, integers, word_bits=word_bits, crowd=crowd)
-        table._require_near(np.array(rows, dtype=np.float64))
+        table._require_close(np.array(rows, dtype=np.float64))
         return table
 
     @classmethod
-    def near(
+    def from_floats(
         cls,
         context: Context,
         Q: ArrayLike,
@@ -125,7 +125,7 @@ class TableResponse(DenseMechanism):
 
         >>> from sfumato.contexts import Uniform
         >>> odds = np.e + 1e-9 * np.array([[0, 1, -2], [2, 0, 1], [-1, 1, 0]])
-        >>> table = TableResponse.near(Uniform(3, 1), np.where(np.eye(3), odds, 1) / (np.e + 2))
+        >>> table = TableResponse.from_floats(Uniform(3, 1), np.where(np.eye(3), odds, 1) / (np.e + 2))
         >>> table.matrix().round(6)
         array([[0.576117, 0.211942, 0.211942],
                [0.211942, 0.576117, 0.211942],
@@ -134,10 +134,10 @@ class TableResponse(DenseMechanism):
         solution = _require_nearly_stochastic(Q, context.size)
         integers = round_solution(solution, context, word_bits)
         table = cls(context, integers, word_bits=word_bits, crowd=crowd)
-        table._require_near(solution)
+        table._require_close(solution)
         return table
 
-    def _require_near(self, Q: Floats) -> None:
+    def _require_close(self, Q: Floats) -> None:
         """Refuse a Q that had to change much to keep the context."""
         change = float(np.abs(self.matrix() - Q).max())
         if self.word_bits >= _MIN_FULL_WORD and change > _MAX_CHANGE:
@@ -168,13 +168,13 @@ class TableResponse(DenseMechanism):
             crowd = list(map(parse_count, fields["crowd"]))
         return cls(context, rows, word_bits=word_bits, crowd=crowd)
 
-    def at_word(self, word_bits: int) -> Self:
+    def with_word_bits(self, word_bits: int) -> Self:
         """Return the same table rounded to another word."""
         rows = self._integers.rows
         if word_bits != self.word_bits:
             exact = list(map(self.exact_row, range(self.inputs)))
             rows = round_table(exact, self.context, word_bits)
-        if word_bits < self.word_bits and not surely_independent(rows):
+        if word_bits < self.word_bits and not are_independent_mod_prime(rows):
             raise NothingToLearn(
                 f"{word_bits}-bit words are too short to tell the symbols of this table apart."
             )
@@ -322,7 +322,7 @@ class BinaryResponse(DenseMechanism):
         mechanism._set_flips(rows[0][1], rows[1][0])
         return mechanism
 
-    def at_word(self, word_bits: int) -> Self:
+    def with_word_bits(self, word_bits: int) -> Self:
         """Return the same mechanism over shorter words."""
         return type(self)(self.context, word_bits=word_bits)
 

@@ -13,13 +13,13 @@ from sfumato.contexts import Context, ContextUnion
 from sfumato.errors import ContextMismatch, InvalidSurvey
 from sfumato.foundation.arrays import Floats, Symbols, Words
 from sfumato.foundation.canonical import Fields, Json, require_fields
-from sfumato.mechanisms.coded import split_by
+from sfumato.mechanisms.coded import indices_by_value
 from sfumato.mechanisms.mechanism import CompactRow, Mechanism, require_outputs
 from sfumato.mechanisms.scores import Hits, Reach, Scores, float_vector
 from sfumato.mechanisms.table import TableResponse
 from sfumato.tally import Tally
 
-__all__ = ["UnionResponse", "holds_table"]
+__all__ = ["UnionResponse", "contains_table"]
 
 
 class UnionResponse(Mechanism):
@@ -100,13 +100,13 @@ class UnionResponse(Mechanism):
             )
         return cls(union, list(map(read_part, records, union.parts)))
 
-    def at_word(self, word_bits: int) -> Self:
+    def with_word_bits(self, word_bits: int) -> Self:
         """Return the same mechanism over shorter words."""
-        return type(self)(self.context, [part.at_word(word_bits) for part in self.parts])
+        return type(self)(self.context, [part.with_word_bits(word_bits) for part in self.parts])
 
     def _respond(self, symbols: Symbols, words: Words) -> Words:
         reports = np.empty(symbols.size, dtype=np.uint64)
-        people_of_part = split_by(self.context.block_of[symbols], len(self.parts))
+        people_of_part = indices_by_value(self.context.block_of[symbols], len(self.parts))
         for j, people in enumerate(people_of_part):
             if people.size:
                 part = self.parts[j]
@@ -215,8 +215,8 @@ class UnionScores(Scores):
         if len(union.parts) > 1:
             highest = np.maximum(highest, 0.0)
             lowest = np.minimum(lowest, 0.0)
-        heaviest = max(part.scores.reach.heaviest for part in union.parts)
-        return Reach(highest, lowest, heaviest)
+        max_absolute_sum = max(part.scores.reach.max_absolute_sum for part in union.parts)
+        return Reach(highest, lowest, max_absolute_sum)
 
     def observed_shares(self, tally: Tally) -> tuple[Symbols, Floats]:
         """Return every block's share, split into the shares that its part observes."""
@@ -243,7 +243,7 @@ class UnionScores(Scores):
         return hits
 
 
-def holds_table(mechanism: object) -> bool:
+def contains_table(mechanism: object) -> bool:
     """Return whether a mechanism, or a part of it, is a table."""
     parts = mechanism.parts if isinstance(mechanism, UnionResponse) else (mechanism,)
     return any(isinstance(part, TableResponse) for part in parts)

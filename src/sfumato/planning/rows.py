@@ -10,7 +10,7 @@ from sfumato.contexts import Context, Uniform
 from sfumato.designer import exponential_response, mechanism_for
 from sfumato.errors import ContextMismatch, NoClosedForm, NothingToLearn, SfumatoError
 from sfumato.foundation.formatting import format_number
-from sfumato.mechanisms import Mechanism, holds_table, require_people
+from sfumato.mechanisms import Mechanism, contains_table, require_people
 from sfumato.planning.predict import MAX_PEOPLE, DecodedForecast, Figures, UnbiasedForecast
 from sfumato.planning.target import DECODED_MEASURES, Target
 
@@ -223,6 +223,6 @@ def _is_same(mechanism: MechanismOrError | None, own: Mechanism) -> bool:
 
 def _title(name: str, context: Context, mechanisms: Mapping[str, MechanismOrError]) -> str:
     no_closed_form = isinstance(mechanisms["best"], NoClosedForm)
-    if name == "own" and no_closed_form and holds_table(mechanisms["own"]):
+    if name == "own" and no_closed_form and contains_table(mechanisms["own"]):
         return _DESIGNED
     return _TITLES[name].format(epsilon=format_number(context.smallest_epsilon))

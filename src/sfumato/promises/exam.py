@@ -259,7 +259,7 @@ def fast_scores_match_exact_ones(mechanism: Mechanism) -> None:
     _require_close(reach.lowest, A.min(axis=1), scale, name, "the lowest score in reach")
     heaviest = float(np.abs(A).sum(axis=0).max())
     _require(
-        heaviest * (1 - 1e-9) <= reach.heaviest,
+        heaviest * (1 - 1e-9) <= reach.max_absolute_sum,
         name,
         "a report weighs more than the heaviest one in reach.",
     )
@@ -307,11 +307,11 @@ def records_are_canonical(mechanism: Mechanism) -> None:
     name = "records_are_canonical"
     canonical_bytes(mechanism.to_record())
     word_bits = mechanism.word_bits
-    twin = mechanism.at_word(word_bits)
+    twin = mechanism.with_word_bits(word_bits)
     same = twin.fingerprint == mechanism.fingerprint
     _require(same, name, "a twin has another fingerprint.")
     other_bits = word_bits + 1 if word_bits < 64 else word_bits - 1
-    other = mechanism.at_word(other_bits)
+    other = mechanism.with_word_bits(other_bits)
     same_channel = all(
         mechanism.exact_row(x) == other.exact_row(x) for x in range(mechanism.inputs)
     )
@@ -353,7 +353,7 @@ def _shorten(mechanism: Mechanism) -> Mechanism:
     """Return the mechanism over the shortest word of 12 bits or more (or pair) that can hold it."""
     for word_bits in _short_words(mechanism):
         try:
-            return mechanism.at_word(word_bits)
+            return mechanism.with_word_bits(word_bits)
         except NothingToLearn:
             continue
     raise ExamFailed(

@@ -97,17 +97,17 @@ class _Ranges:
             if not claim.symbols.size:
                 raise _false_claim(0, 0)
             symbol = int(claim.symbols[0])
-            has_firsts = claim.first.shape == claim.symbols.shape
+            has_firsts = claim.first_reports.shape == claim.symbols.shape
             if not has_firsts or not claim.is_sound(mechanism.outputs):
                 raise _false_claim(symbol, 0)
             if not claim.outputs:
                 continue
-            first_of[claim.symbols] = claim.first
-            starts = np.unique(claim.first)
+            first_of[claim.symbols] = claim.first_reports
+            starts = np.unique(claim.first_reports)
             reports = starts[:, None] + np.arange(claim.outputs)
             overlaps = np.unique(reports).size != reports.size
             if overlaps or (owner[reports] >= 0).any():
-                raise _false_claim(symbol, int(claim.first[0]))
+                raise _false_claim(symbol, int(claim.first_reports[0]))
             owner[reports] = number
             shared_leftover = claim.leftover if claim.cover else 0
             cover_levels += [claim.cover, claim.cover + shared_leftover]
@@ -119,8 +119,11 @@ class _Ranges:
         counts = np.bincount(cover, minlength=len(cover_levels)).tolist()
         all_cover = sum(map(mul, cover_levels, counts))
         for claim in classes:
-            if all_cover - claim.cover_words + claim.words + claim.own != mechanism.denominator:
-                raise _false_claim(int(claim.symbols[0]), int(claim.first[0]))
+            if (
+                all_cover - claim.cover_words + claim.words + claim.own_words
+                != mechanism.denominator
+            ):
+                raise _false_claim(int(claim.symbols[0]), int(claim.first_reports[0]))
         return cls(classes, class_of, first_of, cover_levels, cover)
 
     def claim_of(self, x: int) -> RowClass:
@@ -154,7 +157,7 @@ def _check_claims(mechanism: Mechanism, ranges: _Ranges, rows: Symbols) -> None:
         row = np.array(numbers, dtype=_SMALL).take(which)
         differs = np.flatnonzero(row != cover)
         first = max(int(ranges.first_of[x]), 0)
-        if not ranges.claim_of(x).describes(levels, which, first, differs):
+        if not ranges.claim_of(x).matches(levels, which, first, differs):
             raise _false_claim(x, first)
 
 
@@ -329,8 +332,8 @@ def _largest_odds(ranges: _Ranges, x: int, x2: int) -> _Odds:
     """Return the odds that any report can have for the class of x over the class of x2."""
     claim = ranges.claim_of(x)
     other = ranges.claim_of(x2)
-    if claim.own:
-        return [(claim.own, 0)]
+    if claim.own_words:
+        return [(claim.own_words, 0)]
     if ranges.first_of[x] == ranges.first_of[x2]:
         return [(claim.high, claim.low)]
     # Leftover words are shared with strangers where there is cover; elsewhere x alone has them.

@@ -269,7 +269,7 @@ def test_block_without_reports_decodes_to_zero():
 
 
 def test_impossible_reports_have_no_effect():
-    mechanism = TableResponse.of(
+    mechanism = TableResponse.from_fractions(
         Uniform(2, 1), [["0.5", "0.25", "0.25", 0], ["0.25", "0.5", "0.25", 0]]
     )
     with_it, without = (Tally(np.array([30, 25, 10, c]), mechanism.fingerprint) for c in (7, 0))

@@ -250,7 +250,7 @@ def test_group_share_far_below_zero_is_detected():
 
 
 def test_reports_that_no_symbol_sends_are_named():
-    mechanism = sf.TableResponse.of(
+    mechanism = sf.TableResponse.from_fractions(
         sf.Uniform(2, 1), [["0.5", "0.25", "0.25", 0], ["0.25", "0.5", "0.25", 0]]
     )
     assert _fit(mechanism, [40, 40, 20, 0]).impossible == 0

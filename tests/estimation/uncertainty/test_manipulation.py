@@ -170,7 +170,7 @@ def test_variable_weights_cost_the_negative_mass(mechanism):
     negative = np.maximum(-mechanism.scores.unbiased(tally), 0).sum()
     result = decoded_bound(mechanism, tally, sf.decoders.Projection(), 3)
     assert result == pytest.approx(
-        min(1, 3 / 300 * mechanism.scores.reach.heaviest + negative), abs=1e-6
+        min(1, 3 / 300 * mechanism.scores.reach.max_absolute_sum + negative), abs=1e-6
     )
 
 

@@ -251,7 +251,7 @@ def to_table(context: Context, solution: Solution, objective: Objective) -> Tabl
     """Return the solution as a mechanism for the context, with the best scores for the crowd."""
     rays, theta = _select_rays(solution, objective)
     columns = rays * theta[:, None]
-    return TableResponse.near(context, columns.T, crowd=list(objective.counts))
+    return TableResponse.from_floats(context, columns.T, crowd=list(objective.counts))
 
 
 def _select_rays(solution: Solution, objective: Objective) -> tuple[Floats, Floats]:

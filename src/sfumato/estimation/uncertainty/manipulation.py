@@ -146,7 +146,7 @@ class ManipulationBounds:
         if not isinstance(decoder, Projection | Unbiased):
             return cls(mechanism, tally.reports, decoder.name, None)
         scores = mechanism.scores
-        slope = scores.reach.heaviest if mechanism.inputs > 1 else 0.0
+        slope = scores.reach.max_absolute_sum if mechanism.inputs > 1 else 0.0
         if isinstance(decoder, Unbiased):
             return cls(mechanism, tally.reports, decoder.name, slope)
         rounding = float(np.abs(scores.totals(np.ones(mechanism.inputs)) - 1).max())

@@ -177,7 +177,7 @@ def _write_exact_bounds(
 ) -> Booleans:
     """Write exact bounds to ``low`` and ``high`` where they exist, and return where that is."""
     binomial = mechanism.scores.hits(counts)
-    known = binomial.known
+    known = binomial.known_mask
     pi_low, pi_high = clopper_pearson(binomial.hits[known], binomial.trials[known], tail)
     base = binomial.base[known]
     contrast = binomial.contrast[known]

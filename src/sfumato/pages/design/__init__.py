@@ -13,7 +13,7 @@ from sfumato.contexts import Uniform
 from sfumato.designer import Design, exponential_response, mechanism_for, recognise
 from sfumato.errors import SfumatoError
 from sfumato.foundation.formatting import format_count, format_epsilon, format_gap
-from sfumato.mechanisms import Mechanism, holds_table
+from sfumato.mechanisms import Mechanism, contains_table
 from sfumato.pages.design.chart import design_svg
 from sfumato.pages.markup import (
     EMPTY,
@@ -138,7 +138,7 @@ def _describe_closed_form(design: Design) -> str:
         return "none known; the mechanism was searched for"
     if design.stopped == "closed form":
         return name
-    outcome = "a better" if holds_table(design.mechanism) else "no better"
+    outcome = "a better" if contains_table(design.mechanism) else "no better"
     return f"{name}; a search found {outcome} mechanism"
 
 
