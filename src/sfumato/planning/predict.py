@@ -392,7 +392,7 @@ def _groups(mechanism: Mechanism) -> tuple[Floats, Symbols]:
     weights = np.ones(k)
     group_of = np.zeros(k, dtype=np.int64)
     for i, rows in enumerate(classes):
-        _, block, sizes = np.unique(rows.first, return_inverse=True, return_counts=True)
+        _, block, sizes = np.unique(rows.first_reports, return_inverse=True, return_counts=True)
         weights[rows.symbols] = sizes[block]  # rows that begin at the same report form a block
         group_of[rows.symbols] = i
     if len(classes) > _MAX_GROUPS:
