@@ -54,7 +54,7 @@ def bounds(options: RunOptions, *, workers: int | None = None) -> ExperimentResu
 
     The numbers do not depend on ``workers``.
     """
-    runs = options.repetitions(full=40, quick=20)
+    runs = options.run_count(full=40, quick=20)
     measured = lines(options, runs, workers)
     growth = curves(options, workers)
     rows = [_row(line) for line in measured]
@@ -79,7 +79,7 @@ def bounds(options: RunOptions, *, workers: int | None = None) -> ExperimentResu
             "growth": [asdict(curve) for curve in growth],
             "growth_error": ERROR,
         },
-        figure=lambda: _figure(measured, growth),
+        draw_figure=lambda: _figure(measured, growth),
         notes=_notes(runs),
     )
 

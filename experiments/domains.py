@@ -58,7 +58,7 @@ def domains(
     >>> domains(RunOptions(runs=1), {"tiny": lambda: tiny}, workers=1).rows[0][:5]
     ('tiny', 3, 'initial', 2, 80)
     """
-    runs = options.repetitions(full=10, quick=2)
+    runs = options.run_count(full=10, quick=2)
     results = []
     missing: dict[str, str] = {}
     for name, read in readers.items():
@@ -90,7 +90,7 @@ def domains(
             "data": list(map(_to_json, results)),
             "not_run": missing,
         },
-        figure=lambda: _figure(results),
+        draw_figure=lambda: _figure(results),
         notes=tuple(_notes(results, runs, missing)),
     )
 

@@ -22,7 +22,7 @@ from sfumato.paper.experiment import (
     Cell,
     ExperimentResult,
     RunOptions,
-    population_sizes,
+    sort_sizes,
     spread_cells,
 )
 from sfumato.paper.schemes import best_estimate, paper_estimate
@@ -68,8 +68,8 @@ def high_low(
     """
     sizes = PEOPLE[::2] if options.quick else PEOPLE
     if people is not None:
-        sizes = population_sizes(people)
-    runs = options.repetitions(full=10, quick=2)
+        sizes = sort_sizes(people)
+    runs = options.run_count(full=10, quick=2)
     seed = options.seed
     jobs = [(n, run, seed) for n in reversed(sizes) for run in range(runs)]
     results = run_jobs(
@@ -96,7 +96,7 @@ def high_low(
             "people": list(sizes),
             "panels": [_to_json(panel, seed) for panel in panels],
         },
-        figure=lambda: _figure(panels),
+        draw_figure=lambda: _figure(panels),
         notes=_notes(runs, seed),
     )
 

@@ -26,7 +26,7 @@ from sfumato.pages.pictures import INK, MAP_SCALE, PROMISE_SCALE
 from sfumato.paper.experiment import ExperimentResult, RunOptions
 from sfumato.paper.gowalla import PER_RECORD, draw_shares
 from sfumato.paper.population import (
-    CREDIT,
+    GEONAMES_CREDIT,
     MapPopulation,
     Places,
     american_places,
@@ -113,7 +113,7 @@ def partitions(
     domain = map_grid()
     options.on_progress(f"{population} on {domain.cells:,} cells")
     compared = all_partitions(domain, american_places())
-    runs = options.repetitions(full=16, quick=1)
+    runs = options.run_count(full=16, quick=1)
     errors = measure_contexts(
         {partition.name: _context(domain, partition.block_of) for partition in compared},
         population.counts,
@@ -128,7 +128,7 @@ def partitions(
         measured.append((partition, hiding, errors[partition.name]))
     notes = [
         population.note,
-        f"Places: {CREDIT}. A cell belongs to the block of what is nearest to its centre. "
+        f"Places: {GEONAMES_CREDIT}. A cell belongs to the block of what is nearest to its centre. "
         "ε = 1 inside each block.",
         "Compare errors of partitions only together with what they reveal: a person whose block "
         "is a single cell is not hidden at all, for any ε.",
@@ -147,7 +147,7 @@ def partitions(
         columns=_COLUMNS,
         rows=tuple(_row(*each) for each in measured),
         data=[_to_json(*each) for each in measured],
-        figure=lambda: _figure(domain, population, measured),
+        draw_figure=lambda: _figure(domain, population, measured),
         notes=tuple(notes),
     )
 
@@ -222,7 +222,7 @@ def largest_apart(places: Places, number: int, kilometres: float) -> Places:
     )
     nearest = math.cos(kilometres / _EARTH_RADIUS)
     chosen: list[int] = []
-    for place in places.by_size().tolist():
+    for place in places.rank_by_population().tolist():
         if len(chosen) == number:
             break
         if not (points[chosen] @ points[place] > nearest).any():

@@ -10,5 +10,5 @@ from sfumato.paper.experiment import RunOptions
 
 if __name__ == "__main__":
     target = Path(__file__).with_suffix(".png")
-    target.write_bytes(error_region(RunOptions(runs=1)).picture("png"))
+    target.write_bytes(error_region(RunOptions(runs=1)).render_figure("png"))
     print(f"{target.name}: {target.stat().st_size // 1024} kB")

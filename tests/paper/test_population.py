@@ -109,7 +109,7 @@ def test_check_ins_count_in_the_cell_that_contains_them(tmp_path, name):
     for row, column in ((0, 0), (0, 0), (124, 349), (26, 161)):
         expected[row * 350 + column] += 1
     assert (people.counts == expected).all()
-    assert f"4 of the 9 check-ins of {name}" in people.note
+    assert f"4 of the 9 check-ins in {name}" in people.note
     assert "3,671,812" in people.note
 
 
@@ -133,7 +133,7 @@ def test_quotation_marks_are_plain_characters(tmp_path):
         (COUNTS, "use the grid option"),
         (
             "".join(line(*position) for position in OUTSIDE),
-            "no check-in between 25N and 50N.*5 elsewhere",
+            "no check-in between 25N and 50N.*all 5 are elsewhere",
         ),
     ],
 )
@@ -157,7 +157,7 @@ def test_truncated_files_are_rejected(tmp_path):
 
 
 def test_large_files_report_progress(tmp_path, monkeypatch):
-    monkeypatch.setattr(population, "_ROWS_PER_MESSAGE", 2)
+    monkeypatch.setattr(population, "_ROWS_PER_PROGRESS_LINE", 2)
     messages = []
     path = write(tmp_path / "a.txt", line(*INSIDE[0]) * 3)
     map_population(checkins=path, on_progress=messages.append)
@@ -181,7 +181,7 @@ def test_homes_are_in_proportion_to_population():
     cells = grid.symbols_at(places.latitudes, places.longitudes)
     shares = np.bincount(cells, places.population, minlength=grid.cells)
     people = 100_000
-    homes = np.bincount(places.homes(grid, people), minlength=grid.cells)
+    homes = np.bincount(places.assign_cells(grid, people), minlength=grid.cells)
     places_in_cell = np.bincount(cells, minlength=grid.cells)
     assert homes.sum() == people
     errors = np.abs(homes - shares / shares.sum() * people)

@@ -14,7 +14,7 @@ from sfumato.mechanisms import BlockResponse
 from sfumato.paper.experiment import RunOptions
 from sfumato.paper.schemes import paper_estimate
 from sfumato.paper.synthetic import (
-    BLOCKS,
+    BLOCK_COUNTS,
     DISTRIBUTIONS,
     _Job,
     _measure,
@@ -36,7 +36,7 @@ EXPECTED_ERRORS = {
 def tiny():
     messages = []
     options = RunOptions(runs=1, seed=3, on_progress=messages.append)
-    return synthetic(options, people=(200,), workers=1), messages
+    return synthetic(options, sizes=(200,), workers=1), messages
 
 
 def nearest_probabilities(v):
@@ -104,7 +104,7 @@ def test_table_can_be_reproduced_by_hand(tiny):
 
 def test_result_is_complete(tiny, tmp_path):
     result, messages = tiny
-    expected = [(distribution, m, 200) for distribution in DISTRIBUTIONS for m in BLOCKS]
+    expected = [(distribution, m, 200) for distribution in DISTRIBUTIONS for m in BLOCK_COUNTS]
     assert [row[:3] for row in result.rows] == expected
     for row in result.rows:
         assert len(row) == len(result.columns)
@@ -143,9 +143,9 @@ def test_jobs_finish_in_order_and_bad_options_are_rejected():
     assert run_jobs(abs, []) == []
     with pytest.raises(InvalidArgument, match="positive integer; got 0"):
         run_jobs(abs, [1], workers=0)
-    for people in ((), (0, 10)):
-        with pytest.raises(InvalidArgument, match="people must be a list of positive integers"):
-            synthetic(RunOptions(), people=people)
+    for sizes in ((), (0, 10)):
+        with pytest.raises(InvalidArgument, match="sizes must be a non-empty list"):
+            synthetic(RunOptions(), sizes=sizes)
 
 
 def test_names_keep_their_distance_and_stay_close():
@@ -164,19 +164,19 @@ def test_order_is_a_permutation_that_depends_on_its_name():
 
 @pytest.mark.slow
 def test_results_do_not_depend_on_workers(tiny):
-    assert synthetic(RunOptions(runs=1, seed=3), people=(200,), workers=2).rows == tiny[0].rows
+    assert synthetic(RunOptions(runs=1, seed=3), sizes=(200,), workers=2).rows == tiny[0].rows
 
 
 @pytest.mark.slow
 def test_curves_end_where_figure_2_shows():
-    result = synthetic(RunOptions(), people=(512_000,))
+    result = synthetic(RunOptions(), sizes=(512_000,))
     errors = {(row[0], row[1]): row[3:] for row in result.rows}
     for name, by_blocks in EXPECTED_ERRORS.items():
         for m, expected in by_blocks.items():
             mean, error, *_ = errors[name, m]
             assert abs(mean - expected) <= 3 * error + 0.01, (name, m, mean, error)
     for name in DISTRIBUTIONS:  # finer blocks, smaller errors
-        curve = [errors[name, m][0] for m in BLOCKS]
+        curve = [errors[name, m][0] for m in BLOCK_COUNTS]
         assert curve == sorted(curve, reverse=True)
     for (name, m), (paper, paper_error, here, here_error) in errors.items():
         assert here < paper + 3 * math.hypot(paper_error, here_error), (name, m)

@@ -51,7 +51,7 @@ def demo(
     require_outputs(output)
     grid = GridDomain(25, 50, -130, -60, 0.2)
     places = american_places()
-    people = places.homes(grid, PEOPLE)
+    people = places.assign_cells(grid, PEOPLE)
     cities = places.largest(1750)
     nearest_city = nearest_places(grid, cities.latitudes, cities.longitudes)
     tiles = Blocks(grid_tiles(grid, 25, 70), EPSILON, domain=grid)

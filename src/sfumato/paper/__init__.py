@@ -1,4 +1,4 @@
-"""The paper's figures and its table, one module each, next to what the software does better.
+"""Reproduce the paper's figures and its table, next to the results of Sfumato's best schemes.
 
-Import the modules themselves: drawing needs the extra ``charts``.
+Import the modules directly. Drawing requires the ``charts`` extra.
 """

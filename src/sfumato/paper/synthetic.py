@@ -1,4 +1,4 @@
-"""Figure 2 of the paper: blocks against plain local privacy, on four synthetic populations."""
+"""Figure 2 of the paper: blocks versus plain local privacy, on four synthetic populations."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from sfumato.paper.experiment import (
     Cell,
     ExperimentResult,
     RunOptions,
-    population_sizes,
+    sort_sizes,
     spread_cells,
 )
 from sfumato.paper.schemes import Schemes
@@ -38,13 +38,13 @@ __all__ = [
 
 K = 1000
 EPSILON = 1
-BLOCKS = (1, 10, 20, 50, 100)
-PEOPLE = tuple(1000 * 2**i for i in range(10))
+BLOCK_COUNTS = (1, 10, 20, 50, 100)
+SIZES = tuple(1000 * 2**i for i in range(10))
 DISTRIBUTIONS = ("Uniform", "Geo(0.95)", "Geo(0.95), shuffled", "Zipf(1)")
 _COLOURS = {1: PROMISE_SCALE[0], 10: PROMISE_SCALE[1], 20: FAINT, 50: BAR, 100: MAP_SCALE[2]}
 _COLUMNS = ("distribution", "blocks", "people", "paper", "paper_se", "here", "here_se")
 
-_MIN_ERROR = 1e-4  # smaller errors are drawn here
+_MIN_ERROR = 1e-4  # errors below this are drawn at it
 _SOLID: dict[str, Any] = {
     "linestyle": "-",
     "linewidth": 1.9,
@@ -63,43 +63,43 @@ _DASHED: dict[str, Any] = {
 
 
 def synthetic(
-    options: RunOptions, *, people: Sequence[int] | None = None, workers: int | None = None
+    options: RunOptions, *, sizes: Sequence[int] | None = None, workers: int | None = None
 ) -> ExperimentResult:
-    """Measure total variation against the number of people, without blocks and with 10 to 100.
+    """Measure total variation by population size, without blocks and with 10 to 100 blocks.
 
     k = 1000, ε = 1. Every curve is measured twice on the same people: with the paper's scheme
-    (Hadamard code, its own estimator, one projection onto the simplex) and with the best code and
-    the default decoder here. The truth is the distribution that people were drawn from.
+    (Hadamard code, the paper's estimator, one projection onto the simplex) and with Sfumato's best
+    code and default decoder. The truth is the distribution that people were drawn from.
 
-    ``people`` replaces the paper's sizes of 1,000 to 512,000. The numbers do not depend on
-    ``workers``.
+    ``sizes`` replaces the paper's population sizes of 1,000 to 512,000. The results do not depend
+    on ``workers``.
     """
-    if people is not None:
-        sizes = population_sizes(people)
+    if sizes is not None:
+        sizes = sort_sizes(sizes)
     else:
-        sizes = PEOPLE[::3] if options.quick else PEOPLE
-    runs = options.repetitions(full=10, quick=2)
+        sizes = SIZES[::3] if options.quick else SIZES
+    runs = options.run_count(full=10, quick=2)
     jobs = []
     for size in reversed(sizes):
         for distribution in DISTRIBUTIONS:
             for run in range(runs):
                 jobs.append(_Job(distribution, size, run, options.seed))
 
-    def show_progress(done: int) -> None:
-        options.on_progress(f"{done} of {len(jobs)} runs")
+    def show_progress(done_count: int) -> None:
+        options.on_progress(f"{done_count} of {len(jobs)} runs")
 
     results = run_jobs(_measure, jobs, workers=workers, on_progress=show_progress)
-    errors = defaultdict(list)
-    for job, result in zip(jobs, results, strict=True):
-        errors[job.distribution, job.people].append(result)
+    errors_by_population = defaultdict(list)
+    for job, errors in zip(jobs, results, strict=True):
+        errors_by_population[job.distribution, job.people].append(errors)
     panels = []
     rows = []
     curves = []
     for distribution in DISTRIBUTIONS:
-        panel = [_curve(errors, distribution, m, sizes) for m in BLOCKS]
+        panel = [_build_curve(errors_by_population, distribution, m, sizes) for m in BLOCK_COUNTS]
         panels.append(panel)
         for curve in panel:
-            rows += curve.rows()
+            rows += curve.to_rows()
             curves.append(curve.in_json())
     data = {
         "symbols": K,
@@ -111,24 +111,25 @@ def synthetic(
     }
     return ExperimentResult(
         name="synthetic",
-        title="Synthetic crowds: the finer the blocks, the smaller the error",
+        title="Synthetic populations: the finer the blocks, the smaller the error",
         summary=_summary(panels, sizes[-1]),
         columns=_COLUMNS,
         rows=tuple(rows),
         data=data,
-        figure=lambda: _figure(panels),
+        draw_figure=lambda: _figure(panels),
         notes=(
             f"People are drawn from the named distribution, {runs} times for each point, and every "
-            "report is really made. Both schemes, with and without blocks, meet the same people.",
+            "report is actually generated. Both schemes, with and without blocks, are measured on "
+            "the same people.",
             "Blocks are intervals of equal size; one block is plain local privacy. Geo(0.95) is "
-            "p(i) ∝ 0.95^i; the formula that the paper prints would put nearly everyone on three "
+            "p(i) ∝ 0.95^i; the formula printed in the paper would put nearly everyone on three "
             "symbols.",
-            "Paper: Hadamard code, the paper's own estimator, one Euclidean projection on the "
-            "simplex. Here: the best code known, and the default decoder, which does not know what "
-            "kind of distribution it is.",
-            "For the uniform distribution the default decoder soon finds that symbols are about "
-            "equally frequent, so blocks hardly matter to it. The other distributions are the "
-            "fairer comparison.",
+            "Paper: Hadamard code, the paper's estimator, one Euclidean projection onto the "
+            "simplex. Here: Sfumato's best code and its default decoder, which is not told the "
+            "kind of distribution.",
+            "For the uniform distribution, the default decoder soon finds that all symbols are "
+            "about equally frequent, so blocks make little difference. The other distributions "
+            "give a fairer comparison.",
             "The shuffled order is drawn from the seed, once for all points.",
         ),
     )
@@ -156,7 +157,7 @@ def zipf(k: int, exponent: float) -> Floats:
 
 @dataclass(frozen=True)
 class _Job:
-    """One population: its distribution and size, and the number of the run."""
+    """One population: its distribution, its size and the run number."""
 
     distribution: str
     people: int
@@ -165,7 +166,7 @@ class _Job:
 
 
 class _Point(NamedTuple):
-    """The errors of both schemes for one number of people."""
+    """The errors of both schemes for one population size."""
 
     people: int
     paper: Spread
@@ -180,7 +181,7 @@ class _Curve:
     blocks: int
     points: list[_Point]
 
-    def rows(self) -> list[tuple[Cell, ...]]:
+    def to_rows(self) -> list[tuple[Cell, ...]]:
         rows: list[tuple[Cell, ...]] = []
         for people, paper, here in self.points:
             cells = (*spread_cells(paper), *spread_cells(here))
@@ -222,37 +223,38 @@ def _schemes(m: int) -> Schemes:
 
 
 def _measure(job: _Job) -> Floats:
-    """Return the errors for one population: a row per number of blocks, a column per scheme."""
+    """Return the errors for one population: one row per block count, one column per scheme."""
     p = _probabilities(job.distribution, job.seed)
     name = f"synthetic/{job.distribution}/{job.people}"
     symbols = draw_people(p, job.people, name, job.run, job.seed)
-    errors = np.empty((len(BLOCKS), 2))
-    for row, m in zip(errors, BLOCKS, strict=True):
-        names = (f"{name}/{m}/paper", f"{name}/{m}/here")
-        paper, here = _schemes(m).estimates(symbols, names, job.run, job.seed)
+    errors = np.empty((len(BLOCK_COUNTS), 2))
+    for row, m in zip(errors, BLOCK_COUNTS, strict=True):
+        word_names = (f"{name}/{m}/paper", f"{name}/{m}/here")
+        paper, here = _schemes(m).estimate(symbols, word_names, job.run, job.seed)
         row[:] = (total_variation(paper, p), total_variation(here, p))
     return errors
 
 
-def _curve(
-    errors: Mapping[tuple[str, int], list[Floats]],
+def _build_curve(
+    errors_by_population: Mapping[tuple[str, int], list[Floats]],
     distribution: str,
     m: int,
-    people: Sequence[int],
+    sizes: Sequence[int],
 ) -> _Curve:
-    """Return a curve; ``errors`` are those of each run, by distribution and number of people."""
+    """Return the curve for m blocks. Populations are keyed by distribution and size."""
     points = []
-    for n in people:
-        papers, ours = np.array(errors[distribution, n])[:, BLOCKS.index(m)].T
-        points.append(_Point(n, Spread.from_figures(papers), Spread.from_figures(ours)))
+    for n in sizes:
+        errors = np.array(errors_by_population[distribution, n])
+        paper, here = errors[:, BLOCK_COUNTS.index(m)].T
+        points.append(_Point(n, Spread.from_figures(paper), Spread.from_figures(here)))
     return _Curve(distribution, m, points)
 
 
 def _summary(panels: Sequence[Sequence[_Curve]], people: int) -> str:
-    """State the errors at the ends of the curves, and how often ours is the lower one."""
+    """State the errors at the ends of the curves, and how often Sfumato's is lower."""
     texts = []
-    points = 0
-    lower = 0
+    point_count = 0
+    lower_count = 0
     for panel in panels:
         plain = panel[0].points[-1]
         finest = panel[-1].points[-1]
@@ -261,12 +263,13 @@ def _summary(panels: Sequence[Sequence[_Curve]], people: int) -> str:
             f"(here {plain.here.mean:.3f} → {finest.here.mean:.3f})"
         )
         for curve in panel:
-            points += len(curve.points)
-            lower += sum(point.here.mean < point.paper.mean for point in curve.points)
+            point_count += len(curve.points)
+            lower_count += sum(point.here.mean < point.paper.mean for point in curve.points)
     return (
-        f"Total variation with {people:,} people, from no blocks to {BLOCKS[-1]}: "
+        f"Total variation with {people:,} people, from no blocks to {BLOCK_COUNTS[-1]}: "
         f"{'; '.join(texts)}. "
-        f"The best code and default decoder here err less at {lower} of {points} points."
+        f"Sfumato's best code and default decoder have the smaller error at {lower_count} of "
+        f"{point_count} points."
     )
 
 
@@ -278,7 +281,7 @@ def _figure(panels: Sequence[Sequence[_Curve]]) -> "Figure":
         _draw_panel(axes, panel)
     title = (
         "The finer the blocks, the smaller the error (k = 1000, ε = 1)\n"
-        "dashed: the paper's scheme    solid: the best code and the default decoder here"
+        "dashed: the paper's scheme    solid: Sfumato's best code and default decoder"
     )
     figure.suptitle(title, x=0.01, ha="left", fontsize=12, color=INK)
     return figure
@@ -287,7 +290,7 @@ def _figure(panels: Sequence[Sequence[_Curve]]) -> "Figure":
 def _draw_panel(axes: "Axes", curves: Sequence[_Curve]) -> None:
     style_panel(axes, curves[0].distribution)
     names = []
-    low = 1.0
+    smallest_error = 1.0
     for curve in curves:
         colour = _COLOURS[curve.blocks]
         blocks = "no blocks" if curve.blocks == 1 else f"{curve.blocks} blocks"
@@ -295,10 +298,10 @@ def _draw_panel(axes: "Axes", curves: Sequence[_Curve]) -> None:
         for errors, scheme in zip(schemes, ("paper", "here"), strict=True):
             draw_curve(axes, people, errors, colour, dashed=scheme == "paper")
             names.append((errors[-1].mean, f"{blocks}, {scheme}", colour))
-            low = min(low, *(error.mean for error in errors))
+            smallest_error = min(smallest_error, *(error.mean for error in errors))
     right = people[-1] * 1.1
     axes.set_xlim(people[0] / 1.1, right)
-    axes.set_ylim(max(low / 1.4, 1e-4), 1.1)
+    axes.set_ylim(max(smallest_error / 1.4, _MIN_ERROR), 1.1)
     axes.set_xticks(people if len(people) < 6 else people[::3])
     axes.set_xlabel("people", color=INK, fontsize=9)
     axes.set_ylabel("total variation error", color=INK, fontsize=9)
@@ -311,7 +314,7 @@ def _draw_panel(axes: "Axes", curves: Sequence[_Curve]) -> None:
 def draw_curve(
     axes: "Axes", people: Sequence[int], errors: Sequence[Spread], colour: str, dashed: bool
 ) -> None:
-    """Draw one curve, with bars of one standard error if there are several runs."""
+    """Draw a curve, with error bars of one standard error if there are several runs."""
     means = []
     bars = []
     for error in errors:
@@ -324,10 +327,10 @@ def draw_curve(
 def name_curves(
     axes: "Axes", x: float, names: Sequence[tuple[float, str, str]], *, distance: float
 ) -> None:
-    """Write names to the right of x, and move them up or down where they would overlap.
+    """Write curve names to the right of x, moving them up or down to avoid overlaps.
 
-    Each name is ``(height, text, colour)``. ``distance`` is the smallest between two names, as a
-    share of the panel's height. Set the limits of the axes first.
+    Each name is ``(height, text, colour)``. ``distance`` is the minimum distance between two names,
+    as a fraction of the panel's height. Set the axis limits first.
     """
     low, high = np.log(axes.get_ylim())
     span = high - low
@@ -336,9 +339,9 @@ def name_curves(
     for height, _, _ in from_bottom:
         log_height = float(np.log(max(height, _MIN_ERROR)))
         heights.append((log_height - low) / span)
-    places = space_out(heights, distance)
-    for place, (_, text, colour) in zip(places, from_bottom, strict=True):
-        y = float(np.exp(low + place * span))
+    positions = space_out(heights, distance)
+    for position, (_, text, colour) in zip(positions, from_bottom, strict=True):
+        y = float(np.exp(low + position * span))
         axes.annotate(
             text,
             (x, y),
@@ -351,27 +354,29 @@ def name_curves(
         )
 
 
-def space_out(places: Sequence[float], distance: float) -> list[float]:
-    """Move places, given in increasing order, as little as possible to be ``distance`` apart.
+def space_out(positions: Sequence[float], distance: float) -> list[float]:
+    """Move increasing positions as little as possible so that they are ``distance`` apart.
 
-    Neighbours that are too close spread around their common mean: isotonic regression by pooling.
+    This is isotonic regression: positions that are too close are spread around their common mean.
 
-    >>> [round(place, 3) for place in space_out([0.0, 0.5, 0.52], 0.1)]
+    >>> [round(position, 3) for position in space_out([0.0, 0.5, 0.52], 0.1)]
     [0.0, 0.46, 0.56]
     """
-    # A pool is the mean of its members' places, minus the room for those below, and their number.
+    # A pool is a mean and a number of members. Each position is reduced by the space that the
+    # positions below it need, so pooled members share one value.
     pools: list[tuple[float, int]] = []
-    for number, place in enumerate(places):
-        mean = place - number * distance
-        members = 1
+    for index, position in enumerate(positions):
+        mean = position - index * distance
+        member_count = 1
         while pools and pools[-1][0] > mean:
-            other_mean, others = pools.pop()
-            mean = (other_mean * others + mean * members) / (others + members)
-            members += others
-        pools.append((mean, members))
+            lower_mean, lower_count = pools.pop()
+            total = lower_mean * lower_count + mean * member_count
+            member_count += lower_count
+            mean = total / member_count
+        pools.append((mean, member_count))
     spaced: list[float] = []
-    for mean, members in pools:
-        for _ in range(members):
+    for mean, member_count in pools:
+        for _ in range(member_count):
             spaced.append(mean + len(spaced) * distance)
     return spaced
 
