@@ -36,4 +36,4 @@ def test_a_million_reports_with_a_tenth_replayed_count_once_each(store, survey):
     assert outcomes == expected
     twin = np.bincount(np.ravel(symbols), minlength=10_000)
     assert store.tally(survey.fingerprint, 10_000).counts.tolist() == twin.tolist()
-    assert store.status(survey.fingerprint).reports == BATCHES * SIZE == 10**6
+    assert store.read_status(survey.fingerprint).reports == BATCHES * SIZE == 10**6

@@ -114,7 +114,7 @@ def test_an_unavailable_store_is_asked_once_per_group(file_store, survey, writin
     assert sum(asked) == 2
 
 
-@pytest.mark.parametrize(("limit", "value"), [("_MAX_WAITING", 3), ("_MAX_REPORTS", 2)])
+@pytest.mark.parametrize(("limit", "value"), [("_MAX_WAITING", 3), ("_MAX_WAITING_REPORTS", 2)])
 def test_a_full_queue_refuses_uploads_until_it_drains(
     file_store, survey, writing, monkeypatch, limit, value
 ):
@@ -128,12 +128,12 @@ def test_a_full_queue_refuses_uploads_until_it_drains(
     assert len(refused) + len(counted) == 8
     assert refused
     assert len(counts_of(file_store, survey)) == len(counted)
-    assert (writer.waiting, writer._reports) == (0, 0)
+    assert (writer.waiting_count, writer._report_count) == (0, 0)
     assert gathered(lambda: writer.count(batch_of(survey, 99, 9))) == [Outcome.COUNTED]
 
 
 def test_groups_are_bounded(file_store, survey, writing, monkeypatch):
-    monkeypatch.setattr(writer_module, "_MAX_GROUP", 4)
+    monkeypatch.setattr(writer_module, "_MAX_GROUP_SIZE", 4)
     held = Held(file_store)
     writer = writing(held)
     threading.Timer(0.3, held.through.set).start()
@@ -149,7 +149,7 @@ def test_a_failing_observer_does_not_stop_the_writer(file_store, survey, writing
         assert gathered(lambda number=number: writer.count(batch_of(survey, number, 5))) == [
             Outcome.COUNTED
         ]
-    assert writer.alive
+    assert writer.is_alive
 
 
 def test_a_stopped_writer_is_not_ready_and_accepts_nothing(file_store, survey):
@@ -184,7 +184,7 @@ def test_wrong_tokens_do_not_query_an_unavailable_store(file_store, monkeypatch)
     now = [0.0]
     asked = []
     token = Token(file_store, clock=lambda: now[0])
-    right = token.make()
+    right = token.create()
     monkeypatch.setattr(file_store, "fact", lambda name: asked.append(name) or _away())
     now[0] = 10.0
     assert not any(token.matches(f"guess {i}") for i in range(20))

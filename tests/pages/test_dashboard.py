@@ -301,7 +301,7 @@ def test_changes_match_python(show_all, aggregator, survey):
     outputs = survey.mechanism.outputs
     before, after = (
         survey.estimate(
-            aggregator.store.tally_of_days(survey.fingerprint, outputs, *ends), decoder="unbiased"
+            aggregator.store.tally_between(survey.fingerprint, outputs, *ends), decoder="unbiased"
         )
         for ends in (days[:2], days[2:])
     )

@@ -63,7 +63,7 @@ def run_aggregator(folder):
     """Run an aggregator in a thread, over a new store; its clock stands at noon."""
     clock = [NOON]
     store = Store(backend_for(f"sqlite:///{folder / 'reports.db'}"), now=lambda: clock[0])
-    token = Token(store).make()
+    token = Token(store).create()
     app = create_app(store, Settings(requests_per_minute=0, now=lambda: clock[0]))
     server = uvicorn.Server(uvicorn.Config(app, log_level="error", access_log=False, ws="none"))
     with listen("127.0.0.1", 0) as socket:

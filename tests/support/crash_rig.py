@@ -198,7 +198,7 @@ def check_counts(url, crowd):
     """Check that acknowledged reports count once, others at most once, and that no others count."""
     store = Store.open(url)
     counts = counts_of(store, SURVEY)
-    status = store.status(SURVEY.fingerprint)
+    status = store.read_status(SURVEY.fingerprint)
     store.close()
     assert not crowd.recounted, "an acknowledged batch was counted again"
     acknowledged = {int(value) for batch in crowd.acknowledged for value in batch.reports}

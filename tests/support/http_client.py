@@ -168,7 +168,7 @@ def run_aggregator(folder, *surveys, **settings):
         stack.callback(store.close)
         for survey in surveys:
             store.register(survey)
-        token = Token(store).make()
+        token = Token(store).create()
         app = create_app(store, Settings(**{"requests_per_minute": 0, **settings}))
         yield RunningAggregator(stack.enter_context(AsgiClient(app)), store, file, token)
 

@@ -36,7 +36,7 @@ _ROUTING_PROBLEMS = {404: "not-found", 405: "method-not-allowed"}
 
 
 def create_app(store: Store, settings: Settings | None = None) -> FastAPI:
-    """Create the application over a store. ``/v1/openapi.json`` describes its addresses."""
+    """Create the application for a store. ``/v1/openapi.json`` describes its endpoints."""
     aggregator = Aggregator(store, settings or Settings())
 
     @asynccontextmanager
@@ -54,14 +54,14 @@ def create_app(store: Store, settings: Settings | None = None) -> FastAPI:
         openapi_url="/v1/openapi.json",
         docs_url=None,  # these pages would load scripts from other sites
         redoc_url=None,
-        redirect_slashes=False,  # do not redirect a report to wherever the Host header points
+        redirect_slashes=False,  # a redirect would send a report wherever the Host header points
     )
     app.state.aggregator = aggregator
     app.router.routes.append(UPLOAD_ROUTE)
     for router in ROUTERS:
         app.include_router(router)
     _install_error_handlers(app, aggregator)
-    # Reports come from pages of any origin, without cookies. No cookie gives access to anything.
+    # Pages of any origin may send reports. This is safe because no endpoint uses cookies.
     app.add_middleware(
         CORSMiddleware,
         allow_origins=["*"],
@@ -75,7 +75,7 @@ def create_app(store: Store, settings: Settings | None = None) -> FastAPI:
 
 
 def _install_error_handlers(app: FastAPI, aggregator: Aggregator) -> None:
-    """Turn every error into a problem document that contains no part of a body."""
+    """Turn every error into a problem document that reveals nothing about a request body."""
 
     def respond(problem: Problem) -> Response:
         aggregator.metrics.count_problem(problem.name)
@@ -86,15 +86,15 @@ def _install_error_handlers(app: FastAPI, aggregator: Aggregator) -> None:
         return respond(problem)
 
     @app.exception_handler(SfumatoError)
-    async def on_error(_: Request, error: SfumatoError) -> Response:
+    async def on_sfumato_error(_: Request, error: SfumatoError) -> Response:
         return respond(problem_for(error))
 
     @app.exception_handler(RequestValidationError)
     async def on_invalid_parameter(_: Request, error: RequestValidationError) -> Response:
-        names: set[str] = set()
+        parameters: set[str] = set()
         for entry in error.errors():
-            names.update(map(str, entry["loc"][1:2]))
-        detail = f"Invalid: {', '.join(sorted(names)) or 'the body'}."
+            parameters.update(map(str, entry["loc"][1:2]))
+        detail = f"Invalid: {', '.join(sorted(parameters)) or 'the body'}."
         return respond(Problem("invalid-request", detail))
 
     @app.exception_handler(HTTPException)
@@ -106,10 +106,10 @@ def _install_error_handlers(app: FastAPI, aggregator: Aggregator) -> None:
 
 
 class _CatchAllMiddleware:
-    """Answers unexpected exceptions.
+    """Responds to unexpected exceptions.
 
-    The framework's own handler would also pass the exception to the server's log, and its traceback
-    could contain a part of a body.
+    The framework's own handler would also log the exception, and its traceback could contain part
+    of a request body.
     """
 
     def __init__(self, app: ASGIApp, respond: Callable[[Problem], Response]) -> None:
@@ -117,28 +117,28 @@ class _CatchAllMiddleware:
         self._respond = respond
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        started = False
+        has_started = False
 
-        async def send_and_note(message: Message) -> None:
-            nonlocal started
-            started = True
+        async def tracking_send(message: Message) -> None:
+            nonlocal has_started
+            has_started = True
             await send(message)
 
         try:
-            await self._app(scope, receive, send_and_note)
+            await self._app(scope, receive, tracking_send)
         except Exception as error:
-            if scope["type"] != "http":  # the operator must see a failed start or stop
+            if scope["type"] != "http":  # let the operator see a failed startup or shutdown
                 raise
             _log.error("a request failed with %s", type(error).__name__)
-            if not started:
+            if not has_started:
                 problem = Problem(
-                    "internal-error", "The error was logged. You may retry the request."
+                    "internal-error", "The error was logged. You can retry the request."
                 )
                 await self._respond(problem)(scope, receive, send)
 
 
 def _openapi(app: FastAPI) -> dict[str, Any]:
-    """Return the OpenAPI document. It describes our problem documents, not FastAPI's errors."""
+    """Return the OpenAPI document, with our problem documents in place of FastAPI's errors."""
     if app.openapi_schema is not None:
         return app.openapi_schema
     document = get_openapi(

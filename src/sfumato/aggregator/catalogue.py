@@ -1,7 +1,7 @@
 """The surveys that an aggregator serves and their estimates, kept in memory.
 
-Estimates are computed once per state of the counts, and one at a time, so that uploads do not
-starve.
+An estimate is recomputed only when the counts change. Only one is computed at a time, so uploads
+are not starved.
 """
 
 import asyncio
@@ -31,14 +31,14 @@ _Result = TypeVar("_Result")
 
 @dataclass(frozen=True)
 class CatalogueEntry:
-    """A survey, with the bytes that clients get."""
+    """A survey, and its resolved form as sent to clients."""
 
     survey: Survey
     resolved: bytes
 
     @cached_property
     def etag(self) -> str:
-        """A hash of the bytes. A corrected title changes it, but keeps the fingerprint."""
+        """A hash of the bytes. A corrected title changes it, but not the fingerprint."""
         return f'"{hashlib.sha256(self.resolved).hexdigest()[:32]}"'
 
     @property
@@ -52,29 +52,29 @@ class CatalogueEntry:
         return self.survey.mechanism.outputs
 
     def opens_later(self, now: datetime) -> bool:
-        """Whether the survey's description says that it opens after ``now``."""
-        return self._opens is not None and now < self._opens
+        """Whether the survey is scheduled to open after ``now``."""
+        return self._opens_at is not None and now < self._opens_at
 
     def has_closed(self, now: datetime) -> bool:
-        """Whether the survey's description says that it closed before ``now``."""
-        return self._closes is not None and now >= self._closes
+        """Whether the survey's scheduled closing time has passed."""
+        return self._closes_at is not None and now >= self._closes_at
 
     def is_open(self, now: datetime) -> bool:
-        """Whether the survey's description says that it is open."""
+        """Whether ``now`` is within the survey's scheduled period."""
         return not self.opens_later(now) and not self.has_closed(now)
 
-    # Parsed once, because every upload needs them.
+    # Cached, because every upload needs these times.
 
     @cached_property
-    def _opens(self) -> datetime | None:
-        return self._time("opens")
+    def _opens_at(self) -> datetime | None:
+        return self._parse_time("opens")
 
     @cached_property
-    def _closes(self) -> datetime | None:
-        return self._time("closes")
+    def _closes_at(self) -> datetime | None:
+        return self._parse_time("closes")
 
-    def _time(self, name: str) -> datetime | None:
-        text = str(self.survey.description.about[name])
+    def _parse_time(self, field: str) -> datetime | None:
+        text = str(self.survey.description.about[field])
         if not text:
             return None
         time = datetime.fromisoformat(text)
@@ -84,23 +84,23 @@ class CatalogueEntry:
 class Catalogue:
     """Surveys by fingerprint.
 
-    A survey that another aggregator adds to the store is loaded at the first request for it.
+    A survey that another aggregator adds to the store is loaded on the first request for it.
     """
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._entries: dict[str, CatalogueEntry] = {}
-        self._loading = threading.Lock()
+        self._load_lock = threading.Lock()
 
     def get(self, fingerprint: str) -> CatalogueEntry | None:
-        """Return a survey that is in memory, without waiting."""
+        """Return a survey if it is in memory, without accessing the store."""
         return self._entries.get(fingerprint)
 
     def find(self, fingerprint: str) -> CatalogueEntry | None:
-        """Return a survey, from the store if necessary."""
-        if not is_fingerprint(fingerprint):  # the database rejects some texts
+        """Return a survey, loading it from the store if necessary."""
+        if not is_fingerprint(fingerprint):  # the database rejects some strings
             return None
-        with self._loading:
+        with self._load_lock:
             if fingerprint not in self._entries:
                 resolved = self._store.read_resolved(fingerprint)
                 if resolved is None:
@@ -111,9 +111,9 @@ class Catalogue:
 
 
 class Estimates:
-    """Heavy work over surveys and their counts.
+    """Runs expensive work on surveys and their counts, and caches estimates.
 
-    Counts only grow, so an estimate is current as long as the number of reports is the same.
+    Counts only grow, so an estimate is current as long as the number of reports is unchanged.
     """
 
     def __init__(self, store: Store) -> None:
@@ -122,15 +122,23 @@ class Estimates:
         self._lock = asyncio.Lock()
 
     async def estimate(self, entry: CatalogueEntry, decoder: str) -> Estimate:
-        """Estimate from all reports so far; ``NotEnoughReports`` below the survey's minimum."""
+        """Estimate from all reports so far.
+
+        Raise ``NotEnoughReports`` below the survey's minimum.
+        """
         return await self.run(lambda: self._estimate(entry, decoder))
 
-    async def difference(self, entry: CatalogueEntry, days: int, today: date) -> Difference | None:
-        """Compare the last days with those before; ``None`` if either has too few reports."""
-        return await self.run(lambda: self._difference(entry, days, today))
+    async def compare_periods(
+        self, entry: CatalogueEntry, days: int, today: date
+    ) -> Difference | None:
+        """Compare the last ``days`` days with the ``days`` before them.
+
+        Return ``None`` if either period has too few reports.
+        """
+        return await self.run(lambda: self._compare_periods(entry, days, today))
 
     async def run(self, work: Callable[[], _Result]) -> _Result:
-        """Do heavy work outside the event loop, one task at a time."""
+        """Run expensive work outside the event loop, one task at a time."""
         async with self._lock:
             return await run_in_threadpool(work)
 
@@ -147,7 +155,7 @@ class Estimates:
             self._cache.popitem(last=False)
         return estimate
 
-    def _difference(self, entry: CatalogueEntry, days: int, today: date) -> Difference | None:
+    def _compare_periods(self, entry: CatalogueEntry, days: int, today: date) -> Difference | None:
         try:
             earlier = self._estimate_days(entry, days, today - timedelta(days=days))
             later = self._estimate_days(entry, days, today)
@@ -155,9 +163,9 @@ class Estimates:
             return None
         return earlier.difference(later)
 
-    def _estimate_days(self, entry: CatalogueEntry, days: int, last: date) -> Estimate:
-        """Estimate from the uploads of ``days`` days up to ``last``."""
+    def _estimate_days(self, entry: CatalogueEntry, days: int, last_day: date) -> Estimate:
+        """Estimate from the uploads of the ``days`` days that end with ``last_day``."""
         survey = entry.survey
-        first = last - timedelta(days=days - 1)
-        tally = self._store.tally_of_days(survey.fingerprint, entry.outputs, first, last)
+        first_day = last_day - timedelta(days=days - 1)
+        tally = self._store.tally_between(survey.fingerprint, entry.outputs, first_day, last_day)
         return survey.estimate(tally, decoder="unbiased")

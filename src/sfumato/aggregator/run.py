@@ -1,4 +1,4 @@
-"""Run the application under uvicorn."""
+"""Run the aggregator under uvicorn."""
 
 import asyncio
 import contextlib
@@ -19,28 +19,28 @@ _BACKLOG = 2048
 
 
 def shorten_switch_interval() -> None:
-    """Let the writer thread run without delay.
+    """Reduce the delay before the writer thread runs.
 
-    A commit has a dozen statements, and releases Python's lock at each. By default a busy event
-    loop would then hold the lock for 5 ms each time.
+    A commit executes a dozen statements and releases the GIL at each of them. By default, a busy
+    event loop would then keep the GIL for 5 ms each time.
     """
     sys.setswitchinterval(0.0005)
 
 
 def listen(host: str, port: int) -> socket:
-    """Open a socket that listens; port 0 means any free port."""
+    """Open a listening socket. Port 0 means any free port."""
     try:
         family, *_, address = getaddrinfo(host, port, type=SOCK_STREAM)[0]
         return create_server(address[:2], family=family, backlog=_BACKLOG)
     except gaierror:
         raise InvalidSetting(
-            f"host must be an address of this machine; {host} is not. Try 127.0.0.1."
+            f"host must be an address of this machine, but {host} is not. Try 127.0.0.1."
         ) from None
-    except OSError as problem:
-        reason = os.strerror(problem.errno or 0).lower()
+    except OSError as error:
+        reason = os.strerror(error.errno or 0).lower()
         raise InvalidSetting(
             f"cannot listen on {host}:{port}: {reason}. "
-            "Choose another --port, or stop the program that uses this one."
+            "Choose another --port, or stop the program that is using this one."
         ) from None
 
 
@@ -53,18 +53,18 @@ class _Server(uvicorn.Server):
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        previous = {}
+        previous_handlers = {}
         for number in (signal.SIGINT, signal.SIGTERM):
-            previous[number] = signal.signal(number, self.handle_exit)
+            previous_handlers[number] = signal.signal(number, self.handle_exit)
         try:
             yield
         finally:
-            for number, handler in previous.items():
+            for number, handler in previous_handlers.items():
                 signal.signal(number, handler)
 
 
 def run_server(config: uvicorn.Config, sock: socket, on_start: Callable[[str], None]) -> None:
-    """Serve until a signal stops it. Call ``on_start`` with the URL once the server is ready."""
+    """Run the server until a signal stops it. Call ``on_start`` with the URL once it is ready."""
     server = _Server(config)
 
     async def run() -> None:

@@ -1,8 +1,8 @@
-"""One writer for all uploads: batches that wait together are committed together.
+"""A single writer for all uploads: batches that wait together are committed together.
 
-Reaching the disk costs milliseconds, for one batch or for a hundred. While one group is being
-committed, the next one gathers. So uploads share commits, and none is acknowledged before it is on
-disk.
+Writing to disk takes milliseconds, whether for one batch or for a hundred. While one group is being
+committed, the next one accumulates. So uploads share commits, and none is acknowledged before it is
+on disk.
 """
 
 import asyncio
@@ -19,13 +19,13 @@ from sfumato.errors import StoreUnavailable
 
 __all__ = ["Writer"]
 
-_MAX_GROUP = 512
+_MAX_GROUP_SIZE = 512
 _MAX_WAITING = 4096
-_MAX_REPORTS = 2**24
+_MAX_WAITING_REPORTS = 2**24
 
 
 @dataclass(frozen=True)
-class _Waiting:
+class _PendingUpload:
     batch: Batch
     loop: asyncio.AbstractEventLoop
     future: asyncio.Future[Outcome]
@@ -34,7 +34,7 @@ class _Waiting:
 class Writer:
     """A thread that writes all counts. Uploads wait for it; it never waits for them.
 
-    ``observe`` is called after each commit with its number of batches and its seconds.
+    ``observe`` is called after each commit with the number of batches and the seconds it took.
     """
 
     def __init__(
@@ -42,103 +42,103 @@ class Writer:
     ) -> None:
         self._store = store
         self._observe = observe
-        self._queue: deque[_Waiting] = deque()
-        self._reports = 0
+        self._queue: deque[_PendingUpload] = deque()
+        self._report_count = 0
         self._ready = threading.Condition()
-        self._stopping = False
+        self._is_stopping = False
         self._thread = threading.Thread(target=self._run, name="sfumato-writer", daemon=True)
 
     def start(self) -> None:
-        """Start the thread."""
+        """Start the writer thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Write what is in the queue, then end the thread."""
+        """Write all batches in the queue, then end the thread."""
         with self._ready:
-            self._stopping = True
+            self._is_stopping = True
             self._ready.notify()
         self._thread.join()
 
     @property
-    def alive(self) -> bool:
-        """Whether the thread runs, so that the queue will be written."""
+    def is_alive(self) -> bool:
+        """Whether the thread is running, so the queue will be written."""
         return self._thread.is_alive()
 
     @property
-    def waiting(self) -> int:
+    def waiting_count(self) -> int:
         """The number of batches in the queue."""
         return len(self._queue)
 
     async def count(self, batch: Batch) -> Outcome:
         """Count a batch, and return its outcome once it is on disk.
 
-        ``StoreUnavailable`` if the outcome is unknown.
+        Raise ``StoreUnavailable`` if the outcome is unknown.
         """
         loop = asyncio.get_running_loop()
-        waiting = _Waiting(batch, loop, loop.create_future())
+        pending = _PendingUpload(batch, loop, loop.create_future())
         with self._ready:
             if self._is_overloaded():
                 raise StoreUnavailable("too many uploads are waiting. Try again in a moment.")
-            self._queue.append(waiting)
-            self._reports += batch.reports.size
+            self._queue.append(pending)
+            self._report_count += batch.reports.size
             self._ready.notify()
-        return await waiting.future
+        return await pending.future
 
     def _is_overloaded(self) -> bool:
         return (
-            self._stopping
-            or not self.alive
+            self._is_stopping
+            or not self.is_alive
             or len(self._queue) >= _MAX_WAITING
-            or self._reports > _MAX_REPORTS
+            or self._report_count > _MAX_WAITING_REPORTS
         )
 
     def _run(self) -> None:
         while group := self._next_group():
             start = perf_counter()
-            outcomes = self._commit([waiting.batch for waiting in group])
+            outcomes = self._commit([pending.batch for pending in group])
             _wake(group, outcomes)
             with contextlib.suppress(Exception):  # a failing observer must not stop the writer
                 self._observe(len(group), perf_counter() - start)
 
     def _commit(self, group: Sequence[Batch]) -> Sequence[Outcome | Exception]:
-        """Count a group. An error in one survey must not affect the batches of others."""
+        """Commit a group. An error in one survey must not affect the batches of others."""
         try:
             return self._store.commit(group)
-        except Exception as problem:  # noqa: BLE001 - uploads get the error, the writer goes on
+        except Exception as error:  # noqa: BLE001 - uploads get the error, the writer goes on
             surveys = {batch.fingerprint for batch in group}
             # An unavailable store is unavailable for all surveys.
-            if len(surveys) == 1 or type(problem) is StoreUnavailable:
-                return [problem] * len(group)
+            if len(surveys) == 1 or type(error) is StoreUnavailable:
+                return [error] * len(group)
         outcomes: list[Outcome | Exception | None] = [None] * len(group)
         for survey in surveys:
-            places = [i for i, batch in enumerate(group) if batch.fingerprint == survey]
-            survey_outcomes = self._commit([group[i] for i in places])
-            for i, outcome in zip(places, survey_outcomes, strict=True):
+            indices = [i for i, batch in enumerate(group) if batch.fingerprint == survey]
+            survey_outcomes = self._commit([group[i] for i in indices])
+            for i, outcome in zip(indices, survey_outcomes, strict=True):
                 outcomes[i] = outcome
         return [outcome for outcome in outcomes if outcome is not None]
 
-    def _next_group(self) -> list[_Waiting]:
-        """Take batches from the queue, oldest first. An empty list ends the writer."""
+    def _next_group(self) -> list[_PendingUpload]:
+        """Remove the oldest batches from the queue. Return an empty list to end the thread."""
         with self._ready:
-            self._ready.wait_for(lambda: self._queue or self._stopping)
-            size = min(len(self._queue), _MAX_GROUP)
+            self._ready.wait_for(lambda: self._queue or self._is_stopping)
+            size = min(len(self._queue), _MAX_GROUP_SIZE)
             group = [self._queue.popleft() for _ in range(size)]
-            self._reports -= sum(waiting.batch.reports.size for waiting in group)
+            self._report_count -= sum(pending.batch.reports.size for pending in group)
             return group
 
 
-def _wake(group: Sequence[_Waiting], outcomes: Sequence[Outcome | Exception]) -> None:
-    """Wake the uploads of a group, with one call into each event loop."""
+def _wake(group: Sequence[_PendingUpload], outcomes: Sequence[Outcome | Exception]) -> None:
+    """Wake all uploads in a group, with one call into each event loop."""
     pairs = list(zip(group, outcomes, strict=True))
-    for loop in {waiting.loop for waiting in group}:
-        own = [(waiting.future, outcome) for waiting, outcome in pairs if waiting.loop is loop]
-        with contextlib.suppress(RuntimeError):  # no upload waits in a closed loop
-            loop.call_soon_threadsafe(_resolve, own)
+    for loop in {pending.loop for pending in group}:
+        resolved = [(pending.future, outcome) for pending, outcome in pairs if pending.loop is loop]
+        with contextlib.suppress(RuntimeError):  # the loop is closed, so no upload is waiting
+            loop.call_soon_threadsafe(_resolve, resolved)
 
 
 def _resolve(pairs: Sequence[tuple[asyncio.Future[Outcome], Outcome | Exception]]) -> None:
     for future, outcome in pairs:
-        if future.done():  # the client is gone, but its batch is counted
+        if future.done():  # the client disconnected, but its batch is counted
             continue
         if isinstance(outcome, Exception):
             future.set_exception(outcome)

@@ -92,4 +92,4 @@ def _show_token(store: "Store", *, new_token: bool) -> None:
 
     token = Token(store)
     if new_token or not token.exists:
-        warn(f"The analysts' token, shown this once: {token.make()}")
+        warn(f"The analysts' token, shown this once: {token.create()}")

@@ -405,7 +405,7 @@ def test_unexpected_errors_are_answered_without_their_text(aggregator, caplog, m
 
     caplog.set_level(logging.DEBUG)
     before = aggregator.dump()
-    monkeypatch.setattr("sfumato.aggregator.http.clients.media_type_of", broken)
+    monkeypatch.setattr("sfumato.aggregator.http.clients.get_media_type", broken)
     answer = aggregator.post(SURVEY.fingerprint, BODY, {"Content-Type": JSON})
     assert (answer.status, answer.problem) == (500, "internal-error")
     assert CANARY not in answer.body.decode() + caplog.text
@@ -419,7 +419,7 @@ def test_unexpected_errors_are_answered_without_their_text(aggregator, caplog, m
 @pytest.fixture(scope="module")
 def line(aggregator):
     """The same store behind a real server that waits for bodies for 0.3 seconds."""
-    app = create_app(aggregator.store, Settings(requests_per_minute=0, body_seconds=0.3))
+    app = create_app(aggregator.store, Settings(requests_per_minute=0, body_timeout=0.3))
     with listen(app) as address:
         yield SimpleNamespace(address=address, dump=aggregator.dump)
 
@@ -535,7 +535,7 @@ def test_unexpected_errors_leave_no_traceback_in_the_log(line, unchanged, monkey
     def broken(_):
         raise ValueError(CANARY)
 
-    monkeypatch.setattr("sfumato.aggregator.http.clients.media_type_of", broken)
+    monkeypatch.setattr("sfumato.aggregator.http.clients.get_media_type", broken)
     head = upload_head(SURVEY.fingerprint, Content_Length=len(MARKED), Connection="close")
     answer = parse_response(exchange(line.address, head, MARKED))
     assert (answer.status, answer.problem) == (500, "internal-error")
@@ -554,7 +554,7 @@ def test_a_refused_body_is_not_parsed_as_the_next_request(line, unchanged):
 
 def test_a_valid_upload_on_the_same_connection_counts(tmp_path):
     with run_aggregator(tmp_path, SURVEY) as aggregator:
-        app = create_app(aggregator.store, Settings(requests_per_minute=0, body_seconds=0.3))
+        app = create_app(aggregator.store, Settings(requests_per_minute=0, body_timeout=0.3))
         with listen(app) as address:
             for number, head, body in (
                 (3, {"Content_Length": len(BODY)}, lambda sent: sent),
@@ -565,7 +565,7 @@ def test_a_valid_upload_on_the_same_connection_counts(tmp_path):
                     address, upload_head(SURVEY.fingerprint, Connection="close", **head), body(sent)
                 )
                 assert parse_response(raw).status == 201
-        assert aggregator.store.status(SURVEY.fingerprint).reports == 6
+        assert aggregator.store.read_status(SURVEY.fingerprint).reports == 6
 
 
 def test_the_address_of_uploads_is_the_documented_one():

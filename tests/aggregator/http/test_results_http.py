@@ -340,7 +340,7 @@ def test_known_and_unknown_surveys_look_alike_without_the_token(aggregator):
 
 def test_an_aggregator_without_a_token_accepts_none(tmp_path):
     with run_aggregator(tmp_path, SURVEY) as aggregator:
-        aggregator.store.set_fact("token_sha256", "")
+        aggregator.store.set_setting("token_sha256", "")
         assert not Token(aggregator.store).exists
         for token in ("", aggregator.token, "None"):
             assert not Token(aggregator.store).matches(token)
@@ -352,12 +352,12 @@ def test_only_a_hash_of_the_token_is_stored(aggregator):
 
 
 def test_replaced_tokens_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(token_module, "_REFRESH_SECONDS", -1.0)  # look at every request
+    monkeypatch.setattr(token_module, "_REFRESH_INTERVAL", -1.0)  # look at every request
     with run_aggregator(tmp_path, SURVEY) as aggregator:
         elsewhere = Store.open(f"sqlite:///{aggregator.file}")
         path = f"/v1/surveys/{SURVEY.fingerprint}/status"
         assert aggregator.request_with_token(path).status == 200
-        new = Token(elsewhere).make()
+        new = Token(elsewhere).create()
         elsewhere.close()
         assert aggregator.request_with_token(path).status == 401
         assert aggregator.http.get(path, Authorization=f"Bearer {new}").status == 200
@@ -370,7 +370,7 @@ def test_tokens_are_refreshed_every_five_seconds(
         now = [0.0]
         here = Token(aggregator.store, clock=lambda: now[0])
         old = aggregator.token
-        new = Token(aggregator.store).make()
+        new = Token(aggregator.store).create()
         now[0] = 4.9
         assert here.matches(old)
         assert not here.matches(new)

@@ -286,7 +286,7 @@ def test_responses_expose_etag_and_retry_after(tmp_path, monkeypatch):
         headers = {"Content-Type": JSON, "Origin": ORIGIN}
         send = lambda: aggregator.post(SURVEY.fingerprint, to_json(batch), headers)  # noqa: E731
         answers = [send(), send(), send()]
-        monkeypatch.setattr("sfumato.aggregator.http.clients.media_type_of", broken)
+        monkeypatch.setattr("sfumato.aggregator.http.clients.get_media_type", broken)
         monkeypatch.setattr(
             "sfumato.aggregator.http.limits.ClientLimits.seconds_to_wait", lambda *_: 0.0
         )

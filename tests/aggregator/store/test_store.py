@@ -57,7 +57,7 @@ def test_repeated_batches_count_once(store, survey):
     assert store.commit([batch]) == [REPLAYED]
     assert store.commit([batch, batch]) == [REPLAYED, REPLAYED]
     assert counts_of(store, survey) == {5: 2, 9_999: 1}
-    assert store.status(survey.fingerprint).reports == 3
+    assert store.read_status(survey.fingerprint).reports == 3
 
 
 def test_duplicates_in_one_group_count_once(store, survey):
@@ -158,7 +158,7 @@ def test_random_groups_match_a_simple_model(store, survey, seed):
     assert seen == {COUNTED, REPLAYED, CONFLICT}
     for one in surveys:
         assert counts_of(store, one) == dict(twin.counts[one.fingerprint])
-        assert store.status(one.fingerprint).reports == twin.counts[one.fingerprint].total()
+        assert store.read_status(one.fingerprint).reports == twin.counts[one.fingerprint].total()
 
 
 def test_the_largest_batch_is_counted(store, survey):
@@ -244,10 +244,10 @@ def test_hours_are_in_utc_and_in_order(store, survey, clock):
     clock.time = datetime(2026, 11, 15, 9, 0, tzinfo=UTC)
     store.commit([batch_of(survey, 4, 5), batch_of(survey, 1, 5, 5)])
     by_hour = (("2026-11-15T09", 1), ("2026-11-15T22", 3), ("2026-11-15T23", 1))
-    assert store.status(survey.fingerprint).by_hour == by_hour
+    assert store.read_status(survey.fingerprint).by_hour == by_hour
 
 
-def test_tally_of_days_counts_the_uploads_of_those_days(store, survey, clock):
+def test_tally_between_counts_the_uploads_of_those_days(store, survey, clock):
     outputs = survey.mechanism.outputs
     for number, day in enumerate([1, 2, 2, 4]):
         clock.time = datetime(2026, 11, day, 23, 59, tzinfo=UTC)
@@ -261,7 +261,7 @@ def test_tally_of_days_counts_the_uploads_of_those_days(store, survey, clock):
         (2, 4): {12: 2, 14: 1, 1: 1, 2: 1, 3: 1},
     }
     for (first, last), counts in expected.items():
-        found = store.tally_of_days(
+        found = store.tally_between(
             survey.fingerprint, outputs, date(2026, 11, first), date(2026, 11, last)
         ).counts
         assert {int(report): int(found[report]) for report in found.nonzero()[0]} == counts
@@ -277,7 +277,7 @@ def test_registering_again_updates_only_the_title(store, survey):
     store.set_closed(survey.fingerprint)
     store.register(corrected)
     assert store.read_resolved(survey.fingerprint) == corrected.resolved() != survey.resolved()
-    assert store.states() == {survey.fingerprint: "closed"}
+    assert store.read_states() == {survey.fingerprint: "closed"}
     assert counts_of(store, survey) == {5: 1}
 
 
@@ -285,7 +285,7 @@ def test_surveys_are_listed_in_the_order_in_which_they_came(store, survey):
     others = [unrandomized_survey(f"survey {i}", 4) for i in range(8)]
     for other in others:
         store.register(other)
-    assert list(store.states()) == [one.fingerprint for one in (survey, *others)]
+    assert list(store.read_states()) == [one.fingerprint for one in (survey, *others)]
 
 
 def test_reopened_surveys_remember_their_batches(store, survey):
@@ -293,7 +293,7 @@ def test_reopened_surveys_remember_their_batches(store, survey):
     store.set_closed(survey.fingerprint)
     assert store.commit([batch_of(survey, 1, 5), batch_of(survey, 2, 6)]) == [CLOSED, CLOSED]
     store.set_closed(survey.fingerprint)
-    assert store.status(survey.fingerprint).state == "closed"
+    assert store.read_status(survey.fingerprint).state == "closed"
     store.set_open(survey.fingerprint)
     store.set_open(survey.fingerprint)
     assert store.commit([batch_of(survey, 1, 5), batch_of(survey, 2, 6)]) == [REPLAYED, COUNTED]
@@ -313,7 +313,7 @@ def test_ended_surveys_have_no_identifiers_and_stay_closed(store, store_url, sur
     store.set_closed(survey.fingerprint)
     store.register(survey)
     store.forget_ids(survey.fingerprint)
-    assert store.status(survey.fingerprint).state == "ended"
+    assert store.read_status(survey.fingerprint).state == "ended"
     assert store.commit([batch_of(survey, 1, 5)]) == [CLOSED]
     assert counts_of(store, survey) == {5: 1}
 
@@ -321,7 +321,13 @@ def test_ended_surveys_have_no_identifiers_and_stay_closed(store, store_url, sur
 def test_unknown_surveys_are_refused_by_all_methods(store):
     unknown = "ab" * 32
     assert store.read_resolved(unknown) is None
-    asked = [store.set_open, store.set_closed, store.forget_ids, store.status, store.exports]
+    asked = [
+        store.set_open,
+        store.set_closed,
+        store.forget_ids,
+        store.read_status,
+        store.list_exports,
+    ]
     for ask in [
         *asked,
         lambda name: store.tally(name, 4),
@@ -347,14 +353,14 @@ def test_invalid_fingerprints_are_unknown_surveys(store):
         assert Catalogue(store).find(name) is None
 
 
-# --- facts ----------------------------------------------------------------------------------------
+# --- settings -------------------------------------------------------------------------------------
 
 
-def test_facts_are_stored_and_replaced(store, store_url, open_store):
-    assert store.fact("colour") is None
-    store.set_fact("colour", "blue")
-    store.set_fact("colour", "green")
-    assert open_store(store_url).fact("colour") == "green"
+def test_settings_are_stored_and_replaced(store, store_url, open_store):
+    assert store.get_setting("colour") is None
+    store.set_setting("colour", "blue")
+    store.set_setting("colour", "green")
+    assert open_store(store_url).get_setting("colour") == "green"
 
 
 def test_only_the_last_token_matches_and_only_its_hash_is_stored(store, store_url, open_store):
@@ -362,14 +368,14 @@ def test_only_the_last_token_matches_and_only_its_hash_is_stored(store, store_ur
     here, there = (Token(one, clock=lambda: seconds[0]) for one in (store, open_store(store_url)))
     assert not here.exists
     assert not here.matches("")
-    first = there.make()
+    first = there.create()
     assert there.matches(first)
     assert not there.matches(first[:-1])
     assert not here.matches(first)  # it has just looked
     seconds[0] = 100.0
     assert here.matches(first)
     assert first not in str(dump(store_url))
-    second = there.make()
+    second = there.create()
     assert there.matches(second)
     assert not there.matches(first)
 
@@ -394,7 +400,7 @@ def test_migrations_run_once_and_keep_counts(store, store_url, open_store, surve
     for _ in range(2):
         newer = open_store(store_url)
         assert runs == [1]
-        assert newer.fact("version") == str(len(MIGRATIONS) + 1)
+        assert newer.get_setting("version") == str(len(MIGRATIONS) + 1)
         assert newer.commit([batch_of(survey, 1, 5)]) == [REPLAYED]
         assert counts_of(newer, survey) == {5: 1}
     assert "planted" in dump(store_url)
@@ -417,7 +423,7 @@ def test_a_failed_migration_changes_nothing(store, store_url, open_store, survey
 
 
 def test_stores_of_newer_versions_are_refused_unchanged(store, store_url, open_store):
-    store.set_fact("version", str(len(MIGRATIONS) + 1))
+    store.set_setting("version", str(len(MIGRATIONS) + 1))
     before = dump(store_url)
     with pytest.raises(StoreUnavailable, match=r"newer version .* Upgrade"):
         open_store(store_url)

@@ -31,7 +31,7 @@ def file(tmp_path):
 @pytest.fixture
 def sqlite(file, open_store, survey):
     """A store in a file, which does not wait long for a lock."""
-    store = open_store(f"sqlite:///{file}", wait=0.05)
+    store = open_store(f"sqlite:///{file}", lock_timeout=0.05)
     store.register(survey)
     return store
 
@@ -40,7 +40,7 @@ def sqlite(file, open_store, survey):
 def server_store(postgres, open_store, survey):
     """A store on the server, which does not wait long for a lock."""
     url = postgres.database()
-    store = open_store(url, wait=0.1)
+    store = open_store(url, lock_timeout=0.1)
     store.register(survey)
     yield store
     postgres.release(url)
@@ -90,7 +90,7 @@ def acknowledged_until(problem, store, survey, numbers):
 def still_knows(store, survey, counted):
     """Exactly these reports are in the counts, and their batches are known again."""
     assert counts_of(store, survey) == dict.fromkeys(counted, 1)
-    assert store.status(survey.fingerprint).reports == len(counted)
+    assert store.read_status(survey.fingerprint).reports == len(counted)
     for number in counted:
         assert store.commit([batch_of(survey, number, number)]) == [REPLAYED]
 
@@ -154,7 +154,7 @@ def test_a_locked_store_can_be_retried(sqlite, file, survey):
 
 
 def test_short_locks_go_unnoticed(file, open_store, survey):
-    patient = open_store(f"sqlite:///{file}", wait=20)
+    patient = open_store(f"sqlite:///{file}", lock_timeout=20)
     patient.register(survey)
     with contextlib.closing(
         sqlite3.connect(file, isolation_level=None, check_same_thread=False)
@@ -228,7 +228,7 @@ def test_a_server_may_stop_and_return(postgres, server_store, survey, how):
     try:
         for ask in (
             lambda: server_store.commit([batch_of(survey, 2, 2)]),
-            lambda: server_store.status(survey.fingerprint),
+            lambda: server_store.read_status(survey.fingerprint),
             server_store.ping,
         ):
             with pytest.raises(StoreUnavailable, match="cannot be reached"):

@@ -240,7 +240,7 @@ class Aggregators(RuleBasedStateMachine):
     def every_report_counts_once(self):
         for place in self.places:
             assert counts_of(place.store, SURVEY) == dict.fromkeys(place.held, 1)
-            assert place.store.status(SURVEY.fingerprint).reports == len(place.held)
+            assert place.store.read_status(SURVEY.fingerprint).reports == len(place.held)
 
 
 def values_in(body):

@@ -49,8 +49,8 @@ def test_exports_are_disjoint_and_add_up(store, survey):
     store.commit([batch_of(survey, 3, 7)])
     assert (reports_in(first), reports_in(second)) == ({5: 1, 6: 1}, {6: 1, 9_000: 1})
     assert counts_of(store, survey) == {5: 1, 6: 2, 7: 1, 9_000: 1}
-    assert store.exports(survey.fingerprint) == [(batch_id(101), 2), (batch_id(102), 2)]
-    assert store.status(survey.fingerprint).reports == 5
+    assert store.list_exports(survey.fingerprint) == [(batch_id(101), 2), (batch_id(102), 2)]
+    assert store.read_status(survey.fingerprint).reports == 5
 
 
 def test_exports_are_repeatable(store, survey):
@@ -79,11 +79,11 @@ def test_a_tally_counts_once_in_each_store(store, new_store, survey):
     other.commit([batch_of(survey, 7, 5)])
     assert [other.import_tally(sent) for _ in range(3)] == [COUNTED, REPLAYED, REPLAYED]
     assert counts_of(other, survey) == {5: 3, 9_999: 1}
-    assert other.status(survey.fingerprint).reports == 4
-    assert other.status(survey.fingerprint).by_hour == (
+    assert other.read_status(survey.fingerprint).reports == 4
+    assert other.read_status(survey.fingerprint).by_hour == (
         ("2026-11-15T17", 1),
     )  # when it was brought says nothing
-    today = other.tally_of_days(survey.fingerprint, survey.mechanism.outputs, date.min, date.max)
+    today = other.tally_between(survey.fingerprint, survey.mechanism.outputs, date.min, date.max)
     assert today.reports == 1
     assert store.import_tally(sent) is OVERLAP  # where it came from
     assert counts_of(store, survey) == {5: 2, 9_999: 1}
@@ -169,7 +169,7 @@ def test_totals_are_at_most_2_to_the_62(store, survey, more):
     with pytest.raises(StoreFull, match="2\\^62"):
         store.commit([batch_of(survey, 1, 6)])
     assert counts_of(store, survey) == {5: 2**62}
-    assert store.status(survey.fingerprint).reports == 2**62
+    assert store.read_status(survey.fingerprint).reports == 2**62
     assert store.import_tally(sent_of(survey, 102, {})) is COUNTED  # what was refused left no trace
 
 

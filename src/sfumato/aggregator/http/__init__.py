@@ -1,4 +1,4 @@
-"""The aggregator over HTTP: routes, limits, and problem documents."""
+"""The aggregator's HTTP interface: routes, limits, and problem documents."""
 
 from sfumato.aggregator.http import clients, monitoring, operations, pages, results
 from sfumato.aggregator.http.aggregator import Aggregator, Settings

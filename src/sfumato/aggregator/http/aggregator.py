@@ -1,4 +1,4 @@
-"""The state that all routes of an aggregator share."""
+"""The state that all of an aggregator's routes share."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,31 +20,31 @@ from sfumato.batches import FINGERPRINT_PATTERN, JSON
 __all__ = ["JSON_OBJECT", "Aggregator", "CurrentAggregator", "RequestedSurvey", "Settings"]
 
 JSON_OBJECT: dict[str, Any] = {JSON: {"schema": {"type": "object"}}}
-"""The content of a body that is any JSON object, for OpenAPI."""
+"""The OpenAPI description of a body that can be any JSON object."""
 
-_MAX_BODY_BYTES = 2**28  # all requests together
+_MAX_BODY_BYTES = 2**28  # over all concurrent requests
 
 
 @dataclass(frozen=True)
 class Settings:
     """An operator's choices.
 
-    ``requests_per_minute``: limit for each client; 0 means no limit. ``body_seconds``: time for a
-    request's body to arrive. ``now``: the clock.
+    ``requests_per_minute``: limit for each client; 0 means no limit. ``body_timeout``: seconds in
+    which a request's body must arrive. ``now``: the clock.
     """
 
     requests_per_minute: int = 6000
-    body_seconds: float = 30.0
+    body_timeout: float = 30.0
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
 
 class Aggregator:
-    """The parts of an aggregator. It only ever sees reports, which are already private."""
+    """The components of an aggregator. It only ever sees reports, which are already private."""
 
     def __init__(self, store: Store, settings: Settings) -> None:
         self.store = store
         self.settings = settings
-        self.metrics = Metrics(lambda: self.writer.waiting)
+        self.metrics = Metrics(lambda: self.writer.waiting_count)
         self.writer = Writer(store, observe=self.metrics.observe_commit)
         self.readiness = Readiness(store, self.writer)
         self.catalogue = Catalogue(store)
@@ -52,10 +52,10 @@ class Aggregator:
         self.quota = MemoryQuota(_MAX_BODY_BYTES)
         self.limits = ClientLimits(settings.requests_per_minute)
         self.token = Token(store)
-        self.labels: dict[str, str] = {}  # pages by the ETag of their survey
+        self.labels: dict[str, str] = {}  # label pages, keyed by their survey's ETag
 
     async def find_survey(self, fingerprint: str) -> CatalogueEntry:
-        """Return the survey that a request names."""
+        """Return the survey with this fingerprint, or raise an ``unknown-survey`` problem."""
         entry = self.catalogue.get(fingerprint)
         if entry is None:
             entry = await run_in_threadpool(self.catalogue.find, fingerprint)
@@ -84,4 +84,4 @@ async def _find_survey(fingerprint: _Fingerprint, aggregator: CurrentAggregator)
 
 
 RequestedSurvey = Annotated[CatalogueEntry, Depends(_find_survey)]
-"""The survey that the path names by its fingerprint."""
+"""The survey whose fingerprint is in the path."""

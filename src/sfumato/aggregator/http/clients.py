@@ -1,8 +1,8 @@
-"""What clients use: the list of surveys, each survey in full, and uploads.
+"""Endpoints for clients: the list of surveys, each survey in full, and uploads.
 
-It is open to the world, because reports are already private. The address for uploads gets nearly
-all the traffic, so it is a plain route: FastAPI's parsing of parameters and bodies would cost more
-than counting does. Its OpenAPI description is written by hand.
+They are public, because reports are already private. The upload endpoint gets nearly all the
+traffic, so it is a plain Starlette route: FastAPI's parsing of parameters and bodies would cost
+more than counting. Its OpenAPI description is written by hand.
 """
 
 import logging
@@ -20,7 +20,7 @@ from sfumato.aggregator.http.aggregator import (
     CurrentAggregator,
     RequestedSurvey,
 )
-from sfumato.aggregator.http.limits import admit, media_type_of, read_body
+from sfumato.aggregator.http.limits import admit, get_media_type, read_body
 from sfumato.aggregator.http.problems import Problem, problem_responses, unknown_survey
 from sfumato.aggregator.store import Outcome
 from sfumato.batches import (
@@ -63,17 +63,17 @@ class SurveyList(BaseModel):
 
 @router.get("/v1/surveys", responses=problem_responses("too-many-requests", "store-unavailable"))
 async def list_surveys(aggregator: CurrentAggregator) -> SurveyList:
-    """List the surveys of this aggregator."""
+    """List the surveys on this aggregator."""
     now = aggregator.settings.now()
-    states = await run_in_threadpool(aggregator.store.states)
+    states = await run_in_threadpool(aggregator.store.read_states)
     surveys = []
     for fingerprint, state in states.items():
         try:
             entry = await aggregator.find_survey(fingerprint)
-        except SfumatoError as problem:
+        except SfumatoError as error:
             # A survey that this version cannot read must not hide the others.
             _log.error(
-                "survey %s is left out of the list: %s", fingerprint[:12], type(problem).__name__
+                "survey %s is omitted from the list: %s", fingerprint[:12], type(error).__name__
             )
             continue
         listing = SurveyEntry(
@@ -95,7 +95,7 @@ async def list_surveys(aggregator: CurrentAggregator) -> SurveyList:
     },
 )
 async def read_survey(entry: RequestedSurvey, request: Request) -> Response:
-    """Return a resolved survey, byte for byte. Clients check its fingerprint."""
+    """Return a resolved survey exactly as stored. Clients verify its fingerprint."""
     headers = {"ETag": entry.etag, "Cache-Control": "max-age=300"}
     if _lists_etag(request.headers.get("if-none-match", ""), entry.etag):
         return Response(status_code=304, headers=headers)
@@ -103,7 +103,7 @@ async def read_survey(entry: RequestedSurvey, request: Request) -> Response:
 
 
 def _lists_etag(if_none_match: str, etag: str) -> bool:
-    """Whether the client has this version; proxies that compress mark tags as weak (W/)."""
+    """Whether the client has this version. Compressing proxies mark tags as weak (W/)."""
     tags = (tag.strip().removeprefix("W/") for tag in if_none_match.split(","))
     return etag in tags
 
@@ -119,7 +119,7 @@ _PROBLEMS = (
     "invalid-request",
     "survey-not-open",
     "unknown-survey",
-    "method-not-allowed",  # a fingerprint with a question mark or a slash leads to another address
+    "method-not-allowed",  # a question mark or slash in a fingerprint leads to another endpoint
     "body-too-slow",
     "batch-conflict",
     "survey-closed",
@@ -133,7 +133,7 @@ _PROBLEMS = (
 
 
 class UploadReceipt(BaseModel):
-    """Confirms that a batch is counted, now or before."""
+    """Confirms that a batch has been counted, by this or an earlier request."""
 
     batch: str = Field(description="The identifier of the batch.")
     reports: int = Field(description="The number of reports in it.")
@@ -145,12 +145,12 @@ class BatchBody(BaseModel, extra="forbid"):
 
     batch: str = Field(
         pattern=ID_PATTERN,
-        description="128 bits that the sender chooses; the same in every retry.",
+        description="128 bits chosen by the sender; the same in every retry.",
     )
     format: int = Field(ge=1, le=1, description="The version of this format.")
     reports: list[int] = Field(min_length=1, max_length=MAX_BATCH_REPORTS)
     survey: str = Field(
-        pattern=FINGERPRINT_PATTERN, description="The survey's fingerprint, as in the address."
+        pattern=FINGERPRINT_PATTERN, description="The survey's fingerprint, as in the path."
     )
 
 
@@ -160,12 +160,12 @@ async def upload(request: Request) -> Response:
     await admit(request)
     fingerprint = request.path_params["fingerprint"]
     entry = await aggregator.find_survey(fingerprint)
-    parse = _PARSERS.get(media_type_of(request))
+    parse = _PARSERS.get(get_media_type(request))
     if parse is None:
         raise Problem("unknown-media-type", f"Content-Type must be {JSON} or {ARROW}.")
     now = aggregator.settings.now()
     if entry.opens_later(now):
-        raise Problem("survey-not-open", "The survey opens later; its description says when.")
+        raise Problem("survey-not-open", "See the survey's description for its opening time.")
     if entry.has_closed(now):
         raise _survey_closed()
     batch = parse(await read_body(request, MAX_BATCH_BYTES))
@@ -173,13 +173,13 @@ async def upload(request: Request) -> Response:
     outcome = await aggregator.writer.count(batch)
     new_reports = batch.reports.size if outcome is Outcome.COUNTED else 0
     aggregator.metrics.count_upload(entry.survey.name, outcome.value, new_reports)
-    return _response(batch, outcome)
+    return _upload_response(batch, outcome)
 
 
 UPLOAD_ROUTE = Route(UPLOAD_PATH, upload, methods=["POST"])
 
 
-def _response(batch: Batch, outcome: Outcome) -> Response:
+def _upload_response(batch: Batch, outcome: Outcome) -> Response:
     if outcome in (Outcome.COUNTED, Outcome.REPLAYED):
         receipt = (
             f'{{"batch":"{batch.id.hex()}","reports":{batch.reports.size},'
@@ -190,7 +190,8 @@ def _response(batch: Batch, outcome: Outcome) -> Response:
         raise _survey_closed()
     if outcome is Outcome.CONFLICT:
         raise Problem(
-            "batch-conflict", "Each batch needs its own identifier. The first batch stays counted."
+            "batch-conflict",
+            "Each batch needs its own identifier. The first batch remains counted.",
         )
     raise unknown_survey()
 
@@ -200,14 +201,14 @@ def _survey_closed() -> Problem:
 
 
 def describe_upload() -> dict[str, Any]:
-    """Describe the address for OpenAPI."""
+    """Return the OpenAPI description of the upload endpoint."""
     body = BatchBody.model_json_schema()
     body["properties"]["reports"]["items"] |= {"minimum": 0, "maximum": 2**32 - 1}
     content = {JSON: {"schema": body}, ARROW: {"schema": {"type": "string", "format": "binary"}}}
     receipt = {JSON: {"schema": UploadReceipt.model_json_schema()}}
     responses = {
         201: {"description": "Counted now.", "content": receipt},
-        200: {"description": "Counted before.", "content": receipt},
+        200: {"description": "Already counted.", "content": receipt},
         **problem_responses(*_PROBLEMS),
     }
     fingerprint = {

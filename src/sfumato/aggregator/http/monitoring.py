@@ -1,4 +1,4 @@
-"""Monitoring: is the process alive, can it write, and what has it done. No client, no value."""
+"""Monitoring: liveness, readiness and metrics, which reveal nothing about clients or values."""
 
 import asyncio
 from collections.abc import Callable
@@ -23,21 +23,21 @@ from sfumato.errors import StoreUnavailable
 
 __all__ = ["Metrics", "Readiness", "router"]
 
-disable_created_metrics()  # type: ignore[no-untyped-call]  # creation times are clutter
+disable_created_metrics()  # type: ignore[no-untyped-call]  # creation times are not useful here
 
-_PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
-_CHECK_SECONDS = 1.0
+_PROMETHEUS_TEXT = "text/plain; version=0.0.4; charset=utf-8"
+_CHECK_INTERVAL = 1.0  # seconds
 
 router = APIRouter(tags=["operators"])
 
 
 class Metrics:
-    """Metrics for Prometheus: uploads by outcome, problems, and the size and time of commits.
+    """Prometheus metrics: uploads by outcome, problems, and the size and duration of commits.
 
-    ``waiting`` returns the number of batches in the writer's queue.
+    ``count_waiting`` returns the number of batches in the writer's queue.
     """
 
-    def __init__(self, waiting: Callable[[], int]) -> None:
+    def __init__(self, count_waiting: Callable[[], int]) -> None:
         registry = CollectorRegistry()
         self._registry = registry
         self._batches = Counter(
@@ -49,10 +49,10 @@ class Metrics:
         self._problems = Counter(
             "sfumato_problems", "Requests refused, by problem.", ["problem"], registry=registry
         )
-        self._commits = Histogram(
+        self._commit_seconds = Histogram(
             "sfumato_commit_seconds", "Seconds per commit.", registry=registry
         )
-        self._groups = Histogram(
+        self._commit_sizes = Histogram(
             "sfumato_commit_batches",
             "Batches per commit.",
             buckets=[2**power for power in range(10)],
@@ -61,7 +61,7 @@ class Metrics:
         queue = Gauge(
             "sfumato_waiting_batches", "Batches waiting to be written.", registry=registry
         )
-        queue.set_function(waiting)
+        queue.set_function(count_waiting)
 
     def count_upload(self, survey: str, outcome: str, reports: int) -> None:
         """Count a batch by its outcome; ``reports`` of its reports are new."""
@@ -75,16 +75,16 @@ class Metrics:
 
     def observe_commit(self, batches: int, seconds: float) -> None:
         """Record a commit, whether it succeeded or not."""
-        self._groups.observe(batches)
-        self._commits.observe(seconds)
+        self._commit_sizes.observe(batches)
+        self._commit_seconds.observe(seconds)
 
-    def text(self) -> bytes:
+    def render(self) -> bytes:
         """Return all metrics in Prometheus's text format."""
         return generate_latest(self._registry)
 
 
 class Readiness:
-    """Checks the store at most once a second: a check takes the lock that counting needs."""
+    """Checks the store, but at most once a second: a check holds the lock that counting needs."""
 
     def __init__(
         self, store: Store, writer: Writer, *, clock: Callable[[], float] = monotonic
@@ -98,15 +98,15 @@ class Readiness:
 
     async def require(self) -> None:
         """Raise ``StoreUnavailable`` unless batches can be counted."""
-        if not self._writer.alive:
-            raise StoreUnavailable("the writer thread has ended. Restart the aggregator.")
+        if not self._writer.is_alive:
+            raise StoreUnavailable("the writer thread has stopped. Restart the aggregator.")
         async with self._lock:
-            if self._clock() - self._checked_at > _CHECK_SECONDS:
+            if self._clock() - self._checked_at > _CHECK_INTERVAL:
                 self._error = None
                 try:
                     await run_in_threadpool(self._store.ping)
-                except StoreUnavailable as problem:
-                    self._error = problem
+                except StoreUnavailable as error:
+                    self._error = error
                 self._checked_at = self._clock()
         if self._error is not None:
             raise self._error
@@ -114,7 +114,7 @@ class Readiness:
 
 @router.get("/health")
 async def live() -> dict[str, str]:
-    """Return that the process is alive."""
+    """Report that the process is alive."""
     return {"status": "alive"}
 
 
@@ -132,11 +132,11 @@ async def ready(request: Request) -> dict[str, str]:
     responses={
         200: {
             "content": {"text/plain": {"schema": {"type": "string"}}},
-            "description": "For Prometheus.",
+            "description": "Metrics for Prometheus.",
         },
         **problem_responses("not-authorised"),
     },
 )
 async def metrics(request: Request) -> Response:
     """Return counters and histograms in Prometheus's text format."""
-    return Response(request.app.state.aggregator.metrics.text(), media_type=_PROMETHEUS)
+    return Response(request.app.state.aggregator.metrics.render(), media_type=_PROMETHEUS_TEXT)

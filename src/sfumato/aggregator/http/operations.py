@@ -1,4 +1,4 @@
-"""What operators do with a survey: open it, close it, export its counts, import other counts."""
+"""Endpoints for operators: open, close or end a survey, and export or import its counts."""
 
 from collections.abc import Callable
 from typing import Annotated
@@ -14,7 +14,7 @@ from sfumato.aggregator.http.aggregator import (
     CurrentAggregator,
     RequestedSurvey,
 )
-from sfumato.aggregator.http.limits import media_type_of, read_body
+from sfumato.aggregator.http.limits import get_media_type, read_body
 from sfumato.aggregator.http.problems import Problem, problem_responses, unknown_survey
 from sfumato.aggregator.http.token import require_token
 from sfumato.aggregator.store import Outcome, State
@@ -44,12 +44,12 @@ _IMPORT_PROBLEMS = problem_responses(
 )
 
 _MAX_OVERHEAD = 2**20
-"""The most bytes that an imported tally may have besides its counts."""
+"""The maximum size in bytes of an imported tally, excluding its counts."""
 
 ExportId = Annotated[
     str,
     Path(
-        description="128 bits that the caller chose; the same name gives the same tally again.",
+        description="128 bits chosen by the caller; the same identifier returns the same tally.",
         json_schema_extra={"pattern": ID_PATTERN},
     ),
 ]
@@ -78,11 +78,11 @@ class ExportList(BaseModel):
 
 
 class ImportReceipt(BaseModel):
-    """Confirms that a tally is counted, now or before."""
+    """Confirms that a tally has been counted, by this or an earlier request."""
 
     tally: str
     reports: str = Field(
-        description="The number of reports, as text: it may exceed the integers of JSON readers."
+        description="The number of reports, as text: it may exceed JSON's safe integers."
     )
     survey: str
 
@@ -110,16 +110,16 @@ async def _change_state(
 ) -> StateBody:
     try:
         await run_in_threadpool(change, entry.fingerprint)
-    except WrongSurvey as problem:
-        raise Problem("survey-state", str(problem)) from None
-    status = await run_in_threadpool(aggregator.store.status, entry.fingerprint)
+    except WrongSurvey as error:
+        raise Problem("survey-state", str(error)) from None
+    status = await run_in_threadpool(aggregator.store.read_status, entry.fingerprint)
     return StateBody(survey=entry.fingerprint, state=status.state)
 
 
 @router.get("/v1/surveys/{fingerprint}/exports", responses=problem_responses(*_PROBLEMS))
 async def list_exports(entry: RequestedSurvey, aggregator: CurrentAggregator) -> ExportList:
     """List the exported tallies."""
-    exports = await run_in_threadpool(aggregator.store.exports, entry.fingerprint)
+    exports = await run_in_threadpool(aggregator.store.list_exports, entry.fingerprint)
     return ExportList(
         exports=[ExportEntry(tally=id_.hex(), reports=reports) for id_, reports in exports]
     )
@@ -135,16 +135,16 @@ async def list_exports(entry: RequestedSurvey, aggregator: CurrentAggregator) ->
 async def export(
     tally: ExportId, entry: RequestedSurvey, aggregator: CurrentAggregator
 ) -> Response:
-    """Export the counts since the last export. The same name gives the same tally again."""
+    """Export the counts since the last export. The same identifier returns the same tally."""
     try:
         id_ = parse_id(tally)
     except InvalidBatch:
         raise Problem(
-            "invalid-request", "A tally's name must be 32 lowercase hexadecimal digits."
+            "invalid-request", "A tally's identifier must be 32 lowercase hexadecimal digits."
         ) from None
     result = await run_in_threadpool(aggregator.store.export, entry.fingerprint, id_, entry.outputs)
     if result is None:
-        raise Problem("not-enough-reports", "Nothing was counted since the last export.")
+        raise Problem("not-enough-reports", "Nothing has been counted since the last export.")
     return Response(await run_in_threadpool(tally_to_json, result), media_type=JSON)
 
 
@@ -154,7 +154,7 @@ async def export(
     response_model=ImportReceipt,
     openapi_extra={"requestBody": {"required": True, "content": JSON_OBJECT}},
     responses={
-        200: {"model": ImportReceipt, "description": "Counted before."},
+        200: {"model": ImportReceipt, "description": "Already counted."},
         **_IMPORT_PROBLEMS,
     },
 )
@@ -162,13 +162,13 @@ async def import_tally(
     entry: RequestedSurvey, aggregator: CurrentAggregator, request: Request
 ) -> Response:
     """Add a tally that another aggregator exported. Sending it again changes nothing."""
-    if media_type_of(request) != JSON:
+    if get_media_type(request) != JSON:
         raise Problem("unknown-media-type", f"Content-Type must be {JSON}.")
     limit = 11 * entry.outputs + _MAX_OVERHEAD  # 8 bytes per count, in base64
     body = await read_body(request, limit)
     exported = await run_in_threadpool(parse_tally, body)
     if exported.tally.fingerprint != entry.fingerprint or exported.tally.outputs != entry.outputs:
-        raise Problem("invalid-tally", "The tally and the address name different surveys.")
+        raise Problem("invalid-tally", "The tally and the path refer to different surveys.")
     outcome = await run_in_threadpool(aggregator.store.import_tally, exported)
     return _import_response(exported, outcome)
 
@@ -185,7 +185,7 @@ def _import_response(exported: TallyExport, outcome: Outcome) -> Response:
     if outcome is Outcome.CLOSED:
         raise Problem("survey-closed", "The survey is closed. Open it to import a tally.")
     if outcome is Outcome.CONFLICT:
-        raise Problem("tally-conflict", "Another tally was counted under this identifier.")
+        raise Problem("tally-conflict", "A different tally was counted under this identifier.")
     if outcome is Outcome.UNKNOWN:
         raise unknown_survey()
     raise Problem(

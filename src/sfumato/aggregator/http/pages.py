@@ -27,33 +27,33 @@ from sfumato.pages import (
 
 __all__ = ["router"]
 
-_ADMIT = [Depends(admit)]
+_RATE_LIMIT = [Depends(admit)]
 
-router = APIRouter(include_in_schema=False)  # for people, so OpenAPI need not describe it
+router = APIRouter(include_in_schema=False)  # OpenAPI need not describe pages for people
 
 
-@router.get("/", dependencies=_ADMIT)
+@router.get("/", dependencies=_RATE_LIMIT)
 async def dashboard() -> Response:
     """Return the dashboard."""
-    return _page(dashboard_page(), DASHBOARD_POLICY)
+    return _html_response(dashboard_page(), DASHBOARD_POLICY)
 
 
-@router.get("/try/{fingerprint}", dependencies=_ADMIT)
+@router.get("/try/{fingerprint}", dependencies=_RATE_LIMIT)
 async def try_survey(entry: RequestedSurvey) -> Response:
     """Return the page where people can try a survey."""
-    return _page(try_page(entry.survey), TRY_POLICY)
+    return _html_response(try_page(entry.survey), TRY_POLICY)
 
 
-@router.get("/label/{fingerprint}", dependencies=_ADMIT)
+@router.get("/label/{fingerprint}", dependencies=_RATE_LIMIT)
 async def label(entry: RequestedSurvey, aggregator: CurrentAggregator) -> Response:
-    """Return a survey's privacy label. The first time, its certificate may take seconds."""
+    """Return a survey's privacy label. The first request may take seconds to certify it."""
     labels = aggregator.labels
     if entry.etag not in labels:
         labels[entry.etag] = await aggregator.estimates.run(lambda: label_page(entry.survey))
-    return _page(labels[entry.etag], STATIC_POLICY)
+    return _html_response(labels[entry.etag], STATIC_POLICY)
 
 
-@router.get("/static/{path:path}", dependencies=_ADMIT)
+@router.get("/static/{path:path}", dependencies=_RATE_LIMIT)
 async def static_file(path: str) -> Response:
     """Return a file that a page loads."""
     files = await run_in_threadpool(static_files)
@@ -64,7 +64,7 @@ async def static_file(path: str) -> Response:
     return Response(content, headers=headers, media_type=media_type)
 
 
-def _page(html: str, policy: str) -> Response:
+def _html_response(html: str, policy: str) -> Response:
     headers = {
         "Content-Security-Policy": policy,
         "Referrer-Policy": "no-referrer",
@@ -74,25 +74,25 @@ def _page(html: str, policy: str) -> Response:
     return Response(html, headers=headers, media_type="text/html")
 
 
-# --- what the dashboard loads ---------------------------------------------------------------------
+# --- data for the dashboard -----------------------------------------------------------------------
 
 
-@router.get("/dashboard/ready", dependencies=_ADMIT)
+@router.get("/dashboard/ready", dependencies=_RATE_LIMIT)
 async def ready(aggregator: CurrentAggregator) -> dict[str, str]:
     """Return whether the store can be written to."""
     await aggregator.readiness.require()
     return {"status": "ready"}
 
 
-@router.get("/dashboard/{fingerprint}/promise", dependencies=_ADMIT)
+@router.get("/dashboard/{fingerprint}/promise", dependencies=_RATE_LIMIT)
 async def promise(entry: RequestedSurvey) -> dict[str, Any]:
     """Return a survey's promise in words."""
     return await run_in_threadpool(promise_view, entry.survey)
 
 
-@router.get("/dashboard/{fingerprint}/certificate", dependencies=_ADMIT)
+@router.get("/dashboard/{fingerprint}/certificate", dependencies=_RATE_LIMIT)
 async def certificate(entry: RequestedSurvey, aggregator: CurrentAggregator) -> dict[str, Any]:
-    """Return the certificate of a survey's promise. The first time may take seconds."""
+    """Return the certificate for a survey's promise. The first request may take seconds."""
     proof = await aggregator.estimates.run(entry.survey.certify)
     return certificate_view(entry.survey, proof)
 
@@ -104,14 +104,14 @@ async def results(
     decoder: DecoderName = "auto",
     days: Annotated[int, Query(ge=1, le=366)] = 7,
 ) -> dict[str, Any]:
-    """Return the estimate, the uploads by hour, and what changed over the last days."""
+    """Return the estimate, the uploads by hour, and what changed in the last ``days`` days."""
     if days not in COMPARISON_PERIODS:
         periods = ", ".join(map(str, COMPARISON_PERIODS))
         raise Problem("invalid-request", f"days must be one of {periods}.")
     estimate = await aggregator.estimates.estimate(entry, decoder)
     today = aggregator.settings.now().astimezone(UTC).date()
-    changes = await aggregator.estimates.difference(entry, days, today)
-    status = await run_in_threadpool(aggregator.store.status, entry.fingerprint)
+    changes = await aggregator.estimates.compare_periods(entry, days, today)
+    status = await run_in_threadpool(aggregator.store.read_status, entry.fingerprint)
     return await run_in_threadpool(
         results_view, entry.survey, estimate, status.by_hour, changes, days
     )

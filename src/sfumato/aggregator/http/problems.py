@@ -1,6 +1,6 @@
-"""Problem documents (RFC 9457): a name for programs and sentences for people.
+"""Problem documents (RFC 9457): a name for programs and an explanation for people.
 
-No document ever contains a report or any other part of a body.
+No document contains a report or any other part of a request body.
 """
 
 from collections.abc import Mapping
@@ -40,30 +40,30 @@ __all__ = [
 PROBLEM = "application/problem+json"
 
 _PROBLEMS = {
-    "invalid-request": (400, "The request is not valid for this address."),
+    "invalid-request": (400, "The request is not valid for this endpoint."),
     "invalid-batch": (400, "The body is not a valid batch of reports."),
     "invalid-tally": (400, "The body is not a valid tally."),
-    "not-authorised": (401, "This address is for analysts and needs the token."),
+    "not-authorised": (401, "This endpoint requires the analyst token."),
     "survey-not-open": (403, "The survey has not opened yet."),
     "unknown-survey": (404, "This aggregator has no such survey."),
-    "not-found": (404, "There is nothing at this address."),
-    "method-not-allowed": (405, "This address does not support this method."),
+    "not-found": (404, "There is nothing at this path."),
+    "method-not-allowed": (405, "This endpoint does not support this method."),
     "body-too-slow": (408, "The body did not arrive in time."),
-    "batch-conflict": (409, "Other reports were counted under this identifier."),
-    "tally-conflict": (409, "This tally, or one inside it, was counted before."),
+    "batch-conflict": (409, "Different reports were already counted under this identifier."),
+    "tally-conflict": (409, "This tally, or one inside it, was already counted."),
     "not-enough-reports": (409, "There are not enough reports for results."),
     "survey-state": (409, "The survey's state does not allow this."),
     "survey-closed": (410, "The survey is closed."),
     "body-too-large": (413, "The body is too large."),
-    "unknown-media-type": (415, "This address does not read bodies of this type."),
-    "report-rejected": (422, "This survey's mechanism cannot have sent one of the reports."),
+    "unknown-media-type": (415, "This endpoint does not accept this media type."),
+    "report-rejected": (422, "One of the reports is not an output of this survey's mechanism."),
     "invalid-question": (422, "The question is invalid."),
     "too-many-requests": (429, "This client makes too many requests."),
     "internal-error": (500, "An unexpected error occurred."),
     "store-unavailable": (503, "The store is temporarily unavailable."),
     "store-full": (507, "The store has no space left."),
 }
-"""Status and title of each problem."""
+"""The status code and title of each problem."""
 
 _QUESTION_ERRORS = (
     ContextMismatch,
@@ -83,7 +83,7 @@ _ERRORS: dict[str, type[SfumatoError] | tuple[type[SfumatoError], ...]] = {
     "not-enough-reports": NotEnoughReports,
     "invalid-question": _QUESTION_ERRORS,
 }
-"""The errors of each problem; the first match wins."""
+"""The errors that map to each problem; the first match wins."""
 
 _RETRY_HEADERS = {
     "store-full": {"Retry-After": "30"},
@@ -104,7 +104,7 @@ class ProblemDocument(BaseModel):
 
 
 class Problem(Exception):
-    """An exception that ends a request with a problem document."""
+    """An exception that is returned to the client as a problem document."""
 
     def __init__(
         self,
@@ -123,12 +123,12 @@ class Problem(Exception):
 
 
 def unknown_survey() -> Problem:
-    """Return the problem for a request that names an unknown survey."""
-    return Problem("unknown-survey", "See /v1/surveys for the surveys of this aggregator.")
+    """Return the problem for a request to an unknown survey."""
+    return Problem("unknown-survey", "See /v1/surveys for the surveys on this aggregator.")
 
 
 def problem_for(error: SfumatoError) -> Problem:
-    """Return the problem for an error."""
+    """Return the problem that describes an error."""
     for name, classes in _ERRORS.items():
         if isinstance(error, classes):
             headers = _RETRY_HEADERS.get(name)
@@ -137,7 +137,7 @@ def problem_for(error: SfumatoError) -> Problem:
 
 
 def problem_response(problem: Problem) -> Response:
-    """Return the problem document as a response."""
+    """Return a response with the problem document."""
     document: dict[str, Any] = {
         "type": f"urn:sfumato:problem:{problem.name}",
         "title": problem.title,
@@ -150,7 +150,7 @@ def problem_response(problem: Problem) -> Response:
 
 
 def problem_responses(*names: str) -> dict[int | str, dict[str, Any]]:
-    """Describe the problems of an address, for OpenAPI."""
+    """Return the OpenAPI description of an endpoint's problems."""
     content = {PROBLEM: {"schema": {"$ref": "#/components/schemas/ProblemDocument"}}}
     responses: dict[int | str, dict[str, Any]] = {}
     for name in names:

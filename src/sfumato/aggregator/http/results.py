@@ -1,4 +1,4 @@
-"""Results: behind the token, once the survey's minimum number of reports is reached."""
+"""Results, which need the analyst token and the survey's minimum number of reports."""
 
 import contextlib
 import json
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 else:
     DecoderName = Literal[*DECODER_TABLE]
 Level = Annotated[
-    float, Query(gt=0, lt=1, description="The probability that an interval covers the truth.")
+    float, Query(gt=0, lt=1, description="The probability that an interval covers the true value.")
 ]
 
 router = APIRouter(tags=["analysts"], dependencies=[Depends(require_token)])
@@ -62,7 +62,7 @@ class StatusBody(BaseModel):
 
 
 class TotalBody(BaseModel):
-    """The share of several labels together."""
+    """The combined share of several labels."""
 
     survey: str
     reports: int
@@ -74,7 +74,7 @@ class TotalBody(BaseModel):
 
 
 class TopBody(BaseModel):
-    """Which labels are certainly, and which possibly, among the most frequent."""
+    """The labels that are certainly, and those that are possibly, among the most frequent."""
 
     survey: str
     reports: int
@@ -86,8 +86,8 @@ class TopBody(BaseModel):
 
 @router.get("/v1/surveys/{fingerprint}/status", responses=_RESPONSES)
 async def read_status(entry: RequestedSurvey, aggregator: CurrentAggregator) -> StatusBody:
-    """Return the state of a survey, and how many reports came in each hour."""
-    status = await run_in_threadpool(aggregator.store.status, entry.fingerprint)
+    """Return the state of a survey, and how many reports arrived in each hour."""
+    status = await run_in_threadpool(aggregator.store.read_status, entry.fingerprint)
     return StatusBody(
         survey=entry.fingerprint,
         name=entry.survey.name,
@@ -106,13 +106,13 @@ async def read_estimate(
     decoder: DecoderName = "auto",
     level: Level = 0.95,
 ) -> Response:
-    """Return the decoded and the unbiased frequency of each symbol, with an interval."""
+    """Return the decoded and unbiased frequencies of each symbol, with an interval."""
     estimate = await aggregator.estimates.estimate(entry, decoder)
 
     def to_json() -> str:
         return json.dumps(results_of(entry.survey, estimate, level))
 
-    # Outside the event loop: a million symbols make a hundred megabytes of text.
+    # Outside the event loop: for a million symbols the text has a hundred megabytes.
     return Response(await run_in_threadpool(to_json), media_type=JSON)
 
 
@@ -125,7 +125,7 @@ async def read_total(
     ],
     level: Level = 0.95,
 ) -> TotalBody:
-    """Return the share of some labels together, with an interval that uses their covariances."""
+    """Return the combined share of some labels, with an interval that uses their covariances."""
     labels = [_parse_label(entry.survey.context.domain, text) for text in label]
     estimate = await aggregator.estimates.estimate(entry, "unbiased")
     total = await run_in_threadpool(estimate.total, labels, level)
@@ -147,7 +147,7 @@ async def read_top(
     size: Annotated[int, Query(ge=1, le=10_000)] = 10,
     level: Level = 0.95,
 ) -> TopBody:
-    """Return which labels are certainly, and which possibly, among the most frequent."""
+    """Return the labels that are certainly, or possibly, among the most frequent."""
     estimate = await aggregator.estimates.estimate(entry, "unbiased")
     top = await run_in_threadpool(estimate.top, size, level)
     return TopBody(
@@ -161,7 +161,7 @@ async def read_top(
 
 
 def _parse_label(domain: Domain, text: str) -> Label:
-    """Return the label that a query names: text, or an integer written as digits."""
+    """Return the label in a query: text, or an integer written in digits."""
     candidates: list[Label] = [text]
     if re.fullmatch(r"-?[0-9]{1,18}", text):
         candidates.append(int(text))
@@ -169,4 +169,4 @@ def _parse_label(domain: Domain, text: str) -> Label:
         with contextlib.suppress(InvalidContext):
             domain.label_symbols([label], "label")
             return label
-    raise InvalidArgument("label must be in the survey's domain. See the survey for its labels.")
+    raise InvalidArgument("label must be in the survey's domain. The survey lists its labels.")

@@ -1,4 +1,4 @@
-"""The analysts' token: created once, shown once, stored as a hash."""
+"""The analyst token: created once, shown once, stored as a hash."""
 
 import base64
 import contextlib
@@ -18,16 +18,16 @@ from sfumato.randomness import fresh_key
 
 __all__ = ["Token", "require_token"]
 
-_FACT = "token_sha256"
-_REFRESH_SECONDS = 5.0
+_SETTING = "token_sha256"
+_REFRESH_INTERVAL = 5.0  # seconds
 
 _bearer = HTTPBearer(
-    auto_error=False, description="The token that the aggregator printed at its first start."
+    auto_error=False, description="The token that the aggregator printed on its first run."
 )
 
 
 class Token:
-    """The key to results. It has 256 random bits, so a plain hash of it is safe to store."""
+    """Gives access to results. It has 256 random bits, so a plain hash of it is safe to store."""
 
     def __init__(self, store: Store, *, clock: Callable[[], float] = monotonic) -> None:
         self._store = store
@@ -36,39 +36,39 @@ class Token:
 
     @property
     def exists(self) -> bool:
-        """Whether a token was created before."""
+        """Whether a token has been created."""
         return self._hash != ""
 
-    def make(self) -> str:
-        """Create a new token, which replaces the old one."""
+    def create(self) -> str:
+        """Create and return a new token, which replaces the old one."""
         token = base64.urlsafe_b64encode(fresh_key()).decode("ascii").rstrip("=")
-        self._store.set_fact(_FACT, _sha256(token))
+        self._store.set_setting(_SETTING, _sha256(token))
         self._refresh()
         return token
 
     def matches(self, token: str) -> bool:
-        """Compare with the token in constant time."""
+        """Compare ``token`` with the stored one in constant time."""
         # Another aggregator may have replaced the token. Wrong guesses cause no extra reads.
-        if self._clock() - self._refreshed_at > _REFRESH_SECONDS:
+        if self._clock() - self._refreshed_at > _REFRESH_INTERVAL:
             with contextlib.suppress(StoreUnavailable):  # keep the last known token
                 self._refresh()
         return hmac.compare_digest(_sha256(token), self._hash)
 
     def _refresh(self) -> None:
-        self._refreshed_at = self._clock()  # set first: ask an unavailable store no more often
-        self._hash = self._store.fact(_FACT) or ""
+        self._refreshed_at = self._clock()  # set first: do not poll an unavailable store
+        self._hash = self._store.get_setting(_SETTING) or ""
 
 
 async def require_token(
     request: Request,
     credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)] = None,
 ) -> None:
-    """Refuse requests without the analysts' token."""
+    """Reject requests without the analyst token."""
     token: Token = request.app.state.aggregator.token
     if credentials is None or not token.matches(credentials.credentials):
         raise Problem(
             "not-authorised",
-            "Send the token that the aggregator printed at its first start, "
+            "Send the token that the aggregator printed on its first run, "
             "as Authorization: Bearer ….",
             headers={"WWW-Authenticate": "Bearer"},
         )

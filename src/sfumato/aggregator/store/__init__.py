@@ -1,4 +1,4 @@
-"""The store: batches counted once, in SQLite or PostgreSQL."""
+"""The store, which counts each batch once, in SQLite or PostgreSQL."""
 
 from sfumato.aggregator.store.backends import backend_for
 from sfumato.aggregator.store.store import Outcome, State, Status, Store

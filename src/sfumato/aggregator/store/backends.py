@@ -1,7 +1,7 @@
-"""The two databases: how to open and lock each, and what its errors mean.
+"""The two supported databases: how to open and lock them, and what their errors mean.
 
-SQLite: one file, write-ahead log, ``synchronous = FULL``, so a commit has reached the disk.
-PostgreSQL: durable by default (``synchronous_commit``); several aggregators may share a server.
+SQLite uses one file with a write-ahead log and ``synchronous = FULL``, so commits are on disk.
+PostgreSQL is durable by default (``synchronous_commit``). Several aggregators can share a server.
 """
 
 import shutil
@@ -18,9 +18,9 @@ from sfumato.errors import InvalidSetting, MissingExtra, StoreFull, StoreUnavail
 __all__ = ["WRITES", "Backend", "backend_for"]
 
 _RESERVE = 2**25
-"""Bytes to keep free on the disk of SQLite: stop writing before the disk is full."""
+"""Bytes to keep free on SQLite's disk: writing stops before the disk is full."""
 
-_WAIT = 5.0
+_LOCK_TIMEOUT = 5.0
 """Seconds that a writer waits for another writer's lock."""
 
 _KEEPALIVE = {
@@ -29,12 +29,12 @@ _KEEPALIVE = {
     "keepalives_count": 3,
     "tcp_user_timeout": 15_000,
 }
-"""Notice within seconds that a server is gone, so that clients can retry elsewhere."""
+"""Detect within seconds that a server is gone, so clients can retry elsewhere."""
 
-_MIGRATION_LOCK = 0x5F5A70  # any number, the same for all aggregators
+_MIGRATION_LOCK_ID = 0x5F5A70  # arbitrary, but the same for all aggregators
 
 WRITES = "sfumato_writes"
-"""The execution option of connections that will write."""
+"""The execution option that marks connections that will write."""
 
 _PRAGMAS = (
     "journal_mode = WAL",
@@ -56,79 +56,81 @@ _SQLITE_PROBLEMS = {
 
 
 class Backend:
-    """The part of the store that depends on the database."""
+    """The database-specific part of the store."""
 
     engine: Engine
 
     def require_space(self) -> None:
-        """Raise ``StoreFull`` before there is no space left, unless the database itself does."""
+        """Raise ``StoreFull`` before space runs out, unless the database does so itself."""
 
     def lock_for_migration(self, connection: Connection) -> None:
-        """Let only one starting aggregator at a time migrate the tables."""
+        """Ensure that only one aggregator at a time migrates the tables."""
 
     def lock_rows(self, query: Select[Any]) -> Select[Any]:
-        """Return the query with its rows locked until the end of the transaction."""
+        """Return a query that locks its rows until the end of the transaction."""
         return query
 
     def translate(self, error: DBAPIError) -> StoreUnavailable:
-        """Return the store's error for an error of the database."""
+        """Translate a database error to one of the store's errors."""
         raise NotImplementedError
 
 
-def backend_for(url: str, *, reserve: int = _RESERVE, wait: float = _WAIT) -> Backend:
+def backend_for(
+    url: str, *, reserve: int = _RESERVE, lock_timeout: float = _LOCK_TIMEOUT
+) -> Backend:
     """Return the backend for ``sqlite:///reports.db`` or ``postgresql://user@host/database``.
 
-    ``reserve``: bytes to keep free on SQLite's disk. ``wait``: seconds to wait for a lock.
+    ``reserve``: bytes to keep free on SQLite's disk. ``lock_timeout``: seconds to wait for a lock.
     """
     try:
         address = make_url(url)
     except ArgumentError:
-        raise _unknown_store() from None
+        raise _invalid_store_url() from None
     if address.drivername == "sqlite":
-        return _SqliteBackend(address, reserve=reserve, wait=wait)
+        return _SqliteBackend(address, reserve=reserve, lock_timeout=lock_timeout)
     if address.drivername in ("postgresql", "postgres"):
-        return _PostgresBackend(address, wait=wait)
-    raise _unknown_store()
+        return _PostgresBackend(address, lock_timeout=lock_timeout)
+    raise _invalid_store_url()
 
 
-def _unknown_store() -> InvalidSetting:
+def _invalid_store_url() -> InvalidSetting:
     # Do not echo the URL: it may contain a password.
     return InvalidSetting("the store must be sqlite:///FILE or postgresql://USER@HOST/DATABASE.")
 
 
 class _SqliteBackend(Backend):
-    """A file on the aggregator's machine. A transaction that writes holds the only lock."""
+    """A file on the aggregator's machine. Each writing transaction locks the entire file."""
 
-    def __init__(self, address: URL, *, reserve: int, wait: float) -> None:
+    def __init__(self, address: URL, *, reserve: int, lock_timeout: float) -> None:
         if not address.database or address.database == ":memory:":
             raise InvalidSetting(
-                "the store must be a file, such as sqlite:///reports.db: "
-                "reports in memory would be lost."
+                "the store must be a file, such as sqlite:///reports.db. "
+                "Reports in memory would be lost."
             )
         self._file = Path(address.database).resolve()
         self._reserve = reserve
-        self._identity: tuple[int, int] | None = None
+        self._inode: tuple[int, int] | None = None
         if not self._file.parent.is_dir():
             raise InvalidSetting(
                 f"the store's folder {self._file.parent} does not exist. Create it first."
             )
-        connect_args = {"check_same_thread": False, "timeout": wait}
+        connect_args = {"check_same_thread": False, "timeout": lock_timeout}
         self.engine = create_engine(address, connect_args=connect_args)
         event.listen(self.engine, "connect", self._prepare)
         event.listen(self.engine, "begin", _begin_sqlite)
 
     def require_space(self) -> None:
-        """Refuse to write to a disk that is almost full, or to a file that was replaced.
+        """Raise an error if the disk is almost full, or if the file was replaced.
 
-        A full disk would leave half a write-ahead log. Writes to a file that was deleted or
-        replaced would succeed, and be lost when the last connection closes.
+        A full disk would leave the write-ahead log incomplete. Writes to a file that was deleted or
+        replaced would succeed, but be lost when the last connection closes.
         """
         try:
             free = shutil.disk_usage(self._file.parent).free
-            has_moved = self._identity is not None and self._identity != _identity_of(self._file)
+            was_replaced = self._inode is not None and self._inode != _get_inode(self._file)
         except OSError:
-            has_moved = True
-        if has_moved:
+            was_replaced = True
+        if was_replaced:
             raise StoreUnavailable(
                 "the store's file was moved, replaced or deleted. "
                 "Restore it, or restart the aggregator."
@@ -141,11 +143,11 @@ class _SqliteBackend(Backend):
         connection.isolation_level = None  # _begin_sqlite starts transactions, not the driver
         for pragma in _PRAGMAS:
             connection.execute(f"PRAGMA {pragma}").close()
-        if self._identity is None:
-            self._identity = _identity_of(self._file)
+        if self._inode is None:
+            self._inode = _get_inode(self._file)
 
     def translate(self, error: DBAPIError) -> StoreUnavailable:
-        """Return the store's error for an error of SQLite, by its code."""
+        """Translate a SQLite error by its code."""
         code = getattr(error.orig, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
         if code == sqlite3.SQLITE_FULL:
             return StoreFull("the store's disk is full. Free some space.")
@@ -153,30 +155,31 @@ class _SqliteBackend(Backend):
         return StoreUnavailable(f"the store {problem}. Nothing changed; try again later.")
 
 
-def _identity_of(file: Path) -> tuple[int, int]:
-    """Identify a file independently of its name."""
+def _get_inode(file: Path) -> tuple[int, int]:
+    """Return the device and inode numbers, which identify a file whatever its name."""
     status = file.stat()
     return status.st_dev, status.st_ino
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    # Take the write lock now: a reader that becomes a writer can lose the race for it.
-    writes = connection.get_execution_options().get(WRITES, False)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+    # Take the write lock now: upgrading a read lock later can fail.
+    will_write = connection.get_execution_options().get(WRITES, False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if will_write else "BEGIN")
 
 
 class _PostgresBackend(Backend):
-    """A server that several aggregators may share. It reports a full disk itself."""
+    """A server that several aggregators can share. It reports a full disk itself."""
 
-    def __init__(self, address: URL, *, wait: float) -> None:
+    def __init__(self, address: URL, *, lock_timeout: float) -> None:
         try:
-            import psycopg  # noqa: F401 - is it installed?
+            import psycopg  # noqa: F401 - check that it is installed
         except ImportError:
             raise MissingExtra(
                 "a PostgreSQL store needs psycopg: pip install 'sfumato[server]'"
             ) from None
-        options = f"-c lock_timeout={int(wait * 1000)} -c timezone=UTC"
-        connect_args = {"connect_timeout": max(2, int(wait)), "options": options, **_KEEPALIVE}
+        options = f"-c lock_timeout={int(lock_timeout * 1000)} -c timezone=UTC"
+        connect_timeout = max(2, int(lock_timeout))
+        connect_args = {"connect_timeout": connect_timeout, "options": options, **_KEEPALIVE}
         self.engine = create_engine(
             address.set(drivername="postgresql+psycopg"),
             connect_args=connect_args,
@@ -184,16 +187,16 @@ class _PostgresBackend(Backend):
         )
 
     def lock_for_migration(self, connection: Connection) -> None:
-        """Take a lock that belongs to no table: there may be none yet."""
+        """Take an advisory lock, because no table may exist yet."""
         query = text("SELECT pg_advisory_xact_lock(:lock)")
-        connection.execute(query, {"lock": _MIGRATION_LOCK})
+        connection.execute(query, {"lock": _MIGRATION_LOCK_ID})
 
     def lock_rows(self, query: Select[Any]) -> Select[Any]:
-        """Lock the rows of the query. A survey's row protects everything that refers to it."""
+        """Return a query that locks its rows. Locking a survey's row protects all its data."""
         return query.with_for_update()
 
     def translate(self, error: DBAPIError) -> StoreUnavailable:
-        """Return the store's error for an error of PostgreSQL, by its SQLSTATE."""
+        """Translate a PostgreSQL error by its SQLSTATE."""
         state = getattr(error.orig, "sqlstate", None) or ""
         if state in ("53100", "53200"):  # disk full, out of memory
             return StoreFull("the database server has no space left. Free some space there.")
@@ -201,8 +204,8 @@ class _PostgresBackend(Backend):
             return StoreUnavailable(
                 "the store is locked by another program. Nothing changed; try again later."
             )
-        if isinstance(error, OperationalError):  # perhaps in the middle of a commit
+        if isinstance(error, OperationalError):  # perhaps during a commit
             return StoreUnavailable(
-                "the database server cannot be reached. Try again later: nothing counts twice."
+                "the database server cannot be reached. Try again later; nothing is counted twice."
             )
         return StoreUnavailable("the database server failed. Nothing changed; try again later.")

@@ -1,8 +1,8 @@
-"""The database below the store: its tables, transactions, translated errors and small facts.
+"""The database underlying the store: its tables, transactions, error translation and settings.
 
-The tables hold the surveys, which batches were counted (identifiers and checksums, not reports),
-the counts of each day, how many reports came in each hour, and which tallies were exported and
-imported. They hold no address, no user agent and no time finer than the hour.
+The tables contain the surveys, which batches were counted (identifiers and checksums, not reports),
+the counts for each day, how many reports arrived in each hour, and which tallies were exported and
+imported. They contain no address, no user agent and no timestamp more precise than the hour.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -36,9 +36,9 @@ __all__ = [
     "batches",
     "counts",
     "exports",
-    "facts",
     "hours",
     "imports",
+    "settings",
     "surveys",
 ]
 
@@ -46,48 +46,48 @@ _VERSION = "version"
 
 # --- tables ---------------------------------------------------------------------------------------
 
-_tables = MetaData()
+_metadata = MetaData()
 
-facts = Table(
-    "facts",  # the version of this schema, and the hash of the analysts' token
-    _tables,
+settings = Table(
+    "facts",  # the version of this schema, and the hash of the analyst token
+    _metadata,
     Column("name", Text, primary_key=True),
     Column("value", Text, nullable=False),
 )
 
 surveys = Table(
     "surveys",
-    _tables,
+    _metadata,
     Column("number", Integer, primary_key=True),
     Column("fingerprint", Text, nullable=False, unique=True),
     Column("resolved", LargeBinary, nullable=False),
-    # open, closed, or ended (closed, and its identifiers deleted)
+    # open, closed, or ended (closed, with its identifiers deleted)
     Column("state", Text, nullable=False),
-    # the part of the tally that new reports go to; an export closes it
+    # the part of the tally that new reports are added to; an export closes it
     Column("part", Integer, nullable=False),
     Column("reports", BigInteger, nullable=False),
 )
 
 
-def _survey() -> Column[int]:
+def _survey_key() -> Column[int]:
     return Column("survey", Integer, ForeignKey("surveys.number"), primary_key=True)
 
 
 batches = Table(
     "batches",
-    _tables,
-    # The identifier comes first: before PostgreSQL has statistics, it would read all batches of
-    # the survey to find one.
+    _metadata,
+    # The identifier comes first: before PostgreSQL has statistics, it would scan all of a survey's
+    # batches to find one.
     Column("id", LargeBinary, primary_key=True),
-    _survey(),
+    _survey_key(),
     Column("digest", LargeBinary, nullable=False),
     sqlite_with_rowid=False,
 )
 
 counts = Table(
     "counts",
-    _tables,
-    _survey(),
+    _metadata,
+    _survey_key(),
     Column("part", Integer, primary_key=True),
     Column("day", Text, primary_key=True),  # 2026-11-15, in UTC; empty for imported tallies
     Column("page", Integer, primary_key=True),
@@ -96,8 +96,8 @@ counts = Table(
 
 hours = Table(
     "hours",
-    _tables,
-    _survey(),
+    _metadata,
+    _survey_key(),
     Column("hour", Text, primary_key=True),  # 2026-11-15T17, in UTC
     Column("batches", BigInteger, nullable=False),
     Column("reports", BigInteger, nullable=False),
@@ -105,8 +105,8 @@ hours = Table(
 
 exports = Table(
     "exports",
-    _tables,
-    _survey(),
+    _metadata,
+    _survey_key(),
     Column("id", LargeBinary, primary_key=True),
     Column("part", Integer, nullable=False),
     Column("reports", BigInteger, nullable=False),
@@ -114,19 +114,19 @@ exports = Table(
 
 imports = Table(
     "imports",
-    _tables,
-    _survey(),
+    _metadata,
+    _survey_key(),
     Column("id", LargeBinary, primary_key=True),
     Column("digest", LargeBinary, nullable=False),
     Column("part", Integer, nullable=False),
     Column("reports", BigInteger, nullable=False),
-    # identifiers of the tallies inside this one, in hexadecimal digits
+    # identifiers of the tallies inside this one, hex-encoded
     Column("covers", Text, nullable=False),
 )
 
 
-MIGRATIONS: Sequence[Callable[[Connection], None]] = (_tables.create_all,)
-"""The first n of these, in order, make version n. Add new ones; never change an old one."""
+MIGRATIONS: Sequence[Callable[[Connection], None]] = (_metadata.create_all,)
+"""The first n of these, in order, create version n. Add new ones; never change an old one."""
 
 
 # --- the database ---------------------------------------------------------------------------------
@@ -143,7 +143,7 @@ class Database:
         try:
             self._migrate()
         except BaseException:
-            self.close()  # the caller gets no store to close
+            self.close()  # the caller has no store to close
             raise
 
     @classmethod
@@ -176,7 +176,7 @@ class Database:
 
     @contextmanager
     def _translate_errors(self) -> Iterator[None]:
-        """Raise our own errors: the database's may contain what was being written."""
+        """Raise our own errors: the database's errors may contain the data being written."""
         try:
             yield
         except DBAPIError as error:
@@ -191,41 +191,41 @@ class Database:
         with self._write() as connection:
             self._backend.lock_for_migration(connection)
             version = 0
-            if inspect(connection).has_table(facts.name):
-                version = int(_fact(connection, _VERSION) or 0)
+            if inspect(connection).has_table(settings.name):
+                version = int(_get_setting(connection, _VERSION) or 0)
             if version > len(MIGRATIONS):
                 raise StoreUnavailable(
-                    f"a newer version of Sfumato created the store (its schema is {version}; "
+                    f"the store was created by a newer version of Sfumato (schema {version}; "
                     f"this version supports up to {len(MIGRATIONS)}). Upgrade Sfumato."
                 )
             for migration in MIGRATIONS[version:]:
                 migration(connection)
-            _set_fact(connection, _VERSION, str(len(MIGRATIONS)))
+            _set_setting(connection, _VERSION, str(len(MIGRATIONS)))
 
-    # --- facts ------------------------------------------------------------------------------------
+    # --- settings --------------------------------------------------------------------------------
 
-    def fact(self, name: str) -> str | None:
-        """Return a named text, or ``None``."""
+    def get_setting(self, name: str) -> str | None:
+        """Return the value of a setting, or ``None`` if it is not set."""
         with self._read() as connection:
-            return _fact(connection, name)
+            return _get_setting(connection, name)
 
-    def set_fact(self, name: str, value: str) -> None:
-        """Store a named text."""
+    def set_setting(self, name: str, value: str) -> None:
+        """Store the value of a setting."""
         with self._write() as connection:
-            _set_fact(connection, name, value)
+            _set_setting(connection, name, value)
 
     def ping(self) -> None:
-        """Raise ``StoreUnavailable`` unless the store is writable. It may miss a full disk."""
-        query = select(facts.c.value).where(facts.c.name == _VERSION)
+        """Raise ``StoreUnavailable`` unless the store is writable. This may miss a full disk."""
+        query = select(settings.c.value).where(settings.c.name == _VERSION)
         with self._write() as connection:
             connection.execute(self._backend.lock_rows(query))
 
 
-def _fact(connection: Connection, name: str) -> str | None:
-    return connection.scalar(select(facts.c.value).where(facts.c.name == name))
+def _get_setting(connection: Connection, name: str) -> str | None:
+    return connection.scalar(select(settings.c.value).where(settings.c.name == name))
 
 
-def _set_fact(connection: Connection, name: str, value: str) -> None:
-    result = connection.execute(update(facts).where(facts.c.name == name).values(value=value))
+def _set_setting(connection: Connection, name: str, value: str) -> None:
+    result = connection.execute(update(settings).where(settings.c.name == name).values(value=value))
     if result.rowcount == 0:
-        connection.execute(insert(facts).values(name=name, value=value))
+        connection.execute(insert(settings).values(name=name, value=value))

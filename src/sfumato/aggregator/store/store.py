@@ -1,10 +1,10 @@
-"""The store: surveys, identifiers and counts, changed together or not at all.
+"""The store: surveys, identifiers and counts, updated atomically.
 
 ``commit`` is the core. In one transaction it locks the survey, looks up which batches are known,
 writes the identifiers of the others and adds their reports to the counts. So a batch is counted if
-and only if its identifier is stored, and what was acknowledged survives any crash. The store keeps
-no reports. It keeps a checksum of each batch until the survey ends (docs/decisions/031.md explains
-what it reveals).
+and only if its identifier is stored, and acknowledged batches survive any crash. The store does not
+keep reports. It keeps a checksum of each batch until the survey ends (docs/decisions/031.md
+explains what it reveals).
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,7 +42,7 @@ __all__ = ["Outcome", "State", "Status", "Store"]
 
 _MAX_TOTAL = 2**62
 _NO_DAY = ""
-_DELETE_SIZE = 5000
+_DELETE_BATCH_SIZE = 5000
 
 
 State = Literal["open", "closed", "ended"]
@@ -50,19 +50,19 @@ State = Literal["open", "closed", "ended"]
 
 
 class Outcome(Enum):
-    """What happened to a batch, or to an imported tally."""
+    """What happened to a batch or an imported tally."""
 
     COUNTED = "counted"
-    REPLAYED = "replayed"  # the same content was counted before
-    CONFLICT = "conflict"  # other content was counted under this identifier
-    OVERLAP = "overlap"  # a tally with a part that was counted before
+    REPLAYED = "replayed"  # the same content was already counted
+    CONFLICT = "conflict"  # different content was counted under this identifier
+    OVERLAP = "overlap"  # part of the tally was already counted
     CLOSED = "closed"
     UNKNOWN = "unknown"  # no such survey
 
 
 @dataclass(frozen=True)
 class Status:
-    """The state of a survey, its number of reports, and how many came in each hour."""
+    """The state of a survey, its number of reports, and how many arrived in each hour."""
 
     state: State
     reports: int
@@ -75,22 +75,22 @@ class Store(Database):
     # --- surveys ----------------------------------------------------------------------------------
 
     def register(self, survey: Survey) -> None:
-        """Add a survey, open. A known survey keeps its counts and state, but gets the new title."""
+        """Add and open a survey. A known survey keeps its counts and state but gets the new title."""
         resolved = survey.resolved()
-        is_this = surveys.c.fingerprint == survey.fingerprint
+        matches = surveys.c.fingerprint == survey.fingerprint
         with self._write() as connection:
-            # Two aggregators may start with the same survey.
+            # Two aggregators may start with the same survey at once.
             self._backend.lock_for_migration(connection)
-            result = connection.execute(update(surveys).where(is_this).values(resolved=resolved))
+            result = connection.execute(update(surveys).where(matches).values(resolved=resolved))
             if result.rowcount == 0:
-                new = insert(surveys).values(
+                statement = insert(surveys).values(
                     fingerprint=survey.fingerprint,
                     resolved=resolved,
                     state="open",
                     part=0,
                     reports=0,
                 )
-                connection.execute(new)
+                connection.execute(statement)
 
     def read_resolved(self, fingerprint: str) -> bytes | None:
         """Return a survey's resolved form, or ``None`` if it is unknown."""
@@ -99,7 +99,7 @@ class Store(Database):
             resolved = connection.scalar(query)
         return None if resolved is None else bytes(resolved)
 
-    def states(self) -> Mapping[str, State]:
+    def read_states(self) -> Mapping[str, State]:
         """Return the state of each survey by fingerprint, oldest first."""
         query = select(surveys.c.fingerprint, surveys.c.state).order_by(surveys.c.number)
         with self._read() as connection:
@@ -107,57 +107,57 @@ class Store(Database):
         return {row.fingerprint: row.state for row in rows}
 
     def set_open(self, fingerprint: str) -> None:
-        """Accept reports again. ``WrongSurvey`` after the end: a repeated batch would count twice."""
+        """Accept reports again. Raise ``WrongSurvey`` if the survey has ended."""
         with self._write() as connection:
-            row = self._require(connection, fingerprint)
+            row = self._require_row(connection, fingerprint)
             if row.state == "ended":
                 raise WrongSurvey(
-                    "this survey has ended. Its identifiers are deleted, so the aggregator could not "
-                    "recognise a repeated batch. Start a new survey under another name."
+                    "this survey has ended. Its identifiers are deleted, so repeated batches could "
+                    "not be recognised. Start a new survey with a different name."
                 )
             _update_survey(connection, row, state="open")
 
     def set_closed(self, fingerprint: str) -> None:
-        """Accept no more reports. You can open the survey again, because its identifiers stay."""
+        """Stop accepting reports. The survey keeps its identifiers, so it can be opened again."""
         with self._write() as connection:
-            row = self._require(connection, fingerprint)
+            row = self._require_row(connection, fingerprint)
             if row.state != "ended":
                 _update_survey(connection, row, state="closed")
 
     def forget_ids(self, fingerprint: str) -> None:
-        """Delete the identifiers of a closed survey's batches. This ends the survey for good.
+        """Delete the identifiers of a closed survey's batches. This ends the survey permanently.
 
-        The state changes first. Then identifiers are deleted in small steps, so that uploads to
-        other surveys need not wait. After a crash, call it again to continue.
+        The state changes first. Then identifiers are deleted in small steps, so uploads to other
+        surveys need not wait. After a crash, call this method again to continue.
         """
         with self._write() as connection:
-            row = self._require(connection, fingerprint)
+            row = self._require_row(connection, fingerprint)
             if row.state == "open":
                 raise WrongSurvey(
-                    "an open survey needs its identifiers, or a repeated batch would count again. "
+                    "an open survey needs its identifiers to recognise repeated batches. "
                     "Close it first."
                 )
             _update_survey(connection, row, state="ended")
-        is_own = batches.c.survey == row.number
-        query = select(batches.c.id).where(is_own).limit(_DELETE_SIZE)
-        deleted = 1
-        while deleted:
+        in_survey = batches.c.survey == row.number
+        query = select(batches.c.id).where(in_survey).limit(_DELETE_BATCH_SIZE)
+        deleted_count = 1
+        while deleted_count:
             with self._write() as connection:
                 ids = connection.scalars(query).all()
-                deleted = len(ids)
+                deleted_count = len(ids)
                 if ids:
-                    connection.execute(delete(batches).where(is_own, batches.c.id.in_(ids)))
+                    connection.execute(delete(batches).where(in_survey, batches.c.id.in_(ids)))
 
-    def status(self, fingerprint: str) -> Status:
-        """Return a survey's state and its numbers of reports."""
+    def read_status(self, fingerprint: str) -> Status:
+        """Return a survey's state and its report counts."""
         with self._read() as connection:
-            row = self._require(connection, fingerprint, lock=False)
+            row = self._require_row(connection, fingerprint, lock=False)
             query = select(hours.c.hour, hours.c.reports).where(hours.c.survey == row.number)
             rows = connection.execute(query.order_by(hours.c.hour)).all()
         by_hour = tuple((hour, reports) for hour, reports in rows)
         return Status(row.state, row.reports, by_hour)
 
-    def _row(
+    def _find_row(
         self, connection: Connection, fingerprint: str, *, lock: bool = True
     ) -> Row[Any] | None:
         query = select(surveys.c.number, surveys.c.state, surveys.c.part, surveys.c.reports)
@@ -166,8 +166,10 @@ class Store(Database):
             query = self._backend.lock_rows(query)
         return connection.execute(query).first()
 
-    def _require(self, connection: Connection, fingerprint: str, *, lock: bool = True) -> Row[Any]:
-        row = self._row(connection, fingerprint, lock=lock)
+    def _require_row(
+        self, connection: Connection, fingerprint: str, *, lock: bool = True
+    ) -> Row[Any]:
+        row = self._find_row(connection, fingerprint, lock=lock)
         if row is None:
             raise WrongSurvey("the store has no survey with this fingerprint.")
         return row
@@ -181,17 +183,17 @@ class Store(Database):
         """
         outcomes = [Outcome.UNKNOWN] * len(group)
         with self._write() as connection:
-            # Sorted, so that two aggregators never wait for each other in a circle.
+            # Sorted, so that two aggregators cannot deadlock.
             for fingerprint in sorted({batch.fingerprint for batch in group}):
-                row = self._row(connection, fingerprint)
+                row = self._find_row(connection, fingerprint)
                 if row is None:
                     continue
-                places = [i for i, batch in enumerate(group) if batch.fingerprint == fingerprint]
+                indices = [i for i, batch in enumerate(group) if batch.fingerprint == fingerprint]
                 if row.state == "open":
-                    survey_outcomes = self._count(connection, row, [group[i] for i in places])
+                    survey_outcomes = self._count(connection, row, [group[i] for i in indices])
                 else:
-                    survey_outcomes = [Outcome.CLOSED] * len(places)
-                for i, outcome in zip(places, survey_outcomes, strict=True):
+                    survey_outcomes = [Outcome.CLOSED] * len(indices)
+                for i, outcome in zip(indices, survey_outcomes, strict=True):
                     outcomes[i] = outcome
         return outcomes
 
@@ -207,7 +209,7 @@ class Store(Database):
         for batch in group:
             digest = digests.get(batch.id)
             if digest is None:
-                digests[batch.id] = batch.digest  # it may occur a second time in this very group
+                digests[batch.id] = batch.digest  # it may occur again in the same group
                 new.append(batch)
                 outcomes.append(Outcome.COUNTED)
             elif digest == batch.digest:
@@ -223,7 +225,7 @@ class Store(Database):
         connection.execute(insert(batches), rows)
         reports = np.concatenate([batch.reports for batch in new])
         if row.reports + reports.size > _MAX_TOTAL:
-            raise StoreFull("this survey has reached the largest total, 2^62 reports.")
+            raise StoreFull("this survey has reached the maximum of 2^62 reports.")
         now = self._now().astimezone(UTC)
         pages = histogram_pages(reports)
         self._add_pages(connection, row, pages, reports.size, day=now.date().isoformat())
@@ -239,96 +241,96 @@ class Store(Database):
         *,
         day: str,
     ) -> None:
-        """Add pages of counts to the open part, under their day."""
+        """Add pages of counts for a day to the open part."""
         total = row.reports + reports  # the row is locked, so its value is current
         if total > _MAX_TOTAL:
             raise InvalidTally("counts must add up to at most 2^62.")
         _update_survey(connection, row, reports=total)
-        place = {"survey": row.number, "part": row.part, "day": day}
-        is_here = (
+        key = {"survey": row.number, "part": row.part, "day": day}
+        matches = (
             (counts.c.survey == row.number) & (counts.c.part == row.part) & (counts.c.day == day)
         )
         query = select(counts.c.page, counts.c.cells)
-        old_rows = connection.execute(query.where(is_here, counts.c.page.in_(list(pages)))).all()
+        old_rows = connection.execute(query.where(matches, counts.c.page.in_(list(pages)))).all()
         changes = []
         for page, cells in old_rows:
-            total_cells = pages[page] + decode_page(cells)
-            changes.append({"at": page, "to": encode_page(total_cells)})
+            new_cells = pages[page] + decode_page(cells)
+            changes.append({"at": page, "to": encode_page(new_cells)})
         if changes:
-            change = update(counts).where(is_here, counts.c.page == bindparam("at"))
-            connection.execute(change.values(cells=bindparam("to")), changes)
+            statement = update(counts).where(matches, counts.c.page == bindparam("at"))
+            connection.execute(statement.values(cells=bindparam("to")), changes)
         old_pages = {page for page, _ in old_rows}
         new_rows = []
         for page, page_counts in pages.items():
             if page not in old_pages:
-                new_rows.append({**place, "page": page, "cells": encode_page(page_counts)})
+                new_rows.append({**key, "page": page, "cells": encode_page(page_counts)})
         if new_rows:
             connection.execute(insert(counts), new_rows)
 
     def tally(self, fingerprint: str, outputs: int) -> Tally:
         """Return all counts, exported or not."""
         with self._read() as connection:
-            row = self._require(connection, fingerprint, lock=False)
+            row = self._require_row(connection, fingerprint, lock=False)
             return _sum_pages(connection, counts.c.survey == row.number, outputs, fingerprint)
 
-    def tally_of_days(self, fingerprint: str, outputs: int, first: date, last: date) -> Tally:
-        """Return the counts of uploads from ``first`` to ``last`` (UTC, both included).
+    def tally_between(self, fingerprint: str, outputs: int, first: date, last: date) -> Tally:
+        """Return the counts of uploads from ``first`` to ``last``, inclusive (UTC).
 
-        Imported tallies have no day, so they are left out.
+        Imported tallies have no day, so they are excluded.
         """
         with self._read() as connection:
-            row = self._require(connection, fingerprint, lock=False)
-            is_own = counts.c.survey == row.number
-            is_in_time = counts.c.day.between(first.isoformat(), last.isoformat())
-            return _sum_pages(connection, is_own & is_in_time, outputs, fingerprint)
+            row = self._require_row(connection, fingerprint, lock=False)
+            in_survey = counts.c.survey == row.number
+            in_period = counts.c.day.between(first.isoformat(), last.isoformat())
+            return _sum_pages(connection, in_survey & in_period, outputs, fingerprint)
 
     # --- export and import ------------------------------------------------------------------------
 
     def export(self, fingerprint: str, id_: bytes, outputs: int) -> TallyExport | None:
         """Close the open part and export it under an identifier.
 
-        The same identifier gives the same tally again. Return ``None`` if nothing was counted since
-        the last export.
+        The same identifier returns the same tally again. Return ``None`` if nothing has been
+        counted since the last export.
         """
         with self._write() as connection:
-            row = self._require(connection, fingerprint)
-            is_this = (exports.c.survey == row.number) & (exports.c.id == id_)
-            part = connection.scalar(select(exports.c.part).where(is_this))
+            row = self._require_row(connection, fingerprint)
+            matches_id = (exports.c.survey == row.number) & (exports.c.id == id_)
+            part = connection.scalar(select(exports.c.part).where(matches_id))
             is_new = part is None
             if part is None:
                 part = row.part
-            is_here = (counts.c.survey == row.number) & (counts.c.part == part)
-            tally = _sum_pages(connection, is_here, outputs, fingerprint)
+            in_part = (counts.c.survey == row.number) & (counts.c.part == part)
+            tally = _sum_pages(connection, in_part, outputs, fingerprint)
             if is_new:
                 if tally.reports == 0:
                     return None
-                new = insert(exports).values(
+                statement = insert(exports).values(
                     survey=row.number, id=id_, part=part, reports=tally.reports
                 )
-                connection.execute(new)
+                connection.execute(statement)
                 _update_survey(connection, row, part=part + 1)
-            is_inside = (imports.c.survey == row.number) & (imports.c.part == part)
-            covers = sorted(_import_ids(connection, is_inside))
+            was_imported = (imports.c.survey == row.number) & (imports.c.part == part)
+            covers = sorted(_import_ids(connection, was_imported))
             return TallyExport(id_, tally, tuple(covers))
 
-    def exports(self, fingerprint: str) -> list[tuple[bytes, int]]:
-        """List the identifier and the number of reports of each exported tally, oldest first."""
+    def list_exports(self, fingerprint: str) -> list[tuple[bytes, int]]:
+        """List each exported tally's identifier and number of reports, oldest first."""
         with self._read() as connection:
-            row = self._require(connection, fingerprint, lock=False)
+            row = self._require_row(connection, fingerprint, lock=False)
             query = select(exports.c.id, exports.c.reports).where(exports.c.survey == row.number)
             rows = connection.execute(query.order_by(exports.c.part)).all()
         return [(bytes(id_), reports) for id_, reports in rows]
 
     def import_tally(self, exported: TallyExport) -> Outcome:
-        """Add a tally from another store, unless a part of it was counted here before."""
+        """Add a tally from another store, unless part of it was already counted here."""
         with self._write() as connection:
-            row = self._row(connection, exported.tally.fingerprint)
+            row = self._find_row(connection, exported.tally.fingerprint)
             if row is None:
                 return Outcome.UNKNOWN
             if row.state != "open":
                 return Outcome.CLOSED
-            is_this = (imports.c.survey == row.number) & (imports.c.id == exported.id)
-            digest = connection.scalar(select(imports.c.digest).where(is_this))
+            matches_id = (imports.c.survey == row.number) & (imports.c.id == exported.id)
+            digest = connection.scalar(select(imports.c.digest).where(matches_id))
             if digest is not None:
                 is_same = bytes(digest) == exported.digest
                 return Outcome.REPLAYED if is_same else Outcome.CONFLICT
@@ -337,7 +339,7 @@ class Store(Database):
             ):
                 return Outcome.OVERLAP
             reports = exported.tally.reports
-            new = insert(imports).values(
+            statement = insert(imports).values(
                 survey=row.number,
                 id=exported.id,
                 digest=exported.digest,
@@ -345,7 +347,7 @@ class Store(Database):
                 reports=reports,
                 covers=b"".join(exported.covers).hex(),
             )
-            connection.execute(new)
+            connection.execute(statement)
             pages = split_pages(exported.tally.counts)
             self._add_pages(connection, row, pages, reports, day=_NO_DAY)
             return Outcome.COUNTED
@@ -358,35 +360,35 @@ def _update_survey(connection: Connection, row: Row[Any], **values: object) -> N
 def _add_to_hour(
     connection: Connection, survey: int, hour: str, *, batch_count: int, reports: int
 ) -> None:
-    is_this = (hours.c.survey == survey) & (hours.c.hour == hour)
+    matches = (hours.c.survey == survey) & (hours.c.hour == hour)
     sums = {"batches": hours.c.batches + batch_count, "reports": hours.c.reports + reports}
-    result = connection.execute(update(hours).where(is_this).values(**sums))
+    result = connection.execute(update(hours).where(matches).values(**sums))
     if result.rowcount == 0:
-        new = insert(hours).values(survey=survey, hour=hour, batches=batch_count, reports=reports)
-        connection.execute(new)
+        row = {"survey": survey, "hour": hour, "batches": batch_count, "reports": reports}
+        connection.execute(insert(hours).values(row))
 
 
 def _sum_pages(
-    connection: Connection, which: ColumnElement[bool], outputs: int, fingerprint: str
+    connection: Connection, condition: ColumnElement[bool], outputs: int, fingerprint: str
 ) -> Tally:
-    """Add up pages, a few at a time: each day has pages of its own."""
-    query = select(counts.c.page, counts.c.cells).where(which).execution_options(yield_per=64)
+    """Add up the pages of all days. Fetch a few at a time to save memory."""
+    query = select(counts.c.page, counts.c.cells).where(condition).execution_options(yield_per=64)
     pages = ((page, cells) for page, cells in connection.execute(query))
     return Tally(join_pages(pages, outputs), fingerprint)
 
 
 def _all_tally_ids(connection: Connection, survey: int) -> set[bytes]:
-    """Return the identifiers of all tallies in the counts: exported, imported, or inside those."""
+    """Return the identifiers of all exported and imported tallies, and of tallies inside them."""
     exported = connection.scalars(select(exports.c.id).where(exports.c.survey == survey))
     return {*map(bytes, exported), *_import_ids(connection, imports.c.survey == survey)}
 
 
-def _import_ids(connection: Connection, which: ColumnElement[bool]) -> list[bytes]:
+def _import_ids(connection: Connection, condition: ColumnElement[bool]) -> list[bytes]:
     """Return the identifiers of imported tallies, and of the tallies inside them."""
     ids = []
-    for row in connection.execute(select(imports.c.id, imports.c.covers).where(which)):
+    for row in connection.execute(select(imports.c.id, imports.c.covers).where(condition)):
         ids.append(bytes(row.id))
-        inside = bytes.fromhex(row.covers)
-        for start in range(0, len(inside), 16):
-            ids.append(inside[start : start + 16])
+        covers = bytes.fromhex(row.covers)
+        for start in range(0, len(covers), 16):
+            ids.append(covers[start : start + 16])
     return ids
