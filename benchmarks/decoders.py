@@ -118,7 +118,7 @@ def read_counts(path: str) -> tuple[np.ndarray, int]:
 def print_grid(p: np.ndarray, n: int, epsilon: float, code: str, runs: int) -> None:
     grid = sf.GridDomain(25, 50, -130, -60, 0.2)
     rng = np.random.default_rng(0)
-    print(f"\n{n} people on {grid.cells} cells, ε = {epsilon}, {code} code, {runs} runs:")
+    print(f"\n{n} people on {grid.cell_count} cells, ε = {epsilon}, {code} code, {runs} runs:")
     print("total variation (seconds)")
     names = ("projection", "likelihood", "empirical-bayes", "spatial-bayes", "auto")
     print(f"{'blocks':<9} {'global':>8} " + " ".join(f"{name:>16}" for name in names))

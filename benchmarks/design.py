@@ -75,8 +75,8 @@ def show(name: str, E: Floats, time_limit: float, exam: bool) -> None:
     if name in FIRST_PROTOTYPE:
         progress = f"  {design.risk / FIRST_PROTOTYPE[name]:.4f} of the first prototype"
     print(
-        f"{name:22s} {design.risk:10.4f} {design.bound_is} {design.lower_bound:10.4f}  "
-        f"gap {design.gap:7.1e} {seconds:6.1f} s {design.rounds:4d} rounds "
+        f"{name:22s} {design.risk:10.4f} {design.bound_status} {design.lower_bound:10.4f}  "
+        f"gap {design.gap:7.1e} {seconds:6.1f} s {design.round_count:4d} rounds "
         f"{design.mechanism.outputs:5d} reports  exponential {ratios[0]:5.1f}x  "
         f"classical {ratios[1]:5.1f}x{progress}",
         flush=True,

@@ -111,7 +111,7 @@ def partitions(
     """
     population = map_population(checkins, grid, options.on_progress)
     domain = map_grid()
-    options.on_progress(f"{population} on {domain.cells:,} cells")
+    options.on_progress(f"{population} on {domain.cell_count:,} cells")
     compared = all_partitions(domain, american_places())
     runs = options.run_count(full=16, quick=1)
     errors = measure_contexts(

@@ -10,7 +10,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sfumato.domains import all_below, kind_of
+from sfumato.domains import all_in_range, describe_kind
 from sfumato.errors import InvalidTally, ReportRejected, WrongSurvey
 from sfumato.foundation.files import atomic_file
 
@@ -45,7 +45,7 @@ class Tally:
         if counts.dtype.kind not in "iu" or counts.ndim != 1 or counts.size == 0:
             raise InvalidTally(
                 "counts must be a one-dimensional array of integers; got "
-                f"{kind_of(counts)}, shape {counts.shape}."
+                f"{describe_kind(counts)}, shape {counts.shape}."
             )
         # The largest count times the number of counts bounds the total. Compute the exact total
         # only if the bound is too large.
@@ -165,10 +165,10 @@ def _count_into(counts: NDArray[np.int64], reports: ArrayLike) -> None:
         return
     if array.dtype.kind not in "iu" or array.ndim != 1:
         raise ReportRejected(
-            f"reports must be a one-dimensional array of integers; got {kind_of(array)}."
+            f"reports must be a one-dimensional array of integers; got {describe_kind(array)}."
         )
     outputs = counts.size
-    if not all_below(array, outputs):
+    if not all_in_range(array, outputs):
         is_invalid = (array < 0) | (array >= outputs)
         first = int(np.argmax(is_invalid))
         raise ReportRejected(

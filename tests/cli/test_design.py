@@ -391,7 +391,7 @@ def test_nothing_is_written_by_default(call, folder, found):
 
 
 def test_a_design_that_was_interrupted_is_written_and_says_so(call, folder, found):
-    found(stopped="interrupted", rounds=1, certified=False)
+    found(stop_reason="interrupted", round_count=1, certified=False)
     result = call("design", "stops.csv", "-o", "survey.json")
     assert result.code == 0
     assert "stopped early" in result.out

@@ -53,13 +53,15 @@ def test_members_of_a_context_agree_with_its_entries():
         context = random_context(generator)
         E = {pair: context.exact_epsilon(*pair) for pair in itertools.permutations(range(SIZE), 2)}
         assert context.largest_finite == max((e for e in E.values() if e != inf), default=0)
-        assert context.leaves_open == (inf in E.values())
+        assert context.has_unprotected_pairs == (inf in E.values())
         rows = [x for x in range(SIZE) if all(E[x, x2] == inf for x2 in range(SIZE) if x2 != x)]
-        assert context.unprotected().tolist() == rows, context
+        assert context.unprotected_symbols().tolist() == rows, context
         opened += bool(rows)
         finite = [sum(E[x, x2] < inf for x2 in range(SIZE) if x2 != x) for x in range(SIZE)]
-        assert context.partly_open == any(0 < number < SIZE - 1 for number in finite), context
-        mixed += context.partly_open
+        assert context.has_partly_protected_symbols == any(
+            0 < number < SIZE - 1 for number in finite
+        ), context
+        mixed += context.has_partly_protected_symbols
     assert opened > 50
     assert 50 < mixed < 350
 
@@ -76,19 +78,19 @@ def test_members_of_a_context_agree_with_its_entries():
 )
 def test_single_symbol_contexts_cost_nothing(context):
     assert context.largest_finite == 0
-    assert not context.leaves_open
-    assert context.unprotected().size == 0
-    assert not context.partly_open
+    assert not context.has_unprotected_pairs
+    assert context.unprotected_symbols().size == 0
+    assert not context.has_partly_protected_symbols
     assert cost_of(context, 5) == 0
 
 
 def test_a_block_of_one_is_unprotected_only_if_nothing_is_promised_across():
-    assert sf.Blocks([0, 1, 1], [9, 1]).unprotected().tolist() == [0]
-    assert sf.Blocks([0, 1, 1], [9, 1], across=2).unprotected().size == 0
+    assert sf.Blocks([0, 1, 1], [9, 1]).unprotected_symbols().tolist() == [0]
+    assert sf.Blocks([0, 1, 1], [9, 1], across=2).unprotected_symbols().size == 0
     assert sf.Blocks([0, 1, 1], [9, 1], across=2).largest_finite == 2
     union = ContextUnion([sf.Uniform(1, 1), sf.HighLow(2, [0], 2)], [0, 1, 1])
-    assert union.unprotected().tolist() == [0, 2]
-    assert ContextUnion([sf.HighLow(2, [0], 2)], [0, 0]).unprotected().tolist() == [1]
+    assert union.unprotected_symbols().tolist() == [0, 2]
+    assert ContextUnion([sf.HighLow(2, [0], 2)], [0, 0]).unprotected_symbols().tolist() == [1]
 
 
 def test_a_survey_costs_its_largest_entry_for_each_distinct_value():

@@ -119,7 +119,7 @@ def test_fractions_of_many_denominators_stay_exact():
 def test_tiny_epsilon_stays_exact_next_to_a_large_one(tiny):
     matrix = ExactMatrix.parse([[0, tiny], ["39.5", 0]], "E")
     assert _entries(matrix) == [[0, Fraction(tiny)], [Fraction(79, 2), 0]]
-    assert matrix.floats().tolist() == [[0, float(tiny)], [39.5, 0]]
+    assert matrix.to_floats().tolist() == [[0, float(tiny)], [39.5, 0]]
 
 
 def test_stored_matrix_is_immutable():
@@ -176,14 +176,14 @@ def test_floats_are_the_nearest_to_the_entries():
     ]
     matrix = ExactMatrix.parse(rows, "E")
     expected = [[float(matrix.entry(x, x2)) for x2 in range(3)] for x in range(3)]
-    assert matrix.floats().tolist() == expected
+    assert matrix.to_floats().tolist() == expected
 
 
 @pytest.mark.parametrize("n", range(1, 40))
 def test_floats_are_the_nearest_to_entries_of_seventeen_digits(n):
     """Rounding numerator and denominator before the division would miss one in four."""
     exact = Fraction(n * 7_919_191_919_191_919 % 10**17, 10**17)
-    assert ExactMatrix.parse([[0, exact], [exact, 0]], "E").floats()[0, 1] == float(exact)
+    assert ExactMatrix.parse([[0, exact], [exact, 0]], "E").to_floats()[0, 1] == float(exact)
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_floats_are_the_nearest_to_entries_of_seventeen_digits(n):
     ],
 )
 def test_smallest_entry_is_off_the_diagonal(rows, smallest):
-    assert ExactMatrix.parse(rows, "E").smallest() == smallest
+    assert ExactMatrix.parse(rows, "E").minimum() == smallest
 
 
 def test_sums_are_exact():
@@ -208,7 +208,7 @@ def test_sums_are_exact():
 
 
 def test_products_are_exact():
-    matrix = ExactMatrix.parse([[0, 0.1, INF], [3, 0, 0], [1, 2, 0]], "E").times(Fraction(1, 3))
+    matrix = ExactMatrix.parse([[0, 0.1, INF], [3, 0, 0], [1, 2, 0]], "E").scale(Fraction(1, 3))
     assert _entries(matrix) == [
         [0, Fraction(1, 30), INF],
         [1, 0, 0],
@@ -315,7 +315,7 @@ def test_closing_large_and_fine_entries_does_not_overflow():
 def test_large_denominators_are_not_rounded_before_dividing(denominator):
     finite = np.ones((2, 2), dtype=bool)
     for n in range(1, 50):
-        result = ExactMatrix.from_finite([0, n, n, 0], denominator, finite).floats()[0, 1]
+        result = ExactMatrix.from_finite([0, n, n, 0], denominator, finite).to_floats()[0, 1]
         assert result == float(Fraction(n, denominator))
 
 
@@ -328,7 +328,7 @@ def test_union_places_its_parts_side_by_side():
     places = [np.array([3, 1]), np.array([0, 2, 4])]
     both = ExactMatrix.block_diagonal([a, b], places)
     for part, rows in ((a, places[0]), (b, places[1])):
-        assert _entries(both.part(rows)) == _entries(part)
+        assert _entries(both.submatrix(rows)) == _entries(part)
     assert all(both.entry(x, x2) == both.entry(x2, x) == INF for x in places[0] for x2 in places[1])
 
 

@@ -77,7 +77,7 @@ def test_union_has_no_groups():
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_smallest_epsilon_ignores_empty_pairs(size):
     context = Blocks([0] * size, TWO, across=ONE)
-    assert context.exact_smallest == (TWO if size > 1 else INF)
+    assert context.exact_minimum == (TWO if size > 1 else INF)
 
 
 def test_exact_matrices_store_fractions_beyond_64_bits():
@@ -112,7 +112,7 @@ def test_blocks_may_have_their_own_epsilon(epsilon):
     context = Blocks({"Rue A": "Paris", "Via C": "Rome", "Rue B": "Paris"}, epsilon)
     assert context.exact_epsilons == (1, Fraction(1, 2))
     assert context.exact_across == INF
-    assert context.exact_smallest == 1  # Rome has one symbol only
+    assert context.exact_minimum == 1  # Rome has one symbol only
 
 
 def test_block_names_are_normalised():
@@ -147,7 +147,7 @@ def test_single_epsilon_gives_the_papers_context():
     ids=repr,
 )
 def test_smallest_epsilon_by_hand(context, least):
-    assert context.exact_smallest == least
+    assert context.exact_minimum == least
 
 
 def test_detour_through_another_block_may_be_shorter():
@@ -312,7 +312,7 @@ def test_union_knows_its_symbols():
     context = union([HighLow(2, [0], 1), Uniform(3, 1)], block_of=["x", "y", "y", "x", "y"])
     assert context.sizes.tolist() == [2, 3]
     assert context.rank.tolist() == [0, 0, 1, 1, 2]
-    assert context.exact_smallest == 1
+    assert context.exact_minimum == 1
     assert (
         repr(context) == "ContextUnion(2 blocks of IntegerDomain(5, start=0): 1 HighLow, 1 Uniform)"
     )

@@ -88,4 +88,4 @@ def test_isolated_symbols_share_a_component():
         sf.PrivacyMatrix(without(asymmetric(5, 1), ~np.isin(np.arange(25).reshape(5, 5), [1, 5])))
     )
     assert [piece.symbols.tolist() for piece in pieces] == [[0, 1], [2, 3, 4]]
-    assert pieces[1].context.exact_smallest == inf
+    assert pieces[1].context.exact_minimum == inf

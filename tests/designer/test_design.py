@@ -186,7 +186,7 @@ def test_designs_are_private_and_close_to_their_bound(E):
     result = sf.design(context)
     _check_sound(result, context)
     assert result.certified
-    assert result.stopped == "converged"
+    assert result.stop_reason == "converged"
     assert result.gap < 2e-5
     rival = exponential_response(context)
     assert result.risk < rival.scores.risk(np.full(len(E), 1 / len(E)))
@@ -208,8 +208,8 @@ def test_rounding_costs_almost_nothing(name, prior):
     context = sf.PrivacyMatrix(MATRICES[name])
     k = context.size
     p = None if prior is None else np.random.default_rng(prior).dirichlet(np.full(k, 2.0))
-    objective = Objective.of(k, p, None)
-    section = cross_section(context.matrix(), objective.crowd)
+    objective = Objective.parse(k, p, None)
+    section = cross_section(context.matrix(), objective.prior)
     with threadpool_limits(1):
         answer = list(
             itertools.islice(search_rounds(section, objective.weights, 0, np.empty((0, k))), 8)
@@ -218,7 +218,7 @@ def test_rounding_costs_almost_nothing(name, prior):
     assert objective.value_of(table) <= answer.mixture.value * (1 + 1e-6)
     assert objective.value_of(table) >= answer.bound
     assert objective.value_of(table) == pytest.approx(
-        value_of(table.matrix().T, objective.crowd, objective.weights), rel=1e-7
+        value_of(table.matrix().T, objective.prior, objective.weights), rel=1e-7
     )
     sf.certify(table, context)
 
@@ -352,7 +352,12 @@ def test_indistinguishable_symbols_raise(E):
 @pytest.mark.parametrize("context", [sf.PrivacyMatrix([[0]]), sf.Uniform(1, 1)], ids=repr)
 def test_one_symbol(context):
     result = sf.design(context, prior=[3], weights=[2])
-    assert (result.risk, result.lower_bound, result.gap, result.stopped) == (0, 0, 0, "closed form")
+    assert (result.risk, result.lower_bound, result.gap, result.stop_reason) == (
+        0,
+        0,
+        0,
+        "closed form",
+    )
 
 
 def test_matrix_without_promises_keeps_its_labels():
@@ -369,7 +374,7 @@ def test_too_many_symbols_without_closed_form_raise():
 
 def test_large_matrix_with_closed_form_gets_it():
     result = sf.design(sf.PrivacyMatrix(equal(600, 1.0)))
-    assert (result.mechanism.kind, result.stopped, result.certified) == (
+    assert (result.mechanism.kind, result.stop_reason, result.certified) == (
         "plain",
         "closed form",
         True,
@@ -495,7 +500,7 @@ def _design_stopped_after(rounds, monkeypatch, how, context=HARD):
     monkeypatch.setattr(component, "time", time)
 
     def progress(round_):
-        if round_.number == rounds:
+        if round_.round_number == rounds:
             if how == "interrupted":
                 raise KeyboardInterrupt
             time.now += 1000
@@ -512,8 +517,8 @@ def _design_stopped_after(rounds, monkeypatch, how, context=HARD):
 def test_result_depends_on_the_last_round_not_the_reason(context, rounds, monkeypatch):
     late = _design_stopped_after(rounds, monkeypatch, "time limit", context)
     broken = _design_stopped_after(rounds, monkeypatch, "interrupted", context)
-    assert (late.stopped, broken.stopped) == ("time limit", "interrupted")
-    assert late.rounds == broken.rounds == rounds
+    assert (late.stop_reason, broken.stop_reason) == ("time limit", "interrupted")
+    assert late.round_count == broken.round_count == rounds
     assert late.mechanism.fingerprint == broken.mechanism.fingerprint
     assert late.lower_bound == broken.lower_bound
     _check_sound(late, context)
@@ -526,8 +531,8 @@ def test_interrupt_inside_a_round_keeps_earlier_rounds(monkeypatch):
 
     monkeypatch.setattr(component, "search_rounds", interrupted)
     rounds_seen = []
-    result = sf.design(HARD, on_progress=lambda round_: rounds_seen.append(round_.number))
-    assert (result.stopped, result.rounds, rounds_seen) == ("interrupted", 3, [1, 2, 3])
+    result = sf.design(HARD, on_progress=lambda round_: rounds_seen.append(round_.round_number))
+    assert (result.stop_reason, result.round_count, rounds_seen) == ("interrupted", 3, [1, 2, 3])
     monkeypatch.undo()
     assert (
         result.mechanism.fingerprint
@@ -539,8 +544,8 @@ def test_interrupt_ends_the_search_of_every_component(monkeypatch):
     context = sf.union([sf.PrivacyMatrix(asymmetric(6, seed)) for seed in (1, 2)])
     result = _design_stopped_after(2, monkeypatch, "interrupted", context)
     _check_sound(result, context)
-    assert result.stopped == "interrupted"
-    assert result.rounds == 3
+    assert result.stop_reason == "interrupted"
+    assert result.round_count == 3
 
 
 def test_equal_seeds_give_equal_mechanisms():
@@ -556,17 +561,17 @@ def test_on_progress_is_called_every_round():
         [sf.PrivacyMatrix(asymmetric(5, 1)), sf.PrivacyMatrix(asymmetric(6, 2)), sf.Uniform(3, 1)]
     )
     result = sf.design(context, on_progress=rounds_seen.append)
-    assert {round_.components for round_ in rounds_seen} == {3}
+    assert {round_.component_count for round_ in rounds_seen} == {3}
     for number in (1, 2):
-        rounds = [round_ for round_ in rounds_seen if round_.component == number]
-        assert [round_.number for round_ in rounds] == list(range(1, len(rounds) + 1))
+        rounds = [round_ for round_ in rounds_seen if round_.component_number == number]
+        assert [round_.round_number for round_ in rounds] == list(range(1, len(rounds) + 1))
         risks = [round_.risk for round_ in rounds]
         bounds = [round_.lower_bound for round_ in rounds]
         assert risks == sorted(risks, reverse=True)
         assert bounds == sorted(bounds)
         assert rounds[-1].gap <= 1e-5
-        assert all(round_.certified and round_.rays > 0 for round_ in rounds)
-    assert len(rounds_seen) == result.rounds
+        assert all(round_.certified and round_.ray_count > 0 for round_ in rounds)
+    assert len(rounds_seen) == result.round_count
     seconds = [round_.seconds for round_ in rounds_seen]
     assert seconds == sorted(seconds)
 
@@ -578,11 +583,11 @@ def test_components_share_the_time_limit(monkeypatch):
     monkeypatch.setattr(component, "time", time)
 
     def progress(round_):
-        rounds[round_.component] += 1
+        rounds[round_.component_number] += 1
         time.now += 160
 
     context = sf.union([sf.PrivacyMatrix(asymmetric(7, seed)) for seed in (1, 2, 3)])
-    assert sf.design(context, time_limit=900, on_progress=progress).stopped == "time limit"
+    assert sf.design(context, time_limit=900, on_progress=progress).stop_reason == "time limit"
     assert rounds == {1: 2, 2: 2, 3: 2}
 
 

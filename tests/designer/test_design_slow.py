@@ -106,7 +106,7 @@ def test_search_may_stop_after_the_first_round(seed):
     context = sf.PrivacyMatrix(_any_matrix(200 + seed))
     result = sf.design(context, time_limit=1e-9)
     _check_sound(result, context)
-    assert result.rounds <= 3
+    assert result.round_count <= 3
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -150,5 +150,5 @@ def test_largest_searched_matrix():
     context = sf.PrivacyMatrix(planar(128, 1, 2.0))
     result = sf.design(context, time_limit=20)
     _check_sound(result, context)
-    assert result.stopped == "time limit"
+    assert result.stop_reason == "time limit"
     assert result.risk < exponential_response(context).scores.risk(result.prior)

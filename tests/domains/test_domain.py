@@ -14,10 +14,10 @@ from sfumato.contexts import HighLow, Uniform
 from sfumato.domains import (
     Domain,
     IntegerDomain,
-    all_below,
+    all_in_range,
     as_domain,
+    describe_kind,
     domain_from_record,
-    kind_of,
     require_symbols,
 )
 from sfumato.errors import InvalidContext, InvalidSymbols, ReportRejected, UnknownValue
@@ -589,7 +589,7 @@ def test_valid_array_is_not_copied():
     ],
 )
 def test_kind_of_reveals_no_entry(array, words):
-    assert kind_of(array) == words
+    assert describe_kind(array) == words
 
 
 @pytest.mark.parametrize(
@@ -621,7 +621,7 @@ def test_all_below_matches_python(kind, size):
     ]
     for number in (edge for edge in edges if limits.min <= edge <= limits.max):
         array = np.array([0, number], dtype=kind)
-        assert all_below(array, size) == (0 <= number < size), number
+        assert all_in_range(array, size) == (0 <= number < size), number
         if not 0 <= number < size:
             with pytest.raises(InvalidSymbols):
                 require_symbols(array, size)

@@ -28,7 +28,7 @@ def _naive_cell(degrees, south, step):
 
 def test_grid_of_the_paper():
     assert USA.shape == (125, 350)
-    assert USA.size == USA.cells == 43_750
+    assert USA.size == USA.cell_count == 43_750
     assert USA.other is None
 
 
@@ -80,7 +80,7 @@ def test_cells_match_exact_fractions(units, tenths):
     degrees = float(Fraction(text))
     grid = GridDomain("-63.7", "71.3", -3, 3, "0.3", other="else")
     row = _naive_cell(text, "-63.7", "0.3")
-    expected = row * 20 if 0 <= row < 450 else grid.cells
+    expected = row * 20 if 0 <= row < 450 else grid.cell_count
     assert grid.symbols_at([degrees], [-3]).tolist() == [expected]
 
 
@@ -201,7 +201,7 @@ def test_error_names_labels_that_are_not_corners(label):
 
 def test_centres_lie_in_their_cells():
     grid = GridDomain("-1.3", "1.4", 10, 11, "0.1")
-    assert grid.symbols_at(*grid.centres()).tolist() == list(range(grid.cells))
+    assert grid.symbols_at(*grid.centres()).tolist() == list(range(grid.cell_count))
 
 
 def test_find_returns_the_symbol_of_one_value():
@@ -263,7 +263,7 @@ def test_invalid_edge_error_names_the_field(edges, field):
 def test_grid_must_have_fewer_than_2_to_the_31_cells():
     with pytest.raises(InvalidContext, match="larger step"):
         GridDomain(-90, 90, -180, 180, "0.005")
-    assert GridDomain(-90, 90, -180, 180, "0.01").cells == 18_000 * 36_000
+    assert GridDomain(-90, 90, -180, 180, "0.01").cell_count == 18_000 * 36_000
 
 
 def test_other_must_be_a_label():

@@ -25,7 +25,7 @@ def test_cells_are_labels_in_order():
     domain = H3Domain(cells)
     assert list(domain.labels) == cells
     assert domain.symbols([cells[2], cells[0]]).tolist() == [2, 0]
-    assert (domain.resolution, domain.cells, domain.size) == (7, 3, 3)
+    assert (domain.resolution, domain.cell_count, domain.size) == (7, 3, 3)
 
 
 def test_box_contains_the_cells_with_centres_inside():
@@ -109,7 +109,7 @@ def test_positions_outside_raise_or_become_other(latitude, longitude):
     with pytest.raises(UnknownValue, match=r"1 of 2 values .* position 1"):
         MANHATTAN.symbols_at(*at)
     with_other = H3Domain(MANHATTAN.labels, other="else")
-    assert with_other.symbols_at(*at).tolist()[1] == with_other.cells == MANHATTAN.size
+    assert with_other.symbols_at(*at).tolist()[1] == with_other.cell_count == MANHATTAN.size
 
 
 @pytest.mark.parametrize(

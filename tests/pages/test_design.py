@@ -47,8 +47,8 @@ def make_design(context, mechanism, **changes):
         "risk": risk,
         "lower_bound": risk / 1.25,
         "certified": True,
-        "rounds": 12,
-        "stopped": "converged",
+        "round_count": 12,
+        "stop_reason": "converged",
     }
     facts |= {"prior": prior, "weights": np.ones(k), "certificate": sf.certify(mechanism, context)}
     return Design(context=context, mechanism=mechanism, **{**facts, **changes})
@@ -82,8 +82,12 @@ def test_facts_match_the_design(stops):
 @pytest.mark.parametrize(
     ("changes", "name", "text"),
     [
-        ({"stopped": "interrupted", "rounds": 1}, "search", "1 round in 2.5 s, stopped early"),
-        ({"stopped": "time limit"}, "search", "12 rounds in 2.5 s, stopped by the time limit"),
+        (
+            {"stop_reason": "interrupted", "round_count": 1},
+            "search",
+            "1 round in 2.5 s, stopped early",
+        ),
+        ({"stop_reason": "time limit"}, "search", "12 rounds in 2.5 s, stopped by the time limit"),
         ({"certified": False}, "lower bound", "(estimated)"),
         ({"certified": False}, "gap", "25% (estimated)"),
         ({"prior": np.array([0.4, 0.3, 0.2, 0.1])}, "risk", "people like the prior"),
@@ -121,7 +125,9 @@ def test_bounds_are_called_certified_or_estimated_never_both(stops):
     ],
 )
 def test_closed_forms_are_named_and_have_no_search(context, kind):
-    design = make_design(context, sf.mechanism_for(context), stopped="closed form", rounds=0)
+    design = make_design(
+        context, sf.mechanism_for(context), stop_reason="closed form", round_count=0
+    )
     facts = dict(design_facts(design, 0.1))
     assert name_closed_form(design) == facts["closed form"] == kind
     assert "search" not in facts

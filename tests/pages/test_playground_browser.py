@@ -270,7 +270,7 @@ def test_people_needed_match_python(show, tmp_path, case):
     p = np.full(k, 1 / k)
     assert isinstance(own.mechanism, sf.TableResponse)
     floor = ye_barg_bound(
-        k, float(own.context.exact_smallest)
+        k, float(own.context.exact_minimum)
     )  # the least Σ_x σ_x²; all σ_x are the same
     in_clear = np.sqrt((k - 1) / k**2)
     page.get_by_label("at most, in percent").fill("2.5")

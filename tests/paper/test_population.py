@@ -179,10 +179,10 @@ def test_homes_are_in_proportion_to_population():
     places = american_places()
     grid = map_grid()
     cells = grid.symbols_at(places.latitudes, places.longitudes)
-    shares = np.bincount(cells, places.population, minlength=grid.cells)
+    shares = np.bincount(cells, places.population, minlength=grid.cell_count)
     people = 100_000
-    homes = np.bincount(places.assign_cells(grid, people), minlength=grid.cells)
-    places_in_cell = np.bincount(cells, minlength=grid.cells)
+    homes = np.bincount(places.assign_cells(grid, people), minlength=grid.cell_count)
+    places_in_cell = np.bincount(cells, minlength=grid.cell_count)
     assert homes.sum() == people
     errors = np.abs(homes - shares / shares.sum() * people)
     assert (errors <= places_in_cell).all()  # each place is rounded by less than one

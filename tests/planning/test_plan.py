@@ -453,7 +453,7 @@ def test_own_table_without_closed_form_is_titled_designed():
 
 def test_own_mechanism_is_not_titled_designed():
     context = NO_CLOSED_FORM["places"]
-    plain = sf.mechanism_for(sf.Uniform(context.domain, context.exact_smallest), code="randomized")
+    plain = sf.mechanism_for(sf.Uniform(context.domain, context.exact_minimum), code="randomized")
     assert plan(context, people=100, mechanism=plain).row.title == "the survey's own"
     uniform = sf.Uniform(4, 1)
     assert plan(uniform, people=100, mechanism=_mixed(uniform)).row.title == "the survey's own"

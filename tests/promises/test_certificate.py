@@ -212,7 +212,7 @@ class OneEpsilonTooFew(sf.Context):
         super().__init__(domain)
 
     @property
-    def exact_smallest(self):
+    def exact_minimum(self):
         return Fraction(1, 10)
 
     def exact_epsilon(self, x, x2):

@@ -374,7 +374,7 @@ def test_baselines_keep_the_context():
     """The two that are mechanisms are certified at the smallest ε, but not at 0.01 more."""
     context = sf.Tiers([0, 0, 1, 1, 2], [1, 2, 3])
     for code in (sf.RandomizedCode, sf.HadamardCode):
-        smallest = context.exact_smallest
+        smallest = context.exact_minimum
         assert sf.certify(sf.PlainResponse(sf.Uniform(context.domain, smallest), code), context)
         with pytest.raises(sf.errors.PrivacyViolation):
             sf.certify(

@@ -145,7 +145,7 @@ def halves(cone, members):
     for s in members:
         c = min(
             (1 - q) / (s[x2] - q * s[x])
-            for x, row in enumerate(cone.shrink)
+            for x, row in enumerate(cone.shrink_factors)
             for x2, q in enumerate(row)
             if x != x2 and s[x2] > q * s[x]
         )

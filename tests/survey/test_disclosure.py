@@ -40,7 +40,7 @@ L = ["park", "café", "clinic", "bar"]
 )
 def test_disclosure_names_unprotected_labels(context, words):
     assert disclosure_text(context) == words
-    assert bool(words) == context.leaves_open
+    assert bool(words) == context.has_unprotected_pairs
 
 
 def test_long_lists_are_truncated_with_a_count():

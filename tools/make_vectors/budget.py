@@ -111,7 +111,7 @@ def _charges(survey: Survey, own: _Entry) -> Iterator[Case]:
             yield _charge(f"{about}, a little less", own, ledger, price - _TINY)
         else:
             yield _charge(f"{about}: costs nothing", own, ledger, 1)
-    if survey.context.leaves_open:
+    if survey.context.has_unprotected_pairs:
         about = f"{survey.name}: some pair is open, and the caller did not allow it"
         request = _charge(about, own, [], None).request
         yield refuse(about, {**request, "allow_clear": False}, "BudgetExceeded")
@@ -169,7 +169,7 @@ def _charge(
         secret=_SECRET,
         entries=[entry.to_record() for entry in ledger],
         budget=None if budget is None else decimal_text(budget),
-        allow_clear=own.context.leaves_open,
+        allow_clear=own.context.has_unprotected_pairs,
     )
     earlier = _costs(ledger)
     costs = {**earlier, **_costs([own])}

@@ -90,10 +90,14 @@ def show_bar(task: str, total: int) -> Iterator[Callable[[int], None]]:
 
 
 def _round_text(done: "Round") -> str:
-    part = f"part {done.component} of {done.components}, " if done.components > 1 else ""
+    part = (
+        f"part {done.component_number} of {done.component_count}, "
+        if done.component_count > 1
+        else ""
+    )
     kind = "certified" if done.certified else "estimated"
     gap = f"gap {format_gap(done.gap)} ({kind})"
-    return f"{part}round {done.number}, risk {done.risk:.5g}, {gap}, {done.seconds:.0f} s"
+    return f"{part}round {done.round_number}, risk {done.risk:.5g}, {gap}, {done.seconds:.0f} s"
 
 
 @contextmanager

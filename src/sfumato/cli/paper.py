@@ -184,7 +184,7 @@ class ExperimentCommand:
 
         if find_spec("matplotlib") is None:
             raise MissingExtra("pictures need matplotlib: pip install 'sfumato[charts]'")
-        _require_writable(self.folder)
+        _require_matrix_size(self.folder)
 
     @property
     def folder(self) -> Path:
@@ -244,7 +244,7 @@ class ExperimentCommand:
         return " ".join(words)
 
 
-def _require_writable(folder: Path) -> None:
+def _require_matrix_size(folder: Path) -> None:
     from sfumato.errors import InvalidSetting
 
     absolute = folder.absolute()

@@ -146,7 +146,7 @@ def parse_budget(budget: object) -> Fraction | None:
 
 def require_consent(survey: Survey, allow_clear: bool) -> None:
     """Refuse a survey that leaves pairs of answers unprotected unless the caller allows it."""
-    if survey.context.leaves_open and not allow_clear:
+    if survey.context.has_unprotected_pairs and not allow_clear:
         raise BudgetExceeded(
             f"survey {survey.fingerprint[:12]}… leaves some answers unprotected: a report may give "
             "them away, and no budget measures that. Nothing was sent. Show the person "

@@ -6,12 +6,12 @@ from sfumato.contexts.composite import (
     ContextSum,
     ContextUnion,
     finest_groups,
-    parts_inside,
+    parts_by_block,
     union,
 )
 from sfumato.contexts.cone import Cone, LongIntegers
 from sfumato.contexts.context import MAX_MATRIX_SIZE, Context
-from sfumato.contexts.describe import Against, PromiseRow, describe
+from sfumato.contexts.describe import ComparisonScope, PromiseRow, describe
 from sfumato.contexts.exact import ExactMatrix
 from sfumato.contexts.grouped import (
     Blocks,
@@ -31,8 +31,8 @@ __all__ = [
     "CONTEXT_KINDS",
     "MAX_MATRIX_SIZE",
     "MAX_NESTING",
-    "Against",
     "Blocks",
+    "ComparisonScope",
     "Cone",
     "Context",
     "ContextSum",
@@ -49,7 +49,7 @@ __all__ = [
     "context_from_record",
     "describe",
     "finest_groups",
-    "parts_inside",
+    "parts_by_block",
     "ranks_within",
     "symbols_by_group",
     "union",

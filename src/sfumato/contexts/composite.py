@@ -20,7 +20,7 @@ from sfumato.foundation.arrays import Floats, Symbols
 from sfumato.foundation.canonical import Fields, Json, pack_u32, unpack_u32
 from sfumato.randomness import Epsilon
 
-__all__ = ["ContextSum", "ContextUnion", "finest_groups", "parts_inside", "union"]
+__all__ = ["ContextSum", "ContextUnion", "finest_groups", "parts_by_block", "union"]
 
 
 class ContextSum(Context):
@@ -44,19 +44,19 @@ class ContextSum(Context):
         self.terms = terms
 
     @property
-    def exact_smallest(self) -> Epsilon:
+    def exact_minimum(self) -> Epsilon:
         """The smallest entry of the sum off the diagonal.
 
         Above 4096 symbols, unless all terms are equal, it is the sum of the terms' smallest
         entries. That is never more than the true one, so a mechanism for it keeps every pair.
         """
         if self.size > MAX_MATRIX_SIZE or all(term == self.terms[0] for term in self.terms):
-            return reduce(add, (term.exact_smallest for term in self.terms))
-        return self.exact_matrix().smallest()
+            return reduce(add, (term.exact_minimum for term in self.terms))
+        return self.exact_matrix().minimum()
 
     def exact_matrix(self) -> ExactMatrix:
         """Return the sum of the terms' matrices; raise ``InvalidContext`` above 4096 symbols."""
-        self._require_writable()
+        self._require_matrix_size()
         return reduce(add, (term.exact_matrix() for term in self.terms))
 
     def exact_epsilon(self, x: int, x2: int) -> Epsilon:
@@ -137,29 +137,29 @@ class ContextUnion(Context):
         return self
 
     @property
-    def exact_smallest(self) -> Epsilon:
+    def exact_minimum(self) -> Epsilon:
         """The smallest entry of all parts."""
-        return min(part.exact_smallest for part in self.parts)
+        return min(part.exact_minimum for part in self.parts)
 
     @property
     def largest_finite(self) -> Fraction:
         """The largest finite entry of all parts."""
         return max(part.largest_finite for part in self.parts)
 
-    def unprotected(self) -> Symbols:
+    def unprotected_symbols(self) -> Symbols:
         """Return the symbols without a promise inside their block."""
         if len(self.parts) == 1:
-            return self.parts[0].unprotected()
+            return self.parts[0].unprotected_symbols()
         is_open = self.sizes[self.block_of] == 1
         for part, symbols in zip(self.parts, self.members(), strict=True):
-            is_open[symbols[part.unprotected()]] = True
+            is_open[symbols[part.unprotected_symbols()]] = True
         return np.flatnonzero(is_open)
 
     @property
-    def partly_open(self) -> bool:
+    def has_partly_protected_symbols(self) -> bool:
         """Whether some symbol has a promise inside its block, and there are other blocks."""
         if len(self.parts) == 1:
-            return self.parts[0].partly_open
+            return self.parts[0].has_partly_protected_symbols
         return self.largest_finite > 0
 
     def members(self) -> list[Symbols]:
@@ -175,7 +175,7 @@ class ContextUnion(Context):
 
     def exact_matrix(self) -> ExactMatrix:
         """Return E with exact entries; raise ``InvalidContext`` above 4096 symbols."""
-        self._require_writable()
+        self._require_matrix_size()
         matrices = [part.exact_matrix() for part in self.parts]
         return ExactMatrix.block_diagonal(matrices, self.members())
 
@@ -306,7 +306,7 @@ def _require_context(value: object) -> Context:
 # --- inside the blocks of a context ---------------------------------------------------------------
 
 
-def parts_inside(context: Context, block_of: Symbols) -> Sequence[Context] | None:
+def parts_by_block(context: Context, block_of: Symbols) -> Sequence[Context] | None:
     """Return the context inside each of these blocks, if nothing is promised across them.
 
     Return ``None`` otherwise, and for a matrix too large to write out.
@@ -320,7 +320,9 @@ def parts_inside(context: Context, block_of: Symbols) -> Sequence[Context] | Non
     across = block_of[:, None] != block_of[None, :]
     if not (exact.numerators[across] == exact.infinite).all():
         return None
-    return [PrivacyMatrix.from_exact(exact.part(symbols)) for symbols in symbols_by_group(block_of)]
+    return [
+        PrivacyMatrix.from_exact(exact.submatrix(symbols)) for symbols in symbols_by_group(block_of)
+    ]
 
 
 def finest_groups(context: Context) -> Symbols:

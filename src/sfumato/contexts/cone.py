@@ -49,7 +49,7 @@ class Cone:
 
     def __init__(self, closed: ExactMatrix) -> None:
         self._closed = closed
-        self.E = closed.floats()
+        self.E = closed.to_floats()
 
     @classmethod
     def from_context(cls, context: Context) -> "Cone":
@@ -64,13 +64,13 @@ class Cone:
     # --- in floats ------------------------------------------------------------------------------
 
     @cached_property
-    def shrink(self) -> Floats:
+    def shrink_factors(self) -> Floats:
         """``e^−E``: 0 if and only if nothing is promised."""
         shrink = np.maximum(np.exp(-self.E), _MIN_FLOAT)
         return np.where(np.isfinite(self.E), shrink, 0.0)
 
     @cached_property
-    def growth(self) -> Floats:
+    def growth_factors(self) -> Floats:
         """``e^E``: inf if nothing is promised."""
         return np.exp(self.E)
 
@@ -78,8 +78,8 @@ class Cone:
         """Return the largest member below each column: ``r_x = min_x2 e^{E[x, x2]} c_x2``."""
         lowest = columns.copy()
         for x2 in range(self.size):
-            finite = np.isfinite(self.growth[:, x2])
-            limit = self.growth[finite, x2] * columns[:, x2, None]
+            finite = np.isfinite(self.growth_factors[:, x2])
+            limit = self.growth_factors[finite, x2] * columns[:, x2, None]
             lowest[:, finite] = np.minimum(lowest[:, finite], limit)
         return lowest
 
@@ -90,7 +90,7 @@ class Cone:
         """
         highest = columns.copy()
         for x in range(self.size):
-            np.maximum(highest, columns[:, x, None] * self.shrink[x], out=highest)
+            np.maximum(highest, columns[:, x, None] * self.shrink_factors[x], out=highest)
         return highest
 
     def snap(self, columns: Floats) -> Floats:
@@ -128,7 +128,7 @@ class Cone:
         parts = columns.min(axis=1)
         for x in range(self.size):
             distinct = self.E[x] > 0
-            rest = columns[:, distinct] - self.shrink[x, distinct] * columns[:, x, None]
+            rest = columns[:, distinct] - self.shrink_factors[x, distinct] * columns[:, x, None]
             quotients = rest / -np.expm1(-self.E[x, distinct])
             parts = np.minimum(parts, quotients.min(axis=1, initial=np.inf))
         return parts
@@ -136,7 +136,7 @@ class Cone:
     # --- in integers ----------------------------------------------------------------------------
 
     @cached_property
-    def _exact_shrink(self) -> LongIntegers:
+    def _exact_shrink_factors(self) -> LongIntegers:
         """Integers over 2^128 that are at least ``e^−E``; 0 if nothing is promised."""
         distinct, which = np.unique(self._closed.numerators, return_inverse=True)
         shrink = np.zeros(distinct.size, dtype=object)
@@ -167,10 +167,10 @@ class Cone:
         floats = columns.astype(np.float64)
         changed = np.zeros(len(columns), dtype=np.bool_)
         for x in range(self.size):
-            unclear = floats[:, x, None] * self.shrink[x] * _CLEARLY > floats
+            unclear = floats[:, x, None] * self.shrink_factors[x] * _CLEARLY > floats
             unclear[:, x] = False
             y, x2 = np.nonzero(unclear)
-            needed = -((-columns[y, x] * self._exact_shrink[x, x2]) >> _FRACTION_BITS)
+            needed = -((-columns[y, x] * self._exact_shrink_factors[x, x2]) >> _FRACTION_BITS)
             low = columns[y, x2] < needed
             columns[y[low], x2[low]] = needed[low]
             changed[y[low]] = True

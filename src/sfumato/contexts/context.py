@@ -1,4 +1,4 @@
-"""The interface of every context: how hard it must be to tell x from x2."""
+"""The base class of all contexts: how hard it must be to tell x from x2."""
 
 import copy
 from abc import ABC, abstractmethod
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 __all__ = ["MAX_MATRIX_SIZE", "Context"]
 
 MAX_MATRIX_SIZE = 4096
-"""The largest privacy matrix that is written out, in symbols (128 MiB)."""
+"""The largest number of symbols for which a full privacy matrix is built (128 MiB)."""
 
-_MAX_SHOWN = 12  # the largest matrix that notebooks show, in symbols
+_MAX_SHOWN = 12  # symbols in the largest matrix that notebooks display
 
 
 class Context(ABC):
     """A privacy matrix E in structured form, with its domain.
 
-    A mechanism Q keeps the context (is E-LDP) when for all symbols x, x2 and all outputs y
+    A mechanism Q satisfies the context (is E-LDP) if for all symbols x, x2 and all outputs y
 
         Q(y|x) ≤ exp(E[x, x2]) · Q(y|x2)
 
@@ -43,10 +43,10 @@ class Context(ABC):
     """The name of this kind of context in records and survey files."""
 
     gist: str = "pair by pair"
-    """A few words that say what this kind of context promises."""
+    """A short phrase that describes the promise."""
 
     max_recorded_size: ClassVar[int] = 2**24
-    """The largest number of symbols in a resolved survey with a context of this kind."""
+    """The maximum number of symbols in a resolved survey that uses this kind of context."""
 
     is_metric: ClassVar[bool] = False
     """Whether every entry is ε times a distance."""
@@ -55,7 +55,7 @@ class Context(ABC):
     """The exact ε of a uniform context; ``None`` for every other context."""
 
     terms: tuple["Context", ...] = ()
-    """The contexts that a sum adds up; empty for every other context."""
+    """The terms of a sum of contexts; empty for every other context."""
 
     parts: tuple["Context", ...] = ()
     """The contexts inside the blocks of a union; empty for every other context."""
@@ -75,12 +75,12 @@ class Context(ABC):
 
     @property
     def groups(self) -> "GroupedContext | None":
-        """The context as groups with one promise inside and one outward, if it has that form."""
+        """The context in grouped form, if it has one; see ``GroupedContext``."""
         return None
 
     @property
     def as_blocks(self) -> "Blocks | None":
-        """The context itself if it is made of blocks."""
+        """The context itself if it consists of blocks."""
         return None
 
     @property
@@ -90,13 +90,13 @@ class Context(ABC):
 
     @property
     def as_union(self) -> "ContextUnion | None":
-        """The context itself if it is a union of parts with no promise across."""
+        """The context itself if it is a union of parts with no promise between them."""
         return None
 
     def epsilon(self, x: ArrayLike, x2: ArrayLike) -> Floats:
-        """Return ``E[x, x2]`` as floats, for arrays of symbols that broadcast.
+        """Return ``E[x, x2]`` as floats, for arrays of symbols that can be broadcast.
 
-        ``exact_epsilon`` returns exact entries.
+        For exact entries, call ``exact_epsilon``.
         """
         first = require_symbols(x, self.size)
         second = require_symbols(x2, self.size)
@@ -111,22 +111,22 @@ class Context(ABC):
     def matrix(self) -> Floats:
         """Return E as a ``k × k`` array.
 
-        Raise ``InvalidContext`` above 4096 symbols, where ``epsilon(x, x2)`` still works.
+        Raise ``InvalidContext`` above 4096 symbols; ``epsilon(x, x2)`` has no such limit.
         """
-        self._require_writable()
+        self._require_matrix_size()
         symbols = np.arange(self.size)
         return self.epsilon(symbols[:, None], symbols[None, :])
 
     def exact_matrix(self) -> ExactMatrix:
         """Return E with exact entries; raise ``InvalidContext`` above 4096 symbols."""
-        self._require_writable()
+        self._require_matrix_size()
         rows = []
         for x in range(self.size):
             rows.append([self.exact_epsilon(x, x2) for x2 in range(self.size)])
         return ExactMatrix.parse(rows, "the context")
 
     def with_domain(self, domain: Domain) -> Self:
-        """Return the same matrix over another domain of the same size."""
+        """Return the same matrix over a different domain of the same size."""
         if domain.size != self.size:
             raise ContextMismatch(
                 f"this context has {self.size} symbols; the domain has {domain.size} labels."
@@ -137,68 +137,68 @@ class Context(ABC):
 
     @property
     def smallest_epsilon(self) -> float:
-        """The smallest entry off the diagonal, rounded down.
+        """The smallest off-diagonal entry, rounded down to a float.
 
-        A mechanism for this ε keeps the promise to every pair.
+        A mechanism that is ε-LDP for this ε satisfies the context.
         """
-        return float_below(self.exact_smallest)
+        return float_below(self.exact_minimum)
 
     @property
     @abstractmethod
-    def exact_smallest(self) -> Epsilon:
-        """The exact smallest entry off the diagonal; ``inf`` if nothing is promised."""
+    def exact_minimum(self) -> Epsilon:
+        """The exact smallest off-diagonal entry; ``inf`` if nothing is promised."""
 
     @abstractmethod
     def exact_epsilon(self, x: int, x2: int) -> Epsilon:
         """Return the exact ``E[x, x2]``: a ``Fraction``, or ``inf``."""
 
-    # --- what a device checks before it answers --------------------------------------------------
+    # --- checks that a device runs before it answers ---------------------------------------------
 
     @property
     def largest_finite(self) -> Fraction:
-        """The largest finite entry off the diagonal; 0 if no entry there is finite."""
+        """The largest finite off-diagonal entry; 0 if there is none."""
         return self.exact_matrix().largest_finite()
 
     @property
-    def leaves_open(self) -> bool:
-        """Whether some pair has no promise: a report may then tell its two symbols apart."""
-        return self.partly_open or self.unprotected().size > 0
+    def has_unprotected_pairs(self) -> bool:
+        """Whether some pair of symbols has no promise, so a report may tell them apart."""
+        return self.has_partly_protected_symbols or self.unprotected_symbols().size > 0
 
-    def unprotected(self) -> Symbols:
-        """Return the symbols with no promise against any other: a report may reveal them.
+    def unprotected_symbols(self) -> Symbols:
+        """Return the symbols with no promise against any other symbol: a report may reveal them.
 
         >>> from sfumato.contexts import HighLow
-        >>> HighLow(["park", "clinic", "bar"], ["clinic"], 1).unprotected()
+        >>> HighLow(["park", "clinic", "bar"], ["clinic"], 1).unprotected_symbols()
         array([0, 2])
         """
-        return self.exact_matrix().unprotected()
+        return self.exact_matrix().unprotected_symbols()
 
     @property
-    def partly_open(self) -> bool:
-        """Whether some symbol has a promise against one symbol and none against another.
+    def has_partly_protected_symbols(self) -> bool:
+        """Whether some symbol has a promise against one symbol but not against another.
 
-        A report may then show the group of such a symbol.
+        A report may then reveal that symbol's group.
         """
-        return self.exact_matrix().partly_open()
+        return self.exact_matrix().has_partly_protected_symbols()
 
     @abstractmethod
     def closure(self) -> "Context":
         """Return the equivalent context with the smallest entries: shortest paths over E.
 
-        ``Q(y|x) ≤ e^{E[x,z]} Q(y|z) ≤ e^{E[x,z]+E[z,x2]} Q(y|x2)``, so a path through z that is
-        shorter than the direct entry is already promised. A zero in one direction makes two rows
-        equal, and so implies a zero in the other.
+        ``Q(y|x) ≤ e^{E[x,z]} Q(y|z) ≤ e^{E[x,z]+E[z,x2]} Q(y|x2)``, so E already implies the length
+        of a path through z, even if the direct entry is larger. A zero in one direction makes two
+        rows of Q equal, so it implies a zero in the other direction.
         """
 
     # --- records ---------------------------------------------------------------------------------
 
     @abstractmethod
     def to_record(self) -> Json:
-        """Return the context as plain data, for fingerprints and files."""
+        """Return the context as JSON-compatible data, for fingerprints and files."""
 
     @classmethod
     def from_record(cls, record: Fields) -> "Context":
-        """Read the record of a context of this kind; ``context_from_record`` reads any kind."""
+        """Parse the record of a context of this kind; ``context_from_record`` parses any kind."""
         raise NotImplementedError
 
     def _record(self, **fields: Json) -> Json:
@@ -206,17 +206,17 @@ class Context(ABC):
         return {"kind": self.kind, "domain": self.domain.to_record(), **fields}
 
     @classmethod
-    def _read_fields(cls, record: Fields, *own: str) -> tuple[Fields, Domain]:
-        """Check that a record has the fields ``own``; return its fields and its domain."""
-        fields = require_fields(record, "context", ("kind", "domain", *own))
+    def _read_fields(cls, record: Fields, *names: str) -> tuple[Fields, Domain]:
+        """Check that a record has the fields ``names``; return all its fields and its domain."""
+        fields = require_fields(record, "context", ("kind", "domain", *names))
         return fields, domain_from_record(fields["domain"])
 
     @abstractmethod
     def _epsilon(self, x: Symbols, x2: Symbols) -> Floats:
-        """Return ``E[x, x2]`` for pairs that differ; entries on the diagonal are ignored."""
+        """Return ``E[x, x2]`` where x and x2 differ; the caller ignores all other entries."""
 
     def __add__(self, other: "Context") -> "ContextSum":
-        """Return what a person who answers both surveys is promised: entries add up."""
+        """Return the promise to a person who answers both surveys: the sum of the matrices."""
         from sfumato.contexts.composite import ContextSum
 
         if not isinstance(other, Context):
@@ -234,7 +234,7 @@ class Context(ABC):
         return hash(fingerprint(self.to_record()))
 
     def _repr_html_(self) -> str:
-        """Return what notebooks show: the kind, the size, the smallest ε, and a small matrix."""
+        """Return the HTML for notebooks: kind, size, smallest ε, and the matrix if it is small."""
         promise = f"smallest ε = {self.smallest_epsilon:.4g}"
         if np.isinf(self.smallest_epsilon):
             promise = "nothing is promised"
@@ -244,17 +244,17 @@ class Context(ABC):
             html += _matrix_html(self)
         return html
 
-    def _require_writable(self) -> None:
-        """Raise ``InvalidContext`` if the matrix is too large to write out."""
+    def _require_matrix_size(self) -> None:
+        """Raise ``InvalidContext`` if the full matrix would be too large."""
         if self.size > MAX_MATRIX_SIZE:
             raise InvalidContext(
-                f"only a matrix of at most {MAX_MATRIX_SIZE} symbols can be written out; this "
-                f"domain has {self.size}. Use epsilon(x, x2) for the pairs that you need."
+                f"a full matrix may have at most {MAX_MATRIX_SIZE} symbols; this domain has "
+                f"{self.size}. Call epsilon(x, x2) for the pairs you need."
             )
 
 
 def _matrix_html(context: Context) -> str:
-    """Return E as a table, row against column: a darker cell is a stronger promise."""
+    """Return E as an HTML table; a darker cell means a stronger promise."""
     labels = [escape(str(label)) for label in context.domain.labels]
     head = "".join(f'<th scope="col">{label}</th>' for label in labels)
     body = ""
@@ -264,8 +264,8 @@ def _matrix_html(context: Context) -> str:
     return f"<table><thead><tr><th></th>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def _entry_html(epsilon: float, on_diagonal: bool) -> str:
-    if on_diagonal:
+def _entry_html(epsilon: float, is_on_diagonal: bool) -> str:
+    if is_on_diagonal:
         return '<td style="text-align:center">–</td>'
     if np.isinf(epsilon):
         return '<td style="text-align:center">∞</td>'

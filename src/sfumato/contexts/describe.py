@@ -1,4 +1,7 @@
-"""Describe a promise in rows: who is protected, against whom, and how much. Pages word them."""
+"""Describe a promise as rows: which answers are protected, against which others, and how much.
+
+Pages turn the rows into prose.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -13,13 +16,13 @@ from sfumato.contexts.grouped import GroupedContext
 from sfumato.foundation.arrays import Symbols
 from sfumato.randomness import Epsilon
 
-__all__ = ["Against", "PromiseRow", "describe"]
+__all__ = ["ComparisonScope", "PromiseRow", "describe"]
 
-_MAX_CLOSED_SIZE = 256  # shortest paths take cubic time; direct promises are bounds too
+_MAX_CLOSED_SIZE = 256  # symbols; shortest paths take cubic time, and direct promises also hold
 
 
-class Against(Enum):
-    """The answers against which an answer is protected."""
+class ComparisonScope(Enum):
+    """Which other answers an answer is protected against."""
 
     ANY_OTHER = auto()
     SAME_BLOCK = auto()
@@ -29,34 +32,35 @@ class Against(Enum):
 
 @dataclass(frozen=True, eq=False)
 class PromiseRow:
-    """One ε, and the pairs of answers that have it.
+    """One ε, and the pairs of answers it applies to.
 
-    ``symbols`` are the answers that have the promise; ``None`` means every answer. ``pairs`` counts
-    ordered pairs. For a row of pairs (``PARTNER``), ``symbols`` is the first pair, and
-    ``is_mutual`` says that each pair has the promise in both directions. For a row between blocks,
-    ``single_blocks`` counts the blocks of a single answer. For a row inside a block of a union,
-    ``block`` holds the symbols of that block.
+    ``symbols`` are the answers the promise covers; ``None`` means every answer. ``pair_count`` is
+    the number of ordered pairs. In a ``PARTNER`` row, ``symbols`` is the first pair, and
+    ``is_mutual`` is true if the promise applies in both directions. In an ``OTHER_BLOCKS`` row,
+    ``singleton_block_count`` is the number of single-answer blocks. In a row for one block of a
+    union, ``block`` contains the symbols of that block.
     """
 
     symbols: Symbols | None
-    against: Against
+    against: ComparisonScope
     epsilon: Epsilon
-    pairs: int
+    pair_count: int
     is_mutual: bool = False
-    single_blocks: int = 0
+    singleton_block_count: int = 0
     block: Symbols | None = None
 
     @property
-    def is_open(self) -> bool:
+    def is_unbounded(self) -> bool:
         """Whether nothing is promised."""
         return self.epsilon == inf
 
 
-def describe(context: Context, *, close: bool = False) -> list[PromiseRow]:
-    """Return the promise of a context, row by row: the strongest first, open pairs last.
+def describe(context: Context, *, use_closure: bool = False) -> list[PromiseRow]:
+    """Return the rows of a context's promise: the strongest first, unprotected pairs last.
 
-    Grouped contexts include promises that follow from others. With ``close``, matrices of up to
-    256 symbols do too. A sum too large to write out has no rows.
+    For grouped contexts, implied promises are included. With ``use_closure``, they are also
+    included for matrices of up to 256 symbols. A sum with too many symbols for a matrix has no
+    rows.
 
     >>> from sfumato.contexts import HighLow
     >>> [(row.symbols, row.epsilon) for row in describe(HighLow(3, [1], 2))]
@@ -65,13 +69,13 @@ def describe(context: Context, *, close: bool = False) -> list[PromiseRow]:
     if context.groups is not None:
         rows = _describe_groups(context.groups.closure())
     elif context.as_union is not None:
-        rows = _describe_parts(context.as_union, close)
+        rows = _describe_parts(context.as_union, use_closure)
     elif context.size > MAX_MATRIX_SIZE:
         return []
     else:
-        rows = _describe_pairs(context, close)
-    # Among rows of one ε, the row between blocks comes last.
-    return sorted(rows, key=lambda row: (row.epsilon, row.against is Against.OTHER_BLOCKS))
+        rows = _describe_pairs(context, use_closure)
+    # Among rows with the same ε, the row between blocks comes last.
+    return sorted(rows, key=lambda row: (row.epsilon, row.against is ComparisonScope.OTHER_BLOCKS))
 
 
 def _describe_groups(context: GroupedContext) -> Iterator[PromiseRow]:
@@ -79,52 +83,58 @@ def _describe_groups(context: GroupedContext) -> Iterator[PromiseRow]:
     if k == 1:
         return
     if len(context.inside) == 1 or len({*context.inside, *context.outward}) == 1:
-        yield PromiseRow(None, Against.ANY_OTHER, context.inside[0], k * (k - 1))
+        yield PromiseRow(None, ComparisonScope.ANY_OTHER, context.inside[0], k * (k - 1))
         return
     members = context.members()
     if context.inside == context.outward:
         for symbols, epsilon in zip(members, context.inside, strict=True):
-            yield PromiseRow(symbols, Against.ANY_OTHER, epsilon, symbols.size * (k - 1))
+            yield PromiseRow(symbols, ComparisonScope.ANY_OTHER, epsilon, symbols.size * (k - 1))
         return
-    blocks_of: dict[Epsilon, list[Symbols]] = {}
+    blocks_by_epsilon: dict[Epsilon, list[Symbols]] = {}
     for symbols, epsilon in zip(members, context.inside, strict=True):
         if symbols.size > 1:
-            blocks_of.setdefault(epsilon, []).append(symbols)
-    for epsilon, blocks in blocks_of.items():
-        pairs = sum(symbols.size * (symbols.size - 1) for symbols in blocks)
-        yield PromiseRow(np.sort(np.concatenate(blocks)), Against.SAME_BLOCK, epsilon, pairs)
-    yield _row_between(context.outward[0], context.sizes)
+            blocks_by_epsilon.setdefault(epsilon, []).append(symbols)
+    for epsilon, blocks in blocks_by_epsilon.items():
+        symbols = np.sort(np.concatenate(blocks))
+        pair_count = sum(block.size * (block.size - 1) for block in blocks)
+        yield PromiseRow(symbols, ComparisonScope.SAME_BLOCK, epsilon, pair_count)
+    yield _between_blocks_row(context.outward[0], context.sizes)
 
 
-def _describe_parts(context: ContextUnion, close: bool) -> Iterator[PromiseRow]:
+def _describe_parts(context: ContextUnion, use_closure: bool) -> Iterator[PromiseRow]:
     for part, block in zip(context.parts, context.members(), strict=True):
-        for row in describe(part, close=close):
+        for row in describe(part, use_closure=use_closure):
             symbols = block if row.symbols is None else block[row.symbols]
-            inner = block if row.block is None else block[row.block]
-            yield replace(row, symbols=symbols, block=inner)
+            inner_block = block if row.block is None else block[row.block]
+            yield replace(row, symbols=symbols, block=inner_block)
     if len(context.parts) > 1:
-        yield _row_between(inf, context.sizes)
+        yield _between_blocks_row(inf, context.sizes)
 
 
-def _row_between(epsilon: Epsilon, sizes: Symbols) -> PromiseRow:
-    """Return the row of pairs in different blocks."""
+def _between_blocks_row(epsilon: Epsilon, sizes: Symbols) -> PromiseRow:
+    """Return the row for pairs in different blocks."""
     k = int(sizes.sum())
-    pairs = k * k - int((sizes * sizes).sum())
-    single = int((sizes == 1).sum())
-    return PromiseRow(None, Against.OTHER_BLOCKS, epsilon, pairs, single_blocks=single)
+    pair_count = k * k - int((sizes * sizes).sum())
+    return PromiseRow(
+        None,
+        ComparisonScope.OTHER_BLOCKS,
+        epsilon,
+        pair_count,
+        singleton_block_count=int((sizes == 1).sum()),
+    )
 
 
-def _describe_pairs(context: Context, close: bool) -> Iterator[PromiseRow]:
+def _describe_pairs(context: Context, use_closure: bool) -> Iterator[PromiseRow]:
     """Yield a row for each distinct entry of the matrix."""
-    if close and context.size <= _MAX_CLOSED_SIZE:
+    if use_closure and context.size <= _MAX_CLOSED_SIZE:
         context = context.closure()
     exact = context.exact_matrix()
     k = exact.size
     numerators = exact.numerators[~np.eye(k, dtype=np.bool_)]
     is_symmetric = bool((exact.numerators == exact.numerators.T).all())
-    _, firsts, counts = np.unique(numerators, return_index=True, return_counts=True)
-    for first, count in zip(firsts.tolist(), counts.tolist(), strict=True):
-        x, rest = divmod(first, k - 1)
-        x2 = rest + (rest >= x)  # the diagonal is left out
+    _, first_indices, counts = np.unique(numerators, return_index=True, return_counts=True)
+    for index, count in zip(first_indices.tolist(), counts.tolist(), strict=True):
+        x, column = divmod(index, k - 1)
+        x2 = column + (column >= x)  # skip the diagonal
         pair = np.array([x, x2])
-        yield PromiseRow(pair, Against.PARTNER, exact.entry(x, x2), count, is_symmetric)
+        yield PromiseRow(pair, ComparisonScope.PARTNER, exact.entry(x, x2), count, is_symmetric)

@@ -85,7 +85,7 @@ class ExactMatrix:
             numerators[square] = part.numerators.astype(dtype) * factor
         return cls.from_finite(numerators[finite], denominator, finite)
 
-    def part(self, symbols: NDArray[np.int64]) -> "ExactMatrix":
+    def submatrix(self, symbols: NDArray[np.int64]) -> "ExactMatrix":
         """Return the matrix of these symbols only."""
         entries = self.numerators[np.ix_(symbols, symbols)]
         return ExactMatrix(_freeze(entries), self.denominator, self.infinite)
@@ -97,13 +97,13 @@ class ExactMatrix:
 
     def entry(self, x: int, x2: int) -> Epsilon:
         """Return one exact entry."""
-        return self.epsilon_of(int(self.numerators[x, x2]))
+        return self.to_epsilon(int(self.numerators[x, x2]))
 
-    def epsilon_of(self, numerator: int) -> Epsilon:
+    def to_epsilon(self, numerator: int) -> Epsilon:
         """Return the exact entry with this numerator."""
         return inf if numerator == self.infinite else Fraction(numerator, self.denominator)
 
-    def floats(self) -> Floats:
+    def to_floats(self) -> Floats:
         """Return all entries, rounded to the nearest float."""
         quotients = self.numerators / self.denominator
         # NumPy rounds long integers before it divides, which is exact only for powers of two.
@@ -115,11 +115,11 @@ class ExactMatrix:
             quotients = np.array([[n / self.denominator for n in row] for row in rows])
         return np.where(self.numerators == self.infinite, inf, quotients)
 
-    def texts(self) -> list[list[str]]:
+    def to_decimals(self) -> list[list[str]]:
         """Return all entries as exact decimals, for records."""
         texts = []
         for row in self.numerators.tolist():
-            texts.append([decimal_text(self.epsilon_of(numerator)) for numerator in row])
+            texts.append([decimal_text(self.to_epsilon(numerator)) for numerator in row])
         return texts
 
     def __add__(self, other: "ExactMatrix") -> "ExactMatrix":
@@ -133,7 +133,7 @@ class ExactMatrix:
         numerators = [n * factor + n2 * factor2 for n, n2 in zip(own, others, strict=True)]
         return ExactMatrix.from_finite(numerators, denominator, finite)
 
-    def times(self, factor: Fraction) -> "ExactMatrix":
+    def scale(self, factor: Fraction) -> "ExactMatrix":
         """Return the matrix times a positive factor."""
         scaled = [n * factor.numerator for n in self.numerators[self._finite].tolist()]
         return ExactMatrix.from_finite(scaled, self.denominator * factor.denominator, self._finite)
@@ -143,28 +143,28 @@ class ExactMatrix:
         finite: Booleans = self.numerators != self.infinite
         return finite
 
-    def off_diagonal(self) -> Integers:
+    def numerators_off_diagonal(self) -> Integers:
         """Return the numerators, with more than infinity on the diagonal, to search for minima."""
         return self.numerators + 2 * self.infinite * np.eye(self.size, dtype=self.numerators.dtype)
 
-    def smallest(self) -> Epsilon:
+    def minimum(self) -> Epsilon:
         """Return the smallest entry off the diagonal; ``inf`` for a single symbol."""
         if self.size == 1:
             return inf
-        x, x2 = divmod(int(self.off_diagonal().argmin()), self.size)
+        x, x2 = divmod(int(self.numerators_off_diagonal().argmin()), self.size)
         return self.entry(x, x2)
 
     def largest_finite(self) -> Fraction:
         """Return the largest finite entry; 0 if no entry off the diagonal is finite."""
         return Fraction(int(self.numerators[self._finite].max()), self.denominator)
 
-    def unprotected(self) -> NDArray[np.int64]:
+    def unprotected_symbols(self) -> NDArray[np.int64]:
         """Return the rows whose entries off the diagonal are all infinite."""
         if self.size == 1:
             return np.zeros(0, dtype=np.int64)
         return np.flatnonzero(self._finite.sum(axis=1) == 1)
 
-    def partly_open(self) -> bool:
+    def has_partly_protected_symbols(self) -> bool:
         """Return whether some row has finite and infinite entries off the diagonal."""
         finite = self._finite.sum(axis=1)
         return bool(((finite > 1) & (finite < self.size)).any())

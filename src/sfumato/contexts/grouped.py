@@ -97,12 +97,12 @@ class GroupedContext(Context):
         return symbols_by_group(self.group_of)
 
     @property
-    def shows_groups(self) -> bool:
+    def may_reveal_groups(self) -> bool:
         """Whether no group promises anything to another, so that a report may show the group."""
         return all(epsilon == inf for epsilon in self.outward)
 
     @property
-    def owing_groups(self) -> list[int]:
+    def protected_groups(self) -> list[int]:
         """The groups that promise something to other groups."""
         return [g for g, outward in enumerate(self.outward) if isinstance(outward, Fraction)]
 
@@ -128,7 +128,7 @@ class GroupedContext(Context):
         return promises
 
     @cached_property
-    def exact_smallest(self) -> Epsilon:
+    def exact_minimum(self) -> Epsilon:
         """The smallest promise to any pair; ``inf`` if no pair has one."""
         return min(self._promises, default=inf)
 
@@ -139,11 +139,11 @@ class GroupedContext(Context):
         return max(finite, default=Fraction(0))
 
     @property
-    def leaves_open(self) -> bool:
+    def has_unprotected_pairs(self) -> bool:
         """Whether some pair has no promise."""
-        return self.partly_open or bool(self._is_open_group.any())
+        return self.has_partly_protected_symbols or bool(self._is_open_group.any())
 
-    def unprotected(self) -> Symbols:
+    def unprotected_symbols(self) -> Symbols:
         """Return the symbols with no promise against any other."""
         if self._is_open_group.all():
             return np.arange(self.size)
@@ -160,7 +160,7 @@ class GroupedContext(Context):
         return open_inside & (self._outward_floats == inf)
 
     @property
-    def partly_open(self) -> bool:
+    def has_partly_protected_symbols(self) -> bool:
         """Whether some symbol has a promise against one symbol and none against another."""
         if len(self.outward) == 1:
             return False
@@ -176,7 +176,7 @@ class GroupedContext(Context):
 
     def exact_matrix(self) -> ExactMatrix:
         """Return E with exact entries; raise ``InvalidContext`` above 4096 symbols."""
-        self._require_writable()
+        self._require_matrix_size()
         denominator = 1
         for epsilon in (*self.inside, *self.outward):
             if isinstance(epsilon, Fraction):
@@ -209,7 +209,7 @@ class GroupedContext(Context):
             return self
         closure = copy.copy(self)
         closure.inside = tuple(inside)
-        for cached_property_name in ("exact_smallest", "_inside_floats"):
+        for cached_property_name in ("exact_minimum", "_inside_floats"):
             vars(closure).pop(cached_property_name, None)
         return closure
 

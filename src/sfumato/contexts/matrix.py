@@ -50,13 +50,13 @@ class PrivacyMatrix(Context):
 
     def _set_entries(self, exact: ExactMatrix) -> None:
         self._exact = exact
-        self._floats = exact.floats()
+        self._floats = exact.to_floats()
         self._floats.flags.writeable = False
 
     @property
-    def exact_smallest(self) -> Epsilon:
+    def exact_minimum(self) -> Epsilon:
         """The smallest entry off the diagonal."""
-        return self._exact.smallest()
+        return self._exact.minimum()
 
     def exact_epsilon(self, x: int, x2: int) -> Epsilon:
         """Return one exact entry."""
@@ -72,7 +72,7 @@ class PrivacyMatrix(Context):
 
     def to_record(self) -> Json:
         """Return the context as plain data: each entry an exact decimal, or ``inf``."""
-        return self._record(matrix=self._exact.texts())
+        return self._record(matrix=self._exact.to_decimals())
 
     @classmethod
     def from_record(cls, record: Fields) -> "PrivacyMatrix":

@@ -61,7 +61,7 @@ class Metric(Context):
         self._distances = distances
         self._exact = epsilon
         if isinstance(epsilon, Fraction):
-            self._floats = distances.times(epsilon).floats()
+            self._floats = distances.scale(epsilon).to_floats()
         else:  # a distance of 0 promises 0 even then: 0 · inf is undefined
             self._floats = np.where(distances.numerators == 0, 0.0, np.inf)
         self._floats.flags.writeable = False
@@ -122,14 +122,14 @@ class Metric(Context):
         parts = []
         for j in range(len(tiles.names)):
             symbols = np.flatnonzero(tiles.class_of == j)
-            inside = self._distances.part(symbols)
+            inside = self._distances.submatrix(symbols)
             parts.append(Metric._from_exact(inside, self._exact, IntegerDomain(symbols.size)))
         return union(parts, block_of=tiles.class_of, domain=self.domain)
 
     @property
-    def exact_smallest(self) -> Epsilon:
+    def exact_minimum(self) -> Epsilon:
         """The smallest distance times ε."""
-        return self._times_epsilon(self._distances.smallest())
+        return self._times_epsilon(self._distances.minimum())
 
     def exact_epsilon(self, x: int, x2: int) -> Epsilon:
         """Return the exact distance times ε."""
@@ -139,7 +139,7 @@ class Metric(Context):
         """Return the distances times ε."""
         if isinstance(self._exact, float):
             return super().exact_matrix()
-        return self._distances.times(self._exact)
+        return self._distances.scale(self._exact)
 
     def closure(self) -> "Metric":
         """Return the metric of shortest paths."""
@@ -148,7 +148,7 @@ class Metric(Context):
     def to_record(self) -> Json:
         """Return the context as plain data."""
         epsilon = decimal_text(self._exact)
-        return self._record(epsilon=epsilon, distances=self._distances.texts())
+        return self._record(epsilon=epsilon, distances=self._distances.to_decimals())
 
     @classmethod
     def from_record(cls, record: Fields) -> "Metric":

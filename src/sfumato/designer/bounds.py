@@ -200,9 +200,9 @@ def _high_low_bounds(context: Context, shares: Sequence[float] = ()) -> list[flo
     By default, the share of sensitive people is the share of sensitive symbols.
     """
     groups = context.groups
-    if groups is None or groups.inside != groups.outward or len(groups.owing_groups) != 1:
+    if groups is None or groups.inside != groups.outward or len(groups.protected_groups) != 1:
         return []
-    (g,) = groups.owing_groups
+    (g,) = groups.protected_groups
     sensitive = int(groups.sizes[g])
     free = context.size - sensitive
     if free == 0:

@@ -63,9 +63,9 @@ def mechanism_for(
     if code != "best" and code not in CODES:
         raise InvalidArgument(f"code must be one of best, {', '.join(CODES)}; got {code!r}.")
     options = _Options(code, max_bits, sensitive_share)
-    if 0 < context.exact_smallest < _MIN_EPSILON:
+    if 0 < context.exact_minimum < _MIN_EPSILON:
         raise NothingToLearn(
-            f"ε = {float(context.exact_smallest):g} is indistinguishable from 0 in floats. "
+            f"ε = {float(context.exact_minimum):g} is indistinguishable from 0 in floats. "
             "Use a larger ε."
         )
     candidates = _candidates(context, options)
@@ -149,7 +149,7 @@ def _frame(context: Context, family: CodeFamily, options: _Options) -> Mechanism
     if context.as_high_low is not None:
         return _high_low_frame(context.as_high_low, family, options)
     blocks = context.as_blocks
-    if blocks is not None and blocks.shows_groups:
+    if blocks is not None and blocks.may_reveal_groups:
         return BlockResponse(blocks, family)
     groups = context.groups
     if groups is None:
@@ -195,7 +195,7 @@ def _group_frames(context: GroupedContext, family: CodeFamily) -> list[Mechanism
 
 def _uniform_frames(context: Context, family: CodeFamily) -> list[Mechanism]:
     """Return the plain response for the smallest ε, or none if nothing is promised."""
-    smallest = context.exact_smallest
+    smallest = context.exact_minimum
     if smallest == inf:
         return []
     return [PlainResponse(Uniform(context.domain, smallest), family)]

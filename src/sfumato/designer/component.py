@@ -74,7 +74,7 @@ def _components(context: Context) -> Iterator[ComponentContext]:
                 yield ComponentContext(symbols[component.symbols], component.context)
     elif groups is None:
         yield from _split_matrix(context)
-    elif groups.shows_groups and len(groups.inside) > 1:
+    elif groups.may_reveal_groups and len(groups.inside) > 1:
         for symbols, epsilon in zip(groups.members(), groups.inside, strict=True):
             yield ComponentContext(symbols, Uniform(symbols.size, epsilon))
     else:
@@ -88,8 +88,8 @@ def _split_matrix(context: Context) -> Iterator[ComponentContext]:
         yield ComponentContext(components[0], context)
         return
     for symbols in components:
-        part = exact.part(symbols)
-        if part.smallest() == inf:
+        part = exact.submatrix(symbols)
+        if part.minimum() == inf:
             yield ComponentContext(symbols, Uniform(symbols.size, inf))
         else:
             yield ComponentContext(symbols, PrivacyMatrix.from_exact(part))
@@ -97,18 +97,18 @@ def _split_matrix(context: Context) -> Iterator[ComponentContext]:
 
 @dataclass(frozen=True)
 class Round:
-    """The progress of a search, in component number ``component`` of ``components``.
+    """The progress of a search after one round.
 
-    ``risk`` and ``lower_bound`` are those of the component.
+    ``risk`` and ``lower_bound`` are those of the current component.
     """
 
-    component: int
-    components: int
-    number: int
+    component_number: int
+    component_count: int
+    round_number: int
     risk: float
     lower_bound: float
     certified: bool
-    rays: int
+    ray_count: int
     seconds: float
 
     @property
@@ -125,8 +125,8 @@ class Component:
     value: float
     bound: float
     certified: bool
-    rounds: int
-    stopped: str
+    round_count: int
+    stop_reason: str
 
 
 class Clock:
@@ -173,7 +173,7 @@ def design_component(
         gap = (closed_form.value - objective.offset) / least_risk - 1
         close = _CLOSE if context.size <= _FEW_SYMBOLS else _CLOSE_ENOUGH
         good = closed_form.value <= closed_form.bound or gap <= close
-        if good or context.exact_smallest < _MIN_EPSILON:
+        if good or context.exact_minimum < _MIN_EPSILON:
             return closed_form
     if context.size <= _MAX_DESIGNED_SIZE:
         search_result = _search(context, objective, clock, seed, closed_form, number, count)
@@ -224,19 +224,21 @@ def _solve_in_closed_form(context: Context, objective: Objective) -> Component |
         return None
     value = objective.value_of(mechanism)
     bound = min(_lower_bound(context, objective, value), value)
-    return Component(mechanism, value, bound, certified=True, rounds=0, stopped="closed form")
+    return Component(
+        mechanism, value, bound, certified=True, round_count=0, stop_reason="closed form"
+    )
 
 
 def _lower_bound(context: Context, objective: Objective, value: float) -> float:
     """Return a proved lower bound on the value of every mechanism for a context of a known form."""
-    if context.size == 1 or context.exact_smallest == inf:
+    if context.size == 1 or context.exact_minimum == inf:
         return value  # answers are sent as they are
     if context.size == 2:
         return value * (1 - _ROUNDING)  # Theorem 2, but for rounding to integers
-    if objective.is_even:
+    if objective.is_uniform:
         weight = float(objective.weights[0])
         return weight * lower_bound_risk_at_uniform(context) + objective.offset
-    return objective.least_value
+    return objective.min_value
 
 
 # --- searches -------------------------------------------------------------------------------------
@@ -253,16 +255,16 @@ def _search(
 ) -> Component:
     exact = context.exact_matrix().closure()
     require_distinct_symbols(exact)
-    if exact.smallest() < _MIN_EPSILON:
+    if exact.minimum() < _MIN_EPSILON:
         raise NothingToLearn(
-            f"this context promises an ε of {float(exact.smallest()):.2g}; below "
+            f"this context promises an ε of {float(exact.minimum()):.2g}; below "
             f"{_MIN_EPSILON:.0e} a table of 64-bit words cannot tell the symbols apart. Give them "
             "one label, or a larger ε."
         )
     deadline = clock.deadline(count - number + 1)
     unit = float(objective.weights.mean())  # the search sees weights around 1
     scaled = objective.scale(1 / unit)
-    section = CrossSection(Cone(exact), objective.crowd)
+    section = CrossSection(Cone(exact), objective.prior)
     columns = _starting_columns(closed_form, context.size)
     rounds = search_rounds(section, objective.weights / unit, seed, columns)
     try:
@@ -271,7 +273,7 @@ def _search(
         if closed_form is None:
             raise
         clock.interrupted = True
-        return replace(closed_form, stopped="interrupted")
+        return replace(closed_form, stop_reason="interrupted")
     stopped = None
     while stopped is None:
         try:
@@ -290,7 +292,7 @@ def _search(
     mechanism = to_table(context, progress.best, scaled)
     value = objective.value_of(mechanism)
     bound = min(progress.bound * unit, value)
-    return Component(mechanism, value, bound, progress.certified, progress.rounds, stopped)
+    return Component(mechanism, value, bound, progress.certified, progress.round_count, stopped)
 
 
 def _starting_columns(closed_form: Component | None, size: int) -> Floats:
@@ -305,12 +307,12 @@ class _SearchProgress:
 
     def __init__(self, objective: Objective, first: Solution) -> None:
         self._offset = objective.offset
-        self._least_value = objective.least_value
+        self._min_value = objective.min_value
         self._close_rounds = 0
         self._idle_rounds = 0
-        self.rounds = 0
+        self.round_count = 0
         self.best = first
-        self.bound = objective.least_value
+        self.bound = objective.min_value
         self.certified = first.certified
         self.add(first)
 
@@ -326,13 +328,13 @@ class _SearchProgress:
 
     def add(self, solution: Solution) -> None:
         """Add the solution of one more round."""
-        self.rounds += 1
+        self.round_count += 1
         value = self.best.mixture.value
         bound = self.bound
         if solution.mixture.value < value:
             self.best = solution
         # Every certified bound holds, so the highest counts. Of estimates, the latest is best.
-        known_bound = bound if self.certified else self._least_value
+        known_bound = bound if self.certified else self._min_value
         new_bound = solution.bound if isfinite(solution.bound) else 0.0
         self.bound = max(known_bound, new_bound)
         min_change = _PROGRESS * (value - self._offset)
@@ -345,13 +347,13 @@ class _SearchProgress:
     def latest_round(self, number: int, count: int, seconds: float, unit: float) -> Round:
         """Return the latest round for progress reports; weights are in units of ``unit``."""
         return Round(
-            component=number,
-            components=count,
-            number=self.rounds,
+            component_number=number,
+            component_count=count,
+            round_number=self.round_count,
             risk=self.risk * unit,
             lower_bound=self.lower_bound * unit,
             certified=self.certified,
-            rays=len(self.best.rays),
+            ray_count=len(self.best.rays),
             seconds=seconds,
         )
 

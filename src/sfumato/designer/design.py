@@ -39,7 +39,7 @@ class Design:
     ``risk`` is ``n · E Σ_x w_x (p̂_x − p_x)²`` of its unbiased estimate at ``prior`` p, with
     ``weights`` w. No mechanism for the context has a risk below ``lower_bound`` there. If the bound
     is ``certified``, that is proved. Otherwise the bound is estimated: a search found no
-    counterexample. ``stopped`` says why the search ended: "closed form" (there was no search),
+    counterexample. ``stop_reason`` says why the search ended: "closed form" (there was no search),
     "converged", "stalled" (no more progress, but a gap is left), "time limit" or "interrupted".
     """
 
@@ -49,8 +49,8 @@ class Design:
     risk: float
     lower_bound: float
     certified: bool
-    rounds: int
-    stopped: str
+    round_count: int
+    stop_reason: str
     prior: Floats
     weights: Floats
 
@@ -62,7 +62,7 @@ class Design:
         return self.risk / self.lower_bound - 1 if self.lower_bound > 0 else inf
 
     @property
-    def bound_is(self) -> str:
+    def bound_status(self) -> str:
         """The status of the bound: "certified" or "estimated"."""
         return "certified" if self.certified else "estimated"
 
@@ -76,12 +76,12 @@ class Design:
             position = "above"
         if self.certified:
             meaning = "no mechanism for this context has less than the bound"
-        elif self.stopped in ("time limit", "interrupted"):
+        elif self.stop_reason in ("time limit", "interrupted"):
             meaning = "the search was not over, and more time may find better"
         else:
             meaning = "the search found no better one, which proves nothing"
         return (
-            f"Risk {self.risk:.6g}, {position} the {self.bound_is} bound of "
+            f"Risk {self.risk:.6g}, {position} the {self.bound_status} bound of "
             f"{self.lower_bound:.6g}: {meaning}. Reports have {self.mechanism.bits} bits."
         )
 
@@ -90,10 +90,10 @@ class Design:
         return {
             "risk": self.risk,
             "lower_bound": self.lower_bound,
-            "bound_is": self.bound_is,
+            "bound_is": self.bound_status,
             "gap": self.gap if isfinite(self.gap) else None,
-            "rounds": self.rounds,
-            "stopped": self.stopped,
+            "rounds": self.round_count,
+            "stopped": self.stop_reason,
             "mechanism": self.mechanism.kind,
             "outputs": self.mechanism.outputs,
             "bits": self.mechanism.bits,
@@ -139,7 +139,7 @@ def design(
 
     >>> from sfumato.contexts import PrivacyMatrix
     >>> result = design(PrivacyMatrix([[0, 1, 2], ["0.5", 0, 1], [1, 1, 0]]))
-    >>> result.bound_is, result.gap < 1e-4
+    >>> result.bound_status, result.gap < 1e-4
     ('certified', True)
     """
     # Load both before limiting threads: the limit only applies to libraries already loaded.
@@ -151,7 +151,7 @@ def design(
         raise InvalidContext(
             f"design needs a context; got {type(context).__name__}. Pass e.g. PrivacyMatrix(E)."
         )
-    objective = Objective.of(context.size, prior, weights)
+    objective = Objective.parse(context.size, prior, weights)
     is_number = isinstance(time_limit, int | float) and not isinstance(time_limit, bool)
     if not is_number or not time_limit > 0:
         raise InvalidArgument(
@@ -218,7 +218,7 @@ def _summarise(
     """Return the design; ``tr(W M⁻¹)`` of a union is the mean of its parts, weighted by shares."""
     value_bound = 0.0
     for own, component in zip(contexts, components, strict=True):
-        share = float(objective.crowd[own.symbols].sum())
+        share = float(objective.prior[own.symbols].sum())
         value_bound += share * component.bound
     risk = objective.value_of(mechanism) - objective.offset
     distinct = {id(component): component for component in components}.values()
@@ -229,8 +229,8 @@ def _summarise(
         risk=risk,
         lower_bound=min(value_bound - objective.offset, risk),
         certified=all(component.certified for component in components),
-        rounds=sum(component.rounds for component in distinct),
-        stopped=max((component.stopped for component in components), key=_REASONS.index),
-        prior=objective.crowd,
+        round_count=sum(component.round_count for component in distinct),
+        stop_reason=max((component.stop_reason for component in components), key=_REASONS.index),
+        prior=objective.prior,
         weights=objective.weights,
     )

@@ -40,5 +40,5 @@ def exponential_response(context: Context) -> TableResponse:
     N = np.minimum(exact.numerators, exact.numerators.T)
     d = ExactMatrix(N, exact.denominator, exact.infinite).closure()
     require_distinct_symbols(d)
-    weights = np.exp(-d.floats() / 2)
+    weights = np.exp(-d.to_floats() / 2)
     return TableResponse.from_floats(context, weights / weights.sum(axis=1, keepdims=True))

@@ -163,7 +163,7 @@ def frame_families(
     groups that promise something, in proportion to their sizes.
     """
     kinds = []
-    for g in groups.owing_groups:
+    for g in groups.protected_groups:
         kinds.append(_Kind(int(groups.sizes[g]), *groups.effective_promises(g)))
     has_free_symbols = len(kinds) < len(groups.outward)
     frame = _Frame(Counter(kinds), has_free_symbols, sensitive_share)

@@ -111,7 +111,7 @@ def _as_blocks(exact: ExactMatrix, domain: Domain, across: int) -> Uniform | Blo
     has_one_epsilon_each = (inside == inside[first]).all()
     if not (is_partition and has_equal_rows and has_one_epsilon_each):
         return None
-    between = exact.epsilon_of(across)
+    between = exact.to_epsilon(across)
     # A symbol alone in its block only has the promise that every symbol has across.
     epsilons = []
     promised = set()
@@ -119,8 +119,8 @@ def _as_blocks(exact: ExactMatrix, domain: Domain, across: int) -> Uniform | Blo
         if numerator == _NO_PAIR:
             epsilons.append(between)
         else:
-            epsilons.append(exact.epsilon_of(numerator))
-            promised.add(exact.epsilon_of(numerator))
+            epsilons.append(exact.to_epsilon(numerator))
+            promised.add(exact.to_epsilon(numerator))
     if not promised or together.all():
         return Uniform(domain, min(promised, default=between))
     epsilon = epsilons if len(promised) > 1 else min(promised)
@@ -129,11 +129,11 @@ def _as_blocks(exact: ExactMatrix, domain: Domain, across: int) -> Uniform | Blo
 
 def _as_tiers(exact: ExactMatrix, domain: Domain) -> Context | None:
     """Read rows of one number each: tiers, or high-low if only one of the numbers is finite."""
-    row_numerators = exact.off_diagonal().min(axis=1)
+    row_numerators = exact.numerators_off_diagonal().min(axis=1)
     if not (row_numerators[:, None] == exact.numerators)[_off_diagonal(exact)].all():
         return None
     tier_of, numerators = _renumber_by_first(row_numerators)
-    epsilons = [exact.epsilon_of(n) for n in numerators.tolist()]
+    epsilons = [exact.to_epsilon(n) for n in numerators.tolist()]
     simplest = Tiers(tier_of, epsilons, domain=domain).simplify()
     return None if simplest.uniform_epsilon is not None else simplest
 
@@ -168,7 +168,7 @@ def _as_union(exact: ExactMatrix, domain: Domain) -> Context:
     parts = []
     for j, symbols in enumerate(blocks):
         block_of[symbols] = j
-        parts.append(_recognise_matrix(exact.part(symbols), IntegerDomain(symbols.size)))
+        parts.append(_recognise_matrix(exact.submatrix(symbols), IntegerDomain(symbols.size)))
     return union(parts, block_of=block_of, domain=domain)
 
 

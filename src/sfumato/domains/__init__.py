@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from sfumato.domains.domain import Domain, Label, all_below, kind_of, require_symbols
+from sfumato.domains.domain import Domain, Label, all_in_range, describe_kind, require_symbols
 from sfumato.domains.grid import GridDomain
 from sfumato.domains.h3_cells import H3Domain
 from sfumato.domains.integers import IntegerDomain
@@ -18,10 +18,10 @@ __all__ = [
     "H3Domain",
     "IntegerDomain",
     "Label",
-    "all_below",
+    "all_in_range",
     "as_domain",
+    "describe_kind",
     "domain_from_record",
-    "kind_of",
     "require_symbols",
 ]
 

@@ -14,11 +14,11 @@ from sfumato.foundation.canonical import Json, require_fields
 __all__ = [
     "Domain",
     "Label",
-    "all_below",
-    "kind_of",
+    "all_in_range",
+    "describe_kind",
     "require_label",
     "require_symbols",
-    "unknown_value",
+    "unknown_value_error",
 ]
 
 _MAX_INTEGER = 2**53  # the integers that every client can represent
@@ -90,7 +90,7 @@ class Domain:
         """
         symbols = np.fromiter(map(self.find, values), dtype=np.int64)
         if (symbols < 0).any():
-            raise unknown_value(np.flatnonzero(symbols < 0), symbols.size)
+            raise unknown_value_error(np.flatnonzero(symbols < 0), symbols.size)
         return symbols
 
     def find(self, value: object) -> int:
@@ -135,7 +135,7 @@ class Domain:
         return f"Domain([{', '.join(shown)}], size={self.size})"
 
 
-def unknown_value(positions: Symbols, people: int) -> UnknownValue:
+def unknown_value_error(positions: Symbols, people: int) -> UnknownValue:
     """Return the error for values outside the domain, with positions but no values."""
     first = int(positions[0])
     count = int(positions.size)
@@ -200,10 +200,10 @@ def require_symbols(symbols: object, size: int) -> Symbols:
     array = _array(symbols)
     if array.dtype.kind not in "iu":
         raise InvalidSymbols(
-            f"symbols must be integers in 0..{size - 1}; got {kind_of(array)}. "
+            f"symbols must be integers in 0..{size - 1}; got {describe_kind(array)}. "
             "Turn values into symbols with the domain's `symbols` method."
         )
-    if array.size and not all_below(array, size):
+    if array.size and not all_in_range(array, size):
         outside = (array < 0) | (array >= size)
         first = int(np.argmax(outside.ravel()))
         raise InvalidSymbols(
@@ -220,12 +220,12 @@ def _array(symbols: object) -> np.ndarray:
     raise InvalidSymbols("symbols must be an array of integers; got a ragged sequence.")
 
 
-def all_below(array: np.ndarray, size: int) -> bool:
+def all_in_range(array: np.ndarray, size: int) -> bool:
     """Return whether integers lie in ``0 … size − 1``.
 
     One pass is enough if every negative integer, read as unsigned, is too large.
 
-    >>> all_below(np.array([-1], dtype=np.int8), 300), all_below(np.array([0, 299]), 300)
+    >>> all_in_range(np.array([-1], dtype=np.int8), 300), all_in_range(np.array([0, 299]), 300)
     (False, True)
     """
     if array.dtype.kind == "i" and array.dtype.isnative and size <= 2 ** (8 * array.itemsize - 1):
@@ -233,7 +233,7 @@ def all_below(array: np.ndarray, size: int) -> bool:
     return bool(array.min() >= 0 and array.max() < size)
 
 
-def kind_of(array: np.ndarray) -> str:
+def describe_kind(array: np.ndarray) -> str:
     """Return what kind of values an array contains, without revealing any."""
     if array.size == 0:
         return "nothing"

@@ -10,7 +10,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sfumato.domains.domain import Domain, Label, require_label, unknown_value
+from sfumato.domains.domain import Domain, Label, require_label, unknown_value_error
 from sfumato.errors import InvalidContext, InvalidSymbols, UnknownValue
 from sfumato.foundation.arrays import Booleans, Floats, Symbols
 from sfumato.foundation.canonical import decimal_text, require_fields
@@ -72,14 +72,14 @@ class GridDomain(Domain):
         return self._rows, self._columns
 
     @property
-    def cells(self) -> int:
+    def cell_count(self) -> int:
         """The number of cells, without ``other``."""
         return self._rows * self._columns
 
     @property
     def size(self) -> int:
         """The number of symbols, k: the cells, and ``other`` if there is one."""
-        return self.cells + (self._other is not None)
+        return self.cell_count + (self._other is not None)
 
     @property
     def labels(self) -> Sequence[Label]:
@@ -97,8 +97,8 @@ class GridDomain(Domain):
             raise InvalidSymbols("latitudes and longitudes must be two sequences of equal length.")
         inside = inside_rows & inside_columns
         if self._other is None and not inside.all():
-            raise unknown_value(np.flatnonzero(~inside), inside.size)
-        return np.where(inside, rows * self._columns + columns, self.cells)
+            raise unknown_value_error(np.flatnonzero(~inside), inside.size)
+        return np.where(inside, rows * self._columns + columns, self.cell_count)
 
     def symbols(self, values: Iterable[object]) -> Symbols:
         """Return the cells of pairs (latitude, longitude)."""
@@ -119,7 +119,7 @@ class GridDomain(Domain):
         try:
             return int(self.symbols([value])[0])
         except (UnknownValue, InvalidSymbols):
-            return -1 if self._other is None else self.cells
+            return -1 if self._other is None else self.cell_count
 
     def centres(self) -> tuple[Floats, Floats]:
         """Return latitudes and longitudes of the cells' centres in degrees, without ``other``."""
@@ -154,7 +154,7 @@ class GridDomain(Domain):
         return f"{decimal_text(latitude)},{decimal_text(longitude)}"
 
     def _label_symbol(self, label: Label, name: str) -> int:
-        cell = self.cells if label == self._other else self._cell_of(label)
+        cell = self.cell_count if label == self._other else self._cell_of(label)
         if cell is None:
             raise InvalidContext(
                 f"{name} names {label!r}, which is not the south-western corner of a cell."
@@ -196,7 +196,7 @@ class _GridLabels(Sequence[Label]):
             return tuple(self[i] for i in range(*index.indices(len(self))))
         symbol = range(len(self))[index]
         other = self._grid.other
-        if symbol == self._grid.cells and other is not None:
+        if symbol == self._grid.cell_count and other is not None:
             return other
         return self._grid.corner(symbol)
 

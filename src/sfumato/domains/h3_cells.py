@@ -90,7 +90,7 @@ class H3Domain(Domain):
         return cls(sorted(cells), other=other)
 
     @property
-    def cells(self) -> int:
+    def cell_count(self) -> int:
         """The number of cells, without ``other``."""
         return len(self._cells)
 
@@ -136,7 +136,7 @@ class H3Domain(Domain):
         return H3Domain(fields["cells"], other=fields["other"])
 
     def __repr__(self) -> str:
-        return f"H3Domain({self.cells} cells of resolution {self.resolution})"
+        return f"H3Domain({self.cell_count} cells of resolution {self.resolution})"
 
 
 def _h3() -> ModuleType:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from sfumato.domains.domain import Domain, Label, unknown_value
+from sfumato.domains.domain import Domain, Label, unknown_value_error
 from sfumato.errors import InvalidContext
 from sfumato.foundation.arrays import Symbols
 from sfumato.foundation.canonical import Json, require_fields
@@ -55,7 +55,7 @@ class IntegerDomain(Domain):
         elif array.dtype.kind in "iu":
             known = (array >= self._range.start) & (array < self._range.stop)
         if not known.all():
-            raise unknown_value(np.flatnonzero(~known), array.size)
+            raise unknown_value_error(np.flatnonzero(~known), array.size)
         symbols: Symbols = array.astype(np.int64) - self._range.start
         return symbols
 

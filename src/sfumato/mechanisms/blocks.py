@@ -70,7 +70,7 @@ class BlockResponse(CodedMechanism):
             raise ContextMismatch(
                 "a block response keeps a Blocks context; mechanism_for picks the frame that fits."
             )
-        if not blocks.shows_groups and blocks.sizes.size > 1:
+        if not blocks.may_reveal_groups and blocks.sizes.size > 1:
             raise ContextMismatch(
                 "a block response shows the block; a promise across blocks needs a GroupResponse."
             )

@@ -143,7 +143,7 @@ class GroupIntegers:
         for number in fields["code_of_group"]:
             code_of_group.append(require_index(number, limit, "mechanism.code_of_group"))
         epsilon_of_code = {}
-        for number, g in zip(code_of_group, groups.owing_groups, strict=False):
+        for number, g in zip(code_of_group, groups.protected_groups, strict=False):
             epsilon_of_code[number] = groups.inside[g]
         codes = []
         for number, code in enumerate(fields["codes"]):
@@ -195,7 +195,7 @@ def find_protected_groups(groups: GroupedContext) -> tuple[list[int], Symbols]:
 
     The position is that among the owing groups, −1 for a symbol that owes nothing.
     """
-    owing = groups.owing_groups
+    owing = groups.protected_groups
     for g in set(range(len(groups.outward))) - set(owing):
         if isinstance(groups.inside[g], Fraction) and groups.sizes[g] > 1:
             raise ContextMismatch(

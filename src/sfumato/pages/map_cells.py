@@ -41,10 +41,10 @@ def arrange_cells(grid: GridDomain, frequencies: Floats) -> MapCells:
             f"got {len(frequencies)}."
         )
     height, width = grid.shape
-    merge = math.ceil(math.sqrt(grid.cells / _MAX_CELLS))
+    merge = math.ceil(math.sqrt(grid.cell_count / _MAX_CELLS))
     rows = range(0, height, merge)
     columns = range(0, width, merge)
-    shares = np.asarray(frequencies, dtype=np.float64)[: grid.cells].reshape(grid.shape)
+    shares = np.asarray(frequencies, dtype=np.float64)[: grid.cell_count].reshape(grid.shape)
     shares = np.add.reduceat(shares, np.array(rows), axis=0)
     shares = np.add.reduceat(shares, np.array(columns), axis=1)
     latitudes = [grid.corner(row * width).split(",")[0] for row in rows]

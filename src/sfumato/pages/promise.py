@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from sfumato.contexts import (
-    Against,
+    ComparisonScope,
     Context,
     ContextUnion,
     GroupedContext,
@@ -43,9 +43,9 @@ def promise_sentences(context: Context) -> list[str]:
     if context.as_union is not None:
         return _union_sentences(context, rows)
     comparisons = {row.against for row in rows}
-    if Against.OTHER_BLOCKS in comparisons:
+    if ComparisonScope.OTHER_BLOCKS in comparisons:
         return _block_sentences(context, rows)
-    if Against.ANY_OTHER in comparisons:
+    if ComparisonScope.ANY_OTHER in comparisons:
         return _answer_sentences(context, rows)
     return _pair_sentences(context, rows)
 
@@ -70,7 +70,7 @@ def promise_facts(context: Context) -> list[tuple[str, str]]:
     strongest = _epsilon_and_odds(smallest)
     if not finite:
         return [*facts, ("Strongest promise", strongest)]
-    if finite[-1].epsilon == context.exact_smallest:
+    if finite[-1].epsilon == context.exact_minimum:
         return [*facts, ("Every promise", strongest)]
     weakest = _epsilon_and_odds(round_up(finite[-1].epsilon))
     return [*facts, ("Strongest promise", strongest), ("Weakest promise", weakest)]
@@ -154,7 +154,7 @@ def _sensitive_sentences(context: Context, row: PromiseRow) -> list[str]:
 
 def _block_sentences(context: Context, rows: Sequence[PromiseRow]) -> list[str]:
     sentences = [f"{blocks_text(context)}."]
-    inside = [row for row in rows if row.against is Against.SAME_BLOCK]
+    inside = [row for row in rows if row.against is ComparisonScope.SAME_BLOCK]
     finite = _finite_rows(inside)
     if len(finite) == 1:
         sentences.append(f"Inside a block, {_MOVES} {_describe_move(finite[0].epsilon)}.")
@@ -168,16 +168,16 @@ def _block_sentences(context: Context, rows: Sequence[PromiseRow]) -> list[str]:
     if len(finite) < len(inside):
         blocks = plural(_count_blocks(context, inside[-1]), "block")
         sentences.append(f"Inside {blocks} nothing is promised.")
-    between = next(row for row in rows if row.against is Against.OTHER_BLOCKS)
-    if not between.is_open:
+    between = next(row for row in rows if row.against is ComparisonScope.OTHER_BLOCKS)
+    if not between.is_unbounded:
         sentences.append(f"Between blocks, {_MOVES} {_describe_move(between.epsilon)}.")
         return sentences
     sentences.append(_BLOCK_DISCLOSURE)
-    if between.single_blocks == 1:
+    if between.singleton_block_count == 1:
         sentences.append("One block holds a single answer: for it nothing is promised at all.")
-    elif between.single_blocks:
+    elif between.singleton_block_count:
         sentences.append(
-            f"{format_count(between.single_blocks)} blocks hold a single answer: for those nothing "
+            f"{format_count(between.singleton_block_count)} blocks hold a single answer: for those nothing "
             "is promised at all."
         )
     return sentences
@@ -185,7 +185,7 @@ def _block_sentences(context: Context, rows: Sequence[PromiseRow]) -> list[str]:
 
 def _union_sentences(context: Context, rows: Sequence[PromiseRow]) -> list[str]:
     finite = _finite_rows(rows)
-    strongest = context.exact_smallest
+    strongest = context.exact_minimum
     sentences = [
         f"{blocks_text(context)}, and inside each block the promise is its own.",
         f"At the strongest, one report can move odds {_describe_move(strongest)}.",
@@ -197,7 +197,7 @@ def _union_sentences(context: Context, rows: Sequence[PromiseRow]) -> list[str]:
         )
     if rows and rows[-1].block is None:
         sentences.append(_BLOCK_DISCLOSURE)
-    unprotected = context.unprotected().size
+    unprotected = context.unprotected_symbols().size
     if unprotected:
         counts = f"{format_count(unprotected)} of {format_count(context.size)} answers"
         sentences.append(
@@ -218,14 +218,14 @@ def _pair_sentences(context: Context, rows: Sequence[PromiseRow]) -> list[str]:
     """Name the extremes of a metric, a matrix or a sum, each with a pair that has it."""
     opening = opening_of_pairs(context)
     if not rows:
-        strongest = _describe_move(context.exact_smallest)
+        strongest = _describe_move(context.exact_minimum)
         return [opening, f"At the strongest, one report can move odds {strongest}."]
     finite = _finite_rows(rows)
     sentences = [opening, f"The strongest promise: {_pair_text(context, finite[0])}."]
     if len(finite) > 1:
         sentences.append(f"The weakest promise: {_pair_text(context, finite[-1])}.")
     if len(finite) < len(rows):
-        counts = f"{format_count(rows[-1].pairs)} of {format_count(_count_pairs(rows))}"
+        counts = f"{format_count(rows[-1].pair_count)} of {format_count(_count_pairs(rows))}"
         sentences.append(f"For {counts} ordered pairs nothing is promised directly.")
     return sentences
 
@@ -242,11 +242,11 @@ def _pair_text(context: Context, row: PromiseRow) -> str:
 
 def _finite_rows(rows: Sequence[PromiseRow]) -> list[PromiseRow]:
     """Return the rows that promise something."""
-    return [row for row in rows if not row.is_open]
+    return [row for row in rows if not row.is_unbounded]
 
 
 def _count_pairs(rows: Sequence[PromiseRow]) -> int:
-    return sum(row.pairs for row in rows)
+    return sum(row.pair_count for row in rows)
 
 
 def _describe_move(epsilon: Epsilon) -> str:

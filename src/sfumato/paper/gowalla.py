@@ -69,7 +69,7 @@ def gowalla(
     """
     population = map_population(checkins, grid, options.on_progress)
     domain = map_grid()
-    options.on_progress(f"{population} on {domain.cells:,} cells")
+    options.on_progress(f"{population} on {domain.cell_count:,} cells")
     contexts = {}
     for name, (tiles, _) in PAPER_TABLE.items():
         contexts[name] = _create_context(domain, tiles)

@@ -111,7 +111,7 @@ def _read_checkins(path: str, on_progress: Callable[[str], None]) -> MapPopulati
         if row_count >= next_message:
             next_message = row_count + _ROWS_PER_PROGRESS_LINE
             on_progress(f"{name}: {row_count:,} check-ins read")
-    on_map_count = int(counts[: grid.cells].sum())
+    on_map_count = int(counts[: grid.cell_count].sum())
     if on_map_count == 0:
         raise InvalidTable(
             f"{name} has no check-in between 25N and 50N, 130W and 60W; all {row_count:,} are "
@@ -121,7 +121,7 @@ def _read_checkins(path: str, on_progress: Callable[[str], None]) -> MapPopulati
         f"{on_map_count:,} of the {row_count:,} check-ins in {name} are on the map; "
         f"the paper has {PAPER_CHECKIN_COUNT:,}."
     )
-    return MapPopulation(counts[: grid.cells], "check-ins", note)
+    return MapPopulation(counts[: grid.cell_count], "check-ins", note)
 
 
 def _read_positions(path: str, name: str) -> Iterator[tuple[Floats, Floats]]:
@@ -179,7 +179,7 @@ def _read_counts(path: str) -> MapPopulation:
     grid = map_grid()
     height, width = grid.shape
     limits = {"row": height - 1, "column": width - 1, "count": _MAX_PEOPLE}
-    counts = np.zeros(grid.cells, dtype=np.int64)
+    counts = np.zeros(grid.cell_count, dtype=np.int64)
     with open_table(path) as table:
         for batch in table.batches(dict.fromkeys(limits, pa.int64())):
             values = {}
@@ -223,7 +223,7 @@ def _simulate_people() -> MapPopulation:
         f"proportion to the populations of places ({GEONAMES_CREDIT}). For the paper's data, pass "
         "SNAP's loc-gowalla_totalCheckins.txt.gz."
     )
-    counts = np.bincount(homes, minlength=grid.cells)
+    counts = np.bincount(homes, minlength=grid.cell_count)
     return MapPopulation(counts, "simulated people, not the paper's", note)
 
 

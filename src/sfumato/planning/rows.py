@@ -129,7 +129,7 @@ def find_mechanisms(context: Context, own: Mechanism | None) -> dict[str, Mechan
     unless it is one of the others.
     """
     mechanisms = {
-        "classical": _try(lambda: mechanism_for(Uniform(context.domain, context.exact_smallest))),
+        "classical": _try(lambda: mechanism_for(Uniform(context.domain, context.exact_minimum))),
         "hadamard": _try(lambda: mechanism_for(context, code="hadamard")),
         "best": _try(lambda: mechanism_for(context)),
     }

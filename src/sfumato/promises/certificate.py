@@ -5,7 +5,7 @@ from fractions import Fraction
 from html import escape
 from math import inf
 
-from sfumato.contexts import Context, parts_inside
+from sfumato.contexts import Context, parts_by_block
 from sfumato.errors import ContextMismatch
 from sfumato.foundation.canonical import Json, fingerprint
 from sfumato.mechanisms import Mechanism, RowClass, UnionResponse
@@ -142,7 +142,7 @@ def _certify_parts(
 
     Nothing may be promised across blocks.
     """
-    promises = parts_inside(context, mechanism.context.block_of)
+    promises = parts_by_block(context, mechanism.context.block_of)
     if promises is None:
         raise ContextMismatch(
             "a union response of this size can be certified only for contexts with the same "

@@ -239,7 +239,7 @@ def _promise_of_cell(terms: list[GroupedContext], cell: list[int]) -> tuple[Epsi
 
 def _pairs_of_matrix(exact: ExactMatrix, ranges: _Ranges) -> Iterator[_Pair]:
     """For every two classes, same range or not, yield the pair with the strongest promise."""
-    E = exact.off_diagonal()
+    E = exact.numerators_off_diagonal()
     has_range = ranges.first_of >= 0
     same_first = ranges.first_of[:, None] == ranges.first_of[None, :]
     shared = same_first & has_range

@@ -199,7 +199,7 @@ def _participants(context: Context, own: Mechanism) -> dict[str, Mechanism | Bas
             "classical mechanisms need a positive, finite ε; the smallest ε of this context is "
             f"{format_number(epsilon)}. Compare a survey that protects every pair of labels."
         )
-    classical = Uniform(context.domain, context.exact_smallest)
+    classical = Uniform(context.domain, context.exact_minimum)
     return {
         "sfumato": own,
         "k-rr": PlainResponse(classical, RandomizedCode),

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.domains import Domain, GridDomain
-from sfumato.domains.domain import unknown_value
+from sfumato.domains.domain import unknown_value_error
 from sfumato.errors import InvalidSymbols
 from sfumato.foundation.arrays import Arrow, Symbols
 
@@ -87,7 +87,7 @@ def symbols_of_column(column: Arrow, lookup: Lookup) -> Symbols:
         symbols = _chunk_symbols(chunk, lookup)
         unknown = np.flatnonzero(symbols < 0)
         if unknown.size:
-            raise unknown_value(position + unknown, len(column))
+            raise unknown_value_error(position + unknown, len(column))
         parts.append(symbols)
         position += len(chunk)
     return np.concatenate(parts)

@@ -47,7 +47,7 @@ class Description:
 
 def disclosure_text(context: Context) -> str:
     """Say in plain words what reports may show; empty if every pair of answers has a promise."""
-    exposed = context.unprotected()
+    exposed = context.unprotected_symbols()
     if exposed.size and exposed.size == context.size:
         return "Every answer is sent as it is."
     sentences: list[str] = []
@@ -60,7 +60,7 @@ def disclosure_text(context: Context) -> str:
         if exposed.size > _MAX_LABELS_SHOWN:
             listing += f" and {exposed.size - _MAX_LABELS_SHOWN:,} more"
         sentences.append(f"These answers are sent as they are: {listing}.")
-    if context.partly_open:
+    if context.has_partly_protected_symbols:
         sentences.append("A report may show to which group of answers yours belongs.")
     return " ".join(sentences)
 

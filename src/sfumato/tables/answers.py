@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 from sfumato.domains import Domain, GridDomain, H3Domain, IntegerDomain
-from sfumato.domains.domain import unknown_value
+from sfumato.domains.domain import unknown_value_error
 from sfumato.errors import InvalidArgument, InvalidSymbols, InvalidTable, UnknownValue
 from sfumato.foundation.arrays import Arrow, Symbols
 from sfumato.survey import Lookup, symbols_of_column
@@ -249,7 +249,7 @@ class _ValueReader:
     def _integers(self, column: Arrow) -> Symbols:
         if column.null_count:
             missing = column.is_null().to_numpy(zero_copy_only=False)
-            raise unknown_value(np.flatnonzero(missing), len(column))
+            raise unknown_value_error(np.flatnonzero(missing), len(column))
         return self._domain.symbols(column.to_numpy(zero_copy_only=False))
 
 

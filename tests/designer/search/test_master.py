@@ -19,10 +19,10 @@ from support.matrices import asymmetric, cross_section, free_rows, halves, one_w
 
 
 def test_defaults_are_even():
-    objective = Objective.of(4, None, None)
+    objective = Objective.parse(4, None, None)
     assert objective.counts == (1, 1, 1, 1)
-    assert objective.is_even
-    assert objective.crowd.tolist() == [0.25] * 4
+    assert objective.is_uniform
+    assert objective.prior.tolist() == [0.25] * 4
     assert objective.weights.tolist() == [1.0] * 4
 
 
@@ -37,56 +37,56 @@ def test_defaults_are_even():
     ],
 )
 def test_prior_may_be_shares_or_counts(prior):
-    objective = Objective.of(3, prior, None)
+    objective = Objective.parse(3, prior, None)
     assert objective.counts == (1, 1, 2)
-    assert not objective.is_even
-    assert objective.crowd.tolist() == [0.25, 0.25, 0.5]
+    assert not objective.is_uniform
+    assert objective.prior.tolist() == [0.25, 0.25, 0.5]
 
 
 @pytest.mark.parametrize("largest", [1e308, 1.7e308])
 def test_huge_counts_are_read_as_shares(largest):
-    assert Objective.of(3, [largest, largest, 0], None).counts == (500_000, 500_000, 1)
+    assert Objective.parse(3, [largest, largest, 0], None).counts == (500_000, 500_000, 1)
 
 
 def test_tiny_shares_are_rounded_up_to_a_millionth():
-    objective = Objective.of(4, [0.5, 0.5, 1e-12, 0], None)
+    objective = Objective.parse(4, [0.5, 0.5, 1e-12, 0], None)
     assert objective.counts == (500_000, 500_000, 1, 1)
-    assert objective.crowd.sum() == pytest.approx(1, rel=1e-15)
-    assert (objective.crowd > 0).all()
+    assert objective.prior.sum() == pytest.approx(1, rel=1e-15)
+    assert (objective.prior > 0).all()
 
 
 def test_shares_are_rounded_by_less_than_a_millionth():
     p = np.random.default_rng(1).dirichlet(np.full(30, 0.3))
-    assert np.abs(Objective.of(30, p, None).crowd - p).max() < 1.5e-6 * 30
+    assert np.abs(Objective.parse(30, p, None).prior - p).max() < 1.5e-6 * 30
 
 
 def test_is_even_needs_equal_counts_and_weights():
-    assert Objective.of(3, None, [2, 2, 2]).is_even
-    assert not Objective.of(3, None, [2, 2, 1]).is_even
-    assert not Objective.of(3, [1, 1, 2], None).is_even
+    assert Objective.parse(3, None, [2, 2, 2]).is_uniform
+    assert not Objective.parse(3, None, [2, 2, 1]).is_uniform
+    assert not Objective.parse(3, [1, 1, 2], None).is_uniform
 
 
 def test_restrict_keeps_the_proportions():
-    part = Objective.of(4, [0.1, 0.2, 0.3, 0.4], [1, 2, 3, 4]).restrict(np.array([1, 3]))
+    part = Objective.parse(4, [0.1, 0.2, 0.3, 0.4], [1, 2, 3, 4]).restrict(np.array([1, 3]))
     assert part.counts == (1, 2)
     assert part.weights.tolist() == [2, 4]
 
 
 def test_value_is_the_weighted_risk_plus_offset():
     mechanism = sf.mechanism_for(sf.Uniform(3, 1))
-    objective = Objective.of(3, [5, 3, 2], [1, 2, 4])
+    objective = Objective.parse(3, [5, 3, 2], [1, 2, 4])
     p = np.array([0.5, 0.3, 0.2])
     assert objective.offset == pytest.approx(0.25 + 2 * 0.09 + 4 * 0.04)
-    assert objective.least_value == pytest.approx(0.5 + 0.6 + 0.8)
+    assert objective.min_value == pytest.approx(0.5 + 0.6 + 0.8)
     assert objective.value_of(mechanism) - objective.offset == pytest.approx(
         float(np.array([1, 2, 4]) @ mechanism.scores.variances(p, 1))
     )
 
 
 def test_unrandomized_answers_have_the_least_value():
-    objective = Objective.of(3, [5, 3, 2], [1, 2, 4])
+    objective = Objective.parse(3, [5, 3, 2], [1, 2, 4])
     assert objective.value_of(sf.mechanism_for(sf.Uniform(3, inf))) == pytest.approx(
-        objective.least_value, rel=1e-12
+        objective.min_value, rel=1e-12
     )
 
 
@@ -111,12 +111,12 @@ def test_unrandomized_answers_have_the_least_value():
 )
 def test_invalid_numbers_raise(name, numbers):
     with pytest.raises(InvalidArgument, match=f"^{name} must be"):
-        Objective.of(3, **{"prior": None, "weights": None, name: numbers})
+        Objective.parse(3, **{"prior": None, "weights": None, name: numbers})
 
 
 def test_zero_weights_raise():
     with pytest.raises(InvalidArgument, match="Merge symbols that do not matter"):
-        Objective.of(3, None, [1, 0, 1])
+        Objective.parse(3, None, [1, 0, 1])
 
 
 # --- the best mixture -----------------------------------------------------------------------------
@@ -130,7 +130,7 @@ def _pool(E, seed, count=4):
     weights = random.uniform(0.5, 2, k)
     section = cross_section(E, crowd)
     cone = section.cone
-    members = np.vstack([cone.shrink, cone.lower(random.uniform(0.2, 1, (count, k)))])
+    members = np.vstack([cone.shrink_factors, cone.lower(random.uniform(0.2, 1, (count, k)))])
     return section.normalise(halves(cone, members)), crowd, weights
 
 
@@ -204,7 +204,7 @@ def test_mixture_does_not_depend_on_the_start():
     with threadpool_limits(1):
         values = [
             best_mixture(
-                rays, weights, random.dirichlet(np.full(len(rays), 0.3)) + 1e-6, 1e-8, first=first
+                rays, weights, random.dirichlet(np.full(len(rays), 0.3)) + 1e-6, 1e-8, first
             ).value
             for first in (1.0, 1e-3)
             for _ in range(5)

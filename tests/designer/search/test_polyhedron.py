@@ -42,7 +42,7 @@ MATRICES = {
 def test_polyhedron_contains_the_true_one(E, attempt):
     """Every entry exceeds the exact one by more than the rounding of E."""
     E = closed(E)
-    around = Polyhedron.around(E, attempt)
+    around = Polyhedron.enclosing(E, attempt)
     k = range(len(E))
     for x in k:
         for x2 in k:
@@ -56,7 +56,7 @@ def test_polyhedron_contains_the_true_one(E, attempt):
 
 @pytest.mark.parametrize("E", MATRICES.values(), ids=MATRICES)
 def test_polyhedron_is_closed_and_edges_are_not_implied(E):
-    around = Polyhedron.around(closed(E))
+    around = Polyhedron.enclosing(closed(E))
     N = around.N.tolist()
     k = range(len(E))
     edges = set(zip(around.tail.tolist(), around.head.tolist(), strict=True))
@@ -85,7 +85,7 @@ def _keeps(around, vertex):
 
 @pytest.mark.parametrize("E", MATRICES.values(), ids=MATRICES)
 def test_nearest_vertices_are_vertices(E):
-    around = Polyhedron.around(closed(E))
+    around = Polyhedron.enclosing(closed(E))
     k = len(E)
     random = np.random.default_rng(0)
     points = random.uniform(-1, 1, (20, k))
@@ -100,7 +100,7 @@ def test_nearest_vertices_are_vertices(E):
 
 @pytest.mark.parametrize("E", MATRICES.values(), ids=MATRICES)
 def test_neighbours_are_vertices_that_drop_one_equality(E):
-    around = Polyhedron.around(closed(E))
+    around = Polyhedron.enclosing(closed(E))
     here = around.nearest_vertices(np.zeros((1, len(E))))
     for _ in range(3):
         vertices, bounded = around.neighbours(here[:1])
@@ -115,7 +115,7 @@ def test_neighbours_are_vertices_that_drop_one_equality(E):
 
 
 def test_neighbours_reports_vertices_with_too_many_equalities():
-    around = Polyhedron.around(closed(planar(4, 1, 1.0)))
+    around = Polyhedron.enclosing(closed(planar(4, 1, 1.0)))
     inside = np.zeros((1, 4), dtype=np.int64)
     assert around.neighbours(inside) is None
     assert around.neighbours(np.vstack([around.nearest_vertices(np.zeros((1, 4))), inside])) is None
@@ -123,14 +123,14 @@ def test_neighbours_reports_vertices_with_too_many_equalities():
 
 def test_perturbation_breaks_ties():
     """The vertices of a uniform matrix have many equalities; the perturbed ones do not."""
-    around = Polyhedron.around(equal(6, 1.0))
+    around = Polyhedron.enclosing(equal(6, 1.0))
     assert around.neighbours(around.nearest_vertices(np.zeros((1, 6)))) is not None
     assert around.tail.size == 30
 
 
 def test_logarithms_and_restrict():
     E = closed(one_way(5, 3))
-    around = Polyhedron.around(E)
+    around = Polyhedron.enclosing(E)
     vertices = around.nearest_vertices(np.zeros((1, 5)))
     logarithms = around.logarithms(vertices)
     assert logarithms.max() == 0
@@ -139,4 +139,4 @@ def test_logarithms_and_restrict():
     )
     part = around.restrict(np.array([1, 3, 4]))
     assert (around.N[np.ix_([1, 3, 4], [1, 3, 4])] == part.N).all()
-    assert (around.is_finite == (inf > E)).all()
+    assert (around.finite_mask == (inf > E)).all()

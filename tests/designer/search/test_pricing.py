@@ -68,7 +68,7 @@ def _orders(section, seed, count=30):
 def _check_members(section, columns):
     assert np.isfinite(columns).all()
     assert (columns >= 0).all()
-    np.testing.assert_allclose(columns @ section.crowd, 1, rtol=1e-12)
+    np.testing.assert_allclose(columns @ section.prior, 1, rtol=1e-12)
     for x in range(section.size):
         for x2 in range(section.size):
             if np.isfinite(section.cone.E[x, x2]):
@@ -148,7 +148,7 @@ def test_climb_stays_in_the_cone_and_never_descends(E):
 @pytest.mark.parametrize("E", FINITE.values(), ids=FINITE)
 def test_walk_stays_in_the_cone_and_never_descends(E):
     section = _section(E)
-    around = Polyhedron.around(section.cone.E)
+    around = Polyhedron.enclosing(section.cone.E)
     vertices = section.normalise(
         section.cone.lower(np.exp(wider_rays(section.cone.E, 10**5)[::17]))
     )
@@ -165,7 +165,7 @@ def test_walk_stays_in_the_cone_and_never_descends(E):
 def test_climb_and_walk_together_find_the_maximum(E):
     """Thirty starts prove nothing, but more than one miss in twenty would be suspicious."""
     section = _section(E)
-    around = Polyhedron.around(section.cone.E)
+    around = Polyhedron.enclosing(section.cone.E)
     misses = 0
     wider = np.exp(wider_rays(section.cone.E, 10**5))
     rays = section.normalise(section.cone.lower(wider))
@@ -183,7 +183,7 @@ def test_climb_and_walk_together_find_the_maximum(E):
 def test_walk_continues_where_climb_is_stuck():
     """Otherwise walks would be useless."""
     section = _section(MATRICES["planar"])
-    around = Polyhedron.around(section.cone.E)
+    around = Polyhedron.enclosing(section.cone.E)
     ahead = 0
     with threadpool_limits(1):
         for seed in range(5):

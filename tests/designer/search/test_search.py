@@ -127,7 +127,7 @@ def test_random_channels_stay_above_a_certified_bound(E):
         members = section.cone.lower(
             np.exp(random.uniform(-3, 0, (2 * section.size, section.size)))
         )
-        columns = halves(section.cone, np.vstack([members, section.cone.shrink]))
+        columns = halves(section.cone, np.vstack([members, section.cone.shrink_factors]))
         theta = np.repeat(random.dirichlet(np.full(len(columns) // 2, 0.5)), 2)
         channel = columns * theta[:, None]
         np.testing.assert_allclose(channel.sum(axis=0), 1, rtol=1e-12)

@@ -470,10 +470,10 @@ def test_h3_cells_are_predicted_by_their_neighbours():
     assert tuple(result) == WIDTHS
     for width in WIDTHS:
         expected = np.zeros(domain.size)
-        for x in range(domain.cells):
+        for x in range(domain.cell_count):
             near = [
                 x2
-                for x2 in range(domain.cells)
+                for x2 in range(domain.cell_count)
                 if x2 != x and used[x2] and apart[x, x2] <= 2.5 * width * spacing
             ]
             kernel = np.exp(-0.5 * (apart[x, near] / (width * spacing)) ** 2)

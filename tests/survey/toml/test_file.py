@@ -130,7 +130,7 @@ def test_epsilon_may_be_infinite(tmp_path, infinity):
     assert (
         _load(
             tmp_path, _toml(context=f'kind = "uniform"\nepsilon = {infinity}')
-        ).context.exact_smallest
+        ).context.exact_minimum
         == math.inf
     )
 

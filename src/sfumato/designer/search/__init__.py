@@ -1,4 +1,4 @@
-"""The search for the best mechanism: column generation over extreme rays."""
+"""Search for the best mechanism by column generation over extreme rays."""
 
 from sfumato.designer.search.master import Objective
 from sfumato.designer.search.rays import CrossSection

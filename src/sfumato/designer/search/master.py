@@ -1,4 +1,4 @@
-"""What a design minimises, and the best mixture of given rays: a convex problem.
+"""The objective of a design, and the best mixture of given rays: a convex problem.
 
 The columns of the channel are ``θ_r r`` with ``p·r = 1``. The covariance of the best unbiased
 estimate at p, times the number of people, is ``M⁻¹ − p pᵀ`` with ``M = Σ θ_r r rᵀ``. So for symbol
@@ -12,7 +12,8 @@ linear constraints. It is solved along the central path: for growing t, Newton's
 
     |W^½ M⁻¹ r|² + 1/(tθ_r) = ν·r
 
-with ν the multipliers of the constraints, and the value is within ``N/t`` of the best for N rays.
+where ν are the multipliers of the constraints. For N rays, the value is within ``N/t`` of the
+minimum.
 """
 
 from collections.abc import Sequence
@@ -28,26 +29,26 @@ from sfumato.mechanisms import Mechanism
 
 __all__ = ["Mixture", "Objective", "best_mixture"]
 
-_PEOPLE = 10**6  # the total that shares of a prior are scaled to before rounding
+_PRIOR_TOTAL = 10**6  # shares of a prior are scaled to this total, then rounded
 _MAX_COUNT = 2**32
 _MAX_WEIGHT_RATIO = 1e6
 
-_GROWTH = 12.0  # of t
-_MAX_GROWTHS = 40
-_MAX_STEPS = 40  # of Newton's method for one t
-_CENTRED = 1e-2  # Newton decrement at which t grows
-_BALANCED = 1e-9  # how far Σ θ r may be from 1
-_SHORT_OF_ZERO = 0.95  # of the way to θ = 0, at most
-_MIN_LENGTH = 1e-12  # of a step
+_T_GROWTH = 12.0  # the factor from one t to the next
+_MAX_T_COUNT = 40
+_MAX_NEWTON_STEPS = 40  # for one t
+_CENTRED_DECREMENT = 1e-2  # t grows once the Newton decrement is below this
+_BALANCE_TOLERANCE = 1e-9  # the largest accepted |Σ θ r − 1|
+_MAX_SHARE_TO_ZERO = 0.95  # a step covers at most this share of the way to θ = 0
+_MIN_STEP_LENGTH = 1e-12
 
 
 @dataclass(frozen=True)
 class Objective:
-    """The value ``tr(W M⁻¹)`` of a mechanism for a crowd p and symbol weights w, and its bounds.
+    """The value ``tr(W M⁻¹)`` of a mechanism for a prior p and symbol weights w, and its bounds.
 
-    ``counts`` is p as integers without a common factor.
+    ``counts`` is p as coprime integers.
 
-    >>> Objective.of(3, prior=[0.5, 0.25, 0.25], weights=None).crowd
+    >>> Objective.parse(3, prior=[0.5, 0.25, 0.25], weights=None).prior
     array([0.5 , 0.25, 0.25])
     """
 
@@ -55,68 +56,68 @@ class Objective:
     weights: Floats
 
     @classmethod
-    def of(cls, size: int, prior: ArrayLike | None, weights: ArrayLike | None) -> "Objective":
-        """Parse the arguments of ``design``; by default people are spread evenly, with weights 1.
+    def parse(cls, size: int, prior: ArrayLike | None, weights: ArrayLike | None) -> "Objective":
+        """Parse the arguments of ``design``; the defaults are a uniform prior and weights of 1.
 
-        Counts are used as they are. Shares are rounded to millionths, and up to at least one.
+        Counts are used as given. Shares are rounded to millionths, and to at least one millionth.
         """
         counts = np.ones(size) if prior is None else _parse_prior(prior, size)
         w = np.ones(size) if weights is None else _parse_weights(weights, size)
-        return cls(_coprime(counts.astype(np.int64).tolist()), w)
+        return cls(_make_coprime(counts.astype(np.int64).tolist()), w)
 
     def restrict(self, symbols: NDArray[np.int64]) -> "Objective":
         """Return the objective for these symbols alone."""
         counts = [self.counts[x] for x in symbols.tolist()]
-        return Objective(_coprime(counts), self.weights[symbols])
+        return Objective(_make_coprime(counts), self.weights[symbols])
 
     def scale(self, factor: float) -> "Objective":
-        """Return the same crowd with all weights times ``factor``."""
+        """Return the objective with all weights multiplied by ``factor``."""
         return Objective(self.counts, self.weights * factor)
 
     @property
-    def crowd(self) -> Floats:
+    def prior(self) -> Floats:
         """The distribution p."""
         counts = np.array(self.counts, dtype=np.float64)
         return counts / counts.sum()
 
     @property
-    def is_even(self) -> bool:
+    def is_uniform(self) -> bool:
         """Whether p is uniform and all weights are equal."""
         return len(set(self.counts)) == 1 and bool((self.weights == self.weights[0]).all())
 
     @property
     def offset(self) -> float:
         """``Σ w p²``: the difference between the value of a mechanism and its risk."""
-        return float(self.weights @ self.crowd**2)
+        return float(self.weights @ self.prior**2)
 
     @property
-    def least_value(self) -> float:
-        """``Σ w p``: the value of unrandomized answers, which no mechanism can beat."""
-        return float(self.weights @ self.crowd)
+    def min_value(self) -> float:
+        """``Σ w p``: the value of sending answers unrandomized, which no mechanism can beat."""
+        return float(self.weights @ self.prior)
 
     def value_of(self, mechanism: Mechanism) -> float:
         """Return ``tr(W M⁻¹)`` of a mechanism: its risk, plus ``offset``."""
-        return float(self.weights @ mechanism.scores.variances(self.crowd, 1)) + self.offset
+        return float(self.weights @ mechanism.scores.variances(self.prior, 1)) + self.offset
 
 
 def _parse_prior(prior: ArrayLike, size: int) -> Floats:
     counts = _parse_numbers(prior, size, "prior")
     if not counts.any():
         raise InvalidArgument(f"prior must be {size} shares or counts, not all of them 0.")
-    are_integers = (counts == np.rint(counts)).all() and counts.min() >= 1
-    if are_integers and counts.max() <= _MAX_COUNT:
+    are_positive_integers = (counts == np.rint(counts)).all() and counts.min() >= 1
+    if are_positive_integers and counts.max() <= _MAX_COUNT:
         return counts
-    shares = counts / counts.max()  # so that no sum overflows
-    return np.maximum(np.rint(shares / shares.sum() * _PEOPLE), 1)
+    shares = counts / counts.max()  # the sum cannot overflow
+    return np.maximum(np.rint(shares / shares.sum() * _PRIOR_TOTAL), 1)
 
 
 def _parse_weights(weights: ArrayLike, size: int) -> Floats:
     w = _parse_numbers(weights, size, "weights")
     if not w.all() or w.max() / w.min() > _MAX_WEIGHT_RATIO:
         raise InvalidArgument(
-            f"weights must be positive, with a ratio of at most {_MAX_WEIGHT_RATIO:.0e} between "
-            "the largest and the smallest. Merge symbols that do not matter, or give them small "
-            "weights."
+            "weights must be positive, and the largest must be at most "
+            f"{_MAX_WEIGHT_RATIO:.0e} times the smallest. Merge symbols that do not matter, or "
+            "give them small weights."
         )
     return w
 
@@ -134,7 +135,7 @@ def _parse_numbers(numbers: ArrayLike, size: int, name: str) -> Floats:
     return array
 
 
-def _coprime(counts: Sequence[int]) -> tuple[int, ...]:
+def _make_coprime(counts: Sequence[int]) -> tuple[int, ...]:
     common = gcd(*counts)
     return tuple(count // common for count in counts)
 
@@ -146,8 +147,8 @@ def _coprime(counts: Sequence[int]) -> tuple[int, ...]:
 class Mixture:
     """Weights θ of the rays, ``M⁻¹``, the multipliers ν of ``Σ θ r = 1``, and ``tr(W M⁻¹)``.
 
-    The value is inf if the rays do not tell all symbols apart, or cannot be mixed to 1: then they
-    do not make a channel.
+    The value is inf if the rays do not form a channel: they do not tell all symbols apart, or no
+    mixture of them is 1.
     """
 
     theta: Floats
@@ -157,12 +158,12 @@ class Mixture:
 
 
 def best_mixture(
-    rays: Floats, weights: Floats, start: Floats, tolerance: float, first: float = 1.0
+    rays: Floats, weights: Floats, start: Floats, tolerance: float, first_tolerance: float = 1.0
 ) -> Mixture:
-    """Return weights for which ``tr(W M⁻¹)`` is within a relative ``tolerance`` of the least.
+    """Return weights θ for which ``tr(W M⁻¹)`` is within a relative ``tolerance`` of the minimum.
 
-    ``start`` holds positive weights to begin with, which need not satisfy the constraints. The path
-    is entered at the tolerance ``first``: the better the start, the smaller it may be.
+    ``start`` contains positive initial weights, which need not satisfy the constraints. The path
+    begins at ``first_tolerance``, which may be smaller if the start is good.
 
     >>> rays = np.array([[1.5, 0.5], [0.5, 1.5], [1.0, 1.0]])
     >>> best_mixture(rays, np.ones(2), np.full(3, 1 / 3), 1e-9).theta.round(6) + 0.0
@@ -172,22 +173,22 @@ def best_mixture(
     path = _Path(rays, np.sqrt(weights), start)
     if not isfinite(path.value):
         return Mixture(path.theta, path.inverse, path.multipliers, inf)
-    t = N / (path.value * max(first, tolerance))
-    for _ in range(_MAX_GROWTHS):
-        # The path ends where floats run out of digits. Any point on it is a mixture.
+    t = N / (path.value * max(first_tolerance, tolerance))
+    for _ in range(_MAX_T_COUNT):
+        # Stop early if floats are not precise enough: any point on the path is a mixture.
         if not path.centre(t) or N / t <= tolerance * path.value:
             break
-        t = min(t * _GROWTH, 1.01 * N / (tolerance * path.value))
-    balanced = path.balance()
-    return Mixture(path.theta, path.inverse, path.multipliers, path.value if balanced else inf)
+        t = min(t * _T_GROWTH, 1.01 * N / (tolerance * path.value))
+    is_balanced = path.balance()
+    return Mixture(path.theta, path.inverse, path.multipliers, path.value if is_balanced else inf)
 
 
 class _Path:
-    """A point on the central path."""
+    """The current point on the central path."""
 
     def __init__(self, rays: Floats, roots: Floats, start: Floats) -> None:
         self._R = rays
-        self._roots = roots  # √w
+        self._weight_roots = roots  # √w
         self._move_to(start.copy())
         self.multipliers = np.zeros(rays.shape[1])
 
@@ -195,19 +196,19 @@ class _Path:
         """Set θ, ``M⁻¹`` and the value."""
         self.theta = theta
         self.inverse = _inverse(self._R.T @ (theta[:, None] * self._R))
-        value = float(self._roots**2 @ self.inverse.diagonal())
+        value = float(self._weight_roots**2 @ self.inverse.diagonal())
         self.value = value if value > 0 else inf
 
     def centre(self, t: float) -> bool:
-        """Run Newton's method for one t, in ``d/θ``, where the barrier is roundest.
+        """Run Newton's method for one t, in the coordinates ``d/θ``, where it converges best.
 
-        Return False if the equations cannot be solved in floats.
+        Return whether the equations could be solved in floats.
         """
         from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-        for _ in range(_MAX_STEPS):
+        for _ in range(_MAX_NEWTON_STEPS):
             scaled = self._R * self.theta[:, None]
-            V = scaled @ (self.inverse * self._roots)
+            V = scaled @ (self.inverse * self._weight_roots)
             H = (self._R @ self.inverse @ self._R.T) * (V @ V.T) * (2 * t)  # Hessian, scaled
             H[np.diag_indices_from(H)] += 1
             try:
@@ -216,50 +217,52 @@ class _Path:
                 return False
             slope = (V**2).sum(axis=1) / self.theta * t + 1  # minus the gradient, scaled
             columns = cho_solve(factor, np.column_stack([slope, scaled]), check_finite=False)
-            free = columns[:, 0]
-            bound = columns[:, 1:]
-            missing = 1 - scaled.sum(axis=0)
-            nu = _solve(scaled.T @ bound, scaled.T @ free - missing)
-            step = free - bound @ nu  # d/θ
+            unconstrained = columns[:, 0]
+            correction = columns[:, 1:]
+            residual = 1 - scaled.sum(axis=0)
+            nu = _solve(scaled.T @ correction, scaled.T @ unconstrained - residual)
+            step = unconstrained - correction @ nu  # d/θ
             self.multipliers = nu / t
             decrement = float(np.sqrt(max(step @ (slope - scaled @ nu), 0.0)))
-            balanced = float(np.abs(missing).max()) < _BALANCED
-            length = min(1.0, _SHORT_OF_ZERO / max(-float(step.min()), 1e-300))
-            length = self._advance(step, length, t, decrement if balanced else None)
-            if (decrement < _CENTRED and balanced) or length < _MIN_LENGTH:
+            is_balanced = float(np.abs(residual).max()) < _BALANCE_TOLERANCE
+            length = min(1.0, _MAX_SHARE_TO_ZERO / max(-float(step.min()), 1e-300))
+            length = self._advance(step, length, t, decrement if is_balanced else None)
+            if (decrement < _CENTRED_DECREMENT and is_balanced) or length < _MIN_STEP_LENGTH:
                 break
         return True
 
     def balance(self) -> bool:
-        """Make ``Σ θ r = 1`` hold to the last digits, by the least change relative to θ.
+        """Make ``Σ θ r = 1`` hold to machine precision, with the smallest relative change of θ.
 
-        Return whether that worked.
+        Return whether that succeeded.
         """
         for _ in range(3):
-            missing = 1 - self.theta @ self._R
+            residual = 1 - self.theta @ self._R
             products = (self._R * self.theta[:, None]).T @ self._R
-            change = self._R @ np.linalg.lstsq(products, missing, rcond=None)[0]
+            change = self._R @ np.linalg.lstsq(products, residual, rcond=None)[0]
             if not (change > -1).all():
                 return False
             self.theta = self.theta * (1 + change)
         self._move_to(self.theta)
-        return isfinite(self.value) and float(np.abs(1 - self.theta @ self._R).max()) < _BALANCED
+        residual = 1 - self.theta @ self._R
+        return isfinite(self.value) and float(np.abs(residual).max()) < _BALANCE_TOLERANCE
 
     def _advance(self, step: Floats, length: float, t: float, decrement: float | None) -> float:
-        """Move along ``step`` as far as M has an inverse; return the length.
+        """Halve ``length`` until a move along ``step`` is accepted; return the final length.
 
-        Once the constraints hold, there is a ``decrement``, and the barrier function must fall.
+        Until the constraints hold, ``decrement`` is ``None``, and M must have an inverse. After
+        that, the barrier function must decrease.
         """
         theta = self.theta
         start = self._barrier(t)
-        while length >= _MIN_LENGTH:
+        while length >= _MIN_STEP_LENGTH:
             self._move_to(theta * (1 + length * step))
             if decrement is None:
-                accepted = isfinite(self.value)
+                is_accepted = isfinite(self.value)
             else:
-                fall = start - self._barrier(t)
-                accepted = fall >= 1e-4 * length * decrement**2 - 1e-9 * abs(start)
-            if accepted:
+                decrease = start - self._barrier(t)
+                is_accepted = decrease >= 1e-4 * length * decrement**2 - 1e-9 * abs(start)
+            if is_accepted:
                 break
             length /= 2
         return length
@@ -270,13 +273,13 @@ class _Path:
 
 
 def _solve(A: Floats, b: Floats) -> Floats:
-    """Return ``A⁻¹ b`` for a symmetric A; a ridge keeps A regular in its last digits."""
+    """Return ``A⁻¹ b`` for a symmetric A, with a small ridge in case A is nearly singular."""
     ridge = 1e-14 * np.trace(A) / len(A)
     return np.linalg.solve(A + np.eye(len(A)) * ridge, b)
 
 
 def _inverse(M: Floats) -> Floats:
-    """Return the inverse of a symmetric matrix, exactly symmetric; infinite where singular."""
+    """Return the exactly symmetric inverse of a symmetric matrix; all inf if it is singular."""
     try:
         inverse = np.linalg.inv((M + M.T) / 2)
     except np.linalg.LinAlgError:

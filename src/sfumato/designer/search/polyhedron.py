@@ -41,7 +41,7 @@ class Polyhedron:
     head: NDArray[np.intp]
 
     @classmethod
-    def around(cls, E: Floats, attempt: int = 0) -> "Polyhedron":
+    def enclosing(cls, E: Floats, attempt: int = 0) -> "Polyhedron":
         """Return a polyhedron slightly larger than that of the closed matrix E.
 
         ``attempt`` selects the perturbation.
@@ -83,7 +83,7 @@ class Polyhedron:
         return len(self.N)
 
     @property
-    def is_finite(self) -> Booleans:
+    def finite_mask(self) -> Booleans:
         """For each pair, whether the matrix is finite."""
         return self.N < _UNBOUNDED
 
@@ -110,7 +110,7 @@ class Polyhedron:
         in_tree[:, 0] = True
         for _ in range(self.size - 1):
             differences = h[:, :, None] - h[:, None, :]
-            slack = np.where(self.is_finite, self.N - differences, _UNBOUNDED)
+            slack = np.where(self.finite_mask, self.N - differences, _UNBOUNDED)
             inward = ~in_tree[:, :, None] & in_tree[:, None, :]
             outward = in_tree[:, :, None] & ~in_tree[:, None, :]
             fall = np.where(inward, slack, _UNBOUNDED).min(axis=2)

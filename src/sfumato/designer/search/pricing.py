@@ -69,8 +69,8 @@ def climb(
     Each of ``orders`` is one sweep over all symbols.
     """
     off_diagonal = ~np.eye(section.size, dtype=np.bool_)
-    least = np.where(off_diagonal, section.cone.shrink, 0.0)  # r_x ≥ least[x2, x]·r_x2
-    most = np.where(off_diagonal, section.cone.growth, np.inf)  # r_x ≤ most[x, x2]·r_x2
+    least = np.where(off_diagonal, section.cone.shrink_factors, 0.0)  # r_x ≥ least[x2, x]·r_x2
+    most = np.where(off_diagonal, section.cone.growth_factors, np.inf)  # r_x ≤ most[x, x2]·r_x2
     climbers = _Climbers(section, price, starts)
     for order in orders:
         climbers.normalise()
@@ -115,7 +115,7 @@ class _Climbers:
         step = np.zeros(len(best))
         for end in ends:
             d = np.where(np.isfinite(end), end - self.columns[:, x], 0.0)
-            m = self._mean + d * self._section.crowd[x]
+            m = self._mean + d * self._section.prior[x]
             allowed = m > _MIN_MEAN
             m = np.where(allowed, m, 1.0)
             square = self._square + d * (2 * self._GR[:, x] + d * self._G[x, x])
@@ -130,7 +130,7 @@ class _Climbers:
         self._square += step * (2 * self._GR[:, x] + step * self._G[x, x])
         self._GR += step[:, None] * self._G[x]
         self._linear += step * self._nu[x]
-        self._mean += step * self._section.crowd[x]
+        self._mean += step * self._section.prior[x]
         self.columns[:, x] += step
 
 

@@ -1,9 +1,9 @@
-"""Rays of the cone: simple ones to begin with, or all of them, to certify a bound.
+"""Rays of the cone: simple ones to start a search, or all of them, to certify a bound.
 
 Members of the cone are compared on its cross-section ``p·r = 1``. An extreme ray is ``e^h`` on its
-support. The support contains, for each of its symbols x, every symbol that x owes a promise to. On
-the support, h is a vertex of a polyhedron (``polyhedron.py``). The vertices and edges of a
-polyhedron form a connected graph, so a walk from any vertex finds them all.
+support. For each of its symbols x, the support contains every symbol against which x has a promise.
+On the support, h is a vertex of a polyhedron (``polyhedron.py``). The vertices and edges of a
+polyhedron form a connected graph, so a walk from any vertex reaches all of them.
 """
 
 from collections.abc import Iterator
@@ -19,16 +19,16 @@ from sfumato.foundation.arrays import Booleans, Floats
 __all__ = ["CrossSection", "wider_rays"]
 
 _MAX_ATTEMPTS = 8  # perturbations to try
-_CHUNK = 1 << 21  # comparisons at a time
+_MAX_COMPARISONS = 1 << 21  # at a time
 _MAX_SUPPORTS = 1 << 14
 
 
 @dataclass(frozen=True)
 class CrossSection:
-    """The members r of a cone with ``p·r = 1``, for a distribution ``crowd`` p."""
+    """The members r of a cone with ``p·r = 1``, for a prior p."""
 
     cone: Cone
-    crowd: Floats
+    prior: Floats
 
     @property
     def size(self) -> int:
@@ -36,26 +36,27 @@ class CrossSection:
         return self.cone.size
 
     def normalise(self, columns: Floats) -> Floats:
-        """Divide each column by its mean in the crowd."""
-        return columns / (columns @ self.crowd)[:, None]
+        """Divide each column by its mean under the prior."""
+        return columns / (columns @ self.prior)[:, None]
 
     def lower(self, columns: Floats) -> Floats:
         """Return the largest member of the cone below each column, normalised."""
         return self.normalise(self.cone.lower(columns))
 
     def simplest_rays(self) -> Floats:
-        """Return the column of ones, and for each symbol members that favour and disfavour it."""
-        growth = self.cone.growth
-        against = growth.T[np.isfinite(growth).all(axis=0)]
+        """Return the column of ones, and for each symbol, members that favour or disfavour it."""
+        growth = self.cone.growth_factors
+        disfavouring = growth.T[np.isfinite(growth).all(axis=0)]
+        favouring = self.cone.shrink_factors
         ones = np.ones((1, self.size))
-        return self.normalise(np.vstack([ones, self.cone.shrink, against, self._remainders()]))
+        return self.normalise(np.vstack([ones, favouring, disfavouring, self._remainders()]))
 
     def _remainders(self) -> Floats:
-        """Return what remains of the column of ones after each symbol takes half of what it may.
+        """Return the column of ones minus half of the largest possible multiple of each favour ray.
 
         With these, some mixture of the simplest rays is a channel that favours every symbol.
         """
-        shrink = self.cone.shrink
+        shrink = self.cone.shrink_factors
         off_diagonal = ~np.eye(self.size, dtype=np.bool_)
         remainders = []
         for s in shrink:
@@ -68,18 +69,19 @@ class CrossSection:
 
 
 class _Tie(Exception):
-    """The error for two equally long ways out of a vertex: try another perturbation."""
+    """Two edges from a vertex are equally long; try another perturbation."""
 
 
 class _TooManyRays(Exception):
-    """The error for more rays than the limit."""
+    """There are more rays than the limit."""
 
 
 def wider_rays(E: Floats, limit: int) -> Floats | None:
     """Return the extreme rays of a cone slightly wider than that of the closed matrix E.
 
-    Each row holds logarithms, −inf for an entry of 0. Return ``None`` above ``limit`` rays. (A
-    finite matrix of k symbols has at most ``binom(2k − 2, k − 1)`` extreme rays.)
+    Each row contains the logarithms of one ray, with −inf for an entry of 0. Return ``None`` if
+    there are more than ``limit`` rays. (A finite matrix of k symbols has at most
+    ``binom(2k − 2, k − 1)`` extreme rays.)
 
     >>> E = np.array([[0.0, 1.0], [2.0, 0.0]])
     >>> sorted(wider_rays(E, 10).round(5).tolist())
@@ -87,7 +89,7 @@ def wider_rays(E: Floats, limit: int) -> Floats | None:
     """
     for attempt in range(_MAX_ATTEMPTS):
         try:
-            return _all_rays(Polyhedron.around(E, attempt), limit)
+            return _all_rays(Polyhedron.enclosing(E, attempt), limit)
         except _Tie:
             continue
         except _TooManyRays:
@@ -98,7 +100,7 @@ def wider_rays(E: Floats, limit: int) -> Floats | None:
 def _all_rays(wider: Polyhedron, limit: int) -> Floats:
     rays = []
     remaining = limit
-    for number, support in enumerate(_supports(wider.is_finite)):
+    for number, support in enumerate(_supports(wider.finite_mask)):
         if number == _MAX_SUPPORTS:
             raise _TooManyRays
         part = wider.restrict(np.flatnonzero(support))
@@ -112,27 +114,27 @@ def _all_rays(wider: Polyhedron, limit: int) -> Floats:
     return np.vstack(rays)
 
 
-def _supports(owes: Booleans) -> Iterator[Booleans]:
-    """Yield the connected sets that contain every symbol that their members owe a promise to.
+def _supports(has_promise: Booleans) -> Iterator[Booleans]:
+    """Yield the connected sets that contain every symbol their members have a promise against.
 
-    Each is a union of overlapping sets ``owes[x]``.
+    Each is a union of overlapping sets ``has_promise[x]``.
     """
-    smallest = list(np.unique(owes, axis=0))
-    waiting = list(smallest)
+    smallest = list(np.unique(has_promise, axis=0))
+    pending = list(smallest)
     seen = set()
-    while waiting:
-        support = waiting.pop()
+    while pending:
+        support = pending.pop()
         if support.tobytes() in seen:
             continue
         seen.add(support.tobytes())
         yield support
         for row in smallest:
             if (support & row).any() and (row & ~support).any():
-                waiting.append(support | row)
+                pending.append(support | row)
 
 
 def _all_vertices(polyhedron: Polyhedron, limit: int) -> Vertices:
-    """Walk the graph of vertices level by level, starting from any of them."""
+    """Return all vertices, found by breadth-first search from an arbitrary one."""
     size = polyhedron.size
     if size == 1:
         return np.zeros((1, 1), dtype=np.int64)
@@ -141,11 +143,11 @@ def _all_vertices(polyhedron: Polyhedron, limit: int) -> Vertices:
     levels = [level]
     count = 1
     while level.size:
-        around = _neighbours(polyhedron, level)
-        # A neighbour of this level lies in this level, the previous one, or the next.
-        following = _without(around, np.vstack([previous, level]))
+        neighbours = _neighbours(polyhedron, level)
+        # Every neighbour is in this level, the previous one or the next.
+        next_level = _without(neighbours, np.vstack([previous, level]))
         previous = level
-        level = following
+        level = next_level
         levels.append(level)
         count += len(level)
         if count > limit:
@@ -155,30 +157,30 @@ def _all_vertices(polyhedron: Polyhedron, limit: int) -> Vertices:
 
 def _neighbours(polyhedron: Polyhedron, vertices: Vertices) -> Vertices:
     """Return the neighbours of all vertices, without duplicates."""
-    chunk = polyhedron.chunk_size(_CHUNK)
-    neighbours = []
-    for start in range(0, len(vertices), chunk):
-        around = polyhedron.neighbours(vertices[start : start + chunk])
-        if around is None:
+    chunk_size = polyhedron.chunk_size(_MAX_COMPARISONS)
+    chunks = []
+    for start in range(0, len(vertices), chunk_size):
+        neighbours = polyhedron.neighbours(vertices[start : start + chunk_size])
+        if neighbours is None:
             raise _Tie
-        candidates, exists = around
-        neighbours.append(_distinct(candidates[exists]))
-    return _distinct(np.vstack(neighbours))
+        candidates, exists = neighbours
+        chunks.append(_drop_duplicates(candidates[exists]))
+    return _drop_duplicates(np.vstack(chunks))
 
 
-def _distinct(vertices: Vertices) -> Vertices:
+def _drop_duplicates(vertices: Vertices) -> Vertices:
     return np.unique(_as_keys(vertices)).view(np.int64).reshape(-1, vertices.shape[1])
 
 
 def _without(vertices: Vertices, known: Vertices) -> Vertices:
     keys = _as_keys(vertices)
     known_keys = np.sort(_as_keys(known))
-    place = np.minimum(np.searchsorted(known_keys, keys), len(known_keys) - 1)
-    return vertices[known_keys[place] != keys]
+    position = np.minimum(np.searchsorted(known_keys, keys), len(known_keys) - 1)
+    return vertices[known_keys[position] != keys]
 
 
 def _as_keys(vertices: Vertices) -> NDArray[np.void]:
-    """View rows as single items, which NumPy can sort and compare."""
+    """View each row as a single item, which NumPy can sort and compare."""
     contiguous = np.ascontiguousarray(vertices)
     row_bytes = contiguous.itemsize * contiguous.shape[1]
     return contiguous.view(np.dtype((np.void, row_bytes))).ravel()

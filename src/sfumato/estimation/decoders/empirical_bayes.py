@@ -307,7 +307,7 @@ def _smooth_on_grid(
     """Smooth values on a grid, leaving out each cell's own value."""
     from scipy.ndimage import gaussian_filter
 
-    cells = domain.cells
+    cells = domain.cell_count
     mask = used[:cells].astype(np.float64).reshape(domain.shape)
     field = mask * values[:cells].reshape(domain.shape)
     for width in widths:

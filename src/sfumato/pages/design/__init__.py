@@ -69,7 +69,7 @@ def alternatives_to(design: Design) -> list[Alternative]:
     context = design.context
     if context.size > _MAX_COMPARED or math.isinf(context.smallest_epsilon) or design.risk == 0:
         return []
-    uniform = Uniform(context.domain, context.exact_smallest)
+    uniform = Uniform(context.domain, context.exact_minimum)
     epsilon = format_epsilon(context.smallest_epsilon).removeprefix("≈ ")
     candidates: list[tuple[str, str, Callable[[], Mechanism]]] = [
         ("classical", f"classical LDP, ε = {epsilon}", lambda: mechanism_for(uniform)),
@@ -93,12 +93,14 @@ def design_facts(design: Design, seconds: float) -> list[tuple[str, str]]:
         ("symbols", format_count(design.context.size)),
         ("closed form", _describe_closed_form(design)),
         ("risk", f"{design.risk:.6g}, {_distribution_text(design)}"),
-        ("lower bound", f"{design.lower_bound:.6g} ({design.bound_is})"),
-        ("gap", f"{format_gap(design.gap)} ({design.bound_is})"),
+        ("lower bound", f"{design.lower_bound:.6g} ({design.bound_status})"),
+        ("gap", f"{format_gap(design.gap)} ({design.bound_status})"),
     ]
-    if design.stopped in _ENDINGS:
+    if design.stop_reason in _ENDINGS:
         duration = f"{seconds:.1f} s" if seconds < 100 else f"{seconds:.0f} s"
-        search = f"{plural(design.rounds, 'round')} in {duration}, {_ENDINGS[design.stopped]}"
+        search = (
+            f"{plural(design.round_count, 'round')} in {duration}, {_ENDINGS[design.stop_reason]}"
+        )
         facts.append(("search", search))
     reports = (
         f"{format_count(mechanism.outputs)} different ones, {plural(mechanism.bits, 'bit')} each"
@@ -136,7 +138,7 @@ def _describe_closed_form(design: Design) -> str:
     name = name_closed_form(design)
     if not name:
         return "none known; the mechanism was searched for"
-    if design.stopped == "closed form":
+    if design.stop_reason == "closed form":
         return name
     outcome = "a better" if contains_table(design.mechanism) else "no better"
     return f"{name}; a search found {outcome} mechanism"

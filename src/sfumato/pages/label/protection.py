@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from sfumato.contexts import Against, Context, PromiseRow, describe
+from sfumato.contexts import ComparisonScope, Context, PromiseRow, describe
 from sfumato.domains import Domain
 from sfumato.foundation.formatting import format_count
 from sfumato.pages.label.text import MAX_NAMED, list_answers, quote
@@ -42,14 +42,14 @@ def opening_text(context: Context) -> str:
         return "There is only one possible answer, and so nothing to find out about it."
     if math.isinf(context.smallest_epsilon):
         return "Nothing is promised in this survey."
-    rows = describe(context, close=True)
-    if any(row.against is Against.OTHER_BLOCKS for row in rows):
+    rows = describe(context, use_closure=True)
+    if any(row.against is ComparisonScope.OTHER_BLOCKS for row in rows):
         return f"{blocks_text(context)}{_block_examples(context)}."
     if context.groups is None:
         return opening_of_pairs(context)
     if len(rows) == 1:
         return "All answers are protected alike."
-    if len(rows) > 2 or not rows[-1].is_open:
+    if len(rows) > 2 or not rows[-1].is_unbounded:
         return f"There are {format_count(len(rows))} levels of protection."
     assert rows[0].symbols is not None  # noqa: S101 - for the type checker: one of two classes
     sensitive = rows[0].symbols.size
@@ -65,13 +65,13 @@ def protection_levels(context: Context) -> list[ProtectionLevel]:
     >>> [(level.against, level.epsilon) for level in protection_levels(Uniform(["no", "yes"], 2))]
     [('any other answer', Fraction(2, 1))]
     """
-    rows = describe(context, close=True)
+    rows = describe(context, use_closure=True)
     classes = Counter(map(_block_key, rows))  # the classes of answers that each block tells apart
     finite = []
     still_open = []
     for row in rows:
         level = _level(row, context.domain, classes[_block_key(row)])
-        if row.is_open:
+        if row.is_unbounded:
             still_open.append(level)
         else:
             finite.append(level)
@@ -90,18 +90,18 @@ def _block_key(row: PromiseRow) -> int:
 
 def _level(row: PromiseRow, domain: Domain, classes: int) -> ProtectionLevel:
     """Phrase a row; ``classes`` counts the rows of the same block."""
-    if row.against is Against.PARTNER:
+    if row.against is ComparisonScope.PARTNER:
         return _pair_level(row, domain)
     answers = "any answer" if row.symbols is None else list_answers(domain, row.symbols)
-    if row.against is Against.OTHER_BLOCKS:
-        disclosure = _block_disclosure(row) if row.is_open else ""
+    if row.against is ComparisonScope.OTHER_BLOCKS:
+        disclosure = _block_disclosure(row) if row.is_unbounded else ""
         return ProtectionLevel(answers, _OTHER_BLOCK, row.epsilon, disclosure)
     against = "any other answer"
-    if row.against is Against.SAME_BLOCK:
+    if row.against is ComparisonScope.SAME_BLOCK:
         against += " of its block"
     elif row.block is not None:
         against += " of the block"
-    disclosure = _answer_disclosure(row, answers, classes) if row.is_open else ""
+    disclosure = _answer_disclosure(row, answers, classes) if row.is_unbounded else ""
     return ProtectionLevel(answers, against, row.epsilon, disclosure)
 
 
@@ -109,7 +109,7 @@ def _answer_disclosure(row: PromiseRow, answers: str, classes: int) -> str:
     """Say what a report may show about answers without a promise."""
     if row.symbols is None:
         return "Your answer itself. A report may show it openly."
-    if row.against is Against.SAME_BLOCK:
+    if row.against is ComparisonScope.SAME_BLOCK:
         return f"Your answer itself, if it is one of these: {answers}."
     if classes == 1:
         return f"Your answer itself, if it is one of these: {answers}. A report may show it openly."
@@ -123,7 +123,7 @@ def _answer_disclosure(row: PromiseRow, answers: str, classes: int) -> str:
 
 def _block_disclosure(row: PromiseRow) -> str:
     disclosure = "Which block your answer lies in. A report may show it openly."
-    single = row.single_blocks
+    single = row.singleton_block_count
     if not single:
         return disclosure
     which = "the one answer that is"
@@ -138,10 +138,10 @@ def _pair_level(row: PromiseRow, domain: Domain) -> ProtectionLevel:
     x, x2 = row.symbols.tolist()
     one = quote(domain.labels[x])
     other = quote(domain.labels[x2])
-    pairs = row.pairs // 2 if row.is_mutual else row.pairs
+    pairs = row.pair_count // 2 if row.is_mutual else row.pair_count
     more = plural(pairs - 1, "more pair")
     disclosure = ""
-    if row.is_open:
+    if row.is_unbounded:
         claim = f"{one} or {other}" if row.is_mutual else f"{one} and not {other}"
         disclosure = f"Whether your answer is {claim}: a report may prove it."
         if pairs > 1:

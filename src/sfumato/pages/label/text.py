@@ -63,7 +63,7 @@ def domain_text(domain: Domain) -> Html:
 def _grid_text(grid: GridDomain) -> str:
     edges = {name: str(edge).replace("-", "−") for name, edge in grid.to_record().items()}
     return (
-        f"One of {format_count(grid.cells)} cells of a map, each {edges['step']}° wide and high "
+        f"One of {format_count(grid.cell_count)} cells of a map, each {edges['step']}° wide and high "
         f"and named by its south-western corner: latitudes {edges['south']}° to {edges['north']}°, "
         f"longitudes {edges['west']}° to {edges['east']}°."
     )

@@ -186,7 +186,7 @@ def map_section(survey: Survey, estimate: Estimate) -> Html:
             "the intervals in the table say more."
         )
     if grid.other is not None:
-        share = format_share(float(estimate.frequencies[grid.cells]), places)
+        share = format_share(float(estimate.frequencies[grid.cell_count]), places)
         caption += f" “{grid.other}”, which is not on the map, has {share}."
     figure = _figure("map", "Map of the decoded share of people per cell", caption)
     return render("report/map.html", figure=figure)
