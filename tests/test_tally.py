@@ -68,7 +68,7 @@ def test_the_last_report_is_counted_and_the_next_is_rejected():
 @pytest.mark.parametrize("report", [739137, -739137, 2**31, 2**53, 2**63, 2**64 - 1])
 def test_impossible_report_errors_give_position_not_value(report):
     with pytest.raises(
-        ReportRejected, match=r"0\.\.4; 1 of 4 are not \(the first at position 2\)"
+        ReportRejected, match=r"0\.\.4; 1 of 4 are not \(the first is at position 2\)"
     ) as caught:
         _tally(
             np.array([0, 1, report, 2])

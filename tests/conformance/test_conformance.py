@@ -108,7 +108,7 @@ def test_nothing_is_left_open():
     ("text", "said"),
     [
         ("import time; time.sleep(600)", "timed out after 0.5 seconds"),
-        ("import sys; sys.exit(3)", "the client ended with exit code 3"),
+        ("import sys; sys.exit(3)", "the client exited with exit code 3"),
         (
             "import sys\nfor line in sys.stdin: print(line[:1], flush=True)",
             'an object with "ok" or "error"',

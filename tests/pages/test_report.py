@@ -21,7 +21,7 @@ from sfumato.pages.charts import (
     whisker_chart,
 )
 from sfumato.pages.promise import promise_facts, promise_sentences
-from sfumato.survey import results_of
+from sfumato.survey import results_as_json
 from support.survey_results import HOSTILE, simulate_results
 
 pytest.importorskip("plotly")
@@ -219,7 +219,7 @@ def test_repeated_answers_raise_a_caution(lunch_page):
     text = " ".join(Page(page_of(case)).text.split())
     assert "Repeated answers. People may answer every week" in text
     assert "Repeated answers." not in lunch_page
-    assert results_of(survey, case.estimate)["repeated"] is True
+    assert results_as_json(survey, case.estimate)["repeated"] is True
 
 
 def test_page_embeds_the_privacy_label(lunch, lunch_page):

@@ -15,7 +15,7 @@ from sfumato.domains.partitions import grid_tiles
 from sfumato.errors import InvalidSymbols, SfumatoError, UnknownValue
 from sfumato.randomness import words_from
 from sfumato.survey import Survey
-from sfumato.survey.answers import symbols_of
+from sfumato.survey.answers import to_symbols
 from support.error_text import full_error_text
 
 CANARY = "canary-7f3a9"
@@ -88,24 +88,24 @@ def _columns(answers):
     "column", [pytest.param(column, id=name) for name, column in _columns(ANSWERS)]
 )
 def test_text_columns_of_any_library_agree(column):
-    assert symbols_of(PLACES, column).tolist() == SYMBOLS
+    assert to_symbols(PLACES, column).tolist() == SYMBOLS
 
 
 @pytest.mark.parametrize(
     "column", [pytest.param(column, id=name) for name, column in _columns([18, 117, 20, 20, 18])]
 )
 def test_integer_columns_of_any_library_agree(column):
-    assert symbols_of(AGES, column).tolist() == [0, 99, 2, 2, 0]
+    assert to_symbols(AGES, column).tolist() == [0, 99, 2, 2, 0]
 
 
 @pytest.mark.parametrize("kind", [pa.int8(), pa.uint8(), pa.int16(), pa.uint32(), pa.uint64()])
 def test_integers_of_any_width(kind):
-    assert symbols_of(AGES, pa.array([18, 100], kind)).tolist() == [0, 82]
+    assert to_symbols(AGES, pa.array([18, 100], kind)).tolist() == [0, 82]
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()])
 def test_text_of_any_layout(kind):
-    assert symbols_of(PLACES, pa.array(ANSWERS, kind)).tolist() == SYMBOLS
+    assert to_symbols(PLACES, pa.array(ANSWERS, kind)).tolist() == SYMBOLS
 
 
 @pytest.mark.parametrize(
@@ -114,20 +114,20 @@ def test_text_of_any_layout(kind):
 def test_a_dictionary_may_use_all_of_its_indices(index, size):
     labels = [f"v{i}" for i in range(size)]
     column = pa.DictionaryArray.from_arrays(pa.array([size - 1, 0, None], index), pa.array(labels))
-    assert symbols_of(Domain(labels, other="else"), column).tolist() == [size - 1, 0, size]
+    assert to_symbols(Domain(labels, other="else"), column).tolist() == [size - 1, 0, size]
 
 
 def test_labels_are_looked_up_in_normal_form():
-    assert symbols_of(PLACES, pa.array(["cafe\u0301", "caf\u00e9"])).tolist() == [1, 1]
-    assert symbols_of(PLACES, ["cafe\u0301", "caf\u00e9"]).tolist() == [1, 1]
+    assert to_symbols(PLACES, pa.array(["cafe\u0301", "caf\u00e9"])).tolist() == [1, 1]
+    assert to_symbols(PLACES, ["cafe\u0301", "caf\u00e9"]).tolist() == [1, 1]
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_a_column_of_a_data_frame(library):
     frame = pytest.importorskip(library).DataFrame({"place": ANSWERS})
-    assert symbols_of(PLACES, frame["place"]).tolist() == SYMBOLS
+    assert to_symbols(PLACES, frame["place"]).tolist() == SYMBOLS
     with pytest.raises(InvalidSymbols):
-        symbols_of(PLACES, frame)
+        to_symbols(PLACES, frame)
 
 
 def test_reports_do_not_depend_on_the_container():
@@ -155,20 +155,20 @@ def test_reports_do_not_depend_on_the_container():
 )
 def test_missing_values_are_unknown_or_other(column):
     with pytest.raises(UnknownValue, match=r"1 of 2 values .* position 1"):
-        symbols_of(PLACES, column)
-    assert symbols_of(OPEN, column).tolist() == [0, 3]
+        to_symbols(PLACES, column)
+    assert to_symbols(OPEN, column).tolist() == [0, 3]
 
 
 def test_all_null_column():
     with pytest.raises(UnknownValue, match="3 of 3"):
-        symbols_of(PLACES, pa.nulls(3))
-    assert symbols_of(OPEN, pa.nulls(3)).tolist() == [3, 3, 3]
+        to_symbols(PLACES, pa.nulls(3))
+    assert to_symbols(OPEN, pa.nulls(3)).tolist() == [3, 3, 3]
 
 
 def test_error_positions_count_across_chunks():
     chunks = pa.chunked_array([["park", "park"], ["park", CANARY, "park", CANARY]])
     with pytest.raises(UnknownValue, match=r"at position 3\)") as caught:
-        symbols_of(PLACES, chunks)
+        to_symbols(PLACES, chunks)
     assert CANARY not in full_error_text(caught.value)
 
 
@@ -185,20 +185,20 @@ def test_no_answers_give_no_reports(column):
 )
 def test_values_that_are_not_columns_are_rejected(answers):
     with pytest.raises(InvalidSymbols):
-        symbols_of(PLACES, answers)
+        to_symbols(PLACES, answers)
 
 
 def test_tables_are_rejected():
     for table in (pa.table({"a": ["park"]}), pa.record_batch({"a": ["park"]})):
         with pytest.raises(InvalidSymbols, match="column"):
-            symbols_of(PLACES, table)
+            to_symbols(PLACES, table)
 
 
 def test_positions_on_a_grid_are_pairs_not_a_column():
     grid = GridDomain(0, 2, 0, 2, 1)
-    assert symbols_of(grid, [(0, 1), (1, 1)]).tolist() == [1, 3]
+    assert to_symbols(grid, [(0, 1), (1, 1)]).tolist() == [1, 3]
     with pytest.raises(InvalidSymbols, match="two columns"):
-        symbols_of(grid, pa.array(["0,1"]))
+        to_symbols(grid, pa.array(["0,1"]))
 
 
 # --- canaries -------------------------------------------------------------------------------------
@@ -285,4 +285,4 @@ def test_errors_of_iterables_propagate():
 
 def test_lists_need_no_pyarrow(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    assert symbols_of(PLACES, ANSWERS).tolist() == SYMBOLS
+    assert to_symbols(PLACES, ANSWERS).tolist() == SYMBOLS

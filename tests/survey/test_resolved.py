@@ -276,7 +276,7 @@ def test_counts_must_be_plain_digits(count):
         (("promise", "mechanism", "kind"), "magic", "mechanism.kind 'magic' is not known"),
         (("promise", "mechanism", "codes", 0, "kind"), "quantum", "code 'quantum' is not known"),
         (("promise", "mechanism", "codes"), [], "codes"),
-        (("promise", "name"), " q", "name must be a line"),
+        (("promise", "name"), " q", "name must be a single line"),
         (("promise", "repeat"), "twice", "repeat must be"),
         (("about", "minimum_reports"), -1, "minimum_reports must be"),
         (("about", "title"), 7, "title"),

@@ -390,7 +390,7 @@ def test_reports_of_another_survey_are_refused():
     survey = Survey("lunch-2026", LUNCH)
     other = Survey("lunch-2027", LUNCH)
     reports = other.privatize(["park"])
-    with pytest.raises(WrongSurvey, match=r"another survey"):
+    with pytest.raises(WrongSurvey, match=r"a different survey"):
         survey.tally(reports)
     with pytest.raises(WrongSurvey):
         survey.tally([survey.privatize(["park"]), reports])

@@ -73,7 +73,7 @@ def estimate(
     from sfumato import pages
     from sfumato.estimation.decoders import get_decoder
     from sfumato.foundation.files import write_atomically
-    from sfumato.survey import Survey, results_of
+    from sfumato.survey import Survey, results_as_json
     from sfumato.tables import count_files
 
     to_stdout = output == "-"
@@ -109,7 +109,7 @@ def estimate(
     if to_stdout:
         say_data(_to_csv(result))
     elif as_json:
-        say(json.dumps(results_of(loaded, result)))
+        say(json.dumps(results_as_json(loaded, result)))
     else:
         say(_to_text(result, fit))
     if not fit.possible:

@@ -1,4 +1,4 @@
-"""The conformance kit: test vectors for every client, and the examination of one."""
+"""The conformance kit: test vectors, and code that tests a client against them."""
 
 from sfumato.conformance.examine import FILES, Case, Failure, FileResult, examine, read_cases
 

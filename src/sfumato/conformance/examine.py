@@ -1,6 +1,6 @@
-"""Examine a client: ask it every test vector, file by file, and say where it was wrong.
+"""Test a client: send it every test vector, file by file, and report its wrong answers.
 
-The package ships the test vectors. ``tools/make_vectors`` writes the files.
+The package includes the test vectors. ``tools/make_vectors`` writes them.
 """
 
 import json
@@ -26,15 +26,15 @@ FILES = (
 )
 
 
-_MAX_SHOWN = 200  # characters of an answer
-_MAX_LINE = 2**22
-_MAX_WAITING = 16  # lines of a client that are read before they are needed
-_ABSENT = object()  # a field that only one of two objects has
+_MAX_TEXT_LENGTH = 200  # characters of an answer in a failure
+_MAX_LINE_BYTES = 2**22
+_MAX_BUFFERED_LINES = 16
+_ABSENT = object()  # stands for a missing field
 
 
 @dataclass(frozen=True)
 class Case:
-    """A request of the line protocol and its only right answer.
+    """A line-protocol request and its only correct answer.
 
     ``about`` says what the case tests.
     """
@@ -49,7 +49,7 @@ class Failure:
     """A wrong answer to one case.
 
     ``number`` is the position of the case in the file. ``place`` is where the answer first differs
-    from the right one; ``expected`` and ``actual`` are the two values there.
+    from the correct one; ``expected`` and ``actual`` are the two values there.
     """
 
     number: int
@@ -61,9 +61,11 @@ class Failure:
 
 @dataclass(frozen=True)
 class FileResult:
-    """How a client did on one file.
+    """The results of a client for one file.
 
-    ``ended`` says why the remaining cases were not asked; it is empty if all were.
+    ``cases``: the number of cases.
+    ``passed``: how many of them passed.
+    ``ended``: why the remaining cases were skipped; empty if none were.
     """
 
     file: str
@@ -75,7 +77,7 @@ class FileResult:
 
 @cache
 def read_cases(file: str) -> tuple[Case, ...]:
-    """Return the cases of a file in order: later cases use surveys that earlier ones load."""
+    """Return the cases in a file, in order: later cases use surveys that earlier ones load."""
     folder = find_resource("sfumato.conformance", "test-vectors", "test-vectors")
     text = folder.joinpath(file).read_text(encoding="ascii")
     return tuple(Case(**fields) for fields in json.loads(text))
@@ -84,9 +86,9 @@ def read_cases(file: str) -> tuple[Case, ...]:
 def examine(
     command: Sequence[str], patience: float = 30, files: Sequence[str] = FILES
 ) -> Iterator[FileResult]:
-    """Ask a client every case of these files. The client is started again for each file.
+    """Test a client on every case in these files, restarting it for each file.
 
-    ``command`` starts the client, and ``patience`` is how many seconds to wait for an answer.
+    ``command`` starts the client. ``patience`` is how many seconds to wait for an answer.
     """
     for file in files:
         yield _examine_file(command, file, patience)
@@ -97,7 +99,10 @@ def _examine_file(command: Sequence[str], file: str, patience: float) -> FileRes
     passed = 0
     failures: list[Failure] = []
     ended = ""
-    with LineProcess(command, patience, max_line=_MAX_LINE, max_waiting=_MAX_WAITING) as client:
+    process = LineProcess(
+        command, patience, max_line=_MAX_LINE_BYTES, max_waiting=_MAX_BUFFERED_LINES
+    )
+    with process as client:
         for number, case in enumerate(cases):
             try:
                 answer = _ask(client, case.request)
@@ -113,11 +118,11 @@ def _examine_file(command: Sequence[str], file: str, patience: float) -> FileRes
 
 
 class _NoAnswer(Exception):
-    """The client gave no answer and will give no more."""
+    """The client did not answer, so the remaining requests are skipped."""
 
 
 def _ask(client: LineProcess, request: Mapping[str, Any]) -> object:
-    """Return the answer to a request. Text that is not JSON comes back as text."""
+    """Send a request and return the parsed answer, or its text if it is not JSON."""
     line = json.dumps(request, separators=(",", ":")).encode("ascii") + b"\n"
     if not client.write(line).wait(client.patience):
         raise _NoAnswer(f"the request was not read within {client.patience:g} seconds")
@@ -126,7 +131,7 @@ def _ask(client: LineProcess, request: Mapping[str, Any]) -> object:
     except queue.Empty:
         raise _NoAnswer(f"timed out after {client.patience:g} seconds") from None
     if not answer:
-        raise _NoAnswer(f"the client ended{client.exit_text()}")
+        raise _NoAnswer(f"the client exited{client.exit_text()}")
     try:
         return json.loads(answer)
     except ValueError:
@@ -149,43 +154,44 @@ def first_difference(
     actual: Any,  # noqa: ANN401
     place: str = "",
 ) -> tuple[str, str, str] | None:
-    """Return where two JSON values first differ, and both values there. True is not 1, nor is 1.0.
+    """Return where two JSON values first differ, and both values there.
+
+    The values true, 1 and 1.0 all differ from each other.
 
     >>> first_difference({"ok": [1, 2, 3]}, {"ok": [1, 5, 3]})
     ('ok[1]', '2', '5')
     """
-    parts: list[tuple[str, Any, Any]] = []
+    children: list[tuple[str, Any, Any]] = []
     if isinstance(expected, Mapping) and isinstance(actual, Mapping):
         for key in (*expected, *(set(actual) - set(expected))):
-            name = f"{place}.{key}".lstrip(".")
-            parts.append((name, expected.get(key, _ABSENT), actual.get(key, _ABSENT)))
-    elif _is_same_length(expected, actual):
-        for index, (one, other) in enumerate(zip(expected, actual, strict=True)):
-            parts.append((f"{place}[{index}]", one, other))
-    elif _text(expected) != _text(actual):
+            path = f"{place}.{key}".lstrip(".")
+            children.append((path, expected.get(key, _ABSENT), actual.get(key, _ABSENT)))
+    elif _are_lists_of_same_length(expected, actual):
+        for index, (left, right) in enumerate(zip(expected, actual, strict=True)):
+            children.append((f"{place}[{index}]", left, right))
+    elif _to_text(expected) != _to_text(actual):
         return place, _clip(expected), _clip(actual)
-    for name, one, other in parts:
-        difference = first_difference(one, other, name)
+    for path, left, right in children:
+        difference = first_difference(left, right, path)
         if difference is not None:
             return difference
     return None
 
 
-def _is_same_length(expected: object, actual: object) -> bool:
-    """Return whether both are lists of the same length."""
+def _are_lists_of_same_length(expected: object, actual: object) -> bool:
     if not isinstance(expected, list) or not isinstance(actual, list):
         return False
     return len(expected) == len(actual)
 
 
-def _text(value: object) -> str:
+def _to_text(value: object) -> str:
     if value is _ABSENT:
         return "nothing"
     return json.dumps(value, sort_keys=True, ensure_ascii=False)
 
 
 def _clip(value: object) -> str:
-    text = _text(value)
-    if len(text) <= _MAX_SHOWN:
+    text = _to_text(value)
+    if len(text) <= _MAX_TEXT_LENGTH:
         return text
-    return f"{text[:_MAX_SHOWN]}… ({len(text)} characters)"
+    return f"{text[:_MAX_TEXT_LENGTH]}… ({len(text)} characters)"

@@ -1,8 +1,8 @@
-"""The package's own client over the line protocol: ``python -m sfumato.conformance.own_client``.
+"""Sfumato's own client, for the line protocol: ``python -m sfumato.conformance.own_client``.
 
-Each line of standard input is a request and each line of standard output its answer, as one JSON
-object. To write a client in another language, read this file next to the specification
-(docs/client-spec.md).
+Each line of standard input is a request, and each line of standard output is its answer. Both are
+single JSON objects. To write a client in another language, read this file along with the
+specification (docs/client-spec.md).
 """
 
 import hashlib
@@ -26,7 +26,7 @@ from sfumato.survey import Survey
 
 
 class OwnClient:
-    """The package's client behind the line protocol. It keeps only the surveys that it has loaded.
+    """Answer line-protocol requests. The only state is the surveys that were loaded.
 
     >>> OwnClient().answer({"op": "canonical", "text": '{"b": 1, "a": 2}'})["ok"]["text"]
     '{"a":2,"b":1}'
@@ -97,7 +97,7 @@ class OwnClient:
 
     def _enumerate(self, request: Fields) -> Fields:
         mechanism = self._survey(request).mechanism
-        words = _every_word(mechanism)
+        words = _all_words(mechanism)
         reports = mechanism.reports_from(np.full(len(words), request["symbol"]), words)
         counts = np.bincount(reports, minlength=mechanism.outputs).tolist()
         digest = hashlib.sha256(reports.astype("<u4").tobytes()).hexdigest()
@@ -145,10 +145,11 @@ class OwnClient:
         return self._surveys[request["survey"]]
 
 
-def _every_word(mechanism: Mechanism) -> Words:
+def _all_words(mechanism: Mechanism) -> Words:
+    """Return every possible draw of the mechanism's words, one per row."""
     values = np.arange(1 << mechanism.word_bits, dtype=np.uint64)
-    draws = np.meshgrid(*[values] * mechanism.words, indexing="ij")
-    return np.stack(draws, axis=-1).reshape(-1, mechanism.words)
+    grids = np.meshgrid(*[values] * mechanism.words, indexing="ij")
+    return np.stack(grids, axis=-1).reshape(-1, mechanism.words)
 
 
 def main() -> None:

@@ -1,8 +1,8 @@
-"""Surveys: one question put to many people, as a file."""
+"""Surveys: one question asked of many people, described in a file."""
 
-from sfumato.survey.answers import Lookup, ReportBatch, symbols_of_column
+from sfumato.survey.answers import Lookup, ReportBatch, column_to_symbols
 from sfumato.survey.description import Description
-from sfumato.survey.survey import FAKE_COUNTS, RESULT_COLUMNS, Survey, result_rows, results_of
+from sfumato.survey.survey import FAKE_COUNTS, RESULT_COLUMNS, Survey, result_rows, results_as_json
 
 __all__ = [
     "FAKE_COUNTS",
@@ -11,7 +11,7 @@ __all__ = [
     "Lookup",
     "ReportBatch",
     "Survey",
+    "column_to_symbols",
     "result_rows",
-    "results_of",
-    "symbols_of_column",
+    "results_as_json",
 ]

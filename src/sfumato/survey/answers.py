@@ -1,4 +1,4 @@
-"""Turn answers into symbols, and keep reports together with their survey's fingerprint."""
+"""Convert answers to symbols, and keep reports together with their survey's fingerprint."""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -36,21 +36,21 @@ class ReportBatch:
         return f"ReportBatch({len(self)} reports, fingerprint={self.fingerprint[:12]}…)"
 
 
-def symbols_of(domain: Domain, answers: Any) -> Symbols:  # noqa: ANN401 - any column
-    """Return the symbols of answers.
+def to_symbols(domain: Domain, answers: Any) -> Symbols:  # noqa: ANN401 - any column
+    """Convert answers to symbols.
 
-    ``answers`` is a list, a NumPy array, or a column of Arrow, pandas or polars (by the PyCapsule
-    interface). Positions on a grid are pairs (latitude, longitude).
+    ``answers`` is a list, a NumPy array, or an Arrow, pandas or polars column (anything with the
+    Arrow PyCapsule interface). Positions on a grid are (latitude, longitude) pairs.
     """
     if hasattr(answers, "__arrow_c_stream__") or hasattr(answers, "__arrow_c_array__"):
-        return symbols_of_column(_arrow_column(answers), Lookup(domain))
+        return column_to_symbols(_arrow_column(answers), Lookup(domain))
     if isinstance(answers, str | bytes) or not isinstance(answers, Iterable):
         raise InvalidSymbols("answers must be a list or a column of values, one per person.")
     return domain.symbols(answers)
 
 
 class Lookup:
-    """A cache of the symbols of the last dictionary: batches of a file often share one."""
+    """Look up symbols; cache those of the last dictionary, because batches often share one."""
 
     def __init__(self, domain: Domain) -> None:
         self.domain = domain
@@ -58,9 +58,9 @@ class Lookup:
         self._symbols: Symbols = np.empty(0, dtype=np.int64)
 
     def symbols(self, values: Arrow) -> Symbols:
-        """Return the symbol of each value of an Arrow array, then that of a missing value.
+        """Return the symbol for each value in an Arrow array, then the symbol for a missing value.
 
-        A value without a symbol gives −1.
+        Values without a symbol map to −1.
         """
         if self._values is None or not values.equals(self._values):
             symbols = [self.domain.find(value) for value in (*values.to_pylist(), None)]
@@ -69,34 +69,34 @@ class Lookup:
         return self._symbols
 
 
-def symbols_of_column(column: Arrow, lookup: Lookup) -> Symbols:
-    """Return the symbols of an Arrow column; look up each distinct value once.
+def column_to_symbols(column: Arrow, lookup: Lookup) -> Symbols:
+    """Convert an Arrow column to symbols, looking up each distinct value once.
 
-    A missing value counts as unknown.
+    A missing value is treated as unknown.
     """
     import pyarrow as pa
 
     if isinstance(lookup.domain, GridDomain):
         raise InvalidSymbols(
-            "positions are two columns: pass latitudes and longitudes to the domain's symbols_at."
+            "positions need two columns: pass latitudes and longitudes to the domain's symbols_at."
         )
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-    parts = [np.empty(0, dtype=np.int64)]
-    position = 0
+    symbol_arrays = [np.empty(0, dtype=np.int64)]
+    offset = 0
     for chunk in chunks:
-        symbols = _chunk_symbols(chunk, lookup)
+        symbols = _chunk_to_symbols(chunk, lookup)
         unknown = np.flatnonzero(symbols < 0)
         if unknown.size:
-            raise unknown_value_error(position + unknown, len(column))
-        parts.append(symbols)
-        position += len(chunk)
-    return np.concatenate(parts)
+            raise unknown_value_error(offset + unknown, len(column))
+        symbol_arrays.append(symbols)
+        offset += len(chunk)
+    return np.concatenate(symbol_arrays)
 
 
-def _chunk_symbols(chunk: Arrow, lookup: Lookup) -> Symbols:
-    """Return the symbols of one chunk, −1 where a value has none.
+def _chunk_to_symbols(chunk: Arrow, lookup: Lookup) -> Symbols:
+    """Convert one chunk to symbols; values without a symbol map to −1.
 
-    Arrow's errors quote or contain values, so raise ours after they are gone.
+    Arrow's errors may contain values, so suppress them before raising our own.
     """
     import pyarrow as pa
 
@@ -104,9 +104,9 @@ def _chunk_symbols(chunk: Arrow, lookup: Lookup) -> Symbols:
         is_dictionary = pa.types.is_dictionary(chunk.type)
         encoding = chunk if is_dictionary else chunk.dictionary_encode()
         symbols = lookup.symbols(encoding.dictionary)
-        # Widen first: a narrow index type may have no room for the code of missing values.
-        codes = encoding.indices.cast("int64").fill_null(symbols.size - 1)
-        return symbols[codes.to_numpy(zero_copy_only=False)]
+        # Widen first: the index for missing values may not fit a narrow index type.
+        indices = encoding.indices.cast("int64").fill_null(symbols.size - 1)
+        return symbols[indices.to_numpy(zero_copy_only=False)]
     raise InvalidSymbols("answers must be a column of UTF-8 text or integers.")
 
 
@@ -119,5 +119,5 @@ def _arrow_column(answers: Any) -> Arrow:  # noqa: ANN401 - any column
         return pa.array(answers)
     column = pa.chunked_array(answers)
     if pa.types.is_struct(column.type):
-        raise InvalidSymbols("answers must be one column; got a table. Pick a column.")
+        raise InvalidSymbols("answers must be one column; got a table. Select a column.")
     return column

@@ -12,18 +12,18 @@ from sfumato.foundation.canonical import Json
 from sfumato.foundation.formatting import printable
 
 _PERIODS = ("day", "week", "month", "year")
-_TEXTS = ("title", "text", "contact", "opens", "closes")
-_MAX_DISTINCT = 10_000
+_TEXT_FIELDS = ("title", "text", "contact", "opens", "closes")
+_MAX_DISTINCT_ANSWERS = 10_000
 _MAX_LABELS_SHOWN = 30
 _MAX_NAME_LENGTH = 100
 
 
 @dataclass(frozen=True)
 class Description:
-    """Everything about a survey that you can check before designing it.
+    """The parts of a survey that can be checked before its mechanism is designed.
 
-    ``about`` holds the other arguments of ``Survey``: title, text, contact, minimum_reports, opens,
-    closes, repeat. Those you leave out get their defaults.
+    ``about`` contains the other arguments of ``Survey``: title, text, contact, minimum_reports,
+    opens, closes, repeat. Missing arguments get their defaults.
     """
 
     name: str
@@ -31,8 +31,13 @@ class Description:
     about: Mapping[str, Any]
 
     def __post_init__(self) -> None:
-        about = {**dict.fromkeys(_TEXTS, ""), "minimum_reports": 0, "repeat": "once", **self.about}
-        for name in _TEXTS:
+        about = {
+            **dict.fromkeys(_TEXT_FIELDS, ""),
+            "minimum_reports": 0,
+            "repeat": "once",
+            **self.about,
+        }
+        for name in _TEXT_FIELDS:
             if not _is_utf8_text(about[name]):
                 raise InvalidSurvey(
                     "title, text, contact, opens and closes must be text that UTF-8 can encode."
@@ -46,7 +51,10 @@ class Description:
 
 
 def disclosure_text(context: Context) -> str:
-    """Say in plain words what reports may show; empty if every pair of answers has a promise."""
+    """Describe in plain words what reports may reveal; empty if every pair of answers is protected.
+
+    A pair is protected if the context promises it a finite ε.
+    """
     exposed = context.unprotected_symbols()
     if exposed.size and exposed.size == context.size:
         return "Every answer is sent as it is."
@@ -54,7 +62,7 @@ def disclosure_text(context: Context) -> str:
     if exposed.size:
         labels: list[str] = []
         for symbol in exposed[:_MAX_LABELS_SHOWN].tolist():
-            # A label is its author's text: escape what would move a cursor or reverse a line.
+            # Labels are untrusted text: escape characters that move the cursor or reverse a line.
             labels.append(printable(str(context.domain.labels[symbol])))
         listing = ", ".join(labels)
         if exposed.size > _MAX_LABELS_SHOWN:
@@ -70,10 +78,10 @@ def _require_name(name: object) -> str:
         label = require_label(name, "name")
     except InvalidContext as problem:
         raise InvalidSurvey(str(problem)) from None
-    is_line = isinstance(label, str) and label.isprintable() and label == label.strip()
-    if not is_line or len(str(label)) > _MAX_NAME_LENGTH:
+    is_printable = isinstance(label, str) and label.isprintable() and label == label.strip()
+    if not is_printable or len(str(label)) > _MAX_NAME_LENGTH:
         raise InvalidSurvey(
-            "name must be a line of at most 100 printable characters, unique per question."
+            "name must be a single line of at most 100 printable characters, unique per question."
         )
     return str(label)
 
@@ -99,14 +107,14 @@ def _is_utf8_text(text: object) -> bool:
 
 
 def _require_repeat(repeat: object) -> Json:
-    """Return ``repeat`` as plain data: "once", or how often and how many distinct answers."""
+    """Return ``repeat`` as plain data: "once", or a period and a number of distinct answers."""
     if repeat == "once":
         return "once"
     if isinstance(repeat, Mapping) and set(repeat) == {"every", "distinct"}:
         every = repeat["every"]
         distinct = repeat["distinct"]
         is_integer = isinstance(distinct, int) and not isinstance(distinct, bool)
-        if every in _PERIODS and is_integer and 1 <= distinct <= _MAX_DISTINCT:
+        if every in _PERIODS and is_integer and 1 <= distinct <= _MAX_DISTINCT_ANSWERS:
             return {"every": str(every), "distinct": distinct}
     periods = ", ".join(_PERIODS)
     raise InvalidSurvey(

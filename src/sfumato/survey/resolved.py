@@ -1,16 +1,16 @@
 """The resolved survey: canonical JSON that clients, checkers and aggregators read.
 
-How the format evolves: a field is never removed and never changes its meaning. New fields are
-optional. Readers reject fields, kinds and versions that they do not know, because a promise that is
-half understood is no promise. A change in the meaning of a field needs a new ``format``.
-
 - ``promise``: format, name, domain and context, mechanism with its integers, repeat. Its SHA-256 is
   the fingerprint.
-- ``about``: title, text, contact, minimum number of reports, opening and closing time. You may
-  correct these.
+- ``about``: title, text, contact, minimum number of reports, opening and closing times. You may
+  correct these without changing the fingerprint.
+
+Within one ``format``, fields are never removed and never change their meaning. New fields are
+optional. Readers reject unknown fields, kinds and versions, because they must not rely on a promise
+that they only partly understand.
 
 Reading never chooses a mechanism: it is rebuilt from the integers in the file, even if this version
-would choose another one.
+would choose a different one.
 """
 
 import json
@@ -26,13 +26,14 @@ FORMAT = 1
 
 _MAX_FILE_BYTES = 2**28
 
-# A code in a resolved survey of k symbols has at most OUTPUTS_PER_SYMBOL · k + FEW_OUTPUTS outputs.
-OUTPUTS_PER_SYMBOL = 64
-FEW_OUTPUTS = 2**16
+# A code in a resolved survey of k symbols has at most
+# MAX_OUTPUTS_PER_SYMBOL · k + EXTRA_OUTPUTS outputs.
+MAX_OUTPUTS_PER_SYMBOL = 64
+EXTRA_OUTPUTS = 2**16
 
 
 def read_survey_file(path: Path) -> bytes:
-    """Return the content of a survey file, TOML or JSON; reject one too large to be a survey."""
+    """Return the content of a survey file, TOML or JSON; reject files over 256 MiB."""
     try:
         if path.stat().st_size > _MAX_FILE_BYTES:
             raise InvalidSurvey(f"{path.name} is not a survey: it is larger than 256 MiB.")
@@ -42,81 +43,81 @@ def read_survey_file(path: Path) -> bytes:
 
 
 def parse_resolved(raw: bytes) -> Json:
-    """Parse a resolved survey; accept no other spelling of the same data."""
+    """Parse a resolved survey; accept only canonical JSON."""
     try:
         data: Json = json.loads(raw.decode("utf-8"))
     except (ValueError, RecursionError):
-        raise InvalidSurvey("a resolved survey must be JSON in UTF-8.") from None
+        raise InvalidSurvey("a resolved survey must be UTF-8 JSON.") from None
     try:
         canonical = canonical_bytes(data)
     except (ValueError, TypeError, RecursionError):
-        canonical = b""  # data that no canonical JSON can hold
+        canonical = b""  # canonical JSON cannot represent these data
     require_canonical(raw, canonical)
     return data
 
 
 def require_canonical(raw: bytes, canonical: bytes) -> None:
-    """Reject a file that is not in canonical form; allow a newline at its end."""
+    """Reject a file that is not in canonical form; allow a trailing newline."""
     if not canonical or raw not in (canonical, canonical + b"\n"):
-        raise InvalidSurvey("the resolved survey is not in its canonical form. Resolve it again.")
+        raise InvalidSurvey("the resolved survey is not in canonical form. Resolve it again.")
 
 
 def require_pinned(data: Json, pinned: str) -> None:
-    """Reject every survey but the one with the pinned fingerprint."""
+    """Reject a survey whose fingerprint is not the pinned one."""
     promise = data.get("promise") if isinstance(data, Mapping) else None
     actual = fingerprint(promise)
     if actual != pinned:
         raise WrongSurvey(
-            f"survey {actual[:12]}… is not the pinned one ({pinned[:12]}…): it makes another "
+            f"survey {actual[:12]}… is not the pinned one ({pinned[:12]}…): it makes a different "
             "promise. Do not answer it; contact the survey's author."
         )
 
 
-# A short record can describe an object that fills the memory. Check its size before building it.
+# A short record can describe an object that fills all memory. Check its size before building it.
 
 
-def require_size(symbols: int, limit: int) -> None:
-    """Reject a survey with more symbols than its kind of context may have."""
-    if symbols > limit:
+def require_size(symbol_count: int, limit: int) -> None:
+    """Reject a survey with more symbols than its kind of context allows."""
+    if symbol_count > limit:
         raise InvalidSurvey(
             f"a survey may have up to {Context.max_recorded_size:,} symbols, or "
-            f"{Uniform.max_recorded_size:,} with a uniform context; this one has {symbols:,}."
+            f"{Uniform.max_recorded_size:,} with a uniform context; this one has {symbol_count:,}."
         )
 
 
 def require_buildable_context(record: object, nesting: int = 0) -> None:
-    """Reject an untrusted context that would fill the memory, and unions with such a part.
+    """Reject an untrusted context that would fill all memory, alone or as part of a union.
 
     A ledger skips this check: contexts that a device has answered before must stay readable.
     """
     if not isinstance(record, Mapping) or nesting > MAX_NESTING:
-        return  # the reader rejects it before it builds anything
+        return  # parsing rejects it later, before anything is built
     if "domain" in record:
         kind = CONTEXT_KINDS.get(str(record.get("kind")), Context)
         require_size(domain_from_record(record["domain"]).size, kind.max_recorded_size)
-    for part in _items(record, "parts"):
+    for part in _list_field(record, "parts"):
         require_buildable_context(part, nesting + 1)
 
 
 def require_buildable_codes(record: object, context: object, nesting: int = 0) -> None:
     """Reject codes with far more outputs than the survey has symbols.
 
-    No code of Sfumato has 64 times as many.
+    Codes that Sfumato builds stay well below the limit.
     """
     if not isinstance(record, Mapping) or not isinstance(context, Mapping) or nesting > MAX_NESTING:
         return
-    limit = OUTPUTS_PER_SYMBOL * domain_from_record(context["domain"]).size + FEW_OUTPUTS
-    for code in _items(record, "codes"):
+    limit = MAX_OUTPUTS_PER_SYMBOL * domain_from_record(context["domain"]).size + EXTRA_OUTPUTS
+    for code in _list_field(record, "codes"):
         outputs = code.get("outputs") if isinstance(code, Mapping) else 0
         if isinstance(outputs, int) and outputs > limit:
             raise InvalidSurvey(
-                f"a code of this survey may have up to {limit:,} outputs; one has {outputs:,}."
+                f"a code in this survey may have up to {limit:,} outputs; one has {outputs:,}."
             )
-    for part in _items(record, "parts"):
+    for part in _list_field(record, "parts"):
         require_buildable_codes(part, context, nesting + 1)
 
 
-def _items(record: Mapping[str, object], name: str) -> list[object]:
-    """Return a list in an untrusted record; empty if there is no such list."""
+def _list_field(record: Mapping[str, object], name: str) -> list[object]:
+    """Return a list from an untrusted record, or an empty list if the field is not a list."""
     items = record.get(name)
     return items if isinstance(items, list) else []

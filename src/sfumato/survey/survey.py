@@ -1,6 +1,6 @@
-"""A survey: one question put to many people, and its results as plain data.
+"""A survey: one question asked of many people, and its results as plain data.
 
-A survey accepts labels, its mechanism integers.
+A survey accepts labels; its mechanism accepts integers.
 """
 
 import math
@@ -26,7 +26,7 @@ from sfumato.foundation.files import write_atomically
 from sfumato.mechanisms import Mechanism, UnionResponse, mechanism_from_record
 from sfumato.promises import Certificate, certify
 from sfumato.randomness import WordSource
-from sfumato.survey.answers import ReportBatch, symbols_of
+from sfumato.survey.answers import ReportBatch, to_symbols
 from sfumato.survey.description import Description, disclosure_text
 from sfumato.survey.resolved import (
     FORMAT,
@@ -43,13 +43,13 @@ from sfumato.tally import Tally
 RESULT_COLUMNS = ("label", "frequency", "unbiased", "low", "high")
 
 FAKE_COUNTS = (1, 10, 100)
-"""Numbers of fake people whose influence results report."""
+"""Results show the influence of these numbers of fake people."""
 
 _MECHANISM_KINDS = ("binary", "table", "plain", "blocks", "high-low", "groups", "product", "union")
-_ABOUT = ("title", "text", "contact", "minimum_reports", "opens", "closes")
-_PROMISE = ("format", "name", "context", "mechanism", "mechanism_context", "repeat")
-_SPANS_SEVERAL = (
-    "a survey must promise one context through one mechanism; sums and compositions span several."
+_ABOUT_FIELDS = ("title", "text", "contact", "minimum_reports", "opens", "closes")
+_PROMISE_FIELDS = ("format", "name", "context", "mechanism", "mechanism_context", "repeat")
+_NOT_SINGLE = (
+    "a survey must have one context and one mechanism; sums and compositions combine several."
 )
 
 # Certificates of surveys that keep their promise, oldest first.
@@ -57,7 +57,7 @@ _CERTIFICATES: dict[tuple[type[Mechanism], str], Certificate] = {}
 _CERTIFICATES_LOCK = Lock()
 _MAX_CERTIFICATES = 256
 
-# What building from malformed data may raise.
+# Errors that building a survey from malformed data may raise.
 _BUILD_ERRORS = (
     SfumatoError,
     TypeError,
@@ -70,15 +70,14 @@ _BUILD_ERRORS = (
 
 
 class Survey:
-    """A name, a context, a mechanism that keeps it, and information for participants.
+    """A name, a context, a mechanism that satisfies it, and information for participants.
 
     ``mechanism`` defaults to the best one that needs no search. ``minimum_reports`` is the number
-    of reports below which there is no estimate. ``opens`` and ``closes`` are dates or times.
-    ``repeat`` is "once", or a mapping with ``every`` (a period) and ``distinct`` (a number of
-    different answers).
+    of reports that an estimate needs. ``opens`` and ``closes`` are dates or times. ``repeat`` is
+    "once", or a mapping with ``every`` (a period) and ``distinct`` (a number of different answers).
 
-    The fingerprint identifies the promise: reports, tallies and estimates carry it, and a survey
-    rejects those with another. You may correct the title or the contact without changing it.
+    The fingerprint identifies the promise. Reports, tallies and estimates carry it, and a survey
+    rejects those with a different one. Correcting the title or the contact does not change it.
 
     >>> from sfumato.contexts import HighLow
     >>> survey = Survey("lunch-2026", HighLow(["park", "clinic", "bar"], ["clinic", "bar"], 1))
@@ -113,15 +112,15 @@ class Survey:
         self._description = Description(name, context, about)
         self._mechanism = mechanism_for(context) if mechanism is None else mechanism
         if self._mechanism.context.domain != context.domain:
-            raise InvalidSurvey("the mechanism must be for the survey's domain.")
+            raise InvalidSurvey("the mechanism and the context must have the same domain.")
         _require_single(self._mechanism)
         if context.kind not in CONTEXT_KINDS:
-            raise InvalidSurvey(_SPANS_SEVERAL)
+            raise InvalidSurvey(_NOT_SINGLE)
         require_size(context.size, context.max_recorded_size)
 
     @classmethod
     def from_description(cls, description: Description, mechanism: Mechanism | None = None) -> Self:
-        """Return the survey of a description, with a mechanism that keeps its context."""
+        """Create a survey from a description and a mechanism that satisfies its context."""
         return cls(description.name, description.context, mechanism, **description.about)
 
     @property
@@ -146,7 +145,7 @@ class Survey:
 
     @property
     def contact(self) -> str:
-        """The person or address to ask."""
+        """The person or address to contact."""
         return str(self._description.about["contact"])
 
     @property
@@ -160,7 +159,7 @@ class Survey:
         return self._mechanism
 
     def disclosure(self) -> str:
-        """Say in plain words what reports may show; empty if every pair of answers has a promise.
+        """Describe in plain words what reports may reveal; empty if every pair is protected.
 
         Show it to people before you allow answers that are sent as they are.
 
@@ -172,9 +171,9 @@ class Survey:
 
     @property
     def minimum_reports(self) -> int:
-        """The least number of reports for an estimate.
+        """The minimum number of reports for an estimate.
 
-        It protects readers from noise; it does not protect participants.
+        It prevents estimates that are mostly noise; it does not protect participants.
         """
         return int(self._description.about["minimum_reports"])
 
@@ -194,7 +193,7 @@ class Survey:
 
     @cached_property
     def _mechanism_context(self) -> Json:
-        """The record of the mechanism's context, ``None`` if it is the survey's."""
+        """The record of the mechanism's context, or ``None`` if it is the survey's context."""
         if self._mechanism.context == self.context:
             return None
         return self._mechanism.context.to_record()
@@ -206,11 +205,11 @@ class Survey:
 
     def resolved(self) -> bytes:
         """Return the resolved survey: canonical JSON with every integer of the mechanism."""
-        about = {name: self._description.about[name] for name in _ABOUT}
+        about = {name: self._description.about[name] for name in _ABOUT_FIELDS}
         return canonical_bytes({"promise": self.promise, "about": about})
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the resolved survey atomically."""
+        """Write the resolved survey to a file, atomically."""
         write_atomically(path, self.resolved() + b"\n")
 
     @classmethod
@@ -228,17 +227,17 @@ class Survey:
         except NoClosedForm as problem:
             resolved = source.with_suffix(".json").name
             raise InvalidSurvey(
-                f"mechanism: {problem} For this file: sfumato design {source.name} -o {resolved}, "
-                f"and use {resolved} from then on."
+                f"mechanism: {problem} Run sfumato design {source.name} -o {resolved}, and use "
+                f"{resolved} from then on."
             ) from problem
 
     @classmethod
     def from_resolved(cls, raw: bytes, *, fingerprint: str | None = None) -> Self:
-        """Build the survey of a resolved file, with exactly the integers in it.
+        """Build a survey from a resolved file, with exactly the integers in it.
 
-        Pass the ``fingerprint`` that you have pinned: any other survey raises ``WrongSurvey``
-        before anything is built from it. An untrusted survey of a few hundred bytes can describe a
-        domain that fills the memory.
+        If you have pinned a fingerprint, pass it as ``fingerprint``. Any other survey then raises
+        ``WrongSurvey`` before anything is built from it: an untrusted survey of a few hundred bytes
+        can describe a domain that fills all memory.
         """
         data = parse_resolved(raw)
         if fingerprint is not None:
@@ -256,12 +255,13 @@ class Survey:
 
     @classmethod
     def _from_record(cls, data: object) -> Self:
-        parts = require_fields(data, "a resolved survey", ("promise", "about"))
-        version = parts["promise"].get("format") if isinstance(parts["promise"], Mapping) else None
+        fields = require_fields(data, "a resolved survey", ("promise", "about"))
+        promise = fields["promise"]
+        version = promise.get("format") if isinstance(promise, Mapping) else None
         if version != FORMAT or not isinstance(version, int):
             raise InvalidSurvey(f"promise.format must be {FORMAT}; this version reads no other.")
-        promise = require_fields(parts["promise"], "promise", _PROMISE)
-        about = require_fields(parts["about"], "about", _ABOUT)
+        promise = require_fields(promise, "promise", _PROMISE_FIELDS)
+        about = require_fields(fields["about"], "about", _ABOUT_FIELDS)
         require_buildable_context(promise["context"])
         require_buildable_context(promise["mechanism_context"])
         require_buildable_codes(promise["mechanism"], promise["context"])
@@ -272,44 +272,45 @@ class Survey:
         mechanism = mechanism_from_record(promise["mechanism"], mechanism_context)
         return cls(promise["name"], context, mechanism, repeat=promise["repeat"], **about)
 
-    # --- what people, servers and analysts do --------------------------------------------------
+    # --- reports, tallies and estimates --------------------------------------------------------
 
     def privatize(
         self,
         answers: Any,  # noqa: ANN401 - any column
         source: WordSource | None = None,
     ) -> ReportBatch:
-        """Randomise one report per answer.
+        """Draw one randomised report per answer.
 
-        ``answers`` is a list, a NumPy array, or a column of Arrow, pandas or polars. The survey
-        certifies itself first, once; ``PrivacyViolation`` if its mechanism breaks its promise.
+        ``answers`` is a list, a NumPy array, or an Arrow, pandas or polars column. The survey
+        certifies itself before its first report, and raises ``PrivacyViolation`` if its mechanism
+        breaks its promise.
         """
         self.certify()
-        symbols = symbols_of(self.context.domain, answers)
+        symbols = to_symbols(self.context.domain, answers)
         return ReportBatch(self._mechanism.privatize(symbols, source), self.fingerprint)
 
     def tally(self, reports: ReportBatch | ArrayLike | Iterable[ReportBatch]) -> Tally:
         """Count reports: one batch, an array, or any iterable of batches.
 
-        Reports with another survey's fingerprint raise ``WrongSurvey``.
+        Reports with a different fingerprint raise ``WrongSurvey``.
         """
         batches: Iterable[Any] = [reports]
         if isinstance(reports, np.ndarray):
             batches = [ReportBatch(reports, self.fingerprint)]
         elif isinstance(reports, Iterable) and not isinstance(reports, ReportBatch):
             batches = reports
-        tally = self._mechanism.tally(self._require_own(batch) for batch in batches)
+        tally = self._mechanism.tally(self._reports_in(batch) for batch in batches)
         return Tally(tally.counts, self.fingerprint)
 
-    def _require_own(self, batch: object) -> ArrayLike:
-        """Return the reports of a batch that answers this survey."""
+    def _reports_in(self, batch: object) -> ArrayLike:
+        """Return the reports in a batch; reject a batch that answers a different survey."""
         if not isinstance(batch, ReportBatch):
             raise WrongSurvey(
                 "reports must carry a fingerprint: pass the result of privatize, or an array."
             )
         if batch.fingerprint != self.fingerprint:
             raise WrongSurvey(
-                f"these reports answer another survey ({batch.fingerprint[:12]}…); this one is "
+                f"these reports answer a different survey ({batch.fingerprint[:12]}…); this one is "
                 f"{self.fingerprint[:12]}…."
             )
         return batch.numbers
@@ -320,8 +321,8 @@ class Survey:
         """Estimate the distribution of answers from a tally.
 
         ``decoder`` is a name or an object from ``sf.decoders``. ``covariate`` is a public number
-        for each symbol, for decoders that use one. Below the survey's minimum number of reports,
-        raise ``NotEnoughReports``.
+        for each symbol, for decoders that use one. Raise ``NotEnoughReports`` if there are fewer
+        reports than the survey's minimum.
         """
         tally.require(self.fingerprint, self._mechanism.outputs)
         if tally.reports < self.minimum_reports:
@@ -334,21 +335,21 @@ class Survey:
         return replace(result, fingerprint=self.fingerprint)
 
     def certify(self) -> Certificate:
-        """Check that the mechanism keeps the survey's context.
+        """Check that the mechanism satisfies the survey's context.
 
-        If not, raise ``PrivacyViolation``, which names a pair and an output. The fingerprint
-        identifies every integer that is checked, so a process checks each fingerprint once.
+        If not, raise ``PrivacyViolation``, which names a pair and an output. The fingerprint covers
+        every integer that is checked, so a process checks each fingerprint only once.
         """
-        # Another class may use the same integers differently.
+        # A different class may use the same integers differently.
         key = (type(self._mechanism), self.fingerprint)
         certificate = _CERTIFICATES.get(key)
         if certificate is None:
             certificate = certify(self._mechanism, self.context)
-            _remember_certificate(key, certificate)
+            _cache_certificate(key, certificate)
         return certificate
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Send workers the resolved form: it is small and complete.
+        # Pickle the resolved form for workers: it is small and complete.
         return type(self).from_resolved, (self.resolved(),)
 
     def __eq__(self, other: object) -> bool:
@@ -361,8 +362,8 @@ class Survey:
         return f"Survey({self.name!r}, {self.context!r}, fingerprint={self.fingerprint[:12]}…)"
 
 
-def _remember_certificate(key: tuple[type[Mechanism], str], certificate: Certificate) -> None:
-    """Remember the newest certificates of this process."""
+def _cache_certificate(key: tuple[type[Mechanism], str], certificate: Certificate) -> None:
+    """Cache a certificate, and evict the oldest ones if there are too many."""
     with _CERTIFICATES_LOCK:
         _CERTIFICATES[key] = certificate
         while len(_CERTIFICATES) > _MAX_CERTIFICATES:
@@ -370,9 +371,9 @@ def _remember_certificate(key: tuple[type[Mechanism], str], certificate: Certifi
 
 
 def _require_single(mechanism: Mechanism) -> None:
-    """Reject mechanisms that answer several times, inside the parts of a union too."""
+    """Reject mechanisms that answer several times, including those in the parts of a union."""
     if mechanism.context.kind not in CONTEXT_KINDS or mechanism.kind not in _MECHANISM_KINDS:
-        raise InvalidSurvey(_SPANS_SEVERAL)
+        raise InvalidSurvey(_NOT_SINGLE)
     if isinstance(mechanism, UnionResponse):
         for part in mechanism.parts:
             _require_single(part)
@@ -381,15 +382,15 @@ def _require_single(mechanism: Mechanism) -> None:
 # --- results as plain data: the same names in files, on the command line and over HTTP ------------
 
 
-def results_of(survey: Survey, estimate: Estimate, level: float = 0.95) -> dict[str, Any]:
-    """Return an estimate of a survey as JSON data.
+def results_as_json(survey: Survey, estimate: Estimate, level: float = 0.95) -> dict[str, Any]:
+    """Return a survey's estimate as JSON data.
 
-    ``repeated`` is true if a person may have sent several reports; intervals assume one each.
-    ``manipulation`` says how far 1, 10 and 100 fake people could have moved the estimate.
+    ``repeated`` is true if a person may have sent several reports; intervals assume one per person.
+    ``manipulation`` shows how far 1, 10 and 100 fake people could have moved the estimate.
     """
     fit = estimate.fit_result
     rows = result_rows(estimate, level)
-    fakes = [count for count in FAKE_COUNTS if count <= estimate.reports]
+    fake_counts = [count for count in FAKE_COUNTS if count <= estimate.reports]
     return {
         "survey": survey.fingerprint,
         "reports": estimate.reports,
@@ -397,7 +398,7 @@ def results_of(survey: Survey, estimate: Estimate, level: float = 0.95) -> dict[
         "details": {name: _finite_or_null(value) for name, value in estimate.details.items()},
         "fit": {"p_value": fit.p_value, "verdict": fit.verdict},
         "repeated": survey.description.about["repeat"] != "once",
-        "manipulation": [estimate.manipulation(count).in_json() for count in fakes],
+        "manipulation": [estimate.manipulation(count).in_json() for count in fake_counts],
         "symbols": [dict(zip(RESULT_COLUMNS, row, strict=True)) for row in rows],
     }
 
@@ -405,9 +406,9 @@ def results_of(survey: Survey, estimate: Estimate, level: float = 0.95) -> dict[
 def result_rows(
     estimate: Estimate, level: float = 0.95
 ) -> list[tuple[Label, float, float, float, float]]:
-    """Return the ``RESULT_COLUMNS`` of each symbol.
+    """Return the ``RESULT_COLUMNS`` for each symbol.
 
-    They are its label, the decoded and the unbiased frequency, and the ends of its interval.
+    They are its label, its decoded and unbiased frequencies, and the ends of its interval.
     """
     low, high = estimate.interval(level)
     frequencies = estimate.frequencies.tolist()
@@ -417,7 +418,7 @@ def result_rows(
 
 
 def _finite_or_null(value: object) -> object:
-    """Return ``None`` for a float that JSON cannot write, such as an infinite log-likelihood."""
+    """Return ``None`` for a float that JSON cannot represent, such as an infinite likelihood."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value

@@ -18,7 +18,7 @@ from sfumato.domains import Domain, GridDomain, H3Domain, IntegerDomain
 from sfumato.domains.domain import unknown_value_error
 from sfumato.errors import InvalidArgument, InvalidSymbols, InvalidTable, UnknownValue
 from sfumato.foundation.arrays import Arrow, Symbols
-from sfumato.survey import Lookup, symbols_of_column
+from sfumato.survey import Lookup, column_to_symbols
 from sfumato.tables.read import open_table
 
 __all__ = [
@@ -244,7 +244,7 @@ class _ValueReader:
             column = column.cast(pa.string())
         if isinstance(self._domain, IntegerDomain) and not pa.types.is_dictionary(column.type):
             return self._integers(column)
-        return symbols_of_column(column, self._lookup)
+        return column_to_symbols(column, self._lookup)
 
     def _integers(self, column: Arrow) -> Symbols:
         if column.null_count:

@@ -12,7 +12,7 @@ from sfumato.aggregator import Token
 from sfumato.aggregator.http import token as token_module
 from sfumato.aggregator.store import Store
 from sfumato.simulation import SeededWords
-from sfumato.survey import results_of
+from sfumato.survey import results_as_json
 from sfumato.tally import Tally
 from support.http_client import batch_of, run_aggregator
 
@@ -65,7 +65,7 @@ DECODERS = ["auto", "projection", "likelihood", "empirical-bayes", "unbiased"]
 @pytest.mark.parametrize("survey", [SURVEY, AGES, NUMBERED], ids=lambda survey: survey.name)
 def test_estimates_equal_those_of_the_survey(aggregator, survey, decoder):
     answer = _ask(aggregator, survey, "estimate", decoder=decoder)
-    expected = results_of(survey, survey.estimate(_tally(survey), decoder=decoder))
+    expected = results_as_json(survey, survey.estimate(_tally(survey), decoder=decoder))
     assert answer.status == 200
     assert answer.json == json.loads(json.dumps(expected))
     assert answer.json["reports"] == PEOPLE
@@ -74,7 +74,7 @@ def test_estimates_equal_those_of_the_survey(aggregator, survey, decoder):
 
 @pytest.mark.parametrize("decoder", [*DECODERS, "spatial-bayes"])
 def test_grid_decoders_are_available(aggregator, decoder):
-    expected = results_of(GRID, GRID.estimate(_tally(GRID), decoder=decoder))
+    expected = results_as_json(GRID, GRID.estimate(_tally(GRID), decoder=decoder))
     assert _ask(aggregator, GRID, "estimate", decoder=decoder).json == json.loads(
         json.dumps(expected)
     )
@@ -94,7 +94,7 @@ def test_the_default_is_auto_at_95_percent(aggregator):
 
 @pytest.mark.parametrize("level", [0.5, 0.99, 1e-9, 1 - 1e-12, 5e-324])
 def test_the_level_sets_the_intervals(aggregator, level):
-    expected = results_of(SURVEY, SURVEY.estimate(_tally(SURVEY)), level)
+    expected = results_as_json(SURVEY, SURVEY.estimate(_tally(SURVEY)), level)
     assert _ask(aggregator, SURVEY, "estimate", level=level).json == json.loads(
         json.dumps(expected)
     )

@@ -13,7 +13,7 @@ from sfumato.estimation.uncertainty import manipulation as module
 from sfumato.estimation.uncertainty.manipulation import ManipulationBounds
 from sfumato.foundation.formatting import format_upper_bound
 from sfumato.foundation.simplex import nearest_in_groups
-from sfumato.survey import results_of
+from sfumato.survey import results_as_json
 from support.mechanism_examples import ALL_REPRESENTATIVES, REPRESENTATIVES
 
 SMALL = [
@@ -326,6 +326,6 @@ def test_results_list_the_effect_of_1_10_and_100_fakes():
         estimate = survey.estimate(
             survey.tally(survey.privatize(["a", "b", "b"] * (reports // 3) + ["c"] * (reports % 3)))
         )
-        document = results_of(survey, estimate)["manipulation"]
+        document = results_as_json(survey, estimate)["manipulation"]
         assert [each["fakes"] for each in document] == fakes
         assert document[-1] == estimate.manipulation(fakes[-1]).in_json()

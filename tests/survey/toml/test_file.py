@@ -459,15 +459,15 @@ H3 = 'kind = "h3"\nresolution = 3\nsouth = 1\nnorth = 2\nwest = 3\neast = 4'
         ),
         (
             _toml(context=TIERS + 'column = "tier"'),
-            ["context.column names the column 'tier'", "the domain has no file"],
+            ["context.column refers to column 'tier'", "the domain has no file"],
         ),
         (
             _toml(context='kind = "tiers"\nepsilons = 1'),
-            ["context.epsilons must be a table from tier to number"],
+            ["context.epsilons must be a table of tier = number"],
         ),
         (
             _toml(context='kind = "tiers"\nepsilons = { a = [1] }'),
-            ["context.epsilons must be a table from tier"],
+            ["context.epsilons must be a table of tier"],
         ),
         (_toml(context='kind = "uniform"\nepsilon = 1e-30'), ["context", "epsilon must"]),
         (_toml(context='kind = "uniform"\nepsilon = 1e99999999999999999999'), ["epsilon"]),
@@ -496,7 +496,7 @@ H3 = 'kind = "h3"\nresolution = 3\nsouth = 1\nnorth = 2\nwest = 3\neast = 4'
         ),
         (
             _toml(context='kind = "high-low"\nepsilon = 1\nsensitive = { column = "x" }'),
-            ["context.sensitive names the column 'x'", "the domain has no file"],
+            ["context.sensitive refers to column 'x'", "the domain has no file"],
         ),
         (_toml(context=BLOCKS), ["context needs exactly one way to form blocks", "nearest"]),
         (
@@ -526,7 +526,7 @@ H3 = 'kind = "h3"\nresolution = 3\nsouth = 1\nnorth = 2\nwest = 3\neast = 4'
         ),
         (
             _toml(context=BLOCKS + 'column = "topic"'),
-            ["context.column names the column 'topic'", "the domain has no file"],
+            ["context.column refers to column 'topic'", "the domain has no file"],
         ),
         (_toml(context=BLOCKS + "block_of = [1, 2]"), ["block_of has 2 entries", "3 labels"]),
         (

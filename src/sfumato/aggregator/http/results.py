@@ -17,7 +17,7 @@ from sfumato.batches import JSON
 from sfumato.domains import Domain, Label
 from sfumato.errors import InvalidArgument, InvalidContext
 from sfumato.foundation.decoder_table import DECODER_TABLE
-from sfumato.survey import results_of
+from sfumato.survey import results_as_json
 
 __all__ = ["DecoderName", "router"]
 
@@ -110,7 +110,7 @@ async def read_estimate(
     estimate = await aggregator.estimates.estimate(entry, decoder)
 
     def to_json() -> str:
-        return json.dumps(results_of(entry.survey, estimate, level))
+        return json.dumps(results_as_json(entry.survey, estimate, level))
 
     # Outside the event loop: for a million symbols the text has a hundred megabytes.
     return Response(await run_in_threadpool(to_json), media_type=JSON)

@@ -1,6 +1,6 @@
-"""CSV files that a survey file names: labels, places and matrices.
+"""CSV files that a survey file refers to: labels, places and matrices.
 
-They may be compressed with gzip, and may begin with a byte-order mark.
+They may be compressed with gzip, and may start with a byte-order mark.
 
 A matrix has its labels in the first row, and optionally in the first column too::
 
@@ -9,8 +9,8 @@ A matrix has its labels in the first row, and optionally in the first column too
     clinic, 0.5,  0,      0.5
     bar,    0.5,  0.5,    0
 
-Its numbers stay text, so that 0.1 is one tenth. An empty cell on the diagonal is 0. Errors name the
-line and the column, both counted from 1 as in editors and spreadsheets.
+Its numbers are kept as text, so 0.1 is exactly one tenth. An empty cell on the diagonal is 0. Errors
+give the line and the column, both counted from 1 as in editors and spreadsheets.
 """
 
 import csv
@@ -29,15 +29,15 @@ from sfumato.foundation.formatting import printable
 from sfumato.randomness import Epsilon, exact_number
 
 _MAX_FILE_BYTES = 2**28
-_MAX_CELL_SHOWN = 40  # characters of a cell that an error repeats
+_MAX_CELL_SHOWN = 40  # characters of a cell that an error quotes
 _SEPARATOR_HINT = "Use commas between cells, and points in decimals."
 
 
 def get_column(table: Mapping[str, Sequence[str]], column: str, field: str) -> Sequence[str]:
-    """Return a column of the labels file. ``field`` is the field that names the column."""
+    """Return a column of the labels file. ``field`` is the survey field that names the column."""
     if not table:
         raise InvalidSurvey(
-            f"{field} names the column {column!r} of domain.file, but the domain has no file."
+            f"{field} refers to column {column!r} of domain.file, but the domain has no file."
         )
     if column not in table:
         raise InvalidSurvey(
@@ -47,7 +47,7 @@ def get_column(table: Mapping[str, Sequence[str]], column: str, field: str) -> S
 
 
 def read_columns(path: Path, field: str) -> dict[str, list[str]]:
-    """Read the columns of a CSV file with a header. ``field`` is the field that names the file."""
+    """Read the columns of a CSV file with a header. Errors start with ``field``."""
     place = f"{field}: {path.name}"
     with _open_text(path, field) as lines:
         reader = csv.DictReader(lines, strict=True)
@@ -62,7 +62,9 @@ def read_columns(path: Path, field: str) -> dict[str, list[str]]:
         raise InvalidSurvey(f"{place} has two columns with the same name. Rename one.")
     for number, row in enumerate(rows, 2):
         if None in row or None in row.values():
-            raise InvalidSurvey(f"{place}, line {number}: the header has {len(header)} columns.")
+            raise InvalidSurvey(
+                f"{place}, line {number}: expected {len(header)} columns, as in the header."
+            )
     return {column: [row[column] for row in rows] for column in header}
 
 
@@ -84,7 +86,7 @@ def _open_text(path: Path, field: str) -> io.StringIO:
 
 
 def _read_bytes(path: Path) -> bytes:
-    """Stop just past the limit: a gzip file may expand to a thousand times its size."""
+    """Read at most one byte over the limit: a gzip file may expand to a thousand times its size."""
     with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
         return file.read(_MAX_FILE_BYTES + 1)
 
@@ -94,21 +96,21 @@ def _read_bytes(path: Path) -> bytes:
 
 @dataclass(frozen=True)
 class _Line:
-    """The cells of one line, stripped of white space."""
+    """The cells of one line, stripped of whitespace."""
 
     number: int
     cells: list[str]
 
 
 def read_matrix(path: Path, field: str) -> tuple[list[str], list[list[str]]]:
-    """Read the labels in the first row, and the matrix below. Errors begin with ``field``."""
+    """Read the labels in the first row, and the matrix below. Errors start with ``field``."""
     return _parse_labelled(_read_lines(path, field), f"{field}: {path.name}")
 
 
 def read_matrix_over(domain: Domain, path: Path, field: str) -> list[list[str]]:
     """Read a matrix over a known domain.
 
-    Its first row may list the domain's labels, in order. Otherwise the file has numbers only.
+    Its first row may list the domain's labels, in order. Otherwise the file contains only numbers.
     """
     lines = _read_lines(path, field)
     place = f"{field}: {path.name}"
@@ -129,10 +131,10 @@ def read_matrix_over(domain: Domain, path: Path, field: str) -> list[list[str]]:
 
 
 def _has_labels(lines: Sequence[_Line], size: int) -> bool:
-    """Return whether the first line has labels.
+    """Return whether the first line contains labels.
 
-    The number of lines decides, because labels may be numbers. If it fits neither way, anything
-    that is not a number is a label.
+    The number of lines decides, because labels may be numbers. If it matches neither layout, the
+    first line contains labels unless all its cells are numbers.
     """
     if len(lines) in (size, size + 1):
         return len(lines) == size + 1
@@ -147,16 +149,16 @@ def _read_lines(path: Path, field: str) -> list[_Line]:
         try:
             for cells in reader:
                 if cells:
-                    tidy = [unicodedata.normalize("NFC", cell.strip()) for cell in cells]
-                    lines.append(_Line(reader.line_num, tidy))
+                    stripped = [unicodedata.normalize("NFC", cell.strip()) for cell in cells]
+                    lines.append(_Line(reader.line_num, stripped))
         except csv.Error as problem:
             raise InvalidSurvey(f"{place} is not valid CSV: {problem}.") from None
     if not lines:
         raise InvalidSurvey(
             f"{place} is empty. It must have a row of labels, and a square matrix below."
         )
-    head = lines[0].cells
-    if len(head) == 1 and (";" in head[0] or "\t" in head[0]):
+    header = lines[0].cells
+    if len(header) == 1 and (";" in header[0] or "\t" in header[0]):
         raise InvalidSurvey(f"{place} has no commas. {_SEPARATOR_HINT}")
     if len(lines) > MAX_MATRIX_SIZE + 1:
         raise InvalidSurvey(
@@ -168,23 +170,23 @@ def _read_lines(path: Path, field: str) -> list[_Line]:
 def _parse_labelled(lines: Sequence[_Line], place: str) -> tuple[list[str], list[list[str]]]:
     """Return the labels, and the numbers below them.
 
-    With as many columns as lines, the first column has labels too.
+    If there are as many columns as lines, the first column contains labels too.
     """
-    head, *body = lines
-    has_label_column = len(lines) == len(head.cells)
-    labels = head.cells[1:] if has_label_column else head.cells
+    header, *body = lines
+    has_label_column = len(lines) == len(header.cells)
+    labels = header.cells[1:] if has_label_column else header.cells
     if len(labels) != len(body):
         raise InvalidSurvey(
             f"{place} must have a row of labels and a square matrix below; got {len(labels)} "
             f"labels and {len(body)} rows."
         )
-    _check_labels(labels, f"{place}, line {head.number}")
+    _check_labels(labels, f"{place}, line {header.number}")
     if not has_label_column:
         return labels, _parse_numbers(body, place)
-    if _all_numbers(head):
-        # A symmetric matrix without labels looks like a smaller one with them.
+    if _all_numbers(header):
+        # A symmetric matrix without labels looks like a smaller one with labels.
         raise InvalidSurvey(
-            f"{place}, line {head.number}: expected labels, got only numbers. Add a row of "
+            f"{place}, line {header.number}: expected labels, got only numbers. Add a row of "
             "labels. If the numbers are the labels, leave the first cell empty."
         )
     _check_label_column(body, labels, place)
@@ -215,7 +217,7 @@ def _check_label_column(body: Sequence[_Line], labels: Sequence[str], place: str
 
 
 def _parse_numbers(lines: Sequence[_Line], place: str, columns_before: int = 0) -> list[list[str]]:
-    """Return the cells of a square matrix; ``columns_before`` counts the columns left of it."""
+    """Return the cells of a square matrix, which has ``columns_before`` columns to its left."""
     size = len(lines)
     rows: list[list[str]] = []
     for line in lines:
@@ -232,14 +234,14 @@ def _parse_numbers(lines: Sequence[_Line], place: str, columns_before: int = 0) 
             number = _parse_number(cell)
             if number is None or (x == x2 and number != 0):
                 cell_place = f"{place}, line {line.number}, column {columns_before + x2 + 1}"
-                raise _wrong_number(cell, cell_place, on_diagonal=x == x2)
+                raise _invalid_number(cell, cell_place, on_diagonal=x == x2)
         rows.append(row)
     return rows
 
 
-def _wrong_number(cell: str, place: str, *, on_diagonal: bool) -> InvalidSurvey:
+def _invalid_number(cell: str, place: str, *, on_diagonal: bool) -> InvalidSurvey:
     expected = "0 on the diagonal" if on_diagonal else "a non-negative number or inf"
-    hint = f" {_SEPARATOR_HINT}" if any(mark in cell for mark in ";,\t") else ""
+    hint = f" {_SEPARATOR_HINT}" if any(separator in cell for separator in ";,\t") else ""
     return InvalidSurvey(f"{place}: expected {expected}, got {_quote_cell(cell)}.{hint}")
 
 
@@ -248,7 +250,7 @@ def _all_numbers(line: _Line) -> bool:
 
 
 def _parse_number(cell: str) -> Epsilon | None:
-    """Return a non-negative number, or ``None`` if the cell has none."""
+    """Parse a non-negative number; return ``None`` if the cell is not one."""
     try:
         return exact_number(cell, "a cell")
     except InvalidContext:

@@ -22,10 +22,10 @@ from sfumato.domains.partitions import grid_tiles, h3_parents, nearest_places
 from sfumato.errors import InvalidSurvey
 from sfumato.foundation.arrays import Booleans
 from sfumato.survey.toml.companion_files import get_column, read_columns, read_matrix_over
-from sfumato.survey.toml.schema import Number, Section, Text, require_only, require_value
+from sfumato.survey.toml.schema import Number, Section, TextOrInteger, require_only, require_value
 
 _Table = Mapping[str, Sequence[str]]
-"""The columns of the labels file, by name; empty without such a file."""
+"""The columns of the labels file, by name; empty if there is no labels file."""
 
 _BLOCK_FIELDS = ("rows", "columns", "parents", "nearest", "column", "block_of")
 _YES = {"1", "true", "yes"}
@@ -33,7 +33,7 @@ _NO = {"0", "false", "no", ""}
 
 
 class ColumnFields(Section):
-    """The name of a column of the labels file, in place of a list."""
+    """The name of a column in the labels file, instead of a list."""
 
     column: str
 
@@ -45,32 +45,32 @@ class ContextFields(Section):
     epsilon: dict[str, Number] | list[Number] | Number | None = None
     epsilons: dict[str, Number] | list[Number] | None = None
     across: Number | None = None
-    sensitive: list[Text] | ColumnFields | None = None
+    sensitive: list[TextOrInteger] | ColumnFields | None = None
     rows: int | None = None
     columns: int | None = None
     parents: int | None = None
     nearest: str | None = None
     column: str | None = None
-    block_of: list[Text] | dict[str, Text] | None = None
-    tier_of: list[Text] | dict[str, Text] | None = None
+    block_of: list[TextOrInteger] | dict[str, TextOrInteger] | None = None
+    tier_of: list[TextOrInteger] | dict[str, TextOrInteger] | None = None
     distances: list[list[Number]] | str | None = None
     matrix: list[list[Number]] | str | None = None
 
 
 EXPECTED = {
-    "context.epsilon": "a number; for blocks also a table from block to number, or a list",
-    "context.epsilons": "a table from tier to number, or a list of numbers in the order of tiers",
+    "context.epsilon": "a number; for blocks also a table of block = number, or a list of numbers",
+    "context.epsilons": "a table of tier = number, or a list of numbers in tier order",
     "context.sensitive": 'a list of labels, or { column = "…" }',
-    "context.block_of": "a list of blocks in the order of labels, or a table from label to block",
-    "context.tier_of": "a list of tiers in the order of labels, or a table from label to tier",
+    "context.block_of": "a list of blocks in label order, or a table of label = block",
+    "context.tier_of": "a list of tiers in label order, or a table of label = tier",
     "context.distances": "rows of numbers, or the name of a CSV file",
     "context.matrix": "rows of numbers, or the name of a CSV file",
 }
-"""What a field must be if it accepts several types."""
+"""What to write in each field that accepts several types."""
 
 
 def read_context(fields: ContextFields, domain: Domain, table: _Table, folder: Path) -> Context:
-    """Return the context that the fields describe."""
+    """Build the context that the fields describe."""
     return _READERS[fields.kind](fields, domain, table, folder)
 
 
@@ -124,7 +124,7 @@ def _read_tiers(fields: ContextFields, domain: Domain, table: _Table, folder: Pa
 def _read_blocks(fields: ContextFields, domain: Domain, table: _Table, folder: Path) -> Context:
     _require_epsilon(fields)
     require_only(fields, "context", ("epsilon", "across", "sensitive", *_BLOCK_FIELDS))
-    block_of = _block_of(fields, domain, table, folder)
+    block_of = _read_block_of(fields, domain, table, folder)
     epsilon = _block_epsilons(fields, block_of, domain)
     across = "inf" if fields.across is None else fields.across
     blocks = Blocks(block_of, epsilon, across=across, domain=domain)
@@ -166,13 +166,13 @@ def _high_low_in_blocks(blocks: Blocks, is_sensitive: Booleans) -> Context:
     """Return a union of high-low contexts; a block without sensitive symbols is unprotected."""
     parts: list[Context] = []
     for j, epsilon in enumerate(blocks.exact_epsilons):
-        in_block = is_sensitive[blocks.block_of == j]
-        if in_block.all():
-            parts.append(Uniform(in_block.size, epsilon))
-        elif in_block.any():
-            parts.append(HighLow(in_block.size, np.flatnonzero(in_block).tolist(), epsilon))
+        mask = is_sensitive[blocks.block_of == j]
+        if mask.all():
+            parts.append(Uniform(mask.size, epsilon))
+        elif mask.any():
+            parts.append(HighLow(mask.size, np.flatnonzero(mask).tolist(), epsilon))
         else:
-            parts.append(Uniform(in_block.size, "inf"))
+            parts.append(Uniform(mask.size, "inf"))
     return union(parts, block_of=blocks.block_of, domain=blocks.domain)
 
 
@@ -180,10 +180,11 @@ def _block_epsilons(fields: ContextFields, block_of: Any, domain: Domain) -> Any
     """Return one ε, or one for each block."""
     epsilons = _key_by_name(fields.epsilon, block_of)
     if isinstance(epsilons, dict) and fields.block_of is None and domain.other is not None:
-        # The file does not name the block of `other`. It has no pairs, so any ε will do.
-        own = block_of[-1]
-        if sum(name == own for name in block_of) == 1:
-            epsilons.setdefault(own, "inf")
+        # `other` has a block of its own, which the file does not name. The block contains no
+        # pairs, so any ε will do.
+        other_block = block_of[-1]
+        if sum(name == other_block for name in block_of) == 1:
+            epsilons.setdefault(other_block, "inf")
     return epsilons
 
 
@@ -197,47 +198,49 @@ def _key_by_name(epsilons: Any, names: Any) -> Any:  # noqa: ANN401
     return {name_of.get(key, key): epsilon for key, epsilon in epsilons.items()}
 
 
-def _sensitive_labels(sensitive: list[Text] | ColumnFields | None, table: _Table) -> list[Any]:
+def _sensitive_labels(
+    sensitive: list[TextOrInteger] | ColumnFields | None, table: _Table
+) -> list[Any]:
     sensitive = require_value(
         sensitive, "context.sensitive", 'a list of labels, or { column = "sensitive" }'
     )
     if isinstance(sensitive, list):
         return sensitive
-    marks = get_column(table, sensitive.column, "context.sensitive")
+    flags = get_column(table, sensitive.column, "context.sensitive")
     labels: list[Any] = []
-    for label, mark in zip(table["label"], marks, strict=True):
-        if mark.lower() in _YES:
+    for label, flag in zip(table["label"], flags, strict=True):
+        if flag.lower() in _YES:
             labels.append(label)
-        elif mark.lower() not in _NO:
+        elif flag.lower() not in _NO:
             raise InvalidSurvey(
                 f"context.sensitive: column {sensitive.column!r} must contain yes or no; "
-                f"got {mark!r}."
+                f"got {flag!r}."
             )
     return labels
 
 
-def _block_of(
+def _read_block_of(
     fields: ContextFields,
     domain: Domain,
     table: _Table,
     folder: Path,
 ) -> Any:  # noqa: ANN401 - a list, an array or a table
     """Return the block of each symbol, or a table with the block of each label."""
-    ways = [name for name in _BLOCK_FIELDS if getattr(fields, name) is not None]
-    if ways == ["rows", "columns"]:
-        ways = ["rows and columns"]
-    if len(ways) != 1:
+    methods = [name for name in _BLOCK_FIELDS if getattr(fields, name) is not None]
+    if methods == ["rows", "columns"]:
+        methods = ["rows and columns"]
+    if len(methods) != 1:
         raise InvalidSurvey(
             "context needs exactly one way to form blocks: rows and columns, parents, nearest, "
-            f"column or block_of; got {', '.join(ways) or 'none'}."
+            f"column or block_of; got {', '.join(methods) or 'none'}."
         )
     if fields.block_of is not None:
         return fields.block_of
     if fields.column is not None:
         blocks = list(get_column(table, fields.column, "context.column"))
         # The file does not list `other`: give it a block of its own, with an unused name.
-        own = next(name for name in map(str, itertools.count()) if name not in blocks)
-        return blocks + [own] * (domain.size - len(blocks))
+        other_block = next(name for name in map(str, itertools.count()) if name not in blocks)
+        return blocks + [other_block] * (domain.size - len(blocks))
     if fields.parents is not None:
         if not isinstance(domain, H3Domain):
             raise InvalidSurvey("context.parents needs a domain of kind h3.")
@@ -254,7 +257,7 @@ def _block_of(
 
 
 def _read_places(path: Path) -> tuple[list[float], list[float]]:
-    """Return the latitudes and the longitudes in a file."""
+    """Read the latitudes and the longitudes from a file."""
     table = read_columns(path, "context.nearest")
     try:
         latitudes = [float(text) for text in table["latitude"]]

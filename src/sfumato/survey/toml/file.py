@@ -1,4 +1,4 @@
-"""Read survey files in TOML. Every error names the field and says how to fix it."""
+"""Read TOML survey files. Every error names the field and says how to fix it."""
 
 import math
 import tomllib
@@ -25,16 +25,16 @@ from sfumato.survey.toml.schema import (
     MechanismFields,
     RepeatFields,
     Section,
-    error_text,
+    describe_error,
     require_only,
     require_value,
 )
 
-_ABOUT = ("title", "text", "contact", "minimum_reports", "opens", "closes")
+_ABOUT_FIELDS = ("title", "text", "contact", "minimum_reports", "opens", "closes")
 
 
 class FileFields(Section):
-    """The complete file."""
+    """The top-level fields."""
 
     name: str
     title: str = ""
@@ -51,25 +51,25 @@ class FileFields(Section):
 
 @dataclass(frozen=True)
 class FileDescription(Description):
-    """The description in a survey file, with the options of its mechanism."""
+    """The description in a survey file, with its mechanism options."""
 
     mechanism_fields: MechanismFields
 
     @cached_property
     def mechanism(self) -> Mechanism:
-        """The closed-form mechanism that fits, or ``NoClosedForm``. Chosen on first use."""
+        """The closed-form mechanism for the context, chosen on first use."""
         fields = self.mechanism_fields
         options: dict[str, Any] = {"code": fields.code, "max_bits": fields.max_bits}
         if fields.sensitive_share is not None:
             options["sensitive_share"] = _parse_share(fields.sensitive_share)
-        with _errors_in("mechanism"):
+        with _prefix_errors("mechanism"):
             return mechanism_for(self.context, **options)
 
 
 def read_toml(raw: bytes, folder: Path) -> FileDescription:
-    """Read a survey file. The files that it names are relative to ``folder``."""
+    """Read a survey file. The files that it refers to are relative to ``folder``."""
     try:
-        # Decimals stay as typed: 0.1 is one tenth.
+        # Keep decimals as typed, so 0.1 is exactly one tenth.
         data = tomllib.loads(raw.decode("utf-8-sig"), parse_float=_parse_decimal)
     except UnicodeDecodeError:
         raise InvalidSurvey("a survey file must be UTF-8 text.") from None
@@ -82,14 +82,14 @@ def read_toml(raw: bytes, folder: Path) -> FileDescription:
     try:
         file = FileFields.model_validate(data)
     except ValidationError as problem:
-        texts = [printable(error_text(error, EXPECTED)) for error in problem.errors()]
-        mistakes = dict.fromkeys(texts)
-        raise InvalidSurvey("\n".join(mistakes)) from None
+        messages = [printable(describe_error(error, EXPECTED)) for error in problem.errors()]
+        distinct_messages = dict.fromkeys(messages)
+        raise InvalidSurvey("\n".join(distinct_messages)) from None
     return _describe(file, folder)
 
 
 def _parse_decimal(text: str) -> Decimal | str:
-    """Return a number as typed. One that no Decimal can hold stays text; its field rejects it."""
+    """Keep a number as typed. If it does not fit a Decimal, return text, which its field rejects."""
     try:
         return Decimal(text)
     except InvalidOperation:
@@ -98,11 +98,11 @@ def _parse_decimal(text: str) -> Decimal | str:
 
 def _describe(file: FileFields, folder: Path) -> FileDescription:
     table = _read_label_table(file.domain, folder)
-    with _errors_in("domain"):
+    with _prefix_errors("domain"):
         domain = _read_domain(file.domain, table)
-    with _errors_in("context"):
+    with _prefix_errors("context"):
         context = read_context(file.context, domain, table, folder)
-    about = {name: getattr(file, name) for name in _ABOUT}
+    about = {name: getattr(file, name) for name in _ABOUT_FIELDS}
     about["repeat"] = file.repeat if isinstance(file.repeat, str) else file.repeat.model_dump()
     return FileDescription(file.name, context, about, file.mechanism)
 
@@ -118,8 +118,8 @@ def _parse_share(value: Any) -> float:  # noqa: ANN401
 
 
 @contextmanager
-def _errors_in(section: str) -> Iterator[None]:
-    """Prefix errors with the section of the file."""
+def _prefix_errors(section: str) -> Iterator[None]:
+    """Prefix errors with the name of the section."""
     try:
         yield
     except (InvalidSurvey, NoClosedForm):
@@ -167,7 +167,7 @@ def _require_degrees(fields: DomainFields, name: str) -> Any:  # noqa: ANN401
 
 
 def _read_label_table(fields: DomainFields, folder: Path) -> Mapping[str, Sequence[str]]:
-    """Return the columns of the labels file, ``label`` among them; empty if there is no file."""
+    """Read the columns of the labels file, including ``label``; empty if there is no file."""
     if fields.file is None:
         return {}
     table = read_columns(folder / fields.file, "domain.file")

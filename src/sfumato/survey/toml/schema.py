@@ -1,4 +1,4 @@
-"""The fields of a survey file, and the errors for fields that are wrong."""
+"""The fields of a survey file, and error messages for invalid fields."""
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
@@ -8,7 +8,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from sfumato.errors import InvalidSurvey
 
-Text = str | int
+TextOrInteger = str | int
 
 
 def _require_number(value: object) -> object:
@@ -22,7 +22,7 @@ Number = Annotated[Any, BeforeValidator(_require_number)]
 
 
 class Section(BaseModel):
-    """A table of the file. Unknown fields are rejected."""
+    """A table in the file. Unknown fields are rejected."""
 
     model_config = ConfigDict(extra="forbid", strict=True, arbitrary_types_allowed=True)
 
@@ -31,9 +31,9 @@ class DomainFields(Section):
     """``[domain]``. Its kind decides which of the other fields apply."""
 
     kind: Literal["labels", "range", "grid", "h3"]
-    labels: list[Text] | None = None
+    labels: list[TextOrInteger] | None = None
     file: str | None = None
-    other: Text | None = None
+    other: TextOrInteger | None = None
     size: int | None = None
     start: int = 0
     south: Number | None = None
@@ -59,8 +59,7 @@ class RepeatFields(Section):
     distinct: int
 
 
-# What a field must be: by the error that pydantic reports, or by the field if it accepts several
-# types.
+# What a field must be, keyed by pydantic's error type, or by field if it accepts several types.
 _EXPECTED = {
     "int_type": "an integer",
     "string_type": "text",
@@ -83,9 +82,9 @@ _TYPE_NAMES = {
 }
 
 
-def error_text(error: Any, expected_in_context: Mapping[str, str]) -> str:  # noqa: ANN401
-    """Return an error of pydantic in the words of the survey file."""
-    # The field ends where pydantic's own alternatives begin.
+def describe_error(error: Any, expected_in_context: Mapping[str, str]) -> str:  # noqa: ANN401
+    """Translate a pydantic error into the terms of the survey file."""
+    # Later parts of the location are pydantic's names for alternative types.
     names = [part for part in error["loc"] if isinstance(part, str)]
     depth = 2 if names[0] in ("domain", "context", "mechanism") else 1
     field = ".".join(names[:depth])
@@ -97,7 +96,7 @@ def error_text(error: Any, expected_in_context: Mapping[str, str]) -> str:  # no
     if kind == "literal_error" and field != "repeat":
         return f"{field} must be one of {error['ctx']['expected']}; got {error['input']!r}."
     expected_in_field = {**_EXPECTED_IN_FIELD, **expected_in_context}
-    expected = expected_in_field.get(field) or _EXPECTED.get(kind, "of another type")
+    expected = expected_in_field.get(field) or _EXPECTED.get(kind, "of a different type")
     return f"{field} must be {expected}; got {_name_type(error['input'])}."
 
 
@@ -105,11 +104,11 @@ def _name_type(value: object) -> str:
     for kind, name in _TYPE_NAMES.items():
         if isinstance(value, kind):
             return name
-    return "a value of another type"
+    return "an unsupported type"
 
 
 def require_value(value: Any, name: str, expected: str) -> Any:  # noqa: ANN401
-    """Return ``value``; raise an error that says what to write if the field is missing."""
+    """Return ``value``; if it is missing, raise an error that says what to write."""
     if value is None:
         raise InvalidSurvey(f"{name} is missing: it must be {expected}.")
     return value
