@@ -29,13 +29,13 @@ SAMPLES = (100_000, 300_000, 1_000_000)
 CONFIDENCES = (0.99, 0.999)
 PLANS: Mapping[str, SamplePlan] = {
     "as it is": SamplePlan(),
-    "ordering 5 %": SamplePlan(ordering=0.05),
-    "choosing 20 %": SamplePlan(choosing=0.2),
-    "choosing 60 %": SamplePlan(choosing=0.6),
-    "all of the test everywhere": SamplePlan(everywhere=0.99),
-    "a tenth of it everywhere": SamplePlan(everywhere=0.1),
-    "1 suspect": replace(SamplePlan(), suspects=1),
-    "8 suspects": replace(SamplePlan(), suspects=8),
+    "ordering 5 %": SamplePlan(ordering_share=0.05),
+    "choosing 20 %": SamplePlan(choosing_share=0.2),
+    "choosing 60 %": SamplePlan(choosing_share=0.6),
+    "all of the test everywhere": SamplePlan(uniform_share=0.99),
+    "a tenth of it everywhere": SamplePlan(uniform_share=0.1),
+    "1 suspect": replace(SamplePlan(), suspect_count=1),
+    "8 suspects": replace(SamplePlan(), suspect_count=8),
 }
 
 

@@ -15,9 +15,9 @@ from sfumato.auditing.audit import rows_with_drift
 from sfumato.auditing.black_box import (
     BatchBox,
     CountBox,
-    black_box,
     count_reports,
     count_table,
+    make_black_box,
 )
 from sfumato.auditing.bounds import (
     detectable_as_suspect,
@@ -29,8 +29,8 @@ from sfumato.auditing.bounds import (
 )
 from sfumato.auditing.events import (
     MAX_REPORTS,
-    choose,
     choose_event,
+    choose_events,
     frequent_reports,
     pairs_with_promise,
 )
@@ -180,13 +180,13 @@ def test_even_blocks_add_up_and_are_alike(size, symbols, block):
     "shares",
     [
         *(
-            {"ordering": 0.0},
-            {"choosing": 1.0},
-            {"everywhere": math.nan},
-            {"everywhere": "0.3"},
-            {"ordering": 0.6},
+            {"ordering_share": 0.0},
+            {"choosing_share": 1.0},
+            {"uniform_share": math.nan},
+            {"uniform_share": "0.3"},
+            {"ordering_share": 0.6},
         ),
-        *({"suspects": 0}, {"suspects": 1.5}, {"suspects": True}),
+        *({"suspect_count": 0}, {"suspect_count": 1.5}, {"suspect_count": True}),
     ],
     ids=repr,
 )
@@ -197,9 +197,9 @@ def test_invalid_sample_plans_are_rejected(shares):
 
 def test_audit_accepts_a_sample_plan():
     found = sf.audit(
-        sf.mechanism_for(sf.Uniform(3, 1)), samples=3000, sample_plan=SamplePlan(suspects=1)
+        sf.mechanism_for(sf.Uniform(3, 1)), samples=3000, sample_plan=SamplePlan(suspect_count=1)
     )
-    assert sum(pair.suspect for pair in found.pairs) == 1
+    assert sum(pair.is_suspect for pair in found.pairs) == 1
 
 
 # --- events ---------------------------------------------------------------------------------------
@@ -278,7 +278,9 @@ def test_reports_are_ordered_on_one_part_and_events_chosen_on_another():
     """What looked telling at first, by chance, is dropped when it does not show again."""
     ordering = [Counter(a=5, b=40, c=40), Counter(b=20, c=60)]
     choosing = [Counter(a=1, b=400, c=400), Counter(a=1, b=200, c=600)]
-    choice = choose(pairs_with_promise(sf.Uniform(2, 1), np.arange(2)), ordering, choosing, 1)
+    choice = choose_events(
+        pairs_with_promise(sf.Uniform(2, 1), np.arange(2)), ordering, choosing, 1
+    )
     assert set(choice.reports) == {"a", "b", "c"}
     assert [choice.reports[column] for column in choice.events[0].columns] == ["a", "b"]
     assert choice.events[0].hits == (401.5, 201.5)
@@ -288,7 +290,7 @@ def test_suspects_are_measured_against_their_own_promise():
     """The pair with the larger ratio is promised more; the other one is the suspect."""
     counts = [Counter(a=800, b=200), Counter(a=200, b=800)]
     context = sf.PrivacyMatrix([[0, 3], [1, 0]])
-    choice = choose(pairs_with_promise(context, np.arange(2)), counts, counts, 1)
+    choice = choose_events(pairs_with_promise(context, np.arange(2)), counts, counts, 1)
     assert choice.suspects.tolist() == [1]
     assert choice.suspicions[0] < 0 < choice.suspicions[1]
 
@@ -341,7 +343,7 @@ def test_events_suspects_and_sizes_do_not_depend_on_the_samples_of_the_test(perm
         chosen.append(
             (
                 box.asked,
-                [(p.x, p.x2, p.event, p.event_size, p.suspect, p.level) for p in found.pairs],
+                [(p.x, p.x2, p.event, p.event_size, p.is_suspect, p.level) for p in found.pairs],
             )
         )
     assert chosen[0] == chosen[1]
@@ -534,9 +536,9 @@ def test_a_function_needs_a_context():
 
 def test_mechanisms_and_surveys_bring_their_context():
     survey = sf.Survey("lunch", sf.HighLow(["park", "clinic"], ["clinic"], 1))
-    assert black_box(survey, None)[1] == survey.context
-    assert black_box(survey.mechanism, None)[1] == survey.mechanism.context
-    assert black_box(survey, sf.Uniform(["park", "clinic"], 2))[1] == sf.Uniform(
+    assert make_black_box(survey, None)[1] == survey.context
+    assert make_black_box(survey.mechanism, None)[1] == survey.mechanism.context
+    assert make_black_box(survey, sf.Uniform(["park", "clinic"], 2))[1] == sf.Uniform(
         ["park", "clinic"], 2
     )
 
@@ -630,10 +632,10 @@ def test_unique_reports_can_violate_a_promise():
     found = sf.audit(stamped, sf.Uniform(3, 1), samples=30_000, source=SeededWords(1))
     assert {(pair.x, pair.x2) for pair in found.violations} == {(0, 1), (0, 2)}
     worst = found.violations[0]
-    assert worst.any_other and worst.event_size == 1
+    assert worst.includes_other and worst.event_size == 1
     assert worst.in_json()["event"] == ["(any other)"]
     assert "(any other)" in found.verdict
-    assert 0.03 < found.rare < 0.07  # of the symbol that has most, not of all together
+    assert 0.03 < found.rare_share < 0.07  # of the symbol that has most, not of all together
 
 
 # --- the order in which symbols are asked for -----------------------------------------------------
@@ -738,7 +740,7 @@ def test_drift_is_reported():
         )
 
     found = sf.audit(late, sf.Uniform(4, 1), samples=40_000, source=SeededWords(1))
-    assert found.changed == (0,)
+    assert found.changed_symbols == (0,)
     assert "The reports of symbol 0 changed during the audit" in found.verdict
     assert found.in_json()["changed"] == [0]
 
@@ -824,18 +826,18 @@ def test_rare_reports_are_mentioned():
     found = sf.audit(
         lambda symbol, count: rng.integers(2**60, size=count), sf.Uniform(2, 1), samples=20_000
     )
-    assert found.rare > 0.99
+    assert found.rare_share > 0.99
     split = sf.audit(
         lambda symbol, count: rng.integers(2000, size=count), sf.Uniform(2, 1), samples=20_000
     )
     assert (
-        split.rare > 0.5
+        split.rare_share > 0.5
     )  # each is seen, but half a time for each symbol when reports are ordered
     assert not split.violates
     coarse = sf.audit(
         lambda symbol, count: rng.integers(20, size=count), sf.Uniform(2, 1), samples=20_000
     )
-    assert coarse.rare == 0
+    assert coarse.rare_share == 0
     assert "rare" not in coarse.verdict
     assert "too rare to be judged" in found.verdict
     assert not found.violates

@@ -131,7 +131,7 @@ def test_pair_at_its_resolution_is_detected_with_the_stated_power():
         found = sf.audit(one_pair(epsilon, seed), RIGHT, samples=200_000, source=SeededWords(seed))
         return next(pair for pair in found.pairs if (pair.x, pair.x2) == (6, 3))
 
-    clear = [pair for pair in (pair_of(1.0, seed) for seed in range(20)) if not pair.suspect]
+    clear = [pair for pair in (pair_of(1.0, seed) for seed in range(20)) if not pair.is_suspect]
     resolution = float(np.median([pair.resolution for pair in clear]))
     seen = sum(pair_of(resolution, seed).violates for seed in range(audits))
     assert seen >= binom.isf(1 - 1e-6, audits, 0.99)

@@ -191,7 +191,7 @@ def test_endless_line_exits_2(error_from, folder):
 
 
 def test_client_that_does_not_end_is_killed(call, folder, monkeypatch):
-    monkeypatch.setattr("sfumato.auditing.command._SECONDS_TO_END", 0.2)
+    monkeypatch.setattr("sfumato.auditing.command._EXIT_TIMEOUT", 0.2)
     lingering = "import sys, time\nfor line in sys.stdin: print(1, flush=True)\ntime.sleep(600)"
     assert call("audit", "lunch.toml", *SMALL, *client(folder, lingering)).code == 0
 

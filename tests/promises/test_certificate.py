@@ -15,7 +15,7 @@ from sfumato.errors import ContextMismatch, NoClosedForm, PrivacyViolation
 from sfumato.foundation.canonical import canonical_bytes
 from sfumato.mechanisms import TableResponse
 from sfumato.promises import structure
-from sfumato.promises.structure import tightest_by_structure
+from sfumato.promises.structure import check_structure
 from sfumato.randomness import within_odds
 from support.mechanism_examples import ALL_REPRESENTATIVES
 from support.mutants import MUTANTS, OneUnitTooMuch
@@ -127,7 +127,7 @@ STRUCTURED = [
 @pytest.mark.parametrize("mechanism", STRUCTURED, ids=repr)
 def test_structure_and_enumeration_agree(mechanism):
     enumerated = sf.certify(mechanism)
-    place, rows = tightest_by_structure(mechanism, mechanism.context, mechanism.row_classes())
+    place, rows = check_structure(mechanism, mechanism.context, mechanism.row_classes())
     assert rows == mechanism.inputs
     assert (place is None) == (enumerated.tightest is None)
     if place is not None:
@@ -157,7 +157,7 @@ def test_structure_is_as_strict_as_enumeration(mechanism):
     ]
     for context in others:
         try:
-            tightest_by_structure(mechanism, context, mechanism.row_classes())
+            check_structure(mechanism, context, mechanism.row_classes())
         except PrivacyViolation:
             continue
         sf.certify(mechanism, context)
@@ -309,7 +309,7 @@ class LowAboveHigh(sf.PlainResponse):
 def test_false_claims_fail_certification(forger):
     small = forger(sf.Uniform(300, 1))  # 512 outputs: all rows are checked
     with pytest.raises(PrivacyViolation, match=r"not what the mechanism claims|does not add up"):
-        tightest_by_structure(small, small.context, small.row_classes())
+        check_structure(small, small.context, small.row_classes())
 
 
 def test_large_mechanisms_without_structure_raise(monkeypatch):

@@ -7,7 +7,7 @@ import sfumato as sf
 from sfumato.errors import PrivacyViolation
 from sfumato.mechanisms import TableResponse
 from sfumato.promises import enumeration
-from sfumato.promises.enumeration import tightest_of_all
+from sfumato.promises.enumeration import enumerate_cases
 from support.mechanism_examples import REPRESENTATIVES
 
 ONE_OF_EACH = [instances[0] for instances in REPRESENTATIVES.values()]
@@ -17,7 +17,7 @@ N = 2**64
 def verdict(mechanism, context):
     """Return the least slack, or that the promise is broken."""
     try:
-        place = tightest_of_all(mechanism, context)
+        place = enumerate_cases(mechanism, context)
     except PrivacyViolation as broken:
         row, row2 = (mechanism.integer_row(x) for x in (broken.x, broken.x2))
         assert row[broken.output] > row2[broken.output]
@@ -91,7 +91,7 @@ def test_extremes_of_the_wrong_group_are_noticed(monkeypatch):
     """A planted fault: a group's own minimum counts among the others'."""
     monkeypatch.setattr(
         enumeration,
-        "_smallest_elsewhere",
+        "_smallest_outside",
         lambda smallest: np.broadcast_to(smallest.min(axis=0), smallest.shape),
     )
     context = sf.Blocks([0, 0, 1], 3, across="0.5")

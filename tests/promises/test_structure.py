@@ -15,7 +15,7 @@ from sfumato.errors import ContextMismatch, NoClosedForm, PrivacyViolation
 from sfumato.mechanisms import RowClass, TableResponse
 from sfumato.mechanisms.group_levels import GroupLevels
 from sfumato.promises import structure
-from sfumato.promises.structure import RANDOM_ROWS, tightest_by_structure
+from sfumato.promises.structure import RANDOM_ROWS, check_structure
 from sfumato.randomness import within_odds
 from support.mechanism_examples import REPRESENTATIVES
 
@@ -60,7 +60,7 @@ def test_structure_agrees_with_enumeration_or_raises(mechanism):
         except PrivacyViolation:
             keeps = False
         try:
-            tightest_by_structure(mechanism, context, mechanism.row_classes())
+            check_structure(mechanism, context, mechanism.row_classes())
         except PrivacyViolation as violation:
             assert not keeps
             x = violation.x
@@ -81,7 +81,7 @@ def test_structure_decides_nearly_all_pairs():
     for mechanism in STRUCTURED:
         for context in strangers(mechanism):
             try:
-                tightest_by_structure(mechanism, context, mechanism.row_classes())
+                check_structure(mechanism, context, mechanism.row_classes())
                 verdicts.append("kept")
             except PrivacyViolation:
                 verdicts.append("broken")
@@ -296,10 +296,10 @@ FRAME = sf.Tiers(blocks(7, 9, 3), [1, 2, inf])
 def test_forged_claims_raise(name, word_bits):
     families = [CyclicDesign(7, ((0, 1, 3),)), HadamardCode]
     mechanism = Forger(FRAME, families, word_bits=word_bits)
-    tightest_by_structure(mechanism, FRAME, mechanism.row_classes())
+    check_structure(mechanism, FRAME, mechanism.row_classes())
     forged = FORGERIES[name](list(mechanism.row_classes()))
     with pytest.raises(PrivacyViolation, match="not what the mechanism claims"):
-        tightest_by_structure(mechanism, FRAME, tuple(forged))
+        check_structure(mechanism, FRAME, tuple(forged))
 
 
 def test_certify_finds_forged_claims_at_scale():
@@ -333,7 +333,7 @@ def test_overlapping_classes_raise():
     with pytest.raises(PrivacyViolation):
         sf.certify(mechanism)
     with pytest.raises(PrivacyViolation, match="not what the mechanism claims"):
-        tightest_by_structure(mechanism, context, mechanism.row_classes())
+        check_structure(mechanism, context, mechanism.row_classes())
 
 
 def test_claims_that_do_not_add_up_raise_without_checking_rows(monkeypatch):
@@ -344,9 +344,9 @@ def test_claims_that_do_not_add_up_raise_without_checking_rows(monkeypatch):
     )
     forged = change_claim(alone, high=lambda high: high - 1)(list(mechanism.row_classes()))
     monkeypatch.setattr(structure, "_choose_rows", lambda inputs: np.arange(1, inputs))
-    tightest_by_structure(mechanism, context, mechanism.row_classes())
+    check_structure(mechanism, context, mechanism.row_classes())
     with pytest.raises(PrivacyViolation, match="not what the mechanism claims"):
-        tightest_by_structure(mechanism, context, tuple(forged))
+        check_structure(mechanism, context, tuple(forged))
 
 
 class FavoursOneMore(HadamardCode):

@@ -9,9 +9,9 @@ from sfumato.auditing.black_box import (
     BlackBox,
     Histogram,
     Randomizer,
-    black_box,
     count_reports,
     count_table,
+    make_black_box,
 )
 from sfumato.auditing.bounds import (
     detectable_as_suspect,
@@ -19,7 +19,7 @@ from sfumato.auditing.bounds import (
     log_ratio_bounds,
     mean_bound,
 )
-from sfumato.auditing.events import Choice, PromisedPair, choose, pairs_with_promise
+from sfumato.auditing.events import Choice, PromisedPair, choose_events, pairs_with_promise
 from sfumato.auditing.sample_plan import SamplePlan, even_blocks, poisson_blocks
 from sfumato.auditing.verdict import POWER, Audit, PairAudit
 from sfumato.contexts import Context
@@ -31,15 +31,15 @@ from sfumato.randomness import SystemWords, WordSource
 from sfumato.survey import Survey
 
 MAX_SYMBOLS = 64
-"""The most symbols that an audit accepts, since it compares every ordered pair."""
+"""The largest number of symbols in an audit, since it compares every ordered pair."""
 
 MIN_SAMPLES = 100
-"""The fewest samples per symbol that an audit accepts; fewer would show hardly anything."""
+"""The smallest number of samples per symbol; fewer would reveal almost nothing."""
 
-_MAX_EVENT_REPORTS = 8  # reports of an event that a result names
+_MAX_EVENT_REPORTS = 8  # reports of an event that a result lists
 
-_DRIFT_LEVEL = 1e-6  # of all symbols together: false alarms must be rare
-_MIN_EXPECTED = 5.0  # below this expected count, the law of the statistic is not known well
+_DRIFT_LEVEL = 1e-6  # for all symbols together; false alarms must be rare
+_MIN_EXPECTED = 5.0  # the χ² approximation is poor for smaller expected counts
 
 
 def audit(
@@ -53,39 +53,41 @@ def audit(
     source: WordSource | None = None,
     on_progress: Callable[[int], None] = lambda samples: None,
 ) -> Audit:
-    """Look for a breach of ``P(S|x) ≤ exp(E[x, x2]) P(S|x2)`` in samples of a black box.
+    """Look for violations of ``P(S|x) ≤ exp(E[x, x2]) P(S|x2)`` in samples from a black box.
 
     ``randomize`` is a function of a symbol and a count that returns ``count`` independent reports
     of the symbol, as any hashable objects. It is called many times, with counts of about a hundred.
-    Or pass a mechanism or a survey; the audit calls only its ``privatize``.
+    Alternatively, pass a mechanism or a survey; the audit calls only its ``privatize``.
 
-    ``context`` is the promise to test. Its closure is tested: also what it promises by way of third
-    symbols. ``samples`` is about how many reports are drawn in all, in random order. ``symbols``
-    are the symbols to compare: all of them, unless there are more than 64. ``sample_plan`` says
-    what the samples are spent on. ``on_progress`` is called with the number of samples so far.
+    ``context`` is the promise to test. The audit tests its closure, which includes promises implied
+    through a third symbol. ``samples`` is the approximate number of reports to draw, in random
+    order. ``symbols`` are the symbols to compare. The default is all of them, which is possible for
+    up to 64. ``sample_plan`` divides the samples between the stages of the audit. ``on_progress``
+    is called with the number of samples so far.
 
-    **Method.** On one part of the samples, events are chosen for all ordered pairs with a finite
-    promise, and the few pairs that look worst (*suspects*). On another, with fresh samples and most
-    of them from the suspects, each event gives an exact lower bound on its pair's log-ratio, hence
-    on the realised entry of E: Clopper–Pearson at a level of its own. The levels add up to
-    1 − confidence.
+    **Method.** On one part of the samples, the audit chooses an event for each ordered pair with a
+    finite promise, and the few pairs that look worst (*suspects*). It then draws fresh samples,
+    most of them for the suspects. There, each event gives an exact lower bound on its pair's
+    log-ratio, and hence on the realised entry of E: Clopper–Pearson at a level for each pair. The
+    levels add up to 1 − confidence.
 
-    **Guarantee.** With probability ``confidence``, none of the bounds is too large. A randomizer
-    that keeps its context is therefore accused with probability at most 1 − confidence. That holds
-    for every channel, every number of reports and every choice of events. It requires reports that
-    are independent of each other and of earlier queries. The channel may change with time, as long
-    as it keeps the context at every time: between one report and the next if it takes symbols one
-    by one (mechanisms, surveys, commands), and from one block of calls to the next if ``randomize``
-    is a function. If it does change, a bound holds for the largest entry of all times.
+    **Guarantee.** With probability ``confidence``, none of the bounds is too large. So a randomizer
+    that keeps its promise is accused with probability at most 1 − confidence. This holds for every
+    channel, every number of reports and every choice of events. It requires reports that are
+    independent of each other and of earlier queries. The channel may change over time, as long as
+    it satisfies the context at all times. It may change after any report if it accepts symbols one
+    by one (mechanisms, surveys, commands), and between blocks of calls if ``randomize`` is a
+    function. If it does change, a bound applies to the largest entry at any time.
 
-    **What a clear verdict means.** Nothing was found. ``resolution`` says for each pair how large
-    its log-ratio on the event would have had to be to be seen with probability 0.99; the module
-    ``bounds`` says how that is computed. It is not a proof: for mechanisms of this package,
-    ``certify`` is. And it only covers the time of the audit: a client that knows when it is audited
-    can cheat. ``changed`` names symbols whose reports changed in the meantime.
+    **What a clear verdict means.** Nothing was found. For each pair, ``resolution`` is the
+    log-ratio on the event that would have been detected with probability 0.99; the module
+    ``bounds`` explains how it is computed. A clear verdict is not a proof: for mechanisms in this
+    package, ``certify`` gives one. It also covers only the time of the audit: a client that knows
+    when it is audited can cheat. ``changed_symbols`` lists the symbols whose reports changed during
+    the audit.
 
-    There is no seed. The black box uses its own randomness; words of ``source`` only decide the
-    numbers of samples, which follow a Poisson law, and their order.
+    There is no seed. The black box uses its own randomness. Words from ``source`` only determine
+    the numbers of samples, which are Poisson distributed, and their order.
 
     >>> import sfumato as sf
     >>> result = audit(sf.mechanism_for(sf.Uniform(3, 1)), samples=20_000)
@@ -95,7 +97,7 @@ def audit(
     >>> audit(careless, sf.Uniform(3, 1), samples=20_000).violates
     True
     """
-    box, promise = black_box(randomize, context)
+    box, promise = make_black_box(randomize, context)
     audited = _select_symbols(promise, symbols)
     k = audited.size
     _require_samples(samples, k)
@@ -106,29 +108,37 @@ def audit(
     plan = sample_plan or SamplePlan()
     source = source or SystemWords()
     pairs = pairs_with_promise(promise, audited)
-    names = tuple(audited.tolist())
-    labels = tuple(promise.domain.labels[symbol] for symbol in names)
+    audited_symbols = tuple(audited.tolist())
+    labels = tuple(promise.domain.labels[symbol] for symbol in audited_symbols)
     if not pairs:
-        return Audit((), names, labels, 0, confidence, 0.0, ())
+        return Audit((), audited_symbols, labels, 0, confidence, 0.0, ())
 
     sampler = _Sampler(box, audited, source, on_progress)
-    block = box.block_size(k)
+    block_size = box.block_size(k)
     ordering_size, choosing_size = plan.first_sizes(samples, k)
-    ordering = sampler.draw(even_blocks(ordering_size, k, block))
-    choosing = sampler.draw(even_blocks(choosing_size, k, block))
-    choice = choose(pairs, ordering, choosing, plan.suspects)
+    ordering = sampler.draw(even_blocks(ordering_size, k, block_size))
+    choosing = sampler.draw(even_blocks(choosing_size, k, block_size))
+    choice = choose_events(pairs, ordering, choosing, plan.suspect_count)
 
     suspect_rows: list[int] = []
     for i in choice.suspects:
         suspect_rows += pairs[i].rows
     means = plan.test_means(samples, k, suspect_rows)
-    test = sampler.draw(poisson_blocks(means, block, source))
+    test = sampler.draw(poisson_blocks(means, block_size, source))
     counts = count_table(test, choice.reports)
     levels = plan.levels(1 - confidence, len(pairs), choice.suspects)
     tests = _PairTests(pairs, choice, counts, means, levels)
-    results = tests.results(plan.least_focus(samples, k))
-    changed = tuple(names[row] for row in rows_with_drift(choice.counts, counts))
-    return Audit(results, names, labels, sampler.total, confidence, choice.rare, changed)
+    return Audit(
+        pairs=tests.results(plan.min_suspect_mean(samples, k)),
+        symbols=audited_symbols,
+        labels=labels,
+        samples=sampler.total,
+        confidence=confidence,
+        rare_share=choice.rare_share,
+        changed_symbols=tuple(
+            audited_symbols[row] for row in rows_with_drift(choice.counts, counts)
+        ),
+    )
 
 
 def _select_symbols(context: Context, symbols: Sequence[int] | None) -> Symbols:
@@ -138,7 +148,7 @@ def _select_symbols(context: Context, symbols: Sequence[int] | None) -> Symbols:
         audited = np.unique(require_symbols(symbols, context.size))
         if audited.size < 2:
             raise InvalidSymbols(
-                f"symbols must name at least two different symbols; got {audited.size}."
+                f"symbols must contain at least two different symbols; got {audited.size}."
             )
     if audited.size > MAX_SYMBOLS:
         raise InvalidSymbols(
@@ -148,17 +158,17 @@ def _select_symbols(context: Context, symbols: Sequence[int] | None) -> Symbols:
     return audited
 
 
-def _require_samples(samples: object, symbols: int) -> None:
-    least = MIN_SAMPLES * symbols
-    if isinstance(samples, bool) or not isinstance(samples, int | np.integer) or samples < least:
+def _require_samples(samples: object, symbol_count: int) -> None:
+    minimum = MIN_SAMPLES * symbol_count
+    if isinstance(samples, bool) or not isinstance(samples, int | np.integer) or samples < minimum:
         raise NotEnoughReports(
-            f"samples must be an integer of at least {least}, {MIN_SAMPLES} for each of {symbols} "
-            f"symbols; got {samples!r}."
+            f"samples must be an integer of at least {minimum}, which is {MIN_SAMPLES} for each of "
+            f"{symbol_count} symbols; got {samples!r}."
         )
 
 
 class _Sampler:
-    """Draws reports of each symbol, block after block, and counts them in ``total``."""
+    """Draws reports for each symbol block by block. ``total`` is the number drawn so far."""
 
     def __init__(
         self,
@@ -174,7 +184,10 @@ class _Sampler:
         self.total = 0
 
     def draw(self, blocks: Symbols) -> list[Histogram]:
-        """Return a histogram of the reports of each symbol; ``blocks`` has a row per block."""
+        """Return a histogram of each symbol's reports.
+
+        ``blocks`` has a row for each block, with the number of reports to draw for each symbol.
+        """
         histograms = {symbol: Histogram() for symbol in self._symbols.tolist()}
         for sizes in blocks:
             size_of = dict(zip(histograms, sizes.tolist(), strict=True))
@@ -186,10 +199,10 @@ class _Sampler:
 
 
 class _PairTests:
-    """The test of every pair, on counts that played no part in choosing events or suspects.
+    """The tests of all pairs, on counts that were not used to choose events or suspects.
 
-    ``hits`` and ``hits2`` are how often the event of each pair came up under x and under x2;
-    ``mean`` and ``mean2`` are the expected numbers of samples, λ_x and λ_x2.
+    ``hits`` and ``hits2`` count how often each pair's event occurred under x and under x2; ``mean``
+    and ``mean2`` are the expected numbers of samples, λ_x and λ_x2.
     """
 
     def __init__(
@@ -212,11 +225,14 @@ class _PairTests:
         self._hits = hits[:, 0]
         self._hits2 = hits[:, 1]
 
-    def results(self, focus: float) -> tuple[PairAudit, ...]:
-        """Return the bound and the resolution of every pair; suspects have ``focus`` samples."""
+    def results(self, suspect_mean: float) -> tuple[PairAudit, ...]:
+        """Return the bound and the resolution for every pair.
+
+        ``suspect_mean`` is the expected number of samples for a suspect's symbol.
+        """
         odds = self._mean / self._mean2
         bounds = log_ratio_bounds(self._hits, self._hits2, odds, self._levels)
-        resolutions = self._resolutions(focus)
+        resolutions = self._resolutions(suspect_mean)
         suspects = set(self._choice.suspects.tolist())
         reports = [*self._choice.reports, ANY_OTHER]
         results = []
@@ -229,24 +245,25 @@ class _PairTests:
                 bound=float(bounds[i]),
                 resolution=float(resolutions[i]),
                 level=float(self._levels[i]),
-                suspect=i in suspects,
+                is_suspect=i in suspects,
                 hits=(int(self._hits[i]), int(self._hits2[i])),
                 samples=(float(self._mean[i]), float(self._mean2[i])),
                 event_size=columns.size,
-                any_other=len(reports) - 1 in columns,
+                includes_other=len(reports) - 1 in columns,
                 event=tuple(reports[column] for column in columns[:_MAX_EVENT_REPORTS]),
             )
             results.append(result)
         return tuple(results)
 
-    def _resolutions(self, focus: float) -> Floats:
-        """Return the better of two ways to be detected, for each pair.
+    def _resolutions(self, suspect_mean: float) -> Floats:
+        """Return the resolution of each pair: the smaller one of two ways to be detected.
 
-        Either by its own test; or by becoming a suspect, and then by a test with ``focus`` samples.
+        A pair may be detected directly by its test. Or it may first become a suspect, and then be
+        detected by a test with ``suspect_mean`` samples.
         """
         E = np.array([pair.promised for pair in self._pairs])
         choice = self._choice
-        risk = (1 - POWER) / 2  # for the frequency of the event, and as much for the test
+        risk = (1 - POWER) / 2  # half for the frequency of the event, half for the test
         rate2 = mean_bound(self._hits2, risk) / self._mean2
         odds = self._mean / self._mean2
         by_test = detectable_by_test(
@@ -255,21 +272,23 @@ class _PairTests:
         threshold = float(choice.suspicions[choice.suspects].min())
         power = 1 - risk / 2
         as_suspect = detectable_as_suspect(E, rate2 * choice.size, threshold, power, choice.size)
-        then_tested = detectable_by_test(E, rate2 * focus, 1.0, self._levels.max(), power, focus)
-        return np.minimum(by_test, np.maximum(as_suspect, then_tested))
+        in_suspect_test = detectable_by_test(
+            E, rate2 * suspect_mean, 1.0, self._levels.max(), power, suspect_mean
+        )
+        return np.minimum(by_test, np.maximum(as_suspect, in_suspect_test))
 
 
 # --- drift ----------------------------------------------------------------------------------------
 
-# A test only covers its own duration. A randomizer that is private while events are chosen, and not
-# while they are tested, breaks its promise unseen if no event was chosen for it; one that changes
-# back is even harder to catch. So each symbol's reports in the test are compared with those before
-# it, by a chi-square test of homogeneity. This does not test a promise: reports may change for a
-# good reason, such as a public cohort. But the reader should know.
+# A test only covers its own duration. Suppose that a randomizer is private while events are chosen,
+# but not while they are tested. The violation goes undetected if no chosen event reveals it. So
+# each symbol's reports in the test are compared with the earlier ones, by a chi-square test of
+# homogeneity. This does not test a promise: reports may change for a good reason, such as a public
+# cohort. But the user should know.
 
 
 def rows_with_drift(before: Symbols, after: Symbols) -> list[int]:
-    """Return the rows, one for each symbol, in which two tables of counts have different shares.
+    """Return the rows whose shares differ between two tables of counts, with a row per symbol.
 
     >>> rows_with_drift(np.array([[500, 500], [300, 700]]), np.array([[510, 490], [700, 300]]))
     [1]
@@ -283,9 +302,9 @@ def rows_with_drift(before: Symbols, after: Symbols) -> list[int]:
         degrees = cells.shape[1] - 1
         if degrees < 1:
             continue
-        by_time = cells.sum(axis=1, keepdims=True)
-        by_report = cells.sum(axis=0)
-        expected = by_time * by_report / cells.sum()
+        row_totals = cells.sum(axis=1, keepdims=True)
+        column_totals = cells.sum(axis=0)
+        expected = row_totals * column_totals / cells.sum()
         statistic = ((cells - expected) ** 2 / expected).sum()
         if chdtrc(degrees, statistic) < _DRIFT_LEVEL / len(before):
             rows.append(row)
@@ -293,15 +312,15 @@ def rows_with_drift(before: Symbols, after: Symbols) -> list[int]:
 
 
 def _pool_small_cells(counts: Floats) -> Floats:
-    """Merge the cells of a 2 × m table that are too small to compare on their own.
+    """Merge the columns of a 2 × m table that are too small to compare individually.
 
     If even their sum is too small, drop them.
     """
     smaller_share = counts.sum(axis=1).min() / counts.sum()
-    smaller_expected = counts.sum(axis=0) * smaller_share
-    is_large = smaller_expected >= _MIN_EXPECTED
+    min_expected = counts.sum(axis=0) * smaller_share
+    is_large = min_expected >= _MIN_EXPECTED
     large = counts[:, is_large]
-    if smaller_expected[~is_large].sum() < _MIN_EXPECTED:
+    if min_expected[~is_large].sum() < _MIN_EXPECTED:
         return large
-    rest = counts[:, ~is_large].sum(axis=1)
-    return np.column_stack([large, rest])
+    pooled = counts[:, ~is_large].sum(axis=1)
+    return np.column_stack([large, pooled])

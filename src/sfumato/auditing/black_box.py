@@ -1,12 +1,13 @@
-"""Query a black box that answers symbols with reports, and count what it sends.
+"""Query a black box that answers symbols with reports, and count the reports.
 
-A client may change with time, say by a public cohort that differs every day, and keep its promise
-at every moment. Queried for all samples of one symbol first and for the next symbol later, it would
-look as if its reports told the two apart. So symbols come in random order, in *blocks* of many
-symbols each. A change from one block to the next then affects all symbols alike.
+A client may change over time, for example with a public cohort that differs every day, and still
+keep its promise at every moment. If an audit drew all samples of one symbol before those of the
+next, such a change would look like a difference between the symbols. So symbols are queried in
+random order, in *blocks* that contain many symbols. A change between blocks then affects all
+symbols alike.
 
-Inside a block, a box that accepts one symbol at a time gets them in random order too. A box that
-accepts a symbol and a count is called once for each symbol of the block, in random order.
+Inside a block, a box that accepts one symbol at a time also gets them in random order. A box that
+accepts a symbol and a count is called once for each symbol in the block, in random order.
 """
 
 import math
@@ -33,34 +34,34 @@ Randomizer = Callable[[int, int], ReportList]
 Histogram = Counter[Hashable]
 """How often each report was sent."""
 
-_RUN = 128  # average number of reports per call of a function: fewer would cost more than they help
-_BLOCK = 2**14  # symbols per call of a box that accepts many
+_REPORTS_PER_CALL = 128  # on average, for a function of a symbol and a count
+_SYMBOLS_PER_CALL = 2**14  # for a function that accepts many symbols
 
 
 class BlackBox(Protocol):
-    """A source of reports that is queried a block of symbols at a time."""
+    """A source of reports that is queried in blocks of symbols."""
 
-    def block_size(self, symbols: int) -> int:
-        """Return how many reports a block should have, if it has ``symbols`` different symbols."""
+    def block_size(self, symbol_count: int) -> int:
+        """Return the number of reports to draw per block, for ``symbol_count`` symbols."""
 
     def sample(
         self, symbols: Symbols, sizes: Symbols, source: WordSource
     ) -> Iterator[tuple[int, ReportList]]:
         """Yield each symbol with its reports, ``sizes[i]`` of them for ``symbols[i]``.
 
-        The order of the queries is drawn from ``source``.
+        ``source`` determines the order of the queries.
         """
 
 
 class CountBox:
-    """A black box over a function of a symbol and a count."""
+    """A black box that wraps a function of a symbol and a count."""
 
     def __init__(self, randomize: Randomizer) -> None:
         self._randomize = randomize
 
-    def block_size(self, symbols: int) -> int:
-        """Return a size so small that little can change within a block."""
-        return _RUN * symbols
+    def block_size(self, symbol_count: int) -> int:
+        """Return a size small enough that the channel changes little within a block."""
+        return _REPORTS_PER_CALL * symbol_count
 
     def sample(
         self, symbols: Symbols, sizes: Symbols, source: WordSource
@@ -72,9 +73,9 @@ class CountBox:
 
 
 class BatchBox:
-    """A black box over a function that returns one report for each of many symbols, in order.
+    """A black box that wraps a function from many symbols to one report for each, in order.
 
-    It is a ``Randomizer`` too.
+    It is also a ``Randomizer``.
     """
 
     def __init__(self, randomize: Callable[[Symbols], ReportList]) -> None:
@@ -84,9 +85,9 @@ class BatchBox:
         """Return ``count`` reports of one symbol."""
         return self._randomize(np.full(count, symbol))
 
-    def block_size(self, symbols: int) -> int:
-        """Return how many symbols fit into one call."""
-        return _BLOCK
+    def block_size(self, symbol_count: int) -> int:
+        """Return the number of symbols per call."""
+        return _SYMBOLS_PER_CALL
 
     def sample(
         self, symbols: Symbols, sizes: Symbols, source: WordSource
@@ -95,17 +96,17 @@ class BatchBox:
         queries = _shuffle(np.repeat(symbols, sizes), source)
         reports = self._randomize(queries)
         for symbol in symbols.tolist():
-            places = np.flatnonzero(queries == symbol)
+            positions = np.flatnonzero(queries == symbol)
             if isinstance(reports, np.ndarray):
-                yield symbol, reports[places]
+                yield symbol, reports[positions]
             else:
-                yield symbol, [reports[place] for place in places.tolist()]
+                yield symbol, [reports[position] for position in positions.tolist()]
 
 
-def black_box(audited: object, context: Context | None) -> tuple[BlackBox, Context]:
-    """Return a box to query, and the promise to test.
+def make_black_box(audited: object, context: Context | None) -> tuple[BlackBox, Context]:
+    """Return a box to query and the promise to test.
 
-    A mechanism or a survey is queried through ``privatize`` alone.
+    A mechanism or a survey is queried only through ``privatize``.
     """
     if isinstance(audited, Survey | Mechanism):
         promise = audited.context if context is None else context
@@ -118,7 +119,7 @@ def black_box(audited: object, context: Context | None) -> tuple[BlackBox, Conte
         return BatchBox(mechanism.privatize), promise
     if not callable(audited):
         raise InvalidArgument(
-            "randomize must be a function of a symbol and a count, a mechanism or a survey; "
+            "randomize must be a mechanism, a survey, or a function of a symbol and a count; "
             f"got {type(audited).__name__}."
         )
     if context is None:
@@ -131,14 +132,11 @@ def _shuffle(symbols: Symbols, source: WordSource) -> Symbols:
     return symbols[np.argsort(words, kind="stable")]
 
 
-# --- counts of reports ----------------------------------------------------------------------------
+# --- count reports --------------------------------------------------------------------------------
 
 
 class _AnyOther:
-    """Stands for all reports that are not listed, in events shown to people.
-
-    No client can send it.
-    """
+    """A placeholder for all reports that are not listed. No client can send it."""
 
     def __repr__(self) -> str:
         return "(any other)"
@@ -150,7 +148,7 @@ ANY_OTHER = _AnyOther()
 def count_table(histograms: Sequence[Histogram], reports: Sequence[Hashable]) -> Symbols:
     """Return a matrix of counts: a row for each symbol, a column for each of ``reports``.
 
-    A last column counts all other reports, so that each row adds up to the samples of its symbol.
+    The last column counts all other reports, so each row adds up to its symbol's sample count.
     """
     table = np.empty((len(histograms), len(reports) + 1), dtype=np.int64)
     for row, histogram in enumerate(histograms):
@@ -161,7 +159,7 @@ def count_table(histograms: Sequence[Histogram], reports: Sequence[Hashable]) ->
 
 
 def count_reports(reports: ReportList, size: int) -> Histogram:
-    """Count how often each of ``size`` reports occurs. Reports that are equal in Python are one.
+    """Count how often each report occurs among ``size`` reports. Equality is that of Python.
 
     >>> sorted(count_reports(["no", "yes", "no"], 3).items())
     [('no', 2), ('yes', 1)]
@@ -169,7 +167,7 @@ def count_reports(reports: ReportList, size: int) -> Histogram:
     rows = _report_rows(reports)
     if len(rows) != size:
         raise NotEnoughReports(
-            f"randomize must return {size} reports of a symbol; it returned {len(rows)}."
+            f"randomize must return {size} reports for a symbol; it returned {len(rows)}."
         )
     if isinstance(rows, np.ndarray):
         values, counts = np.unique(rows, axis=0, return_counts=True)
@@ -178,14 +176,14 @@ def count_reports(reports: ReportList, size: int) -> Histogram:
         by_report = Counter(rows)
     except TypeError:
         raise ReportRejected(
-            "reports must be hashable so that they can be counted: numbers, text, bytes or tuples "
-            "of them, or an array with a row for each report."
+            "reports must be hashable: numbers, text, bytes, tuples of these, or an array with a "
+            "row for each report."
         ) from None
     return _merge_nans(by_report.items())
 
 
 def _report_rows(reports: ReportList) -> Sequence[Any] | np.ndarray[Any, Any]:
-    """Return the reports one after another; a string on its own is one report, not many."""
+    """Return the reports as a sequence or an array. A bare string is rejected."""
     if isinstance(reports, np.ndarray) and reports.ndim:
         return _as_tuples(reports) if reports.dtype == object else reports
     if isinstance(reports, Iterable) and not isinstance(reports, str | bytes | np.ndarray):
@@ -196,7 +194,7 @@ def _report_rows(reports: ReportList) -> Sequence[Any] | np.ndarray[Any, Any]:
 
 
 def _as_tuples(reports: np.ndarray[Any, Any]) -> list[Any]:
-    """Return numbers as they are, and rows of numbers, such as vectors of bits, as tuples."""
+    """Return numbers unchanged, and rows of numbers, such as bit vectors, as tuples."""
     if reports.ndim == 1:
         return list(reports.tolist())
     rows = reports.reshape(len(reports), math.prod(reports.shape[1:]))
@@ -204,15 +202,15 @@ def _as_tuples(reports: np.ndarray[Any, Any]) -> list[Any]:
 
 
 def _merge_nans(counts: Iterable[tuple[Hashable, int]]) -> Histogram:
-    """Count all NaNs together: no NaN equals another, so each would be a report of its own."""
+    """Count all NaNs together. NaN does not equal itself, so each would be a separate report."""
     histogram: Histogram = Counter()
     for report, count in counts:
-        histogram[_with_one_nan(report)] += count
+        histogram[_normalize_nan(report)] += count
     return histogram
 
 
-def _with_one_nan(report: Hashable) -> Hashable:
+def _normalize_nan(report: Hashable) -> Hashable:
     if isinstance(report, tuple):
-        return tuple(map(_with_one_nan, report))
+        return tuple(map(_normalize_nan, report))
     is_nan = isinstance(report, Number) and report != report
     return math.nan if is_nan else report

@@ -1,53 +1,53 @@
-"""Compare two counts: bounds on their log-ratio, and the least ratio that an audit would detect.
+"""Compare two counts: bounds on their log-ratio, and the smallest ratio an audit would detect.
 
-**Exact.** The number of samples of each symbol is drawn from a Poisson law (``sample_plan.py``).
-The counts a and b of an event S under x and x2 are then independent and Poisson too, with means
-``λ_x P(S|x)`` and ``λ_x2 P(S|x2)``. Given their sum, the first of them is binomial:
+**Exact bounds.** The number of samples for each symbol has a Poisson distribution
+(``sample_plan.py``). The counts a and b of an event S under x and x2 are then independent and
+Poisson, with means ``λ_x P(S|x)`` and ``λ_x2 P(S|x2)``. Given their sum, a is binomial:
 
     a | a + b  ~  Bin(a + b, π),   π/(1 − π) = (λ_x/λ_x2) · P(S|x)/P(S|x2)
 
-So one Clopper–Pearson bound on π bounds the ratio. There is no second unknown to allow for, and
-nothing is approximated. Two bounds, one for each probability, would need about a third more samples
-for randomized response with ε = 1.
+So a single Clopper–Pearson bound on π bounds the ratio. There is no second unknown, and no
+approximation. Two bounds, one for each probability, would need about a third more samples for
+randomized response with ε = 1.
 
-**If the channel changes with time.** Poisson numbers of symbols in random order are the same as
-symbols drawn one by one, independently. Let the channel be Q_t at query t, whatever the queries
-were. Of the queries for x or x2 whose report is in S, the one at t is for x with odds of
-``(λ_x/λ_x2) · Q_t(S|x)/Q_t(S|x2)``, at most ``e^E λ_x/λ_x2`` if Q_t keeps E, and independently of
-all others. So a is at most as large, in distribution, as the binomial count of a ratio of e^E, and
-a bound above E is as improbable as before.
+**If the channel changes over time.** Poisson numbers of symbols in random order are equivalent to
+symbols drawn independently, one by one. Let Q_t be the channel at query t, which may depend on
+earlier queries. Consider the queries for x or x2 whose report is in S. The one at t is for x with
+odds ``(λ_x/λ_x2) · Q_t(S|x)/Q_t(S|x2)``, independently of all others. The odds are at most
+``e^E λ_x/λ_x2`` if Q_t satisfies E. So a is stochastically at most the binomial count for a ratio
+of e^E, and a bound above E is as improbable as before.
 
-**Rough.** The angle ``atan √(a/b)`` of two Poisson counts has a standard error of very nearly
-``1/(2 √(a + b))``, however small the counts and however large their ratio. In angles, errors can
-therefore be added and subtracted even if one of the counts is 0. (It is Fisher's arcsine transform
-of the share a/(a + b).) Audits use it to guess and to predict, never for their bounds.
+**Approximation.** The angle ``atan √(a/b)`` of two Poisson counts has a standard error close to
+``1/(2 √(a + b))``, even for small counts and large ratios. So errors can be added and subtracted as
+angles even if one of the counts is 0. (The angle is Fisher's arcsine transform of the share
+a/(a + b).) Audits use it for choices and predictions, never for their bounds.
 
-**Resolution.** Let x2 send the event S of a pair μ_x2 times on average, and suppose that x sends it
-e^r times as often. If that would be more often than always, let x send it always, and x2 less
-often:
+**Resolution.** Let μ_x2 be the expected number of times that x2 sends the event S of a pair, and
+suppose that x sends it with e^r times the probability. If that probability would exceed 1, set it
+to 1 and reduce that of x2:
 
     μ_x = min((λ_x/λ_x2) e^r μ_x2, λ_x),   μ_x2 ← μ_x / ((λ_x/λ_x2) e^r)
 
-The test reports a violation if its lower bound is above E. In angles, that happens with probability
-β if these expected counts are above E by
+The test reports a violation if its lower bound is above E. In terms of angles, that happens with
+probability β if these expected counts are above E by
 
     z(1 − level) + z(β)   standard errors.
 
-The least such r is the *resolution* of the pair on its event. Counts are integers, and the bound is
-exact: moving one count from x to x2 makes up for it. The probability is then β or a little more.
+The smallest such r is the *resolution* of the pair on its event. Since counts are integers and the
+bound is exact, one count is moved from x to x2. The probability is then β or slightly more.
 
-All that is known of μ_x2 is a count. A lower bound on its mean takes its place, so the resolution
-is too small no more often than the bound is too large. Half of the risk of missing something is
-spent on that bound, and half on the test.
+The true μ_x2 is unknown; a lower bound is computed from a count. So the resolution is too small
+only if that bound is too large. Half of the risk of missing a violation is spent on that bound, and
+half on the test.
 
-A pair that was not a suspect can be detected in two ways: by its own small level; or by becoming a
-suspect, which takes a suspicion above that of the least suspect, and then by the test with the
-suspects' share of the samples. The better way counts. Each of the two steps of the second way has
-half of the test's risk.
+A pair that was not a suspect can be detected in two ways. One is its own test, at a small level.
+The other is to become a suspect, with a suspicion above the smallest one among the suspects, and
+then to fail the test with a suspect's samples. The resolution is the better of the two. Each of the
+two steps of the second way has half of the test's risk.
 
-The event is taken as given. An audit may choose a poor event, if there are too many different
-reports for its samples. It does not see what happens elsewhere. The share of ``rare`` reports says
-how much that may be.
+The event is taken as given. An audit may choose a poor event if there are too many different
+reports for its samples. It cannot detect violations outside the event. The share of rare reports
+indicates how much it may miss.
 
 References: Clopper and Pearson (1934); Garwood (1936) for one Poisson mean; Przyborowski and
 Wilenski (1940) for the ratio of two.
@@ -58,8 +58,8 @@ from numpy.typing import ArrayLike
 
 from sfumato.foundation.arrays import Floats
 
-_MAX_EXCESS = 60.0  # the search looks for log-ratios up to this much above the promise
-_STEPS = 60
+_MAX_EXCESS = 60.0  # search for log-ratios up to this far above the promise
+_BISECTION_STEPS = 60
 
 
 def share_bound(successes: ArrayLike, trials: ArrayLike, level: ArrayLike) -> Floats:
@@ -95,10 +95,10 @@ def mean_bound(count: ArrayLike, level: float) -> Floats:
 def log_ratio_bounds(
     hits: ArrayLike, hits2: ArrayLike, odds: ArrayLike, level: ArrayLike
 ) -> Floats:
-    """Return a lower bound on ``log P(S|x)/P(S|x2)``, at least 0: some event has at least that.
+    """Return a lower bound on ``log P(S|x)/P(S|x2)``, or 0 if it is negative.
 
     ``hits`` and ``hits2`` are the counts of S under x and x2; ``odds`` is ``λ_x/λ_x2``. The bound
-    is too large with probability at most ``level``, whatever the two probabilities are.
+    is too large with probability at most ``level``, for any two probabilities.
 
     >>> float(log_ratio_bounds(3000, 1000, 1.0, 0.01).round(3))  # log 3 is 1.099
     1.013
@@ -111,11 +111,11 @@ def log_ratio_bounds(
     return np.maximum(bounds, 0.0)
 
 
-# --- rough, in angles -----------------------------------------------------------------------------
+# --- approximations by angles ---------------------------------------------------------------------
 
 
 def errors_above(hits: ArrayLike, hits2: ArrayLike, log_ratio: ArrayLike) -> Floats:
-    """Return by how many standard errors the ratio of two counts is above exp(log_ratio).
+    """Return how many standard errors the ratio of two counts is above exp(log_ratio).
 
     >>> float(errors_above(300, 100, np.log(3))), float(errors_above(300, 100, np.log(2)).round(2))
     (0.0, 3.68)
@@ -129,15 +129,15 @@ def errors_above(hits: ArrayLike, hits2: ArrayLike, log_ratio: ArrayLike) -> Flo
 
 
 def lower_log_ratio(hits: Floats, hits2: Floats, errors: float) -> Floats:
-    """Return the log-ratio that is ``errors`` standard errors below that of two counts.
+    """Return the log-ratio of two counts, reduced by ``errors`` standard errors.
 
-    It is −inf where the counts show nothing.
+    It is −inf if the counts are too small.
 
     >>> float(lower_log_ratio(np.array(40.0), np.array(0.0), 4.0).round(2))
     2.23
     """
-    error = 1 / (2 * np.sqrt(hits + hits2))
-    angle = np.arctan2(np.sqrt(hits), np.sqrt(hits2)) - errors * error
+    standard_error = 1 / (2 * np.sqrt(hits + hits2))
+    angle = np.arctan2(np.sqrt(hits), np.sqrt(hits2)) - errors * standard_error
     with np.errstate(divide="ignore"):
         return 2 * np.log(np.tan(np.maximum(angle, 0.0)))
 
@@ -153,49 +153,51 @@ def detectable_by_test(
     power: float,
     samples: ArrayLike,
 ) -> Floats:
-    """Return the least log-ratio that the test detects with probability ``power``, or ``inf``.
+    """Return the smallest log-ratio that the test detects with probability ``power``, or ``inf``.
 
-    ``mean2`` is how often x2 sends the event; ``odds`` is ``λ_x/λ_x2``; ``samples`` is the number
-    of samples of x, more often than which x cannot send the event.
+    ``mean2`` is the expected number of times that x2 sends the event; ``odds`` is ``λ_x/λ_x2``;
+    ``samples`` is the number of samples for x, an upper limit on how often x sends the event.
     """
     from scipy.special import ndtri
 
     errors = ndtri(power) - ndtri(np.asarray(level, dtype=float))
-    return _least_log_ratio(promised, mean2, odds, errors, samples)
+    return _smallest_log_ratio(promised, mean2, odds, errors, samples)
 
 
 def detectable_as_suspect(
     promised: ArrayLike, mean2: ArrayLike, threshold: float, power: float, samples: ArrayLike
 ) -> Floats:
-    """Return the least log-ratio that becomes a suspect with probability ``power``, or ``inf``.
+    """Return the smallest log-ratio that makes a pair a suspect with probability ``power``.
 
-    A suspect has a suspicion above ``threshold``. ``mean2`` is how often x2 sends the event in the
-    part of the samples that suspects are chosen on, which has ``samples`` of each symbol.
+    It is ``inf`` if no log-ratio does. A suspect has a suspicion above ``threshold``. ``mean2`` is the
+    expected number of times that x2 sends the event in the part of the samples from which suspects
+    are chosen. That part has ``samples`` samples for each symbol.
     """
     from scipy.special import ndtri
 
     errors = np.asarray(max(threshold, 0.0) + ndtri(power))
-    return _least_log_ratio(promised, mean2, 1.0, errors, samples)
+    return _smallest_log_ratio(promised, mean2, 1.0, errors, samples)
 
 
-def _least_log_ratio(
+def _smallest_log_ratio(
     promised: ArrayLike, mean2: ArrayLike, odds: ArrayLike, errors: Floats, samples: ArrayLike
 ) -> Floats:
-    """Find by bisection the least r with expected counts ``errors`` standard errors above E."""
+    """Find by bisection the smallest r with expected counts ``errors`` standard errors above E."""
     arguments = (promised, mean2, odds, errors, samples)
     arrays = [np.asarray(argument, dtype=float) for argument in arguments]
-    E, mu, w, needed, largest = np.broadcast_arrays(*arrays)
+    E, mu, w, required_errors, max_count = np.broadcast_arrays(*arrays)
     low = E
     high = E + _MAX_EXCESS
-    for _ in range(_STEPS):
+    for _ in range(_BISECTION_STEPS):
         r = (low + high) / 2
-        # In logarithms: a promise may be so large that e^r overflows.
+        # Use logarithms: a promise may be so large that e^r overflows.
         log_ratio = np.log(w) + r
         with np.errstate(divide="ignore"):
-            log_a = np.minimum(np.log(mu) + log_ratio, np.log(largest))
+            log_a = np.minimum(np.log(mu) + log_ratio, np.log(max_count))
         a = np.exp(log_a)
         b = np.exp(log_a - log_ratio)
-        detected = errors_above(np.maximum(a - 1, 0), b + 1, E + np.log(w)) >= needed
-        low = np.where(detected, low, r)
-        high = np.where(detected, r, high)
+        errors_found = errors_above(np.maximum(a - 1, 0), b + 1, E + np.log(w))
+        is_detected = errors_found >= required_errors
+        low = np.where(is_detected, low, r)
+        high = np.where(is_detected, r, high)
     return np.where(high < E + _MAX_EXCESS, high, np.inf)

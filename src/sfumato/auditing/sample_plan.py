@@ -1,8 +1,9 @@
-"""How an audit divides its samples: to order reports, to choose events and suspects, and to test.
+"""Divide the samples of an audit: to order reports, to choose events and suspects, and to test.
 
-What is chosen on one part is tested on another, so choosing does not weaken the test. Half of the
-samples go to the test, and most of those to the symbols of the few pairs that looked worst. A pair
-that breaks its promise is then seen with far fewer samples than if all pairs were tested alike.
+Events are chosen on one part and tested on another, so the choice does not bias the test. Half of
+the samples are for the test. Most of these go to the symbols in the few pairs that looked worst. A
+pair that breaks its promise is then detected with far fewer samples than if all pairs were tested
+equally.
 """
 
 import math
@@ -18,86 +19,87 @@ from sfumato.randomness import WordSource
 
 @dataclass(frozen=True)
 class SamplePlan:
-    """Shares of the samples, and of the level α.
+    """How samples and the level α are divided.
 
-    ``ordering`` and ``choosing`` are the shares of the first two parts; the rest is the test.
-    ``everywhere`` is the share of the test that is spread over all symbols; the rest goes to the
-    symbols of the ``suspects``, the pairs that looked worst. Half of α is shared equally by all
-    pairs, and half by the suspects. ``benchmarks/audit.py`` measures other shares.
+    ``ordering_share`` and ``choosing_share`` are the shares of the first two parts; the test gets
+    the remainder. ``uniform_share`` is the share of the test that is spread over all symbols; the
+    remainder goes to the symbols of the ``suspect_count`` pairs that looked worst. Half of α is
+    divided equally among all pairs, and half among the suspects. ``benchmarks/audit.py`` measures
+    alternatives.
 
-    >>> SamplePlan(suspects=1).first_sizes(1000, 2)
+    >>> SamplePlan(suspect_count=1).first_sizes(1000, 2)
     (50, 200)
     """
 
-    ordering: float = 0.1
-    choosing: float = 0.4
-    everywhere: float = 0.3
-    suspects: int = 3
+    ordering_share: float = 0.1
+    choosing_share: float = 0.4
+    uniform_share: float = 0.3
+    suspect_count: int = 3
 
     def __post_init__(self) -> None:
-        for name in ("ordering", "choosing", "everywhere"):
+        for name in ("ordering_share", "choosing_share", "uniform_share"):
             share = getattr(self, name)
             if not isinstance(share, float) or not 0 < share < 1:
                 raise InvalidArgument(f"{name} must be between 0 and 1; got {share!r}.")
-        if self.ordering + self.choosing >= 1:
+        if self.ordering_share + self.choosing_share >= 1:
             raise InvalidArgument(
-                "ordering and choosing must leave samples for the test: their sum must be below 1; "
-                f"got {self.ordering} and {self.choosing}."
+                "ordering_share and choosing_share must add up to less than 1, to leave samples "
+                f"for the test; got {self.ordering_share} and {self.choosing_share}."
             )
-        suspects = self.suspects
-        if isinstance(suspects, bool) or not isinstance(suspects, int) or suspects < 1:
-            raise InvalidArgument(f"suspects must be a positive integer; got {suspects!r}.")
+        count = self.suspect_count
+        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+            raise InvalidArgument(f"suspect_count must be a positive integer; got {count!r}.")
 
-    def first_sizes(self, samples: int, symbols: int) -> tuple[int, int]:
-        """Return how many samples of each symbol the first two parts take, at least one."""
-        ordering = max(int(samples * self.ordering / symbols), 1)
-        choosing = max(int(samples * self.choosing / symbols), 1)
-        return ordering, choosing
+    def first_sizes(self, samples: int, symbol_count: int) -> tuple[int, int]:
+        """Return the number of samples for each symbol in the first two parts, at least one."""
+        ordering_size = max(int(samples * self.ordering_share / symbol_count), 1)
+        choosing_size = max(int(samples * self.choosing_share / symbol_count), 1)
+        return ordering_size, choosing_size
 
-    def test_means(self, samples: int, symbols: int, suspect_rows: Iterable[int]) -> Floats:
-        """Return λ_x: how many samples of each symbol the test takes on average."""
-        test = samples * (1 - self.ordering - self.choosing)
-        focus = sorted(set(suspect_rows))
-        means = np.full(symbols, test * self.everywhere / symbols)
-        means[focus] += test * (1 - self.everywhere) / len(focus)
+    def test_means(self, samples: int, symbol_count: int, suspect_rows: Iterable[int]) -> Floats:
+        """Return λ_x, the expected number of samples for each symbol in the test."""
+        test_samples = samples * (1 - self.ordering_share - self.choosing_share)
+        rows = sorted(set(suspect_rows))
+        means = np.full(symbol_count, test_samples * self.uniform_share / symbol_count)
+        means[rows] += test_samples * (1 - self.uniform_share) / len(rows)
         return means
 
-    def least_focus(self, samples: int, symbols: int) -> float:
-        """Return λ_x of a suspect's symbol, if no two suspects share a symbol."""
-        suspect_rows = range(min(2 * self.suspects, symbols))
-        return float(self.test_means(samples, symbols, suspect_rows)[0])
+    def min_suspect_mean(self, samples: int, symbol_count: int) -> float:
+        """Return the smallest λ_x for a suspect's symbol: no two suspects share a symbol."""
+        suspect_rows = range(min(2 * self.suspect_count, symbol_count))
+        return float(self.test_means(samples, symbol_count, suspect_rows)[0])
 
-    def levels(self, alpha: float, pairs: int, suspects: Sequence[int] | Symbols) -> Floats:
-        """Return the level of each pair's bound.
+    def levels(self, alpha: float, pair_count: int, suspects: Sequence[int] | Symbols) -> Floats:
+        """Return the level for each pair's bound.
 
-        They add up to α, so all bounds hold at once with probability 1 − α.
+        They add up to α, so all bounds hold simultaneously with probability 1 − α.
         """
-        levels = np.full(pairs, alpha / 2 / pairs)
+        levels = np.full(pair_count, alpha / 2 / pair_count)
         levels[suspects] += alpha / 2 / len(suspects)
         return levels
 
 
-def even_blocks(size: int, symbols: int, block: int) -> Symbols:
-    """Split ``size`` samples of each symbol into blocks of about ``block`` samples.
+def even_blocks(size: int, symbol_count: int, block_size: int) -> Symbols:
+    """Split ``size`` samples for each symbol into blocks of about ``block_size`` samples.
 
-    Returns a row for each block, with a column for each symbol.
+    Returns the sizes, with a row for each block and a column for each symbol.
     """
-    blocks = math.ceil(size * symbols / block)
-    sizes = np.diff(np.arange(blocks + 1) * size // blocks)
-    return np.tile(sizes[:, None], (1, symbols))
+    block_count = math.ceil(size * symbol_count / block_size)
+    sizes = np.diff(np.arange(block_count + 1) * size // block_count)
+    return np.tile(sizes[:, None], (1, symbol_count))
 
 
-def poisson_blocks(means: Floats, block: int, source: WordSource) -> Symbols:
-    """Draw Poisson numbers of samples with these means, split into blocks of about ``block``.
+def poisson_blocks(means: Floats, block_size: int, source: WordSource) -> Symbols:
+    """Draw Poisson sample sizes with these means, split into blocks of about ``block_size``.
 
-    Returns a row for each block, with a column for each symbol. The numbers are drawn independently
-    of all samples, by inversion of one word each: that makes the counts of different symbols and
-    events independent, which the module ``bounds`` uses.
+    Returns the sizes, with a row for each block and a column for each symbol. Each size is drawn
+    independently of all samples, by inversion of one word. So the counts of different symbols and
+    events are independent, as the module ``bounds`` requires.
     """
     from scipy.stats import poisson
 
-    blocks = math.ceil(int(means.sum()) / block)
-    words = source.take(blocks * means.size, 1).reshape(blocks, means.size)
+    block_count = math.ceil(int(means.sum()) / block_size)
+    words = source.take(block_count * means.size, 1).reshape(block_count, means.size)
     uniform = (words.astype(np.float64) + 0.5) / 2.0**64
     uniform = np.clip(uniform, 1e-18, 1 - 1e-16)
-    return np.asarray(poisson.ppf(uniform, means / blocks)).astype(np.int64)
+    return np.asarray(poisson.ppf(uniform, means / block_count)).astype(np.int64)

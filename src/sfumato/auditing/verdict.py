@@ -12,24 +12,24 @@ from sfumato.foundation.arrays import Floats
 from sfumato.foundation.formatting import align_table, format_percent, printable
 
 POWER = 0.99
-"""The probability with which a ratio at its pair's resolution would have been seen."""
+"""The probability that a log-ratio at a pair's resolution would have been detected."""
 
 _MAX_ROWS = 10  # pairs in a table
-_MAX_LABEL = 24  # characters of a label in a table
+_MAX_LABEL_LENGTH = 24  # characters of a label in a table
 _COLUMNS = ("x", "x2", "promised", "at least", "resolution", "event", "seen")
-_NOTABLE_RARE = 0.01  # the verdict mentions a larger share of rare reports
+_NOTABLE_RARE_SHARE = 0.01  # the verdict mentions a larger share of rare reports
 
 
 @dataclass(frozen=True)
 class PairAudit:
-    """What the test says about ``E[x, x2]``.
+    """The result of the test of ``E[x, x2]``.
 
-    ``bound`` is a lower bound on the realised entry, at ``level``; ``promised`` is what it should
-    not exceed. ``resolution`` is the least log-ratio on the event that would have been seen to
-    exceed it, with probability 0.99. The event has ``event_size`` reports, and ``event`` names the
-    most telling ones. x sent one of them ``hits[0]`` times and x2 ``hits[1]`` times, in Poisson
-    samples of mean size ``samples``. With ``any_other``, one of the event's reports stands for all
-    that were too rare to look at one by one; it is shown as "(any other)".
+    ``bound`` is a lower bound on the realised entry, at ``level``; it should not exceed
+    ``promised``. ``resolution`` is the smallest log-ratio on the event that would have been
+    detected with probability 0.99. The event has ``event_size`` reports, and ``event`` lists the
+    most informative ones. x sent one of them ``hits[0]`` times and x2 ``hits[1]`` times, in Poisson
+    samples of mean size ``samples``. With ``includes_other``, one of the event's reports represents
+    all that were too rare to judge individually; it is shown as "(any other)".
     """
 
     x: int
@@ -38,11 +38,11 @@ class PairAudit:
     bound: float
     resolution: float
     level: float
-    suspect: bool
+    is_suspect: bool
     hits: tuple[int, int]
     samples: tuple[float, float]
     event_size: int
-    any_other: bool
+    includes_other: bool
     event: tuple[Hashable, ...]
 
     @property
@@ -52,20 +52,20 @@ class PairAudit:
 
     @property
     def excess(self) -> float:
-        """By how much the bound exceeds the promise; negative if it does not."""
+        """The bound minus the promise; negative if the bound does not exceed it."""
         return self.bound - self.promised
 
     @property
     def event_text(self) -> str:
-        """How many reports the event has, in words."""
-        listed = self.event_size - self.any_other
+        """The size of the event, in words."""
+        listed = self.event_size - self.includes_other
         if not listed:
             return "any other"
         text = "1 report" if listed == 1 else f"{listed:,} reports"
-        return f"{text} + other" if self.any_other else text
+        return f"{text} + other" if self.includes_other else text
 
     def in_json(self) -> dict[str, object]:
-        """Return the pair as the command prints it; a resolution of ``None`` is infinite."""
+        """Return the pair as JSON-compatible data; an infinite resolution is ``None``."""
         return {
             "x": self.x,
             "x2": self.x2,
@@ -74,11 +74,11 @@ class PairAudit:
             "violates": self.violates,
             "resolution": None if math.isinf(self.resolution) else self.resolution,
             "level": self.level,
-            "suspect": self.suspect,
+            "suspect": self.is_suspect,
             "hits": list(self.hits),
             "samples": [round(mean, 1) for mean in self.samples],
             "event_size": self.event_size,
-            "any_other": self.any_other,
+            "any_other": self.includes_other,
             "event": list(map(str, self.event)),
         }
 
@@ -87,11 +87,11 @@ class PairAudit:
 class Audit:
     """The result of an audit. With probability ``confidence``, none of its bounds is too large.
 
-    ``pairs`` has a row for every ordered pair of the audited ``symbols`` with a finite promise, and
-    ``labels`` are the labels of these symbols. ``samples`` reports were drawn. ``rare`` is the
-    share of reports that were too rare to judge one by one, for the symbol that has most of them:
-    what a single one of them gives away, an audit cannot see. ``changed`` are the symbols whose
-    reports in the test differed from those before it.
+    ``pairs`` has an entry for every ordered pair of the audited ``symbols`` with a finite promise,
+    and ``labels`` are the labels of these symbols. ``samples`` reports were drawn. ``rare_share``
+    is the share of reports that were too rare to judge individually, for the symbol with the most
+    of them. An audit cannot detect what a single rare report reveals. ``changed_symbols`` are the
+    symbols whose reports in the test differ from the earlier ones.
     """
 
     pairs: tuple[PairAudit, ...]
@@ -99,8 +99,8 @@ class Audit:
     labels: tuple[Label, ...]
     samples: int
     confidence: float
-    rare: float
-    changed: tuple[int, ...]
+    rare_share: float
+    changed_symbols: tuple[int, ...]
 
     @property
     def violates(self) -> bool:
@@ -114,7 +114,7 @@ class Audit:
 
     @property
     def bounds(self) -> Floats:
-        """Lower bounds on the realised E, one row and column per symbol.
+        """Lower bounds on the realised E, with a row and a column for each symbol.
 
         Entries without a promise are ``nan``.
         """
@@ -139,7 +139,7 @@ class Audit:
         text = (
             f"Violates its promise, with confidence {format_percent(self.confidence)}: symbol "
             f"{self._name(worst.x)} against {self._name(worst.x2)} has ε of at least "
-            f"{worst.bound:.4g}, but {worst.promised:.4g} is promised. It shows on an event "
+            f"{worst.bound:.4g}, but {worst.promised:.4g} is promised. The evidence is an event "
             f"({worst.event_text}) that was seen {worst.hits[0]:,} times for {worst.x} and "
             f"{worst.hits[1]:,} times for {worst.x2}."
         )
@@ -154,11 +154,11 @@ class Audit:
             worst = max(resolved, key=lambda pair: pair.resolution - pair.promised)
             text += (
                 f" On the events tested, anything above ε = {worst.resolution:.4g} where "
-                f"{worst.promised:.4g} is promised would have been seen with probability "
-                f"{format_percent(POWER)}: this is for symbol {self._name(worst.x)} against "
+                f"{worst.promised:.4g} is promised would have been detected with probability "
+                f"{format_percent(POWER)}. This is for symbol {self._name(worst.x)} against "
                 f"{self._name(worst.x2)}"
             )
-            text += ", and other pairs show more." if len(resolved) > 1 else "."
+            text += "; other pairs have a finer resolution." if len(resolved) > 1 else "."
         unresolved = len(self.pairs) - len(resolved)
         if unresolved:
             text += (
@@ -168,42 +168,42 @@ class Audit:
         return text
 
     def _rare_text(self) -> str:
-        if self.rare <= _NOTABLE_RARE:
+        if self.rare_share <= _NOTABLE_RARE_SHARE:
             return ""
-        share = math.floor(1000 * self.rare) / 1000  # "100%" would say that nothing is known
+        share = math.floor(1000 * self.rare_share) / 1000  # round down: "100%" would be misleading
         return (
-            f" But {format_percent(share)} of the reports, for at least one symbol, are too rare "
-            "to be judged one by one: they were judged together, and anything else they give away "
-            "stays unseen. Audit a coarser report, or draw more samples."
+            f" But for at least one symbol, {format_percent(share)} of the reports are too rare to "
+            "be judged individually. They were judged together, so anything that single reports "
+            "reveal goes undetected. Audit coarser reports, or draw more samples."
         )
 
     def _drift_text(self) -> str:
-        if not self.changed:
+        if not self.changed_symbols:
             return ""
-        noun = "symbol" if len(self.changed) == 1 else "symbols"
-        names = ", ".join(map(self._name, self.changed[:_MAX_ROWS]))
-        if len(self.changed) > _MAX_ROWS:
+        noun = "symbol" if len(self.changed_symbols) == 1 else "symbols"
+        names = ", ".join(map(self._name, self.changed_symbols[:_MAX_ROWS]))
+        if len(self.changed_symbols) > _MAX_ROWS:
             names += ", …"
         return (
-            f" The reports of {noun} {names} changed during the audit: its result covers that "
-            "time only."
+            f" The reports of {noun} {names} changed during the audit, so the result applies only "
+            "to that time."
         )
 
     def _name(self, symbol: int) -> str:
-        """Return the symbol, with its label if that differs."""
+        """Return the symbol, followed by its label if they differ."""
         label = self.labels[self.symbols.index(symbol)]
         if label == symbol:
             return str(symbol)
         text = printable(str(label))
-        if len(text) > _MAX_LABEL:
-            text = f"{text[: _MAX_LABEL - 1]}…"
+        if len(text) > _MAX_LABEL_LENGTH:
+            text = f"{text[: _MAX_LABEL_LENGTH - 1]}…"
         return f"{symbol} ({text})"
 
     def _by_excess(self) -> list[PairAudit]:
         return sorted(self.pairs, key=lambda pair: -pair.excess)
 
     def in_json(self) -> dict[str, object]:
-        """Return the result as the command prints it."""
+        """Return the result as JSON-compatible data."""
         return {
             "violates": self.violates,
             "verdict": self.verdict,
@@ -211,8 +211,8 @@ class Audit:
             "samples": self.samples,
             "symbols": list(self.symbols),
             "labels": list(self.labels),
-            "rare": self.rare,
-            "changed": list(self.changed),
+            "rare": self.rare_share,
+            "changed": list(self.changed_symbols),
             "pairs": [pair.in_json() for pair in self.pairs],
         }
 
@@ -220,9 +220,9 @@ class Audit:
         if not self.pairs:
             return self.verdict
         lines = align_table([_COLUMNS, *self._rows()])
-        more = len(self.pairs) - _MAX_ROWS
-        if more > 0:
-            lines.append(f"… and {more:,} ordered pairs that are further from their promise")
+        omitted_count = len(self.pairs) - _MAX_ROWS
+        if omitted_count > 0:
+            lines.append(f"… and {omitted_count:,} ordered pairs with more slack")
         lines += ["", f"{self.samples:,} samples. {self.verdict}"]
         return "\n".join(lines)
 
@@ -231,10 +231,10 @@ class Audit:
         return f"Audit({outcome}, {len(self.pairs):,} ordered pairs, {self.samples:,} samples)"
 
     def _repr_html_(self) -> str:
-        """Show notebooks the verdict, and the pairs that come closest to their promise."""
+        """Render the verdict and the pairs with the least slack for notebooks."""
         if not self.pairs:
             return f"<p>{escape(self.verdict)}</p>"
-        head = "".join(f'<th scope="col">{name}</th>' for name in _COLUMNS)
+        header = "".join(f'<th scope="col">{name}</th>' for name in _COLUMNS)
         rows = ""
         for row in self._rows():
             cells = "".join(f"<td>{escape(cell)}</td>" for cell in row)
@@ -242,11 +242,11 @@ class Audit:
         outcome = "Violates" if self.violates else "No violation found"
         return (
             f"<p><b>{outcome}</b>, {self.samples:,} samples</p><p>{escape(self.verdict)}</p>"
-            f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+            f"<table><thead><tr>{header}</tr></thead><tbody>{rows}</tbody></table>"
         )
 
     def _rows(self) -> list[tuple[str, ...]]:
-        """Return a row of text for each pair that comes closest to its promise, or exceeds it."""
+        """Return rows of text for the pairs that exceed their promise or have the least slack."""
         rows: list[tuple[str, ...]] = []
         for pair in self._by_excess()[:_MAX_ROWS]:
             row = (

@@ -100,7 +100,7 @@ def _examine_file(command: Sequence[str], file: str, patience: float) -> FileRes
     failures: list[Failure] = []
     ended = ""
     process = LineProcess(
-        command, patience, max_line=_MAX_LINE_BYTES, max_waiting=_MAX_BUFFERED_LINES
+        command, patience, max_line=_MAX_LINE_BYTES, max_queued=_MAX_BUFFERED_LINES
     )
     with process as client:
         for number, case in enumerate(cases):

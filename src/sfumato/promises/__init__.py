@@ -1,4 +1,4 @@
-"""Promises: what the software claims, checked exactly."""
+"""Check privacy promises exactly, and compute what they mean to an observer."""
 
 from sfumato.mechanisms import compose
 from sfumato.promises.certificate import Certificate, certify

@@ -1,9 +1,9 @@
-"""Every pair of symbols on every output, in integers, and the place where a promise is tightest.
+"""Compare every pair of symbols on every output, in integers, and find the tightest case.
 
-Few symbols are compared pair by pair. A context of groups has one ε inside each group and one from
-each group to all others. So on one output all its pairs keep the promise exactly if the largest
-integer on one side is at most e^ε times the smallest on the other. Many symbols are compared by
-these extremes, which is linear and just as exact.
+Small domains are compared pair by pair. A grouped context has one ε inside each group and one from
+each group to all others. So on a given output, the promise is kept if and only if the largest
+integer on one side is at most e^ε times the smallest on the other. Large domains are compared by
+these extremes, which takes linear time and is just as exact.
 """
 
 from collections import defaultdict
@@ -23,17 +23,17 @@ from sfumato.mechanisms import CompactRow, Mechanism
 from sfumato.randomness import Epsilon, epsilon_of_odds, exp_bounds, within_odds
 
 _Integers = NDArray[np.object_]
-_Numbers = NDArray[np.int64]
-_Place = tuple[int, int, int]
+_Indices = NDArray[np.int64]
+_Location = tuple[int, int, int]
 _ROUNDING = 1e-14
-_MAX_PAIRWISE_SYMBOLS = 512  # up to here pairs are compared one by one
+_MAX_PAIRWISE_SYMBOLS = 512  # larger grouped domains are compared by their extremes
 
 
 @dataclass(frozen=True)
-class Tightest:
-    """A place where a promise is closest to being broken.
+class TightestCase:
+    """The case that comes closest to breaking a promise.
 
-    Report ``output`` favours ``x`` over ``x2`` with odds ``high : low``, as integers over one
+    Report ``output`` favours ``x`` over ``x2`` with odds ``high : low``, two integers over the same
     denominator.
     """
 
@@ -51,11 +51,11 @@ class Tightest:
 
     @property
     def slack(self) -> float:
-        """The promised ε, less the realised one."""
+        """The promised ε minus the realised ε."""
         return float(self.promised) - self.realised
 
     def to_record(self) -> Json:
-        """Return the place as plain data."""
+        """Return the case as plain data."""
         return {
             "x": self.x,
             "x2": self.x2,
@@ -67,9 +67,9 @@ class Tightest:
 
 
 def require_row(mechanism: Mechanism, x: int) -> CompactRow:
-    """Return the compact row of x, or raise if it does not add up: nothing can be promised then."""
-    levels, which = mechanism.compact_row(x)
-    counts = np.bincount(which, minlength=len(levels)).tolist()
+    """Return the compact row of x; raise ``PrivacyViolation`` if it is not a distribution."""
+    levels, level_indices = mechanism.compact_row(x)
+    counts = np.bincount(level_indices, minlength=len(levels)).tolist()
     total = sum(map(mul, levels, counts))
     if min(levels) < 0 or total != mechanism.denominator:
         raise PrivacyViolation(
@@ -79,27 +79,27 @@ def require_row(mechanism: Mechanism, x: int) -> CompactRow:
             x2=x,
             output=0,
         )
-    return levels, which
+    return levels, level_indices
 
 
-def broken_promise(place: Tightest) -> PrivacyViolation:
-    """Return the error that names the pair and the output."""
+def broken_promise(case: TightestCase) -> PrivacyViolation:
+    """Return the error that describes the pair and the output."""
     return PrivacyViolation(
-        f"report {place.output} tells symbol {place.x} from symbol {place.x2} by "
-        f"ε = {place.realised!r}; the context promises {float(place.promised)!r}. "
+        f"report {case.output} tells symbol {case.x} from symbol {case.x2} by "
+        f"ε = {case.realised!r}; the context promises {float(case.promised)!r}. "
         "The mechanism must not be used for this context.",
-        x=place.x,
-        x2=place.x2,
-        output=place.output,
+        x=case.x,
+        x2=case.x2,
+        output=case.output,
     )
 
 
-def tightest_of_all(mechanism: Mechanism, context: Context) -> Tightest | None:
-    """Compare all rows; return the tightest place, or ``None`` if nothing is promised.
+def enumerate_cases(mechanism: Mechanism, context: Context) -> TightestCase | None:
+    """Compare all rows; return the tightest case, or ``None`` if nothing is promised.
 
     Raises ``PrivacyViolation`` if a promise is broken.
     """
-    integers, table = _number_entries(mechanism)
+    integers, table = _index_entries(mechanism)
     search = _Search(integers, mechanism.denominator)
     groups = context.groups
     if groups is None or mechanism.inputs <= _MAX_PAIRWISE_SYMBOLS:
@@ -110,18 +110,19 @@ def tightest_of_all(mechanism: Mechanism, context: Context) -> Tightest | None:
 
 
 class _Search:
-    """The tightest place so far, in a channel whose distinct entries are ``integers``."""
+    """The tightest case so far, in a channel whose distinct entries are ``integers``."""
 
     def __init__(self, integers: _Integers, denominator: int) -> None:
         self.integers = integers
-        self.tightest: Tightest | None = None
+        self.tightest: TightestCase | None = None
         self._denominator = denominator
-        self._least_slack = np.inf
+        self._smallest_slack = np.inf
 
-    def compare(self, pairs: _Numbers, epsilon: Fraction, find: Callable[[int], _Place]) -> None:
-        """Compare pairs ``high · len(integers) + low`` of numbers; raise if a promise is broken.
+    def compare(self, pairs: _Indices, epsilon: Fraction, find: Callable[[int], _Location]) -> None:
+        """Compare pairs of indices into ``integers``; raise if a promise is broken.
 
-        ``find`` returns the symbols and the output where a pair occurs.
+        A pair is encoded as ``high · len(integers) + low``. ``find`` returns the symbols and the
+        output where a pair occurs.
         """
         n = len(self.integers)
         distinct = _distinct(pairs, n**2)
@@ -129,28 +130,28 @@ class _Search:
         low = self.integers[distinct % n]
         slack = _slack(high, low, epsilon, self._denominator)
         i = int(slack.argmin())
-        if slack[i] > self._least_slack + _ROUNDING * float(epsilon):
+        if slack[i] > self._smallest_slack + _ROUNDING * float(epsilon):
             return
         x, x2, output = find(int(distinct[i]))
-        place = Tightest(x, x2, output, high[i], low[i], epsilon)
+        case = TightestCase(x, x2, output, high[i], low[i], epsilon)
         if slack[i] < 0:
-            raise broken_promise(place)
-        # Compare slacks of different ε as they are shown, with the realised ε rounded up.
-        if self.tightest is None or place.slack < self._least_slack:
-            self._least_slack = place.slack
-            self.tightest = place
+            raise broken_promise(case)
+        # Compare slacks as they are displayed, with the realised ε rounded up.
+        if self.tightest is None or case.slack < self._smallest_slack:
+            self._smallest_slack = case.slack
+            self.tightest = case
 
 
-def _compare_pairs(search: _Search, table: _Numbers, context: Context) -> None:
-    """Compare each symbol with all those to which it owes the same ε at once."""
+def _compare_pairs(search: _Search, table: _Indices, context: Context) -> None:
+    """Compare each symbol with the others, handling those with the same promised ε together."""
     for x in range(len(table)):
         for epsilon, others in _symbols_by_promise(context, x).items():
             pairs = table[x] * len(search.integers) + table[others]
             search.compare(pairs, epsilon, _find_in_rows(pairs, x, others))
 
 
-def _find_in_rows(pairs: _Numbers, x: int, others: list[int]) -> Callable[[int], _Place]:
-    def find(pair: int) -> _Place:
+def _find_in_rows(pairs: _Indices, x: int, others: list[int]) -> Callable[[int], _Location]:
+    def find(pair: int) -> _Location:
         row, output = np.argwhere(pairs == pair)[0].tolist()
         return x, others[row], output
 
@@ -158,7 +159,7 @@ def _find_in_rows(pairs: _Numbers, x: int, others: list[int]) -> Callable[[int],
 
 
 def _symbols_by_promise(context: Context, x: int) -> dict[Fraction, list[int]]:
-    """Return the other symbols, by the finite ε that x owes them."""
+    """Group the other symbols by ``E[x, x2]``, where it is finite."""
     symbols: dict[Fraction, list[int]] = defaultdict(list)
     for x2 in range(context.size):
         epsilon = context.exact_epsilon(x, x2)
@@ -167,20 +168,20 @@ def _symbols_by_promise(context: Context, x: int) -> dict[Fraction, list[int]]:
     return symbols
 
 
-# --- extremes of groups ---------------------------------------------------------------------------
+# --- group extremes -------------------------------------------------------------------------------
 
 
-def _compare_extremes(search: _Search, table: _Numbers, groups: GroupedContext) -> None:
-    """Compare the largest integer of each group with the smallest inside and outside it."""
-    ascending = _ascending(search.integers)
+def _compare_extremes(search: _Search, table: _Indices, groups: GroupedContext) -> None:
+    """Compare each group's largest integer with the smallest inside and outside the group."""
+    ascending = _sort_order(search.integers)
     rank_of = np.empty(ascending.size, dtype=np.int64)
     rank_of[ascending] = np.arange(ascending.size)
     ranks = rank_of[table]
     search.integers = search.integers[ascending]
     group_of = groups.group_of
     order = np.argsort(group_of, kind="stable")
-    group_numbers = np.arange(len(groups.inside))
-    starts = np.searchsorted(group_of[order], group_numbers)
+    group_indices = np.arange(len(groups.inside))
+    starts = np.searchsorted(group_of[order], group_indices)
     largest = np.maximum.reduceat(ranks[order], starts)
     smallest = np.minimum.reduceat(ranks[order], starts)
     n = len(search.integers)
@@ -190,32 +191,32 @@ def _compare_extremes(search: _Search, table: _Numbers, groups: GroupedContext) 
         search.compare(pairs, epsilon, find)
     if len(groups.inside) < 2:
         return
-    elsewhere = _smallest_elsewhere(smallest)
+    smallest_outside = _smallest_outside(smallest)
     for epsilon, members in _groups_by_promise(groups.outward, groups.sizes > 0).items():
-        pairs = largest[members] * n + elsewhere[members]
+        pairs = largest[members] * n + smallest_outside[members]
         find = _find_in_groups(pairs, members, ranks, group_of, np.not_equal)
         search.compare(pairs, epsilon, find)
 
 
-def _smallest_elsewhere(smallest: _Numbers) -> _Numbers:
-    """Return the smallest number outside each group, by output.
+def _smallest_outside(smallest: _Indices) -> _Indices:
+    """Return the smallest rank outside each group, for each output.
 
-    It is the smallest of all, or the second smallest for the group that has the smallest.
+    It is the overall minimum, or the second smallest for the group that contains the minimum.
     """
     outputs = np.arange(smallest.shape[1])
-    holder = smallest.argmin(axis=0)
-    least = smallest[holder, outputs]
+    argmin = smallest.argmin(axis=0)
+    minimum = smallest[argmin, outputs]
     others = smallest.copy()
-    others[holder, outputs] = np.iinfo(np.int64).max
-    elsewhere = np.broadcast_to(least, smallest.shape).copy()
-    elsewhere[holder, outputs] = others.min(axis=0)
-    return elsewhere
+    others[argmin, outputs] = np.iinfo(np.int64).max
+    smallest_outside = np.broadcast_to(minimum, smallest.shape).copy()
+    smallest_outside[argmin, outputs] = others.min(axis=0)
+    return smallest_outside
 
 
 def _groups_by_promise(
     promises: Sequence[Epsilon], has_pair: Booleans
 ) -> dict[Fraction, list[int]]:
-    """Return the groups that have a pair, by their finite promise."""
+    """Group the indices of groups that have a pair by their promise, where it is finite."""
     by_promise: dict[Fraction, list[int]] = defaultdict(list)
     for g, epsilon in enumerate(promises):
         if has_pair[g] and isinstance(epsilon, Fraction):
@@ -224,16 +225,19 @@ def _groups_by_promise(
 
 
 def _find_in_groups(
-    pairs: _Numbers,
+    pairs: _Indices,
     members: list[int],
-    ranks: _Numbers,
+    ranks: _Indices,
     group_of: Symbols,
     relation: Callable[[Symbols, int], Booleans],
-) -> Callable[[int], _Place]:
-    """Find a symbol of a group, and one whose group is equal (or not equal) to it."""
+) -> Callable[[int], _Location]:
+    """Return a function that locates a pair inside a group, or across groups.
+
+    ``relation`` is ``np.equal`` for pairs inside a group and ``np.not_equal`` for pairs across.
+    """
     n = int(ranks.max()) + 1
 
-    def find(pair: int) -> _Place:
+    def find(pair: int) -> _Location:
         row, output = np.argwhere(pairs == pair)[0].tolist()
         high, low = divmod(pair, n)
         column = ranks[:, output]
@@ -250,22 +254,22 @@ def _find_in_groups(
 
 
 def _slack(high: _Integers, low: _Integers, epsilon: Fraction, denominator: int) -> Floats:
-    """Return ``ε − log(high/low)``, at most ε; below 0 exactly where the promise is broken.
+    """Return ``ε − log(high/low)``, capped at ε; negative if and only if the promise is broken.
 
-    With ``b ≤ e^ε`` rational, ``b·low ≥ high`` shows in integers that the promise is kept, and by
-    how much of ``b·low``. Where that does not show, b is sharpened until it or its counterpart
-    above e^ε decides.
+    For a rational ``b ≤ e^ε``, ``b·low ≥ high`` proves in integers that the promise is kept, and
+    the difference gives the slack. If it does not hold, bounds on e^ε from both sides are refined
+    until one of them decides.
     """
-    # No two positive numbers of words have odds of e^bits.
-    enough = min(epsilon, Fraction(denominator.bit_length()))
-    b = exp_bounds(enough)[0]
-    most = low * b.numerator
-    spare = most - high * b.denominator
-    divisor = np.where(most == 0, 1, most)
-    share = (spare / divisor).astype(np.float64)
-    with np.errstate(divide="ignore"):  # a report that x never sends leaves everything spare
-        slack = -np.log1p(-share) + float(epsilon - enough)
-    for i in np.flatnonzero(spare < 0).tolist():
+    # The odds of two positive word counts cannot reach e^bits.
+    capped = min(epsilon, Fraction(denominator.bit_length()))
+    b = exp_bounds(capped)[0]
+    limit = low * b.numerator
+    margin = limit - high * b.denominator
+    divisor = np.where(limit == 0, 1, limit)
+    relative_margin = (margin / divisor).astype(np.float64)
+    with np.errstate(divide="ignore"):  # the relative margin is 1 if x never sends the report
+        slack = -np.log1p(-relative_margin) + float(epsilon - capped)
+    for i in np.flatnonzero(margin < 0).tolist():
         is_kept = within_odds(high[i], low[i], epsilon)
         slack[i] = 0.0 if is_kept else -np.inf
     never_sent = (low == 0) & (high == 0)
@@ -273,27 +277,27 @@ def _slack(high: _Integers, low: _Integers, epsilon: Fraction, denominator: int)
     return np.minimum(slack, float(epsilon))
 
 
-def _number_entries(mechanism: Mechanism) -> tuple[_Integers, _Numbers]:
-    """Return the distinct integers of the channel, and the table of their numbers."""
-    number_of: dict[int, int] = {}
+def _index_entries(mechanism: Mechanism) -> tuple[_Integers, _Indices]:
+    """Return the channel's distinct integers, and its table of indices into them."""
+    index_of: dict[int, int] = {}
     table = np.empty((mechanism.inputs, mechanism.outputs), dtype=np.int64)
     for x in range(mechanism.inputs):
-        levels, which = require_row(mechanism, x)
-        # The order of a row's levels decides which of several tightest places a certificate names.
-        numbers = [number_of.setdefault(level, len(number_of)) for level in levels]
-        table[x] = np.array(numbers)[which]
-    return np.array(list(number_of), dtype=object), table
+        levels, level_indices = require_row(mechanism, x)
+        # If several cases are equally tight, the order of a row's levels decides which one counts.
+        indices = [index_of.setdefault(level, len(index_of)) for level in levels]
+        table[x] = np.array(indices)[level_indices]
+    return np.array(list(index_of), dtype=object), table
 
 
-def _ascending(integers: _Integers) -> NDArray[np.intp]:
-    """Return the order of the integers, ten times as fast where they fit into 64 bits."""
+def _sort_order(integers: _Integers) -> NDArray[np.intp]:
+    """Return the indices that sort the integers; ten times as fast if they fit into 64 bits."""
     if max(integers) < 2**64:
         return np.argsort(integers.astype(np.uint64))
     return np.argsort(integers)
 
 
-def _distinct(pairs: _Numbers, possible: int) -> _Numbers:
-    """Return the distinct entries: by counting if few are possible, by sorting otherwise."""
-    if possible <= pairs.size:
-        return np.flatnonzero(np.bincount(pairs.ravel(), minlength=possible))
+def _distinct(pairs: _Indices, pair_limit: int) -> _Indices:
+    """Return the distinct pairs, all below ``pair_limit``: by counting if it is small."""
+    if pair_limit <= pairs.size:
+        return np.flatnonzero(np.bincount(pairs.ravel(), minlength=pair_limit))
     return np.unique(pairs)

@@ -1,9 +1,9 @@
-"""The exam that every mechanism must pass, built in or your own: it does what it claims.
+"""The exam that every mechanism must pass, built-in or custom: it checks that claims are true.
 
 A finite channel is a matrix, so nearly everything is checked exactly. The mechanism is realised
-over words so short that its production kernel can be run on every word for every symbol, and the
-counts are compared with the claimed integers without tolerance. A statistical test over full words
-is a second, weaker check.
+over words short enough to run its production kernel on every word for every symbol. The counts must
+equal the claimed integers exactly. A statistical test over full-length words is a second, weaker
+check.
 """
 
 import hashlib
@@ -25,32 +25,32 @@ from sfumato.foundation.arrays import Floats, Words
 from sfumato.foundation.canonical import canonical_bytes
 from sfumato.mechanisms import Mechanism
 from sfumato.promises.certificate import MAX_ENUMERATED_OUTPUTS, certify
-from sfumato.promises.structure import tightest_by_structure
+from sfumato.promises.structure import check_structure
 from sfumato.randomness import KEY_BYTES, WORDS_PER_POSITION, words_from
 from sfumato.tally import Tally
 
 ALPHA = 1e-6
-"""The chance that a correct mechanism fails the statistical check."""
+"""The probability that a correct mechanism fails the statistical check."""
 
-_MAX_UNSTRUCTURED_ENTRIES = 2**19  # of a channel that claims no structure
-_CHUNK = 2**16  # draws per call of the kernel
-_PEOPLE = 2**19  # reports in the statistical check
+_MAX_UNSTRUCTURED_ENTRIES = 2**19  # the limit for channels that claim no structure
+_CHUNK_SIZE = 2**16  # draws per kernel call
+_REPORT_COUNT = 2**19  # reports in the statistical check
 _TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True)
 class ExamReport:
-    """The names of the checks that passed, and the length of the short words."""
+    """The names of the checks that passed, and the length of the short words in bits."""
 
     passed: tuple[str, ...]
     word_bits: int
 
 
 def check_mechanism(mechanism: Mechanism, *, seed: int = 0) -> ExamReport:
-    """Put a mechanism through every check; ``ExamFailed`` names the first that it fails.
+    """Run every check on a mechanism; raise ``ExamFailed`` at the first one that fails.
 
-    It may have up to 512 outputs. A channel without structure may have 2^19 entries. ``seed``
-    selects the words of the statistical check.
+    The mechanism may have up to 512 outputs, or 2^19 entries if it claims no structure. ``seed``
+    selects the words for the statistical check.
 
     >>> from sfumato.contexts import Blocks
     >>> from sfumato.mechanisms import BlockResponse
@@ -62,7 +62,7 @@ def check_mechanism(mechanism: Mechanism, *, seed: int = 0) -> ExamReport:
     if mechanism.outputs > MAX_ENUMERATED_OUTPUTS and not is_small_table:
         raise InvalidArgument(
             f"the exam accepts at most {MAX_ENUMERATED_OUTPUTS} outputs, or "
-            f"{_MAX_UNSTRUCTURED_ENTRIES} entries of a channel without structure. Examine a "
+            f"{_MAX_UNSTRUCTURED_ENTRIES} entries if the channel claims no structure. Examine a "
             "smaller instance."
         )
     short = _shorten(mechanism)
@@ -96,14 +96,14 @@ def check_mechanism(mechanism: Mechanism, *, seed: int = 0) -> ExamReport:
 
 
 def kernel_matches_integers(mechanism: Mechanism) -> None:
-    """Check that the production kernel, over every word, gives ``integer_row`` for every symbol."""
+    """Check that the production kernel, run on every word, matches ``integer_row``."""
     for x in range(mechanism.inputs):
         counts = np.zeros(mechanism.outputs, dtype=np.int64)
         for words in _every_word(mechanism):
             reports = mechanism.reports_from(np.full(len(words), x), words)
             counts += np.bincount(reports, minlength=mechanism.outputs)
         matches = counts.tolist() == mechanism.integer_row(x)
-        _require(matches, "kernel_matches_integers", f"row {x} is not what the kernel sends.")
+        _require(matches, "kernel_matches_integers", f"row {x} differs from the kernel's reports.")
 
 
 def reports_are_a_pure_function(mechanism: Mechanism) -> None:
@@ -111,14 +111,14 @@ def reports_are_a_pure_function(mechanism: Mechanism) -> None:
     symbols = np.arange(4 * mechanism.inputs) % mechanism.inputs
     words = words_from(bytes(KEY_BYTES), 0, symbols.size)[:, : mechanism.words]
     words = words >> np.uint64(64 - mechanism.word_bits)
-    together = mechanism.reports_from(symbols, words)
+    in_order = mechanism.reports_from(symbols, words)
     reversed_reports = mechanism.reports_from(symbols[::-1], words[::-1])
-    backwards = reversed_reports[::-1]
-    alone = []
+    in_reverse = reversed_reports[::-1]
+    one_by_one = []
     for i in range(symbols.size):
         report = mechanism.reports_from(symbols[i : i + 1], words[i : i + 1])
-        alone.append(int(report[0]))
-    is_pure = together.tolist() == backwards.tolist() == alone
+        one_by_one.append(int(report[0]))
+    is_pure = in_order.tolist() == in_reverse.tolist() == one_by_one
     _require(
         is_pure,
         "reports_are_a_pure_function",
@@ -128,37 +128,37 @@ def reports_are_a_pure_function(mechanism: Mechanism) -> None:
 
 def words_do_not_depend_on_the_symbol(mechanism: Mechanism) -> None:
     """Check that privatising reads the same number of words for every symbol."""
-    reads = set()
+    read_counts = set()
     for x in range(mechanism.inputs):
         source = _CountingWords()
         mechanism.privatize(np.full(10, x), source)
-        reads.add(tuple(source.counts))
+        read_counts.add(tuple(source.counts))
     _require(
-        reads == {(10 * mechanism.words,)},
+        read_counts == {(10 * mechanism.words,)},
         "words_do_not_depend_on_the_symbol",
-        "the number of words read differs.",
+        "the number of words read depends on the symbol.",
     )
 
 
 def sampler_matches_its_matrix(mechanism: Mechanism, seed: int = 0) -> None:
-    """Check full-length words against the matrix by a χ² test, at level 1e-6 over all symbols."""
+    """Test reports from full-length words against the matrix: χ² at level 1e-6 in total."""
     from scipy.stats import chi2
 
     name = "sampler_matches_its_matrix"
-    people = _PEOPLE // mechanism.inputs
+    people = _REPORT_COUNT // mechanism.inputs
     for x in range(mechanism.inputs):
         reports = mechanism.privatize(np.full(people, x), _KeyedWords(seed, x))
         counts = np.bincount(reports, minlength=mechanism.outputs)
         expected = people * _float_row(mechanism, x)
         impossible = counts[expected == 0].sum()
-        _require(impossible == 0, name, f"symbol {x} sends a report of probability 0.")
+        _require(impossible == 0, name, f"symbol {x} sends a report that has probability 0.")
         statistic, degrees = _chi_square(counts, expected)
         level = ALPHA / mechanism.inputs
         bound = chi2.isf(level, degrees) if degrees else 0.0
         _require(
             statistic <= bound or degrees == 0,
             name,
-            f"symbol {x}: χ² = {statistic:.1f} over {bound:.1f} (seed {seed}, n = {people}).",
+            f"symbol {x}: χ² = {statistic:.1f} exceeds {bound:.1f} (seed {seed}, n = {people}).",
         )
 
 
@@ -166,16 +166,17 @@ def sampler_matches_its_matrix(mechanism: Mechanism, seed: int = 0) -> None:
 
 
 def rows_sum_to_one(mechanism: Mechanism) -> None:
-    """Check that every row has one entry per output, none negative, and adds up to exactly 1."""
+    """Check that each row has one non-negative entry per output, and sums to exactly 1."""
     for x in range(mechanism.inputs):
         row = mechanism.integer_row(x)
-        is_row = len(row) == mechanism.outputs and min(row) >= 0
-        adds_up = sum(row) == mechanism.denominator and sum(mechanism.exact_row(x)) == 1
-        _require(is_row and adds_up, "rows_sum_to_one", f"row {x} does not sum to 1.")
+        is_well_formed = len(row) == mechanism.outputs and min(row) >= 0
+        sums_to_one = sum(row) == mechanism.denominator and sum(mechanism.exact_row(x)) == 1
+        is_valid = is_well_formed and sums_to_one
+        _require(is_valid, "rows_sum_to_one", f"row {x} does not sum to 1.")
 
 
 def keeps_its_context(mechanism: Mechanism) -> None:
-    """Check in integers that every pair of symbols keeps E on every output."""
+    """Check in integers that every pair of symbols satisfies E on every output."""
     try:
         certify(mechanism)
     except PrivacyViolation as violation:
@@ -183,24 +184,24 @@ def keeps_its_context(mechanism: Mechanism) -> None:
 
 
 def structure_is_as_claimed(mechanism: Mechanism) -> None:
-    """Check that what ``row_classes`` claims about the rows is true, and implies the promise."""
+    """Check that the claims of ``row_classes`` are true and imply the promise."""
     classes = mechanism.row_classes()
     try:
         if classes:
-            tightest_by_structure(mechanism, mechanism.context, classes)
+            check_structure(mechanism, mechanism.context, classes)
     except PrivacyViolation as violation:
         raise ExamFailed("structure_is_as_claimed", str(violation)) from violation
 
 
 def formula_is_met(mechanism: Mechanism) -> None:
-    """Check that the integers match the published formula to 1e-9."""
+    """Check that the integers match the published formula to within 1e-9."""
     for x in range(mechanism.inputs):
         row = _float_row(mechanism, x)
         _require_close(row, mechanism.ideal_row(x), 1.0, "formula_is_met", f"row {x}")
 
 
 def transforms_match_the_matrix(mechanism: Mechanism) -> None:
-    """Check that ``forward`` and ``adjoint`` multiply by the matrix, on unit and mixed vectors."""
+    """Check that ``forward`` and ``adjoint`` multiply by the matrix, on unit vectors and a ramp."""
     name = "transforms_match_the_matrix"
     Q = _float_matrix(mechanism)
     _require_close(mechanism.matrix(), Q, 1.0, name, "matrix")
@@ -214,21 +215,21 @@ def transforms_match_the_matrix(mechanism: Mechanism) -> None:
 
 
 def scores_undo_the_channel(mechanism: Mechanism) -> None:
-    """Check ``Σ_y Q(y|x2) A[x, y] = [x = x2]``, as an identity of integers."""
+    """Check that ``Σ_y Q(y|x2) A[x, y] = [x = x2]``, in integers."""
     k = mechanism.inputs
     rows = np.array(list(map(mechanism.integer_row, range(k))), dtype=object)
     sums = np.zeros((k, k), dtype=object)
-    common = 1  # the denominator of all scores so far
+    denominator = 1  # common to all scores so far
     for y in range(mechanism.outputs):
         scores = mechanism.scores.exact(y)
-        wider = lcm(common, *(score.denominator for score in scores))
-        if wider != common:  # rare: scores of different reports have much in common
-            sums = sums * (wider // common)
-            common = wider
-        numerators = [score.numerator * (common // score.denominator) for score in scores]
+        new_denominator = lcm(denominator, *(score.denominator for score in scores))
+        if new_denominator != denominator:  # rare: most reports have the same denominators
+            sums = sums * (new_denominator // denominator)
+            denominator = new_denominator
+        numerators = [score.numerator * (denominator // score.denominator) for score in scores]
         column = rows[:, y]
         sums += np.outer(column, np.array(numerators, dtype=object))
-    identity = np.eye(k, dtype=object) * (common * mechanism.denominator)
+    identity = np.eye(k, dtype=object) * (denominator * mechanism.denominator)
     biased = np.flatnonzero((sums != identity).any(axis=1))
     _require(
         biased.size == 0,
@@ -238,7 +239,7 @@ def scores_undo_the_channel(mechanism: Mechanism) -> None:
 
 
 def fast_scores_match_exact_ones(mechanism: Mechanism) -> None:
-    """Check means, totals, squares, leverage and reach of the scores against the exact scores."""
+    """Check the mean, totals, squares, leverage and reach against the exact scores."""
     name = "fast_scores_match_exact_ones"
     scores = mechanism.scores
     A = _score_table(mechanism)
@@ -261,12 +262,12 @@ def fast_scores_match_exact_ones(mechanism: Mechanism) -> None:
     _require(
         heaviest * (1 - 1e-9) <= reach.max_absolute_sum,
         name,
-        "a report weighs more than the heaviest one in reach.",
+        "a report exceeds the heaviest weight in reach.",
     )
 
 
 def moments_match_the_scores(mechanism: Mechanism) -> None:
-    """Check variances, covariances and risks against the scores and the matrix."""
+    """Check the variances, covariances and risks against the scores and the matrix."""
     name = "moments_match_the_scores"
     scores = mechanism.scores
     Q = _float_matrix(mechanism)
@@ -284,32 +285,32 @@ def moments_match_the_scores(mechanism: Mechanism) -> None:
 
 
 def tallies_add_up(mechanism: Mechanism) -> None:
-    """Check that tallies of parts add up in any order, and that other fingerprints are rejected."""
+    """Check that tallies add up in any order, and that a different fingerprint is rejected."""
     name = "tallies_add_up"
     reports = np.arange(3 * mechanism.outputs) % mechanism.outputs
     total = mechanism.tally(reports)
     parts = [mechanism.tally(part) for part in np.array_split(reports, 3)]
-    adds_up = total == sum(parts) == sum(parts[::-1])
-    _require(adds_up, name, "tallies of parts do not add up to the total.")
+    parts_match = total == sum(parts) == sum(parts[::-1])
+    _require(parts_match, name, "the tallies of the parts do not add up to the total.")
     streamed = mechanism.tally(iter(np.array_split(reports, 2)))
-    _require(total == streamed, name, "a stream counts differently.")
+    _require(total == streamed, name, "a stream of the same reports has a different tally.")
     mean = mechanism.scores.mean(total.counts / total.reports)
     _require_close(mechanism.scores.unbiased(total), mean, 1.0, name, "unbiased")
     try:
         mechanism.scores.unbiased(Tally(total.counts, "another"))
     except WrongSurvey:
         return
-    raise ExamFailed(name, "a tally with another fingerprint is accepted.")
+    raise ExamFailed(name, "a tally with a different fingerprint was accepted.")
 
 
 def records_are_canonical(mechanism: Mechanism) -> None:
-    """Check that the record is canonical JSON, and that other channels have other fingerprints."""
+    """Check that the record is canonical JSON, and that fingerprints identify channels."""
     name = "records_are_canonical"
     canonical_bytes(mechanism.to_record())
     word_bits = mechanism.word_bits
-    twin = mechanism.with_word_bits(word_bits)
-    same = twin.fingerprint == mechanism.fingerprint
-    _require(same, name, "a twin has another fingerprint.")
+    copy = mechanism.with_word_bits(word_bits)
+    is_same = copy.fingerprint == mechanism.fingerprint
+    _require(is_same, name, "an identical mechanism has a different fingerprint.")
     other_bits = word_bits + 1 if word_bits < 64 else word_bits - 1
     other = mechanism.with_word_bits(other_bits)
     same_channel = all(
@@ -322,11 +323,11 @@ def records_are_canonical(mechanism: Mechanism) -> None:
     )
 
 
-# --- tools ----------------------------------------------------------------------------------------
+# --- helpers --------------------------------------------------------------------------------------
 
 
 class _CountingWords:
-    """Words of a fixed key; ``counts`` says how many each call took."""
+    """Words from a fixed key; ``counts`` is how many words each call read."""
 
     def __init__(self) -> None:
         self.counts: list[int] = []
@@ -337,7 +338,7 @@ class _CountingWords:
 
 
 class _KeyedWords:
-    """Words from a key that is derived from a seed: repeatable, for the exam only."""
+    """Words from a key derived from a seed: reproducible, for the exam only."""
 
     def __init__(self, seed: int, symbol: int) -> None:
         self._key = hashlib.sha256(f"sfumato/exam/{seed}/{symbol}".encode()).digest()
@@ -350,20 +351,24 @@ class _KeyedWords:
 
 
 def _shorten(mechanism: Mechanism) -> Mechanism:
-    """Return the mechanism over the shortest word of 12 bits or more (or pair) that can hold it."""
-    for word_bits in _short_words(mechanism):
+    """Return the mechanism over the shortest words of at least 12 bits that can realise it."""
+    for word_bits in _short_word_bits(mechanism):
         try:
             return mechanism.with_word_bits(word_bits)
         except NothingToLearn:
             continue
     raise ExamFailed(
         "kernel_matches_integers",
-        "no word short enough to try them all can hold this mechanism. Examine it at a larger ε.",
+        "no word size small enough to try every word can realise this mechanism. Examine it at a "
+        "larger ε.",
     )
 
 
-def _short_words(mechanism: Mechanism) -> range:
-    """Return the lengths to try: at most 2^20 draws, or 2^22 for a table, some 16 per report."""
+def _short_word_bits(mechanism: Mechanism) -> range:
+    """Return the word lengths to try.
+
+    They allow at most 2^20 draws. A table needs about 16 per report, and may have 2^22.
+    """
     if mechanism.words == 2:
         return range(6, 11)
     if mechanism.row_classes():
@@ -372,14 +377,14 @@ def _short_words(mechanism: Mechanism) -> range:
 
 
 def _every_word(mechanism: Mechanism) -> Iterator[Words]:
-    """Yield all possible draws in chunks: the words of a draw are the digits of its number."""
+    """Yield all possible draws in chunks: the words of a draw are the digits of its index."""
     digits = np.arange(mechanism.words, dtype=np.uint64)[::-1]
     shifts = digits * np.uint64(mechanism.word_bits)
-    last = np.uint64((1 << mechanism.word_bits) - 1)
-    for start in range(0, mechanism.denominator, _CHUNK):
-        stop = min(start + _CHUNK, mechanism.denominator)
+    mask = np.uint64((1 << mechanism.word_bits) - 1)
+    for start in range(0, mechanism.denominator, _CHUNK_SIZE):
+        stop = min(start + _CHUNK_SIZE, mechanism.denominator)
         draws = np.arange(start, stop, dtype=np.uint64)
-        yield draws[:, None] >> shifts & last
+        yield draws[:, None] >> shifts & mask
 
 
 def _float_row(mechanism: Mechanism, x: int) -> Floats:
@@ -390,7 +395,7 @@ def _float_matrix(mechanism: Mechanism) -> Floats:
     return np.array([_float_row(mechanism, x) for x in range(mechanism.inputs)])
 
 
-@lru_cache(maxsize=2)  # two checks need it, of the short and the full mechanism
+@lru_cache(maxsize=2)  # two checks need it, for the short and the full mechanism
 def _score_table(mechanism: Mechanism) -> Floats:
     columns = []
     for y in range(mechanism.outputs):
@@ -399,14 +404,17 @@ def _score_table(mechanism: Mechanism) -> Floats:
 
 
 def _chi_square(counts: np.typing.NDArray[np.int64], expected: Floats) -> tuple[float, int]:
-    """Return Pearson's statistic over the cells that can occur, rare ones merged, and degrees."""
-    rare = expected < 10
-    observed = np.append(counts[~rare], counts[rare].sum())
-    wanted = np.append(expected[~rare], expected[rare].sum())
-    occurs = wanted > 0
-    wanted = wanted[occurs]
-    terms = (observed[occurs] - wanted) ** 2 / wanted
-    return float(terms.sum()), wanted.size - 1
+    """Return Pearson's statistic and its degrees of freedom.
+
+    Rare cells are merged, and cells that cannot occur are left out.
+    """
+    is_rare = expected < 10
+    observed = np.append(counts[~is_rare], counts[is_rare].sum())
+    merged = np.append(expected[~is_rare], expected[is_rare].sum())
+    can_occur = merged > 0
+    merged = merged[can_occur]
+    terms = (observed[can_occur] - merged) ** 2 / merged
+    return float(terms.sum()), merged.size - 1
 
 
 def _ramp(size: int) -> Floats:
@@ -414,9 +422,9 @@ def _ramp(size: int) -> Floats:
     return weights / weights.sum()
 
 
-def _require_close(actual: Floats, wanted: Floats, scale: float, check: str, what: str) -> None:
-    worst = float(np.abs(actual - wanted).max(initial=0.0))
-    _require(worst <= _TOLERANCE * max(scale, 1.0), check, f"{what} is off by {worst:.3g}.")
+def _require_close(actual: Floats, expected: Floats, scale: float, check: str, what: str) -> None:
+    error = float(np.abs(actual - expected).max(initial=0.0))
+    _require(error <= _TOLERANCE * max(scale, 1.0), check, f"{what} is off by {error:.3g}.")
 
 
 def _require(condition: bool, check: str, message: str) -> None:

@@ -1,13 +1,14 @@
-"""Repeated surveys: exact (ε, δ) curves, pair by pair.
+"""Repeated surveys: the exact (ε, δ) curve for a pair of symbols.
 
-One report moves the log-odds of x against x2 by its loss ``log Q(y|x)/Q(y|x2)``; T independent
-reports add up T losses. With P and P2 the probabilities of a sum of losses under x and under x2, T
-reports together are (ε, δ)-private for
+One report moves the log-odds of x against x2 by its loss ``log Q(y|x)/Q(y|x2)``; the losses of T
+independent reports add up. Let P and P2 be the probabilities of a sum of losses under x and under
+x2. Then T reports together are (ε, δ)-private for
 
     δ(ε) = Σ_s max(0, P(s) − e^ε P2(s)).
 
-The losses of a mechanism's two rows take two or three values, so there are few sums. They are
-counted in integers: P rounded up, P2 rounded down, far below anything that a float can show.
+The losses for two rows of a mechanism take only two or three values, so there are few sums. They
+are counted in integers, with P rounded up and P2 rounded down. The rounding is far smaller than
+floating-point precision.
 """
 
 import math
@@ -23,13 +24,13 @@ from sfumato.mechanisms import Mechanism
 from sfumato.promises.observer import context_and_rows
 from sfumato.randomness import Epsilon, exact_number, exp_bounds
 
-_KEPT_BITS = 512  # beyond what the largest sum of losses needs
+_KEPT_BITS = 512  # in addition to those needed for the largest sum of losses
 _MAX_SUMS = 100_000
-_ONE = 1 << 64  # the unit in which odds are rounded up
-_MAX_EPSILON = 1000  # rounded up to inf: e^−1000 is below any δ
+_ONE = 1 << 64  # odds are rounded up to multiples of 1/_ONE
+_MAX_EPSILON = 1000  # anything larger counts as inf: e^−1000 is below any δ
 
 _Sum = tuple[int, ...] | None
-"""A sum of losses: how often each basic loss occurs; ``None`` for an infinite one."""
+"""A sum of losses: the coefficient of each basic loss, or ``None`` if it is infinite."""
 
 _Loss = tuple[_Sum, int, int]
 """A loss with its counts under x and under x2."""
@@ -40,9 +41,9 @@ _Counts = tuple[int, int]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PrivacyLoss:
-    """What ``reports`` reports of one person reveal about x against x2.
+    """What ``reports`` reports from one person reveal about x against x2.
 
-    ``naive`` is the ε that adding up promises. ``delta`` and ``epsilon`` give the exact curve.
+    ``naive`` is the ε from basic composition. ``delta`` and ``epsilon`` give the exact curve.
     """
 
     reports: int
@@ -51,13 +52,13 @@ class PrivacyLoss:
     _denominator: int
 
     def delta(self, epsilon: float) -> float:
-        """Return the least δ for which the reports are (ε, δ)-private, rounded up."""
+        """Return the smallest δ for which the reports are (ε, δ)-private, rounded up."""
         exact = exact_number(epsilon, "epsilon")
         if isinstance(exact, float):
             excess = sum(p for p, p2 in self._counts if p2 == 0)
             total = Fraction(excess, self._denominator)
         else:
-            e, _ = exp_bounds(exact)  # from below
+            e, _ = exp_bounds(exact)  # the lower bound
             excess = 0
             for p, p2 in self._counts:
                 excess += max(0, p * e.denominator - e.numerator * p2)
@@ -65,9 +66,9 @@ class PrivacyLoss:
         return min(math.nextafter(float(total), 1.0), 1.0) if total else 0.0
 
     def epsilon(self, delta: float) -> float:
-        """Return the least ε for which the reports are (ε, δ)-private, to 1e-9, rounded up."""
+        """Return the smallest ε for which the reports are (ε, δ)-private, rounded up to 1e-9."""
         if not 0 <= delta < 1:
-            raise InvalidArgument(f"delta must lie in [0, 1); got {delta}. Pass e.g. 1e-6.")
+            raise InvalidArgument(f"delta must be in [0, 1); got {delta}. Pass e.g. 1e-6.")
         if self.delta(math.inf) > delta:
             return math.inf
         if self.delta(0.0) <= delta:
@@ -86,19 +87,19 @@ class PrivacyLoss:
         return high
 
     def __repr__(self) -> str:
-        sums = len(self._counts)
-        contents = f"{self.reports} reports, {sums} sums of losses, naive ε = {self.naive:g}"
-        return f"PrivacyLoss({contents})"
+        sum_count = len(self._counts)
+        details = f"{self.reports} reports, {sum_count} sums of losses, naive ε = {self.naive:g}"
+        return f"PrivacyLoss({details})"
 
 
 def privacy_loss(
     context_or_mechanism: Context | Mechanism, x: int, x2: int, *, reports: int = 1
 ) -> PrivacyLoss:
-    """Return the loss of ``reports`` independent reports about the same value, for x against x2.
+    """Return the loss of ``reports`` independent reports on the same value, for x against x2.
 
-    For a mechanism, it comes from its own two rows. For a context, it comes from the rows that
-    dominate every mechanism that keeps it: the binary optimum (Theorem 2), with both odds rounded
-    up.
+    For a mechanism, the loss comes from its rows for x and x2. For a context, it is the worst case
+    over all mechanisms that satisfy it. That is the binary optimum (Theorem 2), with both odds
+    rounded up.
 
     >>> from sfumato.contexts import Uniform
     >>> loss = privacy_loss(Uniform(2, 0.5), 0, 1, reports=100)
@@ -123,7 +124,7 @@ def _dominating_rows(a: Epsilon, b: Epsilon) -> tuple[list[int], list[int]]:
     one = _ONE
     A = _odds_above(a)
     B = _odds_above(b)
-    # Infinite odds: divide the rows by them, and take the limit.
+    # For infinite odds, divide the rows by the odds and take the limit.
     if A is None:
         if B is None:
             return [1, 0], [0, 1]
@@ -138,7 +139,7 @@ def _dominating_rows(a: Epsilon, b: Epsilon) -> tuple[list[int], list[int]]:
 
 
 def _odds_above(epsilon: Epsilon) -> int | None:
-    """Return an integer number of 2^−64ths that is at least e^ε; ``None`` for infinite odds."""
+    """Return ``⌈2^64 e^ε⌉`` or a little more, or ``None`` for infinite odds."""
     if isinstance(epsilon, float) or epsilon > _MAX_EPSILON:
         return None
     above = exp_bounds(epsilon)[1] * _ONE
@@ -148,29 +149,32 @@ def _odds_above(epsilon: Epsilon) -> int | None:
 def _basic_losses(row: Iterable[int], row2: Iterable[int]) -> list[_Loss]:
     """Return the distinct losses of one report with their counts under x and x2.
 
-    Each loss is written as a power of basic ones. Odds and their inverses are powers +1 and −1 of
-    the same basic loss, so that their sums meet.
+    Each loss is a vector of coefficients of basic losses. Odds and their inverse have coefficients
+    +1 and −1 of the same basic loss, so they cancel.
     """
     counts: dict[Fraction | None, _Counts] = defaultdict(lambda: (0, 0))
     for p, p2 in zip(row, row2, strict=True):
-        if p:  # a report that x never sends does not count
+        if p:  # a report that x never sends does not contribute
             odds = Fraction(p, p2) if p2 else None
             total, total2 = counts[odds]
             counts[odds] = (total + p, total2 + p2)
     finite = {max(odds, 1 / odds) for odds in counts if odds is not None}
     basic = sorted(finite - {Fraction(1)})
     zero = (0,) * len(basic)
-    powers: dict[Fraction | None, _Sum] = {None: None, Fraction(1): zero}
+    coefficients: dict[Fraction | None, _Sum] = {None: None, Fraction(1): zero}
     for i, odds in enumerate(basic):
         before = zero[:i]
         after = zero[i + 1 :]
-        powers[odds] = (*before, 1, *after)
-        powers[1 / odds] = (*before, -1, *after)
-    return [(powers[odds], *count) for odds, count in counts.items()]
+        coefficients[odds] = (*before, 1, *after)
+        coefficients[1 / odds] = (*before, -1, *after)
+    return [(coefficients[odds], *count) for odds, count in counts.items()]
 
 
 def _convolve(losses: list[_Loss], denominator: int, reports: int) -> tuple[list[_Counts], int]:
-    """Return the counts of sums of ``reports`` losses under x (rounded up) and x2 (down)."""
+    """Count the sums of ``reports`` losses under x (rounded up) and under x2 (rounded down).
+
+    Returns the counts and their denominator.
+    """
     length = 0
     largest_bits = 0
     for loss, q, q2 in losses:
@@ -190,19 +194,19 @@ def _convolve(losses: list[_Loss], denominator: int, reports: int) -> tuple[list
             sums[key] = (-(-p >> shift), p2 >> shift)
         if len(sums) > _MAX_SUMS:
             raise InvalidArgument(
-                f"{reports} reports have over {_MAX_SUMS:,} sums of losses. Pass fewer reports."
+                f"{reports} reports have more than {_MAX_SUMS:,} sums of losses. Pass fewer reports."
             )
     return list(sums.values()), total
 
 
 def _add_loss(sums: dict[_Sum, _Counts], losses: list[_Loss]) -> dict[_Sum, _Counts]:
-    added: dict[_Sum, _Counts] = defaultdict(lambda: (0, 0))
+    new_sums: dict[_Sum, _Counts] = defaultdict(lambda: (0, 0))
     for term, (p, p2) in sums.items():
         for loss, q, q2 in losses:
             key = _add(term, loss)
-            count, count2 = added[key]
-            added[key] = (count + p * q, count2 + p2 * q2)
-    return added
+            count, count2 = new_sums[key]
+            new_sums[key] = (count + p * q, count2 + p2 * q2)
+    return new_sums
 
 
 def _add(term: _Sum, loss: _Sum) -> _Sum:

@@ -1,13 +1,14 @@
 """What an observer can learn from a report.
 
-**Errors** (Theorem 1 of the paper). The observer knows that the answer was x or x2 and guesses
-which. With the false alarm rate ``P_FA = P(says x | x2)`` and the miss rate ``P_MD = P(says x2 |
-x)``, a mechanism is E-LDP exactly when every test obeys, for every ordered pair,
+**Errors** (Theorem 1 of the paper). The observer knows that the value is x or x2, and guesses which
+one from the report. Let ``P_FA = P(guess x | x2)`` be the false alarm rate and ``P_MD = P(guess x2
+| x)`` the miss rate. A mechanism is E-LDP if and only if every test satisfies, for every ordered
+pair,
 
     P_FA + exp(E[x2, x]) · P_MD ≥ 1     and     exp(E[x, x2]) · P_FA + P_MD ≥ 1.
 
-**Odds** (Proposition 3). The observer has a prior belief, and a report moves the odds of x against
-x2 by at most a factor of exp(E[x, x2]).
+**Odds** (Proposition 3). The observer has a prior belief, and a report multiplies the odds of x
+against x2 by at most exp(E[x, x2]).
 """
 
 import math
@@ -28,7 +29,7 @@ from sfumato.randomness import Epsilon, within_odds
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_MAX_EXPONENT = 700  # e^700 is near the largest float
+_MAX_EXPONENT = 700  # exp() overflows a float just above e^709
 
 Point = tuple[float, float]
 ExactPoint = tuple[Fraction, Fraction]
@@ -36,7 +37,11 @@ ExactPoint = tuple[Fraction, Fraction]
 
 @dataclass(frozen=True)
 class BrokenTest:
-    """A test that beats what the context allows: it says x on ``says_x``, else x2."""
+    """A test with smaller errors than the context allows.
+
+    It guesses x if the report is in ``says_x``, and x2 otherwise. ``inequality`` is the one that
+    the errors violate.
+    """
 
     says_x: frozenset[int]
     false_alarm: Fraction
@@ -46,18 +51,19 @@ class BrokenTest:
 
 @dataclass(frozen=True)
 class ErrorRegion:
-    """The errors that tests of x against x2 can have, as points ``(P_FA, P_MD)``.
+    """The possible errors of tests of x against x2, as points ``(P_FA, P_MD)``.
 
-    ``promised`` are the vertices of the region that the context allows, from "never says x" at
-    (0, 1) through its corner to "always says x" at (1, 0). ``realised`` are those of a mechanism,
-    exactly; its boundary consists of likelihood-ratio tests (Neyman and Pearson 1933). It is empty
-    for a bare context. ``broken`` is a test that breaks an inequality, if there is one.
+    ``promised`` are the vertices of the region that the context allows, from "never guess x" at
+    (0, 1) through its corner to "always guess x" at (1, 0). ``realised`` are the exact vertices of
+    the mechanism's region, whose boundary consists of likelihood-ratio tests (Neyman and Pearson,
+    1933). For a bare context, it is empty. ``broken`` is a test that violates an inequality, if
+    there is one.
     """
 
     x: int
     x2: int
     epsilon: Epsilon
-    epsilon_back: Epsilon
+    reverse_epsilon: Epsilon
     promised: tuple[Point, ...]
     realised: tuple[ExactPoint, ...]
     broken: BrokenTest | None
@@ -68,11 +74,11 @@ class ErrorRegion:
         return self.promised[1] if len(self.promised) == 3 else None
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
-        """Draw the region on ``ax``, or on axes of its own; needs the ``charts`` extra."""
+        """Draw the region on ``ax``, or on new axes. Requires the ``charts`` extra."""
         ax = _new_axes() if ax is None else ax
         _fill(ax, [*self.promised, (0.0, 1.0)], "#b9c7d8", "allowed by the context")
         if self.realised:
-            _fill(ax, self.realised, "#35618f", "reached by the mechanism")
+            _fill(ax, self.realised, "#35618f", "achieved by the mechanism")
         ax.plot(
             [0, 1], [1, 0], color="#555555", linewidth=0.8, linestyle="--", label="blind guessing"
         )
@@ -98,7 +104,7 @@ class ErrorRegion:
 
 
 def error_region(context_or_mechanism: Context | Mechanism, x: int, x2: int) -> ErrorRegion:
-    """Return the errors of telling symbol x from symbol x2 by a report.
+    """Return the possible errors when guessing between symbols x and x2 from a report.
 
     >>> from sfumato.contexts import PrivacyMatrix
     >>> region = error_region(PrivacyMatrix([[0, "0.6931"], ["1.3863", 0]]), 0, 1)
@@ -112,7 +118,7 @@ def error_region(context_or_mechanism: Context | Mechanism, x: int, x2: int) -> 
         x=x,
         x2=x2,
         epsilon=a,
-        epsilon_back=b,
+        reverse_epsilon=b,
         promised=_context_vertices(float(a), float(b)),
         realised=_mechanism_vertices(row, row2),
         broken=_find_broken_test(row, row2, a, b),
@@ -122,7 +128,7 @@ def error_region(context_or_mechanism: Context | Mechanism, x: int, x2: int) -> 
 def context_and_rows(
     context_or_mechanism: Context | Mechanism, x: int, x2: int
 ) -> tuple[Context, list[int], list[int]]:
-    """Return the context, and the rows of x and x2. The rows of a bare context are empty.
+    """Return the context and the rows of x and x2. For a bare context, the rows are empty.
 
     Raises ``InvalidSymbols`` unless x and x2 are two different symbols of the context.
     """
@@ -144,7 +150,7 @@ def _is_symbol(context: Context, x: int) -> bool:
 
 
 def _context_vertices(a: float, b: float) -> tuple[Point, ...]:
-    """Return the ends of the region, and between them its corner.
+    """Return the two ends of the region's boundary, with its corner between them.
 
     ``P_FA = e^−a (1 − e^−b)/D``, ``P_MD = e^−b (1 − e^−a)/D`` with ``D = 1 − e^−(a+b)``.
     """
@@ -157,7 +163,7 @@ def _context_vertices(a: float, b: float) -> tuple[Point, ...]:
 
 
 def _mechanism_vertices(row: Sequence[int], row2: Sequence[int]) -> tuple[ExactPoint, ...]:
-    """Follow the boundary: say x on one report after another, the most telling first."""
+    """Trace the boundary: add reports to the test one by one, by decreasing likelihood ratio."""
     if not row:
         return ()
     total = sum(row)
@@ -166,11 +172,11 @@ def _mechanism_vertices(row: Sequence[int], row2: Sequence[int]) -> tuple[ExactP
     false_alarm = 0
     miss = total
     points = [(Fraction(0), Fraction(1))]
-    for y, following in zip(order, [*order[1:], None], strict=True):
+    for y, next_y in zip(order, [*order[1:], None], strict=True):
         false_alarm += row2[y]
         miss -= row[y]
-        # Reports of equal ratio lie on one edge.
-        if following is None or ratios[following] != ratios[y]:
+        # Reports with equal ratios are on the same edge.
+        if next_y is None or ratios[next_y] != ratios[y]:
             points.append((Fraction(false_alarm, total), Fraction(miss, total)))
     return tuple(dict.fromkeys(points))
 
@@ -178,27 +184,27 @@ def _mechanism_vertices(row: Sequence[int], row2: Sequence[int]) -> tuple[ExactP
 def _find_broken_test(
     row: Sequence[int], row2: Sequence[int], a: Epsilon, b: Epsilon
 ) -> BrokenTest | None:
-    """Collect the reports that favour x too much into a test, or those that favour x2."""
-    for_x: set[int] = set()
-    for_x2: set[int] = set()
+    """Build a test from the reports that favour x too much or, if there are none, x2."""
+    favours_x: set[int] = set()
+    favours_x2: set[int] = set()
     for y, (q, q2) in enumerate(zip(row, row2, strict=True)):
         if not within_odds(q, q2, a):
-            for_x.add(y)
+            favours_x.add(y)
         if not within_odds(q2, q, b):
-            for_x2.add(y)
-    if not for_x and not for_x2:
+            favours_x2.add(y)
+    if not favours_x and not favours_x2:
         return None
-    says_x = frozenset(for_x or set(range(len(row))) - for_x2)
+    says_x = frozenset(favours_x or set(range(len(row))) - favours_x2)
     total = sum(row)
     false_alarm = Fraction(sum(row2[y] for y in says_x), total)
     miss = 1 - Fraction(sum(row[y] for y in says_x), total)
-    inequality = "exp(E[x, x2]) P_FA + P_MD >= 1" if for_x else "P_FA + exp(E[x2, x]) P_MD >= 1"
+    inequality = "exp(E[x, x2]) P_FA + P_MD >= 1" if favours_x else "P_FA + exp(E[x2, x]) P_MD >= 1"
     return BrokenTest(says_x, false_alarm, miss, inequality)
 
 
 def _ratio(q: int, q2: int) -> Fraction | float:
     if q == q2 == 0:
-        return -1.0  # never sent, so it comes last
+        return -1.0  # never sent, so sort it last
     return Fraction(q, q2) if q2 else math.inf
 
 
@@ -211,7 +217,7 @@ def _new_axes() -> "Axes":
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise MissingExtra("plots need matplotlib: pip install 'sfumato[charts]'") from None
+        raise MissingExtra("plots require matplotlib: pip install 'sfumato[charts]'") from None
     return Figure(figsize=(4.5, 4.5), layout="constrained").subplots()
 
 
@@ -228,8 +234,8 @@ class PosteriorOdds:
     context: Context
     prior: Floats
 
-    def before(self, x: int, x2: int) -> float:
-        """Return ``p(x)/p(x2)``: the odds before the report."""
+    def prior_odds(self, x: int, x2: int) -> float:
+        """Return ``p(x)/p(x2)``, the odds before the report."""
         p = self.prior[x]
         p2 = self.prior[x2]
         if p == 0:
@@ -237,40 +243,40 @@ class PosteriorOdds:
         return float(p / p2) if p2 > 0 else math.inf
 
     def bound(self, x: int, x2: int) -> float:
-        """Return the largest odds of x against x2 that any report can lead to."""
+        """Return the largest odds of x against x2 after any report."""
         if x == x2 or self.prior[x] == 0:
-            return self.before(x, x2)
+            return self.prior_odds(x, x2)
         epsilon = float(self.context.epsilon(x, x2))
         if epsilon >= _MAX_EXPONENT:
             return math.inf
-        return math.exp(epsilon) * self.before(x, x2)
+        return math.exp(epsilon) * self.prior_odds(x, x2)
 
     def matrix(self) -> Floats:
-        """Return all bounds, ``k × k``; raises ``InvalidContext`` above 4096 symbols."""
+        """Return all bounds, ``k × k``. Raises ``InvalidContext`` for more than 4096 symbols."""
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            before = self.prior[:, None] / self.prior[None, :]
-            bounds = np.exp(self.context.matrix()) * before
+            prior_odds = self.prior[:, None] / self.prior[None, :]
+            bounds = np.exp(self.context.matrix()) * prior_odds
         bounds[self.prior == 0] = 0.0
         np.fill_diagonal(bounds, 1.0)
         return bounds
 
     def in_words(self, x: int, x2: int) -> str:
-        """Return the bound as a sentence."""
+        """Describe the bound in a sentence."""
         label = repr(self.context.domain.labels[x])
         label2 = repr(self.context.domain.labels[x2])
-        before = _format_odds(self.before(x, x2))
+        before = _format_odds(self.prior_odds(x, x2))
         after = self.bound(x, x2)
         if math.isinf(after):
-            move = f"from {before} to certainty: nothing is promised for this pair"
+            change = f"from {before} to certainty: nothing is promised for this pair"
         else:
-            move = f"from {before} to at most {_format_odds(after)}"
-        return f"A report can move the odds of {label} against {label2} {move}."
+            change = f"from {before} to at most {_format_odds(after)}"
+        return f"A report can move the odds of {label} against {label2} {change}."
 
 
 def posterior_odds(context: Context, prior: ArrayLike | None = None) -> PosteriorOdds:
-    """Return how far a report can move a belief, for any mechanism that keeps ``context``.
+    """Return bounds on the posterior odds, for any mechanism that satisfies ``context``.
 
-    ``prior`` is a distribution over the symbols, by default uniform.
+    ``prior`` is a distribution over the symbols, uniform by default.
 
     >>> from sfumato.contexts import Uniform
     >>> posterior_odds(Uniform(["no", "yes"], 1.0)).in_words(1, 0)
@@ -280,24 +286,24 @@ def posterior_odds(context: Context, prior: ArrayLike | None = None) -> Posterio
     if prior is None:
         prior = np.full(k, 1 / k)
     p = np.array(prior, dtype=np.float64)
-    is_finite = p.shape == (k,) and np.isfinite(p).all()
-    if not is_finite or p.min() < 0 or abs(p.sum() - 1) > 1e-9:
+    is_valid = p.shape == (k,) and np.isfinite(p).all()
+    if not is_valid or p.min() < 0 or abs(p.sum() - 1) > 1e-9:
         raise InvalidArgument(
-            f"prior must be a distribution over the {k} symbols: non-negative, adding up to 1."
+            f"prior must be a distribution over the {k} symbols: non-negative and adding up to 1."
         )
     p.flags.writeable = False
     return PosteriorOdds(context, p)
 
 
 def _format_odds(odds: float) -> str:
-    """Return ``3:1`` or ``1:4``, the larger number with two digits."""
+    """Return e.g. ``3:1`` or ``1:4``, with the larger number rounded to two significant digits."""
     if odds == 0:
         return "0:1"
     if math.isinf(odds):
         return "certainty"
-    return f"{_two_digits(odds)}:1" if odds >= 1 else f"1:{_two_digits(1 / odds)}"
+    return f"{_round_to_two_digits(odds)}:1" if odds >= 1 else f"1:{_round_to_two_digits(1 / odds)}"
 
 
-def _two_digits(number: float) -> str:
+def _round_to_two_digits(number: float) -> str:
     scale = 10.0 ** (math.floor(math.log10(number)) - 1)
     return f"{round(number / scale) * scale:.10g}"

@@ -12,7 +12,7 @@ from sfumato.foundation.arrays import Floats
 Channel = Sequence[Sequence[Fraction]]
 
 
-def binary_optimum(odds: Fraction, odds_back: Fraction) -> list[list[Fraction]]:
+def binary_optimum(odds: Fraction, reverse_odds: Fraction) -> list[list[Fraction]]:
     """Return Q* for rational odds ``A = e^E[0,1]`` and ``B = e^E[1,0]``.
 
         Q* = [[A(B − 1), A − 1], [B − 1, B(A − 1)]] / (AB − 1)
@@ -21,10 +21,10 @@ def binary_optimum(odds: Fraction, odds_back: Fraction) -> list[list[Fraction]]:
     [[Fraction(6, 7), Fraction(1, 7)], [Fraction(3, 7), Fraction(4, 7)]]
     """
     A = Fraction(odds)
-    B = Fraction(odds_back)
+    B = Fraction(reverse_odds)
     if A <= 1 or B <= 1:
         raise NothingToLearn(
-            "both odds must be above 1: with odds of 1, the two rows of every channel are equal."
+            "both odds must be above 1; with odds of 1, the two rows of any channel are equal."
         )
     D = A * B - 1
     row = [A * (B - 1) / D, (A - 1) / D]
@@ -33,25 +33,23 @@ def binary_optimum(odds: Fraction, odds_back: Fraction) -> list[list[Fraction]]:
 
 
 def factor(Q: Channel, optimum: Channel) -> list[list[Fraction]]:
-    """Return a stochastic W with ``Q = Q* W`` exactly: report by Q*, then by W.
+    """Return the stochastic W with ``Q = Q* W`` exactly: Q is Q* followed by W.
 
     W never sees the symbol, so Q* is at least as useful as Q for any purpose. ``W = Q*⁻¹ Q``: row 0
-    is ``(Q*[1][1] Q[0] − Q*[0][1] Q[1])/det``, which is non-negative exactly when Q keeps the
-    ratios of Q*. Raises ``PrivacyViolation`` with the output for which Q breaks them.
+    is ``(Q*[1][1] Q[0] − Q*[0][1] Q[1])/det``, which is non-negative if and only if the ratios of Q
+    do not exceed those of Q*. Raises ``PrivacyViolation`` with the output where they do.
 
     >>> half = [Fraction(1, 2), Fraction(1, 2)]
     >>> factor([half, half], binary_optimum(2, 4))
     [[Fraction(1, 2), Fraction(1, 2)], [Fraction(1, 2), Fraction(1, 2)]]
     """
-    is_table = len(Q) == 2 and len(Q[0]) == len(Q[1])
-    if not is_table or any(sum(row) != 1 for row in Q):
-        raise ContextMismatch(
-            "factor needs a channel of two rows of fractions, each adding up to exactly 1."
-        )
+    has_two_rows = len(Q) == 2 and len(Q[0]) == len(Q[1])
+    if not has_two_rows or any(sum(row) != 1 for row in Q):
+        raise ContextMismatch("Q must have two rows of fractions, each adding up to exactly 1.")
     (s, t), (u, v) = optimum
     determinant = s * v - t * u
     if determinant == 0:
-        raise NothingToLearn("the optimum must have two different rows; its rows are equal.")
+        raise NothingToLearn("the rows of the optimum must differ; they are equal.")
     row: list[Fraction] = []
     row2: list[Fraction] = []
     for y, (q, q2) in enumerate(zip(*Q, strict=True)):
@@ -71,7 +69,7 @@ def factor(Q: Channel, optimum: Channel) -> list[list[Fraction]]:
 
 
 def mutual_information(Q: ArrayLike, p: float = 0.5) -> float:
-    """Return ``I(X; Y)`` in nats, when symbol 1 has probability p."""
+    """Return ``I(X; Y)`` in nats, where p is the probability of symbol 1."""
     rows = np.asarray(Q, dtype=np.float64)
     prior = np.array([1 - p, p])
     q = prior @ rows
@@ -84,17 +82,17 @@ def mutual_information(Q: ArrayLike, p: float = 0.5) -> float:
 def minimax_risk(Q: ArrayLike, grid: int = 201) -> float:
     """Return ``max_p 1/I(p)``: the worst ``n · E(p̂ − p)²`` of the best estimate for large n.
 
-    ``I(p) = Σ_y (Q(y|1) − Q(y|0))²/q(y)`` is the Fisher information, which processing can only
-    lower. p runs over ``grid`` points of [0, 1].
+    ``I(p) = Σ_y (Q(y|1) − Q(y|0))²/q(y)`` is the Fisher information, which post-processing can only
+    reduce. The maximum is over ``grid`` equally spaced points in [0, 1].
     """
-    first, second = np.asarray(Q, dtype=np.float64)
+    row, row2 = np.asarray(Q, dtype=np.float64)
     p = np.linspace(0, 1, grid)[:, None]
-    q: Floats = (1 - p) * first + p * second
-    difference = np.broadcast_to((second - first) ** 2, q.shape)
-    terms = np.divide(difference, q, out=np.zeros_like(q), where=q > 0)
+    q: Floats = (1 - p) * row + p * row2
+    squared_difference = np.broadcast_to((row2 - row) ** 2, q.shape)
+    terms = np.divide(squared_difference, q, out=np.zeros_like(q), where=q > 0)
     information = terms.sum(axis=1)
-    # A report that only one symbol sends reveals everything where the other has all the mass.
-    reveals = (q == 0) & (difference > 0)
-    information[reveals.any(axis=1)] = np.inf
-    least = float(information.min())
-    return np.inf if least == 0 else 1 / least
+    # At p = 0 or 1, a report that only the other symbol sends makes the information infinite.
+    is_infinite = (q == 0) & (squared_difference > 0)
+    information[is_infinite.any(axis=1)] = np.inf
+    minimum = float(information.min())
+    return np.inf if minimum == 0 else 1 / minimum

@@ -1,16 +1,16 @@
-"""Certificates by structure, for channels that are too large to enumerate.
+"""Structural certificates, for channels that are too large to enumerate.
 
-A row holds ``high`` or ``low`` on its own range of reports, the ``cover`` on the ranges of others,
-perhaps a report of its own, and the same leftover words c on a report that it shares with others
-(``RowClass``). So for every y
+In a row, each report in the symbol's own range has ``high`` or ``low`` words, and each report in
+another range has ``cover`` words. One report that is shared with other symbols also gets c leftover
+words. A symbol may have a report that only it sends (``RowClass``). So for every y
 
-    x, x2 with one range:    Q(y|x)/Q(y|x2) ≤ (high + c)/(low + c) ≤ high/low
-    x, x2 with two ranges:   at most high/cover on x's range, cover/low on x2's range, else 1
+    x, x2 with the same range:     Q(y|x)/Q(y|x2) ≤ (high + c)/(low + c) ≤ high/low
+    x, x2 with different ranges:   at most high/cover on x's range, cover/low on x2's range, else 1
 
-and a symbol with a report of its own can promise nothing. So a context is kept when these few odds
-keep what it promises to the pairs they stand for (the proof pages have the argument). What rows
-hold is claimed as data and re-checked here: on all rows of up to 1000 symbols, and on 1000 random
-rows of larger domains.
+and a symbol with a report that only it sends can promise nothing. So a context is satisfied if
+these few odds are within the promises for the pairs they represent (see the proof pages). The
+mechanism claims the structure of its rows as data. The claims are re-checked here, on all rows of
+up to 1000 symbols and on 1000 random rows of larger domains.
 """
 
 import itertools
@@ -26,30 +26,29 @@ from sfumato.contexts import Context, ExactMatrix, GroupedContext
 from sfumato.errors import NoClosedForm, PrivacyViolation
 from sfumato.foundation.arrays import Booleans, Symbols
 from sfumato.mechanisms import Mechanism, RowClass
-from sfumato.promises.enumeration import Tightest, broken_promise, require_row
+from sfumato.promises.enumeration import TightestCase, broken_promise, require_row
 from sfumato.randomness import Epsilon, SystemWords, within_odds
 
 RANDOM_ROWS = 1000
-"""How many rows of a larger domain are re-checked."""
+"""The number of rows that are re-checked in larger domains."""
 
-_SMALL = np.uint32  # more numbers than any mechanism has levels
+_INDEX_TYPE = np.uint32  # large enough to index the levels of any mechanism
 
 _Odds = list[tuple[int, int]]
 _Pair = tuple[int, int, Fraction]
-"""Two symbols, and what the first promises the second."""
+"""Two symbols x and x2, and the promised ``E[x, x2]``."""
 
 
-def tightest_by_structure(
+def check_structure(
     mechanism: Mechanism, context: Context, classes: tuple[RowClass, ...]
-) -> tuple[Tightest | None, int]:
-    """Return the tightest place, and how many rows were re-checked.
+) -> tuple[TightestCase | None, int]:
+    """Return the tightest case, and the number of rows that were re-checked.
 
-    Raises ``PrivacyViolation`` if a promise is broken or a claim is false. The odds of a place
-    inside a range are those of its class, ``high : low``: leftover words can only make the real
-    ones smaller.
+    Raises ``PrivacyViolation`` if a promise is broken or a claim is false. Inside a range, the odds
+    are those of its class, ``high : low``: leftover words can only make the actual odds smaller.
     """
     if not classes:
-        raise NoClosedForm("this mechanism claims no structure, and is too large to enumerate.")
+        raise NoClosedForm("this mechanism claims no structure and is too large to enumerate.")
     ranges = _Ranges.from_claims(mechanism, classes)
     rows = _choose_rows(mechanism.inputs)
     _check_claims(mechanism, ranges, rows)
@@ -59,23 +58,23 @@ def tightest_by_structure(
         pairs = _pairs_of_groups(_GroupPromises.from_terms(groups, context.size), ranges)
     else:
         pairs = _pairs_of_matrix(context.exact_matrix(), ranges)
-    tightest: Tightest | None = None
+    tightest: TightestCase | None = None
     for pair in pairs:
-        place = _check_pair(mechanism, context, pair, ranges)
-        if tightest is None or place.slack < tightest.slack:
-            tightest = place
+        case = _check_pair(mechanism, context, pair, ranges)
+        if tightest is None or case.slack < tightest.slack:
+            tightest = case
     return tightest, rows.size
 
 
-# --- the rows are as claimed ----------------------------------------------------------------------
+# --- check the claims about the rows --------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class _Ranges:
-    """Which claim holds for each symbol, where its range starts, and what others hold there.
+    """The class of each symbol, the start of its range, and the cover that other symbols use.
 
     ``first_of`` is −1 for a symbol without a range. Report y has the level
-    ``cover_levels[cover[y]]`` for symbols of other ranges.
+    ``cover_levels[cover[y]]`` for symbols with a different range.
     """
 
     classes: tuple[RowClass, ...]
@@ -86,19 +85,19 @@ class _Ranges:
 
     @classmethod
     def from_claims(cls, mechanism: Mechanism, classes: tuple[RowClass, ...]) -> "_Ranges":
-        """Lay out the claims; each symbol must be in one class, and ranges must not overlap."""
+        """Combine the claims. Each symbol must be in one class, and ranges must not overlap."""
         class_of = np.full(mechanism.inputs, -1, dtype=np.int64)
         first_of = np.full(mechanism.inputs, -1, dtype=np.int64)
         owner = np.full(mechanism.outputs, -1, dtype=np.int64)
         cover = np.zeros(mechanism.outputs, dtype=np.intp)
         cover_levels = [0]
-        for number, claim in enumerate(classes):
-            class_of[claim.symbols] = number
+        for index, claim in enumerate(classes):
+            class_of[claim.symbols] = index
             if not claim.symbols.size:
                 raise _false_claim(0, 0)
             symbol = int(claim.symbols[0])
-            has_firsts = claim.first_reports.shape == claim.symbols.shape
-            if not has_firsts or not claim.is_sound(mechanism.outputs):
+            has_starts = claim.first_reports.shape == claim.symbols.shape
+            if not has_starts or not claim.is_sound(mechanism.outputs):
                 raise _false_claim(symbol, 0)
             if not claim.outputs:
                 continue
@@ -108,21 +107,19 @@ class _Ranges:
             overlaps = np.unique(reports).size != reports.size
             if overlaps or (owner[reports] >= 0).any():
                 raise _false_claim(symbol, int(claim.first_reports[0]))
-            owner[reports] = number
+            owner[reports] = index
             shared_leftover = claim.leftover if claim.cover else 0
             cover_levels += [claim.cover, claim.cover + shared_leftover]
             cover[reports] = len(cover_levels) - 2
             cover[starts] = len(cover_levels) - 1
-        symbols = sum(claim.symbols.size for claim in classes)
-        if (class_of < 0).any() or symbols != mechanism.inputs:
+        symbol_count = sum(claim.symbols.size for claim in classes)
+        if (class_of < 0).any() or symbol_count != mechanism.inputs:
             raise _false_claim(int(np.argmin(class_of)), 0)
         counts = np.bincount(cover, minlength=len(cover_levels)).tolist()
-        all_cover = sum(map(mul, cover_levels, counts))
+        total_cover = sum(map(mul, cover_levels, counts))
         for claim in classes:
-            if (
-                all_cover - claim.cover_words + claim.words + claim.own_words
-                != mechanism.denominator
-            ):
+            other_cover = total_cover - claim.cover_words
+            if other_cover + claim.words + claim.own_words != mechanism.denominator:
                 raise _false_claim(int(claim.symbols[0]), int(claim.first_reports[0]))
         return cls(classes, class_of, first_of, cover_levels, cover)
 
@@ -132,8 +129,8 @@ class _Ranges:
 
     def symbols_by_class(self) -> list[Symbols]:
         """Return the symbols of each class."""
-        count = int(self.class_of.max()) + 1
-        return [np.flatnonzero(self.class_of == number) for number in range(count)]
+        class_count = int(self.class_of.max()) + 1
+        return [np.flatnonzero(self.class_of == index) for index in range(class_count)]
 
 
 def _choose_rows(inputs: int) -> Symbols:
@@ -144,26 +141,26 @@ def _choose_rows(inputs: int) -> Symbols:
 
 
 def _check_claims(mechanism: Mechanism, ranges: _Ranges, rows: Symbols) -> None:
-    """Raise unless each of these rows is as its class says."""
-    # Equal integers get equal numbers, so that a row is compared with the cover in small numbers.
+    """Raise ``PrivacyViolation`` unless each of these rows matches the claim about its class."""
+    # Replace the large integers by indices, which are faster to compare with the cover.
     distinct = dict.fromkeys(ranges.cover_levels)
-    number_of = {level: number for number, level in enumerate(distinct)}
-    not_cover = len(number_of)
-    cover_numbers = np.array([number_of[level] for level in ranges.cover_levels])
-    cover = cover_numbers[ranges.cover].astype(_SMALL)
+    index_of = {level: index for index, level in enumerate(distinct)}
+    not_cover = len(index_of)
+    cover_indices = np.array([index_of[level] for level in ranges.cover_levels])
+    cover = cover_indices[ranges.cover].astype(_INDEX_TYPE)
     for x in rows.tolist():
-        levels, which = require_row(mechanism, x)
-        numbers = [number_of.get(level, not_cover) for level in levels]
-        row = np.array(numbers, dtype=_SMALL).take(which)
-        differs = np.flatnonzero(row != cover)
+        levels, level_indices = require_row(mechanism, x)
+        indices = [index_of.get(level, not_cover) for level in levels]
+        row = np.array(indices, dtype=_INDEX_TYPE).take(level_indices)
+        differing = np.flatnonzero(row != cover)
         first = max(int(ranges.first_of[x]), 0)
-        if not ranges.claim_of(x).matches(levels, which, first, differs):
+        if not ranges.claim_of(x).matches(levels, level_indices, first, differing):
             raise _false_claim(x, first)
 
 
 def _false_claim(x: int, first: int) -> PrivacyViolation:
     return PrivacyViolation(
-        f"the row of symbol {x} is not what the mechanism claims, so the claim proves nothing. "
+        f"the row of symbol {x} is not what the mechanism claims, so its claims prove nothing. "
         "The mechanism must not be used.",
         x=x,
         x2=x,
@@ -171,15 +168,15 @@ def _false_claim(x: int, first: int) -> PrivacyViolation:
     )
 
 
-# --- what is promised -----------------------------------------------------------------------------
+# --- grouped promises -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class _GroupPromises:
-    """The promise of a context of groups, or of a sum of them.
+    """The promise of a grouped context, or of a sum of grouped contexts.
 
-    Symbol x owes at least ``epsilons[inside[x]]`` to its group and ``epsilons[outward[x]]`` to all
-    others.
+    Symbol x is promised at least ``epsilons[inside[x]]`` against symbols of its own group, and
+    ``epsilons[outward[x]]`` against all others.
     """
 
     epsilons: list[Epsilon]
@@ -189,56 +186,59 @@ class _GroupPromises:
 
     @classmethod
     def from_terms(cls, terms: list[GroupedContext], k: int) -> "_GroupPromises":
-        """Add up ε over terms.
+        """Add up ε over the terms of a sum.
 
-        A term that promises the same inside a group and outward needs no groups. Two symbols of
-        different groups are in different groups of at least one term, and owe no less than the
-        least that this leaves.
+        A term that promises the same inside a group and outward has no influence on the groups. Two
+        symbols in different groups differ in the groups of at least one term. Their promise is at
+        least the minimum over all ways in which they can differ.
         """
         columns = [np.zeros(k, dtype=np.int64)]
         for term in terms:
             columns.append(term.group_of)
         table = np.column_stack(columns)
         cells, cell_of = np.unique(table, axis=0, return_inverse=True)
-        number_of: dict[tuple[Epsilon, Epsilon], int] = {}
-        number_of_cell = np.empty(len(cells), dtype=np.int64)
+        promise_index: dict[tuple[Epsilon, Epsilon], int] = {}
+        cell_promise = np.empty(len(cells), dtype=np.int64)
         for i, (_, *cell) in enumerate(cells.tolist()):
             promise = _promise_of_cell(terms, cell)
-            number_of_cell[i] = number_of.setdefault(promise, len(number_of))
+            cell_promise[i] = promise_index.setdefault(promise, len(promise_index))
         group_of = np.zeros(k, dtype=np.int64)
-        separate = [term.group_of for term in terms if term.inside != term.outward]
-        if separate:
-            keys = np.column_stack(separate)
-            _, number = np.unique(keys, axis=0, return_inverse=True)
-            group_of = number.reshape(k)
-        number = number_of_cell[cell_of.reshape(k)]
-        inside = [epsilon for epsilon, _ in number_of]
-        outward = [epsilon for _, epsilon in number_of]
-        return cls([*inside, *outward], number, number + len(inside), group_of)
+        distinguishing = [term.group_of for term in terms if term.inside != term.outward]
+        if distinguishing:
+            keys = np.column_stack(distinguishing)
+            _, group = np.unique(keys, axis=0, return_inverse=True)
+            group_of = group.reshape(k)
+        symbol_promise = cell_promise[cell_of.reshape(k)]
+        inside = [epsilon for epsilon, _ in promise_index]
+        outward = [epsilon for _, epsilon in promise_index]
+        return cls([*inside, *outward], symbol_promise, symbol_promise + len(inside), group_of)
 
 
 def _promise_of_cell(terms: list[GroupedContext], cell: list[int]) -> tuple[Epsilon, Epsilon]:
-    """Return what symbols of one cell owe inside their groups, and at least outward."""
+    """Return ε for symbols of one cell: inside their group, and a lower bound outward."""
     inside: list[Epsilon] = []
     outward: list[Epsilon] = []
     for term, g in zip(terms, cell, strict=True):
         inside.append(term.inside[g])
         outward.append(term.outward[g])
-    least = list(map(min, inside, outward))
+    minima = list(map(min, inside, outward))
     total_inside = sum(inside, Fraction(0))
-    total_outward = []
+    outward_totals = []
     for i, term in enumerate(terms):
         if term.inside != term.outward or len(terms) == 1:
-            others = least[:i] + least[i + 1 :]
-            total_outward.append(sum(others, outward[i]))
-    return total_inside, min(total_outward, default=total_inside)
+            others = minima[:i] + minima[i + 1 :]
+            outward_totals.append(sum(others, outward[i]))
+    return total_inside, min(outward_totals, default=total_inside)
 
 
-# --- the promises are kept ------------------------------------------------------------------------
+# --- check that the promises are kept -------------------------------------------------------------
 
 
 def _pairs_of_matrix(exact: ExactMatrix, ranges: _Ranges) -> Iterator[_Pair]:
-    """For every two classes, same range or not, yield the pair with the strongest promise."""
+    """Yield the pair with the strongest promise, for all classes of x and x2 and kinds of range.
+
+    The two kinds are pairs with the same range and pairs with different ranges.
+    """
     E = exact.numerators_off_diagonal()
     has_range = ranges.first_of >= 0
     same_first = ranges.first_of[:, None] == ranges.first_of[None, :]
@@ -247,56 +247,56 @@ def _pairs_of_matrix(exact: ExactMatrix, ranges: _Ranges) -> Iterator[_Pair]:
     for rows, columns, same_range in itertools.product(members, members, (True, False)):
         block = np.ix_(rows, columns)
         promises = np.where(shared[block] == same_range, E[block], exact.infinite)
-        least = int(promises.argmin())
-        i, j = np.unravel_index(least, promises.shape)
+        strongest = int(promises.argmin())
+        i, j = np.unravel_index(strongest, promises.shape)
         if promises[i, j] < exact.infinite:
             promised = Fraction(int(promises[i, j]), exact.denominator)
             yield int(rows[i]), int(columns[j]), promised
 
 
-def _pairs_of_groups(owed: _GroupPromises, ranges: _Ranges) -> Iterator[_Pair]:
-    """For every two classes, same group or not, same range or not, yield one pair.
+def _pairs_of_groups(promises: _GroupPromises, ranges: _Ranges) -> Iterator[_Pair]:
+    """Yield one pair for all classes of x and x2, with equal or different groups and ranges.
 
-    Its ε is what such pairs are promised at least.
+    Its ε is a lower bound on the promise for all such pairs.
     """
-    kinds = np.column_stack([owed.inside, owed.outward, ranges.class_of])
+    kinds = np.column_stack([promises.inside, promises.outward, ranges.class_of])
     members = ranges.symbols_by_class()
-    # A symbol without a range shares it with no other: give it a range of its own.
-    alone = -1 - np.arange(ranges.first_of.size)
-    range_of = np.where(ranges.first_of >= 0, ranges.first_of, alone)
+    # Give each symbol without a range a unique one, so that no other symbol shares it.
+    unique_ranges = -1 - np.arange(ranges.first_of.size)
+    range_of = np.where(ranges.first_of >= 0, ranges.first_of, unique_ranges)
     always = np.ones(range_of.size, dtype=np.bool_)
-    has_several_ranges = _spans(owed.group_of, range_of)
-    has_several_groups = _spans(range_of, owed.group_of)
-    # Whether there is a pair with the same group or not, and the same range or not.
-    exists = {
+    has_several_ranges = _has_several(promises.group_of, range_of)
+    has_several_groups = _has_several(range_of, promises.group_of)
+    # Whether such pairs may exist for each symbol, by (same_group, same_range).
+    may_exist = {
         (True, True): always,
         (True, False): has_several_ranges,
         (False, True): has_several_groups,
         (False, False): always,
     }
-    for inside, outward, number in np.unique(kinds, axis=0).tolist():
-        is_kind = (kinds == [inside, outward, number]).all(axis=1)
+    for inside, outward, class_index in np.unique(kinds, axis=0).tolist():
+        is_kind = (kinds == [inside, outward, class_index]).all(axis=1)
         symbols = np.flatnonzero(is_kind)
-        # Classes never share a range, so symbols of one range are of one class.
-        others = [(members[number], True)]
+        # Classes never share a range, so symbols with the same range are in the same class.
+        others = [(members[class_index], True)]
         for symbols2 in members:
             others.append((symbols2, False))
-        for same_group, kind in ((True, inside), (False, outward)):
-            promised = owed.epsilons[kind]
+        for same_group, promise_index in ((True, inside), (False, outward)):
+            promised = promises.epsilons[promise_index]
             if not isinstance(promised, Fraction):
                 continue
             for candidates, same_range in others:
-                if not exists[same_group, same_range][symbols].any():
+                if not may_exist[same_group, same_range][symbols].any():
                     continue
                 pair = _first_pair(
-                    symbols, candidates, owed.group_of, ranges.first_of, same_group, same_range
+                    symbols, candidates, promises.group_of, ranges.first_of, same_group, same_range
                 )
                 if pair is not None:
                     yield *pair, promised
 
 
-def _spans(outer: Symbols, inner: Symbols) -> Booleans:
-    """Return for each symbol whether those with its ``outer`` have several ``inner`` numbers."""
+def _has_several(outer: Symbols, inner: Symbols) -> Booleans:
+    """Return, for each symbol, whether symbols with the same ``outer`` differ in ``inner``."""
     _, cell = np.unique(outer, return_inverse=True)
     cell = cell.reshape(-1)
     pairs = np.unique(np.column_stack([cell, inner]), axis=0)
@@ -311,41 +311,43 @@ def _first_pair(
     same_group: bool,
     same_range: bool,
 ) -> tuple[int, int] | None:
-    """Return x among symbols and x2 ≠ x among others whose group and range are the same or not.
+    """Return x from symbols and x2 ≠ x from others with the same or different group and range.
 
-    One x per group and range suffices.
+    It is enough to try one x for each combination of group and range.
     """
     cells = np.column_stack([group_of[symbols], first_of[symbols]])
-    _, leaders = np.unique(cells, axis=0, return_index=True)
-    for x in symbols[leaders].tolist():
+    _, representatives = np.unique(cells, axis=0, return_index=True)
+    for x in symbols[representatives].tolist():
         shares_group = group_of[others] == group_of[x]
-        # A symbol without a range shares it with no other.
+        # Symbols without a range share it with no other symbol.
         shares_range = (first_of[others] == first_of[x]) & (first_of[others] >= 0)
-        fits = (shares_group == same_group) & (shares_range == same_range) & (others != x)
-        candidates = others[fits]
+        matches = (shares_group == same_group) & (shares_range == same_range) & (others != x)
+        candidates = others[matches]
         if candidates.size:
             return x, int(candidates[0])
     return None
 
 
 def _largest_odds(ranges: _Ranges, x: int, x2: int) -> _Odds:
-    """Return the odds that any report can have for the class of x over the class of x2."""
+    """Return the largest odds of a report for the class of x over the class of x2."""
     claim = ranges.claim_of(x)
     other = ranges.claim_of(x2)
     if claim.own_words:
         return [(claim.own_words, 0)]
     if ranges.first_of[x] == ranges.first_of[x2]:
         return [(claim.high, claim.low)]
-    # Leftover words are shared with strangers where there is cover; elsewhere x alone has them.
-    top = claim.high if claim.cover else claim.high + claim.leftover
-    odds = [(top, claim.cover)]
+    # With cover, symbols of other ranges share the leftover words. Without it, only x has them.
+    largest = claim.high if claim.cover else claim.high + claim.leftover
+    odds = [(largest, claim.cover)]
     if other.outputs:
         odds.append((other.cover, other.low))
     return odds
 
 
-def _check_pair(mechanism: Mechanism, context: Context, pair: _Pair, ranges: _Ranges) -> Tightest:
-    """Return the place of a pair whose odds keep the promise; raise otherwise."""
+def _check_pair(
+    mechanism: Mechanism, context: Context, pair: _Pair, ranges: _Ranges
+) -> TightestCase:
+    """Return the tightest case for a pair; raise unless its odds are within the promise."""
     x, x2, promised = pair
     epsilon = context.exact_epsilon(x, x2)
     witness = _witness(mechanism, x, x2, promised if isinstance(epsilon, float) else epsilon)
@@ -355,7 +357,7 @@ def _check_pair(mechanism: Mechanism, context: Context, pair: _Pair, ranges: _Ra
         return replace(witness, high=high, low=low, promised=promised)
     if isinstance(epsilon, float) or within_odds(witness.high, witness.low, epsilon):
         raise NoClosedForm(
-            "this mechanism has too many rows to enumerate, and too little structure for a proof."
+            "this mechanism has too many rows to enumerate and too little structure for a proof."
         )
     raise broken_promise(witness)
 
@@ -365,19 +367,20 @@ def _ratio(odds: tuple[int, int]) -> Fraction:
     return Fraction(high, max(low, 1))
 
 
-def _witness(mechanism: Mechanism, x: int, x2: int, epsilon: Fraction) -> Tightest:
-    """Return the report that favours x over x2 most."""
-    levels, which = mechanism.compact_row(x)
-    levels2, which2 = mechanism.compact_row(x2)
-    pairs, outputs = np.unique(which * len(levels2) + which2, return_index=True)
-    places = []
+def _witness(mechanism: Mechanism, x: int, x2: int, epsilon: Fraction) -> TightestCase:
+    """Return the case of the report that favours x over x2 the most."""
+    levels, level_indices = mechanism.compact_row(x)
+    levels2, level_indices2 = mechanism.compact_row(x2)
+    pair_indices = level_indices * len(levels2) + level_indices2
+    pairs, outputs = np.unique(pair_indices, return_index=True)
+    cases = []
     for pair, output in zip(pairs.tolist(), outputs.tolist(), strict=True):
         i, i2 = divmod(pair, len(levels2))
-        place = Tightest(x, x2, output, levels[i], levels2[i2], epsilon)
-        places.append(place)
-    return max(places, key=_odds_order)
+        case = TightestCase(x, x2, output, levels[i], levels2[i2], epsilon)
+        cases.append(case)
+    return max(cases, key=_odds_key)
 
 
-def _odds_order(place: Tightest) -> tuple[bool, Fraction]:
-    is_infinite = place.high > 0 and place.low == 0
-    return is_infinite, Fraction(place.high, max(place.low, 1))
+def _odds_key(case: TightestCase) -> tuple[bool, Fraction]:
+    is_infinite = case.high > 0 and case.low == 0
+    return is_infinite, Fraction(case.high, max(case.low, 1))

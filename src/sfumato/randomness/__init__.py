@@ -1,4 +1,4 @@
-"""Where randomness comes from, and how words become exact odds."""
+"""Draw random words, and turn them into choices with exact odds."""
 
 from sfumato.randomness.odds import (
     LARGEST_EPSILON,

@@ -1,8 +1,8 @@
 """Exact ε, and rational bounds on e^ε.
 
-An ε is a ``Fraction`` or ``math.inf``. A float stands for the decimal it prints as: ``0.1`` is one
-tenth. ``e^ε`` is irrational for every rational ε ≠ 0, so it is only ever bounded: from below when a
-probability is chosen, and as sharply as the comparison needs when one is checked.
+An ε is a ``Fraction`` or ``math.inf``. A float means the decimal it prints as: ``0.1`` is exactly
+one tenth. ``e^ε`` is irrational for every rational ε ≠ 0, so it is only ever bounded. Probabilities
+are chosen with a lower bound. Checks refine the bounds until the comparison is decided.
 """
 
 import math
@@ -26,10 +26,10 @@ __all__ = [
 ]
 
 Epsilon = Fraction | float
-"""An exact ε: a ``Fraction``, or ``math.inf`` (the only float that may stand here)."""
+"""An exact ε: a ``Fraction``, or ``math.inf`` (the only float allowed)."""
 
 LARGEST_EPSILON = 40
-"""A 64-bit word cannot hold larger odds of e^ε to 1 and leave room for other outputs."""
+"""The largest finite ε. With larger odds, a 64-bit word has too little room for other outputs."""
 
 _MIN_NUMBER = Fraction(1, 10**18)
 _MAX_CHARACTERS = 64
@@ -37,9 +37,9 @@ _START_BITS = 128
 
 
 def exact_number(value: object, name: str) -> Epsilon:
-    """Return the exact, non-negative number that ``value`` was typed as, or ``inf``.
+    """Return ``value`` as an exact, non-negative number, or ``inf``.
 
-    ``name`` is what error messages call it.
+    A float is read as the decimal it prints as. ``name`` is used in error messages.
 
     >>> exact_number(0.1, "epsilon"), exact_number("0.25", "epsilon")
     (Fraction(1, 10), Fraction(1, 4))
@@ -71,7 +71,7 @@ def exact_number(value: object, name: str) -> Epsilon:
         return math.inf
     if decimal == Decimal("-Infinity"):
         raise InvalidContext(f"{name} must not be negative. Pass a number of at least 0, or inf.")
-    # Far out of range, the fraction itself would be enormous.
+    # Avoid converting numbers far out of range: the fraction would be enormous.
     in_reach = abs(decimal.adjusted()) < 30 or not decimal
     exact = Fraction(decimal) if in_reach else Fraction(10) ** 30
     _check_size(-exact if decimal < 0 < exact else exact, name)
@@ -79,7 +79,7 @@ def exact_number(value: object, name: str) -> Epsilon:
 
 
 def positive_epsilon(value: object, name: str = "epsilon") -> Epsilon:
-    """Return an exact ε that a context may promise: above 0 and at most 40, or ``inf``.
+    """Return ``value`` as an exact ε that a context can promise: in (0, 40], or ``inf``.
 
     >>> positive_epsilon(1.5)
     Fraction(3, 2)
@@ -122,8 +122,8 @@ def float_above(epsilon: Epsilon) -> float:
 def exp_bounds(epsilon: Fraction, bits: int = _START_BITS) -> tuple[Fraction, Fraction]:
     """Return rationals ``low ≤ e^ε ≤ high`` with ``high − low`` about ``2^−bits``.
 
-    A Taylor sum in integers: terms ``ε^i / i!`` are rounded down in one sum and up in the other.
-    Once ``ε/(i+1) ≤ ½``, the rest of the series is at most twice the next term.
+    The Taylor series is summed twice in integers, with the terms ``ε^i / i!`` rounded down and
+    rounded up. Once ``ε/(i+1) ≤ ½``, the remainder of the series is at most twice the next term.
 
     >>> low, high = exp_bounds(Fraction(1))
     >>> digits = Fraction(271828182845904523536028747135, 10**29)
@@ -139,7 +139,7 @@ def exp_bounds(epsilon: Fraction, bits: int = _START_BITS) -> tuple[Fraction, Fr
 def _exp_bounds(epsilon: Fraction, bits: int) -> tuple[Fraction, Fraction]:
     p = epsilon.numerator
     q = epsilon.denominator
-    scale = bits + 2 * int(epsilon) + 16  # the rounding of early terms grows by at most e^ε < 4^ε
+    scale = bits + 2 * int(epsilon) + 16  # rounding errors grow by a factor of at most e^ε < 4^ε
     low_term = high_term = low_sum = high_sum = 1 << scale
     i = 0
     while not (2 * p <= q * (i + 1) and high_term <= 1):
@@ -154,9 +154,10 @@ def _exp_bounds(epsilon: Fraction, bits: int) -> tuple[Fraction, Fraction]:
 
 
 def within_odds(high: int, low: int, epsilon: Epsilon) -> bool:
-    """Whether ``high ≤ e^ε · low``, decided exactly for integers ``high, low ≥ 0``.
+    """Return whether ``high ≤ e^ε · low``, exactly, for integers ``high, low ≥ 0``.
 
-    The bounds on e^ε are sharpened until they decide; e^ε is irrational unless ε = 0, so they do.
+    The bounds on e^ε are refined until they decide. This terminates because e^ε is irrational
+    unless ε = 0.
 
     >>> within_odds(271828, 100000, Fraction(1)), within_odds(271829, 100000, Fraction(1))
     (True, False)
@@ -179,7 +180,7 @@ def within_odds(high: int, low: int, epsilon: Epsilon) -> bool:
 
 
 def epsilon_of_odds(high: int, low: int) -> float:
-    """Return ``log(high/low)``, rounded up to a float whose printed decimal is at least that.
+    """Return ``log(high/low)``, rounded up so that the float's printed decimal is no smaller.
 
     >>> epsilon_of_odds(3, 1) >= math.log(3), epsilon_of_odds(5, 5), epsilon_of_odds(1, 0)
     (True, 0.0, inf)
@@ -188,7 +189,7 @@ def epsilon_of_odds(high: int, low: int) -> float:
         return 0.0
     if low == 0:
         return math.inf
-    # log1p is accurate for odds near 1, so the walk below takes at most a few dozen steps.
+    # log1p is accurate for odds near 1, so the loop below takes at most a few dozen steps.
     fits = high < low << 900
     guess = math.log1p(Fraction(high - low, low)) if fits else math.log(high) - math.log(low)
     guess *= 1 - 2.0**-48
@@ -198,7 +199,7 @@ def epsilon_of_odds(high: int, low: int) -> float:
 
 
 def _parse_quotient(text: str, name: str) -> Fraction:
-    """Parse ``p/q`` in digits, the text of exact numbers that are not decimals."""
+    """Parse a fraction ``p/q`` of two non-negative integers."""
     p, _, q = text.partition("/")
     if not (p.isascii() and p.isdigit() and q.isascii() and q.isdigit() and int(q)):
         raise InvalidContext(f"{name} must be a decimal number, a fraction p/q, or inf.")

@@ -1,8 +1,8 @@
-"""From words to choices: integer odds over a fixed word, rounded towards privacy.
+"""Turn words into choices, with integer odds that are rounded towards more privacy.
 
-A channel over words of ``B`` bits gives each output an integer number of the ``2^B`` words. Where
-the formula wants odds of ``e^ε : 1``, the integers keep ``high ≤ e^ε · low`` exactly, so rounding
-can only strengthen the promise. Nothing here sees a private value.
+A channel over words of ``B`` bits assigns each output an integer number of the ``2^B`` words. Where
+the formula has odds of ``e^ε : 1``, the integers satisfy ``high ≤ e^ε · low`` exactly, so rounding
+can only strengthen the promise. Nothing in this module sees a private value.
 """
 
 from dataclasses import dataclass
@@ -16,14 +16,14 @@ from sfumato.randomness.odds import exp_bounds, within_odds
 
 __all__ = ["TwoLevels", "binary_flips", "coin_threshold", "two_level_index", "two_levels"]
 
-_MAX_EPSILON = Fraction(100)  # beyond any two counts of words: e^100 > 2^144
+_MAX_EPSILON = Fraction(100)  # no two word counts have odds this large: e^100 > 2^144
 
 
 @dataclass(frozen=True)
 class TwoLevels:
-    """How ``2^B`` words are dealt to outputs: ``high`` to each raised one, ``low`` to the others.
+    """The numbers of words per output: ``high`` for each raised output, ``low`` for the others.
 
-    The ``leftover`` words go to one output. Guarantees: ``0 < low < high ≤ e^ε · low`` and
+    The ``leftover`` words go to one output. The numbers satisfy ``0 < low < high ≤ e^ε · low`` and
     ``raised·high + (outputs − raised)·low + leftover = 2^B``.
     """
 
@@ -35,10 +35,11 @@ class TwoLevels:
 def two_levels(outputs: int, raised: int, epsilon: Fraction, word_bits: int) -> TwoLevels:
     """Return a row that gives ``raised`` of its outputs odds of almost ``e^ε`` over the others.
 
-    With ``Z = raised·e + outputs − raised`` there are two ways to round ``2^B/Z``, both private:
-    down, with ``high = ⌊e · low⌋`` (better odds, up to Z leftover words), or up, with all remaining
-    words on the raised outputs (``high ≤ 2^B e/Z ≤ e · low``; fewer than ``raised`` leftover
-    words). The way with the larger contrast ``high − low`` is taken.
+    Let ``e = e^ε`` and ``Z = raised·e + outputs − raised``. There are two ways to round ``low =
+    2^B/Z``, both private. Rounded down, ``high = ⌊e · low⌋``: better odds, but up to Z leftover
+    words. Rounded up, the raised outputs share all remaining words: ``high ≤ 2^B e/Z ≤ e · low``,
+    and fewer than ``raised`` leftover words. The result is the one with the larger contrast
+    ``high − low``.
 
     >>> two_levels(4, 1, Fraction(1), 12)
     TwoLevels(high=1946, low=716, leftover=2)
@@ -56,25 +57,27 @@ def two_levels(outputs: int, raised: int, epsilon: Fraction, word_bits: int) -> 
 
 
 def two_level_index(word: Words, raised: int, high: int, low: int) -> Words:
-    """Return the output of each word: ``high`` words for each of ``raised`` outputs, then ``low``.
+    """Return the output for each word.
+
+    The first ``raised`` outputs have ``high`` words each; the others have ``low`` words each.
 
     >>> two_level_index(np.arange(8, dtype=np.uint64), 2, 3, 1).tolist()
     [0, 0, 0, 1, 1, 1, 2, 3]
     """
-    if raised * high == 2**64:  # the end of the range fits in no word, and no word reaches it
+    if raised * high == 2**64:  # `end` would overflow, and no word is beyond it
         return np.zeros_like(word) if raised == 1 else word // np.uint64(high)
     end = np.uint64(raised * high)
     index = np.minimum(word, end)
-    index //= np.uint64(high)  # `raised` for all words beyond
+    index //= np.uint64(high)  # equals `raised` for all words beyond `end`
     other = np.maximum(word, end)
     other -= end
-    other //= np.uint64(max(low, 1))  # 0 for all words before
+    other //= np.uint64(max(low, 1))  # 0 for all words before `end`
     index += other
     return index
 
 
 def coin_threshold(total: int, epsilon: Fraction) -> int:
-    """Return the largest ``t`` with ``t ≤ e^ε · (total − t)``: of ``total`` words, ``t`` are heads.
+    """Return how many of ``total`` words are heads: the largest ``t ≤ e^ε · (total − t)``.
 
     >>> coin_threshold(1 << 12, Fraction(1))
     2994
@@ -87,10 +90,11 @@ def coin_threshold(total: int, epsilon: Fraction) -> int:
 
 
 def binary_flips(a: Fraction | float, b: Fraction | float, word_bits: int) -> tuple[int, int]:
-    """Return the numbers of words on which symbols 0 and 1 report the other one (Theorem 2).
+    """Return the numbers of words for which symbols 0 and 1 report the other symbol (Theorem 2).
 
     ``n01 = ⌈N (e^a − 1)/(e^{a+b} − 1)⌉`` and ``n10 = ⌈N (e^b − 1)/(e^{a+b} − 1)⌉``, with
-    a = E[0,1], b = E[1,0] > 0 and N = 2^B; raised together until both ratios of rows hold exactly.
+    a = E[0,1], b = E[1,0] > 0 and N = 2^B. Both are increased together until the ratios of the two
+    rows satisfy the promise exactly.
 
     >>> binary_flips(Fraction(1), Fraction(1), 12)
     (1102, 1102)
@@ -109,9 +113,9 @@ def binary_flips(a: Fraction | float, b: Fraction | float, word_bits: int) -> tu
 
 
 def _flips(total: int, own: Fraction | float, other: Fraction | float) -> int:
-    """``⌈N (e^own − 1)/(e^{own+other} − 1)⌉``, from an upper bound on the fraction."""
+    """Return ``⌈N (e^own − 1)/(e^{own+other} − 1)⌉``, from an upper bound on the fraction."""
     if isinstance(other, float):
-        return 0  # the other symbol needs no protection from this one's noise
+        return 0  # the other symbol has no promise, so this one need not flip
     if isinstance(own, float):
         return _ceil(total / exp_bounds(other)[0])
     return _ceil(total * (exp_bounds(own)[1] - 1) / (exp_bounds(own + other)[0] - 1))

@@ -1,11 +1,11 @@
-"""Words: uniform 64-bit integers, addressed rather than streamed.
+"""Words: uniform 64-bit integers, accessed by position rather than streamed.
 
-Position ``i`` under a 256-bit key holds the AES-256 encryption of the 128-bit big-endian integer
-``i``: one block, read as two little-endian 64-bit words. Where words are seeded or remembered, each
-person reads one position. So a report depends on the key and on the person's own position, never on
-how many people came before in the same chunk, worker or file. ``SystemWords``, whose keys are used
-once, lets people who need one word share positions. Consecutive positions are AES in counter mode:
-about 8 GB/s on one core.
+Position ``i`` under a 256-bit key contains the AES-256 encryption of the 128-bit big-endian integer
+``i``: one block, read as two little-endian 64-bit words. When words come from a seed or a stored
+key, each person uses one position. So a report depends only on the key and on the person's
+position, not on the preceding people in the same chunk, worker or file. ``SystemWords`` uses each
+key only once, so people who need a single word can share a position. Consecutive positions are AES
+in counter mode, which yields about 8 GB/s on one core.
 """
 
 import os
@@ -32,31 +32,30 @@ __all__ = [
 KEY_BYTES = 32
 WORDS_PER_POSITION = 2
 _BLOCK_BYTES = 16
-_ZEROS = memoryview(bytes(2**18))  # the plaintext: counter mode adds its keystream to it
+_ZEROS = memoryview(bytes(2**18))  # the plaintext: encrypting zeros yields the bare keystream
 
 
 class WordSource(Protocol):
-    """Hands out words, never the same ones twice."""
+    """A source of words that never returns the same ones twice."""
 
     def take(self, count: int, words: int = WORDS_PER_POSITION) -> Words:
-        """Return the words of ``count`` further people, shape ``(count, words)``."""
+        """Return words for the next ``count`` people, shape ``(count, words)``."""
         ...
 
 
 class SystemWords:
-    """The source that privacy rests on: AES-256 under a fresh key from the operating system.
+    """The source to use for privacy: AES-256 under a fresh key from the operating system.
 
-    Every ``take`` draws a new key and forgets it, so there is no state: nothing that a forked child
-    could share with its parent, two threads could read twice or a pickle could carry away. A key
-    costs about a microsecond, once per chunk of people. Without entropy it raises
-    ``EntropyUnavailable`` and hands out nothing.
+    Every ``take`` draws a new key and discards it, so there is no state that a forked process could
+    inherit, two threads could read twice or a pickle could leak. A key costs about a microsecond,
+    once per chunk of people. Raises ``EntropyUnavailable`` if the system provides no entropy.
     """
 
     def take(self, count: int, words: int = WORDS_PER_POSITION) -> Words:
-        """Return the words of ``count`` people, shape ``(count, words)``.
+        """Return words for ``count`` people, shape ``(count, words)``.
 
-        A key that is used once needs no addresses: people who take one word share positions, which
-        halves what is drawn.
+        The key is used only once, so people need no positions of their own. Those who need a single
+        word share positions in pairs, which halves the work.
         """
         positions = -(-count * words // WORDS_PER_POSITION)
         drawn = words_from(fresh_key(), 0, positions).reshape(-1)
@@ -91,10 +90,10 @@ def words_from(key: bytes, first: int, count: int) -> Words:
 
 
 def words_at(key: bytes, blocks: bytes) -> Words:
-    """Return the words at any positions, shape ``(positions, 2)``.
+    """Return the words at arbitrary positions, shape ``(positions, 2)``.
 
-    ``blocks`` holds 16 big-endian bytes for each position. Positions must differ, which the caller
-    ensures: equal ones give two people the same words.
+    ``blocks`` contains 16 big-endian bytes for each position. The caller must ensure that positions
+    differ: with equal positions, two people would get the same words.
 
     >>> positions = b"".join(position.to_bytes(16, "big") for position in (5, 6, 7))
     >>> bool((words_at(bytes(32), positions) == words_from(bytes(32), 5, 3)).all())
@@ -103,7 +102,7 @@ def words_at(key: bytes, blocks: bytes) -> Words:
     _check_key(key)
     if len(blocks) % _BLOCK_BYTES:
         raise ValueError(f"positions must have {_BLOCK_BYTES} bytes each; got {len(blocks)} bytes.")
-    # ECB hides nothing here: it turns distinct addresses into words.
+    # ECB is safe here: every block is a distinct position, so no ciphertext block repeats.
     enciphered = Cipher(AES(key), ECB()).encryptor().update(blocks)  # noqa: S305
     words: Words = np.frombuffer(enciphered, dtype="<u8").reshape(-1, WORDS_PER_POSITION)
     return words.astype(np.uint64, copy=False)
@@ -114,13 +113,13 @@ def _check_key(key: bytes) -> None:
         raise ValueError(f"a key must have {KEY_BYTES} bytes; got {len(key)}.")
 
 
-_last_check: list[bytes] = []  # the half of the last draw that was not used as a key
+_last_check: list[bytes] = []  # the half of the previous draw that was not used as a key
 
 
 def fresh_key() -> bytes:
-    """Return 32 unguessable bytes, for keys, identifiers and tokens.
+    """Return 32 unpredictable bytes, for keys, identifiers and tokens.
 
-    Raises ``EntropyUnavailable`` if the operating system has none.
+    Raises ``EntropyUnavailable`` if the operating system's random source fails.
     """
     try:
         drawn = os.urandom(2 * KEY_BYTES)
@@ -131,8 +130,8 @@ def fresh_key() -> bytes:
         ) from problem
     key = drawn[:KEY_BYTES]
     check = drawn[KEY_BYTES:]
-    # A stuck source repeats itself, within a draw or between draws; a working one does so once in
-    # 2^256 draws.
+    # A stuck source repeats itself within a draw or between draws. For a working source, a repeat
+    # has a probability of about 2^−256.
     stuck = len(check) != KEY_BYTES or check in (key, *_last_check)
     _last_check[:] = [check]
     if stuck:

@@ -238,7 +238,7 @@ def certificate_section(survey: Survey, certificate: Certificate) -> Html:
         "report/certificate.html",
         certificate=certificate,
         symbols=symbols,
-        pairs=format_count(certificate.pairs),
+        pairs=format_count(certificate.pair_count),
         survey=survey.fingerprint,
         mechanism=certificate.mechanism,
     )
