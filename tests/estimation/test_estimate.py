@@ -259,7 +259,7 @@ def test_decoder_objects_receive_the_covariate():
 
 def test_unused_covariate_is_rejected():
     mechanism = MECHANISMS["plain"]
-    with pytest.raises(InvalidArgument, match="'unbiased' uses no covariate"):
+    with pytest.raises(InvalidArgument, match="'unbiased' does not use a covariate"):
         estimate(mechanism, mechanism.tally([0, 1]), decoder="unbiased", covariate=[1, 2, 3])
 
 
@@ -282,7 +282,7 @@ def test_estimate_prints_as_a_table():
         estimate(mechanism, mechanism.tally([0, 1, 2, 3]), decoder="projection")
     ).splitlines()
     assert (
-        "4 reports; frequency: projection; low and high: 95 % interval of the unbiased estimate"
+        "4 reports; frequency: projection; low and high: 95% interval of the unbiased estimate"
         in lines[0]
     )
     assert lines[0].split()[:5] == ["label", "frequency", "unbiased", "low", "high"]
@@ -303,8 +303,8 @@ def test_notebook_table_separates_the_two_readings():
     mechanism = PlainResponse(context)
     result = estimate(mechanism, _tally(mechanism), decoder="projection")
     page = result._repr_html_()
-    assert "decoded picture (projection)" in page
-    assert "unbiased, with 95 % interval" in page
+    assert "decoded estimate (projection)" in page
+    assert "unbiased, with 95% interval" in page
     assert "the 20 most frequent of 30" in page
     assert page.count("<tr>") == 22
     first = int(np.argmax(result.frequencies))

@@ -238,7 +238,7 @@ def test_decoded_picture_has_no_interval(lunch_page):
 
 def test_negative_estimates_are_drawn_at_the_end_of_their_interval(lunch):
     with pytest.warns(sf.estimation.FitWarning):
-        assert not estimate_forged(lunch.survey).check_fit().possible
+        assert not estimate_forged(lunch.survey).check_fit().is_possible
     estimate = estimate_forged(lunch.survey)
     assert estimate.unbiased.min() < 0
     whiskers = whisker_chart(estimate).data[0]

@@ -164,8 +164,8 @@ def test_without_fakes_nothing_moves():
     [
         ({"kind": "bribe"}, InvalidArgument, "kind must be one of raise, lower, blend, pretend"),
         ({"target": "nowhere"}, InvalidContext, "target names"),
-        ({"fakes": 4}, InvalidArgument, "from 0 to all 3"),
-        ({"fakes": -1}, InvalidArgument, "from 0 to all 3"),
+        ({"fakes": 4}, InvalidArgument, "from 0 to the number of reports, 3"),
+        ({"fakes": -1}, InvalidArgument, "from 0 to the number of reports, 3"),
         ({"decoder": "nonsense"}, InvalidArgument, "decoder must be one of"),
         ({"symbols": [0, 99]}, InvalidSymbols, "must lie in"),
         ({"symbols": np.empty(0, dtype=int)}, NotEnoughReports, "population is empty"),

@@ -375,7 +375,7 @@ def test_estimate_passes_decoder_and_covariate():
     assert (own.decoder, own.fingerprint) == ("empirical-bayes", survey.fingerprint)
     with pytest.raises(InvalidArgument, match="one finite number for each"):
         survey.estimate(tally, covariate=[1.0])
-    with pytest.raises(InvalidArgument, match="uses no covariate"):
+    with pytest.raises(InvalidArgument, match="does not use a covariate"):
         survey.estimate(tally, decoder="projection", covariate=np.arange(LUNCH.size))
 
 

@@ -112,7 +112,7 @@ def estimate(
         say(json.dumps(results_as_json(loaded, result)))
     else:
         say(_to_text(result, fit))
-    if not fit.possible:
+    if not fit.is_possible:
         warn(f"sfumato: WARNING: {fit.verdict} {_UNTRUSTED}")
 
 

@@ -1,4 +1,4 @@
-"""Estimation: from a tally to a distribution with uncertainty."""
+"""Estimate a distribution from a tally, and quantify the uncertainty."""
 
 from sfumato.estimation import decoders
 from sfumato.estimation.decoders.histograms import draw_tally

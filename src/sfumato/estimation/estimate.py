@@ -13,7 +13,7 @@ from sfumato.domains import Label
 from sfumato.errors import ContextMismatch, InvalidArgument, MissingExtra
 from sfumato.estimation.decoders import get_decoder
 from sfumato.estimation.decoders.decoder import Decoder
-from sfumato.estimation.estimate_table import MAX_SHOWN, EstimateTable
+from sfumato.estimation.estimate_table import MAX_SYMBOLS_SHOWN, EstimateTable
 from sfumato.estimation.uncertainty.bootstrap import Bootstrap
 from sfumato.estimation.uncertainty.comparisons import Difference, Top
 from sfumato.estimation.uncertainty.fit import FitResult, FitWarning, check_fit
@@ -42,20 +42,20 @@ if TYPE_CHECKING:
 __all__ = ["Estimate", "estimate"]
 
 Selection = slice | NDArray[np.intp]
-"""Some of the symbols."""
+"""The symbols to select."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Estimate:
-    """Two estimates from one tally, a decoded one and an unbiased one.
+    """The decoded estimate and the unbiased estimate from one tally.
 
-    ``frequencies``: the decoded estimate, a distribution shaped by the decoder and the better
-    guess. ``details`` says how the decoder arrived there, ``bootstrap`` how far off it may be.
+    ``frequencies``: the decoded estimate, a distribution and usually the more accurate of the two.
+    ``details`` describes how the decoder arrived at it; ``bootstrap`` estimates its error.
 
-    ``unbiased``, ``standard_errors``: what all intervals come from. This estimate is right on
-    average, entry by entry, even where it is negative.
+    ``unbiased``, ``standard_errors``: the unbiased estimate, on which all intervals are based.
+    Every entry is correct on average, even if it is negative.
 
-    ``fingerprint``: that of the mechanism or survey whose reports were decoded.
+    ``fingerprint``: the fingerprint of the mechanism or survey whose reports were decoded.
     ``leverage``: how many honest people one fake report can outweigh.
     """
 
@@ -75,23 +75,23 @@ class Estimate:
     # --- the unbiased estimate -------------------------------------------------------------------
 
     def interval(self, level: float = 0.95) -> Bounds:
-        """Return for each symbol an interval that covers its frequency with probability ``level``.
+        """Return an interval for each symbol that covers its frequency with probability ``level``.
 
-        It is a binomial interval after matching three moments of the scores (``intervals.py``). For
-        unrandomized symbols it is that of their count. Near 0 it is that of Feldman and Cousins:
-        inside [0, 1], and never empty even where the estimate is below 0.
+        It is a binomial interval that matches three moments of the scores (``intervals.py``). For
+        unrandomized symbols it is the interval for a count. Near 0 and 1 it is the interval of
+        Feldman and Cousins: within [0, 1], and never empty even if the estimate is negative.
         """
         return self._all_bounds(tail_probability(level))
 
     def simultaneous_interval(self, level: float = 0.95) -> Bounds:
-        """Return wider intervals, which cover all symbols at once with probability ``level``.
+        """Return wider intervals that cover all symbols simultaneously with probability ``level``.
 
-        Each of the k intervals is at ``1 − (1 − level)/k`` (Bonferroni).
+        Each of the k intervals has the level ``1 − (1 − level)/k`` (Bonferroni).
         """
         return self._all_bounds(tail_probability(level, len(self.labels)))
 
     def total(self, labels: Iterable[Label] | Label, level: float = 0.95) -> Total:
-        """Return the share of several labels together (a region, a category), with its interval.
+        """Return the combined share of several labels (a region, a category), with its interval.
 
         The interval accounts for covariances: it is not the sum of the labels' intervals.
         """
@@ -101,44 +101,44 @@ class Estimate:
     def weighted_total(
         self, weights: Mapping[Label, float] | ArrayLike, level: float = 0.95
     ) -> Total:
-        """Return any weighted sum of the frequencies, such as a mean.
+        """Return a weighted sum of the frequencies, such as a mean, with its interval.
 
-        ``weights``: one for each symbol, or a mapping from labels.
+        ``weights``: one weight for each symbol, or a mapping from label to weight.
         """
         by_symbol = symbol_weights(self._mechanism, weights)
         return Total.from_tally(self._mechanism, self._tally, by_symbol, level)
 
     def block_shares(self, level: float = 0.95) -> Shares:
-        """Return each symbol's share of its own block, if blocks are sent as is.
+        """Return each symbol's share of its own block, if blocks are reported without noise.
 
-        The intervals are exact at any size. If no block is sent as is, all symbols form a single
-        block.
+        The intervals are exact for any number of reports. If no block is reported without noise,
+        all symbols form a single block.
         """
         return block_shares(self._mechanism, self._tally, level)
 
     def shares_within(self, labels: Iterable[Label], level: float = 0.95) -> Shares:
-        """Return the share of each of these labels in their total, which may be noisy itself."""
+        """Return the share of each of these labels in their total, which may itself be noisy."""
         part = label_weights(self._mechanism, labels) > 0
         return shares_within(self._mechanism, self._tally, part, level)
 
     def difference(self, other: "Estimate", level: float = 0.95) -> Difference:
-        """Return ``other`` minus this estimate: changed up, changed down or cannot tell, by symbol.
+        """Return ``other`` minus this estimate, with a verdict on the change of each symbol.
 
-        With probability at least ``level``, no symbol is wrongly called changed. The two estimates
-        must have the same labels and different people; mechanisms and numbers of reports may
-        differ.
+        With probability at least ``level``, no symbol is wrongly reported as changed. The two
+        estimates must be for the same labels and for different people. Their mechanisms and
+        numbers of reports may differ.
         """
         if self._mechanism.context.domain != other._mechanism.context.domain:
             raise ContextMismatch(
-                "a difference needs two estimates over the same labels in the same order."
+                "a difference requires two estimates with the same labels in the same order."
             )
         tail = tail_probability(level, len(self.labels))
         return Difference.from_intervals(
             self.labels,
             self.unbiased,
-            self._uncut_bounds(tail),
+            self._raw_bounds(tail),
             other.unbiased,
-            other._uncut_bounds(tail),
+            other._raw_bounds(tail),
             level,
         )
 
@@ -150,7 +150,7 @@ class Estimate:
         return Top.from_intervals(self.labels, self.unbiased, bounds, size, level)
 
     def _all_bounds(self, tail: float) -> Bounds:
-        """Return the bounds of all symbols, from a cache: pages read them again and again."""
+        """Return the bounds for all symbols, cached because pages read them repeatedly."""
         if tail not in self._bounds_cache:
             low, high = self._share_bounds(tail, slice(None))
             low.flags.writeable = False
@@ -165,13 +165,13 @@ class Estimate:
     def _share_bounds(self, tail: float, symbols: Selection) -> Bounds:
         if len(self.labels) == 1:
             return np.ones(1), np.ones(1)
-        if self.reports == 1:  # a single report shows no spread
-            unknown = self.unbiased[symbols]
-            return np.zeros_like(unknown), np.ones_like(unknown)
+        if self.reports == 1:  # a single report does not show any spread
+            selected = self.unbiased[symbols]
+            return np.zeros_like(selected), np.ones_like(selected)
         return share_bounds(self._moments.select(symbols), self.reports, tail)
 
-    def _uncut_bounds(self, tail: float) -> Bounds:
-        """Return bounds around the unbiased estimate that may lie outside [0, 1]."""
+    def _raw_bounds(self, tail: float) -> Bounds:
+        """Return bounds for the unbiased estimate, which may extend beyond [0, 1]."""
         if len(self.labels) == 1:
             return self.unbiased, self.unbiased
         if self.reports == 1:
@@ -183,13 +183,13 @@ class Estimate:
         frequencies = self._tally.counts / self.reports
         return ScoreMoments.for_symbols(self._mechanism.scores, frequencies)
 
-    # --- the decoded estimate, and the reports themselves ----------------------------------------
+    # --- the decoded estimate, and checks of the reports -----------------------------------------
 
     def bootstrap(self, runs: int = 200, *, seed: int = 0, level: float = 0.95) -> Bootstrap:
-        """Return how far the decoded frequencies may be off: total variation and standard errors.
+        """Estimate the error of the decoded frequencies: total variation and standard errors.
 
-        Take them as the truth and, ``runs`` times, draw reports, decode and compare
-        (``bootstrap.py``).
+        Treat the frequencies as the truth. Then draw reports, decode them and compare, ``runs``
+        times (``bootstrap.py``).
         """
         return Bootstrap.run(
             self._mechanism,
@@ -203,19 +203,19 @@ class Estimate:
 
     @cached_property
     def fit_result(self) -> FitResult:
-        """Whether the reports can have come from the mechanism at all (``fit.py``)."""
+        """The result of testing whether the reports can have come from the mechanism."""
         return check_fit(self._mechanism, self._tally)
 
     def check_fit(self) -> FitResult:
-        """Return ``fit_result``, and warn (``FitWarning``) if the reports cannot fit."""
-        if not self.fit_result.possible:
+        """Return ``fit_result``; issue a ``FitWarning`` if the reports do not fit the mechanism."""
+        if not self.fit_result.is_possible:
             warnings.warn(self.fit_result.verdict, FitWarning, stacklevel=2)
         return self.fit_result
 
     def manipulation(self, fakes: int) -> Manipulation:
-        """Return how far ``fakes`` fake people could have moved the estimate.
+        """Bound how far ``fakes`` fake people could have moved the estimate.
 
-        The bounds are those of ``manipulation.py``.
+        ``manipulation.py`` derives the bounds.
         """
         return self._manipulation_bounds.for_fakes(fakes)
 
@@ -226,27 +226,27 @@ class Estimate:
     # --- tables ----------------------------------------------------------------------------------
 
     def to_arrow(self, level: float = 0.95) -> Arrow:
-        """Return a ``pyarrow.Table``: label, frequency, unbiased, standard_error, low and high."""
+        """Return a ``pyarrow.Table``: label, frequency, unbiased, standard_error, low, high."""
         return self._table(level, slice(None)).to_arrow()
 
     def to_pandas(self, level: float = 0.95) -> "pd.DataFrame":
-        """Return the same table as a data frame. Sfumato does not install pandas."""
+        """Return the same table as a data frame. Requires pandas, an optional dependency."""
         try:
-            import pandas  # noqa: F401 - only to check that it is installed: pyarrow uses it
+            import pandas  # noqa: F401 - check that pandas, which pyarrow uses, is installed
         except ImportError:
             raise MissingExtra("a data frame needs pandas: pip install pandas") from None
         return self.to_arrow(level).to_pandas()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """Return the same table to anything that reads Arrow (polars, DuckDB, …)."""
+        """Export the same table to any library that reads Arrow (Polars, DuckDB, …)."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def __repr__(self) -> str:
-        return self._table(0.95, slice(MAX_SHOWN)).to_text()
+        return self._table(0.95, slice(MAX_SYMBOLS_SHOWN)).to_text()
 
     def _repr_html_(self) -> str:
-        """Return what notebooks show: the most frequent symbols, both estimates side by side."""
-        most_frequent = np.lexsort((-self.unbiased, -self.frequencies))[:MAX_SHOWN]
+        """Return the most frequent symbols for notebooks, with both estimates side by side."""
+        most_frequent = np.lexsort((-self.unbiased, -self.frequencies))[:MAX_SYMBOLS_SHOWN]
         return self._table(0.95, most_frequent).to_html()
 
     def _table(self, level: float, symbols: Selection) -> EstimateTable:
@@ -278,7 +278,7 @@ def estimate(
 ) -> Estimate:
     """Estimate the distribution behind a tally.
 
-    ``decoder``: a name, or a decoder from ``sfumato.estimation.decoders``.
+    ``decoder``: the name of a decoder, or a decoder object from ``sfumato.estimation.decoders``.
     ``covariate``: a public number for each symbol, for decoders that can use it.
 
     >>> from sfumato.contexts import Uniform
@@ -288,21 +288,21 @@ def estimate(
     >>> estimate(mechanism, tally, decoder="projection").frequencies.round(3)
     array([0.861, 0.139, 0.   ])
     """
-    chosen = _with_covariate(get_decoder(decoder), covariate)
-    decoded = chosen.decode(mechanism, tally)
+    chosen_decoder = _with_covariate(get_decoder(decoder), covariate)
+    decoded = chosen_decoder.decode(mechanism, tally)
     return Estimate(
         labels=mechanism.context.domain.labels,
         frequencies=decoded.frequencies,
         unbiased=mechanism.scores.unbiased(tally),
         standard_errors=mechanism.scores.standard_errors(tally),
         reports=tally.reports,
-        decoder=chosen.name,
+        decoder=chosen_decoder.name,
         leverage=mechanism.scores.leverage,
         fingerprint=tally.fingerprint,
         details=decoded.details,
         _mechanism=mechanism,
         _tally=tally,
-        _decoder=chosen,
+        _decoder=chosen_decoder,
     )
 
 
@@ -311,7 +311,7 @@ def _with_covariate(decoder: Decoder, covariate: object) -> Decoder:
         return decoder
     if "covariate" not in getattr(decoder, "__dataclass_fields__", {}):
         raise InvalidArgument(
-            f"the decoder {decoder.name!r} uses no covariate. Leave it out, or choose a decoder "
+            f"the decoder {decoder.name!r} does not use a covariate. Omit it, or choose a decoder "
             "that uses one."
         )
     return replace(decoder, covariate=covariate)  # type: ignore[type-var]

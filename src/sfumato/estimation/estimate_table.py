@@ -1,7 +1,7 @@
-"""An estimate as a table: text, HTML or Arrow, with its two estimates kept apart.
+"""An estimate as a table, in text, HTML or Arrow.
 
-The *decoded* estimate is a distribution and the better guess. The *unbiased* estimate, with its
-interval, is right on average and may be negative. Every table says which column is which.
+The *decoded* estimate is a distribution and usually the more accurate one. The *unbiased* estimate,
+with its interval, is correct on average and may be negative. Every table keeps the two apart.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,20 +12,20 @@ from sfumato.domains import Label
 from sfumato.foundation.arrays import Arrow, Floats
 from sfumato.foundation.formatting import printable
 
-__all__ = ["MAX_SHOWN", "EstimateTable"]
+__all__ = ["MAX_SYMBOLS_SHOWN", "EstimateTable"]
 
-MAX_SHOWN = 20
-"""How many symbols a text or a notebook shows."""
+MAX_SYMBOLS_SHOWN = 20
+"""The maximum number of symbols to show in text and in notebooks."""
 
 _SHOWN_COLUMNS = ("frequency", "unbiased", "low", "high")
 
 
 @dataclass(frozen=True, eq=False)
 class EstimateTable:
-    """The estimates of some or all of ``size`` symbols.
+    """Estimates for some or all symbols of a domain with ``size`` symbols.
 
     ``columns``: frequency, unbiased, standard_error, low and high.
-    ``level``: that of the intervals from low to high.
+    ``level``: the confidence level of the intervals from low to high.
     """
 
     labels: Sequence[Label]
@@ -37,45 +37,47 @@ class EstimateTable:
     fingerprint: str
 
     @property
-    def _percent(self) -> str:
-        return f"{100 * self.level:.4g} %"
+    def _level_percent(self) -> str:
+        return f"{100 * self.level:.4g}%"
 
     def to_text(self) -> str:
         """Format the table for a terminal."""
-        names = [printable(str(label)) for label in self.labels]
-        width = max(map(len, [*names, "label"]))
+        labels = [printable(str(label)) for label in self.labels]
+        width = max(map(len, [*labels, "label"]))
         legend = (
             f"{self.reports} reports; frequency: {self.decoder}; "
-            f"low and high: {self._percent} interval of the unbiased estimate"
+            f"low and high: {self._level_percent} interval of the unbiased estimate"
         )
         lines = [f"{'label':<{width}}  frequency  unbiased     low    high   ({legend})"]
-        for x, name in enumerate(names):
-            frequency, unbiased, low, high = (self.columns[column][x] for column in _SHOWN_COLUMNS)
+        for row, label in enumerate(labels):
+            frequency, unbiased, low, high = (self.columns[name][row] for name in _SHOWN_COLUMNS)
             lines.append(
-                f"{name:<{width}}  {frequency:9.4f} {unbiased:9.4f} {low:7.4f} {high:7.4f}"
+                f"{label:<{width}}  {frequency:9.4f} {unbiased:9.4f} {low:7.4f} {high:7.4f}"
             )
-        if self.size > len(names):
-            lines.append(f"… {self.size - len(names)} more")
+        if self.size > len(labels):
+            lines.append(f"… {self.size - len(labels)} more")
         return "\n".join(lines)
 
     def to_html(self) -> str:
         """Format the table for a notebook. Its labels must be the most frequent ones."""
-        shown = len(self.labels)
-        more = f"; the {shown} most frequent of {self.size:,}" if self.size > shown else ""
-        title = f"<p><b>Estimate</b> from {self.reports:,} reports{more}</p>"
-        groups = (
+        row_count = len(self.labels)
+        subset = f"; the {row_count} most frequent of {self.size:,}"
+        if self.size <= row_count:
+            subset = ""
+        title = f"<p><b>Estimate</b> from {self.reports:,} reports{subset}</p>"
+        group_headers = (
             '<th rowspan="2" scope="col">label</th>'
-            f'<th scope="colgroup">decoded picture ({escape(self.decoder)})</th>'
-            f'<th colspan="3" scope="colgroup">unbiased, with {self._percent} interval</th>'
+            f'<th scope="colgroup">decoded estimate ({escape(self.decoder)})</th>'
+            f'<th colspan="3" scope="colgroup">unbiased, with {self._level_percent} interval</th>'
         )
-        names = "".join(f'<th scope="col">{name}</th>' for name in _SHOWN_COLUMNS)
-        head = f"<thead><tr>{groups}</tr><tr>{names}</tr></thead>"
-        rows = ""
-        for x, label in enumerate(self.labels):
-            rows += f'<tr><th scope="row" style="text-align:left">{escape(str(label))}</th>'
-            rows += "".join(f"<td>{self.columns[name][x]:.4f}</td>" for name in _SHOWN_COLUMNS)
-            rows += "</tr>"
-        return f"{title}<table>{head}<tbody>{rows}</tbody></table>"
+        headers = "".join(f'<th scope="col">{name}</th>' for name in _SHOWN_COLUMNS)
+        head = f"<thead><tr>{group_headers}</tr><tr>{headers}</tr></thead>"
+        body = ""
+        for row, label in enumerate(self.labels):
+            body += f'<tr><th scope="row" style="text-align:left">{escape(str(label))}</th>'
+            body += "".join(f"<td>{self.columns[name][row]:.4f}</td>" for name in _SHOWN_COLUMNS)
+            body += "</tr>"
+        return f"{title}<table>{head}<tbody>{body}</tbody></table>"
 
     def to_arrow(self) -> Arrow:
         """Return a ``pyarrow.Table`` whose metadata explains its columns."""
@@ -91,7 +93,7 @@ class EstimateTable:
                 "decoder": self.decoder,
                 "level": repr(self.level),
                 "fingerprint": self.fingerprint,
-                "readings": "frequency is decoded; unbiased, standard_error, low and high are the "
-                "unbiased estimate's",
+                "readings": "frequency is the decoded estimate; unbiased, standard_error, low and "
+                "high describe the unbiased estimate",
             }
         )

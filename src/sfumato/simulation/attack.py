@@ -72,7 +72,7 @@ class AttackResult:
     @property
     def is_noticed(self) -> bool:
         """Whether the test of fit says that the reports cannot have come from the mechanism."""
-        return not self.fit.possible
+        return not self.fit.is_possible
 
     @property
     def is_within_bounds(self) -> bool:

@@ -76,7 +76,7 @@ def test_weight_is_that_of_the_best_mixture():
     deviations = []
     for seed in range(20):
         a, b = split_in_half(_draw_tally(PLAIN, SPIKY, 100_000, seed))
-        share, error = choose._judge(_Planted(e), PLAIN, a, b)
+        share, error = choose._one_way_weight(_Planted(e), PLAIN, a, b)
         o = Projection().decode(PLAIN, a).frequencies
         assert share == pytest.approx(_naive_share(o, e, PLAIN.scores.unbiased(b)), abs=1e-3)
         deviations.append((share - _naive_share(o, e, SPIKY)) / error)
@@ -98,13 +98,13 @@ def test_imprecise_split_uses_both_halves(monkeypatch):
     tally = _draw_tally(PLAIN, SPIKY, 3_000)
     decoder = _Planted(np.full(300, 1 / 300))
     a, b = split_in_half(tally)
-    first = choose._judge(decoder, PLAIN, a, b)
-    second = choose._judge(decoder, PLAIN, b, a)
-    monkeypatch.setattr(choose, "_PRECISE_ENOUGH", first[1] / 2)
+    first = choose._one_way_weight(decoder, PLAIN, a, b)
+    second = choose._one_way_weight(decoder, PLAIN, b, a)
+    monkeypatch.setattr(choose, "_MAX_ONE_WAY_ERROR", first[1] / 2)
     share, error = bayes_weight(decoder, PLAIN, tally)
     assert share == pytest.approx((first[0] + second[0]) / 2)
     assert error == pytest.approx(np.hypot(first[1], second[1]) / 2)
-    monkeypatch.setattr(choose, "_PRECISE_ENOUGH", first[1] * 2)
+    monkeypatch.setattr(choose, "_MAX_ONE_WAY_ERROR", first[1] * 2)
     assert bayes_weight(decoder, PLAIN, tally) == first
 
 
@@ -130,7 +130,7 @@ def test_auto_mixes_by_weight_plus_error():
     ids=["perfect", "bad"],
 )
 def test_default_follows_the_weight(planted, least, most, monkeypatch):
-    monkeypatch.setattr(Auto, "_bayes", lambda self, mechanism: _Planted(planted))
+    monkeypatch.setattr(Auto, "_bayes_decoder", lambda self, mechanism: _Planted(planted))
     tally = _draw_tally(PLAIN, SPIKY, 200_000)
     result = Auto().decode(PLAIN, tally)
     assert least <= result.details["share"] <= most
@@ -158,7 +158,7 @@ def test_auto_uses_neighbours_unless_a_covariate_is_given():
     grid = GridDomain(0, 4, 0, 5, 1)
     mechanism = PlainResponse(Uniform(grid, 1))
     tally = _draw_tally(mechanism, np.full(20, 0.05), 1_000)
-    assert isinstance(Auto()._bayes(mechanism), SpatialBayes)
+    assert isinstance(Auto()._bayes_decoder(mechanism), SpatialBayes)
     assert Auto().decode(mechanism, tally).details["chosen"] == "spatial-bayes"
     assert Auto(np.arange(20)).decode(mechanism, tally).details["chosen"] == "empirical-bayes"
     with pytest.raises(InvalidArgument, match="20 symbols"):

@@ -307,21 +307,21 @@ def test_pools_match_a_loop_over_groups(name):
     for x in range(k):
         for x2 in range(k):
             assert (pools.group_of[x] == pools.group_of[x2]) == (keys[x] == keys[x2])
-    is_pooled = [
+    pooling_mask = [
         means[x] > 0 and keys.count(keys[x]) > 1 and errors[x] ** 2 > 4 * means[x] / n
         for x in range(k)
     ]
-    assert pools.is_pooled.tolist() == is_pooled
-    assert pools.u == pytest.approx(unbiased[is_pooled] / means[is_pooled], rel=1e-9)
-    assert pools.s == pytest.approx(errors[is_pooled] / means[is_pooled], rel=1e-6)
+    assert pools.pooling_mask.tolist() == pooling_mask
+    assert pools.u == pytest.approx(unbiased[pooling_mask] / means[pooling_mask], rel=1e-9)
+    assert pools.s == pytest.approx(errors[pooling_mask] / means[pooling_mask], rel=1e-6)
 
 
 def test_clear_symbols_are_not_pooled():
     mechanism = HighLowResponse(HighLow(40, range(30), 1))
     pools = Pools.from_tally(mechanism, _random_tally(mechanism, 100_000))
-    assert pools.is_pooled.tolist() == [True] * 30 + [False] * 10
+    assert pools.pooling_mask.tolist() == [True] * 30 + [False] * 10
     clear = PlainResponse(Uniform(5, np.inf))
-    assert not Pools.from_tally(clear, _random_tally(clear, 1_000)).is_pooled.any()
+    assert not Pools.from_tally(clear, _random_tally(clear, 1_000)).pooling_mask.any()
 
 
 @pytest.mark.parametrize("name", ["empirical-bayes", "auto"])

@@ -89,8 +89,8 @@ def test_level_quantiles_minimise_the_expected_error(name, k, steps):
     _losses.name = name
     for seed in range(5):
         pools, model = _case(name, k, seed)
-        assert pools.is_pooled.all()
-        result = model.frequencies(pools)
+        assert pools.pooling_mask.all()
+        result = model.estimate_frequencies(pools)
         assert result.sum() == pytest.approx(1, abs=1e-12)
         ours = sum(float(_losses(pools, x, [result[x]])[0]) for x in range(k))
         assert ours < _brute_force(pools, steps) + 1e-3
@@ -103,9 +103,9 @@ def test_test_detects_posterior_means(name):
     lost = []
     for seed in range(5):
         pools, model = _case(name, 4, seed)
-        means = model.means(pools) * pools.means
+        means = model.posterior_means(pools) * pools.means
         means /= means.sum()
-        ours = model.frequencies(pools)
+        ours = model.estimate_frequencies(pools)
         errors = [
             sum(float(_losses(pools, x, [each[x]])[0]) for x in range(4)) for each in (means, ours)
         ]
@@ -115,7 +115,7 @@ def test_test_detects_posterior_means(name):
 
 def test_groups_have_their_own_level_and_total():
     pools, model = _case("smooth", 600, 0, groups=3)
-    result = model.frequencies(pools)
+    result = model.estimate_frequencies(pools)
     assert np.bincount(pools.group_of, result) == pytest.approx(pools.totals, abs=1e-12)
     theta = model._level_quantiles(pools)
     assert np.bincount(pools.group_of, theta * pools.means) == pytest.approx(pools.totals, rel=1e-3)
@@ -128,9 +128,9 @@ def test_groups_have_their_own_level_and_total():
 
 def test_equal_symbols_may_share_a_posterior(monkeypatch):
     pools, model = _case("smooth", 2_000, 0)
-    exact = model.frequencies(pools)
-    monkeypatch.setattr(empirical_bayes, "_MAX_OWN_POSTERIORS", 100)
-    assert np.abs(model.frequencies(pools) - exact).sum() < 0.01
+    exact = model.estimate_frequencies(pools)
+    monkeypatch.setattr(empirical_bayes, "_MAX_SEPARATE_POSTERIORS", 100)
+    assert np.abs(model.estimate_frequencies(pools) - exact).sum() < 0.01
     assert empirical_bayes._posterior_table(pools, model.strata[0])[0].shape[0] < 2_000
 
 
@@ -200,7 +200,7 @@ def test_two_symbols_and_two_heaps_get_the_best_allocation():
     _losses.name = "two heaps"
     for seed in range(8):
         pools, model = _case("two heaps", 2, seed)
-        result = model.frequencies(pools)
+        result = model.estimate_frequencies(pools)
         assert (
             sum(float(_losses(pools, x, [result[x]])[0]) for x in range(2))
             < _brute_force(pools, 400) + 1e-3

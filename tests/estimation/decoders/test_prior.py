@@ -9,7 +9,7 @@ from sfumato.estimation.decoders.prior import (
     Posterior,
     Prior,
     fit_prior,
-    quantiles,
+    posterior_quantiles,
 )
 
 
@@ -78,7 +78,7 @@ def _value(L, c, apart, w, penalty=1e3):
 
 @pytest.mark.parametrize("spread", [0.0, 1.0])
 def test_prior_is_as_likely_as_that_of_plain_em(spread, monkeypatch):
-    monkeypatch.setattr(priors, "_SPREAD", spread)
+    monkeypatch.setattr(priors, "_PSEUDO_COUNT", spread)
     monkeypatch.setattr(priors.Observations, "bin", classmethod(_unbinned))
     u, s = _observations()
     prior = fit_prior(u, s, mean=1.0, largest=50.0, bags=0)
@@ -251,4 +251,6 @@ def test_quantiles_interpolate_on_the_grid(monkeypatch):
     expected = [
         np.interp(level, cumulative[row], values) for row, level in zip(rows, levels, strict=True)
     ]
-    assert quantiles(cumulative, rows, values, levels) == pytest.approx(expected, abs=1e-5)
+    assert posterior_quantiles(cumulative, rows, values, levels) == pytest.approx(
+        expected, abs=1e-5
+    )

@@ -13,8 +13,8 @@ from sfumato.estimation.uncertainty.intervals import (
     _large_beta_quantile,
     binomial_bounds,
     boundary_bounds,
-    chance_below,
     clopper_pearson,
+    probability_below,
     score_bounds,
     share_bounds,
     tail_probability,
@@ -147,7 +147,7 @@ def test_chance_below_is_binomial_for_counts():
     value = 0.02
     for count in (3, 10, 25):
         f = np.array([1 - count / n, count / n])
-        chance = chance_below(ScoreMoments.for_total(np.array([0.0, 1.0]), f), n, value)[0]
+        chance = probability_below(ScoreMoments.for_total(np.array([0.0, 1.0]), f), n, value)[0]
         assert chance == pytest.approx(binom.cdf(count, n, value), rel=1e-6)
 
 

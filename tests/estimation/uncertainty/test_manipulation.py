@@ -89,9 +89,9 @@ def test_bounds_are_proportional_to_fakes():
     one, ten = (manipulation_of(mechanism, tally, sf.decoders.Unbiased(), m) for m in (1, 10))
     np.testing.assert_allclose(10 * one.up, ten.up)
     np.testing.assert_allclose(10 * one.down, ten.down)
-    assert 10 * one.share == pytest.approx(ten.share)
+    assert 10 * one.largest_shift == pytest.approx(ten.largest_shift)
     assert 10 * one.total_variation == pytest.approx(ten.total_variation)
-    assert ten.share == max(ten.up.max(), ten.down.max())
+    assert ten.largest_shift == max(ten.up.max(), ten.down.max())
 
 
 # --- decoded frequencies --------------------------------------------------------------------------
@@ -260,7 +260,7 @@ def test_estimate_bounds_manipulation():
     assert repr(result) == result.summary()
     assert result.in_json() == {
         "fakes": 10,
-        "share": result.share,
+        "share": result.largest_shift,
         "total_variation": result.total_variation,
         "decoded": result.decoded,
     }
@@ -271,20 +271,20 @@ def test_every_bound_names_its_reference():
     estimate = sf.estimate(mechanism, _tally(mechanism, [400, 200, 200, 200]), decoder="projection")
     ten, one = (estimate.manipulation(m).summary() for m in (10, 1))
     assert (
-        "10 fake people among 1,000, compared with what their honest reports would have "
-        "meant on average, " in ten
+        "Compared with honest reporting, on average, 10 fake people among 1,000 could have "
+        "moved " in ten
     )
     assert (
-        "Compared with any other 10 reports in their place, the decoded picture (projection) "
-        "moved by at most" in ten
+        "Compared with any other 10 reports in their place, the decoded estimate (projection) "
+        "could have moved by at most" in ten
     )
     assert (
-        "1 fake person among 1,000, compared with what an honest report would have meant on "
-        "average, " in one
+        "Compared with honest reporting, on average, 1 fake person among 1,000 could have "
+        "moved " in one
     )
     assert (
-        "Compared with any other report in its place, the decoded picture (projection) "
-        "moved by at most" in one
+        "Compared with any other report in its place, the decoded estimate (projection) "
+        "could have moved by at most" in one
     )
 
 
@@ -292,7 +292,7 @@ def test_every_bound_names_its_reference():
 def test_invalid_fakes_are_rejected(fakes):
     mechanism = sf.PlainResponse(sf.Uniform(["a", "b", "c"], 1.0))
     estimate = sf.estimate(mechanism, _tally(mechanism, [400, 200, 200, 200]))
-    with pytest.raises(InvalidArgument, match="from 0 to all 1000"):
+    with pytest.raises(InvalidArgument, match="from 0 to the number of reports, 1000"):
         estimate.manipulation(fakes)
 
 
@@ -301,7 +301,7 @@ def test_zero_fakes_move_nothing():
     result = sf.estimate(
         mechanism, _tally(mechanism, [400, 200, 200, 200]), decoder="projection"
     ).manipulation(0)
-    assert (result.share, result.total_variation, result.decoded) == (0, 0, 0)
+    assert (result.largest_shift, result.total_variation, result.decoded) == (0, 0, 0)
 
 
 def test_plan_mentions_fake_reports():

@@ -1,4 +1,4 @@
-"""The decoders, by class and by name. Construct one to set its parameters."""
+"""Decoders, available as classes and by name. Construct a class to set its parameters."""
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
@@ -24,21 +24,22 @@ __all__ = [
 ]
 
 
-def _load(path: str) -> Callable[[], Decoder]:
-    """Return the class at a path such as ``auto:Auto``."""
-    module, _, class_name = path.partition(":")
-    decoder: Callable[[], Decoder] = getattr(import_module(f"{__name__}.{module}"), class_name)
-    return decoder
+def _load_class(path: str) -> Callable[[], Decoder]:
+    """Import the class at a path such as ``auto:Auto``."""
+    module_name, _, class_name = path.partition(":")
+    module = import_module(f"{__name__}.{module_name}")
+    decoder_class: Callable[[], Decoder] = getattr(module, class_name)
+    return decoder_class
 
 
 DECODERS: Mapping[str, Callable[[], Decoder]] = {
-    name: _load(entry.path) for name, entry in DECODER_TABLE.items()
+    name: _load_class(entry.path) for name, entry in DECODER_TABLE.items()
 }
-"""The class of each name in ``foundation/decoder_table.py``."""
+"""The decoder class for each name in ``foundation/decoder_table.py``."""
 
 
 def get_decoder(decoder: str | Decoder) -> Decoder:
-    """Return the decoder of that name, or the decoder itself.
+    """Return the decoder with this name, or a decoder object unchanged.
 
     >>> get_decoder("projection")
     Projection(name='projection')
@@ -46,7 +47,9 @@ def get_decoder(decoder: str | Decoder) -> Decoder:
     if not isinstance(decoder, str):
         if callable(getattr(decoder, "decode", None)):
             return decoder
-        raise InvalidArgument(f"decoder must be a name or a decoder; got {type(decoder).__name__}.")
+        raise InvalidArgument(
+            f"decoder must be a name or a decoder object; got {type(decoder).__name__}."
+        )
     if decoder not in DECODERS:
         raise InvalidArgument(
             f"decoder must be one of {', '.join(DECODER_TABLE)}; got {decoder!r}."

@@ -1,15 +1,15 @@
 """The default decoder: empirical Bayes, unless the tally itself shows that projection is better.
 
 Split the reports at random into two halves A and B, which are independent tallies of the same
-population. Both decoders read A, and B judges them without bias. For estimates e (Bayes) and o
-(projection) from A, the mixture ``λe + (1 − λ)o`` that is nearest to the truth p, in squares
-weighted by 1/ω_x, has
+population. Decode A with both decoders, and use B as an unbiased reference. For estimates e (Bayes)
+and o (projection) from A, the mixture ``λe + (1 − λ)o`` that is closest to the truth p in squared
+error, weighted by 1/ω_x, has
 
     λ = Σ_x D_x (o_x − p_x)/ω_x / Σ_x D_x²/ω_x,    D = o − e.
 
-Replacing p by B's unbiased estimate leaves λ right on average, with a known error. With ω_x about
-the size of ``|D_x|``, squares approximate absolute values, which total variation adds up. Empirical
-Bayes gives way to projection as far as λ is below 1 by more than its standard error.
+Replacing p with B's unbiased estimate gives an unbiased λ with a known standard error. If ω_x is
+close to ``|D_x|``, the weighted squares approximate the absolute values that total variation sums.
+The weight of empirical Bayes is λ plus one standard error, limited to the range from 0 to 1.
 """
 
 import hashlib
@@ -32,38 +32,38 @@ from sfumato.tally import Tally
 
 __all__ = ["Auto", "bayes_weight", "split_in_half"]
 
-_PRECISE_ENOUGH = 0.3  # up to this standard error of λ, one split is enough
+_MAX_ONE_WAY_ERROR = 0.3  # up to this standard error of λ, comparing A with B is enough
 _OMEGA_FLOOR = 0.1
-"""Share of the mean |D| that keeps ω from 0. Tuned on simulated maps of towns, where 0.03 to 1 did
-about equally well."""
+"""Fraction of the mean |D| that is added to ω to keep it above 0. Tuned on simulated maps of towns,
+where values from 0.03 to 1 performed about equally well."""
 _MIN_SIZE = 2  # fewer reports cannot be split; fewer symbols need no decoder
 _KEY = hashlib.sha256(b"sfumato/estimation/halves").digest()
 
 
 @dataclass(frozen=True, eq=False)
 class Auto:
-    """Empirical Bayes, moved towards projection as far as the reports suggest.
+    """A mixture of empirical Bayes and projection, with weights that the reports determine.
 
-    It is spatial where symbols have neighbours.
-    ``covariate``: one public number for each symbol, to use instead of neighbours.
+    Empirical Bayes is spatial if symbols have neighbours.
+    ``covariate``: a public number for each symbol, used instead of neighbours.
     """
 
     covariate: ArrayLike | None = None
     name: ClassVar[str] = "auto"
 
     def decode(self, mechanism: Mechanism, tally: Tally) -> Decoded:
-        """Return the mixture of both decoders that the halves of the tally support."""
+        """Return the mixture of the two decoded estimates."""
         projected = Projection().decode(mechanism, tally).frequencies
         if tally.reports < _MIN_SIZE or mechanism.inputs < _MIN_SIZE:
             return Decoded(projected, {"chosen": "projection"})
-        decoder = self._bayes(mechanism)
+        decoder = self._bayes_decoder(mechanism)
         decoded = decoder.decode(mechanism, tally)
         weight, error = bayes_weight(_with_chosen_widths(decoder, decoded), mechanism, tally)
         weight = min(max(weight + error, 0.0), 1.0)
         details = {"chosen": decoder.name, "share": round(weight, 4), **decoded.details}
         return Decoded(weight * decoded.frequencies + (1 - weight) * projected, details)
 
-    def _bayes(self, mechanism: Mechanism) -> Decoder:
+    def _bayes_decoder(self, mechanism: Mechanism) -> Decoder:
         if self.covariate is None and has_neighbours(mechanism.context.domain):
             return SpatialBayes()
         return EmpiricalBayes(self.covariate)
@@ -72,27 +72,27 @@ class Auto:
 def bayes_weight(decoder: Decoder, mechanism: Mechanism, tally: Tally) -> tuple[float, float]:
     """Return λ and its standard error.
 
-    If B's judgement of A is not precise enough, A judges B as well.
+    If comparing A with B is not precise enough, also compare B with A, and average.
     """
     a, b = split_in_half(tally)
     if a.reports == 0 or b.reports == 0:
         return 1.0, np.inf
-    weight, error = _judge(decoder, mechanism, a, b)
-    if error <= _PRECISE_ENOUGH:
+    weight, error = _one_way_weight(decoder, mechanism, a, b)
+    if error <= _MAX_ONE_WAY_ERROR:
         return weight, error
-    weight2, error2 = _judge(decoder, mechanism, b, a)
-    return (weight + weight2) / 2, float(np.hypot(error, error2)) / 2
+    reverse_weight, reverse_error = _one_way_weight(decoder, mechanism, b, a)
+    return (weight + reverse_weight) / 2, float(np.hypot(error, reverse_error)) / 2
 
 
 def split_in_half(tally: Tally) -> tuple[Tally, Tally]:
-    """Deal the reports to two tallies by fair coins, the same coins every time."""
-    heads = halve_counts(tally.counts, _KEY)
-    tails = tally.counts - heads
-    return Tally(heads, tally.fingerprint), Tally(tails, tally.fingerprint)
+    """Split the reports pseudo-randomly into two tallies; the split is reproducible."""
+    first_half = halve_counts(tally.counts, _KEY)
+    second_half = tally.counts - first_half
+    return Tally(first_half, tally.fingerprint), Tally(second_half, tally.fingerprint)
 
 
 def _with_chosen_widths(decoder: Decoder, decoded: Decoded) -> Decoder:
-    """Fix the neighbourhoods that all reports chose, because half of them might choose others."""
+    """Fix the widths that suit all reports, because half of the reports may favour others."""
     widths = decoded.details.get("widths")
     if not isinstance(decoder, SpatialBayes) or not isinstance(widths, Mapping):
         return decoder
@@ -100,8 +100,10 @@ def _with_chosen_widths(decoder: Decoder, decoded: Decoded) -> Decoder:
     return SpatialBayes(chosen) if chosen else EmpiricalBayes()
 
 
-def _judge(decoder: Decoder, mechanism: Mechanism, a: Tally, b: Tally) -> tuple[float, float]:
-    """Return λ and its error for estimates from ``a``, judged by ``b``."""
+def _one_way_weight(
+    decoder: Decoder, mechanism: Mechanism, a: Tally, b: Tally
+) -> tuple[float, float]:
+    """Return λ and its standard error for estimates from ``a``, compared with ``b``."""
     o = Projection().decode(mechanism, a).frequencies
     D = o - decoder.decode(mechanism, a).frequencies
     if not np.abs(D).max() > 0:

@@ -1,12 +1,12 @@
-"""Decoders: from a tally to a distribution. Decoding costs no privacy.
+"""Decoders turn a tally into a distribution. Decoding has no privacy cost.
 
-A decoder is an object with a ``name`` and a ``decode``; those with parameters are dataclasses. To
-add one, add a row to ``foundation/decoder_table.py``.
+A decoder is an object with a ``name`` and a ``decode`` method; decoders with parameters are
+dataclasses. To add one, add a row to ``foundation/decoder_table.py``.
 
-Decoders see symbols in pools: groups with their totals, and symbols as noisy shares of them. In a
-group of k symbols and total τ, ``u_x = p̂_x k/τ`` is about Normal(θ_x, s_x²). Here θ_x is the share
-of symbol x in multiples of the group's mean, and s_x follows from the mechanism's exact variances.
-In these units you can compare symbols of different groups, crowded or empty.
+Decoders can pool symbols in groups. In a group of k symbols with total share τ,
+``u_x = p̂_x k/τ`` is approximately Normal(θ_x, s_x²). Here θ_x is the share of symbol x divided by
+the group's mean share, and s_x follows from the mechanism's exact variances. These units make
+symbols of different groups comparable, however large the groups' totals are.
 """
 
 from collections.abc import Mapping
@@ -24,42 +24,42 @@ from sfumato.tally import Tally
 
 __all__ = ["Decoded", "Decoder", "Pools", "Projection", "Unbiased"]
 
-_MIN_SCALE = 1e-12  # of the largest scale, so that no symbol is fixed by a scale of 0
+_MIN_SCALE = 1e-12  # relative to the largest scale; a scale of 0 would fix a symbol's share
 
 _NOISE_RATIO = 4.0
-"""Symbols are pooled where randomising adds this many times the variance of drawing people. There
-errors are normal and much the same for all symbols of a group. Elsewhere, as for unrandomized
+"""Pool symbols only if randomization adds more than this many times the sampling variance. Errors
+are then nearly normal, and similar for all symbols of a group. Otherwise, as for unrandomized
 symbols, a symbol's own count is the best estimate."""
 
 _MIN_UNCERTAINTY = 0.05
-"""Groups whose symbols are known to this share of their mean are left alone: there is little left
-to gain, and a prior on a grid of values is too coarse for them."""
+"""Do not pool groups whose relative error is smaller than this: there is little to gain, and a
+prior on a grid of values is too coarse for them."""
 
 
 @dataclass(frozen=True, eq=False)
 class Decoded:
-    """Decoded frequencies, and ``details`` on how the decoder arrived at them (such as a gap)."""
+    """Decoded frequencies, and ``details`` about how the decoder arrived at them."""
 
     frequencies: Floats
     details: Mapping[str, object] = field(default_factory=dict)
 
 
 class Decoder(Protocol):
-    """A way to turn a tally into frequencies."""
+    """An object that turns a tally into frequencies."""
 
     @property
     def name(self) -> str:
-        """The name that results show."""
+        """The name shown in results."""
         ...
 
     def decode(self, mechanism: Mechanism, tally: Tally) -> Decoded:
-        """Return the frequencies that explain a tally of this mechanism's reports."""
+        """Estimate the frequencies behind a tally of this mechanism's reports."""
         ...
 
 
 @dataclass(frozen=True)
 class Unbiased:
-    """The unbiased estimate as it is: right on average, entries may be negative."""
+    """The unbiased estimate, unchanged: correct on average, but entries may be negative."""
 
     name: str = "unbiased"
 
@@ -70,18 +70,18 @@ class Unbiased:
 
 @dataclass(frozen=True)
 class Projection:
-    """The nearest distribution to the unbiased estimate, each block with its observed share.
+    """The distribution closest to the unbiased estimate that gives each block its observed share.
 
-    Distances are in units of the symbols' own errors, those that the mechanism would make if people
-    were spread evenly inside groups: a symbol that is known well moves less than one that is known
-    badly. If all symbols of a block are known equally well, this is Euclidean projection on the
-    simplex, also known as Norm-Sub; ``simplex.py`` has the formula.
+    Distances are in units of each symbol's standard error, computed as if people were spread evenly
+    within groups, so symbols with smaller errors move less. If all symbols of a block have the same
+    error, this is Euclidean projection onto the simplex, also known as Norm-Sub; ``simplex.py`` has
+    the formula.
     """
 
     name: str = "projection"
 
     def decode(self, mechanism: Mechanism, tally: Tally) -> Decoded:
-        """Return ``p̂``, projected."""
+        """Return the projection of ``p̂``."""
         observed, shares = mechanism.scores.observed_shares(tally)
         pools = Pools.from_tally(mechanism, tally)
         scales = pools.errors**2
@@ -93,11 +93,11 @@ class Projection:
 
 @dataclass(frozen=True, eq=False)
 class Pools:
-    """The groups of symbols of a tally.
+    """The symbols of a tally, in groups.
 
     ``group_of``: the group of each symbol.
-    ``totals``: the share of each group among all reports.
-    ``unbiased`` and ``errors``: the unbiased estimate and its standard errors, as shares of all.
+    ``totals``: the total share of each group.
+    ``unbiased``, ``errors``: the unbiased estimate and its standard errors.
     ``reports``: the number of reports in the tally.
     """
 
@@ -109,7 +109,7 @@ class Pools:
 
     @classmethod
     def from_tally(cls, mechanism: Mechanism, tally: Tally) -> "Pools":
-        """Group symbols by the totals that the mechanism observes, and further by its context."""
+        """Group symbols by the mechanism's observed shares, then subdivide by its context."""
         observed, shares = mechanism.scores.observed_shares(tally)
         unbiased = mechanism.scores.unbiased(tally)
         keys = np.column_stack([observed, finest_groups(mechanism.context)])
@@ -124,19 +124,19 @@ class Pools:
 
     @cached_property
     def sizes(self) -> Floats:
-        """The number of symbols of each group."""
+        """The number of symbols in each group."""
         return np.bincount(self.group_of, minlength=self.totals.size).astype(np.float64)
 
     @cached_property
     def means(self) -> Floats:
-        """``τ/k`` of each symbol's group."""
+        """``τ/k`` for each symbol's group."""
         return (self.totals / np.maximum(self.sizes, 1))[self.group_of]
 
     @cached_property
-    def is_pooled(self) -> Booleans:
-        """Whether each symbol's group is worth pooling.
+    def pooling_mask(self) -> Booleans:
+        """A mask of the symbols whose group is worth pooling.
 
-        All symbols of a group are pooled or none, because only its total is known.
+        A group is pooled either completely or not at all, because only its total is known.
         """
         variances = np.bincount(self.group_of, self.errors**2, minlength=self.totals.size)
         nonempty = self.totals > 0
@@ -148,10 +148,10 @@ class Pools:
 
     @cached_property
     def u(self) -> Floats:
-        """``p̂_x k/τ`` of the pooled symbols."""
-        return self.unbiased[self.is_pooled] / self.means[self.is_pooled]
+        """``p̂_x k/τ`` for the pooled symbols."""
+        return self.unbiased[self.pooling_mask] / self.means[self.pooling_mask]
 
     @cached_property
     def s(self) -> Floats:
         """The standard errors of ``u``."""
-        return self.errors[self.is_pooled] / self.means[self.is_pooled]
+        return self.errors[self.pooling_mask] / self.means[self.pooling_mask]

@@ -1,4 +1,4 @@
-"""Maximum likelihood: the distribution under which the reports are least surprising.
+"""Maximum likelihood: the distribution that makes the observed reports most likely.
 
 With f the shares of the reports and ``q = Qᵀp`` their probabilities under p, maximise
 
@@ -7,22 +7,22 @@ With f the shares of the reports and ``q = Qᵀp`` their probabilities under p, 
 The s_j are the shares that are observed without noise: one group of share 1, or one for each block.
 ℓ is concave.
 
-*How far from the maximum.* Let ``g = Q(f/q)``, so that n g is the gradient. For every feasible p*,
-since ``log t ≤ t − 1``,
+*The gap.* Let ``g = Q(f/q)``; then n g is the gradient. For every feasible p*, because
+``log t ≤ t − 1``,
 
     ℓ(p*) − ℓ(p) = n Σ_y f(y) log(q*(y)/q(y)) ≤ n Σ_y f(y) q*(y)/q(y) − n = n Σ_x p*_x g_x − n
-                 ≤ n (Σ_j s_j max_{x ∈ j} g_x − 1) = n Σ_j s_j (max_{x ∈ j} g_x − 1),
+                 ≤ n (Σ_j s_j max_{x ∈ j} g_x − 1) = n Σ_j s_j (max_{x ∈ j} g_x − 1).
 
-and the last line is the *gap*. It does not depend on p*. It is never negative, because
-``Σ_x p_x g_x = 1`` and a maximum is no less than a mean. It is 0 exactly at the maximum: these are
-the conditions of Karush, Kuhn and Tucker.
+The last line is the *gap*. It does not depend on p*. It is never negative, because
+``Σ_x p_x g_x = 1`` and a maximum is at least as large as a mean. It is 0 exactly at the maximum:
+these are the Karush–Kuhn–Tucker conditions.
 
-*How to get there.* Accelerated projected gradients (Nesterov 1983; Beck, Teboulle 2009) with
-restarts (O'Donoghue, Candès 2015), two transforms for each step. Lengths are measured in
+*The algorithm.* Accelerated projected gradients (Nesterov 1983; Beck, Teboulle 2009) with restarts
+(O'Donoghue, Candès 2015), using two transforms per step. Lengths are measured by
 ``Σ_x (·)_x²/d_x``, where d_x is the variance of the unbiased estimate from one report. That
-estimate inverts the channel, so d is about the diagonal of the inverse of the curvature, and a step
-of length 1 is about Newton's. With as many reports as symbols and no negative entry of p̂, the
-projection is p̂, its q is f, and it is the maximum already.
+estimate inverts the channel, so d approximates the diagonal of the inverse curvature, and a step of
+length 1 approximates Newton's. If the mechanism has as many outputs as symbols and p̂ has no
+negative entry, the projection is p̂, its q is f, and it is already the maximum.
 """
 
 import math
@@ -40,27 +40,29 @@ from sfumato.tally import Tally
 
 __all__ = ["Likelihood"]
 
-_EVEN_SHARE = 0.001  # of the start is spread evenly, so that no observed report is impossible
-_SHORTEN = 1.5  # cut a step that overshoots by this factor …
-_LENGTHEN = 1.05  # … and try longer ones little by little
-_MIN_LEFT = 0.1  # momentum leaves every report at least this fraction of its probability
+_EVEN_SHARE = (
+    0.001  # spread this fraction of the start evenly, so every observed report is possible
+)
+_SHORTENING = 1.5  # divide a step that overshoots by this factor …
+_LENGTHENING = 1.05  # … and multiply the next step by this one
+_MIN_REMAINING = 0.1  # momentum leaves every report at least this fraction of its probability
 
 
 @dataclass(frozen=True)
 class Likelihood:
-    """The most likely distribution, each block with its observed share.
+    """The most likely distribution that gives each block its observed share.
 
-    Guarantee: no distribution has a log-likelihood of more than ``gap`` above the result, which is
-    at least as likely as the projection. ``gap ≤ tolerance`` unless ``max_iterations`` came first;
-    ``converged`` says which. The default tolerance is far below what data can resolve: an entry
-    that is off by one standard error costs half a unit. Reports that no symbol can send say nothing
-    about symbols and are left out of the sum.
+    Guarantee: no distribution's log-likelihood exceeds that of the result by more than ``gap``, and
+    the result is at least as likely as the projection. ``gap ≤ tolerance`` unless the decoder
+    reaches ``max_iterations`` first; ``converged`` tells you which. The default tolerance is far
+    below what data can resolve: an entry that is off by one standard error costs half a unit.
+    Reports that no symbol can send carry no information and are left out of the sum.
 
-    Cost: two transforms for each iteration. There are some 5 to 50 iterations, or a few hundred
-    where groups share reports. Memory: some twenty rows of the length of p or f.
+    Cost: two transforms per iteration. It takes about 5 to 50 iterations, or a few hundred if
+    groups share reports. Memory: about twenty arrays of the length of p or f.
 
     In this example the café and the park are unrandomized. The café has a quarter of the park's
-    reports and gets a quarter of its share. The projection takes the same amount from both.
+    reports and gets a quarter of its share. The projection subtracts the same amount from both.
 
     >>> from sfumato.contexts import HighLow
     >>> from sfumato.mechanisms import HighLowResponse
@@ -88,24 +90,24 @@ class Likelihood:
             raise InvalidArgument(f"max_iterations must be a positive integer; got {limit!r}.")
 
     def decode(self, mechanism: Mechanism, tally: Tally) -> Decoded:
-        """Return the projection if its gap is small; otherwise climb until the gap is small."""
+        """Return the projection if its gap is small; otherwise iterate until the gap is small."""
         problem = _Problem.from_tally(mechanism, tally)
-        best = problem.at(Projection().decode(mechanism, tally).frequencies)
+        best = problem.point_at(Projection().decode(mechanism, tally).frequencies)
         gap = problem.gap(best)
         iterations = 0
         if gap > self.tolerance:
             start = _interior_start(problem)
-            top, iterations = _climb(problem, start, self.tolerance, self.max_iterations)
-            top_gap = problem.gap(top)
-            if problem.value(top) >= problem.value(best):
-                best = top
-                gap = top_gap
+            summit, iterations = _climb(problem, start, self.tolerance, self.max_iterations)
+            summit_gap = problem.gap(summit)
+            if problem.log_likelihood(summit) >= problem.log_likelihood(best):
+                best = summit
+                gap = summit_gap
             else:
-                # The gap of a point also holds for every point that is likelier.
-                gap = min(gap, top_gap)
+                # The gap of a point is also valid for every point with a higher likelihood.
+                gap = min(gap, summit_gap)
         details = {
             "gap": gap,
-            "log_likelihood": problem.value(best),
+            "log_likelihood": problem.log_likelihood(best),
             "iterations": iterations,
             "converged": gap <= self.tolerance,
         }
@@ -114,7 +116,7 @@ class Likelihood:
 
 @dataclass(frozen=True, eq=False)
 class _Point:
-    """A distribution p, and q on the observed reports.
+    """A distribution p, and the probabilities q of the observed reports.
 
     Momentum may make entries of p negative, but not those of q.
     """
@@ -122,61 +124,61 @@ class _Point:
     p: Floats
     q: Floats
 
-    def extrapolate(self, before: "_Point", factor: float) -> "_Point":
-        """Continue on the line from ``before`` by this factor, or as far as q allows."""
-        loss = before.q - self.q
-        falling = loss > 0
-        allowed = (1 - _MIN_LEFT) * self.q[falling] / loss[falling]
+    def extrapolate(self, previous: "_Point", factor: float) -> "_Point":
+        """Extend the line from ``previous`` by this factor, or as far as q allows."""
+        loss = previous.q - self.q
+        decreasing = loss > 0
+        allowed = (1 - _MIN_REMAINING) * self.q[decreasing] / loss[decreasing]
         factor = min(factor, float(allowed.min(initial=math.inf)))
-        return _Point(self.p + factor * (self.p - before.p), self.q - factor * loss)
+        return _Point(self.p + factor * (self.p - previous.p), self.q - factor * loss)
 
 
 @dataclass(frozen=True, eq=False)
 class _Problem:
-    """The likelihood of a tally, and the constraints on p."""
+    """The likelihood function of a tally, and the constraints on p."""
 
     mechanism: Mechanism
-    observed: NDArray[np.intp]  # the reports that occurred, and that some symbol can send
+    observed: NDArray[np.intp]  # the reports that occurred and that some symbol can send
     f: Floats  # their shares of all reports
     reports: int
     group_of: Symbols
     shares: Floats
-    order: NDArray[np.intp]  # the symbols, group by group …
-    first: NDArray[np.intp]  # … and where each group begins
+    order: NDArray[np.intp]  # the symbols, sorted by group …
+    group_starts: NDArray[np.intp]  # … and where each group starts
 
     @classmethod
     def from_tally(cls, mechanism: Mechanism, tally: Tally) -> "_Problem":
-        """Leave out reports that did not occur: ``0 log q = 0`` for every q."""
+        """Build the problem without reports that did not occur: ``0 log q = 0`` for every q."""
         group_of, shares = mechanism.scores.observed_shares(tally)
         possible = mechanism.forward(np.full(mechanism.inputs, 1 / mechanism.inputs)) > 0
         observed = np.flatnonzero((tally.counts > 0) & possible)
         f = tally.counts[observed] / tally.reports
         order = np.argsort(group_of, kind="stable")
-        first = np.searchsorted(group_of[order], np.arange(shares.size))
-        return cls(mechanism, observed, f, tally.reports, group_of, shares, order, first)
+        group_starts = np.searchsorted(group_of[order], np.arange(shares.size))
+        return cls(mechanism, observed, f, tally.reports, group_of, shares, order, group_starts)
 
-    def at(self, p: Floats) -> _Point:
+    def point_at(self, p: Floats) -> _Point:
         """Return p with its q."""
         return _Point(p, self.mechanism.forward(p)[self.observed])
 
-    def value(self, point: _Point) -> float:
-        """Return ``ℓ(p)``, −∞ if an observed report is impossible."""
+    def log_likelihood(self, point: _Point) -> float:
+        """Return ``ℓ(p)``, or −∞ if an observed report is impossible."""
         if (point.q <= 0).any():
             return -math.inf
         return self.reports * float(self.f @ np.log(point.q))
 
     def slope(self, point: _Point) -> Floats:
         """Return ``g = Q(f/q)``."""
-        return self.mechanism.adjoint(self.spread(self.f / point.q))
+        return self.mechanism.adjoint(self.expand(self.f / point.q))
 
-    def spread(self, values: Floats) -> Floats:
-        """Spread values of the observed reports over all reports, with 0 elsewhere."""
-        spread = np.zeros(self.mechanism.outputs)
-        spread[self.observed] = values
-        return spread
+    def expand(self, values: Floats) -> Floats:
+        """Expand values for the observed reports to all reports, with 0 elsewhere."""
+        expanded = np.zeros(self.mechanism.outputs)
+        expanded[self.observed] = values
+        return expanded
 
     def gap(self, point: _Point) -> float:
-        """Return the most by which the log-likelihood could still rise."""
+        """Return a bound on how much the log-likelihood can still increase."""
         return math.inf if (point.q <= 0).any() else self.gap_from_slope(self.slope(point))
 
     def gap_from_slope(self, g: Floats) -> float:
@@ -184,44 +186,44 @@ class _Problem:
 
         If reports are left out, ``Σ_x p_x g_x`` is less than 1 by their share.
         """
-        maxima = np.maximum.reduceat(g[self.order], self.first)
+        maxima = np.maximum.reduceat(g[self.order], self.group_starts)
         gain = float(self.shares @ maxima - self.f.sum())
         return self.reports * max(gain, 0.0)
 
     def nearest(self, v: Floats, d: Floats) -> Floats:
-        """Return the feasible p with the least ``Σ_x (p_x − v_x)²/d_x``."""
+        """Return the feasible p that minimizes ``Σ_x (p_x − v_x)²/d_x``."""
         return nearest_in_groups(v, self.group_of, self.shares, d)
 
 
 def _interior_start(problem: _Problem) -> _Point:
-    """Return a start under which every observed report is possible.
+    """Return a starting point that makes every observed report possible.
 
-    It is p̂, projected in units of its own variances, spread a little, after two steps of EM. In
-    these units the projection takes less from symbols that are known better. EM
-    (``p_x ← p_x g_x``) restores the scale of an unrandomized symbol that was cut to 0 although its
+    Project p̂ in units of its own variances, mix in some of the even distribution, and take two EM
+    steps. In these units the projection subtracts less from symbols with smaller variances. EM
+    (``p_x ← p_x g_x``) restores unrandomized symbols that the projection set to 0 although their
     reports occurred.
     """
     mechanism = problem.mechanism
     group_of = problem.group_of
-    groups = problem.shares.size
-    sizes = np.bincount(group_of, minlength=groups)
+    group_count = problem.shares.size
+    sizes = np.bincount(group_of, minlength=group_count)
     even = (problem.shares / np.maximum(sizes, 1))[group_of]
-    f = problem.spread(problem.f)
+    f = problem.expand(problem.f)
     variances = np.maximum(mechanism.scores.moments(f, 2), even**2)
     p = problem.nearest(mechanism.scores.mean(f), variances)
     p = (1 - _EVEN_SHARE) * p + _EVEN_SHARE * even
     for _ in range(2):
-        target = p * problem.slope(problem.at(p))
-        totals = np.bincount(group_of, target, minlength=groups)
+        updated = p * problem.slope(problem.point_at(p))
+        totals = np.bincount(group_of, updated, minlength=group_count)
         scale = problem.shares / np.where(totals > 0, totals, 1.0)
-        p = np.where((totals > 0)[group_of], target * scale[group_of], p)
-    return problem.at(p)
+        p = np.where((totals > 0)[group_of], updated * scale[group_of], p)
+    return problem.point_at(p)
 
 
 def _climb(
     problem: _Problem, start: _Point, tolerance: float, max_iterations: int
 ) -> tuple[_Point, int]:
-    """Climb by accelerated projected gradients until the gap is small.
+    """Run accelerated projected gradient ascent until the gap is small.
 
     Return the last point and the number of iterations.
     """
@@ -235,50 +237,51 @@ def _climb(
     for iteration in range(max_iterations):
         g = problem.slope(y)
         if problem.gap_from_slope(g) <= tolerance:
-            # Momentum may leave the feasible set, so judge the nearest feasible p.
-            feasible = problem.at(problem.nearest(y.p, d))
+            # Momentum may leave the feasible set, so check the nearest feasible p.
+            feasible = problem.point_at(problem.nearest(y.p, d))
             if problem.gap(feasible) <= tolerance:
                 return feasible, iteration
-        ahead, step = _step(problem, y, g, d, step)
-        if ahead is None:
+        next_x, step = _take_step(problem, y, g, d, step)
+        if next_x is None:
             y = x
             theta = 1.0
             continue
-        if _product(y.p - ahead.p, ahead.p - x.p, d) <= 0:  # still uphill: keep the momentum
+        if _inner_product(y.p - next_x.p, next_x.p - x.p, d) <= 0:  # uphill: keep the momentum
             next_theta = 2 / (1 + math.sqrt(1 + 4 / theta**2))
-            y = ahead.extrapolate(x, (1 / theta - 1) * next_theta)
+            y = next_x.extrapolate(x, (1 / theta - 1) * next_theta)
             theta = next_theta
         else:
-            y = ahead
+            y = next_x
             theta = 1.0
-        x = ahead
-        step *= _LENGTHEN
+        x = next_x
+        step *= _LENGTHENING
     return x, max_iterations
 
 
-def _step(
+def _take_step(
     problem: _Problem, y: _Point, g: Floats, d: Floats, step: float
 ) -> tuple[_Point | None, float]:
-    """Return the nearest feasible p to ``y + step · d g``, and the step, cut until short enough.
+    """Return the feasible p nearest to ``y + step · d g``, shortening the step as needed.
 
-    A step is short enough if the quadratic that it relies on lies below ℓ. Return ``None`` if no
-    step is: even the nearest feasible p to y makes an observed report impossible.
+    A step is short enough if its quadratic model is a lower bound on ℓ. Also return the step used.
+    Return ``None`` if no step is short enough: even the feasible p nearest to y makes an observed
+    report impossible.
     """
     while step > np.finfo(np.float64).tiny:
-        ahead = problem.at(problem.nearest(y.p + step * d * g, d))
-        change = ahead.q / y.q - 1
+        candidate = problem.point_at(problem.nearest(y.p + step * d * g, d))
+        change = candidate.q / y.q - 1
         if (change > -1).all():
             curvature = float(problem.f @ (change - np.log1p(change)))
-            move = ahead.p - y.p
-            allowed = _product(move, move, d) / (2 * step) + np.finfo(np.float64).eps ** 2
+            move = candidate.p - y.p
+            allowed = _inner_product(move, move, d) / (2 * step) + np.finfo(np.float64).eps ** 2
             if curvature <= allowed:
-                return ahead, step
+                return candidate, step
         elif (y.p < 0).any():
             return None, step
-        step /= _SHORTEN
+        step /= _SHORTENING
     return None, 1.0
 
 
-def _product(u: Floats, v: Floats, d: Floats) -> float:
-    """Return ``Σ_x u_x v_x/d_x``; where d_x = 0 nothing moves."""
+def _inner_product(u: Floats, v: Floats, d: Floats) -> float:
+    """Return ``Σ_x u_x v_x/d_x``, omitting terms with d_x = 0, because those symbols never move."""
     return float(np.divide(u * v, d, out=np.zeros_like(d), where=d > 0).sum())

@@ -1,14 +1,14 @@
-"""Fit a prior to many noisy numbers: the distribution of the numbers behind them.
+"""Fit a prior to many noisy observations: the distribution of the true values behind them.
 
-Observations ``u ~ Normal(θ, s²)`` have known errors s, and the θ come from one unknown distribution
-G on [0, ∞). Find the most likely G (Kiefer and Wolfowitz, 1956) on a grid of values:
+Observations ``u ~ Normal(θ, s²)`` have known standard errors s, and the θ come from one unknown
+distribution G on [0, ∞). Find the most likely G (Kiefer and Wolfowitz, 1956) on a grid of values:
 
     maximise  Σ_i c_i log Σ_g w_g φ((u_i − θ_g)/s_i)   over  w ≥ 0,  Σ w = 1,  Σ w_g θ_g = mean
 
 Sequential quadratic programming solves this convex problem (Kim, Carbonetto, Stephens, Anitescu,
-2020). The solution is a handful of atoms, far more certain than the data justify. Two remedies keep
-open what the data cannot resolve: one more symbol, spread evenly over the grid, and bagging, which
-averages fits on resampled observations.
+2020). The solution is a handful of atoms, far more certain than the data justify. Two remedies
+restore the uncertainty: a pseudo-observation spread evenly over the grid, and bagging, which
+averages fits to resampled observations.
 """
 
 import hashlib
@@ -21,24 +21,24 @@ from numpy.typing import NDArray
 from sfumato.estimation.decoders.histograms import draw_histogram
 from sfumato.foundation.arrays import Floats, Symbols
 
-__all__ = ["Observations", "Posterior", "Prior", "fit_prior", "quantiles"]
+__all__ = ["Observations", "Posterior", "Prior", "fit_prior", "posterior_quantiles"]
 
-_GRID_POINTS = 64  # neighbours differ by less than the errors do, wherever those matter
-_SPREAD = 1.0  # symbols that are spread evenly over the grid
-_BIN_WIDTH = 0.5  # of u, in units of s: it adds 2 % to the variance of an error
-_ERROR_STEP = 0.2  # relative width of classes of s
-_OUTLIER = 1e-8  # the weight of an observation that fits no value of the grid
+_GRID_POINTS = 64  # dense enough that adjacent values differ by less than the errors
+_PSEUDO_COUNT = 1.0  # of the observation that is spread evenly over the grid
+_BIN_WIDTH = 0.5  # bin width of u, in units of s; binning adds 2% to the error variance
+_ERROR_STEP = 0.2  # relative bin width of s
+_OUTLIER_LIKELIHOOD = 1e-8  # added to all likelihoods, for observations that fit no grid value
 _PENALTY = 1e3  # on the squared distance of the mean from its target
 _MAX_STEPS = 40
 _MIN_STEP_LENGTH = 1e-6
 _TOLERANCE = 1e-5  # of the log-likelihood per observation
-_CHUNK = 1 << 15  # rows of a posterior to hold in memory at once
+_CHUNK = 1 << 15  # rows of a posterior to keep in memory at once
 _KEY = hashlib.sha256(b"sfumato/estimation/prior").digest()
 
 
 @dataclass(frozen=True, eq=False)
 class Observations:
-    """Numbers u with standard errors s, and how often each occurs."""
+    """Observations u with standard errors s, and how often each occurs."""
 
     u: Floats
     s: Floats
@@ -46,21 +46,19 @@ class Observations:
 
     @classmethod
     def bin(cls, u: Floats, s: Floats) -> "Observations":
-        """Count observations together that are alike for a fit."""
-        error_classes = np.rint(np.log(s) / _ERROR_STEP)
-        bins = np.rint(u / s / _BIN_WIDTH)
-        _, which, counts = np.unique(
-            error_classes + 1j * bins, return_inverse=True, return_counts=True
-        )
-        which = which.reshape(u.shape)
-        mean_u = np.bincount(which, u) / counts
-        mean_s = np.bincount(which, s) / counts
+        """Merge observations that are nearly equal, and count them."""
+        s_bins = np.rint(np.log(s) / _ERROR_STEP)
+        u_bins = np.rint(u / s / _BIN_WIDTH)
+        _, bin_of, counts = np.unique(s_bins + 1j * u_bins, return_inverse=True, return_counts=True)
+        bin_of = bin_of.reshape(u.shape)
+        mean_u = np.bincount(bin_of, u) / counts
+        mean_s = np.bincount(bin_of, s) / counts
         return cls(mean_u, mean_s, counts.astype(np.float64))
 
 
 @dataclass(frozen=True, eq=False)
 class Prior:
-    """Weights w on values θ, and the log-likelihood of the most likely ones."""
+    """Weights w on values θ, and the log-likelihood of the fit before bagging."""
 
     values: Floats
     weights: Floats
@@ -69,7 +67,7 @@ class Prior:
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """The distribution of each θ given its u, a row for each x, computed a chunk at a time.
+    """The distribution of each θ given its u: one row for each x, computed in chunks.
 
     ``P(θ_g | u_x) ∝ w_g φ((u_x − θ_g)/s_x)``
     """
@@ -79,14 +77,14 @@ class Posterior:
     s: Floats
 
     def means(self) -> Floats:
-        """Return the posterior means, which have the least squared error."""
+        """Return the posterior means, which minimize the expected squared error."""
         means = [np.empty(0)]
         for rows in self._chunks():
             means.append(rows @ self.prior.values)
         return np.concatenate(means)
 
     def cumulative(self) -> NDArray[np.float32]:
-        """Return ``P(θ < θ_g) + ½ P(θ = θ_g)`` in single precision, to read quantiles from."""
+        """Return ``P(θ < θ_g) + ½ P(θ = θ_g)`` in single precision, for finding quantiles."""
         cumulative = [np.empty((0, self.prior.values.size), dtype=np.float32)]
         for rows in self._chunks():
             middles = np.cumsum(rows, axis=1) - rows / 2
@@ -102,10 +100,10 @@ class Posterior:
 
 
 def fit_prior(u: Floats, s: Floats, *, mean: float, largest: float, bags: int) -> Prior:
-    """Fit the bagged prior of observations whose θ have a known mean and do not exceed ``largest``.
+    """Fit a bagged prior to observations whose θ have a known mean and do not exceed ``largest``.
 
     >>> theta = np.repeat([0.0, 4.0], [750, 250])
-    >>> noise = np.sin(np.arange(1000.0) * 7)  # as good as random here
+    >>> noise = np.sin(np.arange(1000.0) * 7)  # irregular enough for this example
     >>> prior = fit_prior(theta + noise, np.full(1000, 0.7), mean=1.0, largest=10.0, bags=8)
     >>> round(float(prior.weights @ prior.values), 2)
     1.0
@@ -113,70 +111,72 @@ def fit_prior(u: Floats, s: Floats, *, mean: float, largest: float, bags: int) -
     0.2
     """
     observations = Observations.bin(u, s)
-    values = _grid(observations, mean, largest)
+    values = _make_grid(observations, mean, largest)
     likelihoods = _likelihoods(observations.u, observations.s, values)
-    L = np.vstack([likelihoods, np.eye(values.size) + _OUTLIER])
-    spread = np.full(values.size, _SPREAD / values.size)
+    L = np.vstack([likelihoods, np.eye(values.size) + _OUTLIER_LIKELIHOOD])
+    pseudo_counts = np.full(values.size, _PSEUDO_COUNT / values.size)
     total = observations.counts.sum()
 
     def fit(counts: Floats, start: Floats) -> Floats:
-        weights = np.concatenate([counts, spread]) / (total + _SPREAD)
-        return _most_likely(L, weights, values, mean, start)
+        weights = np.concatenate([counts, pseudo_counts]) / (total + _PSEUDO_COUNT)
+        return _maximize_likelihood(L, weights, values, mean, start)
 
-    first = fit(observations.counts, np.full(values.size, 1 / values.size))
-    start = (first + 1e-3 / values.size) / (1 + 1e-3)
-    fits = [first]
+    first_fit = fit(observations.counts, np.full(values.size, 1 / values.size))
+    start = (first_fit + 1e-3 / values.size) / (1 + 1e-3)
+    fits = [first_fit]
     for bag in range(bags):
         resampled = draw_histogram(observations.counts / total, int(total), draw=bag, key=_KEY)
         counts = resampled.astype(np.float64)
         fits.append(fit(counts * (total / max(counts.sum(), 1.0)), start))
     weights = np.mean(fits, axis=0)
-    # Likelihoods are in units of the largest in their row; restore those units.
-    nearest = np.abs(observations.u[:, None] - values).min(axis=1) / observations.s
-    log_likelihoods = np.log(L[: observations.counts.size] @ first) - 0.5 * nearest**2
+    # Likelihoods are relative to the largest in their row; undo that scaling.
+    distances = np.abs(observations.u[:, None] - values).min(axis=1) / observations.s
+    log_likelihoods = np.log(L[: observations.counts.size] @ first_fit) - 0.5 * distances**2
     log_likelihood = float(observations.counts @ log_likelihoods)
     return Prior(values, weights / weights.sum(), log_likelihood)
 
 
-def quantiles(
+def posterior_quantiles(
     cumulative: NDArray[np.float32], rows: Symbols, values: Floats, levels: Floats
 ) -> Floats:
-    """Return the quantile of posterior ``rows[i]`` at ``levels[i]``, linear between grid values."""
-    result = np.empty(rows.size)
+    """Return the quantile of posterior ``rows[i]`` at ``levels[i]``, by linear interpolation."""
+    quantiles = np.empty(rows.size)
     for start in range(0, rows.size, _CHUNK):
         chunk = slice(start, start + _CHUNK)
         C = cumulative[rows[chunk]]
         level = levels[chunk]
-        below_level = (level.astype(np.float32)[:, None] > C).sum(axis=1)
-        above = np.clip(below_level, 1, values.size - 1)
-        index = np.arange(above.size)
-        low = C[index, above - 1]
-        high = C[index, above]
+        count_below = (level.astype(np.float32)[:, None] > C).sum(axis=1)
+        upper = np.clip(count_below, 1, values.size - 1)
+        row = np.arange(upper.size)
+        low = C[row, upper - 1]
+        high = C[row, upper]
         fraction = np.clip((level - low) / np.maximum(high - low, 1e-30), 0.0, 1.0)
-        result[chunk] = values[above - 1] + fraction * (values[above] - values[above - 1])
-    return result
+        quantiles[chunk] = values[upper - 1] + fraction * (values[upper] - values[upper - 1])
+    return quantiles
 
 
 def _likelihoods(u: Floats, s: Floats, values: Floats) -> Floats:
-    """Return ``φ((u − θ)/s)``, each row in units of its largest entry."""
+    """Return ``φ((u − θ)/s)``, each row divided by its largest entry."""
     exponents = -0.5 * ((u[:, None] - values) / s[:, None]) ** 2
-    return np.exp(exponents - exponents.max(axis=1, keepdims=True)) + _OUTLIER
+    return np.exp(exponents - exponents.max(axis=1, keepdims=True)) + _OUTLIER_LIKELIHOOD
 
 
-def _grid(observations: Observations, mean: float, largest: float) -> Floats:
+def _make_grid(observations: Observations, mean: float, largest: float) -> Floats:
     """Return 0, the mean, and geometric steps from below the smallest error to the largest u."""
     top = max(min(largest, float(observations.u.max(initial=0.0))), 2 * mean)
-    least = min(0.02 * mean, 0.05 * float(observations.s.min()))
-    bottom = max(least, 1e-6 * top)
+    small_value = min(0.02 * mean, 0.05 * float(observations.s.min()))
+    bottom = max(small_value, 1e-6 * top)
     steps = np.geomspace(bottom, top, _GRID_POINTS - 2)
     return np.unique(np.concatenate([[0.0, mean], steps]))
 
 
-def _most_likely(L: Floats, c: Floats, values: Floats, mean: float, start: Floats) -> Floats:
-    """Return the weights of greatest likelihood, by sequential quadratic programming."""
+def _maximize_likelihood(
+    L: Floats, c: Floats, values: Floats, mean: float, start: Floats
+) -> Floats:
+    """Return the weights that maximize the likelihood, using sequential quadratic programming."""
     from scipy.optimize import nnls
 
-    # A penalty, in units of the grid's own width, fixes the mean. Σw = 1 holds by itself at the
+    # A penalty, relative to the grid's width, fixes the mean. Σw = 1 holds automatically at the
     # optimum.
     offsets = (values - mean) / max(float(np.abs(values - mean).max()), 1e-300)
     w = start
@@ -193,7 +193,7 @@ def _most_likely(L: Floats, c: Floats, values: Floats, mean: float, start: Float
         slope = float(gradient @ step)
         if -slope < _TOLERANCE:
             break
-        # Halve the step until the cost falls enough (Armijo's rule).
+        # Halve the step until the cost decreases enough (Armijo's rule).
         length = 1.0
         while length > _MIN_STEP_LENGTH:
             candidate = np.maximum(w + length * step, 0.0)

@@ -1,1 +1,1 @@
-"""Uncertainty: intervals, totals, changes, ranks, fit, and what forgers can do."""
+"""Uncertainty: intervals, totals, changes, rankings, goodness of fit and manipulation."""

@@ -1,14 +1,15 @@
 """A parametric bootstrap: how far the decoded estimate may be from the truth.
 
-A decoded estimate has no standard errors of its own: a decoder cuts, shrinks and smooths. So repeat
-the survey. Draw reports from ``q = Qᵀ p̂``, as if the estimate p̂ were the truth, and decode them.
-The results lie as far from p̂ as p̂ lies from the truth, if both are equally hard to estimate.
+Decoders clip, shrink and smooth, so there is no formula for the standard errors of a decoded
+estimate. Instead, repeat the survey: draw reports from ``q = Qᵀ p̂``, as if the estimate p̂ were
+the truth, and decode them. The results are as far from p̂ as p̂ is from the truth, if both are
+equally hard to estimate.
 
-That is the limit of the method. A decoder that keeps noise (a projection with few reports per
-symbol) makes p̂ rougher than the truth, and one that smooths makes it smoother. The mean error is
-then off by some 10 or 20 %, and the interval, which is narrow in large domains, misses it:
-``docs/uncertainty.md`` has figures. For intervals that hold for every truth, use those of the
-unbiased estimate.
+That condition is the method's limitation. A decoder that keeps noise (a projection with few reports
+per symbol) makes p̂ rougher than the truth, and one that smooths makes it smoother. The mean error
+is then off by 10% to 20%, and the interval, which is narrow in large domains, misses the real
+error; ``docs/uncertainty.md`` has measurements. For intervals that are valid for every true
+distribution, use those of the unbiased estimate.
 """
 
 import hashlib
@@ -32,11 +33,11 @@ __all__ = ["Bootstrap"]
 class Bootstrap:
     """The errors of repeated surveys in which the decoded estimate is the truth.
 
-    ``errors``: the total variation errors ``½ Σ|p̂* − p̂|`` of the runs.
-    ``mean``, ``low``, ``high``: their mean, and an interval that contains a share ``level`` of
-    them. These are errors around the estimate, not around the real truth.
-    ``standard_errors``: those of the decoded frequencies.
-    ``biases``: how far the decoder moves them on average.
+    ``errors``: the total variation error ``½ Σ|p̂* − p̂|`` of each run.
+    ``mean``, ``low``, ``high``: the mean error, and an interval that contains a fraction ``level``
+    of the errors. Errors are relative to the estimate, not to the real truth.
+    ``standard_errors``: the standard errors of the decoded frequencies.
+    ``biases``: the mean deviation of each decoded frequency.
     """
 
     runs: int
@@ -62,7 +63,7 @@ class Bootstrap:
     ) -> "Bootstrap":
         """Draw and decode ``runs`` tallies of the same size, as if ``frequencies`` were the truth.
 
-        An estimate with negative entries cannot be the truth, so it is projected first.
+        An estimate with negative entries is not a distribution, so it is projected first.
         """
         if isinstance(runs, bool) or not isinstance(runs, int) or runs < 2:
             raise InvalidArgument(f"runs must be an integer of at least 2; got {runs!r}.")
@@ -73,15 +74,15 @@ class Bootstrap:
         q = mechanism.forward(p)
         key = hashlib.sha256(f"sfumato/bootstrap/{seed}".encode()).digest()
         errors = np.empty(runs)
-        total = np.zeros(p.size)
-        squares = np.zeros(p.size)
+        deviation_sums = np.zeros(p.size)
+        square_sums = np.zeros(p.size)
         for run in range(runs):
             drawn = draw_tally(mechanism, q, tally.reports, run, key)
             decoded = decoder.decode(mechanism, drawn).frequencies
             errors[run] = total_variation(decoded, p)
-            total += decoded - p
-            squares += (decoded - p) ** 2
-        variances = np.maximum(squares - total**2 / runs, 0.0) / (runs - 1)
+            deviation_sums += decoded - p
+            square_sums += (decoded - p) ** 2
+        variances = np.maximum(square_sums - deviation_sums**2 / runs, 0.0) / (runs - 1)
         low, high = np.quantile(errors, [tail, 1 - tail]).tolist()
         return cls(
             runs=runs,
@@ -91,12 +92,12 @@ class Bootstrap:
             level=level,
             errors=errors,
             standard_errors=np.sqrt(variances),
-            biases=total / runs,
+            biases=deviation_sums / runs,
         )
 
     def __repr__(self) -> str:
         return (
-            f"Bootstrap(total variation {self.mean:.4f}, {100 * self.level:.4g} % interval "
+            f"Bootstrap(total variation {self.mean:.4f}, {100 * self.level:.4g}% interval "
             f"{self.low:.4f} to {self.high:.4f}, {self.runs} runs)"
         )
 

@@ -1,15 +1,15 @@
-"""Differences between two estimates, and rankings within one, from intervals that hold together.
+"""Differences between two estimates, and rankings within one, from simultaneous intervals.
 
-The k intervals are each at ``1 − (1 − level)/k`` (Bonferroni), so all of them hold with probability
-``level``. While they do, no statement here is wrong.
+Each of the k intervals has the level ``1 − (1 − level)/k`` (Bonferroni), so all of them hold with
+probability at least ``level``. If they all hold, every statement here is correct.
 
 *Differences.* The difference of two shares has the interval of Donner and Zou (2012):
 
     low  = p̂₂ − p̂₁ − √( (p̂₂ − low₂)² + (high₁ − p̂₁)² )
     high = p̂₂ − p̂₁ + √( (high₂ − p̂₂)² + (p̂₁ − low₁)² )
 
-*Rankings.* A symbol is certainly among the top m if at most m − 1 others can be above it, and
-possibly if at most m − 1 others must be.
+*Rankings.* A symbol is certainly among the top m if at most m − 1 others can be above it. It is
+possibly among them if at most m − 1 others must be above it.
 """
 
 from collections.abc import Sequence
@@ -31,9 +31,9 @@ CANNOT_TELL = "cannot tell"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Difference:
-    """The second estimate less the first, symbol by symbol.
+    """The second estimate minus the first, symbol by symbol.
 
-    The intervals from ``low`` to ``high`` hold together with probability ``level``.
+    All intervals from ``low`` to ``high`` hold simultaneously with probability ``level``.
     """
 
     labels: Sequence[Label]
@@ -52,34 +52,34 @@ class Difference:
         after_bounds: Bounds,
         level: float,
     ) -> "Difference":
-        """Compare two independent estimates by their simultaneous intervals, not cut to [0, 1]."""
+        """Compare two independent estimates by simultaneous intervals, not clipped to [0, 1]."""
         before_low, before_high = before_bounds
         after_low, after_high = after_bounds
         change = after - before
-        down = np.hypot(after - after_low, before_high - before)
-        up = np.hypot(after_high - after, before - before_low)
-        return cls(labels, change, change - down, change + up, level)
+        lower_margin = np.hypot(after - after_low, before_high - before)
+        upper_margin = np.hypot(after_high - after, before - before_low)
+        return cls(labels, change, change - lower_margin, change + upper_margin, level)
 
     @property
     def verdicts(self) -> NDArray[np.str_]:
-        """For each symbol ``changed up``, ``changed down`` or ``cannot tell``."""
+        """The verdict on each symbol: ``changed up``, ``changed down`` or ``cannot tell``."""
         not_up = np.where(self.high < 0, CHANGED_DOWN, CANNOT_TELL)
         return np.where(self.low > 0, CHANGED_UP, not_up)
 
     @property
     def changed(self) -> list[Label]:
-        """The labels that changed, the largest change first."""
-        has_changed = (self.low > 0) | (self.high < 0)
+        """The labels that changed, starting with the largest change."""
+        changed_mask = (self.low > 0) | (self.high < 0)
         order = np.argsort(-np.abs(self.differences), kind="stable")
-        return list(_select(self.labels, order[has_changed[order]]))
+        return list(_select(self.labels, order[changed_mask[order]]))
 
     def __repr__(self) -> str:
-        up = int((self.low > 0).sum())
-        down = int((self.high < 0).sum())
-        rest = len(self.labels) - up - down
+        up_count = int((self.low > 0).sum())
+        down_count = int((self.high < 0).sum())
+        unclear_count = len(self.labels) - up_count - down_count
         return (
-            f"Difference({up} changed up, {down} changed down, {rest} cannot tell; "
-            f"all at {self.level:.4g} together)"
+            f"Difference({up_count} changed up, {down_count} changed down, "
+            f"{unclear_count} cannot tell; simultaneous level {self.level:.4g})"
         )
 
 
@@ -88,8 +88,8 @@ class Top:
     """The labels that are certainly among the ``size`` most frequent, and those that possibly are.
 
     ``possibly`` includes ``certainly``. Both are sorted by decreasing unbiased estimate. With
-    probability at least ``level`` every label in ``certainly`` belongs there, and every label that
-    belongs there is in ``possibly``.
+    probability at least ``level``, every label in ``certainly`` is among the most frequent, and
+    every label that is among the most frequent is in ``possibly``.
     """
 
     size: int
@@ -101,7 +101,7 @@ class Top:
     def from_intervals(
         cls, labels: Sequence[Label], unbiased: Floats, bounds: Bounds, size: int, level: float
     ) -> "Top":
-        """Rank symbols by simultaneous intervals, in one sort.
+        """Rank symbols by simultaneous intervals.
 
         >>> low = np.array([0.5, 0.2, 0.1])
         >>> high = np.array([0.6, 0.4, 0.3])
@@ -112,12 +112,12 @@ class Top:
         """
         low, high = bounds
         k = low.size
-        includes_itself = high > low
-        can_be_above = k - np.searchsorted(np.sort(high), low, side="right") - includes_itself
-        must_be_above = k - np.searchsorted(np.sort(low), high, side="right")
+        counts_itself = high > low
+        possibly_above = k - np.searchsorted(np.sort(high), low, side="right") - counts_itself
+        certainly_above = k - np.searchsorted(np.sort(low), high, side="right")
         order = np.argsort(-unbiased, kind="stable")
-        certainly = order[can_be_above[order] < size]
-        possibly = order[must_be_above[order] < size]
+        certainly = order[possibly_above[order] < size]
+        possibly = order[certainly_above[order] < size]
         return cls(size, _select(labels, certainly), _select(labels, possibly), level)
 
 

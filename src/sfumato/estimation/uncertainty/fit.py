@@ -1,31 +1,31 @@
 """Goodness of fit: whether these reports can have come from this mechanism at all.
 
 A broken client, a wrong version or a forger sends reports with a distribution that no population
-can produce. Four tests look for it. None depends on the true distribution:
+can produce. Four tests detect such reports. None of them depends on the true distribution.
 
-*Impossible reports.* Reports that no symbol sends.
+*Impossible reports.* Reports that no symbol can send.
 
-*Residuals.* ``r = f − Qᵀ A f`` has mean 0 for every p, since A inverts Q. With ``P = I − Qᵀ A`` and
-weights ``W = 1/q̂`` the statistic is Pearson's, ``T = n Σ_y W r²``, on the outputs − inputs
-dimensions that the symbols leave free. It is a quadratic form in means of independent reports. With
-``M = √W P D Pᵀ √W`` its moments are:
+*Residuals.* ``r = f − Qᵀ A f`` has mean 0 for every p, because A inverts Q. With ``P = I − Qᵀ A``
+and weights ``W = 1/q̂`` the statistic is Pearson's, ``T = n Σ_y W r²``, in the outputs − inputs
+dimensions that the symbols do not determine. It is a quadratic form in means of independent
+reports. With ``M = √W P D Pᵀ √W`` its moments are:
 
     mean  tr M at D = diag f      (T minus this is a U-statistic: exactly centred for any counts)
     variance  2 tr M² at D = diag q̂
     third cumulant  8 (tr M²)²/tr M + (4/n) Σ_y q̂² ρ³,   ρ = the diagonal of Pᵀ W P
 
-The last term is the chance that two of few reports coincide. p-values are those of a gamma variable
-with these three moments: chi-square where cells are full, and still right where most are empty. No
-cells need to be merged. This test needs at least a hundred reports.
+The last term accounts for coincidences among few reports. p-values are those of a gamma variable
+with these three moments: chi-square if all outputs have many reports, and still accurate if most
+have none. Outputs need not be merged. This test requires at least 100 reports.
 
-*Noise.* Reports that are drawn evenly, without a value behind them, pull in one direction of the
-residuals. That direction has a test of its own: among thousands of others it would be lost.
+*Noise.* Reports drawn uniformly at random, without a value behind them, move the residuals in one
+direction. That direction has its own test, because among thousands of others it would go unnoticed.
 
-*Impossible shares.* An unbiased share, of a symbol or of a group, that lies below 0 by more than
-chance allows. A share above 1 is impossible too, because it leaves a share below 0 for the others:
-a mean of the scores ``1 − A``.
+*Impossible shares.* An unbiased share, of a symbol or of a group, that is further below 0 than
+chance allows. A share above 1 is impossible too, because it leaves a negative share for the others,
+which is a mean of the scores ``1 − A``.
 
-The p-value is the smallest of the four, times the number of tests (Bonferroni).
+The overall p-value is the smallest of the four, times the number of tests (Bonferroni).
 """
 
 import hashlib
@@ -35,31 +35,31 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from sfumato.estimation.uncertainty.intervals import chance_below
+from sfumato.estimation.uncertainty.intervals import probability_below
 from sfumato.foundation.arrays import Booleans, Floats
 from sfumato.foundation.simplex import project_groups
 from sfumato.mechanisms import Mechanism, ScoreMoments
 from sfumato.randomness import words_from
 from sfumato.tally import Tally
 
-__all__ = ["IMPOSSIBLE", "FitResult", "FitWarning", "check_fit"]
+__all__ = ["IMPOSSIBLE_P_VALUE", "FitResult", "FitWarning", "check_fit"]
 
-IMPOSSIBLE = 1e-6
-"""Below this p-value the verdict is that the reports come from somewhere else."""
+IMPOSSIBLE_P_VALUE = 1e-6
+"""Below this p-value, the verdict is that the reports did not come from the mechanism."""
 
-_DOUBTFUL = 1e-3
+_DOUBTFUL_P_VALUE = 1e-3
 _KEY = hashlib.sha256(b"sfumato/fit").digest()
-_EXACT_OUTPUTS = 256  # up to this many outputs, traces are exact
-_MANY_OUTPUTS = 2**17  # above this many outputs, a few random directions must do
-_PROBES = 16  # random directions that estimate traces; their error enters the variance
+_MAX_EXACT_OUTPUTS = 256  # up to this many outputs, compute traces exactly
+_MANY_OUTPUTS = 2**17  # above this many outputs, use few probes
+_PROBE_COUNT = 16  # random directions to estimate traces; the variance includes their error
 _FEW_PROBES = 4
-_MIN_REPORTS = 100  # with fewer, the tail of the statistic is not known to one in a million
+_MIN_REPORTS = 100  # with fewer, p-values of one in a million are not reliable
 _MAX_GROUPS = 64
-_MIN_EVEN_SHARE = 0.1  # of an even distribution in q̂, so that no expected count is 0
+_MIN_EVEN_SHARE = 0.1  # of an even distribution in q̂, so no expected count is 0
 
 _REASONS = {
-    "residuals": "no distribution of symbols gives such a histogram",
-    "noise": "some reports look as if drawn evenly, without a value behind them",
+    "residuals": "no distribution of symbols produces such a histogram",
+    "noise": "some reports look uniformly random, without a value behind them",
     "impossible shares": "some share would have to be far below 0, or far above 1",
 }
 
@@ -72,27 +72,29 @@ class FitWarning(UserWarning):
 class FitResult:
     """How well the reports fit the mechanism.
 
-    ``p_value``: the probability of reports at least this unlikely; ``verdict`` puts it in words.
-    ``statistic``: Pearson's on the residuals, with ``degrees_of_freedom`` (outputs minus inputs).
-    ``impossible``: the number of reports that no symbol can send.
+    ``p_value``: the probability that honest reports fit at least this badly.
+    ``verdict``: a sentence that explains the p-value.
+    ``statistic``: Pearson's statistic of the residuals.
+    ``degrees_of_freedom``: the number of possible outputs minus the number of inputs.
+    ``impossible_count``: the number of reports that no symbol can send.
     ``tests``: the p-value of each test, before the correction for their number.
     """
 
     p_value: float
     statistic: float
     degrees_of_freedom: int
-    impossible: int
+    impossible_count: int
     verdict: str
     tests: Mapping[str, float] = field(repr=False)
 
     @property
-    def possible(self) -> bool:
+    def is_possible(self) -> bool:
         """Whether the reports can have come from the mechanism."""
-        return self.p_value >= IMPOSSIBLE
+        return self.p_value >= IMPOSSIBLE_P_VALUE
 
 
 def check_fit(mechanism: Mechanism, tally: Tally) -> FitResult:
-    """Test a tally against all distributions at once.
+    """Test whether any distribution can explain a tally.
 
     >>> from sfumato.contexts import Uniform
     >>> from sfumato.mechanisms import PlainResponse
@@ -102,49 +104,49 @@ def check_fit(mechanism: Mechanism, tally: Tally) -> FitResult:
     >>> check_fit(mechanism, tally).verdict
     'The reports fit the mechanism.'
     >>> forged = Tally(np.array([0, 50_000, 50_000, 0]), mechanism.fingerprint)
-    >>> check_fit(mechanism, forged).possible
+
     False
     """
     n = tally.reports
     even = np.full(mechanism.inputs, 1 / mechanism.inputs)
     can_be_sent = mechanism.forward(even) > 0
-    impossible = int(tally.counts[~can_be_sent].sum())
-    degrees = int(can_be_sent.sum()) - mechanism.inputs
+    impossible_count = int(tally.counts[~can_be_sent].sum())
+    degrees_of_freedom = int(can_be_sent.sum()) - mechanism.inputs
     statistic = 0.0
     tests = {}
-    if impossible:
+    if impossible_count:
         tests["impossible reports"] = 0.0
-    if degrees > 0 and n >= _MIN_REPORTS:
+    if degrees_of_freedom > 0 and n >= _MIN_REPORTS:
         residuals = _Residuals(mechanism, tally, can_be_sent)
-        statistic, tests["residuals"] = residuals.statistic()
-        tests["noise"] = residuals.noise()
+        statistic, tests["residuals"] = residuals.pearson_test()
+        tests["noise"] = residuals.noise_test()
     if mechanism.inputs > 1:
-        tests["impossible shares"] = _impossible_shares(mechanism, tally.counts / n, n)
+        tests["impossible shares"] = _share_test(mechanism, tally.counts / n, n)
     p_value = 1.0
     if tests:
         p_value = min(1.0, len(tests) * min(tests.values()))
-    verdict = _verdict(p_value, tests, impossible, n)
-    return FitResult(p_value, statistic, degrees, impossible, verdict, tests)
+    verdict = _verdict(p_value, tests, impossible_count, n)
+    return FitResult(p_value, statistic, degrees_of_freedom, impossible_count, verdict, tests)
 
 
-def _verdict(p_value: float, tests: Mapping[str, float], impossible: int, n: int) -> str:
+def _verdict(p_value: float, tests: Mapping[str, float], impossible_count: int, n: int) -> str:
     if not tests:
-        return "There is nothing that the reports could contradict."
-    if impossible:
+        return "Any reports would fit this mechanism."
+    if impossible_count:
         return (
-            f"Reports cannot have come from this mechanism: {impossible} of {n} are reports that "
-            "no symbol sends."
+            f"Reports cannot have come from this mechanism: {impossible_count} of {n} are reports "
+            "that no symbol can send."
         )
-    if p_value >= _DOUBTFUL:
+    if p_value >= _DOUBTFUL_P_VALUE:
         return "The reports fit the mechanism."
     reason = _REASONS[min(tests, key=lambda name: tests[name])]
-    if p_value >= IMPOSSIBLE:
+    if p_value >= IMPOSSIBLE_P_VALUE:
         return f"The fit is doubtful (p = {p_value:.1g}): {reason}."
     return f"Reports cannot have come from this mechanism (p = {p_value:.1g}): {reason}."
 
 
 class _Residuals:
-    """``P = I − Qᵀ A`` for one tally, with the weights of Pearson's statistic."""
+    """The projection ``P = I − Qᵀ A`` and the weights of Pearson's statistic for one tally."""
 
     def __init__(self, mechanism: Mechanism, tally: Tally, can_be_sent: Booleans) -> None:
         self.mechanism = mechanism
@@ -164,35 +166,35 @@ class _Residuals:
         """Return ``Pᵀ v``: a function of the report with mean 0 for every symbol."""
         return v - self.mechanism.scores.totals(self.mechanism.adjoint(v))
 
-    def norm(self, u: Floats) -> float:
+    def norm_squared(self, u: Floats) -> float:
         """Return ``Σ_y W (P u)²``."""
         return float(((self.root_weights * self.project(u)) ** 2).sum())
 
-    def statistic(self) -> tuple[float, float]:
-        """Return Pearson's statistic and the probability of one at least as large."""
+    def pearson_test(self) -> tuple[float, float]:
+        """Return Pearson's statistic and its p-value."""
         from scipy.special import gammaincc
 
         n = self.reports
         q = self.q
-        T = n * self.norm(self.f)
+        T = n * self.norm_squared(self.f)
         rho = np.zeros(q.size)
         trace_of_square = 0.0  # tr M²
-        probes = 0
+        probe_count = 0
         for g in _probes(q.size):
             h = self.project_back(self.root_weights * g)
             rho += h**2
-            trace_of_square += self.norm(q * h)
-            probes += 1
-        probe_error = 1.0
-        if q.size > _EXACT_OUTPUTS:
-            rho = rho / probes
-            trace_of_square = trace_of_square / probes
-            probe_error = 1 + 1 / probes
+            trace_of_square += self.norm_squared(q * h)
+            probe_count += 1
+        probe_factor = 1.0
+        if q.size > _MAX_EXACT_OUTPUTS:
+            rho = rho / probe_count
+            trace_of_square = trace_of_square / probe_count
+            probe_factor = 1 + 1 / probe_count
         mean = float(self.f @ rho)
         expected_mean = float(q @ rho)
-        if expected_mean <= 1e-9:  # all reports come from blocks that leave no dimension free
+        if expected_mean <= 1e-9:  # all reports come from blocks without free dimensions
             return T, 1.0
-        variance = 2 * trace_of_square * probe_error
+        variance = 2 * trace_of_square * probe_factor
         coincidences = 4 / n * float(q**2 @ rho**3)
         third_cumulant = 8 * trace_of_square**2 / expected_mean + coincidences
         skewness = third_cumulant / variance**1.5
@@ -200,20 +202,20 @@ class _Residuals:
         shape = 4 / skewness**2
         return T, float(gammaincc(shape, max(shape + 2 * z / skewness, 0.0)))
 
-    def noise(self) -> float:
-        """Return the probability of a pull this strong towards evenly drawn reports."""
+    def noise_test(self) -> float:
+        """Return the p-value of a shift towards uniformly random reports."""
         even = self.can_be_sent / self.can_be_sent.sum()
         v = self.project_back(self.root_weights**2 * self.project(even))
         if float(np.abs(v).max()) <= 1e-9 * float(self.root_weights.max()) ** 2:
-            return 1.0  # some distribution of symbols would give even reports
-        return float(chance_below(ScoreMoments.for_total(-v, self.f), self.reports, 0.0)[0])
+            return 1.0  # some distribution of symbols produces uniform reports
+        return float(probability_below(ScoreMoments.for_total(-v, self.f), self.reports, 0.0)[0])
 
 
 def _smooth_q(mechanism: Mechanism, tally: Tally) -> Floats:
-    """Return q̂: the reports of the projected estimate, mixed with an even one in each block.
+    """Return q̂: the distribution of reports for the projected estimate, mixed with an even one.
 
-    Weights must hardly depend on the reports that they weigh. So with few reports q̂ is that of the
-    even one.
+    The weights should hardly depend on the reports they apply to. So with few reports, q̂ is that
+    of an even distribution in each block.
     """
     groups, shares = mechanism.scores.observed_shares(tally)
     p = project_groups(mechanism.scores.unbiased(tally), groups, shares)
@@ -224,22 +226,22 @@ def _smooth_q(mechanism: Mechanism, tally: Tally) -> Floats:
 
 
 def _probes(size: int) -> Iterator[Floats]:
-    """Yield all unit vectors if they are few, else vectors of random signs.
+    """Yield all unit vectors if there are few, otherwise vectors of random signs.
 
-    Over unit vectors ``Σ_g (v·g)²`` is ‖v‖². Over random signs its mean is.
+    For unit vectors g, the sum of ``(v·g)²`` is ‖v‖². For random signs, its mean is ‖v‖².
     """
-    if size <= _EXACT_OUTPUTS:
+    if size <= _MAX_EXACT_OUTPUTS:
         yield from np.eye(size)
         return
-    for probe in range(_PROBES if size <= _MANY_OUTPUTS else _FEW_PROBES):
+    for probe in range(_PROBE_COUNT if size <= _MANY_OUTPUTS else _FEW_PROBES):
         bits = words_from(_KEY, probe * size, size)[:, 0] >> np.uint64(63)
         yield 2.0 * bits.astype(np.float64) - 1
 
 
-def _impossible_shares(mechanism: Mechanism, f: Floats, n: int) -> float:
-    """Return the p-value of the least plausible share: too far below 0 or above 1.
+def _share_test(mechanism: Mechanism, f: Floats, n: int) -> float:
+    """Return the p-value of the least plausible share of any symbol or group.
 
-    The shares are those of symbols and of groups. Each has two tests, one for each side.
+    Each share is tested twice: for being too far below 0 and for being too far above 1.
     """
     if n == 1:
         return 1.0
@@ -249,16 +251,16 @@ def _impossible_shares(mechanism: Mechanism, f: Floats, n: int) -> float:
         for g in range(groups.sizes.size):
             members = (groups.group_of == g).astype(np.float64)
             shares.append(ScoreMoments.for_total(mechanism.scores.totals(members), f))
-    chances = []
+    p_values = []
     for share in shares:
-        chances.append(chance_below(share, n, 0.0))
-        chances.append(chance_below(_complement(share), n, 0.0))
-    all_chances = np.concatenate(chances)
-    return min(1.0, float(all_chances.min()) * all_chances.size)
+        p_values.append(probability_below(share, n, 0.0))
+        p_values.append(probability_below(_complement(share), n, 0.0))
+    all_p_values = np.concatenate(p_values)
+    return min(1.0, float(all_p_values.min()) * all_p_values.size)
 
 
 def _complement(share: ScoreMoments) -> ScoreMoments:
-    """Return the moments of ``1 − A``, by expanding its powers."""
+    """Return the moments of the scores ``1 − A``."""
     m1 = share.first
     m2 = share.second
     m3 = share.third

@@ -1,35 +1,35 @@
 """Manipulation: how far m fake people among n could have moved an estimate.
 
-*The unbiased estimate* is compared with where honest reports of the m people would have left it on
-average. The bounds, for each symbol and in total variation, are those of ``scores.reach`` times
-m/n, and an attacker can attain each of them.
+*The unbiased estimate* is compared with its average if the m people had reported honestly. The
+bounds, for each symbol and in total variation, are those of ``scores.reach`` times m/n, and an
+attacker can attain each of them.
 
-*The decoded estimate* is compared with the one from any other reports in place of the m fake ones,
-in total variation ``½ Σ_x |…|``. A decoder is not a sum over reports, so each needs its own
-argument.
+*The decoded estimate* is compared with the estimate from any other m reports in place of the fake
+ones, in total variation ``½ Σ_x |…|``. A decoder is not a sum over reports, so each one needs its
+own proof.
 
 ``unbiased``
-    ``½ Σ_x |A[x, y] − A[x, y2]| ≤ max_y Σ_x |A[x, y]|`` for each report that is replaced.
+    ``½ Σ_x |A[x, y] − A[x, y2]| ≤ max_y Σ_x |A[x, y]|`` for each replaced report.
 
 ``projection``
-    In a group of share τ the projection is ``p_x = v_x − θ d_x`` on some set S of symbols, 0
-    elsewhere, with weights d and ``Σ_S p = τ``. Scores add up to 1 report by report, so τ is also
+    In a group with share τ, the projection is ``p_x = v_x − θ d_x`` on some set S of symbols and 0
+    elsewhere, with weights d and ``Σ_S p = τ``. The scores of each report add up to 1, so τ is also
     ``Σ v``, and
 
         p_x = v_x + d_x/Σ_S d · (Σ of v outside S),   x ∈ S.
 
-    Each unit of v stays where it is or is shared among S: the columns of the derivative are
-    non-negative and add up to 1. So the projection moves no two points further apart in total
-    variation, and the bound of the unbiased estimate holds for it, if d is the same for both. If d
-    itself depends on the reports, there is one more step. For every d, ``0 ≤ p ≤ max(v, 0)``, where
-    p has mass τ and max(v, 0) has mass τ + N, with N the negative mass of v. So two such estimates
-    are at most N apart. Scores of tables add up to 1 up to rounding; a discrepancy c costs at most
-    3c.
+    Each unit of v either stays where it is or is shared among S: the columns of the derivative are
+    non-negative and add up to 1. So, if d is the same for both, the projection does not increase
+    the total variation between two points, and the bound on the unbiased estimate applies. If d
+    depends on the reports, one more step is needed. For every d, ``0 ≤ p ≤ max(v, 0)``, where p has
+    mass τ and max(v, 0) has mass τ + N, with N the negative mass of v. So two such estimates are at
+    most N apart. The scores of tables add up to 1 only up to rounding; a discrepancy c costs at
+    most 3c.
 
 others
-    No bound is known. Likelihood and empirical Bayes divide by what they estimate, and the default
-    decoder chooses by the reports. ``sfumato.simulation.attack`` measures what attacks do to them,
-    which is a lower bound.
+    No bound is known. Likelihood and empirical Bayes divide by estimated quantities, and the
+    default decoder adapts to the reports. ``sfumato.simulation.attack`` measures the effect of
+    attacks on them, which is a lower bound.
 """
 
 import math
@@ -48,18 +48,18 @@ from sfumato.tally import Tally
 
 __all__ = ["Manipulation", "ManipulationBounds", "check_fakes"]
 
-_ROUNDING = 1e-9  # relative difference of weights that are equal up to rounding
+_ROUNDING = 1e-9  # largest relative difference between weights that count as equal
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Manipulation:
-    """The most that ``fakes`` of the ``reports`` could have done, in shares (not per cent).
+    """Bounds on the effect of ``fakes`` fake people among ``reports``, as shares (not percentages).
 
-    ``up``, ``down``: bounds for the unbiased share of each label, compared with where honest
-    reports of the same people would have left it on average.
+    ``up``, ``down``: how far the unbiased share of each label could have moved, compared with its
+    average if the same people had reported honestly.
     ``total_variation``: the same for all unbiased shares together.
-    ``decoded``: a bound for the decoded estimate, compared with any other reports in their place;
-    ``None`` if no bound is known for the decoder.
+    ``decoded``: how far the decoded estimate could have moved, compared with any other reports in
+    place of the fake ones; ``None`` if no bound is known for the decoder.
     """
 
     labels: Sequence[Label]
@@ -72,38 +72,36 @@ class Manipulation:
     decoded: float | None
 
     @property
-    def share(self) -> float:
-        """The furthest that any single share could have moved, up or down."""
+    def largest_shift(self) -> float:
+        """The furthest that any single unbiased share could have moved, up or down."""
         return float(max(self.up.max(), self.down.max()))
 
     def summary(self) -> str:
         """Return the bounds as a short paragraph."""
         if self.fakes == 1:
             people = "1 fake person"
-            honest = "an honest report"
             replacement = "report in its place"
         else:
             people = f"{self.fakes:,} fake people"
-            honest = "their honest reports"
             replacement = f"{self.fakes:,} reports in their place"
         unbiased = (
-            f"{people} among {self.reports:,}, compared with what {honest} would have meant on "
-            f"average, could have moved any one unbiased share by at most "
-            f"{format_upper_bound(self.share)}, and all shares together by at most "
+            f"Compared with honest reporting, on average, {people} among {self.reports:,} could "
+            f"have moved any single unbiased share by at most "
+            f"{format_upper_bound(self.largest_shift)}, and all shares together by at most "
             f"{format_upper_bound(self.total_variation)} in total variation."
         )
         if self.decoded is None:
             return f"{unbiased} No bound is known for the decoder {self.decoder!r}."
         return (
-            f"{unbiased} Compared with any other {replacement}, the decoded picture "
-            f"({self.decoder}) moved by at most {format_upper_bound(self.decoded)}."
+            f"{unbiased} Compared with any other {replacement}, the decoded estimate "
+            f"({self.decoder}) could have moved by at most {format_upper_bound(self.decoded)}."
         )
 
     def in_json(self) -> dict[str, object]:
-        """Return the bounds for JSON results."""
+        """Return the bounds in the form of JSON results."""
         return {
             "fakes": self.fakes,
-            "share": self.share,
+            "share": self.largest_shift,
             "total_variation": self.total_variation,
             "decoded": self.decoded,
         }
@@ -114,21 +112,21 @@ class Manipulation:
 
 @dataclass(frozen=True, eq=False)
 class ManipulationBounds:
-    """The most that any number of fake people could have done to one tally.
+    """Bounds on the effect of any number of fake people on one tally.
 
     Each fake report moves the decoded estimate by at most ``decoded_slope/n``, and all of them
-    together by ``decoded_offset`` more, up to ``decoded_limit``. ``decoded_slope`` is ``None`` if
-    no bound is known for the decoder.
+    together by at most ``decoded_offset`` more, but never by more than ``decoded_limit``.
+    ``decoded_slope`` is ``None`` if no bound is known for the decoder.
 
     >>> from sfumato.contexts import Uniform
     >>> from sfumato.mechanisms import PlainResponse
     >>> mechanism = PlainResponse(Uniform(["a", "b", "c"], 1.0))
     >>> tally = Tally(np.array([400, 200, 200, 200]), mechanism.fingerprint)
     >>> ManipulationBounds.from_tally(mechanism, tally, Projection()).for_fakes(10)
-    10 fake people among 1,000, compared with what their honest reports would have meant on average,
-    could have moved any one unbiased share by at most 0.0322, and all shares together by at most
-    0.0322 in total variation. Compared with any other 10 reports in their place, the decoded
-    picture (projection) moved by at most 0.0544.
+    Compared with honest reporting, on average, 10 fake people among 1,000 could have moved any
+    single unbiased share by at most 0.0322, and all shares together by at most 0.0322 in total
+    variation. Compared with any other 10 reports in their place, the decoded estimate (projection)
+    could have moved by at most 0.0544.
     """
 
     mechanism: Mechanism
@@ -142,7 +140,7 @@ class ManipulationBounds:
     def from_tally(
         cls, mechanism: Mechanism, tally: Tally, decoder: Decoder
     ) -> "ManipulationBounds":
-        """Bound manipulation of a tally that this decoder decodes."""
+        """Derive the bounds for a tally and the decoder that is applied to it."""
         if not isinstance(decoder, Projection | Unbiased):
             return cls(mechanism, tally.reports, decoder.name, None)
         scores = mechanism.scores
@@ -156,7 +154,7 @@ class ManipulationBounds:
         return cls(mechanism, tally.reports, decoder.name, slope + 3 * rounding, offset, 1.0)
 
     def for_fakes(self, fakes: int) -> Manipulation:
-        """Return the most that this many fake people could have done."""
+        """Return the bounds for this many fake people."""
         m = check_fakes(fakes, self.reports)
         n = self.reports
         reach = self.mechanism.scores.reach
@@ -180,21 +178,21 @@ class ManipulationBounds:
 
 
 def check_fakes(fakes: int, reports: int) -> int:
-    """Return a number of fake people among ``reports``."""
+    """Return ``fakes`` as an ``int``; raise ``InvalidArgument`` if it is invalid."""
     is_integer = isinstance(fakes, int | np.integer) and not isinstance(fakes, bool)
     if not is_integer or not 0 <= fakes <= reports:
         raise InvalidArgument(
-            f"fakes must be an integer from 0 to all {reports} reports; got {fakes!r}."
+            f"fakes must be an integer from 0 to the number of reports, {reports}; got {fakes!r}."
         )
     return int(fakes)
 
 
 def _weights_are_fixed(mechanism: Mechanism, tally: Tally) -> bool:
-    """Return whether the projection uses the same weights for all reports.
+    """Return whether the weights of the projection are independent of the reports.
 
-    Its weights are the variances for people spread evenly inside every group. With one group they
-    are always the same. With groups that are observed, as blocks are, a group's total scales the
-    reports of its own symbols. So variances that are equal inside a group for one distribution are
+    The weights are the variances for people spread evenly within every group. With one group, they
+    are always the same. If groups are observed, as blocks are, a group's total only scales the
+    reports of its own symbols. So variances that are equal within a group for one distribution are
     equal for all.
     """
     observed, shares = mechanism.scores.observed_shares(tally)
@@ -204,10 +202,10 @@ def _weights_are_fixed(mechanism: Mechanism, tally: Tally) -> bool:
         return True
     even = np.full(mechanism.inputs, 1 / mechanism.inputs)
     variances = mechanism.scores.variances(even, 1)
-    least = np.full(shares.size, np.inf)
-    most = np.zeros(shares.size)
-    np.minimum.at(least, observed, variances)
-    np.maximum.at(most, observed, variances)
+    smallest = np.full(shares.size, np.inf)
+    largest = np.zeros(shares.size)
+    np.minimum.at(smallest, observed, variances)
+    np.maximum.at(largest, observed, variances)
     has_peers = np.bincount(observed, minlength=shares.size) > 1
-    are_equal = most - least <= _ROUNDING * most
+    are_equal = largest - smallest <= _ROUNDING * largest
     return bool(are_equal[has_peers].all())

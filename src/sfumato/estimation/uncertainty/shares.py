@@ -1,23 +1,23 @@
-"""Totals and shares: of a region, of a block, and of each symbol within one.
+"""Totals of several shares, and shares within a block or any part of the domain.
 
-*Totals.* The scores of a weighted sum of shares are ``s(y) = Σ_x w_x A[x, y]``, one fast transform,
-and the total is their mean. So its error is known as well as that of a symbol. It includes all
-covariances, which adding up the intervals of symbols would not.
+*Totals.* The scores of a weighted sum of shares are ``s(y) = Σ_x w_x A[x, y]``, which takes one
+fast transform, and the total is their mean. So its error is known as well as that of a single
+symbol. It includes all covariances; adding up the intervals of symbols would not.
 
-*Shares of a block.* The reports of a block that is sent as is are a sample of their own. For a
-balanced code the number of them that lie in S_x is binomial for every distribution of the others,
-because everyone else in the block hits S_x with the same probability:
+*Shares of a block.* If a block is reported without noise, its reports form a separate sample. For a
+balanced code, the number of these reports in S_x is binomial, however the other people are
+distributed, because everyone else in the block hits S_x with the same probability:
 
     N(S_x) given N_j  ~  Binomial(N_j, q + ℓ [0 ∈ S_x] + Δ θ_x),      θ_x = p_x / p_j
 
-So the interval of Clopper and Pearson for its success probability is exact for θ_x, at any size.
-Codes that are not balanced, and other mechanisms, get the interval of ``intervals.py`` among the
-block's reports.
+So Clopper and Pearson's interval for its success probability gives an exact interval for θ_x with
+any number of reports. For unbalanced codes, and for other mechanisms, the interval of
+``intervals.py`` is applied to the block's reports.
 
 *Shares within any part.* If the part is randomized, both p_x and the part's total are estimates.
 ``shares_within`` then finds the θ for which ``p̂_x − θ p̂_part`` is no further from 0 than chance
 allows (Fieller 1954). For unrandomized symbols, which are counts, it treats the ratio as a mean of
-scores, which it nearly is. A part that may be empty gives no bounds.
+scores, which is nearly correct. If the part may be empty, there are no bounds.
 """
 
 import math
@@ -59,32 +59,32 @@ class Total:
     def from_tally(
         cls, mechanism: Mechanism, tally: Tally, weights: Floats, level: float
     ) -> "Total":
-        """Estimate ``Σ_x w_x p_x``, which lies between the least and the largest weight.
+        """Estimate ``Σ_x w_x p_x``, which lies between the smallest and the largest weight.
 
-        If a block is sent as is, its share is a plain count with a binomial interval.
+        If a block is reported without noise, its share is a plain count with a binomial interval.
         """
         n = tally.reports
         f = tally.counts / n
         tail = tail_probability(level)
         scores = mechanism.scores.totals(weights)
-        least = float(weights.min())
+        smallest = float(weights.min())
         span = float(np.ptp(weights))
         estimate = float(f @ scores)
         if span == 0:  # the shares of all symbols add up to 1
-            return cls(least, 0.0, least, least, level)
-        if n == 1:  # a single report shows no spread
-            return cls(estimate, math.inf, least, least + span, level)
+            return cls(smallest, 0.0, smallest, smallest, level)
+        if n == 1:  # a single report does not show any spread
+            return cls(estimate, math.inf, smallest, smallest + span, level)
         error = math.sqrt(float(f @ (scores - estimate) ** 2) / (n - 1))
-        # Rescale to a share between the least weight (0) and the largest (1).
-        moments = ScoreMoments.for_total((scores - least) / span, f)
+        # Rescale the smallest weight to 0 and the largest to 1.
+        moments = ScoreMoments.for_total((scores - smallest) / span, f)
         low, high = share_bounds(moments, n, tail)
-        low = least + span * low
-        high = least + span * high
+        low = smallest + span * low
+        high = smallest + span * high
         return cls(estimate, error, float(low[0]), float(high[0]), level)
 
 
 def label_weights(mechanism: Mechanism, labels: Iterable[Label] | Label) -> Floats:
-    """Return weight 1 for the symbols of these labels, or of a single label, and 0 elsewhere."""
+    """Return weight 1 for the symbols of one or more labels, and 0 for all others."""
     label_list = [labels] if isinstance(labels, str | int) else list(labels)
     if not label_list:
         raise InvalidArgument("labels must list at least one label; got none.")
@@ -94,7 +94,7 @@ def label_weights(mechanism: Mechanism, labels: Iterable[Label] | Label) -> Floa
 
 
 def symbol_weights(mechanism: Mechanism, weights: Mapping[Label, float] | ArrayLike) -> Floats:
-    """Return one finite weight per symbol, in domain order; labels not in a mapping get 0."""
+    """Return one finite weight per symbol, in domain order; labels missing in a mapping get 0."""
     if isinstance(weights, Mapping):
         by_symbol = np.zeros(mechanism.inputs)
         symbols = mechanism.context.domain.label_symbols(weights.keys(), "weights")
@@ -113,7 +113,7 @@ def symbol_weights(mechanism: Mechanism, weights: Mapping[Label, float] | ArrayL
 class Shares:
     """The share of each label in a part of the domain, each with its own interval at ``level``.
 
-    ``exact``: where the interval covers with at least that probability for any number of reports.
+    ``exact``: whether each interval has at least this coverage for any number of reports.
     """
 
     labels: Sequence[Label]
@@ -125,9 +125,9 @@ class Shares:
 
 
 def block_shares(mechanism: Mechanism, tally: Tally, level: float) -> Shares:
-    """Return every symbol's share of its own block, for blocks that are sent as is.
+    """Return every symbol's share of its own block, if blocks are reported without noise.
 
-    If no block is, all symbols form a single block.
+    Otherwise all symbols form a single block.
     """
     tail = tail_probability(level)
     group_of, totals = mechanism.scores.observed_shares(tally)
@@ -137,24 +137,24 @@ def block_shares(mechanism: Mechanism, tally: Tally, level: float) -> Shares:
     moments = moments.within_share(np.where(has_reports, block_share, 1.0))
     block_reports = np.maximum(np.rint(block_share * tally.reports), 1)
     low, high = share_bounds(moments, block_reports, tail)
-    is_exact = _write_exact_bounds(mechanism, tally.counts, tail, low, high)
+    exact_mask = _write_exact_bounds(mechanism, tally.counts, tail, low, high)
     # Nothing is known about a block without reports.
     low = np.where(has_reports, np.clip(low, 0, 1), 0.0)
     high = np.where(has_reports, np.clip(high, 0, 1), 1.0)
     estimates = np.where(has_reports, moments.first, np.nan)
-    # The only symbol of a block has all of it.
-    is_alone = np.bincount(group_of)[group_of] == 1
-    low[is_alone] = 1.0
-    high[is_alone] = 1.0
-    estimates[is_alone] = 1.0
+    # A symbol that is alone in its block has the complete share.
+    alone_mask = np.bincount(group_of)[group_of] == 1
+    low[alone_mask] = 1.0
+    high[alone_mask] = 1.0
+    estimates[alone_mask] = 1.0
     labels = mechanism.context.domain.labels
-    return Shares(labels, estimates, low, high, is_exact | is_alone | ~has_reports, level)
+    return Shares(labels, estimates, low, high, exact_mask | alone_mask | ~has_reports, level)
 
 
 def shares_within(mechanism: Mechanism, tally: Tally, part: Booleans, level: float) -> Shares:
     """Return the share of each symbol of ``part`` in the part's total.
 
-    If the total may be 0, the interval is 0 to 1.
+    If the total may be 0, every interval is [0, 1].
     """
     tail = tail_probability(level)
     ratio = _Ratio(mechanism, tally, part)
@@ -175,7 +175,7 @@ def shares_within(mechanism: Mechanism, tally: Tally, part: Booleans, level: flo
 def _write_exact_bounds(
     mechanism: Mechanism, counts: NDArray[np.int64], tail: float, low: Floats, high: Floats
 ) -> Booleans:
-    """Write exact bounds to ``low`` and ``high`` where they exist, and return where that is."""
+    """Write exact bounds to ``low`` and ``high`` where they exist, and return a mask of these."""
     binomial = mechanism.scores.hits(counts)
     known = binomial.known_mask
     pi_low, pi_high = clopper_pearson(binomial.hits[known], binomial.trials[known], tail)
@@ -189,7 +189,7 @@ def _write_exact_bounds(
 class _Ratio:
     """The ratios ``θ_x = p̂_x / p̂_part`` for the symbols of a part.
 
-    A are the scores of x, τ those of the part.
+    A denotes the scores of x, and τ those of the part.
     """
 
     def __init__(self, mechanism: Mechanism, tally: Tally, part: Booleans) -> None:
@@ -212,7 +212,7 @@ class _Ratio:
         return relative_error * -NormalDist().inv_cdf(tail) < 1
 
     def bounds(self, tail: float) -> Bounds:
-        """Return Fieller's bounds for noisy symbols, and those of a mean of scores for counts.
+        """Return Fieller's bounds for noisy symbols, and bounds of a mean of scores for counts.
 
         The latter account for the skewness of a count.
         """
@@ -228,9 +228,9 @@ class _Ratio:
         return low, high
 
     def _linear_moments(self) -> ScoreMoments:
-        """Return the moments of ``θ̂ + (A − θ̂ τ)/p̂_part``.
+        """Return the moments of the scores ``θ̂ + (A − θ̂ τ)/p̂_part``.
 
-        Their mean is θ̂, up to terms of second order in the error of the total.
+        Their mean is θ̂, up to second-order terms in the error of the total.
         """
         f = self.f
         tau = self.tau
@@ -256,7 +256,7 @@ class _Ratio:
         )
 
     def _fieller_bounds(self, tail: float) -> Bounds:
-        """Return all θ with ``(1 + t)(x − θ total)² ≤ t · mean square of A − θ τ``, t = z²/n."""
+        """Solve ``(1 + t)(x − θ total)² ≤ t · mean square of A − θ τ`` for θ, with t = z²/n."""
         t = NormalDist().inv_cdf(tail) ** 2 / self.n
         x = self.estimates * self.total
         a = (1 + t) * self.total**2 - t * float(self.f @ self.tau**2)

@@ -53,7 +53,7 @@ def summary(survey: Survey, estimate: Estimate) -> Html:
 def _misfit_caution(estimate: Estimate) -> Html:
     """Warn if the reports cannot have come from the mechanism."""
     fit = estimate.fit_result
-    if fit.possible:
+    if fit.is_possible:
         return EMPTY
     text = (
         f"{fit.verdict} A broken client, another version or a forger may have sent them: do not "
@@ -256,7 +256,7 @@ def fakes_section(survey: Survey, estimate: Estimate) -> Html:
         row = fill(
             template,
             fakes=manipulation.fakes,
-            share=_points(manipulation.share),
+            share=_points(manipulation.largest_shift),
             total=_points(manipulation.total_variation),
         )
         rows.append(row)
