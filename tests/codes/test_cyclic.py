@@ -261,7 +261,7 @@ def test_infinite_epsilon_raises():
 
 def test_unbalanced_code_has_no_paper_estimate():
     mechanism = sf.PlainResponse(sf.Uniform(6, 1), CyclicDesign(6, ((0, 1), (0, 2))))
-    with pytest.raises(ContextMismatch, match="share equally many"):
+    with pytest.raises(ContextMismatch, match="share the same number"):
         mechanism.scores.paper_variances(np.full(6, 1 / 6), 1)
 
 

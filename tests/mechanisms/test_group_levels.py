@@ -111,7 +111,7 @@ def test_too_short_words_are_rejected():
     shape = GroupShape(100, 27, Fraction(1), Fraction(2), 10)
     assert find_levels([shape], 32)[0] > 0
     for word_bits in (1, 4, 8):
-        with pytest.raises(NothingToLearn, match=f"{word_bits}-bit words cannot hold"):
+        with pytest.raises(NothingToLearn, match=f"{word_bits}-bit words cannot represent"):
             find_levels([shape], word_bits)
 
 

@@ -131,14 +131,14 @@ def test_estimate_is_close_to_the_best_linear_one(context, family):
 def test_mixture_of_totals_has_the_least_variance(context, step):
     """Before totals are corrected to 1, any other μ_j increases the noise."""
     mechanism = sf.ProductResponse(context, RandomizedCode)
-    _, sums, A1 = mechanism.scores._pieces
+    _, sums, A1 = mechanism.scores._score_terms
     q = mechanism.forward(uniform(context.size)).reshape(sums.shape[1:])
 
     def noise(j, mu):
         total = mu * sums[j] + (1 - mu) * A1[j][:, None]
         return float((q * total**2).sum() - (q * total).sum() ** 2)
 
-    for j, mu in enumerate(mechanism.scores._mixing):
+    for j, mu in enumerate(mechanism.scores._mixing_weights):
         assert noise(j, float(mu)) < noise(j, float(mu) + step)
 
 
@@ -151,7 +151,7 @@ def test_block_weights_minimise_noise(context, step):
     outer = sf.PlainResponse(sf.Uniform(context.sizes.size, about_block), RandomizedCode)
     Q = outer.matrix()
     shares = context.sizes / context.size
-    for j, (low, high) in enumerate(mechanism.scores._weights):
+    for j, (low, high) in enumerate(mechanism.scores._answer_weights):
         h = Q[j, j]
         P = float(shares @ Q[:, j])
         assert h * float(high) + (1 - h) * float(low) == pytest.approx(1, abs=1e-12)

@@ -257,7 +257,7 @@ def test_floats_that_are_not_a_channel_are_rejected(Q, said):
 
 
 def test_floats_that_break_the_context_are_rejected():
-    with pytest.raises(ContextMismatch, match="does not keep the context"):
+    with pytest.raises(ContextMismatch, match="does not satisfy the context"):
         TableResponse.from_floats(sf.Uniform(2, 1), [[0.74, 0.26], [0.26, 0.74]])
 
 

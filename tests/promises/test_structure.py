@@ -268,21 +268,23 @@ FORGERIES = {
     "one favoured output more": change_claim(1, raised=lambda raised: raised + 1),
     "a shorter range": change_claim(1, outputs=lambda outputs: outputs - 1),
     "a longer range": change_claim(2, outputs=lambda outputs: outputs + 1),
-    "a range elsewhere": change_claim(1, first=lambda first: first + 1),
-    "ranges on each other": change_claim(2, first=lambda first: np.zeros_like(first)),
-    "a range before the first report": change_claim(1, first=lambda first: first - 1),
+    "a range elsewhere": change_claim(1, first_reports=lambda first: first + 1),
+    "ranges on each other": change_claim(2, first_reports=lambda first: np.zeros_like(first)),
+    "a range before the first report": change_claim(1, first_reports=lambda first: first - 1),
     "more of its own": change_claim(0, own_words=lambda own: own + 1),
     "nothing of its own": change_claim(0, own_words=lambda own: 0),
     "own words for members": change_claim(1, own_words=lambda own: own + 1),
-    "a symbol less": change_claim(1, symbols=lambda s: s[1:], first=lambda f: f[1:]),
+    "a symbol less": change_claim(1, symbols=lambda s: s[1:], first_reports=lambda f: f[1:]),
     "a symbol twice": change_claim(
-        1, symbols=lambda s: np.append(s, s[0]), first=lambda f: np.append(f, f[0])
+        1, symbols=lambda s: np.append(s, s[0]), first_reports=lambda f: np.append(f, f[0])
     ),
     "a symbol of another group": move_symbol,
     "levels exchanged": exchange_levels,
     "a class less": lambda claims: claims[:-1],
     "a class twice": lambda claims: [*claims, claims[-1]],
-    "no symbols in a class": change_claim(1, symbols=lambda s: s[:0], first=lambda f: f[:0]),
+    "no symbols in a class": change_claim(
+        1, symbols=lambda s: s[:0], first_reports=lambda f: f[:0]
+    ),
     "free symbols as members": lambda claims: [
         replace(claims[1], symbols=claims[0].symbols, first_reports=claims[0].first_reports),
         *claims[1:],

@@ -263,7 +263,7 @@ class FlipsSwapped(BinaryResponse):
     def __init__(self, context, *, word_bits=64):
         super().__init__(context, word_bits=word_bits)
         self._flips = self._flips[::-1]
-        self._flips_of = self._flips_of[::-1]
+        self._flip_array = self._flip_array[::-1]
 
 
 class ForgedStructure(PlainResponse):

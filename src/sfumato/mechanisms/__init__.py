@@ -1,4 +1,4 @@
-"""Mechanisms: channels that keep a context's promise (symbol → report)."""
+"""Mechanisms: channels from symbols to reports that keep a context's promise."""
 
 from sfumato.mechanisms.blocks import BlockResponse, PlainResponse
 from sfumato.mechanisms.composition import ComposedResponse, ProcessedResponse, compose

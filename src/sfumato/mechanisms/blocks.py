@@ -25,7 +25,13 @@ from sfumato.mechanisms.code_scores import (
     row_sums,
     zero_in_sets,
 )
-from sfumato.mechanisms.coded import CodeBatch, CodedMechanism, CodedScores, Part, indices_by_value
+from sfumato.mechanisms.coded import (
+    CodeBatch,
+    CodedMechanism,
+    CodedScores,
+    ScorePart,
+    indices_by_value,
+)
 from sfumato.mechanisms.mechanism import CompactRow
 from sfumato.mechanisms.row_class import RowClass
 from sfumato.mechanisms.scores import Hits, float_vector
@@ -36,21 +42,21 @@ __all__ = ["BlockResponse", "PlainResponse"]
 
 
 class BlockResponse(CodedMechanism):
-    """Sends the block as is and hides the symbol in its block (section 6.1 of the paper).
+    """Sends the block unchanged and hides the symbol within it (section 6.1 of the paper).
 
     For x in block j, with the code's sets S_x and ``Z_j = r e + K_j − r``::
 
         Q((j, y)|x) = e/Z_j  if y ∈ S_x,   1/Z_j  otherwise
         (Hadamard: 2e/(K_j(e+1)) and 2/(K_j(e+1)))
 
-    Report ``offset_j + y`` stands for (j, y). Block j owns K_j reports; blocks come in the order of
-    their first labels.
+    Report ``offset_j + y`` represents (j, y). Block j has K_j reports; blocks are in the order of
+    their first labels. Each block may have its own ε.
 
-    Guarantees: for x, x2 in one block and any y the log-ratio is at most ε; across blocks nothing
-    is promised; every row sums to 1; a block of one symbol sends the block only; at most 2k
+    Guarantees: for x, x2 in one block and any y, the log-ratio is at most ε; nothing is promised
+    across blocks; every row sums to 1; a block with one symbol sends only the block; at most 2k
     outputs with the Hadamard code. The shares of blocks are observed without noise.
-    A block may have its own ε. Cost per report: one word. Error: at most that of the paper's own
-    estimator, ``n·Var(p̂_x) = c² p(X_j) − p_x²`` summed over a block, ``c = (e+1)/(e−1)``.
+    Cost per report: one word. Error: at most that of the paper's estimator,
+    ``n·Var(p̂_x) = c² p(X_j) − p_x²`` summed over a block, with ``c = (e+1)/(e−1)``.
     Reference: Acharya et al. (2020), section 6.1 and Proposition 5.
     Proof: docs/proofs/blocks.md.
 
@@ -68,18 +74,19 @@ class BlockResponse(CodedMechanism):
         blocks = context.as_blocks
         if blocks is None:
             raise ContextMismatch(
-                "a block response keeps a Blocks context; mechanism_for picks the frame that fits."
+                "a block response needs a Blocks context. Use mechanism_for to choose a mechanism."
             )
         if not blocks.may_reveal_groups and blocks.sizes.size > 1:
             raise ContextMismatch(
-                "a block response shows the block; a promise across blocks needs a GroupResponse."
+                "a block response reveals the block. For a promise across blocks, use a "
+                "GroupResponse."
             )
         self._set_blocks(blocks, blocks.rank, code, word_bits)
 
     def _set_blocks(
         self, context: GroupedContext, rank: Symbols, family: CodeFamily, word_bits: int
     ) -> None:
-        """Choose the codes of the blocks; ``rank`` is the rank of each symbol in its block."""
+        """Choose a code for each block; ``rank`` is the rank of each symbol in its block."""
         super().__init__(context)
         self._families = family
         self.word_bits = word_bits
@@ -88,7 +95,7 @@ class BlockResponse(CodedMechanism):
         self._first_output = self._group_start[context.group_of].astype(np.uint64)
 
     def to_record(self) -> Json:
-        """Return the integers of the channel as plain data."""
+        """Return the channel's integers as plain data."""
         return {
             "kind": self.kind,
             "codes": [code.to_record() for code in self._codes],
@@ -97,7 +104,7 @@ class BlockResponse(CodedMechanism):
 
     @classmethod
     def from_record(cls, record: Fields, context: Context) -> Self:
-        """Return the mechanism with the integers of its record."""
+        """Return the mechanism with the integers in its record."""
         fields = require_fields(record, "mechanism", ("kind", "codes", "code_of_block"))
         if not fields["codes"]:
             raise InvalidSurvey("mechanism.codes must contain at least one code.")
@@ -110,30 +117,30 @@ class BlockResponse(CodedMechanism):
         codes = RecordedCodes()
         for (size, epsilon), number in zip(blocks, numbers, strict=True):
             if (size, epsilon) not in codes:
-                which = require_index(number, len(fields["codes"]), "mechanism.code_of_block")
-                codes.read(fields["codes"][which], size, epsilon)
+                index = require_index(number, len(fields["codes"]), "mechanism.code_of_block")
+                codes.read(fields["codes"][index], size, epsilon)
         if not codes.all_fit:
             raise InvalidSurvey(f"mechanism of kind {cls.kind!r} does not fit the context.")
         return cls(context, codes, word_bits=codes.word_bits)
 
     @classmethod
     def _require_blocks(cls, context: Context) -> list[tuple[int, Epsilon]]:
-        """Return the size and the ε of each block. Refuse a context of another kind."""
+        """Return the size and ε of each block; raise ``InvalidSurvey`` if there are no blocks."""
         if context.as_blocks is None:
-            raise InvalidSurvey("a mechanism of kind 'blocks' must keep a context of blocks.")
+            raise InvalidSurvey("a mechanism of kind 'blocks' needs a context of blocks.")
         return _sizes_and_epsilons(context.as_blocks)
 
     def _respond(self, symbols: Symbols, words: Words) -> Words:
         word = words[:, 0]
-        if self._group_start.size == 1:  # ranks in the only block are the symbols themselves
+        if self._group_start.size == 1:  # in a single block, ranks equal symbols
             return self._codes[0].encode(symbols.view(np.uint64), word)
         point = self._point_of.take(symbols).view(np.uint64)
         first = self._first_output.take(symbols)
         if len(self._codes) == 1:
             return self._codes[0].encode(point, word) + first
         inside = np.empty(symbols.size, dtype=np.uint64)
-        people_of_code = indices_by_value(self._code_of[symbols], len(self._codes))
-        for code, people in zip(self._codes, people_of_code, strict=True):
+        people_by_code = indices_by_value(self._code_of[symbols], len(self._codes))
+        for code, people in zip(self._codes, people_by_code, strict=True):
             inside[people] = code.encode(point[people], word[people])
         return inside + first
 
@@ -142,16 +149,17 @@ class BlockResponse(CodedMechanism):
     def compact_row(self, x: int) -> CompactRow:
         """Return the row of x.
 
-        ``high`` on S_x, ``low`` on the block's other reports, leftover words on its first.
+        It has ``high`` on S_x, ``low`` on the block's other reports, and leftover words on the
+        block's first report.
         """
-        number, own, favoured = self._locate(x)
+        number, own_reports, favoured = self._locate(x)
         code = self._codes[number]
-        which = np.zeros(self.outputs, dtype=np.intp)
-        which[own] = favoured + 1
+        level_indices = np.zeros(self.outputs, dtype=np.intp)
+        level_indices[own_reports] = favoured + 1
         levels = [0, code.low, code.high]
-        levels.append(levels[which[own.start]] + code.leftover)
-        which[own.start] = 3
-        return levels, which
+        levels.append(levels[level_indices[own_reports.start]] + code.leftover)
+        level_indices[own_reports.start] = 3
+        return levels, level_indices
 
     def row_classes(self) -> tuple[RowClass, ...]:
         """Return one class per code: rows differ only in which outputs they favour."""
@@ -170,15 +178,15 @@ class BlockResponse(CodedMechanism):
         return tuple(classes)
 
     def ideal_row(self, x: int) -> Floats:
-        """Return the row by the paper's formula."""
-        number, own, favoured = self._locate(x)
+        """Return the row from the paper's formula."""
+        number, own_reports, favoured = self._locate(x)
         high, low = self._codes[number].ideal_levels()
         row = np.zeros(self.outputs)
-        row[own] = np.where(favoured, high, low)
+        row[own_reports] = np.where(favoured, high, low)
         return row
 
     def forward(self, p: ArrayLike) -> Floats:
-        """Return ``q(y) = Σ_x p_x Q(y|x)``, by one transform per code."""
+        """Return ``q(y) = Σ_x p_x Q(y|x)``, with one transform per code."""
         distribution = float_vector(p, self.inputs, "p")
         q = np.zeros(self.outputs)
         for batch in self._batches:
@@ -191,7 +199,7 @@ class BlockResponse(CodedMechanism):
         return q
 
     def adjoint(self, v: ArrayLike) -> Floats:
-        """Return ``Σ_y Q(y|x) v_y``, by one transform per code."""
+        """Return ``Σ_y Q(y|x) v_y``, with one transform per code."""
         values = float_vector(v, self.outputs, "v")
         means = np.zeros(self.inputs)
         for batch in self._batches:
@@ -203,20 +211,20 @@ class BlockResponse(CodedMechanism):
 
     @cached_property
     def scores(self) -> "BlockScores":
-        """The scores, which undo the channel."""
+        """The scores that undo the channel."""
         return BlockScores(self)
 
 
 class PlainResponse(BlockResponse):
-    """A code over the whole domain: the block-structured response with a single block.
+    """A code over the entire domain: the block response with a single block.
 
-    With ``HadamardCode`` it is Hadamard response, with ``RandomizedCode`` k-ary randomized
+    With ``HadamardCode`` it is Hadamard response; with ``RandomizedCode`` it is k-ary randomized
     response::
 
         Q(y|x) = e/Z  if y ∈ S_x,   1/Z  otherwise,   Z = r e + K − r
 
-    Guarantees: for any x, x2, y the log-ratio is at most ε; every row sums to 1; a single symbol,
-    or any symbol at ε = inf, is sent as is.
+    Guarantees: for any x, x2 and y, the log-ratio is at most ε; every row sums to 1; a single
+    symbol, or any symbol at ε = inf, is sent unchanged.
     Cost per report: one word. Error: that of the code. Reference: Acharya, Sun, Zhang (2019).
     Proof: docs/proofs/plain.md.
 
@@ -235,31 +243,31 @@ class PlainResponse(BlockResponse):
     ) -> None:
         if context.uniform_epsilon is None or context.groups is None:
             raise ContextMismatch(
-                "a plain response keeps a Uniform context; mechanism_for picks the frame that fits."
+                "a plain response needs a Uniform context. Use mechanism_for to choose a mechanism."
             )
         self._set_blocks(context.groups, np.arange(context.size), code, word_bits)
 
     @classmethod
     def _require_blocks(cls, context: Context) -> list[tuple[int, Epsilon]]:
         if context.uniform_epsilon is None:
-            raise InvalidSurvey("a mechanism of kind 'plain' must keep a uniform context.")
+            raise InvalidSurvey("a mechanism of kind 'plain' needs a uniform context.")
         return [(context.size, context.uniform_epsilon)]
 
 
 class BlockScores(CodedScores):
-    """The scores of blocks: 0 on the reports of other blocks, which makes block totals exact."""
+    """Scores for blocks: 0 on the reports of other blocks, which makes block totals exact."""
 
     mechanism: BlockResponse
 
-    def _build_part(self, batch: CodeBatch) -> Part:
+    def _build_part(self, batch: CodeBatch) -> ScorePart:
         code = batch.code
         leftover = leftover_share(code)
         inside = batch_scores(code, batch.sizes, rise=code.rise, leftover=leftover)
-        return Part(batch, inside, np.zeros((batch.sizes.size, 1)))
+        return ScorePart(batch, inside, np.zeros((batch.sizes.size, 1)))
 
-    def _build_paper_part(self, batch: CodeBatch) -> Part:
+    def _build_paper_part(self, batch: CodeBatch) -> ScorePart:
         inside = paper_block_scores(batch.code, batch.sizes)
-        return Part(batch, inside, np.zeros((batch.sizes.size, 1)))
+        return ScorePart(batch, inside, np.zeros((batch.sizes.size, 1)))
 
     def _exact_scores(self, batch: CodeBatch, row: int, output: int | None) -> list[Fraction]:
         size = int(batch.sizes[row])
@@ -277,10 +285,10 @@ class BlockScores(CodedScores):
         return self.mechanism._group_of, np.add.reduceat(f, self.mechanism._group_start)
 
     def hits(self, counts: NDArray[np.int64]) -> Hits:
-        """Return the reports in S_x among those of x's block, if the code is balanced.
+        """Count the reports in S_x among those of x's block, if the code is balanced.
 
         Everyone else in the block then hits S_x with the same probability, so the number of hits
-        is binomial and independent of what the others hold.
+        is binomial and does not depend on the other people's symbols.
         """
         hits = Hits.unknown(self.mechanism.inputs)
         for batch in self._batches:
@@ -302,7 +310,7 @@ class BlockScores(CodedScores):
 def _block_codes(
     context: GroupedContext, family: CodeFamily, word_bits: int
 ) -> tuple[list[Code], NDArray[np.int64]]:
-    """Return the distinct codes of the blocks, and which one each block uses."""
+    """Return the distinct codes of the blocks, and the index of each block's code."""
     blocks = _sizes_and_epsilons(context)
     codes: list[Code] = []
     number_by_record: dict[str, int] = {}
@@ -312,11 +320,11 @@ def _block_codes(
             code: Code = ClearCode(size, word_bits=word_bits)
         else:
             code = family(size, epsilon, word_bits)
-        text = repr(code.to_record())
-        if text not in number_by_record:
-            number_by_record[text] = len(codes)
+        record = repr(code.to_record())
+        if record not in number_by_record:
+            number_by_record[record] = len(codes)
             codes.append(code)
-        number_by_block[size, epsilon] = number_by_record[text]
+        number_by_block[size, epsilon] = number_by_record[record]
     return codes, np.array([number_by_block[block] for block in blocks], dtype=np.int64)
 
 

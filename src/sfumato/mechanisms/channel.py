@@ -1,8 +1,8 @@
-"""Channels in integers: rows of weights over a word, from which one word chooses.
+"""Integer channels: each row counts the words that give each output.
 
-Rounding a stochastic matrix to integers must keep a context exactly. Round each column and lift it
-into the cone of the context. Then correct the sums of the rows in the column with the most room, if
-the corrected column is in the cone. If not, shrink all columns to make room.
+A rounded stochastic matrix must satisfy its context exactly. So round each column and lift it into
+the context's cone. Then correct the row sums by adjusting the column with the most room, provided
+that it stays in the cone. If it does not, shrink all columns to make room.
 """
 
 from collections.abc import Iterable, Sequence
@@ -32,7 +32,7 @@ __all__ = [
 _WEIGHT_BITS = 128
 _SHRINK_BITS = 64
 _MAX_SHRINK = 0.5
-_MIN_SHRINK = 2.0**-48  # what floats can resolve in the columns of a long word
+_MIN_SHRINK = 2.0**-48  # the resolution of floats in the columns of a long word
 _BALANCING_ROUNDS = 3
 
 to_integers = np.frompyfunc(int, 1, 1)
@@ -40,7 +40,7 @@ to_integers = np.frompyfunc(int, 1, 1)
 
 
 class IntegerChannel:
-    """A channel that sends output z from row y on ``rows[y][z]`` words.
+    """A channel in which ``rows[y][z]`` words send output z from row y.
 
     Each row adds up to ``2^word_bits``.
     """
@@ -53,13 +53,14 @@ class IntegerChannel:
             is_channel &= len(row) == width and min(row, default=0) >= 0 and sum(row) == total
         if not is_channel:
             raise InvalidContext(
-                f"rows of a channel must be equally long and add up to exactly 2^{word_bits}."
+                "the rows of a channel must have the same length and add up to exactly "
+                f"2^{word_bits}."
             )
         self.rows = [list(row) for row in rows]
         self.outputs = width
         ends = np.cumsum(np.array(self.rows, dtype=object), axis=1)[:, :-1]
-        # An end of 2^64 does not fit in a word. No word reaches it or any end after it, so only
-        # the ends before it count.
+        # An end of 2^word_bits may not fit in 64 bits. No word reaches it or any end after it, so
+        # only the ends before it matter.
         self._reachable = (ends < total).sum(axis=1)
         bits = (self.outputs - 1).bit_length()
         self._steps = [1 << i for i in reversed(range(bits))]
@@ -67,9 +68,9 @@ class IntegerChannel:
         self._ends[:, 1 : self.outputs] = ends % total
 
     def choose(self, row: Words, word: Words) -> Words:
-        """Return the output of each row for its word: the number of ends at or below the word.
+        """Return the output for each row and word: the number of ends at or below the word.
 
-        A binary search with the same number of steps for all.
+        This is a binary search that takes the same number of steps for every row and word.
         """
         reachable = self._reachable[row]
         output = np.zeros(row.shape, dtype=np.int64)
@@ -80,7 +81,7 @@ class IntegerChannel:
 
     @classmethod
     def nearest(cls, rows: Sequence[Sequence[Fraction]], word_bits: int) -> "IntegerChannel":
-        """Return the channel of 2^B-ths nearest to the given fractions; zeros stay zeros."""
+        """Round fractions to the nearest channel in multiples of 2^−B; zeros stay zero."""
         return cls([_round_row(row, 1 << word_bits) for row in rows], word_bits)
 
 
@@ -97,7 +98,7 @@ def _round_row(row: Sequence[Fraction], total: int) -> list[int]:
 
 
 def format_rows(rows: Iterable[Sequence[int]]) -> list[Json]:
-    """Write integers as text, as records do: they are too large for JSON."""
+    """Write integers as strings, because they are too large for JSON numbers."""
     return [list(map(str, row)) for row in rows]
 
 
@@ -107,7 +108,7 @@ def parse_rows(rows: Iterable[Iterable[object]]) -> list[list[int]]:
 
 
 def parse_stochastic_rows(W: Sequence[Sequence[object]]) -> list[list[Fraction]]:
-    """Return W in fractions. Refuse rows that do not add up to exactly 1."""
+    """Return W as fractions; raise ``InvalidContext`` unless each row adds up to exactly 1."""
     rows = []
     for row in W:
         entries = []
@@ -122,14 +123,14 @@ def parse_stochastic_rows(W: Sequence[Sequence[object]]) -> list[list[Fraction]]
     for y, entries in enumerate(rows):
         if len(entries) != len(rows[0]) or sum(entries) != 1:
             raise InvalidContext(
-                f"W must be stochastic: rows of {len(rows[0])} entries that add up to exactly 1; "
-                f"row {y} adds up to {float(sum(entries)):g}. Pass fractions, for instance "
-                "Fraction(1, 3)."
+                f"W must be stochastic: each row needs {len(rows[0])} entries that add up to "
+                f"exactly 1, but row {y} has {len(entries)} that add up to "
+                f"{float(sum(entries)):g}. Pass fractions such as Fraction(1, 3)."
             )
     return rows
 
 
-# --- rounding that keeps a context ---------------------------------------------------------------
+# --- rounding that satisfies a context ------------------------------------------------------------
 
 
 def round_table(
@@ -137,7 +138,7 @@ def round_table(
 ) -> list[list[int]]:
     """Return integer rows close to ``rows``.
 
-    They add up to ``2^word_bits`` and keep ``context`` exactly.
+    Each adds up to ``2^word_bits``, and together they satisfy ``context`` exactly.
     """
     weights = []
     for row in rows:
@@ -146,9 +147,9 @@ def round_table(
 
 
 def round_solution(Q: Floats, context: Context, word_bits: int) -> list[list[int]]:
-    """Return integer rows close to a matrix that a solver found.
+    """Return integer rows close to a solver's matrix.
 
-    Its rows need only nearly add up to 1, and its columns only nearly lie in the cone.
+    Its rows need to add up to 1, and its columns to be in the cone, only approximately.
     """
     cone = Cone.from_context(context)
     members = np.ascontiguousarray(cone.snap(Q.T).T)
@@ -157,7 +158,7 @@ def round_solution(Q: Floats, context: Context, word_bits: int) -> list[list[int
 
 
 def _round(weights: LongIntegers, cone: Cone, word_bits: int) -> list[list[int]]:
-    """Return the integers for ``weights / 2^128``."""
+    """Round ``weights / 2^128`` to integers."""
     total = 1 << word_bits
     shrink = 0.0
     while shrink <= _MAX_SHRINK:
@@ -167,34 +168,34 @@ def _round(weights: LongIntegers, cone: Cone, word_bits: int) -> list[list[int]]
         if cone.contains(balance):
             columns[roomiest] = balance
             return columns.T.tolist()
-        # What a flat column would have to add; rounding again may need somewhat more.
+        # What a flat column would have to add; rounding again may need slightly more.
         flat_part = float(cone.flat_parts(balance[None].astype(np.float64))[0])
         missing = max(-flat_part, 0.0)
         shrink = max(4 * shrink, _MIN_SHRINK + 1.5 * (missing + 1) / total)
     raise NothingToLearn(
-        f"{word_bits}-bit words are too short for this table: it cannot keep its context."
+        f"{word_bits}-bit words are too short for this table to satisfy its context."
     )
 
 
 def _shrink(weights: LongIntegers, shrink: float, word_bits: int) -> LongIntegers:
-    """Return the integers nearest to ``weights / 2^128``, less a share ``shrink`` of the words."""
+    """Return the integers nearest to ``weights / 2^128``, reduced by the share ``shrink``."""
     shift = _WEIGHT_BITS + _SHRINK_BITS - word_bits
     remaining = (1 << _SHRINK_BITS) - int(np.ldexp(shrink, _SHRINK_BITS))
     return (weights * remaining + (1 << shift - 1)) >> shift
 
 
 def _balance(Q: Floats) -> Floats:
-    """Reweight columns, as little as possible, so that rows add up to 1.
+    """Rescale columns, as little as possible, so that rows add up to 1.
 
-    Columns stay in the cone. Of all factors ``1 + δ_y`` that do it, those with the least
-    ``Σ_y q(y) δ_y²``, q the mean row, are ``δ_y = Σ_x λ_x Q(y|x)/q(y)``, where ``Σ_y Q(y|x) δ_y``
-    is what row x lacks.
+    Columns stay in the cone. Column y is multiplied by ``1 + δ_y``, where ``Σ_y Q(y|x) δ_y`` must
+    be the amount missing from row x. With q the mean row, ``δ_y = Σ_x λ_x Q(y|x)/q(y)`` minimizes
+    ``Σ_y q(y) δ_y²``.
     """
     for _ in range(_BALANCING_ROUNDS):
         ratios = Q / Q.mean(axis=0)
         lambdas = np.linalg.lstsq(ratios @ Q.T, 1 - Q.sum(axis=1))[0]
         factors = 1 + lambdas @ ratios
-        if factors.min() < 0.5:  # no weights can correct these rows; shrinking must
+        if factors.min() < 0.5:  # rescaling cannot correct these rows, so they must shrink
             break
         Q = Q * factors
     return Q

@@ -1,7 +1,7 @@
-"""Scores of a code: what a report adds to the estimate of each symbol of a group.
+"""Code scores: the amount that a report adds to the estimate of each symbol in a group.
 
 A group is the set of symbols that answer through one code. All scores are built from *contrasts*
-z, which compare the symbols of a group with each other and say nothing about their total:
+z, which compare the symbols of a group with each other and are independent of their total:
 ``Σ_x z(x, y) = 0`` and
 
     Σ_y P(y|x2) z(x, y) = [x = x2] − 1/k,
@@ -10,15 +10,15 @@ z, which compare the symbols of a group with each other and say nothing about th
     balanced codes:   z(x, y) = ([y ∈ S_x] − its mean over the group) / Δ
     cyclic codes:     z(x, (i, y)) = a_i(x − y) / (high − low)          (``CyclicCode.kernels``)
 
-Words that are spread evenly over the code's outputs leave z at 0. Let ℓ be the share of leftover
-words, which give output 0 for every symbol, and τ(y) what report y says about the group's total
-(1 in a block). Then both of these are unbiased:
+Words that are spread evenly over the code's outputs have a mean contrast of 0. Let ℓ be the share
+of leftover words, which give output 0 for every symbol, and let τ(y) be the contribution of report
+y to the group's total (1 in a block). Then both of these are unbiased:
 
-    corrected:   A[x, y] = z(x, y) − ℓ z(x, 0) + τ(y)/k                 (what the software uses)
+    corrected:   A[x, y] = z(x, y) − ℓ z(x, 0) + τ(y)/k                 (used by default)
     the paper's: A[x, y] = ([y ∈ S_x] − ℓ [0 ∈ S_x] − q) / Δ
 
-Corrected scores add up to τ for every report, the paper's only on average. The correction lowers
-the risk in a block by n·Var(Σp̂ − τ)/k for every distribution.
+Corrected scores add up to τ for every report; the paper's do so only on average. The correction
+reduces the risk in a block by n·Var(Σp̂ − τ)/k for every distribution.
 """
 
 from abc import ABC, abstractmethod
@@ -49,14 +49,14 @@ __all__ = [
 
 Sizes = Sequence[int] | NDArray[np.int64]
 
-_ROUNDING = 1e-12  # offsets that differ by less, relative to the largest, are equal
+_ROUNDING = 1e-12  # offsets that differ by less, relative to the largest, count as equal
 
 
 class ScoreKernel(ABC):
-    """The part ``K(x, y)`` of a score that depends on symbol and report together.
+    """The part ``K(x, y)`` of a score that depends on both the symbol and the report.
 
-    Arrays over outputs and points have any number of leading axes. ``used`` is 1 on the points
-    that have a symbol and 0 on the others.
+    Arrays over outputs and points may have leading axes. ``used`` is 1 for points that have a
+    symbol and 0 for the others.
     """
 
     @abstractmethod
@@ -88,23 +88,23 @@ class MembershipKernel(ScoreKernel):
     gain: float
 
     def moments(self, f: Floats, power: int) -> Floats:
-        """Return the moments by one transform: membership is its own square and cube."""
+        """Return the moments with one transform: membership is its own square and cube."""
         return self.gain**power * self.code.gather(f)
 
     def totals(self, weights: Floats) -> Floats:
-        """Return the totals by one transform."""
+        """Return the totals with one transform."""
         return self.gain * self.code.spread(weights)
 
     def squares(self, used: Floats) -> Floats:
-        """Return the squares by one transform: membership is its own square."""
+        """Return the squares with one transform: membership is its own square."""
         return self.gain**2 * self.code.spread(used)
 
     def highest(self, offsets: Floats, sign: int) -> Floats:
-        """Return the better of two: the best output in S_x, and the best outside it.
+        """Return the maximum of two values: over the outputs in S_x, and over those outside it.
 
-        Offsets have few distinct values. One transform for each, the largest first, finds the
-        points that have it in S_x and those that have it outside. One or two are nearly always
-        enough.
+        Offsets have few distinct values. Try them in descending order; one transform for each finds
+        the points with that offset inside S_x and outside it. One or two transforms are almost
+        always enough.
         """
         shape = (*offsets.shape[:-1], self.code.points)
         inside = np.full(shape, -np.inf)
@@ -120,7 +120,7 @@ class MembershipKernel(ScoreKernel):
         return np.maximum(sign * self.gain + inside, outside)
 
     def absolute_sums(self, used: Floats, offsets: Floats) -> Floats:
-        """Return two absolute values, times the number of symbols that have each."""
+        """Return the sum of two absolute values, each times the number of symbols that have it."""
         inside = self.code.spread(used)
         size = row_sums(used)
         return inside * np.abs(self.gain + offsets) + (size - inside) * np.abs(offsets)
@@ -134,25 +134,25 @@ class CyclicKernel(ScoreKernel):
     gain: float
 
     def moments(self, f: Floats, power: int) -> Floats:
-        """Return a convolution with powers of the kernels."""
+        """Return the convolution with powers of the kernels."""
         spectrum = circle_transform((self.gain * self.code.kernels) ** power)
         return convolve(f, spectrum, self.code.points)
 
     def totals(self, weights: Floats) -> Floats:
-        """Return a correlation with the kernels."""
+        """Return the correlation with the kernels."""
         spectrum = circle_transform(self.gain * self.code.kernels)
         return correlate(weights, spectrum, self.code.points)
 
     def squares(self, used: Floats) -> Floats:
-        """Return sums that are equal on a base block, because every point is used."""
+        """Return the same sum for all outputs of a base block, because every point is used."""
         by_block = ((self.gain * self.code.kernels) ** 2).sum(axis=-1)
         by_output = np.repeat(by_block, self.code.points)
         return np.broadcast_to(by_output, (*used.shape[:-1], self.code.outputs))
 
     def highest(self, offsets: Floats, sign: int) -> Floats:
-        """Return the same for every point: each meets all values of all kernels.
+        """Return the same maximum for every point: each one takes all values of all kernels.
 
-        Offsets are equal on the outputs of a base block.
+        Offsets must be equal on the outputs of a base block.
         """
         by_block = self._split_blocks(offsets).max(axis=-1)
         peaks = (sign * self.gain * self.code.kernels).max(axis=1)
@@ -160,9 +160,9 @@ class CyclicKernel(ScoreKernel):
         return np.broadcast_to(best, (*offsets.shape[:-1], self.code.points))
 
     def absolute_sums(self, used: Floats, offsets: Floats) -> Floats:
-        """Return the sum over a kernel, for each base block.
+        """Return the sum over the kernel of each base block.
 
-        Where offsets differ inside a base block, add the difference: the sum is an upper bound.
+        Where offsets differ within a base block, add the difference, which gives an upper bound.
         """
         by_block = self._split_blocks(offsets)
         first = by_block[..., :1]
@@ -179,8 +179,8 @@ class CyclicKernel(ScoreKernel):
 class BatchScores:
     """``A[x, y] = K(x, y) + offsets[j, y] + shifts[j, x]`` for groups j that share a code.
 
-    Arrays over reports have shape ``(groups, outputs)``, arrays over symbols ``(groups, points)``.
-    ``used`` says for which points of the code each group has a symbol.
+    Arrays over reports have shape ``(groups, outputs)``; arrays over symbols have shape
+    ``(groups, points)``. ``used`` is a mask of the points for which each group has a symbol.
     """
 
     kernel: ScoreKernel
@@ -191,7 +191,7 @@ class BatchScores:
     def moments(self, f: Floats, power: int) -> Floats:
         """Return ``Σ_y f(y) A[x, y]^power``, by expanding ``((K + g) + h)^power``.
 
-        ``g(y)`` are the offsets and ``h(x)`` the shifts.
+        Here ``g(y)`` are the offsets and ``h(x)`` the shifts.
         """
         weights = [f]  # f·g^i
         for _ in range(power):
@@ -229,14 +229,14 @@ class BatchScores:
         return highest + self.shifts, lowest + self.shifts
 
     def absolute_sums(self) -> Floats:
-        """Return ``Σ_x |A[x, y]|`` for every y, or more, by at most the share of leftover words."""
+        """Return an upper bound on ``Σ_x |A[x, y]|`` for every y, exact without leftover words."""
         used = self.used.astype(np.float64)
         shifts = row_sums(np.abs(self.shifts * used))
         return self.kernel.absolute_sums(used, self.offsets) + shifts
 
 
 def paper_block_scores(code: Code, sizes: Sizes) -> BatchScores:
-    """Return the paper's scores of blocks, without total correction."""
+    """Return the paper's scores for blocks, without total correction."""
     require_balanced(code)
     used = _points_in_use(code, sizes)
     offsets = np.full((len(used), code.outputs), -float(code.overlap / code.contrast))
@@ -247,10 +247,11 @@ def paper_block_scores(code: Code, sizes: Sizes) -> BatchScores:
 
 
 def require_balanced(code: Code) -> None:
-    """Refuse a code that would bias the paper's estimator."""
+    """Raise ``ContextMismatch`` if the code would bias the paper's estimator."""
     if not code.is_balanced:
         raise ContextMismatch(
-            "the paper's estimator needs a code in which any two points share equally many outputs."
+            "the paper's estimator needs a code in which every two points share the same number of "
+            "outputs."
         )
 
 
@@ -264,9 +265,9 @@ def batch_scores(
 ) -> BatchScores:
     """Return scores with total correction.
 
-    ``rise`` is ``high − low`` as a share of all words, ``leftover`` the share of words that give
-    the group's output 0 for every symbol, ``totals`` what a report of the code says about the
-    group's total. The last two are numbers, or columns with an entry for each group.
+    ``rise`` is ``high − low`` as a share of all words. ``leftover`` is the share of words that give
+    the group's output 0 for every symbol. ``totals`` is the contribution of a report to the group's
+    total. The last two are numbers, or columns with an entry for each group.
     """
     used = _points_in_use(code, sizes)
     group_size = np.maximum(row_sums(used), 1)
@@ -301,7 +302,7 @@ def exact_group_scores(
     leftover: Fraction,
     total: Fraction,
 ) -> list[Fraction]:
-    """Return one column of corrected scores; ``output=None`` is a report outside the code."""
+    """Return one column of corrected scores; ``output=None`` means a report outside the code."""
     if size == 0:
         return []
     at_zero = _exact_contrasts(code, size, 0, rise)
@@ -312,15 +313,15 @@ def exact_group_scores(
 
 
 def _exact_contrasts(code: Code, size: int, output: int, rise: Fraction) -> list[Fraction]:
-    """Return ``z(·, output)`` in fractions."""
+    """Return ``z(·, output)`` as fractions."""
     if isinstance(code, CyclicCode) and not code.is_balanced:
         i, y = divmod(output, code.points)
         kernel = code.exact_kernels()[i]
         return [kernel[(x - y) % code.points] / rise for x in range(size)]
-    members = code.contains(np.arange(size, dtype=np.uint64), np.uint64(output)).tolist()
-    mean = Fraction(sum(members), size)
+    is_in_set = code.contains(np.arange(size, dtype=np.uint64), np.uint64(output)).tolist()
+    mean = Fraction(sum(is_in_set), size)
     contrast = (code.raised - code.shared) * rise
-    return [(int(member) - mean) / contrast for member in members]
+    return [(int(in_set) - mean) / contrast for in_set in is_in_set]
 
 
 def leftover_share(code: Code) -> Fraction:
@@ -343,9 +344,9 @@ def row_sums(table: Floats | Booleans) -> Floats:
 
 
 def _descending_values(offsets: Floats) -> Iterator[tuple[Floats, Booleans]]:
-    """Yield the largest value of each row and which entries have it, then the next largest.
+    """Yield each row's largest value and a mask of its entries, then the next largest, and so on.
 
-    Stop when no row has a value left. Until then, an exhausted row yields −inf and no entries.
+    Stop when no row has values left. Until then, an exhausted row yields −inf and an empty mask.
     """
     tolerance = _ROUNDING * float(np.abs(offsets).max(initial=0.0))
     remaining = offsets.copy()

@@ -25,19 +25,26 @@ from sfumato.mechanisms.mechanism import Mechanism, require_outputs
 from sfumato.mechanisms.scores import Reach, Scores, float_vector, require_people
 from sfumato.tally import Tally
 
-__all__ = ["CodeBatch", "CodedMechanism", "CodedScores", "GroupScores", "Part", "indices_by_value"]
+__all__ = [
+    "CodeBatch",
+    "CodedMechanism",
+    "CodedScores",
+    "GroupScores",
+    "ScorePart",
+    "indices_by_value",
+]
 
 Index = Any
-"""What selects entries of an array: numbers, or a slice if they are consecutive."""
+"""Selects entries of an array: an array of indices, or a slice if they are consecutive."""
 
 
 @dataclass(frozen=True)
 class CodeBatch:
-    """The groups that share code ``number``, so that one transform serves them all.
+    """The groups that share code ``number``, which one transform can process together.
 
-    ``reports`` selects the reports of the groups, as a table ``(groups, outputs of the code)``.
-    ``symbols`` selects their symbols; ``rows`` and ``points`` hold the row of each symbol's group
-    in the batch and its point in the code.
+    ``reports`` selects the groups' reports, as a table ``(groups, outputs of the code)``.
+    ``symbols`` selects their symbols. For each symbol, ``rows`` is the row of its group in the
+    batch, and ``points`` is its point in the code.
     """
 
     number: int
@@ -51,7 +58,7 @@ class CodeBatch:
     points: Index
 
     def by_point(self, values: Floats) -> Floats:
-        """Lay out values of symbols as ``(groups, points)``, 0 on unused points."""
+        """Arrange the symbols' values as ``(groups, points)``, with 0 on unused points."""
         table = np.zeros((self.sizes.size, self.code.points))
         table[self.rows, self.points] = values[self.symbols]
         return table
@@ -61,7 +68,7 @@ class CodeBatch:
         values[self.symbols] = table[self.rows, self.points]
 
     def members(self, row: int) -> list[int]:
-        """Return the symbols of the group in this row of the batch."""
+        """Return the symbols of the group in the given row of the batch."""
         if isinstance(self.symbols, slice):
             return list(range(self.symbols.start, self.symbols.stop))
         return self.symbols[self.rows == row].tolist()
@@ -70,13 +77,13 @@ class CodeBatch:
 class CodedMechanism(Mechanism):
     """A mechanism whose symbols are in groups, each of which answers through a code.
 
-    The reports of the groups come first, group after group, one for each output of the group's
-    code. A symbol in no group is *free* and has a report of its own. The reports of free symbols
-    come last, in the order of their symbols.
+    The reports of the groups come first, group by group, one for each output of the group's code.
+    A symbol in no group is *free* and has its own report. The reports of free symbols come last, in
+    symbol order.
     """
 
     _families: Any  # a code family, or a list with one for each group
-    _beta = Fraction(1)  # how often a free symbol sends its own report
+    _beta = Fraction(1)  # the probability that a free symbol sends its own report
 
     def _set_groups(
         self,
@@ -85,10 +92,10 @@ class CodedMechanism(Mechanism):
         group_of: Symbols,
         point_of: Symbols,
     ) -> None:
-        """Set the codes, and lay out the reports.
+        """Set the codes, and assign report numbers to groups and free symbols.
 
-        ``code_of_group`` holds the number of each group's code, ``group_of`` the group of each
-        symbol (−1 for a free symbol), ``point_of`` its point in the group's code.
+        ``code_of_group`` is the number of each group's code, ``group_of`` is the group of each
+        symbol (−1 for a free symbol), and ``point_of`` is its point in the group's code.
         """
         self._codes = codes
         self._code_of_group = code_of_group
@@ -97,7 +104,7 @@ class CodedMechanism(Mechanism):
         code_of = np.append(code_of_group, len(codes))[group_of]  # len(codes) for free symbols
         self._code_of = code_of.astype(np.min_scalar_type(len(codes)))
         lengths = np.array([code.outputs for code in codes], dtype=np.int64)
-        self._lengths = lengths[code_of_group]  # how many reports each group has
+        self._lengths = lengths[code_of_group]  # the number of reports of each group
         # The first report of each group.
         self._group_start = np.cumsum(self._lengths) - self._lengths
         self._coded_outputs = int(self._lengths.sum())
@@ -110,7 +117,7 @@ class CodedMechanism(Mechanism):
         return cls(self.context, self._families, word_bits=word_bits)
 
     def _locate(self, x: int) -> tuple[int, slice, Booleans]:
-        """Return the number of x's code, the reports of its group, and which are in S_x."""
+        """Return the number of x's code, its group's reports, and a mask of those in S_x."""
         g = int(self._group_of[x])
         number = int(self._code_of_group[g])
         first = int(self._group_start[g])
@@ -120,7 +127,7 @@ class CodedMechanism(Mechanism):
 
     @cached_property
     def _batches(self) -> list[CodeBatch]:
-        """The groups, code by code. Built on first use: a client never needs them."""
+        """One batch of groups for each code. Built on first use: a client never needs them."""
         sizes = np.bincount(self._group_of[self._group_of >= 0], minlength=self._group_start.size)
         row_of_group = np.zeros(self._group_start.size, dtype=np.int64)
         batches = []
@@ -131,16 +138,16 @@ class CodedMechanism(Mechanism):
             first = self._group_start[groups]
             points = self._point_of[symbols]
             reports: Index
-            where: tuple[Index, Index, Index]
+            layout: tuple[Index, Index, Index]  # symbols, rows, points
             if groups.size == 1 and _are_consecutive(symbols, points):
-                # Slices, so that nothing large is copied.
+                # Use slices to avoid copying large arrays.
                 reports = (None, slice(int(first[0]), int(first[0]) + code.outputs))
-                own = slice(int(symbols[0]), int(symbols[0]) + symbols.size)
-                where = (own, 0, slice(0, symbols.size))
+                symbol_slice = slice(int(symbols[0]), int(symbols[0]) + symbols.size)
+                layout = (symbol_slice, 0, slice(0, symbols.size))
             else:
                 reports = first[:, None] + np.arange(code.outputs)
-                where = (symbols, row_of_group[self._group_of[symbols]], points)
-            batches.append(CodeBatch(number, code, groups, sizes[groups], first, reports, *where))
+                layout = (symbols, row_of_group[self._group_of[symbols]], points)
+            batches.append(CodeBatch(number, code, groups, sizes[groups], first, reports, *layout))
         return batches
 
     def _symbols_by_code(self) -> list[Symbols]:
@@ -153,7 +160,7 @@ def _are_consecutive(symbols: Symbols, points: NDArray[np.int64]) -> bool:
 
 
 def indices_by_value(numbers: NDArray[np.integer], count: int) -> list[Symbols]:
-    """Return where ``numbers`` is 0, where it is 1, … up to ``count`` − 1.
+    """Return the indices where ``numbers`` is 0, where it is 1, … up to ``count`` − 1.
 
     >>> indices_by_value(np.array([1, 0, 1, 2]), 2)
     [array([1]), array([0, 2])]
@@ -164,8 +171,8 @@ def indices_by_value(numbers: NDArray[np.integer], count: int) -> list[Symbols]:
 
 
 @dataclass(frozen=True)
-class Part:
-    """The scores of one batch: for reports of a symbol's own group, and for all others."""
+class ScorePart:
+    """One batch's scores: ``inside`` for reports of a symbol's own group, ``outside`` for others."""
 
     batch: CodeBatch
     inside: BatchScores
@@ -173,9 +180,9 @@ class Part:
 
 
 class CodedScores(Scores):
-    """Scores by one transform per code.
+    """Scores computed with one transform per code.
 
-    A free symbol has score ``1/β`` on its own report, and 0 on all others.
+    A free symbol has a score of ``1/β`` on its own report and 0 on all others.
     """
 
     mechanism: CodedMechanism
@@ -188,20 +195,20 @@ class CodedScores(Scores):
         self._coded_outputs = mechanism._coded_outputs
 
     @cached_property
-    def _parts(self) -> list[Part]:
+    def _score_parts(self) -> list[ScorePart]:
         return [self._build_part(batch) for batch in self._batches]
 
     @abstractmethod
-    def _build_part(self, batch: CodeBatch) -> Part:
+    def _build_part(self, batch: CodeBatch) -> ScorePart:
         """Compute the scores with total correction."""
 
     @cached_property
-    def _paper_parts(self) -> list[Part]:
+    def _paper_score_parts(self) -> list[ScorePart]:
         return [self._build_paper_part(batch) for batch in self._batches]
 
     @abstractmethod
-    def _build_paper_part(self, batch: CodeBatch) -> Part:
-        """Compute the paper's scores. Refuse a code that is not balanced."""
+    def _build_paper_part(self, batch: CodeBatch) -> ScorePart:
+        """Compute the paper's scores; raise ``ContextMismatch`` if the code is not balanced."""
 
     def exact(self, y: int) -> list[Fraction]:
         """Return ``A[·, y]`` exactly, group by group."""
@@ -218,22 +225,22 @@ class CodedScores(Scores):
 
     @abstractmethod
     def _exact_scores(self, batch: CodeBatch, row: int, output: int | None) -> list[Fraction]:
-        """Return the scores of one group for an output of its code, or for any other report."""
+        """Return one group's scores for an output of its code; ``None`` is any other report."""
 
     # --- sums ------------------------------------------------------------------------------------
 
     def moments(self, frequencies: ArrayLike, power: int) -> Floats:
         """Return ``Σ_y f(y) A[x, y]^power``, by one transform per code and power."""
-        return self._moments_of(self._parts, frequencies, power)
+        return self._moments_of(self._score_parts, frequencies, power)
 
-    def _moments_of(self, parts: list[Part], frequencies: ArrayLike, power: int) -> Floats:
+    def _moments_of(self, parts: list[ScorePart], frequencies: ArrayLike, power: int) -> Floats:
         f = float_vector(frequencies, self.mechanism.outputs, "frequencies")
         moments = np.empty(self.mechanism.inputs)
         for part in parts:
-            own = f[part.batch.reports]
-            others = f.sum() - row_sums(own)
-            table = part.inside.moments(own, power)
-            table += others * part.outside**power
+            own_frequencies = f[part.batch.reports]
+            other_frequency = f.sum() - row_sums(own_frequencies)
+            table = part.inside.moments(own_frequencies, power)
+            table += other_frequency * part.outside**power
             part.batch.fill(moments, table)
         moments[self._free] = f[self._coded_outputs :] / float(self._beta**power)
         return moments
@@ -242,76 +249,76 @@ class CodedScores(Scores):
         """Return ``Σ_x weights_x A[x, y]``, by one transform per code."""
         w = float_vector(weights, self.mechanism.inputs, "weights")
         totals = np.zeros(self.mechanism.outputs)
-        everywhere = 0.0
-        for part in self._parts:
+        outside_total = 0.0
+        for part in self._score_parts:
             by_point = part.batch.by_point(w)
             outside = row_sums(by_point * part.outside)
             totals[part.batch.reports] = part.inside.totals(by_point) - outside
-            everywhere += float(outside.sum())
+            outside_total += float(outside.sum())
         totals[self._coded_outputs :] = w[self._free] / float(self._beta)
-        return totals + everywhere
+        return totals + outside_total
 
     def squares(self) -> Floats:
         """Return ``Σ_x A[x, y]²``, by three transforms per code."""
         squares = np.zeros(self.mechanism.outputs)
-        everywhere = 0.0
-        for part in self._parts:
+        outside_total = 0.0
+        for part in self._score_parts:
             outside = row_sums(part.inside.used * part.outside**2)
             squares[part.batch.reports] = part.inside.squares() - outside
-            everywhere += float(outside.sum())
+            outside_total += float(outside.sum())
         squares[self._coded_outputs :] = float(1 / self._beta**2)
-        return squares + everywhere
+        return squares + outside_total
 
     # --- extremes --------------------------------------------------------------------------------
 
     def _reach(self) -> Reach:
-        """Return the extremes over the reports of a symbol's group, and over all other reports.
+        """Return the extremes over the reports of a symbol's group and over all other reports.
 
-        A free symbol has two scores. The sum of absolute scores may be too large by the share of
-        leftover words.
+        A free symbol has only two scores. The sum of absolute scores may be overestimated by up to
+        the share of leftover words.
         """
-        own_report = float(1 / self._beta)
-        highest = np.full(self.mechanism.inputs, own_report)
-        lowest = np.full(self.mechanism.inputs, 0.0 if self.mechanism.outputs > 1 else own_report)
-        everywhere = 0.0
-        outside = []
-        for part in self._parts:
+        free_score = float(1 / self._beta)
+        highest = np.full(self.mechanism.inputs, free_score)
+        lowest = np.full(self.mechanism.inputs, 0.0 if self.mechanism.outputs > 1 else free_score)
+        outside_total = 0.0
+        outside_sums = []
+        for part in self._score_parts:
             sums = row_sums(np.abs(part.inside.used * part.outside))
-            outside.append(sums)
-            everywhere += float(sums.sum())
-        has_others = self.mechanism._group_start.size > 1 or self._free.size > 0
-        max_absolute_sum = own_report + everywhere if self._free.size else 0.0
-        for part, own in zip(self._parts, outside, strict=True):
+            outside_sums.append(sums)
+            outside_total += float(sums.sum())
+        has_other_reports = self.mechanism._group_start.size > 1 or self._free.size > 0
+        max_absolute_sum = free_score + outside_total if self._free.size else 0.0
+        for part, own_outside_sums in zip(self._score_parts, outside_sums, strict=True):
             high, low = part.inside.extremes()
-            if has_others:
+            if has_other_reports:
                 high = np.maximum(high, part.outside)
                 low = np.minimum(low, part.outside)
             part.batch.fill(highest, high)
             part.batch.fill(lowest, low)
-            sums = part.inside.absolute_sums() - own
-            max_absolute_sum = max(max_absolute_sum, float(sums.max()) + everywhere)
+            sums = part.inside.absolute_sums() - own_outside_sums
+            max_absolute_sum = max(max_absolute_sum, float(sums.max()) + outside_total)
         return Reach(highest, lowest, max_absolute_sum)
 
-    # --- the paper's own estimator ---------------------------------------------------------------
+    # --- the paper's estimator -------------------------------------------------------------------
 
     def paper_estimate(self, tally: Tally) -> Floats:
-        """Return the paper's own estimate (sections 5.1 and 6.1), without total correction."""
-        return self._moments_of(self._paper_parts, self._frequencies(tally), 1)
+        """Return the paper's estimate (sections 5.1 and 6.1), without total correction."""
+        return self._moments_of(self._paper_score_parts, self._frequencies(tally), 1)
 
     def paper_variances(self, p: ArrayLike, n: int) -> Floats:
         """Return the exact variance of ``paper_estimate``."""
-        second = self._moments_of(self._paper_parts, self.mechanism.forward(p), 2)
-        return (second - np.asarray(p, dtype=np.float64) ** 2) / require_people(n)
+        second_moments = self._moments_of(self._paper_score_parts, self.mechanism.forward(p), 2)
+        return (second_moments - np.asarray(p, dtype=np.float64) ** 2) / require_people(n)
 
 
 class GroupScores(CodedScores):
     """The scores of groups that cover for each other.
 
     Let v_j be the probability that a symbol outside group j sends one of its reports. A report of
-    group j says ``(1 − v_j)/β`` about j's total and ``−v_l/β`` about the total of any other group.
+    group j adds ``(1 − v_j)/β`` to j's total and ``−v_l/β`` to the total of any other group l.
 
-    ``levels`` are the integers of each code, and ``leftover`` is the share of leftover words, which
-    give report 0 for every symbol.
+    ``levels`` are the integers for each code, and ``leftover`` is the share of leftover words,
+    which give report 0 for every symbol.
     """
 
     def __init__(
@@ -321,19 +328,19 @@ class GroupScores(CodedScores):
         self._levels = levels
         self._leftover = leftover
 
-    def _cover(self, batch: CodeBatch) -> Fraction:
+    def _cover_share(self, batch: CodeBatch) -> Fraction:
         """Return v_j without leftover words."""
         words = batch.code.outputs * self._levels[batch.number].cover
         return Fraction(words, self.mechanism.denominator)
 
-    def _shares(self, batch: CodeBatch) -> tuple[Floats, Floats]:
-        """Return v_j and the share of leftover words, a column over the groups of a batch."""
+    def _outside_shares(self, batch: CodeBatch) -> tuple[Floats, Floats]:
+        """Return v_j and the share of leftover words, as columns over the groups of a batch."""
         leftover = np.where(batch.groups == 0, float(self._leftover), 0.0)
-        v = float(self._cover(batch)) + leftover
+        v = float(self._cover_share(batch)) + leftover
         return v[:, None], leftover[:, None]
 
-    def _build_part(self, batch: CodeBatch) -> Part:
-        v, leftover = self._shares(batch)
+    def _build_part(self, batch: CodeBatch) -> ScorePart:
+        v, leftover = self._outside_shares(batch)
         beta = float(self._beta)
         inside = batch_scores(
             batch.code,
@@ -342,26 +349,27 @@ class GroupScores(CodedScores):
             leftover=leftover,
             totals=(1 - v) / beta,
         )
-        return Part(batch, inside, inside.shifts - v / beta / batch.sizes[:, None])
+        return ScorePart(batch, inside, inside.shifts - v / beta / batch.sizes[:, None])
 
     def _rise(self, batch: CodeBatch) -> Fraction:
         level = self._levels[batch.number]
         return Fraction(level.high - level.low, self.mechanism.denominator)
 
-    def _build_paper_part(self, batch: CodeBatch) -> Part:
+    def _build_paper_part(self, batch: CodeBatch) -> ScorePart:
         """Compute ``G ([y ∈ S_x] − P(S_x | outside the group) − τ(y) h)``.
 
-        h is how much likelier another member of x's group is to hit S_x than a symbol outside it.
+        h is how much more likely another member of x's group is to hit S_x than a symbol outside
+        the group.
         """
         code = batch.code
         level = self._levels[batch.number]
         require_balanced(code)
         N = self.mechanism.denominator
         beta = float(self._beta)
-        v, leftover = self._shares(batch)
-        own = code.raised - code.shared  # the outputs of S_x that another point does not share
-        G = float(N / (own * (level.high - level.low)))
-        member_words = code.shared * level.high + own * level.low
+        v, leftover = self._outside_shares(batch)
+        unshared = code.raised - code.shared  # outputs in S_x that another point does not share
+        G = float(N / (unshared * (level.high - level.low)))
+        member_words = code.shared * level.high + unshared * level.low
         h = float((member_words - code.raised * level.cover) / N)
         cover = code.raised * level.cover / N
         shifts = -G * leftover * zero_in_sets(code)
@@ -369,11 +377,11 @@ class GroupScores(CodedScores):
         offsets = -G * (cover + h * (1 - v) / beta)
         offsets = np.broadcast_to(offsets, (batch.sizes.size, code.outputs))
         inside = BatchScores(MembershipKernel(code, G), used, offsets, shifts)
-        return Part(batch, inside, shifts - G * (cover - h * v / beta))
+        return ScorePart(batch, inside, shifts - G * (cover - h * v / beta))
 
     def _exact_scores(self, batch: CodeBatch, row: int, output: int | None) -> list[Fraction]:
         leftover = self._leftover if batch.groups[row] == 0 else Fraction(0)
-        v = self._cover(batch) + leftover
+        v = self._cover_share(batch) + leftover
         is_own = output is not None
         return exact_group_scores(
             batch.code,

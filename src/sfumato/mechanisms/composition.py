@@ -1,4 +1,4 @@
-"""Composition: a channel after a mechanism, or a second answer by the same person."""
+"""Composition: a mechanism followed by a channel, or by a second answer from the same person."""
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -18,18 +18,19 @@ from sfumato.randomness import WORDS_PER_POSITION
 
 __all__ = ["ComposedResponse", "ProcessedResponse", "compose"]
 
-_NO_NOISE = 1e-12  # a risk below this comes from rounding
+_MIN_NOISE = 1e-12  # a smaller risk is a rounding error
 
 
 class ProcessedResponse(DenseMechanism):
     """A mechanism followed by a channel W that never sees the symbol: post-processing.
 
-    ``Q'(z|x) = Σ_y Q(y|x) W(z|y)`` keeps every context that Q keeps (Proposition 1 of the paper).
+    ``Q'(z|x) = Σ_y Q(y|x) W(z|y)`` satisfies every context that Q satisfies (Proposition 1 of the
+    paper).
 
-    Guarantees: for every pair, ``Σ_y Q(y|x) W(z|y) ≤ e^E Σ_y Q(y|x2) W(z|y)`` because every term
-    obeys it. This holds for the W of 2^B-ths that the second word draws from, however far it is
-    from the W you pass.
-    Cost per report: the mechanism's word and one more. Error: that of the least-variance
+    Guarantees: for every pair, ``Σ_y Q(y|x) W(z|y) ≤ e^E Σ_y Q(y|x2) W(z|y)``, because every term
+    obeys this inequality. It holds for the rounded W that the second word samples from, however
+    much it differs from the W that you pass.
+    Cost per report: the mechanism's word and one more. Error: that of the minimum-variance
     unbiased estimate at the uniform distribution.
     Reference: Acharya et al. (2020), Proposition 1.
     Proof: docs/proofs/processed.md.
@@ -50,7 +51,7 @@ class ProcessedResponse(DenseMechanism):
             raise ContextMismatch(
                 f"W must have {mechanism.outputs} rows, one per report; got {len(rows)}."
             )
-        if isinstance(mechanism, ProcessedResponse):  # two channels in a row are one
+        if isinstance(mechanism, ProcessedResponse):  # merge two consecutive channels
             product = np.array(mechanism._W, dtype=object) @ np.array(rows, dtype=object)
             rows = product.tolist()
             mechanism = mechanism._mechanism
@@ -77,8 +78,8 @@ class ProcessedResponse(DenseMechanism):
         return type(self)(self._mechanism.with_word_bits(word_bits), self._W)
 
     def _respond(self, symbols: Symbols, words: Words) -> Words:
-        first = self._mechanism._respond(symbols, words[:, :1]).astype(np.uint64)
-        return self._integer_W.choose(first, words[:, 1])
+        first_reports = self._mechanism._respond(symbols, words[:, :1]).astype(np.uint64)
+        return self._integer_W.choose(first_reports, words[:, 1])
 
     def integer_row(self, x: int) -> list[int]:
         """Return the product of the two channels' integers."""
@@ -92,21 +93,21 @@ class ProcessedResponse(DenseMechanism):
 
     @cached_property
     def scores(self) -> LeastVarianceScores:
-        """The scores, which undo the channel."""
+        """The scores that undo the channel."""
         return LeastVarianceScores(self)
 
 
 class ComposedResponse(DenseMechanism):
-    """Two answers by one person, where the first report chooses the second mechanism.
+    """Two answers from one person, where the first report selects the second mechanism.
 
-    ``Q(y1, y2|x) = Q1(y1|x) · Q2^{y1}(y2|x)`` keeps E1 + E2 (Proposition 2 of the paper).
+    ``Q(y1, y2|x) = Q1(y1|x) · Q2^{y1}(y2|x)`` satisfies E1 + E2 (Proposition 2 of the paper).
 
-    ``second`` is a mechanism, or a function from the first report to one. All mechanisms that it
-    returns must promise the same context. Report ``y1 · K2 + y2`` stands for the pair, where K2 is
-    the largest number of second reports.
+    ``second`` is a mechanism, or a function that maps the first report to a mechanism. All
+    mechanisms that it returns must have the same context. Report ``y1 · K2 + y2`` represents the
+    pair, where K2 is the largest number of second reports.
 
-    Guarantees: for every pair of symbols the log-ratio is at most E1 + E2; every row sums to 1.
-    Cost per report: the words of both. Error: that of both estimates, mixed by their risks.
+    Guarantees: for every pair of symbols, the log-ratio is at most E1 + E2; every row sums to 1.
+    Cost per report: the words of both. Error: that of both estimates, weighted by their risks.
     Reference: Acharya et al. (2020), Proposition 2.
     Proof: docs/proofs/composed.md.
     """
@@ -123,14 +124,14 @@ class ComposedResponse(DenseMechanism):
         for mechanism in self._seconds:
             if mechanism.context != context or mechanism.word_bits != first.word_bits:
                 raise ContextMismatch(
-                    "all mechanisms must read words of the same length, and all second mechanisms "
-                    "must promise the same context."
+                    "all mechanisms must use the same word length, and all second mechanisms must "
+                    "have the same context."
                 )
         super().__init__(first.context + context)
         self.words = first.words + max(mechanism.words for mechanism in self._seconds)
         if self.words > WORDS_PER_POSITION:
             raise ContextMismatch(
-                f"two answers can read at most {WORDS_PER_POSITION} words together; these read "
+                f"two answers can use at most {WORDS_PER_POSITION} words in total; these use "
                 f"{self.words}."
             )
         self.word_bits = first.word_bits
@@ -153,12 +154,12 @@ class ComposedResponse(DenseMechanism):
 
     @cached_property
     def _distinct(self) -> list[Mechanism]:
-        """The second mechanisms, each once."""
+        """The distinct second mechanisms."""
         return list({id(mechanism): mechanism for mechanism in self._seconds}.values())
 
     @cached_property
     def _second_of(self) -> list[int]:
-        """For each first report, which of the distinct mechanisms comes second."""
+        """For each first report, the index of its second mechanism in ``_distinct``."""
         return [self._distinct.index(mechanism) for mechanism in self._seconds]
 
     def with_word_bits(self, word_bits: int) -> Self:
@@ -172,8 +173,8 @@ class ComposedResponse(DenseMechanism):
         y1 = self._first._respond(symbols, words[:, : self._first.words])
         remaining = words[:, self._first.words :]
         y2 = np.empty(symbols.size, dtype=np.uint64)
-        people_of_second = indices_by_value(np.array(self._second_of)[y1], len(self._distinct))
-        for mechanism, people in zip(self._distinct, people_of_second, strict=True):
+        people_by_second = indices_by_value(np.array(self._second_of)[y1], len(self._distinct))
+        for mechanism, people in zip(self._distinct, people_by_second, strict=True):
             y2[people] = mechanism._respond(symbols[people], remaining[people])
         return y1.astype(np.uint64) * np.uint64(self._width) + y2
 
@@ -187,7 +188,7 @@ class ComposedResponse(DenseMechanism):
         return pairs
 
     def ideal_row(self, x: int) -> Floats:
-        """Return the product of the two rows by their formulas."""
+        """Return the product of the two rows from their formulas."""
         rows = []
         for second in self._seconds:
             rows.append(np.pad(second.ideal_row(x), (0, self._width - second.outputs)))
@@ -195,12 +196,12 @@ class ComposedResponse(DenseMechanism):
 
     @cached_property
     def scores(self) -> "ComposedScores":
-        """The scores, which undo the channel."""
+        """The scores that undo the channel."""
         return ComposedScores(self)
 
 
 class ComposedScores(DenseScores):
-    """A mixture of the scores of both reports, unbiased because both are."""
+    """A weighted mean of the scores of both reports, which is unbiased because both are."""
 
     mechanism: ComposedResponse
 
@@ -212,32 +213,33 @@ class ComposedScores(DenseScores):
             return [Fraction(0)] * self.mechanism.inputs
         A1 = self.mechanism._first.scores.exact(y1)
         A2 = second.scores.exact(y2)
-        alpha = self._share_of_first
+        alpha = self._first_weight
         return [alpha * a1 + (1 - alpha) * a2 for a1, a2 in zip(A1, A2, strict=True)]
 
     @cached_property
-    def _share_of_first(self) -> Fraction:
+    def _first_weight(self) -> Fraction:
         """α = (R2 − T)/((R1 − T) + (R2 − T)), the best weight at uniform p.
 
-        Both reports come from the same person, so the two estimates share the risk T = 1 − 1/k of
-        sampling people. Only the noise of the mechanisms is independent.
+        Both reports come from the same person, so the two estimates share the sampling risk
+        T = 1 − 1/k. Only the noise of the mechanisms is independent.
         """
         k = self.mechanism.inputs
         p = np.full(k, 1 / k)
-        shared = 1 - 1 / k
-        first = max(self.mechanism._first.scores.risk(p) - shared, 0.0)
-        second = max(self.mechanism._seconds[0].scores.risk(p) - shared, 0.0)
-        if first + second <= _NO_NOISE:
+        sampling_risk = 1 - 1 / k
+        first_noise = max(self.mechanism._first.scores.risk(p) - sampling_risk, 0.0)
+        second_noise = max(self.mechanism._seconds[0].scores.risk(p) - sampling_risk, 0.0)
+        noise = first_noise + second_noise
+        if noise <= _MIN_NOISE:
             return Fraction(1, 2)
-        return Fraction(second / (first + second)).limit_denominator(1000)
+        return Fraction(second_noise / noise).limit_denominator(1000)
 
 
 def compose(first: Mechanism, second: Mechanism | Callable[[int], Mechanism]) -> ComposedResponse:
-    """Return the mechanism that answers twice; ``second`` may depend on the first report.
+    """Return a mechanism that answers twice; ``second`` may depend on the first report.
 
-    It promises the sum of the two contexts, and ``certify`` checks it like any other promise. If a
-    second mechanism breaks its own promise after a single first report, and so the sum,
-    ``certify`` finds it.
+    It promises the sum of the two contexts, and ``certify`` checks this like any other promise. If
+    a second mechanism breaks its promise after even one first report, and so breaks the sum,
+    ``certify`` detects it.
 
     >>> from sfumato.contexts import Uniform
     >>> from sfumato.mechanisms import BinaryResponse

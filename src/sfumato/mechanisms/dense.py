@@ -1,10 +1,10 @@
 """Mechanisms small enough to store their channel and its scores as matrices.
 
-``LeftInverse`` finds scores for any such channel: ``A = M⁻¹ Q G`` with ``M = Q G Qᵀ`` and G the
-diagonal of ``1/q(y)``, where q is the distribution of the reports of a crowd. This is the
-least-variance unbiased estimate if people are distributed like the crowd. A is unbiased,
-``A Qᵀ = M⁻¹ M``, for any G. So the entries of G are rounded to short integers, and everything else
-is exact.
+``LeftInverse`` computes scores for any such channel: ``A = M⁻¹ Q G`` with ``M = Q G Qᵀ``, where G
+is the diagonal matrix of ``1/q(y)`` and q is the distribution of a crowd's reports. This is the
+minimum-variance unbiased estimate if people are distributed like the crowd. Because
+``A Qᵀ = M⁻¹ M`` for any G, A is always unbiased. So the entries of G are rounded to short integers,
+and everything else is exact.
 """
 
 from abc import abstractmethod
@@ -31,12 +31,12 @@ __all__ = [
 ]
 
 _WEIGHT_BITS = 24
-_HALF_UNIT = 2.0**-53  # the rounding error of a float near 1
+_ROUNDING_ERROR = 2.0**-53  # of a float near 1
 _TOLERANCE = 1e-10  # relative to the largest score
-_MAX_RESIDUAL = 1e-3  # of a first inverse that can be corrected
+_MAX_RESIDUAL = 1e-3  # of an initial inverse that can be corrected
 _INVERSE_BITS = 60
 _LIMB_BITS = 20
-_LIMB_COLUMNS = 2**13  # floats add up this many products of limbs exactly
+_LIMB_COLUMNS = 2**13  # floats can add this many products of limbs exactly
 _PRIME = 2**31 - 1
 
 _Integers = NDArray[np.object_]
@@ -47,16 +47,16 @@ class DenseMechanism(Mechanism):
 
     @abstractmethod
     def integer_row(self, x: int) -> list[int]:
-        """Return on how many of the ``denominator`` draws symbol x sends each report."""
+        """Return how many of the ``denominator`` draws make symbol x send each report."""
 
     def compact_row(self, x: int) -> CompactRow:
-        """Return the row of x: its distinct integers, and which of them each report has."""
+        """Return the row of x: its distinct integers, and the index of each report's integer."""
         row = self.integer_row(x)
         levels = list(dict.fromkeys(row))
         if len(levels) == len(row):
             return levels, np.arange(len(row))
-        number_of = dict(zip(levels, range(len(levels)), strict=True))
-        return levels, np.array([number_of[count] for count in row])
+        index_by_level = dict(zip(levels, range(len(levels)), strict=True))
+        return levels, np.array([index_by_level[count] for count in row])
 
     @cached_property
     def _channel(self) -> Floats:
@@ -76,7 +76,7 @@ class DenseScores(Scores):
 
     @cached_property
     def _A(self) -> Floats:
-        """The scores, a row per symbol. By default they come from ``exact``."""
+        """The scores, one row per symbol. By default they are computed by ``exact``."""
         columns = [self.exact(y) for y in range(self.mechanism.outputs)]
         return np.array(columns, dtype=np.float64).T
 
@@ -99,9 +99,9 @@ class DenseScores(Scores):
 
 
 class LeastVarianceScores(DenseScores):
-    """The unbiased scores with the least variance, for people distributed like a crowd.
+    """The unbiased scores with the minimum variance for people distributed like a crowd.
 
-    ``crowd`` holds an integer for each symbol; without one, all symbols are equally likely.
+    ``crowd`` contains an integer for each symbol; by default, all symbols are equally likely.
     """
 
     def __init__(self, mechanism: Mechanism, crowd: Sequence[int] | None = None) -> None:
@@ -125,7 +125,8 @@ class LeastVarianceScores(DenseScores):
 class LeftInverse:
     """Scores A with ``Σ_y Q(y|x2) A[x, y] = [x = x2]``, for ``Q = rows / denominator``.
 
-    They have the least variance for people distributed like ``crowd``, an integer for each symbol.
+    They have the minimum variance for people distributed like ``crowd``, which contains an integer
+    for each symbol.
 
     >>> scores = LeftInverse([[3, 1], [1, 3]], 4, crowd=[1, 1])
     >>> scores.column(0)
@@ -140,10 +141,10 @@ class LeftInverse:
     ) -> None:
         self._rows = np.array(rows, dtype=object)
         self._denominator = denominator
-        people = sum(crowd) * denominator << _WEIGHT_BITS
+        scaled_total = sum(crowd) * denominator << _WEIGHT_BITS
         weights = []
-        for total in (np.array(crowd, dtype=object) @ self._rows).tolist():
-            weights.append(0 if total == 0 else max(1, people // total >> 8))
+        for frequency in (np.array(crowd, dtype=object) @ self._rows).tolist():
+            weights.append(0 if frequency == 0 else max(1, scaled_total // frequency >> 8))
         self._G = np.array(weights, dtype=object)
 
     @cached_property
@@ -164,15 +165,16 @@ class LeftInverse:
         solution = solve_integers(self._M.tolist(), identity)
         if solution is None:
             raise NothingToLearn(
-                "two mixtures of symbols give the same reports: nothing can undo this channel."
+                "two mixtures of symbols give the same distribution of reports, so nothing can "
+                "undo this channel."
             )
         adjugate, determinant = solution
         return np.array(adjugate, dtype=object), determinant
 
     def floats(self) -> Floats:
-        """Return A in floats, accurate to 10⁻¹⁰ of its largest entry.
+        """Return A as floats, accurate to 10⁻¹⁰ of its largest entry.
 
-        Solve in floats if that is surely accurate enough, otherwise exactly.
+        Solve in floating point if that is guaranteed to be accurate enough, otherwise exactly.
         """
         A = self._float_solve()
         if A is not None:
@@ -181,46 +183,46 @@ class LeftInverse:
         return np.array(columns, dtype=np.float64).T
 
     def _float_solve(self) -> Floats | None:
-        """Return A from a corrected float inverse of M; ``None`` if it may be too inaccurate."""
-        halves = [int(entry).bit_length() // 2 for entry in self._M.diagonal()]
-        inverse = _float_inverse(self._M, halves)
+        """Return A from a corrected float inverse of M, or ``None`` if it may be inaccurate."""
+        half_bits = [int(entry).bit_length() // 2 for entry in self._M.diagonal()]
+        inverse = _float_inverse(self._M, half_bits)
         if inverse is None:
             return None
-        Y, bound = inverse
-        units = np.ldexp(1.0, halves)[:, None]
+        Y, error_bound = inverse
+        units = np.ldexp(1.0, half_bits)[:, None]
         weighted = self._rows.astype(np.float64) * self._G.astype(np.float64)
         weighted = weighted * (float(self._denominator) / units)
         A = Y @ weighted / units
-        errors = (len(Y) + 8) * _HALF_UNIT * ((np.abs(Y) + bound) @ weighted) / units
+        errors = (len(Y) + 8) * _ROUNDING_ERROR * ((np.abs(Y) + error_bound) @ weighted) / units
         return A if errors.max() <= _TOLERANCE * np.abs(A).max() else None
 
 
-def _float_inverse(M: _Integers, halves: list[int]) -> tuple[Floats, float] | None:
-    """Return the inverse Y of M, and a bound on the error of its entries in half-units.
+def _float_inverse(M: _Integers, half_bits: list[int]) -> tuple[Floats, float] | None:
+    """Return the inverse Y of M, and an error bound for its entries in units of 2^−53.
 
-    Y is in units that make the diagonal of M about 1. A first inverse Y0 has ``M Y0 = 1 − F``, with
-    F in integers. Then ``Y = Y0 (1 − F)⁻¹`` to float precision.
+    Y is scaled so that the diagonal of M is about 1. An initial inverse Y0 has ``M Y0 = 1 − F``,
+    where F is computed in integers. Then ``Y = Y0 (1 − F)⁻¹`` to float precision.
     """
     k = len(M)
-    bits = 2 * max(halves)
-    half_bits = np.array(halves, dtype=object)
-    scaled = M << (bits - half_bits[:, None] - half_bits)
+    bits = 2 * max(half_bits)
+    exponents = np.array(half_bits, dtype=object)
+    scaled = M << (bits - exponents[:, None] - exponents)
     try:
-        first = np.linalg.inv((scaled / (1 << bits)).astype(np.float64))
+        Y0 = np.linalg.inv((scaled / (1 << bits)).astype(np.float64))
     except np.linalg.LinAlgError:
         return None
     one = 1 << bits + _INVERSE_BITS
-    exact_F = np.eye(k, dtype=object) * one - scaled @ to_integers(np.ldexp(first, _INVERSE_BITS))
+    exact_F = np.eye(k, dtype=object) * one - scaled @ to_integers(np.ldexp(Y0, _INVERSE_BITS))
     F = (exact_F / one).astype(np.float64)
     residual = float(np.abs(F).sum(axis=1).max())
     if residual > _MAX_RESIDUAL:
         return None
-    Y = first + first @ np.linalg.solve(np.eye(k) - F, F)
-    return Y, residual * float(np.abs(first).max())
+    Y = Y0 + Y0 @ np.linalg.solve(np.eye(k) - F, F)
+    return Y, residual * float(np.abs(Y0).max())
 
 
 def _exact_product(left: _Integers, right: _Integers) -> _Integers:
-    """Return ``left · rightᵀ`` for non-negative integers, in limbs that floats multiply exactly."""
+    """Return ``left · rightᵀ`` for non-negative integers, split into limbs for exact products."""
     product = np.zeros((len(left), len(right)), dtype=object)
     for start in range(0, left.shape[1], _LIMB_COLUMNS):
         columns = slice(start, start + _LIMB_COLUMNS)
@@ -232,10 +234,10 @@ def _exact_product(left: _Integers, right: _Integers) -> _Integers:
 
 
 def _limbs(integers: _Integers) -> list[Floats]:
-    """Return the digits of integers to base 2^20, the lowest first."""
-    digits = -(-int(integers.max()).bit_length() // _LIMB_BITS)
+    """Return the base-2^20 digits of the integers, lowest first."""
+    limb_count = -(-int(integers.max()).bit_length() // _LIMB_BITS)
     limbs = []
-    for i in range(digits):
+    for i in range(limb_count):
         limb = (integers >> _LIMB_BITS * i) & (2**_LIMB_BITS - 1)
         limbs.append(limb.astype(np.float64))
     return limbs
@@ -244,7 +246,7 @@ def _limbs(integers: _Integers) -> list[Floats]:
 def are_independent_mod_prime(rows: Sequence[Sequence[int]]) -> bool:
     """Return whether the rows are linearly independent modulo a large prime.
 
-    If so, they are independent. If not, they probably are not.
+    If so, they are independent over the rationals. If not, they are probably dependent.
 
     >>> are_independent_mod_prime([[1, 2], [2, 3]]), are_independent_mod_prime([[1, 2], [2, 4]])
     (True, False)

@@ -1,10 +1,11 @@
 """Codes and integers for groups of symbols that cover for each other.
 
 Group j has a code with b outputs, of which each symbol favours r, and two promises: ε_in inside
-the group, ε_out from the group to everyone else. Of the N = 2^B words a member of the group puts
-``high`` on each output it favours and ``low`` on each other output. Everyone else puts ``cover`` on
-each of them. A member has ``clear`` more words there than anyone else, the same number for every
-group. A symbol that owes nothing puts these words on a report of its own:
+the group, and ε_out from the group to everyone else. Of the N = 2^B words, a member of the group
+has ``high`` on each output it favours and ``low`` on each of the group's other outputs. Everyone
+else has ``cover`` on each of the group's outputs. A member has ``clear`` more words on them than
+everyone else, the same number for every group. A symbol without a promise has these words on its
+own report:
 
     r·high + (b − r)·low − b·cover = clear,        Σ_j b_j·cover_j + clear + leftover = N
 
@@ -46,7 +47,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class GroupShape:
-    """The (b, r) of a code and the promises of a group; ``count`` groups share them."""
+    """The b and r of a group's code, and the group's two ε; ``count`` groups share them."""
 
     outputs: int
     raised: int
@@ -65,9 +66,10 @@ class GroupShape:
 
     @property
     def gain(self) -> Fraction:
-        """``g = f A + (1 − f) B − 1``, f = r/b.
+        """``g = f A + (1 − f) B − 1``, with f = r/b.
 
-        How many more words a member has on its code's outputs than others, in units of cover.
+        This is how many more words a member has on its code's outputs than everyone else, relative
+        to their cover words.
         """
         A, B = self.odds
         f = Fraction(self.raised, self.outputs)
@@ -76,10 +78,10 @@ class GroupShape:
 
 @dataclass(frozen=True)
 class GroupLevels:
-    """How many words each output of a group's code gets.
+    """The number of words that give each output of a group's code.
 
-    ``high`` and ``low`` are those of a member, on outputs it favours and on others. ``cover`` is
-    that of everyone else.
+    ``high`` and ``low`` are a member's words on outputs that it favours and on the other ones.
+    ``cover`` is the number for everyone else.
     """
 
     high: int
@@ -92,7 +94,7 @@ class GroupLevels:
 
     @classmethod
     def from_record(cls, record: object) -> "GroupLevels":
-        """Return the levels with the integers of their record."""
+        """Return the levels with the integers in their record."""
         fields = require_fields(record, "levels", ("high", "low", "cover"))
         high = parse_count(fields["high"])
         low = parse_count(fields["low"])
@@ -104,8 +106,8 @@ class GroupLevels:
 class GroupIntegers:
     """The integers of a group response.
 
-    ``code_of_group`` is the number of each group's code and levels, ``clear`` how many words a
-    symbol has that are not cover.
+    ``code_of_group`` is the index of each group's code and levels. ``clear_words`` is the number of
+    a symbol's words that are neither cover nor leftover.
     """
 
     codes: list[Code]
@@ -116,7 +118,7 @@ class GroupIntegers:
 
     @property
     def cover_words(self) -> list[int]:
-        """How many words of cover each group has."""
+        """The number of cover words for each group."""
         return [self.codes[i].outputs * self.levels[i].cover for i in self.code_of_group]
 
     def to_record(self) -> dict[str, Json]:
@@ -131,7 +133,7 @@ class GroupIntegers:
 
     @classmethod
     def from_record(cls, record: Fields, groups: GroupedContext) -> "GroupIntegers":
-        """Return the integers of a record for these groups."""
+        """Return the integers in a record for the given groups."""
         names = ("kind", "codes", "levels", "code_of_group", "clear", "word_bits")
         fields = require_fields(record, "mechanism", names)
         for name in ("codes", "levels", "code_of_group"):
@@ -152,10 +154,10 @@ class GroupIntegers:
         return cls(codes, levels, code_of_group, parse_count(fields["clear"]), word_bits)
 
     def require_fitting_codes(self, sizes: list[int]) -> None:
-        """Refuse codes that do not serve groups of these sizes."""
+        """Raise ``ContextMismatch`` unless the codes can serve groups of these sizes."""
         if len(self.code_of_group) != len(sizes) or len(self.levels) != len(self.codes):
             raise ContextMismatch(
-                f"each of the {len(sizes)} groups must have a code, and each code its levels."
+                f"each of the {len(sizes)} groups must have a code, and each code must have levels."
             )
         for size, number in zip(sizes, self.code_of_group, strict=True):
             if not self.codes[number].can_serve(size):
@@ -163,12 +165,11 @@ class GroupIntegers:
         in_order_of_use = list(dict.fromkeys(self.code_of_group))
         if in_order_of_use != list(range(len(self.codes))):
             raise ContextMismatch(
-                "the codes of a group response must be numbered in the order of the groups that "
-                "use them."
+                "a group response must list its codes in the order in which its groups use them."
             )
 
     def require_full_words(self) -> None:
-        """Refuse integers that do not solve the equations above."""
+        """Raise ``ContextMismatch`` unless the integers satisfy this module's equations."""
         total = 1 << self.word_bits
         wrong_sum = ContextMismatch(
             f"the words of a group response must add up to 2^{self.word_bits}."
@@ -182,8 +183,8 @@ class GroupIntegers:
             inside = r * level.high + (b - r) * level.low
             if inside != self.clear_words + b * level.cover or level.low >= level.high:
                 raise ContextMismatch(
-                    "a member must have exactly `clear` more words on its group's code than the "
-                    "cover."
+                    "a member must have exactly `clear` more words on its group's outputs than "
+                    "everyone else."
                 )
         words = sum(self.cover_words) + self.clear_words
         if words > total or (not self.codes and words != total):
@@ -191,61 +192,61 @@ class GroupIntegers:
 
 
 def find_protected_groups(groups: GroupedContext) -> tuple[list[int], Symbols]:
-    """Return the groups that owe other groups a promise, and the position of each symbol's group.
+    """Return the groups with a promise to other groups, and the index of each symbol's group.
 
-    The position is that among the owing groups, −1 for a symbol that owes nothing.
+    The index is the position among these groups, or −1 for a symbol without a promise.
     """
-    owing = groups.protected_groups
-    for g in set(range(len(groups.outward))) - set(owing):
+    protected = groups.protected_groups
+    for g in set(range(len(groups.outward))) - set(protected):
         if isinstance(groups.inside[g], Fraction) and groups.sizes[g] > 1:
             raise ContextMismatch(
-                "a group response hides groups from each other. A group that may be shown but "
-                "hides its symbols needs a block response, and a single group a plain response. "
-                "Use mechanism_for or sf.union."
+                "a group response hides groups from each other. For a group that may be revealed "
+                "but hides its symbols, use a block response; for a single group, use a plain "
+                "response. mechanism_for and sf.union choose the right one."
             )
-    position = np.full(len(groups.outward), -1, dtype=np.int64)
-    position[owing] = np.arange(len(owing))
-    return owing, position[groups.group_of]
+    index_of_group = np.full(len(groups.outward), -1, dtype=np.int64)
+    index_of_group[protected] = np.arange(len(protected))
+    return protected, index_of_group[groups.group_of]
 
 
 def assign_codes(
-    groups: GroupedContext, owing: list[int], families: Sequence[CodeFamily], word_bits: int
+    groups: GroupedContext, protected: list[int], families: Sequence[CodeFamily], word_bits: int
 ) -> tuple[list[Code], list[int]]:
-    """Return the codes, and the number of each group's code.
+    """Return the codes, and the index of each group's code.
 
     Groups with the same size, promises and family share a code.
     """
     codes: list[Code] = []
-    numbers: dict[object, int] = {}
+    number_by_key: dict[object, int] = {}
     code_of_group = []
-    for g, family in zip(owing, families, strict=True):
+    for g, family in zip(protected, families, strict=True):
         size = int(groups.sizes[g])
         promises = groups.effective_promises(g)
         key = (id(family), size, promises)
-        if key not in numbers:
-            numbers[key] = len(codes)
+        if key not in number_by_key:
+            number_by_key[key] = len(codes)
             if size > 1:
                 codes.append(family(size, promises[0], word_bits))
             else:
                 codes.append(ClearCode(1, word_bits=word_bits))
-        code_of_group.append(numbers[key])
+        code_of_group.append(number_by_key[key])
     return codes, code_of_group
 
 
 def find_shapes(
-    groups: GroupedContext, owing: list[int], codes: list[Code], code_of_group: list[int]
+    groups: GroupedContext, protected: list[int], codes: list[Code], code_of_group: list[int]
 ) -> list[GroupShape]:
     """Return the shape of the groups that use each code."""
     counts = Counter(code_of_group)
     shapes = []
     for number, code in enumerate(codes):
-        inside, outward = groups.effective_promises(owing[code_of_group.index(number)])
+        inside, outward = groups.effective_promises(protected[code_of_group.index(number)])
         shapes.append(GroupShape(code.outputs, code.raised, inside, outward, counts[number]))
     return shapes
 
 
 def find_levels(shapes: Sequence[GroupShape], word_bits: int) -> tuple[int, list[GroupLevels]]:
-    """Return the largest possible ``clear``, and the levels of each shape of group.
+    """Return the largest possible ``clear``, and the levels for each shape.
 
     >>> shapes = [
     ...     GroupShape(3, 1, Fraction(1), Fraction(2)),
@@ -262,11 +263,11 @@ def find_levels(shapes: Sequence[GroupShape], word_bits: int) -> tuple[int, list
         return N, []
     if any(shape.gain <= 0 for shape in shapes):
         raise NothingToLearn(
-            "a promise across groups is too strong for the promise inside a group. Use a plain "
-            "response."
+            "the promise across groups is too strong for the promise inside a group. Use a plain "
+            "response instead."
         )
     beta = 1 / (1 + sum(shape.count / shape.gain for shape in shapes))
-    # A multiple of every gcd(r, b), so that each group's equation has solutions.
+    # clear must be a multiple of every gcd(r, b): otherwise a group's equation has no solution.
     step = lcm(*(gcd(shape.raised, shape.outputs) for shape in shapes))
     clear = int(N * beta) // step * step
     while clear > 0:
@@ -282,18 +283,18 @@ def find_levels(shapes: Sequence[GroupShape], word_bits: int) -> tuple[int, list
 
 
 def _solve_levels(shape: GroupShape, clear: int) -> GroupLevels:
-    """Return levels that solve the group's equation exactly and keep both promises."""
+    """Return levels that satisfy the group's equation exactly and keep both promises."""
     b = shape.outputs
     r = shape.raised
     A, _ = shape.odds
-    if b == r:  # a single symbol: nothing to hide inside, and it favours every output
+    if b == r:  # a single symbol favours every output and has nothing to hide inside its group
         cover = _ceil(Fraction(clear, b) / (A - 1))
         return GroupLevels(clear // b + cover, cover, cover)
     high = int(clear * A / (b * shape.gain))
     min_low = _ceil(high / exp_bounds(shape.inside)[0])
     cover_for_low = Fraction((b - r) * min_low + r * high - clear, b)
     cover = max(_ceil(high / A), _ceil(cover_for_low))
-    # r·(high − cover) must equal clear modulo b − r. Lowering high can only make odds smaller.
+    # r·(high − cover) must equal clear modulo b − r. Lowering high can only reduce the odds.
     g = gcd(r, b)
     modulus = (b - r) // g
     residue = clear // g * pow(r // g, -1, modulus) if modulus > 1 else 0
@@ -312,8 +313,8 @@ def _require_contrast(
 
 def _too_short(word_bits: int) -> NothingToLearn:
     return NothingToLearn(
-        f"{word_bits}-bit words cannot hold the odds of these groups: a report would carry no "
-        "information. Use larger ε, or fewer and smaller groups."
+        f"{word_bits}-bit words cannot represent the odds of these groups: a report would carry no "
+        "information. Use a larger ε, or fewer or smaller groups."
     )
 
 

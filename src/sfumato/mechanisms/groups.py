@@ -1,6 +1,6 @@
-"""Group response: groups of symbols that cover for each other, and symbols that owe nothing.
+"""Group response: groups of symbols that cover for each other, and symbols without a promise.
 
-High-low response is the case of a single group, the sensitive symbols.
+High-low response is the special case of a single group, the sensitive symbols.
 """
 
 from collections.abc import Sequence
@@ -37,27 +37,27 @@ __all__ = ["GroupResponse", "HighLowResponse"]
 
 
 class GroupResponse(CodedMechanism):
-    """Keeps one promise inside each group and another from it to everyone else.
+    """Keeps one promise inside each group and another from the group to everyone else.
 
-    Use it for tiers, two levels of blocks, and high-low contexts. Group j has a code of b outputs
-    and sets S_x of r outputs, f = r/b; ``A = e^ε_out``, ``B = e^{ε_out − ε_in}``::
+    Use it for tiers, two levels of blocks, and high-low contexts. Group j has a code with b outputs
+    and sets S_x of r outputs. With f = r/b, ``A = e^ε_out`` and ``B = e^{ε_out − ε_in}``::
 
         Q((j, y)|x) = v_j/b · ( A  for x in j, y ∈ S_x;
                                 B  for x in j, y ∉ S_x;
                                 1  for x elsewhere )
-        x that owes nothing: its own report with probability β
+        x without a promise: its own report with probability β
 
         g_j = f A + (1 − f) B − 1,   β = 1/(1 + Σ 1/g_j),   v_j = β/g_j
 
-    The reports of the groups' codes come first, groups in the order of their first labels. Then
-    comes one report for each symbol that owes nothing, in domain order.
+    The reports of the groups' codes come first, with groups in the order of their first labels.
+    Then comes one report for each symbol without a promise, in domain order.
 
-    Guarantees: inside group j every log-ratio is at most ε_in, from j to any other symbol at most
-    ε_out; every row sums to 1; a group of one symbol has one report. Needs
-    ``ε_in ≤ ε_out + ε_out'`` for any two groups, as in every closed context.
+    Guarantees: every log-ratio is at most ε_in inside group j, and at most ε_out from j to any
+    other symbol; every row sums to 1; a group with one symbol has one report. Requires
+    ``ε_in ≤ ε_out + ε_out'`` for any two groups, which holds in every closed context.
     Cost per report: one word.
-    Error: at most a third above the least possible where ε_in ≥ 1; at most 1.8 times the least for
-    small ε, where ``mechanism_for`` prefers other frames.
+    Error: at most a third above the minimum if ε_in ≥ 1; at most 1.8 times the minimum for small ε,
+    where ``mechanism_for`` prefers other frames.
     Reference: Acharya et al. (2020), section 5.1, for one group with ε_in = ε_out.
     Proof: docs/proofs/groups.md.
 
@@ -82,19 +82,19 @@ class GroupResponse(CodedMechanism):
         groups = context.groups
         if groups is None:
             raise ContextMismatch(
-                "a group response keeps a context of groups (Tiers, Blocks with across, HighLow); "
-                "mechanism_for picks the frame that fits."
+                "a group response needs a context of groups (Tiers, Blocks with across, HighLow). "
+                "Use mechanism_for to choose a mechanism."
             )
-        owing, group_of = find_protected_groups(groups)
-        families = [code] * len(owing) if callable(code) else list(code)
-        if len(families) != len(owing):
+        protected, group_of = find_protected_groups(groups)
+        families = [code] * len(protected) if callable(code) else list(code)
+        if len(families) != len(protected):
             raise ContextMismatch(
                 "pass one code for all groups, or one for each of the "
-                f"{len(owing)} groups that owe a promise."
+                f"{len(protected)} groups with a promise."
             )
-        codes, code_of_group = assign_codes(groups, owing, families, word_bits)
+        codes, code_of_group = assign_codes(groups, protected, families, word_bits)
         self._families = code
-        self._shapes = find_shapes(groups, owing, codes, code_of_group)
+        self._shapes = find_shapes(groups, protected, codes, code_of_group)
         clear, levels = find_levels(self._shapes, word_bits)
         super().__init__(context)
         integers = GroupIntegers(codes, levels, code_of_group, clear, word_bits)
@@ -102,24 +102,24 @@ class GroupResponse(CodedMechanism):
 
     @classmethod
     def from_integers(cls, context: Context, integers: GroupIntegers) -> Self:
-        """Return the mechanism with the integers that it was published with."""
+        """Return the mechanism with the given integers, such as those of a published survey."""
         if context.groups is None:
-            raise ContextMismatch("a group response keeps a context of groups.")
-        owing, group_of = find_protected_groups(context.groups)
-        integers.require_fitting_codes(context.groups.sizes[owing].tolist())
+            raise ContextMismatch("a group response needs a context of groups.")
+        protected, group_of = find_protected_groups(context.groups)
+        integers.require_fitting_codes(context.groups.sizes[protected].tolist())
         integers.require_full_words()
         codes = integers.codes
         mechanism = cls.__new__(cls)
         mechanism._families = [codes[number].family for number in integers.code_of_group]
-        mechanism._shapes = find_shapes(context.groups, owing, codes, integers.code_of_group)
+        mechanism._shapes = find_shapes(context.groups, protected, codes, integers.code_of_group)
         Mechanism.__init__(mechanism, context)
         mechanism._set_integers(group_of, integers)
         return mechanism
 
     def _set_integers(self, group_of: Symbols, integers: GroupIntegers) -> None:
-        """Set the channel's integers, and lay out its reports and words.
+        """Set the channel's integers, and assign its reports and words.
 
-        ``group_of`` is the group of each symbol, −1 for a symbol that owes nothing.
+        ``group_of`` is the group of each symbol, or −1 for a symbol without a promise.
         """
         self._integers = integers
         self.word_bits = integers.word_bits
@@ -134,7 +134,7 @@ class GroupResponse(CodedMechanism):
         self._lay_out_words()
 
     def _lay_out_words(self) -> None:
-        """Put cover words first, group after group, then the clear ones, then the leftover."""
+        """Order the words: cover words first, group by group, then clear words, then leftover."""
         cover_words = self._integers.cover_words
         ends = np.cumsum(np.array([0, *cover_words], dtype=object))
         self._cover_starts = ends[:-1].astype(np.uint64)
@@ -145,14 +145,14 @@ class GroupResponse(CodedMechanism):
         self._cover_levels = np.array(cover_levels, dtype=np.uint64)[self._code_of_group]
 
     def to_record(self) -> Json:
-        """Return the integers of the channel as plain data."""
+        """Return the channel's integers as plain data."""
         return {"kind": self.kind, **self._integers.to_record()}
 
     @classmethod
     def from_record(cls, record: Fields, context: Context) -> Self:
-        """Return the mechanism with the integers of its record."""
+        """Return the mechanism with the integers in its record."""
         if context.groups is None:
-            raise InvalidSurvey("a mechanism of kind 'groups' must keep a context of groups.")
+            raise InvalidSurvey("a mechanism of kind 'groups' needs a context of groups.")
         return cls.from_integers(context, GroupIntegers.from_record(record, context.groups))
 
     # --- randomising -----------------------------------------------------------------------------
@@ -165,15 +165,16 @@ class GroupResponse(CodedMechanism):
         """
         word = words[:, 0]
         group = self._group_of.take(symbols)
-        own = self._own_report.take(symbols)
+        own_reports = self._own_report.take(symbols)
         if not self._cover_starts.size:
-            return own
+            return own_reports
         in_cover = word < np.uint64(self._cover_end)
-        covering, cover = self._cover_reports(word)
-        in_own_cover = in_cover & (covering == group)
-        inside = self._inside_reports(symbols, group, self._positions(word, group, in_own_cover))
-        reports = np.where(group >= 0, inside, own)
-        reports = np.where(in_cover & ~in_own_cover, cover, reports)
+        covered_group, cover_reports = self._cover_reports(word)
+        in_own_cover = in_cover & (covered_group == group)
+        positions = self._positions(word, group, in_own_cover)
+        inside_reports = self._inside_reports(symbols, group, positions)
+        reports = np.where(group >= 0, inside_reports, own_reports)
+        reports = np.where(in_cover & ~in_own_cover, cover_reports, reports)
         is_leftover = word > np.uint64(self.denominator - self._leftover - 1)
         if is_leftover.any():  # rare at 64 bits, and independent of the symbol
             reports[is_leftover] = 0
@@ -182,28 +183,28 @@ class GroupResponse(CodedMechanism):
     def _cover_reports(self, word: Words) -> tuple[Symbols, Words]:
         """Return the group and the report of each cover word. Entries for others are undefined.
 
-        With a single code all covers are equally long, and there is nothing to look up.
+        With a single code, all groups have the same number of cover words, so no lookup is needed.
         """
         if len(self._codes) == 1:
             report = word // self._cover_levels[0]
             return (report // np.uint64(self._codes[0].outputs)).view(np.int64), report
-        covering = np.searchsorted(self._cover_starts, word, side="right") - 1
-        within = (word - self._cover_starts[covering]) // self._cover_levels[covering]
-        return covering, within + self._group_start[covering].view(np.uint64)
+        group = np.searchsorted(self._cover_starts, word, side="right") - 1
+        output = (word - self._cover_starts[group]) // self._cover_levels[group]
+        return group, output + self._group_start[group].view(np.uint64)
 
     def _positions(self, word: Words, group: Symbols, in_own_cover: Booleans) -> Words:
-        """Number the words of a member: its own group's cover first, then the clear ones."""
-        if self._cover_starts.size == 1:  # a single group has no other words
+        """Number a member's words: its own group's cover words first, then the clear words."""
+        if self._cover_starts.size == 1:  # a single group has no cover words for other groups
             return word
         if len(self._codes) == 1:
             length = self._cover_words[0]
             start = group.view(np.uint64) * length
             return word - np.where(in_own_cover, start, np.uint64(self._cover_end) - length)
-        among_clear = word - np.uint64(self._cover_end) + self._cover_words[group]
-        return np.where(in_own_cover, word - self._cover_starts[group], among_clear)
+        clear_position = word - np.uint64(self._cover_end) + self._cover_words[group]
+        return np.where(in_own_cover, word - self._cover_starts[group], clear_position)
 
     def _inside_reports(self, symbols: Symbols, group: Symbols, position: Words) -> Words:
-        """Return the report of a member for a position among its own words.
+        """Return the report of each member for a position among its words.
 
         Entries for other symbols and for leftover words are never used.
         """
@@ -212,8 +213,8 @@ class GroupResponse(CodedMechanism):
             first = group.view(np.uint64) * np.uint64(self._codes[0].outputs)
             return self._member_reports(0, point, position) + first
         reports = np.empty(symbols.size, dtype=np.uint64)
-        people_of_code = indices_by_value(self._code_of[symbols], len(self._codes))
-        for number, people in enumerate(people_of_code):
+        people_by_code = indices_by_value(self._code_of[symbols], len(self._codes))
+        for number, people in enumerate(people_by_code):
             reports[people] = self._member_reports(number, point[people], position[people])
         return reports + self._group_start[group].view(np.uint64)
 
@@ -227,37 +228,37 @@ class GroupResponse(CodedMechanism):
 
     @cached_property
     def _cover_row(self) -> NDArray[np.intp]:
-        """The number of the level that everyone has on the reports of other groups."""
+        """The index of the level that everyone has on each report of other groups."""
         row = np.zeros(self.outputs, dtype=np.intp)
         row[: self._coded_outputs] = np.repeat(3 * self._code_of_group + 2, self._lengths)
         return row
 
     def _level_row(self, x: int) -> NDArray[np.intp]:
-        """Return the number of the level that x has on each report.
+        """Return the index of the level that x has on each report.
 
-        Level 0 is nothing, level 1 ``clear``. The cover, low and high of code i are the levels
-        3i + 2 to 3i + 4.
+        Level 0 has no words, and level 1 has the clear words. The cover, low and high of code i are
+        levels 3i + 2 to 3i + 4.
         """
         row = self._cover_row.copy()
         if self._group_of[x] < 0:
             row[int(self._own_report[x])] = 1
         else:
-            number, own, favoured = self._locate(x)
-            row[own] = 3 * number + 3 + favoured
+            number, own_reports, favoured = self._locate(x)
+            row[own_reports] = 3 * number + 3 + favoured
         return row
 
     def compact_row(self, x: int) -> CompactRow:
-        """Return the row of x: cover, except on its own reports; leftover words on report 0."""
+        """Return the row of x: cover except on its own reports, and leftover words on report 0."""
         levels = [0, self._clear_words]
         for level in self._levels:
             levels += [level.cover, level.low, level.high]
-        which = self._level_row(x)
-        levels.append(levels[which[0]] + self._leftover)
-        which[0] = len(levels) - 1
-        return levels, which
+        level_indices = self._level_row(x)
+        levels.append(levels[level_indices[0]] + self._leftover)
+        level_indices[0] = len(levels) - 1
+        return levels, level_indices
 
     def row_classes(self) -> tuple[RowClass, ...]:
-        """Return one class per code, and one for the first group, which has the leftover words."""
+        """Return one class per code, with the first group, which has leftover words, separate."""
         classes = [RowClass(self._free, np.zeros_like(self._free), own_words=self._clear_words)]
         for number, members in enumerate(self._symbols_by_code()):
             code = self._codes[number]
@@ -280,11 +281,11 @@ class GroupResponse(CodedMechanism):
         return tuple(claim for claim in classes if claim.symbols.size)
 
     def ideal_row(self, x: int) -> Floats:
-        """Return the row by the formula of the class."""
+        """Return the row from the formula in the class docstring."""
         return np.array(self._ideal_levels())[self._level_row(x)]
 
     def _ideal_levels(self) -> list[float]:
-        """Return the levels by the formula: 0, β, then cover, low and high of each code."""
+        """Return the levels from the formula: 0, β, then the cover, low and high of each code."""
         inverse_gains = sum(shape.count / float(shape.gain) for shape in self._shapes)
         beta = 1 / (1 + inverse_gains)
         levels = [0.0, beta]
@@ -296,7 +297,7 @@ class GroupResponse(CodedMechanism):
         return levels
 
     def forward(self, p: ArrayLike) -> Floats:
-        """Return ``q(y) = Σ_x p_x Q(y|x)``, by one transform per code."""
+        """Return ``q(y) = Σ_x p_x Q(y|x)``, with one transform per code."""
         distribution = float_vector(p, self.inputs, "p")
         q = np.empty(self.outputs)
         total = distribution.sum()
@@ -311,7 +312,7 @@ class GroupResponse(CodedMechanism):
         return q
 
     def adjoint(self, v: ArrayLike) -> Floats:
-        """Return ``Σ_y Q(y|x) v_y``, by one transform per code."""
+        """Return ``Σ_y Q(y|x) v_y``, with one transform per code."""
         values = float_vector(v, self.outputs, "v")
         N = self.denominator
         sums = [row_sums(values[batch.reports]) for batch in self._batches]
@@ -328,27 +329,29 @@ class GroupResponse(CodedMechanism):
 
     @cached_property
     def scores(self) -> GroupScores:
-        """The scores, which undo the channel."""
+        """The scores that undo the channel."""
         return GroupScores(self, self._levels, Fraction(self._leftover, self.denominator))
 
 
 class HighLowResponse(GroupResponse):
-    """Sensitive symbols answer through a code; the others tell the truth, or cover for them.
+    """Sensitive symbols answer through a code; the others tell the truth or cover for them.
 
-    With the code's K outputs, sets S_x of r outputs, ``Z = r e + K − r`` and ``β = r(e−1)/Z``::
+    The code has K outputs and sets S_x of r outputs. With ``Z = r e + K − r`` and
+    ``β = r(e−1)/Z``::
 
         x sensitive:      Q(y|x) = e/Z  if y ∈ S_x,   1/Z  otherwise,   y < K
         x not sensitive:  Q(y|x) = 1/Z  for y < K,    β  on x's own report,   0 elsewhere
 
     (Hadamard: ``2e/(K(e+1))``, ``2/(K(e+1))`` and ``β = (e−1)/(e+1)``.) Reports 0..K−1 are the
-    code's. Then comes one for each symbol that is not sensitive, in domain order.
+    code's outputs. Then comes one report for each symbol that is not sensitive, in domain order.
+    This is the group response for one group with ε_in = ε_out.
 
-    Guarantees: for sensitive x, any x2 and any y the log-ratio is at most ε; every row sums to 1;
-    without sensitive symbols it is the identity, with only sensitive ones it is the plain
+    Guarantees: for sensitive x, any x2 and any y, the log-ratio is at most ε; every row sums to 1;
+    without sensitive symbols it is the identity; with only sensitive symbols it is the plain
     response; at most 2k outputs with the Hadamard code.
-    Cost per report: one word. Error (Hadamard, the paper's own estimator): for sensitive x
-    ``n·Var = c²(p_A + 2p_B/(e+1)) − p_x²``, for the others ``c p_x − p_x²``, ``c = (e+1)/(e−1)``.
-    It is the group response for one group with ε_in = ε_out.
+    Cost per report: one word. Error (Hadamard code, the paper's estimator): with
+    ``c = (e+1)/(e−1)``, ``n·Var`` is ``c²(p_A + 2p_B/(e+1)) − p_x²`` for sensitive x and
+    ``c p_x − p_x²`` for the others.
     Reference: Acharya et al. (2020), section 5.1, with row x+1 of the Hadamard matrix.
     Proof: docs/proofs/high-low.md.
 
@@ -367,8 +370,8 @@ class HighLowResponse(GroupResponse):
         high_low = context.as_high_low
         if high_low is None:
             raise ContextMismatch(
-                "a high-low response keeps a HighLow context; "
-                "mechanism_for picks the frame that fits."
+                "a high-low response needs a HighLow context. "
+                "Use mechanism_for to choose a mechanism."
             )
         self._families = code
         s = high_low.sensitive.size
@@ -377,7 +380,7 @@ class HighLowResponse(GroupResponse):
             self._code: Code = ClearCode(s, word_bits=word_bits)
         else:
             self._code = code(s, epsilon, word_bits)
-        # The code's own odds fit: its other outputs are exactly as likely as the cover.
+        # The code's levels need no change: its low level is also the cover.
         high = self._code.high
         low = self._code.low
         codes = [self._code] if s else []
@@ -389,16 +392,16 @@ class HighLowResponse(GroupResponse):
         self._set_integers(group_of, integers)
 
     def to_record(self) -> Json:
-        """Return the integers of the channel as plain data."""
+        """Return the channel's integers as plain data."""
         return {"kind": self.kind, "codes": [self._code.to_record()]}
 
     @classmethod
     def from_record(cls, record: Fields, context: Context) -> Self:
-        """Return the mechanism with the integers of its record."""
+        """Return the mechanism with the integers in its record."""
         fields = require_fields(record, "mechanism", ("kind", "codes"))
         high_low = context.as_high_low
         if high_low is None:
-            raise InvalidSurvey("a mechanism of kind 'high-low' must keep a high-low context.")
+            raise InvalidSurvey("a mechanism of kind 'high-low' needs a high-low context.")
         if not fields["codes"]:
             raise InvalidSurvey("mechanism.codes must contain at least one code.")
         codes = RecordedCodes()
@@ -408,6 +411,6 @@ class HighLowResponse(GroupResponse):
         return cls(context, codes, word_bits=codes.word_bits)
 
     def _ideal_levels(self) -> list[float]:
-        """Return the levels by the paper's formula."""
+        """Return the levels from the paper's formula."""
         high, low = self._code.ideal_levels()
         return [0.0, self._code.raised * (high - low), low, low, high]

@@ -1,8 +1,9 @@
 """The base class of all mechanisms, which randomise symbols and describe their channel exactly.
 
-The channel is ``Q(y|x)``, x a symbol and y a report. ``mechanism.scores`` undoes it on average.
+The channel is ``Q(y|x)``, where x is a symbol and y is a report. ``mechanism.scores`` undoes it on
+average.
 
-A mechanism never keeps a person's value or a source of randomness: both come in as arguments.
+A mechanism never stores a person's value or a source of randomness: both are arguments.
 """
 
 import os
@@ -32,21 +33,21 @@ from sfumato.tally import Tally, tally_batches
 __all__ = ["CompactRow", "Mechanism", "require_outputs"]
 
 CompactRow = tuple[list[int], NDArray[np.intp]]
-"""A row of a channel: its distinct integers, and which of them each report has."""
+"""A row of a channel: its distinct integers (levels), and the index of each report's level."""
 
-_KEY_PEOPLE = 2**16  # people whose words are drawn under one key
-_CHUNK = 2**15  # people whose words, symbols and reports fit in the cache together
-_LEFT = 'style="text-align:left"'
+_PEOPLE_PER_KEY = 2**16  # the number of people whose words are drawn under one key
+_CHUNK_SIZE = 2**15  # people per chunk: their words, symbols and reports fit in the cache
+_ALIGN_LEFT = 'style="text-align:left"'
 
 
 class Mechanism(ABC):
     """A channel over integers that keeps a context's promise.
 
-    A report is a pure function of the symbol and of ``words`` words of ``word_bits`` bits. There is
-    no rejection and no loop, and every symbol needs the same number of words.
+    A report is a pure function of the symbol and of ``words`` words of ``word_bits`` bits each.
+    There is no rejection sampling, and every symbol needs the same number of words.
 
-    ``context`` is the promise that the mechanism keeps, ``inputs`` the number k of symbols and
-    ``outputs`` the number of different reports.
+    ``context`` is the promise that the mechanism keeps, ``inputs`` is the number k of symbols and
+    ``outputs`` is the number of distinct reports.
     """
 
     kind: ClassVar[str]
@@ -64,12 +65,12 @@ class Mechanism(ABC):
 
     @property
     def bits(self) -> int:
-        """How many bits a report has."""
+        """The number of bits in a report."""
         return (self.outputs - 1).bit_length()
 
     @cached_property
     def fingerprint(self) -> str:
-        """The hash that identifies the promise and the exact channel that keeps it."""
+        """A hash that identifies the promise and the exact channel."""
         return fingerprint({"context": self.context.to_record(), "mechanism": self.to_record()})
 
     @abstractmethod
@@ -77,17 +78,17 @@ class Mechanism(ABC):
         """Return the integers of the channel as plain data, for fingerprints and files."""
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write context and mechanism, with all their integers, as canonical JSON.
+        """Write the context and the mechanism, with all their integers, as canonical JSON.
 
         Check the file with ``sfumato check``, or with ``tools/check_certificate.py``, which needs
         only Python.
         """
-        saved: Json = {
+        content: Json = {
             "format": 1,
             "context": self.context.to_record(),
             "mechanism": self._file_record(),
         }
-        write_atomically(path, canonical_bytes(saved) + b"\n")
+        write_atomically(path, canonical_bytes(content) + b"\n")
 
     def _file_record(self) -> Json:
         """Return the record, or an equivalent table if the mechanism reads several words."""
@@ -98,31 +99,31 @@ class Mechanism(ABC):
 
     @abstractmethod
     def with_word_bits(self, word_bits: int) -> Self:
-        """Return the same mechanism over shorter words, so that a test can try every word."""
+        """Return the same mechanism over shorter words, so a test can try every word."""
 
     # --- randomising -----------------------------------------------------------------------------
 
     def privatize(self, symbols: object, source: WordSource | None = None) -> Reports:
         """Return one report per symbol.
 
-        ``source`` supplies the random words. Only the default, the operating system's, is private.
+        ``source`` supplies the random words. Only the default, the operating system, is private.
         """
-        people = self._check_symbols(symbols)
-        if people.size == 0:
+        symbol_array = self._check_symbols(symbols)
+        if symbol_array.size == 0:
             raise InvalidSymbols("symbols must contain at least one symbol; got none.")
-        reports = np.empty(people.size, dtype=np.uint32)
+        reports = np.empty(symbol_array.size, dtype=np.uint32)
         start = 0
         word_source = SystemWords() if source is None else source
-        for chunk in self._report_chunks(people, word_source):
+        for chunk in self._report_chunks(symbol_array, word_source):
             reports[start : start + chunk.size] = chunk
             start += chunk.size
         return reports
 
     def privatize_and_tally(self, symbols: object, source: WordSource | None = None) -> Tally:
-        """Return the tally of one report per symbol, without storing the reports.
+        """Tally one report per symbol without storing the reports.
 
-        ``symbols`` is one batch, or an iterable of batches, which may be empty. Needs memory for
-        the counts and a chunk of people only.
+        ``symbols`` is one batch, or an iterable of batches, which may be empty. Memory use is
+        limited to the counts and one chunk of people.
 
         >>> from sfumato import HadamardCode, PlainResponse, Uniform
         >>> PlainResponse(Uniform(1000, 1)).privatize_and_tally(np.arange(1000)).reports
@@ -136,45 +137,44 @@ class Mechanism(ABC):
         return Tally(counts, self.fingerprint)
 
     def _check_symbols(self, symbols: object) -> Symbols:
-        """Return the symbols, one per person. Refuse invalid symbols."""
+        """Return the symbols as an array, one per person; raise ``InvalidSymbols`` if invalid."""
         require_outputs(self.outputs)
         return _symbol_vector(symbols, self.inputs)
 
-    def _report_chunks(self, people: Symbols, source: WordSource) -> Iterator[Words | Reports]:
+    def _report_chunks(self, symbols: Symbols, source: WordSource) -> Iterator[Words | Reports]:
         """Yield the reports, chunk by chunk."""
         shift = np.uint64(64 - self.word_bits)
-        for first in range(0, people.size, _KEY_PEOPLE):
-            symbols = people[first : first + _KEY_PEOPLE]
-            words = source.take(symbols.size, self.words)
-            if words.shape != (symbols.size, self.words):
+        for first in range(0, symbols.size, _PEOPLE_PER_KEY):
+            under_key = symbols[first : first + _PEOPLE_PER_KEY]
+            words = source.take(under_key.size, self.words)
+            if words.shape != (under_key.size, self.words):
                 raise InvalidSymbols(
-                    "take(count, words) of a word source must return an array of shape "
+                    "a word source's take(count, words) must return an array of shape "
                     "(count, words)."
                 )
             if shift:
                 words = words >> shift
-            for start in range(0, symbols.size, _CHUNK):
-                chunk = slice(start, start + _CHUNK)
-                yield self._respond(symbols[chunk], words[chunk])
+            for start in range(0, under_key.size, _CHUNK_SIZE):
+                chunk = slice(start, start + _CHUNK_SIZE)
+                yield self._respond(under_key[chunk], words[chunk])
 
     def reports_from(self, symbols: object, words: object) -> Reports:
-        """Return the report of each symbol for given words: a pure function.
+        """Return the report for each symbol and its words, as a pure function.
 
         ``words`` has shape ``(people, words)`` and type ``uint64``.
         """
-        people = _symbol_vector(symbols, self.inputs)
-        array = np.asarray(words)
-        if array.dtype != np.uint64 or array.shape != (people.size, self.words):
-            raise InvalidSymbols(
-                f"words must be 64-bit unsigned integers of shape ({people.size}, {self.words})."
-            )
-        if self.word_bits < 64 and (array >> np.uint64(self.word_bits)).any():
+        symbol_array = _symbol_vector(symbols, self.inputs)
+        word_array = np.asarray(words)
+        shape = (symbol_array.size, self.words)
+        if word_array.dtype != np.uint64 or word_array.shape != shape:
+            raise InvalidSymbols(f"words must be 64-bit unsigned integers of shape {shape}.")
+        if self.word_bits < 64 and (word_array >> np.uint64(self.word_bits)).any():
             raise InvalidSymbols(f"words must be below 2^{self.word_bits}.")
-        return self._respond(people, array).astype(np.uint32)
+        return self._respond(symbol_array, word_array).astype(np.uint32)
 
     @abstractmethod
     def _respond(self, symbols: Symbols, words: Words) -> Words | Reports:
-        """Return reports, elementwise, for checked symbols and words of ``word_bits`` bits."""
+        """Compute reports elementwise from valid symbols and words of ``word_bits`` bits."""
 
     def tally(self, reports: ArrayLike | Iterable[ArrayLike]) -> Tally:
         """Count reports: one batch (an array or a list of integers), or an iterable of batches."""
@@ -184,17 +184,17 @@ class Mechanism(ABC):
 
     @property
     def denominator(self) -> int:
-        """The number of possible draws: every probability is an integer divided by it."""
+        """The number of possible draws; every probability is an integer divided by it."""
         return 1 << (self.word_bits * self.words)
 
     @abstractmethod
     def compact_row(self, x: int) -> CompactRow:
-        """Return the row of x: its distinct integers, and which of them each report has."""
+        """Return the row of x: its distinct integers, and the index of each report's integer."""
 
     def integer_row(self, x: int) -> list[int]:
-        """Return on how many of the ``denominator`` draws symbol x sends each report."""
-        levels, which = self.compact_row(x)
-        return [levels[i] for i in which.tolist()]
+        """Return how many of the ``denominator`` draws make symbol x send each report."""
+        levels, level_indices = self.compact_row(x)
+        return [levels[i] for i in level_indices.tolist()]
 
     def exact_row(self, x: int) -> list[Fraction]:
         """Return ``Q(·|x)`` exactly, from the integers that the sampler uses."""
@@ -205,7 +205,7 @@ class Mechanism(ABC):
         """Return the row of x by the published formula, which the integers approximate."""
 
     def matrix(self) -> Floats:
-        """Return Q as a matrix, a row per symbol. Refuse if it is too large."""
+        """Return Q as a matrix, one row per symbol; raise ``InvalidContext`` if it is too large."""
         require_matrix_size(self)
         rows = []
         for x in range(self.inputs):
@@ -213,18 +213,18 @@ class Mechanism(ABC):
         return np.array(rows)
 
     def row_classes(self) -> tuple[RowClass, ...]:
-        """Return claims about all rows, to certify a channel that is too large to enumerate.
+        """Return claims about all rows, used to certify a channel that is too large to enumerate.
 
-        Empty if the mechanism has no such structure.
+        The result is empty if the mechanism has no such structure.
         """
         return ()
 
     def then(self, W: Sequence[Sequence[object]]) -> "Mechanism":
-        """Return the mechanism followed by a channel W, which randomises its report again.
+        """Return this mechanism followed by a channel W, which randomises the report again.
 
-        ``W[y][z]`` is the probability, as a fraction or decimal, that report y becomes z; rows
-        must add up to exactly 1. W never sees the symbol, so Q followed by W promises what Q
-        promises (Proposition 1 of the paper).
+        ``W[y][z]`` is the probability, as a fraction or decimal, that report y is replaced by z.
+        Each row must add up to exactly 1. W never sees the symbol, so Q followed by W keeps the
+        promise of Q (Proposition 1 of the paper).
         """
         from sfumato.mechanisms.composition import ProcessedResponse
 
@@ -232,16 +232,16 @@ class Mechanism(ABC):
 
     @abstractmethod
     def forward(self, p: ArrayLike) -> Floats:
-        """Return ``q(y) = Σ_x p_x Q(y|x)``: the distribution of reports, given that of symbols."""
+        """Return the distribution of reports, ``q(y) = Σ_x p_x Q(y|x)``."""
 
     @abstractmethod
     def adjoint(self, v: ArrayLike) -> Floats:
-        """Return ``Σ_y Q(y|x) v_y`` for every x: the mean of a function of the report."""
+        """Return ``Σ_y Q(y|x) v_y`` for every x: the mean of v over x's reports."""
 
     @property
     @abstractmethod
     def scores(self) -> Scores:
-        """The scores, which undo the channel. Built on first use: a client never needs them."""
+        """The scores that undo the channel. Computed on first use: a client never needs them."""
 
     # --- display ---------------------------------------------------------------------------------
 
@@ -249,32 +249,33 @@ class Mechanism(ABC):
         return f"{type(self).__name__}({self.context!r}, {self.outputs} outputs)"
 
     def _repr_html_(self) -> str:
-        """Return a table of the facts that matter to a survey's designer, for notebooks."""
+        """Return an HTML table that summarizes the mechanism in notebooks."""
         leverage = f"one fake report outweighs up to {self.scores.leverage:,.3g} honest people"
-        facts = {
+        summary = {
             "context": repr(self.context),
-            "reports": f"{self.outputs:,} different ones, {self.bits} bits each",
+            "reports": f"{self.outputs:,} distinct reports of {self.bits} bits each",
             "leverage": leverage,
             "fingerprint": self.fingerprint,
         }
         rows = ""
-        for name, fact in facts.items():
-            rows += f'<tr><th scope="row" {_LEFT}>{name}</th><td {_LEFT}>{escape(fact)}</td></tr>'
+        for name, text in summary.items():
+            rows += f'<tr><th scope="row" {_ALIGN_LEFT}>{name}</th>'
+            rows += f"<td {_ALIGN_LEFT}>{escape(text)}</td></tr>"
         title = escape(type(self).__name__)
         return f"<p><b>{title}</b></p><table><tbody>{rows}</tbody></table>"
 
 
 def require_outputs(outputs: int) -> int:
-    """Return ``outputs`` if every report fits into 32 bits on the wire."""
+    """Return ``outputs`` if every report fits in 32 bits on the wire."""
     if outputs > MAX_OUTPUTS:
         raise InvalidContext(
-            f"a mechanism can have at most 2^31 different reports; this one would have {outputs}."
+            f"a mechanism can have at most 2^31 distinct reports; this one would have {outputs}."
         )
     return outputs
 
 
 def _batches(values: object) -> Iterable[ArrayLike]:
-    """Return the batches in ``values``: an array, a column or a list of integers is one batch."""
+    """Split ``values`` into batches: an array, a column or a list of integers is one batch."""
     if hasattr(values, "__array__") or not isinstance(values, Iterable):
         return [values]  # type: ignore[list-item]
     if isinstance(values, Sequence) and all(isinstance(v, int | np.integer) for v in values):
@@ -283,7 +284,7 @@ def _batches(values: object) -> Iterable[ArrayLike]:
 
 
 def _symbol_vector(symbols: object, size: int) -> Symbols:
-    """Return the symbols if they are a vector of integers below ``size``."""
+    """Return the symbols as a vector of integers below ``size``; raise if they are not one."""
     vector = require_symbols(symbols, size)
     if vector.ndim != 1:
         raise InvalidSymbols(

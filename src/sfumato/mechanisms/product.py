@@ -22,22 +22,23 @@ from sfumato.mechanisms.scores import MAX_MATRIX_ENTRIES
 
 __all__ = ["ProductResponse"]
 
-_MAX_DENOMINATOR = 10**6  # of weights; any weights will do, and short ones keep exact scores short
+_MAX_DENOMINATOR = 10**6  # of weights: any weights are valid, and short ones keep scores short
 
 
 class ProductResponse(DenseMechanism):
-    """Two levels of blocks by composition (Proposition 2 of the paper), for two small promises.
+    """Two levels of blocks by composition (Proposition 2 of the paper), for small ε.
 
     ``Q(J, T|x) = Q1(J|block of x) · Q2(T|x)``. Q1 is a code on the blocks at ``ε_across − ε_in``,
-    Q2 a code on all symbols at ``ε_in``, the least ε inside a block. Report ``J · K2 + T`` stands
-    for the pair (J, T).
+    and Q2 is a code on all symbols at ``ε_in``, the smallest ε inside a block. Report
+    ``J · K2 + T`` represents the pair (J, T).
 
-    Guarantees: two symbols of a block share Q1, so the log-ratio is at most ε_in; any others at
-    most ``(ε_across − ε_in) + ε_in``; every row sums to 1.
-    Cost per report: two words. Error: below the group response's where both promises are small
+    Guarantees: two symbols in the same block share Q1, so their log-ratio is at most ε_in; for any
+    others it is at most ``(ε_across − ε_in) + ε_in``; every row sums to 1.
+    Cost per report: two words. Error: below that of the group response if both ε are small
     (ε_in < 1).
-    Estimates: each answer about the symbol is weighted by what the answer about the block says;
-    block totals mix both answers; totals are then corrected, in each block and to 1.
+    Estimates: each answer about the symbol is weighted according to the answer about the block.
+    Block totals combine both answers. Then the estimates are adjusted to add up to these totals,
+    and the totals to 1.
     Reference: Acharya et al. (2020), Proposition 2.
     Proof: docs/proofs/product.md.
 
@@ -70,15 +71,15 @@ class ProductResponse(DenseMechanism):
 
     @staticmethod
     def epsilons(context: Blocks) -> tuple[Fraction, Fraction]:
-        """Return the ε of the answer about the block, and of the one about the symbol."""
+        """Return the ε of the answer about the block and of the answer about the symbol."""
         if (
             context.as_blocks is None
             or context.sizes.size < 2
             or not isinstance(context.exact_across, Fraction)
         ):
             raise ContextMismatch(
-                "a product response keeps Blocks with a finite ε across; mechanism_for picks the "
-                "frame that fits."
+                "a product response needs Blocks with a finite ε across. Use mechanism_for to "
+                "choose a mechanism."
             )
         inside = context.exact_across
         for epsilon, size in zip(context.exact_epsilons, context.sizes.tolist(), strict=True):
@@ -97,13 +98,13 @@ class ProductResponse(DenseMechanism):
 
     @classmethod
     def from_record(cls, record: Fields, context: Context) -> Self:
-        """Return the mechanism with the integers of its record."""
+        """Return the mechanism with the integers in its record."""
         fields = require_fields(record, "mechanism", ("kind", "codes"))
         records = fields["codes"]
         blocks = context.as_blocks
         if blocks is None or not isinstance(records, list) or len(records) != 2:
             raise InvalidSurvey(
-                "a mechanism of kind 'product' must have two codes and keep a Blocks context."
+                "a mechanism of kind 'product' needs two codes and a Blocks context."
             )
         about_block, about_symbol = cls.epsilons(blocks)
         codes = RecordedCodes()
@@ -129,21 +130,21 @@ class ProductResponse(DenseMechanism):
         return [a * b for a in outer for b in inner]
 
     def ideal_row(self, x: int) -> Floats:
-        """Return the product of the two rows by their formulas."""
+        """Return the product of the two rows from their formulas."""
         outer = self._outer.ideal_row(int(self._block_of[x]))
         return np.outer(outer, self._inner.ideal_row(x)).ravel()
 
     @cached_property
     def scores(self) -> "ProductScores":
-        """The scores, which undo the channel."""
+        """The scores that undo the channel."""
         return ProductScores(self)
 
 
 class ProductScores(DenseScores):
-    """``w_j(J) A2[x, T]``, shifted evenly in each block so that the sum is the block's total.
+    """``w_j(J) A2[x, T]``, shifted equally in each block so that the sum is the block's total.
 
     A1 and A2 are the scores of the answers about the block and about the symbol. The block's total
-    is a mixture of the sum over its symbols and of A1.
+    is a weighted mean of A1 and of the sum over its symbols.
     """
 
     mechanism: ProductResponse
@@ -164,26 +165,26 @@ class ProductScores(DenseScores):
         sums = []
         totals = []
         for j, block in enumerate(self._members):
-            outside, inside = self._weights[j]
-            w = inside if self._blocks_favoured[j, J] else outside
+            outside, inside = self._answer_weights[j]
+            w = inside if self._favours_block[j, J] else outside
             block_sum = w * sum(A2[x] for x in block.tolist())
-            mu = self._mixing[j]
+            mu = self._mixing_weights[j]
             weights.append(w)
             sums.append(block_sum)
             totals.append(mu * block_sum + (1 - mu) * A1[j])
-        to_one = (1 - sum(totals, Fraction(0))) / len(totals)
+        correction = (1 - sum(totals, Fraction(0))) / len(totals)  # totals must add up to 1
         column = [Fraction(0)] * self.mechanism.inputs
         for j, block in enumerate(self._members):
-            shift = (totals[j] + to_one - sums[j]) / block.size
+            shift = (totals[j] + correction - sums[j]) / block.size
             for x in block.tolist():
                 column[x] = weights[j] * A2[x] + shift
         return column
 
     @cached_property
     def _A(self) -> Floats:
-        """The scores of all reports at once, in floats."""
-        weighted, sums, A1 = self._pieces
-        mu = np.array(self._mixing, dtype=np.float64)[:, None, None]
+        """The scores of all reports, as floats."""
+        weighted, sums, A1 = self._score_terms
+        mu = np.array(self._mixing_weights, dtype=np.float64)[:, None, None]
         totals = mu * sums + (1 - mu) * A1[:, :, None]
         totals += (1 - totals.sum(axis=0)) / len(self._members)
         sizes = np.array([block.size for block in self._members])[:, None, None]
@@ -191,37 +192,38 @@ class ProductScores(DenseScores):
         return A.reshape(self.mechanism.inputs, self.mechanism.outputs)
 
     @cached_property
-    def _pieces(self) -> tuple[Floats, Floats, Floats]:
-        """``w_j(J) A2[x, T]`` by (x, J, T), its sums over blocks by (j, J, T), and ``A1[j, J]``."""
+    def _score_terms(self) -> tuple[Floats, Floats, Floats]:
+        """``w_j(J) A2[x, T]`` over (x, J, T), its block sums over (j, J, T), and ``A1[j, J]``."""
         A1 = self._outer.scores.matrix()
         A2 = self._inner.scores.matrix()
-        low, high = np.array(self._weights, dtype=np.float64).T
-        w = np.where(self._blocks_favoured, high[:, None], low[:, None])
+        low, high = np.array(self._answer_weights, dtype=np.float64).T
+        w = np.where(self._favours_block, high[:, None], low[:, None])
         weighted = w[self._block_of][:, :, None] * A2[:, None, :]
         block_sums = np.array([A2[block].sum(axis=0) for block in self._members])
         sums = w[:, :, None] * block_sums[:, None, :]
         return weighted, sums, A1
 
     @cached_property
-    def _blocks_favoured(self) -> Booleans:
-        """``[J ∈ S_j]`` by (j, J)."""
+    def _favours_block(self) -> Booleans:
+        """``[J ∈ S_j]`` over (j, J)."""
         code = self._outer._codes[0]
         return np.array([code.membership(j) for j in range(len(self._members))])
 
     @cached_property
-    def _weights(self) -> list[tuple[Fraction, Fraction]]:
-        """``w_j`` for J outside S_j and for J in it.
+    def _answer_weights(self) -> list[tuple[Fraction, Fraction]]:
+        """``w_j`` for J outside S_j and for J inside it.
 
-        They have mean 1 for members of j, and the least noise if symbols are equally likely. Let h
-        be the probability that J ∈ S_j for a member of j, and P for anyone. Then the ratio of the
-        best weights is h/P to (1 − h)/(1 − P).
+        The weights have mean 1 for members of j and minimize the noise if symbols are equally
+        likely. Let h be the probability that J ∈ S_j for a member of j, and P the probability for
+        anyone. Then the best weights inside and outside S_j are proportional to h/P and
+        (1 − h)/(1 − P).
         """
         code = self._outer._codes[0]
         q = float(code.overlap)
         weights = []
         for j, block in enumerate(self._members):
             row = np.array(self._outer.integer_row(j), dtype=object)
-            h = Fraction(int(row[self._blocks_favoured[j]].sum()), code.denominator)
+            h = Fraction(int(row[self._favours_block[j]].sum()), code.denominator)
             P = q + block.size / self.mechanism.inputs * float(code.contrast)
             inside = float(h) / P
             outside = (1 - float(h)) / (1 - P)
@@ -231,12 +233,12 @@ class ProductScores(DenseScores):
         return weights
 
     @cached_property
-    def _mixing(self) -> list[Fraction]:
+    def _mixing_weights(self) -> list[Fraction]:
         """μ_j: the weight of the symbols' sum in a block's total.
 
-        It has the least variance if symbols are equally likely.
+        It minimizes the variance if symbols are equally likely.
         """
-        _, sums, A1 = self._pieces
+        _, sums, A1 = self._score_terms
         k = self.mechanism.inputs
         q = self.mechanism.forward(np.full(k, 1 / k)).reshape(sums.shape[1:])
         weights = []

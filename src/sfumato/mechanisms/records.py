@@ -16,7 +16,7 @@ __all__ = ["mechanism_from_record"]
 
 
 def mechanism_from_record(record: object, context: Context) -> Mechanism:
-    """Return the mechanism for a context, with the integers of its record.
+    """Return the mechanism for a context, with the integers in its record.
 
     The integers may differ from those that this version would choose.
     """

@@ -1,4 +1,4 @@
-"""Row classes: the premises of a certificate, as data that anyone can re-check."""
+"""Row classes: the premises of a certificate, as data that anyone can verify."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -16,10 +16,11 @@ __all__ = ["RowClass"]
 class RowClass:
     """A claim about the row of every symbol in the class, in words out of ``2^B``.
 
-    The ``outputs`` reports from ``first[i]`` on are the *range* of symbol i. Of these, ``raised``
-    have ``high`` words and the others ``low``; the first has ``leftover`` more. Rows of symbols
-    with another range have ``cover`` there instead, with the same leftover if ``cover`` is not 0.
-    One report outside all ranges has ``own`` words (if not 0); all others have none.
+    The *range* of symbol i is the ``outputs`` reports that start at ``first_reports[i]``. Of these,
+    ``raised`` reports have ``high`` words and the rest have ``low``; the first report has
+    ``leftover`` additional words. Symbols with a different range have ``cover`` words on each of
+    these reports instead, and the same leftover words unless ``cover`` is 0. If ``own_words`` is
+    not 0, one report outside all ranges has that many words. All other reports have none.
 
     By default there is no range, and the row consists of cover and the symbol's own report.
     """
@@ -36,16 +37,16 @@ class RowClass:
 
     @property
     def words(self) -> int:
-        """How many words a row has in its range."""
+        """The number of words that a row has in its range."""
         return self.raised * self.high + (self.outputs - self.raised) * self.low + self.leftover
 
     @property
     def cover_words(self) -> int:
-        """How many words any other row has there."""
+        """The number of words that a row with a different range has there."""
         return self.outputs * self.cover + (self.leftover if self.cover else 0)
 
     def is_sound(self, outputs: int) -> bool:
-        """Return whether the claim can be true of rows, with ``high`` the highest entry."""
+        """Return whether rows can satisfy the claim, with ``high`` as the largest entry."""
         if self.outputs and self.high <= 0:
             return False
         if not (0 <= self.low <= self.high and 0 <= self.cover <= self.high):
@@ -58,23 +59,28 @@ class RowClass:
         )
 
     def matches(
-        self, levels: list[int], which: NDArray[np.intp], first: int, exceptions: NDArray[np.intp]
+        self,
+        levels: list[int],
+        level_indices: NDArray[np.intp],
+        first: int,
+        exceptions: NDArray[np.intp],
     ) -> bool:
-        """Return whether a compact row is as claimed.
+        """Return whether a compact row matches the claim.
 
-        ``exceptions`` are the reports where it differs from the cover.
+        The row's range starts at report ``first``. ``exceptions`` are the reports where it differs
+        from the cover.
         """
-        counts = _count_levels(levels, which[first : first + self.outputs])
-        if self.outputs:  # take the leftover words back off the first report
-            at_first = levels[which[first]]
+        counts = _count_levels(levels, level_indices[first : first + self.outputs])
+        if self.outputs:  # remove the leftover words from the first report
+            at_first = levels[level_indices[first]]
             counts[at_first] -= 1
             counts[at_first - self.leftover] += 1
         claim = Counter({self.low: self.outputs - self.raised})
         claim[self.high] += self.raised
         is_outside = (exceptions < first) | (exceptions >= first + self.outputs)
         outside = exceptions[is_outside]
-        own = [levels[i] for i in which[outside].tolist()]
-        return +counts == +claim and own == ([self.own_words] if self.own_words else [])
+        words_outside = [levels[i] for i in level_indices[outside].tolist()]
+        return +counts == +claim and words_outside == ([self.own_words] if self.own_words else [])
 
     def to_record(self) -> Json:
         """Return the premise as plain data, without the list of symbols."""
@@ -90,10 +96,10 @@ class RowClass:
         }
 
 
-def _count_levels(levels: list[int], which: NDArray[np.intp]) -> Counter[int]:
-    """Count the entries at each level; two levels may be equal."""
+def _count_levels(levels: list[int], level_indices: NDArray[np.intp]) -> Counter[int]:
+    """Count the entries at each level, merging equal levels."""
     counts: Counter[int] = Counter()
-    numbers = np.bincount(which, minlength=len(levels)).tolist()
-    for level, number in zip(levels, numbers, strict=True):
-        counts[level] += number
+    entry_counts = np.bincount(level_indices, minlength=len(levels)).tolist()
+    for level, entry_count in zip(levels, entry_counts, strict=True):
+        counts[level] += entry_count
     return counts

@@ -4,7 +4,7 @@ A report y adds the score ``A[x, y]`` to the estimate of symbol x. Scores satisf
 ``Σ_y Q(y|x2) A[x, y] = [x = x2]`` exactly, so the mean score over n reports is an unbiased
 estimate of the distribution:
 
-    p̂_x = Σ_y f(y) A[x, y],   f(y) = the share of reports that are y
+    p̂_x = Σ_y f(y) A[x, y],   f(y) = the share of reports equal to y
     n Var(p̂_x) = Σ_y q(y) A[x, y]² − p_x²,   q(y) = Σ_x p_x Q(y|x)
 
 ``DenseScores`` stores A as a matrix. ``CodedScores`` computes every sum by fast transforms.
@@ -39,29 +39,29 @@ __all__ = [
 ]
 
 MAX_MATRIX_ENTRIES = 2**24
-"""The most entries in a channel or in scores stored as a matrix (128 MiB)."""
+"""The maximum number of entries in a channel or score matrix (128 MiB)."""
 
 
 @dataclass(frozen=True, eq=False)
 class Reach:
-    """How far one forged report can move an estimate: the extremes of the scores.
+    """The maximum effect of one forged report on an estimate, from the extreme scores.
 
-    ``highest`` and ``lowest`` are ``max_y A[x, y]`` and ``min_y A[x, y]`` for every x,
+    ``highest`` and ``lowest`` are ``max_y A[x, y]`` and ``min_y A[x, y]`` for every x, and
     ``max_absolute_sum`` is ``max_y Σ_x |A[x, y]|``.
 
-    An honest person adds 1 on average to their own symbol and 0 to every other. Let m of n reports
-    be forged. Compare the estimate with the one in which those m people report honestly, on
-    average::
+    On average, an honest person adds 1 to their own symbol and 0 to every other. Suppose that m of
+    n reports are forged. Compare the estimate with the average estimate if those m people, with
+    symbols x_i, had reported honestly::
 
-        n (p̂_x − without forgery) = Σ over the forged reports of A[x, y_i] − [x = x_i]
+        n (p̂_x − honest average) = Σ over the forged reports y_i of A[x, y_i] − [x = x_i]
 
-        up:     at most  m · max_y A[x, y]          (x_i ≠ x: the forger does not hold x)
-        down:   at most  m · (1 − min_y A[x, y])    (x_i = x: the forger holds x)
+        up:     at most  m · max_y A[x, y]          (x_i ≠ x: the forger's symbol is not x)
+        down:   at most  m · (1 − min_y A[x, y])    (x_i = x: the forger's symbol is x)
         total:  at most  m · max_y ½ (1 + Σ_x |A[x, y]|)   in total variation, ½ Σ_x |…|
 
-    Forgers attain each bound if all m send the report that is best for it. They attain the third
-    because there is an x_i with ``A[x_i, y] ≤ 0``, and for it the sum
-    ``½ Σ_x |A[x, y] − [x = x_i]|`` is ``½ (Σ_x |A[x, y]| + 1)``.
+    The forgers attain each bound if all m send the report that maximizes it. The third bound is
+    attained because some x_i has ``A[x_i, y] ≤ 0``, which makes
+    ``½ Σ_x |A[x, y] − [x = x_i]|`` equal to ``½ (Σ_x |A[x, y]| + 1)``.
 
     >>> from sfumato.contexts import Uniform
     >>> from sfumato.mechanisms import PlainResponse
@@ -76,34 +76,34 @@ class Reach:
 
     @property
     def up(self) -> Floats:
-        """By how many people one forged report can raise the count of each symbol."""
+        """The number of people by which one forged report can raise each symbol's count."""
         return self.highest - self._certain_share
 
     @property
     def down(self) -> Floats:
-        """By how many people one forged report can lower the count of each symbol."""
+        """The number of people by which one forged report can lower each symbol's count."""
         return 1 - self.lowest
 
     @property
     def total_variation(self) -> float:
-        """By how many people one forged report can move the distribution, ``½ Σ_x |…|``."""
+        """The number of people by which one forged report can shift the distribution, ``½ Σ_x |…|``."""
         return (1 + self.max_absolute_sum) / 2 - self._certain_share
 
     @property
     def largest(self) -> float:
-        """By how many people one forged report can move the count of any symbol, up or down."""
+        """The number of people by which one forged report can change any symbol's count."""
         return float(max(self.up.max(), self.down.max()))
 
     @property
     def _certain_share(self) -> float:
-        """1 if there is a single symbol, which everyone surely holds; otherwise 0."""
+        """1 if there is a single symbol, which everyone must have; otherwise 0."""
         return 1.0 if self.highest.size == 1 else 0.0
 
 
 class Scores(ABC):
-    """The scores of a mechanism, and everything estimated from them.
+    """The scores of a mechanism, and the estimates and errors computed from them.
 
-    Arrays over symbols have length ``mechanism.inputs``, arrays over reports length
+    Arrays over symbols have length ``mechanism.inputs``; arrays over reports have length
     ``mechanism.outputs``.
 
     >>> from sfumato.contexts import Uniform
@@ -120,7 +120,7 @@ class Scores(ABC):
 
     @abstractmethod
     def exact(self, y: int) -> list[Fraction]:
-        """Return ``A[·, y]`` exactly: what one report y adds to the estimate of each symbol."""
+        """Return ``A[·, y]`` exactly: the amount that a report y adds to each symbol's estimate."""
 
     @abstractmethod
     def moments(self, frequencies: ArrayLike, power: int) -> Floats:
@@ -132,14 +132,14 @@ class Scores(ABC):
 
     @abstractmethod
     def totals(self, weights: ArrayLike) -> Floats:
-        """Return ``Σ_x weights_x A[x, y]`` for every y: what a report adds to a weighted total."""
+        """Return each report's contribution to a weighted total, ``Σ_x weights_x A[x, y]``."""
 
     @abstractmethod
     def squares(self) -> Floats:
         """Return ``Σ_x A[x, y]²`` for every y."""
 
     def matrix(self) -> Floats:
-        """Return A as a matrix, a row per symbol. Refuse if it is too large."""
+        """Return A as a matrix, one row per symbol; raise ``InvalidContext`` if it is too large."""
         require_matrix_size(self.mechanism)
         return np.array([self.totals(unit) for unit in np.eye(self.mechanism.inputs)])
 
@@ -147,7 +147,7 @@ class Scores(ABC):
 
     @cached_property
     def reach(self) -> Reach:
-        """How far one forged report can move each estimate."""
+        """The maximum effect of one forged report on each estimate."""
         return self._reach()
 
     @abstractmethod
@@ -156,11 +156,11 @@ class Scores(ABC):
 
     @property
     def leverage(self) -> float:
-        """How many honest people one forged report outweighs: the largest ``|A[x, y]|``.
+        """The number of honest people that one forged report outweighs: the largest ``|A[x, y]|``.
 
-        An honest report adds 1 on average to its own symbol and 0 to the others. A forged one can
-        add this much to a symbol, or subtract it. So m forged reports among n move an estimate by
-        at most ``m (leverage + 1)/n`` from where m honest ones would leave it on average.
+        On average, an honest report adds 1 to its own symbol and 0 to the others. A forged one can
+        add ``leverage`` to a symbol, or subtract it. So m forged reports among n change an estimate
+        by at most ``m (leverage + 1)/n``, compared with m honest reports on average.
         """
         return float(max(self.reach.highest.max(), -self.reach.lowest.min()))
 
@@ -180,9 +180,9 @@ class Scores(ABC):
         return np.sqrt(np.maximum(spread, 0.0) / (tally.reports - 1))
 
     def observed_shares(self, tally: Tally) -> tuple[Symbols, Floats]:
-        """Return the groups of symbols whose totals are observed without noise.
+        """Return groups of symbols whose total shares are observed without noise.
 
-        The first array holds the group of each symbol, the second the share of each group. By
+        The first array contains the group of each symbol, the second the share of each group. By
         default there is one group, with share 1.
         """
         return np.zeros(self.mechanism.inputs, dtype=np.int64), np.ones(1)
@@ -190,7 +190,7 @@ class Scores(ABC):
     def hits(self, counts: NDArray[np.int64]) -> "Hits":
         """Return the binomial counts behind the estimates, for symbols that have them.
 
-        ``counts`` holds the number of reports of each kind.
+        ``counts[y]`` is the number of reports equal to y.
         """
         return Hits.unknown(self.mechanism.inputs)
 
@@ -204,16 +204,16 @@ class Scores(ABC):
 
     def variances(self, p: ArrayLike, n: int) -> Floats:
         """Return the exact variance of ``unbiased`` for ``n`` independent people drawn from p."""
-        second = self.moments(self.mechanism.forward(p), 2)
-        return (second - np.asarray(p, dtype=np.float64) ** 2) / require_people(n)
+        second_moments = self.moments(self.mechanism.forward(p), 2)
+        return (second_moments - np.asarray(p, dtype=np.float64) ** 2) / require_people(n)
 
     def covariances(self, p: ArrayLike, n: int) -> Floats:
         """Return the exact covariance matrix of ``unbiased``, for small domains."""
         distribution = np.asarray(p, dtype=np.float64)
         A = self.matrix()
         # A diag(q) Aᵀ − p pᵀ
-        second = (A * self.mechanism.forward(p)) @ A.T
-        return (second - np.outer(distribution, distribution)) / require_people(n)
+        second_moments = (A * self.mechanism.forward(p)) @ A.T
+        return (second_moments - np.outer(distribution, distribution)) / require_people(n)
 
     def risk(self, p: ArrayLike) -> float:
         """Return ``n · E‖p̂ − p‖²`` for people drawn from p."""
@@ -222,8 +222,8 @@ class Scores(ABC):
     def worst_risk(self) -> float:
         """Return the largest ``risk(p)`` over all distributions p.
 
-        ``risk(p) = ρ·p − ‖p‖²`` with ``ρ_x = Σ_y Q(y|x) Σ_x2 A[x2, y]²``. It is largest at the
-        point of the simplex nearest to ``ρ/2``.
+        ``risk(p) = ρ·p − ‖p‖²`` with ``ρ_x = Σ_y Q(y|x) Σ_x2 A[x2, y]²``. Its maximum is at the
+        point of the simplex closest to ``ρ/2``.
         """
         rho = self.mechanism.adjoint(self.squares())
         p = project(rho / 2)
@@ -234,10 +234,10 @@ class Scores(ABC):
 class ScoreMoments:
     """``Σ_y f(y) A^i`` for i = 1, 2, 3, and the extremes of A, for each symbol or total.
 
-    Intervals need them. The unbiased estimate of symbol x is a mean of scores ``A[x, Y]`` over n
-    reports, and two moments give its standard error. The third measures how skewed the scores are.
-    A symbol with a report of its own scores 1/β on a few reports and 0 on all others, so its
-    estimate is no more normal than a small count is.
+    Confidence intervals are computed from them. The unbiased estimate for symbol x is the mean of
+    the scores ``A[x, Y]`` over n reports, and two moments give its standard error. The third
+    measures the skewness of the scores. A symbol with its own report has a score of 1/β on a few
+    reports and 0 on all others, so its estimate is as far from normal as a small count.
     """
 
     first: Floats
@@ -248,7 +248,7 @@ class ScoreMoments:
 
     @classmethod
     def for_symbols(cls, scores: Scores, frequencies: Floats) -> "ScoreMoments":
-        """Return the moments of every symbol, for these frequencies of reports."""
+        """Return the moments for every symbol, given the frequency of each report."""
         return cls(
             scores.mean(frequencies),
             scores.moments(frequencies, 2),
@@ -259,7 +259,7 @@ class ScoreMoments:
 
     @classmethod
     def for_total(cls, totals: Floats, frequencies: Floats) -> "ScoreMoments":
-        """Return the moments of one total, from the score that each report adds to it.
+        """Return the moments for one total, given each report's contribution to it.
 
         >>> ScoreMoments.for_total(np.array([0.0, 2.0]), np.array([0.75, 0.25])).second
         array([1.])
@@ -273,7 +273,7 @@ class ScoreMoments:
         )
 
     def select(self, symbols: slice | NDArray[np.intp]) -> "ScoreMoments":
-        """Return the moments of some symbols."""
+        """Return the moments for some of the symbols."""
         return ScoreMoments(
             self.first[symbols],
             self.second[symbols],
@@ -283,7 +283,7 @@ class ScoreMoments:
         )
 
     def with_report(self, score: Floats, reports: Floats) -> "ScoreMoments":
-        """Return the moments after one more report with this score; ``reports`` came before."""
+        """Return the moments after adding a report with this score to ``reports`` reports."""
         n = reports
         return replace(
             self,
@@ -293,7 +293,7 @@ class ScoreMoments:
         )
 
     def within_share(self, share: Floats) -> "ScoreMoments":
-        """Return the moments within a share of the reports; all others must have score 0."""
+        """Return the moments within a share of the reports; all others must have a score of 0."""
         return replace(
             self, first=self.first / share, second=self.second / share, third=self.third / share
         )
@@ -301,9 +301,9 @@ class ScoreMoments:
 
 @dataclass(frozen=True, eq=False)
 class Hits:
-    """Binomial counts, one for each symbol, whatever other people hold.
+    """A binomial count for each symbol, independent of the other symbols' shares.
 
-    Of ``trials`` reports of symbol x's block, ``hits`` lie in S_x. Each lies there with
+    Of the ``trials`` reports from symbol x's block, ``hits`` are in S_x. Each is in S_x with
     probability ``base + contrast · θ_x``, where θ_x is the symbol's share of its block. Entries
     where ``known_mask`` is false are undefined.
     """
@@ -316,7 +316,7 @@ class Hits:
 
     @classmethod
     def unknown(cls, size: int) -> "Hits":
-        """Return undefined counts for ``size`` symbols, to be filled in."""
+        """Return undefined counts for ``size`` symbols, to be filled in later."""
         return cls(
             hits=np.zeros(size),
             trials=np.zeros(size),
@@ -326,7 +326,7 @@ class Hits:
         )
 
     def fill(self, symbols: Symbols, part: "Hits") -> None:
-        """Fill in the counts of some symbols."""
+        """Fill in the counts for some of the symbols."""
         self.hits[symbols] = part.hits
         self.trials[symbols] = part.trials
         self.base[symbols] = part.base
@@ -335,7 +335,7 @@ class Hits:
 
 
 def require_matrix_size(mechanism: "Mechanism") -> None:
-    """Refuse a channel that is too large to store as a matrix."""
+    """Raise ``InvalidContext`` if the channel is too large to store as a matrix."""
     if mechanism.inputs * mechanism.outputs > MAX_MATRIX_ENTRIES:
         raise InvalidContext(
             f"a matrix can have at most {MAX_MATRIX_ENTRIES} entries; this one would have "

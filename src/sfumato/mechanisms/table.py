@@ -1,4 +1,4 @@
-"""Channels given by their integers: any table, and the optimum for two symbols."""
+"""Channels defined by a table of integers, and the optimal channel for two symbols."""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -37,29 +37,30 @@ from sfumato.randomness import binary_flips
 
 __all__ = ["BinaryResponse", "TableResponse"]
 
-_MAX_CHANGE = 1e-3  # of an entry, by rounding
-_MIN_FULL_WORD = 32  # shorter words are for tests, and coarse by nature
-_MAX_COUNT = 2**32  # of a symbol in a crowd
+_MAX_CHANGE = 1e-3  # the largest change that rounding may make to an entry
+_MIN_PRECISE_BITS = 32  # shorter words are only for tests, and round coarsely
+_MAX_WEIGHT = 2**32  # of a symbol in a crowd
 _SUM_TOLERANCE = 1e-6
 _ZERO_TOLERANCE = 1e-9
-_MIN_PROBABILITY = 2.0**-40  # reports that no symbol sends more often are dropped
+_MIN_PROBABILITY = 2.0**-40  # drop reports that no symbol sends at least this often
 
 
 class TableResponse(DenseMechanism):
-    """A table of integers: symbol x sends report y on ``integers[x][y]`` of the words.
+    """A table of integers: ``integers[x][y]`` of the words make symbol x send report y.
 
-    There are ``2^word_bits`` words. The constructor accepts the integers as they are and checks no
-    promise: ``certify`` does. ``from_fractions`` and ``from_floats`` round a matrix so that the table keeps
-    the context exactly.
+    There are ``2^word_bits`` words. The constructor accepts any integers that form a channel and
+    does not check the promise; ``certify`` does. ``from_fractions`` and ``from_floats`` round a
+    matrix to a table that satisfies the context exactly.
 
-    A ``crowd`` is a distribution in integers, one for each symbol. Scores have the least variance
-    if people are distributed like it. Without one, all symbols are equally likely. The crowd does
-    not affect privacy, and the estimate is unbiased for every crowd.
+    A ``crowd`` is the expected population: one integer weight for each symbol. Scores have the
+    minimum variance if people are distributed like the crowd. Without one, all symbols are assumed
+    equally likely. The crowd does not affect privacy, and the estimate is unbiased for every crowd.
 
-    Guarantees: every row sums to 1; a table from ``from_fractions`` or ``from_floats`` keeps every promise.
-    Cost per report: one word, as many comparisons as a report has bits. Error: that of the
-    least-variance unbiased estimate for people like the crowd. Reference: the rounding is
-    Sfumato's own, see the proof page.
+    Guarantees: every row sums to 1; a table built by ``from_fractions`` or ``from_floats`` keeps
+    every promise.
+    Cost per report: one word, and one comparison for each bit of the report. Error: that of the
+    minimum-variance unbiased estimate for people distributed like the crowd. Reference: the
+    rounding is specific to Sfumato; see the proof page.
     Proof: docs/proofs/table.md.
 
     >>> from sfumato.contexts import PrivacyMatrix
@@ -98,9 +99,9 @@ class TableResponse(DenseMechanism):
         crowd: Sequence[int] | None = None,
         word_bits: int = 64,
     ) -> Self:
-        """Return a table near the stochastic matrix Q that keeps ``context`` exactly.
+        """Return a table close to the stochastic matrix Q that satisfies ``context`` exactly.
 
-        Entries of Q are fractions or decimals.
+        The entries of Q are fractions or decimals.
         """
         rows = parse_stochastic_rows(Q)
         integers = round_table(rows, context, word_bits)
@@ -117,11 +118,11 @@ class TableResponse(DenseMechanism):
         crowd: Sequence[int] | None = None,
         word_bits: int = 64,
     ) -> Self:
-        """Return a table near a matrix of floats that a solver found; it keeps ``context`` exactly.
+        """Return a table close to a solver's matrix Q that satisfies ``context`` exactly.
 
-        Q should keep the context to about 10⁻⁹, in the sums of its rows and in the ratios of its
-        columns. Entries within 10⁻⁸ of the limit of a promise are moved to the limit. Reports that
-        are almost never sent are dropped.
+        Q should satisfy the context to about 10⁻⁹, in its row sums and in the ratios within its
+        columns. Entries within 10⁻⁸ of a promise's limit are moved to the limit. Reports that are
+        almost never sent are dropped.
 
         >>> from sfumato.contexts import Uniform
         >>> odds = np.e + 1e-9 * np.array([[0, 1, -2], [2, 0, 1], [-1, 1, 0]])
@@ -138,16 +139,16 @@ class TableResponse(DenseMechanism):
         return table
 
     def _require_close(self, Q: Floats) -> None:
-        """Refuse a Q that had to change much to keep the context."""
+        """Raise ``ContextMismatch`` if Q had to change too much to satisfy the context."""
         change = float(np.abs(self.matrix() - Q).max())
-        if self.word_bits >= _MIN_FULL_WORD and change > _MAX_CHANGE:
+        if self.word_bits >= _MIN_PRECISE_BITS and change > _MAX_CHANGE:
             raise ContextMismatch(
-                f"Q does not keep the context: an entry would have to change by {change:.2g}. "
-                "Pass a matrix that keeps it."
+                f"Q does not satisfy the context: an entry would have to change by {change:.2g}. "
+                "Pass a matrix that does."
             )
 
     def to_record(self) -> Json:
-        """Return the integers as plain data, with the crowd if there is one."""
+        """Return the integers, and the crowd if there is one, as plain data."""
         rows = format_rows(self._integers.rows)
         record: dict[str, Json] = {"kind": self.kind, "word_bits": self.word_bits, "rows": rows}
         if self.crowd is not None:
@@ -156,7 +157,7 @@ class TableResponse(DenseMechanism):
 
     @classmethod
     def from_record(cls, record: Fields, context: Context) -> Self:
-        """Return the table with the integers of its record."""
+        """Return the table with the integers in its record."""
         names: tuple[str, ...] = ("kind", "word_bits", "rows")
         if "crowd" in record:
             names += ("crowd",)
@@ -169,7 +170,7 @@ class TableResponse(DenseMechanism):
         return cls(context, rows, word_bits=word_bits, crowd=crowd)
 
     def with_word_bits(self, word_bits: int) -> Self:
-        """Return the same table rounded to another word."""
+        """Return the same table rounded to words of a different length."""
         rows = self._integers.rows
         if word_bits != self.word_bits:
             exact = list(map(self.exact_row, range(self.inputs)))
@@ -193,43 +194,43 @@ class TableResponse(DenseMechanism):
 
     @cached_property
     def scores(self) -> LeastVarianceScores:
-        """The scores, which undo the channel."""
+        """The scores that undo the channel."""
         return LeastVarianceScores(self, self.crowd)
 
 
 def _require_crowd(crowd: Sequence[int] | None, size: int) -> tuple[int, ...] | None:
-    """Refuse an invalid crowd; return ``None`` for a uniform one.
+    """Return the crowd, or ``None`` if it is uniform; raise ``InvalidContext`` if it is invalid.
 
-    A crowd must be in lowest terms, so that there is one way to write each distribution.
+    A crowd must be in lowest terms, so each distribution has a unique representation.
     """
     if crowd is None:
         return None
-    counts = list(crowd)
-    if len(counts) != size or not all(map(_is_crowd_count, counts)):
+    weights = list(crowd)
+    if len(weights) != size or not all(map(_is_crowd_weight, weights)):
         raise InvalidContext(
             f"crowd must contain an integer from 1 to 2^32 for each of the {size} symbols."
         )
-    common = gcd(*map(int, counts))
-    if common > 1:
+    divisor = gcd(*map(int, weights))
+    if divisor > 1:
         raise InvalidContext(
-            f"crowd must be in lowest terms; all its numbers are multiples of {common}. "
-            "Divide by it."
+            f"crowd must be in lowest terms, but all its numbers are multiples of {divisor}. "
+            f"Divide them by {divisor}."
         )
-    if len(set(counts)) == 1:
+    if len(set(weights)) == 1:
         return None
-    return tuple(map(int, counts))
+    return tuple(map(int, weights))
 
 
-def _is_crowd_count(count: object) -> bool:
-    if isinstance(count, bool) or not isinstance(count, int | np.integer):
+def _is_crowd_weight(weight: object) -> bool:
+    if isinstance(weight, bool) or not isinstance(weight, int | np.integer):
         return False
-    return 1 <= int(count) <= _MAX_COUNT
+    return 1 <= int(weight) <= _MAX_WEIGHT
 
 
 def _require_nearly_stochastic(Q: ArrayLike, size: int) -> Floats:
     """Return Q without negative entries and without reports that are almost never sent.
 
-    Refuse a Q that is not nearly stochastic.
+    Raise ``InvalidContext`` if Q is not nearly stochastic.
     """
     floats = np.array(Q, dtype=np.float64)
     is_matrix = floats.ndim == 2 and len(floats) == size and np.isfinite(floats).all()
@@ -241,7 +242,7 @@ def _require_nearly_stochastic(Q: ArrayLike, size: int) -> Floats:
     x = int(errors.argmax())
     if errors[x] > _SUM_TOLERANCE:
         raise InvalidContext(
-            f"rows of Q must add up to 1 within {_SUM_TOLERANCE:g}; "
+            f"the rows of Q must add up to 1 within {_SUM_TOLERANCE:g}; "
             f"row {x} is off by {errors[x]:.2g}."
         )
     is_frequent = floats.max(axis=0) >= _MIN_PROBABILITY
@@ -249,18 +250,18 @@ def _require_nearly_stochastic(Q: ArrayLike, size: int) -> Floats:
 
 
 class BinaryResponse(DenseMechanism):
-    """The best mechanism for two symbols: any other one post-processes it (Theorem 2).
+    """The optimal mechanism for two symbols: every other one post-processes it (Theorem 2).
 
     With ``a = E[0, 1]``, ``b = E[1, 0]``, ``D = 1 − e^{−(a+b)}``::
 
         Q = 1/D · [[ 1 − e^{−b},            e^{−b}(1 − e^{−a}) ],
                    [ e^{−a}(1 − e^{−b}),    1 − e^{−a}         ]]
 
-    ``a = b`` is Warner's randomized response (1965), ``a = inf`` Mangat's (1994) with
-    p = e^{−b}, both infinite the identity.
+    ``a = b`` is Warner's randomized response (1965), ``a = inf`` is Mangat's (1994) with
+    p = e^{−b}, and ``a = b = inf`` is the identity.
 
-    Guarantees: both log-ratios of rows are at most a and b for both reports; every row sums to 1;
-    no mechanism has a larger utility, if utility obeys the data-processing inequality.
+    Guarantees: for both reports, the two log-ratios of the rows are at most a and b; every row sums
+    to 1; no mechanism has a higher utility, if utility obeys the data-processing inequality.
     Cost per report: one word, one comparison.
     Error: ``n·Var(p̂_1) = q(1−q)/(1 − Q(1|0) − Q(0|1))²``.
     Reference: Acharya et al. (2020), Theorem 2.
@@ -282,7 +283,7 @@ class BinaryResponse(DenseMechanism):
     def _set_context(self, context: Context, word_bits: int) -> None:
         if context.size != 2:
             raise ContextMismatch(
-                f"a binary response needs a context of two symbols; this one has {context.size}."
+                f"a binary response needs a context with two symbols; this one has {context.size}."
             )
         super().__init__(context)
         self.word_bits = word_bits
@@ -290,34 +291,35 @@ class BinaryResponse(DenseMechanism):
         self._b = context.exact_epsilon(1, 0)
         if 0 in (self._a, self._b):
             raise NothingToLearn(
-                "this context leaves nothing to learn: an entry of 0 makes both rows of every "
-                "mechanism equal. Pass positive entries."
+                "this context leaves nothing to learn: an entry of 0 makes the two rows of every "
+                "mechanism equal. Use positive entries."
             )
 
     def _set_flips(self, zero_to_one: int, one_to_zero: int) -> None:
-        """Set on how many words each symbol is sent as the other."""
+        """Set how many words make each symbol send the other one."""
         self._flips = (zero_to_one, one_to_zero)
-        self._flips_of = np.array(self._flips, dtype=np.uint64)
+        self._flip_array = np.array(self._flips, dtype=np.uint64)
 
     def to_record(self) -> Json:
-        """Return the integers of the channel as plain data."""
+        """Return the channel's integers as plain data."""
         rows = format_rows([self.integer_row(0), self.integer_row(1)])
         return {"kind": self.kind, "word_bits": self.word_bits, "rows": rows}
 
     @classmethod
     def from_record(cls, record: Fields, context: Context) -> Self:
-        """Return the mechanism with the integers of its record."""
+        """Return the mechanism with the integers in its record."""
         fields = require_fields(record, "mechanism", ("kind", "word_bits", "rows"))
         word_bits = require_word_bits(fields["word_bits"])
         rows = parse_rows(fields["rows"])
         mechanism = cls.__new__(cls)
         mechanism._set_context(context, word_bits)
-        IntegerChannel(rows, word_bits)  # refuse rows that are not a channel
+        IntegerChannel(rows, word_bits)  # raises InvalidContext if the rows are not a channel
         total = mechanism.denominator
         is_binary = len(rows) == 2 and len(rows[0]) == 2
         if not is_binary or rows[0][1] + rows[1][0] >= total:
             raise ContextMismatch(
-                "a binary response must have two rows of two reports, and flip less often than not."
+                "a binary response must have two rows of two reports and flip less than half of "
+                "the time on average."
             )
         mechanism._set_flips(rows[0][1], rows[1][0])
         return mechanism
@@ -327,9 +329,9 @@ class BinaryResponse(DenseMechanism):
         return type(self)(self.context, word_bits=word_bits)
 
     def _respond(self, symbols: Symbols, words: Words) -> Words:
-        """Send the other symbol on the first ``flips`` words, the truth on the rest."""
-        flips = words[:, 0] < self._flips_of[symbols]
-        return (symbols ^ flips).astype(np.uint64)
+        """Send the other symbol for the first words, and the truth for the remaining ones."""
+        is_flipped = words[:, 0] < self._flip_array[symbols]
+        return (symbols ^ is_flipped).astype(np.uint64)
 
     def integer_row(self, x: int) -> list[int]:
         """Return the row of x."""
@@ -339,7 +341,7 @@ class BinaryResponse(DenseMechanism):
         return row
 
     def ideal_row(self, x: int) -> Floats:
-        """Return the row by Theorem 2, in the form that also holds for infinite entries."""
+        """Return the row from Theorem 2, in a form that is also valid for infinite entries."""
         a = float(self._a)
         b = float(self._b)
         D = -np.expm1(-(a + b))
@@ -351,7 +353,7 @@ class BinaryResponse(DenseMechanism):
 
     @cached_property
     def scores(self) -> "BinaryScores":
-        """The scores, which undo the channel."""
+        """The scores that undo the channel."""
         return BinaryScores(self)
 
 

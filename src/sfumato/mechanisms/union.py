@@ -1,4 +1,4 @@
-"""Union response: sends the block as is, and answers by any mechanism inside it."""
+"""Union response: sends the block unchanged, and uses any mechanism inside each block."""
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -23,16 +23,16 @@ __all__ = ["UnionResponse", "contains_table"]
 
 
 class UnionResponse(Mechanism):
-    """Sends the block as is, and answers inside it by a mechanism for the block's own context.
+    """Sends the block unchanged, and answers inside it with a mechanism for the block's context.
 
-    ``Q((j, y)|x) = Q_j(y|x)`` for x in block j. Report ``offset_j + y`` stands for (j, y). Block j
-    owns as many reports as its mechanism; blocks come in the order of their first labels.
+    ``Q((j, y)|x) = Q_j(y|x)`` for x in block j. Report ``offset_j + y`` represents (j, y). Block j
+    has the same number of reports as its mechanism; blocks are in the order of their first labels.
 
-    Guarantees: what Q_j promises inside block j; nothing across blocks; every row sums to 1. The
+    Guarantees: the promise of Q_j inside block j; nothing across blocks; every row sums to 1. The
     shares of blocks are observed without noise.
-    Cost per report: the words of the most demanding part. Error:
-    ``Σ_j [p_j R_j + p_j(1 − p_j)‖θ_j‖²]``, with θ_j the distribution inside block j, p_j the
-    block's share and R_j its part's risk at θ_j.
+    Cost per report: the largest number of words that a part needs. Error:
+    ``Σ_j [p_j R_j + p_j(1 − p_j)‖θ_j‖²]``, where θ_j is the distribution inside block j, p_j is the
+    block's share and R_j is its part's risk at θ_j.
     Reference: Acharya et al. (2020), section 6.1, for equal promises inside all blocks.
     Proof: docs/proofs/union.md.
 
@@ -44,8 +44,8 @@ class UnionResponse(Mechanism):
     >>> UnionResponse(context, [PlainResponse(travel), HighLowResponse(visits)]).outputs
     7
 
-    ``symbols`` holds the symbols of each part, ``offsets`` the first report of each part and,
-    last, the number of all reports.
+    ``symbols`` contains the symbols of each part. ``offsets`` contains the first report of each
+    part, followed by the total number of reports.
     """
 
     kind: ClassVar[str] = "union"
@@ -54,7 +54,7 @@ class UnionResponse(Mechanism):
     def __init__(self, context: ContextUnion, parts: Sequence[Mechanism]) -> None:
         if context.as_union is None:
             raise ContextMismatch(
-                "a union response keeps a union of contexts; make one with sf.union."
+                "a union response needs a union of contexts; create one with sf.union."
             )
         if [part.context for part in parts] != list(context.parts):
             raise ContextMismatch(
@@ -62,7 +62,7 @@ class UnionResponse(Mechanism):
             )
         if len({part.word_bits for part in parts}) != 1:
             raise ContextMismatch(
-                "the parts of a union response must read words of the same length."
+                "the parts of a union response must use words of the same length."
             )
         super().__init__(context)
         self.parts = tuple(parts)
@@ -86,13 +86,13 @@ class UnionResponse(Mechanism):
         context: Context,
         read_part: Callable[[object, Context], Mechanism],
     ) -> Self:
-        """Return the mechanism of a record; ``read_part`` reads the record of a part."""
+        """Return the mechanism described by a record; ``read_part`` reads the record of a part."""
         fields = require_fields(record, "mechanism", ("kind", "parts"))
         records = fields["parts"]
         union = context.as_union
         if union is None or not isinstance(records, list):
             raise InvalidSurvey(
-                "a mechanism of kind 'union' must keep a union of contexts and list its parts."
+                "a mechanism of kind 'union' needs a union of contexts and must list its parts."
             )
         if len(records) != len(union.parts):
             raise InvalidSurvey(
@@ -106,8 +106,8 @@ class UnionResponse(Mechanism):
 
     def _respond(self, symbols: Symbols, words: Words) -> Words:
         reports = np.empty(symbols.size, dtype=np.uint64)
-        people_of_part = indices_by_value(self.context.block_of[symbols], len(self.parts))
-        for j, people in enumerate(people_of_part):
+        people_by_part = indices_by_value(self.context.block_of[symbols], len(self.parts))
+        for j, people in enumerate(people_by_part):
             if people.size:
                 part = self.parts[j]
                 rank = self.context.rank[symbols[people]]
@@ -118,43 +118,43 @@ class UnionResponse(Mechanism):
     # --- the channel -----------------------------------------------------------------------------
 
     def _locate(self, x: int) -> tuple[Mechanism, int, slice]:
-        """Return the part of x, its symbol there, and the part's reports."""
+        """Return the part that contains x, x's symbol in that part, and the part's reports."""
         part, _, reports = self._layout[self.context.block_of[x]]
         return part, int(self.context.rank[x]), reports
 
     def compact_row(self, x: int) -> CompactRow:
         """Return the part's row, and 0 on the reports of other blocks.
 
-        A part that reads fewer words ignores the rest, so its counts are multiplied.
+        A part that uses fewer words ignores the remaining ones, so its counts are scaled up.
         """
         part, rank, reports = self._locate(x)
         factor = 1 << (self.word_bits * (self.words - part.words))
         levels, inside = part.compact_row(rank)
-        which = np.zeros(self.outputs, dtype=np.intp)
-        which[reports] = inside + 1
-        return [0, *(level * factor for level in levels)], which
+        level_indices = np.zeros(self.outputs, dtype=np.intp)
+        level_indices[reports] = inside + 1
+        return [0, *(level * factor for level in levels)], level_indices
 
     def ideal_row(self, x: int) -> Floats:
-        """Return the row by the part's formula."""
+        """Return the row from the part's formula."""
         part, rank, reports = self._locate(x)
         row = np.zeros(self.outputs)
         row[reports] = part.ideal_row(rank)
         return row
 
     def forward(self, p: ArrayLike) -> Floats:
-        """Return the parts' distributions of reports, side by side."""
+        """Return the parts' report distributions, concatenated."""
         distribution = float_vector(p, self.inputs, "p")
         return self._on_reports(lambda part, values: part.forward(values), distribution)
 
     def adjoint(self, v: ArrayLike) -> Floats:
         """Return the parts' means, block by block."""
         values = float_vector(v, self.outputs, "v")
-        return self._on_symbols(lambda part, own: part.adjoint(own), values)
+        return self._on_symbols(lambda part, part_values: part.adjoint(part_values), values)
 
     def _on_reports(
         self, apply: Callable[[Mechanism, Floats], Floats], by_symbol: Floats
     ) -> Floats:
-        """Apply a function from symbols to reports, part by part."""
+        """Apply a function that maps symbols to reports to each part."""
         by_report = np.empty(self.outputs)
         for part, symbols, reports in self._layout:
             by_report[reports] = apply(part, by_symbol[symbols])
@@ -163,7 +163,7 @@ class UnionResponse(Mechanism):
     def _on_symbols(
         self, apply: Callable[[Mechanism, Floats], Floats], by_report: Floats
     ) -> Floats:
-        """Apply a function from reports to symbols, part by part."""
+        """Apply a function that maps reports to symbols to each part."""
         by_symbol = np.empty(self.inputs)
         for part, symbols, reports in self._layout:
             by_symbol[symbols] = apply(part, by_report[reports])
@@ -171,17 +171,17 @@ class UnionResponse(Mechanism):
 
     @cached_property
     def scores(self) -> "UnionScores":
-        """The scores, which undo the channel."""
+        """The scores that undo the channel."""
         return UnionScores(self)
 
 
 class UnionScores(Scores):
-    """The scores of the parts; 0 on the reports of other parts."""
+    """The parts' scores, with 0 on the reports of other parts."""
 
     mechanism: UnionResponse
 
     def exact(self, y: int) -> list[Fraction]:
-        """Return the scores of the part that owns report y."""
+        """Return the scores of the part to which report y belongs."""
         union = self.mechanism
         j = int(np.searchsorted(union.offsets, y, side="right")) - 1
         part, symbols, reports = union._layout[j]
@@ -194,12 +194,14 @@ class UnionScores(Scores):
     def moments(self, frequencies: ArrayLike, power: int) -> Floats:
         """Return ``Σ_y f(y) A[x, y]^power``, part by part."""
         f = float_vector(frequencies, self.mechanism.outputs, "frequencies")
-        return self.mechanism._on_symbols(lambda part, own: part.scores.moments(own, power), f)
+        return self.mechanism._on_symbols(
+            lambda part, part_f: part.scores.moments(part_f, power), f
+        )
 
     def totals(self, weights: ArrayLike) -> Floats:
         """Return ``Σ_x weights_x A[x, y]``, part by part."""
         w = float_vector(weights, self.mechanism.inputs, "weights")
-        return self.mechanism._on_reports(lambda part, own: part.scores.totals(own), w)
+        return self.mechanism._on_reports(lambda part, part_w: part.scores.totals(part_w), w)
 
     def squares(self) -> Floats:
         """Return ``Σ_x A[x, y]²``, part by part."""
@@ -219,7 +221,7 @@ class UnionScores(Scores):
         return Reach(highest, lowest, max_absolute_sum)
 
     def observed_shares(self, tally: Tally) -> tuple[Symbols, Floats]:
-        """Return every block's share, split into the shares that its part observes."""
+        """Return every block's share, split into the shares observed by its part."""
         f = self._frequencies(tally)
         union = self.mechanism
         group_of = np.empty(union.inputs, dtype=np.int64)
