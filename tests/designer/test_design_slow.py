@@ -115,7 +115,7 @@ def test_estimated_bounds_are_close_to_certified_ones(seed, monkeypatch):
     E = planar(9, seed, 2.0) if seed % 2 else asymmetric(9, seed)
     context = sf.PrivacyMatrix(E)
     certified = sf.design(context)
-    monkeypatch.setattr(search, "_MAX_ENUMERATED", 1)
+    monkeypatch.setattr(search, "_MAX_ENUMERATED_SIZE", 1)
     estimated = sf.design(context)
     assert (certified.certified, estimated.certified) == (True, False)
     assert estimated.risk >= certified.lower_bound

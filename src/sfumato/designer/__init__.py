@@ -1,4 +1,4 @@
-"""The designer: from a context to a mechanism that keeps it, and bounds on its risk."""
+"""The designer: find a mechanism that satisfies a context, and bound its risk."""
 
 from sfumato.designer.bounds import lower_bound_risk, lower_bound_risk_at_uniform, ye_barg_bound
 from sfumato.designer.choose import mechanism_for

@@ -1,10 +1,10 @@
-"""The least risk that any mechanism can have: a lower bound on every ``n · E‖p̂ − p‖²``.
+"""Lower bounds on the risk ``n · E‖p̂ − p‖²`` of any mechanism.
 
 The Fisher information of one report about p is ``J = Q diag(1/q) Qᵀ``, on vectors that add up to 0.
-An unbiased estimate from n reports has ``n · E‖p̂ − p‖² ≥ tr J⁻¹`` (Cramér and Rao), and privacy
-bounds J report by report. The bounds hold for every n, for every mechanism that keeps the context,
-and for every estimate that is unbiased near the distribution in question. For biased estimates they
-hold in the limit of many people, as local minimax bounds (Hájek and Le Cam). Derivations:
+An unbiased estimate from n reports satisfies ``n · E‖p̂ − p‖² ≥ tr J⁻¹`` (Cramér and Rao), and
+privacy bounds the contribution of each report to J. The bounds hold for every n, for every
+mechanism that satisfies the context, and for every estimate that is unbiased near p. For biased
+estimates, they hold asymptotically, as local minimax bounds (Hájek and Le Cam). Derivations:
 docs/bounds.md.
 """
 
@@ -21,26 +21,26 @@ from sfumato.foundation.arrays import Floats, Symbols
 
 __all__ = ["high_low_bound", "lower_bound_risk", "lower_bound_risk_at_uniform", "ye_barg_bound"]
 
-# Larger matrices are not closed first: their bound is valid, but may be lower.
+# For larger matrices, the closure is not computed: their bound is valid, but may be lower.
 _MAX_CLOSED_SIZE = 512
-_MAX_EXPONENT = 700.0  # e^700 is close to the largest float
-_ROUNDS = 60  # of the search for the best mixture; the bound is valid after every round
-_SHARES = [i / 32 for i in range(1, 32)]  # shares of sensitive people to try
-_STARTS = 16  # symbols from which sets of close symbols grow
+_MAX_EXPONENT = 700.0  # exp() overflows a float just above e^709
+_ROUND_COUNT = 60  # for the best mixture; the bound is valid after every round
+_SENSITIVE_SHARES = [i / 32 for i in range(1, 32)]
+_START_COUNT = 16  # symbols from which to grow sets of close symbols
 
 CloseSet = tuple[int, float]
-"""The size of a set of symbols, and an ε that bounds the promises between all its pairs."""
+"""The size of a set of symbols, and an upper bound on ε for all its pairs."""
 
 
 def ye_barg_bound(size: int, epsilon: float) -> float:
-    """Return the least risk at uniform p of any ε-LDP mechanism on ``size`` symbols.
+    """Return a lower bound on the risk at uniform p of any ε-LDP mechanism on ``size`` symbols.
 
         LB(k, ε) = min_w R(k, w, e^ε),   w = 1 … k − 1
 
-    R is the risk of a design whose sets have w symbols (``codes.search.ye_barg_risk``). It falls
-    until w = k/(e^ε + 1) and rises from there. The bound holds for every unbiased estimate.
-    Reference: Ye and Barg (2018), "Optimal schemes for discrete distribution estimation under
-    locally differential privacy"; docs/bounds.md has an argument that needs no asymptotics.
+    R is the risk of a design whose sets have w symbols (``codes.search.ye_barg_risk``). It
+    decreases up to w = k/(e^ε + 1) and increases from there. The bound holds for every unbiased
+    estimate. Reference: Ye and Barg (2018), "Optimal schemes for discrete distribution estimation
+    under locally differential privacy"; docs/bounds.md has a non-asymptotic argument.
 
     >>> round(ye_barg_bound(2, 1.0), 4), ye_barg_bound(1, 1.0), ye_barg_bound(5, math.inf)
     (2.3413, 0.0, 0.8)
@@ -61,20 +61,20 @@ def ye_barg_bound(size: int, epsilon: float) -> float:
 
 
 def lower_bound_risk(context: Context) -> float:
-    """Return a bound below ``worst_risk()`` of every mechanism that keeps the context.
+    """Return a lower bound on ``worst_risk()`` of every mechanism that satisfies the context.
 
-    Take disjoint sets T_j of k_j symbols, with all promises inside T_j at most ε_j, and let people
-    be spread evenly over each set, with shares π_j. Even an observer who knows the set of each
-    person cannot have a risk below
+    Take disjoint sets T_j of k_j symbols, with all promises inside T_j at most ε_j. Let the sets
+    have shares π_j of the people, spread evenly over each set. Even an observer who knows each
+    person's set cannot achieve a risk below
 
         Σ_j [π_j LB(k_j, ε_j) + π_j (1 − π_j)/k_j]
 
-    The result is this bound for the worst shares and the best known family of sets: all symbols, if
-    the context is uniform; the blocks; groups, separate or together. High-low contexts and pairs of
-    symbols have their own bounds, which count if they are higher. For uniform, block and high-low
-    contexts, some channel attains the bound at the distribution in question. For other contexts,
-    sets grow greedily, and a higher bound may exist; their matrix is written out, up to 4096
-    symbols.
+    The result is this bound for the worst shares and the best known family of sets: all symbols of
+    a uniform context, the blocks, or the groups, separate or combined. High-low contexts and pairs
+    of symbols have bounds of their own, which are used if they are higher. For uniform, block and
+    high-low contexts, some channel attains the bound at that distribution. For other contexts, the
+    sets are grown greedily, and a higher bound may exist. Their full matrix is computed, so they
+    may have at most 4096 symbols.
 
     >>> from sfumato.contexts import HighLow, Uniform
     >>> lower_bound_risk(Uniform(7, 1)) == ye_barg_bound(7, 1.0)
@@ -84,7 +84,7 @@ def lower_bound_risk(context: Context) -> float:
     """
     context = _simplify(context)
     bounds = [_worst_risk(family) for family in _families(context)]
-    bounds.extend(_high_low_bounds(context, _SHARES))
+    bounds.extend(_high_low_bounds(context, _SENSITIVE_SHARES))
     if context.parts:
         bounds.extend(lower_bound_risk(part) for part in context.parts)
     else:
@@ -93,10 +93,10 @@ def lower_bound_risk(context: Context) -> float:
 
 
 def lower_bound_risk_at_uniform(context: Context) -> float:
-    """Return a bound below ``risk(p)`` at uniform p of every mechanism that keeps the context.
+    """Return a lower bound on the risk at uniform p of every mechanism that satisfies the context.
 
-    It is the bound of ``lower_bound_risk`` for sets that together contain every symbol, where the
-    share of a set is its size over k.
+    It is the bound of ``lower_bound_risk`` for sets that together contain every symbol. The share
+    of a set is its size divided by k.
 
     >>> from sfumato.contexts import Blocks
     >>> lower_bound_risk_at_uniform(Blocks([0, 0, 1, 1], 1)) == ye_barg_bound(2, 1.0) + 0.25
@@ -138,18 +138,18 @@ def _risk_at(family: Sequence[CloseSet], shares: Floats) -> float:
 
 
 def _worst_shares(family: Sequence[CloseSet]) -> Floats:
-    """Return the shares π for which ``_risk_at`` is largest.
+    """Return the shares π that maximise ``_risk_at``.
 
-    The risk is ``Σ_j a_j π_j − π_j²/k_j`` with ``a_j = LB_j + 1/k_j``, concave in π. So
+    The risk ``Σ_j a_j π_j − π_j²/k_j``, with ``a_j = LB_j + 1/k_j``, is concave in π. So
     ``π_j = k_j max(a_j − θ, 0)/2``, where θ makes the shares add up to 1.
     """
     k = np.array([size for size, _ in family], dtype=np.float64)
     a = np.array([ye_barg_bound(size, epsilon) + 1 / size for size, epsilon in family])
     if np.isinf(a).any():
         return np.eye(a.size)[int(np.argmax(a))]
-    a = a - a.max()  # only differences matter, and a large a would swallow 1/k
+    a = a - a.max()  # only differences matter; next to a large a, 1/k would be lost to rounding
     order = np.argsort(-a, kind="stable")
-    # θ if exactly the sets up to this one have a share. The last θ below its own a is the right one.
+    # Entry i is θ if only the first i + 1 sets have a share. The last θ below its a is correct.
     theta = (np.cumsum(k[order] * a[order]) - 2) / np.cumsum(k[order])
     last = np.flatnonzero(theta < a[order])[-1]
     shares = k * np.maximum(a - theta[last], 0.0)
@@ -157,10 +157,10 @@ def _worst_shares(family: Sequence[CloseSet]) -> Floats:
 
 
 def _pair_bound(context: Context) -> float:
-    """Return the highest bound from two symbols, whose optimum is known (Theorem 2).
+    """Return the highest bound from any two symbols, for which the optimum is known (Theorem 2).
 
-    It is ``2 m (1 − m)/Δ²``, where m is as near to ½ as the optimum's chances of report 1, P(1|0)
-    and P(1|1) = P(1|0) + Δ, allow.
+    It is ``2 m (1 − m)/Δ²``. The optimum sends report 1 with probabilities P(1|0) and
+    P(1|1) = P(1|0) + Δ, and m is the number between them that is closest to ½.
     """
     E = _closure_matrix(context) if context.groups is None else _between_groups(context.groups)
     if len(E) < 2:
@@ -169,15 +169,15 @@ def _pair_bound(context: Context) -> float:
     a = E[pairs]
     b = E.T[pairs]
     with np.errstate(divide="ignore", invalid="ignore"):
-        least = np.exp(-b) * np.expm1(-a) / np.expm1(-(a + b))
-        most = np.expm1(-a) / np.expm1(-(a + b))
-        m = np.clip(0.5, least, most)
-        bounds = 2 * m * (1 - m) / (most - least) ** 2
+        p_low = np.exp(-b) * np.expm1(-a) / np.expm1(-(a + b))
+        p_high = np.expm1(-a) / np.expm1(-(a + b))
+        m = np.clip(0.5, p_low, p_high)
+        bounds = 2 * m * (1 - m) / (p_high - p_low) ** 2
     return float(np.where(np.minimum(a, b) > 0, bounds, np.inf).max())
 
 
 def _between_groups(groups: GroupedContext) -> Floats:
-    """Return E for one symbol of each kind of group; inside groups, sets give better bounds."""
+    """Return E between one symbol of each kind of group. Inside groups, sets give better bounds."""
     outward = np.array([float(epsilon) for epsilon in dict.fromkeys(groups.outward)])
     E = np.broadcast_to(outward[:, None], (outward.size, outward.size)).copy()
     np.fill_diagonal(E, 0.0)
@@ -185,7 +185,7 @@ def _between_groups(groups: GroupedContext) -> Floats:
 
 
 def _closure_matrix(context: Context) -> Floats:
-    """Return E with shortest paths, or as it is if that would take too long."""
+    """Return the closure of E, or E itself if the closure would take too long."""
     if context.size <= _MAX_CLOSED_SIZE:
         context = context.closure()
     return context.matrix()
@@ -203,30 +203,30 @@ def _high_low_bounds(context: Context, shares: Sequence[float] = ()) -> list[flo
     if groups is None or groups.inside != groups.outward or len(groups.protected_groups) != 1:
         return []
     (g,) = groups.protected_groups
-    sensitive = int(groups.sizes[g])
-    free = context.size - sensitive
-    if free == 0:
+    sensitive_count = int(groups.sizes[g])
+    free_count = context.size - sensitive_count
+    if free_count == 0:
         return []
     epsilon = float(groups.outward[g])
     bounds = []
-    for share in shares or [sensitive / context.size]:
-        bounds.append(high_low_bound(sensitive, free, epsilon, share))
+    for share in shares or [sensitive_count / context.size]:
+        bounds.append(high_low_bound(sensitive_count, free_count, epsilon, share))
     return bounds
 
 
 def high_low_bound(sensitive: int, free: int, epsilon: float, share: float) -> float:
-    """Return the least risk of any high-low mechanism, at a share π of sensitive people.
+    """Return a lower bound on the risk of any high-low mechanism, at a share π of sensitive people.
 
     It is sharper than the bound from the sensitive symbols alone. People are spread evenly over the
     s sensitive symbols, with share π, and evenly over the t free ones. Then one of the best
-    mechanisms treats all sensitive symbols alike, and all free ones. Its information has three
-    numbers: j_A about directions among sensitive symbols, j_B among free ones, j_AB about π. They
-    are a mixture of s triples, one for each number w of sensitive symbols that a report can favour
-    (docs/bounds.md):
+    mechanisms treats all sensitive symbols alike, and all free ones alike. Its information consists
+    of three numbers: j_A for directions among sensitive symbols, j_B among free ones, and j_AB for
+    π. They are a mixture of s triples, one for each number w of sensitive symbols that a report can
+    favour (docs/bounds.md):
 
         risk ≥ min over mixtures of   (s − 1)/j_A + (t − 1)/j_B + 1/j_AB
 
-    For a single sensitive symbol Mangat's response attains it.
+    For a single sensitive symbol, Mangat's response attains the bound.
 
     >>> round(high_low_bound(1, 1, 1.0, 0.5), 4)
     1.082
@@ -237,31 +237,31 @@ def high_low_bound(sensitive: int, free: int, epsilon: float, share: float) -> f
     best = int(np.argmin((D / J).sum(axis=0)))
     j = J[:, [best]]
     bound = 0.0
-    for done in range(_ROUNDS):
+    for round_index in range(_ROUND_COUNT):
         # Cauchy and Schwarz: (Σ D/j)² ≤ (Σ D/J)(Σ D J/j²) for every mixture J and any j.
         slopes = (D * J / j**2).sum(axis=0)
         bound = max(bound, float((D / j).sum() ** 2 / slopes.max()))
         steepest = int(np.argmax(slopes))
-        j = j + 2 / (done + 3) * (J[:, [steepest]] - j)
+        j = j + 2 / (round_index + 3) * (J[:, [steepest]] - j)
     return bound
 
 
 def _informations(s: int, t: int, epsilon: float, share: float) -> Floats:
     """Return the triples (j_A, j_B, j_AB) for w = 1 … s, as columns.
 
-    A report that favours w symbols has chances in the ratio 1 on these to e^−ε on all others, and
-    total weight μ. What is left for a free symbol, ν, is sent as is.
+    A report that favours w symbols has relative probability 1 for these and e^−ε for all others,
+    and total weight μ. With the remaining probability ν, a free symbol is sent unchanged.
     """
     w = np.arange(1, s + 1)
     shrink = math.exp(-epsilon)
     favoured = w + (s - w) * shrink
     mu = s / favoured
     nu = w * (1 - shrink) / favoured
-    q = share * favoured / s + (1 - share) * shrink  # of a report, over μ
+    q = share * favoured / s + (1 - share) * shrink  # probability of a report, divided by μ
     among_sensitive = mu * w * (s - w) * (1 - shrink) ** 2 / (s * max(s - 1, 1) * q)
     among_free = t * nu / (1 - share)
     between = (mu * (w * (1 - shrink) / s) ** 2 / q + nu / (1 - share)) / (1 / s + 1 / t)
-    # w = s gives no information about sensitive symbols; a tiny number keeps the results finite.
+    # For w = s, there is no information about sensitive symbols; avoid a division by zero.
     return np.maximum(np.array([among_sensitive, among_free, between]), 1e-300)
 
 
@@ -271,14 +271,14 @@ def _informations(s: int, t: int, epsilon: float, share: float) -> Floats:
 def _families(context: Context) -> Iterator[list[CloseSet]]:
     """Yield families of disjoint close sets; the first contains all symbols."""
     if context.parts:
-        whole: list[CloseSet] = []
+        complete: list[CloseSet] = []
         best: list[CloseSet] = []
         for part in context.parts:
             families = list(_families(part))
-            whole.extend(families[0])
+            complete.extend(families[0])
             best_family = max(families, key=_worst_risk)
             best.extend(best_family)
-        yield whole
+        yield complete
         yield best
     elif context.groups is not None:
         yield from _group_families(context.groups.closure())
@@ -287,17 +287,17 @@ def _families(context: Context) -> Iterator[list[CloseSet]]:
 
 
 def _group_families(groups: GroupedContext) -> Iterator[list[CloseSet]]:
-    """Yield each group by itself; then all groups that promise at most ε outward as one set."""
+    """Yield the groups themselves; then, for each outward ε, the groups up to it as one set."""
     sizes = groups.sizes.tolist()
     inside = [float(epsilon) for epsilon in groups.inside]
     outward = [float(epsilon) for epsilon in groups.outward]
     yield list(zip(sizes, inside, strict=True))
-    for largest in sorted(set(outward) - {math.inf}):
+    for max_outward in sorted(set(outward) - {math.inf}):
         size = 0
-        epsilon = largest
+        epsilon = max_outward
         others: list[CloseSet] = []
         for g in range(len(sizes)):
-            if outward[g] > largest:
+            if outward[g] > max_outward:
                 others.append((sizes[g], inside[g]))
                 continue
             size += sizes[g]
@@ -310,37 +310,37 @@ def _grown_families(context: Context) -> Iterator[list[CloseSet]]:
     """Yield the sets with finite promises both ways, then the best sets grown inside them."""
     E = _closure_matrix(context)
     mutual = np.maximum(E, E.T)
-    whole: list[CloseSet] = []
+    complete: list[CloseSet] = []
     grown: list[CloseSet] = []
-    for members in _mutually_finite(mutual):
+    for members in _mutually_finite_sets(mutual):
         inner = mutual[np.ix_(members, members)]
-        whole.append((members.size, float(inner.max())))
-        grown.append(max(_grow_sets(inner), key=lambda close: ye_barg_bound(*close)))
-    yield whole
+        complete.append((members.size, float(inner.max())))
+        grown.append(max(_grow_sets(inner), key=lambda close_set: ye_barg_bound(*close_set)))
+    yield complete
     yield grown
 
 
-def _mutually_finite(mutual: Floats) -> Iterator[Symbols]:
+def _mutually_finite_sets(mutual: Floats) -> Iterator[Symbols]:
     """Yield disjoint sets of symbols with finite promises both ways."""
-    left = np.ones(len(mutual), dtype=np.bool_)
-    while left.any():
-        first = int(np.argmax(left))
-        members = np.flatnonzero(left & np.isfinite(mutual[first]))
-        left[members] = False
+    is_unassigned = np.ones(len(mutual), dtype=np.bool_)
+    while is_unassigned.any():
+        first = int(np.argmax(is_unassigned))
+        members = np.flatnonzero(is_unassigned & np.isfinite(mutual[first]))
+        is_unassigned[members] = False
         yield members
 
 
 def _grow_sets(mutual: Floats) -> Iterator[CloseSet]:
-    """Yield sets that grow by the nearest symbol, from several starts."""
+    """Yield the sets that result from repeatedly adding the nearest symbol, from several starts."""
     k = len(mutual)
-    for start in sorted({i * k // _STARTS for i in range(_STARTS)}):
+    for start in sorted({i * k // _START_COUNT for i in range(_START_COUNT)}):
         epsilon = 0.0
-        farthest = mutual[start].copy()
-        farthest[start] = math.inf
+        distance = mutual[start].copy()  # from each symbol to the farthest member of the set
+        distance[start] = math.inf
         yield 1, 0.0
         for size in range(2, k + 1):
-            nearest = int(np.argmin(farthest))
-            epsilon = max(epsilon, float(farthest[nearest]))
-            farthest = np.maximum(farthest, mutual[nearest])
-            farthest[nearest] = math.inf
+            nearest = int(np.argmin(distance))
+            epsilon = max(epsilon, float(distance[nearest]))
+            distance = np.maximum(distance, mutual[nearest])
+            distance[nearest] = math.inf
             yield size, epsilon

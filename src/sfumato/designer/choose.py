@@ -1,4 +1,4 @@
-"""The choice among mechanisms with a closed form, by exact risk."""
+"""Choose among mechanisms with a closed form by their exact risk."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -31,10 +31,10 @@ CODES: Mapping[str, CodeFamily] = {
     "cyclic": BestCode(),
     "randomized": RandomizedCode,
 }
-"""The codes by name."""
+"""The code families by name."""
 
-_MIN_EPSILON = 1e-15  # below it, e^ε is 1 in floats
-_MAX_PRODUCT_ENTRIES = 2**20  # a product response is built and certified within a second
+_MIN_EPSILON = 1e-15  # below it, e^ε rounds to 1
+_MAX_PRODUCT_ENTRIES = 2**20  # so a product response is built and certified within a second
 
 
 def mechanism_for(
@@ -44,18 +44,17 @@ def mechanism_for(
     max_bits: int | None = None,
     sensitive_share: float | None = None,
 ) -> Mechanism:
-    """Return a mechanism with a closed form that keeps ``context``: deterministic and fast.
+    """Return a closed-form mechanism that satisfies ``context``. The choice is deterministic.
 
     It takes about a second for up to a few hundred thousand symbols and a few kinds of groups.
 
     Two symbols get the universally optimal binary response, for any matrix, unless you name a
     code. Uniform, high-low, tiered and block contexts, unions, and equivalent matrices get their
     frame around the ``code`` you name ("hadamard", "cyclic", "randomized"), or around the best
-    known code ("best"), with reports of at most ``max_bits``. If several frames fit, the one with
-    the least worst-case risk wins. For a high-low context, you can instead pass
-    ``sensitive_share``, a guess of the share of people with a sensitive value, to minimise the risk
-    at that share.
-    Raise ``NoClosedForm`` for other matrices and ``NothingToLearn`` for zeros.
+    known code ("best"). Reports have at most ``max_bits`` bits. If several frames fit, the one with
+    the smallest worst-case risk is chosen. For a high-low context, you can instead minimise the
+    risk at ``sensitive_share``, a guess of the share of people with a sensitive value.
+    Raise ``NoClosedForm`` for other matrices, and ``NothingToLearn`` if some promise is 0.
 
     >>> mechanism_for(Uniform(4, 3.0))
     PlainResponse(Uniform(IntegerDomain(4, start=0), epsilon=3), 4 outputs)
@@ -65,7 +64,7 @@ def mechanism_for(
     options = _Options(code, max_bits, sensitive_share)
     if 0 < context.exact_minimum < _MIN_EPSILON:
         raise NothingToLearn(
-            f"ε = {float(context.exact_minimum):g} is indistinguishable from 0 in floats. "
+            f"ε = {float(context.exact_minimum):g} is indistinguishable from 0 in floating point. "
             "Use a larger ε."
         )
     candidates = _candidates(context, options)
@@ -73,13 +72,13 @@ def mechanism_for(
     if max_bits is None or preferred.bits <= max_bits:
         return preferred
     mechanisms = [preferred, *candidates]
-    short = [mechanism for mechanism in mechanisms if mechanism.bits <= max_bits]
-    if not short:
-        fewest = min(mechanism.bits for mechanism in mechanisms)
+    short_enough = [mechanism for mechanism in mechanisms if mechanism.bits <= max_bits]
+    if not short_enough:
+        fewest_bits = min(mechanism.bits for mechanism in mechanisms)
         raise InvalidArgument(
-            f"max_bits must be at least {fewest} for this context; got {max_bits}."
+            f"max_bits must be at least {fewest_bits} for this context; got {max_bits}."
         )
-    return min(short, key=lambda mechanism: _risk(mechanism, sensitive_share))
+    return min(short_enough, key=lambda mechanism: _risk(mechanism, sensitive_share))
 
 
 @dataclass(frozen=True)
@@ -96,18 +95,18 @@ class _Options:
             raise InvalidArgument(f"max_bits must be a non-negative integer; got {bits!r}.")
         share = self.sensitive_share
         if share is not None and not (isinstance(share, int | float) and 0 <= share <= 1):
-            raise InvalidArgument(f"sensitive_share must lie between 0 and 1; got {share!r}.")
+            raise InvalidArgument(f"sensitive_share must be between 0 and 1; got {share!r}.")
 
     @property
     def fits_codes(self) -> bool:
-        """Whether codes are fitted to the frame; any other code is used as it is."""
+        """Whether codes are fitted to the frame; any other code is used as is."""
         return self.code in ("best", "cyclic")
 
 
 def _candidates(context: Context, options: _Options) -> Iterator[Mechanism]:
-    """Yield the mechanism for the named code, or for the best codes of fewer and fewer bits.
+    """Yield the mechanism for the named code, or for the best codes with fewer and fewer bits.
 
-    The last one uses randomized response.
+    In the latter case, the last mechanism uses randomized response.
     """
     if context.size == 2 and options.code == "best" and options.sensitive_share is None:
         yield BinaryResponse(context)
@@ -115,7 +114,7 @@ def _candidates(context: Context, options: _Options) -> Iterator[Mechanism]:
     structured = recognise(context)
     if options.sensitive_share is not None and structured.as_high_low is None:
         raise ContextMismatch(
-            "sensitive_share is only for high-low contexts; this context is of another kind."
+            "sensitive_share applies only to high-low contexts, and this is not one."
         )
     if not options.fits_codes:
         yield _frame(structured, CODES[options.code], options)
@@ -126,14 +125,16 @@ def _candidates(context: Context, options: _Options) -> Iterator[Mechanism]:
 
 
 def _risk(mechanism: Mechanism, sensitive_share: float | None) -> float:
-    """Return the risk to minimise: the worst, or that at a share of sensitive people."""
+    """Return the risk to minimise: the worst risk, or the risk at ``sensitive_share``."""
     context = mechanism.context.as_high_low
     if sensitive_share is None or context is None or len(context.inside) < 2:
-        # Round, so that the last digits of a transform never choose between equal frames.
+        # Round, so floating-point noise never decides between equal frames.
         return float(f"{mechanism.scores.worst_risk():.9g}")
-    sensitive = context.sensitive.size
-    free = context.size - sensitive
-    p = np.where(context.is_sensitive, sensitive_share / sensitive, (1 - sensitive_share) / free)
+    sensitive_count = context.sensitive.size
+    free_count = context.size - sensitive_count
+    p_sensitive = sensitive_share / sensitive_count
+    p_free = (1 - sensitive_share) / free_count
+    p = np.where(context.is_sensitive, p_sensitive, p_free)
     return mechanism.scores.risk(p / p.sum())
 
 
@@ -173,7 +174,7 @@ def _union_frame(context: ContextUnion, family: CodeFamily, options: _Options) -
 def _high_low_frame(context: HighLow, family: CodeFamily, options: _Options) -> Mechanism:
     sensitive_count = context.sensitive.size
     if options.fits_codes and sensitive_count == 1:
-        # A single sensitive symbol needs no other code: this is Mangat's response.
+        # For a single sensitive symbol, this is Mangat's response.
         return HighLowResponse(context, RandomizedCode)
     candidates = [HighLowResponse(context, family)]
     is_private = isinstance(context.exact_inside, Fraction)
@@ -184,7 +185,7 @@ def _high_low_frame(context: HighLow, family: CodeFamily, options: _Options) -> 
 
 
 def _group_frames(context: GroupedContext, family: CodeFamily) -> list[Mechanism]:
-    """Return the frame of groups, or none if a promise across is too strong for it."""
+    """Return a list with the group frame, empty if a promise between groups is too strong."""
     families: CodeFamily | list[CodeFamily] = family
     if isinstance(family, BestCode):
         families = frame_families(context, family.extra_bits)
@@ -194,25 +195,25 @@ def _group_frames(context: GroupedContext, family: CodeFamily) -> list[Mechanism
 
 
 def _uniform_frames(context: Context, family: CodeFamily) -> list[Mechanism]:
-    """Return the plain response for the smallest ε, or none if nothing is promised."""
-    smallest = context.exact_minimum
-    if smallest == inf:
+    """Return a list with the plain response for the smallest ε, empty if nothing is promised."""
+    epsilon = context.exact_minimum
+    if epsilon == inf:
         return []
-    return [PlainResponse(Uniform(context.domain, smallest), family)]
+    return [PlainResponse(Uniform(context.domain, epsilon), family)]
 
 
 def _best(candidates: list[Mechanism], options: _Options) -> Mechanism:
-    """Return the candidate of least risk, if possible among those that are short enough."""
-    short = []
+    """Return the candidate with the smallest risk, within ``max_bits`` if possible."""
+    short_enough = []
     for mechanism in candidates:
         if options.max_bits is None or mechanism.bits <= options.max_bits:
-            short.append(mechanism)
-    return min(short or candidates, key=lambda mechanism: _risk(mechanism, None))
+            short_enough.append(mechanism)
+    return min(short_enough or candidates, key=lambda mechanism: _risk(mechanism, None))
 
 
 def _fits_product(context: Blocks) -> bool:
-    """Return whether some ε inside a block is below ``across``, and the channel is small."""
+    """Return whether a product response applies: small, with some ε inside below ``across``."""
     inside = [context.inside[b] for b in np.flatnonzero(context.sizes > 1).tolist()]
-    outputs = (context.size << EXTRA_BITS) * (context.sizes.size << EXTRA_BITS)
-    small = context.size * outputs <= _MAX_PRODUCT_ENTRIES
-    return small and min(inside, default=inf) < context.exact_across
+    max_outputs = (context.size << EXTRA_BITS) * (context.sizes.size << EXTRA_BITS)
+    is_small = context.size * max_outputs <= _MAX_PRODUCT_ENTRIES
+    return is_small and min(inside, default=inf) < context.exact_across

@@ -1,7 +1,7 @@
 """Split a context into components, and design a mechanism for each of them.
 
-Nothing is promised between components, so a report may show the component. The mechanism for one is
-its closed form, if that is good, or the result of a search.
+Nothing is promised between components, so a report may reveal the component. Its mechanism is a
+closed form, if that is good enough, or the result of a search.
 """
 
 import time
@@ -33,21 +33,21 @@ __all__ = [
     "split",
 ]
 
-_MAX_DESIGNED_SIZE = 128  # symbols of one component that a search handles
-_CLOSE = 1e-5  # the gap that ends a search, and by which a closed form may lose to a table
-_CLOSE_ENOUGH = 1e-2  # the same for closed forms with many symbols, where a search takes long
-_FEW_SYMBOLS = 12
-_CLOSE_ROUNDS = 3  # rounds with an estimated gap closed, because each round looks elsewhere
-_IDLE_ROUNDS = 12  # rounds without progress that end a search
-_PROGRESS = 1e-6
-_ROUNDING = 1e-9  # share of the value, more than the integers of a binary response cost
-_MAX_CLOSED_SIZE = 512
-_MIN_EPSILON = 1e-6  # to search; below it, rounding costs more than there is to learn
+_MAX_DESIGNED_SIZE = 128  # symbols in the largest component that a search can handle
+_MAX_GAP = 1e-5  # ends a search; also the loss at which a closed form is preferred to a table
+_MAX_CLOSED_FORM_GAP = 1e-2  # accepted for closed forms with many symbols: a search is slow
+_MAX_SMALL_SIZE = 12  # symbols
+_MIN_CONVERGED_ROUNDS = 3  # for an estimated gap, because each round searches elsewhere
+_MAX_STALLED_ROUNDS = 12
+_MIN_PROGRESS = 1e-6  # the smallest relative change of the risk that counts
+_BINARY_ROUNDING = 1e-9  # relative; exceeds what rounding a binary response to integers costs
+_MAX_CLOSED_SIZE = 512  # symbols in the largest matrix whose closure is computed
+_MIN_EPSILON = 1e-6  # for a search; below it, rounding costs more than there is to learn
 
 
 @dataclass(frozen=True)
 class ComponentContext:
-    """The symbols of a component, and the context between them over the integers from 0."""
+    """The symbols of a component, and the context for them, over the integers from 0."""
 
     symbols: Symbols
     context: Context
@@ -56,7 +56,7 @@ class ComponentContext:
 def split(context: Context) -> list[ComponentContext]:
     """Return the components of a context, in the order of their first symbols.
 
-    Symbols without a promise in either direction share one component, which is sent as is.
+    Symbols without a promise in either direction share one component, and are sent unchanged.
 
     >>> components = split(PrivacyMatrix([[0, 1, "inf"], [1, 0, "inf"], ["inf", "inf", 0]]))
     >>> [component.symbols.tolist() for component in components]
@@ -119,7 +119,7 @@ class Round:
 
 @dataclass(frozen=True)
 class Component:
-    """A mechanism for a component, its value ``tr(W M⁻¹)``, and a bound below all values."""
+    """A mechanism for a component, its value ``tr(W M⁻¹)``, and a lower bound on all values."""
 
     mechanism: Mechanism
     value: float
@@ -130,7 +130,7 @@ class Component:
 
 
 class Clock:
-    """The time limit of all searches, and the function that reports their rounds."""
+    """The time limit for all searches, and the callback that reports their rounds."""
 
     def __init__(self, time_limit: float, on_progress: Callable[[Round], None] | None) -> None:
         self._start = time.monotonic()
@@ -144,12 +144,12 @@ class Clock:
         return time.monotonic() - self._start
 
     def deadline(self, components_left: int) -> float:
-        """Return the second by which the next component must end, so that all get equal time."""
-        left = max(self._end - time.monotonic(), 0.0)
-        return self.seconds + left / components_left
+        """Return when the next search must end, in seconds: all get an equal share of the time."""
+        time_left = max(self._end - time.monotonic(), 0.0)
+        return self.seconds + time_left / components_left
 
     def stop_reason(self, deadline: float) -> str | None:
-        """Return why a search must stop, or ``None`` if it may go on."""
+        """Return why a search must stop, or ``None`` if it may continue."""
         if self.interrupted:
             return "interrupted"
         return "time limit" if self.seconds >= deadline else None
@@ -163,40 +163,40 @@ class Clock:
 def design_component(
     context: Context, objective: Objective, clock: Clock, seed: int, number: int, count: int
 ) -> Component:
-    """Return the best mechanism that is known, or that a search finds.
+    """Return the better of the closed form, if there is one, and the result of a search.
 
     This is component ``number`` of ``count``.
     """
     closed_form = _solve_in_closed_form(context, objective)
     if closed_form is not None:
-        least_risk = max(closed_form.bound - objective.offset, 1e-300)
-        gap = (closed_form.value - objective.offset) / least_risk - 1
-        close = _CLOSE if context.size <= _FEW_SYMBOLS else _CLOSE_ENOUGH
-        good = closed_form.value <= closed_form.bound or gap <= close
-        if good or context.exact_minimum < _MIN_EPSILON:
+        min_risk = max(closed_form.bound - objective.offset, 1e-300)
+        gap = (closed_form.value - objective.offset) / min_risk - 1
+        max_gap = _MAX_GAP if context.size <= _MAX_SMALL_SIZE else _MAX_CLOSED_FORM_GAP
+        is_good_enough = closed_form.value <= closed_form.bound or gap <= max_gap
+        if is_good_enough or context.exact_minimum < _MIN_EPSILON:
             return closed_form
     if context.size <= _MAX_DESIGNED_SIZE:
         search_result = _search(context, objective, clock, seed, closed_form, number, count)
-        return _better(closed_form, search_result, objective)
+        return _choose_better(closed_form, search_result, objective)
     if closed_form is None:
         raise NoClosedForm(
             f"this matrix connects {context.size} symbols and has no known closed form; a search "
-            f"handles at most {_MAX_DESIGNED_SIZE}. Merge labels, promise nothing between tiles "
-            "(Metric.tiles), or use Uniform(domain, context.smallest_epsilon), which keeps every "
-            "pair."
+            f"handles at most {_MAX_DESIGNED_SIZE}. Merge labels, drop the promises between tiles "
+            "(Metric.tiles), or use Uniform(domain, context.smallest_epsilon), which promises at "
+            "least as much."
         )
     return closed_form
 
 
-def _better(
+def _choose_better(
     closed_form: Component | None, search_result: Component, objective: Objective
 ) -> Component:
-    """Return the closed form unless the table is better; the higher bound holds for either."""
+    """Return the closed form unless the table is better, with the higher of the two bounds."""
     if closed_form is None:
         return search_result
     closed_risk = closed_form.value - objective.offset
     search_risk = search_result.value - objective.offset
-    best = search_result if search_risk < closed_risk * (1 - _CLOSE) else closed_form
+    best = search_result if search_risk < closed_risk * (1 - _MAX_GAP) else closed_form
     higher = search_result if search_result.bound > closed_form.bound else closed_form
     return replace(
         search_result,
@@ -213,9 +213,9 @@ def _better(
 def _solve_in_closed_form(context: Context, objective: Objective) -> Component | None:
     is_matrix = context.groups is None and not context.parts and not context.terms
     try:
-        # Closing a large matrix takes long, and a structured one is usually written as such.
+        # The closure of a large matrix is slow to compute, and structure is usually visible as is.
         if is_matrix and context.size > _MAX_CLOSED_SIZE:
-            # A structured row has one ε inside its group and one outward.
+            # In a structured matrix, a row has one ε inside its group and one outward.
             if np.unique(context.epsilon(0, np.arange(1, context.size))).size > 2:
                 return None
             context = recognise_as_written(context)
@@ -230,11 +230,11 @@ def _solve_in_closed_form(context: Context, objective: Objective) -> Component |
 
 
 def _lower_bound(context: Context, objective: Objective, value: float) -> float:
-    """Return a proved lower bound on the value of every mechanism for a context of a known form."""
+    """Return a proven lower bound on the value of every mechanism for a structured context."""
     if context.size == 1 or context.exact_minimum == inf:
-        return value  # answers are sent as they are
+        return value  # answers are sent unchanged
     if context.size == 2:
-        return value * (1 - _ROUNDING)  # Theorem 2, but for rounding to integers
+        return value * (1 - _BINARY_ROUNDING)  # Theorem 2, up to rounding to integers
     if objective.is_uniform:
         weight = float(objective.weights[0])
         return weight * lower_bound_risk_at_uniform(context) + objective.offset
@@ -258,11 +258,11 @@ def _search(
     if exact.minimum() < _MIN_EPSILON:
         raise NothingToLearn(
             f"this context promises an ε of {float(exact.minimum()):.2g}; below "
-            f"{_MIN_EPSILON:.0e} a table of 64-bit words cannot tell the symbols apart. Give them "
-            "one label, or a larger ε."
+            f"{_MIN_EPSILON:.0e}, a table of 64-bit words cannot tell the symbols apart. Merge "
+            "them into one label, or use a larger ε."
         )
     deadline = clock.deadline(count - number + 1)
-    unit = float(objective.weights.mean())  # the search sees weights around 1
+    unit = float(objective.weights.mean())  # the search uses weights around 1
     scaled = objective.scale(1 / unit)
     section = CrossSection(Cone(exact), objective.prior)
     columns = _starting_columns(closed_form, context.size)
@@ -274,42 +274,42 @@ def _search(
             raise
         clock.interrupted = True
         return replace(closed_form, stop_reason="interrupted")
-    stopped = None
-    while stopped is None:
+    stop_reason = None
+    while stop_reason is None:
         try:
             clock.report(progress.latest_round(number, count, clock.seconds, unit))
-            stopped = progress.stop_reason() or clock.stop_reason(deadline)
-            if stopped is None:
+            stop_reason = progress.stop_reason() or clock.stop_reason(deadline)
+            if stop_reason is None:
                 progress.add(next(rounds))
         except KeyboardInterrupt:
             clock.interrupted = True
-            stopped = "interrupted"
+            stop_reason = "interrupted"
     if not isfinite(progress.best.mixture.value):
         raise NothingToLearn(
-            "the promises of this matrix differ too much for a search in floats. Merge symbols "
-            "that can hardly be told apart, or increase their ε."
+            "the promises of this matrix differ too much for a search in floating point. Merge the "
+            "symbols with the smallest ε, or increase their ε."
         )
     mechanism = to_table(context, progress.best, scaled)
     value = objective.value_of(mechanism)
     bound = min(progress.bound * unit, value)
-    return Component(mechanism, value, bound, progress.certified, progress.round_count, stopped)
+    return Component(mechanism, value, bound, progress.certified, progress.round_count, stop_reason)
 
 
 def _starting_columns(closed_form: Component | None, size: int) -> Floats:
-    """Return the columns of the closed form, if they are few enough to begin a search with."""
+    """Return the columns of the closed form, if they are few enough to start a search with."""
     if closed_form is None or closed_form.mechanism.outputs > 16 * size:
         return np.empty((0, size))
     return closed_form.mechanism.matrix().T
 
 
 class _SearchProgress:
-    """The best solution of a search so far, and whether the search is over."""
+    """The best solution of a search so far, and whether the search is finished."""
 
     def __init__(self, objective: Objective, first: Solution) -> None:
         self._offset = objective.offset
         self._min_value = objective.min_value
-        self._close_rounds = 0
-        self._idle_rounds = 0
+        self._converged_rounds = 0
+        self._stalled_rounds = 0
         self.round_count = 0
         self.best = first
         self.bound = objective.min_value
@@ -323,29 +323,29 @@ class _SearchProgress:
 
     @property
     def lower_bound(self) -> float:
-        """The bound on the risk of all mechanisms."""
+        """The lower bound on the risk of all mechanisms."""
         return self.bound - self._offset
 
     def add(self, solution: Solution) -> None:
-        """Add the solution of one more round."""
+        """Add the solution of the next round."""
         self.round_count += 1
         value = self.best.mixture.value
         bound = self.bound
         if solution.mixture.value < value:
             self.best = solution
-        # Every certified bound holds, so the highest counts. Of estimates, the latest is best.
+        # All certified bounds are valid, so keep the highest. Of the estimates, keep the latest.
         known_bound = bound if self.certified else self._min_value
         new_bound = solution.bound if isfinite(solution.bound) else 0.0
         self.bound = max(known_bound, new_bound)
-        min_change = _PROGRESS * (value - self._offset)
-        fell = solution.mixture.value < value - min_change
-        rose = self.certified and self.bound > bound + min_change
-        self._idle_rounds = 0 if fell or rose else self._idle_rounds + 1
-        is_close = self.risk <= self.lower_bound * (1 + _CLOSE)
-        self._close_rounds = self._close_rounds + 1 if is_close else 0
+        min_change = _MIN_PROGRESS * (value - self._offset)
+        value_fell = solution.mixture.value < value - min_change
+        bound_rose = self.certified and self.bound > bound + min_change
+        self._stalled_rounds = 0 if value_fell or bound_rose else self._stalled_rounds + 1
+        is_converged = self.risk <= self.lower_bound * (1 + _MAX_GAP)
+        self._converged_rounds = self._converged_rounds + 1 if is_converged else 0
 
     def latest_round(self, number: int, count: int, seconds: float, unit: float) -> Round:
-        """Return the latest round for progress reports; weights are in units of ``unit``."""
+        """Describe the latest round; ``unit`` converts scaled risks back to the caller's weights."""
         return Round(
             component_number=number,
             component_count=count,
@@ -359,6 +359,6 @@ class _SearchProgress:
 
     def stop_reason(self) -> str | None:
         """Return "converged" if the gap is closed, "stalled" if nothing changes, or ``None``."""
-        if self._close_rounds >= (1 if self.certified else _CLOSE_ROUNDS):
+        if self._converged_rounds >= (1 if self.certified else _MIN_CONVERGED_ROUNDS):
             return "converged"
-        return "stalled" if self._idle_rounds >= _IDLE_ROUNDS else None
+        return "stalled" if self._stalled_rounds >= _MAX_STALLED_ROUNDS else None

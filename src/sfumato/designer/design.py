@@ -1,4 +1,4 @@
-"""Design a mechanism for any privacy matrix, and bound how much better one could be."""
+"""Design a mechanism for any privacy matrix, and bound how far it is from the optimum."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -28,19 +28,19 @@ from sfumato.promises import Certificate, certify
 
 __all__ = ["Design", "design"]
 
-# Why a search ended. If components differ, the last of these reasons counts.
-_REASONS = ("closed form", "converged", "stalled", "time limit", "interrupted")
+# The reasons why a search can end. If components differ, the one that comes last is reported.
+_STOP_REASONS = ("closed form", "converged", "stalled", "time limit", "interrupted")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Design:
-    """A mechanism, and how far it can be from the best possible.
+    """A mechanism, and a bound on how far it can be from the best possible one.
 
-    ``risk`` is ``n · E Σ_x w_x (p̂_x − p_x)²`` of its unbiased estimate at ``prior`` p, with
-    ``weights`` w. No mechanism for the context has a risk below ``lower_bound`` there. If the bound
-    is ``certified``, that is proved. Otherwise the bound is estimated: a search found no
-    counterexample. ``stop_reason`` says why the search ended: "closed form" (there was no search),
-    "converged", "stalled" (no more progress, but a gap is left), "time limit" or "interrupted".
+    ``risk`` is ``n · E Σ_x w_x (p̂_x − p_x)²`` for its unbiased estimate at ``prior`` p, with
+    ``weights`` w. No mechanism for the context has a risk below ``lower_bound`` at p. If the bound
+    is ``certified``, that is proven. Otherwise the bound is estimated: a search found no
+    counterexample. ``stop_reason`` is why the search ended: "closed form" (there was no search),
+    "converged", "stalled" (no more progress, but a gap remains), "time limit" or "interrupted".
     """
 
     context: Context
@@ -56,7 +56,7 @@ class Design:
 
     @property
     def gap(self) -> float:
-        """The share of the bound by which the risk exceeds it."""
+        """The amount by which the risk exceeds the bound, relative to the bound."""
         if self.risk <= self.lower_bound:
             return 0.0
         return self.risk / self.lower_bound - 1 if self.lower_bound > 0 else inf
@@ -69,24 +69,24 @@ class Design:
     def summary(self) -> str:
         """Return the result as a short paragraph."""
         if self.gap == 0:
-            position = "on"
+            position = "equal to"
         elif isfinite(self.gap):
-            position = f"{100 * self.gap:.2g} % above"
+            position = f"{100 * self.gap:.2g}% above"
         else:
             position = "above"
         if self.certified:
-            meaning = "no mechanism for this context has less than the bound"
+            meaning = "no mechanism for this context has a smaller risk than the bound"
         elif self.stop_reason in ("time limit", "interrupted"):
-            meaning = "the search was not over, and more time may find better"
+            meaning = "the search did not finish, and more time may improve the mechanism"
         else:
-            meaning = "the search found no better one, which proves nothing"
+            meaning = "the search found no better mechanism, but that is not a proof"
         return (
             f"Risk {self.risk:.6g}, {position} the {self.bound_status} bound of "
             f"{self.lower_bound:.6g}: {meaning}. Reports have {self.mechanism.bits} bits."
         )
 
     def in_json(self) -> dict[str, object]:
-        """Return the result as plain data."""
+        """Return the result as JSON-compatible data."""
         return {
             "risk": self.risk,
             "lower_bound": self.lower_bound,
@@ -104,7 +104,7 @@ class Design:
         return f"Design({self.mechanism!r}): {self.summary()}"
 
     def _repr_html_(self) -> str:
-        """Return what notebooks show."""
+        """Return the HTML that notebooks display."""
         summary = f"<p><b>Design.</b> {escape(self.summary())}</p>"
         return summary + f"<p>{escape(str(self.certificate))}</p>"
 
@@ -118,31 +118,31 @@ def design(
     seed: int = 0,
     on_progress: Callable[[Round], None] | None = None,
 ) -> Design:
-    """Compute a mechanism for any context: exactly private, and near the least possible risk.
+    """Compute a mechanism for any context: exactly private, with close to the minimum risk.
 
-    ``prior`` is a guess of the distribution at which to minimise the risk. By default people are
-    spread evenly; shares below a millionth count as a millionth. ``weights`` say how much the error
-    of each symbol matters. Components with no promise between them are designed one by one. A
-    component with a closed form gets it, unless a search finds a better mechanism. Otherwise, the
-    search runs round by round until the gap is closed, nothing changes any more, or ``time_limit``
-    seconds have passed. Rounding to integers and certifying take extra time: well below a second
-    for 16 symbols, about ten seconds for 64.
+    ``prior`` is a guess of the distribution at which to minimise the risk, uniform by default.
+    Shares below a millionth are raised to a millionth. ``weights`` are the relative importance of
+    each symbol's error. Components with no promise between them are designed one by one. A
+    component uses its closed form, if it has one, unless a search finds a better mechanism. A
+    search runs until the gap is closed, no round makes progress, or ``time_limit`` seconds have
+    passed. Rounding to integers and certifying take extra time: well below a second for 16 symbols,
+    about ten seconds for 64.
 
     Up to 12 symbols the bound is certified; above that, it is estimated. An interrupt (Ctrl-C) ends
     the search with the best mechanism so far. The same ``seed`` and the same number of rounds give
-    the same mechanism on the same machine: a time limit only limits the rounds. ``on_progress`` is
-    called after every round.
+    the same mechanism on the same machine; a time limit only limits the number of rounds.
+    ``on_progress`` is called after every round.
 
     Raise ``NothingToLearn`` if the context forbids telling two symbols apart, and ``NoClosedForm``
-    if it connects more than 128 symbols in an unknown form.
-    Reference: docs/designer.md has the derivation, and the proof of the bound.
+    if it connects more than 128 symbols and has no known structure.
+    Reference: docs/designer.md has the derivation and the proof of the bound.
 
     >>> from sfumato.contexts import PrivacyMatrix
     >>> result = design(PrivacyMatrix([[0, 1, 2], ["0.5", 0, 1], [1, 1, 0]]))
     >>> result.bound_status, result.gap < 1e-4
     ('certified', True)
     """
-    # Load both before limiting threads: the limit only applies to libraries already loaded.
+    # Import SciPy before limiting threads: the limit applies only to libraries already loaded.
     import scipy.linalg
     import scipy.optimize  # noqa: F401
     from threadpoolctl import threadpool_limits
@@ -159,13 +159,13 @@ def design(
         )
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
         raise InvalidArgument(f"seed must be an integer; got {seed!r}.")
-    # The matrices are small: threads would wait more than they work, and change the last digits.
+    # The matrices are small: threads would slow the search down, and change the rounding.
     with threadpool_limits(1):
         contexts = split(context)
         clock = Clock(time_limit, on_progress)
         components = _design_components(contexts, objective, clock, int(seed))
         mechanism = _join(context, contexts, components)
-        return _summarise(context, mechanism, objective, contexts, components)
+        return _assemble(context, mechanism, objective, contexts, components)
 
 
 def _design_components(
@@ -176,24 +176,25 @@ def _design_components(
         return [design_component(contexts[0].context, objective, clock, seed, 1, 1)]
     objectives = [objective.restrict(component.symbols) for component in contexts]
     keys = []
-    for component, own in zip(contexts, objectives, strict=True):
-        name = fingerprint(component.context.to_record())
-        keys.append((name, own.counts, own.weights.tobytes()))
+    for component, part in zip(contexts, objectives, strict=True):
+        context_id = fingerprint(component.context.to_record())
+        keys.append((context_id, part.counts, part.weights.tobytes()))
     count = len(set(keys))
     designs: dict[object, Component] = {}
-    for component, own, key in zip(contexts, objectives, keys, strict=True):
+    for component, part, key in zip(contexts, objectives, keys, strict=True):
         if key not in designs:
             number = len(designs) + 1
-            designs[key] = design_component(component.context, own, clock, seed, number, count)
+            designs[key] = design_component(component.context, part, clock, seed, number, count)
     return [designs[key] for key in keys]
 
 
 def _join(
     context: Context, contexts: Sequence[ComponentContext], components: Sequence[Component]
 ) -> Mechanism:
-    """Return the only mechanism, the closed form of the context, or a union.
+    """Join the mechanisms of all components.
 
-    The context gets its closed form if all components have one.
+    A single mechanism is returned as is. If all components use closed forms, use the closed form of
+    the entire context, if there is one. Otherwise, return a union.
     """
     mechanisms = [component.mechanism for component in components]
     if len(mechanisms) == 1:
@@ -208,17 +209,18 @@ def _join(
     return UnionResponse(ContextUnion(parts, block_of, domain=context.domain), mechanisms)
 
 
-def _summarise(
+def _assemble(
     context: Context,
     mechanism: Mechanism,
     objective: Objective,
     contexts: Sequence[ComponentContext],
     components: Sequence[Component],
 ) -> Design:
-    """Return the design; ``tr(W M⁻¹)`` of a union is the mean of its parts, weighted by shares."""
+    """Return the complete design."""
+    # tr(W M⁻¹) of a union is the mean over its parts, weighted by their shares.
     value_bound = 0.0
-    for own, component in zip(contexts, components, strict=True):
-        share = float(objective.prior[own.symbols].sum())
+    for component_context, component in zip(contexts, components, strict=True):
+        share = float(objective.prior[component_context.symbols].sum())
         value_bound += share * component.bound
     risk = objective.value_of(mechanism) - objective.offset
     distinct = {id(component): component for component in components}.values()
@@ -230,7 +232,9 @@ def _summarise(
         lower_bound=min(value_bound - objective.offset, risk),
         certified=all(component.certified for component in components),
         round_count=sum(component.round_count for component in distinct),
-        stop_reason=max((component.stop_reason for component in components), key=_REASONS.index),
+        stop_reason=max(
+            (component.stop_reason for component in components), key=_STOP_REASONS.index
+        ),
         prior=objective.prior,
         weights=objective.weights,
     )

@@ -1,4 +1,4 @@
-"""The exponential mechanism, the usual choice for metric privacy: a baseline for designs."""
+"""The exponential mechanism, the usual choice for metric privacy, as a baseline for designs."""
 
 import numpy as np
 
@@ -9,20 +9,20 @@ from sfumato.mechanisms import TableResponse
 
 __all__ = ["exponential_response"]
 
-_MAX_SIZE = 256  # symbols, since the channel is written out
+_MAX_SIZE = 256  # symbols, because the channel is a full table
 
 
 def exponential_response(context: Context) -> TableResponse:
     """Return ``Q(y|x) = e^{−d(x, y)/2} / Z_x`` with ``Z_x = Σ_y e^{−d(x, y)/2}``.
 
-    Reports are symbols. d is the largest metric below the promises in both directions: shortest
-    paths over ``min(E, Eᵀ)``. Where d is infinite, only leftover words of rounding send y.
+    Reports are symbols. d is the largest metric that is at most E in both directions: shortest
+    paths over ``min(E, Eᵀ)``. Where d is infinite, y is sent only because of rounding.
 
-    Guarantees: keeps E. By the triangle inequality
+    Guarantees: satisfies E. By the triangle inequality
     ``e^{−d(x, y)/2} ≤ e^{d(x, x2)/2} e^{−d(x2, y)/2}`` for every y; summed over y,
     ``Z_x2 ≤ e^{d(x, x2)/2} Z_x``. Together ``Q(y|x) ≤ e^{d(x, x2)} Q(y|x2)``, and d is at most E.
     Cost per report: that of a table. Error: often many times that of a mechanism designed for the
-    matrix. Reference: McSherry and Talwar (2007); for metrics Chatzikokolakis et al. (2013).
+    matrix. Reference: McSherry and Talwar (2007); for metrics, Chatzikokolakis et al. (2013).
 
     >>> from sfumato.contexts import Metric
     >>> metric = Metric([[0, 1, 2], [1, 0, 1], [2, 1, 0]], epsilon=2)
@@ -34,7 +34,7 @@ def exponential_response(context: Context) -> TableResponse:
     if context.size > _MAX_SIZE:
         raise InvalidContext(
             f"the exponential mechanism needs a domain of at most {_MAX_SIZE} symbols; this one "
-            f"has {context.size}. Merge labels, or let reports show blocks of them."
+            f"has {context.size}. Merge labels, or let reports reveal blocks of them."
         )
     exact = context.exact_matrix()
     N = np.minimum(exact.numerators, exact.numerators.T)

@@ -1,14 +1,14 @@
-"""Codes for groups that cover for each other, chosen for the frame as a whole.
+"""Choose the codes for groups that cover for each other, based on the risk of the entire frame.
 
 The best code for a group alone is not the best one in a frame: its sets also determine how often
-all other groups must send cover reports. So set sizes are chosen by the risk of the whole frame,
-one kind of group after another, as if every size had a flat design. Then each kind gets the real
+all other groups must send cover reports. So set sizes are chosen by the risk of the entire frame,
+one kind of group after another, as if every size had a flat design. Then each kind gets the actual
 design that comes closest.
 
-The risk has a closed form. It depends on a design with b outputs, r of them in each set and λ in
-every two, only through ``f = r/b`` and ``l = λ/b``, so a frame can be evaluated before any code is
-built. The formula is for the estimate without total correction, which is the package's own up to
-the correction for unused points.
+The risk has a closed form. For a design with b outputs, where each symbol has r of them and each
+pair of symbols shares λ, the risk depends only on ``f = r/b`` and ``l = λ/b``. So a frame can be
+evaluated before any code is built. The formula is for the estimate without total correction. That
+is the package's estimate, except for its correction for unused points.
 """
 
 from collections import Counter
@@ -32,10 +32,10 @@ from sfumato.contexts import GroupedContext
 
 __all__ = ["FrameGroup", "frame_families", "frame_risks"]
 
-_SWEEPS = 4
-_MAX_SIZES = 96  # set sizes to try for each kind of group
-_MAX_SEARCHED_SIZE = 1000
-_FLAT_ENOUGH = 1.01
+_MAX_SWEEPS = 4
+_MAX_SIZE_COUNT = 96  # set sizes to try for each kind of group
+_MAX_SEARCHED_SIZE = 1000  # symbols in the largest group for which designs are searched
+_MAX_FLATNESS = 1.01  # the search for designs ends once one is this flat
 _MIN_GAIN = 1e-9
 
 
@@ -46,7 +46,7 @@ _MIN_GAIN = 1e-9
 class FrameGroup:
     """A group of k symbols with its promises and the design (f, l) of its code.
 
-    ``count`` groups are alike.
+    ``count`` is the number of identical groups.
 
     >>> FrameGroup(8, inside=1.0, outward=2.0, f=0.25, l=0.25 * 1 / 7).gain > 0
     True
@@ -76,7 +76,7 @@ class FrameGroup:
 
 
 def frame_risks(groups: Sequence[FrameGroup]) -> tuple[list[float], float]:
-    """Return ``R_i`` of each group, and ``R_F`` of the symbols that promise nothing.
+    """Return ``R_i`` for each group, and ``R_F`` for the symbols that have no promise.
 
         risk(p) = Σ p_i R_i + p_F R_F − ‖p‖²
 
@@ -87,27 +87,27 @@ def frame_risks(groups: Sequence[FrameGroup]) -> tuple[list[float], float]:
     """
     beta = 1 / (1 + sum(group.count / group.gain for group in groups))
     squares = [_square_scores(group, beta) for group in groups]
-    constants = 0.0
-    for group, part in zip(groups, squares, strict=True):
-        constants += group.count * part.constant
-    # What the reports of each group cost when another group sends them.
-    covers = [part.v * (part.other + constants - part.constant) for part in squares]
-    all_covers = 0.0
+    total_constant = 0.0
+    for group, square in zip(groups, squares, strict=True):
+        total_constant += group.count * square.constant
+    # The risk of each group's reports when another group sends them.
+    covers = [square.v * (square.other + total_constant - square.constant) for square in squares]
+    total_cover = 0.0
     for group, cover in zip(groups, covers, strict=True):
-        all_covers += group.count * cover
+        total_cover += group.count * cover
     risks = []
-    for part, cover in zip(squares, covers, strict=True):
-        own = (part.v + beta) * (part.own + constants - part.constant)
-        risks.append(own + all_covers - cover)
-    return risks, all_covers + beta * constants + 1 / beta
+    for square, cover in zip(squares, covers, strict=True):
+        own_risk = (square.v + beta) * (square.own + total_constant - square.constant)
+        risks.append(own_risk + total_cover - cover)
+    return risks, total_cover + beta * total_constant + 1 / beta
 
 
 @dataclass(frozen=True)
 class _SquaredScores:
-    """Sums of the squared scores of a group's symbols.
+    """Sums of the squared scores of a group's symbols, by report and sender.
 
-    ``own`` is for the group's reports sent by a member, ``other`` for the group's reports sent by
-    another group, and ``constant`` for the reports of other groups; ``v = β/g``.
+    ``own`` is for the group's reports sent by one of its symbols, ``other`` for the group's reports
+    sent by another group, and ``constant`` for the reports of other groups; ``v = β/g``.
     """
 
     v: float
@@ -129,8 +129,9 @@ def _square_scores(group: FrameGroup, beta: float) -> _SquaredScores:
     h = v * (l * A + (f - l) * B - f)
     G = 1 / (v * (f - l) * (A - B))
     u = v * f + (1 - v) * h / beta
-    sets_of_own = (f * A + (k - 1) * (l * A + (f - l) * B)) / (f * A + (1 - f) * B)
-    own = G**2 * (sets_of_own * (1 - 2 * u) + k * u**2)
+    # The expected number of symbols in the set of a report that one of the symbols sends.
+    mean_set_size = (f * A + (k - 1) * (l * A + (f - l) * B)) / (f * A + (1 - f) * B)
+    own = G**2 * (mean_set_size * (1 - 2 * u) + k * u**2)
     other = G**2 * (k * f * (1 - 2 * u) + k * u**2)
     return _SquaredScores(v, own, other, k * G**2 * (v * f - v * h / beta) ** 2)
 
@@ -140,27 +141,27 @@ def _square_scores(group: FrameGroup, beta: float) -> _SquaredScores:
 
 @dataclass(frozen=True)
 class _Kind:
-    """Groups of equal size and promises."""
+    """The size and the promises that all groups of one kind have."""
 
     size: int
     inside: Fraction
     outward: Fraction
 
     def with_flat_design(self, w: int, count: int = 1) -> FrameGroup:
-        """Return a group with a flat design of set size w, as if there were one for every w."""
+        """Return a group with a flat design of set size w, assuming that one exists."""
         k = self.size
-        pairs = w * (w - 1) / (k * (k - 1)) if k > 1 else 0.0
-        return FrameGroup(k, float(self.inside), float(self.outward), w / k, pairs, count)
+        l = w * (w - 1) / (k * (k - 1)) if k > 1 else 0.0  # noqa: E741
+        return FrameGroup(k, float(self.inside), float(self.outward), w / k, l, count)
 
 
 def frame_families(
     groups: GroupedContext, extra_bits: int, sensitive_share: float | None = None
 ) -> list[CodeFamily]:
-    """Return a code family for each group that promises something, in the order of groups.
+    """Return a code family for each protected group, in the order of groups.
 
-    They minimise the largest risk over groups and free symbols, that of the worst distribution.
-    With ``sensitive_share``, they minimise the risk at a distribution that gives this share to all
-    groups that promise something, in proportion to their sizes.
+    The families minimise the worst-case risk: the largest over groups and free symbols. With
+    ``sensitive_share``, they minimise the risk at a distribution that gives this share to the
+    protected groups, in proportion to their sizes.
     """
     kinds = []
     for g in groups.protected_groups:
@@ -188,45 +189,46 @@ class _Frame:
 
     def choose_sizes(self) -> None:
         """Improve the set size of one kind after another, starting from the best for each alone."""
-        for _ in range(_SWEEPS):
-            before = dict(self._sizes)
+        for _ in range(_MAX_SWEEPS):
+            previous_sizes = dict(self._sizes)
             for kind in self.counts:
                 if kind.size > 1:
                     self._sizes[kind] = self._best_size(kind)
-            if self._sizes == before:
+            if self._sizes == previous_sizes:
                 break
 
     def _best_size(self, kind: _Kind) -> int:
         best = self._sizes[kind]
-        least = None
+        min_risk = None
         for w in _sizes_to_try(kind.size // 2):
             if kind.with_flat_design(w).gain > _MIN_GAIN:
-                # Round, so that the last digits do not decide; then the smallest size wins.
+                # Round, so floating-point noise does not decide. Of equals, the smallest size wins.
                 risk = round(self._risk(self._flat_groups({**self._sizes, kind: w})), 9)
-                if least is None or risk < least:
-                    least = risk
+                if min_risk is None or risk < min_risk:
+                    min_risk = risk
                     best = w
         return best
 
     def _risk(self, groups: Sequence[FrameGroup]) -> float:
-        """Return the risk to minimise: the worst, or that at a share of sensitive people."""
+        """Return the risk to minimise: the worst risk, or the risk at ``sensitive_share``."""
         risks, free_risk = frame_risks(groups)
         if self._sensitive_share is None:
             return max([*risks, free_risk]) if self._has_free_symbols else max(risks)
-        people = 0
+        symbol_count = 0
         total = 0.0
         for group, risk in zip(groups, risks, strict=True):
-            people += group.count * group.size
+            symbol_count += group.count * group.size
             total += group.count * group.size * risk
-        return self._sensitive_share * (total / people) + (1 - self._sensitive_share) * free_risk
+        mean_risk = total / symbol_count
+        return self._sensitive_share * mean_risk + (1 - self._sensitive_share) * free_risk
 
     def _flat_groups(self, sizes: dict[_Kind, int]) -> list[FrameGroup]:
         return [kind.with_flat_design(sizes[kind], count) for kind, count in self.counts.items()]
 
     def family_for(self, kind: _Kind, extra_bits: int) -> CodeFamily:
-        """Return a real design for one kind, as if the others were flat.
+        """Return an actual design for one kind, assuming flat designs for the others.
 
-        It is randomized response, searched base blocks or a Singer set.
+        It is randomized response, a design from searched base blocks or a Singer design.
         """
         size = self._sizes[kind]
         if size == 1:
@@ -237,11 +239,14 @@ class _Frame:
         searched: tuple[float, CodeFamily] | None = None
         if kind.size <= _MAX_SEARCHED_SIZE:
             searched = _flattest_design(kind.size, size, outputs)
-        if searched is not None and (singer is None or searched[0] * self._risk(flat) <= singer[0]):
-            return searched[1]
+        if searched is not None:
+            flatness, design = searched
+            if singer is None or flatness * self._risk(flat) <= singer[0]:
+                return design
         if singer is None:
             return RandomizedCode
-        return CyclicDesign.from_arrays(singer[1].points, singer_set(singer[1]))
+        _, singer_design = singer
+        return CyclicDesign.from_arrays(singer_design.points, singer_set(singer_design))
 
     def _best_singer(
         self, kind: _Kind, flat: list[FrameGroup], outputs: int
@@ -261,23 +266,23 @@ class _Frame:
 
 
 def _flattest_design(size: int, set_size: int, outputs: int) -> tuple[float, CodeFamily] | None:
-    """Return the flatness and the design of the flattest searched base blocks, if any."""
+    """Return the flattest design from searched base blocks with its flatness, or ``None``."""
     best: tuple[float, CodeFamily] | None = None
     for design, flatness in search_designs(size, [set_size], outputs):
         if best is None or flatness < best[0]:
             best = (flatness, design)
-        if flatness <= _FLAT_ENOUGH:
+        if flatness <= _MAX_FLATNESS:
             break
     return best
 
 
-def _sizes_to_try(half: int) -> list[int]:
-    """Return all sizes up to ``half``, or enough of them that neighbours have a small ratio."""
-    largest = max(half, 1)
-    step = max(largest, 2) ** (1 / _MAX_SIZES)
+def _sizes_to_try(max_size: int) -> list[int]:
+    """Return all sizes up to 32, and geometrically spaced sizes from there to ``max_size``."""
+    largest = max(max_size, 1)
+    ratio = max(largest, 2) ** (1 / _MAX_SIZE_COUNT)
     sizes = set(range(1, min(largest, 32) + 1))
-    for i in range(_MAX_SIZES + 1):
-        size = round(step**i)
+    for i in range(_MAX_SIZE_COUNT + 1):
+        size = round(ratio**i)
         if size <= largest:
             sizes.add(size)
     return sorted(sizes)

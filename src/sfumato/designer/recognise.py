@@ -1,4 +1,4 @@
-"""Recognise a matrix that is uniform, high-low, tiered, made of blocks, or a union of these."""
+"""Recognise a matrix that is uniform, high-low, tiered, block-structured, or a union of these."""
 
 import numpy as np
 
@@ -23,15 +23,15 @@ __all__ = [
     "symbols_by_component",
 ]
 
-_NO_PAIR = -1  # in place of the ε inside a block of one symbol
+_NO_PAIR = -1  # replaces the numerator inside a block with a single symbol
 
 
 def recognise(context: Context) -> Context:
     """Return the structured context that promises the same as ``context``, over the same domain.
 
-    The matrix is closed first, so a matrix is recognised by what it promises, not by how it is
-    written. If several forms fit, the first of these wins: uniform, blocks that a report may show,
-    high-low, tiers, blocks that it may not show, and a union, whose parts are recognised one by
+    The closure of the matrix is what counts, so equivalent matrices are recognised alike. If
+    several forms fit, the first of these is chosen: uniform, blocks that a report may reveal,
+    high-low, tiers, blocks that it may not reveal, and a union, whose parts are recognised one by
     one. Raise ``NoClosedForm`` for any other matrix.
 
     >>> from sfumato.contexts import PrivacyMatrix
@@ -50,9 +50,9 @@ def recognise(context: Context) -> Context:
 
 
 def recognise_as_written(context: Context) -> Context:
-    """Return the structured context with exactly the entries of ``context``.
+    """Return the structured context with exactly the same entries as ``context``.
 
-    The matrix is not closed first, which would be slow if it is large.
+    The closure is not computed, because that would be slow for a large matrix.
 
     >>> from sfumato.contexts import PrivacyMatrix
     >>> recognise_as_written(PrivacyMatrix([[0, 1, 1], [1, 0, 1], [1, 1, 0]]))
@@ -69,8 +69,8 @@ def require_distinct_symbols(exact: ExactMatrix) -> None:
     if zeros.size:
         x, x2 = zeros[0]
         raise NothingToLearn(
-            f"this context forbids telling symbols {x} and {x2} apart at all. Give them one label, "
-            "or a positive ε."
+            f"this context forbids telling symbols {x} and {x2} apart at all. Merge them into one "
+            "label, or use a positive ε."
         )
 
 
@@ -100,19 +100,19 @@ def _recognise_matrix(exact: ExactMatrix, domain: Domain) -> Context:
 
 
 def _as_blocks(exact: ExactMatrix, domain: Domain, across: int) -> Uniform | Blocks | None:
-    """Read blocks with the numerator ``across`` between any two of them, and one ε inside each."""
+    """Return blocks with one ε inside each and the numerator ``across`` between, or ``None``."""
     N = exact.numerators
-    together: Booleans = np.not_equal(N, across)
-    pairs = together & _off_diagonal(exact)
-    first = together.argmax(axis=1)  # the first symbol of a block names it
+    same_block: Booleans = np.not_equal(N, across)
+    pairs = same_block & _off_diagonal(exact)
+    first = same_block.argmax(axis=1)  # identify a block by its first symbol
     inside = np.where(pairs, N, _NO_PAIR).max(axis=1)
-    is_partition = (together == np.equal.outer(first, first)).all()
-    has_equal_rows = (inside[:, None] == N)[pairs].all()
-    has_one_epsilon_each = (inside == inside[first]).all()
-    if not (is_partition and has_equal_rows and has_one_epsilon_each):
+    is_partition = (same_block == np.equal.outer(first, first)).all()
+    has_one_epsilon_per_row = (inside[:, None] == N)[pairs].all()
+    has_one_epsilon_per_block = (inside == inside[first]).all()
+    if not (is_partition and has_one_epsilon_per_row and has_one_epsilon_per_block):
         return None
     between = exact.to_epsilon(across)
-    # A symbol alone in its block only has the promise that every symbol has across.
+    # A symbol alone in its block only has the promise against other blocks.
     epsilons = []
     promised = set()
     for numerator in inside[np.unique(first)].tolist():
@@ -121,33 +121,33 @@ def _as_blocks(exact: ExactMatrix, domain: Domain, across: int) -> Uniform | Blo
         else:
             epsilons.append(exact.to_epsilon(numerator))
             promised.add(exact.to_epsilon(numerator))
-    if not promised or together.all():
+    if not promised or same_block.all():
         return Uniform(domain, min(promised, default=between))
     epsilon = epsilons if len(promised) > 1 else min(promised)
     return Blocks(first, epsilon, across=between, domain=domain)
 
 
 def _as_tiers(exact: ExactMatrix, domain: Domain) -> Context | None:
-    """Read rows of one number each: tiers, or high-low if only one of the numbers is finite."""
+    """Return tiers if each row has a single number: high-low if only one number is finite."""
     row_numerators = exact.numerators_off_diagonal().min(axis=1)
     if not (row_numerators[:, None] == exact.numerators)[_off_diagonal(exact)].all():
         return None
     tier_of, numerators = _renumber_by_first(row_numerators)
     epsilons = [exact.to_epsilon(n) for n in numerators.tolist()]
-    simplest = Tiers(tier_of, epsilons, domain=domain).simplify()
-    return None if simplest.uniform_epsilon is not None else simplest
+    simplified = Tiers(tier_of, epsilons, domain=domain).simplify()
+    return None if simplified.uniform_epsilon is not None else simplified
 
 
 def _as_hidden_blocks(exact: ExactMatrix, domain: Domain) -> Context | None:
-    """Read blocks with a finite ε across.
+    """Return blocks with a finite ε between them, or ``None``.
 
-    The first row has one entry inside its block and another across, so one of the two is
-    ``across``. At most one of them gives blocks.
+    The first row has at most two distinct entries, inside its block and across. Try both as
+    ``across``; at most one of them gives blocks.
     """
-    distances = np.unique(exact.numerators[0, 1:]).tolist()
-    if len(distances) > 2:
+    candidates = np.unique(exact.numerators[0, 1:]).tolist()
+    if len(candidates) > 2:
         return None
-    for across in distances:
+    for across in candidates:
         if across != exact.infinite:
             blocks = _as_blocks(exact, domain, across)
             if blocks is not None and blocks.uniform_epsilon is None:
@@ -156,12 +156,12 @@ def _as_hidden_blocks(exact: ExactMatrix, domain: Domain) -> Context | None:
 
 
 def _as_union(exact: ExactMatrix, domain: Domain) -> Context:
-    """Read parts with no promise across."""
+    """Return a union of parts with no promise between them."""
     blocks = symbols_by_component(exact)
     if len(blocks) == 1:
         raise NoClosedForm(
-            "no closed-form mechanism fits this privacy matrix: it is neither uniform, high-low, "
-            "tiered, made of blocks, nor a union of those. Call sf.design(context), or run "
+            "no closed-form mechanism fits this privacy matrix: it is not uniform, high-low, "
+            "tiered, block-structured or a union of those. Call sf.design(context), or run "
             "`sfumato design`, to compute a mechanism."
         )
     block_of = np.empty(exact.size, dtype=np.int64)
@@ -173,9 +173,9 @@ def _as_union(exact: ExactMatrix, domain: Domain) -> Context:
 
 
 def symbols_by_component(exact: ExactMatrix) -> list[Symbols]:
-    """Return the sets of symbols that promises connect, in the order of their first symbols.
+    """Return the sets of symbols connected by promises, in the order of their first symbols.
 
-    Symbols without a promise in either direction share one set, which can be sent as is.
+    Symbols without a promise in either direction share one set, and can be sent unchanged.
     """
     from scipy.sparse.csgraph import connected_components
 
@@ -191,7 +191,7 @@ def _off_diagonal(exact: ExactMatrix) -> Booleans:
 
 
 def _renumber_by_first(numbers: Symbols) -> tuple[Symbols, Symbols]:
-    """Renumber integers 0, 1, … in the order in which they first occur; also return the old."""
+    """Renumber integers by first occurrence, from 0; also return the old integer of each number."""
     values, first, inverse = np.unique(numbers, return_index=True, return_inverse=True)
     order = np.argsort(first)
     new_number = np.empty_like(order)

@@ -104,7 +104,7 @@ def test_uncertified_delta_is_noticed(best_values, monkeypatch):
         return columns, float(price(rays).max())
 
     honest = search._ExactPricing.best
-    monkeypatch.setattr(search._ExactPricing, "best", pool_only)
+    monkeypatch.setattr(search._ExactPricing, "find_rays", pool_only)
     assert _wrong_bounds(best_values) >= 4
 
 
@@ -232,7 +232,7 @@ def test_too_many_rays_fall_back_to_estimates(monkeypatch):
 def test_estimated_bound_is_close_to_the_certified_one(monkeypatch):
     section = cross_section(planar(7, 2, 2.0))
     exact = _rounds(section, np.ones(7), 12)[-1]
-    monkeypatch.setattr(search, "_MAX_ENUMERATED", 1)
+    monkeypatch.setattr(search, "_MAX_ENUMERATED_SIZE", 1)
     last_round = _rounds(section, np.ones(7), 30)[-1]
     assert (exact.certified, last_round.certified) == (True, False)
     assert last_round.mixture.value == pytest.approx(exact.mixture.value, rel=3e-3)

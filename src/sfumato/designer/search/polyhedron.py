@@ -1,13 +1,13 @@
-"""The cone in logarithms: a polyhedron in 64-bit integers, and the edges between its vertices.
+"""The cone in log space: a polyhedron over 64-bit integers, and how to move between its vertices.
 
 For r > 0 write ``r = e^h``. The cone becomes ``{h : h_x − h_x2 ≤ E[x, x2]}``, up to an additive
 constant, which ``h_0 = 0`` fixes. At a vertex, the inequalities that hold with equality form a tree
 over the symbols. Relaxing one of them moves one side of the tree until another inequality stops it
-at a neighbouring vertex, or goes on forever.
+at a neighbouring vertex, or without limit.
 
-E is rounded up and perturbed upwards, by less than a millionth of its smallest entry if 64 bits
-allow that, so that no vertex has more equalities than a tree. That only widens the cone: whatever
-holds for the wider cone holds for the true one.
+E is rounded up and perturbed upwards, so no vertex has more equalities than a tree has edges. The
+perturbation is less than a millionth of the smallest entry if 64 bits allow that. It only widens
+the cone, so a bound for the wider cone is valid for the true one.
 """
 
 from dataclasses import dataclass
@@ -24,8 +24,8 @@ Vertices = NDArray[np.int64]
 """One vertex per row: ``h·scale``, with 0 for the first symbol."""
 
 _UNBOUNDED = np.int64(1) << 62
-_PERTURBATION = 2e-7  # of the smallest entry
-_MIN_NOISE = 2.0**24  # steps of the integer grid, to keep ties unlikely
+_PERTURBATION = 2e-7  # relative to the smallest entry
+_MIN_AMPLITUDE = 2.0**24  # in steps of the integer grid, which keeps ties unlikely
 
 
 @dataclass(frozen=True)
@@ -47,18 +47,18 @@ class Polyhedron:
         ``attempt`` selects the perturbation.
         """
         k = len(E)
-        finite = np.isfinite(E) & ~np.eye(k, dtype=np.bool_)
-        # A power of two makes E·scale exact, and leaves room for sums along a path.
-        scale = 2.0 ** (59 - np.ceil(np.log2((k + 1) * E[finite].max())))
+        is_bounded = np.isfinite(E) & ~np.eye(k, dtype=np.bool_)
+        # A power of two makes E·scale exact. This one leaves room for sums along a path.
+        scale = 2.0 ** (59 - np.ceil(np.log2((k + 1) * E[is_bounded].max())))
         words = words_from(attempt.to_bytes(KEY_BYTES, "big"), 0, k * k)[:, 0].reshape(k, k)
-        amplitude = max(_PERTURBATION * float(E[finite].min()) * scale, _MIN_NOISE)
+        amplitude = max(_PERTURBATION * float(E[is_bounded].min()) * scale, _MIN_AMPLITUDE)
         noise = (words >> np.uint64(11)) * 2.0**-53 * amplitude
         # Leave out entries that a detour implies: perturbing them would split one ray into many.
-        finite &= ~_is_implied(E)
+        is_bounded &= ~_is_implied(E)
         N = np.full((k, k), _UNBOUNDED, dtype=np.int64)
-        # 1024 covers the last digit of E, which is less than a thousand steps.
-        rounded_up = np.ceil(E[finite] * scale).astype(np.int64)
-        N[finite] = rounded_up + noise[finite].astype(np.int64) + 1024
+        # 1024 covers the rounding error of E, which is less than a thousand steps.
+        rounded_up = np.ceil(E[is_bounded] * scale).astype(np.int64)
+        N[is_bounded] = rounded_up + noise[is_bounded].astype(np.int64) + 1024
         np.fill_diagonal(N, 0)
         for z in range(k):
             np.minimum(N, _add(N[:, z, None], N[None, z, :]), out=N)
@@ -84,25 +84,25 @@ class Polyhedron:
 
     @property
     def finite_mask(self) -> Booleans:
-        """For each pair, whether the matrix is finite."""
+        """Which entries of the matrix are finite."""
         return self.N < _UNBOUNDED
 
     def restrict(self, symbols: NDArray[np.intp]) -> "Polyhedron":
-        """Return the polyhedron of these symbols alone."""
+        """Return the polyhedron for these symbols alone."""
         return self._from_closed(self.N[np.ix_(symbols, symbols)], self.scale)
 
     def logarithms(self, vertices: Vertices) -> Floats:
-        """Return h of each vertex, shifted so that its largest entry is 0."""
+        """Return h for each vertex, shifted to make its largest entry 0."""
         return (vertices - vertices.max(axis=-1, keepdims=True)) / self.scale
 
     def chunk_size(self, comparisons: int) -> int:
-        """Return how many vertices to pass to ``neighbours`` for this many comparisons."""
+        """Return how many vertices ``neighbours`` can process with this many comparisons."""
         return max(comparisons // (self.size * max(self.tail.size, 1)), 1)
 
     def nearest_vertices(self, logarithms: Floats) -> Vertices:
         """Return a vertex near each point h, whose entries must be finite.
 
-        Symbols connected to the first one move together until an inequality connects another one.
+        The symbols connected to the first one move together until an inequality connects one more.
         """
         h = np.rint(logarithms * self.scale).astype(np.int64)
         row = np.arange(len(h))
@@ -113,20 +113,20 @@ class Polyhedron:
             slack = np.where(self.finite_mask, self.N - differences, _UNBOUNDED)
             inward = ~in_tree[:, :, None] & in_tree[:, None, :]
             outward = in_tree[:, :, None] & ~in_tree[:, None, :]
-            fall = np.where(inward, slack, _UNBOUNDED).min(axis=2)
-            rise = np.where(outward, slack, _UNBOUNDED).min(axis=1)
-            falls = fall.min(axis=1) <= rise.min(axis=1)
-            step = np.where(falls, -fall.min(axis=1), rise.min(axis=1))
+            room_below = np.where(inward, slack, _UNBOUNDED).min(axis=2)
+            room_above = np.where(outward, slack, _UNBOUNDED).min(axis=1)
+            moves_down = room_below.min(axis=1) <= room_above.min(axis=1)
+            step = np.where(moves_down, -room_below.min(axis=1), room_above.min(axis=1))
             h += np.where(in_tree, step[:, None], 0)
-            newcomer = np.where(falls, fall.argmin(axis=1), rise.argmin(axis=1))
-            in_tree[row, newcomer] = True
+            added = np.where(moves_down, room_below.argmin(axis=1), room_above.argmin(axis=1))
+            in_tree[row, added] = True
         return h - h[:, :1]
 
     def neighbours(self, vertices: Vertices) -> tuple[Vertices, Booleans] | None:
-        """Return the vertex that relaxing each equality leads to, and whether there is one.
+        """Return the vertex reached by relaxing each equality, and whether there is one.
 
-        The result has one entry per vertex and equality. It is ``None`` if the equalities of some
-        vertex do not form a tree: the perturbation was unlucky.
+        The arrays have one entry for each equality of each vertex. Return ``None`` if the
+        equalities of some vertex do not form a tree, because the perturbation caused a tie.
         """
         differences = vertices[:, self.tail] - vertices[:, self.head]
         slack = self.N[self.tail, self.head] - differences
@@ -135,16 +135,17 @@ class Polyhedron:
             return None
         trees = np.nonzero(is_equality)[1].reshape(len(vertices), self.size - 1)
         direction = self._directions(trees)
-        closing = direction[:, :, self.tail] > direction[:, :, self.head]
-        steps: NDArray[np.int64] = np.where(closing, slack[:, None, :], _UNBOUNDED).min(axis=2)
-        bounded = steps < _UNBOUNDED
-        return vertices[:, None, :] + (steps * bounded)[:, :, None] * direction, bounded
+        is_tightening = direction[:, :, self.tail] > direction[:, :, self.head]
+        room = np.where(is_tightening, slack[:, None, :], _UNBOUNDED)
+        steps: NDArray[np.int64] = room.min(axis=2)
+        exists = steps < _UNBOUNDED
+        return vertices[:, None, :] + (steps * exists)[:, :, None] * direction, exists
 
     def _directions(self, trees: NDArray[np.intp]) -> NDArray[np.int64]:
-        """Return the direction of h when one edge of a tree is relaxed, per tree and edge.
+        """Return the direction d in which h moves when an edge is relaxed, for each edge of a tree.
 
         With B the incidence matrix of the tree, ``B d = −(unit vector of the edge)``. The entries
-        of such an inverse are 0 and ±1, so rounding makes it exact.
+        of the inverse of B are 0 and ±1, so rounding makes it exact.
         """
         count, edges = trees.shape
         tree = np.arange(count)[:, None]
@@ -159,7 +160,7 @@ class Polyhedron:
 
 
 def _is_implied(E: Floats) -> Booleans:
-    """Return where an entry of a closed matrix is the sum of two others, in floats."""
+    """Return which entries of a closed matrix are sums of two others, up to rounding error."""
     k = len(E)
     implied = np.zeros((k, k), dtype=np.bool_)
     for z in range(k):
@@ -169,5 +170,5 @@ def _is_implied(E: Floats) -> Booleans:
 
 
 def _add(a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.int64]:
-    unbounded = (a >= _UNBOUNDED) | (b >= _UNBOUNDED)
-    return np.where(unbounded, _UNBOUNDED, a + b)
+    is_unbounded = (a >= _UNBOUNDED) | (b >= _UNBOUNDED)
+    return np.where(is_unbounded, _UNBOUNDED, a + b)

@@ -1,15 +1,15 @@
-"""Pricing: which members of the cone would improve a mixture most.
+"""Pricing: find the members of the cone that would improve a mixture most.
 
-A mixture with ``M⁻¹`` and multipliers ν is the best of all if and only if no member of the cone has
-a positive
+A mixture with ``M⁻¹`` and multipliers ν is optimal if and only if no member of the cone has a
+positive
 
     φ(r) = |W^½ M⁻¹ r|² − ν·r,   p·r = 1
 
 φ is convex, so it is largest at an extreme ray. Except in small domains (``rays.py``), there are
-too many rays to try them all, so two searches look for good ones. *Climbing* moves the entry of one
-symbol after another to an end of the range that the others allow, for many starts at once. It is
-fast, but soon gets stuck. *Walking* goes from a vertex to its best neighbour, which moves sets of
-symbols together. The result is a lower bound on the maximum, never a proof.
+too many rays to try them all, so two searches look for good ones. *Climbing* visits one symbol
+after another and moves its entry to an end of the range that the other entries allow, from many
+starts at once. It is fast, but soon gets stuck. *Walking* goes from a vertex to its best neighbour,
+which moves sets of symbols together. The result is a lower bound on the maximum, never a proof.
 """
 
 from collections.abc import Sequence
@@ -25,73 +25,75 @@ from sfumato.foundation.arrays import Floats
 
 __all__ = ["Price", "climb", "walk"]
 
-_MIN_GAIN = 1e-11  # relative improvement of φ that counts
-_MIN_MEAN = 1e-4  # of a column in the crowd; without it a climb could end at a column of zeros
+_MIN_GAIN = 1e-11  # the smallest relative increase of φ that counts
+_MIN_MEAN = 1e-4  # of a column under the prior; a climb must not end at a column of zeros
 _MAX_STEPS = 100
-_CHUNK = 1 << 23  # comparisons at a time
+_MAX_COMPARISONS = 1 << 23  # at a time
 
 
 @dataclass(frozen=True)
 class Price:
-    """φ of a mixture: ``roots`` is ``W^½ M⁻¹``, ``nu`` the multipliers ν."""
+    """φ for a mixture: ``roots`` is ``W^½ M⁻¹``, and ``nu`` are the multipliers ν."""
 
     roots: Floats
     nu: Floats
 
     @classmethod
     def from_mixture(cls, mixture: Mixture, weights: Floats) -> "Price":
-        """Return φ of the best mixture for these weights."""
+        """Return φ for the best mixture for these weights."""
         return cls(np.sqrt(weights)[:, None] * mixture.inverse, mixture.multipliers)
 
     def __call__(self, columns: Floats) -> Floats:
-        """Return φ of each normalised column."""
+        """Return φ for each normalised column."""
         return ((columns @ self.roots.T) ** 2).sum(axis=1) - columns @ self.nu
 
     def upper_bound(self, columns: Floats) -> float:
         """Return a bound on the largest φ of these columns that holds in exact arithmetic.
 
-        A sum of k products is off by at most ``γ Σ|…|`` with γ a little above ``k·2^−53`` (Higham
-        2002, chapter 3). γ here is several times that, to cover the rounding of the columns too.
+        The rounding error of a sum of k products is at most ``γ Σ|…|``, with γ slightly above
+        ``k·2^−53`` (Higham 2002, chapter 3). This γ is several times larger, so it also covers the
+        rounding of the columns.
         """
         gamma = (columns.shape[1] + 64) * 2.0**-50
         value = columns @ self.roots.T
         error = gamma * (columns @ np.abs(self.roots).T)
         phi = ((np.abs(value) + error) ** 2).sum(axis=1) - columns @ self.nu
-        summands = (value**2).sum(axis=1) + columns @ np.abs(self.nu)
-        return float((phi + gamma * summands).max())
+        magnitude = (value**2).sum(axis=1) + columns @ np.abs(self.nu)
+        return float((phi + gamma * magnitude).max())
 
 
 def climb(
     section: CrossSection, price: Price, starts: Floats, orders: Sequence[NDArray[np.intp]]
 ) -> Floats:
-    """Return the member of the cone to which φ climbs from each start.
+    """Return the member of the cone at which a climb from each start ends.
 
-    Each of ``orders`` is one sweep over all symbols.
+    Each of ``orders`` is the order of the symbols in one sweep.
     """
     off_diagonal = ~np.eye(section.size, dtype=np.bool_)
-    least = np.where(off_diagonal, section.cone.shrink_factors, 0.0)  # r_x ≥ least[x2, x]·r_x2
-    most = np.where(off_diagonal, section.cone.growth_factors, np.inf)  # r_x ≤ most[x, x2]·r_x2
+    # min_ratio[x2, x]·r_x2 ≤ r_x ≤ max_ratio[x, x2]·r_x2
+    min_ratio = np.where(off_diagonal, section.cone.shrink_factors, 0.0)
+    max_ratio = np.where(off_diagonal, section.cone.growth_factors, np.inf)
     climbers = _Climbers(section, price, starts)
     for order in orders:
         climbers.normalise()
-        moved = False
+        has_moved = False
         for x in order.tolist():
             R = climbers.columns
-            lower_end = (R * least[:, x]).max(axis=1)
-            upper_end = _min_product(R, most[x])
+            lower_end = (R * min_ratio[:, x]).max(axis=1)
+            upper_end = _min_product(R, max_ratio[x])
             step = climbers.best_step(x, lower_end, upper_end)
             if step.any():
-                moved = True
+                has_moved = True
                 climbers.move(x, step)
-        if not moved:
+        if not has_moved:
             break
     return section.lower(climbers.columns)
 
 
 class _Climbers:
-    """Columns R during a climb, and the terms from which changes of φ are computed.
+    """Columns R during a climb, and the terms from which φ is computed.
 
-    For G = roots' roots and a column r with mean m = p·r, φ(r/m) = (rᵀGr/m − ν·r)/m.
+    For G = rootsᵀ roots and a column r with mean m = p·r, φ(r/m) = (rᵀGr/m − ν·r)/m.
     """
 
     def __init__(self, section: CrossSection, price: Price, starts: Floats) -> None:
@@ -109,24 +111,24 @@ class _Climbers:
         self._mean = np.ones(len(self.columns))
 
     def best_step(self, x: int, *ends: Floats) -> Floats:
-        """Return how far to move entry x of each column: to the better end, or not at all."""
+        """Return the best change of entry x in each column: to one of the ends, or 0."""
         best = (self._square / self._mean - self._linear) / self._mean
         best = best + np.abs(best) * _MIN_GAIN + 1e-14
         step = np.zeros(len(best))
         for end in ends:
             d = np.where(np.isfinite(end), end - self.columns[:, x], 0.0)
             m = self._mean + d * self._section.prior[x]
-            allowed = m > _MIN_MEAN
-            m = np.where(allowed, m, 1.0)
+            is_allowed = m > _MIN_MEAN
+            m = np.where(is_allowed, m, 1.0)
             square = self._square + d * (2 * self._GR[:, x] + d * self._G[x, x])
-            value = (square / m - self._linear - d * self._nu[x]) / m
-            better = (value > best) & allowed
-            best = np.where(better, value, best)
-            step = np.where(better, d, step)
+            phi = (square / m - self._linear - d * self._nu[x]) / m
+            is_better = (phi > best) & is_allowed
+            best = np.where(is_better, phi, best)
+            step = np.where(is_better, d, step)
         return step
 
     def move(self, x: int, step: Floats) -> None:
-        """Move entry x of each column, and update the terms."""
+        """Add ``step`` to entry x of each column, and update the terms."""
         self._square += step * (2 * self._GR[:, x] + step * self._G[x, x])
         self._GR += step[:, None] * self._G[x]
         self._linear += step * self._nu[x]
@@ -141,47 +143,50 @@ def _min_product(R: Floats, factors: Floats) -> Floats:
 
 
 def walk(section: CrossSection, price: Price, starts: Floats, polyhedron: Polyhedron) -> Floats:
-    """Return where walks from vertex to best neighbour end; starts must have no entry of 0."""
+    """Return the columns at which walks from vertex to best neighbour end.
+
+    The entries of ``starts`` must be positive.
+    """
     vertices = polyhedron.nearest_vertices(np.log(starts))
-    value = _value(section, price, polyhedron, vertices)
-    walking = np.arange(len(vertices))
+    phi = _phi_at(section, price, polyhedron, vertices)
+    active = np.arange(len(vertices))
     for _ in range(_MAX_STEPS):
-        if walking.size == 0:
+        if active.size == 0:
             break
-        best, neighbour = _best_neighbours(section, price, polyhedron, vertices[walking])
-        current = value[walking]
+        best, neighbours = _best_neighbours(section, price, polyhedron, vertices[active])
+        current = phi[active]
         improves = best > current + np.abs(current) * _MIN_GAIN
-        walking = walking[improves]
-        vertices[walking] = neighbour[improves]
-        value[walking] = best[improves]
+        active = active[improves]
+        vertices[active] = neighbours[improves]
+        phi[active] = best[improves]
     return section.lower(np.exp(polyhedron.logarithms(vertices)))
 
 
 def _best_neighbours(
     section: CrossSection, price: Price, polyhedron: Polyhedron, vertices: Vertices
 ) -> tuple[Floats, Vertices]:
-    """Return the largest φ around each vertex, and the neighbour that has it.
+    """Return the largest φ among each vertex's neighbours, and the neighbour that attains it.
 
-    A vertex whose equalities do not form a tree keeps itself, with −inf.
+    For a vertex whose equalities do not form a tree, return −inf and the vertex itself.
     """
-    chunk = polyhedron.chunk_size(_CHUNK)
+    chunk_size = polyhedron.chunk_size(_MAX_COMPARISONS)
     best = np.full(len(vertices), -np.inf)
-    neighbour = vertices.copy()
-    for start in range(0, len(vertices), chunk):
-        part = slice(start, start + chunk)
-        around = polyhedron.neighbours(vertices[part])
-        if around is None:
+    best_neighbours = vertices.copy()
+    for start in range(0, len(vertices), chunk_size):
+        chunk = slice(start, start + chunk_size)
+        neighbours = polyhedron.neighbours(vertices[chunk])
+        if neighbours is None:
             continue
-        candidates, exists = around
-        value = np.where(exists, _value(section, price, polyhedron, candidates), -np.inf)
-        row = np.arange(len(value))
-        chosen = value.argmax(axis=1)
-        best[part] = value[row, chosen]
-        neighbour[part] = candidates[row, chosen]
-    return best, neighbour
+        candidates, exists = neighbours
+        phi = np.where(exists, _phi_at(section, price, polyhedron, candidates), -np.inf)
+        row = np.arange(len(phi))
+        chosen = phi.argmax(axis=1)
+        best[chunk] = phi[row, chosen]
+        best_neighbours[chunk] = candidates[row, chosen]
+    return best, best_neighbours
 
 
-def _value(
+def _phi_at(
     section: CrossSection, price: Price, polyhedron: Polyhedron, vertices: Vertices
 ) -> Floats:
     columns = np.exp(polyhedron.logarithms(vertices)).reshape(-1, section.size)
