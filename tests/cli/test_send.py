@@ -314,7 +314,7 @@ def test_concurrent_runs_send_one_outbox(tmp_path):
 
     with pytest.raises(InvalidSetting, match="another run"):
         write_outbox(path, "ab" * 32, "http://second", reports(), batch_size=2)
-    assert Outbox(path, "ab" * 32, "http://first").reports == 5
+    assert Outbox(path, "ab" * 32, "http://first").report_count == 5
     assert [child.name for child in tmp_path.iterdir()] == ["o.outbox"]
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.client.ledger import cost_of, parse_budget
+from sfumato.client.ledger import parse_budget, survey_cost
 from sfumato.contexts import ContextUnion
 from sfumato.errors import InvalidArgument
 
@@ -81,7 +81,7 @@ def test_single_symbol_contexts_cost_nothing(context):
     assert not context.has_unprotected_pairs
     assert context.unprotected_symbols().size == 0
     assert not context.has_partly_protected_symbols
-    assert cost_of(context, 5) == 0
+    assert survey_cost(context, 5) == 0
 
 
 def test_a_block_of_one_is_unprotected_only_if_nothing_is_promised_across():
@@ -95,9 +95,11 @@ def test_a_block_of_one_is_unprotected_only_if_nothing_is_promised_across():
 
 def test_a_survey_costs_its_largest_entry_for_each_distinct_value():
     metric = sf.Metric([[0, 1, 2], [1, 0, 1], [2, 1, 0]], "1/3")
-    assert cost_of(metric, 3) == 2
-    assert cost_of(sf.Uniform(3, "inf"), 5) == 0
-    assert cost_of(sf.Uniform(2**31, "0.5"), 1) == Fraction(1, 2)  # no memory is needed for that
+    assert survey_cost(metric, 3) == 2
+    assert survey_cost(sf.Uniform(3, "inf"), 5) == 0
+    assert survey_cost(sf.Uniform(2**31, "0.5"), 1) == Fraction(
+        1, 2
+    )  # no memory is needed for that
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "inf", "four", True, [4], float("nan"), 0])

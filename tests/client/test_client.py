@@ -14,7 +14,7 @@ import sfumato as sf
 from sfumato.batches import parse_batch
 from sfumato.client import AggregatorClient, QueuedAnswer, Receipt
 from sfumato.client.device import DeviceFolder
-from sfumato.client.memory import batch_id, derive_report, secret_tag, token_of
+from sfumato.client.memory import batch_id, derive_report, secret_tag, value_token
 from sfumato.errors import (
     BudgetExceeded,
     InvalidArgument,
@@ -142,7 +142,9 @@ def test_after_all_distinct_values_the_last_report_repeats(aggregator, hasty, ho
         [report] for report in expected
     ]
     log = json.loads((home / f"answers-{survey.fingerprint}").read_bytes().partition(b"\n")[0])
-    assert log["tokens"] == [token_of(known_secret, survey.fingerprint, value) for value in (7, 8)]
+    assert log["tokens"] == [
+        value_token(known_secret, survey.fingerprint, value) for value in (7, 8)
+    ]
     assert len(set(expected)) == 2
 
 
@@ -545,11 +547,11 @@ def test_answers_delivered_by_another_process_are_not_resent(survey, aggregator,
     aggregator.default_fault = (503, {}, b"")
     client = sf.Client(survey, hasty, home=home)
     queued = client.answer("place 7")
-    log = client._device.current_log(survey.fingerprint)
+    log = client._device.read_current_log(survey.fingerprint)
     aggregator.default_fault = None
     client.flush()
     sent = len(aggregator.bodies)
-    assert [receipt.batch for receipt in client._deliveries(log)] == [queued.batch]
+    assert [receipt.batch for receipt in client._send_queue(log)] == [queued.batch]
     assert len(aggregator.bodies) == sent
 
 

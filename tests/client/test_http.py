@@ -174,32 +174,32 @@ def test_connections_are_reused(aggregator, http_client, survey):
 
 
 def test_fetched_surveys_must_match_the_pin(aggregator, http_client, survey):
-    assert http_client.survey(survey.fingerprint) == survey
+    assert http_client.fetch_survey(survey.fingerprint) == survey
     other = sf.Survey("others", sf.Uniform(3, 1))
     aggregator.surveys[survey.fingerprint] = other
     with pytest.raises(WrongSurvey, match="not the pinned one"):
-        http_client.survey(survey.fingerprint)
+        http_client.fetch_survey(survey.fingerprint)
     with pytest.raises(WrongSurvey, match="does not have"):
-        http_client.survey(other.fingerprint)
+        http_client.fetch_survey(other.fingerprint)
     aggregator.faults = [(200, {}, b'{"promise":{')]
     with pytest.raises(InvalidSurvey):
-        http_client.survey(survey.fingerprint)
+        http_client.fetch_survey(survey.fingerprint)
     for strange in ("", "AB" * 32, f"../{survey.fingerprint}", survey.fingerprint + "\n"):
         with pytest.raises(WrongSurvey, match="64 lowercase hexadecimal digits"):
-            http_client.survey(strange)
+            http_client.fetch_survey(strange)
 
 
 def test_surveys_are_listed(aggregator, http_client, survey):
-    (listed,) = http_client.surveys()
+    (listed,) = http_client.list_surveys()
     assert (listed.fingerprint, listed.name, listed.open) == (survey.fingerprint, "places", True)
     aggregator.faults = [(200, {}, b'{"surveys":[{}]}')]
     with pytest.raises(InvalidSetting, match="did not return a list"):
-        http_client.surveys()
+        http_client.list_surveys()
 
 
 def test_fetching_is_retried_too(aggregator, http_client, survey, pauses):
     aggregator.faults = [DROP_REQUEST, problem(503)]
-    assert http_client.survey(survey.fingerprint) == survey
+    assert http_client.fetch_survey(survey.fingerprint) == survey
     assert len(pauses) == 2
 
 

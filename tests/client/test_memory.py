@@ -11,14 +11,14 @@ from cryptography.hazmat.primitives.ciphers.algorithms import AES
 from cryptography.hazmat.primitives.ciphers.modes import ECB
 
 import sfumato as sf
-from sfumato.client.answer_log import period_of
+from sfumato.client.answer_log import period_name
 from sfumato.client.memory import (
     batch_id,
     derive_report,
     derive_words,
     fresh_secret,
     secret_tag,
-    token_of,
+    value_token,
 )
 from support.paths import ROOT
 
@@ -41,7 +41,7 @@ def test_words_tokens_and_identifiers_are_as_specified(symbol):
     expected = [int.from_bytes(block[:8], "little"), int.from_bytes(block[8:], "little")]
     assert derive_words(SECRET, F, symbol)[0].tolist() == expected
     assert (
-        token_of(SECRET, F, symbol)
+        value_token(SECRET, F, symbol)
         == _block(b"sfumato/1/value", SECRET, bytes.fromhex(F), u32).hex()
     )
 
@@ -93,19 +93,19 @@ def test_periods_are_in_utc():
     late = datetime(
         2026, 11, 15, 23, 30, tzinfo=timezone(-timedelta(hours=3))
     )  # already the 16th in UTC, a Monday
-    assert [period_of(every, late) for every in ("day", "week", "month", "year")] == [
+    assert [period_name(every, late) for every in ("day", "week", "month", "year")] == [
         "2026-11-16",
         "2026-W47",
         "2026-11",
         "2026",
     ]
-    assert period_of("week", datetime(2024, 12, 30, tzinfo=UTC)) == "2025-W01"
+    assert period_name("week", datetime(2024, 12, 30, tzinfo=UTC)) == "2025-W01"
 
 
 @pytest.mark.parametrize("every", ["day", "week", "month", "year"])
 def test_later_periods_sort_later(every):
     start = datetime(2019, 12, 20, tzinfo=UTC)
-    names = [period_of(every, start + timedelta(days=day)) for day in range(3000)]
+    names = [period_name(every, start + timedelta(days=day)) for day in range(3000)]
     assert names == sorted(names)
     assert len(set(names)) == {"day": 3000, "week": 430, "month": 100, "year": 10}[every]
 
@@ -127,13 +127,13 @@ def test_shared_vectors_pass():
             words = derive_words(secret, survey.fingerprint, asked["symbol"])[0].tolist()
             assert {"report": report, "words": "".join(f"{word:016x}" for word in words)} == answer
         elif asked["op"] == "token":
-            assert token_of(secret, survey.fingerprint, asked["symbol"]) == answer["token"]
+            assert value_token(secret, survey.fingerprint, asked["symbol"]) == answer["token"]
         else:
             repeat = survey.description.about["repeat"]
             period = (
                 ""
                 if repeat == "once"
-                else period_of(repeat["every"], datetime.fromisoformat(asked["time"]))
+                else period_name(repeat["every"], datetime.fromisoformat(asked["time"]))
             )
             assert (period or None) == answer["period"]
             assert batch_id(secret, survey.fingerprint, period).hex() == answer["batch"]

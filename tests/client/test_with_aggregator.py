@@ -98,12 +98,12 @@ def test_replays_conflicts_and_refusals(store, survey):
 def test_surveys_are_fetched_and_pinned(store, survey, clear):
     with running(store) as url:
         http_client = AggregatorClient(url)
-        assert http_client.survey(survey.fingerprint) == survey
-        assert {listed.fingerprint for listed in http_client.surveys()} == {
+        assert http_client.fetch_survey(survey.fingerprint) == survey
+        assert {listed.fingerprint for listed in http_client.list_surveys()} == {
             survey.fingerprint,
             clear.fingerprint,
         }
-        assert all(listed.open for listed in http_client.surveys())
+        assert all(listed.open for listed in http_client.list_surveys())
 
 
 def test_answers_wait_until_the_survey_opens(store, tmp_path):

@@ -107,13 +107,13 @@ def send(
         result = {
             "survey": loaded.fingerprint,
             "to": aggregator.url,
-            "reports": queue.reports,
-            "batches": queue.size,
+            "reports": queue.report_count,
+            "batches": queue.batch_count,
         }
         say(json.dumps(result))
         return
     name = f"{loaded.fingerprint[:12]}…"
-    say(f"{queue.reports:,} reports of survey {name} counted by {aggregator.url}.")
+    say(f"{queue.report_count:,} reports of survey {name} counted by {aggregator.url}.")
 
 
 def _with_hint(problem: SfumatoError, hint: str) -> SfumatoError:
@@ -125,7 +125,7 @@ def _with_hint(problem: SfumatoError, hint: str) -> SfumatoError:
 def _require_survey(survey: "Survey", aggregator: "AggregatorClient") -> None:
     """Reject a mistyped URL early: once reports are drawn, they are bound to one aggregator."""
     try:
-        aggregator.survey(survey.fingerprint)
+        aggregator.fetch_survey(survey.fingerprint)
     except SfumatoError as problem:
         hint = f"Nothing was randomised. Is {aggregator.url} the right aggregator?"
         raise _with_hint(problem, hint) from None
@@ -161,7 +161,10 @@ def _deliver(outbox: "Outbox", aggregator: "AggregatorClient", stop: "Event") ->
             total += sum(receipt.result().reports for receipt in done)
             on_progress(total)
 
-    with show_bar("sending", outbox.reports) as on_progress, ThreadPoolExecutor(_IN_FLIGHT) as pool:
+    with (
+        show_bar("sending", outbox.report_count) as on_progress,
+        ThreadPoolExecutor(_IN_FLIGHT) as pool,
+    ):
         try:
             for batch in outbox.batches():
                 pending.add(pool.submit(aggregator.deliver, batch, arrow=True))

@@ -1,4 +1,4 @@
-"""Clients: what runs on people's devices, or next to a table of answers, and sends reports."""
+"""Clients, which randomise answers on people's devices or in bulk, and send the reports."""
 
 from sfumato.client.client import Client, QueuedAnswer
 from sfumato.client.http import AggregatorClient, ListedSurvey, Receipt

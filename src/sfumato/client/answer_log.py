@@ -1,6 +1,6 @@
-"""The answer log: what a device answered to one survey, period by period, and what still waits.
+"""The answer log: a device's answers to one survey, by period, and the queue of unsent ones.
 
-It holds reports and tokens, never a value.
+It contains reports and tokens, never a value.
 """
 
 from collections.abc import Mapping
@@ -10,20 +10,20 @@ from typing import Any, Self
 
 from sfumato.foundation.canonical import Json
 
-__all__ = ["Answer", "AnswerLog", "period_of"]
+__all__ = ["Answer", "AnswerLog", "period_name"]
 
 _ISO_LENGTH = {"day": 10, "month": 7, "year": 4}
 
 
-def period_of(every: str, moment: datetime) -> str:
-    """Name the day, week, month or year of a moment, in UTC; later periods sort later as text.
+def period_name(every: str, moment: datetime) -> str:
+    """Return the name of the day, week, month or year that contains ``moment``, in UTC.
 
-    Weeks follow ISO 8601: they begin on Monday, and the first week of a year contains its first
-    Thursday.
+    Later periods sort later as text. Weeks follow ISO 8601: they begin on Monday, and the first
+    week of a year contains its first Thursday.
 
-    >>> period_of("week", datetime(2027, 1, 1, tzinfo=UTC))
+    >>> period_name("week", datetime(2027, 1, 1, tzinfo=UTC))
     '2026-W53'
-    >>> period_of("month", datetime(2027, 1, 1, tzinfo=UTC))
+    >>> period_name("month", datetime(2027, 1, 1, tzinfo=UTC))
     '2027-01'
     """
     day = moment.astimezone(UTC).date()
@@ -35,7 +35,7 @@ def period_of(every: str, moment: datetime) -> str:
 
 @dataclass(frozen=True, repr=False)
 class Answer:
-    """A report, its batch identifier, and its period ("" for a survey that people answer once)."""
+    """A report, its batch identifier, and its period ("" for a survey answered only once)."""
 
     period: str
     batch: bytes
@@ -47,7 +47,7 @@ class Answer:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Self:
-        """Read an answer from its record."""
+        """Build an answer from its record."""
         return cls(str(record["period"]), bytes.fromhex(record["batch"]), int(record["report"]))
 
     def __repr__(self) -> str:
@@ -58,7 +58,7 @@ class Answer:
 class AnswerLog:
     """The last answer, the tokens of all values used so far, and the queue of unsent answers.
 
-    ``secret``: the tag of the secret that everything here was derived from.
+    ``secret``: the tag of the secret from which the answers and tokens were derived.
     """
 
     secret: str
@@ -69,18 +69,18 @@ class AnswerLog:
     def current(self, period: str) -> Answer | None:
         """Return the answer for a period, or ``None`` if a new one is due.
 
-        An answer for a later period counts too: someone may have set the clock back.
+        This includes an answer for a later period, because the clock may have been set back.
         """
         if self.last is not None and period <= self.last.period:
             return self.last
         return None
 
-    def waits(self, answer: Answer) -> bool:
+    def is_waiting(self, answer: Answer) -> bool:
         """Whether this answer is in the queue."""
         return any(other.batch == answer.batch for other in self.waiting)
 
     def add(self, answer: Answer, tokens: tuple[str, ...]) -> "AnswerLog":
-        """Return the log with one more answer, also in the queue."""
+        """Return the log with a new answer, which is also added to the queue."""
         return replace(self, last=answer, tokens=tokens, waiting=(*self.waiting, answer))
 
     def mark_delivered(self, answer: Answer) -> "AnswerLog":
@@ -99,7 +99,7 @@ class AnswerLog:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Self:
-        """Read a log from its record."""
+        """Build a log from its record."""
         last = None if record["last"] is None else Answer.from_record(record["last"])
         tokens = tuple(map(str, record["tokens"]))
         waiting = tuple(map(Answer.from_record, record["waiting"]))

@@ -1,4 +1,4 @@
-"""The client of one device: it charges the ledger, derives the report, stores it and sends it."""
+"""The client for one device: it charges the ledger, then derives, stores and sends the report."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -10,11 +10,16 @@ from typing import Any
 import numpy as np
 
 from sfumato.batches import Batch
-from sfumato.client.answer_log import Answer, AnswerLog, period_of
+from sfumato.client.answer_log import Answer, AnswerLog, period_name
 from sfumato.client.device import Device
 from sfumato.client.http import AggregatorClient, BatchConflict, Receipt
-from sfumato.client.ledger import DEFAULT_BUDGET, distinct_values, parse_budget, require_consent
-from sfumato.client.memory import batch_id, derive_report, token_of
+from sfumato.client.ledger import (
+    DEFAULT_BUDGET,
+    count_distinct_values,
+    parse_budget,
+    require_consent,
+)
+from sfumato.client.memory import batch_id, derive_report, value_token
 from sfumato.domains import Domain, H3Domain
 from sfumato.errors import InvalidArgument, InvalidSymbols, NotDelivered, UnknownValue
 from sfumato.randomness import float_above
@@ -22,7 +27,7 @@ from sfumato.survey import Survey
 
 __all__ = ["Client", "QueuedAnswer"]
 
-_PATIENCE = 10.0
+_DEFAULT_PATIENCE = 10.0  # seconds
 
 
 @dataclass(frozen=True)
@@ -35,41 +40,42 @@ class QueuedAnswer:
 
 
 class _AnswerForgotten(NotDelivered):
-    """The device has forgotten an answer before it was sent."""
+    """The device forgot an answer before it was sent."""
 
 
 class Client:
-    """Answers one survey on behalf of one device, and never says more than was charged.
+    """Answers one survey on behalf of one device, and never reveals more than was charged.
 
-    What ``answer`` guarantees, in this order:
+    ``answer`` guarantees, in this order:
 
-    - The survey's full cost, ``distinct · E``, is in the ledger, on disk, before the value is
-      read. If that exceeds the device's ``budget``, it raises ``BudgetExceeded`` and sends nothing.
+    - The survey's full cost, ``distinct · E``, is recorded in the ledger on disk before the value
+      is read. If it exceeds the device's ``budget``, ``answer`` raises ``BudgetExceeded`` and sends
+      nothing.
     - The report is derived from the device's secret. The same answer gives the same report after a
-      crash, in another process or a year later, so 365 equal answers reveal what one reveals.
-    - Whether and when something is sent does not depend on the value.
-    - The report is on disk before it is sent, and counted once however often it is sent.
+      crash, in another process or a year later, so 365 equal answers reveal no more than one.
+    - Whether and when a report is sent does not depend on the value.
+    - The report is on disk before it is sent, and is counted once however often it is sent.
 
     With ``repeat = "once"`` the first answer is final, and later values are not even read. With
     ``{every, distinct}`` there is one upload per period. After ``distinct`` different values, any
-    other value repeats the last report. If the clock is set back, the last report is repeated too.
+    new value repeats the last report. If the clock is set back, the last report is also repeated.
 
-    ``survey``: a survey, or the path of one. This pins its fingerprint. The client refuses a survey
+    ``survey``: a survey, or the path to one. This pins its fingerprint. The client rejects a survey
     whose mechanism breaks its context.
 
     ``url``: the aggregator's URL, or an ``AggregatorClient``.
 
-    ``home``: a folder that all surveys of one device share, with one secret and one ledger. It is
-    created if necessary, and only its owner has access.
+    ``home``: the folder for one device, which all its surveys share, with one secret and one
+    ledger. It is created if necessary, and only its owner has access.
 
-    ``budget``: the most that this device may give away over all surveys (see
+    ``budget``: the maximum total cost of all surveys on this device (see
     ``sfumato.client.ledger``). Pass a larger one if the person agrees to more, or ``None`` for no
     limit.
 
     ``allow_clear``: must be ``True`` for a survey that leaves some pair of answers unprotected,
-    such as the answers of a high-low survey that are not sensitive. A report may then give an
-    answer away, and no budget measures that. First show the person ``survey.disclosure()`` or the
-    privacy label.
+    such as the non-sensitive answers in a high-low survey. A report may then reveal an answer, and
+    the budget does not cover that. First show the person ``survey.disclosure()`` or the privacy
+    label.
 
     Reference: Erlingsson, Pihur and Korolova (2014), "RAPPOR", on memoized answers.
 
@@ -102,37 +108,39 @@ class Client:
             )
         self._allow_clear = allow_clear
         self._clock = clock
-        self._distinct = distinct_values(self._survey)
+        self._max_distinct = count_distinct_values(self._survey)
         if isinstance(url, str):
-            url = AggregatorClient(url, patience=_PATIENCE)
+            url = AggregatorClient(url, patience=_DEFAULT_PATIENCE)
         self._aggregator = url
         self._device = Device(home)
 
     # --- the interface ----------------------------------------------------------------------------
 
     def answer(self, value: object) -> Receipt | QueuedAnswer:
-        """Answer with a value: a pair (latitude, longitude) for a grid, optionally for H3 cells.
+        """Answer with a value. For a grid, and optionally for H3 cells, pass (latitude, longitude).
 
-        Return a receipt if the aggregator has counted the report, ``QueuedAnswer`` if it waits.
+        Return a receipt if the aggregator has counted the report, or a ``QueuedAnswer`` if it is
+        still waiting.
 
-        ``UnknownValue`` for a value outside the domain, after the charge, unless all ``distinct``
-        values are used up. Give the domain an ``other`` label if people may have such values. If
-        the aggregator rejects the report for good (``WrongSurvey`` for a closed survey), raise its
-        error and keep the report. ``NotDelivered`` if another thread made the device forget.
+        Raise ``UnknownValue`` for a value outside the domain, after charging the ledger, unless all
+        ``distinct`` values are used up. Give the domain an ``other`` label if people may have such
+        values. If the aggregator permanently rejects the report, keep it and raise the error, such
+        as ``WrongSurvey`` for a closed survey. Raise ``NotDelivered`` if the device forgot the
+        answer in the meantime.
         """
         require_consent(self._survey, self._allow_clear)
         with self._device.lock():
             secret, log = self._device.charge(self._survey, self._budget)
-            period = self._period()
+            period = self._current_period()
             answer = log.current(period)
             if answer is None:
-                report, tokens = self._report(secret, log, value)
+                report, tokens = self._derive_report(secret, log, value)
                 answer = Answer(period, batch_id(secret, self._survey.fingerprint, period), report)
                 log = log.add(answer, tokens)
                 self._device.write_log(self._survey.fingerprint, log)
-        waiting = {other.batch.hex() for other in log.waiting}
+        waiting = {queued.batch.hex() for queued in log.waiting}
         try:
-            for receipt in self._deliveries(log):
+            for receipt in self._send_queue(log):
                 waiting.remove(receipt.batch)
         except _AnswerForgotten:
             raise
@@ -141,51 +149,54 @@ class Client:
         batch = answer.batch.hex()
         if batch in waiting:
             return QueuedAnswer(self._survey.fingerprint, batch, len(waiting))
-        return Receipt.for_batch(self._batch(answer))
+        return Receipt.for_batch(self._make_batch(answer))
 
     def flush(self) -> tuple[Receipt, ...]:
-        """Send the queue, oldest first; ``NotDelivered`` if an answer must stay in it."""
+        """Send the queue, oldest first. Raise ``NotDelivered`` if an answer must stay in it."""
         with self._device.lock():
-            log = self._device.current_log(self._survey.fingerprint)
-        return () if log is None else tuple(self._deliveries(log))
+            log = self._device.read_current_log(self._survey.fingerprint)
+        return () if log is None else tuple(self._send_queue(log))
 
     def forget(self) -> None:
-        """Delete the device's secret, and so its memory of every answer to every survey.
+        """Delete the device's secret, and with it the memory of all answers to all surveys.
 
-        Answers in the queue are dropped. The ledger stays, because promises cannot be taken back:
-        answering again costs again. Call this also if the secret was lost or damaged.
+        Answers in the queue are dropped. The ledger is kept, because spent budget cannot be
+        recovered: answering again is charged again. Also call this if the secret was lost or
+        damaged.
         """
         with self._device.lock():
             self._device.forget()
 
     def spent(self) -> float:
-        """Return what this device has spent on all surveys so far, rounded up."""
+        """Return the budget that this device has spent on all surveys so far, rounded up."""
         with self._device.lock():
-            return float_above(self._device.ledger().spent)
+            return float_above(self._device.read_ledger().spent)
 
     # --- from value to report ---------------------------------------------------------------------
 
-    def _period(self) -> str:
-        """Return the current period; "" for a survey that people answer once."""
+    def _current_period(self) -> str:
+        """Return the current period, or "" for a survey answered only once."""
         repeat: Any = self._survey.description.about["repeat"]
-        return "" if repeat == "once" else period_of(repeat["every"], self._clock())
+        return "" if repeat == "once" else period_name(repeat["every"], self._clock())
 
-    def _report(self, secret: bytes, log: AnswerLog, value: object) -> tuple[int, tuple[str, ...]]:
+    def _derive_report(
+        self, secret: bytes, log: AnswerLog, value: object
+    ) -> tuple[int, tuple[str, ...]]:
         """Return the report for a new period, and the tokens of all values used so far."""
-        if self._distinct == 1 and log.last is not None:
+        if self._max_distinct == 1 and log.last is not None:
             return log.last.report, ()
         fingerprint = self._survey.fingerprint
         tokens = log.tokens
-        # Once `distinct` values are used up, every other value repeats the last report.
-        fallback = log.last if len(tokens) == self._distinct else None
+        # Once all `distinct` values are used up, every new value repeats the last report.
+        fallback = log.last if len(tokens) == self._max_distinct else None
         try:
-            symbol = _symbol(self._survey.context.domain, value)
+            symbol = _find_symbol(self._survey.context.domain, value)
         except (UnknownValue, InvalidSymbols):
             if fallback is None:
                 raise
             return fallback.report, tokens
-        if self._distinct > 1:
-            token = token_of(secret, fingerprint, symbol)
+        if self._max_distinct > 1:
+            token = value_token(secret, fingerprint, symbol)
             if token not in tokens:
                 if fallback is not None:
                     return fallback.report, tokens
@@ -194,25 +205,25 @@ class Client:
 
     # --- sending ----------------------------------------------------------------------------------
 
-    def _batch(self, answer: Answer) -> Batch:
+    def _make_batch(self, answer: Answer) -> Batch:
         reports = np.array([answer.report], dtype=np.uint32)
         return Batch(answer.batch, self._survey.fingerprint, reports)
 
-    def _deliveries(self, log: AnswerLog) -> Iterator[Receipt]:
+    def _send_queue(self, log: AnswerLog) -> Iterator[Receipt]:
         """Send the queue, oldest first, without a lock: an answer sent twice is counted once.
 
-        Read the log again before each answer. ``_AnswerForgotten`` if the device has forgotten it.
+        Read the log again before each answer. Raise ``_AnswerForgotten`` if the device forgot it.
         """
         fingerprint = self._survey.fingerprint
         for answer in log.waiting:
-            batch = self._batch(answer)
+            batch = self._make_batch(answer)
             with self._device.lock():
-                latest = self._device.log(fingerprint, log.secret)
+                latest = self._device.read_log(fingerprint, log.secret)
             if latest is None:
                 raise _AnswerForgotten("the device has forgotten this answer. It was not sent.")
-            if latest.waits(answer):
-                # A conflict means that this device answered before, and an older copy of its folder
-                # was restored since. The first answer stands.
+            if latest.is_waiting(answer):
+                # A conflict means that this device already answered, and that an older copy of its
+                # folder was then restored. The first answer remains valid.
                 with suppress(BatchConflict):
                     self._aggregator.deliver(batch)
                 with self._device.lock():
@@ -226,8 +237,8 @@ class Client:
         )
 
 
-def _symbol(domain: Domain, value: object) -> int:
-    """Return the symbol of a value; a pair is a position if the domain has positions."""
+def _find_symbol(domain: Domain, value: object) -> int:
+    """Return the symbol for a value. An H3 domain also accepts a (latitude, longitude) pair."""
     if isinstance(domain, H3Domain) and isinstance(value, Iterable) and not isinstance(value, str):
         position = list(value)
         if len(position) != 2:

@@ -1,6 +1,6 @@
-"""What a device keeps on disk: one secret, one ledger, and an answer log for each survey.
+"""A device's files: one secret, one ledger, and an answer log for each survey.
 
-Four rules of order make a lost file visible, whenever a crash comes:
+Four ordering rules make a lost file detectable, whenever a crash occurs:
 
 - The ledger is written before the secret. So a secret without a ledger means that the ledger was
   lost, and with it the record of what this device has promised.
@@ -9,11 +9,11 @@ Four rules of order make a lost file visible, whenever a crash comes:
 - A survey is charged before it is answered. So an answer without a charge means that the ledger is
   an older copy, and that later promises are unknown.
 - ``forget`` deletes the secret first, then the logs. So logs without a secret mean that the secret
-  was lost: a new one would give other reports for the same values.
+  was lost. A new one would produce different reports for the same values.
 
-Every file is written to a temporary name, synced and renamed; then the folder is synced too. So a
-crash leaves either the old or the new content. Records end with a checksum, so a file that a broken
-disk or a careless copy has truncated is an error, never an older state.
+Every file is written under a temporary name, synced and renamed; then the folder is synced too. So
+a crash leaves either the old or the new content. Records end with a checksum, so a truncated file
+raises an error and is never mistaken for an older state.
 """
 
 import errno
@@ -44,24 +44,25 @@ _LEDGER = "ledger"
 _LOG_PREFIX = "answers-"
 _LOG_FORMAT = 1
 
-_CAN_LOCK = find_spec("fcntl") is not None  # not on Windows
+_CAN_LOCK = find_spec("fcntl") is not None  # false on Windows
 
 
 class Device:
     """The secret, the ledger and the answer logs in one folder.
 
-    Call all methods under ``lock``. A log belongs to a survey (a fingerprint) and a secret (a tag).
-    ``DamagedState`` means that a file is lost or damaged.
+    Hold ``lock`` while calling any method. Each log belongs to a survey (identified by its
+    fingerprint) and a secret (identified by its tag). Methods raise ``DamagedState`` if a file is
+    lost or damaged.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self._folder = DeviceFolder(folder)
         self.lock = self._folder.lock
         with self.lock():
-            self.ledger()  # not the secret: a device that has lost it must be able to forget
+            self.read_ledger()  # not the secret: a device that lost it must be able to forget
 
-    def ledger(self) -> Ledger:
-        """Return the ledger; an empty one if the device is new."""
+    def read_ledger(self) -> Ledger:
+        """Return the ledger, or an empty one if the device is new."""
         record = self._folder.read_record(_LEDGER, LEDGER_FORMATS)
         if record is not None:
             ledger = Ledger.from_record(record)
@@ -75,34 +76,34 @@ class Device:
         return Ledger()
 
     def charge(self, survey: Survey, budget: Fraction | None) -> tuple[bytes, AnswerLog]:
-        """Charge a survey unless it was charged before. Return the secret and the survey's log.
+        """Charge a survey unless it was already charged. Return the secret and the survey's log.
 
-        ``BudgetExceeded`` if the ledger would exceed the budget; then nothing is charged.
+        Raise ``BudgetExceeded``, and charge nothing, if the ledger would exceed the budget.
         """
-        secret, ledger = self._open()
+        secret, ledger = self._load_state()
         tag = secret_tag(secret)
         entry = Entry.from_survey(survey, tag)
-        charged = ledger.charge(entry, budget)
-        if charged is not ledger:
-            if self.log(survey.fingerprint, tag) is None:
+        charged_ledger = ledger.charge(entry, budget)
+        if charged_ledger is not ledger:
+            if self.read_log(survey.fingerprint, tag) is None:
                 self.write_log(survey.fingerprint, AnswerLog(tag))
-            self._write_ledger(charged)
-        log = self.log(survey.fingerprint, tag)
+            self._write_ledger(charged_ledger)
+        log = self.read_log(survey.fingerprint, tag)
         if log is None:
             raise DamagedState(
                 f"{self._folder.path / _log_name(survey.fingerprint)} is missing, so what this "
-                "device answered is unknown. Nothing was sent. Restore the file; or call forget(), "
-                "and answering costs again."
+                "device answered is unknown. Nothing was sent. Restore the file, or call forget(); "
+                "answering will then be charged again."
             )
         return secret, log
 
-    def current_log(self, fingerprint: str) -> AnswerLog | None:
-        """Return a survey's log under the current secret; ``None`` if there is no such log."""
-        secret, _ = self._open()
-        return self.log(fingerprint, secret_tag(secret))
+    def read_current_log(self, fingerprint: str) -> AnswerLog | None:
+        """Return a survey's log under the current secret, or ``None`` if it does not exist."""
+        secret, _ = self._load_state()
+        return self.read_log(fingerprint, secret_tag(secret))
 
-    def log(self, fingerprint: str, tag: str) -> AnswerLog | None:
-        """Return a survey's log under the secret with this tag, or ``None``."""
+    def read_log(self, fingerprint: str, tag: str) -> AnswerLog | None:
+        """Return a survey's log under the secret with this tag, or ``None`` if it does not exist."""
         record = self._folder.read_record(_log_name(fingerprint), [_LOG_FORMAT])
         if record is None or record["secret"] != tag:
             return None
@@ -113,21 +114,21 @@ class Device:
         self._folder.write_record(_log_name(fingerprint), log.to_record(), _LOG_FORMAT)
 
     def mark_delivered(self, fingerprint: str, tag: str, answer: Answer) -> None:
-        """Record that an answer was counted, unless the device has forgotten it."""
-        log = self.log(fingerprint, tag)
+        """Record that an answer was counted, unless the device forgot it in the meantime."""
+        log = self.read_log(fingerprint, tag)
         if log is not None:
             self.write_log(fingerprint, log.mark_delivered(answer))
 
     def forget(self) -> None:
-        """Delete the secret and all logs. The ledger stays."""
-        self.ledger()  # if the ledger is lost, only the secret and the logs show it: keep them
+        """Delete the secret and all logs. The ledger is kept."""
+        self.read_ledger()  # if the ledger is lost, keep the secret and the logs as evidence
         self._folder.delete(_SECRET)
-        for name in self._folder.names(_LOG_PREFIX):
+        for name in self._folder.list_files(_LOG_PREFIX):
             self._folder.delete(name)
 
-    def _open(self) -> tuple[bytes, Ledger]:
-        """Return the secret and the ledger; create both if the device is new or has forgotten."""
-        ledger = self.ledger()
+    def _load_state(self) -> tuple[bytes, Ledger]:
+        """Return the secret and the ledger. Create the secret if necessary."""
+        ledger = self.read_ledger()
         secret = self._folder.read(_SECRET)
         if secret is not None and secret_tag(secret) == ledger.secret:
             return secret, ledger
@@ -135,8 +136,8 @@ class Device:
             problem = "missing" if secret is None else "damaged"
             raise DamagedState(
                 f"the secret in {self._folder.path} is {problem}, so this device cannot repeat its "
-                "answers. Nothing was sent. Restore the file; or call forget(), and answering "
-                "costs again."
+                "answers. Nothing was sent. Restore the file, or call forget(); answering will "
+                "then be charged again."
             )
         secret = fresh_secret()
         ledger = replace(ledger, secret=secret_tag(secret))
@@ -145,17 +146,17 @@ class Device:
         return secret, ledger
 
     def _require_charges(self, ledger: Ledger) -> None:
-        """Refuse a ledger that lacks the charge of an answer."""
-        charges = {entry.key for entry in ledger.entries}
-        for file_name in self._folder.names(_LOG_PREFIX):
+        """Reject a ledger that is missing the charge for an answer."""
+        charged = {entry.key for entry in ledger.entries}
+        for file_name in self._folder.list_files(_LOG_PREFIX):
             fingerprint = file_name.removeprefix(_LOG_PREFIX)
-            if (fingerprint, ledger.secret) in charges:
+            if (fingerprint, ledger.secret) in charged:
                 continue
             record = self._folder.read_record(file_name, [_LOG_FORMAT])
             if record is None:
                 continue
             log = AnswerLog.from_record(record)
-            if log.last is not None and (fingerprint, log.secret) not in charges:
+            if log.last is not None and (fingerprint, log.secret) not in charged:
                 raise DamagedState(
                     f"the ledger in {self._folder.path} is older than the answers next to it, so "
                     "what this device has promised is unknown. Nothing was sent. Restore the "
@@ -166,7 +167,7 @@ class Device:
         self._folder.write_record(_LEDGER, ledger.to_record(), LEDGER_FORMATS[-1])
 
     def _has_logs(self) -> bool:
-        return bool(self._folder.names(_LOG_PREFIX))
+        return bool(self._folder.list_files(_LOG_PREFIX))
 
     def __repr__(self) -> str:
         return f"Device({str(self._folder.path)!r})"
@@ -179,8 +180,8 @@ def _log_name(fingerprint: str) -> str:
 class DeviceFolder:
     """The folder of one device, readable by its owner only.
 
-    ``lock`` keeps threads and processes apart that share the folder. It uses ``flock``. Windows has
-    none: there, only one process at a time may use a folder.
+    ``lock`` serializes access by the threads and processes that share the folder. It uses
+    ``flock``. Windows does not have it: there, only one process at a time may use a folder.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -190,14 +191,14 @@ class DeviceFolder:
             sync_folder(self.path.parent)
         if os.name == "posix" and self.path.stat().st_mode & 0o077:
             reason = (
-                "a device's folder holds a secret, so only its owner may have access. "
+                "a device's folder contains a secret, so only its owner may have access. "
                 "Run chmod 700 on it, or choose a new folder"
             )
             raise OSError(errno.EPERM, reason, str(path))
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Keep other threads and processes out. Do not wait for the network inside."""
+        """Hold an exclusive lock. Do not perform network I/O while holding it."""
         if not _CAN_LOCK:
             yield
             return
@@ -208,7 +209,7 @@ class DeviceFolder:
             try:
                 yield
             finally:
-                # Closing the file is not enough: a child that was forked inside has it open too.
+                # Closing the file is not enough: a process forked in the meantime also has it open.
                 fcntl.flock(file, fcntl.LOCK_UN)
 
     def read(self, name: str) -> bytes | None:
@@ -224,9 +225,9 @@ class DeviceFolder:
         sync_folder(self.path)
 
     def read_record(self, name: str, formats: Collection[int]) -> dict[str, Any] | None:
-        """Read a record of one of these formats; ``None`` if the file does not exist.
+        """Read a record in one of these formats. Return ``None`` if the file does not exist.
 
-        ``DamagedState`` if its checksum or its format is wrong.
+        Raise ``DamagedState`` if its checksum or format is wrong.
         """
         content = self.read(name)
         if content is None:
@@ -240,35 +241,36 @@ class DeviceFolder:
         record: dict[str, Any] = json.loads(body)
         if record.get("format") not in formats:
             raise DamagedState(
-                f"{self.path / name} was written by another version of Sfumato. Nothing was sent."
+                f"{self.path / name} was written by a different version of Sfumato. "
+                "Nothing was sent."
             )
         return record
 
-    def write_record(self, name: str, record: Mapping[str, Json], version: int) -> None:
-        """Replace a record, in format ``version``."""
-        self.write(name, _with_checksum(canonical_bytes({**record, "format": version})))
+    def write_record(self, name: str, record: Mapping[str, Json], format_: int) -> None:
+        """Replace a record, and mark it with its format."""
+        self.write(name, _with_checksum(canonical_bytes({**record, "format": format_})))
 
     def delete(self, name: str) -> None:
-        """Delete a file, and whatever a crash left of an unfinished write to it."""
+        """Delete a file, and any temporary files that a crash left behind."""
         (self.path / name).unlink(missing_ok=True)
         for leftover in self.path.glob(f".{name}.*"):
             leftover.unlink(missing_ok=True)
         sync_folder(self.path)
 
-    def names(self, prefix: str) -> list[str]:
-        """List the files whose names start with ``prefix``."""
+    def list_files(self, prefix: str) -> list[str]:
+        """List the files whose list_files start with ``prefix``."""
         return sorted(path.name for path in self.path.glob(f"{prefix}*"))
 
 
 def sync_folder(folder: Path) -> None:
-    """Force a folder's directory entries to disk, where the system allows it."""
+    """Sync a folder's directory entries to disk, if the platform supports it."""
     if os.name != "posix":
         return
-    handle = os.open(folder, os.O_RDONLY)
+    descriptor = os.open(folder, os.O_RDONLY)
     try:
-        os.fsync(handle)
+        os.fsync(descriptor)
     finally:
-        os.close(handle)
+        os.close(descriptor)
 
 
 def _with_checksum(body: bytes) -> bytes:

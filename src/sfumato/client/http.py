@@ -1,11 +1,11 @@
 """HTTP client for one aggregator, with retries where retrying is safe.
 
-A batch has an identifier that its sender chose, so it is safe to send the same bytes again: the
-aggregator counts them once. Lost connections, timeouts and the statuses of an aggregator that is
-busy or down are retried with growing pauses. The pauses are randomised so that many clients do not
-come back all at once. Every other reply is final.
+The sender chooses a batch's identifier, so it is safe to send the same bytes again: the aggregator
+counts them once. Lost connections, timeouts and the status codes of a busy or unavailable
+aggregator are retried with exponential backoff. The pauses are randomised, so clients do not all
+return at once. Every other reply is final.
 
-Errors never repeat a reply: it might contain what was sent.
+Errors never echo a reply, because it might contain what was sent.
 """
 
 import json
@@ -33,27 +33,27 @@ if TYPE_CHECKING:
 __all__ = ["AggregatorClient", "BatchConflict", "ListedSurvey", "Receipt"]
 
 _RETRY_STATUSES = frozenset({408, 429, 502, 503, 504, 507})
-_CONFLICT = "urn:sfumato:problem:batch-conflict"
+_BATCH_CONFLICT = "urn:sfumato:problem:batch-conflict"
 
 # Seconds.
 _CONNECT_TIMEOUT = 10.0
 _READ_TIMEOUT = 30.0
-_MAX_REPLY_SECONDS = 120.0
+_REPLY_TIMEOUT = 120.0
 _FIRST_PAUSE = 0.5
 _MAX_PAUSE = 30.0
 
 # Bytes.
-_MAX_REPLY = 2**20
-_MAX_SURVEY = 2**28
+_MAX_REPLY_SIZE = 2**20
+_MAX_SURVEY_SIZE = 2**28
 
 
 class BatchConflict(InvalidBatch):
-    """The aggregator has counted other reports under this batch's identifier."""
+    """The aggregator has counted different reports under this batch's identifier."""
 
 
 @dataclass(frozen=True)
 class Receipt:
-    """An aggregator's confirmation that it counted a batch, now or before."""
+    """An aggregator's confirmation that it has counted a batch."""
 
     survey: str
     batch: str
@@ -67,7 +67,7 @@ class Receipt:
 
 @dataclass(frozen=True)
 class ListedSurvey:
-    """A survey in an aggregator's list. Only the fingerprint proves anything."""
+    """A survey in an aggregator's list. Only the fingerprint can be verified."""
 
     fingerprint: str
     name: str
@@ -85,8 +85,8 @@ class _Reply:
     def is_success(self) -> bool:
         return 200 <= self.status < 300
 
-    def json_object(self) -> dict[str, Any]:
-        """Return the body as a JSON object; an empty one if it is something else."""
+    def parse_json(self) -> dict[str, Any]:
+        """Parse the body as a JSON object. Return an empty one if it is anything else."""
         try:
             data = json.loads(self.body)
         except (ValueError, RecursionError):
@@ -117,18 +117,18 @@ class AggregatorClient:
         timeout = urllib3.Timeout(connect=_CONNECT_TIMEOUT, read=_READ_TIMEOUT)
         self._pool = urllib3.PoolManager(num_pools=1, maxsize=8, retries=False, timeout=timeout)
 
-    def surveys(self) -> tuple[ListedSurvey, ...]:
+    def list_surveys(self) -> tuple[ListedSurvey, ...]:
         """List the surveys on this aggregator."""
         reply = self._get("/v1/surveys")
         try:
-            return tuple(map(_parse_listing, reply.json_object()["surveys"]))
+            return tuple(map(_parse_listing, reply.parse_json()["surveys"]))
         except (LookupError, TypeError):
             raise InvalidSetting(
                 f"{self.url} did not return a list of surveys. Is this an aggregator's URL?"
             ) from None
 
-    def survey(self, fingerprint: str) -> Survey:
-        """Return the survey with this fingerprint; ``WrongSurvey`` if the aggregator sends another.
+    def fetch_survey(self, fingerprint: str) -> Survey:
+        """Fetch the survey with this fingerprint. Raise ``WrongSurvey`` if it does not match.
 
         Get the fingerprint from a source you trust, not from the aggregator itself.
         """
@@ -141,21 +141,23 @@ class AggregatorClient:
         return Survey.from_resolved(reply.body, fingerprint=fingerprint)
 
     def deliver(self, batch: Batch, *, arrow: bool = False) -> Receipt:
-        """Send a batch until it is counted: as JSON, or as Arrow for bulk uploads.
+        """Send a batch, retrying until it is counted. Use ``arrow`` for bulk uploads.
 
-        ``NotDelivered`` if the aggregator is unreachable or does not accept it now. You may send
-        the same batch again later.
+        Raise ``NotDelivered`` if the aggregator is unreachable or does not accept it now. You can
+        send the same batch again later.
         """
         body = to_arrow(batch) if arrow else to_json(batch)
         headers = {"Accept": JSON, "Content-Type": ARROW if arrow else JSON}
         expected = Receipt.for_batch(batch)
         path = f"/v1/surveys/{batch.fingerprint}/batches"
-        self._request("POST", path, headers, lambda reply: _is_receipt(reply, expected), body=body)
+        self._request(
+            "POST", path, headers, lambda reply: _is_expected_receipt(reply, expected), body=body
+        )
         return expected
 
     def _get(self, path: str) -> _Reply:
         return self._request(
-            "GET", path, {"Accept": JSON}, lambda reply: reply.status == 200, limit=_MAX_SURVEY
+            "GET", path, {"Accept": JSON}, lambda reply: reply.status == 200, limit=_MAX_SURVEY_SIZE
         )
 
     def _request(
@@ -163,10 +165,10 @@ class AggregatorClient:
         method: str,
         path: str,
         headers: Mapping[str, str],
-        accepts: Callable[[_Reply], bool],
+        is_acceptable: Callable[[_Reply], bool],
         *,
         body: bytes | None = None,
-        limit: int = _MAX_REPLY,
+        limit: int = _MAX_REPLY_SIZE,
     ) -> _Reply:
         """Repeat a request until the reply is acceptable or final."""
         import urllib3
@@ -177,15 +179,15 @@ class AggregatorClient:
             wait = 0.0
             try:
                 reply = self._attempt(method, path, headers, body, limit)
-            except (urllib3.exceptions.HTTPError, OSError) as problem:
-                reason = f"it cannot be reached ({type(problem).__name__})"
+            except (urllib3.exceptions.HTTPError, OSError) as error:
+                reason = f"it cannot be reached ({type(error).__name__})"
             else:
-                if accepts(reply):
+                if is_acceptable(reply):
                     return reply
                 if not reply.is_success and reply.status not in _RETRY_STATUSES:
-                    raise self._rejection(reply)
+                    raise self._error_for(reply)
                 reason = f"it returned status {reply.status}"
-                if reply.is_success:  # from the log-in page of a hotel, say
+                if reply.is_success:  # perhaps from a captive portal
                     reason += ", but its reply is not an aggregator's"
                 wait = reply.retry_after
             wait = max(wait, _backoff(attempt))
@@ -208,38 +210,40 @@ class AggregatorClient:
         )
         try:
             content = _read_body(response, limit)
-            retry_after = _seconds_to_wait(response.headers.get("Retry-After"))
+            retry_after = _parse_retry_after(response.headers.get("Retry-After"))
             return _Reply(response.status, content, retry_after)
         finally:
-            response.close()  # loses the connection unless all was read, but never hangs
+            response.close()  # drops the connection if anything is unread, but never hangs
             response.release_conn()
 
-    def _rejection(self, reply: _Reply) -> SfumatoError:
-        """Return the error for a status that retrying would not change."""
+    def _error_for(self, reply: _Reply) -> SfumatoError:
+        """Return the error for a status that must not be retried."""
         status = reply.status
-        problem = reply.json_object()
-        if status == 409 and problem.get("type") == _CONFLICT:
+        problem = reply.parse_json()
+        if status == 409 and problem.get("type") == _BATCH_CONFLICT:
             return BatchConflict(
-                "the aggregator has counted other reports under this batch's identifier."
+                "the aggregator has counted different reports under this batch's identifier."
             )
         if status == 422:
             index = problem.get("index")
             if type(index) is not int or index < 0:
                 index = 0
             return ReportRejected(
-                f"the aggregator rejected the batch: see its report at index {index}.", index=index
+                f"the aggregator rejected the report at index {index} of the batch.", index=index
             )
         if status == 404:
             return WrongSurvey(
                 f"{self.url} does not have this survey. Check the URL. "
-                "This request counted nothing."
+                "Nothing was counted by this request."
             )
         if status == 410:
-            return WrongSurvey(f"{self.url} has closed this survey. This request counted nothing.")
+            return WrongSurvey(
+                f"{self.url} has closed this survey. Nothing was counted by this request."
+            )
         if status in (400, 413, 415):
             return InvalidBatch(
-                f"{self.url} does not accept this as a batch (status {status}); "
-                "its version may differ."
+                f"{self.url} did not accept this batch (status {status}). "
+                "It may run a different version of Sfumato."
             )
         if status == 403:
             return NotDelivered(
@@ -263,24 +267,24 @@ def _parse_listing(fields: Mapping[str, Any]) -> ListedSurvey:
     )
 
 
-def _is_receipt(reply: _Reply, expected: Receipt) -> bool:
-    """Whether the reply is the batch's receipt: any server can return status 200."""
-    return reply.status in (200, 201) and reply.json_object() == asdict(expected)
+def _is_expected_receipt(reply: _Reply, expected: Receipt) -> bool:
+    """Whether the reply is the batch's receipt. The status is not enough: any server can send 200."""
+    return reply.status in (200, 201) and reply.parse_json() == asdict(expected)
 
 
 def _read_body(response: "BaseHTTPResponse", limit: int) -> bytes:
-    """Read at most ``limit`` bytes from a server that may be slow or never stop."""
-    deadline = time.monotonic() + _MAX_REPLY_SECONDS
+    """Read at most ``limit`` bytes from a server whose reply may be slow or endless."""
+    deadline = time.monotonic() + _REPLY_TIMEOUT
     body = bytearray()
-    while part := response.read1(2**16, decode_content=False):
-        body += part
+    while chunk := response.read1(2**16, decode_content=False):
+        body += chunk
         if len(body) > limit or time.monotonic() > deadline:
             raise OSError("the reply is too long or too slow")
     return bytes(body)
 
 
-def _seconds_to_wait(retry_after: str | None) -> float:
-    """Parse a Retry-After header, a number or a date; 0 if it is missing or malformed."""
+def _parse_retry_after(retry_after: str | None) -> float:
+    """Return the seconds in a Retry-After header, or 0 if it is missing or malformed."""
     import urllib3
 
     if not retry_after:
@@ -292,13 +296,13 @@ def _seconds_to_wait(retry_after: str | None) -> float:
 
 
 def _backoff(attempt: int) -> float:
-    """Return a random pause: between half and all of 0.5, 1, 2, … seconds, at most 30."""
+    """Return a random pause, between half and all of 0.5, 1, 2, 4, … seconds, but at most 30."""
     try:
-        chance = int(SystemWords().take(1)[0, 0]) / 2**64
-    except EntropyUnavailable:  # harmless: the reports are randomised already
-        chance = 1.0
+        jitter = int(SystemWords().take(1)[0, 0]) / 2**64
+    except EntropyUnavailable:  # harmless: the reports are already randomised
+        jitter = 1.0
     longest = min(_FIRST_PAUSE * 2.0 ** min(attempt, 16), _MAX_PAUSE)
-    return longest * (1 + chance) / 2
+    return longest * (1 + jitter) / 2
 
 
 def _normalize_url(url: str) -> str:
@@ -308,12 +312,14 @@ def _normalize_url(url: str) -> str:
         parts = urllib3.util.parse_url(url)
     except urllib3.exceptions.LocationParseError:
         raise InvalidSetting(
-            "the aggregator's URL is malformed. Write e.g. https://surveys.example.org."
+            "the aggregator's URL is malformed. Use a URL such as https://surveys.example.org."
         ) from None
     if parts.scheme not in ("http", "https") or not parts.host:
         raise InvalidSetting(
-            "the aggregator's URL must start with https:// (or http://) and name a host."
+            "the aggregator's URL must start with https:// (or http://) and include a host."
         )
     if parts.auth or parts.query or parts.fragment:
-        raise InvalidSetting("the aggregator's URL must not contain a user name, a ? or a #.")
+        raise InvalidSetting(
+            "the aggregator's URL must not contain a user name, a query or a fragment."
+        )
     return parts.url.rstrip("/")

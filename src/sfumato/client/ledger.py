@@ -1,4 +1,4 @@
-"""The ledger: what a device has promised, entry by entry. Entries are never removed or refilled.
+"""The ledger: the cost of every survey that a device has answered. Entries are never removed.
 
 An entry is a survey that the device answered under one secret, with its cost: the number of
 distinct values that the person may answer with, times the survey's largest finite ε. The device
@@ -6,17 +6,17 @@ charges the full cost before it reads the value. Later answers to the same surve
 because they are derived from the same secret. After the device forgets its secret, answering again
 adds a new entry.
 
-The budget limits the total. Answers under E1 and E2 together keep E1 + E2 (Proposition 2 of the
-paper), if both are about the same value. A device cannot know that: two surveys over the same
-labels may ask about lunch and about dinner, and an author could put all questions into one list of
-labels and protect a different part of it in each survey. So each survey counts with the largest
-entry of its matrix, and all surveys add up, even if their labels differ.
+The budget limits the total. Answers under E1 and E2 together satisfy E1 + E2 (Proposition 2 of the
+paper) if both are about the same value. A device cannot know that. Two surveys over the same labels
+may ask about lunch and about dinner. An author could also put all questions into one list of labels
+and protect a different part of it in each survey. So each survey costs the largest finite entry of
+its matrix, and the costs of all surveys are added, even if their labels differ.
 
-An infinite entry of the matrix is not a cost. It promises nothing for its pair, and a device
-answers such a survey only if its caller passes ``allow_clear``.
+An infinite entry of the matrix has no cost. It promises nothing for its pair, and a device answers
+such a survey only if its caller passes ``allow_clear``.
 
 A device has one budget. In format 1, entries had an account for their domain or subject, and a
-context instead of a cost. They all count towards the one budget now.
+context instead of a cost. All of them now count towards the single budget.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,18 +35,18 @@ __all__ = [
     "LEDGER_FORMATS",
     "Entry",
     "Ledger",
-    "cost_of",
-    "distinct_values",
+    "count_distinct_values",
     "parse_budget",
     "require_consent",
+    "survey_cost",
 ]
 
 DEFAULT_BUDGET = Fraction(4)
-"""Reports then change the odds between any two answers by a factor of at most e^4 ≈ 55: a 50 : 50
-guess becomes at most 98 : 2. Four surveys at ε = 1 fit. Beyond that, little is deniable."""
+"""Reports then change the odds between any two answers by a factor of at most e^4 ≈ 55: a 50:50
+guess becomes at most 98:2. This allows four surveys at ε = 1. More would leave little deniability."""
 
 LEDGER_FORMATS = (1, 2)
-"""The formats that this version reads. It writes the last one."""
+"""The formats that this version can read. It writes the last one."""
 
 
 @dataclass(frozen=True)
@@ -59,12 +59,14 @@ class Entry:
 
     @classmethod
     def from_survey(cls, survey: Survey, secret: str) -> Self:
-        """Return the entry of a survey that is answered under the secret with this tag."""
-        return cls(survey.fingerprint, secret, cost_of(survey.context, distinct_values(survey)))
+        """Return the entry for a survey that is answered under the secret with this tag."""
+        return cls(
+            survey.fingerprint, secret, survey_cost(survey.context, count_distinct_values(survey))
+        )
 
     @property
     def key(self) -> tuple[str, str]:
-        """The survey and the secret: a device charges each pair once."""
+        """The survey and the secret. A device charges each such pair once."""
         return self.survey, self.secret
 
     def to_record(self) -> Json:
@@ -73,11 +75,11 @@ class Entry:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Self:
-        """Read an entry of either format."""
+        """Build an entry from a record in either format."""
         if "cost" in record:
             cost = Fraction(record["cost"])
         else:
-            cost = cost_of(context_from_record(record["context"]), int(record["times"]))
+            cost = survey_cost(context_from_record(record["context"]), int(record["times"]))
         return cls(str(record["survey"]), str(record["secret"]), cost)
 
 
@@ -85,8 +87,8 @@ class Entry:
 class Ledger:
     """All entries of a device, oldest first, and the tag of its current secret.
 
-    The tag shows whether a broken disk has changed the secret. Under a changed secret the device
-    would answer the same questions a second time.
+    The tag reveals whether the secret file is damaged. With a different secret, the device would
+    produce new reports for the same questions.
     """
 
     entries: tuple[Entry, ...] = ()
@@ -94,23 +96,23 @@ class Ledger:
 
     @property
     def spent(self) -> Fraction:
-        """The total cost of all entries: an upper bound on what the device has given away."""
+        """The total cost of all entries: an upper bound on what the device has revealed."""
         return sum((entry.cost for entry in self.entries), start=Fraction(0))
 
     def charge(self, entry: Entry, budget: Fraction | None) -> "Ledger":
-        """Return the ledger with one more entry; ``BudgetExceeded`` if that exceeds the budget.
+        """Return the ledger with a new entry. Raise ``BudgetExceeded`` if it exceeds the budget.
 
-        Return the ledger itself if the survey was charged before under this secret.
+        Return the ledger itself if the survey was already charged under this secret.
         """
-        if any(other.key == entry.key for other in self.entries):
+        if any(existing.key == entry.key for existing in self.entries):
             return self
         charged = replace(self, entries=(*self.entries, entry))
         if budget is not None and charged.spent > budget:
             raise BudgetExceeded(
                 f"survey {entry.survey[:12]}… would exceed this device's budget of "
                 f"{decimal_text(budget)}: it has spent {decimal_text(self.spent)}, and would have "
-                f"spent {decimal_text(charged.spent)}. Nothing was sent. Time does not refill a "
-                "budget. If the person agrees to more, pass a larger budget."
+                f"spent {decimal_text(charged.spent)}. Nothing was sent. A budget is not refilled "
+                "over time. If the person agrees to more, pass a larger budget."
             )
         return charged
 
@@ -120,13 +122,13 @@ class Ledger:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Self:
-        """Read a ledger of either format."""
+        """Build a ledger from a record in either format."""
         entries = [Entry.from_record(entry) for entry in record["entries"]]
         return cls(_without_duplicates(entries), str(record["secret"]))
 
 
 def parse_budget(budget: object) -> Fraction | None:
-    """Return a budget as an exact number; ``None`` means no budget.
+    """Return a budget as an exact number; ``None`` means no limit.
 
     >>> parse_budget("2.5")
     Fraction(5, 2)
@@ -139,39 +141,39 @@ def parse_budget(budget: object) -> Fraction | None:
         exact = Fraction(0)
     if not isinstance(exact, Fraction) or exact <= 0:
         raise InvalidArgument(
-            "budget must be a positive number such as 4. Pass budget=None to have no budget."
+            "budget must be a positive number such as 4. Pass budget=None for no limit."
         )
     return exact
 
 
 def require_consent(survey: Survey, allow_clear: bool) -> None:
-    """Refuse a survey that leaves pairs of answers unprotected unless the caller allows it."""
+    """Reject a survey that leaves pairs of answers unprotected, unless the caller allows it."""
     if survey.context.has_unprotected_pairs and not allow_clear:
         raise BudgetExceeded(
-            f"survey {survey.fingerprint[:12]}… leaves some answers unprotected: a report may give "
-            "them away, and no budget measures that. Nothing was sent. Show the person "
+            f"survey {survey.fingerprint[:12]}… leaves some answers unprotected: a report may "
+            "reveal them, and the budget does not cover that. Nothing was sent. Show the person "
             "survey.disclosure(), then pass allow_clear=True."
         )
 
 
-def distinct_values(survey: Survey) -> int:
-    """Return the number of distinct values that a person may answer a survey with."""
+def count_distinct_values(survey: Survey) -> int:
+    """Return how many distinct values a person may answer a survey with."""
     repeat: Any = survey.description.about["repeat"]
     return 1 if repeat == "once" else int(repeat["distinct"])
 
 
-def cost_of(context: Context, distinct: int) -> Fraction:
+def survey_cost(context: Context, distinct: int) -> Fraction:
     """Return the cost of answering with ``distinct`` values: ``distinct`` times the largest finite ε.
 
     >>> from sfumato.contexts import HighLow
-    >>> cost_of(HighLow(["park", "clinic"], ["clinic"], "0.5"), 3)
+    >>> survey_cost(HighLow(["park", "clinic"], ["clinic"], "0.5"), 3)
     Fraction(3, 2)
     """
     return distinct * context.largest_finite
 
 
 def _without_duplicates(entries: Sequence[Entry]) -> tuple[Entry, ...]:
-    """Keep the first entry of each key: format 1 listed a survey once per account."""
+    """Keep the first entry for each key: format 1 listed a survey once per account."""
     by_key: dict[tuple[str, str], Entry] = {}
     for entry in entries:
         by_key.setdefault(entry.key, entry)

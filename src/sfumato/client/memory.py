@@ -1,7 +1,7 @@
-"""Memory without values: a device derives everything about an answer from one secret.
+"""Memory without stored values: a device derives everything about an answer from one secret.
 
-The secret has 32 bytes, F is the survey's fingerprint as 32 bytes, and a symbol is 4 bytes,
-little-endian:
+The secret has 32 bytes, F is the survey's fingerprint as 32 bytes, and a symbol is encoded as
+4 little-endian bytes:
 
     words of an answer   AES-256 under the secret of SHA-256("sfumato/1/report" ‖ F ‖ symbol)[:16]
     batch identifier     SHA-256("sfumato/1/batch" ‖ secret ‖ F ‖ period)[:16]
@@ -9,8 +9,9 @@ little-endian:
     tag of the secret    SHA-256("sfumato/1/secret" ‖ secret)[:16]
 
 The same answer to the same survey always gives the same report, without storing anything. The
-period enters the batch identifier, never the words. Anyone who has the secret can try every symbol
-and see which one fits a report or a token: the secret is as private as the answers.
+batch identifier depends on the period, but the words do not. Anyone who has the secret can try
+every symbol and see which one matches a report or a token. So the secret is as private as the
+answers.
 """
 
 import hashlib
@@ -21,16 +22,16 @@ from sfumato.foundation.arrays import Words
 from sfumato.mechanisms import Mechanism
 from sfumato.randomness import SystemWords, words_from
 
-__all__ = ["batch_id", "derive_report", "derive_words", "fresh_secret", "secret_tag", "token_of"]
+__all__ = ["batch_id", "derive_report", "derive_words", "fresh_secret", "secret_tag", "value_token"]
 
 
 def fresh_secret() -> bytes:
-    """Draw a new secret; ``EntropyUnavailable`` if the operating system has no randomness."""
+    """Generate a secret. Raise ``EntropyUnavailable`` if the system has no randomness."""
     return SystemWords().take(2).astype("<u8").tobytes()
 
 
 def derive_words(secret: bytes, fingerprint: str, symbol: int) -> Words:
-    """Derive the two words of an answer, shape ``(1, 2)``.
+    """Derive the two random words for an answer, shape ``(1, 2)``.
 
     >>> [hex(word) for word in derive_words(bytes(32), "00" * 32, 0)[0].tolist()]
     ['0x9b18a0d65ecad61c', '0xaf05665428b5f81f']
@@ -40,7 +41,7 @@ def derive_words(secret: bytes, fingerprint: str, symbol: int) -> Words:
 
 
 def derive_report(secret: bytes, fingerprint: str, mechanism: Mechanism, symbol: int) -> int:
-    """Derive the report of an answer: always the same one."""
+    """Derive the report for an answer, which is always the same."""
     words = derive_words(secret, fingerprint, symbol)[:, : mechanism.words]
     top_bits = words >> np.uint64(64 - mechanism.word_bits)
     return int(mechanism.reports_from(np.array([symbol]), top_bits)[0])
@@ -51,13 +52,13 @@ def batch_id(secret: bytes, fingerprint: str, period: str = "") -> bytes:
     return _digest(b"sfumato/1/batch", secret, bytes.fromhex(fingerprint), period.encode("ascii"))
 
 
-def token_of(secret: bytes, fingerprint: str, symbol: int) -> str:
-    """Return a token that tells a value used before from a new one."""
+def value_token(secret: bytes, fingerprint: str, symbol: int) -> str:
+    """Return a token that distinguishes a previously used value from a new one."""
     return _digest(b"sfumato/1/value", secret, bytes.fromhex(fingerprint), _u32(symbol)).hex()
 
 
 def secret_tag(secret: bytes) -> str:
-    """Return a tag that distinguishes secrets and reveals nothing else about them."""
+    """Return a tag that identifies a secret but reveals nothing else about it."""
     return _digest(b"sfumato/1/secret", secret).hex()
 
 

@@ -1,15 +1,14 @@
-"""The outbox: all reports of one bulk upload, on disk before the first of them leaves.
+"""The outbox: all reports of one bulk upload, written to disk before the first one is sent.
 
 Randomising an answer a second time would cost the person a second ε, and sending reports under new
-identifiers would count them twice. So both happen once. An outbox is a report file (Parquet) that
-also holds a random nonce and the aggregator's URL, with one row group per batch. Batch i has the
-identifier
+identifiers would count them twice. So both happen only once. An outbox is a report file (Parquet)
+that also contains a random nonce and the aggregator's URL, with one row group per batch. Batch i
+has the identifier
 
     SHA-256("sfumato/1/send" ‖ nonce ‖ i as 8 bytes, little-endian)[:16]
 
 so sending the outbox again sends the same bytes under the same identifiers. Once everything is
-delivered, a small record replaces the reports, so that the same answers are not sent again by
-mistake.
+delivered, a small record replaces the reports, so the same answers are not sent again by mistake.
 """
 
 import hashlib
@@ -39,18 +38,18 @@ _PARQUET_MAGIC = b"PAR1"
 class Outbox:
     """The reports of one bulk upload to one aggregator.
 
-    Opening refuses an outbox of another survey or aggregator, and one that was already sent.
+    The constructor rejects an outbox for a different survey or aggregator, or one already sent.
     """
 
     def __init__(self, path: str, fingerprint: str, url: str) -> None:
         self._path = path
         self._fingerprint = fingerprint
         self._url = url
-        _refuse_if_sent(path)
+        _require_unsent(path)
         try:
             self._file = pa.parquet.ParquetFile(path, page_checksum_verification=True)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError):
-            raise _damage(path) from None
+            raise _damage_error(path) from None
         metadata: dict[bytes, bytes] = self._file.schema_arrow.metadata or {}
         if self._file.schema_arrow.names != ["report"] or len(metadata.get(_NONCE, b"")) != 32:
             raise InvalidSetting(
@@ -60,32 +59,32 @@ class Outbox:
         try:
             self._nonce = parse_id(metadata[_NONCE].decode("ascii", "replace"))
         except InvalidBatch:
-            raise _damage(path) from None
+            raise _damage_error(path) from None
         survey = metadata.get(_SURVEY, b"").decode("utf-8", "replace")
         if survey != fingerprint:
             raise _belongs_elsewhere(path, f"survey ({survey[:60]})", "")
         aggregator = metadata.get(_URL, b"").decode("utf-8", "replace")
         if aggregator != url:
-            cost = " That randomises the answers again and costs each person a second ε."
-            raise _belongs_elsewhere(path, f"aggregator ({aggregator[:60]})", cost)
+            warning = " That randomises the answers again and costs each person a second ε."
+            raise _belongs_elsewhere(path, f"aggregator ({aggregator[:60]})", warning)
 
     @property
-    def reports(self) -> int:
+    def report_count(self) -> int:
         """The number of reports."""
         return int(self._file.metadata.num_rows)
 
     @property
-    def size(self) -> int:
+    def batch_count(self) -> int:
         """The number of batches."""
         return int(self._file.num_row_groups)
 
     def batches(self) -> Iterator[Batch]:
         """Read the batches one by one."""
-        for number in range(self.size):
+        for number in range(self.batch_count):
             try:
                 column = self._file.read_row_group(number, columns=["report"]).column(0)
             except (pa.ArrowInvalid, OSError):
-                raise _damage(self._path) from None
+                raise _damage_error(self._path) from None
             reports = column.to_numpy().astype(np.uint32, copy=False)
             yield Batch(_batch_id(self._nonce, number), self._fingerprint, reports)
 
@@ -94,12 +93,12 @@ class Outbox:
         self._file.close()
 
     def finish(self) -> None:
-        """Replace the reports with a record that all of them were sent."""
+        """Replace the reports with a record which states that all of them were sent."""
         record: dict[str, Json] = {
             "sent": self._fingerprint,
             "to": self._url,
-            "reports": self.reports,
-            "batches": self.size,
+            "reports": self.report_count,
+            "batches": self.batch_count,
         }
         self.close()
         write_atomically(self._path, canonical_bytes(record) + b"\n")
@@ -109,60 +108,60 @@ class Outbox:
 def write_outbox(
     path: str, fingerprint: str, url: str, reports: Iterable[NDArray[np.uint32]], *, batch_size: int
 ) -> None:
-    """Write an outbox atomically. Never replace an existing one."""
+    """Write an outbox atomically, without replacing an existing one."""
     metadata = {_SURVEY: fingerprint, _NONCE: fresh_id().hex(), _URL: url}
     schema = pa.schema([pa.field("report", pa.uint32(), nullable=False)], metadata=metadata)
-    is_ours = False
+    has_claimed = False
     try:
         with atomic_file(path) as file:
             with pa.parquet.ParquetWriter(
                 file, schema, compression="zstd", use_dictionary=False, write_page_checksum=True
             ) as writer:
-                for batch in _split(reports, batch_size):
+                for batch in _regroup(reports, batch_size):
                     writer.write_table(pa.table([pa.array(batch)], schema=schema))
             _claim(path)
-            is_ours = True
+            has_claimed = True
     except BaseException:
-        if is_ours:
+        if has_claimed:
             Path(path).unlink(missing_ok=True)
         raise
     sync_folder(Path(path).resolve().parent)
 
 
 def _claim(path: str) -> None:
-    """Create the file, or fail: two runs at once must not both send their reports."""
+    """Create the file, or fail if it exists: two concurrent runs must not both send reports."""
     try:
         Path(path).open("x").close()
     except FileExistsError:
         raise InvalidSetting(
-            f"another run wrote {path} meanwhile. Run the command again to continue from there."
+            f"another run wrote {path} in the meantime. Run the command again to continue it."
         ) from None
 
 
-def _split(reports: Iterable[NDArray[np.uint32]], size: int) -> Iterator[NDArray[np.uint32]]:
+def _regroup(reports: Iterable[NDArray[np.uint32]], size: int) -> Iterator[NDArray[np.uint32]]:
     """Regroup reports into batches of ``size``; the last one may be smaller."""
-    rest: NDArray[np.uint32] = np.empty(0, dtype=np.uint32)
-    for more in reports:
-        rest = np.concatenate([rest, more])
-        full = rest.size - rest.size % size
-        for start in range(0, full, size):
-            yield rest[start : start + size]
-        rest = rest[full:]
-    if rest.size:
-        yield rest
+    pending: NDArray[np.uint32] = np.empty(0, dtype=np.uint32)
+    for chunk in reports:
+        pending = np.concatenate([pending, chunk])
+        end = pending.size - pending.size % size
+        for start in range(0, end, size):
+            yield pending[start : start + size]
+        pending = pending[end:]
+    if pending.size:
+        yield pending
 
 
 def _batch_id(nonce: bytes, number: int) -> bytes:
     return hashlib.sha256(b"sfumato/1/send" + nonce + number.to_bytes(8, "little")).digest()[:16]
 
 
-def _refuse_if_sent(path: str) -> None:
-    """Refuse a file that is not an outbox, and the record of one that was sent."""
+def _require_unsent(path: str) -> None:
+    """Reject a file that is not an outbox, or the record of one that was already sent."""
     with Path(path).open("rb") as file:
         content = file.read(2**16)
     if not content:
         raise DamagedState(
-            f"{path} is empty: a run was interrupted before anything was sent. "
+            f"{path} is empty because a run was interrupted before anything was sent. "
             "Delete the file and run the command again."
         )
     if content.startswith(_PARQUET_MAGIC):
@@ -176,21 +175,21 @@ def _refuse_if_sent(path: str) -> None:
             f"{path} is not an outbox of sfumato send. Choose another file with --outbox."
         ) from None
     raise InvalidSetting(
-        f"these answers were sent before: {path} records that {aggregator} has counted "
-        f"{reports:,} reports. Nothing was sent now. Sending them again would count every person "
-        "twice and cost each a second ε. If you really want that, delete the file."
+        f"these answers were already sent: {path} records that {aggregator} has counted "
+        f"{reports:,} reports. Nothing was sent this time. Sending them again would count every "
+        "person twice and cost each a second ε. If you really want that, delete the file."
     )
 
 
-def _belongs_elsewhere(path: str, destination: str, cost: str) -> SfumatoError:
+def _belongs_elsewhere(path: str, destination: str, warning: str) -> SfumatoError:
     return InvalidSetting(
-        f"{path} holds reports for another {destination}, which may have counted some of them. "
-        f"Send them there, or choose another file with --outbox.{cost}"
+        f"{path} contains reports for another {destination}, which may have counted some of them. "
+        f"Send them there, or choose another file with --outbox.{warning}"
     )
 
 
-def _damage(path: str) -> DamagedState:
+def _damage_error(path: str) -> DamagedState:
     return DamagedState(
         f"{path} is truncated or damaged. Some of its reports may have been counted, and new ones "
-        "would count their people twice. Restore the file."
+        "would count the same people twice. Restore the file."
     )

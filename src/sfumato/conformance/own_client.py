@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from sfumato.batches import Batch, to_json
-from sfumato.client.answer_log import period_of
+from sfumato.client.answer_log import period_name
 from sfumato.client.ledger import Entry, Ledger, parse_budget, require_consent
-from sfumato.client.memory import batch_id, derive_report, derive_words, token_of
+from sfumato.client.memory import batch_id, derive_report, derive_words, value_token
 from sfumato.errors import InvalidSurvey, SfumatoError, WrongSurvey
 from sfumato.foundation.arrays import Words
 from sfumato.foundation.canonical import Fields, canonical_bytes
@@ -115,7 +115,7 @@ class OwnClient:
 
     def _token(self, request: Fields) -> Fields:
         secret = bytes.fromhex(request["secret"])
-        return {"token": token_of(secret, self._survey(request).fingerprint, request["symbol"])}
+        return {"token": value_token(secret, self._survey(request).fingerprint, request["symbol"])}
 
     def _batch_id(self, request: Fields) -> Fields:
         survey = self._survey(request)
@@ -123,7 +123,7 @@ class OwnClient:
         repeat = survey.description.about["repeat"]
         period = None
         if repeat != "once":
-            period = period_of(repeat["every"], datetime.fromisoformat(request["time"]))
+            period = period_name(repeat["every"], datetime.fromisoformat(request["time"]))
         return {"batch": batch_id(secret, survey.fingerprint, period or "").hex(), "period": period}
 
     def _batch(self, request: Fields) -> Fields:
