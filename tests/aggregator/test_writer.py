@@ -185,7 +185,7 @@ def test_wrong_tokens_do_not_query_an_unavailable_store(file_store, monkeypatch)
     asked = []
     token = Token(file_store, clock=lambda: now[0])
     right = token.create()
-    monkeypatch.setattr(file_store, "fact", lambda name: asked.append(name) or _away())
+    monkeypatch.setattr(file_store, "get_setting", lambda name: asked.append(name) or _away())
     now[0] = 10.0
     assert not any(token.matches(f"guess {i}") for i in range(20))
     assert len(asked) == 1

@@ -439,7 +439,7 @@ def test_reports_of_another_survey_are_refused(folder, call, error_from):
     for name in ("r.csv", "r.parquet"):
         call("privatize", "other.toml", "answers.csv", "--column", "place", "-o", name)
         message = error_from("estimate", "lunch.toml", name)
-        assert "contains reports of survey" in message
+        assert "contains reports for survey" in message
         assert Survey.load(folder / "lunch.toml").fingerprint[:12] in message
 
 

@@ -71,11 +71,11 @@ def test_slices_cover_all_row_groups_once(tmp_path, small_pieces):
     assert [group for piece in pieces for group in piece.row_groups] == list(
         range(math.ceil(ROWS / 300))
     )
-    assert sum(piece.rows for piece in pieces) == ROWS
+    assert sum(piece.row_count for piece in pieces) == ROWS
     assert [piece.first_row for piece in pieces] == np.cumsum(
-        [0, *(piece.rows for piece in pieces[:-1])]
+        [0, *(piece.row_count for piece in pieces[:-1])]
     ).tolist()
-    assert all(piece.rows >= 700 for piece in pieces[:-1])
+    assert all(piece.row_count >= 700 for piece in pieces[:-1])
 
 
 @pytest.mark.parametrize("name", ["-", "a.csv", "nowhere.csv"])
@@ -180,7 +180,7 @@ def test_empty_row_groups_make_no_slice(tmp_path, small_pieces):
         for part in (table[:0], table, table[:0]):
             writer.write_table(part, row_group_size=700)
     path = str(tmp_path / "a.parquet")
-    assert [piece.rows for piece in slice_file(path)] == [700]
+    assert [piece.row_count for piece in slice_file(path)] == [700]
     assert tally_files(IN_CLEAR, [path], PLACE).reports == 700
 
 

@@ -1,6 +1,6 @@
-"""Wire formats: batches of reports in JSON or Arrow, and tallies."""
+"""Wire formats for batches of reports (JSON or Arrow) and for tallies (JSON)."""
 
-from sfumato.batches.arrow_form import ARROW, parse_arrow_batch, to_arrow
+from sfumato.batches.arrow_format import ARROW, parse_arrow_batch, to_arrow
 from sfumato.batches.batch import (
     FINGERPRINT_PATTERN,
     ID_PATTERN,
@@ -11,8 +11,8 @@ from sfumato.batches.batch import (
     is_fingerprint,
     parse_id,
 )
-from sfumato.batches.json_form import JSON, parse_batch, to_json
-from sfumato.batches.tally_form import TallyExport, parse_tally, tally_to_json
+from sfumato.batches.json_format import JSON, parse_batch, to_json
+from sfumato.batches.tally_format import TallyExport, parse_tally, tally_to_json
 
 __all__ = [
     "ARROW",

@@ -1,7 +1,7 @@
-"""A batch: reports of one survey under an identifier that their sender chose.
+"""A batch: reports for one survey, under an identifier chosen by the sender.
 
-The identifier has 128 bits. A sender that got no reply sends the same reports under the same
-identifier again, and the aggregator counts them once.
+The identifier has 128 bits. A sender that receives no reply sends the same reports again under the
+same identifier, and the aggregator counts them once.
 """
 
 import hashlib
@@ -36,7 +36,7 @@ ID_BYTES = 16
 MAX_BATCH_REPORTS = 65_536
 
 MAX_BATCH_BYTES = 2**20
-"""The size limit of a batch on the wire, before and after decompression."""
+"""The maximum size of a batch on the wire, before and after decompression."""
 
 ID_PATTERN = "^[0-9a-f]{32}$"
 FINGERPRINT_PATTERN = "^[0-9a-f]{64}$"
@@ -47,7 +47,7 @@ _match_fingerprint = re.compile(FINGERPRINT_PATTERN).fullmatch
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Batch:
-    """Reports of one survey under an identifier.
+    """Reports for one survey, under an identifier.
 
     >>> Batch(bytes(16), "ab" * 32, np.array([3, 1], dtype=np.uint32))
     Batch(2 reports, id=00000000…, survey=abababababab…)
@@ -64,7 +64,7 @@ class Batch:
             )
         if self.reports.dtype != np.uint32 or self.reports.ndim != 1:
             raise InvalidBatch(
-                "the reports of a batch must be a one-dimensional array of 32-bit unsigned integers."
+                "a batch's reports must be a one-dimensional array of unsigned 32-bit integers."
             )
         if not 1 <= self.reports.size <= MAX_BATCH_REPORTS:
             raise InvalidBatch(
@@ -73,18 +73,18 @@ class Batch:
 
     @cached_property
     def digest(self) -> bytes:
-        """A hash that distinguishes a repeated batch from another one under the same identifier.
+        """A hash that distinguishes a repeated batch from a different one with the same identifier.
 
-        It covers the identifier too, so equal reports do not have equal digests.
+        It includes the identifier, so equal reports do not have equal digests.
         """
         content = self.reports.astype("<u4", copy=False).tobytes()
         return hashlib.sha256(b"sfumato/1/content" + self.id + content).digest()[:ID_BYTES]
 
     def require(self, fingerprint: str, outputs: int) -> None:
-        """Reject a batch of another survey, or one with a report outside ``0..outputs - 1``."""
+        """Reject a batch for another survey, or one with a report outside ``0..outputs - 1``."""
         if self.fingerprint != fingerprint:
-            raise InvalidBatch("the batch and the address name different surveys.")
-        # Check only the largest report first: nearly all batches are valid.
+            raise InvalidBatch("the batch and the path refer to different surveys.")
+        # Check only the largest report first, because nearly all batches are valid.
         if int(self.reports.max()) >= outputs:
             index = int(np.argmax(self.reports >= outputs))
             raise ReportRejected(
@@ -98,7 +98,7 @@ class Batch:
 
 
 def fresh_id() -> bytes:
-    """Draw a new random identifier."""
+    """Generate a random identifier."""
     return fresh_key()[:ID_BYTES]
 
 
@@ -106,7 +106,7 @@ def parse_id(text: object) -> bytes:
     """Parse an identifier of 32 lowercase hexadecimal digits."""
     if not isinstance(text, str) or not _match_id(text):
         raise InvalidBatch(
-            "batch must be 32 lowercase hexadecimal digits: the identifier of the upload."
+            "batch must be the upload's identifier: 32 lowercase hexadecimal digits."
         )
     return bytes.fromhex(text)
 
@@ -121,9 +121,9 @@ def is_fingerprint(text: object) -> TypeGuard[str]:
 
 
 def parse_fingerprint(text: object) -> str:
-    """Return ``text`` if it has the form of a fingerprint."""
+    """Return ``text`` if it has the form of a fingerprint; otherwise raise ``InvalidBatch``."""
     if not is_fingerprint(text):
         raise InvalidBatch(
-            "survey must be 64 lowercase hexadecimal digits: the survey's fingerprint."
+            "survey must be the survey's fingerprint: 64 lowercase hexadecimal digits."
         )
     return text

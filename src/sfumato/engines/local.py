@@ -1,8 +1,8 @@
 """The local engine: privatise files of answers on the cores of this machine.
 
-Every worker draws from the operating system's source, so no two runs give the same reports. If you
-only want a tally, answers are randomised and counted in one pass: a report exists only until it is
-counted, and memory is one tally per worker.
+Every worker draws randomness from the operating system, so no two runs give the same reports. If
+you only need a tally, answers are randomised and counted in one pass. A report then exists only
+until it is counted, and each worker needs memory for one tally.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,15 +30,16 @@ def tally_files(
 ) -> Tally:
     """Privatise the answers in files and return their tally, without keeping any report.
 
-    Several workers are spawned, so your script must be importable (``if __name__ == "__main__":``).
+    Workers are spawned processes, so your script must be importable without side effects (use
+    ``if __name__ == "__main__":``).
     ``on_progress`` is called with the number of rows read so far.
     """
     survey.certify()
     task = partial(_count_reports, survey, columns)
     slices, workers = slice_files(paths, workers)
     counts = np.zeros(survey.mechanism.outputs, dtype=np.int64)
-    for more in parallel_map(task, slices, workers=workers, on_progress=on_progress):
-        counts += more
+    for slice_counts in parallel_map(task, slices, workers=workers, on_progress=on_progress):
+        counts += slice_counts
     return Tally(counts, survey.fingerprint)
 
 
@@ -50,29 +51,31 @@ def privatize_files(
     workers: int = 1,
     on_progress: Progress = lambda rows: None,
 ) -> Iterator[Reports]:
-    """Yield one report per answer in files, in order, batch by batch.
+    """Yield one report for each answer in the files, in order, batch by batch.
 
     Several workers only help with Parquet: each returns all reports of some row groups at once, and
-    a CSV file has no row groups. Memory is the reports of a few such slices.
+    a CSV file has no row groups. Memory is needed for the reports of a few such slices.
     """
     survey.certify()
     task = partial(_make_reports, survey, columns)
     slices, workers = slice_files(paths, workers)
-    if any(part.rows is None for part in slices):
+    if any(file_slice.row_count is None for file_slice in slices):
         workers = 1
     for batches in parallel_map(task, slices, workers=workers, on_progress=on_progress):
         yield from batches
 
 
 def _count_reports(
-    survey: Survey, columns: AnswerColumns, part: FileSlice, on_progress: Progress
+    survey: Survey, columns: AnswerColumns, file_slice: FileSlice, on_progress: Progress
 ) -> NDArray[np.int64]:
-    symbols = answer_batches(part, columns, survey.context.domain, on_progress=on_progress)
+    symbols = answer_batches(file_slice, columns, survey.context.domain, on_progress=on_progress)
     return survey.mechanism.privatize_and_tally(symbols).counts
 
 
 def _make_reports(
-    survey: Survey, columns: AnswerColumns, part: FileSlice, on_progress: Progress
+    survey: Survey, columns: AnswerColumns, file_slice: FileSlice, on_progress: Progress
 ) -> Iterator[Reports]:
-    for symbols in answer_batches(part, columns, survey.context.domain, on_progress=on_progress):
+    for symbols in answer_batches(
+        file_slice, columns, survey.context.domain, on_progress=on_progress
+    ):
         yield survey.mechanism.privatize(symbols)

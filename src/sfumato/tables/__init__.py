@@ -1,4 +1,4 @@
-"""Tables: answers and reports in CSV files (gzip too) and Parquet files, read as streams."""
+"""Tables of answers and reports: CSV (optionally gzipped) and Parquet files, read as streams."""
 
 from sfumato.tables.answers import (
     AnswerColumns,

@@ -1,6 +1,6 @@
 """Answers in files: columns of values, read as batches of symbols.
 
-Workers read files in slices: a slice is a file, or some row groups of a Parquet file.
+Workers read files in slices. A slice is a file, or some row groups of a Parquet file.
 """
 
 import unicodedata
@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 _INTEGER = r"^-?[0-9]{1,16}$"
-_SLICE_ROWS = 2**22  # large enough for a process of its own, small enough to spread the load
+_SLICE_ROWS = 2**22  # large enough to justify a process, small enough to balance the load
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class AnswerColumns:
                     "a grid survey needs positions: pass --latitude and --longitude."
                 )
         elif self.latitude == self.longitude:
-            raise InvalidArgument("--latitude and --longitude must name two different columns.")
+            raise InvalidArgument("--latitude and --longitude must be two different columns.")
         elif not isinstance(domain, GridDomain | H3Domain):
             raise InvalidArgument(
                 "--latitude and --longitude are for surveys with a grid or H3 domain; "
@@ -78,24 +78,24 @@ class AnswerColumns:
 class FileSlice:
     """A file, or some row groups of a Parquet file.
 
-    ``first_row``: its first row in the file. ``rows``: its number of rows; ``None`` for a CSV file,
-    which must be read to know.
+    ``first_row``: the index of its first row in the file. ``row_count``: its number of rows, or
+    ``None`` for a CSV file, whose rows must be read to count them.
     """
 
     path: str
     row_groups: range | None = None
     first_row: int = 0
-    rows: int | None = None
+    row_count: int | None = None
 
 
 def _is_stream(path: str) -> bool:
-    """Return whether ``path`` can be opened only once: standard input, a pipe or a descriptor."""
+    """Whether ``path`` can be opened only once: standard input, a pipe or a descriptor."""
     return path == "-" or path.startswith(("/dev/", "/proc/")) or not Path(path).is_file()
 
 
 def slice_file(path: str) -> list[FileSlice]:
     """Split a Parquet file into slices of about four million rows. Do not split other files."""
-    if _is_stream(path):  # true for a missing file too; reading it will fail
+    if _is_stream(path):  # also true for a missing file; reading it will fail
         return [FileSlice(path)]
     with open_table(path) as table:
         group_sizes = table.row_groups
@@ -117,9 +117,9 @@ def slice_file(path: str) -> list[FileSlice]:
 
 
 def slice_files(paths: Sequence[str], workers: int) -> tuple[list[FileSlice], int]:
-    """Split files into slices. Return them, and the number of workers that can share them.
+    """Split files into slices. Return the slices, and the number of workers that can share them.
 
-    Only this process can read a stream.
+    Return one worker if any file is a stream, because only this process can read it.
     """
     slices: list[FileSlice] = []
     for path in paths:
@@ -129,20 +129,22 @@ def slice_files(paths: Sequence[str], workers: int) -> tuple[list[FileSlice], in
 
 def first_rows(slices: Sequence[FileSlice], columns: AnswerColumns) -> list[int]:
     """Return the index of each slice's first row, counted over all slices."""
-    firsts = []
+    first_indices = []
     total = 0
-    for part in slices:
-        firsts.append(total)
-        if part is not slices[-1]:
-            total += _count_rows(part, columns) if part.rows is None else part.rows
-    return firsts
+    for file_slice in slices:
+        first_indices.append(total)
+        if file_slice is not slices[-1]:
+            total += _count_rows(file_slice, columns)
+    return first_indices
 
 
-def _count_rows(part: FileSlice, columns: AnswerColumns) -> int:
-    if _is_stream(part.path):
+def _count_rows(file_slice: FileSlice, columns: AnswerColumns) -> int:
+    if file_slice.row_count is not None:
+        return file_slice.row_count
+    if _is_stream(file_slice.path):
         raise InvalidArgument("standard input must come last when you pass several files.")
     column = columns.value or str(columns.latitude)
-    with open_table(part.path) as table:
+    with open_table(file_slice.path) as table:
         return sum(batch.num_rows for batch in table.batches({column: None}))
 
 
@@ -156,52 +158,53 @@ def answer_batches(
     *,
     on_progress: Callable[[int], None] = lambda rows: None,
 ) -> Iterator[Symbols]:
-    """Yield the symbols of the answers in a file, or in a slice of one, batch by batch.
+    """Yield the symbols for the answers in a file, or in a slice of one, batch by batch.
 
-    Errors name the row of an unknown value, never the value. ``on_progress`` is called with the
+    Errors contain the row of an unknown value, never the value. ``on_progress`` is called with the
     number of rows read so far.
     """
     columns.check(domain)
-    part = path if isinstance(path, FileSlice) else FileSlice(path)
+    file_slice = path if isinstance(path, FileSlice) else FileSlice(path)
     read = answer_reader(columns, domain)
-    rows = 0
-    with open_table(part.path) as table:
-        for batch in table.batches(columns.types, part.row_groups):
+    row_count = 0
+    with open_table(file_slice.path) as table:
+        for batch in table.batches(columns.types, file_slice.row_groups):
             if batch.num_rows == 0:
                 continue
             try:
                 symbols = read(batch)
-            except InvalidTable as problem:
-                raise InvalidTable(f"{table.name}: {problem}") from None
-            except UnknownValue as unknown:
-                before = part.first_row + rows
-                raise _with_rows(unknown, table.name, before, batch.num_rows) from None
-            rows += batch.num_rows
-            on_progress(rows)
+            except InvalidTable as error:
+                raise InvalidTable(f"{table.name}: {error}") from None
+            except UnknownValue as error:
+                first_row = file_slice.first_row + row_count
+                raise _with_rows(error, table.name, first_row, batch.num_rows) from None
+            row_count += batch.num_rows
+            on_progress(row_count)
             yield symbols
-    if part.rows is not None and rows != part.rows:
+    if file_slice.row_count is not None and row_count != file_slice.row_count:
         raise InvalidTable(
             f"{table.name} changed while it was being read. Nothing was written; "
             "run the command again."
         )
-    if rows == 0:
+    if row_count == 0:
         raise InvalidTable(f"{table.name} has a header but no rows.")
 
 
-def _with_rows(unknown: UnknownValue, name: str, before: int, rows: int) -> UnknownValue:
-    """Return the same error with rows of the file, counted from 1 after the header."""
-    first = before + unknown.first
+def _with_rows(error: UnknownValue, name: str, first_row: int, row_count: int) -> UnknownValue:
+    """Return the same error with row numbers in the file, counted from 1 after the header."""
+    first = first_row + error.first
+    last_row = first_row + row_count
     return UnknownValue(
-        f"{name}: {unknown.count} of {rows} values are missing or not in the domain "
-        f"(rows {before + 1} to {before + rows}, the first in row {first + 1}). "
+        f"{name}: {error.count} of {row_count} values are missing or not in the domain "
+        f"(rows {first_row + 1} to {last_row}, the first in row {first + 1}). "
         "Correct them, add their labels, or give the domain an `other` label.",
         first=first,
-        count=unknown.count,
+        count=error.count,
     )
 
 
 def answer_reader(columns: AnswerColumns, domain: Domain) -> Callable[[Arrow], Symbols]:
-    """Return a function from Arrow batches of ``columns`` to symbols.
+    """Return a function that converts Arrow batches of ``columns`` to symbols.
 
     Its errors contain positions, never values.
     """
@@ -211,9 +214,9 @@ def answer_reader(columns: AnswerColumns, domain: Domain) -> Callable[[Arrow], S
 class _ValueReader:
     """Reads symbols from a column of text or integers.
 
-    Files may contain integers as text, and text as integers. If all labels of the domain have one
-    type, convert a column of the other type. Reject columns of any other type, even if the domain
-    has an ``other`` label.
+    Files may contain integers as text, and text as integers. If all labels in the domain have the
+    same type, a column of the other type is converted to it. Columns that contain neither are
+    rejected, even if the domain has an ``other`` label.
     """
 
     def __init__(self, domain: Domain) -> None:
@@ -229,12 +232,12 @@ class _ValueReader:
         column = batch.column(0)
         name = batch.schema.names[0]
         _require_labels(column, name)
-        # These errors quote what they could not read: raise ours after their handler.
+        # These errors quote the data: raise ours after their handler has ended.
         with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError, InvalidSymbols):
-            return self._symbols(column)
+            return self._find_symbols(column)
         raise InvalidTable(f"column {name!r} must contain UTF-8 text or integers.")
 
-    def _symbols(self, column: Arrow) -> Symbols:
+    def _find_symbols(self, column: Arrow) -> Symbols:
         if _is_text(column.type):
             if self._label_types == {int}:
                 column = _parse_integers(column.cast(pa.string()))
@@ -243,27 +246,37 @@ class _ValueReader:
         elif self._label_types == {str}:
             column = column.cast(pa.string())
         if isinstance(self._domain, IntegerDomain) and not pa.types.is_dictionary(column.type):
+<<<<<<< HEAD
             return self._integers(column)
         return column_to_symbols(column, self._lookup)
+=======
+            return self._find_integers(column)
+        return symbols_of_column(column, self._lookup)
+>>>>>>> 4db1387 (Edit the English of tables, batches and engines: names and messages of one kind)
 
-    def _integers(self, column: Arrow) -> Symbols:
+    def _find_integers(self, column: Arrow) -> Symbols:
         if column.null_count:
+<<<<<<< HEAD
             missing = column.is_null().to_numpy(zero_copy_only=False)
             raise unknown_value_error(np.flatnonzero(missing), len(column))
+=======
+            is_missing = column.is_null().to_numpy(zero_copy_only=False)
+            raise unknown_value(np.flatnonzero(is_missing), len(column))
+>>>>>>> 4db1387 (Edit the English of tables, batches and engines: names and messages of one kind)
         return self._domain.symbols(column.to_numpy(zero_copy_only=False))
 
 
 def _read_positions(domain: Domain, batch: Arrow) -> Symbols:
-    """Return the symbols of a column of latitudes and one of longitudes."""
-    degrees = []
+    """Return the symbols for a column of latitudes and a column of longitudes."""
+    coordinates = []
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         if not (pa.types.is_floating(column.type) or pa.types.is_integer(column.type)):
             raise InvalidTable(
                 f"column {name!r} must contain degrees, but its type is {column.type}."
             )
         numbers = column.cast(pa.float64(), safe=False)
-        degrees.append(numbers.to_numpy(zero_copy_only=False))
-    symbols: Symbols = domain.symbols_at(*degrees)  # type: ignore[attr-defined]
+        coordinates.append(numbers.to_numpy(zero_copy_only=False))
+    symbols: Symbols = domain.symbols_at(*coordinates)  # type: ignore[attr-defined]
     return symbols
 
 
@@ -271,19 +284,19 @@ def _read_positions(domain: Domain, batch: Arrow) -> Symbols:
 
 
 def label_texts(column: Arrow, name: str) -> list[str | None]:
-    """Return a column of labels as text in Unicode's NFC form, as domains keep them.
+    """Return a column of labels as text, normalized to NFC like the labels of a domain.
 
-    Missing values and empty text are ``None``. ``name`` is the column's name, for messages.
+    Missing values and empty text are ``None``. ``name`` is the column's name, for error messages.
     """
     _require_labels(column, name)
-    with suppress(UnicodeDecodeError):  # it contains a value: raise ours after its handler
-        coded = column.cast(pa.string()).dictionary_encode()
+    with suppress(UnicodeDecodeError):  # this error contains a value: raise ours after its handler
+        encoded = column.cast(pa.string()).dictionary_encode()
         texts: list[str | None] = []
-        for value in coded.dictionary.to_pylist():
+        for value in encoded.dictionary.to_pylist():
             texts.append(unicodedata.normalize("NFC", value) if value else None)
         texts.append(None)
-        codes = coded.indices.fill_null(len(texts) - 1)
-        return [texts[code] for code in codes.to_pylist()]
+        indices = encoded.indices.fill_null(len(texts) - 1)
+        return [texts[index] for index in indices.to_pylist()]
     raise InvalidTable(f"column {name!r} must contain UTF-8 text.")
 
 
@@ -296,18 +309,18 @@ def _require_labels(column: Arrow, name: str) -> None:
         )
 
 
-def _is_text(kind: Arrow) -> bool:
-    kind = _value_type(kind)
-    is_string = pa.types.is_string(kind) or pa.types.is_large_string(kind)
-    return bool(is_string or pa.types.is_string_view(kind))
+def _is_text(type_: Arrow) -> bool:
+    type_ = _value_type(type_)
+    is_string = pa.types.is_string(type_) or pa.types.is_large_string(type_)
+    return bool(is_string or pa.types.is_string_view(type_))
 
 
-def _value_type(kind: Arrow) -> Arrow:
+def _value_type(type_: Arrow) -> Arrow:
     """Return the type of a column's values, dictionary-encoded or not."""
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
+    return type_.value_type if pa.types.is_dictionary(type_) else type_
 
 
 def _parse_integers(text: Arrow) -> Arrow:
-    """Parse integers written as digits and a sign; anything else becomes null."""
+    """Parse decimal integers, with an optional minus sign. Anything else becomes null."""
     is_integer = pa.compute.fill_null(pa.compute.match_substring_regex(text, _INTEGER), False)
     return pa.compute.if_else(is_integer, text, None).cast(pa.int64())

@@ -1,8 +1,8 @@
 """Read tables as streams of Arrow batches, in constant memory.
 
-Our errors never contain a value, but those of libraries do: Arrow quotes what it could not read, and
-a codec keeps all the bytes. An error raised inside an exception handler refers to the original, even
-``from None``. So raise ours after the handler has ended.
+Our errors never contain a value, but those of libraries do: Arrow quote_count the data that it could not
+parse, and a codec error contains all the bytes. An error raised inside an exception handler refers
+to the original, even with ``from None``. So raise ours after the handler has ended.
 """
 
 import csv
@@ -25,18 +25,18 @@ from sfumato.foundation.arrays import Arrow
 __all__ = ["Table", "open_table"]
 
 # The first bytes of a file.
-_PARQUET = b"PAR1"
-_GZIP = b"\x1f\x8b"
+_PARQUET_MAGIC = b"PAR1"
+_GZIP_MAGIC = b"\x1f\x8b"
 
 _BATCH_ROWS = 2**16
-_CSV_BLOCK = 2**22
+_CSV_BLOCK_SIZE = 2**22
 _MAX_LISTED_COLUMNS = 8
 
 ColumnTypes = Mapping[str, Arrow]
-"""The Arrow type of each column to read; ``None`` means text, or the type in the file."""
+"""The Arrow type of each column to read; ``None`` means text in CSV, or the type in Parquet."""
 
 _ReadBatches = Callable[[ColumnTypes, Sequence[int] | None], Iterator[Arrow]]
-"""Yields the wanted columns of all rows, or of some row groups, batch by batch."""
+"""Yields the given columns of all rows, or of some row groups, batch by batch."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,10 +53,10 @@ class Table:
     row_groups: list[int] | None = None
 
     def batches(
-        self, wanted: ColumnTypes, row_groups: Sequence[int] | None = None
+        self, column_types: ColumnTypes, row_groups: Sequence[int] | None = None
     ) -> Iterator[Arrow]:
-        """Yield the wanted columns of all rows, or of some row groups, batch by batch."""
-        for column in wanted:
+        """Yield the given columns of all rows, or of some row groups, batch by batch."""
+        for column in column_types:
             if column not in self.columns:
                 raise InvalidTable(f"{self.name} has no column {column!r}{self._hint(column)}")
             if self.columns.count(column) > 1:
@@ -69,7 +69,7 @@ class Table:
                 "run the command again."
             )
         try:
-            yield from self.read_batches(wanted, row_groups)
+            yield from self.read_batches(column_types, row_groups)
         except (pa.ArrowInvalid, pa.ArrowKeyError, pa.ArrowNotImplementedError, UnicodeDecodeError):
             problem = "its rows differ in length, it is not UTF-8, or a column has the wrong type"
         except OSError:
@@ -79,9 +79,9 @@ class Table:
         raise InvalidTable(f"cannot read {self.name}: {problem}.")
 
     def _hint(self, missing: str) -> str:
-        """Return a hint at the columns that exist.
+        """Return a hint about the columns that exist.
 
-        Do not show the first line of a CSV file: if the header is missing, it holds values.
+        Do not show the first line of a CSV file: if the header is missing, it contains values.
         """
         if self.row_groups is not None:
             columns = ", ".join(self.columns[:_MAX_LISTED_COLUMNS])
@@ -92,13 +92,13 @@ class Table:
                 return f"; did you mean {column!r}?"
         return (
             f" among its {len(self.columns)} columns. "
-            "The first line must be a header that names them."
+            "The first line must be a header with their names."
         )
 
 
 @contextmanager
 def open_table(path: str) -> Iterator[Table]:
-    """Open a CSV file (gzip too) or a Parquet file; ``-`` is standard input.
+    """Open a CSV file (optionally gzipped) or a Parquet file; ``-`` is standard input.
 
     The format is detected from the content, not from the name.
     """
@@ -109,14 +109,14 @@ def open_table(path: str) -> Iterator[Table]:
                 _standard_input() if path == "-" else stack.enter_context(Path(path).open("rb"))
             )
             head = bytes(raw.peek(4)[:4])
-        except OSError as problem:
-            raise InvalidTable(f"cannot open {name}: {problem.strerror or problem}.") from None
+        except OSError as error:
+            raise InvalidTable(f"cannot open {name}: {error.strerror or error}.") from None
         if not head:
             raise InvalidTable(f"{name} is empty.")
-        if head.startswith(_PARQUET):
+        if head.startswith(_PARQUET_MAGIC):
             yield _parquet_table(name, _seekable(raw, stack))
         else:
-            yield _csv_table(name, raw, gzipped=head.startswith(_GZIP))
+            yield _csv_table(name, raw, is_gzipped=head.startswith(_GZIP_MAGIC))
 
 
 def _standard_input() -> Arrow:
@@ -131,7 +131,7 @@ def _standard_input() -> Arrow:
 
 
 def _seekable(raw: BinaryIO, stack: ExitStack) -> BinaryIO:
-    """Copy a pipe to a temporary file: Parquet keeps its directory at the end."""
+    """Copy a pipe to a temporary file, because Parquet keeps its metadata at the end."""
     if raw.seekable():
         return raw
     temporary = tempfile.TemporaryFile()  # noqa: SIM115 - the stack closes it
@@ -145,16 +145,18 @@ def _parquet_table(name: str, raw: BinaryIO) -> Table:
     file = _parquet_file(name, raw)
     schema = file.schema_arrow
 
-    def read_batches(wanted: ColumnTypes, row_groups: Sequence[int] | None) -> Iterator[Arrow]:
+    def read_batches(
+        column_types: ColumnTypes, row_groups: Sequence[int] | None
+    ) -> Iterator[Arrow]:
         source = file
         text_columns = []
-        for column, kind in wanted.items():
-            if kind is None and pa.types.is_string(schema.field(column).type):
+        for column, type_ in column_types.items():
+            if type_ is None and pa.types.is_string(schema.field(column).type):
                 text_columns.append(column)
         if text_columns:
             source = pa.parquet.ParquetFile(raw, read_dictionary=text_columns)
         return source.iter_batches(
-            batch_size=_BATCH_ROWS, columns=list(wanted), row_groups=row_groups
+            batch_size=_BATCH_ROWS, columns=list(column_types), row_groups=row_groups
         )
 
     groups = range(file.metadata.num_row_groups)
@@ -171,18 +173,23 @@ def _parquet_file(name: str, raw: BinaryIO) -> Arrow:
 # --- CSV ------------------------------------------------------------------------------------------
 
 
-def _csv_table(name: str, raw: BinaryIO, *, gzipped: bool) -> Table:
+def _csv_table(name: str, raw: BinaryIO, *, is_gzipped: bool) -> Table:
     stream = pa.PythonFile(raw, mode="r")
-    if gzipped:
+    if is_gzipped:
         stream = pa.CompressedInputStream(stream, "gzip")
-    lines = _Lines(stream, name)
-    header = lines.header()
+    body = _CsvBody(stream, name)
+    header = body.read_header()
 
-    def read_batches(wanted: ColumnTypes, row_groups: Sequence[int] | None) -> Iterator[Arrow]:
-        if lines.at_end():
+    def read_batches(
+        column_types: ColumnTypes, row_groups: Sequence[int] | None
+    ) -> Iterator[Arrow]:
+        if body.is_at_end():
             return  # Arrow would fail on a table without rows
-        # Read text unless the caller wants a number: Arrow would guess types from the first rows.
-        types = {column: pa.string() if kind is None else kind for column, kind in wanted.items()}
+        # Read text by default, because Arrow would guess types from the first rows.
+        types = {
+            column: pa.string() if type_ is None else type_
+            for column, type_ in column_types.items()
+        }
         # Only an empty field is missing: "NA" may be a label.
         convert = pa.csv.ConvertOptions(
             column_types=types,
@@ -190,14 +197,14 @@ def _csv_table(name: str, raw: BinaryIO, *, gzipped: bool) -> Table:
             null_values=[""],
             strings_can_be_null=True,
         )
-        read = pa.csv.ReadOptions(block_size=_CSV_BLOCK, column_names=header)
-        # In a file of one column, an empty line is a missing answer: do not skip it.
+        read = pa.csv.ReadOptions(block_size=_CSV_BLOCK_SIZE, column_names=header)
+        # In a file with one column, an empty line is a missing answer: do not skip it.
         parse = pa.csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=len(header) > 1)
         with pa.csv.open_csv(
-            lines, read_options=read, parse_options=parse, convert_options=convert
+            body, read_options=read, parse_options=parse, convert_options=convert
         ) as reader:
             yield from reader
-        if lines.quotes % 2:
+        if body.quote_count % 2:
             raise InvalidTable(
                 f"{name}: a quotation mark is never closed, which hides the rows after it."
             )
@@ -205,52 +212,52 @@ def _csv_table(name: str, raw: BinaryIO, *, gzipped: bool) -> Table:
     return Table(name, header, read_batches)
 
 
-class _Lines:
-    """A byte stream without its first line: the header is read before the columns are chosen."""
+class _CsvBody:
+    """A byte stream that splits off the header, which is read before the columns are chosen."""
 
     closed = False
 
     def __init__(self, stream: Arrow, name: str) -> None:
         self._stream = stream
         self._name = name
-        self._rest = b""
-        self.quotes = 0
+        self._buffer = b""
+        self.quote_count = 0
 
-    def header(self) -> list[str]:
+    def read_header(self) -> list[str]:
         """Read the first line, and return the column names in it."""
-        while b"\n" not in self._rest and len(self._rest) < _CSV_BLOCK:
-            more = self._read_more()
-            if not more:
+        while b"\n" not in self._buffer and len(self._buffer) < _CSV_BLOCK_SIZE:
+            chunk = self._read_chunk()
+            if not chunk:
                 break
-            self._rest += more
-        line, _, self._rest = self._rest.partition(b"\n")
+            self._buffer += chunk
+        line, _, self._buffer = self._buffer.partition(b"\n")
         columns = _column_names(line, self._name)
         if not columns or len(set(columns)) != len(columns):
-            raise InvalidTable(f"{self._name} must start with a header of distinct column names.")
+            raise InvalidTable(f"{self._name} must start with a header with distinct column names.")
         return columns
 
-    def _read_more(self) -> bytes:
+    def _read_chunk(self) -> bytes:
         try:
             return bytes(self._stream.read(2**16))
         except OSError:
             raise InvalidTable(f"cannot read {self._name}: it is truncated or corrupt.") from None
 
-    def at_end(self) -> bool:
-        """Return whether nothing follows the header."""
-        self._rest = self._rest or self._read_more()
-        return not self._rest
+    def is_at_end(self) -> bool:
+        """Whether there is no data after the header."""
+        self._buffer = self._buffer or self._read_chunk()
+        return not self._buffer
 
     def read(self, size: int = -1) -> bytes:
-        """Return bytes after the header."""
-        if not self._rest:
+        """Return the next bytes after the header."""
+        if not self._buffer:
             content = bytes(self._stream.read(size))
         elif size < 0:
-            content = self._rest
-            self._rest = b""
+            content = self._buffer
+            self._buffer = b""
         else:
-            content = self._rest[:size]
-            self._rest = self._rest[size:]
-        self.quotes += content.count(b'"')
+            content = self._buffer[:size]
+            self._buffer = self._buffer[size:]
+        self.quote_count += content.count(b'"')
         return content
 
     def close(self) -> None:
@@ -272,7 +279,7 @@ class _Lines:
 def _column_names(line: bytes, name: str) -> list[str]:
     """Parse the first line of a CSV file.
 
-    If the header is missing, the line holds values, and the errors of the codec and the parser
+    If the header is missing, the line contains values, and the codec's and the parser's errors
     contain the line. So raise ours outside their handlers.
     """
     text = None
@@ -284,5 +291,5 @@ def _column_names(line: bytes, name: str) -> list[str]:
         return next(csv.reader([text], strict=True), [])
     raise InvalidTable(
         f"{name} must start with a header: one line of column names, separated by commas and "
-        "ended by \\n."
+        "ending with \\n."
     )

@@ -1,9 +1,9 @@
-"""Report files, which carry the fingerprint of their survey: write, read and count them.
+"""Write, read and count report files, which contain their survey's fingerprint.
 
-Parquet: a column ``report`` (unsigned, 32 bits), with the fingerprint in the file's metadata.
-CSV: one column with the header ``report@<fingerprint>#<identifier>``. The identifier is drawn when
-the file is created, so a renamed copy is recognised and not counted twice. Files written under a
-seed carry ``simulated`` instead: in the metadata, or as ``simulated@…``.
+A Parquet file has one column, ``report`` (unsigned 32-bit integers), and the fingerprint in its
+metadata. A CSV file has one column with the header ``report@<fingerprint>#<identifier>``. The
+identifier is random for each file, so a renamed copy is recognised and not counted twice. Files
+written with a seed are marked ``simulated`` instead: in the metadata, or as ``simulated@…``.
 """
 
 import shutil
@@ -43,7 +43,7 @@ _SIMULATED = b"sfumato.simulated"
 
 
 class DuplicateGuard:
-    """Remembers the identifiers of files and tallies, so that none is counted twice.
+    """Remembers the identifiers of files and tallies, so none is counted twice.
 
     >>> guard = DuplicateGuard()
     >>> guard.check({"a"}, "monday.csv")
@@ -54,19 +54,19 @@ class DuplicateGuard:
     """
 
     def __init__(self) -> None:
-        self._file_of: dict[str, str] = {}
+        self._file_by_id: dict[str, str] = {}
 
     def check(self, ids: Set[str], name: str) -> None:
-        """Reject the file ``name`` if one of its identifiers was counted before."""
-        shared = ids & self._file_of.keys()
-        if shared:
-            other = self._file_of[min(shared)]
+        """Reject the file ``name`` if one of its identifiers was already counted."""
+        duplicates = ids & self._file_by_id.keys()
+        if duplicates:
+            earlier_name = self._file_by_id[min(duplicates)]
             raise InvalidTable(
-                f"{name} and {other} contain the same reports, which would be counted twice. "
+                f"{name} and {earlier_name} contain the same reports, which would be counted twice. "
                 "Leave one out."
             )
         for id_ in ids:
-            self._file_of[id_] = name
+            self._file_by_id[id_] = name
 
 
 # --- write ----------------------------------------------------------------------------------------
@@ -101,10 +101,10 @@ class ReportWriter:
 
 @contextmanager
 def report_writer(path: str, fingerprint: str) -> Iterator[ReportWriter]:
-    """Open a writer of a .csv or .parquet file, by its ending; ``-`` writes CSV to standard output.
+    """Open a writer for a .csv or .parquet file. ``-`` writes CSV to standard output.
 
-    The output appears complete or not at all. For standard output, the reports wait in a temporary
-    file. That is safe because reports, unlike answers, are private.
+    The output appears complete or not at all. For standard output, the reports are buffered in a
+    temporary file. That is safe because reports, unlike answers, are private.
     """
     if path == "-":
         with tempfile.TemporaryFile() as buffer:
@@ -117,10 +117,10 @@ def report_writer(path: str, fingerprint: str) -> Iterator[ReportWriter]:
     name = Path(path).name
     if Path(path).suffix not in (".csv", ".parquet"):
         raise InvalidSetting(
-            "the output must end in .csv or .parquet (.json for a tally), or be - for a pipe; "
-            f"got {name}."
+            "the output must end in .csv or .parquet (.json for a tally), or be - for standard "
+            f"output; got {name}."
         )
-    # Close on failure too, while the file is open: Arrow would do it later, and fail.
+    # Close the writer on failure too: Arrow would do it after the file is closed, and fail.
     with (
         atomic_file(path) as file,
         closing(ReportWriter(file, fingerprint, as_csv=name.endswith(".csv"))) as writer,
@@ -134,58 +134,61 @@ def report_writer(path: str, fingerprint: str) -> Iterator[ReportWriter]:
 def report_batches(
     path: str, fingerprint: str, guard: DuplicateGuard | None = None
 ) -> Iterator[ReportBatch]:
-    """Yield the reports of a file, or of a folder that one job wrote, batch by batch.
+    """Yield the reports in a file, or in a folder that one job wrote, batch by batch.
 
-    Reports of another survey, simulated reports, and reports that ``guard`` has seen are errors.
+    Raise an error for reports of another survey, simulated reports, and reports that ``guard`` has
+    already seen.
     """
     folder_ids: set[str] = set()
-    for part in _parts(path):
-        with open_table(part) as table:
-            header = _header(table)
+    for file in _list_files(path):
+        with open_table(file) as table:
+            header = _read_header(table)
             if header.survey != fingerprint:
                 raise WrongSurvey(
-                    f"{table.name} contains reports of survey {header.survey[:12]}…; "
-                    f"this one is {fingerprint[:12]}…."
+                    f"{table.name} contains reports for survey {header.survey[:12]}…, "
+                    f"not for this one ({fingerprint[:12]}…)."
                 )
             if guard is not None and header.id and header.id not in folder_ids:
-                guard.check({header.id}, table.name if part == path else Path(path).name)
+                guard.check({header.id}, table.name if file == path else Path(path).name)
             if header.column != "report":
                 # A job writes its identifier into the column name of all its files.
                 folder_ids.add(header.id)
             for batch in table.batches({header.column: pa.uint32()}):
                 numbers = batch.column(0)
                 if numbers.null_count:
-                    raise InvalidTable(f"{table.name}: a report is missing. Get the file again.")
+                    raise InvalidTable(
+                        f"{table.name}: a report is missing. Get a new copy of the file."
+                    )
                 yield ReportBatch(numbers.to_numpy(zero_copy_only=False), fingerprint)
 
 
-def _parts(path: str) -> list[str]:
-    """Return the file itself, or the Parquet files of a folder that a cluster job wrote."""
+def _list_files(path: str) -> list[str]:
+    """Return the file itself, or the Parquet files in a folder that a cluster job wrote."""
     folder = Path(path)
     if not folder.is_dir():
         return [path]
-    parts = sorted(str(part) for part in folder.glob("*.parquet"))
-    if not parts or not (folder / "_SUCCESS").exists():
+    files = sorted(str(file) for file in folder.glob("*.parquet"))
+    if not files or not (folder / "_SUCCESS").exists():
         raise InvalidTable(
             f"{folder.name} is not a complete folder of reports: it must contain Parquet files, "
-            "and the file _SUCCESS that a job writes last."
+            "and the _SUCCESS file that a job writes last."
         )
-    return parts
+    return files
 
 
 class _Header(NamedTuple):
-    """The column of reports, the survey and the identifier; older files have an empty ``id``."""
+    """The column of reports, the survey and the identifier. In older files ``id`` is empty."""
 
     column: str
     survey: str
     id: str
 
 
-def _header(table: Table) -> _Header:
+def _read_header(table: Table) -> _Header:
     prefixes = {column.partition("@")[0] for column in table.columns if "@" in column}
     if _SIMULATED in table.metadata or "simulated" in prefixes:
         raise WrongSurvey(
-            f"{table.name} was written under a seed: it is a simulation, not private reports."
+            f"{table.name} was written with a seed: it is a simulation, not private reports."
         )
     if _SURVEY in table.metadata and "report" in table.columns:
         survey = table.metadata[_SURVEY].decode("ascii", "replace")
@@ -196,7 +199,7 @@ def _header(table: Table) -> _Header:
             survey, _, id_ = column.removeprefix("report@").partition("#")
             return _Header(column, survey, id_)
     raise InvalidTable(
-        f"{table.name} is not a report file: it has no report column that names its survey. "
+        f"{table.name} is not a report file: it has no report column that identifies its survey. "
         "Write one with sfumato privatize."
     )
 
@@ -207,12 +210,12 @@ def _header(table: Table) -> _Header:
 def count_files(paths: Sequence[str], survey: Survey) -> Tally:
     """Tally report files (CSV, Parquet) and exported tallies (JSON).
 
-    It is an error if two inputs share reports, even under different names.
+    Raise an error if two inputs contain the same reports, even under different names.
     """
     guard = DuplicateGuard()
     tally_paths = [path for path in paths if path.endswith(".json")]
     report_paths = [path for path in paths if path not in tally_paths]
-    total = survey.tally(_batches(report_paths, survey, guard))
+    total = survey.tally(_read_batches(report_paths, survey, guard))
     for path in tally_paths:
         export = _read_tally(path)
         export.tally.require(survey.fingerprint, survey.mechanism.outputs)
@@ -223,11 +226,13 @@ def count_files(paths: Sequence[str], survey: Survey) -> Tally:
 
 
 def write_tally(path: str, tally: Tally) -> None:
-    """Write a tally under a new identifier, for ``estimate`` and for aggregators."""
+    """Write a tally under a new identifier, for ``sfumato estimate`` or an aggregator."""
     write_atomically(path, tally_to_json(TallyExport(fresh_id(), tally)) + b"\n")
 
 
-def _batches(paths: Sequence[str], survey: Survey, guard: DuplicateGuard) -> Iterator[ReportBatch]:
+def _read_batches(
+    paths: Sequence[str], survey: Survey, guard: DuplicateGuard
+) -> Iterator[ReportBatch]:
     for path in paths:
         yield from report_batches(path, survey.fingerprint, guard)
 
@@ -236,7 +241,7 @@ def _read_tally(path: str) -> TallyExport:
     name = Path(path).name
     try:
         return parse_tally(Path(path).read_bytes())
-    except OSError as problem:
-        raise InvalidTable(f"cannot open {name}: {problem.strerror}.") from None
-    except InvalidTally as problem:
-        raise InvalidTally(f"{name}: {problem}") from None
+    except OSError as error:
+        raise InvalidTable(f"cannot open {name}: {error.strerror}.") from None
+    except InvalidTally as error:
+        raise InvalidTally(f"{name}: {error}") from None

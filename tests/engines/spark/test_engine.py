@@ -21,7 +21,7 @@ import pytest
 import sfumato.engines.spark.secret as spark_secret
 from sfumato import Domain, GridDomain, HighLow, Survey, Uniform
 from sfumato.engines.spark.engine import keyed_reports, privatize_to, tally_column, tally_files
-from sfumato.engines.spark.tasks import block_of
+from sfumato.engines.spark.tasks import person_block
 from sfumato.errors import InvalidArgument, InvalidTable, UnknownValue
 from sfumato.randomness import words_at
 from sfumato.tables import AnswerColumns, count_files
@@ -217,7 +217,7 @@ def test_unknown_values_are_counted_but_not_shown(cluster):
         rows[i] = (CANARY,)
     rows[8] = (None,)
     with pytest.raises(
-        UnknownValue, match="4 of 300 values in partition 0 are not in the domain, or missing"
+        UnknownValue, match="4 of 300 values in partition 0 are missing or not in the domain"
     ) as caught:
         tally_column(PRIVATE, cluster.table(rows, ["place"], 1), column="place")
     assert CANARY not in str(caught.value)
@@ -299,7 +299,7 @@ def test_reports_come_from_the_words_of_their_keys(cluster, secrets, keys):
     mechanism = PRIVATE.mechanism
     for key, place in rows:
         symbol = LABELS.index(place)
-        chained = words_at(secret, block_of(PRIVATE.fingerprint, key))[0].tolist()
+        chained = words_at(secret, person_block(PRIVATE.fingerprint, key))[0].tolist()
         block = (chained[0] ^ symbol).to_bytes(8, "little") + chained[1].to_bytes(8, "little")
         words = words_at(secret, block)[:, : mechanism.words]
         slow = mechanism.reports_from([symbol], words >> np.uint64(64 - mechanism.word_bits))
@@ -325,7 +325,7 @@ def test_keys_that_do_not_name_one_person_are_refused(cluster, tmp_path):
         unknown = cluster.table([*rows, ("x", CANARY)], ["who", "place"])
         privatize_to(PRIVATE, unknown, str(out), column="place", key="who")
     table = cluster.table(rows, ["who", "place"])
-    with pytest.raises(InvalidTable, match="the expression Uuid does not ensure that"):
+    with pytest.raises(InvalidTable, match="the expression Uuid does not guarantee that"):
         privatize_to(
             PRIVATE, table.selectExpr("uuid() AS who", "place"), str(out), column="place", key="who"
         )

@@ -92,14 +92,15 @@ unrepeatable = pytest.mark.parametrize("table", UNREPEATABLE, ids=lambda table: 
 @unrepeatable
 def test_tables_with_other_rows_each_time_are_refused(cluster, table):
     with pytest.raises(
-        InvalidTable, match=f"{UNREPEATABLE[table]} does not ensure that.*Write the table to files"
+        InvalidTable,
+        match=f"{UNREPEATABLE[table]} does not guarantee that.*Write the table to files",
     ):
         people_with_two_reports(table(cluster.spark))
 
 
 @unrepeatable
 def test_reports_to_a_folder_follow_the_same_rule(cluster, tmp_path, table):
-    with pytest.raises(InvalidTable, match="does not ensure that"):
+    with pytest.raises(InvalidTable, match="does not guarantee that"):
         privatize_to(
             SURVEY, table(cluster.spark), str(tmp_path / "out"), column="place", key="account"
         )
@@ -396,13 +397,13 @@ def test_files_that_change_during_the_check_are_refused_before_there_is_a_report
     cluster, tmp_path, monkeypatch
 ):
     table, file = people_in_files(cluster.spark, tmp_path / "people")
-    check = spark_engine._require_fit
+    check = spark_engine._require_valid_rows
 
     def check_and_touch(*arguments):
         check(*arguments)
         touch(file)
 
-    monkeypatch.setattr(spark_engine, "_require_fit", check_and_touch)
+    monkeypatch.setattr(spark_engine, "_require_valid_rows", check_and_touch)
     with (
         pytest.raises(InvalidTable, match=r"1 of 2 changed\. No report was made"),
         keyed_reports(SURVEY, table, column="place", key="account"),

@@ -17,7 +17,7 @@ from sfumato.engines.spark import engine as spark
 from sfumato.engines.spark import tasks as spark_tasks
 from sfumato.engines.spark.inputs import require_driver_session
 from sfumato.engines.spark.secret import offer_secret
-from sfumato.engines.spark.tasks import block_of, reports_under_keys
+from sfumato.engines.spark.tasks import derive_reports, person_block
 from sfumato.errors import InvalidTable, MissingExtra, SfumatoError, UnknownValue
 from sfumato.randomness import words_at
 from sfumato.tables import AnswerColumns
@@ -51,15 +51,17 @@ def counts_in(row):
 def test_a_block_is_the_hash_of_survey_and_key():
     survey = hashlib.sha256(b"a survey").hexdigest()
     for key, plain in [("Zoë", b"Zo\xc3\xab"), (-7, b"-7"), (b"\xff", b"\xff"), ("", b"")]:
-        assert block_of(survey, key) == hashlib.sha256(bytes.fromhex(survey) + plain).digest()[:16]
+        assert (
+            person_block(survey, key) == hashlib.sha256(bytes.fromhex(survey) + plain).digest()[:16]
+        )
 
 
 def test_spellings_of_a_name_are_different_keys():
-    assert block_of("00" * 32, "Zo\u00eb") != block_of("00" * 32, "Zoe\u0308")
+    assert person_block("00" * 32, "Zo\u00eb") != person_block("00" * 32, "Zoe\u0308")
 
 
 def test_another_survey_has_other_blocks():
-    assert block_of("00" * 32, "Ada") != block_of("11" * 32, "Ada")
+    assert person_block("00" * 32, "Ada") != person_block("11" * 32, "Ada")
 
 
 def enciphered_block(block):
@@ -69,8 +71,8 @@ def enciphered_block(block):
 @pytest.mark.parametrize("mechanism", ALL_REPRESENTATIVES, ids=repr)
 def test_keyed_reports_are_those_of_one_person_at_a_time(mechanism):
     symbols = np.arange(40) % mechanism.inputs
-    blocks = [block_of("ab" * 32, i) for i in range(40)]
-    together = reports_under_keys(mechanism, symbols, b"".join(blocks), SECRET)
+    blocks = [person_block("ab" * 32, i) for i in range(40)]
+    together = derive_reports(mechanism, symbols, b"".join(blocks), SECRET)
     for i in range(40):
         symbol = int(symbols[i]).to_bytes(8, "little") + bytes(8)
         chained = bytes(a ^ b for a, b in zip(enciphered_block(blocks[i]), symbol, strict=True))
@@ -85,7 +87,7 @@ def test_keyed_reports_are_those_of_one_person_at_a_time(mechanism):
 
 def agreements(words_of):
     """For how many of 4,000 people the first bits of the words of two symbols agree."""
-    people = b"".join(block_of("cd" * 32, i) for i in range(4000))
+    people = b"".join(person_block("cd" * 32, i) for i in range(4000))
     one, other = (
         words_of(np.full(4000, symbol), people, SECRET)[:, 0] >> np.uint64(63) for symbol in (0, 1)
     )
@@ -94,7 +96,7 @@ def agreements(words_of):
 
 def test_each_symbol_of_a_person_has_independent_words():
     # Half of 4,000 fair coins agree; 1,700 … 2,300 leaves out less than 1e-20.
-    assert 1700 < agreements(spark_tasks._words_of) < 2300
+    assert 1700 < agreements(spark_tasks._derive_words) < 2300
 
 
 def test_words_without_the_symbol_are_noticed():
@@ -104,7 +106,7 @@ def test_words_without_the_symbol_are_noticed():
 
 def test_reports_do_not_depend_on_batches():
     people = batch(value=pa.array(LABELS * 5), key=pa.array(range(15)))
-    blocks = pa.array([block_of(IN_CLEAR.fingerprint, i) for i in range(15)], pa.binary())
+    blocks = pa.array([person_block(IN_CLEAR.fingerprint, i) for i in range(15)], pa.binary())
     survey = Survey("private", Uniform(Domain(LABELS), 1))
     whole = people.append_column("block", blocks)
     with offer_secret("127.0.0.1", "127.0.0.1") as ticket:

@@ -1,4 +1,4 @@
-"""Surveys on Apache Spark. PySpark loads when you call one of these functions."""
+"""Surveys on Apache Spark. PySpark is imported only when you call one of these functions."""
 
 from sfumato.engines.spark.engine import keyed_reports, privatize_to, tally_column, tally_files
 

@@ -1,9 +1,9 @@
-"""Surveys on Apache Spark: the tasks of a job randomise and count people's values.
+"""Surveys on Apache Spark: a job's tasks randomise and count people's values.
 
 Without a key, only counts leave a task. Each attempt draws new randomness, but the driver uses only
-one attempt of each task: a task that was killed, or ran twice, changes nothing. With a key, which
-names the person of each row, reports may leave a task, because every attempt sends the same ones
-(`tasks.py`). They come from the job's secret, which Spark never gets (`secret.py`).
+one attempt of each task, so it is safe if a task is killed or runs twice. With a key, which
+identifies the person in each row, reports may leave a task, because every attempt produces the same
+ones (`tasks.py`). They are derived from the job's secret, which Spark never gets (`secret.py`).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -36,15 +36,15 @@ if TYPE_CHECKING:
 
 __all__ = ["keyed_reports", "privatize_to", "tally_column", "tally_files"]
 
-# Bytes of counts that the driver may collect from all tasks. Spark's own limit is twice that.
+# Maximum bytes of counts that the driver collects from all tasks. Spark's own limit is twice that.
 _MAX_COUNT_BYTES = 2**29
 
 _INTEGERS = {"tinyint", "smallint", "int", "bigint"}
 _NUMBERS = _INTEGERS | {"float", "double"}
 
 # The columns that tasks read, under our own names.
-_VALUE = AnswerColumns("value")
-_POSITION = AnswerColumns(None, "latitude", "longitude")
+_VALUE_COLUMN = AnswerColumns("value")
+_POSITION_COLUMNS = AnswerColumns(None, "latitude", "longitude")
 
 
 def tally_column(
@@ -55,14 +55,14 @@ def tally_column(
     latitude: str | None = None,
     longitude: str | None = None,
 ) -> Tally:
-    """Return the tally of one report per row of a table.
+    """Privatise each row of a table and return the tally of the reports.
 
-    Name the ``column`` with the values, or for positions the columns ``latitude`` and
-    ``longitude``, in degrees.
+    ``column`` contains the values. For positions, pass ``latitude`` and ``longitude`` instead, with
+    degrees.
 
-    Guarantees: only counts leave a task, never reports. Each row counts once, even if Spark kills or
-    repeats attempts. A value outside the domain is an error for the whole table, which says how
-    many there are, never which. ::
+    Only counts leave a task, never reports. Each row is counted once, even if Spark kills or repeats
+    attempts. Values outside the domain raise an error for the entire table. It reports how many
+    there are, but not which. ::
 
         tally = tally_column(survey, spark.read.parquet("answers"), column="place")
         survey.estimate(tally)
@@ -77,8 +77,8 @@ def tally_column(
     def privatize_and_tally(batches: Iterable[Any]) -> Iterator[Any]:
         return spark_tasks.tally_in_task(resolved, columns, batches)
 
-    # Send counts straight to the driver, which uses one attempt of each task. In a shuffle, parts of
-    # a lost attempt could be counted together with parts of its repetition.
+    # Send counts directly to the driver, which uses one attempt of each task. In a shuffle, parts of
+    # a lost attempt could be counted together with parts of its retry.
     tasks = answers.coalesce(_max_tasks(dataframe.sparkSession, survey))
     outcomes = tasks.mapInArrow(privatize_and_tally, spark_tasks.OUTCOME_SCHEMA)
     return _sum_counts(survey, outcomes.collect())
@@ -87,11 +87,11 @@ def tally_column(
 def tally_files(
     spark: "SparkSession", survey: Survey, paths: Sequence[str], columns: AnswerColumns
 ) -> Tally:
-    """Return the tally of one report per answer in files: CSV (gzip too) or Parquet.
+    """Privatise each answer in CSV (optionally gzipped) or Parquet files and return the tally.
 
     Pass absolute paths that every executor can open. Each task opens its own files, so rows never
-    pass through Spark. It guarantees what ``tally_column`` does. Errors name files and rows, never
-    values. ::
+    pass through Spark. The guarantees are those of ``tally_column``. Errors contain files and rows,
+    never values. ::
 
         paths = sorted(glob("/data/answers/*.csv.gz"))
         tally = tally_files(spark, survey, paths, AnswerColumns("place"))
@@ -99,7 +99,7 @@ def tally_files(
     _require_pyspark()
     survey.certify()
     columns.check(survey.context.domain)
-    files = _require_distinct(paths)
+    files = _require_distinct_paths(paths)
     resolved = survey.resolved()
 
     def privatize_and_tally(batches: Iterable[Any]) -> Iterator[Any]:
@@ -123,9 +123,9 @@ def privatize_to(
 ) -> None:
     """Write one report per row to a new folder of Parquet files.
 
-    ``sfumato estimate`` reads the folder. ``key`` is a column that names the person of each row; it
-    is not written. See ``keyed_reports`` for the guarantees and for which tables are refused. The
-    secret is deleted when the folder is complete or the job has failed. ::
+    ``sfumato estimate`` reads the folder. ``key`` is a column that identifies the person in each
+    row; it is not written. See ``keyed_reports`` for the guarantees and for which tables are
+    rejected. The secret is discarded when the folder is complete or the job has failed. ::
 
         answers = spark.read.parquet("answers")
         privatize_to(survey, answers, "/data/reports", column="place", key="account")
@@ -133,8 +133,8 @@ def privatize_to(
     with keyed_reports(
         survey, dataframe, key=key, column=column, latitude=latitude, longitude=longitude
     ) as reports:
-        # The column's name carries the fingerprint and the identifier into every file, like the
-        # header of a CSV report file.
+        # The column's name puts the fingerprint and the identifier into every file, like the header
+        # of a CSV report file.
         name = f"report@{survey.fingerprint}#{fresh_id().hex()}"
         reports.select(reports["report"].alias(name)).write.mode("error").parquet(path)
 
@@ -151,23 +151,23 @@ def keyed_reports(
 ) -> Iterator["DataFrame"]:
     """Provide the reports of all rows, in columns ``key`` and ``report``, until the block ends.
 
-    ``key`` is a column of text, integers or bytes that names the person of each row. A report's
-    words belong to that person.
+    ``key`` is a column of text, integers or bytes that identifies the person in each row. A report
+    is derived from the key and the value.
 
-    Guarantees: inside the block a person has one report, no matter how often Spark computes the
-    rows. After the block the secret is gone, and rows that were not computed yet fail. Before making
-    any report, this refuses rows without a key, two rows with the same key, values outside the
-    domain, and tables whose rows may differ when Spark computes them again (`inputs.py`). If a file
-    of the table changes inside the block, leaving the block raises ``InvalidTable``. Errors contain
-    counts, never a key or a value.
+    Inside the block a person has one report, no matter how often Spark computes the rows. After the
+    block the secret is gone, and rows that were not computed yet fail. Before making any report,
+    this function rejects rows without a key, two rows with the same key, values outside the domain,
+    and tables whose rows may differ when Spark recomputes them (`inputs.py`). If one of the table's
+    files changes inside the block, leaving the block raises ``InvalidTable``. Errors contain counts,
+    never a key or a value.
 
-    Two different reports of one person would prove that the person's rows differ. Each symbol has
+    Two different reports from one person would prove that the person's rows differ. Each symbol has
     its own words, so the contents of both would reveal at most twice the promise. But the promise
-    does not cover the fact that they differ, so such tables are refused.
+    does not cover the fact that they differ, so such tables are rejected.
 
-    A key shows whose report it is: anyone who sees both over time sees when an answer changes. Drop
-    the key unless you need it. Each block draws a new secret, so it counts as another answer of the
-    same people. ::
+    A key shows whose report it is. Anyone who sees keys and reports over time can see when an answer
+    changes. Drop the key unless you need it. Each block generates a new secret, so it counts as
+    another answer from the same people. ::
 
         with keyed_reports(survey, answers, column="place", key="account") as reports:
             reports.select("report").write.save("reports", format="delta")
@@ -182,9 +182,9 @@ def keyed_reports(
     )
     require_repeatable(answers)
     files = file_states(answers)
-    _require_fit(survey, answers.drop("key"), columns)
+    _require_valid_rows(survey, answers.drop("key"), columns)
     _require_unchanged(
-        answers, files, "No report was made. Run the job again when nothing writes to them."
+        answers, files, "No report was made. Run the job again once nothing writes to them."
     )
 
     resolved = survey.resolved()
@@ -203,7 +203,7 @@ def keyed_reports(
     _require_unchanged(
         answers,
         files,
-        "Delete the reports of this block: a person may have two reports, and if they differ, "
+        "Delete the reports from this block: a person may have two reports, and if they differ, "
         "they reveal that the person's value changed.",
     )
 
@@ -212,7 +212,7 @@ def keyed_reports(
 
 
 def _require_pyspark() -> None:
-    # PySpark itself needs pandas to pass on Arrow batches.
+    # PySpark itself needs pandas to handle Arrow batches.
     if find_spec("pyspark") is None or find_spec("pandas") is None:
         raise MissingExtra(
             "Spark jobs need PySpark, pandas and Java 17: pip install 'sfumato[spark]'"
@@ -222,68 +222,68 @@ def _require_pyspark() -> None:
 def _select_answers(
     survey: Survey, dataframe: "DataFrame", source: AnswerColumns, key: str | None = None
 ) -> tuple["DataFrame", AnswerColumns]:
-    """Select the answers under our own column names; with a key, also each person's block.
+    """Select the answers under our own column names. With a key, also add each person's block.
 
-    Return the table and the columns of the answers in it.
+    Return the table and its answer columns.
     """
     source.check(survey.context.domain)
     if source.value is not None:
-        kinds = {"string", *_INTEGERS}
-        value = _select_column(dataframe, source.value, kinds, "text or integers")
+        allowed_types = {"string", *_INTEGERS}
+        value = _select_column(dataframe, source.value, allowed_types, "text or integers")
         selection = [value.alias("value")]
-        columns = _VALUE
+        columns = _VALUE_COLUMN
     else:
         latitude = _select_column(dataframe, str(source.latitude), _NUMBERS, "degrees")
         longitude = _select_column(dataframe, str(source.longitude), _NUMBERS, "degrees")
         selection = [latitude.alias("latitude"), longitude.alias("longitude")]
-        columns = _POSITION
+        columns = _POSITION_COLUMNS
     if key is not None:
-        kinds = {"string", "binary", *_INTEGERS}
+        allowed_types = {"string", "binary", *_INTEGERS}
         requirement = "text, integers or bytes, one per person"
-        key_column = _select_column(dataframe, key, kinds, requirement)
-        block = _block(survey.fingerprint, key_column, dataframe.schema[key].dataType)
+        key_column = _select_column(dataframe, key, allowed_types, requirement)
+        block = _block_column(survey.fingerprint, key_column, dataframe.schema[key].dataType)
         selection += [key_column.alias("key"), block.alias("block")]
     return dataframe.select(*selection), columns
 
 
 def _select_column(
-    dataframe: "DataFrame", name: str, kinds: set[str], requirement: str
+    dataframe: "DataFrame", name: str, allowed_types: set[str], requirement: str
 ) -> "Column":
     count = dataframe.columns.count(name)
     if count != 1:
         first_columns = ", ".join(dataframe.columns[:8])
         raise InvalidTable(
-            f"the table must have one column {name!r}; it has {count}. "
+            f"the table must have exactly one column {name!r}, but it has {count}. "
             f"Its columns start with {first_columns}."
         )
     # The type's name may be followed by a collation.
-    kind = dataframe.schema[name].dataType.simpleString().partition(" ")[0]
-    if kind not in kinds:
+    type_name = dataframe.schema[name].dataType.simpleString().partition(" ")[0]
+    if type_name not in allowed_types:
         raise InvalidTable(
-            f"column {name!r} must contain {requirement}, but its type is {kind}. Convert it first."
+            f"column {name!r} must contain {requirement}, but its type is {type_name}. Convert it first."
         )
     quoted = name.replace("`", "``")
     return dataframe[f"`{quoted}`"]
 
 
-def _block(fingerprint: str, key: "Column", kind: "DataType") -> "Column":
-    """Compute ``block_of`` of `tasks.py` in Spark itself; a missing key gives a null."""
+def _block_column(fingerprint: str, key: "Column", key_type: "DataType") -> "Column":
+    """Compute ``person_block`` of `tasks.py` in Spark itself. A missing key gives null."""
     from pyspark.sql import functions as sql
 
-    plain = key if kind.typeName() == "binary" else key.cast("string").cast("binary")
-    message = sql.concat(sql.unhex(sql.lit(fingerprint)), plain)
-    digest = sql.sha2(message, 256)  # in hexadecimal
+    key_bytes = key if key_type.typeName() == "binary" else key.cast("string").cast("binary")
+    message = sql.concat(sql.unhex(sql.lit(fingerprint)), key_bytes)
+    digest = sql.sha2(message, 256)  # hex-encoded
     return sql.unhex(sql.substring(digest, 1, 32))
 
 
-def _require_distinct(paths: Sequence[str]) -> tuple[str, ...]:
+def _require_distinct_paths(paths: Sequence[str]) -> tuple[str, ...]:
     """Require absolute paths, each listed once."""
     if isinstance(paths, str) or not paths:
         raise InvalidTable("paths must be a list of at least one file.")
     relative = [path for path in paths if not PurePath(path).is_absolute()]
     if relative:
         raise InvalidTable(
-            "paths must be absolute, because tasks run in other folders; "
+            "paths must be absolute, because tasks run in different folders; "
             f"{len(relative)} are relative, such as {relative[0]}."
         )
     distinct = set(map(PurePath, paths))
@@ -294,18 +294,18 @@ def _require_distinct(paths: Sequence[str]) -> tuple[str, ...]:
     return tuple(map(str, paths))
 
 
-def _require_unchanged(answers: "DataFrame", before: frozenset[FileState], what_to_do: str) -> None:
-    """Refuse a table whose files have changed: a person may have had another value."""
-    now = file_states(answers)
-    changed_paths = {path for path, _, _ in before ^ now}
+def _require_unchanged(answers: "DataFrame", old_states: frozenset[FileState], remedy: str) -> None:
+    """Reject a table whose files have changed, because people's values may have changed too."""
+    new_states = file_states(answers)
+    changed_paths = {path for path, _, _ in old_states ^ new_states}
     if changed_paths:
         raise InvalidTable(
             "the table's files must not change while its reports are made; "
-            f"{len(changed_paths)} of {len(before)} changed. {what_to_do}"
+            f"{len(changed_paths)} of {len(old_states)} changed. {remedy}"
         )
 
 
-def _require_fit(survey: Survey, answers: "DataFrame", columns: AnswerColumns) -> None:
+def _require_valid_rows(survey: Survey, answers: "DataFrame", columns: AnswerColumns) -> None:
     """Check every key and value once, before making any report."""
     from pyspark.sql import functions as sql
 
@@ -334,13 +334,13 @@ def _require_fit(survey: Survey, answers: "DataFrame", columns: AnswerColumns) -
         )
     if duplicates:
         raise InvalidTable(
-            f"{duplicates} keys occur in more than one row; each person answers once. Keep one "
+            f"{duplicates} keys occur in more than one row, but each person answers once. Keep one "
             "row per person, write the result to files and pass the copy: "
             "frame.dropDuplicates([key]).write.parquet(path), then spark.read.parquet(path)."
         )
     if unknown:
         raise UnknownValue(
-            f"{unknown} of {rows} values are not in the domain, or missing. Correct them, add "
+            f"{unknown} of {rows} values are missing or not in the domain. Correct them, add "
             "their labels, or give the domain an `other` label.",
             count=unknown,
         )
@@ -350,7 +350,7 @@ def _require_fit(survey: Survey, answers: "DataFrame", columns: AnswerColumns) -
 
 
 def _max_tasks(spark: "SparkSession", survey: Survey) -> int:
-    """Return how many tasks the driver has memory for, but at least one per core."""
+    """Return how many tasks' counts fit in the driver's memory, but at least one per core."""
     context = getattr(spark, "sparkContext", None)  # a remote session has no context
     cores = 1 if context is None else context.defaultParallelism
     count_bytes = 8 * survey.mechanism.outputs
@@ -358,14 +358,14 @@ def _max_tasks(spark: "SparkSession", survey: Survey) -> int:
 
 
 def _sum_counts(survey: Survey, outcomes: list[Any]) -> Tally:
-    """Add up the counts of all tasks, or raise the error of the first task that failed."""
+    """Add up the counts from all tasks, or raise the error of the first failed task."""
     failures = [row for row in outcomes if row["error"] is not None]
     if failures:
-        first = min(failures, key=itemgetter("part", "error", "message"))
-        message = first["message"]
+        first_failure = min(failures, key=itemgetter("part", "error", "message"))
+        message = first_failure["message"]
         if len(failures) > 1:
             message += f" (Other failed tasks: {len(failures) - 1}.)"
-        raise _error_class(first["error"])(message)
+        raise _error_class(first_failure["error"])(message)
     outputs = survey.mechanism.outputs
     total = np.zeros(outputs, dtype=np.int64)
     for row in outcomes:
@@ -376,7 +376,7 @@ def _sum_counts(survey: Survey, outcomes: list[Any]) -> Tally:
 
 
 def _error_class(name: str) -> Callable[[str], SfumatoError]:
-    """Return the class of an error that a task returned by name."""
+    """Return the error class with this name, as returned by a task."""
     error = getattr(sfumato.errors, name, None)
     if isinstance(error, type) and issubclass(error, SfumatoError):
         return error

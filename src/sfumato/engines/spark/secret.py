@@ -1,18 +1,17 @@
 """A job's secret: the driver keeps it, tasks fetch it, and it is never written to disk.
 
-Anything you give to Spark may end up on disk: functions of more than a megabyte become files,
-smaller ones are in blocks that Spark moves to disk when memory is short, and settings appear in
-logs and on web pages. So Spark gets a *ticket*: the driver's address and a password. A task proves
-that it has the ticket and receives the secret into its memory:
+Anything you give to Spark may end up on disk. Functions of more than a megabyte become files,
+smaller ones are in blocks that Spark moves to disk when memory is low, and settings appear in logs
+and on web pages. So Spark gets only a *ticket*: the driver's address and a password. A task that
+has the ticket receives the secret into its memory:
 
     task → driver    a fresh X25519 public key, T
     driver → task    a fresh X25519 public key, D, and the secret in AES-256-GCM
                      under HKDF-SHA-256(X25519(T, D), salt = password, info = T ‖ D)
 
-Guarantees: without the password the answer is noise. The task rejects an impostor's answer,
-because the cipher authenticates. Recording the exchange and finding the ticket later reveals
-nothing, because the private halves of T and D are gone. Once the secret is dropped, a ticket
-opens nothing.
+Without the password, the reply looks random. A task rejects an impostor's reply, because the cipher
+is authenticated. Someone who records the exchange and later finds the ticket learns nothing,
+because the private keys for T and D are gone. Once the secret is discarded, a ticket is useless.
 """
 
 import socket
@@ -33,9 +32,9 @@ from sfumato.randomness import KEY_BYTES, fresh_key
 
 __all__ = ["Ticket", "offer_secret"]
 
-_PUBLIC_BYTES = 32
+_PUBLIC_KEY_BYTES = 32
 _TAG_BYTES = 16
-_ANSWER_BYTES = _PUBLIC_BYTES + KEY_BYTES + _TAG_BYTES
+_REPLY_BYTES = _PUBLIC_KEY_BYTES + KEY_BYTES + _TAG_BYTES
 _TIMEOUT = 20.0  # seconds
 _NONCE = bytes(12)  # constant: each exchange has its own key, which encrypts once
 
@@ -51,49 +50,49 @@ class Ticket:
     def fetch(self) -> bytes:
         """Fetch the secret from the driver.
 
-        Raise ``EntropyUnavailable`` if the secret has been dropped or the driver is unreachable.
+        Raise ``EntropyUnavailable`` if the secret was discarded or the driver is unreachable.
         """
-        private = _private_key()
+        private = _fresh_private_key()
         public = private.public_key().public_bytes_raw()
         try:
             with socket.create_connection((self.host, self.port), timeout=_TIMEOUT) as connection:
                 connection.sendall(public)
-                answer = _receive(connection, _ANSWER_BYTES)
-            driver_public = answer[:_PUBLIC_BYTES]
-            ciphertext = answer[_PUBLIC_BYTES:]
-            cipher = _cipher(private, driver_public, self.password, public + driver_public)
+                reply = _receive(connection, _REPLY_BYTES)
+            driver_public = reply[:_PUBLIC_KEY_BYTES]
+            ciphertext = reply[_PUBLIC_KEY_BYTES:]
+            cipher = _derive_cipher(private, driver_public, self.password, public + driver_public)
             return cipher.decrypt(_NONCE, ciphertext, None)
         except (OSError, ValueError, InvalidTag):
             raise EntropyUnavailable(
-                f"cannot fetch the job's secret from the driver ({self.host}, port {self.port}); "
-                "nothing was privatised. If you used the reports after their `with` block ended, "
-                "the secret is gone: use them inside the block. Otherwise check that executors "
-                "can reach the driver."
+                f"cannot fetch the job's secret from the driver ({self.host}, port {self.port}), "
+                "so nothing was privatised. If you used the reports after their `with` block "
+                "ended, the secret is gone: use them inside the block. Otherwise check that "
+                "executors can reach the driver."
             ) from None
 
 
 @contextmanager
 def offer_secret(host: str, listen_on: str) -> Iterator[Ticket]:
-    """Draw a secret and serve it to ticket holders until the block ends.
+    """Generate a secret and serve it to ticket holders until the block ends.
 
-    ``host`` is the driver's name among executors; ``listen_on`` is the address to bind to.
+    ``host``: the driver's host name, as executors know it. ``listen_on``: the address to bind to.
     """
     secret = fresh_key()
     password = fresh_key()
 
-    class Exchange(socketserver.BaseRequestHandler):
+    class ExchangeHandler(socketserver.BaseRequestHandler):
         def handle(self) -> None:
             self.request.settimeout(_TIMEOUT)
             try:
-                task_public = _receive(self.request, _PUBLIC_BYTES)
-                private = _private_key()
+                task_public = _receive(self.request, _PUBLIC_KEY_BYTES)
+                private = _fresh_private_key()
                 public = private.public_key().public_bytes_raw()
-                cipher = _cipher(private, task_public, password, task_public + public)
+                cipher = _derive_cipher(private, task_public, password, task_public + public)
                 self.request.sendall(public + cipher.encrypt(_NONCE, secret, None))
             except (OSError, ValueError):
-                return  # a broken connection, or a stranger
+                return  # a broken connection, or a peer that is not a task
 
-    with _start_server(listen_on, Exchange) as server:
+    with _start_server(listen_on, ExchangeHandler) as server:
         poll_interval = 0.05  # seconds
         threading.Thread(target=server.serve_forever, args=[poll_interval], daemon=True).start()
         try:
@@ -116,24 +115,24 @@ def _start_server(
     return Server((str(address[0]), 0), handler)
 
 
-def _cipher(
+def _derive_cipher(
     private: X25519PrivateKey, peer_public: bytes, password: bytes, public_keys: bytes
 ) -> AESGCM:
-    """Return the cipher of one exchange; ``public_keys`` is T ‖ D."""
-    shared = private.exchange(X25519PublicKey.from_public_bytes(peer_public))
-    derivation = HKDF(SHA256(), KEY_BYTES, salt=password, info=public_keys)
-    return AESGCM(derivation.derive(shared))
+    """Return the cipher for one exchange; ``public_keys`` is T ‖ D."""
+    shared_secret = private.exchange(X25519PublicKey.from_public_bytes(peer_public))
+    key_derivation = HKDF(SHA256(), KEY_BYTES, salt=password, info=public_keys)
+    return AESGCM(key_derivation.derive(shared_secret))
 
 
-def _private_key() -> X25519PrivateKey:
+def _fresh_private_key() -> X25519PrivateKey:
     return X25519PrivateKey.from_private_bytes(fresh_key())
 
 
-def _receive(connection: socket.socket, count: int) -> bytes:
+def _receive(connection: socket.socket, size: int) -> bytes:
     content = b""
-    while len(content) < count:
-        part = connection.recv(count - len(content))
-        if not part:
+    while len(content) < size:
+        chunk = connection.recv(size - len(content))
+        if not chunk:
             raise ConnectionError("the peer closed the connection early")
-        content += part
+        content += chunk
     return content

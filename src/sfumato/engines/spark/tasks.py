@@ -1,21 +1,21 @@
-"""The functions that run inside Spark tasks: Arrow batches in, counts or reports out.
+"""Functions that run inside Spark tasks, and convert Arrow batches to counts or reports.
 
-A survey arrives as its resolved bytes, and each Python worker rebuilds it once. Tasks return data
-errors as a row instead of raising them: Spark would retry a failing task again and again, and
-print its traceback each time.
+A survey is sent as its resolved bytes, and each Python worker rebuilds it once. Tasks return data
+errors as a row instead of raising them: Spark would retry a failing task several times, and print
+its traceback each time.
 
-With a key, a task that runs twice computes the same reports. The key names the person, F is the
-survey's fingerprint as 32 bytes, and each job has a secret of 32 bytes:
+With a key, a task that runs twice computes the same reports. The key identifies the person, F is
+the survey's fingerprint as 32 bytes, and each job has a secret of 32 bytes:
 
     block of a person   SHA-256(F ‖ key)[:16]
     words of an answer  AES(AES(block) ⊕ symbol), AES-256 under the job's secret
 
-The symbol is 8 bytes, little-endian, on the first half of the block. This is CBC-MAC over two
-blocks, which is pseudorandom for messages of one length: each pair of key and symbol has its own
-independent words. Words do not depend on rows, chunks, tasks or attempts.
+The symbol is encoded as 8 little-endian bytes and combined with the first half of the block. This
+is CBC-MAC over two blocks, which is pseudorandom for messages of a fixed length, so each pair of key
+and symbol has its own independent words. Words do not depend on rows, chunks, tasks or attempts.
 
 This protects a person as long as each key has a single value. If a key has two values, the person
-sends two independent reports. Together their contents reveal at most 2E, but the bare fact that
+sends two independent reports. Together their contents reveal at most 2E, but the mere fact that
 they differ *proves* that the values differ, and no privacy matrix bounds that. Callers must
 therefore rule out a second value; hashing the symbol only limits the damage. Anyone with both the
 secret and a key can try every symbol.
@@ -40,12 +40,12 @@ from sfumato.tables import AnswerColumns, answer_batches, answer_reader
 __all__ = [
     "FLAGS_SCHEMA",
     "OUTCOME_SCHEMA",
-    "block_of",
     "counts_from_bytes",
     "counts_to_bytes",
+    "derive_reports",
     "flag_unknown",
+    "person_block",
     "report_in_task",
-    "reports_under_keys",
     "tally_files_in_task",
     "tally_in_task",
 ]
@@ -61,43 +61,43 @@ Counts = NDArray[np.int64]
 
 
 def tally_in_task(resolved: bytes, columns: AnswerColumns, batches: Batches) -> Iterator[Arrow]:
-    """Yield the tally of the task's people, as one row."""
+    """Yield the tally of the task's rows, as one row."""
     survey = _load_survey(resolved)
-    yield _outcome(survey, _symbols(survey, columns, batches))
+    yield _outcome_row(survey, _read_symbols(survey, columns, batches))
 
 
 def tally_files_in_task(
     resolved: bytes, columns: AnswerColumns, paths: tuple[str, ...], batches: Batches
 ) -> Iterator[Arrow]:
-    """Yield the tally of the people in the task's files, as one row.
+    """Yield the tally of the answers in the task's files, as one row.
 
-    ``batches`` hold the task's indices into ``paths``.
+    ``batches`` contain the task's indices into ``paths``.
     """
     survey = _load_survey(resolved)
-    yield _outcome(survey, _symbols_in_files(survey, columns, paths, batches))
+    yield _outcome_row(survey, _read_symbols_in_files(survey, columns, paths, batches))
 
 
-def _outcome(survey: Survey, symbols: Iterator[Symbols]) -> Arrow:
+def _outcome_row(survey: Survey, symbols: Iterator[Symbols]) -> Arrow:
     counts = None
-    error = None
+    error_name = None
     message = None
     try:
         tally = survey.mechanism.privatize_and_tally(symbols)
         counts = counts_to_bytes(tally.counts)
-    except SfumatoError as problem:
-        error = type(problem).__name__
-        message = str(problem)
+    except SfumatoError as error:
+        error_name = type(error).__name__
+        message = str(error)
     columns = {
-        "part": pa.array([_partition()], pa.int32()),
+        "part": pa.array([_partition_id()], pa.int32()),
         "counts": pa.array([counts], pa.binary()),
-        "error": pa.array([error], pa.string()),
+        "error": pa.array([error_name], pa.string()),
         "message": pa.array([message], pa.string()),
     }
     return pa.record_batch(columns)
 
 
 def counts_to_bytes(counts: Counts) -> bytes:
-    """Serialize counts in the narrowest integers that fit: the driver collects them from all tasks.
+    """Serialize counts as the narrowest integers that fit, to save memory in the driver.
 
     >>> list(counts_to_bytes(np.array([3, 0, 255]))), len(counts_to_bytes(np.array([3, 0, 256])))
     ([3, 0, 255], 6)
@@ -116,7 +116,7 @@ def counts_from_bytes(content: bytes, outputs: int) -> Counts:
 
 
 def flag_unknown(resolved: bytes, columns: AnswerColumns, batches: Batches) -> Iterator[Arrow]:
-    """Yield each person's block. The first row of a batch has its number of unknown values."""
+    """Yield each person's block. The first row of each batch has its number of unknown values."""
     survey = _load_survey(resolved)
     read = answer_reader(columns, survey.context.domain)
     for batch in batches:
@@ -124,15 +124,15 @@ def flag_unknown(resolved: bytes, columns: AnswerColumns, batches: Batches) -> I
         if batch.num_rows:
             try:
                 read(batch.drop_columns(["block"]))
-            except UnknownValue as problem:
-                unknown[0] = problem.count
+            except UnknownValue as error:
+                unknown[0] = error.count
         yield pa.record_batch({"block": batch.column("block"), "unknown": pa.array(unknown)})
 
 
 def report_in_task(
     resolved: bytes, columns: AnswerColumns, ticket: Ticket, batches: Batches
 ) -> Iterator[Arrow]:
-    """Yield each person's key and report, from the words of the person's block and symbol."""
+    """Yield each person's key and report, which is derived from the person's block and symbol."""
     survey = _load_survey(resolved)
     read = answer_reader(columns, survey.context.domain)
     secret = ticket.fetch()
@@ -141,43 +141,41 @@ def report_in_task(
             continue
         symbols = read(batch.drop_columns(["key", "block"]))
         blocks = b"".join(batch.column("block").to_pylist())
-        reports = reports_under_keys(survey.mechanism, symbols, blocks, secret)
+        reports = derive_reports(survey.mechanism, symbols, blocks, secret)
         report_column = pa.array(reports.astype(np.int32))
         yield pa.record_batch({"key": batch.column("key"), "report": report_column})
 
 
-def block_of(fingerprint: str, key: str | int | bytes) -> bytes:
+def person_block(fingerprint: str, key: str | int | bytes) -> bytes:
     """Return a person's block. Hash text as UTF-8, integers as decimal digits, bytes unchanged.
 
-    >>> block_of("00" * 32, 7) == block_of("00" * 32, "7") == block_of("00" * 32, b"7")
+    >>> person_block("00" * 32, 7) == person_block("00" * 32, "7") == person_block("00" * 32, b"7")
     True
 
-    That is safe: all keys of a job have the same type, and each job has its own secret.
+    Equal blocks are safe: all keys of a job have the same type, and each job has its own secret.
     """
-    plain = key if isinstance(key, bytes) else str(key).encode("utf-8")
-    return hashlib.sha256(bytes.fromhex(fingerprint) + plain).digest()[:16]
+    key_bytes = key if isinstance(key, bytes) else str(key).encode("utf-8")
+    return hashlib.sha256(bytes.fromhex(fingerprint) + key_bytes).digest()[:16]
 
 
-def reports_under_keys(
-    mechanism: Mechanism, symbols: Symbols, blocks: bytes, secret: bytes
-) -> Reports:
+def derive_reports(mechanism: Mechanism, symbols: Symbols, blocks: bytes, secret: bytes) -> Reports:
     """Return one report per symbol. ``blocks``: 16 bytes per person, in the order of the symbols.
 
     >>> from sfumato import PlainResponse, Uniform
     >>> mechanism = PlainResponse(Uniform(5, 1))
-    >>> people = block_of("00" * 32, "Ada") + block_of("00" * 32, "Bo")
-    >>> both = reports_under_keys(mechanism, np.array([3, 1]), people, bytes(32))
-    >>> bo = reports_under_keys(mechanism, np.array([1]), people[16:], bytes(32))
+    >>> people = person_block("00" * 32, "Ada") + person_block("00" * 32, "Bo")
+    >>> both = derive_reports(mechanism, np.array([3, 1]), people, bytes(32))
+    >>> bo = derive_reports(mechanism, np.array([1]), people[16:], bytes(32))
     >>> bool(both[1] == bo[0])
     True
     """
     unused_bits = np.uint64(64 - mechanism.word_bits)
-    words = _words_of(symbols, blocks, secret)[:, : mechanism.words]
+    words = _derive_words(symbols, blocks, secret)[:, : mechanism.words]
     return mechanism.reports_from(symbols, words >> unused_bits)
 
 
-def _words_of(symbols: Symbols, blocks: bytes, secret: bytes) -> Words:
-    """Return two words for each pair of block and symbol, shape ``(people, 2)``."""
+def _derive_words(symbols: Symbols, blocks: bytes, secret: bytes) -> Words:
+    """Return two words for each person's block and symbol, shape ``(people, 2)``."""
     chain = words_at(secret, blocks).astype("<u8")
     chain[:, 0] ^= symbols.astype("<u8")
     return words_at(secret, chain.tobytes())
@@ -191,10 +189,10 @@ def _load_survey(resolved: bytes) -> Survey:
     return Survey.from_resolved(resolved)
 
 
-def _symbols(survey: Survey, columns: AnswerColumns, batches: Batches) -> Iterator[Symbols]:
-    """Yield the symbols of a column, batch by batch.
+def _read_symbols(survey: Survey, columns: AnswerColumns, batches: Batches) -> Iterator[Symbols]:
+    """Yield the symbols for a column, batch by batch.
 
-    After the first unknown value, only count the unknown values, and raise at the end.
+    After the first unknown value, only count unknown values, and raise an error at the end.
     """
     read = answer_reader(columns, survey.context.domain)
     people = 0
@@ -205,29 +203,29 @@ def _symbols(survey: Survey, columns: AnswerColumns, batches: Batches) -> Iterat
         people += batch.num_rows
         try:
             symbols = read(batch)
-        except UnknownValue as problem:
-            unknown += problem.count
+        except UnknownValue as error:
+            unknown += error.count
             continue
         if not unknown:
             yield symbols
     if unknown:
         raise UnknownValue(
-            f"{unknown} of {people} values in partition {_partition()} are not in the domain, or "
-            "missing. Correct them, add their labels, or give the domain an `other` label.",
+            f"{unknown} of {people} values in partition {_partition_id()} are missing or not in "
+            "the domain. Correct them, add their labels, or give the domain an `other` label.",
             count=unknown,
         )
 
 
-def _symbols_in_files(
+def _read_symbols_in_files(
     survey: Survey, columns: AnswerColumns, paths: tuple[str, ...], batches: Batches
 ) -> Iterator[Symbols]:
-    """Yield the symbols of the files with the indices in ``batches``."""
+    """Yield the symbols for the files whose indices are in ``batches``."""
     for batch in batches:
         for index in batch.column(0).to_pylist():
             yield from answer_batches(paths[index], columns, survey.context.domain)
 
 
-def _partition() -> int:
+def _partition_id() -> int:
     from pyspark import TaskContext
 
     context = TaskContext.get()

@@ -1,8 +1,8 @@
-"""A tally with an identifier, to send to another aggregator or an analyst.
+"""Tallies as JSON, each with an identifier, to send to another aggregator or an analyst.
 
-``{"counts":"<base64 of little-endian 64-bit integers>","covers":[…],"format":1,"survey":"…",
-"tally":"<identifier>"}``, on one line. ``covers`` names the tallies that were added up into this
-one, so that none of them is counted a second time.
+A tally is ``{"counts":"<base64 of little-endian 64-bit integers>","covers":[…],"format":1,
+"survey":"…","tally":"<identifier>"}``, on one line. ``covers`` lists the tallies that this one
+includes, so none of them is counted twice.
 """
 
 import base64
@@ -34,7 +34,7 @@ class TallyExport:
 
     @cached_property
     def digest(self) -> bytes:
-        """A hash that distinguishes a repeated tally from another one under the same identifier."""
+        """A hash that distinguishes a repeated tally from a different one with its identifier."""
         return hashlib.sha256(tally_to_json(self)).digest()[:ID_BYTES]
 
 
@@ -68,7 +68,7 @@ def parse_tally(body: bytes) -> TallyExport:
             "a tally must have exactly these fields: counts, covers, format, survey, tally."
         )
     if type(data["format"]) is not int or data["format"] != WIRE_FORMAT:
-        raise InvalidTally(f"format must be {WIRE_FORMAT}; this version reads no other.")
+        raise InvalidTally(f"format must be {WIRE_FORMAT}; no other version is supported.")
     if not isinstance(data["covers"], list):
         raise InvalidTally("covers must be a list of identifiers.")
     counts = _parse_counts(data["counts"])
@@ -76,8 +76,8 @@ def parse_tally(body: bytes) -> TallyExport:
         id_ = parse_id(data["tally"])
         fingerprint = parse_fingerprint(data["survey"])
         covers = tuple(map(parse_id, data["covers"]))
-    except InvalidBatch as problem:
-        raise InvalidTally(str(problem)) from None
+    except InvalidBatch as error:
+        raise InvalidTally(str(error)) from None
     export = TallyExport(id_, Tally(counts, fingerprint), covers)
     if tally_to_json(export) != body.rstrip(b"\n"):
         raise InvalidTally("the tally is not in canonical form. Export it again.")
@@ -86,9 +86,11 @@ def parse_tally(body: bytes) -> TallyExport:
 
 def _parse_counts(text: object) -> NDArray[np.int64]:
     if not isinstance(text, str):
-        raise InvalidTally("counts must be text.")
+        raise InvalidTally("counts must be a string.")
     try:
         counts = np.frombuffer(base64.b64decode(text, validate=True), dtype="<i8")
     except ValueError:
-        raise InvalidTally("counts must be base64 of little-endian 64-bit integers.") from None
+        raise InvalidTally(
+            "counts must be little-endian 64-bit integers, encoded as base64."
+        ) from None
     return counts.astype(np.int64)

@@ -1,7 +1,7 @@
-"""A batch in JSON, which browsers send.
+"""Batches as JSON, which browsers send.
 
-``{"batch":"<32 hexadecimal digits>","format":1,"reports":[3,1],"survey":"<fingerprint>"}``, with
-exactly these fields.
+A batch is ``{"batch":"<32 hexadecimal digits>","format":1,"reports":[3,1],"survey":
+"<fingerprint>"}``, with exactly these fields.
 """
 
 import json
@@ -41,7 +41,7 @@ def parse_batch(body: bytes) -> Batch:
         # Decode first: json.loads would guess other encodings.
         data = json.loads(
             body.decode("utf-8"),
-            object_pairs_hook=_unique_fields,
+            object_pairs_hook=_require_unique_fields,
             parse_float=_reject_non_integer,
             parse_constant=_reject_non_integer,
         )
@@ -56,13 +56,13 @@ def parse_batch(body: bytes) -> Batch:
             "a batch must have exactly these fields: batch, format, reports, survey."
         )
     if type(data["format"]) is not int or data["format"] != WIRE_FORMAT:
-        raise InvalidBatch(f"format must be {WIRE_FORMAT}; this version reads no other.")
+        raise InvalidBatch(f"format must be {WIRE_FORMAT}; no other version is supported.")
     id_ = parse_id(data["batch"])
     fingerprint = parse_fingerprint(data["survey"])
     return Batch(id_, fingerprint, _parse_reports(data["reports"]))
 
 
-def _unique_fields(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
+def _require_unique_fields(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
     fields = dict(pairs)
     if len(fields) != len(pairs):
         raise InvalidBatch("duplicate field.")
@@ -76,7 +76,7 @@ def _reject_non_integer(_: str) -> object:
 def _parse_reports(reports: object) -> NDArray[np.uint32]:
     if not isinstance(reports, list) or not 1 <= len(reports) <= MAX_BATCH_REPORTS:
         raise InvalidBatch(f"reports must be a list of 1 to {MAX_BATCH_REPORTS:,} integers.")
-    # Check all reports at once. Only a bad batch needs the search for the bad report.
+    # Check all reports at once. Look for the invalid report only if the check fails.
     if set(map(type, reports)) == {int} and min(reports) >= 0 and max(reports) < 2**32:
         return np.array(reports, dtype=np.uint32)
     index = next(i for i, report in enumerate(reports) if not _is_report(report))
@@ -87,5 +87,5 @@ def _parse_reports(reports: object) -> NDArray[np.uint32]:
 
 
 def _is_report(report: object) -> bool:
-    # bool is a subclass of int: reject true and false.
+    # bool is a subclass of int; reject it.
     return type(report) is int and 0 <= report < 2**32

@@ -1,9 +1,9 @@
-"""A batch as an Arrow IPC stream: for bulk uploads, parsed without a copy.
+"""Batches as Arrow IPC streams, for bulk uploads. They are parsed without copying.
 
 The stream has one column, ``report``, of unsigned 32-bit integers without nulls. The schema's
-metadata holds ``sfumato.format``, ``sfumato.survey`` and ``sfumato.batch``. Buffers must not be
-compressed, because Arrow would allocate whatever size they declare. (``Content-Encoding: gzip`` is
-allowed: the aggregator decompresses it with a limit before parsing.)
+metadata contains ``sfumato.format``, ``sfumato.survey`` and ``sfumato.batch``. Buffers must not be
+compressed, because Arrow would allocate any size that they declare. (``Content-Encoding: gzip`` is
+allowed: the aggregator decompresses the body, up to a limit, before parsing.)
 """
 
 import struct
@@ -61,7 +61,7 @@ def parse_arrow_batch(body: bytes) -> Batch:
         OverflowError,
         StopIteration,  # no schema
     ):
-        # Do not chain: Arrow's messages may quote what it could not read.
+        # Do not chain: Arrow's messages may quote the data that it could not parse.
         raise InvalidBatch(
             "the body must be an Arrow IPC stream with one column of reports."
         ) from None
@@ -74,100 +74,99 @@ def _parse(body: bytes) -> Batch:
         raise InvalidBatch("the Arrow stream is truncated: its end-of-stream marker is missing.")
     source = pa.BufferReader(body)
     messages = pa.ipc.MessageReader.open_stream(source)
-    first = messages.read_next_message()
-    if first.type != "schema":
+    schema_message = messages.read_next_message()
+    if schema_message.type != "schema":
         raise InvalidBatch("the Arrow stream must start with its schema.")
-    _require_little_endian(first)
-    schema = pa.ipc.read_schema(first)
+    _require_little_endian(schema_message)
+    schema = pa.ipc.read_schema(schema_message)
     _require_report_schema(schema)
     columns = []
-    rows = 0
+    row_count = 0
     while source.tell() < len(body):
         try:
             message = messages.read_next_message()
         except StopIteration:
             break
-        rows += _row_count(message)
-        if rows > MAX_BATCH_REPORTS:
+        row_count += _row_count(message)
+        if row_count > MAX_BATCH_REPORTS:
             raise InvalidBatch(f"a batch must have at most {MAX_BATCH_REPORTS:,} reports.")
-        columns.append(_column(pa.ipc.read_record_batch(message, schema)))
+        columns.append(_report_column(pa.ipc.read_record_batch(message, schema)))
     if source.tell() != len(body):
         raise InvalidBatch("the Arrow stream has trailing data.")
     reports = columns[0] if len(columns) == 1 else np.concatenate(columns)
-    id_ = parse_id(_text(schema, _BATCH))
-    return Batch(id_, parse_fingerprint(_text(schema, _SURVEY)), reports)
+    id_ = parse_id(_metadata_text(schema, _BATCH))
+    return Batch(id_, parse_fingerprint(_metadata_text(schema, _SURVEY)), reports)
 
 
 def _require_report_schema(schema: Arrow) -> None:
     import pyarrow as pa
 
     if schema.metadata and _SIMULATED in schema.metadata:
-        raise InvalidBatch("these reports come from a seeded simulation, so they are not counted.")
+        raise InvalidBatch("reports from a seeded simulation must not be counted.")
     if schema.names != ["report"] or schema.field(0).type != pa.uint32():
         raise InvalidBatch(
             "the Arrow stream must have one column, report, of unsigned 32-bit integers."
         )
-    if _text(schema, _FORMAT) != str(WIRE_FORMAT):
+    if _metadata_text(schema, _FORMAT) != str(WIRE_FORMAT):
         raise InvalidBatch(f"{_FORMAT.decode()} in the schema's metadata must be {WIRE_FORMAT}.")
 
 
-def _text(schema: Arrow, name: bytes) -> str:
+def _metadata_text(schema: Arrow, name: bytes) -> str:
     metadata: dict[bytes, bytes] = schema.metadata or {}
     return metadata.get(name, b"").decode("ascii", "replace")
 
 
-def _column(record_batch: Arrow) -> NDArray[np.uint32]:
+def _report_column(record_batch: Arrow) -> NDArray[np.uint32]:
     record_batch.validate(full=True)
     column = record_batch.column(0)
     if column.null_count:
-        raise InvalidBatch("a report is missing: the column must not contain nulls.")
+        raise InvalidBatch("the column of reports must not contain nulls.")
     reports: NDArray[np.uint32] = column.to_numpy(zero_copy_only=False)
     return reports
 
 
 # --- inspect a message before Arrow allocates memory for it ---------------------------------------
 #
-# These functions read single fields of the message's FlatBuffers tables.
+# These functions read individual fields of the message's FlatBuffers tables.
 
 
 def _row_count(message: Arrow) -> int:
-    """Return RecordBatch.length; reject other messages and compressed ones (.compression)."""
+    """Return RecordBatch.length. Reject other kinds of messages and compressed buffers."""
     if message.type != "record batch":
         raise InvalidBatch("the Arrow stream must contain only record batches after its schema.")
-    raw, table = _header(message)
-    if _field(raw, table, 3):
+    raw, table = _read_header(message)
+    if _field_position(raw, table, 3):
         raise InvalidBatch(
-            "the buffers of the Arrow stream must not be compressed. "
-            "Use Content-Encoding: gzip instead."
+            "the Arrow stream's buffers must not be compressed. Use Content-Encoding: gzip instead."
         )
-    length = _field(raw, table, 0)
+    length = _field_position(raw, table, 0)
     if not length:
         return 0
-    rows: int = struct.unpack_from("<q", raw, length)[0]
-    if rows < 0:
+    row_count: int = struct.unpack_from("<q", raw, length)[0]
+    if row_count < 0:
         raise InvalidBatch("the Arrow stream declares a negative number of rows.")
-    return rows
+    return row_count
 
 
 def _require_little_endian(message: Arrow) -> None:
-    """Check Schema.endianness: reading message by message does not swap bytes."""
-    raw, table = _header(message)
-    endianness = _field(raw, table, 0)
+    """Check Schema.endianness, because reading individual messages does not swap bytes."""
+    raw, table = _read_header(message)
+    endianness = _field_position(raw, table, 0)
     if endianness and struct.unpack_from("<h", raw, endianness)[0]:
         raise InvalidBatch("the Arrow stream must be little-endian.")
 
 
-def _header(message: Arrow) -> tuple[bytes, int]:
+def _read_header(message: Arrow) -> tuple[bytes, int]:
     """Return a message's FlatBuffers bytes, and the position of its header (Message.header)."""
     raw = message.metadata.to_pybytes()
     (root,) = struct.unpack_from("<I", raw, 0)
-    header = _field(raw, root, 2)
+    header = _field_position(raw, root, 2)
     (offset,) = struct.unpack_from("<I", raw, header)
     return raw, header + offset
 
 
-def _field(raw: bytes, table: int, number: int) -> int:
-    """Return the position of a field of a FlatBuffers table, or 0 if it is absent."""
+def _field_position(raw: bytes, table: int, number: int) -> int:
+    """Return the position of a field in a FlatBuffers table, or 0 if it is absent."""
     (vtable_offset,) = struct.unpack_from("<i", raw, table)
     vtable = table - vtable_offset
     (vtable_size,) = struct.unpack_from("<H", raw, vtable)
