@@ -246,23 +246,13 @@ class _ValueReader:
         elif self._label_types == {str}:
             column = column.cast(pa.string())
         if isinstance(self._domain, IntegerDomain) and not pa.types.is_dictionary(column.type):
-<<<<<<< HEAD
-            return self._integers(column)
-        return column_to_symbols(column, self._lookup)
-=======
             return self._find_integers(column)
-        return symbols_of_column(column, self._lookup)
->>>>>>> 4db1387 (Edit the English of tables, batches and engines: names and messages of one kind)
+        return column_to_symbols(column, self._lookup)
 
     def _find_integers(self, column: Arrow) -> Symbols:
         if column.null_count:
-<<<<<<< HEAD
-            missing = column.is_null().to_numpy(zero_copy_only=False)
-            raise unknown_value_error(np.flatnonzero(missing), len(column))
-=======
             is_missing = column.is_null().to_numpy(zero_copy_only=False)
-            raise unknown_value(np.flatnonzero(is_missing), len(column))
->>>>>>> 4db1387 (Edit the English of tables, batches and engines: names and messages of one kind)
+            raise unknown_value_error(np.flatnonzero(is_missing), len(column))
         return self._domain.symbols(column.to_numpy(zero_copy_only=False))
 
 
