@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from sfumato.foundation.decoder_table import DECODER_TABLE
 from sfumato.survey import Survey
 from support.command import LUNCH, OTHER, PLACES, read_folder, write_parquet
 
@@ -577,7 +578,4 @@ def test_an_unknown_decoder_is_refused(error_from, decoder):
     message = error_from(
         "simulate", "lunch.toml", "answers.csv", "--column", "place", "--decoder", decoder
     )
-    assert (
-        "one of auto, projection, likelihood, empirical-bayes, spatial-bayes, unbiased; got"
-        in message
-    )
+    assert f"one of {', '.join(DECODER_TABLE)}; got" in message

@@ -57,10 +57,8 @@ def test_public_modules(name, home):
 
 
 def test_decoder_names_match_their_classes():
-    assert (
-        sfumato.decoders.get_decoder("empirical-bayes").name
-        == sfumato.decoders.EmpiricalBayes(bags=2).name
-    )
+    for name, decoder_class in sfumato.decoders.DECODERS.items():
+        assert decoder_class.name == name
 
 
 def test_all_lists_the_public_names():

@@ -11,6 +11,7 @@ import sfumato as sf
 from sfumato.aggregator import Token
 from sfumato.aggregator.http import token as token_module
 from sfumato.aggregator.store import Store
+from sfumato.foundation.decoder_table import DECODER_TABLE
 from sfumato.simulation import SeededWords
 from sfumato.survey import results_as_json
 from sfumato.tally import Tally
@@ -58,7 +59,7 @@ def _ask(aggregator, survey, what, **query):
 
 # --- estimates ------------------------------------------------------------------------------------
 
-DECODERS = ["auto", "projection", "likelihood", "empirical-bayes", "unbiased"]
+DECODERS = [name for name in DECODER_TABLE if name != "spatial-bayes"]  # which needs a map
 
 
 @pytest.mark.parametrize("decoder", DECODERS)

@@ -67,15 +67,20 @@ def _check_distribution(mechanism, tally, frequencies):
 # --- every decoder, every mechanism ---------------------------------------------------------------
 
 
+# "unbiased" returns no distribution, "spatial-bayes" needs a map, and "auto" has tests of its own.
+DISTRIBUTION_DECODERS = [
+    name for name in DECODERS if name not in ("auto", "spatial-bayes", "unbiased")
+]
+
+
 @every_example
 def test_decoders_keep_the_observed_shares(mechanism):
-    """test_decoders_slow.py tests the default decoder."""
     for tally in (
         _random_tally(mechanism, 2_000),
         _constant_tally(mechanism, 1),
         _constant_tally(mechanism, 1_000),
     ):
-        for name in ("projection", "likelihood", "empirical-bayes"):
+        for name in DISTRIBUTION_DECODERS:
             _check_distribution(
                 mechanism, tally, get_decoder(name).decode(mechanism, tally).frequencies
             )

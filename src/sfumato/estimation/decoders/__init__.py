@@ -42,7 +42,7 @@ def get_decoder(decoder: str | Decoder) -> Decoder:
     """Return the decoder with this name, or a decoder object unchanged.
 
     >>> get_decoder("projection")
-    Projection(name='projection')
+    Projection()
     """
     if not isinstance(decoder, str):
         if callable(getattr(decoder, "decode", None)):

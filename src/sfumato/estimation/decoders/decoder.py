@@ -1,7 +1,7 @@
 """Decoders turn a tally into a distribution. Decoding has no privacy cost.
 
-A decoder is an object with a ``name`` and a ``decode`` method; decoders with parameters are
-dataclasses. To add one, add a row to ``foundation/decoder_table.py``.
+A decoder is a frozen dataclass with a ``name`` and a ``decode`` method; its fields are its
+parameters. To add one, add a row to ``foundation/decoder_table.py``.
 
 Decoders can pool symbols in groups. In a group of k symbols with total share τ,
 ``u_x = p̂_x k/τ`` is approximately Normal(θ_x, s_x²). Here θ_x is the share of symbol x divided by
@@ -12,7 +12,7 @@ symbols of different groups comparable, however large the groups' totals are.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -61,7 +61,7 @@ class Decoder(Protocol):
 class Unbiased:
     """The unbiased estimate, unchanged: correct on average, but entries may be negative."""
 
-    name: str = "unbiased"
+    name: ClassVar[str] = "unbiased"
 
     def decode(self, mechanism: Mechanism, tally: Tally) -> Decoded:
         """Return ``p̂``."""
@@ -78,7 +78,7 @@ class Projection:
     the formula.
     """
 
-    name: str = "projection"
+    name: ClassVar[str] = "projection"
 
     def decode(self, mechanism: Mechanism, tally: Tally) -> Decoded:
         """Return the projection of ``p̂``."""

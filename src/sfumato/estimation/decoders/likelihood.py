@@ -27,6 +27,7 @@ negative entry, the projection is p̂, its q is f, and it is already the maximum
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,7 +79,7 @@ class Likelihood:
 
     tolerance: float = 0.01
     max_iterations: int = 5_000
-    name: str = "likelihood"
+    name: ClassVar[str] = "likelihood"
 
     def __post_init__(self) -> None:
         if not 0 < self.tolerance < math.inf:
