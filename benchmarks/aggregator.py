@@ -82,7 +82,7 @@ def _read_announcement(server: subprocess.Popen[str]) -> tuple[str, int]:
     for line in server.stderr or ():
         if "token" in line:
             token = line.split()[-1]
-        if "listens on" in line:
+        if "listening on" in line:
             return token, int(line.rsplit(":", 1)[1])
     raise SystemExit("the aggregator did not start")
 

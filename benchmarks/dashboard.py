@@ -139,7 +139,7 @@ def _serve(path: Path, store: str) -> Iterator[tuple[str, str]]:
         for line in server.stderr or ():
             if "token" in line:
                 token = line.split()[-1]
-            if "listens on" in line:
+            if "listening on" in line:
                 yield line.split()[-1], token
                 break
     finally:

@@ -52,11 +52,11 @@ def aggregator(survey: Path, store: Path) -> Iterator[tuple[str, str]]:
             for line in server.stderr:
                 what, _, value = line.rpartition(" ")
                 output[what] = value.strip()
-                if what == "Sfumato listens on":
+                if what == "Sfumato is listening on":
                     break
             else:
                 raise SystemExit("the aggregator did not start: is sfumato[server] installed?")
-            yield output["Sfumato listens on"], output["The analysts' token, shown this once:"]
+            yield output["Sfumato is listening on"], output["Analyst token (shown only once):"]
         finally:
             server.terminate()  # it finishes uploads in progress first
             print(f"The aggregator ended with code {server.wait(30)}.")

@@ -111,7 +111,7 @@ def aggregator(folder: Path, surveys: list[sf.Survey]) -> Iterator[tuple[str, st
             while not address:
                 line = server.stderr.readline()  # type: ignore[union-attr]
                 token = line.split()[-1] if "token" in line else token
-                address = line.split()[-1] if "listens on" in line else ""
+                address = line.split()[-1] if "listening on" in line else ""
             fill(store, surveys)
             yield address, token
         finally:

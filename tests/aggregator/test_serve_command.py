@@ -30,8 +30,8 @@ kind = "high-low"
 epsilon = 1.0
 sensitive = ["clinic"]
 """
-TOKEN = re.compile(r"shown this once: (\S+)")
-ADDRESS = re.compile(r"Sfumato listens on http://(127\.0\.0\.1):(\d+)\n")
+TOKEN = re.compile(r"shown only once\): (\S+)")
+ADDRESS = re.compile(r"Sfumato is listening on http://(127\.0\.0\.1):(\d+)\n")
 
 
 @pytest.fixture
@@ -122,7 +122,7 @@ def _called(monkeypatch, capfd, *arguments):
     out, err = capfd.readouterr()
     assert out == ""
     assert "Traceback" not in err
-    assert "shown this once" not in err
+    assert "shown only once" not in err
     return left.value.code, err
 
 

@@ -143,7 +143,7 @@ def test_the_text_of_a_column(people, call):
     assert text.startswith("NOT PRIVATE")
     assert "people: 3, labels: 2, runs of each mechanism: 3" in text
     assert "the column's 2 distinct values, sorted. A survey makes its labels public." in text
-    assert "2 of them are held by fewer than 10 people" in text
+    assert "2 of them were given by fewer than 10 people" in text
     assert "3 rows without an answer were left out." in text
     assert in_json(call, "gaps.csv", *COLUMN)["left_out"] == 3
     for name in ("Sfumato", "k-RR", "Hadamard response", "OUE", "OLH"):

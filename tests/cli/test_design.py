@@ -238,7 +238,7 @@ def test_prior_may_be_counts(call, folder):
 
 TABLES = {
     "absent": ("", "cannot be read"),
-    "no such column": ("label,number\npark,1\n", "must have a column label and one of the columns"),
+    "no such column": ("label,number\npark,1\n", "must have a label column and one of the columns"),
     "a label twice": ("label,weight,share\npark,1,1\npark,1,1\n", "twice"),
     "an unknown label": ("label,weight,share\nzoo,1,1\n", "not a label"),
     "text": ("label,weight,share\npark,much,much\n", "numbers only"),
@@ -257,7 +257,7 @@ def test_every_label_needs_a_weight_but_not_a_share(call, error_from, folder, fo
     (folder / "some.csv").write_text(
         "label,weight,share\nclinic,3,0.5\npark,1,0.5\n", encoding="utf-8"
     )
-    assert "the first is 'café'" in error_from("design", "stops.csv", "--weights", "some.csv")
+    assert "starting with 'café'" in error_from("design", "stops.csv", "--weights", "some.csv")
     asked = found()
     assert call("design", "stops.csv", "--prior", "some.csv").code == 0
     assert asked["prior"].tolist() == [0.5, 0, 0.5, 0]

@@ -153,14 +153,14 @@ def test_covariate_is_passed_in_domain_order(folder, call, reports, decoder, mon
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (FIVE.replace("bar,1\n", ""), "1 are missing, the first is 'bar'"),
+        (FIVE.replace("bar,1\n", ""), "1 are missing, starting with 'bar'"),
         (FIVE.replace("bar,1", "zoo,1"), "not a label"),
         (FIVE + "bar,1\n", "twice"),
         (FIVE.replace(",30", ",many"), "numbers only"),
         (FIVE.replace(",30", ",inf"), "finite numbers only"),
-        (FIVE.replace("label", "place"), "column label and one other column"),
-        ("label\npark\n", "column label and one other column"),
-        ("label,a,b\npark,1,2\n", "column label and one other column"),
+        (FIVE.replace("label", "place"), "label column and one other column"),
+        ("label\npark\n", "label column and one other column"),
+        ("label,a,b\npark,1,2\n", "label column and one other column"),
         ("", "at least one row"),
     ],
 )

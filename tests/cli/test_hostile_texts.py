@@ -138,15 +138,15 @@ def test_errors_are_safe_too(survey, answers, tmp_path, run):
 
 
 def test_a_table_is_raw_in_a_pipe_and_escaped_on_a_terminal(monkeypatch, capsysbinary):
-    console.say_data(f"label\n{TITLE}\n")
+    console.print_csv(f"label\n{TITLE}\n")
     assert capsysbinary.readouterr().out.decode() == f"label\n{TITLE}\n"
     monkeypatch.setattr(console.sys.stdout, "isatty", lambda: True, raising=False)
-    console.say_data(f"label\n{TITLE}\n")
+    console.print_csv(f"label\n{TITLE}\n")
     assert unsafe(capsysbinary.readouterr().out.decode()) == set()
 
 
 def test_warnings_are_safe(capsys):
-    console.warn(f"stopped: {ESCAPES}")
+    console.notify(f"stopped: {ESCAPES}")
     assert unsafe(capsys.readouterr().err) == set()
 
 

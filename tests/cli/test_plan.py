@@ -170,7 +170,7 @@ def test_infeasible_plan_exits_1(call, arguments):
         (("--people", "10", "--measure", "total"), "needs labels"),
         (("--people", "10", "--measure", "total", "--labels", "zoo"), "not a label"),
         (("--people", "10", "--distribution", "absent.csv"), "cannot be read"),
-        (("--people", "10", "--distribution", "answers.csv"), "column label"),
+        (("--people", "10", "--distribution", "answers.csv"), "label column"),
         (("--people", "10", "--distribution", "twice.csv"), "twice"),
         (("--people", "10", "--distribution", "words.csv"), "numbers only"),
         (("--people", "10", "--distribution", "zoo.csv"), "not a label"),

@@ -67,7 +67,7 @@ def test_verify_prints_the_result(folder, call):
     mechanism = Survey.load(folder / "lunch.toml").mechanism
     assert "lunch-2026" in shown
     assert (
-        f"Reports have {mechanism.bits} bits; replacing an average honest report by a forged one "
+        f"Reports have {mechanism.bits} bits; replacing an average honest report with a forged one "
         in shown
     )
     weight = float(re.search(r"moves a count by up to ([\d.,]+) people\.", shown)[1])
@@ -87,7 +87,7 @@ def test_the_label_is_complete(call, folder):
     before = set(read_folder(folder))
     result = call("label", "lunch.toml", "-o", "label.html")
     assert (result.code, result.err) == (0, "")
-    assert "label.html written: the privacy label of lunch-2026" in result.out
+    assert "label.html written: the privacy label for lunch-2026" in result.out
     assert {str(path) for path in set(read_folder(folder)) - before} == {"label.html"}
     assert (folder / "label.html").read_text(encoding="utf-8") == label_page(
         Survey.load(folder / "lunch.toml")

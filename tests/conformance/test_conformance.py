@@ -37,7 +37,7 @@ def test_the_packages_own_client_conforms(tmp_path):
     """From any folder: the vectors come with the package."""
     result = conformance("--", *OWN, cwd=tmp_path)
     assert result.returncode == 0, result.stdout + result.stderr
-    assert result.stdout.endswith("The client conforms: every answer is right.\n")
+    assert result.stdout.endswith("The client conforms: every answer is correct.\n")
     assert all(file in result.stdout for file in FILES)
 
 

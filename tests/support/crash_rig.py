@@ -53,7 +53,7 @@ class Server:
         output = []
         for line in self._process.stderr:
             output.append(line)
-            if line.startswith("Sfumato listens on "):
+            if line.startswith("Sfumato is listening on "):
                 self.address = line.split("//")[1].strip()
                 return
         raise RuntimeError(f"the aggregator did not start: {''.join(output)}")

@@ -1,1 +1,1 @@
-"""The command: one file per sub-command."""
+"""The command line: one module per subcommand."""

@@ -1,4 +1,4 @@
-"""`sfumato audit`: test samples of a client against the promise of its survey."""
+"""`sfumato audit`: test a client's reports against its survey's promise."""
 
 import json
 import re
@@ -14,7 +14,7 @@ from sfumato.foundation.formatting import printable
 if TYPE_CHECKING:
     from sfumato.auditing.black_box import Randomizer
 
-_MAX_RANGE = 10_000  # symbols: a mistyped range must not fill the memory
+_MAX_RANGE = 10_000  # symbols: a mistyped range must not use up the memory
 
 
 def audit(
@@ -44,11 +44,11 @@ def audit(
     ] = 60.0,
     as_json: Json = False,
 ) -> None:
-    """Look for a broken promise in samples of a client. Exits 1 if one is found.
+    """Look for privacy violations in a client's reports. Exits 1 if one is found.
 
-    A client in any language reads a symbol (0, 1, …) per line and writes a report per line, with
-    fresh randomness. An audit can show that a promise is broken, never that it is kept: for that,
-    use sfumato verify.
+    The client, in any language, reads one symbol (0, 1, …) per line and writes one report per line,
+    with fresh randomness. An audit can show that a promise is broken, but not that it is kept. To
+    prove that, use sfumato verify.
 
     Examples:
       sfumato audit survey.toml
@@ -62,11 +62,11 @@ def audit(
 
     loaded = Survey.load(survey)
     selected = None if symbols is None else _parse_symbols(symbols)
-    box: AbstractContextManager[Survey | Randomizer]
-    box = command_randomizer(client, patience) if client else nullcontext(loaded)
-    with box as randomize, show_bar("auditing", samples) as on_progress:
+    source: AbstractContextManager[Survey | Randomizer]
+    source = command_randomizer(client, patience) if client else nullcontext(loaded)
+    with source as randomizer, show_bar("auditing", samples) as on_progress:
         result = run_audit(
-            randomize,
+            randomizer,
             loaded.context,
             samples=samples,
             symbols=selected,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from sfumato.cli.console import count_rows, say, show_status
+from sfumato.cli.console import say, show_row_count, show_status
 from sfumato.cli.options import (
     AnswersFile,
     Column,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from sfumato.simulation import Population
     from sfumato.tables import AnswerColumns
 
-_FEW = 10  # a label held by fewer people may identify someone
+_MIN_PEOPLE_PER_LABEL = 10  # a label that fewer people gave may identify someone
 
 
 def compare(
@@ -42,15 +42,15 @@ def compare(
     ] = None,
     runs: Runs = 10,
     seed: Seed = 0,
-    workers: Annotated[int, typer.Option(min=1, help="How many runs at a time.")] = 2,
+    workers: Annotated[int, typer.Option(min=1, help="Number of parallel runs.")] = 2,
     decoder: Decoder = "auto",
     as_json: Json = False,
 ) -> None:
     """Compare with k-RR, Hadamard response, OUE and OLH on data you already have. NOT PRIVATE.
 
     Shows the error, the bits per report and the effect of one fake report, all for the same
-    promise. Classical mechanisms have one ε for all pairs of labels, so they get the smallest ε of
-    the survey.
+    promise. Classical mechanisms have one ε for all pairs of labels, so they use the survey's
+    smallest ε.
 
     Examples:
       sfumato compare answers.csv --column place --epsilon 1
@@ -69,7 +69,7 @@ def compare(
     chosen = get_decoder(decoder)
     draws = Draws(runs, seed, workers)
     columns = AnswerColumns(column, latitude, longitude)
-    with count_rows("reading") as on_rows:
+    with show_row_count("reading") as on_rows:
         if survey is not None and epsilon is None:
             case = _read_survey(survey, answers, columns, on_rows)
         elif survey is None and epsilon is not None:
@@ -94,8 +94,8 @@ def compare(
         say("\n".join([repr(result), *case.notes]))
 
 
-class _Case(NamedTuple):
-    """What to compare: a promise, a mechanism that keeps it, and a population."""
+class _ComparisonInput(NamedTuple):
+    """A promise, a mechanism that keeps it, and a population to compare them on."""
 
     context: "Context"
     mechanism: "Mechanism | None"
@@ -106,19 +106,19 @@ class _Case(NamedTuple):
 
 def _read_survey(
     survey: str, answers: str, columns: "AnswerColumns", on_rows: Callable[[int], None]
-) -> _Case:
+) -> _ComparisonInput:
     from sfumato.simulation import survey_population
     from sfumato.survey import Survey
 
     loaded = Survey.load(survey)
     domain = loaded.context.domain
     population = survey_population(answers, columns, domain, on_progress=on_rows)
-    return _Case(loaded.context, loaded.mechanism, population, loaded.fingerprint, [])
+    return _ComparisonInput(loaded.context, loaded.mechanism, population, loaded.fingerprint, [])
 
 
 def _read_column(
     epsilon: str, answers: str, columns: "AnswerColumns", on_rows: Callable[[int], None]
-) -> _Case:
+) -> _ComparisonInput:
     from sfumato.contexts import Uniform
     from sfumato.simulation import column_population
 
@@ -129,20 +129,21 @@ def _read_column(
         )
     population = column_population(answers, columns.value, on_progress=on_rows)
     context = Uniform(population.domain, epsilon)
-    return _Case(context, None, population, None, _column_notes(population))
+    return _ComparisonInput(context, None, population, None, _column_notes(population))
 
 
 def _column_notes(population: "Population") -> list[str]:
-    """Return what a reader should know about labels that were taken from the answers."""
+    """Return notes about labels that were taken from the answers."""
     notes = [
         "",
         f"The labels are the column's {population.domain.size:,} distinct values, sorted. "
         "A survey makes its labels public.",
     ]
-    rare = int((population.counts < _FEW).sum())
-    if rare:
+    rare_count = int((population.counts < _MIN_PEOPLE_PER_LABEL).sum())
+    if rare_count:
         notes.append(
-            f"{rare:,} of them are held by fewer than {_FEW} people: consider an `other` label."
+            f"{rare_count:,} of them were given by fewer than {_MIN_PEOPLE_PER_LABEL} people: "
+            "consider an `other` label."
         )
     if population.rows_without_answer:
         notes.append(f"{population.rows_without_answer:,} rows without an answer were left out.")

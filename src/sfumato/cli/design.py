@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sfumato.cli.console import count_rounds, say
+from sfumato.cli.console import say, show_rounds
 from sfumato.cli.options import Json, read_shares, read_values, require_outputs, write_outputs
 from sfumato.errors import InvalidSetting
 
@@ -44,14 +44,12 @@ def design(
         typer.Option(help="Importance of each label's error: CSV with columns label and weight."),
     ] = None,
     time_limit: Annotated[
-        float, typer.Option(min=0, help="Seconds after which to take the best so far.")
+        float, typer.Option(min=0, help="Seconds after which to stop and keep the best so far.")
     ] = 60,
     seed: Annotated[int, typer.Option(min=0, help="The same seed repeats the same search.")] = 0,
-    html: Annotated[
-        str | None, typer.Option(help="File for a page: a single HTML file that works offline.")
-    ] = None,
+    html: Annotated[str | None, typer.Option(help="File for a self-contained HTML page.")] = None,
     plot: Annotated[
-        str | None, typer.Option(help="File for a picture (PNG) of the promise and the channel.")
+        str | None, typer.Option(help="PNG file for a plot of the promise and the channel.")
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -86,7 +84,7 @@ def design(
         None if weights is None else read_values(weights, "weights", domain, ("weight",))
     )
     start = time.monotonic()
-    with count_rounds("designing") as on_progress:
+    with show_rounds("designing") as on_progress:
         design = search(
             description.context,
             prior=prior_shares,
@@ -99,7 +97,7 @@ def design(
     result = _DesignResult(Survey.from_description(description, design.mechanism), design, seconds)
     write_outputs(
         (output, lambda: result.survey.resolved() + b"\n"),
-        (html, result.page),
+        (html, result.render_page),
         (plot, lambda: pages.design_png(design)),
     )
     say(json.dumps(result.to_json()) if as_json else result.to_text(output))
@@ -108,7 +106,7 @@ def design(
 class _DesignResult:
     """A design with its certificate and its alternatives.
 
-    Created only after the integers of the mechanism are certified.
+    The constructor certifies the mechanism.
     """
 
     def __init__(self, survey: "Survey", design: "Design", seconds: float) -> None:
@@ -120,7 +118,7 @@ class _DesignResult:
         self.certificate = survey.certify()
         self.alternatives = alternatives_to(design)
 
-    def page(self) -> bytes:
+    def render_page(self) -> bytes:
         from sfumato.pages import design_page
 
         page = design_page(
@@ -157,7 +155,7 @@ class _DesignResult:
 
 
 def _describe(promise: str, name: str | None) -> "Description":
-    """Read everything that a survey needs, except its mechanism."""
+    """Read the description of a survey from a matrix or a survey file."""
     from dataclasses import replace
 
     path = Path(promise)
@@ -188,10 +186,10 @@ def _read_survey(path: Path) -> "Description":
 
     if path.suffix == ".json":
         return Survey.load(path).description
-    described = read_toml(read_survey_file(path), path.parent)
-    if described.mechanism_fields != MechanismFields():
+    description = read_toml(read_survey_file(path), path.parent)
+    if description.mechanism_fields != MechanismFields():
         raise InvalidSurvey(
             f"{path.name} has a section [mechanism], which chooses a closed form. Remove it to "
             "compute a mechanism, or use the survey as it is."
         )
-    return described
+    return description

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sfumato.cli.console import count_rows, say, say_data, warn
+from sfumato.cli.console import notify, print_csv, say, show_row_count
 from sfumato.cli.options import (
     Decoder,
     Json,
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sfumato.survey import Survey
 
 _MAX_ROWS = 20  # labels shown on a terminal
-_UNTRUSTED = "They may be forged, or come from a broken client: do not rely on this estimate."
+_DISTRUST_ADVICE = "They may be forged, or come from a broken client: do not rely on this estimate."
 
 
 def estimate(
@@ -36,13 +36,13 @@ def estimate(
     ],
     output: Annotated[
         str | None,
-        typer.Option("--output", "-o", help="File for the estimate: .csv; - for standard output."),
+        typer.Option("--output", "-o", help="CSV file for the estimate; - for standard output."),
     ] = None,
     html: Annotated[
         str | None,
-        typer.Option(help="File for a report page: a single HTML file that works offline."),
+        typer.Option(help="File for a self-contained HTML report page."),
     ] = None,
-    png: Annotated[str | None, typer.Option(help="File for a picture of the estimate.")] = None,
+    png: Annotated[str | None, typer.Option(help="PNG file for a plot of the estimate.")] = None,
     decoder: Decoder = "auto",
     covariate: Annotated[
         str | None,
@@ -50,13 +50,13 @@ def estimate(
             metavar="FILE.csv",
             help=(
                 "Public numbers that may correlate with the shares, for auto and empirical-bayes: "
-                "CSV with a column label and one other."
+                "CSV with a label column and one other column."
             ),
         ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Count reports and estimate the distribution of answers, with unbiased 95 % intervals.
+    """Count reports and estimate the distribution of answers, with 95% confidence intervals.
 
     Warns if the reports cannot have come from the survey's mechanism.
 
@@ -86,34 +86,34 @@ def estimate(
     chosen = get_decoder(decoder)
     if covariate is not None and not hasattr(chosen, "covariate"):
         raise InvalidArgument(
-            f"the decoder {decoder} uses no covariate. Leave it out, or choose auto or "
+            f"the decoder {decoder} uses no covariate. Omit --covariate, or choose auto or "
             "empirical-bayes."
         )
     loaded = Survey.load(survey)
     values = None
     if covariate is not None:
         values = read_values(covariate, "covariate", loaded.context.domain)
-    with count_rows("counting"):
+    with show_row_count("counting"):
         tally = count_files(reports, loaded)
     result = loaded.estimate(tally, decoder=chosen, covariate=values)
     fit = result.fit_result
     page = ""
-    if html is not None:  # fails before anything is written
+    if html is not None:  # render the page first: if that fails, nothing is written
         page = pages.report_page(loaded, result, loaded.certify())
     if png is not None:
-        _write_picture(loaded, result, png)
+        _write_png(loaded, result, png)
     if output is not None and not to_stdout:
         write_atomically(output, _to_csv(result).encode("utf-8"))
     if html is not None:
         write_atomically(html, page.encode("utf-8"))
     if to_stdout:
-        say_data(_to_csv(result))
+        print_csv(_to_csv(result))
     elif as_json:
         say(json.dumps(results_as_json(loaded, result)))
     else:
         say(_to_text(result, fit))
     if not fit.is_possible:
-        warn(f"sfumato: WARNING: {fit.verdict} {_UNTRUSTED}")
+        notify(f"sfumato: WARNING: {fit.verdict} {_DISTRUST_ADVICE}")
 
 
 def _check_output(output: str | None, *, as_json: bool) -> None:
@@ -127,35 +127,35 @@ def _check_output(output: str | None, *, as_json: bool) -> None:
     elif not output.endswith(".csv"):
         raise InvalidSetting(
             f"the output must end in .csv, or be - for standard output; got {output}. "
-            "For a page or a picture, use --html or --png."
+            "For a page or a plot, use --html or --png."
         )
 
 
 def _to_text(result: "Estimate", fit: "FitResult") -> str:
-    """Return both estimates in a table, with headings that keep them apart.
+    """Return a table of the decoded and unbiased estimates.
 
-    Of many labels, only the most frequent are shown.
+    If there are many labels, show only the most frequent ones.
     """
     from sfumato.pages import most_frequent
     from sfumato.survey import result_rows
 
     rows = result_rows(result)
-    symbols = len(rows)
-    if symbols > _MAX_ROWS:
+    row_count = len(rows)
+    if row_count > _MAX_ROWS:
         rows = [rows[int(x)] for x in most_frequent(result, _MAX_ROWS)]
     labels = [printable(str(row[0])) for row in rows]
     width = max(map(len, [*labels, "label"]))
     lines = [
         f"{result.reports:,} reports. {fit.verdict}",
         "",
-        f"{'':<{width}}  decoded picture    unbiased estimate",
-        f"{'label':<{width}}  {result.decoder:>15}    and its 95 % interval",
+        f"{'':<{width}}  decoded estimate   unbiased estimate",
+        f"{'label':<{width}}  {result.decoder:>16}   and its 95% interval",
     ]
     for label, (_, frequency, unbiased, low, high) in zip(labels, rows, strict=True):
         interval = f"{unbiased:7.4f} ({low:.4f} to {high:.4f})"
-        lines.append(f"{label:<{width}}  {frequency:15.4f}    {interval}")
-    if symbols > _MAX_ROWS:
-        lines.append(f"… the {_MAX_ROWS} most frequent of {symbols:,}; -o FILE.csv writes all.")
+        lines.append(f"{label:<{width}}  {frequency:16.4f}   {interval}")
+    if row_count > _MAX_ROWS:
+        lines.append(f"… the {_MAX_ROWS} most frequent of {row_count:,}; -o FILE.csv writes all.")
     return "\n".join(lines)
 
 
@@ -172,7 +172,7 @@ def _to_csv(result: "Estimate") -> str:
     return text.getvalue()
 
 
-def _write_picture(survey: "Survey", result: "Estimate", path: str) -> None:
+def _write_png(survey: "Survey", result: "Estimate", path: str) -> None:
     from sfumato.domains import GridDomain
     from sfumato.pages import save_png
 

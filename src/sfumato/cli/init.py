@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sfumato.cli.console import say, warn
+from sfumato.cli.console import notify, say
 from sfumato.cli.options import require_outputs, split_labels
 from sfumato.errors import InvalidArgument, InvalidSetting, InvalidTable
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from sfumato.contexts import Context
 
-_FEW = 10  # a label held by fewer people may identify someone
+_MIN_PEOPLE_PER_LABEL = 10  # a label that fewer people gave may identify someone
 
 TEMPLATES = {
     "yes-no": """name  = "my-survey"                # unique per question
@@ -80,13 +80,13 @@ def init(
         str | None, typer.Option(help="Column with the block of each answer.")
     ] = None,
     epsilon: Annotated[
-        str, typer.Option(help="How hard answers must be to tell apart: smaller is harder.")
+        str, typer.Option(help="The ε of the promise: smaller values protect answers better.")
     ] = "1.0",
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
 ) -> None:
     """Write a survey file, from a template or from a column of answers.
 
-    From answers, it also shows the expected error of each kind of promise.
+    With --from, it also shows the expected error of each kind of promise.
 
     Examples:
       sfumato init --template yes-no survey.toml
@@ -104,14 +104,15 @@ def init(
     path = Path(output)
     if path.suffix == ".json":
         raise InvalidSetting(
-            f"{path.name} would be read as a resolved survey. Choose another ending."
+            f"{path.name} would be read as a resolved survey. Choose a different extension."
         )
     if path.exists() and not force:
-        raise InvalidSetting(f"{output} already exists. Choose another name, or pass --force.")
+        raise InvalidSetting(f"{output} already exists. Choose a different name, or pass --force.")
     if template is not None and answers is None:
         if (column, sensitive, blocks) != (None, None, None):
             raise InvalidArgument(
-                "--column, --sensitive and --blocks go with --from. Edit a template by hand."
+                "--column, --sensitive and --blocks require --from. To adapt a template, edit the "
+                "file that it creates."
             )
         text = _from_template(template, epsilon, path)
     elif template is None and answers is not None:
@@ -120,7 +121,7 @@ def init(
         raise InvalidArgument(
             f"pass either --template (one of {', '.join(TEMPLATES)}) or --from with a data file."
         )
-    _check(text, path)
+    _require_readable(text, path)
     write_atomically(output, text.encode("utf-8"))
     say(f"{output} written. Next: sfumato verify {output}")
 
@@ -132,8 +133,8 @@ def _from_template(template: str, epsilon: str, output: "Path") -> str:
     return text.replace('"my-survey"', _toml_text(unique_name(output)))
 
 
-def _check(text: str, output: "Path") -> None:
-    """Reject a survey that could not be read again."""
+def _require_readable(text: str, output: "Path") -> None:
+    """Reject a survey file that could not be read back."""
     from sfumato.survey import Survey
     from sfumato.survey.toml.file import read_toml
 
@@ -142,7 +143,7 @@ def _check(text: str, output: "Path") -> None:
 
 
 def _toml_number(number: str) -> str:
-    """Return a number as TOML writes it, or as text if TOML has no such number."""
+    """Format a number for TOML, as a string if it is not a valid TOML number."""
     import re
 
     is_toml = re.fullmatch(r"[0-9]|[1-9][0-9]+|([0-9]|[1-9][0-9]+)\.[0-9]+", number)
@@ -150,7 +151,7 @@ def _toml_number(number: str) -> str:
 
 
 def _toml_text(text: str) -> str:
-    """Return text as TOML writes it: like JSON, except that TOML wants DEL escaped too."""
+    """Format a TOML string: like JSON, except that DEL must be escaped too."""
     import json
 
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
@@ -174,11 +175,11 @@ def _from_answers(
     labels = sorted(counts)
     if len(labels) < 2:
         raise InvalidTable(
-            f"column {column!r} must contain at least two different answers; got {len(labels)}."
+            f"column {column!r} must contain at least two distinct answers; got {len(labels)}."
         )
     if sensitive is None and blocks is None and sys.stdin.isatty():
         sensitive = typer.prompt(
-            "Which labels are sensitive (separated by commas; empty for all alike)", default=""
+            "Sensitive labels (separated by commas; empty if all are equally sensitive)", default=""
         )
     sensitive_labels = []
     for label in split_labels(sensitive or ""):
@@ -191,21 +192,21 @@ def _from_answers(
         choices["blocks"] = Blocks([block_of[label] for label in labels], epsilon, domain=labels)
     _show_errors(choices, [counts[label] for label in labels])
     kind = list(choices)[-1]
-    warn(f"The file has the last of them, {kind}; edit it to change that.")
-    rare = sum(count < _FEW for count in counts.values())
-    if rare:
-        warn(
-            f"A survey file is public. {rare} of its {len(labels)} labels are held by fewer than "
-            f"{_FEW} people here. Remove those that would identify someone, and add an `other` "
-            "label to the domain."
+    notify(f"The file uses the last kind in the table, {kind}. Edit the file to change that.")
+    rare_count = sum(count < _MIN_PEOPLE_PER_LABEL for count in counts.values())
+    if rare_count:
+        notify(
+            f"A survey file is public. {rare_count} of its {len(labels)} labels were given by fewer "
+            f"than {_MIN_PEOPLE_PER_LABEL} people in these data. Remove labels that would identify "
+            "someone, and add an `other` label to the domain."
         )
-    return _toml(unique_name(output), kind, labels, sensitive_labels, block_of, epsilon)
+    return _survey_toml(unique_name(output), kind, labels, sensitive_labels, block_of, epsilon)
 
 
 def unique_name(output: "Path") -> str:
-    """Return the name of the file with a random suffix.
+    """Return the file's name without its extension, and with a random suffix.
 
-    Two questions with one name would share their reports.
+    Two surveys with the same name and promise would share their reports.
     """
     import secrets
 
@@ -228,30 +229,32 @@ def _read_answers(
             counts.update(value for value in values if value is not None)
             if blocks:
                 value_blocks = label_texts(batch.column(blocks), blocks)
-                _note_blocks(values, value_blocks, block_of, f"column {column!r}")
+                _record_blocks(values, value_blocks, block_of, f"column {column!r}")
     return counts, block_of
 
 
-def _note_blocks(
+def _record_blocks(
     values: "Sequence[str | None]",
     blocks: "Sequence[str | None]",
     block_of: dict[str, str],
     name: str,
 ) -> None:
-    """Add the block of each value to ``block_of``; reject a value with none or with two."""
+    """Add the block of each value to ``block_of``; reject values with no block or two blocks."""
     for value, block in zip(values, blocks, strict=True):
         if value is None:
             continue
         if block is None:
-            raise InvalidTable(f"an answer of {name} has no block. Each answer needs one.")
+            raise InvalidTable(f"an answer in {name} has no block. Each answer needs one.")
         if block_of.setdefault(value, block) != block:
-            raise InvalidTable(f"an answer of {name} is in two blocks. Each answer needs one.")
+            raise InvalidTable(
+                f"an answer in {name} is in two blocks. Each answer must be in exactly one."
+            )
 
 
 def _show_errors(choices: "dict[str, Context]", counts: list[int]) -> None:
     """Show the error of each context on these data.
 
-    It is the error of the unbiased estimate: decoders do better, especially if it is large.
+    This is the error of the unbiased estimate. Decoders do better, especially if it is large.
     """
     import math
 
@@ -271,16 +274,16 @@ def _show_errors(choices: "dict[str, Context]", counts: list[int]) -> None:
     )
     for name, context in choices.items():
         mechanism = mechanism_for(context)
-        # Estimates are about normal: the mean absolute error is √(2/π) standard deviations.
+        # Estimates are nearly normal, so the mean absolute error is √(2/π) standard deviations.
         deviations = np.sqrt(mechanism.scores.variances(p, 1))
-        per_person = math.sqrt(2 / math.pi) * float(deviations.sum()) / 2
-        error = min(per_person / math.sqrt(people), 1.0)
-        needed = math.ceil((per_person / 0.05) ** 2)
-        table.add_row(name, f"{error:.3f}", str(mechanism.bits), f"{needed:,}")
+        error_of_one = math.sqrt(2 / math.pi) * float(deviations.sum()) / 2
+        error = min(error_of_one / math.sqrt(people), 1.0)
+        people_needed = math.ceil((error_of_one / 0.05) ** 2)
+        table.add_row(name, f"{error:.3f}", str(mechanism.bits), f"{people_needed:,}")
     Console(stderr=True, highlight=False).print(table)
 
 
-def _toml(
+def _survey_toml(
     name: str,
     kind: str,
     labels: list[str],
@@ -288,7 +291,7 @@ def _toml(
     block_of: dict[str, str],
     epsilon: str,
 ) -> str:
-    def array(values: list[str]) -> str:
+    def format_array(values: list[str]) -> str:
         return "[" + ", ".join(map(_toml_text, values)) + "]"
 
     lines = [
@@ -297,11 +300,11 @@ def _toml(
         "",
         "[domain]",
         'kind = "labels"',
-        f"labels = {array(labels)}",
+        f"labels = {format_array(labels)}",
     ]
     lines += ["", "[context]", f'kind = "{kind}"', f"epsilon = {_toml_number(epsilon)}"]
     if kind == "high-low":
-        lines.append(f"sensitive = {array(sensitive)}")
+        lines.append(f"sensitive = {format_array(sensitive)}")
     if kind == "blocks":
-        lines.append(f"block_of = {array([block_of[label] for label in labels])}")
+        lines.append(f"block_of = {format_array([block_of[label] for label in labels])}")
     return "\n".join(lines) + "\n"

@@ -1,7 +1,7 @@
 """The `sfumato` command.
 
-Subcommands import what they need when they run, so that --help is fast. Exit codes: 0 success; 1 a
-negative result (a privacy violation, an infeasible plan); 2 a wrong call or input.
+Subcommands import what they need when they run, so --help is fast. Exit codes: 0 for success, 1 for
+a negative result (a privacy violation, an infeasible plan), 2 for invalid usage or input.
 """
 
 import io
@@ -27,17 +27,17 @@ from sfumato.cli import (
     simulate,
     verify,
 )
-from sfumato.cli.console import warn
+from sfumato.cli.console import notify
 from sfumato.errors import PrivacyViolation, SfumatoError
 from sfumato.foundation.formatting import printable_lines
 
 
 class _OutputClosed(Exception):
-    """The reader of our output closed the pipe. This is not an error."""
+    """The process that reads the output closed the pipe. This is not an error."""
 
 
 class _Commands(TyperGroup):
-    """Keeps exit code 1 for negative results: typer also uses it for closed pipes and Ctrl-D."""
+    """Reserves exit code 1 for negative results; typer also uses it for closed pipes and Ctrl-D."""
 
     def invoke(self, ctx: typer.Context) -> object:  # type: ignore[override]
         """Run a subcommand."""
@@ -46,7 +46,7 @@ class _Commands(TyperGroup):
         except BrokenPipeError:
             raise _OutputClosed from None
         except typer.Abort:
-            warn("sfumato: stopped; nothing was written.")
+            notify("sfumato: stopped; nothing was written.")
             raise typer.Exit(2) from None
 
 
@@ -56,15 +56,14 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     add_completion=False,
-    # Our own errors never reach a user as tracebacks; others must not show local variables, which
-    # may contain values.
+    # A traceback must not show local variables, which may contain values.
     pretty_exceptions_enable=False,
 )
 
 
 @app.callback()
 def main() -> None:
-    """Context-aware local differential privacy: blur people's answers, recover the crowd."""
+    """Context-aware local differential privacy: randomise each answer, estimate the distribution."""
 
 
 app.command(name="init")(init.init)
@@ -89,7 +88,7 @@ def run() -> None:
     """Run the command, and turn errors into messages and exit codes."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            # A terminal that cannot show ε still gets the rest.
+            # Replace characters that the terminal cannot show, such as ε, instead of failing.
             stream.reconfigure(errors="replace")
     try:
         app()
@@ -109,12 +108,12 @@ def run() -> None:
         where = f" ({problem.filename})" if problem.filename else ""
         _exit(f"{problem.strerror or problem}{where}", 2)
     except Exception as problem:  # noqa: BLE001 - a traceback could show a value
-        # Exit code 1 would mean a violation.
+        # Exit code 1 would suggest a violation.
         _exit(f"internal error ({type(problem).__name__}). Nothing was written.", 2)
 
 
 def _exit(message: str, code: int) -> None:
-    # Indent further lines, so that no text of a survey can look like a message of ours.
+    # Indent continuation lines, so text from a survey cannot look like a message from Sfumato.
     lines = printable_lines(message).replace("\n", "\n  ")
     print(f"sfumato: {lines}", file=sys.stderr)
     sys.exit(code)

@@ -1,4 +1,4 @@
-"""Options that several commands share, checks of their values, and the files that they name."""
+"""Options that several commands share, checks of their values, and readers of CSV files."""
 
 import csv
 import math
@@ -16,29 +16,29 @@ if TYPE_CHECKING:
     from sfumato.domains import Domain
     from sfumato.foundation.arrays import Floats
 
-_WORTH_WORKERS = 2**27  # bytes: below this, starting processes takes longer than reading
+_MIN_PARALLEL_BYTES = 2**27  # below this, starting processes takes longer than reading
 
-_SHARES = ("share", "frequency", "count")
+_SHARE_COLUMNS = ("share", "frequency", "count")
 
-_ANSWERS = "CSV (gzip too) or Parquet; - for standard input."
+_ANSWERS_HELP = "Answers: CSV (may be gzipped) or Parquet; - for standard input."
 
 SurveyFile = Annotated[
     str, typer.Argument(metavar="SURVEY", help="Survey file: TOML, or resolved (JSON).")
 ]
-AnswersFile = Annotated[str, typer.Argument(metavar="ANSWERS", help=_ANSWERS)]
-AnswersFiles = Annotated[list[str], typer.Argument(metavar="ANSWERS…", help=_ANSWERS)]
+AnswersFile = Annotated[str, typer.Argument(metavar="ANSWERS", help=_ANSWERS_HELP)]
+AnswersFiles = Annotated[list[str], typer.Argument(metavar="ANSWERS…", help=_ANSWERS_HELP)]
 Column = Annotated[str | None, typer.Option(help="Column with the answers.")]
 Latitude = Annotated[
     str | None, typer.Option(help="Column with latitudes, for grid and H3 surveys.")
 ]
 Longitude = Annotated[str | None, typer.Option(help="Column with longitudes.")]
-Runs = Annotated[int, typer.Option(min=1, help="How often to randomise the data.")]
+Runs = Annotated[int, typer.Option(min=1, help="How many times to randomise the data.")]
 Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same numbers.")]
 Workers = Annotated[
     int,
     typer.Option(
         min=0,
-        help="Number of processes that read. 0: one per core for 128 MB or more, otherwise one.",
+        help="Number of reader processes. 0: one per core for 128 MiB or more, otherwise one.",
     ),
 ]
 Decoder = Annotated[
@@ -47,7 +47,7 @@ Decoder = Annotated[
         metavar="|".join(DECODER_TABLE),
         help=(
             "How to decode the distribution. "
-            + "; ".join(f"{name}: {text.help}" for name, text in DECODER_TABLE.items())
+            + "; ".join(f"{name}: {entry.help}" for name, entry in DECODER_TABLE.items())
             + "."
         ),
     ),
@@ -65,13 +65,13 @@ def require_outputs(*paths: str | None, inputs: Sequence[str] = ()) -> None:
     input_identities = {_identity(path) for path in inputs}
     if len(set(identities)) < len(identities) or input_identities.intersection(identities):
         raise InvalidSetting(
-            "an output must not be an input or another output. Choose another name."
+            "an output must not be an input or another output. Choose a different name."
         )
     for path in outputs:
         if path in ("", "-"):
             raise InvalidSetting("this output must be a file; only tables go to standard output.")
         if Path(path).is_dir():
-            raise InvalidSetting(f"the output {path} is a folder. Name a file in it.")
+            raise InvalidSetting(f"the output {path} is a folder. Choose a file in it.")
         folder = Path(path).parent
         if not folder.is_dir():
             raise InvalidSetting(
@@ -103,7 +103,7 @@ def require_distinct(files: Sequence[str]) -> None:
 
 
 def _identity(path: str) -> object:
-    """Return what a path refers to: hard and symbolic links lead to the same file."""
+    """Return an identifier of the file at ``path``, which is the same for all links to it."""
     if path == "-":
         return path
     try:
@@ -116,26 +116,26 @@ def _identity(path: str) -> object:
 def worker_count(workers: int, files: Sequence[str]) -> int:
     """Return how many workers to start.
 
-    ``workers`` is the option; 0 means one per core if the files are large enough to be worth it.
+    ``workers`` is the option; 0 means one per core if the files are large, otherwise one.
     """
     from sfumato.foundation.parallel import available_cores
 
     if workers:
         return workers
     size = sum(Path(path).stat().st_size for path in files if Path(path).is_file())
-    return available_cores() if size >= _WORTH_WORKERS else 1
+    return available_cores() if size >= _MIN_PARALLEL_BYTES else 1
 
 
 # --- CSV files with a column of labels and a column of numbers: priors, weights and covariates ----
 
 
 def split_labels(text: str) -> list[str]:
-    """Split text at commas; quote a label that contains a comma, as in CSV."""
+    """Split text at commas. As in CSV, a label in quotes may contain commas."""
     return next(csv.reader([text], skipinitialspace=True), [])
 
 
 def parse_label(text: str, domain: "Domain") -> str | int:
-    """Return ``text`` as a label, or as an integer if only that is in the domain."""
+    """Return ``text`` as a label, or as an integer if only the integer is in the domain."""
     if not text.removeprefix("-").isdecimal():
         return text
     try:
@@ -153,7 +153,7 @@ def read_shares(path: str, name: str, domain: "Domain") -> "Floats":
     import numpy as np
 
     shares = np.zeros(domain.size)
-    for symbol, share in _read_numbers(path, name, domain, _SHARES).items():
+    for symbol, share in _read_numbers(path, name, domain, _SHARE_COLUMNS).items():
         shares[symbol] = share
     return shares
 
@@ -170,12 +170,12 @@ def read_values(
     numbers = _read_numbers(path, name, domain, columns)
     if not all(map(math.isfinite, numbers.values())):
         raise InvalidTable(f"the {name} in {path} must be finite numbers only.")
-    missing = domain.size - len(numbers)
-    if missing:
+    missing_count = domain.size - len(numbers)
+    if missing_count:
         first = next(symbol for symbol in range(domain.size) if symbol not in numbers)
         raise InvalidTable(
-            f"{path} must have a number for each of the {domain.size} labels; {missing} are "
-            f"missing, the first is {domain.labels[first]!r}."
+            f"{path} must have a number for each of the {domain.size} labels; {missing_count} are "
+            f"missing, starting with {domain.labels[first]!r}."
         )
     return np.array([numbers[symbol] for symbol in range(domain.size)])
 
@@ -183,14 +183,14 @@ def read_values(
 def _read_numbers(
     path: str, name: str, domain: "Domain", columns: Sequence[str] | None
 ) -> dict[int, float]:
-    """Return the number of each symbol in a file."""
+    """Return the number that a file gives for each symbol."""
     from sfumato.survey.toml.companion_files import read_columns
 
     table = read_columns(Path(path), name)
     present = [column for column in columns or table if column in table and column != "label"]
     if "label" not in table or len(present) != 1:
         others = f"one of the columns {', '.join(columns)}" if columns else "one other column"
-        raise InvalidTable(f"{path} must have a column label and {others}.")
+        raise InvalidTable(f"{path} must have a label column and {others}.")
     labels = [parse_label(text, domain) for text in table["label"]]
     symbols = domain.label_symbols(labels, path).tolist()
     if len(set(symbols)) < len(symbols):

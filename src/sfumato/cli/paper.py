@@ -1,4 +1,4 @@
-"""`sfumato paper`: reproduce the paper's figures and its table, next to the best scheme here."""
+"""`sfumato paper`: reproduce the paper's figures and table, and compare Sfumato's best scheme."""
 
 import json
 import os
@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sfumato.cli.console import say, show_status, warn
+from sfumato.cli.console import notify, say, show_status
 from sfumato.cli.options import Json
 
 if TYPE_CHECKING:
     from sfumato.paper.experiment import ExperimentResult, PageSection
 
 EXPERIMENTS = ("error-region", "synthetic", "gowalla")
-"""Each one is a function of its own name in the module ``sfumato.paper.<name>``."""
+"""Each one is a function in the module of the same name in ``sfumato.paper``."""
 
 OUTPUT = "paper-figures"
 PAGE = "paper.html"
-_PIPE_WIDTH = 200  # columns of a table that does not go to a terminal
+_PIPE_WIDTH = 200  # characters per line of a table that does not go to a terminal
 
 Output = Annotated[
     str,
@@ -60,9 +60,9 @@ app = typer.Typer(
 
 @app.callback()
 def paper() -> None:
-    """Reproduce the paper's figures, next to the best scheme here. Seeded, so NOT PRIVATE.
+    """Reproduce the paper's figures, with Sfumato's best scheme added. Seeded, so NOT PRIVATE.
 
-    Every command writes a picture (PNG, PDF) and its figures (CSV, JSON) and prints a table.
+    Every command writes a figure (PNG, PDF) and its data (CSV, JSON), and prints a table.
 
     Examples:
       sfumato paper all --quick
@@ -104,7 +104,7 @@ def synthetic(
     quick: Quick = False,
     as_json: Json = False,
 ) -> None:
-    """The error on synthetic data, by people and blocks.
+    """Show the error on synthetic data, by number of people and number of blocks.
 
     Example: sfumato paper synthetic --quick
     """
@@ -122,7 +122,7 @@ def gowalla(
     quick: Quick = False,
     as_json: Json = False,
 ) -> None:
-    """The map of check-ins, classical and by blocks.
+    """Estimate the map of check-ins, with classical privacy and with blocks.
 
     Without a file, people are simulated in proportion to the population of places.
 
@@ -168,7 +168,7 @@ def run_all(
 class ExperimentCommand:
     """The options that all experiments share. Rejects an unusable output folder at once.
 
-    ``package`` is where the experiments live, and ``program`` what starts them on a command line.
+    ``package`` contains the experiments; ``program`` is the command that runs them.
     """
 
     output: str
@@ -198,11 +198,11 @@ class ExperimentCommand:
         if self.as_json:
             say(json.dumps(result.data, allow_nan=False))
             return
-        _print(result)
+        _print_result(result)
         say("Written: " + ", ".join(map(str, paths)))
 
     def section(self, name: str, **arguments: str | None) -> "PageSection":
-        """Run one experiment for the page. Write its files now, because a later one may fail."""
+        """Run one experiment for the page. Write its files at once: a later one may fail."""
         from sfumato.errors import MissingExtra
         from sfumato.paper.experiment import NotRun, PageSection
 
@@ -213,7 +213,7 @@ class ExperimentCommand:
         except MissingExtra as problem:
             return PageSection(NotRun(name, str(problem)), command_line)
         if not self.as_json:
-            _print(result)
+            _print_result(result)
         return PageSection(result, command_line)
 
     def _measure(self, name: str, arguments: Mapping[str, object]) -> "ExperimentResult":
@@ -258,7 +258,7 @@ def _require_matrix_size(folder: Path) -> None:
 
 
 def _finish(command: ExperimentCommand, sections: "list[PageSection]") -> None:
-    """Write the page, and say what was written and what was skipped."""
+    """Write the page, and report what was written and what was skipped."""
     from sfumato.errors import MissingExtra
     from sfumato.foundation.files import write_atomically
     from sfumato.paper.experiment import NotRun, paper_page
@@ -278,14 +278,14 @@ def _finish(command: ExperimentCommand, sections: "list[PageSection]") -> None:
     page = command.folder / PAGE
     write_atomically(page, paper_page(sections).encode("utf-8"))
     for result in skipped:
-        warn(f"sfumato: {result.name} was not run: {result.reason}")
+        notify(f"sfumato: {result.name} was not run: {result.reason}")
     if command.as_json:
         say(json.dumps(data, allow_nan=False))
     else:
-        say(f"Written: pictures and tables in {command.folder}, and all on one page: {page}")
+        say(f"Written: figures and tables in {command.folder}, and all of them on one page: {page}")
 
 
-def _print(result: "ExperimentResult") -> None:
+def _print_result(result: "ExperimentResult") -> None:
     from rich.console import Console
     from rich.table import Table
 

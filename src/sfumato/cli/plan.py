@@ -1,4 +1,4 @@
-"""`sfumato plan`: how many people a survey needs, or how large its error will be."""
+"""`sfumato plan`: compute how many people a survey needs, or how large its error will be."""
 
 import json
 from typing import TYPE_CHECKING, Annotated
@@ -22,22 +22,23 @@ if TYPE_CHECKING:
     from sfumato.planning import Plan
     from sfumato.survey import Survey
 
-_TABLE = (1_000, 10_000, 100_000, 1_000_000)
+_TABLE_SIZES = (1_000, 10_000, 100_000, 1_000_000)
 
 
 def plan(
     survey: SurveyFile,
     people: Annotated[
-        int | None, typer.Option(min=1, help="Number of people: asks for the error.")
+        int | None, typer.Option(min=1, help="Number of people; the error is computed.")
     ] = None,
     error: Annotated[
-        float | None, typer.Option(help="Largest error you accept: asks for the number of people.")
+        float | None,
+        typer.Option(help="Largest acceptable error; the number of people is computed."),
     ] = None,
     measure: Annotated[
         str, typer.Option(help="How to measure the error: tv, symbol, total or l2.")
     ] = "tv",
     labels: Annotated[
-        str | None, typer.Option(help="For total: the labels to add up, separated by commas.")
+        str | None, typer.Option(help="For total: the labels to sum, separated by commas.")
     ] = None,
     distribution: Annotated[
         str,
@@ -48,11 +49,9 @@ def plan(
     confidence: Annotated[
         float, typer.Option(help="Probability that the error is not exceeded.")
     ] = 0.95,
-    html: Annotated[
-        str | None, typer.Option(help="File for a page: a single HTML file that works offline.")
-    ] = None,
+    html: Annotated[str | None, typer.Option(help="File for a self-contained HTML page.")] = None,
     plot: Annotated[
-        str | None, typer.Option(help="File for a picture (PNG): error against people.")
+        str | None, typer.Option(help="PNG file for a plot of error against people.")
     ] = None,
     decoder: Annotated[
         str,
@@ -60,7 +59,7 @@ def plan(
             metavar="|".join(DECODER_TABLE),
             help=(
                 "Decoder to predict, for a given distribution. Unlike in other commands, the "
-                "default is not auto: to predict auto on a large map takes tens of seconds."
+                "default is not auto: predicting auto on a large map takes tens of seconds."
             ),
         ),
     ] = "projection",
@@ -68,8 +67,8 @@ def plan(
 ) -> None:
     """Compute how many people you need for an error, or the error for a number of people.
 
-    With neither, prints a table from a thousand to a million people. With both, says whether these
-    people are enough. Exits 1 if the plan cannot be met.
+    With neither, prints a table for 1,000 to 1,000,000 people. With both, checks whether that many
+    people are enough. Exits 1 if they are not, or if no number of people is enough.
 
     Examples:
       sfumato plan survey.toml --error 0.05
@@ -87,24 +86,24 @@ def plan(
     require_outputs(html, plot, inputs=[survey, distribution] if is_file else [survey])
     loaded = Survey.load(survey)
     domain = loaded.context.domain
-    added_labels = None
+    total_labels = None
     if labels is not None:
-        added_labels = [parse_label(label.strip(), domain) for label in split_labels(labels)]
-    as_table = people is None and error is None
+        total_labels = [parse_label(label.strip(), domain) for label in split_labels(labels)]
+    is_table = people is None and error is None
     first = make_plan(
         loaded.context,
         error=error,
-        people=_TABLE[0] if as_table else people,
+        people=_TABLE_SIZES[0] if is_table else people,
         measure=measure,
         confidence=confidence,
         distribution=read_shares(distribution, "distribution", domain) if is_file else distribution,
-        labels=added_labels,
+        labels=total_labels,
         decoder=decoder,
         mechanism=loaded.mechanism,
     )
     plans = [first]
-    if as_table:
-        plans += map(first.at, _TABLE[1:])
+    if is_table:
+        plans += map(first.at, _TABLE_SIZES[1:])
     last = plans[-1]
     write_outputs(
         (html, lambda: pages.plan_page(last, title=loaded.title).encode("utf-8")),
@@ -116,14 +115,14 @@ def plan(
 
 
 def _to_json(survey: "Survey", plans: "list[Plan]") -> dict[str, object]:
-    """Return one plan; or a list of plans, if neither people nor an error were given."""
+    """Return one plan, or a list of plans if neither --people nor --error was given."""
     if len(plans) == 1:
         return {"survey": survey.fingerprint, **plans[0].in_json()}
     return {"survey": survey.fingerprint, "plans": [plan.in_json() for plan in plans]}
 
 
 def _to_text(plans: "list[Plan]") -> str:
-    """Return one plan in full; or a table of errors, and the last plan in full."""
+    """Return one plan in full, or a table of errors followed by the last plan in full."""
     if len(plans) == 1:
         return repr(plans[0])
     titles = [row.title for row in plans[0].rows if row.available]

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from sfumato.cli.console import count_rows, say
+from sfumato.cli.console import say, show_row_count
 from sfumato.cli.options import (
     AnswersFiles,
     Column,
@@ -36,9 +36,9 @@ def privatize(
     longitude: Longitude = None,
     workers: Workers = 0,
 ) -> None:
-    """Randomise each answer so that the survey's promise holds. There is no seed.
+    """Randomise each answer to keep the survey's promise. There is no seed.
 
-    A .json output gets only a tally: reports are counted as they are drawn, and not stored.
+    A .json output contains only a tally: reports are counted as they are drawn, not stored.
 
     Examples:
       sfumato privatize survey.toml answers.csv --column place -o reports.parquet
@@ -62,13 +62,13 @@ def privatize(
     columns.check(loaded.context.domain)
     processes = worker_count(workers, answers)
     name = f"{loaded.fingerprint[:12]}…"
-    with count_rows("privatising") as on_progress:
+    with show_row_count("privatising") as on_progress:
         if output.endswith(".json"):
             tally = tally_files(
                 loaded, answers, columns, workers=processes, on_progress=on_progress
             )
             write_tally(output, tally)
-            say(f"Tally of {tally.reports:,} reports of survey {name} written to {output}.")
+            say(f"Tally of {tally.reports:,} reports for survey {name} written to {output}.")
             return
         total = 0
         with report_writer(output, loaded.fingerprint) as writer:
@@ -78,4 +78,4 @@ def privatize(
                 writer.write(reports)
                 total += reports.size
     if output != "-":
-        say(f"{total:,} reports of survey {name} written to {output}.")
+        say(f"{total:,} reports for survey {name} written to {output}.")

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sfumato.cli.console import count_rows, say, show_bar, warn
+from sfumato.cli.console import notify, say, show_bar, show_row_count
 from sfumato.cli.options import (
     AnswersFile,
     Column,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from sfumato.survey import Survey
     from sfumato.tables import AnswerColumns
 
-_IN_FLIGHT = 4  # requests at a time
+_MAX_REQUESTS = 4  # in flight at a time
 
 
 def send(
@@ -44,7 +44,7 @@ def send(
         str | None,
         typer.Option(
             metavar="FILE",
-            help="File for undelivered reports. Default: next to the answers. Required for -.",
+            help="File for undelivered reports. Default: next to the answers. Required with -.",
         ),
     ] = None,
     batch_size: Annotated[
@@ -52,11 +52,11 @@ def send(
     ] = 10_000,
     as_json: Json = False,
 ) -> None:
-    """Randomise each answer once, locally, and deliver each report to an aggregator once.
+    """Randomise each answer once, locally, and deliver each report to an aggregator exactly once.
 
     First checks that the aggregator has the survey. Then writes all reports to the outbox before it
     sends any. If a run fails or is stopped, run the same command again: it continues from the
-    outbox, randomises nothing again and counts nothing twice. In the end, the outbox becomes a
+    outbox, randomises nothing again and counts nothing twice. Afterwards, the outbox remains as a
     record of what was sent; delete it to send the same answers again.
 
     Examples:
@@ -90,15 +90,15 @@ def send(
         columns = AnswerColumns(column, latitude, longitude)
         _privatize(loaded, answers, columns, path, aggregator.url, batch_size)
     queue = Outbox(path, loaded.fingerprint, aggregator.url)
-    hint = f"The reports wait in {path}: run the same command again, and each is counted once."
+    hint = f"The reports are kept in {path}. Run the same command again; each is counted only once."
     try:
         _deliver(queue, aggregator, stop)
-    except DamagedState:  # of the outbox itself: the message says what to do
+    except DamagedState:  # the outbox is damaged; the message says what to do
         raise
     except SfumatoError as problem:
         raise _with_hint(problem, hint) from None
     except KeyboardInterrupt:
-        warn(f"sfumato: stopped. {hint}")
+        notify(f"sfumato: stopped. {hint}")
         raise
     finally:
         queue.close()
@@ -113,11 +113,11 @@ def send(
         say(json.dumps(result))
         return
     name = f"{loaded.fingerprint[:12]}…"
-    say(f"{queue.report_count:,} reports of survey {name} counted by {aggregator.url}.")
+    say(f"{queue.report_count:,} reports for survey {name} counted by {aggregator.url}.")
 
 
 def _with_hint(problem: SfumatoError, hint: str) -> SfumatoError:
-    """Return the same error with one more sentence."""
+    """Return the same error with a hint appended to its message."""
     problem.args = (f"{problem} {hint}",)
     return problem
 
@@ -138,14 +138,14 @@ def _privatize(
     from sfumato.tables import answer_batches
 
     domain = survey.context.domain
-    with count_rows("privatising") as on_progress:
+    with show_row_count("privatising") as on_progress:
         batches = answer_batches(answers, columns, domain, on_progress=on_progress)
         reports = map(survey.mechanism.privatize, batches)
         write_outbox(outbox, survey.fingerprint, url, reports, batch_size=batch_size)
 
 
 def _deliver(outbox: "Outbox", aggregator: "AggregatorClient", stop: "Event") -> None:
-    """Deliver every batch, a few at a time and in any order; the first failure stops the others."""
+    """Deliver all batches, a few at a time and in any order; stop at the first failure."""
     from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
     from sfumato.client.http import Receipt
@@ -153,8 +153,8 @@ def _deliver(outbox: "Outbox", aggregator: "AggregatorClient", stop: "Event") ->
     total = 0
     pending: set[Future[Receipt]] = set()
 
-    def deliver_down_to(limit: int) -> None:
-        """Wait until at most ``limit`` batches are on their way."""
+    def wait_for_pending(limit: int) -> None:
+        """Wait until at most ``limit`` batches are pending."""
         nonlocal total, pending
         while len(pending) > limit:
             done, pending = wait(pending, return_when=FIRST_COMPLETED)
@@ -163,15 +163,15 @@ def _deliver(outbox: "Outbox", aggregator: "AggregatorClient", stop: "Event") ->
 
     with (
         show_bar("sending", outbox.report_count) as on_progress,
-        ThreadPoolExecutor(_IN_FLIGHT) as pool,
+        ThreadPoolExecutor(_MAX_REQUESTS) as pool,
     ):
         try:
             for batch in outbox.batches():
                 pending.add(pool.submit(aggregator.deliver, batch, arrow=True))
-                deliver_down_to(2 * _IN_FLIGHT - 1)
-            deliver_down_to(0)
+                wait_for_pending(2 * _MAX_REQUESTS - 1)
+            wait_for_pending(0)
         except BaseException:
-            # End all pauses. Whether batches in flight are counted or not, they can be resent.
+            # End all pauses between retries. Batches in flight can be resent safely.
             stop.set()
             pool.shutdown(wait=False, cancel_futures=True)
             raise

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sfumato.cli.console import warn
+from sfumato.cli.console import notify
 from sfumato.errors import MissingExtra
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def serve(
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on.")] = 8750,
     requests_per_minute: Annotated[
         int,
-        typer.Option(min=0, help="Limit of requests per client and minute; 0 for no limit."),
+        typer.Option(min=0, help="Maximum requests per client per minute; 0 for no limit."),
     ] = 6000,
     proxy: Annotated[
         str | None,
@@ -34,13 +34,13 @@ def serve(
         ),
     ] = None,
     new_token: Annotated[
-        bool, typer.Option("--new-token", help="Replace the analysts' token and print the new one.")
+        bool, typer.Option("--new-token", help="Replace the analyst token and print the new one.")
     ] = False,
 ) -> None:
-    """Receive reports, count them and answer analysts.
+    """Run an aggregator: receive reports, count them and serve results to analysts.
 
-    Serves the surveys you name, and all that the store already contains. The first start prints a
-    new token for analysts; only its hash is stored.
+    Serves the surveys you name, and all surveys already in the store. The first run prints a new
+    token for analysts; only its hash is stored.
 
     Examples:
       sfumato serve survey.toml
@@ -59,12 +59,15 @@ def serve(
             f"the aggregator needs {problem.name}: pip install 'sfumato[server]'"
         ) from None
     # Bind the address first: an aggregator that cannot start must not show a token.
-    with aggregator.listen(host, port) as socket, closing(aggregator.Store.open(store)) as opened:
-        _register(opened, surveys or [])
-        _show_token(opened, new_token=new_token)
+    with (
+        aggregator.listen(host, port) as socket,
+        closing(aggregator.Store.open(store)) as open_store,
+    ):
+        _register(open_store, surveys or [])
+        _show_token(open_store, new_token=new_token)
         settings = aggregator.Settings(requests_per_minute=requests_per_minute)
         config = uvicorn.Config(
-            aggregator.create_app(opened, settings),
+            aggregator.create_app(open_store, settings),
             log_level="warning",
             access_log=False,  # do not log the addresses of participants
             server_header=False,
@@ -73,7 +76,9 @@ def serve(
             timeout_graceful_shutdown=10,
         )
         aggregator.shorten_switch_interval()
-        aggregator.run_server(config, socket, lambda address: warn(f"Sfumato listens on {address}"))
+        aggregator.run_server(
+            config, socket, lambda address: notify(f"Sfumato is listening on {address}")
+        )
 
 
 def _register(store: "Store", paths: list[str]) -> None:
@@ -81,10 +86,10 @@ def _register(store: "Store", paths: list[str]) -> None:
 
     loaded = [Survey.load(path) for path in paths]
     for survey in loaded:
-        survey.certify()  # check all before opening any
+        survey.certify()  # check all surveys before registering any
     for survey in loaded:
         store.register(survey)
-        warn(f"survey {survey.name}: {survey.fingerprint}")
+        notify(f"survey {survey.name}: {survey.fingerprint}")
 
 
 def _show_token(store: "Store", *, new_token: bool) -> None:
@@ -92,4 +97,4 @@ def _show_token(store: "Store", *, new_token: bool) -> None:
 
     token = Token(store)
     if new_token or not token.exists:
-        warn(f"The analysts' token, shown this once: {token.create()}")
+        notify(f"Analyst token (shown only once): {token.create()}")

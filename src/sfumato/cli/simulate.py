@@ -2,7 +2,7 @@
 
 import json
 
-from sfumato.cli.console import count_rows, say
+from sfumato.cli.console import say, show_row_count
 from sfumato.cli.options import (
     AnswersFiles,
     Column,
@@ -31,7 +31,7 @@ def simulate(
     decoder: Decoder = "auto",
     as_json: Json = False,
 ) -> None:
-    """Privatise and estimate data you already have, and compare with the truth. NOT PRIVATE.
+    """Simulate the survey on data you already have, and measure its error. NOT PRIVATE.
 
     Examples:
       sfumato simulate survey.toml answers.csv --column place --runs 10 --seed 1
@@ -46,7 +46,7 @@ def simulate(
     require_distinct(answers)
     loaded = Survey.load(survey)
     columns = AnswerColumns(column, latitude, longitude)
-    with count_rows("simulating") as on_progress:
+    with show_row_count("simulating") as on_progress:
         result = simulate_files(
             loaded,
             answers,

@@ -17,11 +17,11 @@ def verify(
     output: Annotated[
         str | None,
         typer.Option(
-            "--output", "-o", help="Write the promise and its certificate, for sfumato check."
+            "--output", "-o", help="File for the promise and its certificate, for sfumato check."
         ),
     ] = None,
     resolved: Annotated[
-        str | None, typer.Option(help="Write the resolved survey (JSON) for clients.")
+        str | None, typer.Option(help="File for the resolved survey (JSON), for clients.")
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -59,7 +59,7 @@ def verify(
     bits = loaded.mechanism.bits
     weight = format_upper_bound(loaded.mechanism.scores.reach.largest)
     say(
-        f"Reports have {bits} bits; replacing an average honest report by a forged one moves a "
+        f"Reports have {bits} bits; replacing an average honest report with a forged one moves a "
         f"count by up to {weight} people."
     )
 
@@ -98,13 +98,13 @@ def label(
         typer.Option(
             "--output",
             "-o",
-            help="File for the label: a single HTML page that works offline.",
+            help="File for the label, a self-contained HTML page.",
         ),
     ],
 ) -> None:
-    """Write a privacy label: in plain words, what is asked, revealed and left unprotected.
+    """Write a privacy label: what is asked, revealed and left unprotected, in plain words.
 
-    Verifies the promise first. Exits 1, without a label, if the mechanism breaks it.
+    Verifies the promise first. If the mechanism breaks it, exits 1 without writing a label.
 
     Example:
       sfumato label survey.toml -o label.html
@@ -118,4 +118,4 @@ def label(
     loaded = Survey.load(survey)
     write_atomically(output, label_page(loaded).encode("utf-8"))
     title = printable(loaded.title)
-    say(f"{output} written: the privacy label of {title} ({loaded.fingerprint[:12]}…).")
+    say(f"{output} written: the privacy label for {title} ({loaded.fingerprint[:12]}…).")
