@@ -71,7 +71,7 @@ def test_verify_prints_the_result(folder, call):
         in shown
     )
     weight = float(re.search(r"moves a count by up to ([\d.,]+) people\.", shown)[1])
-    assert mechanism.scores.reach.largest <= weight <= 1.01 * mechanism.scores.reach.largest
+    assert mechanism.scores.reach.max_shift <= weight <= 1.01 * mechanism.scores.reach.max_shift
 
 
 def test_nothing_is_written_unless_asked(folder, call):

@@ -154,14 +154,14 @@ def test_climb_uses_exact_integers(k, w, t):
         climb.step(step % t, step % w, draws)
         climb.move_at_random(draws)
     kept = [climb._re.copy(), climb._im.copy(), climb._S.copy()]
-    climb.start(climb.D)
+    climb.restart(climb.D)
     for old, fresh in zip(kept, [climb._re, climb._im, climb._S], strict=True):
         assert (
             np.array_equal(old, fresh)
             and np.array_equal(old, np.rint(old))
             and np.abs(old).max() < 2**53
         )
-    costs = climb._costs(0, climb.D[0, :1])
+    costs = climb._move_costs(0, climb.D[0, :1])
     assert np.array_equal(costs, np.rint(costs)) and costs.max() < 2**53
 
 
@@ -170,7 +170,7 @@ def test_cost_matches_the_formula(k, w, t):
     base = random_blocks(k, w, t, seed=3)
     climb = module._HillClimb(k, base.copy())
     free = np.setdiff1d(np.arange(k), base[0])[:4]
-    costs = climb._costs(0, np.array([base[0, 0], *free]))
+    costs = climb._move_costs(0, np.array([base[0, 0], *free]))
     for b, cost in zip([base[0, 0], *free], costs, strict=True):
         moved = np.concatenate([[np.concatenate([[b], base[0, 1:]])], base[1:]])
         assert cost / module._UNIT == pytest.approx(

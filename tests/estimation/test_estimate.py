@@ -52,7 +52,7 @@ def _tally(mechanism: Mechanism, seed: int = 0, reports: int = 500) -> Tally:
 def _naive_readings(mechanism: Mechanism, tally: Tally) -> tuple[list[Fraction], list[Fraction]]:
     """Return the mean scores and the unbiased estimates of their variances, in fractions."""
     n = tally.reports
-    columns = [mechanism.scores.exact(y) for y in range(mechanism.outputs)]
+    columns = [mechanism.scores.exact_column(y) for y in range(mechanism.outputs)]
     counts = tally.counts.tolist()
     means = [
         sum(c * column[x] for c, column in zip(counts, columns, strict=True)) / n

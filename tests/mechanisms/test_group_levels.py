@@ -35,8 +35,8 @@ def beta(shapes):
     """Return β by the formula, in floats."""
     gains = []
     for shape in shapes:
-        A = exp(shape.outward)
-        B = exp(shape.outward - shape.inside)
+        A = exp(shape.epsilon_out)
+        B = exp(shape.epsilon_out - shape.epsilon_in)
         f = shape.raised / shape.outputs
         gains.append(f * A + (1 - f) * B - 1)
     return 1 / (
@@ -51,16 +51,16 @@ def demand_whole(shapes, clear, levels, word_bits):
         b = shape.outputs
         r = shape.raised
         assert r * level.high + (b - r) * level.low - b * level.cover == clear
-        assert within_odds(level.high, level.cover, shape.outward)
+        assert within_odds(level.high, level.cover, shape.epsilon_out)
         assert level.high > level.low >= 0 < level.cover or b == 1
         if b > r:
-            assert within_odds(level.high, level.low, shape.inside)
+            assert within_odds(level.high, level.low, shape.epsilon_in)
             # Cover must not favour the symbol that takes it, even if a closed context permits it.
             owed = [other.outward for other in shapes if other is not shape or other.count > 1]
             assert all(
                 within_odds(level.cover, level.low, e)
                 for e in owed
-                if shape.inside <= shape.outward + e
+                if shape.epsilon_in <= shape.epsilon_out + e
             )
         covered += shape.count * b * level.cover
     leftover = (1 << word_bits) - covered - clear
@@ -89,10 +89,10 @@ def test_levels_match_the_formula_to_a_billionth(shapes):
     for shape, gain, level in zip(shapes, gains, levels, strict=True):
         cover = ideal / gain / shape.outputs
         assert level.cover / N == pytest.approx(cover, rel=1e-9)
-        assert level.high / N == pytest.approx(cover * exp(shape.outward), rel=1e-9)
+        assert level.high / N == pytest.approx(cover * exp(shape.epsilon_out), rel=1e-9)
         if shape.outputs > shape.raised:
             assert level.low / N == pytest.approx(
-                cover * exp(shape.outward - shape.inside), rel=1e-9
+                cover * exp(shape.epsilon_out - shape.epsilon_in), rel=1e-9
             )
 
 

@@ -147,7 +147,7 @@ def test_simple_estimate_is_unbiased(name):
     mechanism = CASES[name]
     for p in crowds(mechanism.inputs, 2):
         scores = mechanism.scores
-        result = scores._moments_of(scores._paper_parts, mechanism.forward(p), 1)
+        result = scores._moments_from(scores._paper_score_parts, mechanism.forward(p), 1)
         np.testing.assert_allclose(result, p, atol=1e-12 / float(mechanism._beta))
 
 

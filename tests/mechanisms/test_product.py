@@ -186,7 +186,7 @@ def test_record_round_trip_keeps_channel_and_estimate(family):
     restored = mechanism_from_record(mechanism.to_record(), mechanism.context)
     assert restored.fingerprint == mechanism.fingerprint
     assert all(restored.integer_row(x) == mechanism.integer_row(x) for x in range(mechanism.inputs))
-    assert restored.scores.exact(3) == mechanism.scores.exact(3)
+    assert restored.scores.exact_column(3) == mechanism.scores.exact_column(3)
     assert restored.with_word_bits(20).fingerprint == mechanism.with_word_bits(20).fingerprint
 
 

@@ -24,7 +24,10 @@ LARGER = [
 def _score_matrix(mechanism):
     """Return all scores, from fractions."""
     return np.array(
-        [[float(score) for score in mechanism.scores.exact(y)] for y in range(mechanism.outputs)]
+        [
+            [float(score) for score in mechanism.scores.exact_column(y)]
+            for y in range(mechanism.outputs)
+        ]
     ).T
 
 
@@ -74,8 +77,8 @@ def test_reach_bounds_are_attained_by_the_worst_forgery(mechanism):
 
 def test_halved_reach_is_detected():
     class Half(BlockScores):
-        def _reach(self):
-            whole = super()._reach()
+        def _compute_reach(self):
+            whole = super()._compute_reach()
             return Reach(whole.highest / 2, whole.lowest / 2, whole.max_absolute_sum / 2)
 
     class Halved(PlainResponse):

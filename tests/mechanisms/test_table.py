@@ -563,5 +563,5 @@ def test_sixty_four_symbols_and_fifteen_hundred_outputs():
     assert np.abs(table.scores.matrix() @ table.matrix().T - np.eye(64)).max() < 1e-9
     for y in (0, 700, 1499):
         assert table.scores.matrix()[:, y] == pytest.approx(
-            [float(a) for a in table.scores.exact(y)], abs=1e-9 * table.scores.leverage
+            [float(a) for a in table.scores.exact_column(y)], abs=1e-9 * table.scores.leverage
         )

@@ -61,7 +61,7 @@ def test_union_of_plain_responses_is_a_block_response(family):
     for x in range(8):
         assert together.exact_row(x) == blocks.exact_row(x)
     for y in range(blocks.outputs):
-        assert together.scores.exact(y) == blocks.scores.exact(y)
+        assert together.scores.exact_column(y) == blocks.scores.exact_column(y)
     words = np.random.default_rng(0).integers(0, 2**64, (400, 1), dtype=np.uint64)
     symbols = np.arange(400) % 8
     assert np.array_equal(

@@ -61,8 +61,8 @@ def test_attack_exceeds_a_bound_that_is_too_small():
     """The planted fault: nine tenths of the reach."""
 
     class NineTenths(BlockScores):
-        def _reach(self):
-            reach = super()._reach()
+        def _compute_reach(self):
+            reach = super()._compute_reach()
             return Reach(0.9 * reach.highest, 0.9 * reach.lowest, 0.9 * reach.max_absolute_sum)
 
     class Modest(sf.PlainResponse):

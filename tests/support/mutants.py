@@ -179,7 +179,7 @@ class OwnCoverCountedTwice(GroupResponse):
 
     def _respond(self, symbols, words):
         word = words[:, 0]
-        outsider = np.full(symbols.size, self._free[0])
+        outsider = np.full(symbols.size, self._free_symbols[0])
         covered = word < np.uint64(self._cover_end)
         return np.where(
             covered, super()._respond(outsider, words), super()._respond(symbols, words)
@@ -195,8 +195,8 @@ class OddsOfTheOtherGroup(GroupResponse):
 
 
 class TotalsForgotten(GroupScores):
-    def exact(self, y):
-        column = super().exact(y)
+    def exact_column(self, y):
+        column = super().exact_column(y)
         members = np.flatnonzero(self.mechanism._group_of == 0)
         return [
             score + Fraction(1, members.size) * (x in members) for x, score in enumerate(column)
@@ -308,7 +308,7 @@ class ScoresForgetLeftover(PlainResponse):
 
 class WithoutCorrection(BlockScores):
     def mean(self, frequencies):
-        return self._moments_of(self._paper_parts, frequencies, 1)
+        return self._moments_from(self._paper_score_parts, frequencies, 1)
 
 
 class FastScoresForgetCorrection(BlockResponse):
@@ -330,8 +330,8 @@ class LeverageTooSmall(PlainResponse):
 
 
 class HalfReach(BlockScores):
-    def _reach(self):
-        reach = super()._reach()
+    def _compute_reach(self):
+        reach = super()._compute_reach()
         return Reach(reach.highest / 2, reach.lowest / 2, reach.max_absolute_sum)
 
 
@@ -342,8 +342,8 @@ class ReachTooSmall(PlainResponse):
 
 
 class HalfWeight(BlockScores):
-    def _reach(self):
-        reach = super()._reach()
+    def _compute_reach(self):
+        reach = super()._compute_reach()
         return replace(reach, max_absolute_sum=reach.max_absolute_sum / 2)
 
 

@@ -57,7 +57,7 @@ def verify(
     say(f"{printable(loaded.title)} ({loaded.fingerprint[:12]}…)")
     say(str(certificate))
     bits = loaded.mechanism.bits
-    weight = format_upper_bound(loaded.mechanism.scores.reach.largest)
+    weight = format_upper_bound(loaded.mechanism.scores.reach.max_shift)
     say(
         f"Reports have {bits} bits; replacing an average honest report with a forged one moves a "
         f"count by up to {weight} people."

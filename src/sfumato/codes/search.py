@@ -191,7 +191,7 @@ def search(points: int, size: int, blocks: int, steps: int, tolerance: float = 0
     for _ in range(steps):
         if idle_steps >= size * blocks:  # no single move helps
             if climb.cost > best_cost:
-                climb.start(best.copy())
+                climb.restart(best.copy())
             else:
                 best = climb.D.copy()
                 best_cost = climb.cost
@@ -233,7 +233,7 @@ class _HillClimb:
             self._numerators[-1] = _UNIT * mean
         self._min_strength = mean / _UNIT  # a lower limit for S_j, to avoid dividing by 0
         self.nearly_flat_cost = self.cost_of_flatness(_NEARLY_FLAT)
-        self.start(D)
+        self.restart(D)
 
     def cost_of_flatness(self, excess: float) -> int:
         """Return the cost of blocks with flatness ``1 + excess``; ``excess`` is a power of two."""
@@ -241,7 +241,7 @@ class _HillClimb:
         w = self._size
         return (_UNIT + int(_UNIT * excess)) * (k - 1) ** 2 // (k - w)
 
-    def start(self, D: BaseBlocks) -> None:
+    def restart(self, D: BaseBlocks) -> None:
         """Restart from D, which later moves modify in place."""
         self.D = D
         self.cost = inf
@@ -254,12 +254,12 @@ class _HillClimb:
     def step(self, i: int, m: int, draws: Iterator[int]) -> bool:
         """Move number m of block i to the best position tried; return whether it moved."""
         positions = self._positions_to_try(i, int(self.D[i, m]), draws)
-        costs = self._costs(i, positions)
-        best = int(np.argmin(costs))
-        self.cost = float(costs[best])
-        if best:
-            self._move(i, m, int(positions[best]))
-        return best > 0
+        costs = self._move_costs(i, positions)
+        best_index = int(np.argmin(costs))
+        self.cost = float(costs[best_index])
+        if best_index > 0:
+            self._move(i, m, int(positions[best_index]))
+        return best_index > 0
 
     def move_at_random(self, draws: Iterator[int]) -> None:
         """Move a random number to a random free position."""
@@ -282,7 +282,7 @@ class _HillClimb:
         is_free[self.D[i]] = False
         return np.concatenate([[a], positions[is_free[positions]]])
 
-    def _costs(self, i: int, positions: NDArray[np.int64]) -> Floats:
+    def _move_costs(self, i: int, positions: NDArray[np.int64]) -> Floats:
         """Return the cost of moving the number at the first position to each of the positions.
 
         The number belongs to block i. Adding b to a block with transform f changes its squared

@@ -191,7 +191,7 @@ class BlockResponse(CodedMechanism):
         q = np.zeros(self.outputs)
         for batch in self._batches:
             code = batch.code
-            inside = batch.by_point(distribution)
+            inside = batch.arrange_by_point(distribution)
             share = row_sums(inside)
             words = code.low * share + (code.high - code.low) * code.spread(inside)
             q[batch.reports] = words / code.denominator

@@ -49,7 +49,7 @@ __all__ = [
 
 Sizes = Sequence[int] | NDArray[np.int64]
 
-_ROUNDING = 1e-12  # offsets that differ by less, relative to the largest, count as equal
+_TOLERANCE = 1e-12  # offsets that differ by less, relative to the largest, count as equal
 
 
 class ScoreKernel(ABC):
@@ -72,7 +72,7 @@ class ScoreKernel(ABC):
         """Return ``Σ_x K(x, y)²`` over the used points, for every output y."""
 
     @abstractmethod
-    def highest(self, offsets: Floats, sign: int) -> Floats:
+    def maxima(self, offsets: Floats, sign: int) -> Floats:
         """Return the largest ``sign · K(x, y) + offsets[y]`` over all outputs y, for every x."""
 
     @abstractmethod
@@ -99,7 +99,7 @@ class MembershipKernel(ScoreKernel):
         """Return the squares with one transform: membership is its own square."""
         return self.gain**2 * self.code.spread(used)
 
-    def highest(self, offsets: Floats, sign: int) -> Floats:
+    def maxima(self, offsets: Floats, sign: int) -> Floats:
         """Return the maximum of two values: over the outputs in S_x, and over those outside it.
 
         Offsets have few distinct values. Try them in descending order; one transform for each finds
@@ -149,7 +149,7 @@ class CyclicKernel(ScoreKernel):
         by_output = np.repeat(by_block, self.code.points)
         return np.broadcast_to(by_output, (*used.shape[:-1], self.code.outputs))
 
-    def highest(self, offsets: Floats, sign: int) -> Floats:
+    def maxima(self, offsets: Floats, sign: int) -> Floats:
         """Return the same maximum for every point: each one takes all values of all kernels.
 
         Offsets must be equal on the outputs of a base block.
@@ -165,9 +165,9 @@ class CyclicKernel(ScoreKernel):
         Where offsets differ within a base block, add the difference, which gives an upper bound.
         """
         by_block = self._split_blocks(offsets)
-        first = by_block[..., :1]
-        sums = row_sums(np.abs(self.gain * self.code.kernels + first))
-        sums = sums + self.code.points * np.abs(by_block - first)
+        first_offsets = by_block[..., :1]
+        sums = row_sums(np.abs(self.gain * self.code.kernels + first_offsets))
+        sums = sums + self.code.points * np.abs(by_block - first_offsets)
         return sums.reshape(offsets.shape)
 
     def _split_blocks(self, offsets: Floats) -> Floats:
@@ -224,15 +224,15 @@ class BatchScores:
 
     def extremes(self) -> tuple[Floats, Floats]:
         """Return the largest and the smallest ``A[x, y]`` over the outputs, for every point."""
-        highest = self.kernel.highest(self.offsets, 1)
-        lowest = -self.kernel.highest(-self.offsets, -1)
+        highest = self.kernel.maxima(self.offsets, 1)
+        lowest = -self.kernel.maxima(-self.offsets, -1)
         return highest + self.shifts, lowest + self.shifts
 
     def absolute_sums(self) -> Floats:
         """Return an upper bound on ``Σ_x |A[x, y]|`` for every y, exact without leftover words."""
         used = self.used.astype(np.float64)
-        shifts = row_sums(np.abs(self.shifts * used))
-        return self.kernel.absolute_sums(used, self.offsets) + shifts
+        shift_sums = row_sums(np.abs(self.shifts * used))
+        return self.kernel.absolute_sums(used, self.offsets) + shift_sums
 
 
 def paper_block_scores(code: Code, sizes: Sizes) -> BatchScores:
@@ -305,11 +305,11 @@ def exact_group_scores(
     """Return one column of corrected scores; ``output=None`` means a report outside the code."""
     if size == 0:
         return []
-    at_zero = _exact_contrasts(code, size, 0, rise)
+    z_at_zero = _exact_contrasts(code, size, 0, rise)
     z = [Fraction(0)] * size
     if output is not None:
         z = _exact_contrasts(code, size, output, rise)
-    return [z_x - leftover * zero_x + total / size for z_x, zero_x in zip(z, at_zero, strict=True)]
+    return [a - leftover * b + total / size for a, b in zip(z, z_at_zero, strict=True)]
 
 
 def _exact_contrasts(code: Code, size: int, output: int, rise: Fraction) -> list[Fraction]:
@@ -335,6 +335,7 @@ def zero_in_sets(code: Code) -> Booleans:
 
 
 def _points_in_use(code: Code, sizes: Sizes) -> Booleans:
+    """Return a mask of the points that have a symbol, one row per group."""
     return np.arange(code.points)[None, :] < np.asarray(sizes)[:, None]
 
 
@@ -348,7 +349,7 @@ def _descending_values(offsets: Floats) -> Iterator[tuple[Floats, Booleans]]:
 
     Stop when no row has values left. Until then, an exhausted row yields −inf and an empty mask.
     """
-    tolerance = _ROUNDING * float(np.abs(offsets).max(initial=0.0))
+    tolerance = _TOLERANCE * float(np.abs(offsets).max(initial=0.0))
     remaining = offsets.copy()
     while np.isfinite(remaining).any():
         largest = remaining.max(axis=-1, keepdims=True)

@@ -40,14 +40,14 @@ Index = Any
 
 @dataclass(frozen=True)
 class CodeBatch:
-    """The groups that share code ``number``, which one transform can process together.
+    """The groups that share the code at ``code_index``, which one transform can process together.
 
     ``reports`` selects the groups' reports, as a table ``(groups, outputs of the code)``.
     ``symbols`` selects their symbols. For each symbol, ``rows`` is the row of its group in the
     batch, and ``points`` is its point in the code.
     """
 
-    number: int
+    code_index: int
     code: Code
     groups: NDArray[np.int64]
     sizes: NDArray[np.int64]
@@ -57,7 +57,7 @@ class CodeBatch:
     rows: Index
     points: Index
 
-    def by_point(self, values: Floats) -> Floats:
+    def arrange_by_point(self, values: Floats) -> Floats:
         """Arrange the symbols' values as ``(groups, points)``, with 0 on unused points."""
         table = np.zeros((self.sizes.size, self.code.points))
         table[self.rows, self.points] = values[self.symbols]
@@ -104,12 +104,12 @@ class CodedMechanism(Mechanism):
         code_of = np.append(code_of_group, len(codes))[group_of]  # len(codes) for free symbols
         self._code_of = code_of.astype(np.min_scalar_type(len(codes)))
         lengths = np.array([code.outputs for code in codes], dtype=np.int64)
-        self._lengths = lengths[code_of_group]  # the number of reports of each group
+        self._report_counts = lengths[code_of_group]  # the number of reports of each group
         # The first report of each group.
-        self._group_start = np.cumsum(self._lengths) - self._lengths
-        self._coded_outputs = int(self._lengths.sum())
-        self._free = np.flatnonzero(group_of < 0)
-        self.outputs = require_outputs(self._coded_outputs + self._free.size)
+        self._group_start = np.cumsum(self._report_counts) - self._report_counts
+        self._coded_outputs = int(self._report_counts.sum())
+        self._free_symbols = np.flatnonzero(group_of < 0)
+        self.outputs = require_outputs(self._coded_outputs + self._free_symbols.size)
 
     def with_word_bits(self, word_bits: int) -> Self:
         """Return the same mechanism over shorter words."""
@@ -135,19 +135,22 @@ class CodedMechanism(Mechanism):
             code = self._codes[number]
             groups = np.flatnonzero(self._code_of_group == number)
             row_of_group[groups] = np.arange(groups.size)
-            first = self._group_start[groups]
+            first_reports = self._group_start[groups]
             points = self._point_of[symbols]
             reports: Index
             layout: tuple[Index, Index, Index]  # symbols, rows, points
             if groups.size == 1 and _are_consecutive(symbols, points):
                 # Use slices to avoid copying large arrays.
-                reports = (None, slice(int(first[0]), int(first[0]) + code.outputs))
+                start = int(first_reports[0])
+                reports = (None, slice(start, start + code.outputs))
                 symbol_slice = slice(int(symbols[0]), int(symbols[0]) + symbols.size)
                 layout = (symbol_slice, 0, slice(0, symbols.size))
             else:
-                reports = first[:, None] + np.arange(code.outputs)
+                reports = first_reports[:, None] + np.arange(code.outputs)
                 layout = (symbols, row_of_group[self._group_of[symbols]], points)
-            batches.append(CodeBatch(number, code, groups, sizes[groups], first, reports, *layout))
+            batches.append(
+                CodeBatch(number, code, groups, sizes[groups], first_reports, reports, *layout)
+            )
         return batches
 
     def _symbols_by_code(self) -> list[Symbols]:
@@ -172,7 +175,7 @@ def indices_by_value(numbers: NDArray[np.integer], count: int) -> list[Symbols]:
 
 @dataclass(frozen=True)
 class ScorePart:
-    """One batch's scores: ``inside`` for reports of a symbol's own group, ``outside`` for others."""
+    """One batch's scores: ``inside`` for reports of the symbol's group, ``outside`` for others."""
 
     batch: CodeBatch
     inside: BatchScores
@@ -190,7 +193,7 @@ class CodedScores(Scores):
     def __init__(self, mechanism: CodedMechanism) -> None:
         super().__init__(mechanism)
         self._batches = mechanism._batches
-        self._free = mechanism._free
+        self._free_symbols = mechanism._free_symbols
         self._beta = mechanism._beta
         self._coded_outputs = mechanism._coded_outputs
 
@@ -210,7 +213,7 @@ class CodedScores(Scores):
     def _build_paper_part(self, batch: CodeBatch) -> ScorePart:
         """Compute the paper's scores; raise ``ContextMismatch`` if the code is not balanced."""
 
-    def exact(self, y: int) -> list[Fraction]:
+    def exact_column(self, y: int) -> list[Fraction]:
         """Return ``A[·, y]`` exactly, group by group."""
         column = [Fraction(0)] * self.mechanism.inputs
         for batch in self._batches:
@@ -220,7 +223,7 @@ class CodedScores(Scores):
                 for x, score in zip(batch.members(row), scores, strict=True):
                     column[x] = score
         if y >= self._coded_outputs:
-            column[int(self._free[y - self._coded_outputs])] = 1 / self._beta
+            column[int(self._free_symbols[y - self._coded_outputs])] = 1 / self._beta
         return column
 
     @abstractmethod
@@ -230,10 +233,10 @@ class CodedScores(Scores):
     # --- sums ------------------------------------------------------------------------------------
 
     def moments(self, frequencies: ArrayLike, power: int) -> Floats:
-        """Return ``Σ_y f(y) A[x, y]^power``, by one transform per code and power."""
-        return self._moments_of(self._score_parts, frequencies, power)
+        """Return ``Σ_y f(y) A[x, y]^power``, with one transform per code and power."""
+        return self._moments_from(self._score_parts, frequencies, power)
 
-    def _moments_of(self, parts: list[ScorePart], frequencies: ArrayLike, power: int) -> Floats:
+    def _moments_from(self, parts: list[ScorePart], frequencies: ArrayLike, power: int) -> Floats:
         f = float_vector(frequencies, self.mechanism.outputs, "frequencies")
         moments = np.empty(self.mechanism.inputs)
         for part in parts:
@@ -242,24 +245,24 @@ class CodedScores(Scores):
             table = part.inside.moments(own_frequencies, power)
             table += other_frequency * part.outside**power
             part.batch.fill(moments, table)
-        moments[self._free] = f[self._coded_outputs :] / float(self._beta**power)
+        moments[self._free_symbols] = f[self._coded_outputs :] / float(self._beta**power)
         return moments
 
     def totals(self, weights: ArrayLike) -> Floats:
-        """Return ``Σ_x weights_x A[x, y]``, by one transform per code."""
+        """Return ``Σ_x weights_x A[x, y]``, with one transform per code."""
         w = float_vector(weights, self.mechanism.inputs, "weights")
         totals = np.zeros(self.mechanism.outputs)
         outside_total = 0.0
         for part in self._score_parts:
-            by_point = part.batch.by_point(w)
+            by_point = part.batch.arrange_by_point(w)
             outside = row_sums(by_point * part.outside)
             totals[part.batch.reports] = part.inside.totals(by_point) - outside
             outside_total += float(outside.sum())
-        totals[self._coded_outputs :] = w[self._free] / float(self._beta)
+        totals[self._coded_outputs :] = w[self._free_symbols] / float(self._beta)
         return totals + outside_total
 
     def squares(self) -> Floats:
-        """Return ``Σ_x A[x, y]²``, by three transforms per code."""
+        """Return ``Σ_x A[x, y]²``, with three transforms per code."""
         squares = np.zeros(self.mechanism.outputs)
         outside_total = 0.0
         for part in self._score_parts:
@@ -271,7 +274,7 @@ class CodedScores(Scores):
 
     # --- extremes --------------------------------------------------------------------------------
 
-    def _reach(self) -> Reach:
+    def _compute_reach(self) -> Reach:
         """Return the extremes over the reports of a symbol's group and over all other reports.
 
         A free symbol has only two scores. The sum of absolute scores may be overestimated by up to
@@ -286,8 +289,8 @@ class CodedScores(Scores):
             sums = row_sums(np.abs(part.inside.used * part.outside))
             outside_sums.append(sums)
             outside_total += float(sums.sum())
-        has_other_reports = self.mechanism._group_start.size > 1 or self._free.size > 0
-        max_absolute_sum = free_score + outside_total if self._free.size else 0.0
+        has_other_reports = self.mechanism._group_start.size > 1 or self._free_symbols.size > 0
+        max_absolute_sum = free_score + outside_total if self._free_symbols.size else 0.0
         for part, own_outside_sums in zip(self._score_parts, outside_sums, strict=True):
             high, low = part.inside.extremes()
             if has_other_reports:
@@ -303,11 +306,11 @@ class CodedScores(Scores):
 
     def paper_estimate(self, tally: Tally) -> Floats:
         """Return the paper's estimate (sections 5.1 and 6.1), without total correction."""
-        return self._moments_of(self._paper_score_parts, self._frequencies(tally), 1)
+        return self._moments_from(self._paper_score_parts, self._frequencies(tally), 1)
 
     def paper_variances(self, p: ArrayLike, n: int) -> Floats:
         """Return the exact variance of ``paper_estimate``."""
-        second_moments = self._moments_of(self._paper_score_parts, self.mechanism.forward(p), 2)
+        second_moments = self._moments_from(self._paper_score_parts, self.mechanism.forward(p), 2)
         return (second_moments - np.asarray(p, dtype=np.float64) ** 2) / require_people(n)
 
 
@@ -330,7 +333,7 @@ class GroupScores(CodedScores):
 
     def _cover_share(self, batch: CodeBatch) -> Fraction:
         """Return v_j without leftover words."""
-        words = batch.code.outputs * self._levels[batch.number].cover
+        words = batch.code.outputs * self._levels[batch.code_index].cover
         return Fraction(words, self.mechanism.denominator)
 
     def _outside_shares(self, batch: CodeBatch) -> tuple[Floats, Floats]:
@@ -352,7 +355,7 @@ class GroupScores(CodedScores):
         return ScorePart(batch, inside, inside.shifts - v / beta / batch.sizes[:, None])
 
     def _rise(self, batch: CodeBatch) -> Fraction:
-        level = self._levels[batch.number]
+        level = self._levels[batch.code_index]
         return Fraction(level.high - level.low, self.mechanism.denominator)
 
     def _build_paper_part(self, batch: CodeBatch) -> ScorePart:
@@ -362,7 +365,7 @@ class GroupScores(CodedScores):
         the group.
         """
         code = batch.code
-        level = self._levels[batch.number]
+        level = self._levels[batch.code_index]
         require_balanced(code)
         N = self.mechanism.denominator
         beta = float(self._beta)
@@ -371,13 +374,13 @@ class GroupScores(CodedScores):
         G = float(N / (unshared * (level.high - level.low)))
         member_words = code.shared * level.high + unshared * level.low
         h = float((member_words - code.raised * level.cover) / N)
-        cover = code.raised * level.cover / N
+        cover_share = code.raised * level.cover / N
         shifts = -G * leftover * zero_in_sets(code)
         used = np.arange(code.points) < batch.sizes[:, None]
-        offsets = -G * (cover + h * (1 - v) / beta)
+        offsets = -G * (cover_share + h * (1 - v) / beta)
         offsets = np.broadcast_to(offsets, (batch.sizes.size, code.outputs))
         inside = BatchScores(MembershipKernel(code, G), used, offsets, shifts)
-        return ScorePart(batch, inside, shifts - G * (cover - h * v / beta))
+        return ScorePart(batch, inside, shifts - G * (cover_share - h * v / beta))
 
     def _exact_scores(self, batch: CodeBatch, row: int, output: int | None) -> list[Fraction]:
         leftover = self._leftover if batch.groups[row] == 0 else Fraction(0)

@@ -205,14 +205,14 @@ class ComposedScores(DenseScores):
 
     mechanism: ComposedResponse
 
-    def exact(self, y: int) -> list[Fraction]:
+    def exact_column(self, y: int) -> list[Fraction]:
         """Return ``α A1[·, y1] + (1 − α) A2[·, y2]``."""
         y1, y2 = divmod(y, self.mechanism._width)
         second = self.mechanism._seconds[y1]
         if y2 >= second.outputs:  # padding: this report cannot occur
             return [Fraction(0)] * self.mechanism.inputs
-        A1 = self.mechanism._first.scores.exact(y1)
-        A2 = second.scores.exact(y2)
+        A1 = self.mechanism._first.scores.exact_column(y1)
+        A2 = second.scores.exact_column(y2)
         alpha = self._first_weight
         return [alpha * a1 + (1 - alpha) * a2 for a1, a2 in zip(A1, A2, strict=True)]
 

@@ -76,8 +76,8 @@ class DenseScores(Scores):
 
     @cached_property
     def _A(self) -> Floats:
-        """The scores, one row per symbol. By default they are computed by ``exact``."""
-        columns = [self.exact(y) for y in range(self.mechanism.outputs)]
+        """The scores, one row per symbol. By default they are computed by ``exact_column``."""
+        columns = [self.exact_column(y) for y in range(self.mechanism.outputs)]
         return np.array(columns, dtype=np.float64).T
 
     def moments(self, frequencies: ArrayLike, power: int) -> Floats:
@@ -93,7 +93,7 @@ class DenseScores(Scores):
         """Return ``Σ_x A[x, y]²``."""
         return (self._A**2).sum(axis=0)
 
-    def _reach(self) -> Reach:
+    def _compute_reach(self) -> Reach:
         max_absolute_sum = float(np.abs(self._A).sum(axis=0).max())
         return Reach(self._A.max(axis=1), self._A.min(axis=1), max_absolute_sum)
 
@@ -113,7 +113,7 @@ class LeastVarianceScores(DenseScores):
         rows = list(map(self.mechanism.integer_row, range(self.mechanism.inputs)))
         return LeftInverse(rows, self.mechanism.denominator, self._crowd)
 
-    def exact(self, y: int) -> list[Fraction]:
+    def exact_column(self, y: int) -> list[Fraction]:
         """Return one column of the scores."""
         return self._inverse.column(y)
 

@@ -51,15 +51,15 @@ class GroupShape:
 
     outputs: int
     raised: int
-    inside: Fraction
-    outward: Fraction
+    epsilon_in: Fraction
+    epsilon_out: Fraction
     count: int = 1
 
     @property
     def odds(self) -> tuple[Fraction, Fraction]:
         """``A = e^ε_out`` and ``B = e^{ε_out − ε_in}``, rounded down."""
-        A = exp_bounds(self.outward)[0]
-        slack = self.outward - self.inside
+        A = exp_bounds(self.epsilon_out)[0]
+        slack = self.epsilon_out - self.epsilon_in
         if slack >= 0:
             return A, exp_bounds(slack)[0]
         return A, 1 / exp_bounds(-slack)[1]
@@ -168,27 +168,27 @@ class GroupIntegers:
                 "a group response must list its codes in the order in which its groups use them."
             )
 
-    def require_full_words(self) -> None:
+    def require_valid_sums(self) -> None:
         """Raise ``ContextMismatch`` unless the integers satisfy this module's equations."""
         total = 1 << self.word_bits
-        wrong_sum = ContextMismatch(
+        wrong_sum_error = ContextMismatch(
             f"the words of a group response must add up to 2^{self.word_bits}."
         )
         covers_fit = all(0 <= level.cover < total for level in self.levels)
         if not 1 <= self.clear_words < 2 * total or not covers_fit:
-            raise wrong_sum
+            raise wrong_sum_error
         for code, level in zip(self.codes, self.levels, strict=True):
             b = code.outputs
             r = code.raised
-            inside = r * level.high + (b - r) * level.low
-            if inside != self.clear_words + b * level.cover or level.low >= level.high:
+            member_words = r * level.high + (b - r) * level.low
+            if member_words != self.clear_words + b * level.cover or level.low >= level.high:
                 raise ContextMismatch(
                     "a member must have exactly `clear` more words on its group's outputs than "
                     "everyone else."
                 )
-        words = sum(self.cover_words) + self.clear_words
-        if words > total or (not self.codes and words != total):
-            raise wrong_sum
+        word_count = sum(self.cover_words) + self.clear_words
+        if word_count > total or (not self.codes and word_count != total):
+            raise wrong_sum_error
 
 
 def find_protected_groups(groups: GroupedContext) -> tuple[list[int], Symbols]:
@@ -202,7 +202,7 @@ def find_protected_groups(groups: GroupedContext) -> tuple[list[int], Symbols]:
             raise ContextMismatch(
                 "a group response hides groups from each other. For a group that may be revealed "
                 "but hides its symbols, use a block response; for a single group, use a plain "
-                "response. mechanism_for and sf.union choose the right one."
+                "response. mechanism_for chooses a mechanism; sf.union combines contexts."
             )
     index_of_group = np.full(len(groups.outward), -1, dtype=np.int64)
     index_of_group[protected] = np.arange(len(protected))
@@ -279,7 +279,7 @@ def find_levels(shapes: Sequence[GroupShape], word_bits: int) -> tuple[int, list
             _require_contrast(shapes, levels, word_bits)
             return clear, levels
         clear -= max(1, int(excess * beta) // step) * step
-    raise _too_short(word_bits)
+    raise _too_short_error(word_bits)
 
 
 def _solve_levels(shape: GroupShape, clear: int) -> GroupLevels:
@@ -291,7 +291,7 @@ def _solve_levels(shape: GroupShape, clear: int) -> GroupLevels:
         cover = _ceil(Fraction(clear, b) / (A - 1))
         return GroupLevels(clear // b + cover, cover, cover)
     high = int(clear * A / (b * shape.gain))
-    min_low = _ceil(high / exp_bounds(shape.inside)[0])
+    min_low = _ceil(high / exp_bounds(shape.epsilon_in)[0])
     cover_for_low = Fraction((b - r) * min_low + r * high - clear, b)
     cover = max(_ceil(high / A), _ceil(cover_for_low))
     # r·(high − cover) must equal clear modulo b − r. Lowering high can only reduce the odds.
@@ -308,10 +308,10 @@ def _require_contrast(
 ) -> None:
     for shape, level in zip(shapes, levels, strict=True):
         if level.high <= level.low and shape.outputs > 1:
-            raise _too_short(word_bits)
+            raise _too_short_error(word_bits)
 
 
-def _too_short(word_bits: int) -> NothingToLearn:
+def _too_short_error(word_bits: int) -> NothingToLearn:
     return NothingToLearn(
         f"{word_bits}-bit words cannot represent the odds of these groups: a report would carry no "
         "information. Use a larger ε, or fewer or smaller groups."

@@ -95,9 +95,9 @@ class GroupResponse(CodedMechanism):
         codes, code_of_group = assign_codes(groups, protected, families, word_bits)
         self._families = code
         self._shapes = find_shapes(groups, protected, codes, code_of_group)
-        clear, levels = find_levels(self._shapes, word_bits)
+        clear_words, levels = find_levels(self._shapes, word_bits)
         super().__init__(context)
-        integers = GroupIntegers(codes, levels, code_of_group, clear, word_bits)
+        integers = GroupIntegers(codes, levels, code_of_group, clear_words, word_bits)
         self._set_integers(group_of, integers)
 
     @classmethod
@@ -107,7 +107,7 @@ class GroupResponse(CodedMechanism):
             raise ContextMismatch("a group response needs a context of groups.")
         protected, group_of = find_protected_groups(context.groups)
         integers.require_fitting_codes(context.groups.sizes[protected].tolist())
-        integers.require_full_words()
+        integers.require_valid_sums()
         codes = integers.codes
         mechanism = cls.__new__(cls)
         mechanism._families = [codes[number].family for number in integers.code_of_group]
@@ -130,10 +130,10 @@ class GroupResponse(CodedMechanism):
         point_of = np.where(group_of >= 0, ranks_within(group_of + 1), 0)
         self._set_groups(integers.codes, code_of_group, group_of, point_of)
         self._own_report = np.zeros(self.inputs, dtype=np.uint64)
-        self._own_report[self._free] = np.arange(self._coded_outputs, self.outputs)
-        self._lay_out_words()
+        self._own_report[self._free_symbols] = np.arange(self._coded_outputs, self.outputs)
+        self._assign_words()
 
-    def _lay_out_words(self) -> None:
+    def _assign_words(self) -> None:
         """Order the words: cover words first, group by group, then clear words, then leftover."""
         cover_words = self._integers.cover_words
         ends = np.cumsum(np.array([0, *cover_words], dtype=object))
@@ -230,7 +230,7 @@ class GroupResponse(CodedMechanism):
     def _cover_row(self) -> NDArray[np.intp]:
         """The index of the level that everyone has on each report of other groups."""
         row = np.zeros(self.outputs, dtype=np.intp)
-        row[: self._coded_outputs] = np.repeat(3 * self._code_of_group + 2, self._lengths)
+        row[: self._coded_outputs] = np.repeat(3 * self._code_of_group + 2, self._report_counts)
         return row
 
     def _level_row(self, x: int) -> NDArray[np.intp]:
@@ -259,7 +259,11 @@ class GroupResponse(CodedMechanism):
 
     def row_classes(self) -> tuple[RowClass, ...]:
         """Return one class per code, with the first group, which has leftover words, separate."""
-        classes = [RowClass(self._free, np.zeros_like(self._free), own_words=self._clear_words)]
+        classes = [
+            RowClass(
+                self._free_symbols, np.zeros_like(self._free_symbols), own_words=self._clear_words
+            )
+        ]
         for number, members in enumerate(self._symbols_by_code()):
             code = self._codes[number]
             level = self._levels[number]
@@ -291,8 +295,8 @@ class GroupResponse(CodedMechanism):
         levels = [0.0, beta]
         for shape in self._shapes:
             cover = beta / float(shape.gain) / shape.outputs
-            low = cover * exp(shape.outward - shape.inside)
-            high = cover * exp(shape.outward)
+            low = cover * exp(shape.epsilon_out - shape.epsilon_in)
+            high = cover * exp(shape.epsilon_out)
             levels += [cover, low, high]
         return levels
 
@@ -303,11 +307,11 @@ class GroupResponse(CodedMechanism):
         total = distribution.sum()
         N = self.denominator
         for batch, level in zip(self._batches, self._levels, strict=True):
-            inside = batch.by_point(distribution)
+            inside = batch.arrange_by_point(distribution)
             share = row_sums(inside)
             raised = (level.high - level.low) / N * batch.code.spread(inside)
             q[batch.reports] = level.cover / N * (total - share) + level.low / N * share + raised
-        q[self._coded_outputs :] = float(self._beta) * distribution[self._free]
+        q[self._coded_outputs :] = float(self._beta) * distribution[self._free_symbols]
         q[:1] += self._leftover / N * total
         return q
 
@@ -321,7 +325,7 @@ class GroupResponse(CodedMechanism):
             cover += level.cover / N * float(group_sums.sum())
         cover += self._leftover / N * float(values[0])
         means = np.full(self.inputs, cover)
-        means[self._free] += float(self._beta) * values[self._coded_outputs :]
+        means[self._free_symbols] += float(self._beta) * values[self._coded_outputs :]
         for batch, level, group_sums in zip(self._batches, self._levels, sums, strict=True):
             raised = (level.high - level.low) / N * batch.code.gather(values[batch.reports])
             batch.fill(means, cover + (level.low - level.cover) / N * group_sums + raised)
@@ -387,8 +391,8 @@ class HighLowResponse(GroupResponse):
         levels = [GroupLevels(high, low, low)] if s else []
         Mechanism.__init__(self, context)
         group_of = np.where(high_low.is_sensitive, 0, -1)
-        clear = self._code.raised * (high - low)
-        integers = GroupIntegers(codes, levels, [0] * len(codes), clear, word_bits)
+        clear_words = self._code.raised * (high - low)
+        integers = GroupIntegers(codes, levels, [0] * len(codes), clear_words, word_bits)
         self._set_integers(group_of, integers)
 
     def to_record(self) -> Json:

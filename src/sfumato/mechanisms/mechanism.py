@@ -145,18 +145,18 @@ class Mechanism(ABC):
         """Yield the reports, chunk by chunk."""
         shift = np.uint64(64 - self.word_bits)
         for first in range(0, symbols.size, _PEOPLE_PER_KEY):
-            under_key = symbols[first : first + _PEOPLE_PER_KEY]
-            words = source.take(under_key.size, self.words)
-            if words.shape != (under_key.size, self.words):
+            key_batch = symbols[first : first + _PEOPLE_PER_KEY]
+            words = source.take(key_batch.size, self.words)
+            if words.shape != (key_batch.size, self.words):
                 raise InvalidSymbols(
                     "a word source's take(count, words) must return an array of shape "
                     "(count, words)."
                 )
             if shift:
                 words = words >> shift
-            for start in range(0, under_key.size, _CHUNK_SIZE):
+            for start in range(0, key_batch.size, _CHUNK_SIZE):
                 chunk = slice(start, start + _CHUNK_SIZE)
-                yield self._respond(under_key[chunk], words[chunk])
+                yield self._respond(key_batch[chunk], words[chunk])
 
     def reports_from(self, symbols: object, words: object) -> Reports:
         """Return the report for each symbol and its words, as a pure function.

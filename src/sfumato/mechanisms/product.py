@@ -64,8 +64,8 @@ class ProductResponse(DenseMechanism):
         self.outputs = self._outer.outputs * self._inner.outputs
         if self.outputs * self.inputs > MAX_MATRIX_ENTRIES:
             raise InvalidContext(
-                f"a product response can have at most {MAX_MATRIX_ENTRIES} entries; this one would have "
-                f"{self.inputs} × {self.outputs}. Use a GroupResponse."
+                f"a product response can have at most {MAX_MATRIX_ENTRIES} entries; this one would "
+                f"have {self.inputs} × {self.outputs}. Use a GroupResponse."
             )
         self._block_of = context.block_of
 
@@ -156,11 +156,11 @@ class ProductScores(DenseScores):
         self._block_of = mechanism._block_of
         self._members = indices_by_value(self._block_of, self._outer.inputs)
 
-    def exact(self, y: int) -> list[Fraction]:
+    def exact_column(self, y: int) -> list[Fraction]:
         """Return one column of the scores."""
         J, T = divmod(y, self._inner.outputs)
-        A1 = self._outer.scores.exact(J)
-        A2 = self._inner.scores.exact(T)
+        A1 = self._outer.scores.exact_column(J)
+        A2 = self._inner.scores.exact_column(T)
         weights = []
         sums = []
         totals = []

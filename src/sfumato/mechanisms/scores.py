@@ -86,11 +86,11 @@ class Reach:
 
     @property
     def total_variation(self) -> float:
-        """The number of people by which one forged report can shift the distribution, ``½ Σ_x |…|``."""
+        """The number of people by which one forged report can shift the distribution."""
         return (1 + self.max_absolute_sum) / 2 - self._certain_share
 
     @property
-    def largest(self) -> float:
+    def max_shift(self) -> float:
         """The number of people by which one forged report can change any symbol's count."""
         return float(max(self.up.max(), self.down.max()))
 
@@ -119,7 +119,7 @@ class Scores(ABC):
     # --- the scores themselves -------------------------------------------------------------------
 
     @abstractmethod
-    def exact(self, y: int) -> list[Fraction]:
+    def exact_column(self, y: int) -> list[Fraction]:
         """Return ``A[·, y]`` exactly: the amount that a report y adds to each symbol's estimate."""
 
     @abstractmethod
@@ -148,10 +148,10 @@ class Scores(ABC):
     @cached_property
     def reach(self) -> Reach:
         """The maximum effect of one forged report on each estimate."""
-        return self._reach()
+        return self._compute_reach()
 
     @abstractmethod
-    def _reach(self) -> Reach:
+    def _compute_reach(self) -> Reach:
         """Compute ``reach``."""
 
     @property
@@ -175,9 +175,9 @@ class Scores(ABC):
         f = self._frequencies(tally)
         if tally.reports == 1:
             return np.full(self.mechanism.inputs, np.inf)
-        spread = self.moments(f, 2) - self.mean(f) ** 2
+        score_variances = self.moments(f, 2) - self.mean(f) ** 2
         # (Σ_y f A² − p̂²)/(n − 1) is an exactly unbiased estimate of the variance.
-        return np.sqrt(np.maximum(spread, 0.0) / (tally.reports - 1))
+        return np.sqrt(np.maximum(score_variances, 0.0) / (tally.reports - 1))
 
     def observed_shares(self, tally: Tally) -> tuple[Symbols, Floats]:
         """Return groups of symbols whose total shares are observed without noise.
@@ -282,9 +282,9 @@ class ScoreMoments:
             self.highest[symbols],
         )
 
-    def with_report(self, score: Floats, reports: Floats) -> "ScoreMoments":
-        """Return the moments after adding a report with this score to ``reports`` reports."""
-        n = reports
+    def with_report(self, score: Floats, report_counts: Floats) -> "ScoreMoments":
+        """Return the moments after adding one report with this score to the existing reports."""
+        n = report_counts
         return replace(
             self,
             first=(n * self.first + score) / (n + 1),
@@ -345,14 +345,14 @@ def require_matrix_size(mechanism: "Mechanism") -> None:
 
 
 def require_people(n: int) -> int:
-    """Return ``n`` if it is a positive number of people."""
+    """Return ``n``; raise ``NotEnoughReports`` unless it is a positive integer."""
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
         raise NotEnoughReports(f"n must be a positive integer; got {n!r}.")
     return int(n)
 
 
 def float_vector(values: ArrayLike, size: int, name: str) -> Floats:
-    """Return ``values`` as a vector of ``size`` floats."""
+    """Return ``values`` as floats; raise ``InvalidSymbols`` unless they have shape ``(size,)``."""
     array = np.asarray(values, dtype=np.float64)
     if array.shape != (size,):
         raise InvalidSymbols(f"{name} must have {size} entries; got shape {array.shape}.")

@@ -126,7 +126,8 @@ class TableResponse(DenseMechanism):
 
         >>> from sfumato.contexts import Uniform
         >>> odds = np.e + 1e-9 * np.array([[0, 1, -2], [2, 0, 1], [-1, 1, 0]])
-        >>> table = TableResponse.from_floats(Uniform(3, 1), np.where(np.eye(3), odds, 1) / (np.e + 2))
+        >>> Q = np.where(np.eye(3), odds, 1) / (np.e + 2)
+        >>> table = TableResponse.from_floats(Uniform(3, 1), Q)
         >>> table.matrix().round(6)
         array([[0.576117, 0.211942, 0.211942],
                [0.211942, 0.576117, 0.211942],
@@ -362,7 +363,7 @@ class BinaryScores(DenseScores):
 
     mechanism: BinaryResponse
 
-    def exact(self, y: int) -> list[Fraction]:
+    def exact_column(self, y: int) -> list[Fraction]:
         """Return a column of the scores.
 
         ``p̂_1 = (f(1) − Q(1|0)) / (1 − Q(1|0) − Q(0|1))`` and ``p̂_0 = 1 − p̂_1``.

@@ -180,13 +180,13 @@ class UnionScores(Scores):
 
     mechanism: UnionResponse
 
-    def exact(self, y: int) -> list[Fraction]:
+    def exact_column(self, y: int) -> list[Fraction]:
         """Return the scores of the part to which report y belongs."""
         union = self.mechanism
         j = int(np.searchsorted(union.offsets, y, side="right")) - 1
         part, symbols, reports = union._layout[j]
         column = [Fraction(0)] * union.inputs
-        scores = part.scores.exact(y - reports.start)
+        scores = part.scores.exact_column(y - reports.start)
         for x, score in zip(symbols.tolist(), scores, strict=True):
             column[x] = score
         return column
@@ -207,7 +207,7 @@ class UnionScores(Scores):
         """Return ``Σ_x A[x, y]²``, part by part."""
         return np.concatenate([part.scores.squares() for part in self.mechanism.parts])
 
-    def _reach(self) -> Reach:
+    def _compute_reach(self) -> Reach:
         union = self.mechanism
         highest = np.empty(union.inputs)
         lowest = np.empty(union.inputs)

@@ -232,7 +232,7 @@ class Plan:
         mechanism = self.row.mechanism
         if mechanism is None or mechanism.inputs == 1:
             return []
-        shift = format_upper_bound(_FAKE_SHARE * mechanism.scores.reach.largest)
+        shift = format_upper_bound(_FAKE_SHARE * mechanism.scores.reach.max_shift)
         return [
             f"If one report in a hundred is fake, that moves an unbiased share by up to {shift}."
         ]
@@ -243,7 +243,7 @@ class Plan:
         reach = self.row.mechanism.scores.reach
         return {
             "of_reports": _FAKE_SHARE,
-            "share": _FAKE_SHARE * reach.largest,
+            "share": _FAKE_SHARE * reach.max_shift,
             "total_variation": _FAKE_SHARE * reach.total_variation,
         }
 

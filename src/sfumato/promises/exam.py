@@ -221,7 +221,7 @@ def scores_undo_the_channel(mechanism: Mechanism) -> None:
     sums = np.zeros((k, k), dtype=object)
     denominator = 1  # common to all scores so far
     for y in range(mechanism.outputs):
-        scores = mechanism.scores.exact(y)
+        scores = mechanism.scores.exact_column(y)
         new_denominator = lcm(denominator, *(score.denominator for score in scores))
         if new_denominator != denominator:  # rare: most reports have the same denominators
             sums = sums * (new_denominator // denominator)
@@ -399,7 +399,7 @@ def _float_matrix(mechanism: Mechanism) -> Floats:
 def _score_table(mechanism: Mechanism) -> Floats:
     columns = []
     for y in range(mechanism.outputs):
-        columns.append([float(a) for a in mechanism.scores.exact(y)])
+        columns.append([float(a) for a in mechanism.scores.exact_column(y)])
     return np.array(columns).T
 
 

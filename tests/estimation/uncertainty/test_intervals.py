@@ -29,7 +29,7 @@ from support.sample_estimates import MECHANISMS, every_mechanism, sample_estimat
 @every_mechanism
 def test_moments_are_those_of_the_scores_written_out(mechanism):
     f = np.random.default_rng(1).dirichlet(np.ones(mechanism.outputs))
-    columns = [mechanism.scores.exact(y) for y in range(mechanism.outputs)]
+    columns = [mechanism.scores.exact_column(y) for y in range(mechanism.outputs)]
     A = np.array(columns, dtype=np.float64).T
     size = np.abs(A).max()
     moments = ScoreMoments.for_symbols(mechanism.scores, f)

@@ -310,7 +310,7 @@ def test_plan_mentions_fake_reports():
     document = plan.in_json()["forged"]
     assert document == {
         "of_reports": 0.01,
-        "share": pytest.approx(reach.largest / 100),
+        "share": pytest.approx(reach.max_shift / 100),
         "total_variation": pytest.approx(reach.total_variation / 100),
     }
     assert (

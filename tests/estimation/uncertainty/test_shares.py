@@ -18,7 +18,7 @@ def test_total_is_the_mean_of_its_scores(mechanism):
     tally = sample_tally(mechanism, reports=500)
     estimate = sf.estimate(mechanism, tally)
     weights = np.random.default_rng(2).normal(size=mechanism.inputs)
-    columns = [mechanism.scores.exact(y) for y in range(mechanism.outputs)]
+    columns = [mechanism.scores.exact_column(y) for y in range(mechanism.outputs)]
     scores = np.array(columns, dtype=np.float64) @ weights
     sample = np.repeat(scores, tally.counts)
     total = estimate.weighted_total(weights)

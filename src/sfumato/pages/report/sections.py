@@ -262,7 +262,7 @@ def fakes_section(survey: Survey, estimate: Estimate) -> Html:
         rows.append(row)
     return render(
         "report/fakes.html",
-        weight=format_upper_bound(survey.mechanism.scores.reach.largest),
+        weight=format_upper_bound(survey.mechanism.scores.reach.max_shift),
         reports=format_count(estimate.reports),
         rows=join(rows),
         decoded=_picture_bound_sentence(manipulations[-1]),
