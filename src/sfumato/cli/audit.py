@@ -23,7 +23,7 @@ def audit(
         list[str] | None,
         typer.Argument(
             metavar="[CLIENT]",
-            help="Command that starts a client, after --. Default: the survey's own mechanism.",
+            help="Command that starts a client; put -- first. Default: the survey's own mechanism.",
         ),
     ] = None,
     samples: Annotated[
@@ -60,23 +60,23 @@ def audit(
     from sfumato.auditing import command_randomizer
     from sfumato.survey import Survey
 
-    loaded = Survey.load(survey)
-    selected = None if symbols is None else _parse_symbols(symbols)
+    loaded_survey = Survey.load(survey)
+    selected_symbols = None if symbols is None else _parse_symbols(symbols)
     source: AbstractContextManager[Survey | Randomizer]
-    source = command_randomizer(client, patience) if client else nullcontext(loaded)
+    source = command_randomizer(client, patience) if client else nullcontext(loaded_survey)
     with source as randomizer, show_bar("auditing", samples) as on_progress:
         result = run_audit(
             randomizer,
-            loaded.context,
+            loaded_survey.context,
             samples=samples,
-            symbols=selected,
+            symbols=selected_symbols,
             confidence=confidence,
             on_progress=on_progress,
         )
     if as_json:
-        say(json.dumps({"survey": loaded.fingerprint, **result.in_json()}))
+        say(json.dumps({"survey": loaded_survey.fingerprint, **result.in_json()}))
     else:
-        say(f"{printable(loaded.title)} ({loaded.fingerprint[:12]}…)\n\n{result}")
+        say(f"{printable(loaded_survey.title)} ({loaded_survey.fingerprint[:12]}…)\n\n{result}")
     if result.violates:
         raise typer.Exit(1)
 

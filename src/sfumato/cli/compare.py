@@ -46,7 +46,7 @@ def compare(
     decoder: Decoder = "auto",
     as_json: Json = False,
 ) -> None:
-    """Compare with k-RR, Hadamard response, OUE and OLH on data you already have. NOT PRIVATE.
+    """Compare a survey with k-RR, Hadamard response, OUE and OLH on data you have. NOT PRIVATE.
 
     Shows the error, the bits per report and the effect of one fake report, all for the same
     promise. Classical mechanisms have one ε for all pairs of labels, so they use the survey's
@@ -66,32 +66,32 @@ def compare(
     from sfumato.tables import AnswerColumns
 
     # Reject bad arguments before reading any data.
-    chosen = get_decoder(decoder)
+    chosen_decoder = get_decoder(decoder)
     draws = Draws(runs, seed, workers)
     columns = AnswerColumns(column, latitude, longitude)
     with show_row_count("reading") as on_rows:
         if survey is not None and epsilon is None:
-            case = _read_survey(survey, answers, columns, on_rows)
+            comparison = _read_survey(survey, answers, columns, on_rows)
         elif survey is None and epsilon is not None:
-            case = _read_column(epsilon, answers, columns, on_rows)
+            comparison = _read_column(epsilon, answers, columns, on_rows)
         else:
             raise InvalidArgument(
                 "pass either --survey with a survey file, or --epsilon for a column without one."
             )
     with show_status("comparing") as on_progress:
         result = run_comparison(
-            case.context,
-            case.population.counts,
-            mechanism=case.mechanism,
-            decoder=chosen,
+            comparison.context,
+            comparison.population.counts,
+            mechanism=comparison.mechanism,
+            decoder=chosen_decoder,
             draws=draws,
             on_progress=on_progress,
         )
     if as_json:
-        names = {"survey": case.survey, "left_out": case.population.rows_without_answer}
-        say(json.dumps({**names, **result.in_json()}))
+        data = {"survey": comparison.survey, "left_out": comparison.population.rows_without_answer}
+        say(json.dumps({**data, **result.in_json()}))
     else:
-        say("\n".join([repr(result), *case.notes]))
+        say("\n".join([repr(result), *comparison.notes]))
 
 
 class _ComparisonInput(NamedTuple):
@@ -110,10 +110,12 @@ def _read_survey(
     from sfumato.simulation import survey_population
     from sfumato.survey import Survey
 
-    loaded = Survey.load(survey)
-    domain = loaded.context.domain
+    loaded_survey = Survey.load(survey)
+    domain = loaded_survey.context.domain
     population = survey_population(answers, columns, domain, on_progress=on_rows)
-    return _ComparisonInput(loaded.context, loaded.mechanism, population, loaded.fingerprint, [])
+    return _ComparisonInput(
+        loaded_survey.context, loaded_survey.mechanism, population, loaded_survey.fingerprint, []
+    )
 
 
 def _read_column(
@@ -125,7 +127,7 @@ def _read_column(
     Uniform(2, epsilon)  # rejects an invalid ε before any data are read
     if columns.value is None or columns.latitude is not None or columns.longitude is not None:
         raise InvalidArgument(
-            "without a survey, name the --column of answers. Positions need a survey with a grid."
+            "without a survey, pass the --column of answers. Positions need a survey with a grid."
         )
     population = column_population(answers, columns.value, on_progress=on_rows)
     context = Uniform(population.domain, epsilon)

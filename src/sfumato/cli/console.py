@@ -51,7 +51,7 @@ def show_row_count(task: str) -> Iterator[Callable[[int], None]]:
 def show_rounds(task: str) -> Iterator[Callable[["Round"], None]]:
     """Yield a function to call after each round of a search."""
     with _status(f"{task} (Ctrl-C stops and keeps the best so far)") as show:
-        yield lambda done: show(_round_text(done))
+        yield lambda search_round: show(_describe_round(search_round))
 
 
 @contextmanager
@@ -89,15 +89,18 @@ def show_bar(task: str, total: int) -> Iterator[Callable[[int], None]]:
         yield lambda done: progress.update(bar, completed=done)
 
 
-def _round_text(done: "Round") -> str:
-    part = (
-        f"part {done.component_number} of {done.component_count}, "
-        if done.component_count > 1
-        else ""
-    )
-    kind = "certified" if done.certified else "estimated"
-    gap = f"gap {format_gap(done.gap)} ({kind})"
-    return f"{part}round {done.round_number}, risk {done.risk:.5g}, {gap}, {done.seconds:.0f} s"
+def _describe_round(search_round: "Round") -> str:
+    kind = "certified" if search_round.certified else "estimated"
+    parts = [
+        f"round {search_round.round_number}",
+        f"risk {search_round.risk:.5g}",
+        f"gap {format_gap(search_round.gap)} ({kind})",
+        f"{search_round.seconds:.0f} s",
+    ]
+    if search_round.component_count > 1:
+        component = f"part {search_round.component_number} of {search_round.component_count}"
+        parts.insert(0, component)
+    return ", ".join(parts)
 
 
 @contextmanager

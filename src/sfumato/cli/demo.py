@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 PEOPLE = 1_000_000
 EPSILON = 1.0
 PAGE = "sfumato-demo.html"
-CREDIT = "Simulated people, in proportion to the population of places: GeoNames (geonames.org), CC BY 4.0."
+CREDIT = (
+    "Simulated people, in proportion to the population of places. "
+    "Places: GeoNames (geonames.org), CC BY 4.0."
+)
 
 
 @dataclass(frozen=True)

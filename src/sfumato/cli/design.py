@@ -27,7 +27,9 @@ def design(
     output: Annotated[
         str | None,
         typer.Option(
-            "--output", "-o", help="File for the resolved survey (.json), for all other commands."
+            "--output",
+            "-o",
+            help="File for the resolved survey (.json), the input of other commands.",
         ),
     ] = None,
     name: Annotated[
@@ -75,7 +77,7 @@ def design(
     require_outputs(output, html, plot, inputs=inputs)
     if output is not None and Path(output).suffix != ".json":
         raise InvalidSetting(f"the output must end in .json, as resolved surveys do; got {output}.")
-    description = _describe(promise, name)
+    description = _read_description(promise, name)
     domain = description.context.domain
     if html is not None or plot is not None:
         pages.require_drawable(domain.size)
@@ -146,15 +148,15 @@ class _DesignResult:
         facts = list(design_facts(self.design, self.seconds))
         for alternative in self.alternatives:
             facts.append((alternative.what, f"{alternative.times:,.3g} times the risk"))
-        width = max(len(what) for what, _ in facts)
-        lines = [f"{what:<{width}}  {fact}" for what, fact in facts]
+        width = max(len(title) for title, _ in facts)
+        lines = [f"{title:<{width}}  {fact}" for title, fact in facts]
         lines += ["", bound_sentence(self.design), f"The promise is kept. {self.certificate}"]
         if output is not None:
             lines.append(f"{output} written. Next: sfumato plan {output}")
         return "\n".join(lines)
 
 
-def _describe(promise: str, name: str | None) -> "Description":
+def _read_description(promise: str, name: str | None) -> "Description":
     """Read the description of a survey from a matrix or a survey file."""
     from dataclasses import replace
 
@@ -189,7 +191,7 @@ def _read_survey(path: Path) -> "Description":
     description = read_toml(read_survey_file(path), path.parent)
     if description.mechanism_fields != MechanismFields():
         raise InvalidSurvey(
-            f"{path.name} has a section [mechanism], which chooses a closed form. Remove it to "
+            f"{path.name} has a [mechanism] section, which chooses a closed form. Remove it to "
             "compute a mechanism, or use the survey as it is."
         )
     return description

@@ -83,25 +83,25 @@ def estimate(
         inputs.append(covariate)
     require_outputs(None if to_stdout else output, html, png, inputs=inputs)
     require_distinct(reports)
-    chosen = get_decoder(decoder)
-    if covariate is not None and not hasattr(chosen, "covariate"):
+    chosen_decoder = get_decoder(decoder)
+    if covariate is not None and not hasattr(chosen_decoder, "covariate"):
         raise InvalidArgument(
             f"the decoder {decoder} uses no covariate. Omit --covariate, or choose auto or "
             "empirical-bayes."
         )
-    loaded = Survey.load(survey)
-    values = None
+    loaded_survey = Survey.load(survey)
+    covariate_values = None
     if covariate is not None:
-        values = read_values(covariate, "covariate", loaded.context.domain)
+        covariate_values = read_values(covariate, "covariate", loaded_survey.context.domain)
     with show_row_count("counting"):
-        tally = count_files(reports, loaded)
-    result = loaded.estimate(tally, decoder=chosen, covariate=values)
+        tally = count_files(reports, loaded_survey)
+    result = loaded_survey.estimate(tally, decoder=chosen_decoder, covariate=covariate_values)
     fit = result.fit_result
     page = ""
     if html is not None:  # render the page first: if that fails, nothing is written
-        page = pages.report_page(loaded, result, loaded.certify())
+        page = pages.report_page(loaded_survey, result, loaded_survey.certify())
     if png is not None:
-        _write_png(loaded, result, png)
+        _write_png(loaded_survey, result, png)
     if output is not None and not to_stdout:
         write_atomically(output, _to_csv(result).encode("utf-8"))
     if html is not None:
@@ -109,7 +109,7 @@ def estimate(
     if to_stdout:
         print_csv(_to_csv(result))
     elif as_json:
-        say(json.dumps(results_as_json(loaded, result)))
+        say(json.dumps(results_as_json(loaded_survey, result)))
     else:
         say(_to_text(result, fit))
     if not fit.is_possible:

@@ -196,9 +196,9 @@ def _from_answers(
     rare_count = sum(count < _MIN_PEOPLE_PER_LABEL for count in counts.values())
     if rare_count:
         notify(
-            f"A survey file is public. {rare_count} of its {len(labels)} labels were given by fewer "
-            f"than {_MIN_PEOPLE_PER_LABEL} people in these data. Remove labels that would identify "
-            "someone, and add an `other` label to the domain."
+            f"A survey file is public. {rare_count} of its {len(labels)} labels were given by "
+            f"fewer than {_MIN_PEOPLE_PER_LABEL} people in these data. Remove labels that would "
+            "identify someone, and add an `other` label to the domain."
         )
     return _survey_toml(unique_name(output), kind, labels, sensitive_labels, block_of, epsilon)
 

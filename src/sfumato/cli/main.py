@@ -63,7 +63,7 @@ app = typer.Typer(
 
 @app.callback()
 def main() -> None:
-    """Context-aware local differential privacy: randomise each answer, estimate the distribution."""
+    """Context-aware local differential privacy: randomise answers, estimate their distribution."""
 
 
 app.command(name="init")(init.init)

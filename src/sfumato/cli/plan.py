@@ -84,14 +84,14 @@ def plan(
 
     is_file = distribution not in ("worst", "uniform")
     require_outputs(html, plot, inputs=[survey, distribution] if is_file else [survey])
-    loaded = Survey.load(survey)
-    domain = loaded.context.domain
+    loaded_survey = Survey.load(survey)
+    domain = loaded_survey.context.domain
     total_labels = None
     if labels is not None:
         total_labels = [parse_label(label.strip(), domain) for label in split_labels(labels)]
     is_table = people is None and error is None
     first = make_plan(
-        loaded.context,
+        loaded_survey.context,
         error=error,
         people=_TABLE_SIZES[0] if is_table else people,
         measure=measure,
@@ -99,17 +99,17 @@ def plan(
         distribution=read_shares(distribution, "distribution", domain) if is_file else distribution,
         labels=total_labels,
         decoder=decoder,
-        mechanism=loaded.mechanism,
+        mechanism=loaded_survey.mechanism,
     )
     plans = [first]
     if is_table:
         plans += map(first.at, _TABLE_SIZES[1:])
     last = plans[-1]
     write_outputs(
-        (html, lambda: pages.plan_page(last, title=loaded.title).encode("utf-8")),
+        (html, lambda: pages.plan_page(last, title=loaded_survey.title).encode("utf-8")),
         (plot, lambda: pages.plan_png(last)),
     )
-    say(json.dumps(_to_json(loaded, plans)) if as_json else _to_text(plans))
+    say(json.dumps(_to_json(loaded_survey, plans)) if as_json else _to_text(plans))
     if not first.feasible:
         raise typer.Exit(1)
 

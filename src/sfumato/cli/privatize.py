@@ -56,24 +56,24 @@ def privatize(
 
     require_outputs(None if output == "-" else output, inputs=[survey, *answers])
     require_distinct(answers)
-    loaded = Survey.load(survey)
-    loaded.certify()
+    loaded_survey = Survey.load(survey)
+    loaded_survey.certify()
     columns = AnswerColumns(column, latitude, longitude)
-    columns.check(loaded.context.domain)
+    columns.check(loaded_survey.context.domain)
     processes = worker_count(workers, answers)
-    name = f"{loaded.fingerprint[:12]}…"
+    name = f"{loaded_survey.fingerprint[:12]}…"
     with show_row_count("privatising") as on_progress:
         if output.endswith(".json"):
             tally = tally_files(
-                loaded, answers, columns, workers=processes, on_progress=on_progress
+                loaded_survey, answers, columns, workers=processes, on_progress=on_progress
             )
             write_tally(output, tally)
             say(f"Tally of {tally.reports:,} reports for survey {name} written to {output}.")
             return
         total = 0
-        with report_writer(output, loaded.fingerprint) as writer:
+        with report_writer(output, loaded_survey.fingerprint) as writer:
             for reports in privatize_files(
-                loaded, answers, columns, workers=processes, on_progress=on_progress
+                loaded_survey, answers, columns, workers=processes, on_progress=on_progress
             ):
                 writer.write(reports)
                 total += reports.size

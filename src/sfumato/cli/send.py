@@ -79,17 +79,17 @@ def send(
         raise InvalidArgument(
             "standard input cannot be read twice: name a file for the reports with --outbox."
         )
-    loaded = Survey.load(survey)
-    loaded.certify()
-    path = outbox or f"{answers}.{loaded.fingerprint[:12]}.outbox"
+    loaded_survey = Survey.load(survey)
+    loaded_survey.certify()
+    path = outbox or f"{answers}.{loaded_survey.fingerprint[:12]}.outbox"
     require_outputs(path, inputs=[survey, answers])
     stop = Event()
     aggregator = AggregatorClient(to, pause=stop.wait)
     if not Path(path).exists():
-        _require_survey(loaded, aggregator)
+        _require_survey(loaded_survey, aggregator)
         columns = AnswerColumns(column, latitude, longitude)
-        _privatize(loaded, answers, columns, path, aggregator.url, batch_size)
-    queue = Outbox(path, loaded.fingerprint, aggregator.url)
+        _privatize(loaded_survey, answers, columns, path, aggregator.url, batch_size)
+    queue = Outbox(path, loaded_survey.fingerprint, aggregator.url)
     hint = f"The reports are kept in {path}. Run the same command again; each is counted only once."
     try:
         _deliver(queue, aggregator, stop)
@@ -105,14 +105,14 @@ def send(
     queue.finish()
     if as_json:
         result = {
-            "survey": loaded.fingerprint,
+            "survey": loaded_survey.fingerprint,
             "to": aggregator.url,
             "reports": queue.report_count,
             "batches": queue.batch_count,
         }
         say(json.dumps(result))
         return
-    name = f"{loaded.fingerprint[:12]}…"
+    name = f"{loaded_survey.fingerprint[:12]}…"
     say(f"{queue.report_count:,} reports for survey {name} counted by {aggregator.url}.")
 
 

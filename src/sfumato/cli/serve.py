@@ -84,10 +84,10 @@ def serve(
 def _register(store: "Store", paths: list[str]) -> None:
     from sfumato.survey import Survey
 
-    loaded = [Survey.load(path) for path in paths]
-    for survey in loaded:
+    loaded_surveys = [Survey.load(path) for path in paths]
+    for survey in loaded_surveys:
         survey.certify()  # check all surveys before registering any
-    for survey in loaded:
+    for survey in loaded_surveys:
         store.register(survey)
         notify(f"survey {survey.name}: {survey.fingerprint}")
 

@@ -44,11 +44,11 @@ def simulate(
     from sfumato.tables import AnswerColumns
 
     require_distinct(answers)
-    loaded = Survey.load(survey)
+    loaded_survey = Survey.load(survey)
     columns = AnswerColumns(column, latitude, longitude)
     with show_row_count("simulating") as on_progress:
         result = simulate_files(
-            loaded,
+            loaded_survey,
             answers,
             columns,
             runs=runs,

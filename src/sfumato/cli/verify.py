@@ -39,28 +39,28 @@ def verify(
     from sfumato.survey import Survey
 
     require_outputs(output, resolved, inputs=[survey])
-    loaded = Survey.load(survey)
-    certificate = loaded.certify()
+    loaded_survey = Survey.load(survey)
+    certificate = loaded_survey.certify()
     if output is not None:
-        proof = {"promise": loaded.promise, "certificate": certificate.to_record()}
+        proof = {"promise": loaded_survey.promise, "certificate": certificate.to_record()}
         write_atomically(output, canonical_bytes(proof) + b"\n")
     if resolved is not None:
-        loaded.save(resolved)
+        loaded_survey.save(resolved)
     if as_json:
         result = {
-            "survey": loaded.fingerprint,
+            "survey": loaded_survey.fingerprint,
             "kept": True,
             "certificate": certificate.to_record(),
         }
         say(json.dumps(result))
         return
-    say(f"{printable(loaded.title)} ({loaded.fingerprint[:12]}…)")
+    say(f"{printable(loaded_survey.title)} ({loaded_survey.fingerprint[:12]}…)")
     say(str(certificate))
-    bits = loaded.mechanism.bits
-    weight = format_upper_bound(loaded.mechanism.scores.reach.max_shift)
+    bits = loaded_survey.mechanism.bits
+    shift = format_upper_bound(loaded_survey.mechanism.scores.reach.max_shift)
     say(
         f"Reports have {bits} bits; replacing an average honest report with a forged one moves a "
-        f"count by up to {weight} people."
+        f"count by up to {shift} people."
     )
 
 
@@ -115,7 +115,7 @@ def label(
     from sfumato.survey import Survey
 
     require_outputs(output, inputs=[survey])
-    loaded = Survey.load(survey)
-    write_atomically(output, label_page(loaded).encode("utf-8"))
-    title = printable(loaded.title)
-    say(f"{output} written: the privacy label for {title} ({loaded.fingerprint[:12]}…).")
+    loaded_survey = Survey.load(survey)
+    write_atomically(output, label_page(loaded_survey).encode("utf-8"))
+    title = printable(loaded_survey.title)
+    say(f"{output} written: the privacy label for {title} ({loaded_survey.fingerprint[:12]}…).")

@@ -33,7 +33,7 @@ def atomic_file(path: str | os.PathLike[str], *, mode: int | None = None) -> Ite
     target = Path(path).resolve()  # replace the target of a symbolic link, not the link
     if target.exists() and not target.is_file():
         raise OSError(errno.EINVAL, "not a regular file, so it cannot be replaced", str(path))
-    # Choose the name before creating the file, so it can be removed after an interrupt at any point.
+    # Choose the name before creating the file, so an interrupt at any point can be cleaned up.
     temporary = target.parent / f".{target.name}.{uuid4().hex}"
     try:
         with open(temporary, "xb", opener=_owner_only) as file:  # Path.open has no opener

@@ -1,7 +1,7 @@
 """The total variation between distributions, and projection onto the probability simplex.
 
-For a total τ, the point of ``{p ≥ 0, Σp = τ}`` nearest to ``v`` is ``max(v − θ, 0)`` with the unique
-θ that makes it sum to τ (Held, Wolfe, Crowder 1974). The local-privacy literature calls this
+For a total τ, the point of ``{p ≥ 0, Σp = τ}`` nearest to ``v`` is ``max(v − θ, 0)``, with the
+unique θ that makes it sum to τ (Held, Wolfe, Crowder 1974). The local-privacy literature calls this
 projection Norm-Sub.
 """
 

@@ -9,8 +9,8 @@ A matrix has its labels in the first row, and optionally in the first column too
     clinic, 0.5,  0,      0.5
     bar,    0.5,  0.5,    0
 
-Its numbers are kept as text, so 0.1 is exactly one tenth. An empty cell on the diagonal is 0. Errors
-give the line and the column, both counted from 1 as in editors and spreadsheets.
+Its numbers are kept as text, so 0.1 is exactly one tenth. An empty cell on the diagonal is 0.
+Errors give the line and the column, both counted from 1 as in editors and spreadsheets.
 """
 
 import csv

@@ -89,7 +89,7 @@ def read_toml(raw: bytes, folder: Path) -> FileDescription:
 
 
 def _parse_decimal(text: str) -> Decimal | str:
-    """Keep a number as typed. If it does not fit a Decimal, return text, which its field rejects."""
+    """Keep a number as typed. Return text that is not a valid Decimal; its field rejects it."""
     try:
         return Decimal(text)
     except InvalidOperation:
