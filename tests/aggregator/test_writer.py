@@ -114,7 +114,9 @@ def test_an_unavailable_store_is_asked_once_per_group(file_store, survey, writin
     assert sum(asked) == 2
 
 
-@pytest.mark.parametrize(("limit", "value"), [("_MAX_WAITING", 3), ("_MAX_WAITING_REPORTS", 2)])
+@pytest.mark.parametrize(
+    ("limit", "value"), [("_MAX_WAITING_BATCHES", 3), ("_MAX_WAITING_REPORTS", 2)]
+)
 def test_a_full_queue_refuses_uploads_until_it_drains(
     file_store, survey, writing, monkeypatch, limit, value
 ):

@@ -75,7 +75,7 @@ def create_app(store: Store, settings: Settings | None = None) -> FastAPI:
 
 
 def _install_error_handlers(app: FastAPI, aggregator: Aggregator) -> None:
-    """Turn every error into a problem document that reveals nothing about a request body."""
+    """Turn every error into a problem document that contains no part of the request body."""
 
     def respond(problem: Problem) -> Response:
         aggregator.metrics.count_problem(problem.name)

@@ -20,7 +20,7 @@ from sfumato.errors import StoreUnavailable
 __all__ = ["Writer"]
 
 _MAX_GROUP_SIZE = 512
-_MAX_WAITING = 4096
+_MAX_WAITING_BATCHES = 4096
 _MAX_WAITING_REPORTS = 2**24
 
 
@@ -44,7 +44,7 @@ class Writer:
         self._observe = observe
         self._queue: deque[_PendingUpload] = deque()
         self._report_count = 0
-        self._ready = threading.Condition()
+        self._condition = threading.Condition()
         self._is_stopping = False
         self._thread = threading.Thread(target=self._run, name="sfumato-writer", daemon=True)
 
@@ -54,9 +54,9 @@ class Writer:
 
     def stop(self) -> None:
         """Write all batches in the queue, then end the thread."""
-        with self._ready:
+        with self._condition:
             self._is_stopping = True
-            self._ready.notify()
+            self._condition.notify()
         self._thread.join()
 
     @property
@@ -75,27 +75,27 @@ class Writer:
         Raise ``StoreUnavailable`` if the outcome is unknown.
         """
         loop = asyncio.get_running_loop()
-        pending = _PendingUpload(batch, loop, loop.create_future())
-        with self._ready:
+        upload = _PendingUpload(batch, loop, loop.create_future())
+        with self._condition:
             if self._is_overloaded():
                 raise StoreUnavailable("too many uploads are waiting. Try again in a moment.")
-            self._queue.append(pending)
+            self._queue.append(upload)
             self._report_count += batch.reports.size
-            self._ready.notify()
-        return await pending.future
+            self._condition.notify()
+        return await upload.future
 
     def _is_overloaded(self) -> bool:
         return (
             self._is_stopping
             or not self.is_alive
-            or len(self._queue) >= _MAX_WAITING
+            or len(self._queue) >= _MAX_WAITING_BATCHES
             or self._report_count > _MAX_WAITING_REPORTS
         )
 
     def _run(self) -> None:
-        while group := self._next_group():
+        while group := self._take_group():
             start = perf_counter()
-            outcomes = self._commit([pending.batch for pending in group])
+            outcomes = self._commit([upload.batch for upload in group])
             _wake(group, outcomes)
             with contextlib.suppress(Exception):  # a failing observer must not stop the writer
                 self._observe(len(group), perf_counter() - start)
@@ -104,7 +104,7 @@ class Writer:
         """Commit a group. An error in one survey must not affect the batches of others."""
         try:
             return self._store.commit(group)
-        except Exception as error:  # noqa: BLE001 - uploads get the error, the writer goes on
+        except Exception as error:  # noqa: BLE001 - uploads get the error; the writer continues
             surveys = {batch.fingerprint for batch in group}
             # An unavailable store is unavailable for all surveys.
             if len(surveys) == 1 or type(error) is StoreUnavailable:
@@ -117,23 +117,23 @@ class Writer:
                 outcomes[i] = outcome
         return [outcome for outcome in outcomes if outcome is not None]
 
-    def _next_group(self) -> list[_PendingUpload]:
-        """Remove the oldest batches from the queue. Return an empty list to end the thread."""
-        with self._ready:
-            self._ready.wait_for(lambda: self._queue or self._is_stopping)
+    def _take_group(self) -> list[_PendingUpload]:
+        """Remove and return the oldest uploads in the queue. An empty list ends the thread."""
+        with self._condition:
+            self._condition.wait_for(lambda: self._queue or self._is_stopping)
             size = min(len(self._queue), _MAX_GROUP_SIZE)
             group = [self._queue.popleft() for _ in range(size)]
-            self._report_count -= sum(pending.batch.reports.size for pending in group)
+            self._report_count -= sum(upload.batch.reports.size for upload in group)
             return group
 
 
 def _wake(group: Sequence[_PendingUpload], outcomes: Sequence[Outcome | Exception]) -> None:
     """Wake all uploads in a group, with one call into each event loop."""
     pairs = list(zip(group, outcomes, strict=True))
-    for loop in {pending.loop for pending in group}:
-        resolved = [(pending.future, outcome) for pending, outcome in pairs if pending.loop is loop]
+    for loop in {upload.loop for upload in group}:
+        loop_pairs = [(upload.future, outcome) for upload, outcome in pairs if upload.loop is loop]
         with contextlib.suppress(RuntimeError):  # the loop is closed, so no upload is waiting
-            loop.call_soon_threadsafe(_resolve, resolved)
+            loop.call_soon_threadsafe(_resolve, loop_pairs)
 
 
 def _resolve(pairs: Sequence[tuple[asyncio.Future[Outcome], Outcome | Exception]]) -> None:

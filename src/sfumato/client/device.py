@@ -103,7 +103,7 @@ class Device:
         return self.read_log(fingerprint, secret_tag(secret))
 
     def read_log(self, fingerprint: str, tag: str) -> AnswerLog | None:
-        """Return a survey's log under the secret with this tag, or ``None`` if it does not exist."""
+        """Return a survey's log under the secret with this tag. Return ``None`` if missing."""
         record = self._folder.read_record(_log_name(fingerprint), [_LOG_FORMAT])
         if record is None or record["secret"] != tag:
             return None
@@ -258,7 +258,7 @@ class DeviceFolder:
         sync_folder(self.path)
 
     def list_files(self, prefix: str) -> list[str]:
-        """List the files whose list_files start with ``prefix``."""
+        """List the names of the files that start with ``prefix``."""
         return sorted(path.name for path in self.path.glob(f"{prefix}*"))
 
 

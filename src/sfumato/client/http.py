@@ -268,7 +268,7 @@ def _parse_listing(fields: Mapping[str, Any]) -> ListedSurvey:
 
 
 def _is_expected_receipt(reply: _Reply, expected: Receipt) -> bool:
-    """Whether the reply is the batch's receipt. The status is not enough: any server can send 200."""
+    """Whether the reply is the batch's receipt. Any server can return status 200."""
     return reply.status in (200, 201) and reply.parse_json() == asdict(expected)
 
 

@@ -43,7 +43,7 @@ __all__ = [
 
 DEFAULT_BUDGET = Fraction(4)
 """Reports then change the odds between any two answers by a factor of at most e^4 ≈ 55: a 50:50
-guess becomes at most 98:2. This allows four surveys at ε = 1. More would leave little deniability."""
+guess becomes at most 98:2. Four surveys at ε = 1 fit. More would leave little deniability."""
 
 LEDGER_FORMATS = (1, 2)
 """The formats that this version can read. It writes the last one."""
@@ -163,7 +163,7 @@ def count_distinct_values(survey: Survey) -> int:
 
 
 def survey_cost(context: Context, distinct: int) -> Fraction:
-    """Return the cost of answering with ``distinct`` values: ``distinct`` times the largest finite ε.
+    """Return the cost of answering with ``distinct`` values, at the largest finite ε each.
 
     >>> from sfumato.contexts import HighLow
     >>> survey_cost(HighLow(["park", "clinic"], ["clinic"], "0.5"), 3)

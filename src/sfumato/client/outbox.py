@@ -53,7 +53,7 @@ class Outbox:
         metadata: dict[bytes, bytes] = self._file.schema_arrow.metadata or {}
         if self._file.schema_arrow.names != ["report"] or len(metadata.get(_NONCE, b"")) != 32:
             raise InvalidSetting(
-                f"{path} is a Parquet file, but not an outbox of sfumato send. "
+                f"{path} is a Parquet file, but not an outbox created by sfumato send. "
                 "Choose another file with --outbox."
             )
         try:
@@ -62,11 +62,11 @@ class Outbox:
             raise _damage_error(path) from None
         survey = metadata.get(_SURVEY, b"").decode("utf-8", "replace")
         if survey != fingerprint:
-            raise _belongs_elsewhere(path, f"survey ({survey[:60]})", "")
+            raise _destination_error(path, f"survey ({survey[:60]})", "")
         aggregator = metadata.get(_URL, b"").decode("utf-8", "replace")
         if aggregator != url:
             warning = " That randomises the answers again and costs each person a second ε."
-            raise _belongs_elsewhere(path, f"aggregator ({aggregator[:60]})", warning)
+            raise _destination_error(path, f"aggregator ({aggregator[:60]})", warning)
 
     @property
     def report_count(self) -> int:
@@ -93,7 +93,7 @@ class Outbox:
         self._file.close()
 
     def finish(self) -> None:
-        """Replace the reports with a record which states that all of them were sent."""
+        """Replace the reports with a record that they were all sent."""
         record: dict[str, Json] = {
             "sent": self._fingerprint,
             "to": self._url,
@@ -119,7 +119,7 @@ def write_outbox(
             ) as writer:
                 for batch in _regroup(reports, batch_size):
                     writer.write_table(pa.table([pa.array(batch)], schema=schema))
-            _claim(path)
+            _claim_path(path)
             has_claimed = True
     except BaseException:
         if has_claimed:
@@ -128,7 +128,7 @@ def write_outbox(
     sync_folder(Path(path).resolve().parent)
 
 
-def _claim(path: str) -> None:
+def _claim_path(path: str) -> None:
     """Create the file, or fail if it exists: two concurrent runs must not both send reports."""
     try:
         Path(path).open("x").close()
@@ -172,7 +172,7 @@ def _require_unsent(path: str) -> None:
         aggregator = record["to"]
     except (ValueError, LookupError, TypeError, RecursionError):
         raise InvalidSetting(
-            f"{path} is not an outbox of sfumato send. Choose another file with --outbox."
+            f"{path} is not an outbox created by sfumato send. Choose another file with --outbox."
         ) from None
     raise InvalidSetting(
         f"these answers were already sent: {path} records that {aggregator} has counted "
@@ -181,7 +181,7 @@ def _require_unsent(path: str) -> None:
     )
 
 
-def _belongs_elsewhere(path: str, destination: str, warning: str) -> SfumatoError:
+def _destination_error(path: str, destination: str, warning: str) -> SfumatoError:
     return InvalidSetting(
         f"{path} contains reports for another {destination}, which may have counted some of them. "
         f"Send them there, or choose another file with --outbox.{warning}"

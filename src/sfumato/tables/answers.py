@@ -32,7 +32,7 @@ __all__ = [
     "slice_files",
 ]
 
-_INTEGER = r"^-?[0-9]{1,16}$"
+_INTEGER_PATTERN = r"^-?[0-9]{1,16}$"
 _SLICE_ROWS = 2**22  # large enough to justify a process, small enough to balance the load
 
 
@@ -104,15 +104,15 @@ def slice_file(path: str) -> list[FileSlice]:
     slices = []
     first_group = 0
     first_row = 0
-    rows = 0
+    row_count = 0
     for group, size in enumerate(group_sizes):
-        rows += size
+        row_count += size
         is_last = group == len(group_sizes) - 1
-        if rows >= _SLICE_ROWS or (rows and is_last):
-            slices.append(FileSlice(path, range(first_group, group + 1), first_row, rows))
+        if row_count >= _SLICE_ROWS or (row_count and is_last):
+            slices.append(FileSlice(path, range(first_group, group + 1), first_row, row_count))
             first_group = group + 1
-            first_row += rows
-            rows = 0
+            first_row += row_count
+            row_count = 0
     return slices or [FileSlice(path)]
 
 
@@ -177,7 +177,7 @@ def answer_batches(
                 raise InvalidTable(f"{table.name}: {error}") from None
             except UnknownValue as error:
                 first_row = file_slice.first_row + row_count
-                raise _with_rows(error, table.name, first_row, batch.num_rows) from None
+                raise _add_row_numbers(error, table.name, first_row, batch.num_rows) from None
             row_count += batch.num_rows
             on_progress(row_count)
             yield symbols
@@ -190,15 +190,17 @@ def answer_batches(
         raise InvalidTable(f"{table.name} has a header but no rows.")
 
 
-def _with_rows(error: UnknownValue, name: str, first_row: int, row_count: int) -> UnknownValue:
+def _add_row_numbers(
+    error: UnknownValue, name: str, first_row: int, row_count: int
+) -> UnknownValue:
     """Return the same error with row numbers in the file, counted from 1 after the header."""
-    first = first_row + error.first
+    first_unknown = first_row + error.first
     last_row = first_row + row_count
     return UnknownValue(
         f"{name}: {error.count} of {row_count} values are missing or not in the domain "
-        f"(rows {first_row + 1} to {last_row}, the first in row {first + 1}). "
+        f"(rows {first_row + 1} to {last_row}, the first in row {first_unknown + 1}). "
         "Correct them, add their labels, or give the domain an `other` label.",
-        first=first,
+        first=first_unknown,
         count=error.count,
     )
 
@@ -246,10 +248,10 @@ class _ValueReader:
         elif self._label_types == {str}:
             column = column.cast(pa.string())
         if isinstance(self._domain, IntegerDomain) and not pa.types.is_dictionary(column.type):
-            return self._find_integers(column)
+            return self._find_integer_symbols(column)
         return column_to_symbols(column, self._lookup)
 
-    def _find_integers(self, column: Arrow) -> Symbols:
+    def _find_integer_symbols(self, column: Arrow) -> Symbols:
         if column.null_count:
             is_missing = column.is_null().to_numpy(zero_copy_only=False)
             raise unknown_value_error(np.flatnonzero(is_missing), len(column))
@@ -312,5 +314,6 @@ def _value_type(type_: Arrow) -> Arrow:
 
 def _parse_integers(text: Arrow) -> Arrow:
     """Parse decimal integers, with an optional minus sign. Anything else becomes null."""
-    is_integer = pa.compute.fill_null(pa.compute.match_substring_regex(text, _INTEGER), False)
+    matches = pa.compute.match_substring_regex(text, _INTEGER_PATTERN)
+    is_integer = pa.compute.fill_null(matches, False)
     return pa.compute.if_else(is_integer, text, None).cast(pa.int64())

@@ -1,6 +1,6 @@
 """Read tables as streams of Arrow batches, in constant memory.
 
-Our errors never contain a value, but those of libraries do: Arrow quote_count the data that it could not
+Our errors never contain a value, but those of libraries do: Arrow quotes the data that it could not
 parse, and a codec error contains all the bytes. An error raised inside an exception handler refers
 to the original, even with ``from None``. So raise ours after the handler has ended.
 """
@@ -58,7 +58,9 @@ class Table:
         """Yield the given columns of all rows, or of some row groups, batch by batch."""
         for column in column_types:
             if column not in self.columns:
-                raise InvalidTable(f"{self.name} has no column {column!r}{self._hint(column)}")
+                raise InvalidTable(
+                    f"{self.name} has no column {column!r}{self._column_hint(column)}"
+                )
             if self.columns.count(column) > 1:
                 raise InvalidTable(
                     f"{self.name} has more than one column named {column!r}. Rename the duplicates."
@@ -78,15 +80,15 @@ class Table:
             return
         raise InvalidTable(f"cannot read {self.name}: {problem}.")
 
-    def _hint(self, missing: str) -> str:
+    def _column_hint(self, missing: str) -> str:
         """Return a hint about the columns that exist.
 
         Do not show the first line of a CSV file: if the header is missing, it contains values.
         """
         if self.row_groups is not None:
             columns = ", ".join(self.columns[:_MAX_LISTED_COLUMNS])
-            more = ", …" if len(self.columns) > _MAX_LISTED_COLUMNS else ""
-            return f"; its columns are {columns}{more}."
+            ellipsis = ", …" if len(self.columns) > _MAX_LISTED_COLUMNS else ""
+            return f"; its columns are {columns}{ellipsis}."
         for column in self.columns:
             if column.strip().casefold() == missing.strip().casefold():
                 return f"; did you mean {column!r}?"
@@ -114,7 +116,7 @@ def open_table(path: str) -> Iterator[Table]:
         if not head:
             raise InvalidTable(f"{name} is empty.")
         if head.startswith(_PARQUET_MAGIC):
-            yield _parquet_table(name, _seekable(raw, stack))
+            yield _parquet_table(name, _make_seekable(raw, stack))
         else:
             yield _csv_table(name, raw, is_gzipped=head.startswith(_GZIP_MAGIC))
 
@@ -130,7 +132,7 @@ def _standard_input() -> Arrow:
 # --- Parquet --------------------------------------------------------------------------------------
 
 
-def _seekable(raw: BinaryIO, stack: ExitStack) -> BinaryIO:
+def _make_seekable(raw: BinaryIO, stack: ExitStack) -> BinaryIO:
     """Copy a pipe to a temporary file, because Parquet keeps its metadata at the end."""
     if raw.seekable():
         return raw
@@ -142,7 +144,7 @@ def _seekable(raw: BinaryIO, stack: ExitStack) -> BinaryIO:
 
 
 def _parquet_table(name: str, raw: BinaryIO) -> Table:
-    file = _parquet_file(name, raw)
+    file = _open_parquet(name, raw)
     schema = file.schema_arrow
 
     def read_batches(
@@ -164,7 +166,7 @@ def _parquet_table(name: str, raw: BinaryIO) -> Table:
     return Table(name, list(schema.names), read_batches, schema.metadata or {}, sizes)
 
 
-def _parquet_file(name: str, raw: BinaryIO) -> Arrow:
+def _open_parquet(name: str, raw: BinaryIO) -> Arrow:
     with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError):
         return pa.parquet.ParquetFile(raw)
     raise InvalidTable(f"{name} is not a valid Parquet file (truncated or corrupt).")
@@ -231,9 +233,9 @@ class _CsvBody:
                 break
             self._buffer += chunk
         line, _, self._buffer = self._buffer.partition(b"\n")
-        columns = _column_names(line, self._name)
+        columns = _parse_header(line, self._name)
         if not columns or len(set(columns)) != len(columns):
-            raise InvalidTable(f"{self._name} must start with a header with distinct column names.")
+            raise InvalidTable(f"{self._name} must start with a header of distinct column names.")
         return columns
 
     def _read_chunk(self) -> bytes:
@@ -276,8 +278,8 @@ class _CsvBody:
         return False
 
 
-def _column_names(line: bytes, name: str) -> list[str]:
-    """Parse the first line of a CSV file.
+def _parse_header(line: bytes, name: str) -> list[str]:
+    """Parse the first line of a CSV file. Return the column names.
 
     If the header is missing, the line contains values, and the codec's and the parser's errors
     contain the line. So raise ours outside their handlers.

@@ -60,9 +60,9 @@ class DuplicateGuard:
         """Reject the file ``name`` if one of its identifiers was already counted."""
         duplicates = ids & self._file_by_id.keys()
         if duplicates:
-            earlier_name = self._file_by_id[min(duplicates)]
+            earlier = self._file_by_id[min(duplicates)]
             raise InvalidTable(
-                f"{name} and {earlier_name} contain the same reports, which would be counted twice. "
+                f"{name} and {earlier} contain the same reports, which would be counted twice. "
                 "Leave one out."
             )
         for id_ in ids:

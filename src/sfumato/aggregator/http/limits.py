@@ -22,7 +22,7 @@ from sfumato.randomness import fresh_key
 __all__ = ["ClientLimits", "MemoryQuota", "admit", "get_media_type", "read_body"]
 
 _MAX_CLIENTS = 100_000
-_KEY_LIFETIME = 3600.0  # timeout
+_KEY_LIFETIME = 3600.0  # seconds
 
 _CLOSE_CONNECTION = {"Connection": "close"}
 """Prevents the unread remainder of a body from being parsed as the next request."""
@@ -72,7 +72,7 @@ class ClientLimits:
 
 
 async def admit(request: Request) -> None:
-    """Reject the request if its client makes too many."""
+    """Reject a request from a client that exceeds the rate limit."""
     limits: ClientLimits = request.app.state.aggregator.limits
     wait = limits.seconds_to_wait(request.client.host if request.client else "")
     if wait:

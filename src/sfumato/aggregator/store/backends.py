@@ -187,7 +187,7 @@ class _PostgresBackend(Backend):
         )
 
     def lock_for_migration(self, connection: Connection) -> None:
-        """Take an advisory lock, because no table may exist yet."""
+        """Take an advisory lock, because the tables may not exist yet."""
         query = text("SELECT pg_advisory_xact_lock(:lock)")
         connection.execute(query, {"lock": _MIGRATION_LOCK_ID})
 

@@ -75,7 +75,7 @@ class Store(Database):
     # --- surveys ----------------------------------------------------------------------------------
 
     def register(self, survey: Survey) -> None:
-        """Add and open a survey. A known survey keeps its counts and state but gets the new title."""
+        """Add and open a survey. A known one keeps its counts and state, but gets the new title."""
         resolved = survey.resolved()
         matches = surveys.c.fingerprint == survey.fingerprint
         with self._write() as connection:

@@ -60,9 +60,9 @@ def tally_column(
     ``column`` contains the values. For positions, pass ``latitude`` and ``longitude`` instead, with
     degrees.
 
-    Only counts leave a task, never reports. Each row is counted once, even if Spark kills or repeats
-    attempts. Values outside the domain raise an error for the entire table. It reports how many
-    there are, but not which. ::
+    Only counts leave a task, never reports. Each row is counted once, even if Spark kills or
+    repeats attempts. Values outside the domain raise an error for the entire table. It reports how
+    many there are, but not which. ::
 
         tally = tally_column(survey, spark.read.parquet("answers"), column="place")
         survey.estimate(tally)
@@ -77,8 +77,8 @@ def tally_column(
     def privatize_and_tally(batches: Iterable[Any]) -> Iterator[Any]:
         return spark_tasks.tally_in_task(resolved, columns, batches)
 
-    # Send counts directly to the driver, which uses one attempt of each task. In a shuffle, parts of
-    # a lost attempt could be counted together with parts of its retry.
+    # Send counts directly to the driver, which uses one attempt of each task. In a shuffle, parts
+    # of a lost attempt could be counted together with parts of its retry.
     tasks = answers.coalesce(_max_tasks(dataframe.sparkSession, survey))
     outcomes = tasks.mapInArrow(privatize_and_tally, spark_tasks.OUTCOME_SCHEMA)
     return _sum_counts(survey, outcomes.collect())
@@ -158,16 +158,16 @@ def keyed_reports(
     block the secret is gone, and rows that were not computed yet fail. Before making any report,
     this function rejects rows without a key, two rows with the same key, values outside the domain,
     and tables whose rows may differ when Spark recomputes them (`inputs.py`). If one of the table's
-    files changes inside the block, leaving the block raises ``InvalidTable``. Errors contain counts,
-    never a key or a value.
+    files changes inside the block, leaving the block raises ``InvalidTable``. Errors contain
+    counts, never a key or a value.
 
     Two different reports from one person would prove that the person's rows differ. Each symbol has
     its own words, so the contents of both would reveal at most twice the promise. But the promise
     does not cover the fact that they differ, so such tables are rejected.
 
-    A key shows whose report it is. Anyone who sees keys and reports over time can see when an answer
-    changes. Drop the key unless you need it. Each block generates a new secret, so it counts as
-    another answer from the same people. ::
+    A key shows whose report it is. Anyone who sees keys and reports over time can see when an
+    answer changes. Drop the key unless you need it. Each block generates a new secret, so it counts
+    as another answer from the same people. ::
 
         with keyed_reports(survey, answers, column="place", key="account") as reports:
             reports.select("report").write.save("reports", format="delta")
@@ -260,7 +260,8 @@ def _select_column(
     type_name = dataframe.schema[name].dataType.simpleString().partition(" ")[0]
     if type_name not in allowed_types:
         raise InvalidTable(
-            f"column {name!r} must contain {requirement}, but its type is {type_name}. Convert it first."
+            f"column {name!r} must contain {requirement}, but its type is {type_name}. "
+            "Convert it first."
         )
     quoted = name.replace("`", "``")
     return dataframe[f"`{quoted}`"]

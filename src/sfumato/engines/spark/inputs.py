@@ -311,5 +311,5 @@ def _short_name(item: Java) -> str:
 
 
 def _type_name(expression: Java) -> str:
-    """Return the type without parameters or collation, such as ``decimal`` for ``decimal(10,2)``."""
+    """Return the type without parameters or collation: ``decimal`` for ``decimal(10,2)``."""
     return re.split(r"[( ]", expression.dataType().simpleString())[0]

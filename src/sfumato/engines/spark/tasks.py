@@ -11,8 +11,9 @@ the survey's fingerprint as 32 bytes, and each job has a secret of 32 bytes:
     words of an answer  AES(AES(block) ⊕ symbol), AES-256 under the job's secret
 
 The symbol is encoded as 8 little-endian bytes and combined with the first half of the block. This
-is CBC-MAC over two blocks, which is pseudorandom for messages of a fixed length, so each pair of key
-and symbol has its own independent words. Words do not depend on rows, chunks, tasks or attempts.
+is CBC-MAC over two blocks, which is pseudorandom for messages of a fixed length. So each pair of
+key and symbol has its own independent words. Words do not depend on rows, chunks, tasks or
+attempts.
 
 This protects a person as long as each key has a single value. If a key has two values, the person
 sends two independent reports. Together their contents reveal at most 2E, but the mere fact that
@@ -163,10 +164,10 @@ def derive_reports(mechanism: Mechanism, symbols: Symbols, blocks: bytes, secret
 
     >>> from sfumato import PlainResponse, Uniform
     >>> mechanism = PlainResponse(Uniform(5, 1))
-    >>> people = person_block("00" * 32, "Ada") + person_block("00" * 32, "Bo")
-    >>> both = derive_reports(mechanism, np.array([3, 1]), people, bytes(32))
-    >>> bo = derive_reports(mechanism, np.array([1]), people[16:], bytes(32))
-    >>> bool(both[1] == bo[0])
+    >>> blocks = person_block("00" * 32, "Ada") + person_block("00" * 32, "Bo")
+    >>> reports = derive_reports(mechanism, np.array([3, 1]), blocks, bytes(32))
+    >>> bo_report = derive_reports(mechanism, np.array([1]), blocks[16:], bytes(32))
+    >>> bool(reports[1] == bo_report[0])
     True
     """
     unused_bits = np.uint64(64 - mechanism.word_bits)
