@@ -75,7 +75,7 @@ def test_design_numbers_count_pairs():
 )
 def test_polynomial_is_the_first_primitive_one(q, d):
     p, a = singer._prime_power(q)
-    f = singer._primitive_polynomial(q, d)
+    f = singer._find_primitive_polynomial(q, d)
     assert naive_order_of_x(f, p) == q**d - 1
     chosen = sum(c * p**i for i, c in enumerate(f))
     for number in range(1, chosen):
@@ -97,7 +97,7 @@ def test_recurrence_follows_its_polynomial(f, p):
     slow = [0] * (n - 1) + [1]
     while len(slow) < 500:
         slow.append(-sum(c * s for c, s in zip(f, slow[-n:], strict=True)) % p)
-    assert singer._recurrence(f, p, n, 500).tolist() == slow
+    assert singer._recurrence_terms(f, p, n, 500).tolist() == slow
 
 
 @pytest.mark.parametrize(("q", "d"), [(2, 3), (3, 4), (4, 3), (13, 3), (2, 9)])

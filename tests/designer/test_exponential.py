@@ -73,7 +73,7 @@ def _nearest_table(context, Q):
     """Return the nearest integers: without rounding towards privacy, wrong channels stay wrong."""
     rows = [[Fraction(q) for q in row] for row in Q]
     exact = [[q / sum(row) for q in row] for row in rows]
-    return sf.TableResponse(context, IntegerChannel.nearest(exact, 64).rows)
+    return sf.TableResponse(context, IntegerChannel.from_fractions(exact, 64).rows)
 
 
 @pytest.mark.parametrize("name", CONTEXTS)

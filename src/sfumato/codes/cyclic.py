@@ -67,12 +67,12 @@ class CyclicDesign:
         return cls(circle_size, tuple(tuple(sorted(row)) for row in np.atleast_2d(base).tolist()))
 
     def __call__(self, points: int, epsilon: Epsilon, word_bits: int = 64) -> "CyclicCode":
-        """Return the code of this design for ε; raise ``InvalidContext`` if it cannot serve them.
+        """Return the code for ε; raise ``InvalidContext`` if it cannot serve ``points`` symbols.
 
-        An unbalanced design needs exactly as many symbols as it has points.
+        An unbalanced design needs a symbol for every point of the circle.
         """
         if not isinstance(epsilon, Fraction):
-            raise InvalidContext("cyclic response needs a finite ε; use ClearCode.")
+            raise InvalidContext("cyclic response needs a finite ε. For infinite ε, use ClearCode.")
         outputs = len(self.base) * self.circle_size
         raised = len(self.base) * len(self.base[0])
         levels = two_levels(outputs, raised, epsilon, word_bits)
@@ -127,7 +127,7 @@ class CyclicCode(Code):
 
     @property
     def family(self) -> CyclicDesign:
-        """The design."""
+        """The design, which builds this code for any word length and ε."""
         return self.design
 
     def to_record(self) -> dict[str, Json]:

@@ -37,7 +37,7 @@ class HadamardCode(Code):
     def __init__(self, points: int, epsilon: Epsilon, word_bits: int = 64) -> None:
         if points < 1 or not isinstance(epsilon, Fraction):
             raise InvalidContext(
-                "Hadamard response needs at least one point and a finite ε; use ClearCode."
+                "Hadamard response needs at least one point and a finite ε. For infinite ε, use ClearCode."
             )
         self._log_outputs = points.bit_length()
         if self._log_outputs >= word_bits:
@@ -74,8 +74,8 @@ class HadamardCode(Code):
         code._set_integers(coin_outcomes, levels.high // 2, epsilon, word_bits)
         if code.outputs != outputs or levels != TwoLevels(code.high, code.low, code.leftover):
             raise InvalidContext(
-                "a Hadamard code must have a power of two outputs, and even counts that add up "
-                "to all words."
+                "a Hadamard code's number of outputs must be a power of two, and its counts must "
+                "be even and add up to the number of words."
             )
         return code
 
@@ -148,7 +148,7 @@ def walsh_hadamard(values: Floats) -> Floats:
     """
     K = values.shape[-1]
     result = np.asarray(values, dtype=np.float64)
-    stride = min(64, K)  # the length of the stretches that are already transformed
+    stride = min(64, K)  # the length of the blocks that are already transformed
     rows = gcd(64, result.size // stride)
     result = np.matmul(result.reshape(-1, rows, stride), _hadamard_matrix(stride))
     while stride < K:

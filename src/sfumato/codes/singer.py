@@ -64,17 +64,17 @@ class SingerDesign:
     @property
     def points(self) -> int:
         """``K = (q^d − 1)/(q − 1)``."""
-        return _points(self.q, self.dimension)
+        return _point_count(self.q, self.dimension)
 
     @property
     def raised(self) -> int:
         """``|D| = (q^(d−1) − 1)/(q − 1)``: the number of points on a hyperplane."""
-        return _points(self.q, self.dimension - 1)
+        return _point_count(self.q, self.dimension - 1)
 
     @property
     def shared(self) -> int:
         """``λ = (q^(d−2) − 1)/(q − 1)``: the number of points on two hyperplanes."""
-        return _points(self.q, self.dimension - 2)
+        return _point_count(self.q, self.dimension - 2)
 
 
 def singer_designs(points: int, max_points: int) -> list[SingerDesign]:
@@ -90,9 +90,9 @@ def singer_designs(points: int, max_points: int) -> list[SingerDesign]:
     designs = []
     for q in range(2, isqrt(limit) + 1):
         d = 3
-        while _points(q, d) < points:
+        while _point_count(q, d) < points:
             d += 1
-        if _points(q, d) <= limit and _is_prime_power(q):
+        if _point_count(q, d) <= limit and _is_prime_power(q):
             designs.append(SingerDesign(q, d))
     return sorted(designs, key=lambda design: (design.points, design.q))
 
@@ -111,7 +111,7 @@ def singer_set(design: SingerDesign) -> NDArray[np.int64]:
     p, a = _prime_power(design.q)
     K = design.points
     n = a * design.dimension
-    s = _recurrence(_primitive_polynomial(design.q, design.dimension), p, n, a * K)
+    s = _recurrence_terms(_find_primitive_polynomial(design.q, design.dimension), p, n, a * K)
     D = np.flatnonzero((s.reshape(a, K) == 0).all(axis=0))
     require_difference_set(D, design)
     D.flags.writeable = False
@@ -140,7 +140,7 @@ def require_difference_set(D: NDArray[np.int64], design: SingerDesign) -> None:
         )
 
 
-def _points(q: int, dimension: int) -> int:
+def _point_count(q: int, dimension: int) -> int:
     """Return the number of points in the projective space."""
     return (q**dimension - 1) // (q - 1)
 
@@ -149,12 +149,12 @@ def _points(q: int, dimension: int) -> int:
 # monic f of degree n, represented by its n coefficients below the leading one.
 
 
-def _primitive_polynomial(q: int, dimension: int) -> list[int]:
+def _find_primitive_polynomial(q: int, dimension: int) -> list[int]:
     """Return the first f, ordered by ``f(p) − p^n``, such that x is primitive mod f."""
     p, a = _prime_power(q)
     n = a * dimension
     # q^d − 1 = (q − 1)·K, so only two small numbers are factored.
-    primes = sorted({*_prime_factors(q - 1), *_prime_factors(_points(q, dimension))})
+    primes = sorted({*_prime_factors(q - 1), *_prime_factors(_point_count(q, dimension))})
     roots = _primitive_roots(p)
     for number in count(1):
         f = _digits(number, p, n)
@@ -207,11 +207,11 @@ def _product(a: list[int], b: list[int], f: list[int], p: int) -> list[int]:
 
 def _times_x(a: list[int], f: list[int], p: int) -> list[int]:
     """Return ``x·a mod f``: replace x^n by the lower terms of −f."""
-    top = a[-1]
-    return [(c - top * d) % p for c, d in zip([0, *a[:-1]], f, strict=True)]
+    leading = a[-1]
+    return [(c - leading * d) % p for c, d in zip([0, *a[:-1]], f, strict=True)]
 
 
-def _recurrence(f: list[int], p: int, n: int, length: int) -> NDArray[np.int64]:
+def _recurrence_terms(f: list[int], p: int, n: int, length: int) -> NDArray[np.int64]:
     """Return ``s_0 … s_(length−1)``, where ``s_i`` is the coefficient of x^(n−1) in ``x^i mod f``.
 
     Extend s by doubling: ``x^m = Σ_l c_l x^l mod f`` gives ``s_(m+i) = Σ_l c_l s_(i+l)`` for all i.
@@ -220,11 +220,11 @@ def _recurrence(f: list[int], p: int, n: int, length: int) -> NDArray[np.int64]:
     s[-1] = 1
     while len(s) < length:
         m = len(s)
-        extra = min(m - n + 1, length - m)
-        new = np.zeros(extra, dtype=np.int64)
+        extra_length = min(m - n + 1, length - m)
+        extension = np.zeros(extra_length, dtype=np.int64)
         for shift, c in enumerate(_power_of_x(m, f, p)):
-            new += c * s[shift : shift + extra]
-        s = np.concatenate([s, new % p])
+            extension += c * s[shift : shift + extra_length]
+        s = np.concatenate([s, extension % p])
     return s[:length]
 
 

@@ -42,7 +42,7 @@ __all__ = ["BlockResponse", "PlainResponse"]
 
 
 class BlockResponse(CodedMechanism):
-    """Sends the block unchanged and hides the symbol within it (section 6.1 of the paper).
+    """A response that sends the block and hides the symbol within it (section 6.1 of the paper).
 
     For x in block j, with the code's sets S_x and ``Z_j = r e + K_j − r``::
 
@@ -90,7 +90,7 @@ class BlockResponse(CodedMechanism):
         super().__init__(context)
         self._families = family
         self.word_bits = word_bits
-        codes, code_of_block = _block_codes(context, family, word_bits)
+        codes, code_of_block = _choose_block_codes(context, family, word_bits)
         self._set_groups(codes, code_of_block, context.group_of, rank)
         self._first_output = self._group_start[context.group_of].astype(np.uint64)
 
@@ -120,7 +120,7 @@ class BlockResponse(CodedMechanism):
                 index = require_index(number, len(fields["codes"]), "mechanism.code_of_block")
                 codes.read(fields["codes"][index], size, epsilon)
         if not codes.all_fit:
-            raise InvalidSurvey(f"mechanism of kind {cls.kind!r} does not fit the context.")
+            raise InvalidSurvey(f"a mechanism of kind {cls.kind!r} does not fit the context.")
         return cls(context, codes, word_bits=codes.word_bits)
 
     @classmethod
@@ -135,14 +135,14 @@ class BlockResponse(CodedMechanism):
         if self._group_start.size == 1:  # in a single block, ranks equal symbols
             return self._codes[0].encode(symbols.view(np.uint64), word)
         point = self._point_of.take(symbols).view(np.uint64)
-        first = self._first_output.take(symbols)
+        first_output = self._first_output.take(symbols)
         if len(self._codes) == 1:
-            return self._codes[0].encode(point, word) + first
-        inside = np.empty(symbols.size, dtype=np.uint64)
+            return self._codes[0].encode(point, word) + first_output
+        output = np.empty(symbols.size, dtype=np.uint64)
         people_by_code = indices_by_value(self._code_of[symbols], len(self._codes))
         for code, people in zip(self._codes, people_by_code, strict=True):
-            inside[people] = code.encode(point[people], word[people])
-        return inside + first
+            output[people] = code.encode(point[people], word[people])
+        return output + first_output
 
     # --- the channel -----------------------------------------------------------------------------
 
@@ -307,7 +307,7 @@ class BlockScores(CodedScores):
         return hits
 
 
-def _block_codes(
+def _choose_block_codes(
     context: GroupedContext, family: CodeFamily, word_bits: int
 ) -> tuple[list[Code], NDArray[np.int64]]:
     """Return the distinct codes of the blocks, and the index of each block's code."""

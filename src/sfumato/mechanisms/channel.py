@@ -80,7 +80,7 @@ class IntegerChannel:
         return output.astype(np.uint64)
 
     @classmethod
-    def nearest(cls, rows: Sequence[Sequence[Fraction]], word_bits: int) -> "IntegerChannel":
+    def from_fractions(cls, rows: Sequence[Sequence[Fraction]], word_bits: int) -> "IntegerChannel":
         """Round fractions to the nearest channel in multiples of 2^−B; zeros stay zero."""
         return cls([_round_row(row, 1 << word_bits) for row in rows], word_bits)
 
@@ -152,8 +152,8 @@ def round_solution(Q: Floats, context: Context, word_bits: int) -> list[list[int
     Its rows need to add up to 1, and its columns to be in the cone, only approximately.
     """
     cone = Cone.from_context(context)
-    members = np.ascontiguousarray(cone.snap(Q.T).T)
-    floats = np.ldexp(_balance(members), _WEIGHT_BITS)
+    in_cone = np.ascontiguousarray(cone.snap(Q.T).T)
+    floats = np.ldexp(_balance(in_cone), _WEIGHT_BITS)
     return _round(np.asarray(to_integers(floats)), cone, word_bits)
 
 
@@ -168,7 +168,7 @@ def _round(weights: LongIntegers, cone: Cone, word_bits: int) -> list[list[int]]
         if cone.contains(balance):
             columns[roomiest] = balance
             return columns.T.tolist()
-        # What a flat column would have to add; rounding again may need slightly more.
+        # The amount that a flat column would have to add; rounding again may need slightly more.
         flat_part = float(cone.flat_parts(balance[None].astype(np.float64))[0])
         missing = max(-flat_part, 0.0)
         shrink = max(4 * shrink, _MIN_SHRINK + 1.5 * (missing + 1) / total)

@@ -12,7 +12,7 @@ from sfumato.foundation.arrays import Floats, Symbols, Words
 from sfumato.foundation.canonical import Json, decimal_text
 from sfumato.mechanisms.channel import IntegerChannel, format_rows, parse_stochastic_rows
 from sfumato.mechanisms.coded import indices_by_value
-from sfumato.mechanisms.dense import DenseMechanism, DenseScores, LeastVarianceScores
+from sfumato.mechanisms.dense import DenseMechanism, DenseScores, MinimumVarianceScores
 from sfumato.mechanisms.mechanism import Mechanism, require_outputs
 from sfumato.randomness import WORDS_PER_POSITION
 
@@ -60,7 +60,7 @@ class ProcessedResponse(DenseMechanism):
         self._mechanism: Mechanism = mechanism
         self._W: list[list[Fraction]] = rows
         self.word_bits = mechanism.word_bits
-        self._integer_W = IntegerChannel.nearest(rows, self.word_bits)
+        self._integer_W = IntegerChannel.from_fractions(rows, self.word_bits)
         self.outputs = self._integer_W.outputs
 
     def to_record(self) -> Json:
@@ -92,9 +92,9 @@ class ProcessedResponse(DenseMechanism):
         return self._mechanism.ideal_row(x) @ np.array(self._W, dtype=np.float64)
 
     @cached_property
-    def scores(self) -> LeastVarianceScores:
+    def scores(self) -> MinimumVarianceScores:
         """The scores that undo the channel."""
-        return LeastVarianceScores(self)
+        return MinimumVarianceScores(self)
 
 
 class ComposedResponse(DenseMechanism):

@@ -25,8 +25,8 @@ from sfumato.mechanisms.scores import Reach, Scores, float_vector
 __all__ = [
     "DenseMechanism",
     "DenseScores",
-    "LeastVarianceScores",
     "LeftInverse",
+    "MinimumVarianceScores",
     "are_independent_mod_prime",
 ]
 
@@ -98,7 +98,7 @@ class DenseScores(Scores):
         return Reach(self._A.max(axis=1), self._A.min(axis=1), max_absolute_sum)
 
 
-class LeastVarianceScores(DenseScores):
+class MinimumVarianceScores(DenseScores):
     """The unbiased scores with the minimum variance for people distributed like a crowd.
 
     ``crowd`` contains an integer for each symbol; by default, all symbols are equally likely.

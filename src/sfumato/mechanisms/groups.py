@@ -37,7 +37,7 @@ __all__ = ["GroupResponse", "HighLowResponse"]
 
 
 class GroupResponse(CodedMechanism):
-    """Keeps one promise inside each group and another from the group to everyone else.
+    """A response with one promise inside each group and another from the group to everyone else.
 
     Use it for tiers, two levels of blocks, and high-low contexts. Group j has a code with b outputs
     and sets S_x of r outputs. With f = r/b, ``A = e^ε_out`` and ``B = e^{ε_out − ε_in}``::
@@ -169,9 +169,9 @@ class GroupResponse(CodedMechanism):
         if not self._cover_starts.size:
             return own_reports
         in_cover = word < np.uint64(self._cover_end)
-        covered_group, cover_reports = self._cover_reports(word)
+        covered_group, cover_reports = self._decode_cover_words(word)
         in_own_cover = in_cover & (covered_group == group)
-        positions = self._positions(word, group, in_own_cover)
+        positions = self._word_positions(word, group, in_own_cover)
         inside_reports = self._inside_reports(symbols, group, positions)
         reports = np.where(group >= 0, inside_reports, own_reports)
         reports = np.where(in_cover & ~in_own_cover, cover_reports, reports)
@@ -180,7 +180,7 @@ class GroupResponse(CodedMechanism):
             reports[is_leftover] = 0
         return reports
 
-    def _cover_reports(self, word: Words) -> tuple[Symbols, Words]:
+    def _decode_cover_words(self, word: Words) -> tuple[Symbols, Words]:
         """Return the group and the report of each cover word. Entries for others are undefined.
 
         With a single code, all groups have the same number of cover words, so no lookup is needed.
@@ -192,7 +192,7 @@ class GroupResponse(CodedMechanism):
         output = (word - self._cover_starts[group]) // self._cover_levels[group]
         return group, output + self._group_start[group].view(np.uint64)
 
-    def _positions(self, word: Words, group: Symbols, in_own_cover: Booleans) -> Words:
+    def _word_positions(self, word: Words, group: Symbols, in_own_cover: Booleans) -> Words:
         """Number a member's words: its own group's cover words first, then the clear words."""
         if self._cover_starts.size == 1:  # a single group has no cover words for other groups
             return word
@@ -268,9 +268,9 @@ class GroupResponse(CodedMechanism):
             code = self._codes[number]
             level = self._levels[number]
             group = self._group_of[members]
-            in_first = members[group == 0]
-            in_others = members[group > 0]
-            for symbols, leftover in ((in_first, self._leftover), (in_others, 0)):
+            first_members = members[group == 0]
+            other_members = members[group > 0]
+            for symbols, leftover in ((first_members, self._leftover), (other_members, 0)):
                 claim = RowClass(
                     symbols,
                     self._group_start[self._group_of[symbols]],
@@ -355,7 +355,8 @@ class HighLowResponse(GroupResponse):
     response; at most 2k outputs with the Hadamard code.
     Cost per report: one word. Error (Hadamard code, the paper's estimator): with
     ``c = (e+1)/(e−1)``, ``n·Var`` is ``c²(p_A + 2p_B/(e+1)) − p_x²`` for sensitive x and
-    ``c p_x − p_x²`` for the others.
+    ``c p_x − p_x²`` for the others, where p_A and p_B are the total shares of sensitive and other
+    symbols.
     Reference: Acharya et al. (2020), section 5.1, with row x+1 of the Hadamard matrix.
     Proof: docs/proofs/high-low.md.
 
@@ -411,7 +412,7 @@ class HighLowResponse(GroupResponse):
         codes = RecordedCodes()
         codes.read(fields["codes"][0], int(high_low.sensitive.size), high_low.exact_inside)
         if not codes.all_fit:
-            raise InvalidSurvey("mechanism of kind 'high-low' does not fit the context.")
+            raise InvalidSurvey("a mechanism of kind 'high-low' does not fit the context.")
         return cls(context, codes, word_bits=codes.word_bits)
 
     def _ideal_levels(self) -> list[float]:

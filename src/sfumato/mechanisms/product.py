@@ -111,7 +111,7 @@ class ProductResponse(DenseMechanism):
         codes.read(records[0], int(blocks.sizes.size), about_block)
         codes.read(records[1], blocks.size, about_symbol)
         if not codes.all_fit:
-            raise InvalidSurvey("mechanism of kind 'product' does not fit the context.")
+            raise InvalidSurvey("a mechanism of kind 'product' does not fit the context.")
         return cls(blocks, codes, word_bits=codes.word_bits)
 
     def with_word_bits(self, word_bits: int) -> Self:

@@ -30,7 +30,7 @@ from sfumato.mechanisms.channel import (
 from sfumato.mechanisms.dense import (
     DenseMechanism,
     DenseScores,
-    LeastVarianceScores,
+    MinimumVarianceScores,
     are_independent_mod_prime,
 )
 from sfumato.randomness import binary_flips
@@ -174,8 +174,8 @@ class TableResponse(DenseMechanism):
         """Return the same table rounded to words of a different length."""
         rows = self._integers.rows
         if word_bits != self.word_bits:
-            exact = list(map(self.exact_row, range(self.inputs)))
-            rows = round_table(exact, self.context, word_bits)
+            exact_rows = list(map(self.exact_row, range(self.inputs)))
+            rows = round_table(exact_rows, self.context, word_bits)
         if word_bits < self.word_bits and not are_independent_mod_prime(rows):
             raise NothingToLearn(
                 f"{word_bits}-bit words are too short to tell the symbols of this table apart."
@@ -190,13 +190,13 @@ class TableResponse(DenseMechanism):
         return list(self._integers.rows[x])
 
     def ideal_row(self, x: int) -> Floats:
-        """Return the row of x: the table is its own formula."""
+        """Return the row of x; a table has no separate formula."""
         return np.array([entry / self.denominator for entry in self._integers.rows[x]])
 
     @cached_property
-    def scores(self) -> LeastVarianceScores:
+    def scores(self) -> MinimumVarianceScores:
         """The scores that undo the channel."""
-        return LeastVarianceScores(self, self.crowd)
+        return MinimumVarianceScores(self, self.crowd)
 
 
 def _require_crowd(crowd: Sequence[int] | None, size: int) -> tuple[int, ...] | None:

@@ -1,4 +1,4 @@
-"""Union response: sends the block unchanged, and uses any mechanism inside each block."""
+"""Union response: sends the block, and uses any mechanism inside each block."""
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -23,7 +23,7 @@ __all__ = ["UnionResponse", "contains_table"]
 
 
 class UnionResponse(Mechanism):
-    """Sends the block unchanged, and answers inside it with a mechanism for the block's context.
+    """A response that sends the block, and answers inside it with a mechanism for its context.
 
     ``Q((j, y)|x) = Q_j(y|x)`` for x in block j. Report ``offset_j + y`` represents (j, y). Block j
     has the same number of reports as its mechanism; blocks are in the order of their first labels.
