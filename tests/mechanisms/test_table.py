@@ -310,7 +310,7 @@ def _exact(inverse, outputs):
 def test_float_scores_match_exact_ones(name, crowd):
     table = design_table(name, crowd=crowd and crowd[: len(MATRICES[name])])
     exact = _exact(table.scores._inverse, table.outputs)
-    assert table.scores._inverse._float_solve() is not None
+    assert table.scores._inverse._solve_in_floats() is not None
     assert np.abs(table.scores.matrix() - exact).max() <= 1e-11 * np.abs(exact).max()
     assert table.scores.leverage == pytest.approx(np.abs(exact).max(), rel=1e-11)
 
@@ -320,7 +320,7 @@ def test_uncertain_float_scores_fall_back_to_exact_ones(epsilon):
     E = np.where(np.eye(5), 0, epsilon)
     table = TableResponse.from_floats(sf.PrivacyMatrix(E), channel(E, 25))
     exact = _exact(table.scores._inverse, table.outputs)
-    assert (table.scores._inverse._float_solve() is None) == (epsilon < 1e-4)
+    assert (table.scores._inverse._solve_in_floats() is None) == (epsilon < 1e-4)
     assert np.abs(table.scores.matrix() - exact).max() <= 1e-10 * np.abs(exact).max()
 
 
@@ -350,8 +350,8 @@ def test_scores_match_the_formula(crowd):
     expected = np.array(_naive_scores(rows, 64, crowd), dtype=float)
     result = LeftInverse(rows, 64, crowd)
     # The weights G have 16 bits.
-    assert result.floats() == pytest.approx(expected, rel=1e-4, abs=1e-4)
-    assert _exact(result, 3) == pytest.approx(result.floats(), rel=1e-12)
+    assert result.to_floats() == pytest.approx(expected, rel=1e-4, abs=1e-4)
+    assert _exact(result, 3) == pytest.approx(result.to_floats(), rel=1e-12)
     columns = [result.column(y) for y in range(3)]
     means = [
         [
@@ -370,7 +370,7 @@ def test_dependent_rows_have_no_scores():
     assert not are_independent_mod_prime([[1, 2], [1, 2]])
     assert are_independent_mod_prime([[0, 0, N], [0, N, 0], [1, 0, 0]])
     with pytest.raises(NothingToLearn, match="nothing can undo"):
-        LeftInverse(rows, 8, [1, 1, 1]).floats()
+        LeftInverse(rows, 8, [1, 1, 1]).to_floats()
 
 
 # --- crowds ---------------------------------------------------------------------------------------

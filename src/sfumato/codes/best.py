@@ -110,7 +110,7 @@ def best_candidate(points: int, epsilon: Fraction, output_limit: int) -> Candida
 
 
 def _rank(candidate: Candidate) -> tuple[float, int]:
-    # Round: floating-point noise must not choose between equally good codes.
+    # Round, because floating-point noise must not decide between equally good codes.
     return round(candidate.ratio, 9), candidate.outputs
 
 

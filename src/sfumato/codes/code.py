@@ -98,7 +98,7 @@ class Code(ABC):
         """
 
     def ideal_levels(self) -> tuple[float, float]:
-        """Return ``Q(y|x)`` for y inside and outside S_x, by the published formula.
+        """Return ``Q(y|x)`` for y inside and outside S_x, from the published formula.
 
         For K outputs, r of them in S_x, these are ``e/Z`` and ``1/Z`` with ``Z = re + K − r``.
         """

@@ -188,7 +188,7 @@ def _balance(Q: Floats) -> Floats:
     """Rescale columns, as little as possible, so that rows add up to 1.
 
     Columns stay in the cone. Column y is multiplied by ``1 + δ_y``, where ``Σ_y Q(y|x) δ_y`` must
-    be the amount missing from row x. With q the mean row, ``δ_y = Σ_x λ_x Q(y|x)/q(y)`` minimizes
+    be the amount missing from row x. With q the mean row, ``δ_y = Σ_x λ_x Q(y|x)/q(y)`` minimises
     ``Σ_y q(y) δ_y²``.
     """
     for _ in range(_BALANCING_ROUNDS):

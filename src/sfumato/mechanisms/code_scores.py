@@ -110,10 +110,10 @@ class MembershipKernel(ScoreKernel):
         inside = np.full(shape, -np.inf)
         outside = np.full(shape, -np.inf)
         for value, has_value in _descending_values(offsets):
-            members = self.code.gather(has_value.astype(np.float64))
-            is_new = np.isinf(inside) & (members > 0.5)
+            inside_counts = self.code.gather(has_value.astype(np.float64))
+            is_new = np.isinf(inside) & (inside_counts > 0.5)
             inside = np.where(is_new, value, inside)
-            is_new = np.isinf(outside) & (members < row_sums(has_value) - 0.5)
+            is_new = np.isinf(outside) & (inside_counts < row_sums(has_value) - 0.5)
             outside = np.where(is_new, value, outside)
             if not (np.isinf(inside).any() or np.isinf(outside).any()):
                 break
@@ -121,9 +121,9 @@ class MembershipKernel(ScoreKernel):
 
     def absolute_sums(self, used: Floats, offsets: Floats) -> Floats:
         """Return the sum of two absolute values, each times the number of symbols that have it."""
-        inside = self.code.spread(used)
-        size = row_sums(used)
-        return inside * np.abs(self.gain + offsets) + (size - inside) * np.abs(offsets)
+        inside_counts = self.code.spread(used)
+        outside_counts = row_sums(used) - inside_counts
+        return inside_counts * np.abs(self.gain + offsets) + outside_counts * np.abs(offsets)
 
 
 @dataclass(frozen=True)

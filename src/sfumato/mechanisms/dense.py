@@ -119,7 +119,7 @@ class MinimumVarianceScores(DenseScores):
 
     @cached_property
     def _A(self) -> Floats:
-        return self._inverse.floats()
+        return self._inverse.to_floats()
 
 
 class LeftInverse:
@@ -131,7 +131,7 @@ class LeftInverse:
     >>> scores = LeftInverse([[3, 1], [1, 3]], 4, crowd=[1, 1])
     >>> scores.column(0)
     [Fraction(3, 2), Fraction(-1, 2)]
-    >>> scores.floats()
+    >>> scores.to_floats()
     array([[ 1.5, -0.5],
            [-0.5,  1.5]])
     """
@@ -171,18 +171,18 @@ class LeftInverse:
         adjugate, determinant = solution
         return np.array(adjugate, dtype=object), determinant
 
-    def floats(self) -> Floats:
+    def to_floats(self) -> Floats:
         """Return A as floats, accurate to 10⁻¹⁰ of its largest entry.
 
         Solve in floating point if that is guaranteed to be accurate enough, otherwise exactly.
         """
-        A = self._float_solve()
+        A = self._solve_in_floats()
         if A is not None:
             return A
         columns = [self.column(y) for y in range(self._rows.shape[1])]
         return np.array(columns, dtype=np.float64).T
 
-    def _float_solve(self) -> Floats | None:
+    def _solve_in_floats(self) -> Floats | None:
         """Return A from a corrected float inverse of M, or ``None`` if it may be inaccurate."""
         half_bits = [int(entry).bit_length() // 2 for entry in self._M.diagonal()]
         inverse = _float_inverse(self._M, half_bits)
@@ -253,12 +253,12 @@ def are_independent_mod_prime(rows: Sequence[Sequence[int]]) -> bool:
     """
     remaining = (np.array(rows, dtype=object) % _PRIME).astype(np.int64)
     while len(remaining):
-        head = remaining[0]
+        pivot_row = remaining[0]
         remaining = remaining[1:]
-        pivots = np.flatnonzero(head)
+        pivots = np.flatnonzero(pivot_row)
         if pivots.size == 0:
             return False
-        inverse = pow(int(head[pivots[0]]), -1, _PRIME)
+        inverse = pow(int(pivot_row[pivots[0]]), -1, _PRIME)
         factors = remaining[:, pivots[0]] * inverse % _PRIME
-        remaining = (remaining - factors[:, None] * head) % _PRIME
+        remaining = (remaining - factors[:, None] * pivot_row) % _PRIME
     return True

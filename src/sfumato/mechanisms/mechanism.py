@@ -202,7 +202,7 @@ class Mechanism(ABC):
 
     @abstractmethod
     def ideal_row(self, x: int) -> Floats:
-        """Return the row of x by the published formula, which the integers approximate."""
+        """Return the row of x from the published formula, which the integers approximate."""
 
     def matrix(self) -> Floats:
         """Return Q as a matrix, one row per symbol; raise ``InvalidContext`` if it is too large."""
@@ -249,7 +249,7 @@ class Mechanism(ABC):
         return f"{type(self).__name__}({self.context!r}, {self.outputs} outputs)"
 
     def _repr_html_(self) -> str:
-        """Return an HTML table that summarizes the mechanism in notebooks."""
+        """Return an HTML table that summarises the mechanism in notebooks."""
         leverage = f"one fake report outweighs up to {self.scores.leverage:,.3g} honest people"
         summary = {
             "context": repr(self.context),
@@ -266,7 +266,7 @@ class Mechanism(ABC):
 
 
 def require_outputs(outputs: int) -> int:
-    """Return ``outputs`` if every report fits in 32 bits on the wire."""
+    """Return ``outputs``; raise ``InvalidContext`` unless every report fits in 32 bits."""
     if outputs > MAX_OUTPUTS:
         raise InvalidContext(
             f"a mechanism can have at most 2^31 distinct reports; this one would have {outputs}."

@@ -213,7 +213,7 @@ class ProductScores(DenseScores):
     def _answer_weights(self) -> list[tuple[Fraction, Fraction]]:
         """``w_j`` for J outside S_j and for J inside it.
 
-        The weights have mean 1 for members of j and minimize the noise if symbols are equally
+        The weights have mean 1 for members of j and minimise the noise if symbols are equally
         likely. Let h be the probability that J ∈ S_j for a member of j, and P the probability for
         anyone. Then the best weights inside and outside S_j are proportional to h/P and
         (1 − h)/(1 − P).
@@ -236,7 +236,7 @@ class ProductScores(DenseScores):
     def _mixing_weights(self) -> list[Fraction]:
         """μ_j: the weight of the symbols' sum in a block's total.
 
-        It minimizes the variance if symbols are equally likely.
+        It minimises the variance if symbols are equally likely.
         """
         _, sums, A1 = self._score_terms
         k = self.mechanism.inputs

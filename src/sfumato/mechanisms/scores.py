@@ -59,7 +59,7 @@ class Reach:
         down:   at most  m · (1 − min_y A[x, y])    (x_i = x: the forger's symbol is x)
         total:  at most  m · max_y ½ (1 + Σ_x |A[x, y]|)   in total variation, ½ Σ_x |…|
 
-    The forgers attain each bound if all m send the report that maximizes it. The third bound is
+    The forgers attain each bound if all m send the report that maximises it. The third bound is
     attained because some x_i has ``A[x_i, y] ≤ 0``, which makes
     ``½ Σ_x |A[x, y] − [x = x_i]|`` equal to ``½ (Σ_x |A[x, y]| + 1)``.
 
