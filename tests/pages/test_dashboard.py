@@ -94,7 +94,7 @@ def show_all(show, aggregator):
 
 
 def enter(page, token):
-    page.get_by_label("The token that the aggregator printed").fill(token)
+    page.get_by_label("Enter the token that the aggregator printed").fill(token)
     page.get_by_role("button", name="Show results").click()
 
 
@@ -148,9 +148,9 @@ def test_without_a_token_only_the_promise_shows(show, aggregator):
 def test_only_the_right_token_shows_results(show, aggregator):
     page = show()
     enter(page, "sfm_wrong")
-    page.get_by_text("This is not the token of this aggregator.").wait_for()
+    page.get_by_text("This token does not belong to this aggregator.").wait_for()
     look_again(page)
-    assert page.locator("#problem").inner_text() == "This is not the token of this aggregator."
+    assert page.locator("#problem").inner_text() == "This token does not belong to this aggregator."
     assert page.locator("#estimate").count() == 0
     enter(page, aggregator.token)
     learned(page)
@@ -417,7 +417,7 @@ def test_hostile_labels_are_text(show_all):
 
 def test_read_only_store_is_shown(show, aggregator, monkeypatch):
     page = show()
-    assert page.locator("#health").inner_text() == "running, and can write"
+    assert page.locator("#health").inner_text() == "running and able to write"
 
     def down():
         raise StoreUnavailable("the store is down for a test.")
@@ -425,23 +425,23 @@ def test_read_only_store_is_shown(show, aggregator, monkeypatch):
     monkeypatch.setattr(aggregator.store, "ping", down)
     time.sleep(1.1)  # the aggregator looks at its store once a second
     look_again(page)
-    page.get_by_text("running, but cannot write now").wait_for()
+    page.get_by_text("running, but unable to write").wait_for()
     monkeypatch.undo()
     time.sleep(1.1)
     look_again(page)
-    page.get_by_text("running, and can write").wait_for()
+    page.get_by_text("running and able to write").wait_for()
 
 
 def test_unreachable_aggregator_is_shown_until_it_is_back(show_all):
     page = show_all(locale="en")
     page.context.set_offline(True)
     page.clock.fast_forward(60_000)
-    page.get_by_text("out of reach").wait_for()
+    page.get_by_text("not reachable").wait_for()
     page.get_by_text("The aggregator cannot be reached.").wait_for()
     assert page.locator("#estimate").is_visible()
     page.context.set_offline(False)
     look_again(page)
-    page.get_by_text("running, and can write").wait_for()
+    page.get_by_text("running and able to write").wait_for()
     page.locator("#problem", has_text="reached").wait_for(state="hidden")
     assert unexpected(page) == []
 
@@ -479,7 +479,7 @@ def test_empty_aggregator_says_how_to_add_a_survey(browser, tmp_path):
     with run_aggregator(tmp_path) as empty:
         page = browser.new_page()
         page.goto(empty.url)
-        page.get_by_text("There are none yet").wait_for()
+        page.get_by_text("None yet").wait_for()
         assert page.locator("#loading").is_hidden()
         page.close()
 
@@ -528,7 +528,7 @@ def test_page_works_from_the_keyboard(show, aggregator):
     page.keyboard.type(aggregator.token)
     page.keyboard.press("Enter")
     learned(page)
-    page.locator("#leave").focus()
+    page.locator("#forget").focus()
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.closest('.links') !== null")
     for _ in range(2):

@@ -24,10 +24,10 @@ from sfumato.pages.design import (
     name_closed_form,
 )
 from sfumato.pages.design.chart import (
+    compute_used_promise,
     design_png,
     design_svg,
     order_reports,
-    promise_used,
     require_drawable,
 )
 from support.survey_results import HOSTILE
@@ -74,8 +74,8 @@ def test_facts_match_the_design(stops):
     assert facts["risk"] == f"{stops.risk:.6g}, people spread evenly"
     assert facts["lower bound"] == f"{stops.risk / 1.25:.6g} (certified)"
     assert facts["gap"] == "25% (certified)"
-    assert facts["search"] == "12 rounds in 2.5 s, ended by itself"
-    assert facts["reports"] == "4 different ones, 2 bits each"
+    assert facts["search"] == "12 rounds in 2.5 s, converged"
+    assert facts["reports"] == "4 possible reports, 2 bits each"
     assert f"{stops.mechanism.scores.leverage:.3g}" in facts["leverage"]
 
 
@@ -90,7 +90,7 @@ def test_facts_match_the_design(stops):
         ({"stop_reason": "time limit"}, "search", "12 rounds in 2.5 s, stopped by the time limit"),
         ({"certified": False}, "lower bound", "(estimated)"),
         ({"certified": False}, "gap", "25% (estimated)"),
-        ({"prior": np.array([0.4, 0.3, 0.2, 0.1])}, "risk", "people like the prior"),
+        ({"prior": np.array([0.4, 0.3, 0.2, 0.1])}, "risk", "people distributed like the prior"),
         ({"weights": np.array([1.0, 2, 3, 4])}, "risk", "people spread evenly, symbols weighted"),
     ],
 )
@@ -190,15 +190,15 @@ def _naive_used(Q):
 
 
 @pytest.mark.parametrize("zeros", [0.0, 0.3])
-def test_promise_used(zeros):
+def test_used_promise(zeros):
     generator = np.random.default_rng(3)
     Q = generator.random((5, 9)) * (generator.random((5, 9)) >= zeros) + np.eye(5, 9)
     Q /= Q.sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(promise_used(Q), _naive_used(Q), atol=1e-12)
+    np.testing.assert_allclose(compute_used_promise(Q), _naive_used(Q), atol=1e-12)
 
 
-def test_promise_used_stays_within_the_promise(stops):
-    assert (promise_used(stops.mechanism.matrix()) <= LINE.closure().matrix() + 1e-12).all()
+def test_used_promise_stays_within_the_promise(stops):
+    assert (compute_used_promise(stops.mechanism.matrix()) <= LINE.closure().matrix() + 1e-12).all()
 
 
 def test_reports_are_ordered_by_symbol_and_narrowness():

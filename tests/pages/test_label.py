@@ -22,10 +22,10 @@ from sfumato.pages.label.text import (
     dates_text,
     domain_text,
     everyday_text,
+    factor_text,
     max_different_answers,
     odds_text,
     repeat_text,
-    size_text,
 )
 from sfumato.survey.toml.file import read_toml
 from support.survey_results import HOSTILE
@@ -111,7 +111,7 @@ def test_belief_matches_posterior_odds(context):
         (Fraction(1), "from 50 : 50 to at most 73.2 : 26.8", "at least 26 times in 100"),
         (Fraction(3), "from 50 : 50 to at most 95.3 : 4.7", "at least 47 times in 1,000"),
         (Fraction("6.9"), "from 50 : 50 to at most 99.9 : 0.1", "at least once in 1,000"),
-        (Fraction(40), "from 50 : 50 to beyond 99.9 : 0.1: as good as certainty", "hardly ever"),
+        (Fraction(40), "from 50 : 50 to beyond 99.9 : 0.1: practically certain", "hardly ever"),
         (INF, "from 50 : 50 to certainty: nothing is promised", "may prove"),
     ],
 )
@@ -121,8 +121,8 @@ def test_odds_in_words(epsilon, moved, everyday):
 
 
 def test_size_for_reviewers_rounds_up():
-    assert size_text(Fraction(2, 3)) == "ε ≈ 0.6667, odds × 1.95"
-    assert size_text(Fraction(40)) == "ε = 40"  # no factor where the belief is as good as certain
+    assert factor_text(Fraction(2, 3)) == "ε ≈ 0.6667, odds × 1.95"
+    assert factor_text(Fraction(40)) == "ε = 40"  # no factor where the belief is as good as certain
 
 
 # --- classes of answers ---------------------------------------------------------------------------
@@ -159,7 +159,7 @@ def test_many_levels_are_summed_up():
     for context in (sf.Tiers(range(10), range(1, 11)), sf.Blocks(np.arange(20) // 2, range(1, 11))):
         levels = [level for level in protection_levels(context) if level.epsilon != INF]
         assert [level.epsilon for level in levels] == [1, 9, 10]
-        assert levels[1].answers == "8 more levels, in between"
+        assert levels[1].answers == "8 more levels in between"
     line = sf.Metric(abs(np.subtract.outer(np.arange(12), np.arange(12))), "0.5")
     levels = protection_levels(line)
     assert [level.epsilon for level in levels] == [Fraction(1, 2), 5, Fraction(11, 2)]
@@ -172,7 +172,7 @@ def test_union_of_many_blocks_stays_short():
     assert len(levels) <= 7
     assert [level.epsilon for level in levels] == [1, 8, 9, INF, INF, INF, INF]
     assert levels[0].against.endswith("; and 44 more classes with the same promise")
-    assert levels[1].answers == "7 more levels, in between"
+    assert levels[1].answers == "7 more levels in between"
     assert "398 more classes" in " ".join(level.disclosure for level in levels)
 
 
@@ -181,28 +181,28 @@ def test_high_low_label():
     assert "2 of 5 answers are sensitive. Nothing is promised for the others." in words
     assert "“clinic”, “bar”against any other answerfrom 50 : 50 to at most 73.2 : 26.8" in words
     assert (
-        "That your answer is one of these: “park”, “café”, “office”; and so, that it is not one of "
-        "the sensitive ones." in words
+        "That your answer is one of these: “park”, “café”, “office”; and therefore not one of the "
+        "sensitive ones." in words
     )
 
 
 def test_blocks_label():
     streets = {"Rue A": "Paris", "Rue B": "Paris", "Via C": "Rome"}
     words = label_of(sf.Blocks(streets, 1))
-    assert "The 3 answers lie in 2 blocks of 1 to 2: “Rue A”, “Rue B”; “Via C”." in words
-    disclosure = "Which block your answer lies in. A report may show it openly."
+    assert "The 3 answers are in 2 blocks of 1 to 2: “Rue A”, “Rue B”; “Via C”." in words
+    disclosure = "Which block your answer is in. A report may show it openly."
     assert f"{disclosure} For the one answer that is alone" in words
     hidden = label_of(sf.Blocks(streets, 1, across=3))
-    assert "against an answer of another blockfrom 50 : 50 to at most 95.3 : 4.7" in hidden
+    assert "against an answer in another blockfrom 50 : 50 to at most 95.3 : 4.7" in hidden
     assert "Which block" not in hidden
 
 
 def test_union_label():
     words = label_of(UNION)
-    assert "“bus”, “tram”against any other answer of the blockfrom 50 : 50 to at most 73.2" in words
-    assert "“clinic”against any other answer of the blockfrom 50 : 50 to at most 88.1" in words
+    assert "“bus”, “tram”against any other answer in the blockfrom 50 : 50 to at most 73.2" in words
+    assert "“clinic”against any other answer in the blockfrom 50 : 50 to at most 88.1" in words
     assert "That your answer is one of these: “home”, “pub”" in words
-    assert "Which block your answer lies in" in words
+    assert "Which block your answer is in" in words
 
 
 def test_matrix_label_keeps_the_direction_of_pairs():
@@ -231,7 +231,7 @@ def test_labels_of_metrics_clear_answers_and_single_answers():
 
 
 def test_enormous_epsilons_do_not_overflow():
-    assert "as good as certainty" in label_of(sf.Metric([[0, 1000], [1000, 0]]))
+    assert "practically certain" in label_of(sf.Metric([[0, 1000], [1000, 0]]))
 
 
 # --- the rest of the page -------------------------------------------------------------------------
@@ -240,8 +240,8 @@ def test_enormous_epsilons_do_not_overflow():
 @pytest.mark.parametrize(
     ("about", "often", "different"),
     [
-        ({}, "once: the first answer stands", 1),
-        ({"repeat": {"every": "day", "distinct": 1}}, "every day, the first answer stands", 1),
+        ({}, "once: the first answer counts", 1),
+        ({"repeat": {"every": "day", "distinct": 1}}, "every day: the first answer counts", 1),
         (
             {"repeat": {"every": "week", "distinct": 3}},
             "every week, at most 3 different answers",
@@ -310,7 +310,7 @@ def test_contact_storage_and_reviewer_facts():
         assert text in words
     assert "a whole number below 5 (3 bits)" in words
     assert "No results are shown below 500 reports." in words
-    assert "Kept: every pair of answers was compared on every report" in words
+    assert "Kept: every pair of answers was compared for every report" in words
     error = 100 * math.sqrt(survey.mechanism.scores.variances(np.full(5, 0.2), 10_000).max())
     assert f"up to {error:#.2g} percentage points" in words
 
@@ -324,9 +324,9 @@ def test_broken_promises_have_no_label():
 
 def test_label_of_the_paper_grid(checkins):
     words = text_of(label_page(checkins.survey))
-    blocks = "The 43,750 answers lie in 1,750 blocks of 25"
+    blocks = "The 43,750 answers are in 1,750 blocks of 25"
     assert f"{blocks}; for example, “25,-130” and “25,-129.8” share one." in words
-    assert "checked on 1,000 of 43,750 answers" in words
+    assert "checked for 1,000 of 43,750 answers" in words
 
 
 @pytest.mark.parametrize("kind", ["high-low", "blocks", "union"])
@@ -416,10 +416,10 @@ def test_label_prints_on_one_page_in_black_on_white(chromium, lunch_page):
 
 def test_label_states_the_cost_in_budget():
     thrice = label_of(sf.Uniform(2, "0.5"), repeat={"every": "week", "distinct": 3})
-    assert "This survey takes up to 1.5 of it." in thrice
+    assert "This survey uses up to 1.5 of it." in thrice
     nothing = label_of(sf.Uniform(2, "inf"))
     assert "a budget, 4 unless" in nothing
-    assert "takes up to" not in nothing
+    assert "uses up to" not in nothing
     assert "looks like a new device" in nothing
 
 

@@ -43,10 +43,10 @@ def test_many_tiers_show_only_the_strongest_and_the_weakest():
 def test_blocks_with_different_epsilons_show_the_strongest_and_the_weakest():
     text = join_sentences(sf.Blocks([0, 0, 1, 1, 2], [1, 2, 3]))
     assert "from 1:1 to at most 2.72:1 (ε = 1) where the promise is strongest" in text
-    assert "7.39:1 (ε = 2) at the weakest" in text
+    assert "7.39:1 (ε = 2) where it is weakest" in text
     assert "ε = 3" not in text  # the third block holds no pair
     assert "Between blocks nothing is promised" in text
-    assert "One block holds a single answer" in text
+    assert "One block has a single answer" in text
 
 
 def test_blocks_without_a_promise_inside_are_counted():
@@ -69,10 +69,7 @@ def test_promises_that_follow_from_others_are_stated():
 
 def test_unions_state_their_extremes_and_unprotected_answers():
     text = join_sentences(UNION)
-    assert (
-        "The 7 answers lie in 3 blocks of 2 to 3, and inside each block the promise is its own."
-        in text
-    )
+    assert "The 7 answers are in 3 blocks of 2 to 3, and each block has its own promise." in text
     assert "At the strongest, one report can move odds from 1:1 to at most 2.72:1 (ε = 1)." in text
     assert "at most 7.39:1 (ε = 2)" in text
     assert "Between blocks nothing is promised" in text

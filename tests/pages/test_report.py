@@ -180,17 +180,17 @@ def test_decoded_manipulation_bound_is_shown_if_known(lunch):
     known = lunch.survey.estimate(tally, decoder="projection")
     text = " ".join(Page(report_page(lunch.survey, known, lunch.certificate)).text.split())
     assert re.search(
-        r"100 fake reports move the decoded picture by at most [\d.]+ points in the same measure, "
+        r"100 fake reports move the decoded estimate by at most [\d.]+ points in the same measure, "
         r"compared with any other 100 reports in their place\.",
         text,
     )
-    honest = "Compared with what an honest report in its place would have meant on average"
+    honest = "Compared with the average effect of an honest report in its place"
     assert f"{honest}, one fake report moves" in text
     assert "no bound is known" not in text
     unknown = Page(
         report_page(lunch.survey, lunch.survey.estimate(tally, decoder="auto"), lunch.certificate)
     ).text
-    assert "For the decoded picture no bound is known (decoder “auto”)." in unknown
+    assert "For the decoded estimate no bound is known (decoder “auto”)." in unknown
 
 
 def test_few_reports_raise_a_caution(lunch, lunch_page):
@@ -230,12 +230,12 @@ def test_page_embeds_the_privacy_label(lunch, lunch_page):
     assert base64.b64decode(packed).decode("utf-8") == label_page(lunch.survey)
 
 
-def test_decoded_picture_has_no_interval(lunch_page):
+def test_decoded_estimate_has_no_interval(lunch_page):
     text = " ".join(Page(lunch_page).text.split())
-    assert "in the decoded picture. Its unbiased estimate is" in text
-    assert "The decoded picture A distribution, shaped by the decoder “auto”" in text
-    assert "without an error bar of its own" in text
-    assert "The unbiased estimate Right on average for each answer by itself" in text
+    assert "in the decoded estimate. Its unbiased estimate is" in text
+    assert "The decoded estimate A distribution, shaped by the decoder “auto”" in text
+    assert "without error bars" in text
+    assert "The unbiased estimate Correct on average for each individual answer" in text
     assert "less often" not in text
 
 
@@ -275,12 +275,12 @@ def test_packed_map_holds_log_shares(checkins):
 
 
 def test_certificates_and_estimates_of_other_surveys_are_rejected(lunch, hostile):
-    with pytest.raises(WrongSurvey, match="another mechanism"):
+    with pytest.raises(WrongSurvey, match="different mechanism"):
         report_page(lunch.survey, lunch.estimate, hostile.certificate)
-    with pytest.raises(WrongSurvey, match="another survey"):
+    with pytest.raises(WrongSurvey, match="different survey"):
         report_page(lunch.survey, hostile.estimate, lunch.certificate)
     weaker = sf.HighLow(lunch.survey.context.domain, ["clinic", "bar"], 2)
-    with pytest.raises(WrongSurvey, match="another promise"):
+    with pytest.raises(WrongSurvey, match="different promise"):
         report_page(lunch.survey, lunch.estimate, sf.certify(lunch.survey.mechanism, weaker))
 
 
@@ -313,7 +313,7 @@ def test_high_low_sentences():
 def test_blocks_sentences():
     text = sentences_of(sf.Blocks([0, 0, 1], 1))
     assert "Between blocks nothing is promised" in text
-    assert "One block holds a single answer: for it nothing is promised at all." in text
+    assert "One block has a single answer: for it nothing is promised at all." in text
 
 
 def test_metric_sentences_name_the_extremes():
@@ -355,7 +355,7 @@ def test_bars_and_whiskers_show_both_readings(lunch):
     middle = np.array(whiskers.x)
     assert middle - np.array(whiskers.error_x.arrayminus) == pytest.approx(low[order])
     assert middle + np.array(whiskers.error_x.array) == pytest.approx(high[order])
-    assert (bars.name, whiskers.name) == ("decoded picture", "unbiased estimate, 95 % interval")
+    assert (bars.name, whiskers.name) == ("decoded estimate", "unbiased estimate, 95% interval")
 
 
 def test_map_places_cells_and_leaves_out_other():

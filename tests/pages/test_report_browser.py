@@ -69,7 +69,7 @@ def test_charts_are_drawn(show, lunch):
 def test_both_readings_share_a_scale(show, lunch, width, side_by_side):
     page = show(lunch, viewport={"width": width, "height": 800})
     assert page.locator(".readings h3").all_inner_texts() == [
-        "The decoded picture",
+        "The decoded estimate",
         "The unbiased estimate",
     ]
     decoded, unbiased = (
@@ -114,8 +114,8 @@ def test_table_sorts_on_click(show, lunch):
 def test_table_head_is_sticky_and_names_the_readings(show, checkins):
     page = show(checkins)
     assert page.locator("#rows th[scope=colgroup]").all_inner_texts() == [
-        "decoded picture",
-        "unbiased estimate, 95\u00a0% interval",
+        "decoded estimate",
+        "unbiased estimate, 95% interval",
     ]
     page.evaluate("document.querySelector('.scroll').scrollTop = 5000")
     box, head = (page.locator(name).bounding_box() for name in (".scroll", "#rows thead"))

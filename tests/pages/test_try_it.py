@@ -162,7 +162,7 @@ def test_hostile_labels_are_text(show):
     pick(page, "hostile")
     assert page.locator("h1").inner_text() == HOSTILE
     assert page.locator(".option span").first.inner_text() == HOSTILE
-    page.get_by_label("Someone wavers").select_option("0")
+    page.get_by_label("Someone hesitates").select_option("0")
     assert f"“{HOSTILE}”" in plain(page.locator("#conclusion").inner_text())
     assert page.evaluate("document.querySelectorAll('img, script:not([src])').length") == 0
     assert page.complaints == []
@@ -176,7 +176,7 @@ def test_bars_match_python(show):
     Q = SURVEYS["list"].mechanism.matrix()
     for answer, other in itertools.permutations(range(5), 2):
         page.get_by_role("radio").nth(answer).check()
-        page.get_by_label("Someone wavers").select_option(str(other))
+        page.get_by_label("Someone hesitates").select_option(str(other))
         shown = np.array([*bars(page).values()])
         np.testing.assert_allclose(shown / 100, Q[[answer, other]].T, atol=0.0005)
 
@@ -203,7 +203,7 @@ def test_many_reports_are_grouped(show, case):
     page = show(case)
     pick(page, case)
     other = 1 if case == "box" else 3
-    page.get_by_label("Someone wavers").select_option(str(other))
+    page.get_by_label("Someone hesitates").select_option(str(other))
     page.get_by_role("button", name="Roll 1,000 times").click()
     mechanism = SURVEYS[case].mechanism
     own, theirs = (np.array(mechanism.integer_row(x)) / mechanism.denominator for x in (2, other))
@@ -304,7 +304,7 @@ def test_denied_storage_shows_a_message_and_sends_nothing(show):
     pick(page, "list")
     page.evaluate("() => { Storage.prototype.setItem = () => { throw new Error('denied'); }; }")
     page.get_by_role("button", name="Send one report").click()
-    page.get_by_text("storage is blocked, full or not sure to last. Nothing was sent.").wait_for()
+    page.get_by_text("storage is blocked, full or not persistent. Nothing was sent.").wait_for()
     assert page.locator("#body").is_hidden()
     assert uploads(page) == []
 

@@ -1,11 +1,11 @@
-"""The figures of the report page and the dashboard, drawn by plotly. Needs ``charts``."""
+"""Plotly figures for the report page and the dashboard. Requires the ``charts`` extra."""
 
 import base64
 import json
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from html import escape
 from importlib import import_module
@@ -39,21 +39,23 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure  # type: ignore[import-untyped]
 
 Figures = dict[str, "Figure"]
-"""Figures by the id of the element on the page."""
+"""Figures, keyed by the id of their element on the page."""
 
 MAX_HEATMAP_SYMBOLS = 30
-"""Most symbols for which a privacy matrix is drawn."""
+"""The largest number of symbols for which a privacy matrix is drawn."""
 
-_MAX_NUMBERED = 12  # symbols; larger heatmaps have no numbers in their squares
+_MAX_NUMBERED_SYMBOLS = 12  # larger heatmaps have no numbers in their squares
 _MAX_HOURS = 24 * 8  # beyond this, each bar is a day
-_HOUR = 3_600_000  # in milliseconds, the unit of plotly's date axis
+_HOUR = 3_600_000  # milliseconds, the unit of plotly's date axis
 _DAY = 24 * _HOUR
-_NARROW_LABEL = 18  # characters on a narrow screen
-_TINY_LABEL = 9
-_STYLE_ID = r'getElementById\("([0-9a-f]{64})"\)\)\{var \w+=document\.createElement\("style"\)'
+_NARROW_LABEL_LENGTH = 18  # characters on a narrow screen
+_TINY_LABEL_LENGTH = 9
+_STYLE_ID_PATTERN = (
+    r'getElementById\("([0-9a-f]{64})"\)\)\{var \w+=document\.createElement\("style"\)'
+)
 
 
-# --- both readings of an estimate -----------------------------------------------------------------
+# --- the decoded and unbiased estimates -----------------------------------------------------------
 
 
 def bar_chart(estimate: Estimate) -> "Figure":
@@ -64,18 +66,18 @@ def bar_chart(estimate: Estimate) -> "Figure":
         x=answers.decoded.tolist(),
         y=list(range(len(answers.labels))),
         orientation="h",
-        name="decoded picture",
+        name="decoded estimate",
         marker_color=BAR,
-        hovertext=_reading_texts(answers),
+        hovertext=_hover_texts(answers),
         hoverinfo="text",
     )
     return _label_rows(figure, answers)
 
 
 def whisker_chart(estimate: Estimate) -> "Figure":
-    """Draw the unbiased estimate of the same symbols: diamonds with whiskers for the 95 % interval.
+    """Draw the unbiased estimates of the most frequent symbols, with their 95% intervals.
 
-    A diamond outside its interval, below zero, moves to the interval's end.
+    An estimate outside its interval, for example below zero, is drawn at the interval's end.
     """
     answers = TopAnswers.from_estimate(estimate, MAX_BARS)
     whiskers = {
@@ -92,32 +94,32 @@ def whisker_chart(estimate: Estimate) -> "Figure":
         x=answers.middle.tolist(),
         y=list(range(len(answers.labels))),
         mode="markers",
-        name="unbiased estimate, 95 % interval",
+        name="unbiased estimate, 95% interval",
         marker={"color": WHISKER, "size": 7, "symbol": "diamond"},
         error_x=whiskers,
-        hovertext=_reading_texts(answers),
+        hovertext=_hover_texts(answers),
         hoverinfo="text",
     )
     return _label_rows(figure, answers)
 
 
 def _label_rows(figure: "Figure", answers: TopAnswers) -> "Figure":
-    """Label each row, and give both readings the same axis of shares."""
-    rows = len(answers.labels)
+    """Label each row, and use the same horizontal axis in both charts."""
+    row_count = len(answers.labels)
     largest = float(max(answers.high.max(), answers.decoded.max()))
     span = min(1.03 * largest, 1.02)
     figure.update_xaxes(tickformat=".3~p", range=[0, span], nticks=7, tickangle=0)
     figure.update_yaxes(
-        tickvals=list(range(rows)),
+        tickvals=list(range(row_count)),
         ticktext=_plotly_labels(answers.labels, MAX_LABEL_LENGTH),
-        range=[rows - 0.4, -0.6],
+        range=[row_count - 0.4, -0.6],
         showgrid=False,
         automargin=True,
     )
-    narrow_labels = _plotly_labels(answers.labels, _NARROW_LABEL)
+    narrow_labels = _plotly_labels(answers.labels, _NARROW_LABEL_LENGTH)
     narrow = {"xaxis": {"nticks": 4}, "yaxis": {"ticktext": narrow_labels}}
     figure.update_layout(
-        height=74 + 26 * rows,
+        height=74 + 26 * row_count,
         bargap=0.35,
         margin={"t": 10, "b": 36},
         meta={"narrow": narrow},
@@ -126,17 +128,17 @@ def _label_rows(figure: "Figure", answers: TopAnswers) -> "Figure":
     return figure
 
 
-def _reading_texts(answers: TopAnswers) -> list[str]:
-    """Return the text to show when hovering over each symbol: both readings by name."""
+def _hover_texts(answers: TopAnswers) -> list[str]:
+    """Return the text to show when hovering over each symbol: both estimates."""
     texts = []
     for i, label in enumerate(answers.labels):
-        decoded = answers.format(answers.decoded[i])
-        unbiased = answers.format(answers.unbiased[i])
-        low = answers.format(answers.low[i])
-        high = answers.format(answers.high[i])
+        decoded = answers.format_share(answers.decoded[i])
+        unbiased = answers.format_share(answers.unbiased[i])
+        low = answers.format_share(answers.low[i])
+        high = answers.format_share(answers.high[i])
         texts.append(
             f"<b>{_plotly_label(label, 120)}</b><br>decoded {decoded}<br>"
-            f"unbiased {unbiased}, 95 % interval {low} to {high}"
+            f"unbiased {unbiased}, 95% interval {low} to {high}"
         )
     return texts
 
@@ -145,16 +147,19 @@ def _reading_texts(answers: TopAnswers) -> list[str]:
 
 
 def reports_over_time(hours: Sequence[tuple[str, int]]) -> "Figure":
-    """Draw the reports per hour (``2026-11-15T17``, UTC), or per day if there are many hours."""
-    by_day = len(hours) > _MAX_HOURS
-    bars = Counter[str]()
-    for hour, reports in hours:
-        bars[hour[:10] if by_day else f"{hour}:00"] += reports
+    """Draw the number of reports per hour, or per day if there are many hours.
+
+    Hours are UTC, such as ``2026-11-15T17``.
+    """
+    is_daily = len(hours) > _MAX_HOURS
+    counts = Counter[str]()
+    for hour, report_count in hours:
+        counts[hour[:10] if is_daily else f"{hour}:00"] += report_count
     figure = _new_figure()
     figure.add_bar(
-        x=list(bars.keys()),
-        y=list(bars.values()),
-        width=0.8 * (_DAY if by_day else _HOUR),
+        x=list(counts.keys()),
+        y=list(counts.values()),
+        width=0.8 * (_DAY if is_daily else _HOUR),
         offset=0,
         marker_color=BAR,
         hovertemplate="%{x}<br>%{y:,} reports<extra></extra>",
@@ -171,10 +176,10 @@ def reports_over_time(hours: Sequence[tuple[str, int]]) -> "Figure":
 
 
 def grid_map(grid: GridDomain, frequencies: Floats) -> "Figure":
-    """Colour the cells of a grid by the logarithm of their frequency; zero has no colour.
+    """Colour the cells of a grid by the logarithm of their frequency, leaving zero blank.
 
-    The scales of both axes are equal in the middle of the map. In maps of more than 100,000 cells,
-    neighbouring cells are added up. The label ``other`` has no place on the map and is omitted.
+    Both axes have the same scale in the middle of the map. In maps of more than 100,000 cells,
+    neighbouring cells are merged. The label ``other`` has no location and is omitted.
     """
     cells = arrange_cells(grid, frequencies)
     logs, bottom, top = log_shares(cells.shares)
@@ -184,7 +189,7 @@ def grid_map(grid: GridDomain, frequencies: Floats) -> "Figure":
         z=logs.astype(np.float32),
         x=_centres(cells.longitudes, cells.step),
         y=_centres(cells.latitudes, cells.step),
-        hovertemplate="%{text}<extra></extra>",  # figures.js adds a text per cell
+        hovertemplate="%{text}<extra></extra>",  # figures.js adds the text for each cell
         colorscale=_colour_scale(MAP_SCALE, (0, 0.4, 0.75, 1)),
         zmin=bottom,
         zmax=top,
@@ -227,9 +232,9 @@ def _colour_bar(bottom: float, top: float) -> dict[str, object]:
 
 
 def privacy_heatmap(context: Context) -> "Figure":
-    """Draw the privacy matrix: the darker a square, the harder its two answers are to tell apart.
+    """Draw the privacy matrix. The darker a square, the harder it is to tell its answers apart.
 
-    Squares marked ∞ promise nothing.
+    ∞ means that nothing is promised for the pair.
     """
     k = context.size
     if k > MAX_HEATMAP_SYMBOLS:
@@ -239,12 +244,13 @@ def privacy_heatmap(context: Context) -> "Figure":
         )
     E = context.matrix()
     promised = np.isfinite(E) & ~np.eye(k, dtype=np.bool_)
-    scale = max(4.0, float(E[promised].max(initial=0.0)))
+    largest = max(4.0, float(E[promised].max(initial=0.0)))
     plain = [[0, BACKGROUND], [1, BACKGROUND]]
     colours = _colour_scale(PROMISE_SCALE, (0, 0.5, 1))
+    faint_font = {"color": FAINT}
     figure = _new_figure()
-    _add_squares(figure, context, np.where(promised, np.nan, 0.0), scale, plain, {"color": FAINT})
-    _add_squares(figure, context, np.where(promised, E, np.nan), scale, colours, {})
+    _add_squares(figure, context, np.where(promised, np.nan, 0.0), largest, plain, faint_font)
+    _add_squares(figure, context, np.where(promised, E, np.nan), largest, colours, {})
     _label_squares(figure, context.domain.labels)
     return figure
 
@@ -253,33 +259,33 @@ def _add_squares(
     figure: "Figure",
     context: Context,
     values: Floats,
-    scale: float,
+    largest: float,
     colours: list[list[object]],
-    ink: dict[str, object],
+    font: Mapping[str, object],
 ) -> None:
-    """Add the squares whose values are not NaN, each with its ε and a text to hover over."""
+    """Add the squares whose values are not NaN, each with its ε and hover text."""
     k = context.size
     E = context.matrix()
     labels = context.domain.labels
-    heights: list[list[float | None]] = [[None] * k for _ in range(k)]
+    colour_values: list[list[float | None]] = [[None] * k for _ in range(k)]
     numbers = [[""] * k for _ in range(k)]
-    texts = [[""] * k for _ in range(k)]
+    hover_texts = [[""] * k for _ in range(k)]
     for x, x2 in np.argwhere(~np.isnan(values)).tolist():
         epsilon = float(E[x, x2])
-        heights[x][x2] = float(values[x, x2])
+        colour_values[x][x2] = float(values[x, x2])
         numbers[x][x2] = "–" if x == x2 else format_epsilon(epsilon).removeprefix("≈ ")
-        texts[x][x2] = _pair_text(labels[x], labels[x2], epsilon)
-    has_numbers = k <= _MAX_NUMBERED
+        hover_texts[x][x2] = _pair_text(labels[x], labels[x2], epsilon)
+    has_numbers = k <= _MAX_NUMBERED_SYMBOLS
     figure.add_heatmap(
-        z=heights,
+        z=colour_values,
         text=numbers if has_numbers else None,
         texttemplate="%{text}" if has_numbers else None,
-        textfont={"size": 13, **ink},
-        hovertext=texts,
+        textfont={"size": 13, **font},
+        hovertext=hover_texts,
         hoverinfo="text",
         colorscale=colours,
         zmin=0,
-        zmax=scale,
+        zmax=largest,
         showscale=False,
         xgap=2,
         ygap=2,
@@ -287,10 +293,10 @@ def _add_squares(
 
 
 def _pair_text(first: Label, second: Label, epsilon: float) -> str:
-    first_name = _plotly_label(first, 60)
+    first_label = _plotly_label(first, 60)
     if first == second:
-        return f"{first_name}: the same answer"
-    pair = f"odds of <b>{first_name}</b> against <b>{_plotly_label(second, 60)}</b><br>"
+        return f"{first_label}: the same answer"
+    pair = f"odds of <b>{first_label}</b> against <b>{_plotly_label(second, 60)}</b><br>"
     if math.isinf(epsilon):
         return f"{pair}nothing is promised for the pair itself"
     factor = format_odds_factor(epsilon)
@@ -304,16 +310,16 @@ def _label_squares(figure: "Figure", labels: Sequence[Label]) -> None:
     for update_axes in (figure.update_xaxes, figure.update_yaxes):
         update_axes(
             tickvals=list(range(k)),
-            ticktext=_plotly_labels(labels, _NARROW_LABEL),
+            ticktext=_plotly_labels(labels, _NARROW_LABEL_LENGTH),
             showgrid=False,
             constrain="domain",
             automargin=True,
         )
-    narrow = {"ticktext": _plotly_labels(labels, _TINY_LABEL)}
+    narrow_axis = {"ticktext": _plotly_labels(labels, _TINY_LABEL_LENGTH)}
     figure.update_layout(
         height=150 + max(24, 64 - 5 * k) * k,
         margin={"t": 70, "b": 10, "r": 20},
-        meta={"square": True, "narrow": {"xaxis": narrow, "yaxis": narrow}},
+        meta={"square": True, "narrow": {"xaxis": narrow_axis, "yaxis": narrow_axis}},
     )
 
 
@@ -324,7 +330,7 @@ def _import_plotly(module: str) -> ModuleType:
     try:
         return import_module(f"plotly.{module}")
     except ImportError:
-        raise MissingExtra("charts need plotly: pip install 'sfumato[charts]'") from None
+        raise MissingExtra("charts require plotly: pip install 'sfumato[charts]'") from None
 
 
 def _new_figure() -> "Figure":
@@ -356,8 +362,8 @@ def _new_figure() -> "Figure":
     return _import_plotly("graph_objects").Figure(layout=layout)
 
 
-def _colour_scale(colours: tuple[str, ...], places: tuple[float, ...]) -> list[list[object]]:
-    return list(map(list, zip(places, colours, strict=True)))
+def _colour_scale(colours: tuple[str, ...], positions: tuple[float, ...]) -> list[list[object]]:
+    return list(map(list, zip(positions, colours, strict=True)))
 
 
 def _plotly_labels(labels: Sequence[Label], length: int) -> list[str]:
@@ -367,12 +373,12 @@ def _plotly_labels(labels: Sequence[Label], length: int) -> list[str]:
 def _plotly_label(label: Label, length: int) -> str:
     """Shorten and escape a label for plotly.
 
-    Plotly would read ``<b>`` and ``<a href>`` as markup, and ``$…$`` as mathematics.
+    Plotly would interpret ``<b>`` and ``<a href>`` as markup, and ``$…$`` as mathematics.
     """
     return escape(shorten_label(label, length), quote=False).replace("$", "&#36;")
 
 
-# --- for the browser ------------------------------------------------------------------------------
+# --- figures for the browser ----------------------------------------------------------------------
 
 
 def promise_figures(survey: Survey) -> Figures:
@@ -383,7 +389,7 @@ def promise_figures(survey: Survey) -> Figures:
 
 
 def estimate_figures(survey: Survey, estimate: Estimate) -> Figures:
-    """Draw both readings of an estimate, and the map if the domain is a grid."""
+    """Draw the decoded and unbiased estimates, and the map if the domain is a grid."""
     figures = {"decoded": bar_chart(estimate), "unbiased": whisker_chart(estimate)}
     domain = survey.context.domain
     if isinstance(domain, GridDomain):
@@ -392,9 +398,9 @@ def estimate_figures(survey: Survey, estimate: Estimate) -> Figures:
 
 
 def figure_data(figures: Figures) -> dict[str, object]:
-    """Return the figures as plain data for JSON.
+    """Return the figures as JSON-compatible data.
 
-    The cells of a map become base64 of 32-bit floats, which ``figures.js`` unpacks.
+    The cells of a map are base64-encoded 32-bit floats, which ``figures.js`` unpacks.
     """
     data = {}
     for name, figure in figures.items():
@@ -408,11 +414,11 @@ def figure_data(figures: Figures) -> dict[str, object]:
 
 
 def plotly_source() -> str:
-    """Return the JavaScript that plotly's Python package contains."""
+    """Return the JavaScript source bundled with plotly's Python package."""
     return str(_import_plotly("offline").get_plotlyjs())
 
 
 @cache
 def plotly_style_ids() -> tuple[str, ...]:
-    """Return the ids of the style elements that plotly adds to a page without them."""
-    return tuple(re.findall(_STYLE_ID, plotly_source()))
+    """Return the ids of the style elements that plotly adds to a page."""
+    return tuple(re.findall(_STYLE_ID_PATTERN, plotly_source()))

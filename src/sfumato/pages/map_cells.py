@@ -1,4 +1,4 @@
-"""The cells of a map: which are drawn, the range of their colours, and their shape."""
+"""The cells of a map: which to draw, their colour range and their aspect ratio."""
 
 import math
 from dataclasses import dataclass
@@ -9,14 +9,14 @@ from sfumato.domains import GridDomain
 from sfumato.errors import InvalidArgument
 from sfumato.foundation.arrays import Floats
 
-_MAX_CELLS = 100_000  # larger maps are drawn with cells added up, to keep a page below 6 MB
+_MAX_CELLS = 100_000  # larger maps have their cells merged, to keep a page below 6 MB
 _MAX_DECADES = 4.0  # on the colour scale
 _MAX_STRETCH = 3.0
 
 
 @dataclass(frozen=True, eq=False)
 class MapCells:
-    """The cells to draw: their shares, the corner of each row and column, their size in degrees."""
+    """The cells to draw: their shares, south-western corners, and size in degrees."""
 
     shares: Floats
     latitudes: list[str]
@@ -34,28 +34,28 @@ class MapCells:
 
 
 def arrange_cells(grid: GridDomain, frequencies: Floats) -> MapCells:
-    """Arrange shares in rows and columns. Neighbouring cells of very large grids are added up."""
+    """Arrange shares in rows and columns, merging neighbouring cells of very large grids."""
     if len(frequencies) != grid.size:
         raise InvalidArgument(
             f"frequencies must have {grid.size} entries, one per symbol of the grid; "
             f"got {len(frequencies)}."
         )
     height, width = grid.shape
-    merge = math.ceil(math.sqrt(grid.cell_count / _MAX_CELLS))
-    rows = range(0, height, merge)
-    columns = range(0, width, merge)
+    factor = math.ceil(math.sqrt(grid.cell_count / _MAX_CELLS))
+    rows = range(0, height, factor)
+    columns = range(0, width, factor)
     shares = np.asarray(frequencies, dtype=np.float64)[: grid.cell_count].reshape(grid.shape)
     shares = np.add.reduceat(shares, np.array(rows), axis=0)
     shares = np.add.reduceat(shares, np.array(columns), axis=1)
     latitudes = [grid.corner(row * width).split(",")[0] for row in rows]
     longitudes = [grid.corner(column).split(",")[1] for column in columns]
-    return MapCells(shares, latitudes, longitudes, merge * _edge(grid, "step"))
+    return MapCells(shares, latitudes, longitudes, factor * _grid_value(grid, "step"))
 
 
 def log_shares(shares: Floats) -> tuple[Floats, float, float]:
-    """Return log10 of the shares, NaN where a share is zero, and the ends of the colour scale.
+    """Return log10 of the shares, with NaN for zero, and the ends of the colour scale.
 
-    The scale reaches at most four decades below the largest share.
+    The scale spans at most four powers of ten below the largest share.
     """
     positive = shares > 0
     logs = np.full(shares.shape, np.nan)
@@ -70,19 +70,19 @@ def log_shares(shares: Floats) -> tuple[Floats, float, float]:
 
 
 def decade_ticks(bottom: float, top: float) -> tuple[list[float], list[str]]:
-    """Return the powers of ten on a scale, or its ends if there are fewer than two; and labels."""
+    """Return ticks and labels: powers of ten, or the ends of the scale if fewer than two fit."""
     ticks = [float(decade) for decade in range(math.ceil(bottom), math.floor(top) + 1)]
     if len(ticks) < 2:
         ticks = [bottom, top]
-    return ticks, [f"{100 * 10.0**tick:.2g} %" for tick in ticks]
+    return ticks, [f"{100 * 10.0**tick:.2g}%" for tick in ticks]
 
 
 def latitude_stretch(grid: GridDomain) -> float:
-    """Return how much longer a degree of latitude is than one of longitude mid-grid; at most 3."""
-    middle = (_edge(grid, "south") + _edge(grid, "north")) / 2
+    """Return the length of a degree of latitude over one of longitude mid-grid, at most 3."""
+    middle = (_grid_value(grid, "south") + _grid_value(grid, "north")) / 2
     cosine = math.cos(math.radians(middle))
     return 1 / max(cosine, 1 / _MAX_STRETCH)
 
 
-def _edge(grid: GridDomain, name: str) -> float:
+def _grid_value(grid: GridDomain, name: str) -> float:
     return float(str(grid.to_record()[name]))

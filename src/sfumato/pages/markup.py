@@ -1,4 +1,4 @@
-"""HTML templates, and the frame that all pages share.
+"""HTML templates, and the document structure that all pages share.
 
 Everything that goes into a page is escaped here, and only here.
 """
@@ -12,16 +12,16 @@ from string import Template
 
 
 class Html(str):
-    """Markup that goes into a page as is. All other text is escaped."""
+    """Markup that is inserted into a page as is. All other text is escaped."""
 
     __slots__ = ()
 
 
 EMPTY = Html("")
-"""No markup, for a part that a page leaves out."""
+"""No markup, for an omitted part of a page."""
 
 STATIC_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-"""Content security policy that forbids scripts and everything outside the page itself."""
+"""Content security policy that forbids scripts and all external resources."""
 
 
 # --- templates ------------------------------------------------------------------------------------
@@ -34,7 +34,7 @@ def read_asset(path: str) -> str:
 
 
 def render(path: str, /, **values: object) -> Html:
-    """Fill the template in the file ``path``, without its final line break."""
+    """Fill the template in the file ``path``, and drop its final line break."""
     return fill(read_asset(path).removesuffix("\n"), **values)
 
 
@@ -69,7 +69,7 @@ def join(parts: Iterable[Html], separator: str = "") -> Html:
 
 
 def lead_paragraph(text: str) -> Html:
-    """Return the introduction that a survey's author wrote, if there is one."""
+    """Return the survey author's introduction as a paragraph, if any."""
     return fill('<p class="lead" dir="auto">$text</p>', text=text) if text else EMPTY
 
 
@@ -79,17 +79,17 @@ def list_items(sentences: Iterable[str]) -> Html:
 
 
 def fact_rows(facts: Iterable[tuple[str, str]]) -> Html:
-    """Return a table row for each pair of a name and a value."""
+    """Return a table row for each name and value."""
     row = '<tr><th scope="row">$name</th><td>$value</td></tr>'
     return join(fill(row, name=name, value=value) for name, value in facts)
 
 
 def number_row(name: str, numbers: Iterable[str], css_class: str = "") -> Html:
     """Return a table row of numbers."""
-    mark = fill(' class="$name"', name=css_class) if css_class else EMPTY
+    attribute = fill(' class="$name"', name=css_class) if css_class else EMPTY
     cells = fill_each('<td class="number">$number</td>', number=numbers)
-    row = '<tr$mark><th scope="row" dir="auto">$name</th>$cells</tr>'
-    return fill(row, mark=mark, name=name, cells=cells)
+    row = '<tr$attribute><th scope="row" dir="auto">$name</th>$cells</tr>'
+    return fill(row, attribute=attribute, name=name, cells=cells)
 
 
 # --- complete pages -------------------------------------------------------------------------------
@@ -100,8 +100,8 @@ def document(
 ) -> str:
     """Return a complete page.
 
-    ``kicker`` is the small line above the heading, and ``opening`` follows below it. ``head`` holds
-    the styles, scripts and policy. The heading defaults to the title.
+    ``kicker`` is the small line above the heading, and ``opening`` follows the heading. ``head``
+    contains the styles, scripts and policy. The heading defaults to the title.
     """
     return render(
         "document.html",
@@ -124,10 +124,9 @@ def offline_document(
     policy: str = STATIC_POLICY,
     scripts: Html = EMPTY,
 ) -> str:
-    """Return a page in a single file, styles and scripts included.
+    """Return a self-contained page, including its styles and scripts.
 
-    It links to nothing outside itself, and its policy forbids the browser to load anything.
-    ``css`` adds to the style that all pages share.
+    Its policy forbids the browser to load anything. ``css`` extends the style that all pages share.
     """
     sfumato = version("sfumato")
     style = Html(read_asset("style.css") + css)

@@ -1,6 +1,6 @@
-"""The colours of all pictures, what matplotlib needs to draw them, and an estimate as a PNG file.
+"""The colours of all figures, helpers for drawing with matplotlib, and estimates as PNG files.
 
-Drawing needs the ``charts`` extra.
+Drawing requires the ``charts`` extra.
 """
 
 import io
@@ -40,7 +40,7 @@ WHISKER = "#a8432c"
 PROMISE_SCALE = ("#b04a33", "#d08a74", "#f6e7e1")
 MAP_SCALE = ("#e3ebf1", "#8fb3cd", "#3d6b8c", "#12293d")
 
-DARK = {
+DARK_FOR_LIGHT = {
     INK: "#e8e4dd",
     FAINT: "#a19c93",
     PALE: "#3a3833",
@@ -50,10 +50,10 @@ DARK = {
     **dict(zip(PROMISE_SCALE, ("#cf6f54", "#94503e", "#3d2c27"), strict=True)),
     **dict(zip(MAP_SCALE, ("#24303a", "#3d6b8c", "#8fbbdb", "#fdf3d8"), strict=True)),
 }
-"""Maps each colour to the one that replaces it on a dark page."""
+"""Maps each colour to its replacement on a dark page."""
 
-_WIDTH = 8.0  # inches
-_BAR_HEIGHT = 0.26
+_FIGURE_WIDTH = 8.0  # inches
+_BAR_HEIGHT = 0.26  # inches
 
 
 # --- drawing with matplotlib ----------------------------------------------------------------------
@@ -64,21 +64,21 @@ def require_matplotlib() -> None:
     try:
         import matplotlib as _mpl  # noqa: F401
     except ImportError:
-        raise MissingExtra("pictures need matplotlib: pip install 'sfumato[charts]'") from None
+        raise MissingExtra("figures require matplotlib: pip install 'sfumato[charts]'") from None
 
 
 def figure_png(figure: "Figure") -> bytes:
-    """Return a figure as a PNG file."""
+    """Return the contents of a PNG file that shows a figure."""
     file = io.BytesIO()
     figure.savefig(file, format="png", dpi=160)
     return file.getvalue()
 
 
 def figure_svg(draw: "Callable[[], Figure]", *, salt: str) -> str:
-    """Return a figure as an ``<svg>`` element, with text as text.
+    """Return a figure as an ``<svg>`` element, in which text stays text.
 
-    ``salt`` makes its ids unique, so that a page can hold several figures. Equal figures with equal
-    salts give equal bytes.
+    ``salt`` makes its ids unique, so a page can contain several figures. The same figure and salt
+    always give the same bytes.
     """
     require_matplotlib()
     import matplotlib as mpl
@@ -99,7 +99,7 @@ def colour_map(colours: tuple[str, ...]) -> "LinearSegmentedColormap":
 
 
 def hide_sides(axes: "Axes", *sides: str) -> None:
-    """Hide some sides of the frame around a plot."""
+    """Hide the given sides of the frame around a plot."""
     for side in sides:
         axes.spines[side].set_visible(False)
 
@@ -117,7 +117,7 @@ def style_axes(axes: "Axes") -> None:
 def draw_cells(
     axes: "Axes", grid: GridDomain, cells: MapCells, logs: Floats, limits: tuple[float, float]
 ) -> "AxesImage":
-    """Colour the cells of a map by ``logs``, on a scale with these limits. NaN has no colour."""
+    """Colour the cells of a map by ``logs``, on a scale with these limits. NaN stays blank."""
     bottom, top = limits
     axes.set_facecolor(BACKGROUND)
     return axes.imshow(
@@ -132,8 +132,8 @@ def draw_cells(
     )
 
 
-def plain_label(label: Label, length: int = MAX_LABEL_LENGTH) -> str:
-    """Shorten a label, and escape the ``$`` that matplotlib would read as mathematics."""
+def matplotlib_label(label: Label, length: int = MAX_LABEL_LENGTH) -> str:
+    """Shorten a label, and escape ``$``, which matplotlib would interpret as mathematics."""
     return shorten_label(label, length).replace("$", r"\$")
 
 
@@ -143,11 +143,13 @@ def plain_label(label: Label, length: int = MAX_LABEL_LENGTH) -> str:
 def save_png(
     estimate: Estimate, path: str | os.PathLike[str], grid: GridDomain | None = None
 ) -> None:
-    """Write a PNG file atomically: a map if there is a grid, bars otherwise."""
+    """Write a PNG file atomically: a map if there is a grid, otherwise a bar chart."""
     require_matplotlib()
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(_WIDTH, 1.5 + _height(estimate, grid)), layout="constrained")
+    figure = Figure(
+        figsize=(_FIGURE_WIDTH, 1.5 + _plot_height(estimate, grid)), layout="constrained"
+    )
     axes = figure.add_subplot()
     if grid is None:
         _draw_bars(axes, estimate)
@@ -158,7 +160,7 @@ def save_png(
     write_atomically(path, figure_png(figure))
 
 
-def _height(estimate: Estimate, grid: GridDomain | None) -> float:
+def _plot_height(estimate: Estimate, grid: GridDomain | None) -> float:
     if grid is None:
         return _BAR_HEIGHT * min(len(estimate.labels), MAX_BARS)
     rows, columns = grid.shape
@@ -170,7 +172,7 @@ def _draw_bars(axes: "Axes", estimate: Estimate) -> None:
     answers = TopAnswers.from_estimate(estimate, MAX_BARS)
     rows = np.arange(len(answers.labels))
     middle = answers.middle
-    axes.barh(rows, 100 * answers.decoded, height=0.65, color=BAR, label="decoded picture")
+    axes.barh(rows, 100 * answers.decoded, height=0.65, color=BAR, label="decoded estimate")
     axes.errorbar(
         100 * middle,
         rows,
@@ -180,9 +182,9 @@ def _draw_bars(axes: "Axes", estimate: Estimate) -> None:
         lw=1.2,
         capsize=2.5,
         color=WHISKER,
-        label="unbiased estimate, 95 % interval",
+        label="unbiased estimate, 95% interval",
     )
-    axes.set_yticks(rows, [plain_label(label) for label in answers.labels])
+    axes.set_yticks(rows, [matplotlib_label(label) for label in answers.labels])
     axes.set_ylim(rows.size - 0.4, -0.6)
     axes.set_xlim(0, None)
     axes.set_xlabel("share of people, %")
@@ -192,11 +194,11 @@ def _draw_bars(axes: "Axes", estimate: Estimate) -> None:
 def _draw_map(axes: "Axes", grid: GridDomain, frequencies: Floats) -> None:
     cells = arrange_cells(grid, frequencies)
     logs, bottom, top = log_shares(cells.shares)
-    picture = draw_cells(axes, grid, cells, logs, (bottom, top))
+    image = draw_cells(axes, grid, cells, logs, (bottom, top))
     ticks, labels = decade_ticks(bottom, top)
     bar = axes.figure.colorbar(
-        picture, ax=axes, orientation="horizontal", shrink=0.5, aspect=40, ticks=ticks
+        image, ax=axes, orientation="horizontal", shrink=0.5, aspect=40, ticks=ticks
     )
     bar.ax.set_xticklabels(labels)
-    bar.set_label("share of people, logarithmic")
+    bar.set_label("share of people (log scale)")
     bar.outline.set_visible(False)

@@ -1,4 +1,4 @@
-"""The promise in words: sentences for the reader, and facts for a table."""
+"""A context's promise in words: sentences for the reader, and facts for a table."""
 
 import math
 from collections.abc import Sequence
@@ -19,18 +19,18 @@ from sfumato.foundation.formatting import format_count, format_epsilon, format_o
 from sfumato.randomness import Epsilon, float_above
 
 MAX_LABEL_LENGTH = 36
-"""Longest label in a list or next to a bar, in characters."""
+"""The longest label in a list or next to a bar, in characters."""
 
-_MAX_NAMED = 12  # answers in a list
-_MAX_LEVELS = 6  # that have a sentence each
-_MOVES = "one report can move the odds of any answer against any other"
+_MAX_LISTED = 12  # answers in a list
+_MAX_LEVELS = 6  # with more, only the strongest and weakest get a sentence
+_MOVES_ODDS = "one report can move the odds of any answer against any other"
 _BLOCK_DISCLOSURE = (
-    "Between blocks nothing is promised: a report may show which block the answer lies in."
+    "Between blocks nothing is promised: a report may show which block the answer is in."
 )
 
 
 def promise_sentences(context: Context) -> list[str]:
-    """Return the promise in plain sentences, one idea each.
+    """Describe the promise in plain sentences, one idea each.
 
     >>> from sfumato.contexts import Uniform
     >>> odds = promise_sentences(Uniform(["no", "yes"], 1.0))[1]
@@ -51,7 +51,7 @@ def promise_sentences(context: Context) -> list[str]:
 
 
 def promise_facts(context: Context) -> list[tuple[str, str]]:
-    """Return names and values for a small table of what is promised to how many pairs."""
+    """Return the names and values of a small table: what is promised, and for how many pairs."""
     facts = [
         ("Kind of promise", f"{context.kind}: {context.gist}"),
         ("Possible answers", format_count(context.size)),
@@ -62,7 +62,7 @@ def promise_facts(context: Context) -> list[tuple[str, str]]:
     if pairs:
         promised = _count_pairs(finite)
         counts = f"{format_count(promised)} of {format_count(pairs)}"
-        facts.append(("Ordered pairs with a promise", f"{counts} ({_share(promised, pairs)})"))
+        facts.append(("Ordered pairs with a promise", f"{counts} ({_percentage(promised, pairs)})"))
         facts.append(("Ordered pairs without", format_count(pairs - promised)))
     smallest = context.smallest_epsilon
     if math.isinf(smallest):
@@ -79,22 +79,22 @@ def promise_facts(context: Context) -> list[tuple[str, str]]:
 def blocks_text(context: Context) -> str:
     """State the number and size of the blocks, without a full stop."""
     sizes = blocks_of(context).sizes
-    least = format_count(int(sizes.min()))
-    most = format_count(int(sizes.max()))
-    size = most if least == most else f"{least} to {most}"
+    smallest = format_count(int(sizes.min()))
+    largest = format_count(int(sizes.max()))
+    size = largest if smallest == largest else f"{smallest} to {largest}"
     blocks = plural(sizes.size, "block")
-    return f"The {format_count(context.size)} answers lie in {blocks} of {size}"
+    return f"The {format_count(context.size)} answers are in {blocks} of {size}"
 
 
 def blocks_of(context: Context) -> GroupedContext | ContextUnion:
-    """Return a context that has blocks in the form that lists them."""
+    """Return a context with blocks as the class that lists them."""
     blocks = context.groups or context.as_union
     assert blocks is not None  # noqa: S101 - for the type checker
     return blocks
 
 
-def opening_of_pairs(context: Context) -> str:
-    """Say how the promises of a matrix differ."""
+def describe_pairs(context: Context) -> str:
+    """State how the promises for pairs of answers differ."""
     if context.is_metric:
         return "The closer two answers are, the harder they are to tell apart."
     return "Each pair of answers has its own promise."
@@ -123,10 +123,10 @@ def _answer_sentences(context: Context, rows: Sequence[PromiseRow]) -> list[str]
             f"against any other {_describe_move(row.epsilon)}."
         )
     if shown is not finite:
-        between = format_count(len(finite) - 2)
+        omitted = format_count(len(finite) - 2)
         sentences.insert(
             1,
-            f"There are {between} more levels of protection between the strongest and the weakest.",
+            f"There are {omitted} more levels of protection between the strongest and the weakest.",
         )
     if len(finite) < len(rows):
         sentences.append(
@@ -157,28 +157,29 @@ def _block_sentences(context: Context, rows: Sequence[PromiseRow]) -> list[str]:
     inside = [row for row in rows if row.against is ComparisonScope.SAME_BLOCK]
     finite = _finite_rows(inside)
     if len(finite) == 1:
-        sentences.append(f"Inside a block, {_MOVES} {_describe_move(finite[0].epsilon)}.")
+        sentences.append(f"Inside a block, {_MOVES_ODDS} {_describe_move(finite[0].epsilon)}.")
     elif finite:
         strongest = _describe_move(finite[0].epsilon)
         weakest = _describe_move(finite[-1].epsilon)
         sentences.append(
-            f"Inside a block, {_MOVES} {strongest} where the promise is strongest, {weakest} at "
-            "the weakest."
+            f"Inside a block, {_MOVES_ODDS} {strongest} where the promise is strongest, and "
+            f"{weakest} where it is weakest."
         )
     if len(finite) < len(inside):
         blocks = plural(_count_blocks(context, inside[-1]), "block")
         sentences.append(f"Inside {blocks} nothing is promised.")
     between = next(row for row in rows if row.against is ComparisonScope.OTHER_BLOCKS)
     if not between.is_unbounded:
-        sentences.append(f"Between blocks, {_MOVES} {_describe_move(between.epsilon)}.")
+        sentences.append(f"Between blocks, {_MOVES_ODDS} {_describe_move(between.epsilon)}.")
         return sentences
     sentences.append(_BLOCK_DISCLOSURE)
-    if between.singleton_block_count == 1:
-        sentences.append("One block holds a single answer: for it nothing is promised at all.")
-    elif between.singleton_block_count:
+    single_count = between.singleton_block_count
+    if single_count == 1:
+        sentences.append("One block has a single answer: for it nothing is promised at all.")
+    elif single_count:
         sentences.append(
-            f"{format_count(between.singleton_block_count)} blocks hold a single answer: for those nothing "
-            "is promised at all."
+            f"{format_count(single_count)} blocks have a single answer: for those nothing is promised at "
+            "all."
         )
     return sentences
 
@@ -187,7 +188,7 @@ def _union_sentences(context: Context, rows: Sequence[PromiseRow]) -> list[str]:
     finite = _finite_rows(rows)
     strongest = context.exact_minimum
     sentences = [
-        f"{blocks_text(context)}, and inside each block the promise is its own.",
+        f"{blocks_text(context)}, and each block has its own promise.",
         f"At the strongest, one report can move odds {_describe_move(strongest)}.",
     ]
     if finite and finite[-1].epsilon != strongest:
@@ -215,8 +216,8 @@ def _count_blocks(context: Context, row: PromiseRow) -> int:
 
 
 def _pair_sentences(context: Context, rows: Sequence[PromiseRow]) -> list[str]:
-    """Name the extremes of a metric, a matrix or a sum, each with a pair that has it."""
-    opening = opening_of_pairs(context)
+    """State the strongest and the weakest promise, each with an example of a pair."""
+    opening = describe_pairs(context)
     if not rows:
         strongest = _describe_move(context.exact_minimum)
         return [opening, f"At the strongest, one report can move odds {strongest}."]
@@ -237,7 +238,7 @@ def _pair_text(context: Context, row: PromiseRow) -> str:
     return f"one report can move the odds of “{labels[x]}” against “{labels[x2]}” {move}"
 
 
-# --- numbers and names ----------------------------------------------------------------------------
+# --- numbers and labels ---------------------------------------------------------------------------
 
 
 def _finite_rows(rows: Sequence[PromiseRow]) -> list[PromiseRow]:
@@ -261,20 +262,20 @@ def _epsilon_and_odds(epsilon: float) -> str:
 
 
 def epsilon_text(epsilon: float) -> str:
-    """Return an ε with its symbol, such as "ε = 1" or "ε ≈ 1.099"."""
+    """Format an ε with its symbol, such as "ε = 1" or "ε ≈ 1.099"."""
     text = format_epsilon(epsilon)
     return f"ε {text}" if text.startswith("≈") else f"ε = {text}"
 
 
 def round_up(epsilon: Epsilon) -> float:
-    """Return the ε as a float that is never smaller, and so never promises more."""
+    """Return the ε as a float, rounded up so that it never promises too much."""
     return math.inf if isinstance(epsilon, float) else float_above(epsilon)
 
 
-def _share(part: int, whole: int) -> str:
-    if 0 < part < whole / 1000:
+def _percentage(part: int, total: int) -> str:
+    if 0 < part < total / 1000:
         return "less than 0.1\u00a0%"
-    return f"{math.floor(1000 * part / whole) / 10:g}\u00a0%"
+    return f"{math.floor(1000 * part / total) / 10:g}\u00a0%"
 
 
 def _symbols_of(context: Context, row: PromiseRow) -> Symbols:
@@ -282,7 +283,7 @@ def _symbols_of(context: Context, row: PromiseRow) -> Symbols:
 
 
 def _count_and_list(context: Context, row: PromiseRow) -> str:
-    """Return how many answers a row is about, and their names."""
+    """State how many answers a row covers, and list them."""
     symbols = _symbols_of(context, row)
     counts = f"{format_count(symbols.size)} of {format_count(context.size)} answers"
     return f"{counts} ({_quote_labels(context, symbols)})"
@@ -290,28 +291,28 @@ def _count_and_list(context: Context, row: PromiseRow) -> str:
 
 def _quote_labels(context: Context, symbols: Symbols) -> str:
     labels = context.domain.labels
-    text = ", ".join(f"“{labels[x]}”" for x in symbols[:_MAX_NAMED].tolist())
-    more = symbols.size - _MAX_NAMED
-    return f"{text} and {format_count(more)} more" if more > 0 else text
+    text = ", ".join(f"“{labels[x]}”" for x in symbols[:_MAX_LISTED].tolist())
+    unlisted = symbols.size - _MAX_LISTED
+    return f"{text} and {format_count(unlisted)} more" if unlisted > 0 else text
 
 
 # --- counts and labels in running text ------------------------------------------------------------
 
 
-def plural(number: int, noun: str) -> str:
-    """Return a count and its noun, with an ``s`` unless there is exactly one.
+def plural(count: int, noun: str) -> str:
+    """Return a count and its noun, with an ``s`` unless the count is one.
 
     >>> plural(1, "report"), plural(2000, "report")
     ('1 report', '2,000 reports')
     """
-    ending = "" if number == 1 else "s"
-    return f"{format_count(number)} {noun}{ending}"
+    ending = "" if count == 1 else "s"
+    return f"{format_count(count)} {noun}{ending}"
 
 
 def shorten_label(label: Label, length: int = MAX_LABEL_LENGTH) -> str:
-    """Return a label on one line, cut in the middle if it is longer than ``length``.
+    """Return a label on one line, with the middle cut out if it is longer than ``length``.
 
-    The end stays, because labels that begin alike often end differently.
+    The end is kept, because labels that begin alike often end differently.
 
     >>> shorten_label("University Hospital, north entrance", 20)
     'University Ho…trance'

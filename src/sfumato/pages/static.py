@@ -9,7 +9,7 @@ from pathlib import Path
 from sfumato.errors import MissingExtra
 from sfumato.pages.charts import plotly_source
 
-_SHARED = {  # files of several pages, by their path under static/
+_SHARED_FILES = {  # files that several pages use, keyed by their path under static/
     "report.css": "style.css",
     "figures.js": "report/figures.js",
     "rows.js": "report/rows.js",
@@ -29,8 +29,8 @@ def static_files() -> Mapping[str, tuple[bytes, str]]:
         "client/modules": client.joinpath("modules"),
     }
     contents = {"plotly.js": plotly_source().encode("utf-8")}
-    for path, name in _SHARED.items():
-        contents[path] = pages.joinpath(name).read_bytes()
+    for path, source in _SHARED_FILES.items():
+        contents[path] = pages.joinpath(source).read_bytes()
     for prefix, folder in folders.items():
         for file in folder.iterdir():
             if Path(file.name).suffix in _MEDIA_TYPES:
@@ -46,4 +46,4 @@ def _client_folder() -> Traversable:
     repository = Path(__file__).parents[3] / "clients" / "javascript" / "src"
     if repository.is_dir():
         return repository
-    raise MissingExtra("this installation lacks the JavaScript client. Reinstall Sfumato.")
+    raise MissingExtra("the JavaScript client is missing. Reinstall Sfumato.")

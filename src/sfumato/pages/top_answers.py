@@ -1,4 +1,4 @@
-"""Both readings of an estimate, decoded and unbiased, as pages and pictures show them."""
+"""The decoded and unbiased estimates of the most frequent answers, for pages and figures."""
 
 import math
 from dataclasses import dataclass
@@ -12,15 +12,15 @@ from sfumato.foundation.arrays import Floats
 from sfumato.foundation.formatting import format_share
 
 MAX_BARS = 30
-"""A bar chart shows at most this many symbols."""
+"""The largest number of symbols in a bar chart."""
 
 
 @dataclass(frozen=True, eq=False)
 class TopAnswers:
-    """Both readings of the most frequent answers, the largest decoded frequency first.
+    """The decoded and unbiased estimates of the most frequent answers, in decoded order.
 
-    ``low`` and ``high`` are the ends of the 95 % interval of the unbiased estimate. ``places`` is
-    the number of decimals in a percentage.
+    ``low`` and ``high`` are the ends of the 95% interval of the unbiased estimate. ``decimals`` is
+    the number of decimal places in a percentage.
     """
 
     labels: list[Label]
@@ -28,11 +28,11 @@ class TopAnswers:
     unbiased: Floats
     low: Floats
     high: Floats
-    places: int
+    decimals: int
 
     @classmethod
     def from_estimate(cls, estimate: Estimate, count: int) -> "TopAnswers":
-        """Read the ``count`` most frequent symbols of an estimate."""
+        """Extract the ``count`` most frequent symbols of an estimate."""
         symbols = most_frequent(estimate, count)
         low, high = estimate.interval(0.95)
         return cls(
@@ -41,17 +41,17 @@ class TopAnswers:
             unbiased=estimate.unbiased[symbols],
             low=low[symbols],
             high=high[symbols],
-            places=decimal_places(estimate),
+            decimals=decimal_places(estimate),
         )
 
     @property
     def middle(self) -> Floats:
-        """Where to draw the unbiased estimate: at the end of its interval if it lies outside."""
+        """Where to draw the unbiased estimate: clipped to its interval."""
         return np.clip(self.unbiased, self.low, self.high)
 
-    def format(self, share: float) -> str:
-        """Return a share in percent."""
-        return format_share(float(share), self.places)
+    def format_share(self, share: float) -> str:
+        """Return a share as a percentage."""
+        return format_share(float(share), self.decimals)
 
 
 def most_frequent(estimate: Estimate, count: int) -> NDArray[np.intp]:
@@ -64,14 +64,14 @@ def most_frequent(estimate: Estimate, count: int) -> NDArray[np.intp]:
 
 
 def typical_error(estimate: Estimate) -> float:
-    """Return the median of the standard errors that are known and not zero; 0 without any."""
+    """Return the median of the known, non-zero standard errors, or 0 if there are none."""
     errors = estimate.standard_errors
     positive = errors[np.isfinite(errors) & (errors > 0)]
     return float(np.median(positive)) if positive.size else 0.0
 
 
 def decimal_places(estimate: Estimate) -> int:
-    """Return the decimals of a percentage that show two digits of a typical standard error."""
+    """Return how many decimal places of a percentage show two digits of a typical error."""
     error = typical_error(estimate)
     if error == 0:
         return 2

@@ -1,4 +1,4 @@
-"""The dashboard of an aggregator: an empty page, and the parts that ``dashboard.js`` adds to it.
+"""An aggregator's dashboard: an empty page, and the parts that ``dashboard.js`` adds to it.
 
 The report page uses the same functions for its sentences, tables and figures.
 """
@@ -20,7 +20,7 @@ from sfumato.pages.charts import (
     reports_over_time,
 )
 from sfumato.pages.markup import EMPTY, Html, document, fill, fill_each, join, render
-from sfumato.pages.pictures import DARK
+from sfumato.pages.pictures import DARK_FOR_LIGHT
 from sfumato.pages.promise import plural
 from sfumato.pages.report.sections import (
     certificate_section,
@@ -36,7 +36,7 @@ from sfumato.promises import Certificate
 from sfumato.survey import Survey
 
 View = dict[str, dict[str, object]]
-"""The parts of the page and its figures, each by name."""
+"""The parts and figures of the page, keyed by name."""
 
 DASHBOARD_POLICY = (
     "default-src 'none'; script-src 'self'; connect-src 'self'; img-src data: blob:; "
@@ -44,41 +44,41 @@ DASHBOARD_POLICY = (
     "style-src-attr 'unsafe-inline'; "
     "style-src-elem 'self' 'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='"
 )
-"""Content security policy that allows scripts from the aggregator, and nothing from other sites.
+"""Content security policy that allows scripts from the aggregator and nothing from other sites.
 
 Plotly writes style attributes, which cannot run code. It also adds an empty style element and fills
-it rule by rule: the hash is that of the empty string.
+it rule by rule; the hash is that of the empty string.
 """
 
 COMPARISON_PERIODS = {1: "the day before", 7: "the seven days before", 30: "the thirty days before"}
-"""Periods to compare with the one before, in days."""
+"""Periods, in days, that can be compared with the previous one."""
 
 _DEFAULT_DAYS = 7
 _MAX_CHANGES = 40
 
 
 def dashboard_page() -> str:
-    """Return the empty page. ``dashboard.js`` fills it, with data from the aggregator only."""
+    """Return the empty page. ``dashboard.js`` fills it with data from the aggregator."""
     titles = {name: text.title for name, text in DECODER_TABLE.items()}
     body = render(
         "dashboard/dashboard.html",
-        dark=json.dumps(DARK),
-        decoders=_options(titles, "auto"),
-        periods=_options(COMPARISON_PERIODS, _DEFAULT_DAYS),
+        dark_colours=json.dumps(DARK_FOR_LIGHT),
+        decoders=_render_options(titles, "auto"),
+        periods=_render_options(COMPARISON_PERIODS, _DEFAULT_DAYS),
     )
-    # Plotly skips style elements whose ids are taken; the policy would forbid them.
-    reserved = fill_each('<meta id="$name">', name=plotly_style_ids())
+    # Plotly skips style elements whose ids are already in use; the policy would forbid them.
+    reserved_ids = fill_each('<meta id="$name">', name=plotly_style_ids())
     return document(
         "Sfumato aggregator",
         heading="Aggregator",
         kicker=f"Sfumato {version('sfumato')}",
-        head=render("dashboard/head.html", reserved=reserved),
-        opening=Html('<p class="note">It is <span id="health">…</span>.</p>'),
+        head=render("dashboard/head.html", reserved_ids=reserved_ids),
+        opening=Html('<p class="note">Status: <span id="health">…</span>.</p>'),
         body=body,
     )
 
 
-def _options(choices: Mapping[str, str] | Mapping[int, str], default: str | int) -> Html:
+def _render_options(choices: Mapping[str, str] | Mapping[int, str], default: str | int) -> Html:
     option = '<option value="$value"$selected>$text</option>'
     selected = [Html(" selected" if value == default else "") for value in choices]
     return fill_each(option, value=choices, selected=selected, text=choices.values())
@@ -88,7 +88,7 @@ def _options(choices: Mapping[str, str] | Mapping[int, str], default: str | int)
 
 
 def promise_view(survey: Survey) -> View:
-    """Return the part that everyone may see: the promise."""
+    """Return the promise, which everyone may see."""
     title = render("dashboard/title.html", title=survey.title, fingerprint=survey.fingerprint)
     return {
         "parts": {"title": title, "promise": promise_section(survey)},
@@ -97,7 +97,7 @@ def promise_view(survey: Survey) -> View:
 
 
 def certificate_view(survey: Survey, certificate: Certificate) -> View:
-    """Return the proof that the promise is kept, which everyone may see."""
+    """Return the certificate that the promise is kept, which everyone may see."""
     return {"parts": {"certificate": certificate_section(survey, certificate)}, "figures": {}}
 
 
@@ -108,10 +108,10 @@ def results_view(
     changes: Difference | None,
     days: int,
 ) -> View:
-    """Return the parts that analysts may see: what came in, what was learned, what has changed.
+    """Return the parts that only analysts may see: reports over time, estimates and changes.
 
     ``hours``: the number of reports per hour. ``changes``: the last ``days`` days compared with the
-    period before; ``None`` if there are too few reports.
+    previous period, or ``None`` if there are too few reports.
     """
     figures = estimate_figures(survey, estimate) | {"hours": reports_over_time(hours)}
     parts: dict[str, object] = {
@@ -134,7 +134,7 @@ def _hours_section(hours: Sequence[tuple[str, int]]) -> Html:
 
 
 def _changes_section(estimate: Estimate, changes: Difference | None, days: int) -> Html:
-    """Show which answers have become more or less frequent."""
+    """Show which answers are now more or less frequent."""
     period = "day" if days == 1 else f"{days} days"
     if changes is None:
         sentence = (
@@ -146,43 +146,43 @@ def _changes_section(estimate: Estimate, changes: Difference | None, days: int) 
     symbols = _certain_changes(changes)
     text = (
         f"The last {period} against the {period} before: {format_count(len(symbols))} of "
-        f"{format_count(len(changes.labels))} answers have changed; for the others the reports do "
-        "not tell. With 95 % probability, every change listed is real."
+        f"{format_count(len(changes.labels))} answers have changed; for the others, the reports "
+        "are inconclusive. With 95% probability, every change listed is real."
     )
     if len(symbols) > _MAX_CHANGES:
         text += f" The {_MAX_CHANGES} largest changes:"
     table = EMPTY
     if symbols:
-        places = decimal_places(estimate)
-        rows = join(_change_row(changes, x, places) for x in symbols[:_MAX_CHANGES])
+        decimals = decimal_places(estimate)
+        rows = join(_render_change(changes, x, decimals) for x in symbols[:_MAX_CHANGES])
         table = render("dashboard/changes_table.html", rows=rows)
     return render("dashboard/changes.html", text=fill("<p>$text</p>", text=text), table=table)
 
 
 def _certain_changes(changes: Difference) -> list[int]:
-    """Return the symbols whose interval excludes zero, largest change first."""
+    """Return the symbols whose interval excludes zero, with the largest change first."""
     order = np.argsort(-np.abs(changes.differences), kind="stable")
     excludes_zero = (changes.low > 0) | (changes.high < 0)
     return order[excludes_zero[order]].tolist()
 
 
-def _change_row(changes: Difference, x: int, places: int) -> Html:
+def _render_change(changes: Difference, x: int, decimals: int) -> Html:
     css_class = "up"
     direction = "more frequent"
-    least = float(changes.low[x])
-    if least <= 0:
+    minimum = float(changes.low[x])
+    if minimum <= 0:
         css_class = "down"
         direction = "less frequent"
-        least = -float(changes.high[x])
+        minimum = -float(changes.high[x])
     row = (
         '<tr><th scope="row" dir="auto">$label</th><td class="$css_class">$direction</td>'
-        '<td class="number">$about</td><td class="number">$least</td></tr>'
+        '<td class="number">$estimate</td><td class="number">$minimum</td></tr>'
     )
     return fill(
         row,
         label=changes.labels[x],
         css_class=css_class,
         direction=direction,
-        about=format_share(abs(float(changes.differences[x])), places),
-        least=format_share(least, places),
+        estimate=format_share(abs(float(changes.differences[x])), decimals),
+        minimum=format_share(minimum, decimals),
     )

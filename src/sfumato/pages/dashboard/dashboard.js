@@ -1,24 +1,24 @@
 /**
- * The dashboard: which surveys there are, what each promises, what came in and what was learned.
+ * The dashboard: the surveys, their promises, the reports that arrived and the results.
  *
- * The aggregator makes the sentences, tables and figures, the same as on the report page. This
- * script fetches them, puts them in their places and keeps them fresh. Results need the token,
- * which stays in this tab.
+ * The aggregator renders the sentences, tables and figures, the same as on the report page. This
+ * script fetches them, inserts them into the page and keeps them up to date. Results require the
+ * token, which stays in this tab.
  */
 const POLL_INTERVAL = 5000; // milliseconds
-const TOKEN = "sfumato/token";
-const part = (id) => document.getElementById(id);
-const draw = figureDrawer(JSON.parse(part("dashboard").dataset.dark));
+const TOKEN_KEY = "sfumato/token";
+const byId = (id) => document.getElementById(id);
+const drawFigures = createFigureDrawer(JSON.parse(byId("dashboard").dataset.darkColours));
 
 const state = {
   survey: null, // the fingerprint of the survey on the page
-  surveyList: "", // the JSON of the list of surveys
-  certified: false, // whether the certificate is there or on its way
-  version: null, // what the results on the page were made from
+  surveysJson: "", // the list of surveys on the page
+  hasCertificate: false, // whether the certificate was loaded or requested
+  version: null, // identifies the data behind the results on the page
   figures: {},
-  deferred: {}, // parts that wait until the person leaves the ones on the page
+  deferred: {}, // new parts that wait until the old ones lose the focus
   token: null,
-  turn: 0, // counts the surveys shown, to drop answers that come too late
+  generation: 0, // incremented with each survey shown, to drop late responses
 };
 
 // --- requests ------------------------------------------------------------------------------------
@@ -43,25 +43,26 @@ async function fetchJson(path) {
 
 async function showSurveys() {
   const { surveys } = await fetchJson("v1/surveys");
-  const surveyList = JSON.stringify(surveys);
-  if (surveyList !== state.surveyList) part("surveys").replaceChildren(...surveys.map(surveyItem));
-  state.surveyList = surveyList; // an unchanged list stays as it is, and keeps the focus
-  part("none").hidden = surveys.length > 0;
+  const json = JSON.stringify(surveys);
+  // Do not replace an unchanged list, so that it keeps the focus.
+  if (json !== state.surveysJson) byId("surveys").replaceChildren(...surveys.map(createItem));
+  state.surveysJson = json;
+  byId("none").hidden = surveys.length > 0;
   const fingerprint = location.hash.slice(1);
   const survey = surveys.find((candidate) => candidate.fingerprint === fingerprint) ?? surveys[0];
-  if (!survey) part("loading").hidden = true;
+  if (!survey) byId("loading").hidden = true;
   else if (survey.fingerprint === state.survey) markCurrent(state.survey);
   else await showSurvey(survey);
 }
 
 function markCurrent(fingerprint) {
-  for (const link of part("surveys").querySelectorAll("a")) {
+  for (const link of byId("surveys").querySelectorAll("a")) {
     if (link.hash.slice(1) === fingerprint) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
 }
 
-function surveyItem({ fingerprint, title, open }) {
+function createItem({ fingerprint, title, open }) {
   const item = document.createElement("li");
   const link = document.createElement("a");
   link.href = `#${fingerprint}`;
@@ -75,47 +76,48 @@ function surveyItem({ fingerprint, title, open }) {
 }
 
 async function showSurvey({ fingerprint, title }) {
-  const turn = ++state.turn;
-  Object.assign(state, { survey: null, certified: false, version: null });
+  const generation = ++state.generation;
+  Object.assign(state, { survey: null, hasCertificate: false, version: null });
   Object.assign(state, { figures: {}, deferred: {} });
-  for (const place of document.querySelectorAll("[data-part]")) place.replaceChildren();
+  for (const element of document.querySelectorAll("[data-part]")) element.replaceChildren();
   markCurrent(fingerprint);
-  part("loading").hidden = false;
+  byId("loading").hidden = false;
   const view = await fetchJson(`dashboard/${fingerprint}/promise`);
-  if (turn !== state.turn) return;
-  state.survey = fingerprint; // only now, so that the next poll retries after a failure
+  if (generation !== state.generation) return;
+  state.survey = fingerprint; // set only on success, so that the next poll retries after a failure
   document.title = `${title} – Sfumato aggregator`;
   showView(view);
-  part("loading").hidden = true;
-  showCertificate().catch(() => {}); // poll() retries, and shows the reason
+  byId("loading").hidden = true;
+  showCertificate().catch(() => {}); // poll() retries and shows the error
   await showResults();
 }
 
-/** Show the certificate. It takes seconds for many answers, and nothing else waits for it. */
+/** Show the certificate. Nothing waits for it, because it takes seconds for many answers. */
 async function showCertificate() {
-  if (!state.survey || state.certified) return;
-  const turn = state.turn;
-  state.certified = true;
+  if (!state.survey || state.hasCertificate) return;
+  const generation = state.generation;
+  state.hasCertificate = true;
   try {
     const view = await fetchJson(`dashboard/${state.survey}/certificate`);
-    if (turn === state.turn) showView(view);
+    if (generation === state.generation) showView(view);
   } catch (problem) {
-    if (turn !== state.turn) return;
-    state.certified = false;
+    if (generation !== state.generation) return;
+    state.hasCertificate = false;
     throw problem;
   }
 }
 
-/** Show the results, which need the token, if reports came in since. */
+/** Show the results, which require the token, if anything has changed. */
 async function showResults() {
   if (!state.survey) return;
-  part("token").hidden = state.token !== null;
-  part("leave").hidden = state.token === null;
-  part("options").hidden = state.token === null;
+  byId("token").hidden = state.token !== null;
+  byId("forget").hidden = state.token === null;
+  byId("options").hidden = state.token === null;
   if (state.token === null) return;
-  const turn = state.turn;
+  const generation = state.generation;
   const query = resultsQuery();
-  const isStale = () => turn !== state.turn || query !== resultsQuery() || state.token === null;
+  const isStale = () =>
+    generation !== state.generation || query !== resultsQuery() || state.token === null;
   try {
     const status = await fetchJson(`v1/surveys/${state.survey}/status`);
     const version = `${status.reports}/${status.state}/${query}`;
@@ -127,28 +129,28 @@ async function showResults() {
   } catch (problem) {
     if (isStale()) return;
     if (problem.status !== 401) throw problem;
-    forgetToken("This is not the token of this aggregator.");
+    forgetToken("This token does not belong to this aggregator.");
   }
 }
 
 function resultsQuery() {
-  const query = { decoder: part("decoder").value, days: part("days").value };
+  const query = { decoder: byId("decoder").value, days: byId("days").value };
   return String(new URLSearchParams(query));
 }
 
-/** Put parts of the page in their places. One that has the focus is replaced when it loses it. */
+/** Insert parts into the page. A part that has the focus is replaced when it loses the focus. */
 function showView({ parts, figures }) {
   for (const [name, html] of Object.entries(parts)) {
-    if (placeOf(name).contains(document.activeElement)) state.deferred[name] = html;
+    if (partElement(name).contains(document.activeElement)) state.deferred[name] = html;
     else replacePart(name, html);
   }
   for (const figure of Object.values(figures)) keepZoom(figure.layout);
   Object.assign(state.figures, figures);
-  const present = Object.entries(state.figures).filter(([id]) => part(id));
-  draw(JSON.stringify(Object.fromEntries(present)));
+  const present = Object.entries(state.figures).filter(([id]) => byId(id));
+  drawFigures(JSON.stringify(Object.fromEntries(present)));
 }
 
-/** Keep the zoom, unless the scale itself has changed. */
+/** Keep the zoom, unless the scale has changed. */
 function keepZoom(layout) {
   layout.uirevision = state.survey;
   for (const name of ["xaxis", "yaxis"]) {
@@ -156,15 +158,15 @@ function keepZoom(layout) {
   }
 }
 
-const placeOf = (name) => document.querySelector(`[data-part="${name}"]`);
+const partElement = (name) => document.querySelector(`[data-part="${name}"]`);
 
 function replacePart(name, html) {
-  const place = placeOf(name);
-  const plots = new Map(Array.from(place.querySelectorAll(".plot"), (plot) => [plot.id, plot]));
-  const tableState = name === "table" && part("rows") ? readTableState() : null;
+  const element = partElement(name);
+  const plots = new Map(Array.from(element.querySelectorAll(".plot"), (plot) => [plot.id, plot]));
+  const tableState = name === "table" && byId("rows") ? readTableState() : null;
   delete state.deferred[name];
-  place.innerHTML = html;
-  for (const plot of place.querySelectorAll(".plot")) {
+  element.innerHTML = html;
+  for (const plot of element.querySelectorAll(".plot")) {
     if (plots.has(plot.id)) plot.replaceWith(plots.get(plot.id));
   }
   if (name !== "table" || !html) return;
@@ -175,45 +177,46 @@ function replacePart(name, html) {
 document.addEventListener("focusout", () => {
   setTimeout(() => {
     for (const [name, html] of Object.entries(state.deferred)) {
-      if (!placeOf(name).contains(document.activeElement)) replacePart(name, html);
+      if (!partElement(name).contains(document.activeElement)) replacePart(name, html);
     }
   });
 });
 
 // --- the table: keep its search, order and scroll position ---------------------------------------
 
-const columnHeads = () => Array.from(document.querySelectorAll("#rows th[scope=col]"));
+const columnHeadings = () => Array.from(document.querySelectorAll("#rows th[scope=col]"));
 
 function readTableState() {
-  const orders = columnHeads().map((head) => head.getAttribute("aria-sort"));
-  return { orders, search: part("search").value, top: part("rows").parentElement.scrollTop };
+  const orders = columnHeadings().map((heading) => heading.getAttribute("aria-sort"));
+  return { orders, search: byId("search").value, top: byId("rows").parentElement.scrollTop };
 }
 
 function restoreTableState({ orders, search, top }) {
   const column = orders.findIndex((order) => order !== "none");
-  const head = columnHeads()[column];
-  while (head.getAttribute("aria-sort") !== orders[column]) head.querySelector("button").click();
-  part("search").value = search;
-  part("search").dispatchEvent(new Event("input"));
-  part("rows").parentElement.scrollTop = top;
+  const heading = columnHeadings()[column];
+  const button = heading.querySelector("button");
+  while (heading.getAttribute("aria-sort") !== orders[column]) button.click();
+  byId("search").value = search;
+  byId("search").dispatchEvent(new Event("input"));
+  byId("rows").parentElement.scrollTop = top;
 }
 
 // --- problems ------------------------------------------------------------------------------------
 
-/** Show a message; a transient one disappears with the next success. */
-function showProblem(message, transient = false) {
-  const problem = part("problem");
-  // An unchanged message stays as it is; a screen reader would repeat it.
+/** Show a message. A transient one disappears after the next success. */
+function showProblem(message, isTransient = false) {
+  const problem = byId("problem");
+  // Do not set an unchanged message: a screen reader would repeat it.
   if (problem.textContent !== message) problem.textContent = message;
   problem.hidden = message === "";
-  problem.toggleAttribute("data-transient", transient);
+  problem.toggleAttribute("data-transient", isTransient);
 }
 
-/** Do some work; show what goes wrong until it succeeds. */
+/** Run `work`, and show its error until it succeeds. */
 async function attempt(work) {
   try {
     await work();
-    if (part("problem").hasAttribute("data-transient")) showProblem("");
+    if (byId("problem").hasAttribute("data-transient")) showProblem("");
   } catch (problem) {
     showProblem(problem.message[0].toUpperCase() + problem.message.slice(1), true);
   }
@@ -221,28 +224,28 @@ async function attempt(work) {
 
 // --- the token -----------------------------------------------------------------------------------
 
-part("token").addEventListener("submit", (event) => {
+byId("token").addEventListener("submit", (event) => {
   event.preventDefault();
-  state.token = part("secret").value.trim() || null;
-  part("secret").value = "";
-  if (state.token) withStorage((storage) => storage.setItem(TOKEN, state.token));
+  state.token = byId("secret").value.trim() || null;
+  byId("secret").value = "";
+  if (state.token) withStorage((storage) => storage.setItem(TOKEN_KEY, state.token));
   state.version = null;
   showProblem("");
   attempt(showResults);
 });
 
-part("leave").addEventListener("click", () => forgetToken("The token is forgotten."));
+byId("forget").addEventListener("click", () => forgetToken("The token was forgotten."));
 
 function forgetToken(message) {
-  withStorage((storage) => storage.removeItem(TOKEN));
+  withStorage((storage) => storage.removeItem(TOKEN_KEY));
   Object.assign(state, { token: null, version: null, deferred: {} });
-  for (const place of document.querySelectorAll("[data-private]")) place.replaceChildren();
+  for (const element of document.querySelectorAll("[data-private]")) element.replaceChildren();
   showProblem(message);
   showResults();
-  part("secret").focus();
+  byId("secret").focus();
 }
 
-/** Use the tab's storage. If the browser denies it, the token lasts as long as the page. */
+/** Use the tab's storage. If the browser denies access, the token lasts until the page closes. */
 function withStorage(work) {
   try {
     return work(sessionStorage);
@@ -255,11 +258,11 @@ function withStorage(work) {
 
 async function showHealth() {
   const response = await fetch("dashboard/ready", { cache: "no-store" }).catch(() => null);
-  let health = "running, but cannot write now";
-  if (response === null) health = "out of reach";
-  else if (response.ok) health = "running, and can write";
-  part("health").textContent = health;
-  part("health").className = response?.ok ? "well" : "ill";
+  let health = "running, but unable to write";
+  if (response === null) health = "not reachable";
+  else if (response.ok) health = "running and able to write";
+  byId("health").textContent = health;
+  byId("health").className = response?.ok ? "well" : "ill";
 }
 
 async function poll() {
@@ -269,13 +272,13 @@ async function poll() {
     await showSurveys();
     await Promise.all([showResults(), showCertificate()]);
   });
-  // The slower the answers, the longer the pause, so that polling never overloads the aggregator.
+  // Pause longer after slow responses, so that polling never overloads the aggregator.
   setTimeout(poll, Math.max(POLL_INTERVAL, 4 * (performance.now() - started)));
 }
 
 for (const id of ["decoder", "days"]) {
-  part(id).addEventListener("change", () => attempt(showResults));
+  byId(id).addEventListener("change", () => attempt(showResults));
 }
 window.addEventListener("hashchange", () => attempt(showSurveys));
-state.token = withStorage((storage) => storage.getItem(TOKEN));
+state.token = withStorage((storage) => storage.getItem(TOKEN_KEY));
 poll();

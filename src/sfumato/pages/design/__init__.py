@@ -1,6 +1,6 @@
-"""The page of a design: what is promised, how good the mechanism is, and what it looks like.
+"""The design page: what is promised, how good the mechanism is, and what it looks like.
 
-Its facts are the same in the terminal, in JSON and on the page.
+The terminal and JSON output show the same facts.
 """
 
 import math
@@ -30,17 +30,17 @@ from sfumato.pages.markup import (
 )
 from sfumato.pages.promise import plural, promise_sentences
 
-_MAX_COMPARED = 128  # symbols; for more, other mechanisms take too long
-_MAX_RECOGNISED = 512  # symbols; larger matrices take too long to recognise
-_ENDINGS = {
-    "converged": "ended by itself",
-    "stalled": "ended where nothing changed any more",
+_MAX_COMPARED_SYMBOLS = 128  # with more, the alternatives take too long
+_MAX_RECOGNISED_SYMBOLS = 512  # larger matrices take too long to recognise
+_STOP_REASONS = {
+    "converged": "converged",
+    "stalled": "stopped making progress",
     "time limit": "stopped by the time limit",
     "interrupted": "stopped early",
 }
-_PICTURE = (
-    '<div class="plot $scheme" role="img" aria-label="Three squares of pairs of answers: promised, '
-    'used and left over. Below, the channel.">$svg</div>'
+_FIGURE = (
+    '<div class="plot $scheme" role="img" aria-label="Three matrices of pairs of answers: '
+    'promised, used and left over. Below, the channel.">$svg</div>'
 )
 
 
@@ -49,9 +49,9 @@ _PICTURE = (
 
 @dataclass(frozen=True)
 class Alternative:
-    """Another mechanism for the same promise.
+    """A different mechanism for the same promise.
 
-    ``risk`` is for the design's prior and weights; ``times`` is ``risk`` over the design's risk.
+    ``risk`` is for the design's prior and weights; ``times`` is the ratio to the design's risk.
     """
 
     name: str
@@ -60,14 +60,18 @@ class Alternative:
     times: float
 
     def in_json(self) -> dict[str, object]:
-        """Return the fields that the command prints as JSON."""
+        """Return the fields that ``sfumato design --json`` prints."""
         return asdict(self)
 
 
 def alternatives_to(design: Design) -> list[Alternative]:
-    """Return classical LDP at the smallest ε and the exponential mechanism, if they are quick."""
+    """Return classical LDP at the smallest ε and the exponential mechanism, if quick to compute."""
     context = design.context
-    if context.size > _MAX_COMPARED or math.isinf(context.smallest_epsilon) or design.risk == 0:
+    if (
+        context.size > _MAX_COMPARED_SYMBOLS
+        or math.isinf(context.smallest_epsilon)
+        or design.risk == 0
+    ):
         return []
     uniform = Uniform(context.domain, context.exact_minimum)
     epsilon = format_epsilon(context.smallest_epsilon).removeprefix("≈ ")
@@ -76,9 +80,9 @@ def alternatives_to(design: Design) -> list[Alternative]:
         ("exponential", "exponential mechanism", lambda: exponential_response(context)),
     ]
     alternatives = []
-    for name, what, make in candidates:
+    for name, what, create in candidates:
         try:
-            variances = make().scores.variances(design.prior, 1)
+            variances = create().scores.variances(design.prior, 1)
         except SfumatoError:  # the mechanism does not exist, or cannot be inverted
             continue
         risk = float(design.weights @ variances)
@@ -87,7 +91,7 @@ def alternatives_to(design: Design) -> list[Alternative]:
 
 
 def design_facts(design: Design, seconds: float) -> list[tuple[str, str]]:
-    """Return the facts to show, in order: names and values."""
+    """Return the names and values of the facts to show, in order."""
     mechanism = design.mechanism
     facts = [
         ("symbols", format_count(design.context.size)),
@@ -96,25 +100,24 @@ def design_facts(design: Design, seconds: float) -> list[tuple[str, str]]:
         ("lower bound", f"{design.lower_bound:.6g} ({design.bound_status})"),
         ("gap", f"{format_gap(design.gap)} ({design.bound_status})"),
     ]
-    if design.stop_reason in _ENDINGS:
+    if design.stop_reason in _STOP_REASONS:
         duration = f"{seconds:.1f} s" if seconds < 100 else f"{seconds:.0f} s"
-        search = (
-            f"{plural(design.round_count, 'round')} in {duration}, {_ENDINGS[design.stop_reason]}"
-        )
+        reason = _STOP_REASONS[design.stop_reason]
+        search = f"{plural(design.round_count, 'round')} in {duration}, {reason}"
         facts.append(("search", search))
     reports = (
-        f"{format_count(mechanism.outputs)} different ones, {plural(mechanism.bits, 'bit')} each"
+        f"{format_count(mechanism.outputs)} possible reports, {plural(mechanism.bits, 'bit')} each"
     )
     leverage = f"a forged report outweighs up to {mechanism.scores.leverage:,.3g} honest people"
     return [*facts, ("reports", reports), ("leverage", leverage)]
 
 
 def bound_sentence(design: Design) -> str:
-    """Explain what the lower bound means, and how far to trust it."""
+    """Explain what the lower bound means, and how reliable it is."""
     if design.certified:
         return (
-            "The lower bound is certified: it is proved that no mechanism for this promise has a "
-            "smaller risk."
+            "The lower bound is certified: no mechanism for this promise has a risk below the "
+            "bound."
         )
     return (
         "The lower bound is estimated: a search found no report that would help, which does not "
@@ -126,7 +129,9 @@ def name_closed_form(design: Design) -> str:
     """Return the name of the context's closed form, or an empty string."""
     if design.context.size == 2:
         return "two symbols"
-    if design.context.size > _MAX_RECOGNISED:  # too large for a search, so it is a closed form
+    if (
+        design.context.size > _MAX_RECOGNISED_SYMBOLS
+    ):  # too large for a search, so it is a closed form
         return design.mechanism.context.kind
     try:
         return recognise(design.context).kind
@@ -145,7 +150,9 @@ def _describe_closed_form(design: Design) -> str:
 
 
 def _distribution_text(design: Design) -> str:
-    people = "people spread evenly" if np.ptp(design.prior) < 1e-12 else "people like the prior"
+    people = "people spread evenly"
+    if np.ptp(design.prior) >= 1e-12:
+        people = "people distributed like the prior"
     if np.ptp(design.weights) < 1e-12:
         return people
     return f"{people}, symbols weighted"
@@ -161,29 +168,29 @@ def design_page(
     seconds: float,
     title: str = "Design of a mechanism",
 ) -> str:
-    """Return the page as HTML. It links to nothing outside itself.
+    """Return the design page as self-contained HTML.
 
-    ``alternatives`` are mechanisms to compare with; ``seconds`` is the time that the design took.
+    ``alternatives``: mechanisms to compare with. ``seconds``: how long the design took.
     """
     sections = render(
         "design/design.html",
         promise=list_items(promise_sentences(design.context)),
         facts=fact_rows(design_facts(design, seconds)),
-        pictures=_pictures(design),
-        comparison=_comparison(design, alternatives),
+        pictures=_render_figures(design),
+        comparison=_render_comparison(design, alternatives),
         certificate=design.certificate,
         mechanism=design.certificate.mechanism,
     )
     return offline_document(
         title,
         kicker="Sfumato design",
-        opening=_opening(design),
+        opening=_render_opening(design),
         sections=sections,
         css=read_asset("design/design.css"),
     )
 
 
-def _opening(design: Design) -> Html:
+def _render_opening(design: Design) -> Html:
     lead = fill('<p class="lead">$text</p>', text=design.summary())
     if design.certified:
         return lead
@@ -191,14 +198,14 @@ def _opening(design: Design) -> Html:
     return join([lead, caution])
 
 
-def _pictures(design: Design) -> Html:
-    """Draw twice, because the colours of many squares cannot change with the page."""
+def _render_figures(design: Design) -> Html:
+    """Draw a light and a dark figure, because CSS cannot change the colours of a bitmap."""
     light = Html(design_svg(design))
     dark = Html(design_svg(design, dark=True))
-    return fill_each(_PICTURE, scheme=("light", "dark"), svg=(light, dark))
+    return fill_each(_FIGURE, scheme=("light", "dark"), svg=(light, dark))
 
 
-def _comparison(design: Design, alternatives: Sequence[Alternative]) -> Html:
+def _render_comparison(design: Design, alternatives: Sequence[Alternative]) -> Html:
     if not alternatives:
         return EMPTY
     rows = [number_row("this design", [f"{design.risk:,.4g}", "1 ×"], "chosen")]

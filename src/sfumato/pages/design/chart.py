@@ -1,4 +1,7 @@
-"""The picture of a design: the promise, how much of it is used, the channel. Needs ``charts``."""
+"""Draw a design: the promise, how much of it is used, and the channel.
+
+Requires the ``charts`` extra.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -14,7 +17,7 @@ from sfumato.errors import InvalidContext
 from sfumato.foundation.arrays import Floats
 from sfumato.pages.pictures import (
     BACKGROUND,
-    DARK,
+    DARK_FOR_LIGHT,
     FAINT,
     INK,
     MAP_SCALE,
@@ -24,7 +27,7 @@ from sfumato.pages.pictures import (
     figure_png,
     figure_svg,
     hide_sides,
-    plain_label,
+    matplotlib_label,
     require_matplotlib,
 )
 
@@ -33,98 +36,99 @@ if TYPE_CHECKING:
     from matplotlib.colors import Colormap
     from matplotlib.figure import Figure
 
-MAX_DRAWN = 256
-"""Most symbols for which a design is drawn."""
+MAX_DRAWN_SYMBOLS = 256
+"""The largest number of symbols for which a design is drawn."""
 
 _MAX_LABELS = 24  # if there are more symbols, about 12 of them have a label
-_MAX_NUMBERED = 10  # symbols; larger squares have no numbers
-_ROW_LABEL = 18  # characters
-_COLUMN_LABEL = 12
-_SAMPLES = 1600  # columns of the picture of the channel
-_MIN_WIDTH = 0.025  # of the picture; symbols whose reports take less have no label below
+_MAX_NUMBERED_SYMBOLS = 10  # larger matrices have no numbers
+_ROW_LABEL_LENGTH = 18  # characters
+_COLUMN_LABEL_LENGTH = 12
+_CHANNEL_COLUMNS = 1600  # pixels
+_MIN_LABEL_WIDTH = 0.025  # symbols whose reports take a smaller share have no label below
 _LUMINANCE = np.array([0.30, 0.59, 0.11])
-_ROUNDING = 1e-6  # relative to the promise; rounding alone leaves this much over
+_ROUNDING = 1e-6  # differences below this share of the promise are due to rounding
 _TIE = 1e-6  # logarithms that differ by less count as equal
 _FACTORS = (1, 1.1, 1.2, 1.5, 2, 3, 5, 10, 20, 50, 100, 1000, 1e4, 1e6, 1e8, 1e10, 1e12, 1e14, 1e16)
 _MAX_TICKS = 8  # on the scale of factors
 
-_LIGHT = {colour: colour for colour in DARK}
+_LIGHT = {colour: colour for colour in DARK_FOR_LIGHT}
 
 Palette = Mapping[str, str]
-"""Maps a colour of the light page to the colour to draw with."""
+"""Maps each colour of the light page to the colour to draw with."""
 
 
-def require_drawable(symbols: int) -> None:
-    """Raise an error if there are too many symbols for a picture, or if matplotlib is missing."""
-    if symbols > MAX_DRAWN:
+def require_drawable(symbol_count: int) -> None:
+    """Raise an error if there are too many symbols to draw, or if matplotlib is missing."""
+    if symbol_count > MAX_DRAWN_SYMBOLS:
         raise InvalidContext(
-            f"a design can be drawn for up to {MAX_DRAWN} symbols; this context has {symbols}. "
-            "Leave out the picture."
+            f"a design can be drawn for up to {MAX_DRAWN_SYMBOLS} symbols; "
+            f"this context has {symbol_count}. Omit the figure."
         )
     require_matplotlib()
 
 
 def design_png(design: Design) -> bytes:
-    """Return the picture as a PNG file."""
+    """Return the figure as the contents of a PNG file."""
     return figure_png(_figure(design, _LIGHT))
 
 
 def design_svg(design: Design, *, dark: bool = False) -> str:
-    """Return the picture as an ``<svg>`` element, for a light or a dark page."""
-    palette = DARK if dark else _LIGHT
+    """Return the figure as an ``<svg>`` element, for a light or a dark page."""
+    palette = DARK_FOR_LIGHT if dark else _LIGHT
     return figure_svg(lambda: _figure(design, palette), salt=f"sfumato {dark}")
 
 
-# --- what is shown --------------------------------------------------------------------------------
+# --- what to draw ---------------------------------------------------------------------------------
 
 
-def promise_used(Q: Floats) -> Floats:
-    """Return ``T[x, x2] = max_y log Q(y|x)/Q(y|x2)``: the smallest matrix that a channel keeps.
+def compute_used_promise(Q: Floats) -> Floats:
+    """Return ``T[x, x2] = max_y log Q(y|x)/Q(y|x2)``: the smallest matrix that Q satisfies.
 
-    >>> promise_used(np.array([[0.6, 0.4], [0.2, 0.8]])).round(3)
+    >>> compute_used_promise(np.array([[0.6, 0.4], [0.2, 0.8]])).round(3)
     array([[0.   , 1.099],
            [0.693, 0.   ]])
     """
     with np.errstate(divide="ignore"):
         logs = np.log(Q)
     T = np.zeros((len(Q), len(Q)))
-    for x, sends in enumerate(Q > 0):
-        T[x] = (logs[x, sends] - logs[:, sends]).max(axis=1)
+    for x, is_sent in enumerate(Q > 0):
+        T[x] = (logs[x, is_sent] - logs[:, is_sent]).max(axis=1)
     return T
 
 
 def order_reports(Q: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Order the reports by the symbol that sends each most often, the most revealing first.
 
-    Return the order, and the symbol of each report in that order. The less often the other symbols
+    Return the order, and the symbol of each report in that order. The less often other symbols
     send a report, the more it reveals.
     """
-    share = Q / Q.max(axis=0)
-    symbol = (share >= 1 - _TIE).argmax(axis=0)
-    order = np.lexsort((share.sum(axis=0).round(6), symbol))
-    return order, symbol[order]
+    relative = Q / Q.max(axis=0)
+    symbols = (relative >= 1 - _TIE).argmax(axis=0)
+    order = np.lexsort((relative.sum(axis=0).round(6), symbols))
+    return order, symbols[order]
 
 
 @dataclass(frozen=True)
 class _Span:
-    """The part of the picture, from 0 to 1, that the reports of one symbol take up."""
+    """The part of the horizontal axis, from 0 to 1, that one symbol's reports occupy."""
 
     symbol: int
     left: float
     right: float
 
 
-def _channel_picture(Q: Floats, prior: Floats) -> tuple[Floats, list[_Span]]:
-    """Return the channel with each report as wide as it is frequent, and the span of each symbol.
+def _channel_image(Q: Floats, prior: Floats) -> tuple[Floats, list[_Span]]:
+    """Return an image of the channel, and the span of each symbol's reports.
 
-    A point is ``log Q(y|x) − max_x2 log Q(y|x2)``, −inf where x never sends y.
+    The width of a report is proportional to its frequency. A pixel is
+    ``log Q(y|x) − max_x2 log Q(y|x2)``, or −inf where x never sends y.
     """
     order, symbols = order_reports(Q)
     with np.errstate(divide="ignore"):
         logs = np.log(Q / Q.max(axis=0))
     ends = np.cumsum((prior @ Q)[order])
-    samples = (np.arange(_SAMPLES) + 0.5) / _SAMPLES * ends[-1]
-    reports = np.minimum(np.searchsorted(ends, samples), len(ends) - 1)
+    columns = (np.arange(_CHANNEL_COLUMNS) + 0.5) / _CHANNEL_COLUMNS * ends[-1]
+    reports = np.minimum(np.searchsorted(ends, columns), len(ends) - 1)
     edges = np.concatenate([[0.0], ends / ends[-1]])
     starts = np.flatnonzero(np.diff(symbols, prepend=-1))
     stops = np.append(starts[1:], len(order))
@@ -134,14 +138,14 @@ def _channel_picture(Q: Floats, prior: Floats) -> tuple[Floats, list[_Span]]:
     return logs[:, order[reports]], spans
 
 
-def _left_over(E: Floats, T: Floats) -> Floats:
-    """Return ``E − T`` without what rounding leaves over; inf where nothing is promised."""
+def _compute_unused_promise(E: Floats, T: Floats) -> Floats:
+    """Return ``E − T`` without rounding errors, or inf where nothing is promised."""
     difference = np.full_like(E, np.inf)
     np.subtract(E, T, where=np.isfinite(E), out=difference)
     return np.where(difference < _ROUNDING * E, 0.0, difference)
 
 
-# --- how it is drawn ------------------------------------------------------------------------------
+# --- drawing --------------------------------------------------------------------------------------
 
 
 def _figure(design: Design, palette: Palette) -> "Figure":
@@ -162,56 +166,56 @@ def _figure(design: Design, palette: Palette) -> "Figure":
         figure = Figure(figsize=(9.4, 8.0), layout=ConstrainedLayoutEngine(h_pad=0.1))
         grid = figure.add_gridspec(2, 3, height_ratios=(1.5, 1))
         panels = [figure.add_subplot(grid[0, column]) for column in range(3)]
-        _draw_squares(panels, design, palette)
+        _draw_matrices(panels, design, palette)
         _draw_channel(figure.add_subplot(grid[1, :]), design, palette)
     return figure
 
 
-def _draw_squares(panels: "list[Axes]", design: Design, palette: Palette) -> None:
-    """Draw three matrices: what is promised, what the reports use of it, and what is left over."""
+def _draw_matrices(panels: "list[Axes]", design: Design, palette: Palette) -> None:
+    """Draw three matrices: the promise, the part that reports use, and the part left over."""
     E = design.context.closure().matrix()
-    used = np.minimum(promise_used(design.mechanism.matrix()), E)
+    used = np.minimum(compute_used_promise(design.mechanism.matrix()), E)
     T = np.where(np.isfinite(E), used, np.inf)
     largest = float(E[np.isfinite(E)].max(initial=0.0)) or 1.0
     promise_colours = _colour_map(PROMISE_SCALE, palette)
-    left_over_colours = _colour_map((BACKGROUND, MAP_SCALE[1], MAP_SCALE[2]), palette)
-    squares = (
+    unused_colours = _colour_map((BACKGROUND, MAP_SCALE[1], MAP_SCALE[2]), palette)
+    matrices = (
         ("promised: ε", E, promise_colours),
         ("used by the reports", T, promise_colours),
-        ("left over", _left_over(E, T), left_over_colours),
+        ("left over", _compute_unused_promise(E, T), unused_colours),
     )
     labels = design.context.domain.labels
     symbols = _symbols_to_label(labels)
-    for axes, (title, square, colours) in zip(panels, squares, strict=True):
-        _draw_square(axes, square, colours(np.clip(square / largest, 0, 1)), palette)
+    for axes, (title, matrix, colours) in zip(panels, matrices, strict=True):
+        _draw_matrix(axes, matrix, colours(np.clip(matrix / largest, 0, 1)), palette)
         _label_answers(axes, labels, symbols, symbols)
         axes.set_title(title)
     for axes in panels[1:]:
         axes.set_yticks([])
     panels[0].set_ylabel("odds of this answer …")
     panels[1].set_xlabel("… against this one")
-    _draw_scale(panels[:2], promise_colours, largest, "ε")
-    _draw_scale(panels[2:], left_over_colours, largest, "ε left over")
+    _draw_colour_bar(panels[:2], promise_colours, largest, "ε")
+    _draw_colour_bar(panels[2:], unused_colours, largest, "ε left over")
 
 
-def _draw_square(axes: "Axes", square: Floats, colours: Floats, palette: Palette) -> None:
-    """Colour each pair; hatch the pairs for which nothing is promised."""
-    k = len(square)
+def _draw_matrix(axes: "Axes", matrix: Floats, colours: Floats, palette: Palette) -> None:
+    """Colour each pair, and hatch the pairs for which nothing is promised."""
+    k = len(matrix)
     diagonal = np.arange(k)
-    colours[~np.isfinite(square)] = 0
+    colours[~np.isfinite(matrix)] = 0
     colours[diagonal, diagonal] = _colour_map((PALE, PALE), palette)(0.0)
     _draw_hatch(axes, palette)
     axes.imshow(colours, interpolation="nearest", extent=(-0.5, k - 0.5, k - 0.5, -0.5), zorder=1)
-    if k <= _MAX_NUMBERED:
-        _write_numbers(axes, square, colours, palette)
+    if k <= _MAX_NUMBERED_SYMBOLS:
+        _write_numbers(axes, matrix, colours, palette)
 
 
-def _write_numbers(axes: "Axes", square: Floats, colours: Floats, palette: Palette) -> None:
-    """Write the number of each square, dark on light and light on dark."""
-    for (x, x2), entry in np.ndenumerate(square):
+def _write_numbers(axes: "Axes", matrix: Floats, colours: Floats, palette: Palette) -> None:
+    """Write each entry on its square, dark on light or light on dark."""
+    for (x, x2), entry in np.ndenumerate(matrix):
         text = f"{entry:.2g}"
         brightness = float(colours[x, x2, :3] @ _LUMINANCE)
-        ink = INK if brightness > 0.45 else DARK[INK]
+        ink = INK if brightness > 0.45 else DARK_FOR_LIGHT[INK]
         if x == x2:
             text = "–"
             ink = palette[FAINT]
@@ -223,52 +227,52 @@ def _write_numbers(axes: "Axes", square: Floats, colours: Floats, palette: Palet
 
 def _draw_channel(axes: "Axes", design: Design, palette: Palette) -> None:
     Q = design.mechanism.matrix()
-    logs, spans = _channel_picture(Q, design.prior)
-    sent = np.isfinite(logs)
-    depth = float(-logs[sent].min(initial=0.0)) or 1.0
-    scale = _colour_map(MAP_SCALE, palette)
-    colours = scale(1 + np.where(sent, logs, 0) / depth)
-    colours[~sent] = 0
+    logs, spans = _channel_image(Q, design.prior)
+    is_sent = np.isfinite(logs)
+    depth = float(-logs[is_sent].min(initial=0.0)) or 1.0
+    colour_scale = _colour_map(MAP_SCALE, palette)
+    colours = colour_scale(1 + np.where(is_sent, logs, 0) / depth)
+    colours[~is_sent] = 0
     _draw_hatch(axes, palette)
     extent = (0, 1, len(Q) - 0.5, -0.5)
     axes.imshow(colours, interpolation="nearest", extent=extent, aspect="auto", zorder=1)
     for span in spans[1:]:
         axes.axvline(span.left, color=palette[PALE], linewidth=0.5, zorder=2)
     symbols = []
-    middles = []
+    centres = []
     for span in spans:
-        if span.right - span.left >= _MIN_WIDTH:
+        if span.right - span.left >= _MIN_LABEL_WIDTH:
             symbols.append(span.symbol)
-            middles.append((span.left + span.right) / 2)
-    _label_answers(axes, design.context.domain.labels, symbols, middles)
+            centres.append((span.left + span.right) / 2)
+    _label_answers(axes, design.context.domain.labels, symbols, centres)
     axes.set_title("the reports of each answer")
     axes.set_xlabel(
-        f"{design.mechanism.outputs:,} reports by the answer that sends them most, "
-        "each as wide as it is frequent"
+        f"{design.mechanism.outputs:,} reports, grouped by the answer that sends them most often; "
+        "width: frequency"
     )
     axes.set_ylabel("sent by this answer")
-    title = "times less often than the answer that sends it most"
-    bar = _draw_scale([axes], scale, depth, title)
+    title = "times less often than the answer that sends it most often"
+    bar = _draw_colour_bar([axes], colour_scale, depth, title)
     factors = _factor_ticks(depth)
-    places = [depth - math.log(factor) for factor in factors]
-    bar.set_ticks(places, labels=[f"{factor:,g}" for factor in factors])
+    positions = [depth - math.log(factor) for factor in factors]
+    bar.set_ticks(positions, labels=[f"{factor:,g}" for factor in factors])
 
 
 def _label_answers(
-    axes: "Axes", labels: Sequence[Label], symbols: Sequence[int], places: Sequence[float]
+    axes: "Axes", labels: Sequence[Label], symbols: Sequence[int], positions: Sequence[float]
 ) -> None:
-    """Label the rows, and these ``places`` of the horizontal axis with the names of ``symbols``."""
+    """Label the rows, and label ``positions`` on the horizontal axis with ``symbols``."""
     rows = _symbols_to_label(labels)
-    row_names = [plain_label(labels[x], _ROW_LABEL) for x in rows]
-    column_names = [plain_label(labels[x], _COLUMN_LABEL) for x in symbols]
-    axes.set_yticks(rows, row_names, fontsize=8)
-    axes.set_xticks(places, column_names, rotation=90, fontsize=8)
+    row_labels = [matplotlib_label(labels[x], _ROW_LABEL_LENGTH) for x in rows]
+    column_labels = [matplotlib_label(labels[x], _COLUMN_LABEL_LENGTH) for x in symbols]
+    axes.set_yticks(rows, row_labels, fontsize=8)
+    axes.set_xticks(positions, column_labels, rotation=90, fontsize=8)
     axes.tick_params(length=0)
     hide_sides(axes, *axes.spines)
 
 
 def _symbols_to_label(labels: Sequence[Label]) -> range:
-    """Return all symbols, or some at equal distances if there are many."""
+    """Return all symbols, or evenly spaced ones if there are many."""
     step = 1
     if len(labels) > _MAX_LABELS:
         step = math.ceil(2 * len(labels) / _MAX_LABELS)
@@ -276,7 +280,7 @@ def _symbols_to_label(labels: Sequence[Label]) -> range:
 
 
 def _factor_ticks(depth: float) -> list[float]:
-    """Return round factors up to e^depth that do not crowd a scale of logarithms."""
+    """Return round factors up to e^depth that do not crowd a logarithmic scale."""
     ticks: list[float] = [1]
     for factor in _FACTORS:
         has_room = depth / _MAX_TICKS <= math.log(factor / ticks[-1])
@@ -285,7 +289,7 @@ def _factor_ticks(depth: float) -> list[float]:
     return ticks
 
 
-def _draw_scale(panels: "list[Axes]", colours: "Colormap", largest: float, title: str) -> Any:  # noqa: ANN401
+def _draw_colour_bar(panels: "list[Axes]", colours: "Colormap", largest: float, title: str) -> Any:  # noqa: ANN401
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize
 
@@ -300,7 +304,7 @@ def _draw_scale(panels: "list[Axes]", colours: "Colormap", largest: float, title
 
 
 def _draw_hatch(axes: "Axes", palette: Palette) -> None:
-    """Hatch the background, which shows where no square covers it."""
+    """Hatch the background, which is visible where no square covers it."""
     from matplotlib.patches import Rectangle
 
     background = Rectangle(

@@ -1,6 +1,6 @@
-"""The privacy label: what a survey asks, what a report gives away, and what is not protected.
+"""The privacy label: what a survey asks, what a report reveals, and what is not protected.
 
-It is for the people who are asked, and for those who decide whether to ask them. Every number on it
+It is for survey participants, and for those who decide whether to run a survey. Every number on it
 is exact, or rounded so that the label never promises too much.
 """
 
@@ -18,10 +18,10 @@ from sfumato.pages.label.text import (
     disclosure_sentences,
     domain_text,
     everyday_text,
+    factor_text,
     max_different_answers,
     odds_text,
     repeat_text,
-    size_text,
     storage_sentences,
 )
 from sfumato.pages.markup import (
@@ -40,14 +40,14 @@ from sfumato.promises import Certificate
 from sfumato.randomness import Epsilon
 from sfumato.survey import Survey
 
-_PEOPLE = 10_000  # the label states the accuracy for this many
+_PEOPLE = 10_000  # the label states the accuracy for this many people
 
 
 def label_page(survey: Survey, certificate: Certificate | None = None) -> str:
     """Return the privacy label as HTML: one page without scripts that works offline.
 
     Without a ``certificate``, certify the mechanism first, and raise ``PrivacyViolation`` if it
-    breaks its promise: a label must not state a promise that is not kept.
+    breaks its promise, because a label must not state a promise that is not kept.
 
     >>> from sfumato.contexts import HighLow
     >>> lunch = Survey("lunch-2026", HighLow(["park", "clinic", "bar"], ["clinic", "bar"], 1))
@@ -60,7 +60,7 @@ def label_page(survey: Survey, certificate: Certificate | None = None) -> str:
     sections = render(
         "label/label.html",
         opening=Html(opening_text(survey.context)),
-        odds=_odds_table(survey, levels),
+        odds=_render_odds_table(survey, levels),
         unprotected=list_items(disclosure_sentences(survey, disclosures)),
         kept=list_items(storage_sentences(survey)),
         context=type(survey.context).__name__,
@@ -73,14 +73,14 @@ def label_page(survey: Survey, certificate: Certificate | None = None) -> str:
     return offline_document(
         survey.title,
         kicker="Privacy label",
-        opening=_opening(survey),
+        opening=_render_opening(survey),
         sections=sections,
         css=read_asset("label/label.css"),
     )
 
 
-def _opening(survey: Survey) -> Html:
-    """Say what is asked, by whom and when."""
+def _render_opening(survey: Survey) -> Html:
+    """State what is asked, by whom and when."""
     return render(
         "label/opening.html",
         text=lead_paragraph(survey.text),
@@ -91,43 +91,44 @@ def _opening(survey: Survey) -> Html:
     )
 
 
-# --- what a report gives away ---------------------------------------------------------------------
+# --- what a report reveals ------------------------------------------------------------------------
 
 
-def _odds_table(survey: Survey, levels: Sequence[ProtectionLevel]) -> Html:
+def _render_odds_table(survey: Survey, levels: Sequence[ProtectionLevel]) -> Html:
     if not levels:
         return EMPTY
-    distinct = max_different_answers(survey)
-    heads = ["If your answer is …", "one report can move its odds …"]
-    repeat = ""
-    if distinct == 1:
-        heads.append("In everyday words")
+    distinct_count = max_different_answers(survey)
+    headings = ["If your answer is …", "one report can move its odds …"]
+    repeat_note = ""
+    if distinct_count == 1:
+        headings.append("In everyday words")
     else:
-        count = format_count(distinct)
-        heads.append(f"all of them, up to {count} different answers")
-        heads.append("In everyday words, for all of them")
-        repeat = (
+        count = format_count(distinct_count)
+        headings.append(f"all of them, up to {count} different answers")
+        headings.append("In everyday words, for all of them")
+        repeat_note = (
             f" The same answer sends the same report and gives away nothing new; up to {count} "
             "different answers multiply the odds once each. After that, the device repeats its "
             "last report."
         )
     return render(
         "label/odds.html",
-        heads=fill_each('<th scope="col">$head</th>', head=heads),
-        rows=join(_row(level, distinct) for level in levels),
-        repeat=repeat,
+        headings=fill_each('<th scope="col">$heading</th>', heading=headings),
+        rows=join(_render_row(level, distinct_count) for level in levels),
+        repeat_note=repeat_note,
     )
 
 
-def _row(level: ProtectionLevel, distinct: int) -> Html:
-    """Return a row of the table; ``distinct`` different answers cost ε each."""
-    total = distinct * level.epsilon
-    odds = _odds_cell(total)
-    if distinct > 1:
-        odds = join([_odds_cell(level.epsilon, "one report"), _odds_cell(total, "all of them")])
+def _render_row(level: ProtectionLevel, distinct_count: int) -> Html:
+    """Return a row of the table. Each of ``distinct_count`` different answers costs ε."""
+    total = distinct_count * level.epsilon
+    odds = _render_odds_cell(total)
+    if distinct_count > 1:
+        first_cell = _render_odds_cell(level.epsilon, "one report")
+        odds = join([first_cell, _render_odds_cell(total, "all of them")])
     return render(
         "label/row.html",
-        mark=Html(' class="open"') if level.epsilon == math.inf else EMPTY,
+        css=Html(' class="open"') if level.epsilon == math.inf else EMPTY,
         answers=Html(level.answers),
         against=Html(level.against),
         odds=odds,
@@ -135,14 +136,14 @@ def _row(level: ProtectionLevel, distinct: int) -> Html:
     )
 
 
-def _odds_cell(epsilon: Epsilon, head: str = "") -> Html:
-    """Return a cell; ``head`` names its column on narrow screens, which hide the table's head."""
+def _render_odds_cell(epsilon: Epsilon, heading: str = "") -> Html:
+    """Return a cell. Narrow screens hide the table's headings, and show ``heading`` instead."""
     return render(
         "label/cell.html",
-        head=fill(' data-head="$head"', head=head) if head else EMPTY,
+        heading=fill(' data-heading="$heading"', heading=heading) if heading else EMPTY,
         odds=odds_text(epsilon),
         width=f"{belief(epsilon) / 10:g}",
-        size=size_text(epsilon),
+        factor=factor_text(epsilon),
     )
 
 
@@ -150,7 +151,7 @@ def _odds_cell(epsilon: Epsilon, head: str = "") -> Html:
 
 
 def _certificate_text(survey: Survey, certificate: Certificate | None) -> str:
-    """Summarize the exact check in a line."""
+    """Summarize the exact check in one line."""
     try:
         certificate = certificate or survey.certify()
     except (NoClosedForm, ContextMismatch):
@@ -160,16 +161,16 @@ def _certificate_text(survey: Survey, certificate: Certificate | None) -> str:
         )
     if certificate.tightest is None:
         return "Nothing is promised, so nothing can be broken."
-    check = "every pair of answers was compared on every report"
+    check = "every pair of answers was compared for every report"
     if certificate.method == "structural":
         rows = format_count(certificate.rows)
         inputs = format_count(certificate.inputs)
         check = (
-            "shown from the structure of the channel, which was checked on "
+            "proved from the structure of the channel, which was checked for "
             f"{rows} of {inputs} answers"
         )
     return (
-        f"Kept: {check}, in whole numbers. The tightest place uses "
+        f"Kept: {check}, in exact integers. The tightest case uses "
         f"ε = {certificate.realised_epsilon!r} of {certificate.promised_epsilon!r} promised."
     )
 

@@ -1,7 +1,7 @@
 """Levels of protection: the classes of answers of a context, with the ε promised to each.
 
 Each level is a row of the label: if your answer is one of these, a report moves its odds against
-those by at most e^ε. What follows from other promises counts as promised (``Context.closure``).
+those by a factor of at most e^ε. Implied promises are included (``Context.closure``).
 """
 
 import math
@@ -13,14 +13,14 @@ from itertools import groupby
 from sfumato.contexts import ComparisonScope, Context, PromiseRow, describe
 from sfumato.domains import Domain
 from sfumato.foundation.formatting import format_count
-from sfumato.pages.label.text import MAX_NAMED, list_answers, quote
-from sfumato.pages.promise import blocks_of, blocks_text, opening_of_pairs, plural
+from sfumato.pages.label.text import MAX_LISTED, list_answers, quote
+from sfumato.pages.promise import blocks_of, blocks_text, describe_pairs, plural
 from sfumato.randomness import Epsilon
 
 _MAX_LEVELS = 6
 _MAX_BLOCKS = 6
-_OTHER_BLOCK = "an answer of another block"
-_MAX_OPEN = 2  # open classes to list inside the blocks of a union
+_OTHER_BLOCK = "an answer in another block"
+_MAX_OPEN = 2  # unprotected classes to list inside the blocks of a union
 
 
 @dataclass(frozen=True)
@@ -37,16 +37,16 @@ class ProtectionLevel:
 
 
 def opening_text(context: Context) -> str:
-    """Say how the answers differ, in a sentence of HTML."""
+    """State how the answers differ, in a sentence of HTML."""
     if context.size == 1:
-        return "There is only one possible answer, and so nothing to find out about it."
+        return "There is only one possible answer, so there is nothing to find out."
     if math.isinf(context.smallest_epsilon):
         return "Nothing is promised in this survey."
     rows = describe(context, use_closure=True)
     if any(row.against is ComparisonScope.OTHER_BLOCKS for row in rows):
         return f"{blocks_text(context)}{_block_examples(context)}."
     if context.groups is None:
-        return opening_of_pairs(context)
+        return describe_pairs(context)
     if len(rows) == 1:
         return "All answers are protected alike."
     if len(rows) > 2 or not rows[-1].is_unbounded:
@@ -59,37 +59,37 @@ def opening_text(context: Context) -> str:
 
 
 def protection_levels(context: Context) -> list[ProtectionLevel]:
-    """Return the levels of a context: the strongest promise first, open classes last.
+    """Return the levels of a context, strongest promise first and unprotected classes last.
 
     >>> from sfumato.contexts import Uniform
     >>> [(level.against, level.epsilon) for level in protection_levels(Uniform(["no", "yes"], 2))]
     [('any other answer', Fraction(2, 1))]
     """
     rows = describe(context, use_closure=True)
-    classes = Counter(map(_block_key, rows))  # the classes of answers that each block tells apart
+    class_counts = Counter(map(_block_key, rows))
     finite = []
-    still_open = []
+    unprotected = []
     for row in rows:
-        level = _level(row, context.domain, classes[_block_key(row)])
+        level = _create_level(row, context.domain, class_counts[_block_key(row)])
         if row.is_unbounded:
-            still_open.append(level)
+            unprotected.append(level)
         else:
             finite.append(level)
     if context.as_union is not None:
-        still_open = _shorten_open(still_open)
-    return _shorten_finite(finite) + still_open
+        unprotected = _shorten_unprotected(unprotected)
+    return _shorten_finite(finite) + unprotected
 
 
 # --- one row --------------------------------------------------------------------------------------
 
 
 def _block_key(row: PromiseRow) -> int:
-    """Return a key for the block of a union that a row is about; −1 for the context itself."""
+    """Return a key for a row's block in a union, or −1 for the context itself."""
     return -1 if row.block is None else int(row.block[0])
 
 
-def _level(row: PromiseRow, domain: Domain, classes: int) -> ProtectionLevel:
-    """Phrase a row; ``classes`` counts the rows of the same block."""
+def _create_level(row: PromiseRow, domain: Domain, class_count: int) -> ProtectionLevel:
+    """Put a row into words. ``class_count`` is the number of rows with the same block."""
     if row.against is ComparisonScope.PARTNER:
         return _pair_level(row, domain)
     answers = "any answer" if row.symbols is None else list_answers(domain, row.symbols)
@@ -98,31 +98,31 @@ def _level(row: PromiseRow, domain: Domain, classes: int) -> ProtectionLevel:
         return ProtectionLevel(answers, _OTHER_BLOCK, row.epsilon, disclosure)
     against = "any other answer"
     if row.against is ComparisonScope.SAME_BLOCK:
-        against += " of its block"
+        against += " in its block"
     elif row.block is not None:
-        against += " of the block"
-    disclosure = _answer_disclosure(row, answers, classes) if row.is_unbounded else ""
+        against += " in the block"
+    disclosure = _answer_disclosure(row, answers, class_count) if row.is_unbounded else ""
     return ProtectionLevel(answers, against, row.epsilon, disclosure)
 
 
-def _answer_disclosure(row: PromiseRow, answers: str, classes: int) -> str:
-    """Say what a report may show about answers without a promise."""
+def _answer_disclosure(row: PromiseRow, answers: str, class_count: int) -> str:
+    """State what a report may show about answers without a promise."""
     if row.symbols is None:
         return "Your answer itself. A report may show it openly."
     if row.against is ComparisonScope.SAME_BLOCK:
         return f"Your answer itself, if it is one of these: {answers}."
-    if classes == 1:
+    if class_count == 1:
         return f"Your answer itself, if it is one of these: {answers}. A report may show it openly."
-    if classes == 2:
+    if class_count == 2:
         return (
-            f"That your answer is one of these: {answers}; and so, that it is not one of the "
-            "sensitive ones."
+            f"That your answer is one of these: {answers}; and therefore not one of the sensitive "
+            "ones."
         )
     return f"That your answer is one of these: {answers}."
 
 
 def _block_disclosure(row: PromiseRow) -> str:
-    disclosure = "Which block your answer lies in. A report may show it openly."
+    disclosure = "Which block your answer is in. A report may show it openly."
     single = row.singleton_block_count
     if not single:
         return disclosure
@@ -133,21 +133,22 @@ def _block_disclosure(row: PromiseRow) -> str:
 
 
 def _pair_level(row: PromiseRow, domain: Domain) -> ProtectionLevel:
-    """Phrase a row of pairs by naming the first of them."""
+    """Put a row of pairs into words, with the first pair as an example."""
     assert row.symbols is not None  # noqa: S101 - for the type checker: a pair has two
     x, x2 = row.symbols.tolist()
     one = quote(domain.labels[x])
     other = quote(domain.labels[x2])
-    pairs = row.pair_count // 2 if row.is_mutual else row.pair_count
-    more = plural(pairs - 1, "more pair")
+    pair_count = row.pair_count // 2 if row.is_mutual else row.pair_count
+    more_pairs = plural(pair_count - 1, "more pair")
     disclosure = ""
     if row.is_unbounded:
         claim = f"{one} or {other}" if row.is_mutual else f"{one} and not {other}"
         disclosure = f"Whether your answer is {claim}: a report may prove it."
-        if pairs > 1:
-            disclosure += f" The same for {more}."
-    if pairs > 1:
-        return ProtectionLevel(one, f"{other}; and {more} like this one", row.epsilon, disclosure)
+        if pair_count > 1:
+            disclosure += f" The same for {more_pairs}."
+    if pair_count > 1:
+        against = f"{other}; and {more_pairs} like this one"
+        return ProtectionLevel(one, against, row.epsilon, disclosure)
     if row.is_mutual:
         return ProtectionLevel(f"{one} or {other}", "the other", row.epsilon, disclosure)
     return ProtectionLevel(one, other, row.epsilon, disclosure)
@@ -157,19 +158,19 @@ def _pair_level(row: PromiseRow, domain: Domain) -> ProtectionLevel:
 
 
 def _merge_equal(levels: Sequence[ProtectionLevel]) -> list[ProtectionLevel]:
-    """Merge the levels of each ε."""
+    """Merge levels with the same ε."""
     merged = []
-    for epsilon, equal in groupby(levels, key=lambda level: level.epsilon):
-        first, *more = equal
+    for epsilon, equal_levels in groupby(levels, key=lambda level: level.epsilon):
+        first, *others = equal_levels
         against = first.against
-        if more:
-            against += f"; and {format_count(len(more))} more classes with the same promise"
+        if others:
+            against += f"; and {format_count(len(others))} more classes with the same promise"
         merged.append(ProtectionLevel(first.answers, against, epsilon))
     return merged
 
 
 def _shorten_finite(levels: list[ProtectionLevel]) -> list[ProtectionLevel]:
-    """Merge levels of equal ε if there are many, or keep only the strongest and the weakest."""
+    """Merge equal levels if there are many; if too many remain, summarize all but the extremes."""
     if len(levels) > _MAX_LEVELS:
         levels = _merge_equal(levels)
     if len(levels) <= _MAX_LEVELS:
@@ -177,21 +178,21 @@ def _shorten_finite(levels: list[ProtectionLevel]) -> list[ProtectionLevel]:
     strongest = levels[0]
     weakest = levels[-1]
     against = strongest.against if strongest.against == weakest.against else "others"
-    answers = f"{format_count(len(levels) - 2)} more levels, in between"
+    answers = f"{format_count(len(levels) - 2)} more levels in between"
     return [strongest, ProtectionLevel(answers, against, levels[-2].epsilon), weakest]
 
 
-def _shorten_open(levels: Sequence[ProtectionLevel]) -> list[ProtectionLevel]:
-    """Keep the first open classes of a union, and its last row, which is between blocks."""
+def _shorten_unprotected(levels: Sequence[ProtectionLevel]) -> list[ProtectionLevel]:
+    """Keep the first unprotected classes of a union, and its last row, which is between blocks."""
     inside = list(levels)
     between = []
     if inside and inside[-1].against == _OTHER_BLOCK:
         between = [inside.pop()]
     if len(inside) > _MAX_OPEN:
-        more = format_count(len(inside) - _MAX_OPEN)
-        disclosure = f"The same for {more} more classes of answers."
-        rest = ProtectionLevel(f"{more} more classes", "others", math.inf, disclosure)
-        inside = [*inside[:_MAX_OPEN], rest]
+        omitted = format_count(len(inside) - _MAX_OPEN)
+        disclosure = f"The same for {omitted} more classes of answers."
+        summary = ProtectionLevel(f"{omitted} more classes", "others", math.inf, disclosure)
+        inside = [*inside[:_MAX_OPEN], summary]
     return inside + between
 
 
@@ -199,7 +200,7 @@ def _block_examples(context: Context) -> str:
     """Give examples of answers that share a block."""
     domain = context.domain
     blocks = blocks_of(context).members()
-    if len(blocks) <= _MAX_BLOCKS and context.size <= 2 * MAX_NAMED:
+    if len(blocks) <= _MAX_BLOCKS and context.size <= 2 * MAX_LISTED:
         return ": " + "; ".join(list_answers(domain, symbols) for symbols in blocks)
     largest = max(blocks, key=len)
     if largest.size == 1:

@@ -16,28 +16,28 @@ from sfumato.pages.promise import epsilon_text, plural, round_up, shorten_label
 from sfumato.randomness import Epsilon, exp_bounds
 from sfumato.survey import Survey
 
-# --- answers by their names -----------------------------------------------------------------------
+# --- lists of answers -----------------------------------------------------------------------------
 
-MAX_NAMED = 12
-"""A list of answers names at most this many."""
+MAX_LISTED = 12
+"""The largest number of answers in a list."""
 
 
 def list_answers(domain: Domain, symbols: Symbols) -> Html:
-    """List answers by name; if there are many, name only the first."""
-    names = join((quote(domain.labels[x]) for x in symbols[:MAX_NAMED].tolist()), ", ")
-    more = symbols.size - MAX_NAMED
-    if more <= 0:
+    """List answers by name; if there are many, list only the first."""
+    names = join((quote(domain.labels[x]) for x in symbols[:MAX_LISTED].tolist()), ", ")
+    unlisted = symbols.size - MAX_LISTED
+    if unlisted <= 0:
         return names
-    return fill("$names and $more more", names=names, more=format_count(more))
+    return fill("$names and $unlisted more", names=names, unlisted=format_count(unlisted))
 
 
 def quote(label: Label) -> Html:
-    """Put a label in quotation marks; ``<bdi>`` isolates its writing direction."""
+    """Put a label in quotation marks, and isolate its writing direction with ``<bdi>``."""
     return fill("“<bdi>$label</bdi>”", label=shorten_label(label))
 
 
 def domain_text(domain: Domain) -> Html:
-    r"""Say what the survey asks for.
+    r"""State what the survey asks for.
 
     >>> domain_text(Domain(["yes", "no"]))
     'One of 2 answers: “<bdi>yes</bdi>”, “<bdi>no</bdi>”.'
@@ -63,8 +63,8 @@ def domain_text(domain: Domain) -> Html:
 def _grid_text(grid: GridDomain) -> str:
     edges = {name: str(edge).replace("-", "−") for name, edge in grid.to_record().items()}
     return (
-        f"One of {format_count(grid.cell_count)} cells of a map, each {edges['step']}° wide and high "
-        f"and named by its south-western corner: latitudes {edges['south']}° to {edges['north']}°, "
+        f"One of {format_count(grid.cell_count)} cells of a map, each {edges['step']}° wide and "
+        f"high and named by its south-western corner: latitudes {edges['south']}° to {edges['north']}°, "
         f"longitudes {edges['west']}° to {edges['east']}°."
     )
 
@@ -72,17 +72,17 @@ def _grid_text(grid: GridDomain) -> str:
 # --- odds, exact and rounded up -------------------------------------------------------------------
 
 CERTAINTY = 1000
-"""A belief of 100.0 %, in the tenths of a percent that ``belief`` counts."""
+"""A belief of 100%, in tenths of a percent like the result of ``belief``."""
 
-_CERTAIN_EPSILON = 7  # e^7 exceeds 1,000, so the belief rounds up to 100.0 %
+_CERTAIN_EPSILON = 7  # e^7 exceeds 1,000, so the belief rounds up to 100%
 
 
 def belief(epsilon: Epsilon) -> int:
     """Return ``e^ε/(1 + e^ε)`` in tenths of a percent, rounded up.
 
-    This is the most that a report can make of a belief of 50 %: by Proposition 3 of the paper, odds
-    of 1:1 between x and x2 become at most ``e^{E[x, x2]}`` to 1. The bound on e^ε is a rational
-    from above, so the number is never too small.
+    This is the most to which a report can raise a belief of 50%. By Proposition 3 of the paper, it
+    changes odds of 1:1 between x and x2 to at most ``e^{E[x, x2]}`` to 1. A rational upper bound on
+    e^ε ensures that the number is never too small.
 
     >>> from fractions import Fraction
     >>> belief(Fraction(1)), belief(Fraction(0)), belief(math.inf)
@@ -97,7 +97,7 @@ def belief(epsilon: Epsilon) -> int:
 
 
 def odds_text(epsilon: Epsilon) -> str:
-    r"""Say how far the odds of one answer against another can move.
+    r"""State how far the odds of one answer against another can move.
 
     >>> from fractions import Fraction
     >>> odds_text(Fraction(1)).replace("\xa0", " ")
@@ -110,12 +110,12 @@ def odds_text(epsilon: Epsilon) -> str:
     if end < CERTAINTY:
         return f"from {start} to at most {_ratio(end)}"
     if epsilon != math.inf:
-        return f"from {start} to beyond {_ratio(CERTAINTY - 1)}: as good as certainty"
+        return f"from {start} to beyond {_ratio(CERTAINTY - 1)}: practically certain"
     return f"from {start} to certainty: nothing is promised"
 
 
 def everyday_text(epsilon: Epsilon) -> str:
-    """Say the same as a share of wrong guesses, rounded down.
+    """State the same as a share of wrong guesses, rounded down.
 
     >>> from fractions import Fraction
     >>> everyday_text(Fraction(1))
@@ -136,11 +136,11 @@ def everyday_text(epsilon: Epsilon) -> str:
     return f"{guess} hardly ever wrong."
 
 
-def size_text(epsilon: Epsilon) -> str:
-    """Return the ε itself and its factor on any odds, for reviewers.
+def factor_text(epsilon: Epsilon) -> str:
+    """State, for reviewers, the ε and the factor by which it multiplies any odds.
 
     >>> from fractions import Fraction
-    >>> size_text(Fraction(1)), size_text(math.inf)
+    >>> factor_text(Fraction(1)), factor_text(math.inf)
     ('ε = 1, odds × 2.72', 'ε = ∞')
     """
     upper = round_up(epsilon)
@@ -151,11 +151,11 @@ def size_text(epsilon: Epsilon) -> str:
 
 
 def _ratio(tenths: int) -> str:
-    """Return two percentages, with spaces that do not break."""
+    """Return the ratio of two percentages, with non-breaking spaces."""
     return f"{tenths / 10:g}\u00a0:\u00a0{(CERTAINTY - tenths) / 10:g}"
 
 
-# --- when, and how often --------------------------------------------------------------------------
+# --- dates and repetition -------------------------------------------------------------------------
 
 _MONTHS = (
     *("January", "February", "March", "April", "May", "June", "July"),
@@ -164,9 +164,9 @@ _MONTHS = (
 
 
 def dates_text(survey: Survey) -> str:
-    """Say when the survey opens and closes."""
-    opens = _moment_text(str(survey.description.about["opens"]))
-    closes = _moment_text(str(survey.description.about["closes"]))
+    """State when the survey opens and closes."""
+    opens = _time_text(str(survey.description.about["opens"]))
+    closes = _time_text(str(survey.description.about["closes"]))
     if opens and closes:
         return f"from {opens} to {closes}"
     if opens:
@@ -175,26 +175,26 @@ def dates_text(survey: Survey) -> str:
 
 
 def repeat_text(survey: Survey) -> str:
-    """Say how often a device answers."""
+    """State how often a device answers."""
     repeat = survey.description.about["repeat"]
     if repeat == "once":
-        return "once: the first answer stands"
+        return "once: the first answer counts"
     distinct = max_different_answers(survey)
     if distinct == 1:
-        return f"every {repeat['every']}, the first answer stands"
+        return f"every {repeat['every']}: the first answer counts"
     return f"every {repeat['every']}, at most {format_count(distinct)} different answers"
 
 
 def max_different_answers(survey: Survey) -> int:
-    """Return how many different answers one person can give; each costs the promise again."""
+    """Return how many different answers one person can give. Each costs the promise once more."""
     repeat = survey.description.about["repeat"]
     return 1 if repeat == "once" else int(repeat["distinct"])
 
 
-def _moment_text(text: str) -> str:
-    """Write out a date or time. The default is UTC, and midnight for a date.
+def _time_text(text: str) -> str:
+    """Spell out a date or time. Times without a zone are UTC, and dates start at midnight.
 
-    >>> _moment_text("2026-11-30T18:00+01:00"), _moment_text("2026-11-30")
+    >>> _time_text("2026-11-30T18:00+01:00"), _time_text("2026-11-30")
     ('30 November 2026, 18:00 UTC+01:00', '30 November 2026, 00:00 UTC')
     """
     if not text:
@@ -205,7 +205,7 @@ def _moment_text(text: str) -> str:
     return f"{time.day} {_MONTHS[time.month - 1]} {time.year}, {time:%H:%M} {time.tzname()}"
 
 
-# --- what the promise does not cover, and what is kept --------------------------------------------
+# --- what the promise does not cover, and what is stored ------------------------------------------
 
 
 def disclosure_sentences(survey: Survey, disclosures: Sequence[Html]) -> list[str]:
@@ -224,35 +224,35 @@ def disclosure_sentences(survey: Survey, disclosures: Sequence[Html]) -> list[st
         budget_text(survey),
         "What a browser forgets: if a website's data are deleted, its record of your budget and "
         "its memory of your answers are gone, and your browser looks like a new device.",
-        "What is true of people like you: results are about the crowd, whether or not you are in "
-        "it.",
+        "What is true of people like you: results are about everyone, whether or not you take "
+        "part.",
         "Your answer before it is blurred: the device and the software that asks can see it, and "
         "so can those who control them.",
     ]
 
 
 def budget_text(survey: Survey) -> str:
-    """Say that surveys add up, and what bounds the sum."""
+    """State that surveys add up, and how a budget limits the sum."""
     cost = max_different_answers(survey) * survey.context.largest_finite
-    price = f"This survey takes up to {decimal_text(cost)} of it. " if cost else ""
+    cost_text = f"This survey uses up to {decimal_text(cost)} of it. " if cost else ""
     return (
-        "Other surveys: each gives away some more, and the odds multiply. Your device bounds the "
-        f"sum by a budget, {decimal_text(DEFAULT_BUDGET)} unless the software that asks sets "
-        f"another. {price}In a browser each website has a budget of its own."
+        "Other surveys: each reveals some more, and the odds multiply. Your device limits the sum "
+        f"with a budget, {decimal_text(DEFAULT_BUDGET)} unless the software that asks sets a "
+        f"different one. {cost_text}In a browser, each website has its own budget."
     )
 
 
 def storage_sentences(survey: Survey) -> list[str]:
-    """Say what a device sends, and what an aggregator stores."""
+    """State what a device sends, and what an aggregator stores."""
     outputs = format_count(survey.mechanism.outputs)
     bits = plural(survey.mechanism.bits, "bit")
     return [
         f"Your device turns your answer into a report, a whole number below {outputs} ({bits}). It "
         "is drawn by chance, with odds that depend on your answer, before anything is sent.",
-        "Only the report is sent, with the fingerprint below and an identifier, so that nothing "
-        "counts twice.",
+        "Only the report is sent, with the fingerprint below and an identifier that prevents "
+        "counting it twice.",
         "A Sfumato aggregator stores how often each number arrived, how many reports arrived each "
         "hour, and the identifier and checksum of each upload; no names, no addresses, no finer "
         "times.",
-        "The promise rests on none of this: it holds against anyone who reads every report.",
+        "The promise depends on none of this: it holds against anyone who reads every report.",
     ]

@@ -1,6 +1,7 @@
-"""The page of a plan: one small HTML file without scripts, to mail to the people who decide.
+"""The plan page: a small HTML file without scripts, to email to decision-makers.
 
-Its picture shows error against people, with a line per mechanism; it needs the ``charts`` extra.
+Its figure shows the error against the number of people, with one line per mechanism. Requires the
+``charts`` extra.
 """
 
 import math
@@ -22,7 +23,7 @@ from sfumato.pages.markup import (
 )
 from sfumato.pages.pictures import (
     BAR,
-    DARK,
+    DARK_FOR_LIGHT,
     FAINT,
     INK,
     MAP_SCALE,
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_LINES = {  # colour and dashes of each mechanism
+_LINE_STYLES = {  # the colour and line style of each mechanism
     "classical": (FAINT, (0, (1.2, 1.6))),
     "exponential": (MAP_SCALE[2], (0, (2.5, 1.2))),
     "hadamard": (PROMISE_SCALE[1], (0, (5, 2))),
@@ -50,7 +51,7 @@ _LINE_WIDTH = 1.8
 _CHOSEN_WIDTH = 2.6
 _MEASURES = {
     "tv": "total variation error",
-    "symbol": "error of the share known worst",
+    "symbol": "error of the least accurate share",
     "total": "error of the total",
     "l2": "Euclidean error",
 }
@@ -59,43 +60,43 @@ _DISTRIBUTIONS = {
     "uniform": "people spread evenly",
     "given": "distribution as given",
 }
-_DECADES = 2  # shown on either side of the plan's number of people
-_POINTS = 9  # on a curve that must be simulated point by point
-_MAX_ERROR = 20.0  # above 1 nothing is learned, so larger errors need not be shown
+_DECADES = 2  # powers of ten shown on either side of the plan's number of people
+_SIMULATED_POINTS = 9  # on a curve that must be simulated point by point
+_MAX_ERROR = 20.0  # errors above 1 tell nothing, so larger ones need not be shown
 
 
 def plan_page(plan: Plan, *, title: str = "Plan of a survey") -> str:
-    """Return the page as HTML. It links to nothing outside itself."""
+    """Return the plan page as self-contained HTML."""
     (mechanism, *columns), *table = plan.table()
     sections = render(
         "plan/plan.html",
-        chart=_chart(plan),
+        chart=_render_chart(plan),
         confidence=format_percent(plan.confidence),
         mechanism=mechanism,
         columns=fill_each('<th scope="col" class="number">$name</th>', name=columns),
-        rows=_rows(plan, table),
+        rows=_render_rows(plan, table),
         notes=fill_each('<p class="note">$note</p>', note=plan.notes()),
     )
     return offline_document(
         title,
         kicker="Sfumato plan",
-        opening=_opening(plan),
+        opening=_render_opening(plan),
         sections=sections,
         css=read_asset("plan/plan.css") + _colour_variables(),
     )
 
 
-def _opening(plan: Plan) -> Html:
+def _render_opening(plan: Plan) -> Html:
     answer, *details = plan.sentences()
     return fill(
-        '<p class="$name">$answer</p>\n<p>$details</p>',
-        name="lead" if plan.feasible else "lead caution",
+        '<p class="$css_class">$answer</p>\n<p>$details</p>',
+        css_class="lead" if plan.feasible else "lead caution",
         answer=answer,
         details=" ".join(details),
     )
 
 
-def _rows(plan: Plan, table: Iterable[Iterable[str]]) -> Html:
+def _render_rows(plan: Plan, table: Iterable[Iterable[str]]) -> Html:
     rows = []
     for mechanism, (name, *numbers) in zip(plan.rows, table, strict=True):
         css_class = "chosen" if mechanism.name == plan.chosen else ""
@@ -103,40 +104,40 @@ def _rows(plan: Plan, table: Iterable[Iterable[str]]) -> Html:
     return join(rows)
 
 
-def _chart(plan: Plan) -> Html:
-    """Draw the plan with CSS variables for colours, so that they change on a dark page."""
+def _render_chart(plan: Plan) -> Html:
+    """Draw the plan with CSS variables as colours, which change on a dark page."""
     svg = plan_svg(plan)
-    for colour in DARK:
-        svg = svg.replace(colour, f"var({_variable(colour)})")
+    for colour in DARK_FOR_LIGHT:
+        svg = svg.replace(colour, f"var({_css_variable(colour)})")
     return Html(svg)
 
 
 def _colour_variables() -> str:
     light = []
     dark = []
-    for colour, dark_colour in DARK.items():
-        light.append(f"{_variable(colour)}: {colour};")
-        dark.append(f"{_variable(colour)}: {dark_colour};")
+    for colour, dark_colour in DARK_FOR_LIGHT.items():
+        light.append(f"{_css_variable(colour)}: {colour};")
+        dark.append(f"{_css_variable(colour)}: {dark_colour};")
     return (
         f".plot {{ {' '.join(light)} }}\n"
         f"@media screen and (prefers-color-scheme: dark) {{ .plot {{ {' '.join(dark)} }} }}\n"
     )
 
 
-def _variable(colour: str) -> str:
+def _css_variable(colour: str) -> str:
     return f"--c{colour[1:]}"
 
 
-# --- the picture ----------------------------------------------------------------------------------
+# --- the figure -----------------------------------------------------------------------------------
 
 
 def plan_png(plan: Plan) -> bytes:
-    """Return the picture as a PNG file."""
+    """Return the figure as the contents of a PNG file."""
     return figure_png(_figure(plan))
 
 
 def plan_svg(plan: Plan) -> str:
-    """Return the picture as an ``<svg>`` element. Equal plans give equal bytes."""
+    """Return the figure as an ``<svg>`` element. Equal plans give equal bytes."""
     return figure_svg(lambda: _figure(plan), salt="sfumato")
 
 
@@ -155,7 +156,7 @@ def _figure(plan: Plan) -> "Figure":
 
 
 def _people_range(plan: Plan) -> tuple[float, float]:
-    """Return a range of two decades on either side, widened to the people that a goal needs."""
+    """Return the range to show: two powers of ten on either side, or more if a goal needs it."""
     centre = math.log10(plan.people or MAX_PEOPLE)
     low = math.floor(centre) - _DECADES
     high = math.ceil(centre) + _DECADES
@@ -166,15 +167,15 @@ def _people_range(plan: Plan) -> tuple[float, float]:
 
 
 def _draw_line(axes: "Axes", plan: Plan, row: PlanRow) -> None:
-    colour, style = _LINES[row.name]
+    colour, style = _LINE_STYLES[row.name]
     width = _LINE_WIDTH
     layer = 3
-    if row.name == plan.chosen:  # wide and below, so that lines that coincide show on top
+    if row.name == plan.chosen:  # thick and below, so coinciding lines stay visible on top
         style = "-"
         width = _CHOSEN_WIDTH
         layer = 2
-    points = 2 if plan.estimate == "unbiased" else _POINTS
-    even_steps = np.geomspace(*_people_range(plan), points)
+    point_count = 2 if plan.estimate == "unbiased" else _SIMULATED_POINTS
+    even_steps = np.geomspace(*_people_range(plan), point_count)
     people = np.unique(np.rint(even_steps).astype(np.int64)).tolist()
     errors = [row.figures_at(n).error for n in people]
     axes.plot(
@@ -191,8 +192,8 @@ def _draw_line(axes: "Axes", plan: Plan, row: PlanRow) -> None:
 
 
 def _draw_goal(axes: "Axes", plan: Plan) -> None:
-    """Draw the goal as a line, and ring the plan's own point."""
-    note: dict[str, Any] = {
+    """Draw the goal as a line, and draw a ring around the plan's point."""
+    note_style: dict[str, Any] = {
         "textcoords": "offset points",
         "ha": "right",
         "color": WHISKER,
@@ -202,13 +203,13 @@ def _draw_goal(axes: "Axes", plan: Plan) -> None:
         axes.axhline(plan.goal, color=WHISKER, linewidth=1)
         right_end = (1, plan.goal)
         coordinates = ("axes fraction", "data")
-        axes.annotate(f"goal {plan.goal:g}", right_end, (-4, 4), coordinates, **note)
+        axes.annotate(f"goal {plan.goal:g}", right_end, (-4, 4), coordinates, **note_style)
     if plan.people is None or plan.error is None:
         return
     point = (plan.people, plan.error)
     axes.plot(*point, "o", ms=8, mfc="none", mec=WHISKER, mew=1.6, zorder=6)
     text = f"{plan.people:,} people, {plan.error:.3g}"
-    axes.annotate(text, point, (-8, -15), zorder=6, **note)
+    axes.annotate(text, point, (-8, -15), zorder=6, **note_style)
 
 
 def _style_axes(axes: "Axes", plan: Plan) -> None:
@@ -218,7 +219,7 @@ def _style_axes(axes: "Axes", plan: Plan) -> None:
     bottom, top = axes.get_ylim()
     axes.set_ylim(bottom, min(top, _MAX_ERROR))
     axes.set_xlabel("people", color=INK)
-    axes.set_ylabel(f"{_MEASURES[plan.measure]}, {100 * plan.confidence:.6g} %", color=INK)
+    axes.set_ylabel(f"{_MEASURES[plan.measure]}, {100 * plan.confidence:.6g}%", color=INK)
     title = f"{_DISTRIBUTIONS[plan.distribution]}; {plan.estimate} estimate"
     axes.set_title(title, loc="left", fontsize=10, color=FAINT)
     style_axes(axes)

@@ -1,4 +1,4 @@
-"""The report page: an estimate in one HTML file that works offline and can be mailed."""
+"""The report page: an estimate in one HTML file that works offline and can be emailed."""
 
 import base64
 import json
@@ -15,7 +15,7 @@ from sfumato.pages.charts import (
 )
 from sfumato.pages.label import label_page
 from sfumato.pages.markup import Html, fill, join, offline_document, read_asset, render
-from sfumato.pages.pictures import DARK
+from sfumato.pages.pictures import DARK_FOR_LIGHT
 from sfumato.pages.report.sections import (
     certificate_section,
     citation_section,
@@ -34,26 +34,26 @@ _POLICY = (
 )
 _SCRIPTS = ("report/figures.js", "report/rows.js", "report/report.js")
 _LABEL_LINK = (
-    '<p class="note">For the people who were asked: the '
+    '<p class="note">For participants: the '
     '<a download="privacy-label.html" href="data:text/html;charset=utf-8;base64,$label">'
-    "privacy label</a> of this survey, one page in plain words.</p>"
+    "privacy label</a> of this survey, one page in plain language.</p>"
 )
 
 
 def report_page(
     survey: Survey, estimate: Estimate, certificate: Certificate, *, title: str | None = None
 ) -> str:
-    """Return the page as HTML: what is promised to whom, what was learned, how far to trust it.
+    """Return the report page: what is promised, what was learned, and how reliable it is.
 
-    The page links to nothing outside itself, and its policy forbids the browser to load anything.
-    Raise ``WrongSurvey`` if ``certificate`` or ``estimate`` is for another survey.
+    The HTML is self-contained, and its policy forbids the browser to load anything.
+    Raise ``WrongSurvey`` if ``certificate`` or ``estimate`` is for a different survey.
     """
     _require_same_survey(survey, estimate, certificate)
     heading = title or survey.title
     figures = promise_figures(survey) | estimate_figures(survey, estimate)
     sections = [
         promise_section(survey),
-        _label_link(survey, certificate),
+        _render_label_link(survey, certificate),
         estimate_section(survey, estimate),
         map_section(survey, estimate),
         table_section(estimate),
@@ -67,26 +67,26 @@ def report_page(
         opening=summary(survey, estimate),
         sections=join(sections, "\n"),
         policy=_POLICY,
-        scripts=_scripts(figures),
+        scripts=_render_scripts(figures),
     )
 
 
 def _require_same_survey(survey: Survey, estimate: Estimate, certificate: Certificate) -> None:
     if certificate.mechanism != survey.mechanism.fingerprint:
         raise WrongSurvey(
-            "the certificate is for another mechanism. Pass the one that survey.certify() returns."
+            "the certificate is for a different mechanism. Pass the result of survey.certify()."
         )
     if certificate.context != fingerprint(survey.context.to_record()):
         raise WrongSurvey(
-            "the certificate is for another promise. Pass the one that survey.certify() returns."
+            "the certificate is for a different promise. Pass the result of survey.certify()."
         )
     if estimate.fingerprint != survey.fingerprint:
         raise WrongSurvey(
-            "the estimate is for another survey. Pass the one that survey.estimate(tally) returns."
+            "the estimate is for a different survey. Pass the result of survey.estimate(tally)."
         )
 
 
-def _label_link(survey: Survey, certificate: Certificate) -> Html:
+def _render_label_link(survey: Survey, certificate: Certificate) -> Html:
     """Embed the privacy label in a link, because an offline page cannot fetch it."""
     label = label_page(survey, certificate).encode("utf-8")
     return fill(_LABEL_LINK, label=base64.b64encode(label).decode("ascii"))
@@ -95,20 +95,20 @@ def _label_link(survey: Survey, certificate: Certificate) -> Html:
 # --- scripts --------------------------------------------------------------------------------------
 
 
-def _scripts(figures: Figures) -> Html:
+def _render_scripts(figures: Figures) -> Html:
     return render(
         "report/scripts.html",
-        dark=_embed_json(DARK),
+        dark_colours=_embed_json(DARK_FOR_LIGHT),
         figures=_embed_json(figure_data(figures)),
         plotly=_embed_script(plotly_source()),
-        own=Html("".join(map(read_asset, _SCRIPTS))),
+        page_scripts=Html("".join(map(read_asset, _SCRIPTS))),
     )
 
 
 def _embed_script(source: str) -> Html:
     r"""Escape a script so that it cannot close its own element.
 
-    Inside a JavaScript string ``<\/script`` means the same as ``</script``, and HTML ignores it.
+    In a JavaScript string, ``<\/script`` means the same as ``</script``, but HTML ignores it.
     """
     return Html(source.replace("</script", r"<\/script").replace("<!--", r"<\!--"))
 

@@ -1,4 +1,4 @@
 "use strict";
-const drawFigures = figureDrawer(JSON.parse(document.getElementById("dark").textContent));
+const drawFigures = createFigureDrawer(JSON.parse(document.getElementById("dark").textContent));
 drawFigures(document.getElementById("figures").textContent);
 makeRowsInteractive();

@@ -1,4 +1,4 @@
-"""The sections of pages about an estimate: the report page and the dashboard share them."""
+"""The sections that the report page and the dashboard share."""
 
 from importlib.metadata import version
 
@@ -30,16 +30,16 @@ _CAUTION = '<p class="caution" role="note"><strong>$heading</strong> $text</p>\n
 
 
 def summary(survey: Survey, estimate: Estimate) -> Html:
-    """State the most frequent answer in a sentence, followed by the warnings that apply."""
+    """State the most frequent answer in a sentence, followed by any warnings."""
     top = TopAnswers.from_estimate(estimate, 1)
     low = float(top.low[0])
     high = float(top.high[0])
     sentence = (
         f"{plural(estimate.reports, 'randomised report')} on "
         f"{plural(survey.context.size, 'possible answer')}; the most frequent, "
-        f"“{top.labels[0]}”, has about {top.format(top.decoded[0])} in the decoded picture. Its "
-        f"unbiased estimate is {top.format(top.unbiased[0])}, with a 95\u00a0% interval from "
-        f"{top.format(low)} to {top.format(high)}."
+        f"“{top.labels[0]}”, has about {top.format_share(top.decoded[0])} in the decoded estimate. "
+        f"Its unbiased estimate is {top.format_share(top.unbiased[0])}, with a 95% interval from "
+        f"{top.format_share(low)} to {top.format_share(high)}."
     )
     lead = fill('<p class="lead">$sentence</p>\n', sentence=sentence)
     cautions = [
@@ -56,17 +56,20 @@ def _misfit_caution(estimate: Estimate) -> Html:
     if fit.is_possible:
         return EMPTY
     text = (
-        f"{fit.verdict} A broken client, another version or a forger may have sent them: do not "
-        "rely on what follows."
+        f"{fit.verdict} A broken client, a different version or a forger may have sent them. Do "
+        "not rely on what follows."
     )
     return fill(_CAUTION, heading="These reports do not fit.", text=text)
 
 
 def _noise_caution(survey: Survey, estimate: Estimate, low: float, high: float) -> Html:
-    """Warn if the noise is as large as the most frequent share, whose interval this is."""
-    too_few = estimate.reports < survey.minimum_reports
+    """Warn if the noise is as large as the most frequent share, or if there are too few reports.
+
+    ``low`` and ``high`` are the interval of that share.
+    """
+    has_too_few_reports = estimate.reports < survey.minimum_reports
     is_clear = low > 0 and high < 3 * low
-    if is_clear and not too_few:
+    if is_clear and not has_too_few_reports:
         return EMPTY
     half_width = format_share((high - low) / 2, decimal_places(estimate))
     points = half_width.removesuffix("%").strip()
@@ -74,9 +77,9 @@ def _noise_caution(survey: Survey, estimate: Estimate, low: float, high: float) 
         f"Even the most frequent answer is known only to about ± {points} percentage points. Take "
         "the order of the answers below as a hint, not as a result."
     )
-    if too_few:
+    if has_too_few_reports:
         minimum = format_count(survey.minimum_reports)
-        text = f"This survey is meant to show results from {minimum} reports on. {text}"
+        text = f"This survey is meant to show results only from {minimum} reports. {text}"
     return fill(_CAUTION, heading="Few reports.", text=text)
 
 
@@ -97,19 +100,19 @@ def _repeat_caution(survey: Survey) -> Html:
 
 
 def promise_section(survey: Survey) -> Html:
-    """Show what is promised to whom, in sentences, numbers and a picture."""
+    """Show what is promised to whom, in sentences, numbers and a figure."""
     return render(
         "report/promise.html",
         text=_author_text(survey),
         sentences=list_items(promise_sentences(survey.context)),
         repeat=_repeat_sentence(survey),
         facts=fact_rows(promise_facts(survey.context)),
-        picture=_promise_picture(survey),
+        figure=_render_promise_figure(survey),
     )
 
 
 def _author_text(survey: Survey) -> Html:
-    """Return what the survey's author says about it, and the contact."""
+    """Return the author's description of the survey, and the contact."""
     paragraphs = [survey.text] if survey.text else []
     if survey.contact:
         paragraphs.append(f"Contact: {survey.contact}")
@@ -120,8 +123,7 @@ def _repeat_sentence(survey: Survey) -> str:
     repeat = survey.description.about["repeat"]
     if repeat == "once":
         return (
-            "This holds for one report of each person; promises about several reports of one "
-            "person add up."
+            "This holds for one report per person; the ε of several reports from one person add up."
         )
     return (
         f"This holds for one report. People may be asked every {repeat['every']}. A device that "
@@ -131,20 +133,20 @@ def _repeat_sentence(survey: Survey) -> str:
     )
 
 
-def _promise_picture(survey: Survey) -> Html:
+def _render_promise_figure(survey: Survey) -> Html:
     if survey.context.size > MAX_HEATMAP_SYMBOLS:
         return Html(
-            '<p class="note">There are too many pairs for a picture of each; the table counts them '
+            '<p class="note">There are too many pairs to draw each of them; the table counts them '
             "all.</p>"
         )
     caption = (
         "Row against column: how far one report can move the odds. The stronger the colour, the "
         "stronger the promise; ∞ means that nothing is promised for the pair itself."
     )
-    return _figure("privacy", "Picture of the promise for every pair of answers", caption)
+    return _render_figure("privacy", "Heatmap of the promise for every pair of answers", caption)
 
 
-def _figure(name: str, description: str, caption: str) -> Html:
+def _render_figure(name: str, description: str, caption: str) -> Html:
     return render("report/figure.html", name=name, description=description, caption=caption)
 
 
@@ -152,7 +154,7 @@ def _figure(name: str, description: str, caption: str) -> Html:
 
 
 def estimate_section(survey: Survey, estimate: Estimate) -> Html:
-    """Show both readings side by side, each under its own heading."""
+    """Show the decoded and unbiased estimates side by side."""
     size = survey.context.size
     answers = f"the {MAX_BARS} most frequent of {format_count(size)} answers"
     if size == 1:
@@ -169,43 +171,45 @@ def estimate_section(survey: Survey, estimate: Estimate) -> Html:
 
 
 def map_section(survey: Survey, estimate: Estimate) -> Html:
-    """Show the decoded picture of a grid; empty for other domains."""
+    """Show the decoded estimate on a map, or return nothing if the domain is not a grid."""
     grid = survey.context.domain
     if not isinstance(grid, GridDomain):
         return EMPTY
-    places = decimal_places(estimate)
+    decimals = decimal_places(estimate)
     caption = (
         "Each cell is coloured by the decoded share of people in it, on a logarithmic scale that "
         "spans at most four powers of ten. Cells without colour have a decoded share of zero."
     )
     error = typical_error(estimate)
     if error:
-        half_width = format_share(1.96 * error, places)
+        half_width = format_share(1.96 * error, decimals)
         caption += (
             f" Typically, a single cell below about {half_width} cannot be told from an empty one; "
-            "the intervals in the table say more."
+            "see the intervals in the table."
         )
     if grid.other is not None:
-        share = format_share(float(estimate.frequencies[grid.cell_count]), places)
+        share = format_share(float(estimate.frequencies[grid.cell_count]), decimals)
         caption += f" “{grid.other}”, which is not on the map, has {share}."
-    figure = _figure("map", "Map of the decoded share of people per cell", caption)
+    figure = _render_figure("map", "Map of the decoded share of people per cell", caption)
     return render("report/map.html", figure=figure)
 
 
 def table_section(estimate: Estimate) -> Html:
-    """Show the most frequent answers in a table that can be sorted and searched."""
+    """Show the most frequent answers in a sortable, searchable table."""
     total = len(estimate.labels)
     shown = format_count(min(total, _MAX_ROWS))
     extent = ""
     if total > _MAX_ROWS:
         extent = f"The {shown} most frequent of {format_count(total)} answers."
-    printed = f"On paper: the first {_PRINTED_ROWS} rows." if total > _PRINTED_ROWS else ""
-    rows = _table_rows(estimate)
-    return render("report/table.html", extent=extent, shown=shown, printed=printed, rows=rows)
+    print_note = ""
+    if total > _PRINTED_ROWS:
+        print_note = f"Only the first {_PRINTED_ROWS} rows are printed."
+    rows = _render_rows(estimate)
+    return render("report/table.html", extent=extent, shown=shown, print_note=print_note, rows=rows)
 
 
-def _table_rows(estimate: Estimate) -> Html:
-    """Return a row per answer. ``data-v`` holds the number that the script sorts by."""
+def _render_rows(estimate: Estimate) -> Html:
+    """Return one row per answer. ``data-v`` is the number that the script sorts by."""
     answers = TopAnswers.from_estimate(estimate, _MAX_ROWS)
     columns = (answers.decoded, answers.unbiased, answers.low, answers.high)
     cell = '<td class="number" data-v="$exact">$share</td>'
@@ -213,26 +217,26 @@ def _table_rows(estimate: Estimate) -> Html:
     rows = []
     for label, *numbers in zip(answers.labels, *columns, strict=True):
         exact = [f"{number:.9g}" for number in numbers]
-        cells = fill_each(cell, exact=exact, share=map(answers.format, numbers))
+        cells = fill_each(cell, exact=exact, share=map(answers.format_share, numbers))
         rows.append(fill(row, label=label, cells=cells))
     return join(rows, "\n")
 
 
-# --- how far to trust it --------------------------------------------------------------------------
+# --- how reliable it is ---------------------------------------------------------------------------
 
 
 def certificate_section(survey: Survey, certificate: Certificate) -> Html:
     """Show what was checked, and where the promise is closest to being broken."""
     symbols = EMPTY
-    place = certificate.tightest
-    if place is not None:
+    tightest = certificate.tightest
+    if tightest is not None:
         labels = survey.context.domain.labels
         symbols = fill(
             "<p>Symbol $x is “$label”; symbol $x2 is “$label2”.</p>",
-            x=place.x,
-            label=labels[place.x],
-            x2=place.x2,
-            label2=labels[place.x2],
+            x=tightest.x,
+            label=labels[tightest.x],
+            x2=tightest.x2,
+            label2=labels[tightest.x2],
         )
     return render(
         "report/certificate.html",
@@ -265,33 +269,33 @@ def fakes_section(survey: Survey, estimate: Estimate) -> Html:
         weight=format_upper_bound(survey.mechanism.scores.reach.max_shift),
         reports=format_count(estimate.reports),
         rows=join(rows),
-        decoded=_picture_bound_sentence(manipulations[-1]),
+        decoded=_describe_decoded_bound(manipulations[-1]),
     )
 
 
-def _picture_bound_sentence(manipulation: Manipulation) -> str:
-    """State the bound on the decoded picture, or that none is known."""
+def _describe_decoded_bound(manipulation: Manipulation) -> str:
+    """State the bound on the decoded estimate, or that none is known."""
     if manipulation.decoded is None:
-        return f"For the decoded picture no bound is known (decoder “{manipulation.decoder}”)."
+        return f"For the decoded estimate no bound is known (decoder “{manipulation.decoder}”)."
     subject = "One fake report moves"
-    others = "report in its place"
+    replacement = "report in its place"
     fakes = manipulation.fakes
     if fakes > 1:
         subject = f"{fakes} fake reports move"
-        others = f"{fakes} reports in their place"
+        replacement = f"{fakes} reports in their place"
     return (
-        f"{subject} the decoded picture by at most {_points(manipulation.decoded)} points in the "
-        f"same measure, compared with any other {others}."
+        f"{subject} the decoded estimate by at most {_points(manipulation.decoded)} points in the "
+        f"same measure, compared with any other {replacement}."
     )
 
 
 def _points(share: float) -> str:
-    """Return a share in percentage points, rounded up to two digits."""
+    """Format a share in percentage points, rounded up to two digits."""
     return "over 100" if share > 1 else format_upper_bound(100 * share, digits=2)
 
 
 def citation_section(survey: Survey, estimate: Estimate, heading: str) -> Html:
-    """Say how to cite a figure from the page."""
+    """Show how to cite a number from the page."""
     title = f"“{heading}” " if heading != survey.name else ""
     citation = (
         f"{title}(survey {survey.name}, fingerprint {survey.fingerprint}), "

@@ -1,4 +1,4 @@
-"""The try page: pick an answer, see what would be sent and what it gives away, then send it.
+"""The try page: pick an answer, see what would be sent and what it reveals, then send it.
 
 ``try.js`` runs the JavaScript client in the browser, so the page shows what a device really does.
 It loads nothing from other sites, and answers leave the device only as reports.
@@ -17,21 +17,21 @@ TRY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-"""Content security policy that allows the page its own scripts and aggregator, nothing else."""
+"""Content security policy that allows only the page's own scripts and aggregator."""
 
-_MAX_LISTED = 12  # answers; if there are more, people type theirs
+_MAX_LISTED = 12  # if there are more answers, people type theirs
 _MAX_SUGGESTED = 2000
-_MAP_WIDTH = 800
+_MAP_WIDTH = 800  # pixels
 
 
 def try_page(survey: Survey) -> str:
-    """Return the page of one survey; its scripts and styles are under ``../static/``."""
+    """Return the page for one survey. Its scripts and styles are under ``../static/``."""
     domain = survey.context.domain
     body = render(
         "try_it/try.html",
         fingerprint=survey.fingerprint,
         columns=domain.shape[1] if isinstance(domain, GridDomain) else 0,
-        choice=_choice(domain),
+        choice=_render_choice(domain),
         promise=list_items(promise_sentences(survey.context)),
     )
     return document(
@@ -44,12 +44,12 @@ def try_page(survey: Survey) -> str:
     )
 
 
-def _choice(domain: Domain) -> Html:
+def _render_choice(domain: Domain) -> Html:
     """Return the form to pick an answer: a map, a list, or a box with suggestions."""
     if isinstance(domain, GridDomain):
-        return _map(domain)
+        return _render_map(domain)
     if domain.size <= _MAX_LISTED:
-        return _list(domain)
+        return _render_list(domain)
     suggestions = islice(domain.labels, _MAX_SUGGESTED)
     return render(
         "try_it/box.html",
@@ -59,7 +59,7 @@ def _choice(domain: Domain) -> Html:
     )
 
 
-def _list(domain: Domain) -> Html:
+def _render_list(domain: Domain) -> Html:
     option = (
         '<label class="option"><input type="radio" name="answer" value="$symbol">'
         '<span dir="auto">$label</span></label>'
@@ -68,7 +68,7 @@ def _list(domain: Domain) -> Html:
     return render("try_it/list.html", options=options)
 
 
-def _map(grid: GridDomain) -> Html:
+def _render_map(grid: GridDomain) -> Html:
     record = grid.to_record()
     edges = {name: float(record[name]) for name in ("south", "north", "west", "east", "step")}
     ratio = (edges["north"] - edges["south"]) / (edges["east"] - edges["west"])

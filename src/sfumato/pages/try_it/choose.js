@@ -1,6 +1,6 @@
-/** Ways to pick an answer: a list, a box to type in, a map. All yield values the survey knows. */
+/** Ways to pick an answer: a list, a text box or a map. All yield values of the domain. */
 
-/** Call `onChoice(value)` with every choice, and with `null` while there is none. */
+/** Call `onChoice(value)` with each choice, or with `null` while there is none. */
 export function watchChoice(form, survey, onChoice) {
   const kind = form.dataset.kind;
   if (kind === "list") form.addEventListener("change", () => onChoice(readList(form, survey)));
@@ -14,7 +14,7 @@ function readList(form, survey) {
   return input && survey.label(Number(input.value));
 }
 
-/** Return what was typed, as text or as a number; `null` while it is not a label. */
+/** Return the typed answer as text or as a number, or `null` while it is not a label. */
 function readBox(form, survey) {
   const text = form.querySelector("input").value.trim();
   if (text === "") return null;
@@ -39,43 +39,43 @@ function watchMap(form, survey, onChoice) {
   const latitude = form.querySelector("[name=latitude]");
   const longitude = form.querySelector("[name=longitude]");
   const edges = { ...JSON.parse(form.dataset.edges), ratio: canvas.height / canvas.width };
-  const readPlace = () => {
-    const place = [latitude, longitude].map(readNumber);
-    return place.every(Number.isFinite) && isKnown(survey, place) ? place : null;
+  const readPosition = () => {
+    const position = [latitude, longitude].map(readNumber);
+    return position.every(Number.isFinite) && isKnown(survey, position) ? position : null;
   };
   const update = () => {
-    drawMap(canvas, edges, readPlace());
-    onChoice(readPlace());
+    drawMap(canvas, edges, readPosition());
+    onChoice(readPosition());
   };
   canvas.addEventListener("click", (event) => {
     const box = canvas.getBoundingClientRect();
-    const across = (event.clientX - box.left) / box.width;
-    const up = 1 - (event.clientY - box.top) / box.height;
-    longitude.value = (edges.west + across * (edges.east - edges.west)).toFixed(4);
-    latitude.value = (edges.south + up * (edges.north - edges.south)).toFixed(4);
+    const fromLeft = (event.clientX - box.left) / box.width;
+    const fromBottom = 1 - (event.clientY - box.top) / box.height;
+    longitude.value = (edges.west + fromLeft * (edges.east - edges.west)).toFixed(4);
+    latitude.value = (edges.south + fromBottom * (edges.north - edges.south)).toFixed(4);
     update();
   });
   for (const input of [latitude, longitude]) input.addEventListener("input", update);
-  window.addEventListener("resize", () => drawMap(canvas, edges, readPlace()));
+  window.addEventListener("resize", () => drawMap(canvas, edges, readPosition()));
   drawMap(canvas, edges, null);
 }
 
 const readNumber = (input) => (input.value === "" ? NaN : Number(input.value));
 
-/** Draw a graticule, and the cell of `place` if there is one. */
-function drawMap(canvas, edges, place) {
+/** Draw a graticule, and the cell that contains `position` if there is one. */
+function drawMap(canvas, edges, position) {
   const { south, north, west, east, step } = edges;
   const style = getComputedStyle(canvas);
   const scale = window.devicePixelRatio || 1;
   const width = Math.round(canvas.clientWidth * scale);
   const height = Math.round(width * edges.ratio);
   canvas.width = width;
-  canvas.height = height; // the style keeps this ratio
+  canvas.height = height; // CSS keeps this aspect ratio
   const pen = canvas.getContext("2d");
   const x = (degrees) => ((degrees - west) / (east - west)) * width;
   const y = (degrees) => height - ((degrees - south) / (north - south)) * height;
   drawGraticule();
-  if (place) drawCell();
+  if (position) drawCell();
 
   function drawGraticule() {
     pen.strokeStyle = style.getPropertyValue("--line");
@@ -99,10 +99,10 @@ function drawMap(canvas, edges, place) {
     pen.stroke();
   }
 
-  /** Fill the cell and circle it, since a cell may be smaller than a pixel. */
+  /** Fill the cell and circle it, because a cell may be smaller than a pixel. */
   function drawCell() {
-    const row = Math.floor((place[0] - south) / step);
-    const column = Math.floor((place[1] - west) / step);
+    const row = Math.floor((position[0] - south) / step);
+    const column = Math.floor((position[1] - west) / step);
     const left = x(west + column * step);
     const top = y(south + (row + 1) * step);
     const cellWidth = x(west + (column + 1) * step) - left;
@@ -119,8 +119,8 @@ function drawMap(canvas, edges, place) {
 
 const round = (degrees) => Number(degrees.toFixed(6));
 
-/** Return a round number near the one given: 1, 2 or 5 times a power of ten. */
-function roundStep(about) {
-  const power = 10 ** Math.floor(Math.log10(about));
-  return [1, 2, 5, 10].map((n) => n * power).find((n) => n >= about);
+/** Round a step up to 1, 2 or 5 times a power of ten. */
+function roundStep(step) {
+  const power = 10 ** Math.floor(Math.log10(step));
+  return [1, 2, 5, 10].map((n) => n * power).find((n) => n >= step);
 }
