@@ -178,8 +178,8 @@ def _block_sentences(context: Context, rows: Sequence[PromiseRow]) -> list[str]:
         sentences.append("One block has a single answer: for it nothing is promised at all.")
     elif single_count:
         sentences.append(
-            f"{format_count(single_count)} blocks have a single answer: for those nothing is promised at "
-            "all."
+            f"{format_count(single_count)} blocks have a single answer: for those nothing is "
+            "promised at all."
         )
     return sentences
 

@@ -64,8 +64,8 @@ def _grid_text(grid: GridDomain) -> str:
     edges = {name: str(edge).replace("-", "−") for name, edge in grid.to_record().items()}
     return (
         f"One of {format_count(grid.cell_count)} cells of a map, each {edges['step']}° wide and "
-        f"high and named by its south-western corner: latitudes {edges['south']}° to {edges['north']}°, "
-        f"longitudes {edges['west']}° to {edges['east']}°."
+        f"high and named by its south-western corner: latitudes {edges['south']}° to "
+        f"{edges['north']}°, longitudes {edges['west']}° to {edges['east']}°."
     )
 
 
