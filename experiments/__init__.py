@@ -1,5 +1,5 @@
-"""Experiments beyond the paper: what it proves, leaves out or asks for. Not part of the package.
+"""Experiments that go beyond the paper. They are not part of the package.
 
-Run one with ``python -m experiments bounds --quick``. Every experiment is a function of the same
-name in the module of that name.
+Run one with ``python -m experiments bounds --quick``. Each experiment is a function in the module
+of the same name.
 """

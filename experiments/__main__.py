@@ -28,8 +28,8 @@ def main(
 ) -> None:
     """Run an experiment that goes beyond the paper. Seeded, so NOT PRIVATE.
 
-    It writes a picture (PNG, PDF) and its figures (CSV, JSON) and prints a table. Only partitions
-    reads a map: pass --grid or --checkins as for `sfumato paper gowalla`.
+    Prints a table, and writes a figure (PNG, PDF) and its data (CSV, JSON). Only partitions reads a
+    map: pass --grid or --checkins as for `sfumato paper gowalla`.
 
     Example: python -m experiments high-low --quick
     """
@@ -48,7 +48,7 @@ def main(
         command.run(name, grid=grid, checkins=checkins)
         return
     if grid is not None or checkins is not None:
-        raise typer.BadParameter("--grid and --checkins are for partitions only.")
+        raise typer.BadParameter("--grid and --checkins apply only to partitions.")
     command.run(name)
 
 

@@ -1,9 +1,9 @@
-"""Every bound of the paper against what real reports give; and how the number of people grows.
+"""Compare the paper's bounds with measured errors, and show how the number of people grows.
 
-Upper bounds: Propositions 4 and 5, as printed and for the error they are about, and the tight ones.
-Lower bounds: on the risk, for every mechanism with an unbiased estimate; on total variation, for
-every mechanism and estimate (the lower halves of Theorems 3 and 4, with constants). Derivations:
-docs/bounds.md.
+Upper bounds: Propositions 4 and 5 as printed, the same with the definition of the error corrected,
+and tight ones. Lower bounds: on the risk, for every mechanism with an unbiased estimate; on total
+variation, for every mechanism and estimate (the lower bounds of Theorems 3 and 4, with constants).
+Derivations: docs/bounds.md.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,9 +12,9 @@ from dataclasses import asdict
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from experiments.error_bounds import Line, lines
+from experiments.error_bounds import Line, measure_lines
 from experiments.figures import draw_dots, style_axes
-from experiments.growth import ERROR, Curve, curves
+from experiments.growth import ERROR, Curve, measure_curves
 from sfumato.pages.pictures import FAINT, INK, MAP_SCALE, PALE, PROMISE_SCALE
 from sfumato.paper.experiment import Cell, ExperimentResult, RunOptions
 from sfumato.simulation import Spread
@@ -33,7 +33,8 @@ _COLUMNS = {
     "as printed": "printed",
     "holds": "holds",
 }
-"""The attribute of a line that each column shows."""
+"""Maps each column to the attribute of ``Line`` that it shows."""
+
 _COLOURS = {
     "lower bound": FAINT,
     "tight bound": INK,
@@ -43,28 +44,28 @@ _COLOURS = {
     "best code": MAP_SCALE[2],
     "after projection": PROMISE_SCALE[0],
 }
-_ERRORS = {
-    "risk": "Risk n · E‖p̂ − p‖² over its tight bound",
-    "TV": "Mean total variation over its tight bound",
+_ERROR_TITLES = {
+    "risk": "Risk n · E‖p̂ − p‖² divided by its tight bound",
+    "TV": "Mean total variation divided by its tight bound",
 }
 
 
 def bounds(options: RunOptions, *, workers: int | None = None) -> ExperimentResult:
-    """Measure errors between their bounds, and the exponents of the paper's theorems.
+    """Measure errors against their bounds, and growth against the exponents in the theorems.
 
     The numbers do not depend on ``workers``.
     """
     runs = options.run_count(full=40, quick=20)
-    measured = lines(options, runs, workers)
-    growth = curves(options, workers)
+    measured = measure_lines(options, runs, workers)
+    growth = measure_curves(options, workers)
     rows = [_row(line) for line in measured]
     for curve in growth:
         rows += _exponent_rows(curve)
     verdicts = [row[-1] for row in rows]
-    broken = verdicts.count("no")
-    title = "Every measured error keeps its bounds"
-    if broken:
-        title = f"Of {len(verdicts)} lines, {broken} break a bound"
+    violation_count = verdicts.count("no")
+    title = "Every measured error is within its bounds"
+    if violation_count:
+        title = f"{violation_count} of {len(verdicts)} lines violate a bound"
     return ExperimentResult(
         name="bounds",
         title=title,
@@ -89,7 +90,7 @@ def _row(line: Line) -> tuple[Cell, ...]:
 
 
 def _cell(value: Cell | Spread) -> Cell:
-    """Round to four digits, and standard errors to two."""
+    """Round numbers to four significant digits, and standard errors to two."""
     if isinstance(value, float):
         return float(f"{value:.4g}")
     if not isinstance(value, Spread):
@@ -100,7 +101,7 @@ def _cell(value: Cell | Spread) -> Cell:
 
 
 def _exponent_rows(curve: Curve) -> Iterator[tuple[Cell, ...]]:
-    """Yield exponents in the columns of what they are exponents of."""
+    """Yield a row for each fit, with the exponents in the columns of the quantities they fit."""
     for fit in curve.fits:
         yield (
             f"{fit.text}; theorem {fit.theorem:g}, exact variances {fit.exact:.3f}",
@@ -126,61 +127,66 @@ def _to_json(line: Line) -> dict[str, object]:
 
 
 def _summary(measured: Sequence[Line], growth: Sequence[Curve]) -> str:
-    best_risks = []
-    paper_risks = []
-    tight = []
-    printed = []
+    best_ratios = []
+    paper_ratios = []
+    tight_ratios = []
+    printed_ratios = []
     for line in measured:
         if line.exact_best and line.exact_paper:
-            best_risks.append(line.exact_best / line.lower)
-            paper_risks.append(line.exact_paper / line.lower)
+            best_ratios.append(line.exact_best / line.lower)
+            paper_ratios.append(line.exact_paper / line.lower)
         else:
-            tight.append(line.tight / line.paper.mean)
-            printed.append(line.printed / line.paper.mean)
+            tight_ratios.append(line.tight / line.paper.mean)
+            printed_ratios.append(line.printed / line.paper.mean)
     exponents = []
     for curve in growth:
         for fit in curve.fits:
             exponents.append(f"{curve.variable}^{fit.measured:.2f} ({fit.theorem:g})")
     return (
-        f"Worst-case risk over the lower bound: {min(best_risks):.3f} to {max(best_risks):.3f} for "
-        f"the best code, {min(paper_risks):.2f} to {max(paper_risks):.2f} for the paper's scheme. "
-        f"The tight bound on total variation is {min(tight):.2f} to {max(tight):.2f} times the "
-        f"measured error, the paper's as printed {min(printed):.1f} to {max(printed):.1f} times. "
-        f"People needed grow as (theorem in brackets) {', '.join(exponents)}."
+        "Worst-case risk divided by the lower bound: "
+        f"{min(best_ratios):.3f} to {max(best_ratios):.3f} for the best code, "
+        f"{min(paper_ratios):.2f} to {max(paper_ratios):.2f} for the paper's scheme. "
+        "The tight bound on total variation is "
+        f"{min(tight_ratios):.2f} to {max(tight_ratios):.2f} times the measured error; "
+        f"the paper's bound as printed is {min(printed_ratios):.1f} to {max(printed_ratios):.1f} "
+        "times the measured error. The number of people needed grows as "
+        f"{', '.join(exponents)} (theorem in brackets)."
     )
 
 
 def _notes(runs: int) -> tuple[str, ...]:
     return (
-        f"Measured: means of {runs} runs of real reports (four times as many for k = 100), "
-        "± standard error, at the distribution that the mechanism finds hardest. Best code and "
-        "paper's scheme are unbiased estimates, before any projection; their total variation can "
-        "be above 1.",
-        "Risk is people times the squared Euclidean error. Its lower bound is for every unbiased "
-        "estimate; that of total variation is for every estimate, the projected one included. The "
-        "upper bounds are those of the paper's scheme; the best code must keep the tight one, too.",
-        "The paper calls its bounds on Σ|p̂ − p| total variation, which is half of that: as "
-        "printed is twice the paper's bound. For the risk they are the same; the bound of the "
-        "high-low scheme is in the proof.",
-        "A line holds if the exact risks lie between the bounds and all measured means do, up to "
-        "5 of their standard errors; an exponent, if all four are within 0.15 of the theorem's and "
-        "the people are in order.",
-        f"Exponents: of the people for a total variation of {ERROR:g}. Measured: from the error of "
-        "real reports, scaled by 1/√n. Exact variances: the same without sampling, with normal "
-        "errors. Lower and tight bound: exponents of the bounds. The theorems are about limits "
-        "(s far below or above √k, small ε), hence small differences.",
+        f"Measured: means over {runs} runs of real reports (four times as many for k = 100), "
+        "± standard error, at the distribution that is hardest for the mechanism. The best code "
+        "and the paper's scheme are unbiased estimates before any projection; their total "
+        "variation can exceed 1.",
+        "Risk is the number of people times the squared Euclidean error. Its lower bound holds for "
+        "every unbiased estimate; the lower bound on total variation holds for every estimate, "
+        "including the projected one. The upper bounds are for the paper's scheme; the best code "
+        "must also satisfy the tight one.",
+        "The paper's bounds on total variation are in fact bounds on Σ|p̂ − p|, which is twice the "
+        'total variation. So "as printed" is twice the "paper\'s bound". For the risk, the two are '
+        "equal; the bound for the high-low scheme is in the paper's proof.",
+        "A line holds if the exact risks are between the bounds, and all measured means are too, "
+        "up to 5 standard errors. An exponent holds if all four are within 0.15 of the theorem's, "
+        "and the numbers of people are between the bounds.",
+        f"Exponents are for the number of people needed for a total variation of {ERROR:g}. "
+        "Measured: from the error of real reports, scaled by 1/√n. Exact variances: computed "
+        "without sampling, assuming normal errors. Lower and tight bound: exponents of the bounds. "
+        "The theorems are about limits (s far below or above √k, small ε), which explains small "
+        "differences.",
     )
 
 
-# --- the picture ----------------------------------------------------------------------------------
+# --- figure ---------------------------------------------------------------------------------------
 
 
 def _figure(measured: Sequence[Line], growth: Sequence[Curve]) -> Figure:
-    """Draw every line over its tight bound above, and people against each variable below."""
+    """Draw the errors divided by their tight bounds (top) and the growth curves (bottom)."""
     canvas = Figure(figsize=(14, 9.4), layout="constrained")
     above, below = canvas.subfigures(2, 1, squeeze=False).flat
-    panels = above.subplots(1, len(_ERRORS), sharey=True)
-    for axes, (error, title) in zip(panels, _ERRORS.items(), strict=True):
+    panels = above.subplots(1, len(_ERROR_TITLES), sharey=True)
+    for axes, (error, title) in zip(panels, _ERROR_TITLES.items(), strict=True):
         rows = [(line.context, _ratios(line)) for line in measured if line.error == error]
         draw_dots(axes, title, rows, _COLOURS)
     for axes, curve in zip(below.subplots(1, len(growth)), growth, strict=True):
@@ -189,7 +195,7 @@ def _figure(measured: Sequence[Line], growth: Sequence[Curve]) -> Figure:
 
 
 def _ratios(line: Line) -> list[Spread | None]:
-    """Return bounds and means over the tight bound, in the order of the colours."""
+    """Return bounds and means divided by the tight bound, in the order of ``_COLOURS``."""
     ratios: list[Spread | None] = []
     for bound in (line.lower, line.tight, line.paper_bound, line.printed):
         ratios.append(Spread(bound / line.tight, None))
@@ -199,7 +205,7 @@ def _ratios(line: Line) -> list[Spread | None]:
 
 
 def _draw_growth(axes: Axes, curve: Curve) -> None:
-    """Draw the people between their bounds, and write the exponents into the title."""
+    """Draw the numbers of people with their bounds. The title shows the exponents."""
     values = [point.value for point in curve.points]
     lower = [point.lower for point in curve.points]
     upper = [point.upper for point in curve.points]

@@ -1,6 +1,7 @@
-"""Not in the paper: does a promise by blocks help elsewhere, too? Four kinds of real data.
+"""Measure whether block promises also help on other kinds of data, which the paper does not try.
 
-Classical local privacy and blocks at the same ε, each by the paper's scheme and by the best here.
+Classical local privacy and blocks are compared at the same ε on four kinds of real data, each with
+the paper's scheme and with the best scheme in this package.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,14 +20,14 @@ from sfumato.simulation import Spread
 
 EPSILON = 1
 _CLASSICAL_PAPER = "classical LDP, paper's scheme"
-_CLASSICAL_HERE = "classical LDP, best here"
+_CLASSICAL_BEST = "classical LDP, best here"
 _BLOCKS_PAPER = "blocks, paper's scheme"
-_BLOCKS_HERE = "blocks, best here"
+_BLOCKS_BEST = "blocks, best here"
 _COLOURS = {
     _CLASSICAL_PAPER: FAINT,
-    _CLASSICAL_HERE: INK,
+    _CLASSICAL_BEST: INK,
     _BLOCKS_PAPER: MAP_SCALE[1],
-    _BLOCKS_HERE: MAP_SCALE[2],
+    _BLOCKS_BEST: MAP_SCALE[2],
 }
 _COLUMNS = ("data", "symbols", "blocks are", "blocks", "people", *_COLOURS)
 
@@ -35,7 +36,7 @@ Reader = Callable[[], RealData]
 
 @dataclass(frozen=True, eq=False)
 class _Result:
-    """The error on some data of each promise and scheme, in the order of the colours."""
+    """The error of each promise and scheme on one dataset, in the order of ``_COLOURS``."""
 
     data: RealData
     errors: Mapping[str, Spread]
@@ -49,9 +50,9 @@ def domains(
 ) -> ExperimentResult:
     """Measure total variation on flights, first names, home towns and words.
 
-    Data whose package is missing are left out. The numbers do not depend on ``workers``.
+    Datasets whose package is missing are left out. The numbers do not depend on ``workers``.
 
-    >>> tiny = RealData.of(
+    >>> tiny = RealData.from_weights(
     ...     {("A", "Ann"): 30, ("A", "Al"): 30, ("B", "Bob"): 20},
     ...     name="tiny", blocks_are="initial", why="For this example.", credit="Made up.",
     ... )
@@ -71,16 +72,16 @@ def domains(
             results.append(_measure(data, runs, options, workers))
     if not results:
         raise MissingExtra("; ".join(missing.values()))
-    by_blocks = _gains(results, _CLASSICAL_PAPER, _BLOCKS_PAPER)
-    by_code = _gains(results, _BLOCKS_PAPER, _BLOCKS_HERE)
-    by_both = _gains(results, _CLASSICAL_PAPER, _BLOCKS_HERE)
+    block_gains = _format_gains(results, _CLASSICAL_PAPER, _BLOCKS_PAPER)
+    code_gains = _format_gains(results, _BLOCKS_PAPER, _BLOCKS_BEST)
+    total_gains = _format_gains(results, _CLASSICAL_PAPER, _BLOCKS_BEST)
     return ExperimentResult(
         name="domains",
-        title=f"Blocks make the error {by_blocks} times smaller on other kinds of data",
-        summary=f"By the paper's scheme at ε = {EPSILON}, blocks make the total variation error "
-        f"{by_blocks} times smaller than classical local privacy. The best code and decoder here "
-        f"make the error of blocks {by_code} times smaller again; both steps together, {by_both} "
-        "times.",
+        title=f"Blocks make the error {block_gains} times smaller on other kinds of data",
+        summary=f"With the paper's scheme at ε = {EPSILON}, blocks make the total variation error "
+        f"{block_gains} times smaller than classical local privacy. With blocks, the best code and "
+        f"decoder here make the error another {code_gains} times smaller. Both steps together make "
+        f"it {total_gains} times smaller.",
         columns=_COLUMNS,
         rows=tuple(map(_row, results)),
         data={
@@ -117,8 +118,8 @@ def _row(result: _Result) -> tuple[Cell, ...]:
     return data.name, data.size, data.blocks_are, data.blocks, data.people, *errors
 
 
-def _gains(results: Sequence[_Result], worse: str, better: str) -> str:
-    """Say how many times smaller the error becomes."""
+def _format_gains(results: Sequence[_Result], worse: str, better: str) -> str:
+    """Return how many times smaller the error becomes, as a range."""
     gains = [result.errors[worse].mean / result.errors[better].mean for result in results]
     low = f"{min(gains):.1f}"
     high = f"{max(gains):.1f}"
@@ -127,9 +128,10 @@ def _gains(results: Sequence[_Result], worse: str, better: str) -> str:
 
 def _notes(results: Sequence[_Result], runs: int, missing: Mapping[str, str]) -> Iterator[str]:
     yield (
-        "None of this is the paper's data. Error: total variation against the people's own shares, "
-        f"mean of {runs} runs; everyone answers again in each. ε = {EPSILON} between the symbols "
-        "of a block, which is shown, and in classical LDP between all symbols."
+        "None of this is the paper's data. The error is the total variation distance from the "
+        f"people's true shares, as a mean over {runs} runs; everyone answers again in each run. "
+        f"ε = {EPSILON} applies between the symbols of a block, which is revealed; in classical "
+        "LDP, it applies between all symbols."
     )
     for result in results:
         data = result.data
@@ -141,8 +143,8 @@ def _notes(results: Sequence[_Result], runs: int, missing: Mapping[str, str]) ->
 def _to_json(result: _Result) -> dict[str, object]:
     data = result.data
     errors = []
-    for case, spread in result.errors.items():
-        promise, scheme = case.split(", ")
+    for name, spread in result.errors.items():
+        promise, scheme = name.split(", ")
         errors.append({"promise": promise, "scheme": scheme, **spread.in_json()})
     return {
         "name": data.name,

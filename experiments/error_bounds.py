@@ -1,8 +1,8 @@
-"""Errors between a lower and an upper bound, over a grid of contexts, ε and people.
+"""Measure errors and their bounds over a grid of contexts, ε and numbers of people.
 
 Two errors are bounded: the risk ``n · E‖p̂ − p‖²`` and the mean total variation (TV). The upper
 bounds are for the paper's unbiased estimate from the Hadamard code, for every p. The lower bounds
-are for the worst p. So everything is measured at the p that its mechanism finds hardest.
+are for the worst p. So each mechanism is measured at the p that is hardest for it.
 """
 
 import math
@@ -24,21 +24,22 @@ from sfumato.simulation import Spread, run_jobs
 from sfumato.tally import Tally
 
 _UNEQUAL_SIZES = (10, 30, 60, 100, 300, 500)
-_MAX_EXCESS = 5  # standard errors by which a mean of runs may pass a bound
-_SMALL_SIZE = 400
-_MIN_RUNS = 5  # with fewer, a standard error is too rough to judge by
-_ROUNDING = 1e-9  # exact risks meet some bounds exactly, but for the last digits of a float
+_MAX_EXCESS = 5  # standard errors by which the mean of the runs may exceed a bound
+_SMALL_DOMAIN = 400  # smaller domains get more runs
+_MIN_RUNS = 5  # with fewer runs, the standard error is too rough for a verdict
+_ROUNDING = 1e-9  # exact risks equal some bounds, up to floating-point error
 
 
 @dataclass(frozen=True)
 class Line:
     """Bounds and measured errors for one context, ε and number of people.
 
-    ``error``: "risk" or "TV". ``best``: the unbiased estimate from the best code. ``paper``: the
-    paper's from the Hadamard code. ``projected``: the paper's after projection, only for TV, since
-    the lower bound on the risk is for unbiased estimates. ``exact_best`` and ``exact_paper``: exact
-    risks. ``printed``: what the paper's proposition says. ``paper_bound``: the same for the right
-    error, which is half of it for TV.
+    ``error`` is "risk" or "TV". ``best`` is the error of the unbiased estimate from the best code,
+    and ``paper`` that of the paper's estimate from the Hadamard code. ``projected`` is the latter
+    after projection; it is only for TV, since the lower bound on the risk is for unbiased
+    estimates. ``exact_best`` and ``exact_paper`` are exact risks. ``printed`` is the bound that the
+    paper's proposition states. ``paper_bound`` is the same with the definition of the error
+    corrected, which halves it for TV.
     """
 
     context: str
@@ -58,17 +59,17 @@ class Line:
 
     @property
     def holds(self) -> str:
-        """One of "yes", "no", and "too few runs" where chance may explain a broken bound."""
+        """Return "yes", "no", or "too few runs" if a violation may be due to chance."""
         if not self._is_ordered():
             return "no"
-        if self._lies_between(0.0):
+        if self._is_within_bounds(0.0):
             return "yes"
         if self.runs < _MIN_RUNS:
             return "too few runs"
-        return "yes" if self._lies_between(_MAX_EXCESS) else "no"
+        return "yes" if self._is_within_bounds(_MAX_EXCESS) else "no"
 
     def _is_ordered(self) -> bool:
-        """Check without sampling: upper bounds in order, and exact risks between the bounds."""
+        """Return whether the bounds are in order and the exact risks are between them."""
         low = self.lower * (1 - _ROUNDING)
         high = self.tight * (1 + _ROUNDING)
         for risk in (self.exact_best, self.exact_paper):
@@ -76,8 +77,8 @@ class Line:
                 return False
         return low <= high <= self.paper_bound <= self.printed
 
-    def _lies_between(self, excess: float) -> bool:
-        """Check that every mean lies between the bounds, up to ``excess`` standard errors."""
+    def _is_within_bounds(self, excess: float) -> bool:
+        """Return whether every mean is between the bounds, up to ``excess`` standard errors."""
         for spread in (self.best, self.paper, self.projected):
             if spread is None:
                 continue
@@ -88,33 +89,34 @@ class Line:
 
 
 def contexts(epsilon: float) -> dict[str, Context]:
-    """Return the contexts of the grid, by name."""
-    unequal = np.repeat(np.arange(len(_UNEQUAL_SIZES)), _UNEQUAL_SIZES)
+    """Return the contexts in the grid, by name."""
+    unequal_blocks = np.repeat(np.arange(len(_UNEQUAL_SIZES)), _UNEQUAL_SIZES)
     return {
         "uniform, k = 100": Uniform(100, epsilon),
         "uniform, k = 1000": Uniform(1000, epsilon),
         "20 equal blocks, k = 100": Blocks(np.arange(100) // 5, epsilon),
         "10 equal blocks, k = 1000": Blocks(np.arange(1000) // 100, epsilon),
-        "blocks of 10 to 500, k = 1000": Blocks(unequal, epsilon),
+        "blocks of 10 to 500, k = 1000": Blocks(unequal_blocks, epsilon),
         "high-low, s = 5, k = 100": HighLow(100, range(5), epsilon),
         "high-low, s = 10, k = 1000": HighLow(1000, range(10), epsilon),
         "high-low, s = 300, k = 1000": HighLow(1000, range(300), epsilon),
     }
 
 
-def least_error(context: Context, people: int) -> float:
-    """Return a mean total variation that no mechanism can go below for every p.
+def lower_bound_error(context: Context, people: int) -> float:
+    """Return a lower bound on the mean total variation at the worst p, for every mechanism.
 
-    Any α with ``lower_bound_people(context, α) > people`` is one. The bound falls nearly as 1/α²,
-    which says where to start. From there α goes down in steps of 2 %.
+    Any α with ``lower_bound_people(context, α) > people`` is one. That bound falls roughly as 1/α²,
+    which gives a starting point. From there, α is reduced in steps of 2%.
 
     >>> context = Uniform(100, 1)
-    >>> error = least_error(context, 10_000)
+    >>> error = lower_bound_error(context, 10_000)
     >>> lower_bound_people(context, error) > 10_000 >= lower_bound_people(context, 1.05 * error)
     True
     """
-    small = 1e-4
-    alpha = min(1.0, 1.05 * small * math.sqrt(lower_bound_people(context, small) / people))
+    small_alpha = 1e-4
+    ratio = lower_bound_people(context, small_alpha) / people
+    alpha = min(1.0, 1.05 * small_alpha * math.sqrt(ratio))
     while lower_bound_people(context, alpha) <= people:
         alpha *= 0.98
     return alpha
@@ -122,7 +124,7 @@ def least_error(context: Context, people: int) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _Job:
-    """One context with one ε: what a worker measures."""
+    """The measurements for one context and one ε, which are made by one worker."""
 
     name: str
     context: Context
@@ -132,17 +134,17 @@ class _Job:
     seed: int
 
 
-def lines(options: RunOptions, runs: int, workers: int | None) -> list[Line]:
+def measure_lines(options: RunOptions, runs: int, workers: int | None) -> list[Line]:
     """Measure the whole grid. A quick run has one ε and one number of people."""
     epsilons = (1.0,) if options.quick else (0.5, 1.0, 2.0)
     sizes = (5_000,) if options.quick else (5_000, 50_000)
     jobs = []
-    for name, small_context in contexts(1.0).items():
-        # The error of few symbols varies more from run to run, and costs less.
-        own_runs = runs * max(1, _SMALL_SIZE // small_context.size)
+    for name, example in contexts(1.0).items():
+        # In small domains, errors vary more from run to run, but runs take less time.
+        context_runs = runs * max(1, _SMALL_DOMAIN // example.size)
         for epsilon in epsilons:
             context = contexts(epsilon)[name]
-            jobs.append(_Job(name, context, epsilon, sizes, own_runs, options.seed))
+            jobs.append(_Job(name, context, epsilon, sizes, context_runs, options.seed))
     results = run_jobs(
         _measure,
         jobs,
@@ -154,7 +156,7 @@ def lines(options: RunOptions, runs: int, workers: int | None) -> list[Line]:
 
 
 def _measure(job: _Job) -> list[Line]:
-    """Return the lines of a job: risk and TV for each number of people."""
+    """Return two lines, risk and TV, for each number of people."""
     paper = hadamard_response(job.context)
     best = mechanism_for(job.context)
     result = []
@@ -170,7 +172,7 @@ def _risk_line(job: _Job, best: Mechanism, paper: PaperResponse, n: int) -> Line
     p_paper = hardest_for_l2(paper)
 
     def risk(estimate: Floats, p: Floats) -> float:
-        return n * _squares(estimate, p)
+        return n * _sum_of_squares(estimate, p)
 
     return Line(
         job.name,
@@ -200,7 +202,7 @@ def _tv_line(job: _Job, best: Mechanism, paper: PaperResponse, n: int) -> Line:
         job.epsilon,
         n,
         job.runs,
-        lower=least_error(job.context, n),
+        lower=lower_bound_error(job.context, n),
         best=_measure_error(job, n, best, p_best, best.scores.unbiased),
         paper=_measure_error(job, n, paper, p_paper, estimate),
         projected=_measure_error(job, n, paper, p_paper, lambda tally: project(estimate(tally))),
@@ -227,5 +229,5 @@ def _measure_error(
     return Spread.from_figures(errors)
 
 
-def _squares(estimate: Floats, p: Floats) -> float:
+def _sum_of_squares(estimate: Floats, p: Floats) -> float:
     return float(((estimate - p) ** 2).sum())

@@ -1,4 +1,4 @@
-"""What the pictures of the experiments share: rows of dots with a legend, and plain axes."""
+"""Drawing helpers for the experiments: dot plots with a legend, and plain axes."""
 
 from collections.abc import Mapping, Sequence
 
@@ -15,21 +15,22 @@ def draw_dots(
     rows: Sequence[tuple[str, Sequence[Spread | None]]],
     colours: Mapping[str, str],
 ) -> None:
-    """Draw one dot per name in ``colours``, with bars of two standard errors, and a legend.
+    """Draw a dot for each spread of each row, with bars of two standard errors, and a legend.
 
-    Rows with the same label share a line of the picture.
+    The spreads of a row are in the order of ``colours``. Rows with the same label are drawn at the
+    same height.
     """
     labels = list(dict.fromkeys(label for label, _ in rows))
     for index, (name, colour) in enumerate(colours.items()):
-        legend = name
+        legend_label = name
         for label, spreads in rows:
             spread = spreads[index]
             if spread is None:
                 continue
             bar = 2 * (spread.standard_error or 0.0)
             height = labels.index(label)
-            axes.errorbar(spread.mean, height, xerr=bar, fmt="o", color=colour, label=legend)
-            legend = ""
+            axes.errorbar(spread.mean, height, xerr=bar, fmt="o", color=colour, label=legend_label)
+            legend_label = ""
     axes.set_yticks(range(len(labels)), labels)
     axes.set_ylim(len(labels) - 0.5, -0.5)
     axes.grid(axis="y", color=PALE, linewidth=0.7)
@@ -38,7 +39,7 @@ def draw_dots(
 
 
 def style_axes(axes: Axes, title: str) -> None:
-    """Set the title and a logarithmic x axis, and leave only the left and the lower border."""
+    """Set the title and a logarithmic x-axis, and keep only the left and bottom borders."""
     axes.set_xscale("log")
     axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.xaxis.set_major_formatter("{x:g}")

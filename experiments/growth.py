@@ -1,11 +1,12 @@
-"""How the number of people grows that a total variation error needs: exponents of the theorems.
+"""Measure how the number of people needed grows, and compare it with the theorems' exponents.
 
-The error of the paper's unbiased estimate falls as 1/√n. So one n says what every n gives,
+The error of the paper's unbiased estimate falls as 1/√n. So the error for one n predicts all others,
 
     E TV ≈ ½ √(2/π) Σ_x σ_x/√n,        people for an error α:  n · (E TV/α)².
 
-Here ``σ_x²`` are the exact variances of one report at the hardest p, and √(2/π) is the factor of
-normal errors. The measured number of people comes from the total variation of real reports instead.
+Here ``σ_x²`` are the exact variances of one report at the hardest p, and √(2/π) is the mean
+absolute value of a standard normal variable. The measured number of people is computed from the
+total variation of real reports instead.
 """
 
 import math
@@ -28,18 +29,18 @@ from sfumato.tally import Tally
 PaperResponse = BlockResponse | GroupResponse
 
 ERROR = 0.01
-"""The total variation that people are counted for."""
+"""The total variation for which the number of people is computed."""
 
-_HALF_NORMAL = math.sqrt(2 / math.pi)
+_HALF_NORMAL_MEAN = math.sqrt(2 / math.pi)
 _MIN_PEOPLE = 100_000
-_REPORTS_PER_SYMBOL = 3  # unrandomized ones in a run: enough for errors to be nearly normal
-_MANY_SYMBOLS = 10_000  # one run is enough from here, since its error is a mean over symbols
+_REPORTS_PER_SYMBOL = 3  # unrandomized reports per run: enough for errors to be nearly normal
+_MANY_SYMBOLS = 10_000  # one run is enough above this, since its error averages over symbols
 _RUNS = 8
 
 
 @dataclass(frozen=True)
 class Point:
-    """The people needed at one value of the variable, by bounds, a run and exact variances."""
+    """The number of people needed at one value of the variable: bounds, measured and exact."""
 
     value: float
     lower: int
@@ -50,7 +51,7 @@ class Point:
 
 @dataclass(frozen=True)
 class PowerFit:
-    """A straight piece of a curve on logarithmic axes: exponents by the theorem and as fitted."""
+    """A straight segment of a curve on log-log axes, with the theorem's and fitted exponents."""
 
     text: str
     first: float
@@ -63,14 +64,14 @@ class PowerFit:
 
     @property
     def holds(self) -> bool:
-        """Whether all exponents are within 0.15 of the theorem's, which is a limit."""
+        """Whether all exponents are within 0.15 of the theorem's, which is for a limit."""
         exponents = (self.lower, self.measured, self.exact, self.upper)
         return all(abs(exponent - self.theorem) <= 0.15 for exponent in exponents)
 
 
 @dataclass(frozen=True)
 class Curve:
-    """People against one variable, and the pieces of the curve that the theorems are about."""
+    """The number of people against one variable, with fits to the segments in the theorems."""
 
     name: str
     variable: str
@@ -80,7 +81,7 @@ class Curve:
 
     @property
     def is_ordered(self) -> bool:
-        """Whether measured and exact people lie between the bounds at every point."""
+        """Whether the measured and exact numbers are between the bounds at every point."""
         for point in self.points:
             if not point.lower <= min(point.measured, point.exact):
                 return False
@@ -91,50 +92,51 @@ class Curve:
 
 @dataclass(frozen=True, eq=False)
 class _Plan:
-    """The contexts of a curve, and its pieces: a text, a slice and the theorem's exponent."""
+    """The contexts of a curve, and its segments: a text, a slice and the theorem's exponent."""
 
     name: str
     variable: str
     epsilon: float | None
     contexts: Mapping[float, Context]
-    pieces: tuple[tuple[str, slice, float], ...]
+    segments: tuple[tuple[str, slice, float], ...]
 
 
-def curves(options: RunOptions, workers: int | None) -> list[Curve]:
+def measure_curves(options: RunOptions, workers: int | None) -> list[Curve]:
     """Return people against the number of blocks, sensitive symbols and symbols, and against ε."""
     result = []
     for plan in _plans(options.quick):
         options.on_progress(f"growth: {plan.name}")
         jobs = [(plan, value, options.seed) for value in plan.contexts]
-        points = tuple(run_jobs(_point, jobs, workers=workers))
+        points = tuple(run_jobs(_measure_point, jobs, workers=workers))
         fits = []
-        for text, piece, theorem in plan.pieces:
-            fits.append(_fit(text, theorem, points[piece]))
+        for text, segment, theorem in plan.segments:
+            fits.append(_fit(text, theorem, points[segment]))
         result.append(Curve(plan.name, plan.variable, plan.epsilon, points, tuple(fits)))
     return result
 
 
 def _plans(quick: bool) -> list[_Plan]:
-    """Return all plans. A quick run has a smaller domain for the high-low curves."""
+    """Return all plans. A quick run uses a smaller domain for the high-low curves."""
     k = 20_000 if quick else 100_000
-    most = 12 if quick else 15
-    blocks: dict[float, Context] = {m: _equal_blocks(m, 1) for m in (1, 2, 5, 10, 20, 50, 100)}
-    by_sensitive: dict[float, Context] = {2**i: HighLow(k, range(2**i), 1) for i in range(most + 1)}
+    max_power = 12 if quick else 15
+    by_blocks: dict[float, Context] = {m: _equal_blocks(m, 1) for m in (1, 2, 5, 10, 20, 50, 100)}
+    powers = [2**i for i in range(max_power + 1)]
+    by_sensitive: dict[float, Context] = {s: HighLow(k, range(s), 1) for s in powers}
     sizes = (k // 8, k // 4, k // 2, k)
     by_size: dict[float, Context] = {size: HighLow(size, range(2), 1) for size in sizes}
     epsilons = ("0.05", "0.1", "0.2", "0.4")
     ten_blocks = {float(epsilon): _equal_blocks(10, epsilon) for epsilon in epsilons}
     one_sensitive = {float(epsilon): HighLow(20_000, [0], epsilon) for epsilon in epsilons}
     few = (f"people ∝ s^a, s ≤ 4 of k = {k:,}", slice(0, 3), 0.0)
-    many = (f"people ∝ s^a, s ≥ {2 ** (most - 3):,} of k = {k:,}", slice(-4, None), 2.0)
-    everywhere = slice(None)
+    many = (f"people ∝ s^a, s ≥ {2 ** (max_power - 3):,} of k = {k:,}", slice(-4, None), 2.0)
+    all_points = slice(None)
     return [
         _Plan(
             "blocks of equal size, k = 1000",
             "m",
             1.0,
-            blocks,
-            (("people ∝ m^a, equal blocks of k = 1000", everywhere, -1.0),),
+            by_blocks,
+            (("people ∝ m^a, equal blocks of k = 1000", all_points, -1.0),),
         ),
         _Plan(f"high-low, k = {k:,}", "s", 1.0, by_sensitive, (few, many)),
         _Plan(
@@ -142,42 +144,42 @@ def _plans(quick: bool) -> list[_Plan]:
             "k",
             1.0,
             by_size,
-            (("people ∝ k^a, high-low with s = 2", everywhere, 1.0),),
+            (("people ∝ k^a, high-low with s = 2", all_points, 1.0),),
         ),
         _Plan(
             "10 equal blocks, k = 1000",
             "ε",
             None,
             ten_blocks,
-            (("people ∝ ε^a, 10 equal blocks of k = 1000", everywhere, -2.0),),
+            (("people ∝ ε^a, 10 equal blocks of k = 1000", all_points, -2.0),),
         ),
         _Plan(
             "high-low, s = 1, k = 20,000",
             "ε",
             None,
             one_sensitive,
-            (("people ∝ ε^a, high-low with s = 1 of k = 20,000", everywhere, -1.0),),
+            (("people ∝ ε^a, high-low with s = 1 of k = 20,000", all_points, -1.0),),
         ),
     ]
 
 
-def _equal_blocks(blocks: int, epsilon: float | str) -> Context:
-    return Blocks(np.arange(1000) * blocks // 1000, epsilon)
+def _equal_blocks(block_count: int, epsilon: float | str) -> Context:
+    return Blocks(np.arange(1000) * block_count // 1000, epsilon)
 
 
-def _point(job: tuple[_Plan, float, int]) -> Point:
+def _measure_point(job: tuple[_Plan, float, int]) -> Point:
     plan, value, seed = job
     context = plan.contexts[value]
     mechanism = hadamard_response(context)
     p = hardest_for_tv(mechanism)
-    unrandomized = math.tanh((plan.epsilon or value) / 2)  # the share of such reports
-    n = max(_MIN_PEOPLE, round(_REPORTS_PER_SYMBOL * context.size / unrandomized))
+    unrandomized_share = math.tanh((plan.epsilon or value) / 2)
+    n = max(_MIN_PEOPLE, round(_REPORTS_PER_SYMBOL * context.size / unrandomized_share))
     errors = []
     for run in range(1 if context.size > _MANY_SYMBOLS else _RUNS):
         tally = run_tally(mechanism, p, n, f"growth/{plan.name}/{value}", run, seed)
         errors.append(total_variation(mechanism.scores.paper_estimate(tally), p))
     variances = np.maximum(mechanism.scores.paper_variances(p, 1), 0.0)
-    exact_error = _HALF_NORMAL * float(np.sqrt(variances).sum()) / 2
+    exact_error = _HALF_NORMAL_MEAN * float(np.sqrt(variances).sum()) / 2
     return Point(
         value=value,
         lower=lower_bound_people(context, ERROR),
@@ -188,7 +190,7 @@ def _point(job: tuple[_Plan, float, int]) -> Point:
 
 
 def run_tally(mechanism: Mechanism, p: Floats, n: int, name: str, run: int, seed: int) -> Tally:
-    """Return the tally of n people drawn from p, each with a real report."""
+    """Draw n people from p, privatize their symbols, and return the tally."""
     people = draw_people(p, n, name, run, seed)
     return mechanism.tally(mechanism.privatize(people, SeededWords(seed, run=run)))
 
@@ -198,13 +200,13 @@ def hadamard_response(context: Context) -> PaperResponse:
     mechanism: Mechanism = mechanism_for(context, code="hadamard")
     if not isinstance(mechanism, PaperResponse):
         raise ContextMismatch(
-            f"the paper has schemes for uniform, block and high-low contexts; got {context!r}."
+            f"the paper has schemes only for uniform, block and high-low contexts; got {context!r}."
         )
     return mechanism
 
 
 def _fit(text: str, theorem: float, points: tuple[Point, ...]) -> PowerFit:
-    """Fit exponents by least squares on logarithms."""
+    """Fit the exponents by least squares in log space."""
     values, *people = np.log([astuple(point) for point in points]).T
     exponents = [float(np.polyfit(values, column, 1)[0]) for column in people]
     return PowerFit(text, points[0].value, points[-1].value, theorem, *exponents)

@@ -1,4 +1,4 @@
-"""The high-low experiment, which the paper leaves out: its scheme, uRR, uRAP and the best here."""
+"""Compare schemes for high-low promises, an experiment that the paper leaves out."""
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -56,15 +56,16 @@ _COLUMNS = (
 def high_low(
     options: RunOptions, *, people: Sequence[int] | None = None, workers: int | None = None
 ) -> ExperimentResult:
-    """Measure total variation against people, with s of k = 1000 symbols sensitive.
+    """Measure total variation against the number of people, with s of 1000 symbols sensitive.
 
-    Five schemes meet the same people. Three are projected on the simplex: the paper's (Hadamard
-    code, its own estimator), and uRR and uRAP (Murakami and Kawamoto 2019) with their unbiased
-    estimates. The best code here with the default decoder enters twice: chosen for the worst
-    population, as by default, and fitted to a population whose sensitive share is s/k. Errors are
-    against the distribution that people were drawn from.
+    All five schemes are measured on the same people. Three of them use an unbiased estimate,
+    projected onto the simplex: the paper's scheme (Hadamard code), uRR and uRAP (Murakami and
+    Kawamoto, 2019). The other two are the best code in this package with the default decoder. One
+    is chosen for the worst population, as by default; the other is fitted to a population whose
+    sensitive share is s/k. Errors are relative to the distribution from which people were drawn.
 
-    ``people`` replaces the sizes of 1,000 to 1,024,000. The numbers do not depend on ``workers``.
+    ``people`` replaces the default sizes, 1,000 to 1,024,000. The numbers do not depend on
+    ``workers``.
     """
     sizes = PEOPLE[::2] if options.quick else PEOPLE
     if people is not None:
@@ -81,11 +82,11 @@ def high_low(
     errors = np.reshape(results, (len(sizes), runs, len(_PROMISES), len(SCHEMES)))[::-1]
     panels = []
     for index, (s, epsilon) in enumerate(_PROMISES):
-        panels.append(_panel(s, epsilon, seed, sizes, errors[:, :, index]))
+        panels.append(_build_panel(s, epsilon, seed, sizes, errors[:, :, index]))
     return ExperimentResult(
         name="high-low",
-        title="High-low promises: a dozen bits do as well as a thousand; "
-        "a better code and decoder mostly do better",
+        title="High-low promises: reports of a dozen bits are as accurate as reports of a "
+        "thousand; a better code and decoder are usually more accurate",
         summary=_summary(panels),
         columns=_COLUMNS,
         rows=tuple(row for panel in panels for row in _rows(panel)),
@@ -102,28 +103,28 @@ def high_low(
 
 
 def _notes(runs: int, seed: int) -> tuple[str, ...]:
-    shares = ", ".join(f"{100 * _sensitive_share(s, seed):.1f} % at s = {s}" for s in SENSITIVE)
+    shares = ", ".join(f"{100 * _sensitive_share(s, seed):.1f}% for s = {s}" for s in SENSITIVE)
     return (
-        "The paper proves its high-low scheme and shows no experiment of it; all of this is new.",
+        "The paper analyses its high-low scheme but reports no experiment; all of this is new.",
         f"People are drawn from Zipf(1) over {K} symbols in shuffled order, {runs} times for each "
-        "point. Zipf, since answers mostly have a few favourites and many rarities; the sensitive "
-        "symbols are drawn at random, so that nothing depends on whether they are the rare ones. "
+        "point. Zipf is typical of answers: a few are frequent and many are rare. The sensitive "
+        "symbols are drawn at random, so that the results do not depend on whether they are rare. "
         f"Their share of all people is {shares}.",
-        "The paper's scheme, uRR and uRAP: unbiased estimate, one Euclidean projection on the "
-        "simplex. Here: the best code known, and the default decoder; so the gain is the code's "
-        "and the decoder's together.",
-        "Here, default: the code with the least worst-case risk, which guards against a population "
-        "that is all sensitive; with few sensitive symbols and a large ε that costs the others "
-        "accuracy. Here, fitted: the code for a sensitive share of s/k, a guess that needs no look "
-        "at the people.",
-        "Every report is really made, except those of uRAP: its bits are independent, so the "
-        "counts of bits are binomial given the people, and are drawn as such.",
+        "The paper's scheme, uRR and uRAP use the unbiased estimate and one Euclidean projection "
+        "onto the simplex. The schemes here use the best known code and the default decoder, so "
+        "the gain is from both together.",
+        '"Here, default" is the code with the smallest worst-case risk. It guards against a '
+        "population in which everyone is sensitive; with few sensitive symbols and a large ε, this "
+        'costs accuracy for everyone else. "Here, fitted" is the code for a sensitive share of '
+        "s/k, an assumption that does not use the data.",
+        "Every report is actually drawn, except for uRAP. The bits of uRAP are independent, so "
+        "their counts are binomial given the people, and are drawn directly.",
     )
 
 
 @dataclass(frozen=True)
 class _Curve:
-    """How one scheme did: the length of its reports, and its error for each number of people."""
+    """The results of one scheme: its report size, and its error for each number of people."""
 
     scheme: str
     bits: int
@@ -132,7 +133,7 @@ class _Curve:
 
 @dataclass(frozen=True)
 class _Panel:
-    """How all schemes did for one promise."""
+    """The results of all schemes for one promise."""
 
     sensitive: int
     epsilon: float
@@ -162,19 +163,19 @@ def _probabilities(seed: int) -> Floats:
     return zipf(K, 1.0)[draw_order(K, "high-low/crowd", seed)]
 
 
-def _sensitive(s: int, seed: int) -> Symbols:
-    """Return the sensitive symbols: those of a smaller s are among those of a larger."""
+def _sensitive_symbols(s: int, seed: int) -> Symbols:
+    """Return s sensitive symbols. The sets are nested: a larger s adds symbols."""
     return draw_order(K, "high-low/sensitive", seed)[:s]
 
 
 def _sensitive_share(s: int, seed: int) -> float:
-    return float(_probabilities(seed)[_sensitive(s, seed)].sum())
+    return float(_probabilities(seed)[_sensitive_symbols(s, seed)].sum())
 
 
 @cache
 def _mechanisms(s: int, epsilon: float, seed: int) -> dict[str, Any]:
     """Return the mechanism of each scheme."""
-    context = HighLow(K, _sensitive(s, seed).tolist(), epsilon)
+    context = HighLow(K, _sensitive_symbols(s, seed).tolist(), epsilon)
     return {
         PAPER: HighLowResponse(context, HadamardCode),
         URR: utility_optimized_response(context),
@@ -200,8 +201,10 @@ def _measure(job: tuple[int, int, int]) -> list[list[float]]:
     return errors
 
 
-def _panel(s: int, epsilon: float, seed: int, people: Sequence[int], errors: Floats) -> _Panel:
-    """Return a panel from errors by number of people, run and scheme."""
+def _build_panel(
+    s: int, epsilon: float, seed: int, people: Sequence[int], errors: Floats
+) -> _Panel:
+    """Build a panel from errors indexed by number of people, run and scheme."""
     curves = []
     for index, (scheme, mechanism) in enumerate(_mechanisms(s, epsilon, seed).items()):
         spreads = [Spread.from_figures(runs) for runs in errors[:, :, index]]
@@ -232,22 +235,22 @@ def _to_json(panel: _Panel, seed: int) -> dict[str, object]:
 
 
 def _summary(panels: Sequence[_Panel]) -> str:
-    """Say how the schemes compare at the ends of the curves."""
+    """Compare the schemes at the largest number of people."""
     texts = []
     for panel in panels:
         if panel.epsilon == 1:
-            ends = [f"{curve.scheme} {curve.errors[-1].mean:.3f}" for curve in panel.curves]
-            texts.append(f"s = {panel.sensitive}: {', '.join(ends)}")
+            errors = [f"{curve.scheme} {curve.errors[-1].mean:.3f}" for curve in panel.curves]
+            texts.append(f"s = {panel.sensitive}: {', '.join(errors)}")
     return f"Total variation with {panels[0].people[-1]:,} people at ε = 1: {'; '.join(texts)}."
 
 
 def _figure(panels: Sequence[_Panel]) -> Figure:
-    """Draw the curves of all panels. Dashed: projected. Solid: the best code and decoder here."""
+    """Draw all panels: projected estimates dashed, the best code and decoder here solid."""
     canvas = Figure(figsize=(13.0, 9.8), layout="constrained")
     grid = canvas.subplots(len(SENSITIVE), len(EPSILONS), sharex=True, sharey=True)
-    least = min(curve.errors[-1].mean for panel in panels for curve in panel.curves)
+    smallest_error = min(curve.errors[-1].mean for panel in panels for curve in panel.curves)
     for axes, panel in zip(grid.flat, panels, strict=True):
-        axes.set_ylim(least / 1.4, 1.1)
+        axes.set_ylim(smallest_error / 1.4, 1.1)
         _draw_panel(axes, panel)
     canvas.supxlabel("people", color=INK, fontsize=9)
     canvas.supylabel("total variation error", color=INK, fontsize=9)

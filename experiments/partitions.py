@@ -1,9 +1,9 @@
-"""What the paper's conclusion asks for: blocks that are not uniform, next to its uniform tiles.
+"""Compare the paper's uniform tiles with non-uniform blocks, as its conclusion suggests.
 
-Tiles, H3 hexagons and the surroundings of cities cut the same map into about as many blocks; ε is
-the same. They differ in more than error: a block shows where a person is, and blocks around cities
-are small where people are. So each partition comes with the number of cells among which a typical
-person hides.
+Tiles, H3 hexagons and regions around cities divide the same map into about the same number of
+blocks, with the same ε. They differ in more than error: a block reveals where a person is, and
+blocks around cities are small where people live. So each partition is shown with the number of
+cells among which a typical person is hidden.
 """
 
 import math
@@ -36,11 +36,11 @@ from sfumato.paper.population import (
 from sfumato.paper.schemes import MapErrors, measure_contexts
 
 _EPSILON = 1.0
-_DEGREE = 111.2  # kilometres from one parallel to the next
-_EARTH_RADIUS = 6371.0  # kilometres
-# For each resolution of H3 the kilometres between cities, so that no block is tiny.
-_KILOMETRES_APART = {2: 100, 3: 40}
-_MAPS = 4  # one of each kind, at the coarser level
+_KM_PER_DEGREE = 111.2  # of latitude
+_EARTH_RADIUS_KM = 6371.0
+# The minimum distance between towns for each H3 resolution, so that no block is tiny.
+_MIN_DISTANCE_KM = {2: 100, 3: 40}
+_MAP_COUNT = 4  # one of each kind, at the coarser resolution
 _COLOURS = {"the paper's scheme": PROMISE_SCALE[0], "the best here": MAP_SCALE[2]}
 _COLUMNS = (
     "partition",
@@ -55,7 +55,7 @@ _COLUMNS = (
 
 @dataclass(frozen=True, eq=False)
 class Partition:
-    """Blocks with a name, and what a report reveals by naming its block."""
+    """A named partition into blocks, and what the block of a report reveals."""
 
     name: str
     block_of: Symbols
@@ -64,10 +64,10 @@ class Partition:
 
 @dataclass(frozen=True)
 class Hiding:
-    """How many blocks there are, and among how many cells people hide in them.
+    """The number of blocks, and their sizes in cells: the more cells, the better people hide.
 
-    ``typical_block``: the median over people. ``share_alone``: the share of people whose block is a
-    single cell.
+    ``typical_block`` is the median block size over people. ``share_alone`` is the share of people
+    whose block is a single cell.
     """
 
     blocks: int
@@ -76,26 +76,26 @@ class Hiding:
     share_alone: float
 
     @classmethod
-    def of(cls, block_of: Symbols, counts: Symbols) -> "Hiding":
-        """Measure how ``counts[x]`` people in cell x hide.
+    def measure(cls, block_of: Symbols, counts: Symbols) -> "Hiding":
+        """Measure the blocks, with ``counts[x]`` people in cell x.
 
-        >>> Hiding.of(np.array([0, 0, 0, 1]), np.array([1, 1, 2, 1]))
+        >>> Hiding.measure(np.array([0, 0, 0, 1]), np.array([1, 1, 2, 1]))
         Hiding(blocks=2, largest_block=3, typical_block=3, share_alone=0.2)
         """
-        sizes = np.bincount(block_of)
-        own = sizes[block_of]
-        order = np.argsort(own, kind="stable")
+        block_sizes = np.bincount(block_of)
+        size_by_cell = block_sizes[block_of]
+        order = np.argsort(size_by_cell, kind="stable")
         median = np.searchsorted(np.cumsum(counts[order]), (counts.sum() + 1) // 2)
         return cls(
-            blocks=int(np.count_nonzero(sizes)),
-            largest_block=int(sizes.max()),
-            typical_block=int(own[order][median]),
-            share_alone=float(counts[own == 1].sum() / counts.sum()),
+            blocks=int(np.count_nonzero(block_sizes)),
+            largest_block=int(block_sizes.max()),
+            typical_block=int(size_by_cell[order][median]),
+            share_alone=float(counts[size_by_cell == 1].sum() / counts.sum()),
         )
 
 
 Measured = tuple[Partition, Hiding, MapErrors]
-"""A partition, how people hide in it, and the errors of both schemes."""
+"""A partition, how well people are hidden in it, and the errors of both schemes."""
 
 
 def partitions(
@@ -105,17 +105,17 @@ def partitions(
     grid: str | None = None,
     workers: int | None = None,
 ) -> ExperimentResult:
-    """Measure both schemes on tiles, H3 hexagons and the surroundings of cities.
+    """Measure both schemes on tiles, H3 hexagons and regions around cities.
 
     ``checkins`` and ``grid`` are as for ``gowalla``.
     """
     population = map_population(checkins, grid, options.on_progress)
     domain = map_grid()
     options.on_progress(f"{population} on {domain.cell_count:,} cells")
-    compared = all_partitions(domain, american_places())
+    all_partitions = make_partitions(domain, american_places())
     runs = options.run_count(full=16, quick=1)
     errors = measure_contexts(
-        {partition.name: _context(domain, partition.block_of) for partition in compared},
+        {partition.name: _context(domain, partition.block_of) for partition in all_partitions},
         population.counts,
         runs,
         options.seed,
@@ -123,120 +123,126 @@ def partitions(
         workers=workers,
     )
     measured = []
-    for partition in compared:
-        hiding = Hiding.of(partition.block_of, population.counts)
+    for partition in all_partitions:
+        hiding = Hiding.measure(partition.block_of, population.counts)
         measured.append((partition, hiding, errors[partition.name]))
     notes = [
         population.note,
-        f"Places: {GEONAMES_CREDIT}. A cell belongs to the block of what is nearest to its centre. "
+        f"Places: {GEONAMES_CREDIT}. A cell belongs to the block of the place nearest to its centre. "
         "ε = 1 inside each block.",
-        "Compare errors of partitions only together with what they reveal: a person whose block "
-        "is a single cell is not hidden at all, for any ε.",
+        "When you compare the errors of partitions, also compare what they reveal: a person whose "
+        "block is a single cell is not hidden at all, for any ε.",
         PER_RECORD,
     ]
     if checkins is None and grid is None:
         notes.append(
-            "These people live in the very places that blocks are drawn around, which flatters "
+            "These people live in the same places that blocks are drawn around, which favours "
             "such blocks."
         )
     return ExperimentResult(
         name="partitions",
-        title="Decoded well, blocks around cities give smaller errors; "
-        "but they hide people among fewer places",
+        title="With a good decoder, blocks around cities give smaller errors, "
+        "but hide people among fewer places",
         summary=_summary(population, runs, measured),
         columns=_COLUMNS,
-        rows=tuple(_row(*each) for each in measured),
-        data=[_to_json(*each) for each in measured],
+        rows=tuple(_row(*result) for result in measured),
+        data=[_to_json(*result) for result in measured],
         draw_figure=lambda: _figure(domain, population, measured),
         notes=tuple(notes),
     )
 
 
-def all_partitions(domain: GridDomain, places: Places) -> list[Partition]:
-    """Return no blocks; then, for two resolutions of hexagons, as many tiles, towns and cities."""
+def make_partitions(domain: GridDomain, places: Places) -> list[Partition]:
+    """Return one partition without blocks, and four kinds of blocks at each of two resolutions.
+
+    At each resolution, there are about as many tiles, towns and cities as H3 hexagons.
+    """
     no_blocks = np.zeros(domain.size, dtype=np.int64)
     result = [Partition("no blocks (LDP)", no_blocks, "nothing")]
-    for resolution, kilometres in _KILOMETRES_APART.items():
+    for resolution, min_distance in _MIN_DISTANCE_KM.items():
         hexagons = _hexagons(domain, resolution)
-        number = int(hexagons.block_of.max()) + 1
-        result.append(_tiles(domain, number))
+        count = int(hexagons.block_of.max()) + 1
+        result.append(_tiles(domain, count))
         result.append(hexagons)
-        result.append(_towns_apart(domain, places, number, kilometres))
-        result.append(_cities(domain, places, number))
+        result.append(_towns_with_spacing(domain, places, count, min_distance))
+        result.append(_cities(domain, places, count))
     return result
 
 
-def _tiles(domain: GridDomain, number: int) -> Partition:
-    """Cut the map into about ``number`` tiles, as square as possible in cells."""
+def _tiles(domain: GridDomain, count: int) -> Partition:
+    """Divide the map into about ``count`` tiles, as square as possible in cells."""
     height, width = domain.shape
-    rows = round(math.sqrt(number * height / width))
-    columns = round(number / rows)
+    rows = round(math.sqrt(count * height / width))
+    columns = round(count / rows)
     latitudes = domain.centres()[0]
     step = (latitudes[-1] - latitudes[0]) / (height - 1)
-    tall = _DEGREE * step * height / rows
-    wide = _DEGREE * step * width / columns * math.cos(math.radians(float(latitudes.mean())))
-    reveals = f"the tile, some {tall:.0f} km tall and {wide:.0f} km wide"
+    km_per_longitude = _KM_PER_DEGREE * math.cos(math.radians(float(latitudes.mean())))
+    tile_height = _KM_PER_DEGREE * step * height / rows
+    tile_width = km_per_longitude * step * width / columns
+    reveals = f"the tile, about {tile_height:.0f} km tall and {tile_width:.0f} km wide"
     block_of = grid_tiles(domain, rows, columns)
     return Partition(f"tiles ({rows},{columns})", block_of, reveals)
 
 
 def _hexagons(domain: GridDomain, resolution: int) -> Partition:
-    """Assign each cell of the map to the H3 cell that holds its centre."""
+    """Assign each cell of the map to the H3 cell that contains its centre."""
     try:
         import h3
     except ImportError:
-        raise MissingExtra("H3 cells need the h3 package: pip install 'sfumato[geo]'") from None
+        raise MissingExtra("H3 cells require h3: pip install 'sfumato[geo]'") from None
     cells = []
     for latitude, longitude in np.transpose(domain.centres()).tolist():
         cells.append(h3.latlng_to_cell(latitude, longitude, resolution))
-    # The distance between opposite sides of a hexagon of this area.
-    across = math.sqrt(h3.average_hexagon_area(resolution, unit="km^2") * 2 / math.sqrt(3))
-    reveals = f"the hexagon, some {across:.0f} km across"
-    return Partition(f"H3 hexagons, resolution {resolution}", _number(cells), reveals)
+    # The distance between opposite sides of a hexagon with this area.
+    diameter = math.sqrt(h3.average_hexagon_area(resolution, unit="km^2") * 2 / math.sqrt(3))
+    reveals = f"the hexagon, about {diameter:.0f} km across"
+    return Partition(f"H3 hexagons, resolution {resolution}", _index_blocks(cells), reveals)
 
 
-def _cities(domain: GridDomain, places: Places, number: int) -> Partition:
-    cities = places.largest(number)
-    least = int(cities.population.min())
-    reveals = f"the nearest of {number:,} cities of {least:,} people and more"
-    return Partition(f"around {number:,} cities", _around(domain, cities), reveals)
+def _cities(domain: GridDomain, places: Places, count: int) -> Partition:
+    cities = places.largest(count)
+    min_population = int(cities.population.min())
+    reveals = f"the nearest of {count:,} cities with at least {min_population:,} people"
+    return Partition(f"around {count:,} cities", _nearest_blocks(domain, cities), reveals)
 
 
-def _towns_apart(domain: GridDomain, places: Places, number: int, kilometres: int) -> Partition:
-    towns = largest_apart(places, number, kilometres)
-    reveals = f"the nearest of {towns.population.size:,} towns, no two within {kilometres} km"
-    name = f"around towns {kilometres} km apart"
-    return Partition(name, _around(domain, towns), reveals)
+def _towns_with_spacing(
+    domain: GridDomain, places: Places, count: int, min_distance: int
+) -> Partition:
+    towns = select_spaced(places, count, min_distance)
+    reveals = f"the nearest of {towns.population.size:,} towns, no two within {min_distance} km"
+    name = f"around towns {min_distance} km apart"
+    return Partition(name, _nearest_blocks(domain, towns), reveals)
 
 
-def largest_apart(places: Places, number: int, kilometres: float) -> Places:
-    """Return the largest places, each at this distance from all larger ones that were taken.
+def select_spaced(places: Places, count: int, min_distance: float) -> Places:
+    """Return the largest places that are at least ``min_distance`` kilometres from each other.
 
-    There are fewer than ``number`` where there is no more room.
+    Places are selected in order of size, up to ``count`` of them.
     """
     phi = np.radians(places.latitudes)
     theta = np.radians(places.longitudes)
-    # Points on the unit sphere: their products are cosines of the angles between places.
+    # Points on the unit sphere: dot products are the cosines of the angles between places.
     points = np.column_stack(
         [np.cos(phi) * np.cos(theta), np.cos(phi) * np.sin(theta), np.sin(phi)]
     )
-    nearest = math.cos(kilometres / _EARTH_RADIUS)
+    max_cosine = math.cos(min_distance / _EARTH_RADIUS_KM)
     chosen: list[int] = []
     for place in places.rank_by_population().tolist():
-        if len(chosen) == number:
+        if len(chosen) == count:
             break
-        if not (points[chosen] @ points[place] > nearest).any():
+        if not (points[chosen] @ points[place] > max_cosine).any():
             chosen.append(place)
     return places.select(np.array(chosen))
 
 
-def _around(domain: GridDomain, places: Places) -> Symbols:
-    """Assign each cell to its nearest place. A place that is nearest to no cell has no block."""
-    return _number(nearest_places(domain, places.latitudes, places.longitudes))
+def _nearest_blocks(domain: GridDomain, places: Places) -> Symbols:
+    """Assign each cell to its nearest place. A place without a nearest cell has no block."""
+    return _index_blocks(nearest_places(domain, places.latitudes, places.longitudes))
 
 
-def _number(blocks: Sequence[str] | Symbols) -> Symbols:
-    """Number the blocks from 0 on, in their sorted order."""
+def _index_blocks(blocks: Sequence[str] | Symbols) -> Symbols:
+    """Replace block names by consecutive indices, in sorted order."""
     _, block_of = np.unique(blocks, return_inverse=True)
     return block_of.astype(np.int64)
 
@@ -271,40 +277,40 @@ def _to_json(partition: Partition, hiding: Hiding, errors: MapErrors) -> dict[st
 
 
 def _summary(population: MapPopulation, runs: int, measured: Sequence[Measured]) -> str:
-    tiles, _, apart, cities = measured[-4:]
+    tiles, _, towns, cities = measured[-4:]
     texts = []
-    for partition, hiding, errors in (tiles, apart, cities):
-        typical = f"a typical person hides among {hiding.typical_block:,} cells"
+    for partition, hiding, errors in (tiles, towns, cities):
+        typical = f"a typical person is hidden among {hiding.typical_block:,} cells"
         texts.append(f"{errors.best.mean:.3f} with {partition.name} ({typical})")
     times = "once" if runs == 1 else f"{runs} times"
     return (
-        f"{population}, randomised {times}. Total variation error of the best here: "
+        f"{population}, randomised {times}. Total variation error of the best scheme here: "
         f"{', '.join(texts)}."
     )
 
 
-# --- the picture ----------------------------------------------------------------------------------
+# --- figure ---------------------------------------------------------------------------------------
 
 
 def _figure(domain: GridDomain, population: MapPopulation, measured: Sequence[Measured]) -> Figure:
-    """Draw four maps with borders above; below, errors next to what people hide among."""
+    """Draw four maps with block borders (top), and the errors of all partitions (bottom)."""
     canvas = Figure(figsize=(13.6, 7.6), layout="constrained")
     above, below = canvas.subfigures(2, 1, squeeze=False, height_ratios=(1, 2)).flat
-    maps = measured[1 : 1 + _MAPS]
-    for axes, (partition, _, _) in zip(above.subplots(1, _MAPS), maps, strict=True):
+    maps = measured[1 : 1 + _MAP_COUNT]
+    for axes, (partition, _, _) in zip(above.subplots(1, _MAP_COUNT), maps, strict=True):
         draw_shares(axes, domain, population.truth)
         _draw_borders(axes, domain, partition.block_of)
         axes.set_title(partition.name, loc="left", fontsize=9.5, color=INK)
     rows = []
     for partition, hiding, errors in measured:
-        label = f"{partition.name}: typically one of {hiding.typical_block:,} cells"
+        label = f"{partition.name}: {hiding.typical_block:,} cells in a typical person's block"
         rows.append((label, (errors.paper, errors.best)))
     draw_dots(below.subplots(), f"Total variation error. {population}", rows, _COLOURS)
     return canvas
 
 
 def _draw_borders(axes: Axes, grid: GridDomain, block_of: Symbols) -> None:
-    """Draw a line wherever two neighbouring cells are in different blocks."""
+    """Draw a line between neighbouring cells that are in different blocks."""
     cells = arrange_cells(grid, np.zeros(grid.size))
     west, _, south, _ = cells.extent
     segments = borders(block_of.reshape(grid.shape)) * cells.step + np.array([west, south])
@@ -319,8 +325,8 @@ def borders(blocks: Symbols) -> Floats:
     """
     row, column = np.nonzero(blocks[:, 1:] != blocks[:, :-1])
     top = np.column_stack([column + 1, row])
-    upright = np.stack([top, top + np.array([0, 1])], axis=1)
+    vertical = np.stack([top, top + np.array([0, 1])], axis=1)
     row, column = np.nonzero(blocks[1:] != blocks[:-1])
     left = np.column_stack([column, row + 1])
-    level = np.stack([left, left + np.array([1, 0])], axis=1)
-    return np.concatenate([upright, level]).astype(np.float64)
+    horizontal = np.stack([left, left + np.array([1, 0])], axis=1)
+    return np.concatenate([vertical, horizontal]).astype(np.float64)

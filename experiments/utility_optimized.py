@@ -1,4 +1,4 @@
-"""The two mechanisms that were known for high-low promises before the paper: uRR and uRAP.
+"""uRR and uRAP, the two mechanisms for high-low promises that predate the paper.
 
 Reference: Murakami and Kawamoto (2019), "Utility-Optimized Local Differential Privacy Mechanisms
 for Distribution Estimation", USENIX Security.
@@ -18,14 +18,14 @@ from sfumato.simulation import binomial_counts
 
 
 def utility_optimized_response(context: HighLow) -> HighLowResponse:
-    """Return uRR: randomized response among the s sensitive symbols, which the others also send.
+    """Return uRR: randomized response over the s sensitive symbols, which other symbols also send.
 
     ::
 
         x sensitive:      Q(y|x) = e/(s + e − 1)  if y = x,   1/(s + e − 1)  for other sensitive y
         x not sensitive:  Q(y|x) = 1/(s + e − 1)  for sensitive y,   (e − 1)/(s + e − 1)  if y = x
 
-    It is the high-low mechanism of this package with randomized response for its code.
+    It is this package's high-low mechanism with randomized response as its code.
 
     >>> context = HighLow(["park", "clinic", "church"], ["clinic", "church"], 1)
     >>> utility_optimized_response(context).matrix().round(3)
@@ -37,21 +37,20 @@ def utility_optimized_response(context: HighLow) -> HighLowResponse:
 
 
 class UtilityOptimizedRappor:
-    """uRAP: one bit per symbol, all independent. A bit that is not sensitive can only be one's own.
+    """uRAP: one independent bit for each symbol. Only symbol i itself sets a non-sensitive bit i.
 
     With ``θ = e^{ε/2}/(e^{ε/2} + 1)``, ``d1 = θ/((1 − θ)e^ε + θ)`` and
-    ``d2 = ((1 − θ)e^ε + θ)/e^ε``, bit i is 1 with
+    ``d2 = ((1 − θ)e^ε + θ)/e^ε``, symbol x sets bit i with
 
-        probability θ       if i is sensitive and one's own
-        probability d1      if i is sensitive and another's
-        probability 1 − d2  if i is not sensitive and one's own
-        probability 0       if i is not sensitive and another's
+        probability θ       if i is sensitive and i = x
+        probability d1      if i is sensitive and i ≠ x
+        probability 1 − d2  if i is not sensitive and i = x
+        probability 0       if i is not sensitive and i ≠ x
 
-    Guarantee: for sensitive x and any x2, every row of bits has a log-ratio of at most ε.
-    Cost per report: k bits. Only for comparisons: its probabilities are floats, so no promise is
-    certified.
+    Guarantee: for sensitive x and any x2, every report has a log-ratio of at most ε. Cost per
+    report: k bits. Only for comparisons: the probabilities are floats, so no promise is certified.
 
-    >>> UtilityOptimizedRappor(HighLow(["park", "clinic"], ["clinic"], 1)).chances(0).round(3)
+    >>> UtilityOptimizedRappor(HighLow(["park", "clinic"], ["clinic"], 1)).probabilities(0).round(3)
     array([0.393, 0.378])
     """
 
@@ -60,40 +59,40 @@ class UtilityOptimizedRappor:
         e = math.exp(context.exact_inside)
         theta = math.exp(context.exact_inside / 2) / (math.exp(context.exact_inside / 2) + 1)
         cover = (1 - theta) * e + theta
-        self._own_chances = np.where(sensitive, theta, 1 - cover / e)
-        self._other_chances = np.where(sensitive, theta / cover, 0.0)
+        self._own_probabilities = np.where(sensitive, theta, 1 - cover / e)
+        self._other_probabilities = np.where(sensitive, theta / cover, 0.0)
 
     @property
     def bits(self) -> int:
         """The length of a report in bits, k."""
-        return self._own_chances.size
+        return self._own_probabilities.size
 
-    def chances(self, x: int) -> Floats:
-        """Return how likely symbol x sets each bit."""
-        row = self._other_chances.copy()
-        row[x] = self._own_chances[x]
+    def probabilities(self, x: int) -> Floats:
+        """Return the probability that symbol x sets each bit."""
+        row = self._other_probabilities.copy()
+        row[x] = self._own_probabilities[x]
         return row
 
     def bit_counts(self, symbols: Symbols, key: bytes) -> Symbols:
         """Return how many of these people set each bit.
 
-        The bits of a report are independent, and so are people. So the count of a bit is the sum
-        of two binomial numbers, one for the people whose own bit it is and one for the others, and
-        the counts of different bits are independent. They are distributed exactly as if every
-        person had drawn k bits.
+        All bits are independent. So the count of a bit is the sum of two binomial counts, one for
+        the people with that symbol and one for the others, and the counts of different bits are
+        independent. The distribution is exactly the same as if every person drew k bits.
         """
-        own = np.bincount(symbols, minlength=self.bits)
+        people_counts = np.bincount(symbols, minlength=self.bits)
         words = words_from(key, 0, self.bits)
-        from_own = binomial_counts(own, self._own_chances, words[:, 0])
-        from_others = binomial_counts(symbols.size - own, self._other_chances, words[:, 1])
-        return from_own + from_others
+        own_counts = binomial_counts(people_counts, self._own_probabilities, words[:, 0])
+        other_people = symbols.size - people_counts
+        other_counts = binomial_counts(other_people, self._other_probabilities, words[:, 1])
+        return own_counts + other_counts
 
     def unbiased(self, counts: Symbols, people: int) -> Floats:
         """Return the unbiased estimate.
 
-        It is ``(N/n − d1)/(θ − d1)`` for a sensitive symbol, and ``N/(n(1 − d2))`` for another.
+        It is ``(N/n − d1)/(θ − d1)`` for a sensitive symbol, and ``N/(n(1 − d2))`` otherwise.
         """
         if people < 1:
             raise NotEnoughReports("an estimate needs at least one report.")
-        excess = counts / people - self._other_chances
-        return excess / (self._own_chances - self._other_chances)
+        excess = counts / people - self._other_probabilities
+        return excess / (self._own_probabilities - self._other_probabilities)

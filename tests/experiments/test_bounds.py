@@ -10,7 +10,7 @@ import pytest
 import sfumato as sf
 from experiments import error_bounds, growth
 from experiments.bounds import bounds
-from experiments.error_bounds import Line, contexts, least_error
+from experiments.error_bounds import Line, contexts, lower_bound_error
 from experiments.growth import Curve, Point, PowerFit, hadamard_response
 from sfumato.contexts import ContextUnion
 from sfumato.errors import ContextMismatch
@@ -83,8 +83,8 @@ def test_exponent_holds_only_near_theorem():
     ids=repr,
 )
 @pytest.mark.parametrize("people", [100, 10_000, 1_000_000])
-def test_least_error_needs_more_people(context, people):
-    alpha = least_error(context, people)
+def test_lower_bound_error_needs_more_people(context, people):
+    alpha = lower_bound_error(context, people)
     assert lower_bound_people(context, alpha) > people
     if alpha < 0.1:  # above, the hard families end
         assert lower_bound_people(context, 1.1 * alpha) <= people
@@ -97,7 +97,7 @@ def test_exact_people_match_the_closed_form():
     for m in (1, 10):
         total = 1000 * math.sqrt(c**2 / m - 1e-6)
         people = (math.sqrt(2 / math.pi) * total / 2 / growth.ERROR) ** 2
-        assert growth._point((plan, m, 1)).exact == pytest.approx(people, rel=1e-9)
+        assert growth._measure_point((plan, m, 1)).exact == pytest.approx(people, rel=1e-9)
 
 
 def test_paper_scheme_uses_the_hadamard_code():
@@ -129,7 +129,7 @@ def shorten(plan):
         value: sf.HighLow(400, range(2), 1) if context.size > 1000 else context
         for value, context in few.items()
     }
-    return dataclasses.replace(plan, contexts=small, pieces=plan.pieces[:1])
+    return dataclasses.replace(plan, contexts=small, segments=plan.segments[:1])
 
 
 def test_small_grid_holds(result):
@@ -177,7 +177,9 @@ def test_workers_do_not_change_results(monkeypatch):
     monkeypatch.setattr(error_bounds, "contexts", lambda epsilon: small)
     options = RunOptions(quick=True, seed=2)
     assert (
-        error_bounds.lines(options, 1, workers=1) == error_bounds.lines(options, 1, workers=3) != []
+        error_bounds.measure_lines(options, 1, workers=1)
+        == error_bounds.measure_lines(options, 1, workers=3)
+        != []
     )
 
 
@@ -185,9 +187,11 @@ def test_biased_estimates_break_a_line(monkeypatch):
     """Add a constant to the estimates: the line must fail."""
     small = {"uniform, k = 100": sf.Uniform(100, 1)}
     monkeypatch.setattr(error_bounds, "contexts", lambda epsilon: small)
-    squares = error_bounds._squares
-    monkeypatch.setattr(error_bounds, "_squares", lambda estimate, p: squares(estimate + 0.05, p))
-    risk, tv = error_bounds.lines(RunOptions(quick=True), 2, workers=1)
+    squares = error_bounds._sum_of_squares
+    monkeypatch.setattr(
+        error_bounds, "_sum_of_squares", lambda estimate, p: squares(estimate + 0.05, p)
+    )
+    risk, tv = error_bounds.measure_lines(RunOptions(quick=True), 2, workers=1)
     assert (risk.holds, tv.holds) == ("no", "yes")
 
 

@@ -29,7 +29,7 @@ NAMES = {
 
 @pytest.fixture
 def tiny():
-    return RealData.of(NAMES, name="names", **WORDS)
+    return RealData.from_weights(NAMES, name="names", **WORDS)
 
 
 @pytest.fixture
@@ -172,7 +172,7 @@ def test_one_run_has_no_standard_error(tiny):
 
 
 def _absent():
-    raise MissingExtra("these data need the package elsewhere: pip install -e '.[dev]'")
+    raise MissingExtra("this dataset requires elsewhere: pip install -e '.[dev]'")
 
 
 def test_missing_packages_are_named_and_skipped(tiny):

@@ -19,7 +19,7 @@ from experiments.high_low import (
     URAP,
     URR,
     _probabilities,
-    _sensitive,
+    _sensitive_symbols,
     high_low,
 )
 from experiments.utility_optimized import UtilityOptimizedRappor, utility_optimized_response
@@ -40,7 +40,7 @@ def bit_rows(rappor, k):
     """Return the chance of every row of bits for each symbol, by multiplication."""
     rows = []
     for x in range(k):
-        chances = rappor.chances(x)
+        chances = rappor.probabilities(x)
         vectors = itertools.product((0, 1), repeat=k)
         rows.append(
             [
@@ -98,14 +98,14 @@ def test_urap_has_the_published_chances():
     own = math.e / (math.e + 1)
     other = 1 / (math.e + 1)
     free = 1 - 1 / math.e
-    np.testing.assert_allclose(rappor.chances(1), [0, own, 0, 0, other])
-    np.testing.assert_allclose(rappor.chances(3), [0, other, 0, free, other])
+    np.testing.assert_allclose(rappor.probabilities(1), [0, own, 0, 0, other])
+    np.testing.assert_allclose(rappor.probabilities(3), [0, other, 0, free, other])
 
 
 def test_urap_is_unbiased():
     rappor = UtilityOptimizedRappor(context())
     p = np.array([0.1, 0.3, 0.05, 0.35, 0.2])
-    expected = sum(share * rappor.chances(x) for x, share in enumerate(p))
+    expected = sum(share * rappor.probabilities(x) for x, share in enumerate(p))
     np.testing.assert_allclose(rappor.unbiased(1000 * expected, 1000), p, atol=1e-12)
     with pytest.raises(NotEnoughReports):
         rappor.unbiased(np.zeros(5), 0)
@@ -129,7 +129,9 @@ def chi_square_of_counts(rappor, symbols, bit, chance_of):
 def test_urap_counts_match_people_one_by_one(bit):
     rappor = UtilityOptimizedRappor(context(1.5))
     symbols = np.array([0, 0, 1, 1, 3, 4])
-    statistic, bound = chi_square_of_counts(rappor, symbols, bit, lambda x: rappor.chances(x)[bit])
+    statistic, bound = chi_square_of_counts(
+        rappor, symbols, bit, lambda x: rappor.probabilities(x)[bit]
+    )
     assert statistic < bound
 
 
@@ -137,7 +139,7 @@ def test_urap_counts_off_by_ten_per_cent_are_detected():
     rappor = UtilityOptimizedRappor(context(1.5))
     symbols = np.array([0, 0, 1, 1, 3, 4])
     statistic, bound = chi_square_of_counts(
-        rappor, symbols, 1, lambda x: 1.1 * rappor.chances(x)[1]
+        rappor, symbols, 1, lambda x: 1.1 * rappor.probabilities(x)[1]
     )
     assert statistic > bound
 
@@ -147,7 +149,7 @@ def test_urap_counts_of_many_people_have_the_right_mean():
     symbols = np.repeat(np.arange(5), [10_000, 20_000, 0, 5_000, 1])
     counts = rappor.bit_counts(symbols, bytes(32))
     for bit, count in enumerate(counts.tolist()):
-        chances = np.array([rappor.chances(x)[bit] for x in symbols])
+        chances = np.array([rappor.probabilities(x)[bit] for x in symbols])
         slack = math.sqrt(2 * math.log(2 / ALPHA) * float((chances * (1 - chances)).sum())) + 10
         assert abs(count - chances.sum()) <= slack
     assert counts[2] == 0
@@ -186,7 +188,7 @@ def test_result_is_complete(tiny, tmp_path):
 
 def test_table_matches_a_direct_computation(tiny):
     p = _probabilities(5)
-    sensitive = _sensitive(100, 5)
+    sensitive = _sensitive_symbols(100, 5)
     mechanism = sf.HighLowResponse(sf.HighLow(1000, sensitive.tolist(), 2))
     symbols = draw_people(p, 200, "high-low/200", 0, 5)
     estimate = paper_estimate(mechanism, symbols, "high-low/200/100/2/paper", 0, 5)
@@ -215,8 +217,8 @@ def test_paper_estimator_matches_its_formula():
 
 
 def test_sensitive_sets_are_nested():
-    small = _sensitive(10, 0)
-    large = _sensitive(100, 0)
+    small = _sensitive_symbols(10, 0)
+    large = _sensitive_symbols(100, 0)
     assert set(small.tolist()) < set(large.tolist())
 
 

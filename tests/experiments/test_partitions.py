@@ -7,7 +7,7 @@ import pytest
 
 import sfumato as sf
 from experiments import partitions
-from experiments.partitions import Hiding, all_partitions, borders, largest_apart
+from experiments.partitions import Hiding, borders, make_partitions, select_spaced
 from sfumato.paper.experiment import RunOptions
 from sfumato.paper.population import american_places, map_grid
 from sfumato.paper.schemes import MapErrors
@@ -18,7 +18,7 @@ KINDS = ["no blocks", *2 * ["tiles", "hexagons", "towns", "cities"]]
 
 @pytest.fixture(scope="module")
 def all_maps():
-    return all_partitions(map_grid(), american_places())
+    return make_partitions(map_grid(), american_places())
 
 
 def test_every_kind_has_two_sizes(all_maps):
@@ -51,7 +51,7 @@ def test_hexagons_contain_the_centres_of_their_cells(all_maps):
 
 @pytest.mark.parametrize(("number", "kilometres"), [(230, 100), (1461, 40)])
 def test_towns_keep_their_distance(number, kilometres):
-    towns = largest_apart(american_places(), number, kilometres)
+    towns = select_spaced(american_places(), number, kilometres)
     phi = np.radians(towns.latitudes)
     theta = np.radians(towns.longitudes)
     across = np.sin((phi[:, None] - phi) / 2) ** 2
@@ -65,10 +65,10 @@ def test_towns_keep_their_distance(number, kilometres):
 def test_blocks_say_what_they_reveal(all_maps):
     words = [each.reveals for each in all_maps]
     assert words[0] == "nothing"
-    assert words[1] == "the tile, some 309 km tall and 238 km wide"
-    assert words[2] == "the hexagon, some 317 km across"
+    assert words[1] == "the tile, about 309 km tall and 238 km wide"
+    assert words[2] == "the hexagon, about 317 km across"
     assert words[3] == "the nearest of 230 towns, no two within 100 km"
-    assert words[4].startswith("the nearest of 230 cities of ")
+    assert words[4].startswith("the nearest of 230 cities with ")
 
 
 def test_hiding_counts_people():
@@ -78,7 +78,7 @@ def test_hiding_counts_people():
         counts = rng.integers(0, 4, 30) + (np.arange(30) == 0)
         sizes = [sum(block_of == block_of[x]) for x in range(30)]
         people = sorted(sizes[x] for x in range(30) for _ in range(counts[x]))
-        hiding = Hiding.of(block_of, counts)
+        hiding = Hiding.measure(block_of, counts)
         assert hiding.blocks == len(set(block_of.tolist()))
         assert hiding.largest_block == max(sizes)
         assert hiding.typical_block == people[(len(people) - 1) // 2]

@@ -1,4 +1,4 @@
-"""The factory of the test vectors: ``python -m tools.make_vectors test-vectors``.
+"""Generate the test vectors: ``python -m tools.make_vectors test-vectors``.
 
-The vectors depend on nothing but the code: they are always the same, to the byte.
+The output depends only on the code: it is the same byte for byte every time.
 """

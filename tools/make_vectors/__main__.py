@@ -1,4 +1,4 @@
-"""Write the test vectors into a folder: ``python -m tools.make_vectors test-vectors``."""
+"""Write the test vectors to a folder: ``python -m tools.make_vectors test-vectors``."""
 
 import json
 import sys
@@ -25,17 +25,17 @@ VECTORS: Mapping[str, Callable[[], Iterable[Case]]] = {
     "budget.json": budgets,
     "strangers.json": untrusted_surveys,
 }
-"""The function that makes the cases of each file."""
+"""The function that generates the cases for each file."""
 
 
 def file_bytes(file: str) -> bytes:
     """Return the content of a file: a JSON list with one case per line."""
-    lines = ",\n".join(map(_line, VECTORS[file]()))
+    lines = ",\n".join(map(_format_case, VECTORS[file]()))
     return f"[\n{lines}\n]\n".encode("ascii")
 
 
 def main(folder: Path) -> None:
-    """Write every file into ``folder``, and create it if it is missing."""
+    """Write every file to ``folder``, creating it if necessary."""
     folder.mkdir(parents=True, exist_ok=True)
     for file in VECTORS:
         path = folder / file
@@ -43,7 +43,7 @@ def main(folder: Path) -> None:
         print(path)
 
 
-def _line(case: Case) -> str:
+def _format_case(case: Case) -> str:
     fields = {"about": case.about, "request": case.request, "answer": case.answer}
     return json.dumps(fields, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
 

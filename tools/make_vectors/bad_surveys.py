@@ -1,7 +1,7 @@
-"""Surveys that a client must refuse: malformed, broken, oversized or forged.
+"""Surveys that a client must reject: malformed, insecure, oversized or forged.
 
-Each is right but for one thing. It comes with the fingerprint that the text itself would have, so
-that the pin does not give it away.
+Each is valid except for one fault. It is pinned by the fingerprint of its own text, so a client
+cannot reject it by the fingerprint alone.
 """
 
 import hashlib
@@ -15,74 +15,76 @@ from sfumato.conformance import Case
 from sfumato.contexts import Blocks, Context, HighLow, Uniform
 from sfumato.mechanisms import PlainResponse, ProductResponse, TableResponse
 from sfumato.survey import Survey
-from tools.make_vectors.case import load, load_request, refuse
+from tools.make_vectors.case import load, load_request, reject
 from tools.make_vectors.catalogue import surveys
 
 Data = dict[str, Any]
 
 _MISSING = object()
 _BAD_FIELDS = Path(__file__).with_name("bad_fields.json")
-"""What is wrong, the survey, the path of a field, and its new value; without one, it is removed."""
+"""Rows of a description, a survey, the path of a field, and its new value or none to remove it."""
 
 
 def bad_surveys() -> Iterator[Case]:
-    """Yield surveys with a malformed text, a wrong pin or a broken promise."""
+    """Yield surveys with malformed text, a wrong pin or a broken promise."""
     known = surveys()
     plain = known["plain, hadamard"]
     for about, name, path, *value in json.loads(_BAD_FIELDS.read_text(encoding="utf-8")):
-        yield _refuse_text(about, _change(known[name], path, *value))
-    for about, write in _SPELLINGS.items():
-        yield _refuse_text(about, write(_data(plain)))
-    for name, prefix in _OBJECTS.items():
-        yield _refuse_text(f"an unknown field in {name}", _change(plain, f"{prefix}zeal", "1"))
-        place, _ = _find(_data(plain), f"{prefix}zeal")
-        last = max(place)
-        yield _refuse_text(f"a field missing in {name}", _change(plain, prefix + last))
+        yield _reject_text(about, _change(known[name], path, *value))
+    for about, write in _MALFORMED_TEXTS.items():
+        yield _reject_text(about, write(_parse(plain)))
+    for name, prefix in _OBJECT_PATHS.items():
+        yield _reject_text(f"an unknown field in {name}", _change(plain, f"{prefix}zeal", "1"))
+        parent, _ = _find(_parse(plain), f"{prefix}zeal")
+        last_field = max(parent)
+        yield _reject_text(f"a field missing in {name}", _change(plain, prefix + last_field))
     wrong_pin = plain.fingerprint[:-1] + ("0" if plain.fingerprint[-1] != "0" else "1")
-    request = load_request(_text(_data(plain)), wrong_pin)
-    yield refuse("another fingerprint than the one that was pinned", request, "WrongSurvey")
-    for name, moves in _WORD_MOVES.items():
+    request = load_request(_to_text(_parse(plain)), wrong_pin)
+    yield reject("another fingerprint than the one that was pinned", request, "WrongSurvey")
+    for name, changes in _WORD_CHANGES.items():
         about = f"{name}: breaks its context by a few words of 2^64"
-        yield _refuse_text(about, _move_words(known[name], moves), "PrivacyViolation")
+        yield _reject_text(about, _change_words(known[name], changes), "PrivacyViolation")
     known[_MANY_REPORTS.name] = _MANY_REPORTS
     for name, path, value in _STRONGER_PROMISES:
         about = f"{name}: the context promises more than is kept"
         text = _change(known[name], f"promise.context.{path}", value)
-        yield _refuse_text(about, text, "PrivacyViolation")
+        yield _reject_text(about, text, "PrivacyViolation")
 
 
-# --- one meaning, written in another way ----------------------------------------------------------
+# --- malformed text -------------------------------------------------------------------------------
 
 
 def _reorder(data: Data) -> str:
-    return _text({"promise": data["promise"]})[:-1] + "," + _text({"about": data["about"]})[1:]
+    return (
+        _to_text({"promise": data["promise"]})[:-1] + "," + _to_text({"about": data["about"]})[1:]
+    )
 
 
-_SPELLINGS: Mapping[str, Callable[[Data], str]] = {
+_MALFORMED_TEXTS: Mapping[str, Callable[[Data], str]] = {
     "nothing": lambda data: "",
     "no object": lambda data: "[]",
-    "half a survey": lambda data: _text(data)[:-1],
-    "two surveys": lambda data: _text(data) * 2,
+    "half a survey": lambda data: _to_text(data)[:-1],
+    "two surveys": lambda data: _to_text(data) * 2,
     "white space": lambda data: json.dumps(data, sort_keys=True, ensure_ascii=False),
-    "a space at the end": lambda data: _text(data) + " ",
-    "a byte-order mark": lambda data: "\ufeff" + _text(data),
+    "a space at the end": lambda data: _to_text(data) + " ",
+    "a byte-order mark": lambda data: "\ufeff" + _to_text(data),
     "fields in another order": _reorder,
     "escapes that need not be": lambda data: json.dumps(
         data, sort_keys=True, separators=(",", ":")
     ),
-    "text that is not composed": lambda data: _text(data).replace("é", "e\u0301"),
-    "a field twice": lambda data: _text(data).replace('"format":1', '"format":1,"format":1'),
-    "a fraction for an integer": lambda data: _text(data).replace(
+    "text that is not composed": lambda data: _to_text(data).replace("é", "e\u0301"),
+    "a field twice": lambda data: _to_text(data).replace('"format":1', '"format":1,"format":1'),
+    "a fraction for an integer": lambda data: _to_text(data).replace(
         '"word_bits":64', '"word_bits":64.0'
     ),
-    "an exponent": lambda data: _text(data).replace('"outputs":8', '"outputs":8e0'),
-    "a zero in front": lambda data: _text(data).replace('"high":"', '"high":"0', 1),
+    "an exponent": lambda data: _to_text(data).replace('"outputs":8', '"outputs":8e0'),
+    "a zero in front": lambda data: _to_text(data).replace('"high":"', '"high":"0', 1),
 }
 
 
 # --- unknown and missing fields -------------------------------------------------------------------
 
-_OBJECTS = {
+_OBJECT_PATHS = {
     "the survey": "",
     "the promise": "promise.",
     "about": "about.",
@@ -91,43 +93,43 @@ _OBJECTS = {
     "the mechanism": "promise.mechanism.",
     "a code": "promise.mechanism.codes.0.",
 }
-"""The path of every object in a survey, up to its fields."""
+"""The path prefix of the fields of every object in a survey."""
 
 
 # --- broken promises ------------------------------------------------------------------------------
 
-_WORD_MOVES: Mapping[str, Mapping[str, int]] = {
+_WORD_CHANGES: Mapping[str, Mapping[str, int]] = {
     "binary, even": {"rows.0.0": 1, "rows.0.1": -1},
     "binary, one way": {"rows.0.0": 1, "rows.0.1": -1},
     "table, tight": {"rows.0.1": -1, "rows.0.2": 1},
-    # Each output of a Hadamard code is drawn in two ways, so that two words move.
+    # Each output of a Hadamard code is drawn in two ways, so words move in pairs.
     "plain, hadamard": {"codes.0.high": 2, "codes.0.low": -2},
-    # One word from each output that is not favoured to the leftover.
+    # Move one word from each output that is not raised to the leftover words.
     "plain, randomized": {"codes.0.low": -1, "codes.0.leftover": 4},
     "plain, cyclic": {"codes.0.low": -1, "codes.0.leftover": 4},
     "plain, cyclic, two base blocks": {"codes.0.low": -1, "codes.0.leftover": 8},
     "blocks, hadamard": {"codes.2.high": 2, "codes.2.low": -2},
     "high-low, hadamard": {"codes.0.high": 2, "codes.0.low": -2},
     "high-low, cyclic": {"codes.0.low": -1, "codes.0.leftover": 4},
-    # Three words, since rounding leaves a group one or two to spare.
+    # Move three words, since rounding may leave a slack of one or two.
     "groups, high-low": {"levels.0.high": 6, "levels.0.low": -3},
     "product, randomized": {"codes.1.low": -1, "codes.1.leftover": 4},
     "union, interleaved": {"parts.0.codes.0.low": -1, "parts.0.codes.0.leftover": 1},
 }
-"""How many words each number of a mechanism gains or loses."""
+"""The change in each of a mechanism's word counts."""
 
 _MANY_REPORTS = Survey(
     "uniform, kept by a product with 8,192 reports",
     Uniform(64, 3),
     ProductResponse(Blocks([x // 2 for x in range(64)], 2, across=3), HadamardCode),
 )
-"""As many symbols as a client must check completely, but more reports than it may want to.
+"""Few enough symbols that a client must check them all, but many reports.
 
-The odds allow no short cut.
+No bound on the odds lets it skip the check.
 """
 
 _STRONGER_PROMISES: tuple[tuple[str, str, str], ...] = (
-    # Off by less than doubles can tell: ε is text, and an exact number.
+    # The difference is too small for doubles: ε is text that represents an exact number.
     ("plain, hadamard", "epsilon", "0.99999999999999999"),
     ("plain, randomized", "epsilon", "2.9999999999999999"),
     ("high-low, cyclic", "epsilon", "0.99999999999999999"),
@@ -140,26 +142,26 @@ _STRONGER_PROMISES: tuple[tuple[str, str, str], ...] = (
     ("union, nested", "parts.0.parts.0.epsilon", "0.99999999999999999"),
     ("table, metric", "epsilon", "0.4"),
     ("table", "matrix.0.1", "0.1"),
-    # The mechanism keeps what it was made for, and that is not what is promised.
+    # The mechanism satisfies the context it was built for, but not the one that is promised.
     ("tiers, kept by a plain response", "epsilons.0", "0.19999999999999999"),
     ("matrix, kept by blocks", "matrix.2.0", "5"),
     (_MANY_REPORTS.name, "epsilon", "2.9999999999999999"),
 )
-"""The survey, the path in its context, and an entry that promises a little more."""
+"""Rows of a survey, a path in its context, and a value that promises slightly more."""
 
 
 # --- untrusted surveys ----------------------------------------------------------------------------
 
 
 def untrusted_surveys() -> Iterator[Case]:
-    """Yield surveys that would fill the memory, and tables with exchanged rows."""
+    """Yield surveys that would exhaust memory, and tables with permuted rows."""
     yield from _large_domains()
     yield from _large_codes()
     yield from _forged_tables()
 
 
 def _large_domains() -> Iterator[Case]:
-    """Yield each survey under the pin of another one, and under its own."""
+    """Yield each survey pinned by another survey's fingerprint, and by its own."""
     high_low = Survey("oversized", HighLow(8, [1, 2], 1))
     plain = Survey("oversized", Uniform(7, 1), PlainResponse(Uniform(7, 1)))
     for kind, survey, size in (
@@ -170,12 +172,12 @@ def _large_domains() -> Iterator[Case]:
         about = f"{kind} over {size} symbols"
         text = _change(survey, "promise.context.domain.size", size)
         request = load_request(text, survey.fingerprint)
-        yield refuse(f"{about}, another survey is pinned", request, "WrongSurvey")
-        yield _refuse_text(about, text)
+        yield reject(f"{about}, another survey is pinned", request, "WrongSurvey")
+        yield _reject_text(about, text)
 
 
 def _large_codes() -> Iterator[Case]:
-    """Yield codes around the limit of 64 outputs for each symbol and 2^16 more."""
+    """Yield codes on both sides of the size limit: 64 outputs per symbol plus 2^16."""
     context = Uniform(7, 1)
     survey = Survey("oversized code", context, PlainResponse(context))
     for points in (2**16 - 1, 2**17 - 1, 2**31 - 1):
@@ -184,11 +186,11 @@ def _large_codes() -> Iterator[Case]:
         if points < 2**16:
             yield load(Survey.from_resolved(text.encode("utf-8")))
         else:
-            yield _refuse_text(f"7 symbols, a code of {points} points", text)
+            yield _reject_text(f"7 symbols, a code of {points} points", text)
 
 
 def _forged_tables() -> Iterator[Case]:
-    """Yield each with its honest twin: the same numbers, and rows that keep the promise."""
+    """Yield each forged table with a valid one that looks similar but keeps the promise."""
     blocks = Blocks([0] * 1001 + [1], "0.01")
     identity = [[2**64 if y == report else 0 for y in range(5)] for report in range(5)]
     by_symbol = [identity[0 if x < 2 else 1 + x % 3] for x in range(1001)]
@@ -201,7 +203,7 @@ def _forged_tables() -> Iterator[Case]:
 
 
 def _forgery(about: str, context: Context, rows: list[list[int]]) -> Case:
-    return _refuse_text(about, _text(_data(_table(about, context, rows))), "PrivacyViolation")
+    return _reject_text(about, _to_text(_parse(_table(about, context, rows))), "PrivacyViolation")
 
 
 def _table(name: str, context: Context, rows: list[list[int]]) -> Survey:
@@ -209,59 +211,59 @@ def _table(name: str, context: Context, rows: list[list[int]]) -> Survey:
 
 
 def _rotations(*sixteenths: int) -> list[list[int]]:
-    """Return 1100 rows: these shares of all words, rotated by one place from row to row."""
+    """Return 1100 rows: these sixteenths of all words, each row rotated by one position."""
     row = [2**60 * share for share in sixteenths]
     return [row[x % 4 :] + row[: x % 4] for x in range(1100)]
 
 
-# --- texts ----------------------------------------------------------------------------------------
+# --- helpers --------------------------------------------------------------------------------------
 
 
-def _refuse_text(about: str, text: str, error: str = "InvalidSurvey") -> Case:
-    return refuse(about, load_request(text, _own_pin(text)), error)
+def _reject_text(about: str, text: str, error: str = "InvalidSurvey") -> Case:
+    return reject(about, load_request(text, _own_pin(text)), error)
 
 
 def _own_pin(text: str) -> str:
-    """Return the fingerprint of the promise as it is written, or that of null."""
+    """Return the fingerprint of the promise as written, or of null if there is no promise."""
     try:
         promise = json.loads(text)["promise"]
     except (ValueError, LookupError, TypeError):
         promise = None
-    return hashlib.sha256(_text(promise).encode("utf-8")).hexdigest()
+    return hashlib.sha256(_to_text(promise).encode("utf-8")).hexdigest()
 
 
-def _text(data: object) -> str:
+def _to_text(data: object) -> str:
     """Return canonical JSON, valid survey or not."""
     return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
-def _data(survey: Survey) -> Data:
+def _parse(survey: Survey) -> Data:
     data: Data = json.loads(survey.resolved())
     return data
 
 
 def _change(survey: Survey, path: str, value: object = _MISSING) -> str:
-    """Return the text of the survey with another value at ``path``, or without that field."""
-    data = _data(survey)
-    place, key = _find(data, path)
+    """Return the text of the survey with the field at ``path`` changed or, by default, removed."""
+    data = _parse(survey)
+    parent, key = _find(data, path)
     if value is _MISSING:
-        del place[key]
+        del parent[key]
     else:
-        place[key] = value
-    return _text(data)
+        parent[key] = value
+    return _to_text(data)
 
 
-def _move_words(survey: Survey, moves: Mapping[str, int]) -> str:
-    """Return the text of the survey with these words added to the numbers of its mechanism."""
-    data = _data(survey)
-    for path, words in moves.items():
-        place, key = _find(data["promise"]["mechanism"], path)
-        place[key] = str(int(place[key]) + words)
-    return _text(data)
+def _change_words(survey: Survey, changes: Mapping[str, int]) -> str:
+    """Return the text of the survey with its mechanism's word counts changed."""
+    data = _parse(survey)
+    for path, change in changes.items():
+        parent, key = _find(data["promise"]["mechanism"], path)
+        parent[key] = str(int(parent[key]) + change)
+    return _to_text(data)
 
 
 def _find(data: Any, path: str) -> tuple[Any, Any]:
-    """Return the innermost object or list of a path, and the key in it."""
+    """Return the innermost object or list on a path, and the key or index in it."""
     *outer, last = path.split(".")
     for step in outer:
         data = data[int(step) if isinstance(data, list) else step]

@@ -1,6 +1,6 @@
-"""What a device's ledger allows: charges against a budget, for every kind of context.
+"""Charges against a device's budget, for every kind of context.
 
-The largest finite entry of a context is searched pair by pair here, as the specification says, and
+The largest finite entry of a context is computed here pair by pair, as in the specification, and
 not by the client's own code.
 """
 
@@ -25,7 +25,7 @@ from sfumato.contexts import (
 from sfumato.designer import design
 from sfumato.foundation.canonical import decimal_text
 from sfumato.survey import Survey
-from tools.make_vectors.case import accept, load, refuse, survey_request
+from tools.make_vectors.case import accept, load, reject, survey_request
 
 _SECRET = "5ec2e7" + "0" * 26
 _OTHER_SECRET = "07e2" + "0" * 28
@@ -35,7 +35,7 @@ _TINY = Fraction(1, 10**12)
 
 @dataclass(frozen=True)
 class _Entry:
-    """An entry of a ledger: a survey's fingerprint, the tag of a secret, and what sets its cost.
+    """An entry in a ledger: a survey's fingerprint, the tag of a secret, and the data for its cost.
 
     Only format 1 has an ``account``.
     """
@@ -48,7 +48,7 @@ class _Entry:
 
     @property
     def cost(self) -> Fraction:
-        """``times`` the largest finite entry, pair by pair."""
+        """The largest finite entry of the context, multiplied by ``times``."""
         pairs = itertools.permutations(range(self.context.size), 2)
         entries = [self.context.exact_epsilon(x, x2) for x, x2 in pairs]
         return self.times * max(Fraction(entry) for entry in (0, *entries) if entry != inf)
@@ -63,7 +63,7 @@ class _Entry:
 
 
 def budgets() -> Iterator[Case]:
-    """Yield charges of every kind of context, alone and after others."""
+    """Yield charges for every kind of context, alone and after others."""
     for name, context in _contexts().items():
         survey = Survey(f"budget: {name}", context, design(context).mechanism)
         yield from _charges(survey, _Entry(survey.fingerprint, context))
@@ -90,8 +90,11 @@ def _contexts() -> Mapping[str, Context]:
     }
 
 
-def _charges(survey: Survey, own: _Entry) -> Iterator[Case]:
-    """Yield charges alone and after other surveys, at the exact price and just below."""
+def _charges(survey: Survey, entry: _Entry) -> Iterator[Case]:
+    """Yield charges alone and after other surveys, with exactly the cost as budget or a bit less.
+
+    ``entry`` is the survey's entry in the ledger.
+    """
     yield load(survey)
     three = Metric([[0, 1, 2], [1, 0, 1], [2, 1, 0]], 1, domain=_LABELS[:3])
     ledgers = {
@@ -105,86 +108,90 @@ def _charges(survey: Survey, own: _Entry) -> Iterator[Case]:
     }
     for name, ledger in ledgers.items():
         about = f"{survey.name} after {name}"
-        price = _price([*ledger, own])
-        if price:
-            yield _charge(f"{about}, just enough", own, ledger, price)
-            yield _charge(f"{about}, a little less", own, ledger, price - _TINY)
+        cost = _total_cost([*ledger, entry])
+        if cost:
+            yield _charge(f"{about}, just enough", entry, ledger, cost)
+            yield _charge(f"{about}, a little less", entry, ledger, cost - _TINY)
         else:
-            yield _charge(f"{about}: costs nothing", own, ledger, 1)
+            yield _charge(f"{about}: costs nothing", entry, ledger, 1)
     if survey.context.has_unprotected_pairs:
         about = f"{survey.name}: some pair is open, and the caller did not allow it"
-        request = _charge(about, own, [], None).request
-        yield refuse(about, {**request, "allow_clear": False}, "BudgetExceeded")
+        request = _charge(about, entry, [], None).request
+        yield reject(about, {**request, "allow_clear": False}, "BudgetExceeded")
 
 
 def _histories(survey: Survey) -> Iterator[Case]:
-    """Yield a survey that was charged before; other labels; ledgers of format 1."""
+    """Yield charges after earlier charges, with different labels, and with format 1 ledgers."""
     yield load(survey)
-    own = _Entry(survey.fingerprint, survey.context)
-    yield _charge("charged before: costs nothing", own, [own], 1)
-    loud = _Entry("aa" * 32, Uniform(_LABELS, 40))
-    yield _charge("charged before: never refused", own, [own, loud], 1)
-    forgotten = [replace(own, secret=_OTHER_SECRET)]
-    yield _charge("charged under another secret: costs again", own, forgotten, Fraction("1.9"))
-    yield _charge("the same, with room", own, forgotten, 2)
-    lists = {"permuted": _LABELS[::-1], "one more": [*_LABELS, "other"], "one fewer": _LABELS[:3]}
-    for name, labels in lists.items():
+    entry = _Entry(survey.fingerprint, survey.context)
+    yield _charge("charged before: costs nothing", entry, [entry], 1)
+    expensive = _Entry("aa" * 32, Uniform(_LABELS, 40))
+    yield _charge("charged before: never refused", entry, [entry, expensive], 1)
+    forgotten = [replace(entry, secret=_OTHER_SECRET)]
+    yield _charge("charged under another secret: costs again", entry, forgotten, Fraction("1.9"))
+    yield _charge("the same, with room", entry, forgotten, 2)
+    label_lists = {
+        "permuted": _LABELS[::-1],
+        "one more": [*_LABELS, "other"],
+        "one fewer": _LABELS[:3],
+    }
+    for name, labels in label_lists.items():
         ledger = [_Entry(f"{i}e" * 32, Uniform(labels, 1)) for i in range(4)]
-        yield _charge(f"labels, {name}: no new account", own, ledger, 4)
-        yield _charge(f"labels, {name}: no budget", own, ledger, None)
+        yield _charge(f"labels, {name}: no new account", entry, ledger, 4)
+        yield _charge(f"labels, {name}: no budget", entry, ledger, None)
     accounts = [
-        replace(own, account=f"domain {'0' * 64}"),
-        replace(own, account="subject health"),
+        replace(entry, account=f"domain {'0' * 64}"),
+        replace(entry, account="subject health"),
         _Entry("aa" * 32, Uniform(["a", "b"], 1), account=f"domain {'1' * 64}"),
         _Entry("bb" * 32, Uniform(_LABELS, "1.5"), account="subject health"),
     ]
-    yield _charge("format 1: every account counts, each survey once", own, accounts, 4)
-    yield _charge("format 1: nothing is refilled", own, accounts[2:], 3)
+    yield _charge("format 1: every account counts, each survey once", entry, accounts, 4)
+    yield _charge("format 1: nothing is refilled", entry, accounts[2:], 3)
     for name, context in _contexts().items():
         ledger = [_Entry("cc" * 32, context, times=2, account="subject health")]
-        price = _price([*ledger, own])
-        yield _charge(f"format 1, {name}", own, ledger, price)
-        yield _charge(f"format 1, {name}, less", own, ledger, price - _TINY)
-    # One list of labels with several questions, of which each survey protects another one.
+        cost = _total_cost([*ledger, entry])
+        yield _charge(f"format 1, {name}", entry, ledger, cost)
+        yield _charge(f"format 1, {name}, less", entry, ledger, cost - _TINY)
+    # The labels of four questions form one domain, and each survey protects a different question.
     ledger = [_Entry(f"{i}f" * 32, _one_question(i)) for i in range(4)]
-    yield _charge("surveys about other pairs of one domain", own, ledger, 4)
+    yield _charge("surveys about other pairs of one domain", entry, ledger, 4)
 
 
-def _one_question(number: int) -> Context:
-    """Return a promise over labels for four questions that is weak for one of them alone."""
-    own = (2 * number, 2 * number + 1)
+def _one_question(index: int) -> Context:
+    """Return a promise over the labels of four questions that is weak for only one of them."""
+    question = (2 * index, 2 * index + 1)
     rows: list[list[str]] = [["0"] * 8 for _ in range(8)]
     for x, x2 in itertools.permutations(range(8), 2):
-        rows[x][x2] = ("0", "1.95", "3.9")[(x in own) + (x2 in own)]
+        rows[x][x2] = ("0", "1.95", "3.9")[(x in question) + (x2 in question)]
     return PrivacyMatrix(rows)
 
 
 def _charge(
-    about: str, own: _Entry, ledger: Sequence[_Entry], budget: Fraction | int | None
+    about: str, entry: _Entry, ledger: Sequence[_Entry], budget: Fraction | int | None
 ) -> Case:
-    """Build a charge for ``own`` after ``ledger``. What was charged before is never refused."""
+    """Build a case that charges ``entry`` to ``ledger``. A repeated charge is never rejected."""
     request = survey_request(
         "charge",
-        own.survey,
+        entry.survey,
         secret=_SECRET,
-        entries=[entry.to_record() for entry in ledger],
+        entries=[earlier.to_record() for earlier in ledger],
         budget=None if budget is None else decimal_text(budget),
-        allow_clear=own.context.has_unprotected_pairs,
+        allow_clear=entry.context.has_unprotected_pairs,
     )
-    earlier = _costs(ledger)
-    costs = {**earlier, **_costs([own])}
-    is_new = len(costs) > len(earlier)
-    price = sum(costs.values())
-    if is_new and budget is not None and price > budget:
-        return refuse(about, request, "BudgetExceeded")
-    return accept(about, request, spent=str(price), entries=len(costs))
+    earlier_costs = _costs(ledger)
+    costs = {**earlier_costs, **_costs([entry])}
+    is_new = len(costs) > len(earlier_costs)
+    total = sum(costs.values())
+    if is_new and budget is not None and total > budget:
+        return reject(about, request, "BudgetExceeded")
+    return accept(about, request, spent=str(total), entries=len(costs))
 
 
-def _price(entries: Sequence[_Entry]) -> Fraction:
-    """Return what all surveys cost together, whatever their labels are."""
+def _total_cost(entries: Sequence[_Entry]) -> Fraction:
+    """Return the total cost of all surveys, regardless of their labels."""
     return sum(_costs(entries).values(), start=Fraction(0))
 
 
 def _costs(entries: Sequence[_Entry]) -> dict[tuple[str, str], Fraction]:
-    """Return the cost of each survey and secret, which counts once."""
+    """Return the cost for each pair of survey and secret. Duplicates count once."""
     return {(entry.survey, entry.secret): entry.cost for entry in entries}

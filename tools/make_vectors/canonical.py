@@ -1,4 +1,4 @@
-"""JSON → canonical JSON: where languages or libraries may write the same meaning differently."""
+"""JSON → canonical JSON, where languages or libraries may serialize the same data differently."""
 
 import hashlib
 import json
@@ -10,7 +10,7 @@ from sfumato.contexts import Uniform
 from sfumato.foundation.canonical import canonical_bytes
 from sfumato.mechanisms import PlainResponse
 from sfumato.survey import Survey
-from tools.make_vectors.case import accept, load, refuse
+from tools.make_vectors.case import accept, load, reject
 
 _VALID = {
     "nothing inside": "{}",
@@ -51,13 +51,13 @@ _INVALID = {
 
 
 def canonical_forms() -> Iterator[Case]:
-    """Yield texts with their canonical forms, texts that have none, and fingerprints."""
+    """Yield texts with their canonical forms, invalid texts, and fingerprints."""
     for about, text in _VALID.items():
         raw = canonical_bytes(json.loads(text))
         digest = hashlib.sha256(raw).hexdigest()
         yield accept(about, _request(text), text=raw.decode("utf-8"), sha256=digest)
     for about, text in _INVALID.items():
-        yield refuse(about, _request(text), "InvalidSurvey")
+        yield reject(about, _request(text), "InvalidSurvey")
     yield from _fingerprints()
 
 
@@ -66,7 +66,7 @@ def _request(text: str) -> dict[str, str]:
 
 
 def _fingerprints() -> Iterator[Case]:
-    """Yield surveys that differ in their promise, and one that differs only in what people read."""
+    """Yield surveys with different promises, and one that differs only in its description."""
     labels = ["no", "yes", "perhaps"]
     context = Uniform(labels, 1)
     yield _load("fingerprints", context)

@@ -1,4 +1,4 @@
-"""Build cases: a request, and the answer that a client must give."""
+"""Build cases: a request and the expected answer of a client."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,17 +10,17 @@ Fields = Mapping[str, Any]
 
 
 def accept(about: str, request: Fields, **result: object) -> Case:
-    """Build a case in which the client must return this result."""
+    """Build a case in which the client must return ``result``."""
     return Case(about, request, {"ok": result})
 
 
-def refuse(about: str, request: Fields, error: str) -> Case:
-    """Build a case in which the client must fail with this error."""
+def reject(about: str, request: Fields, error: str) -> Case:
+    """Build a case in which the client must fail with ``error``."""
     return Case(about, request, {"error": error})
 
 
 def load(survey: Survey) -> Case:
-    """Build a case in which the client must load a survey under its own fingerprint."""
+    """Build a case in which the client must load a survey, pinned by its fingerprint."""
     mechanism = survey.mechanism
     return accept(
         survey.name,
@@ -34,10 +34,10 @@ def load(survey: Survey) -> Case:
 
 
 def load_request(text: str, fingerprint: str) -> Fields:
-    """Build a request to load the survey in ``text``, if it has this fingerprint."""
+    """Build a request to load the survey in ``text`` if it has this fingerprint."""
     return {"op": "load", "fingerprint": fingerprint, "text": text}
 
 
 def survey_request(operation: str, fingerprint: str, **fields: object) -> Fields:
-    """Build a request about a survey that the client has loaded."""
+    """Build a request about a survey that the client has already loaded."""
     return {"op": operation, "survey": fingerprint, **fields}

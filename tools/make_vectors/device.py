@@ -1,7 +1,7 @@
-"""What a device derives from its secret and sends: remembered answers, tokens, uploads.
+"""The values that a device derives from its secret: remembered answers, tokens, batch identifiers.
 
-Everything is derived here step by step from the specification and not by the client's own code, so
-that two implementations check each other.
+Everything is derived here from the specification, without the client's own code, so that two
+implementations check each other.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ from tools.make_vectors.case import accept, load, survey_request
 from tools.make_vectors.catalogue import large_surveys, shorten, surveys
 
 _SECRETS = (bytes(32), bytes(range(32)), bytes([255] * 32), hashlib.sha256(b"a device").digest())
-_SURVEYS = (
+_SURVEY_NAMES = (
     "binary, uneven",
     "table",
     "plain, hadamard",
@@ -36,7 +36,7 @@ _SURVEYS = (
 _TIMES = (
     "2026-11-15T10:00:00Z",
     "2026-11-15T23:59:59Z",
-    "2026-11-16T00:00:00Z",  # a Monday: the next week
+    "2026-11-16T00:00:00Z",  # a Monday, so a new week
     "2020-12-31T12:00:00Z",  # week 53
     "2021-01-03T23:59:59Z",  # still week 53 of 2020
     "2021-01-04T00:00:00Z",
@@ -44,26 +44,32 @@ _TIMES = (
     "2024-12-30T12:00:00Z",  # already week 1 of 2025
     "2024-02-29T00:00:00Z",
     "2027-01-01T00:00:00Z",  # week 53 of 2026
-    "2026-01-05T00:00:00Z",  # week 2: two digits
+    "2026-01-05T00:00:00Z",  # week 2, written with two digits
     "1999-12-31T23:59:59Z",
 )
-_PERIODS = {"once": "", "day": "%Y-%m-%d", "week": "%G-W%V", "month": "%Y-%m", "year": "%Y"}
-"""How the period of an upload is written, by how often a survey repeats."""
+_PERIOD_FORMATS = {
+    "once": "",
+    "day": "%Y-%m-%d",
+    "week": "%G-W%V",
+    "month": "%Y-%m",
+    "year": "%Y",
+}
+"""The format of an upload's period, by how often the survey repeats."""
 
 
 def derivations() -> Iterator[Case]:
     """Yield remembered answers, tokens and batch identifiers."""
     known = surveys()
-    for name in _SURVEYS:
+    for name in _SURVEY_NAMES:
         yield from _answers(known[name])
     yield from _answers(large_surveys()[0])
     yield from _answers(shorten(known["plain, cyclic"]))
-    for every, form in _PERIODS.items():
-        yield from _identifiers(every, form)
+    for interval, period_format in _PERIOD_FORMATS.items():
+        yield from _identifiers(interval, period_format)
 
 
 def batches() -> Iterator[Case]:
-    """Yield batches of one report and of several."""
+    """Yield batches with one report and with several."""
     survey = large_surveys()[0]
     yield load(survey)
     uploads = {
@@ -71,9 +77,10 @@ def batches() -> Iterator[Case]:
         "0123456789abcdef" * 2: [65_535],
         "ff" * 16: [3, 1, 4, 1, 5],
     }
-    for name, reports in uploads.items():
-        batch = Batch(bytes.fromhex(name), survey.fingerprint, np.array(reports, dtype=np.uint32))
-        request = survey_request("batch", survey.fingerprint, batch=name, reports=reports)
+    for batch_id, reports in uploads.items():
+        report_array = np.array(reports, dtype=np.uint32)
+        batch = Batch(bytes.fromhex(batch_id), survey.fingerprint, report_array)
+        request = survey_request("batch", survey.fingerprint, batch=batch_id, reports=reports)
         yield accept(f"{len(reports)} reports", request, body=to_json(batch).decode("ascii"))
 
 
@@ -82,37 +89,37 @@ def _answers(survey: Survey) -> Iterator[Case]:
     last = survey.mechanism.inputs - 1
     for secret in _SECRETS:
         for x in sorted({0, 1, last // 2, last}):
-            yield _remember(survey, secret, x)
+            yield _answer_case(survey, secret, x)
 
 
-def _remember(survey: Survey, secret: bytes, x: int) -> Case:
+def _answer_case(survey: Survey, secret: bytes, x: int) -> Case:
     mechanism = survey.mechanism
-    block = _digest("report", _raw(survey), x.to_bytes(4, "little"))
-    cipher = Cipher(AES(secret), ECB()).encryptor()  # noqa: S305 - a permutation of one block
+    block = _digest("report", _fingerprint_bytes(survey), x.to_bytes(4, "little"))
+    cipher = Cipher(AES(secret), ECB()).encryptor()  # noqa: S305 - encrypts a single block
     words = np.frombuffer(cipher.update(block), dtype="<u8").astype(np.uint64)
     short_words = words[: mechanism.words] >> np.uint64(64 - mechanism.word_bits)
     (report,) = mechanism.reports_from([x], short_words[None]).tolist()
     request = survey_request("remembered", survey.fingerprint, secret=secret.hex(), symbol=x)
-    shown_words = "".join(f"{word:016x}" for word in words.tolist())
-    return accept(f"{survey.name}: remembered", request, words=shown_words, report=report)
+    words_hex = "".join(f"{word:016x}" for word in words.tolist())
+    return accept(f"{survey.name}: remembered", request, words=words_hex, report=report)
 
 
-def _identifiers(every: str, form: str) -> Iterator[Case]:
-    """Yield the tokens of values and the identifiers of batches for one rhythm of a survey."""
-    repeat = "once" if every == "once" else {"every": every, "distinct": 3}
+def _identifiers(interval: str, period_format: str) -> Iterator[Case]:
+    """Yield value tokens and batch identifiers for a survey that repeats at this interval."""
+    repeat = "once" if interval == "once" else {"every": interval, "distinct": 3}
     context = Uniform(["bus", "tram", "bicycle"], 1)
-    survey = Survey(f"uploads: {every}", context, PlainResponse(context), repeat=repeat)
+    survey = Survey(f"uploads: {interval}", context, PlainResponse(context), repeat=repeat)
     pin = survey.fingerprint
     yield load(survey)
     for secret in _SECRETS[1:3]:
         for x in range(3):
-            token = _digest("value", secret, _raw(survey), x.to_bytes(4, "little"))
+            token = _digest("value", secret, _fingerprint_bytes(survey), x.to_bytes(4, "little"))
             request = survey_request("token", pin, secret=secret.hex(), symbol=x)
             yield accept(f"{survey.name}: token", request, token=token.hex())
     secret = _SECRETS[1]
     for time in _TIMES:
-        period = datetime.fromisoformat(time).astimezone(UTC).strftime(form)
-        batch = _digest("batch", secret, _raw(survey), period.encode("ascii"))
+        period = datetime.fromisoformat(time).astimezone(UTC).strftime(period_format)
+        batch = _digest("batch", secret, _fingerprint_bytes(survey), period.encode("ascii"))
         request = survey_request("batch_id", pin, secret=secret.hex(), time=time)
         about = f"{survey.name}: identifier"
         yield accept(about, request, batch=batch.hex(), period=period or None)
@@ -122,5 +129,5 @@ def _digest(purpose: str, *parts: bytes) -> bytes:
     return hashlib.sha256(f"sfumato/1/{purpose}".encode() + b"".join(parts)).digest()[:16]
 
 
-def _raw(survey: Survey) -> bytes:
+def _fingerprint_bytes(survey: Survey) -> bytes:
     return bytes.fromhex(survey.fingerprint)

@@ -1,4 +1,4 @@
-"""Values → symbols: where a letter, an edge or a type decides."""
+"""Values → symbols: cases where a single letter, a cell border or a type matters."""
 
 import json
 from collections.abc import Iterator
@@ -12,18 +12,18 @@ from sfumato.domains import Domain, GridDomain, IntegerDomain
 from sfumato.foundation.canonical import canonical_bytes, fingerprint
 from sfumato.mechanisms import PlainResponse
 from sfumato.survey import Survey
-from tools.make_vectors.case import accept, load, load_request, refuse, survey_request
+from tools.make_vectors.case import accept, load, load_request, reject, survey_request
 
 _LABELS = ["park", "café", "Park", " park", "東京", "𝒵oo", 7, "7", -3]
 _NEAR_LABELS = ["cafe\u0301", "PARK", "park ", "", "\ud835", 8, -7, 7.5, None, True, False]
-_NO_LABELS = [[], ["park"], {"park": 1}, "__proto__", "constructor", "0", "elsewhere"]
+_UNKNOWN_LABELS = [[], ["park"], {"park": 1}, "__proto__", "constructor", "0", "elsewhere"]
 _CELLS = ["872a10088ffffff", "872a10089ffffff", "872a1008affffff"]
-_NO_CELLS = ["872A10088FFFFFF", "0x872a10088ffffff", "872a10088fffff", "872a1008bffffff"]
+_UNKNOWN_CELLS = ["872A10088FFFFFF", "0x872a10088ffffff", "872a10088fffff", "872a1008bffffff"]
 
 
 def values() -> Iterator[Case]:
-    """Yield values of each kind of domain, with and without ``other``."""
-    texts = [*_LABELS, *_NEAR_LABELS, *_NO_LABELS]
+    """Yield values for each kind of domain, with and without ``other``."""
+    texts = [*_LABELS, *_NEAR_LABELS, *_UNKNOWN_LABELS]
     yield from _try_values("labels", Domain(_LABELS), texts)
     yield from _try_values("labels with other", Domain(_LABELS, other="elsewhere"), texts)
     rest = Domain(["a", "rest", "b"], other="rest")
@@ -52,7 +52,7 @@ def _grids() -> Iterator[Case]:
 
 
 def _positions() -> Iterator[list[Any]]:
-    """Yield corners of cells, positions a ten-millionth or one float off, and no position."""
+    """Yield cell borders, positions a ten-millionth or one float away, and invalid positions."""
     for degrees in (25.0, 25.2, 25.6, 30.4, 37.4, 49.8, 50.0):
         for latitude in _nearby(degrees, inf):
             yield [latitude, -129.9]
@@ -71,7 +71,7 @@ def _nearby(degrees: float, outwards: float) -> Iterator[float]:
 
 
 def _fine_positions() -> Iterator[list[float]]:
-    """Yield positions around zero: a half is rounded up, below zero too."""
+    """Yield positions near zero: halves are rounded up, even negative ones."""
     below = (-4.6, -4.5, -4.4, -4, -2.5, -2.4, -2, -1, -0.5, -0.4)
     above = (0.4, 0.5, 1.4, 1.5, 2, 3.4, 3.5, 3.6, 4)
     for units in (*below, 0, *above):
@@ -83,7 +83,7 @@ def _fine_positions() -> Iterator[list[float]]:
 def _h3_cells(other: str | None) -> Iterator[Case]:
     """Yield H3 cells, which are looked up as text.
 
-    The survey is made of labels, since the H3 library may not be installed.
+    The survey is built from plain labels, since the H3 library may not be installed.
     """
     labels = Domain(_CELLS, other=other)
     survey = _survey("H3 cells", labels)
@@ -93,13 +93,15 @@ def _h3_cells(other: str | None) -> Iterator[Case]:
     case = load(survey)
     request = load_request(canonical_bytes(data).decode("utf-8"), pin)
     yield replace(case, request=request, answer={"ok": {**case.answer["ok"], "fingerprint": pin}})
-    yield from _look_up("H3 cells", labels, pin, [*_CELLS, *_NO_CELLS, "", None, 8, "elsewhere"])
+    yield from _look_up(
+        "H3 cells", labels, pin, [*_CELLS, *_UNKNOWN_CELLS, "", None, 8, "elsewhere"]
+    )
 
 
-def _try_values(about: str, domain: Domain, tries: list[Any]) -> Iterator[Case]:
+def _try_values(about: str, domain: Domain, candidates: list[Any]) -> Iterator[Case]:
     survey = _survey(about, domain)
     yield load(survey)
-    yield from _look_up(about, domain, survey.fingerprint, tries)
+    yield from _look_up(about, domain, survey.fingerprint, candidates)
 
 
 def _survey(about: str, domain: Domain) -> Survey:
@@ -107,11 +109,11 @@ def _survey(about: str, domain: Domain) -> Survey:
     return Survey(f"values: {about}", context, PlainResponse(context))
 
 
-def _look_up(about: str, domain: Domain, pin: str, tries: list[Any]) -> Iterator[Case]:
-    for value in tries:
+def _look_up(about: str, domain: Domain, pin: str, candidates: list[Any]) -> Iterator[Case]:
+    for value in candidates:
         symbol = domain.find(value)
         request = survey_request("symbol", pin, value=value)
         if symbol < 0:
-            yield refuse(about, request, "UnknownValue")
+            yield reject(about, request, "UnknownValue")
         else:
             yield accept(about, request, symbol=symbol)
