@@ -220,7 +220,7 @@ def test_only_invalid_questions_are_client_errors(error, status):
 def test_identifiers_are_deleted_in_small_steps(file_store, survey, monkeypatch):
     from sfumato.aggregator.store import store as store_module
 
-    monkeypatch.setattr(store_module, "_DELETE_SIZE", 3)
+    monkeypatch.setattr(store_module, "_DELETE_BATCH_SIZE", 3)
     other = unrandomized_survey("other", 50)
     file_store.register(other)
     for number in range(10):

@@ -93,7 +93,7 @@ def test_json_says_what_was_done(call, served, lunch):  # noqa: F811
 def test_sent_answers_are_not_sent_again(call, error_from, served, outbox):  # noqa: F811
     call(*SEND, "--to", served.url)
     said = error_from(*SEND, "--to", served.url)
-    assert "were sent" in said
+    assert "were already sent" in said
     assert "delete" in said
     assert served.reports == 200
     outbox.unlink()

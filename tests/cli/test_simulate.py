@@ -26,7 +26,7 @@ def test_the_same_bytes_from_every_file_with_any_workers_and_batches(
     expected = call("simulate", "lunch.toml", "people.csv", *OPTIONS, "--workers", "1").out
     write_parquet(people / "few.parquet", place=PEOPLE[:50])
     monkeypatch.setattr(read, "_BATCH_ROWS", rows)
-    monkeypatch.setattr(read, "_CSV_BLOCK", max(rows * 8, 64))
+    monkeypatch.setattr(read, "_CSV_BLOCK_SIZE", max(rows * 8, 64))
     if rows == 1:
         expected = call("simulate", "lunch.toml", "few.parquet", *OPTIONS).out
         monkeypatch.setattr(read, "_BATCH_ROWS", 17)

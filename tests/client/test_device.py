@@ -317,5 +317,5 @@ def test_records_from_a_newer_version_are_refused(tmp_path):
         folder.write_record("ledger", {}, version)
         assert folder.read_record("ledger", (1, 2)) == {"format": version}
     folder.write_record("ledger", {}, 3)
-    with pytest.raises(DamagedState, match="another version"):
+    with pytest.raises(DamagedState, match="a different version"):
         folder.read_record("ledger", (1, 2))

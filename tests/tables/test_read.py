@@ -61,7 +61,7 @@ def test_an_unknown_value_is_named_by_its_rows(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("block", [64, 100, 2**22])
 def test_values_across_blocks(tmp_path, monkeypatch, block):
-    monkeypatch.setattr(read, "_CSV_BLOCK", block)
+    monkeypatch.setattr(read, "_CSV_BLOCK_SIZE", block)
     domain = sf.Domain(["two\nlines", 'a "quote"', "x"])
     path = _written(
         tmp_path / "a.csv", "n,place\n" + '1,"two\nlines"\n2,"a ""quote"""\n3,x\n' * 200

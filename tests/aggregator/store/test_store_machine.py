@@ -317,7 +317,7 @@ def keep_no_names(monkeypatch):
         for batch in group:
             connection.execute(delete(batches).where(batches.c.id == batch.id))
             outcomes += count_known(
-                self, connection, self._row(connection, batch.fingerprint), [batch]
+                self, connection, self._find_row(connection, batch.fingerprint), [batch]
             )
         return outcomes
 
