@@ -47,7 +47,7 @@ def first_noticed(
     """The attack by the smallest share of fakes that is noticed, or by the largest if none is."""
     for share in SHARES:
         found = attack(mechanism, people, fakes=round(share * PEOPLE), target=TARGET, kind=kind)
-        if found.is_noticed:
+        if found.is_detected:
             return found, True
     return found, False
 

@@ -21,7 +21,7 @@ def test_people_for_an_error(call):
     assert (result.code, result.err) == (0, "")
     assert "people the total variation error is at most 0.05 with probability 95%" in result.out
     assert "hardest distribution" in result.out
-    for row in ("classical LDP, ε = 1", "Hadamard code", "best on the shelf"):
+    for row in ("classical LDP, ε = 1", "Hadamard code", "best closed form"):
         assert row in result.out
 
 
@@ -162,12 +162,12 @@ def test_infeasible_plan_exits_1(call, arguments):
     ("arguments", "said"),
     [
         (("--error", "0"), "positive number"),
-        (("--error", "2"), "needs no survey"),
+        (("--error", "2"), "does not require a survey"),
         (("--error", "nan"), "positive number"),
         (("--people", "0"), "people"),
         (("--people", "10", "--confidence", "95"), "confidence"),
         (("--people", "10", "--measure", "mean"), "measure must be one of"),
-        (("--people", "10", "--measure", "total"), "needs labels"),
+        (("--people", "10", "--measure", "total"), "pass labels="),
         (("--people", "10", "--measure", "total", "--labels", "zoo"), "not a label"),
         (("--people", "10", "--distribution", "absent.csv"), "cannot be read"),
         (("--people", "10", "--distribution", "answers.csv"), "label column"),

@@ -224,7 +224,7 @@ def test_people_and_error_round_trip(name, measure):
     assert back.people == 12_345
     assert back.error == pytest.approx(result.error)
     fewer = plan(CONTEXTS[name], people=12_344, error=result.error, measure=measure, labels=labels)
-    assert not fewer.feasible
+    assert not fewer.is_feasible
 
 
 @pytest.mark.parametrize("name", slow_except({"uniform"}, ["uniform", "high-low", "blocks"]))
@@ -296,10 +296,10 @@ def test_plan_names_a_better_mechanism():
     poor = plan(context, people=1000, mechanism=sf.mechanism_for(context, code="hadamard"))
     better = next(row for row in poor.rows if row.name == "best").unbiased.error
     assert (
-        f"another mechanism does better: classical LDP, ε = 3, {better:.3g} with 1,000 people"
+        f"another mechanism is better: classical LDP, ε = 3, {better:.3g} with 1,000 people"
         in poor.summary()
     )
-    assert "does better" not in plan(context, people=1000).summary()
+    assert "another mechanism is better" not in plan(context, people=1000).summary()
 
 
 def _places(k, seed=1):
@@ -324,7 +324,7 @@ def test_plan_without_closed_form_takes_the_least_risk(name):
     result = plan(NO_CLOSED_FORM[name], people=1000)
     rows = {row.name: row for row in result.rows}
     assert list(rows) == ["classical", "exponential", "hadamard", "best"]
-    assert [name for name in rows if rows[name].available] == ["classical", "exponential"]
+    assert [name for name in rows if rows[name].is_available] == ["classical", "exponential"]
     risks = {
         name: rows[name].mechanism.scores.worst_risk() for name in ("classical", "exponential")
     }
@@ -347,8 +347,8 @@ def test_missing_row_gives_its_reason():
     with pytest.raises(NoClosedForm) as problem:
         sf.mechanism_for(context)
     rows = {row.name: row for row in result.rows}
-    assert (rows["best"].available, rows["best"].reason) == (False, str(problem.value))
-    assert result.notes() == [f"Hadamard code; best on the shelf: {problem.value}"]
+    assert (rows["best"].is_available, rows["best"].reason) == (False, str(problem.value))
+    assert result.notes() == [f"Hadamard code; best closed form: {problem.value}"]
     for shown in (repr(result), html.unescape(result._repr_html_())):
         assert shown.count(str(problem.value)) == 1
     with pytest.raises(SfumatoError):
@@ -359,7 +359,7 @@ def test_missing_row_gives_its_reason():
 def test_structured_contexts_have_no_exponential_row(name):
     result = plan(CONTEXTS[name], people=1000)
     assert [row.name for row in result.rows] == ["classical", "hadamard", "best"]
-    assert result.on_shelf
+    assert result.has_closed_form
     assert result.advice == ()
 
 
@@ -367,7 +367,7 @@ def test_metrics_always_have_an_exponential_row():
     level = sf.Metric(2 * (np.ones((5, 5)) - np.eye(5)))
     result = plan(level, people=1000)
     rows = {row.name: row for row in result.rows}
-    assert (result.chosen, result.on_shelf, result.advice) == ("best", True, ())
+    assert (result.chosen, result.has_closed_form, result.advice) == ("best", True, ())
     assert list(rows) == ["classical", "exponential", "hadamard", "best"]
     # All distances are equal, so it is randomised response at half the ε, which is best for so few
     # symbols.
@@ -382,7 +382,7 @@ def test_metrics_always_have_an_exponential_row():
 def test_oversized_exponential_mechanism_is_explained():
     line = np.abs(np.subtract.outer(np.arange(257), np.arange(257)))
     result = plan(sf.Metric(line, "0.01"), people=1000)
-    assert (result.chosen, result.on_shelf) == ("classical", False)
+    assert (result.chosen, result.has_closed_form) == ("classical", False)
     assert (
         "exponential mechanism: the exponential mechanism needs a domain of at most 256 symbols"
         in repr(result)
@@ -398,7 +398,7 @@ def test_singular_exponential_mechanism_is_explained(monkeypatch):
     monkeypatch.setattr("sfumato.planning.rows.exponential_response", lambda context: same_rows)
     result = plan(level, people=1000)
     row = next(row for row in result.rows if row.name == "exponential")
-    assert (result.chosen, row.available) == ("best", False)
+    assert (result.chosen, row.is_available) == ("best", False)
     assert "nothing can undo" in row.reason
 
 
@@ -414,7 +414,7 @@ def _blocks_of_a_town(side):
 def test_slow_exponential_mechanism_is_explained(side, epsilon, is_available):
     planned = plan(sf.Metric(_blocks_of_a_town(side), epsilon), people=1000)
     row = next(row for row in planned.rows if row.name == "exponential")
-    assert row.available == is_available
+    assert row.is_available == is_available
     assert ("inverting them takes too long" in row.reason) == (not is_available)
     assert planned.chosen == "classical"
 
@@ -478,7 +478,7 @@ def test_plan_without_closed_form_names_the_designer(goal):
     assert len(lines) == 1
     assert lines[0] in repr(result)
     assert lines[0] in result.in_json()["advice"]
-    assert len(result.advice) == 1 or not result.feasible
+    assert len(result.advice) == 1 or not result.is_feasible
 
 
 def test_plan_at_other_people_has_no_stale_advice():
@@ -496,7 +496,7 @@ def test_indistinguishable_symbols_cannot_be_planned():
 
 def test_context_without_promises_is_planned():
     result = plan(sf.Uniform(3, "inf"), people=1000)
-    assert "promises nothing" in repr(result)
+    assert "does not protect any pair" in repr(result)
     assert result.mean == pytest.approx(math.sqrt(2 / math.pi) * 1.5 * math.sqrt(2 / 9 / 1000))
     assert plan(sf.Uniform(["only"], 1), people=10).error == 0
 
@@ -506,33 +506,33 @@ def test_context_without_promises_is_planned():
 
 def test_unreachable_goal_comes_with_advice():
     result = plan(sf.Uniform(50, 0.001), error=1e-6)
-    assert not result.feasible
+    assert not result.is_feasible
     assert (result.people, result.error, result.mean) == (None, None, None)
     for advice in (
         "No number of people",
         "square root",
         "easier than the worst",
-        "Promise less",
+        "Weaken the promise",
         "larger ε",
         "Merge",
     ):
         assert advice in result.summary()
     assert "> 10^12" in repr(result)
     assert result.at(MAX_PEOPLE).error > 1e-6
-    assert result.at(MAX_PEOPLE).feasible
+    assert result.at(MAX_PEOPLE).is_feasible
 
 
 def test_too_few_people_names_how_many_are_enough():
     result = plan(CONTEXTS["high-low"], error=0.02, people=500)
     needed = plan(CONTEXTS["high-low"], error=0.02).people
-    assert not result.feasible
+    assert not result.is_feasible
     assert f"{needed:,} people are enough" in result.summary()
-    assert plan(CONTEXTS["high-low"], error=0.02, people=needed).feasible
+    assert plan(CONTEXTS["high-low"], error=0.02, people=needed).is_feasible
 
 
 @pytest.mark.usefixtures("few_draws")
 def test_unreachable_decoded_goal_is_infeasible():
-    assert not plan(sf.Uniform(50, 0.001), error=1e-6, distribution="uniform").feasible
+    assert not plan(sf.Uniform(50, 0.001), error=1e-6, distribution="uniform").is_feasible
 
 
 @pytest.mark.parametrize(
@@ -543,8 +543,8 @@ def test_unreachable_decoded_goal_is_infeasible():
         ({"error": -0.1}, "positive number"),
         ({"error": math.nan}, "positive number"),
         ({"error": True}, "positive number"),
-        ({"error": 1}, "needs no survey"),
-        ({"error": 1.5, "measure": "l2"}, "needs no survey"),
+        ({"error": 1}, "does not require a survey"),
+        ({"error": 1.5, "measure": "l2"}, "does not require a survey"),
         ({"people": 10**13}, "at most"),
         ({"people": 10, "measure": "nonsense"}, "measure must be one of"),
         ({"people": 10, "confidence": 1}, "between 0 and 1"),
@@ -554,14 +554,14 @@ def test_unreachable_decoded_goal_is_infeasible():
         ({"people": 10, "distribution": [0.5, 0.5, 0, 0, -0.1]}, "5 shares"),
         ({"people": 10, "distribution": [0.5, 0.1, 0, 0, 0]}, "add up to 1"),
         ({"people": 10, "distribution": {9: 1.0}}, "not one of"),
-        ({"people": 10, "measure": "total"}, "needs labels"),
-        ({"people": 10, "labels": [1]}, "needs labels"),
+        ({"people": 10, "measure": "total"}, "pass labels="),
+        ({"people": 10, "labels": [1]}, "pass labels="),
         ({"people": 10, "measure": "total", "labels": []}, "at least one"),
-        ({"people": 10, "measure": "total", "labels": [1, 1]}, "no label twice"),
+        ({"people": 10, "measure": "total", "labels": [1, 1]}, "no duplicates"),
         ({"people": 10, "measure": "total", "labels": [7]}, "not one of"),
         ({"people": 10, "measure": "total", "labels": {1: math.inf}}, "finite"),
         ({"people": 10, "decoder": "nonsense"}, "decoder must be one of"),
-        ({"people": 10, "mechanism": sf.mechanism_for(sf.Uniform(3, 1))}, "domain of the context"),
+        ({"people": 10, "mechanism": sf.mechanism_for(sf.Uniform(3, 1))}, "the same domain"),
     ],
 )
 def test_invalid_arguments_are_rejected(arguments, message):
@@ -606,7 +606,7 @@ def test_summary_names_distribution_and_estimate():
     assert "hardest distribution" in worst.summary()
     assert "unbiased estimate" in worst.summary()
     assert "spread evenly" in uniform.summary()
-    assert "decoded picture (projection)" in uniform.summary()
+    assert "decoded estimate (projection)" in uniform.summary()
     assert "too few people" in plan(sf.Uniform(100, 1), people=10).summary()
     for result in (worst, uniform):
         assert "classical LDP, ε = 1" in repr(result)

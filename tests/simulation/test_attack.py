@@ -97,10 +97,10 @@ def test_fit_notices_repeated_reports_but_not_pretending():
         kind: attack(HADAMARD, people, fakes=1500, target=_target(HADAMARD), kind=kind)
         for kind in KINDS
     }
-    assert results["raise"].is_noticed
-    assert results["lower"].is_noticed
-    assert not results["pretend"].is_noticed
-    assert not results["blend"].is_noticed
+    assert results["raise"].is_detected
+    assert results["lower"].is_detected
+    assert not results["pretend"].is_detected
+    assert not results["blend"].is_detected
     # Blending in moves the target nearly as far as the best report, and is not noticed.
     assert results["blend"].shift > 0.75 * results["raise"].shift > 0.05
 
@@ -109,10 +109,10 @@ def test_randomised_response_hides_small_attacks():
     """With as many reports as symbols, every histogram fits until some share is far above 1."""
     people = _population(RANDOMISED, 50_000)
     result = attack(RANDOMISED, people, fakes=100, target=_target(RANDOMISED))
-    assert not result.is_noticed
+    assert not result.is_detected
     assert result.shift > 0.06  # with two fake people in a thousand
     flood = attack(RANDOMISED, people, fakes=2500, target=_target(RANDOMISED))
-    assert flood.is_noticed
+    assert flood.is_detected
     assert flood.shift > 1.5
 
 

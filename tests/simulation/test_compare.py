@@ -117,7 +117,7 @@ def test_probabilities_match_all_reports(twin):
     channel, supports, baseline = twin
     own, other = exact_chances(channel, supports)
     np.testing.assert_allclose(
-        [baseline.own, baseline.other, baseline.contrast],
+        [baseline.own_probability, baseline.other_probability, baseline.contrast],
         [float(c) for c in (own, other, own - other)],
         rtol=1e-13,
     )
@@ -249,15 +249,17 @@ def test_draws_of_absent_labels_are_exactly_binomial(kind):
     """All their supports over all runs are one binomial number. An error of 1 % would show."""
     baseline = kind(PEOPLE.size, 1.0)
     n = int(PEOPLE.sum())
-    supports = np.rint((draw_estimates(baseline)[:, 4:] * baseline.contrast + baseline.other) * n)
+    supports = np.rint(
+        (draw_estimates(baseline)[:, 4:] * baseline.contrast + baseline.other_probability) * n
+    )
     count = int(supports.sum())
     trials = supports.size * n
 
     def tail(chance):
         return min(binom.cdf(count, trials, chance), binom.sf(count - 1, trials, chance))
 
-    assert tail(baseline.other) > ALPHA / 2, count
-    assert tail(1.01 * baseline.other) < ALPHA / 2
+    assert tail(baseline.other_probability) > ALPHA / 2, count
+    assert tail(1.01 * baseline.other_probability) < ALPHA / 2
 
 
 def test_draws_use_every_word_once():

@@ -110,7 +110,7 @@ def plan(
         (plot, lambda: pages.plan_png(last)),
     )
     say(json.dumps(_to_json(loaded_survey, plans)) if as_json else _to_text(plans))
-    if not first.feasible:
+    if not first.is_feasible:
         raise typer.Exit(1)
 
 
@@ -125,12 +125,12 @@ def _to_text(plans: "list[Plan]") -> str:
     """Return one plan in full, or a table of errors followed by the last plan in full."""
     if len(plans) == 1:
         return repr(plans[0])
-    titles = [row.title for row in plans[0].rows if row.available]
+    titles = [row.title for row in plans[0].rows if row.is_available]
     lines = [["people", *titles]]
     for plan in plans:
         cells = [f"{plan.people:,}"]
         for row in plan.rows:
-            if row.available:
+            if row.is_available:
                 cells.append("–" if row.figures is None else f"{row.figures.error:.3g}")
         lines.append(cells)
     table = align_table(lines)

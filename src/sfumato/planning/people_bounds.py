@@ -1,16 +1,16 @@
-"""Bounds on the number of people that a total variation error needs, before anything is built.
+"""Bounds on how many people a total variation error requires, without building a mechanism.
 
-*Upper bounds* say what the Hadamard code achieves: the paper's, and tight ones. Both estimates of a
-mechanism meet them, the paper's own and the corrected one, for every distribution of people.
+*Upper bounds* state what the Hadamard code achieves: the paper's bounds, and tight ones. They hold
+for the paper's estimate and for the corrected one, and for every distribution of people.
 
-*Lower bounds* say what no mechanism can beat. They rest on hard families: distributions
+*Lower bounds* state what no mechanism can beat. They are based on hard families: distributions
 
     p_z = p_0 + Σ_i z_i γ_i (1_{plus_i} − 1_{minus_i}),    z ∈ {−1, +1}^d
 
-that are hard to tell apart through a private channel. Let the signs z be fair coins. If an estimate
-has a mean total variation of at most a for every member, it reveals at least ``I`` bits of the
-signs. A report reveals at most χ² bits. So ``n ≥ I/χ²``: Lemma 13 of Acharya, Canonne and Tyagi
-(2019) with its constants.
+that are hard to distinguish through a private channel. Let the signs z be fair coin flips. If an
+estimate has a mean total variation error of at most a for every member, it reveals at least ``I``
+bits of the signs. A report reveals at most χ² bits. So ``n ≥ I/χ²``: this is Lemma 13 of Acharya,
+Canonne and Tyagi (2019) with explicit constants.
 
 Derivations: docs/bounds.md.
 """
@@ -37,10 +37,10 @@ __all__ = [
 ]
 
 _WIDTHS = (2.5, 3, 3.5, 4, 4.5, 5, 6, 7, 8, 9, 10, 12, 16)
-"""The distances at which to try a family, in multiples of the error."""
+"""The widths at which to try a family, in multiples of the error."""
 
 Block = tuple[int, Epsilon]
-"""The size and the ε of a set of symbols that share one promise."""
+"""The size and the ε of a set of symbols with one promise for all pairs."""
 
 
 # --- upper bounds --------------------------------------------------------------------------------
@@ -52,7 +52,7 @@ class UpperBounds:
 
     ``tight_l2`` and ``paper_l2`` bound ``E‖p̂ − p‖²``. ``tight_tv`` and ``paper_tv`` bound the mean
     total variation ``E ½ Σ_x |p̂_x − p_x|``. The paper's propositions bound ``Σ_x |p̂_x − p_x|``
-    and call it total variation; ``paper_tv`` is half of what they print.
+    and call it total variation; ``paper_tv`` is half of their bound.
     """
 
     tight_l2: float
@@ -67,8 +67,9 @@ def upper_bounds(context: Context, people: int) -> UpperBounds:
         blocks:    E l2² ≤ max_j c² k_j/n,    E TV ≤ ½ sqrt(Σ_j c² k_j²/n)
         high-low:  E l2² ≤ (s c² + c)/n,      E TV ≤ ½ (c s + sqrt(c k))/√n
 
-    For blocks the paper has 12 and √12 times as much; for high-low it has 3 s and √3 s for s. A
-    uniform context is a single block. Blocks may differ in ε: each then has its own c.
+    For blocks, the paper's bounds are 12 and √12 times as large; for high-low, they have 3 s and
+    √3 s instead of s. A uniform context is a single block. If blocks differ in ε, each has its own
+    c.
     Reference: Acharya et al. (2020), the propositions of sections 5 and 6.
 
     >>> from sfumato.contexts import Blocks
@@ -80,18 +81,18 @@ def upper_bounds(context: Context, people: int) -> UpperBounds:
     sensitive = _sensitive_block(context.groups)
     if sensitive is not None:
         s, epsilon = sensitive
-        c = _noise(epsilon)
-        free_tv = math.sqrt(c * context.size)
+        c = _noise_factor(epsilon)
+        free_term = math.sqrt(c * context.size)
         return UpperBounds(
             tight_l2=(s * c**2 + c) / n,
-            tight_tv=(c * s + free_tv) / math.sqrt(n) / 2,
+            tight_tv=(c * s + free_term) / math.sqrt(n) / 2,
             paper_l2=(3 * s * c**2 + c) / n,
-            paper_tv=(math.sqrt(3) * c * s + free_tv) / math.sqrt(n) / 2,
+            paper_tv=(math.sqrt(3) * c * s + free_term) / math.sqrt(n) / 2,
         )
     l2 = 0.0
     tv_terms = []
     for size, epsilon in _blocks(context):
-        c = _noise(epsilon)
+        c = _noise_factor(epsilon)
         l2 = max(l2, c**2 * size / n)
         tv_terms.append((c * size) ** 2)
     tv = math.sqrt(math.fsum(tv_terms) / n) / 2
@@ -99,7 +100,7 @@ def upper_bounds(context: Context, people: int) -> UpperBounds:
 
 
 def upper_bound_people(context: Context, error: float) -> int:
-    """Return how many people are enough for a mean total variation of ``error``, for every p.
+    """Return a number of people that guarantees a mean total variation of ``error`` for every p.
 
     >>> from sfumato.contexts import Blocks
     >>> upper_bound_people(Blocks([0, 0, 0, 1, 1], 1), error=0.039)
@@ -110,12 +111,12 @@ def upper_bound_people(context: Context, error: float) -> int:
 
 
 def sample_complexity(context: Context, error: float) -> float:
-    """Return the paper's order of growth of the number of people for a total variation α.
+    """Return the paper's asymptotic number of people for a total variation α.
 
         uniform  k²/(α²ε²)        blocks  Σ_j k_j²/(α²ε²)        high-low  s²/(α²ε²) + k/(α²ε)
 
-    It is right up to a constant factor, for bounded ε and fewer than k/2 sensitive symbols. Use it
-    to compare contexts; for numbers of people use ``upper_bound_people`` or a plan.
+    It is correct up to a constant factor, for bounded ε and fewer than k/2 sensitive symbols. Use
+    it to compare contexts; for an actual number of people, use ``upper_bound_people`` or a plan.
 
     >>> from sfumato.contexts import Blocks, Uniform
     >>> tens = Blocks([x // 10 for x in range(100)], 1)
@@ -137,10 +138,10 @@ def sample_complexity(context: Context, error: float) -> float:
 def lower_bound_people(context: Context, error: float) -> int:
     """Return how many people any mechanism needs for a mean total variation of ``error``.
 
-    With fewer people, no mechanism and no estimate reaches it for every p. This tries every family
-    of the context at several distances, with the χ² that privacy allows. The bound grows like the
-    paper's sample complexity. Its constant is far from the best: mechanisms need hundreds of times
-    as many people.
+    With fewer people, no mechanism and no estimate achieves it for every p. This tries every hard
+    family of the context at several widths, with the largest χ² that the context allows. The bound
+    grows like the paper's sample complexity, but its constant is far from optimal: actual
+    mechanisms need hundreds of times as many people.
 
     >>> from sfumato.contexts import Uniform
     >>> lower_bound_people(Uniform(1000, 1), 0.05)
@@ -149,9 +150,9 @@ def lower_bound_people(context: Context, error: float) -> int:
     a = _check_error(error)
     people = 1
     for family in hard_families(context):
-        widest = float(family.distance)
+        max_width = float(family.distance)
         for width in _WIDTHS:
-            ratio = min(width * a / widest, 1.0)
+            ratio = min(width * a / max_width, 1.0)
             people = max(people, family.people_needed(a, ratio))
             if ratio == 1:
                 break
@@ -160,14 +161,14 @@ def lower_bound_people(context: Context, error: float) -> int:
 
 @dataclass(frozen=True)
 class HardFamily:
-    """What a lower bound needs to know about a family of distributions.
+    """The properties of a family of distributions that determine a lower bound.
 
     ``distance``: the largest α for which no member has a negative entry.
-    ``separations``: how many signs have each separation w_i. Every estimate p̂ can be read as signs
-    ẑ with ``TV(p̂, p_z) ≥ Σ_i w_i [ẑ_i ≠ z_i]``.
-    ``limit``: the largest χ² of any mechanism that keeps the context.
+    ``separations``: how many signs have each separation w_i. Every estimate p̂ determines signs ẑ
+    with ``TV(p̂, p_z) ≥ Σ_i w_i [ẑ_i ≠ z_i]``.
+    ``limit``: the largest χ² of any mechanism that satisfies the context.
 
-    If you draw the family closer to its centre by a ratio, the separations shrink by the ratio and
+    If you scale the family towards its centre by a ratio, the separations shrink by the ratio and
     the limit by its square.
     """
 
@@ -176,18 +177,18 @@ class HardFamily:
     limit: Fraction
 
     def people_needed(self, error: float, ratio: float = 1.0) -> int:
-        """Return ``I/χ²``, rounded up, for the family drawn closer by ``ratio``."""
+        """Return ``I/χ²``, rounded up, for the family scaled by ``ratio``."""
         chi_square = float(self.limit) * ratio**2
         if chi_square == 0:
             return 1
         people = self.bits(error, ratio) / chi_square
-        return max(1, math.ceil(people * (1 - 1e-9)))  # do not round up for the last digits
+        return max(1, math.ceil(people * (1 - 1e-9)))  # do not round up because of float errors
 
     def bits(self, error: float, ratio: float = 1.0) -> float:
-        """Return the fewest bits of the signs that an estimate with this error reveals.
+        """Return the minimum number of bits that an estimate with this error reveals of the signs.
 
-        Let w_i be the separations, e_i the chance that sign i is read wrong and h the binary
-        entropy. Then ``Σ_i w_i e_i ≤ a``, and the bits are at least the minimum of
+        Let w_i be the separations, e_i the probability that sign i is wrong, and h the binary
+        entropy. Then ``Σ_i w_i e_i ≤ a``, and the number of bits is at least the minimum of
         ``Σ_i (1 − h(e_i))`` under this constraint, or by duality
 
             max over λ ≥ 0 of   Σ_i (1 − log₂(1 + 2^{−λ w_i})) − λ a.
@@ -207,16 +208,16 @@ class HardFamily:
             terms = [count * (1 - math.log2(1 + 2 ** (-rate * w))) for w, count in counts.items()]
             return math.fsum(terms) - rate * error
 
-        # Each sign adds at most 1 bit, so beyond d/a the bound is negative.
+        # Each sign adds at most 1 bit, so the bound is negative beyond d/a.
         best_rate = argmax_concave(bound, 0.0, sum(counts.values()) / error)
         return max(0.0, bound(best_rate))
 
 
 def hard_families(context: Context) -> list[HardFamily]:
-    """Return the families for a context, as wide as possible; no family if no pair has a promise.
+    """Return the widest hard families for a context, or none if no pair has a promise.
 
-    In a high-low context the paper's family comes first. The sensitive symbols alone are a block of
-    plain ε-LDP. The free symbols form a family of their own, which is not in the paper and exists
+    For a high-low context, the paper's family comes first. The sensitive symbols alone form a block
+    with plain ε-LDP. The free symbols form a separate family, which is not in the paper and exists
     for every α up to ½.
 
     >>> from sfumato.contexts import HighLow
@@ -226,7 +227,7 @@ def hard_families(context: Context) -> list[HardFamily]:
     groups = context.groups
     if groups is None:
         raise NoClosedForm(
-            f"lower bounds on people are known only for groups of symbols; got {context!r}."
+            f"lower bounds on people are known only for contexts with groups; got {context!r}."
         )
     sensitive = _sensitive_block(groups)
     if sensitive is None:
@@ -247,8 +248,8 @@ def high_low_family(s: int, t: int, epsilon: Epsilon) -> HardFamily:
 
         p_z(first sensitive) = 1/k − α Σ_i z_i/t,     p_z(free i) = 1/k + α z_i/t
 
-    (The paper prints a plus in the first formula; the sum would not be 1.) The limit is Claim 1 of
-    the paper with the best constant for one sensitive symbol, which Mangat's response meets:
+    (The paper has a plus in the first formula, but then the sum would not be 1.) The limit is Claim
+    1 of the paper with the best constant for one sensitive symbol, which Mangat's response attains:
 
         χ² ≤ (k α²/t) (η + η²/(1 + t/e)),     η = 1 − 1/e
     """
@@ -261,13 +262,13 @@ def high_low_family(s: int, t: int, epsilon: Epsilon) -> HardFamily:
 
 
 def block_family(blocks: Sequence[Block]) -> HardFamily:
-    """Return the paper's family for blocks: inside each block, symbols move up and down in pairs.
+    """Return the paper's family for blocks: within each block, symbols move up and down in pairs.
 
         p_z = 1/k ± z_i 2 m_j α/Σ m_j²      on the i-th pair of block j
 
-    Of the k_j symbols m_j move, all but the last of an odd block. A report adds at most ``gain_j``
-    times what it reveals of the block's total, so ``χ² ≤ k Σ_j γ_j² gain_j k_j``. For even sizes
-    and e ≤ 3 that is ``8kα²/(c² Σ k_j²)``.
+    Of the k_j symbols, m_j move: all of them, except the last one of an odd block. A report adds at
+    most ``gain_j`` times what it reveals about the block's total, so
+    ``χ² ≤ k Σ_j γ_j² gain_j k_j``. For even sizes and e ≤ 3, that is ``8kα²/(c² Σ k_j²)``.
     """
     k = sum(size for size, _ in blocks)
     moving = [size // 2 * 2 for size, _ in blocks]
@@ -284,15 +285,15 @@ def block_family(blocks: Sequence[Block]) -> HardFamily:
 
 
 def free_family(t: int, epsilon: Epsilon) -> HardFamily:
-    """Return the family of the t free symbols, in pairs, without sensitive people.
+    """Return the family of the t free symbols in pairs, for people without sensitive symbols.
 
-    Every free row lies above a sensitive one divided by e. Only the remainder, ``η = 1 − 1/e``, can
-    tell free symbols apart: ``χ² ≤ 4α²η`` for even t.
+    Every free row is at least a sensitive row divided by e. Only the remainder, ``η = 1 − 1/e``,
+    can distinguish free symbols: ``χ² ≤ 4α²η`` for even t.
     """
     family = block_family([(t, math.inf)])
-    ((step, pairs),) = family.separations.items()
+    ((step, pair_count),) = family.separations.items()
     eta = 1 - _inverse_odds(epsilon)
-    return HardFamily(family.distance, family.separations, step**2 * t * 2 * pairs * eta)
+    return HardFamily(family.distance, family.separations, step**2 * t * 2 * pair_count * eta)
 
 
 # --- helpers -------------------------------------------------------------------------------------
@@ -304,9 +305,9 @@ def _sensitive_block(groups: GroupedContext | None) -> Block | None:
         return None
     for sensitive, free in ((0, 1), (1, 0)):
         epsilon = groups.outward[sensitive]
-        protected = groups.sizes[sensitive] == 1 or groups.inside[sensitive] == epsilon
-        is_open = groups.sizes[free] == 1 or groups.inside[free] == math.inf
-        if epsilon < math.inf == groups.outward[free] and protected and is_open:
+        is_protected = groups.sizes[sensitive] == 1 or groups.inside[sensitive] == epsilon
+        is_free = groups.sizes[free] == 1 or groups.inside[free] == math.inf
+        if epsilon < math.inf == groups.outward[free] and is_protected and is_free:
             return int(groups.sizes[sensitive]), epsilon
     return None
 
@@ -316,7 +317,7 @@ def _blocks(context: Context) -> list[Block]:
     groups = context.groups
     if groups is None or (len(groups.inside) > 1 and min(groups.outward) < math.inf):
         raise NoClosedForm(
-            "these bounds are for uniform and high-low contexts, and for blocks without a promise "
+            "these bounds require a uniform or high-low context, or blocks without a promise "
             f"across blocks; got {context!r}. If you have a mechanism, scores.worst_risk() and "
             "scores.variances(p, n) are exact."
         )
@@ -326,18 +327,18 @@ def _blocks(context: Context) -> list[Block]:
 def _check_error(error: float) -> float:
     if not 0 < error <= 1:
         raise InvalidArgument(
-            f"error must be a total variation, above 0 and at most 1; got {error!r}."
+            f"error must be a total variation, greater than 0 and at most 1; got {error!r}."
         )
     return float(error)
 
 
-def _noise(epsilon: Epsilon) -> float:
-    """Return ``c = (e + 1)/(e − 1)``, 1 at ε = inf."""
+def _noise_factor(epsilon: Epsilon) -> float:
+    """Return ``c = (e + 1)/(e − 1)``, which is 1 if ε is infinite."""
     return 1 / math.tanh(float(epsilon) / 2)
 
 
 def _inverse_odds(epsilon: Epsilon) -> Fraction:
-    """Return ``1/e^ε``, 0 at ε = inf. It is rounded down, which only makes limits larger."""
+    """Return ``1/e^ε``, or 0 if ε is infinite. Rounding it down can only raise the limits."""
     return 1 / exp_bounds(epsilon)[1] if isinstance(epsilon, Fraction) else Fraction(0)
 
 
@@ -345,11 +346,11 @@ def _gain(size: int, epsilon: Epsilon) -> Fraction:
     """Return the largest ``Σ_i (v_up − v_down)²/(Σ_x v_x)²`` over v with ratios of at most e.
 
     It is attained by ``a`` pairs (e, 1) and ones elsewhere: ``a (e − 1)²/(k_j + a (e − 1))²``,
-    largest next to ``a = k_j/(e − 1)``.
+    which is largest near ``a = k_j/(e − 1)``.
     """
-    pairs = size // 2
+    pair_count = size // 2
     inverse = _inverse_odds(epsilon)
-    if pairs == 0:
+    if pair_count == 0:
         return Fraction(0)
     if inverse == 0:
         return Fraction(1)
@@ -357,6 +358,6 @@ def _gain(size: int, epsilon: Epsilon) -> Fraction:
     best = Fraction(0)
     nearest = math.floor(size / rise)
     for a in (nearest, nearest + 1):
-        a = min(max(a, 1), pairs)
+        a = min(max(a, 1), pair_count)
         best = max(best, a * rise**2 / (size + a * rise) ** 2)
     return best

@@ -1,4 +1,4 @@
-"""Plan a survey: how many people it needs, or how far off it will be, before anyone answers."""
+"""Plan a survey: predict how many people it needs, or its error, before anyone answers."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -35,12 +35,12 @@ _MEASURE_NAMES = {
 _DISTRIBUTION_NAMES = {
     "worst": "the hardest distribution for this mechanism",
     "uniform": "people spread evenly",
-    "given": "people drawn from the distribution that you gave",
+    "given": "people drawn from the distribution you provided",
 }
-_TABLE_HEAD = ["mechanism", "people", "error", "mean", "bits", "leverage", "risk", "over bound"]
+_TABLE_HEADER = ["mechanism", "people", "error", "mean", "bits", "leverage", "risk", "over bound"]
 _MAX_PEOPLE_TEXT = "10^12"
-_CLEARLY_BETTER = 0.95  # another row is worth mentioning below this share of the plan's own cost
-_FAKE_SHARE = 0.01  # the share of fake reports that a plan warns about
+_CLEARLY_BETTER = 0.95  # mention another row if its cost is below this fraction of the chosen one's
+_FAKE_SHARE = 0.01  # the fraction of fake reports that a plan warns about
 _DESIGN_ADVICE = (
     "No closed form is known for this privacy matrix. To compute a mechanism for it, use "
     "sf.design(context) or the command sfumato design."
@@ -49,14 +49,14 @@ _DESIGN_ADVICE = (
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Plan:
-    """The error for a number of people, or the people for an error, with other mechanisms compared.
+    """A predicted error or number of people, and a comparison with other mechanisms.
 
-    ``measure`` and ``confidence``: which error it is, and the probability with which it holds.
+    ``measure``, ``confidence``: the measure of error, and the probability that the error holds.
     ``distribution``: "worst" (the hardest for the mechanism), "uniform" or "given".
-    ``goal``: the error that you asked for, if any; ``feasible`` says whether it is met.
-    ``lower_bound``: the least risk that any mechanism for the context can have.
-    ``on_shelf``: whether a closed form is known for the context.
-    ``rows``: the mechanisms that were considered; ``chosen`` names the one that the plan is for.
+    ``goal``: the error that you asked for, if any; ``is_feasible`` tells whether it is met.
+    ``lower_bound``: a lower bound on the risk of any mechanism for the context.
+    ``has_closed_form``: whether a closed form is known for the context.
+    ``rows``: the mechanisms considered; ``chosen`` is the name of the one that the plan is for.
     """
 
     context: Context
@@ -64,9 +64,9 @@ class Plan:
     confidence: float
     distribution: str
     goal: float | None
-    feasible: bool
+    is_feasible: bool
     lower_bound: float
-    on_shelf: bool
+    has_closed_form: bool
     chosen: str
     rows: tuple[PlanRow, ...]
 
@@ -83,22 +83,21 @@ class Plan:
 
     @property
     def error(self) -> float | None:
-        """The error at this confidence; ``None`` if no number of people meets the goal."""
+        """The error at the plan's confidence; ``None`` if no number of people meets the goal."""
         figures = self.row.figures
         return None if figures is None else figures.error
 
     @property
     def mean(self) -> float | None:
-        """The error on average; ``None`` if no number of people meets the goal."""
+        """The mean error; ``None`` if no number of people meets the goal."""
         figures = self.row.figures
         return None if figures is None else figures.mean
 
     @property
     def estimate(self) -> str:
-        """Which estimate the figures are for.
+        """The estimate that the figures are for, "decoded" or "unbiased".
 
-        "decoded" is the estimate that a survey reports, "unbiased" the one that intervals come
-        from.
+        Surveys report the decoded estimate; intervals come from the unbiased one.
         """
         return "unbiased" if self.decoder is None else "decoded"
 
@@ -110,19 +109,19 @@ class Plan:
 
     @cached_property
     def advice(self) -> tuple[str, ...]:
-        """What would help, if the goal is out of reach or the context has no closed form."""
-        design = []
-        if not self.on_shelf and self.chosen != "own":
-            design.append(_DESIGN_ADVICE)
-        if self.feasible or self.goal is None:
-            return tuple(design)
-        return (self._shortfall(self.goal), *design, *self._remedies())
+        """Advice if the goal is out of reach or the context has no closed form."""
+        design_advice = []
+        if not self.has_closed_form and self.chosen != "own":
+            design_advice.append(_DESIGN_ADVICE)
+        if self.is_feasible or self.goal is None:
+            return tuple(design_advice)
+        return (self._shortfall(self.goal), *design_advice, *self._remedies())
 
     def at(self, people: int) -> "Plan":
-        """Return the same plan for another number of people, without a goal."""
+        """Return the same plan for a different number of people, without a goal."""
         n = require_people(people)
         rows = tuple(row.at(n) for row in self.rows)
-        return replace(self, goal=None, feasible=True, rows=rows)
+        return replace(self, goal=None, is_feasible=True, rows=rows)
 
     def summary(self) -> str:
         """Return the plan as a short paragraph."""
@@ -133,13 +132,13 @@ class Plan:
         return [
             self._answer(),
             self._fine_print(),
-            *self._fake_reports(),
-            *self._better_row(),
+            *self._fake_report_warning(),
+            *self._better_mechanism(),
             *self.advice,
         ]
 
     def in_json(self) -> dict[str, object]:
-        """Return the plan as the command prints it."""
+        """Return the plan as ``sfumato plan --json`` prints it."""
         return {
             "measure": self.measure,
             "confidence": self.confidence,
@@ -150,7 +149,7 @@ class Plan:
             "people": self.people,
             "error": self.error,
             "mean": self.mean,
-            "feasible": self.feasible,
+            "feasible": self.is_feasible,
             "advice": list(self.advice),
             "lower_bound_risk": self.lower_bound if math.isfinite(self.lower_bound) else None,
             "forged": self._fake_reports_json(),
@@ -159,14 +158,14 @@ class Plan:
         }
 
     def table(self) -> list[list[str]]:
-        """Return the rows as text, below a header."""
-        lines = [_TABLE_HEAD]
+        """Return the rows as text cells, starting with a header."""
+        table = [_TABLE_HEADER]
         for row in self.rows:
-            lines.append([row.title, *_figure_cells(row), *_mechanism_cells(row)])
-        return lines
+            table.append([row.title, *_figure_cells(row), *_mechanism_cells(row)])
+        return table
 
     def notes(self) -> list[str]:
-        """Return the reasons why rows have no mechanism, or need none, without duplicates."""
+        """Return the reasons why rows have no mechanism or need none, merging duplicates."""
         titles: dict[str, str] = {}
         for row in self.rows:
             if row.reason in titles:
@@ -187,16 +186,16 @@ class Plan:
         return "\n".join([*lines, *self.notes()])
 
     def _repr_html_(self) -> str:
-        """Return what notebooks show."""
-        head, *body = self.table()
-        heads = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in head)
+        """Return the summary and the table for notebooks."""
+        header, *lines = self.table()
+        headers = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in header)
         rows = ""
-        for title, *cells in body:
+        for title, *cells in lines:
             rows += f'<tr><th scope="row" style="text-align:left">{escape(title)}</th>'
             rows += "".join(f"<td>{escape(cell)}</td>" for cell in cells)
             rows += "</tr>"
         notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes())
-        table = f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
+        table = f"<table><thead><tr>{headers}</tr></thead><tbody>{rows}</tbody></table>"
         return f"<p><b>Plan.</b> {escape(self.summary())}</p>{table}{notes}"
 
     def _answer(self) -> str:
@@ -206,16 +205,16 @@ class Plan:
             return (
                 f"No number of people up to {_MAX_PEOPLE_TEXT} keeps the {name} to {self.goal:g}."
             )
-        about = ""
+        qualifier = ""
         if self.goal is not None and self.estimate == "decoded":
-            about = "about "
+            qualifier = "about "
         answer = (
-            f"With {about}{figures.people:,} people the {name} is at most "
+            f"With {qualifier}{figures.people:,} people the {name} is at most "
             f"{format_number(figures.error)} with probability {format_percent(self.confidence)} "
             f"({format_number(figures.mean)} on average)"
         )
-        if not self.feasible:
-            return f"{answer}; that is more than your goal of {self.goal:g}."
+        if not self.is_feasible:
+            return f"{answer}; that exceeds your goal of {self.goal:g}."
         if self.measure in ("tv", "symbol") and figures.error >= 1:
             return f"{answer}: too few people to learn anything."
         return f"{answer}."
@@ -223,19 +222,17 @@ class Plan:
     def _fine_print(self) -> str:
         estimate = "the unbiased estimate"
         if self.decoder is not None:
-            estimate = f"the decoded picture ({self.decoder})"
+            estimate = f"the decoded estimate ({self.decoder})"
         people = _DISTRIBUTION_NAMES[self.distribution]
-        return f"This is for {people}, and for {estimate} of this mechanism: {self.row.title}."
+        return f"This assumes {people}, and {estimate} of this mechanism: {self.row.title}."
 
-    def _fake_reports(self) -> list[str]:
-        """Say what one fake report in a hundred could do, which more people do not reduce."""
+    def _fake_report_warning(self) -> list[str]:
+        """State what 1% of fake reports could do, which does not shrink with more people."""
         mechanism = self.row.mechanism
         if mechanism is None or mechanism.inputs == 1:
             return []
         shift = format_upper_bound(_FAKE_SHARE * mechanism.scores.reach.max_shift)
-        return [
-            f"If one report in a hundred is fake, that moves an unbiased share by up to {shift}."
-        ]
+        return [f"If 1% of the reports are fake, they can move an unbiased share by up to {shift}."]
 
     def _fake_reports_json(self) -> dict[str, float] | None:
         if self.row.mechanism is None:
@@ -247,32 +244,32 @@ class Plan:
             "total_variation": _FAKE_SHARE * reach.total_variation,
         }
 
-    def _better_row(self) -> list[str]:
-        """Name a mechanism that does better by this measure.
+    def _better_mechanism(self) -> list[str]:
+        """Mention a mechanism that is better by this measure.
 
-        The best on the shelf has the least squared error at its worst distribution; another measure
-        may prefer another code.
+        The best closed form has the smallest squared error at its worst distribution; a different
+        code may be better by a different measure.
         """
         if self.row.figures is None or self.row.figures.error == 0:
             return []
-        # Rows differ in people or in error, never in both. Error falls as 1/√n, so compare the
+        # Rows differ in people or in error, never in both. The error falls as 1/√n, so compare the
         # product error · √n.
         best = None
-        least = _CLEARLY_BETTER * self.row.figures.cost
+        min_cost = _CLEARLY_BETTER * self.row.figures.cost
         for row in self.rows:
-            if row.figures is not None and row.name != self.chosen and row.figures.cost < least:
+            if row.figures is not None and row.name != self.chosen and row.figures.cost < min_cost:
                 best = row
-                least = row.figures.cost
+                min_cost = row.figures.cost
         if best is None or best.figures is None:
             return []
         error = format_number(best.figures.error)
         return [
-            f"By this measure another mechanism does better: {best.title}, "
+            f"By this measure, another mechanism is better: {best.title}, "
             f"{error} with {best.figures.people:,} people."
         ]
 
     def _shortfall(self, goal: float) -> str:
-        """Say by how much the goal is missed."""
+        """Say how many people the goal needs, or that no number is enough."""
         if self.people is None:
             error = format_number(self.row.figures_at(MAX_PEOPLE).error)
             return (
@@ -290,20 +287,22 @@ class Plan:
         best = next(row for row in self.rows if row.name == "best")
         if best.risk is not None and risk is not None and best.risk < risk:
             ratio = format_number(best.risk / risk)
-            remedies.append(f"The best mechanism on the shelf has {ratio} of the risk of this one.")
+            remedies.append(
+                f"The best closed-form mechanism has {ratio} times the risk of this one."
+            )
         if self.distribution == "worst":
             remedies.append(
-                "Most distributions are easier than the worst: give one if you can guess it."
+                "Most distributions are easier than the worst: pass one if you have a good guess."
             )
         groups = self.context.groups
         if groups is not None and len(groups.inside) == 1:
             remedies.append(
-                "Promise less where less is needed: only for sensitive labels, or only within "
-                "blocks."
+                "Weaken the promise where you can: protect only sensitive labels, or only pairs "
+                "within blocks."
             )
         if self.measure in ("tv", "l2") and self.context.size > 2:
             remedies.append(
-                "Merge labels, or ask for single shares or a total, which need far fewer people."
+                "Merge labels, or plan for single shares or a total, which need far fewer people."
             )
         if math.isfinite(self.context.smallest_epsilon):
             remedies.append(
@@ -314,18 +313,18 @@ class Plan:
 
 
 def _figure_cells(row: PlanRow) -> list[str]:
-    """Return people, error and mean of a row."""
+    """Return the people, error and mean of a row."""
     figures = row.figures
     if figures is not None:
         return [f"{figures.people:,}", format_number(figures.error), format_number(figures.mean)]
-    if row.available:
+    if row.is_available:
         return [f"> {_MAX_PEOPLE_TEXT}", "–", "–"]
     return ["–", "–", "–"]
 
 
 def _mechanism_cells(row: PlanRow) -> list[str]:
-    """Return bits, leverage, risk and risk over bound of a row."""
-    if not row.available:
+    """Return the bits, leverage, risk and risk over bound of a row."""
+    if not row.is_available:
         return ["–"] * 4
     return [
         str(row.bits),
@@ -347,11 +346,11 @@ def plan(
     decoder: str = "projection",
     mechanism: Mechanism | None = None,
 ) -> Plan:
-    """Return how many people an error needs, or the error that a number of people gives.
+    """Predict how many people an error requires, or the error for a number of people.
 
-    ``error``: the goal; the plan says how many people it needs.
-    ``people``: the plan says how far off their estimate will be. If you pass both, it says whether
-    they are enough.
+    ``error``: the goal; the plan predicts how many people it requires.
+    ``people``: the number of people; the plan predicts the error of their estimate. If you pass
+    both, it tells you whether these people are enough.
     ``measure``: which error to predict:
 
     - "tv": total variation, ``½ Σ_x |p̂_x − p_x|``;
@@ -359,17 +358,16 @@ def plan(
     - "total": the total of ``labels``, or with a mapping from label to weight ``Σ_x w_x p_x``;
     - "l2": Euclidean distance, ``‖p̂ − p‖``.
 
-    ``confidence``: the probability with which the error holds. It covers everything between the
-    estimate and the distribution that people are drawn from: the noise of privacy, and the chance
-    of who answers.
+    ``confidence``: the probability that the error holds. It accounts for both privacy noise and
+    sampling, so it compares the estimate with the distribution that people are drawn from.
     ``distribution``: "worst", "uniform", a share or a count for each symbol, or a mapping from
-    label to share. For "worst", the figures are those of the unbiased estimate at the distribution
-    that is hardest for it: no distribution is harder, and most are easier. For the others, "tv" and
-    "l2" are also predicted for the decoded estimate, and the plan is for that one.
+    label to share. For "worst", the figures are for the unbiased estimate and the distribution that
+    is hardest for it; most distributions are easier. For the others, "tv" and "l2" are also
+    predicted for the decoded estimate, and the plan is for that estimate.
     ``labels``: the labels to add up, or a mapping from label to weight; for "total" only.
-    ``decoder``: the name of the decoder to predict.
-    ``mechanism``: the mechanism to plan for; by default the best on the shelf, or if nothing on the
-    shelf fits, the mechanism of least risk that keeps the context.
+    ``decoder``: the name of the decoder for the decoded estimate.
+    ``mechanism``: the mechanism to plan for; by default the best closed form. Without one, it is
+    the mechanism with the smallest risk that satisfies the context.
 
     >>> from sfumato.contexts import Uniform
     >>> colours = plan(Uniform(["red", "green", "blue"], 1), error=0.05)
@@ -378,7 +376,7 @@ def plan(
     """
     if error is None and people is None:
         raise InvalidArgument(
-            "pass error= (how many people?), people= (how far off?), or both to check them."
+            "pass error= to predict people, people= to predict the error, or both to check them."
         )
     goal = None
     if error is not None:
@@ -395,7 +393,7 @@ def plan(
     bound = lower_bound_risk(context)
     mechanisms = find_mechanisms(context, mechanism)
     rows = build_rows(mechanisms, context, target, decoder, bound)
-    chosen = _choose(rows, mechanism)
+    chosen = _choose_row(rows, mechanism)
     rows = _add_figures(rows, chosen, goal, n)
     return Plan(
         context=context,
@@ -403,9 +401,9 @@ def plan(
         confidence=target.confidence,
         distribution=distribution if isinstance(distribution, str) else "given",
         goal=goal,
-        feasible=_is_feasible(rows, chosen, goal, n),
+        is_feasible=_is_feasible(rows, chosen, goal, n),
         lower_bound=bound,
-        on_shelf=not isinstance(mechanisms["best"], NoClosedForm),
+        has_closed_form=not isinstance(mechanisms["best"], NoClosedForm),
         chosen=chosen,
         rows=tuple(rows),
     )
@@ -420,22 +418,22 @@ def _check_people(people: int | None) -> int | None:
     return n
 
 
-def _choose(rows: list[PlanRow], own: Mechanism | None) -> str:
-    """Return the name of the row to plan for: your own mechanism, the best, or the least risk."""
+def _choose_row(rows: list[PlanRow], own: Mechanism | None) -> str:
+    """Return the name of the row to plan for: your own, the best, or the smallest risk."""
     if own is not None:
         record = own.to_record()
         for row in reversed(rows):
             if row.mechanism is not None and row.mechanism.to_record() == record:
                 return row.name
     best = next(row for row in rows if row.name == "best")
-    if best.available:
+    if best.is_available:
         return "best"
     chosen = None
-    least = math.inf
+    smallest_risk = math.inf
     for row in rows:
-        if row.risk is not None and row.risk < least:
+        if row.risk is not None and row.risk < smallest_risk:
             chosen = row.name
-            least = row.risk
+            smallest_risk = row.risk
     if chosen is None:
         raise NoClosedForm(f"there is no mechanism to plan for: {best.reason}")
     return chosen
@@ -444,23 +442,23 @@ def _choose(rows: list[PlanRow], own: Mechanism | None) -> str:
 def _add_figures(
     rows: list[PlanRow], chosen: str, goal: float | None, people: int | None
 ) -> list[PlanRow]:
-    """Return the rows with their figures, for these people or for those that the goal needs.
+    """Return the rows with figures for this number of people, or for the number the goal needs.
 
-    For a goal the chosen row comes first: the people that its decoded estimate saves tell the other
-    rows where to start their search.
+    For a goal, start with the chosen row: the ratio of people that its two estimates need tells the
+    other rows where to start their search.
     """
     if people is not None or goal is None:
         return [row.at(people or 1) for row in rows]
-    own = next(row for row in rows if row.name == chosen).for_error(goal)
+    first = next(row for row in rows if row.name == chosen).for_error(goal)
     ratio = 1.0
-    if own.unbiased is not None and own.decoded is not None:
-        ratio = own.decoded.people / own.unbiased.people
-    return [own if row.name == chosen else row.for_error(goal, ratio) for row in rows]
+    if first.unbiased is not None and first.decoded is not None:
+        ratio = first.decoded.people / first.unbiased.people
+    return [first if row.name == chosen else row.for_error(goal, ratio) for row in rows]
 
 
 def _is_feasible(rows: list[PlanRow], chosen: str, goal: float | None, people: int | None) -> bool:
     figures = next(row for row in rows if row.name == chosen).figures
     if figures is None:
         return False
-    # Without ``people``, their number was chosen to meet the goal.
+    # If ``people`` was not given, their number was chosen to meet the goal.
     return people is None or goal is None or figures.error <= goal

@@ -1,24 +1,24 @@
-"""Predict how far an estimate from n people will be from the truth, before anyone answers.
+"""Predict the error of an estimate from n people, before anyone answers.
 
-A tally gives two estimates, and a plan keeps them apart.
+A tally gives two estimates, and a plan treats them separately.
 
 *Unbiased.* The mechanism gives exact variances ``σ_x²/n``, and for many people the errors are
-normal. So every prediction is a number over ``√n``, and the people for an error follow from its
-square.
+normal. So every prediction is a number divided by ``√n``, which also gives the number of people for
+an error.
 
 *Decoded* (the estimate that a survey reports). There is no formula, so draw histograms of reports
 from ``Q p`` and decode them.
 
-Each prediction has two figures. ``mean`` is the error on average: ``E|…|`` of a share or a total,
-E TV, and for l2 the root of the mean square. ``error`` holds with probability ``confidence``: for a
-share or a total it is the half width of the interval, for TV and l2 a quantile.
+Each prediction has two figures. ``mean`` is the mean error: ``E|…|`` for a share or a total, E TV,
+and for l2 the root mean square. ``error`` is not exceeded with probability ``confidence``: for a
+share or a total it is the half-width of the interval, for TV and l2 a quantile.
 
 "Worst" in a plan means the distribution that a mechanism finds hardest. With
 ``M[x, x2] = Σ_y Q(y|x2) A[x, y]²`` the variance of one entry of the unbiased estimate is
 
     n Var_x(p) = Σ_x2 M[x, x2] p_x2 − p_x²,
 
-which is concave in p. So are its root and sums of roots, and every maximum here is global.
+which is concave in p. So are its square root and sums of such roots, and every maximum is global.
 """
 
 import math
@@ -51,14 +51,14 @@ MAX_PEOPLE = 10**12
 """The most people that a plan considers: a hundred times the world population."""
 
 _HALF_NORMAL = math.sqrt(2 / math.pi)  # E|Z| of a standard normal Z
-_MAX_COVARIANCE_SIZE = 256  # up to this many symbols, covariances are written out
+_MAX_COVARIANCE_SIZE = 256  # up to this many symbols, compute the covariance matrix
 _MIN_DRAWS = 4
 _MAX_DRAWS = 1000
-_MAX_DRAWN_COUNTS = 2**19  # counts that one prediction may draw, beyond the minimum of draws
-_PRECISION = 0.015  # of the mean over draws
+_MAX_DRAWN_COUNTS = 2**19  # counts that one prediction may draw, beyond the minimum number of draws
+_PRECISION = 0.015  # target relative error of the mean over draws
 _MAX_SECANT_STEPS = 12
-_MAX_SINGLE = 128  # up to this many symbols, each forms a group of its own
-_MAX_SINGLE_UNCLASSED = 512  # the same for a mechanism that claims no structure
+_MAX_SINGLE = 128  # up to this many symbols, each forms its own group
+_MAX_SINGLE_UNCLASSED = 512  # the same for a mechanism without row classes
 _MAX_GROUPS = 16
 _MAX_ROUNDS = 500
 _GAP = 1e-3
@@ -70,8 +70,8 @@ _TERNARY_STEPS = 100  # each shortens the interval by a third
 class Figures:
     """The predicted error for a number of people.
 
-    ``mean``: the error on average.
-    ``error``: the error that holds with the target's confidence.
+    ``mean``: the mean error.
+    ``error``: the error that is not exceeded with the target's confidence.
     """
 
     people: int
@@ -86,14 +86,14 @@ class Figures:
 
 @dataclass(frozen=True)
 class UnbiasedForecast:
-    """The errors of the unbiased estimate for one person; for n people, divide by ``√n``."""
+    """The mean and error of the unbiased estimate for one person; for n, divide them by ``√n``."""
 
     mean: float
     error: float
 
     @classmethod
     def for_target(cls, mechanism: Mechanism, target: Target) -> "UnbiasedForecast":
-        """Predict from exact variances, with normal errors.
+        """Predict errors from exact variances, assuming that they are normal.
 
         A share or a total: ``mean = σ √(2/π)``, ``error = z σ`` with the two-sided normal quantile
         z. TV: ``mean = ½ √(2/π) Σ_x σ_x``; without the factor ``√(2/π) ≈ 0.8`` this bounds E TV
@@ -120,11 +120,14 @@ class UnbiasedForecast:
         return Figures(people, self.mean / root, self.error / root)
 
     def people_for(self, error: float) -> int | None:
-        """Return the fewest people with at most this ``error``; ``None`` above ``MAX_PEOPLE``."""
+        """Return the smallest number of people with at most this ``error``.
+
+        Return ``None`` if it exceeds ``MAX_PEOPLE``.
+        """
         people = (self.error / error) ** 2
         if people > MAX_PEOPLE:
             return None
-        # Despite rounding, the error of n people must need n people and no more.
+        # Despite rounding, the error for n people must require exactly n people.
         return max(math.ceil(people * (1 - 1e-12)), 1)
 
 
@@ -142,25 +145,25 @@ class DecodedForecast:
     def at(self, people: int) -> Figures:
         """Return the figures for ``people``.
 
-        The mean is right to about 1.5 %, unless that takes more than half a million drawn counts.
+        The mean is accurate to about 1.5%, unless that takes more than half a million drawn counts.
         """
         if people not in self._cache:
             self._cache[people] = self._predict(people)
         return self._cache[people]
 
     def people_for(self, error: float, start: int) -> int | None:
-        """Return about the fewest people with at most this ``error``, to three digits.
+        """Return about how many people this ``error`` needs, rounded up to three digits.
 
         Return ``None`` if ``MAX_PEOPLE`` are too few. This is a secant method on the logarithms of
-        people and error, from ``start`` (what the unbiased estimate needs).
+        people and error, starting from ``start`` people.
         """
         if self.at(MAX_PEOPLE).error > error:
             return None
         guess = float(start)
-        slope = -0.5  # error falls with the root of people
+        slope = -0.5  # the error falls as 1/√people
         too_few = 1.0
         enough = float(MAX_PEOPLE)
-        last: tuple[float, float] | None = None
+        previous: tuple[float, float] | None = None
         for _ in range(_MAX_SECANT_STEPS):
             log_people = math.log(guess)
             log_excess = math.log(max(self.at(round(guess)).error, 1e-300) / error)
@@ -170,15 +173,15 @@ class DecodedForecast:
                 too_few = guess
             if abs(log_excess) < _PRECISION or enough <= too_few * 1.01:
                 break
-            if last is not None and log_people != last[0]:
-                secant = (log_excess - last[1]) / (log_people - last[0])
+            if previous is not None and log_people != previous[0]:
+                secant = (log_excess - previous[1]) / (log_people - previous[0])
                 slope = min(max(secant, -1.0), -0.05)
-            last = log_people, log_excess
+            previous = log_people, log_excess
             next_log = log_people - log_excess / slope
             if math.log(too_few) < next_log < math.log(enough):
                 guess = math.exp(next_log)
             else:
-                # A secant that leaves the bracket could cycle; bisection cannot.
+                # The secant left the bracket and could cycle, so bisect.
                 guess = math.sqrt(too_few * enough)
         if self.at(round(guess)).error > error * (1 + 2 * _PRECISION):
             guess = enough
@@ -230,10 +233,10 @@ def _variance(mechanism: Mechanism, target: Target) -> float:
 
 
 def _covariances(mechanism: Mechanism, p: Floats) -> Floats:
-    """Return the covariance matrix for one person, or in large domains the variances alone.
+    """Return the covariance matrix for one person, or only the variances in large domains.
 
-    In large domains TV and l2 add up many entries and hardly vary. So their quantiles are close to
-    their means, even if you treat the entries as uncorrelated.
+    In large domains, TV and l2 add up many entries and hardly vary. So their quantiles are close to
+    their means, even if the entries are treated as uncorrelated.
     """
     k = mechanism.inputs
     if k <= _MAX_COVARIANCE_SIZE and k * mechanism.outputs <= _MAX_COVARIANCE_SIZE * 8192:
@@ -260,10 +263,10 @@ def _tv_moments(covariances: Floats) -> tuple[float, float]:
 
 
 def _gamma_quantile(mean: float, variance: float, confidence: float) -> float:
-    """Return the quantile of a gamma variable, by Wilson and Hilferty (1931).
+    """Approximate the quantile of a gamma variable (Wilson and Hilferty, 1931).
 
-    Its cube root is nearly normal. This is accurate for the square of a normal and for a sum of
-    many; for ``|Z|`` it gives 1.97 instead of 1.96.
+    Its cube root is nearly normal. This is accurate for the square of a normal variable and for a
+    sum of many such squares; for ``|Z|`` it gives 1.97 instead of 1.96.
     """
     if mean <= 0 or variance <= 0:
         return mean
@@ -281,61 +284,62 @@ def _round_up_to_three_digits(number: float) -> int:
 
 
 def hardest_for_l2(mechanism: Mechanism) -> Floats:
-    """Return the p with the largest ``risk(p) = ρ·p − ‖p‖²``: the one nearest to ``ρ/2``."""
+    """Return the p that maximizes ``risk(p) = ρ·p − ‖p‖²``: the one nearest to ``ρ/2``."""
     rho = mechanism.adjoint(mechanism.scores.squares())
     return project(rho / 2)
 
 
 def hardest_for_tv(mechanism: Mechanism) -> Floats:
-    """Return the p with the largest ``Σ_x √Var_x(p)``, to 0.1 % of the sum.
+    """Return the p that maximizes ``Σ_x √Var_x(p)``, to within 0.1% of the sum.
 
-    Consider only p that are constant inside groups. In small domains groups are single symbols. In
-    large ones they are the symbols whose rows look alike (the row classes of the mechanism). By
-    symmetry a hardest p is constant there, up to the padding of codes. Blocks of one size share
-    evenly; blocks that must share a group share by the squares of their sizes, the optimum for
-    blocks.
+    Consider only p with fixed proportions within groups. In small domains, groups are single
+    symbols. In large ones, they are the symbols with similar rows (the row classes of the
+    mechanism). By symmetry, a hardest p is constant on them, up to the padding of codes. Blocks of
+    the same size get equal shares. Blocks of different sizes in one group get shares in proportion
+    to the squares of their sizes, which is optimal for blocks.
 
     The method is multiplicative ascent. It stops when the gradient shows that no p is better by
     more than the gap.
     """
     weights, group_of = _groups(mechanism)
-    groups = int(group_of.max()) + 1
-    inside = weights / np.bincount(group_of, weights=weights)[group_of]
+    group_count = int(group_of.max()) + 1
+    proportions = weights / np.bincount(group_of, weights=weights)[group_of]
     # moments[h, x]: the second moment of entry x if all people are in group h
-    moments = np.empty((groups, mechanism.inputs))
-    for h in range(groups):
-        q = mechanism.forward(inside * (group_of == h))
+    moments = np.empty((group_count, mechanism.inputs))
+    for h in range(group_count):
+        q = mechanism.forward(proportions * (group_of == h))
         moments[h] = mechanism.scores.moments(q, 2)
     even = np.full(mechanism.inputs, 1 / mechanism.inputs)
     shares = np.bincount(group_of, weights=even)
     for _ in range(_MAX_ROUNDS):
-        p = shares[group_of] * inside
+        p = shares[group_of] * proportions
         roots = np.sqrt(np.maximum(shares @ moments - p**2, _TINY))
-        gradient = moments @ (0.5 / roots) - np.bincount(group_of, weights=p * inside / roots)
+        gradient = moments @ (0.5 / roots)
+        gradient = gradient - np.bincount(group_of, weights=p * proportions / roots)
         if gradient.max() - shares @ gradient <= _GAP * roots.sum():
             break
         shares = shares * np.maximum(gradient, _TINY)
         shares = shares / shares.sum()
-    return shares[group_of] * inside
+    return shares[group_of] * proportions
 
 
 def worst_symbol_variance(mechanism: Mechanism) -> float:
     """Return the largest ``n Var_x(p)`` over x and p.
 
-    For one x it is exact: a share t of x and the rest on the symbol that disturbs it most give
-    ``t M[x, x] + (1 − t) m − t²``, largest at ``t = (M[x, x] − m)/2``. In small domains, try every
-    x. In large ones, in each group of rows that look alike, try the two with the largest variance
-    at an even p.
+    For one x this is exact: put a share t on x and the remainder on the symbol that adds the most
+    noise to x. The variance is ``t M[x, x] + (1 − t) m − t²``, which is largest at
+    ``t = (M[x, x] − m)/2``. In small domains, try every x. In large ones, try two from each group
+    of similar rows: those with the largest variance for a typical p.
     """
-    return max(_worst_variance_of(mechanism, x) for x in _candidates(mechanism))
+    return max(_worst_variance(mechanism, x) for x in _candidates(mechanism))
 
 
 def worst_total_variance(mechanism: Mechanism, weights: Floats) -> float:
     """Return the largest ``n Var(Σ_x w_x p̂_x)`` over p, exactly.
 
     It is ``M·p − (w·p)²`` with ``M_x = Σ_y Q(y|x) (Σ_x2 w_x2 A[x2, y])²``. Because
-    ``t² = max_s (2st − s²)``, the largest is the least over s of ``max_x (M_x − 2 s w_x) + s²``,
-    which is convex in the one number s.
+    ``t² = max_s (2st − s²)``, the maximum over p is the minimum over s of
+    ``max_x (M_x − 2 s w_x) + s²``, which is convex in s.
     """
     M = mechanism.adjoint(mechanism.scores.totals(weights) ** 2)
 
@@ -347,7 +351,7 @@ def worst_total_variance(mechanism: Mechanism, weights: Floats) -> float:
 
 
 def argmax_concave(function: Callable[[float], float], low: float, high: float) -> float:
-    """Return nearly the point of [low, high] where a concave function is largest."""
+    """Return the approximate maximizer of a concave function on [low, high]."""
     for _ in range(_TERNARY_STEPS):
         third = (high - low) / 3
         left = low + third
@@ -359,21 +363,21 @@ def argmax_concave(function: Callable[[float], float], low: float, high: float) 
     return (low + high) / 2
 
 
-def _worst_variance_of(mechanism: Mechanism, x: int) -> float:
+def _worst_variance(mechanism: Mechanism, x: int) -> float:
     unit = np.zeros(mechanism.inputs)
     unit[x] = 1.0
     M = mechanism.adjoint(mechanism.scores.totals(unit) ** 2)
-    own = float(M[x])
+    own_moment = float(M[x])
     if mechanism.inputs == 1:
-        return own - 1
+        return own_moment - 1
     M[x] = -np.inf
-    others = float(M.max())
-    t = min(max((own - others) / 2, 0.0), 1.0)
-    return t * own + (1 - t) * others - t * t
+    m = float(M.max())
+    t = min(max((own_moment - m) / 2, 0.0), 1.0)
+    return t * own_moment + (1 - t) * m - t * t
 
 
 def _candidates(mechanism: Mechanism) -> list[int]:
-    """Return the symbols whose variance may be the largest."""
+    """Return the symbols that may have the largest variance."""
     if mechanism.inputs <= _MAX_SINGLE:
         return list(range(mechanism.inputs))
     weights, group_of = _groups(mechanism)
@@ -384,7 +388,7 @@ def _candidates(mechanism: Mechanism) -> list[int]:
 
 
 def _groups(mechanism: Mechanism) -> tuple[Floats, Symbols]:
-    """Return the weight of each symbol inside its group, and the group of each symbol."""
+    """Return the weight of each symbol within its group, and the group of each symbol."""
     k = mechanism.inputs
     classes = mechanism.row_classes()
     if k <= _MAX_SINGLE or (not classes and k <= _MAX_SINGLE_UNCLASSED):
@@ -393,10 +397,10 @@ def _groups(mechanism: Mechanism) -> tuple[Floats, Symbols]:
     group_of = np.zeros(k, dtype=np.int64)
     for i, rows in enumerate(classes):
         _, block, sizes = np.unique(rows.first_reports, return_inverse=True, return_counts=True)
-        weights[rows.symbols] = sizes[block]  # rows that begin at the same report form a block
+        weights[rows.symbols] = sizes[block]  # rows that start at the same report form a block
         group_of[rows.symbols] = i
     if len(classes) > _MAX_GROUPS:
-        typical = np.bincount(group_of, weights=weights) / np.bincount(group_of)
-        rank = np.argsort(np.argsort(typical))
-        group_of = (rank * _MAX_GROUPS // typical.size)[group_of]
+        mean_weights = np.bincount(group_of, weights=weights) / np.bincount(group_of)
+        rank = np.argsort(np.argsort(mean_weights))
+        group_of = (rank * _MAX_GROUPS // mean_weights.size)[group_of]
     return weights, group_of

@@ -20,13 +20,13 @@ _TITLES = {
     "classical": "classical LDP, ε = {epsilon}",
     "exponential": "exponential mechanism",
     "hadamard": "Hadamard code",
-    "best": "best on the shelf",
+    "best": "best closed form",
     "own": "the survey's own",
 }
-_DESIGNED = "designed for this matrix"
-_OPEN = "the context promises nothing for any pair, so everyone may answer unrandomized."
-_FAST_SIZE = 48  # exact arithmetic inverts any channel of up to this many symbols within seconds
-_MAX_CONDITION = 2e4  # above this condition number, floats may not be enough to invert a channel
+_DESIGNED_TITLE = "designed for this matrix"
+_NO_PROMISE = "the context does not protect any pair, so everyone may answer unrandomized."
+_FAST_SIZE = 48  # exact arithmetic inverts channels with up to this many symbols within seconds
+_MAX_CONDITION = 2e4  # above this condition number, floats may be too imprecise to invert a channel
 
 MechanismOrError = Mechanism | SfumatoError
 """A mechanism, or the error from building it."""
@@ -37,10 +37,10 @@ class PlanRow:
     """One mechanism of a plan, or the reason why it does not exist.
 
     ``name``: "classical", "exponential", "hadamard", "best" or "own".
-    ``title``: the name in tables.
+    ``title``: the name shown in tables.
     ``risk``: the mechanism's ``worst_risk()``.
-    ``over_bound``: the risk divided by the least risk of any mechanism for the context.
-    ``unbiased``, ``decoded``: the predicted figures of the two estimates; ``None`` if no number of
+    ``over_bound``: the risk divided by a lower bound on the risk of any mechanism for the context.
+    ``unbiased``, ``decoded``: the predicted figures for the two estimates; ``None`` if no number of
     people meets the goal. ``decoded`` is predicted only for a given distribution.
     ``reason``: why there is no mechanism, or why none is needed.
     """
@@ -59,24 +59,24 @@ class PlanRow:
     decoded_forecast: DecodedForecast | None = None
 
     @property
-    def available(self) -> bool:
+    def is_available(self) -> bool:
         """Whether the mechanism exists."""
         return self.mechanism is not None
 
     @property
     def figures(self) -> Figures | None:
-        """The figures of the decoded estimate if it is predicted, else of the unbiased one."""
+        """The figures for the decoded estimate if predicted, otherwise for the unbiased one."""
         return self.unbiased if self.decoded_forecast is None else self.decoded
 
     def figures_at(self, people: int) -> Figures:
-        """Predict the same figures for another number of people."""
+        """Predict ``figures`` for a different number of people."""
         forecast = self.decoded_forecast or self.unbiased_forecast
         if forecast is None:
             raise NoClosedForm(self.reason)
         return forecast.at(require_people(people))
 
     def at(self, people: int) -> "PlanRow":
-        """Return the row with its figures for this number of people."""
+        """Return the row with the figures for this number of people."""
         if self.unbiased_forecast is None:
             return self
         unbiased = self.unbiased_forecast.at(people)
@@ -86,10 +86,10 @@ class PlanRow:
         return replace(self, unbiased=unbiased, decoded=decoded)
 
     def for_error(self, error: float, decoded_ratio: float = 1.0) -> "PlanRow":
-        """Return the row with its figures for the number of people that the error needs.
+        """Return the row with the figures for the number of people that the error requires.
 
-        ``decoded_ratio``: a guess at how many people the decoded estimate needs for each person
-        that the unbiased one needs. It only sets the start of the search.
+        ``decoded_ratio``: an initial guess for the search: the number of people that the decoded
+        estimate needs, divided by the number that the unbiased one needs.
         """
         if self.unbiased_forecast is None:
             return self
@@ -99,15 +99,16 @@ class PlanRow:
             unbiased = self.unbiased_forecast.at(people)
         decoded = None
         if self.decoded_forecast is not None:
-            most = MAX_PEOPLE // 2
-            guess = round((people or most) * decoded_ratio)
-            people = self.decoded_forecast.people_for(error, start=min(max(guess, 1), most))
+            max_start = MAX_PEOPLE // 2
+            guess = round((people or max_start) * decoded_ratio)
+            start = min(max(guess, 1), max_start)
+            people = self.decoded_forecast.people_for(error, start=start)
             if people is not None:
                 decoded = self.decoded_forecast.at(people)
         return replace(self, unbiased=unbiased, decoded=decoded)
 
     def in_json(self) -> dict[str, object]:
-        """Return the row as the command prints it."""
+        """Return the row as ``sfumato plan --json`` prints it."""
         return {
             "name": self.name,
             "what": self.title,
@@ -122,23 +123,25 @@ class PlanRow:
 
 
 def find_mechanisms(context: Context, own: Mechanism | None) -> dict[str, MechanismOrError]:
-    """Return the mechanisms that a plan considers by name, or the errors from building them.
+    """Return the mechanisms that a plan considers, by name, or the errors from building them.
 
     Classical LDP uses the smallest ε of any pair for all pairs. The exponential mechanism is the
-    usual choice for metrics, and for matrices that nothing on the shelf fits. ``own`` is listed
-    unless it is one of the others.
+    usual choice for metrics, and for matrices without a closed form. ``own`` is included unless it
+    is one of the others.
     """
     mechanisms = {
-        "classical": _try(lambda: mechanism_for(Uniform(context.domain, context.exact_minimum))),
-        "hadamard": _try(lambda: mechanism_for(context, code="hadamard")),
-        "best": _try(lambda: mechanism_for(context)),
+        "classical": _build_or_error(
+            lambda: mechanism_for(Uniform(context.domain, context.exact_minimum))
+        ),
+        "hadamard": _build_or_error(lambda: mechanism_for(context, code="hadamard")),
+        "best": _build_or_error(lambda: mechanism_for(context)),
     }
     if context.is_metric or isinstance(mechanisms["best"], NoClosedForm):
-        mechanisms["exponential"] = _try(lambda: _exponential(context))
+        mechanisms["exponential"] = _build_or_error(lambda: _build_exponential(context))
     if own is not None:
         if own.context.domain != context.domain:
-            raise ContextMismatch("the mechanism must have the domain of the context.")
-        if not any(_is_same(mechanisms.get(name), own) for name in ("best", "exponential")):
+            raise ContextMismatch("the mechanism and the context must have the same domain.")
+        if not any(_is_same_channel(mechanisms.get(name), own) for name in ("best", "exponential")):
             mechanisms["own"] = own
     return {name: mechanisms[name] for name in _TITLES if name in mechanisms}
 
@@ -150,10 +153,10 @@ def build_rows(
     decoder: str,
     bound: float,
 ) -> list[PlanRow]:
-    """Build a row for each mechanism, without figures yet.
+    """Build a row for each mechanism, without figures.
 
-    ``bound``: the least risk of any mechanism. Two names of the same channel share their forecasts,
-    so that nothing is predicted twice.
+    ``bound``: a lower bound on the risk of any mechanism. If two names have the same channel, they
+    share their forecasts, so nothing is predicted twice.
     """
     rows: list[PlanRow] = []
     for name, mechanism in mechanisms.items():
@@ -161,13 +164,13 @@ def build_rows(
         if isinstance(mechanism, SfumatoError):
             rows.append(PlanRow(name, title, reason=str(mechanism)))
             continue
-        twin = next((row for row in rows if _is_same(row.mechanism, mechanism)), None)
+        twin = next((row for row in rows if _is_same_channel(row.mechanism, mechanism)), None)
         if twin is not None:
             rows.append(replace(twin, name=name, title=title, reason=""))
             continue
         row = _build_row(name, title, mechanism, target, decoder, bound)
         if name == "classical" and math.isinf(context.smallest_epsilon) and context.size > 1:
-            row = replace(row, reason=_OPEN)
+            row = replace(row, reason=_NO_PROMISE)
         rows.append(row)
     return rows
 
@@ -195,17 +198,17 @@ def _build_row(
     )
 
 
-def _try(build: Callable[[], Mechanism]) -> MechanismOrError:
+def _build_or_error(build: Callable[[], Mechanism]) -> MechanismOrError:
     try:
         return build()
     except SfumatoError as error:
         return error
 
 
-def _exponential(context: Context) -> Mechanism:
+def _build_exponential(context: Context) -> Mechanism:
     """Build the exponential mechanism. Raise an error if inverting it fails or takes too long.
 
-    Short distances make its rows similar, and inverting those takes exact arithmetic.
+    Short distances make its rows similar, and inverting similar rows requires exact arithmetic.
     """
     mechanism = exponential_response(context)
     if mechanism.inputs > _FAST_SIZE and np.linalg.cond(mechanism.matrix()) > _MAX_CONDITION:
@@ -217,12 +220,12 @@ def _exponential(context: Context) -> Mechanism:
     return mechanism
 
 
-def _is_same(mechanism: MechanismOrError | None, own: Mechanism) -> bool:
+def _is_same_channel(mechanism: MechanismOrError | None, own: Mechanism) -> bool:
     return isinstance(mechanism, Mechanism) and mechanism.to_record() == own.to_record()
 
 
 def _title(name: str, context: Context, mechanisms: Mapping[str, MechanismOrError]) -> str:
     no_closed_form = isinstance(mechanisms["best"], NoClosedForm)
     if name == "own" and no_closed_form and contains_table(mechanisms["own"]):
-        return _DESIGNED
+        return _DESIGNED_TITLE
     return _TITLES[name].format(epsilon=format_number(context.smallest_epsilon))

@@ -1,4 +1,4 @@
-"""The target of a plan: which error, how certain, and for which people."""
+"""The target of a plan: the measure of error, the confidence, and the distribution of people."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -15,14 +15,14 @@ from sfumato.foundation.arrays import Floats
 __all__ = ["DECODED_MEASURES", "MEASURES", "Target", "check_goal"]
 
 MEASURES = ("tv", "symbol", "total", "l2")
-"""Total variation; the least certain share; a weighted total of shares; Euclidean distance."""
+"""Total variation, the least certain share, a weighted total of shares, Euclidean distance."""
 
 DECODED_MEASURES = ("tv", "l2")
-"""Measures that a plan also predicts for the decoded estimate. The others are about intervals,
-which come from the unbiased estimate."""
+"""Measures that a plan also predicts for the decoded estimate. The other measures concern
+intervals, which come from the unbiased estimate."""
 
 _LARGEST_ERROR = {"tv": 1.0, "symbol": 1.0, "l2": math.sqrt(2)}
-_SUM_TOLERANCE = 1e-6  # how far the sum of shares may be from 1
+_SUM_TOLERANCE = 1e-6  # allowed deviation of the sum of shares from 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +30,7 @@ class Target:
     """The error that a plan predicts.
 
     ``measure``: one of ``MEASURES``.
-    ``confidence``: the probability with which the error must hold.
+    ``confidence``: the probability that the actual error does not exceed the predicted one.
     ``p``: the distribution that people are drawn from, or ``None`` for the hardest one.
     ``weights``: the weight of each symbol in the total, for the measure "total" only.
     """
@@ -50,7 +50,7 @@ class Target:
         distribution: str | ArrayLike | Mapping[Label, float],
         labels: Iterable[Label] | Mapping[Label, float] | None,
     ) -> "Target":
-        """Check the arguments of ``plan`` and translate labels to symbols."""
+        """Validate the arguments of ``plan`` and convert labels to symbols."""
         if measure not in MEASURES:
             raise InvalidArgument(f"measure must be one of {', '.join(MEASURES)}; got {measure!r}.")
         if not _is_number(confidence) or not 0 < confidence < 1:
@@ -62,22 +62,22 @@ class Target:
             weights = _parse_weights(context, labels)
         if (measure == "total") != (weights is not None):
             raise InvalidArgument(
-                'measure "total" needs labels= to say what to add up; other measures must not '
-                "have it."
+                'pass labels= with the measure "total" to choose what to add up; other measures '
+                "do not accept it."
             )
         p = _parse_distribution(context, distribution)
         return cls(measure, float(confidence), p, weights)
 
 
 def check_goal(error: float, measure: str) -> float:
-    """Return the error to plan for, which must be positive and small enough to need a survey."""
+    """Return the error to plan for; raise ``InvalidArgument`` if it is invalid or trivial."""
     if not _is_number(error) or not 0 < error < math.inf:
         raise InvalidArgument(f"error must be a positive number such as 0.05; got {error!r}.")
     largest = _LARGEST_ERROR.get(measure, math.inf)
     if error >= largest:
         raise InvalidArgument(
-            f"no {measure} error exceeds {largest:.3g}, so an error of {error:g} needs no survey. "
-            "Choose a smaller error."
+            f"no {measure} error exceeds {largest:.3g}, so an error of {error:g} does not require "
+            "a survey. Choose a smaller error."
         )
     return float(error)
 
@@ -92,14 +92,14 @@ def _parse_weights(context: Context, labels: Iterable[Label] | Mapping[Label, fl
     label_list = list(labels)
     symbols = context.domain.label_symbols(label_list, "labels")
     if symbols.size == 0 or np.unique(symbols).size != symbols.size:
-        raise InvalidArgument("labels must list at least one label, and no label twice.")
+        raise InvalidArgument("labels must contain at least one label and no duplicates.")
     weights = np.zeros(context.size)
     if isinstance(labels, Mapping):
         weights[symbols] = list(map(float, labels.values()))
     else:
         weights[symbols] = 1.0
     if not np.isfinite(weights).all() or not weights.any():
-        raise InvalidArgument("the weights of labels must be finite numbers, and not all 0.")
+        raise InvalidArgument("the weights of labels must be finite numbers that are not all 0.")
     return weights
 
 
@@ -125,7 +125,7 @@ def _parse_distribution(
     total = shares.sum()
     if shares.shape != (k,) or not np.isfinite(shares).all() or (shares < 0).any() or total <= 0:
         raise InvalidArgument(
-            f"distribution must be {k} shares or counts in domain order, not negative, not all 0."
+            f"distribution must be {k} shares or counts in domain order: non-negative, not all 0."
         )
     are_counts = (shares == np.rint(shares)).all()
     if abs(total - 1) > _SUM_TOLERANCE and not are_counts:

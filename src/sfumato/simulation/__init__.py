@@ -1,4 +1,4 @@
-"""Simulation, comparison and attacks under a seed: repeatable, and therefore NOT PRIVATE."""
+"""Seeded simulations, comparisons and attacks: reproducible, and therefore NOT PRIVATE."""
 
 from sfumato.simulation.attack import AttackResult, attack
 from sfumato.simulation.baselines import Baseline, LocalHashing, UnaryEncoding, binomial_counts

@@ -1,22 +1,25 @@
-"""Attack: fake people among honest ones, to see what they achieve and what gives them away.
+"""Simulate attacks by fake people among honest ones: their effect, and whether they are detected.
 
-Seeded, so NOT PRIVATE. Some people send what serves them instead of their own answer. They know the
-mechanism and its scores, they agree on a target, and no report can be checked. Four kinds:
+Seeded, so NOT PRIVATE. Fake people send reports that serve their purpose instead of their own
+answer. They know the mechanism and its scores, they agree on a target, and no single report can be
+verified. There are four kinds of attack:
 
 ``raise``
-    All send the one report with the highest score for the target. Nothing moves its unbiased share
-    further up.
+    Everyone sends the report with the highest score for the target. Nothing raises its unbiased
+    share more.
 ``lower``
-    All send the one report with the lowest score for the target. Nothing moves it further down.
+    Everyone sends the report with the lowest score for the target. Nothing lowers its unbiased
+    share more.
 ``blend``
-    Each draws evenly from all reports that score above 0 for the target, so that no single report
-    stands out.
+    Everyone draws uniformly from all reports with a positive score for the target, so no single
+    report stands out.
 ``pretend``
-    All answer through the mechanism as if the target were their answer. This is what lying amounts
-    to in any survey: no test of the reports can tell it from honest people.
+    Everyone answers through the mechanism as if the target were their answer. This is equivalent to
+    lying in any survey: no test of the reports can distinguish it from honest answers.
 
 The result is compared with the bounds of ``estimation/uncertainty/manipulation.py``. For decoders
-without a bound it is all that is known. The test of fit says whether the attack shows.
+without a bound, only the measured effect is known. The goodness-of-fit test shows whether the
+attack is detected.
 """
 
 from dataclasses import dataclass
@@ -43,16 +46,16 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class AttackResult:
-    """What an attack achieved, and the most it could have achieved.
+    """The effect of an attack, and bounds on it.
 
-    ``shift``: the change of the target's unbiased share, compared with counting the fake people by
-    their own answers.
-    ``bound``: the furthest it could have gone.
+    ``shift``: the change in the target's unbiased share, compared with counting the true answers of
+    the fake people.
+    ``bound``: a bound on the absolute value of this change.
     ``total_variation``, ``total_variation_bound``: the same for all shares together.
-    ``decoded_shift``, ``decoded_total_variation``: the change of the decoded estimate, compared
-    with that of the same people answering honestly.
-    ``decoded_bound``: the furthest that could have gone; ``None`` if no bound is known for the
-    decoder.
+    ``decoded_shift``, ``decoded_total_variation``: the change in the decoded estimate, compared
+    with the estimate if the same people had answered honestly.
+    ``decoded_bound``: a bound on this change in total variation; ``None`` if no bound is known for
+    the decoder.
     """
 
     kind: str
@@ -70,17 +73,20 @@ class AttackResult:
     fit: FitResult
 
     @property
-    def is_noticed(self) -> bool:
-        """Whether the test of fit says that the reports cannot have come from the mechanism."""
+    def is_detected(self) -> bool:
+        """Whether the goodness-of-fit test rejects the reports."""
         return not self.fit.is_possible
 
     @property
     def is_within_bounds(self) -> bool:
-        """Whether everything stayed within its bound, up to rounding."""
-        pairs = [(abs(self.shift), self.bound), (self.total_variation, self.total_variation_bound)]
+        """Whether every change is within its bound, up to rounding."""
+        changes = [
+            (abs(self.shift), self.bound),
+            (self.total_variation, self.total_variation_bound),
+        ]
         if self.decoded_bound is not None:
-            pairs.append((self.decoded_total_variation, self.decoded_bound))
-        return all(value <= bound + _ROUNDING * (1 + bound) for value, bound in pairs)
+            changes.append((self.decoded_total_variation, self.decoded_bound))
+        return all(change <= bound + _ROUNDING * (1 + bound) for change, bound in changes)
 
 
 def attack(
@@ -95,19 +101,18 @@ def attack(
 ) -> AttackResult:
     """Let the last ``fakes`` of these people attack the share of ``target``.
 
-    The other people's reports are the same with and without the attack, and the same for the same
-    seed.
+    Everyone else's reports are the same with and without the attack, and depend only on the seed.
 
     >>> from sfumato.contexts import Uniform
     >>> from sfumato.mechanisms import PlainResponse
     >>> mechanism = PlainResponse(Uniform(["a", "b", "c"], 1.0))
     >>> result = attack(mechanism, [0, 1, 2, 1] * 2500, fakes=100, target="a")
-    >>> round(result.shift, 4), round(result.bound, 4), result.is_noticed
+    >>> round(result.shift, 4), round(result.bound, 4), result.is_detected
     (0.0297, 0.0322, False)
     """
     if kind not in KINDS:
         raise InvalidArgument(f"kind must be one of {', '.join(KINDS)}; got {kind!r}.")
-    chosen = get_decoder(decoder)
+    decoder_object = get_decoder(decoder)
     people = require_symbols(symbols, mechanism.inputs).ravel()
     n = people.size
     if n == 0:
@@ -116,20 +121,20 @@ def attack(
     x = int(mechanism.context.domain.label_symbols([target], "target")[0])
 
     reports = mechanism.privatize(people, SeededWords(seed))
-    honest = np.bincount(reports, minlength=mechanism.outputs)
-    unchanged = np.bincount(reports[: n - m], minlength=mechanism.outputs)
-    forged = np.zeros_like(honest)
+    honest_counts = np.bincount(reports, minlength=mechanism.outputs)
+    unchanged_counts = np.bincount(reports[: n - m], minlength=mechanism.outputs)
+    fake_counts = np.zeros_like(honest_counts)
     if m > 0:
         fake_reports = _forge_reports(kind, mechanism, x, m, SeededWords(seed, run=1))
-        forged = np.bincount(fake_reports, minlength=mechanism.outputs)
-    before = Tally(honest, mechanism.fingerprint)
-    after = Tally(unchanged + forged, mechanism.fingerprint)
+        fake_counts = np.bincount(fake_reports, minlength=mechanism.outputs)
+    before = Tally(honest_counts, mechanism.fingerprint)
+    after = Tally(unchanged_counts + fake_counts, mechanism.fingerprint)
 
-    shift = _shift(mechanism, forged, people[n - m :]) / n
-    bounds = ManipulationBounds.from_tally(mechanism, after, chosen).for_fakes(m)
+    shift = _count_shift(mechanism, fake_counts, people[n - m :]) / n
+    bounds = ManipulationBounds.from_tally(mechanism, after, decoder_object).for_fakes(m)
     bound = bounds.up if shift[x] >= 0 else bounds.down
-    decoded_before = chosen.decode(mechanism, before).frequencies
-    decoded_after = chosen.decode(mechanism, after).frequencies
+    decoded_before = decoder_object.decode(mechanism, before).frequencies
+    decoded_after = decoder_object.decode(mechanism, after).frequencies
     return AttackResult(
         kind=kind,
         target=target,
@@ -139,7 +144,7 @@ def attack(
         bound=float(bound[x]),
         total_variation=float(np.abs(shift).sum()) / 2,
         total_variation_bound=bounds.total_variation,
-        decoder=chosen.name,
+        decoder=decoder_object.name,
         decoded_shift=float(decoded_after[x] - decoded_before[x]),
         decoded_total_variation=total_variation(decoded_after, decoded_before),
         decoded_bound=bounds.decoded,
@@ -150,7 +155,7 @@ def attack(
 def _forge_reports(
     kind: str, mechanism: Mechanism, x: int, fakes: int, source: SeededWords
 ) -> Symbols:
-    """Return what this many fake people send to attack the share of symbol x."""
+    """Return the reports that fake people send to attack the share of symbol x."""
     if kind == "pretend":
         return mechanism.privatize(np.full(fakes, x), source).astype(np.int64)
     unit = np.zeros(mechanism.inputs)
@@ -165,12 +170,13 @@ def _forge_reports(
     return favourable[indices.astype(np.int64)]
 
 
-def _shift(mechanism: Mechanism, forged: Symbols, symbols: Symbols) -> Floats:
-    """Return by how many people each count is off.
+def _count_shift(mechanism: Mechanism, fake_counts: Symbols, symbols: Symbols) -> Floats:
+    """Return the shift in the unbiased count of each symbol.
 
-    This is the scores of the forged reports, minus what honest reports of these people would mean.
+    This is the total score of the fake reports, minus the true counts of the fake people.
     """
     if symbols.size == 0:
         return np.zeros(mechanism.inputs)
-    scores = forged.sum() * mechanism.scores.mean(forged / forged.sum())
+    fakes = fake_counts.sum()
+    scores = fakes * mechanism.scores.mean(fake_counts / fakes)
     return scores - np.bincount(symbols, minlength=mechanism.inputs)

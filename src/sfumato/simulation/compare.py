@@ -29,20 +29,21 @@ _TITLES = {
     "oue": "OUE",
     "olh": "OLH",
 }
-_ROUNDING = 1e-12  # what a difference of ones leaves where there is no error
+_ROUNDING = 1e-12  # a mean squared error below this is a rounding error
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Row:
     """One mechanism and its figures.
 
-    ``l2``: the Euclidean error of the unbiased estimate, the root of its exact mean square.
-    ``leverage``: the most that one fake report adds to a label, or takes from it, in people.
-    ``reach``: the furthest that one fake report in place of an honest one moves the unbiased
+    ``l2``: the exact root mean square Euclidean error of the unbiased estimate.
+    ``leverage``: how many people one fake report can add to a label or remove from it.
+    ``reach``: the furthest that one fake report in place of an honest one can move the unbiased
     estimate in total variation, in people.
-    ``errors``: the total variation errors of the runs when all mechanisms are decoded alike, by
-    projecting the unbiased estimate on the simplex.
-    ``decoder_errors``: those of the chosen decoder; ``None`` for mechanisms outside this package.
+    ``errors``: the total variation error of each run if all mechanisms are decoded in the same way,
+    by projecting the unbiased estimate onto the simplex.
+    ``decoder_errors``: the errors with the chosen decoder; ``None`` for mechanisms from outside
+    this package.
     """
 
     name: str
@@ -56,21 +57,21 @@ class Row:
 
     @property
     def title(self) -> str:
-        """The name in tables."""
+        """The name shown in tables."""
         return _TITLES[self.name]
 
     @property
     def error(self) -> Spread:
-        """The error when all mechanisms are decoded alike."""
+        """The error if all mechanisms are decoded in the same way."""
         return Spread.from_figures(self.errors)
 
     @property
     def decoder_error(self) -> Spread | None:
-        """The error of the chosen decoder."""
+        """The error with the chosen decoder."""
         return None if self.decoder_errors is None else Spread.from_figures(self.decoder_errors)
 
     def in_json(self) -> dict[str, object]:
-        """Return the row as the command prints it."""
+        """Return the row as ``sfumato compare --json`` prints it."""
         decoded = self.decoder_error
         return {
             "name": self.name,
@@ -86,36 +87,37 @@ class Row:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
-    """A row per mechanism, your own first. Its ``repr`` is a table with a legend.
+    """A row per mechanism, starting with your own. Its ``repr`` is a table with a legend.
 
-    ``epsilon``: the ε of classical mechanisms, which is the smallest ε of any pair in the context.
+    ``epsilon``: the ε of the classical mechanisms: the smallest ε of any pair in the context.
+    ``is_uniform``: whether the context has the same ε for all pairs.
     """
 
     people: int
     size: int
     epsilon: float
-    uniform: bool
+    is_uniform: bool
     decoder: str
     draws: Draws
     rows: tuple[Row, ...]
 
     def row(self, name: str) -> Row:
-        """Return the row of that name: sfumato, k-rr, hadamard, oue or olh."""
+        """Return the row with this name: sfumato, k-rr, hadamard, oue or olh."""
         return next(row for row in self.rows if row.name == name)
 
     def people_needed(self, row: Row) -> float | None:
-        """Return how many times as many people as your own it needs for the same squared error.
+        """Return the factor by which the row needs more people for the same squared error.
 
-        This is exact for the unbiased estimate and this population. ``None`` if your own mechanism
-        makes no error.
+        The factor is relative to your own mechanism, and exact for the unbiased estimate and this
+        population. Return ``None`` if your own mechanism has no error.
         """
-        own = self.rows[0].l2
-        if own == 0:
+        own_l2 = self.rows[0].l2
+        if own_l2 == 0:
             return None
-        return (row.l2 / own) ** 2
+        return (row.l2 / own_l2) ** 2
 
     def in_json(self) -> dict[str, object]:
-        """Return the comparison as the command prints it."""
+        """Return the comparison as ``sfumato compare --json`` prints it."""
         rows = []
         for row in self.rows:
             fields = row.in_json()
@@ -132,8 +134,8 @@ class Comparison:
         }
 
     def __repr__(self) -> str:
-        parts = [*_head(self), "", *_table(self), "", *_legend(self)]
-        return "\n".join(parts)
+        lines = [*_heading_lines(self), "", *_table_lines(self), "", *_legend_lines(self)]
+        return "\n".join(lines)
 
 
 def compare(
@@ -147,12 +149,13 @@ def compare(
 ) -> Comparison:
     """Let ``counts[x]`` people with symbol x answer through each mechanism, and compare the errors.
 
-    ``mechanism``: your own, by default ``mechanism_for(context)``.
+    ``mechanism``: your own mechanism, by default ``mechanism_for(context)``.
 
-    Classical mechanisms have one ε for all pairs, so to keep the context they use the smallest,
-    ``context.smallest_epsilon``. All mechanisms are decoded alike, by Euclidean projection of the
-    unbiased estimate on the simplex; those of this package also by ``decoder``. Errors are measured
-    against these people, not against a distribution that they were drawn from.
+    Classical mechanisms have one ε for all pairs, so to satisfy the context they use the smallest,
+    ``context.smallest_epsilon``. All mechanisms are decoded in the same way, by Euclidean
+    projection of the unbiased estimate onto the simplex. Those of this package are also decoded
+    with ``decoder``. Errors are relative to these people, not to a distribution that they were
+    drawn from.
 
     >>> from sfumato.contexts import HighLow
     >>> places = HighLow(["park", "café", "clinic", "bar"], sensitive=["clinic", "bar"], epsilon=1)
@@ -169,7 +172,7 @@ def compare(
     population = _require_counts(context, counts)
     own = mechanism_for(context) if mechanism is None else mechanism
     if own.context.domain != context.domain:
-        raise ContextMismatch("the mechanism must have the domain of the context.")
+        raise ContextMismatch("the mechanism and the context must have the same domain.")
     if draws is None:
         draws = Draws()
     trial = _Trial(population, get_decoder(decoder), draws)
@@ -184,7 +187,7 @@ def compare(
         people=int(population.sum()),
         size=context.size,
         epsilon=context.smallest_epsilon,
-        uniform=context.uniform_epsilon is not None,
+        is_uniform=context.uniform_epsilon is not None,
         decoder=trial.decoder.name,
         draws=draws,
         rows=tuple(rows),
@@ -192,7 +195,7 @@ def compare(
 
 
 def _participants(context: Context, own: Mechanism) -> dict[str, Mechanism | Baseline]:
-    """Return your own mechanism, and four that keep the context's smallest ε for every pair."""
+    """Return your own mechanism, and four that use the context's smallest ε for every pair."""
     epsilon = context.smallest_epsilon
     if not 0 < epsilon < math.inf:
         raise NothingToLearn(
@@ -211,9 +214,9 @@ def _participants(context: Context, own: Mechanism) -> dict[str, Mechanism | Bas
 
 @dataclass(frozen=True, eq=False)
 class _Trial:
-    """The same people, decoder and number of runs for every mechanism.
+    """The people, decoder and runs that all mechanisms share.
 
-    Each mechanism has words of its own, by its number.
+    The number of a mechanism selects its random words.
     """
 
     counts: Symbols
@@ -228,9 +231,11 @@ class _Trial:
             return self._error(projected), self._error(decoded)
 
         errors, decoder_errors = self.draws.measure(measure_run, number)
-        # Given these people, the mean square error is (Σ_y q(y) Σ_x A[x, y]² − 1)/n.
-        square = float(mechanism.forward(self._truth) @ mechanism.scores.squares()) - 1
-        l2 = math.sqrt(square / self.counts.sum()) if square > _ROUNDING else 0.0
+        # For these people, the mean squared error is (Σ_y q(y) Σ_x A[x, y]² − 1)/n.
+        squared_error = float(mechanism.forward(self._truth) @ mechanism.scores.squares()) - 1
+        l2 = 0.0
+        if squared_error > _ROUNDING:
+            l2 = math.sqrt(squared_error / self.counts.sum())
         return Row(
             name,
             epsilon=mechanism.context.smallest_epsilon,
@@ -284,13 +289,13 @@ def _require_counts(context: Context, counts: ArrayLike) -> Symbols:
 # --- a table with a legend, for terminals --------------------------------------------------------
 
 
-def _head(comparison: Comparison) -> list[str]:
+def _heading_lines(comparison: Comparison) -> list[str]:
     lines = [
-        "NOT PRIVATE: this read people's answers as they are.",
+        "NOT PRIVATE: this reads people's unprotected answers.",
         f"people: {comparison.people:,}, labels: {comparison.size:,}, "
         f"runs of each mechanism: {comparison.draws.runs:,}",
     ]
-    if not comparison.uniform:
+    if not comparison.is_uniform:
         lines += [
             "A classical mechanism has one ε for all pairs of labels. To keep this promise,",
             f"it uses the smallest, ε = {format_number(comparison.epsilon)}.",
@@ -298,26 +303,26 @@ def _head(comparison: Comparison) -> list[str]:
     return lines
 
 
-def _table(comparison: Comparison) -> list[str]:
+def _table_lines(comparison: Comparison) -> list[str]:
     decoded = f"error, {comparison.decoder}"
-    head = ["", "ε", "error, all alike", decoded, "people", "bits", "leverage", "reach"]
-    cells = [head]
+    header = ["", "ε", "error, all alike", decoded, "people", "bits", "leverage", "reach"]
+    table = [header]
     for row in comparison.rows:
-        cells.append(_cells(comparison, row))
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        table.append(_cells(comparison, row))
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     lines = []
-    for first, *others in cells:
-        padded = [first.ljust(widths[0]), *map(str.rjust, others, widths[1:])]
-        lines.append("  ".join(padded))
+    for title, *cells in table:
+        padded_cells = [title.ljust(widths[0]), *map(str.rjust, cells, widths[1:])]
+        lines.append("  ".join(padded_cells))
     return lines
 
 
 def _cells(comparison: Comparison, row: Row) -> list[str]:
     is_own = row is comparison.rows[0]
-    at_least = "≥ " if is_own and not comparison.uniform else ""
+    prefix = "≥ " if is_own and not comparison.is_uniform else ""
     return [
         row.title,
-        at_least + format_number(row.epsilon),
+        prefix + format_number(row.epsilon),
         str(row.error),
         "–" if row.decoder_error is None else str(row.decoder_error),
         format_factor(comparison.people_needed(row)),
@@ -327,15 +332,15 @@ def _cells(comparison: Comparison, row: Row) -> list[str]:
     ]
 
 
-def _legend(comparison: Comparison) -> list[str]:
+def _legend_lines(comparison: Comparison) -> list[str]:
     spread = "" if comparison.draws.runs == 1 else ", mean ± standard error over the runs"
     return [
         f"error     total variation distance from the answers{spread};",
-        "          all alike: the unbiased estimate, projected on the simplex;",
+        "          all alike: the unbiased estimate, projected onto the simplex;",
         f"          {comparison.decoder}: this decoder, for mechanisms of this package",
         "people    how many times as many you need for the same mean squared error (exact)",
         "bits      the length of one report",
-        "leverage  the most that one fake report adds to a label, or takes from it, in people",
-        "reach     the furthest that one fake report, in place of an average honest one, moves the",
+        "leverage  how many people one fake report can add to a label or remove from it",
+        "reach     how far one fake report, in place of an average honest one, can move the",
         "          unbiased estimate in total variation, in people",
     ]

@@ -1,4 +1,4 @@
-"""A population, and repeated seeded runs over it. NOT PRIVATE: it reads answers as they are."""
+"""A population, and repeated seeded runs over it. NOT PRIVATE: it reads unprotected answers."""
 
 import math
 from collections import Counter
@@ -32,8 +32,8 @@ __all__ = [
 Job = TypeVar("Job")
 Result = TypeVar("Result")
 
-_STRETCH = 2**96  # positions of one participant: more than there can be people
-_CHUNK = 2**20  # people at a time
+_POSITIONS_PER_PARTICIPANT = 2**96  # more than there can be people
+_CHUNK = 2**20  # people to process at a time
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -52,7 +52,7 @@ def survey_population(
     *,
     on_progress: Progress = lambda rows: None,
 ) -> Population:
-    """Count the answers to a survey. Errors name the row of a value outside the domain."""
+    """Count the answers to a survey. Errors give the row of a value outside the domain."""
     counts = np.zeros(domain.size, dtype=np.int64)
     for symbols in answer_batches(path, columns, domain, on_progress=on_progress):
         counts += np.bincount(symbols, minlength=domain.size)
@@ -73,7 +73,7 @@ def column_population(
     if len(people) < 2:
         raise InvalidTable(
             f"column {column!r} must contain at least two different answers; got {len(people)}. "
-            "Name another column."
+            "Choose another column."
         )
     labels = sorted(people)
     counts = np.array([people[label] for label in labels], dtype=np.int64)
@@ -81,14 +81,14 @@ def column_population(
 
 
 class Spread(NamedTuple):
-    """The mean of a figure over runs, and its standard error; ``None`` for a single run."""
+    """The mean of a figure over runs, and its standard error (``None`` for a single run)."""
 
     mean: float
     standard_error: float | None
 
     @classmethod
     def from_figures(cls, figures: Sequence[float] | Floats) -> "Spread":
-        """Return the spread of one figure per run.
+        """Summarize the figures of all runs.
 
         >>> print(Spread.from_figures([1.0, 2.0, 3.0]))
         2.0000 ± 0.5774
@@ -101,7 +101,7 @@ class Spread(NamedTuple):
         return cls(mean, standard_error)
 
     def in_json(self) -> dict[str, float | None]:
-        """Return both numbers by name."""
+        """Return both numbers as a dictionary."""
         return self._asdict()
 
     def __str__(self) -> str:
@@ -112,10 +112,10 @@ class Spread(NamedTuple):
 
 @dataclass(frozen=True)
 class Draws:
-    """The number of runs, their seed, and how many to run at a time.
+    """The number of runs, their seed, and how many to run in parallel.
 
     The words of a run depend only on the seed, the run's number and the participant. So results
-    do not depend on ``workers``, and the first runs are the same however many follow.
+    do not depend on ``workers``, and adding runs does not change earlier ones.
     """
 
     runs: int = 10
@@ -133,12 +133,12 @@ class Draws:
     ) -> Floats:
         """Call ``measure_run`` with the words of every run.
 
-        Return a row for each figure and a column for each run.
+        Return an array with a row for each figure and a column for each run.
         """
-        position = participant * _STRETCH
+        position = participant * _POSITIONS_PER_PARTICIPANT
         workers = min(self.workers, self.runs)
         first = measure_run(SeededWords(self.seed, run=0, position=position))
-        figures = np.empty((len(first), self.runs))  # fails right away if memory is too small
+        figures = np.empty((len(first), self.runs))  # fail early if memory is too small
         figures[:, 0] = first
 
         def measure_share(worker: int) -> None:
@@ -174,25 +174,25 @@ def run_jobs(
     workers: int | None = None,
     on_progress: Progress = lambda done: None,
 ) -> list[Result]:
-    """Return ``work(job)`` for each job, over as many processes as there are cores by default.
+    """Return ``work(job)`` for each job, using parallel processes.
 
-    ``work``: a module-level function that depends only on its job, so that results do not depend on
-    ``workers``.
+    ``work``: a module-level function whose result depends only on its job, not on ``workers``.
+    ``workers``: the number of processes; by default one for each core.
     ``on_progress``: called with the number of finished jobs.
 
     >>> run_jobs(abs, [3, -4], workers=1)
     [3, 4]
     """
-    count = available_cores() if workers is None else workers
+    worker_count = available_cores() if workers is None else workers
     results: list[Result] = []
-    for result in parallel_map(partial(_run_on_one_core, work), jobs, workers=count):
+    for result in parallel_map(partial(_run_on_one_core, work), jobs, workers=worker_count):
         results.append(result)
         on_progress(len(results))
     return results
 
 
 def _run_on_one_core(work: Callable[[Job], Result], job: Job, on_progress: Progress) -> Result:
-    """Run a job without threads in numerical libraries: the workers already use every core."""
+    """Run a job with single-threaded numerical libraries: the workers already use every core."""
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1):

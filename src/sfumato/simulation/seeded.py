@@ -1,4 +1,4 @@
-"""Words, people and orders drawn from a seed. NOT PRIVATE: the seed undoes every report."""
+"""Words, people and orders drawn from a seed. NOT PRIVATE: the seed reveals every answer."""
 
 import hashlib
 
@@ -12,7 +12,7 @@ __all__ = ["SeededWords", "draw_order", "draw_people", "experiment_words"]
 
 
 class SeededWords:
-    """The words of people ``position, position + 1, …`` of run ``run`` under ``seed``. NOT PRIVATE.
+    """Random words for people ``position, position + 1, …`` in one run. NOT PRIVATE.
 
     A person's words depend only on the seed, the run and the person's row number in the complete
     input. So results do not depend on chunks, workers or file formats.
@@ -30,7 +30,7 @@ class SeededWords:
         self._position = position
 
     def take(self, count: int, words: int = WORDS_PER_POSITION) -> Words:
-        """Return the first ``words`` words of the next ``count`` people, one row per person."""
+        """Return the first ``words`` words for the next ``count`` people, one row per person."""
         rows = words_from(self._key, self._position, count)[:, :words]
         self._position += count
         return rows
@@ -46,7 +46,7 @@ def experiment_words(name: str, run: int, seed: int) -> SeededWords:
 
 
 def draw_people(p: Floats, people: int, name: str, run: int, seed: int) -> Symbols:
-    """Draw the symbols of people from p. Each name, run and seed gives other people.
+    """Draw people's symbols from p. Each name, run and seed gives different people.
 
     >>> draw_people(np.array([0.0, 1.0]), 3, "example", run=0, seed=0).tolist()
     [1, 1, 1]
@@ -60,7 +60,7 @@ def draw_people(p: Floats, people: int, name: str, run: int, seed: int) -> Symbo
 
 
 def draw_order(k: int, name: str, seed: int) -> Symbols:
-    """Return the symbols in an order that depends only on the name and the seed.
+    """Return the symbols in a random order that depends only on the name and the seed.
 
     >>> sorted(draw_order(4, "example", seed=0).tolist())
     [0, 1, 2, 3]

@@ -1,4 +1,4 @@
-"""Simulate: randomise data you already have, again and again, and compare with the truth."""
+"""Randomize data you already have, many times, and compare the estimates with the truth."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,11 @@ __all__ = ["Simulation", "simulate", "simulate_files"]
 
 @dataclass(frozen=True, eq=False)
 class Simulation:
-    """The total variation error of every run, ``½ Σ|p̂ − p|`` against the data's distribution p."""
+    """The results of repeated runs on the same data.
+
+    ``truth``: the distribution p of the data.
+    ``errors``: the total variation error ``½ Σ|p̂ − p|`` of each run.
+    """
 
     survey: str
     decoder: str
@@ -37,7 +41,7 @@ class Simulation:
         return Spread.from_figures(self.errors)
 
     def in_json(self) -> dict[str, object]:
-        """Return the result as the command prints it."""
+        """Return the result as ``sfumato simulate --json`` prints it."""
         return {
             "survey": self.survey,
             "runs": int(self.errors.size),
@@ -55,12 +59,12 @@ def simulate(
     seed: int = 0,
     decoder: str = "auto",
 ) -> Simulation:
-    """Randomise batches of symbols ``runs`` times and compare each estimate with the data.
+    """Randomize batches of symbols ``runs`` times and compare each estimate with the data.
 
-    It needs memory for one batch and ``runs`` tallies. The same seed gives the same numbers,
-    however the input is cut into batches; ``simulate_files`` gives the same numbers for files.
+    Memory: one batch and ``runs`` tallies. The same seed gives the same numbers, however the input
+    is divided into batches, and ``simulate_files`` gives the same numbers for files.
     """
-    _require_options(runs, decoder)
+    _check_options(runs, decoder)
     truth, reports = _count_runs(survey.mechanism, batches, runs, seed)
     return _evaluate(survey, truth, reports, decoder)
 
@@ -76,30 +80,30 @@ def simulate_files(
     workers: int = 1,
     on_progress: Progress = lambda rows: None,
 ) -> Simulation:
-    """Randomise the answers in files ``runs`` times and compare each estimate with them.
+    """Randomize the answers in files ``runs`` times and compare each estimate with them.
 
-    A person's words depend only on the seed and on the row number in the complete input. So the
-    same seed gives the same numbers for any number of workers, however the rows are spread over
-    files and row groups.
+    A person's words depend only on the seed, the run and the row number in the complete input. So
+    the same seed gives the same numbers for any number of workers, however the rows are divided
+    into files and row groups.
 
     ``on_progress``: called with the number of rows read so far.
     """
-    _require_options(runs, decoder)
+    _check_options(runs, decoder)
     columns.check(survey.context.domain)
     slices, workers = slice_files(paths, workers)
     items = list(zip(slices, first_rows(slices, columns), strict=True))
     task = _CountSlice(survey, columns, runs, seed)
     results = parallel_map(task, items, workers=workers, on_progress=on_progress)
     truth, reports = next(results)
-    for more_truth, more_reports in results:
-        truth += more_truth
-        reports += more_reports
+    for slice_truth, slice_reports in results:
+        truth += slice_truth
+        reports += slice_reports
     return _evaluate(survey, truth, reports, decoder)
 
 
 @dataclass(frozen=True)
 class _CountSlice:
-    """A task that counts one slice of the input, given with the number of its first row."""
+    """A task that counts one slice of the input, given the number of its first row."""
 
     survey: Survey
     columns: AnswerColumns
@@ -115,7 +119,7 @@ class _CountSlice:
         return _count_runs(self.survey.mechanism, batches, self.runs, self.seed, first_row)
 
 
-def _require_options(runs: int, decoder: str) -> None:
+def _check_options(runs: int, decoder: str) -> None:
     """Reject invalid options before reading any data."""
     if runs < 1:
         raise InvalidArgument(f"runs must be at least 1; got {runs}.")
@@ -125,7 +129,7 @@ def _require_options(runs: int, decoder: str) -> None:
 def _count_runs(
     mechanism: Mechanism, batches: Iterable[Symbols], runs: int, seed: int, first_row: int = 0
 ) -> tuple[Symbols, Symbols]:
-    """Return the counts of symbols, and the counts of reports with a row for each run."""
+    """Return the counts of symbols, and the counts of reports as one row per run."""
     truth = np.zeros(mechanism.inputs, dtype=np.int64)
     reports = np.zeros((runs, mechanism.outputs), dtype=np.int64)
     sources = [SeededWords(seed, run=run, position=first_row) for run in range(runs)]
@@ -139,10 +143,10 @@ def _count_runs(
 
 
 def _evaluate(survey: Survey, truth: Symbols, reports: Symbols, decoder: str) -> Simulation:
-    """Estimate from the reports of every run, and measure the distance from the data."""
+    """Estimate the distribution from the reports of each run, and measure the errors."""
     people = int(truth.sum())
     if people == 0:
-        raise NotEnoughReports("the input has no rows to simulate.")
+        raise NotEnoughReports("the input has no rows.")
     p = truth / people
     estimates = []
     errors = []

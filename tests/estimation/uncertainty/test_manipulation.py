@@ -314,10 +314,10 @@ def test_plan_mentions_fake_reports():
         "total_variation": pytest.approx(reach.total_variation / 100),
     }
     assert (
-        f"moves an unbiased share by up to {format_upper_bound(document['share'])}."
+        f"can move an unbiased share by up to {format_upper_bound(document['share'])}."
         in plan.summary()
     )
-    assert "is fake" not in sf.plan(sf.Uniform(1, 1.0), people=1000).summary()
+    assert "are fake" not in sf.plan(sf.Uniform(1, 1.0), people=1000).summary()
 
 
 def test_results_list_the_effect_of_1_10_and_100_fakes():

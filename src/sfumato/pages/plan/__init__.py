@@ -90,7 +90,7 @@ def _render_opening(plan: Plan) -> Html:
     answer, *details = plan.sentences()
     return fill(
         '<p class="$css_class">$answer</p>\n<p>$details</p>',
-        css_class="lead" if plan.feasible else "lead caution",
+        css_class="lead" if plan.is_feasible else "lead caution",
         answer=answer,
         details=" ".join(details),
     )
@@ -148,7 +148,7 @@ def _figure(plan: Plan) -> "Figure":
     figure = Figure(figsize=(8.0, 4.6), layout="constrained")
     axes = figure.add_subplot()
     for row in plan.rows:
-        if row.available:
+        if row.is_available:
             _draw_line(axes, plan, row)
     _draw_goal(axes, plan)
     _style_axes(axes, plan)
