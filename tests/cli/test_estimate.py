@@ -50,8 +50,8 @@ def test_the_text_keeps_the_readings_apart(call, reports):
     assert first.startswith("200 reports. ")
     assert blank == ""
     assert above.split("  ")[-1].strip() == "unbiased estimate"
-    assert "decoded picture" in above
-    assert below.split() == ["label", "auto", "and", "its", "95", "%", "interval"]
+    assert "decoded estimate" in above
+    assert below.split() == ["label", "auto", "and", "its", "95%", "interval"]
     assert [row.split()[0] for row in rows] == ["park", "café", "clinic", "bar", "office"]
     written = list(
         csv.DictReader(io.StringIO(call("estimate", "lunch.toml", reports, "-o", "-").out))

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from sfumato.foundation.arrays import Symbols
     from sfumato.survey import Survey
 
-PEOPLE = 1_000_000
+PEOPLE_COUNT = 1_000_000
 EPSILON = 1.0
-PAGE = "sfumato-demo.html"
+PAGE_NAME = "sfumato-demo.html"
 CREDIT = (
     "Simulated people, in proportion to the population of places. "
     "Places: GeoNames (geonames.org), CC BY 4.0."
@@ -34,7 +34,9 @@ class _DemoResult:
 
 
 def demo(
-    output: Annotated[str, typer.Option("--output", "-o", help="File for the report page.")] = PAGE,
+    output: Annotated[
+        str, typer.Option("--output", "-o", help="File for the report page.")
+    ] = PAGE_NAME,
 ) -> None:
     """Privatise the homes of one million people on a map of 43,750 cells, and estimate the map.
 
@@ -52,7 +54,7 @@ def demo(
     require_outputs(output)
     grid = GridDomain(25, 50, -130, -60, 0.2)
     places = american_places()
-    people = places.assign_cells(grid, PEOPLE)
+    people = places.assign_cells(grid, PEOPLE_COUNT)
     cities = places.largest(1750)
     nearest_city = nearest_places(grid, cities.latitudes, cities.longitudes)
     tiles = Blocks(grid_tiles(grid, 25, 70), EPSILON, domain=grid)
@@ -63,7 +65,7 @@ def demo(
         "hide the cell around its nearest city (1,750 cities)": around_cities,
     }
     cells = " × ".join(map(str, grid.shape))
-    say(f"{PEOPLE:,} people on {cells} cells, ε = {EPSILON:g}. Places: GeoNames (CC BY 4.0).")
+    say(f"{PEOPLE_COUNT:,} people on {cells} cells, ε = {EPSILON:g}. Places: GeoNames (CC BY 4.0).")
     results = []
     for number, (promise, context) in enumerate(promises.items()):
         results.append(_run(number, promise, context, people))

@@ -37,7 +37,7 @@ title = "Where did you have lunch?"
 [domain]
 kind = "labels"
 labels = ["park", "café", "clinic", "bar", "office"]
-other = "somewhere else"           # takes unknown values; without it they are an error
+other = "somewhere else"           # stands for unknown values; without it, they are errors
 
 [context]
 kind = "high-low"                  # uniform | high-low | tiers | blocks | metric | matrix
@@ -114,9 +114,9 @@ def init(
                 "--column, --sensitive and --blocks require --from. To adapt a template, edit the "
                 "file that it creates."
             )
-        text = _from_template(template, epsilon, path)
+        text = _fill_template(template, epsilon, path)
     elif template is None and answers is not None:
-        text = _from_answers(answers, column, sensitive, blocks, epsilon, path)
+        text = _describe_answers(answers, column, sensitive, blocks, epsilon, path)
     else:
         raise InvalidArgument(
             f"pass either --template (one of {', '.join(TEMPLATES)}) or --from with a data file."
@@ -126,11 +126,11 @@ def init(
     say(f"{output} written. Next: sfumato verify {output}")
 
 
-def _from_template(template: str, epsilon: str, output: "Path") -> str:
+def _fill_template(template: str, epsilon: str, output: "Path") -> str:
     if template not in TEMPLATES:
         raise InvalidArgument(f"template must be one of {', '.join(TEMPLATES)}; got {template!r}.")
-    text = TEMPLATES[template].replace("epsilon = 1.0", f"epsilon = {_toml_number(epsilon)}")
-    return text.replace('"my-survey"', _toml_text(unique_name(output)))
+    text = TEMPLATES[template].replace("epsilon = 1.0", f"epsilon = {_format_number(epsilon)}")
+    return text.replace('"my-survey"', _format_string(unique_name(output)))
 
 
 def _require_readable(text: str, output: "Path") -> None:
@@ -142,22 +142,22 @@ def _require_readable(text: str, output: "Path") -> None:
     Survey.from_description(description, description.mechanism)
 
 
-def _toml_number(number: str) -> str:
+def _format_number(number: str) -> str:
     """Format a number for TOML, as a string if it is not a valid TOML number."""
     import re
 
     is_toml = re.fullmatch(r"[0-9]|[1-9][0-9]+|([0-9]|[1-9][0-9]+)\.[0-9]+", number)
-    return number if is_toml else _toml_text(number)
+    return number if is_toml else _format_string(number)
 
 
-def _toml_text(text: str) -> str:
+def _format_string(text: str) -> str:
     """Format a TOML string: like JSON, except that DEL must be escaped too."""
     import json
 
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _from_answers(
+def _describe_answers(
     answers: str,
     column: str | None,
     sensitive: str | None,
@@ -170,7 +170,7 @@ def _from_answers(
     if column is None:
         raise InvalidArgument("--from needs --column, the column with the answers.")
     if sensitive is not None and blocks is not None:
-        raise InvalidArgument("choose either --sensitive or --blocks.")
+        raise InvalidArgument("choose either --sensitive or --blocks, not both.")
     counts, block_of = _read_answers(answers, column, blocks)
     labels = sorted(counts)
     if len(labels) < 2:
@@ -216,7 +216,7 @@ def unique_name(output: "Path") -> str:
 def _read_answers(
     answers: str, column: str, blocks: str | None
 ) -> tuple[Counter[str], dict[str, str]]:
-    """Return how often each answer occurs, and its block if there are ``blocks``."""
+    """Return how often each answer occurs, and its block if a column of blocks is given."""
     from sfumato.tables import label_texts, open_table
 
     if answers == "-":
@@ -276,9 +276,9 @@ def _show_errors(choices: "dict[str, Context]", counts: list[int]) -> None:
         mechanism = mechanism_for(context)
         # Estimates are nearly normal, so the mean absolute error is √(2/π) standard deviations.
         deviations = np.sqrt(mechanism.scores.variances(p, 1))
-        error_of_one = math.sqrt(2 / math.pi) * float(deviations.sum()) / 2
-        error = min(error_of_one / math.sqrt(people), 1.0)
-        people_needed = math.ceil((error_of_one / 0.05) ** 2)
+        one_person_error = math.sqrt(2 / math.pi) * float(deviations.sum()) / 2
+        error = min(one_person_error / math.sqrt(people), 1.0)
+        people_needed = math.ceil((one_person_error / 0.05) ** 2)
         table.add_row(name, f"{error:.3f}", str(mechanism.bits), f"{people_needed:,}")
     Console(stderr=True, highlight=False).print(table)
 
@@ -292,17 +292,17 @@ def _survey_toml(
     epsilon: str,
 ) -> str:
     def format_array(values: list[str]) -> str:
-        return "[" + ", ".join(map(_toml_text, values)) + "]"
+        return "[" + ", ".join(map(_format_string, values)) + "]"
 
     lines = [
-        f"name = {_toml_text(name)}  # unique per question",
+        f"name = {_format_string(name)}  # unique per question",
         'title = ""',
         "",
         "[domain]",
         'kind = "labels"',
         f"labels = {format_array(labels)}",
     ]
-    lines += ["", "[context]", f'kind = "{kind}"', f"epsilon = {_toml_number(epsilon)}"]
+    lines += ["", "[context]", f'kind = "{kind}"', f"epsilon = {_format_number(epsilon)}"]
     if kind == "high-low":
         lines.append(f"sensitive = {format_array(sensitive)}")
     if kind == "blocks":

@@ -97,7 +97,7 @@ def run() -> None:
     except SfumatoError as problem:
         _exit(str(problem), 2)
     except _OutputClosed:
-        # Discard what is still buffered.
+        # Discard the remaining output.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except MemoryError:
@@ -105,8 +105,8 @@ def run() -> None:
     except (KeyboardInterrupt, SystemExit):
         raise
     except OSError as problem:
-        where = f" ({problem.filename})" if problem.filename else ""
-        _exit(f"{problem.strerror or problem}{where}", 2)
+        file_note = f" ({problem.filename})" if problem.filename else ""
+        _exit(f"{problem.strerror or problem}{file_note}", 2)
     except Exception as problem:  # noqa: BLE001 - a traceback could show a value
         # Exit code 1 would suggest a violation.
         _exit(f"internal error ({type(problem).__name__}). Nothing was written.", 2)

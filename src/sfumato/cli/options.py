@@ -61,8 +61,8 @@ def require_outputs(*paths: str | None, inputs: Sequence[str] = ()) -> None:
     A command then writes all of its outputs or none. Paths that are ``None`` are ignored.
     """
     outputs = [path for path in paths if path is not None]
-    identities = [_identity(path) for path in outputs]
-    input_identities = {_identity(path) for path in inputs}
+    identities = [_file_identity(path) for path in outputs]
+    input_identities = {_file_identity(path) for path in inputs}
     if len(set(identities)) < len(identities) or input_identities.intersection(identities):
         raise InvalidSetting(
             "an output must not be an input or another output. Choose a different name."
@@ -94,7 +94,7 @@ def require_distinct(files: Sequence[str]) -> None:
     """Reject a file that is listed twice: its rows would be counted twice."""
     seen = set()
     for path in files:
-        identity = _identity(path)
+        identity = _file_identity(path)
         if identity in seen:
             raise InvalidArgument(
                 f"{path} is listed twice, and would be counted twice. List each file once."
@@ -102,7 +102,7 @@ def require_distinct(files: Sequence[str]) -> None:
         seen.add(identity)
 
 
-def _identity(path: str) -> object:
+def _file_identity(path: str) -> object:
     """Return an identifier of the file at ``path``, which is the same for all links to it."""
     if path == "-":
         return path
@@ -113,7 +113,7 @@ def _identity(path: str) -> object:
     return status.st_dev, status.st_ino
 
 
-def worker_count(workers: int, files: Sequence[str]) -> int:
+def choose_worker_count(workers: int, files: Sequence[str]) -> int:
     """Return how many workers to start.
 
     ``workers`` is the option; 0 means one per core if the files are large, otherwise one.
@@ -148,7 +148,7 @@ def parse_label(text: str, domain: "Domain") -> str | int:
 def read_shares(path: str, name: str, domain: "Domain") -> "Floats":
     """Read a distribution, in domain order. Labels that are not in the file have share 0.
 
-    ``name`` is what errors call the file.
+    ``name`` identifies the file in error messages.
     """
     import numpy as np
 
@@ -187,15 +187,15 @@ def _read_numbers(
     from sfumato.survey.toml.companion_files import read_columns
 
     table = read_columns(Path(path), name)
-    present = [column for column in columns or table if column in table and column != "label"]
-    if "label" not in table or len(present) != 1:
+    candidates = [column for column in columns or table if column in table and column != "label"]
+    if "label" not in table or len(candidates) != 1:
         others = f"one of the columns {', '.join(columns)}" if columns else "one other column"
         raise InvalidTable(f"{path} must have a label column and {others}.")
     labels = [parse_label(text, domain) for text in table["label"]]
     symbols = domain.label_symbols(labels, path).tolist()
     if len(set(symbols)) < len(symbols):
         raise InvalidTable(f"{path} lists a label twice. List each label once.")
-    column = present[0]
+    column = candidates[0]
     try:
         return dict(zip(symbols, map(float, table[column]), strict=True))
     except ValueError:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 EXPERIMENTS = ("error-region", "synthetic", "gowalla")
 """Each one is a function in the module of the same name in ``sfumato.paper``."""
 
-OUTPUT = "paper-figures"
-PAGE = "paper.html"
+DEFAULT_FOLDER = "paper-figures"
+PAGE_NAME = "paper.html"
 _PIPE_WIDTH = 200  # characters per line of a table that does not go to a terminal
 
 Output = Annotated[
@@ -74,7 +74,7 @@ def paper() -> None:
 
 @app.command("error-region")
 def error_region(
-    output: Output = OUTPUT,
+    output: Output = DEFAULT_FOLDER,
     epsilon: Annotated[
         float | None, typer.Option(help="ε of x against x2, instead of the paper's two cases.")
     ] = None,
@@ -98,7 +98,7 @@ def error_region(
 
 @app.command("synthetic")
 def synthetic(
-    output: Output = OUTPUT,
+    output: Output = DEFAULT_FOLDER,
     runs: Runs = None,
     seed: Seed = 0,
     quick: Quick = False,
@@ -114,7 +114,7 @@ def synthetic(
 
 @app.command("gowalla")
 def gowalla(
-    output: Output = OUTPUT,
+    output: Output = DEFAULT_FOLDER,
     grid: Grid = None,
     checkins: Checkins = None,
     runs: Runs = None,
@@ -138,7 +138,7 @@ def gowalla(
 
 @app.command("all")
 def run_all(
-    output: Output = OUTPUT,
+    output: Output = DEFAULT_FOLDER,
     grid: Grid = None,
     checkins: Checkins = None,
     runs: Runs = None,
@@ -160,13 +160,13 @@ def run_all(
     sections = []
     for name in EXPERIMENTS:
         arguments = {"grid": grid, "checkins": checkins} if name == "gowalla" else {}
-        sections.append(command.section(name, **arguments))
-    _finish(command, sections)
+        sections.append(command.run_section(name, **arguments))
+    _write_page(command, sections)
 
 
 @dataclass(frozen=True)
 class ExperimentCommand:
-    """The options that all experiments share. Rejects an unusable output folder at once.
+    """The options that all experiments share. Rejects an unusable output folder immediately.
 
     ``package`` contains the experiments; ``program`` is the command that runs them.
     """
@@ -193,7 +193,7 @@ class ExperimentCommand:
 
     def run(self, name: str, **arguments: object) -> None:
         """Run one experiment, write its files and print its table, or its data as JSON."""
-        result = self._measure(name, arguments)
+        result = self._run_experiment(name, arguments)
         paths = self._save(result)
         if self.as_json:
             say(json.dumps(result.data, allow_nan=False))
@@ -201,14 +201,14 @@ class ExperimentCommand:
         _print_result(result)
         say("Written: " + ", ".join(map(str, paths)))
 
-    def section(self, name: str, **arguments: str | None) -> "PageSection":
-        """Run one experiment for the page. Write its files at once: a later one may fail."""
+    def run_section(self, name: str, **arguments: str | None) -> "PageSection":
+        """Run one experiment for the page, and write its files at once: a later one may fail."""
         from sfumato.errors import MissingExtra
         from sfumato.paper.experiment import NotRun, PageSection
 
         command_line = self._command_line(name, arguments)
         try:
-            result = self._measure(name, arguments)
+            result = self._run_experiment(name, arguments)
             self._save(result)
         except MissingExtra as problem:
             return PageSection(NotRun(name, str(problem)), command_line)
@@ -216,7 +216,7 @@ class ExperimentCommand:
             _print_result(result)
         return PageSection(result, command_line)
 
-    def _measure(self, name: str, arguments: Mapping[str, object]) -> "ExperimentResult":
+    def _run_experiment(self, name: str, arguments: Mapping[str, object]) -> "ExperimentResult":
         from sfumato.paper.experiment import RunOptions
 
         module = name.replace("-", "_")
@@ -257,7 +257,7 @@ def _require_matrix_size(folder: Path) -> None:
         raise InvalidSetting(f"cannot write to {folder}: the folder {existing} is read-only.")
 
 
-def _finish(command: ExperimentCommand, sections: "list[PageSection]") -> None:
+def _write_page(command: ExperimentCommand, sections: "list[PageSection]") -> None:
     """Write the page, and report what was written and what was skipped."""
     from sfumato.errors import MissingExtra
     from sfumato.foundation.files import write_atomically
@@ -275,7 +275,7 @@ def _finish(command: ExperimentCommand, sections: "list[PageSection]") -> None:
     if len(skipped) == len(sections):
         reasons = "; ".join(result.reason for result in skipped)
         raise MissingExtra(f"no experiment could run. {reasons}")
-    page = command.folder / PAGE
+    page = command.folder / PAGE_NAME
     write_atomically(page, paper_page(sections).encode("utf-8"))
     for result in skipped:
         notify(f"sfumato: {result.name} was not run: {result.reason}")

@@ -12,9 +12,9 @@ from sfumato.cli.options import (
     Longitude,
     SurveyFile,
     Workers,
+    choose_worker_count,
     require_distinct,
     require_outputs,
-    worker_count,
 )
 
 
@@ -60,7 +60,7 @@ def privatize(
     loaded_survey.certify()
     columns = AnswerColumns(column, latitude, longitude)
     columns.check(loaded_survey.context.domain)
-    processes = worker_count(workers, answers)
+    processes = choose_worker_count(workers, answers)
     name = f"{loaded_survey.fingerprint[:12]}…"
     with show_row_count("privatising") as on_progress:
         if output.endswith(".json"):

@@ -14,8 +14,8 @@ from sfumato.cli.options import (
     Seed,
     SurveyFile,
     Workers,
+    choose_worker_count,
     require_distinct,
-    worker_count,
 )
 
 
@@ -54,7 +54,7 @@ def simulate(
             runs=runs,
             seed=seed,
             decoder=decoder,
-            workers=worker_count(workers, answers),
+            workers=choose_worker_count(workers, answers),
             on_progress=on_progress,
         )
     if as_json:
