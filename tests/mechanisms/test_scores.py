@@ -57,7 +57,7 @@ def test_leverage_is_the_largest_score(mechanism):
     A = _score_matrix(mechanism)
     result = mechanism.scores.reach
     assert mechanism.scores.leverage == pytest.approx(np.abs(A).max(), rel=1e-9)
-    assert result.largest <= mechanism.scores.leverage + 1 + 1e-9
+    assert result.max_shift <= mechanism.scores.leverage + 1 + 1e-9
 
 
 @pytest.mark.parametrize("mechanism", ALL_REPRESENTATIVES, ids=repr)
