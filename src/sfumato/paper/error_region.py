@@ -108,11 +108,11 @@ def error_region(
     return ExperimentResult(
         name="error-region",
         title="Error regions: the binary optimum fills what its promise allows",
-        summary=_summary(panels),
+        summary=_summarize(panels),
         columns=_COLUMNS,
         rows=tuple(_table_rows(panels)),
         data=data,
-        draw_figure=lambda: _figure(panels),
+        draw_figure=lambda: _draw_figure(panels),
         notes=(
             "P_FA: says x when it was x2. P_MD: says x2 when it was x. Each row is an optimal test "
             "of a mechanism; the two blind tests, (0, 1) and (1, 0), are omitted. Exact rates come "
@@ -205,7 +205,7 @@ def _table_rows(panels: list[_Panel]) -> Iterator[tuple[Cell, ...]]:
                 )
 
 
-def _summary(panels: list[_Panel]) -> str:
+def _summarize(panels: list[_Panel]) -> str:
     corners = []
     for panel in panels:
         false_alarm, miss = map(_fraction_text, panel.mechanisms[0].region.promised[1])
@@ -264,7 +264,7 @@ def _fraction_text(number: float) -> str:
 # --- the figure -----------------------------------------------------------------------------------
 
 
-def _figure(panels: list[_Panel]) -> "Figure":
+def _draw_figure(panels: list[_Panel]) -> "Figure":
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch

@@ -97,11 +97,11 @@ def gowalla(
     return ExperimentResult(
         name="gowalla",
         title="The smaller the blocks, the sharper the map",
-        summary=_summary(population, runs, results),
+        summary=_summarize(population, runs, results),
         columns=_COLUMNS,
         rows=tuple(rows),
         data=data,
-        draw_figure=lambda: _figure(population, runs, results),
+        draw_figure=lambda: _draw_figure(population, runs, results),
         notes=(population.note, _BLOCKS_NOTE, PER_RECORD),
     )
 
@@ -112,7 +112,7 @@ def _create_context(domain: GridDomain, tiles: tuple[int, int] | None) -> Unifor
     return Blocks(grid_tiles(domain, *tiles), _EPSILON, domain=domain)
 
 
-def _summary(population: MapPopulation, runs: int, results: Mapping[str, MapErrors]) -> str:
+def _summarize(population: MapPopulation, runs: int, results: Mapping[str, MapErrors]) -> str:
     no_blocks = results["LDP"]
     finest = results["(25,70)"]
     times = "once" if runs == 1 else f"{runs} times"
@@ -126,7 +126,9 @@ def _summary(population: MapPopulation, runs: int, results: Mapping[str, MapErro
 # --- the figure -----------------------------------------------------------------------------------
 
 
-def _figure(population: MapPopulation, runs: int, results: Mapping[str, MapErrors]) -> "Figure":
+def _draw_figure(
+    population: MapPopulation, runs: int, results: Mapping[str, MapErrors]
+) -> "Figure":
     """Draw the truth and the errors on the left, and both schemes' maps on the right."""
     from matplotlib.figure import Figure
 

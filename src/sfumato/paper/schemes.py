@@ -50,30 +50,36 @@ class Schemes:
         Each scheme draws its own words, determined by its name in ``word_names``, the run and the
         seed.
         """
-        paper_words, best_words = word_names
-        paper = paper_estimate(self.paper, symbols, paper_words, run, seed)
-        best = best_estimate(self.best, symbols, best_words, run, seed)
+        paper_name, best_name = word_names
+        paper = paper_estimate(self.paper, symbols, paper_name, run, seed)
+        best = best_estimate(self.best, symbols, best_name, run, seed)
         return paper, best
 
 
 def paper_estimate(
-    mechanism: BlockResponse | HighLowResponse, symbols: Symbols, name: str, run: int, seed: int
+    mechanism: BlockResponse | HighLowResponse,
+    symbols: Symbols,
+    word_name: str,
+    run: int,
+    seed: int,
 ) -> Floats:
     """Return the paper's estimate, projected once over all symbols.
 
     Unlike Sfumato's scores, it does not correct the group totals first. Raise an error if the code
     is not balanced, because the paper's estimator would be wrong.
     """
-    tally = mechanism.privatize_and_tally(symbols, experiment_words(name, run, seed))
+    tally = mechanism.privatize_and_tally(symbols, experiment_words(word_name, run, seed))
     return project(mechanism.scores.paper_estimate(tally))
 
 
-def best_estimate(mechanism: Mechanism, symbols: Symbols, name: str, run: int, seed: int) -> Floats:
+def best_estimate(
+    mechanism: Mechanism, symbols: Symbols, word_name: str, run: int, seed: int
+) -> Floats:
     """Return the estimate of the default decoder.
 
     This is an empirical Bayes estimate, combined with projection where the reports support it.
     """
-    tally = mechanism.privatize_and_tally(symbols, experiment_words(name, run, seed))
+    tally = mechanism.privatize_and_tally(symbols, experiment_words(word_name, run, seed))
     return Auto().decode(mechanism, tally).frequencies
 
 
@@ -96,15 +102,15 @@ def measure_contexts(
     runs: int,
     seed: int,
     *,
-    words: str | None = None,
+    word_name: str | None = None,
     on_progress: Callable[[str], None] = lambda line: None,
     workers: int | None = None,
 ) -> dict[str, MapErrors]:
     """Measure both schemes under each context, ``runs`` times on the same people.
 
     ``counts`` is the number of people with each symbol. The words of a run depend only on their
-    name, the seed and the run number, so the result does not depend on ``workers``. ``words`` is
-    the name to use for all contexts and both schemes; by default each has its own.
+    name, the seed and the run number, so the result does not depend on ``workers``. ``word_name``
+    is used for all contexts and both schemes; by default each has its own.
 
     The answer in a single-symbol block is reported as is, so the error here is zero:
 
@@ -115,10 +121,10 @@ def measure_contexts(
     """
     jobs = []
     for name, context in contexts.items():
-        if words is None:
+        if word_name is None:
             word_names = (f"map/{name}/paper", f"map/{name}/best")
         else:
-            word_names = (words, words)
+            word_names = (word_name, word_name)
         for first_run in range(0, runs, _RUNS_PER_JOB):
             job_runs = range(first_run, min(first_run + _RUNS_PER_JOB, runs))
             jobs.append(_Job(name, context, counts, job_runs, seed, word_names))
@@ -128,7 +134,7 @@ def measure_contexts(
         percentage = f"{done_count / len(jobs):.0%} of all"
         on_progress(f"{job.name}: {job.runs.stop} of {runs} runs ({percentage})")
 
-    results = run_jobs(_measure, jobs, workers=workers, on_progress=show_progress)
+    results = run_jobs(_run_job, jobs, workers=workers, on_progress=show_progress)
     errors_by_name = {}
     for name in contexts:
         matching = [result for result in results if result.name == name]
@@ -162,7 +168,7 @@ class _JobResult:
     first_estimates: tuple[Floats, Floats]
 
 
-def _measure(job: _Job) -> _JobResult:
+def _run_job(job: _Job) -> _JobResult:
     schemes = Schemes(job.context)
     symbols = np.repeat(np.arange(job.counts.size), job.counts)
     truth = job.counts / symbols.size

@@ -112,11 +112,11 @@ def synthetic(
     return ExperimentResult(
         name="synthetic",
         title="Synthetic populations: the finer the blocks, the smaller the error",
-        summary=_summary(panels, sizes[-1]),
+        summary=_summarize(panels, sizes[-1]),
         columns=_COLUMNS,
         rows=tuple(rows),
         data=data,
-        draw_figure=lambda: _figure(panels),
+        draw_figure=lambda: _draw_figure(panels),
         notes=(
             f"People are drawn from the named distribution, {runs} times for each point, and every "
             "report is actually generated. Both schemes, with and without blocks, are measured on "
@@ -250,7 +250,7 @@ def _build_curve(
     return _Curve(distribution, m, points)
 
 
-def _summary(panels: Sequence[Sequence[_Curve]], people: int) -> str:
+def _summarize(panels: Sequence[Sequence[_Curve]], people: int) -> str:
     """State the errors at the ends of the curves, and how often Sfumato's is lower."""
     texts = []
     point_count = 0
@@ -273,7 +273,7 @@ def _summary(panels: Sequence[Sequence[_Curve]], people: int) -> str:
     )
 
 
-def _figure(panels: Sequence[Sequence[_Curve]]) -> "Figure":
+def _draw_figure(panels: Sequence[Sequence[_Curve]]) -> "Figure":
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(11.0, 8.4), layout="constrained")

@@ -116,8 +116,8 @@ def bound_sentence(design: Design) -> str:
     """Explain what the lower bound means, and how reliable it is."""
     if design.certified:
         return (
-            "The lower bound is certified: no mechanism for this promise has a risk below the "
-            "bound."
+            "The lower bound is certified: no mechanism for this promise has a smaller risk than "
+            "the bound."
         )
     return (
         "The lower bound is estimated: a search found no report that would help, which does not "
@@ -129,9 +129,8 @@ def name_closed_form(design: Design) -> str:
     """Return the name of the context's closed form, or an empty string."""
     if design.context.size == 2:
         return "two symbols"
-    if (
-        design.context.size > _MAX_RECOGNISED_SYMBOLS
-    ):  # too large for a search, so it is a closed form
+    # A context too large for a search must have a closed form.
+    if design.context.size > _MAX_RECOGNISED_SYMBOLS:
         return design.mechanism.context.kind
     try:
         return recognise(design.context).kind

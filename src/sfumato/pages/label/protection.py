@@ -123,13 +123,13 @@ def _answer_disclosure(row: PromiseRow, answers: str, class_count: int) -> str:
 
 def _block_disclosure(row: PromiseRow) -> str:
     disclosure = "Which block your answer is in. A report may show it openly."
-    single = row.singleton_block_count
-    if not single:
+    singleton_count = row.singleton_block_count
+    if not singleton_count:
         return disclosure
-    which = "the one answer that is"
-    if single > 1:
-        which = f"the {format_count(single)} answers that are"
-    return f"{disclosure} For {which} alone in a block, that is the answer itself."
+    subject = "the one answer that is"
+    if singleton_count > 1:
+        subject = f"the {format_count(singleton_count)} answers that are"
+    return f"{disclosure} For {subject} alone in a block, that is the answer itself."
 
 
 def _pair_level(row: PromiseRow, domain: Domain) -> ProtectionLevel:

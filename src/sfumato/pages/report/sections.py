@@ -74,12 +74,12 @@ def _noise_caution(survey: Survey, estimate: Estimate, low: float, high: float) 
     half_width = format_share((high - low) / 2, decimal_places(estimate))
     points = half_width.removesuffix("%").strip()
     text = (
-        f"Even the most frequent answer is known only to about ± {points} percentage points. Take "
+        f"Even the most frequent answer is known only to about ± {points} percentage points. Treat "
         "the order of the answers below as a hint, not as a result."
     )
     if has_too_few_reports:
         minimum = format_count(survey.minimum_reports)
-        text = f"This survey is meant to show results only from {minimum} reports. {text}"
+        text = f"This survey is not meant to show results below {minimum} reports. {text}"
     return fill(_CAUTION, heading="Few reports.", text=text)
 
 
