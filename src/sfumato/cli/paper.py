@@ -183,8 +183,8 @@ class ExperimentCommand:
         from sfumato.errors import MissingExtra
 
         if find_spec("matplotlib") is None:
-            raise MissingExtra("pictures need matplotlib: pip install 'sfumato[charts]'")
-        _require_matrix_size(self.folder)
+            raise MissingExtra("figures need matplotlib: pip install 'sfumato[charts]'")
+        _require_writable_folder(self.folder)
 
     @property
     def folder(self) -> Path:
@@ -244,7 +244,7 @@ class ExperimentCommand:
         return " ".join(words)
 
 
-def _require_matrix_size(folder: Path) -> None:
+def _require_writable_folder(folder: Path) -> None:
     from sfumato.errors import InvalidSetting
 
     absolute = folder.absolute()

@@ -77,7 +77,7 @@ def send(
 
     if answers == "-" and outbox is None:
         raise InvalidArgument(
-            "standard input cannot be read twice: name a file for the reports with --outbox."
+            "standard input cannot be read twice: use --outbox to name a file for the reports."
         )
     loaded_survey = Survey.load(survey)
     loaded_survey.certify()

@@ -5,8 +5,8 @@ no floats. Decimals, and integers of 2^53 or more, are strings: JavaScript numbe
 beyond that.
 
 Records are the JSON objects that represent domains, contexts, codes and mechanisms. Their readers
-are strict: they reject unknown fields, unknown kinds and anything that is not in canonical form. A
-client must not keep a promise that it only partly understands.
+are strict: they reject unknown fields, unknown kinds and anything that is not in canonical form,
+because nobody should rely on a promise that was only partly understood.
 """
 
 import base64
