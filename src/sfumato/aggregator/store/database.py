@@ -202,7 +202,7 @@ class Database:
                 migration(connection)
             _set_setting(connection, _VERSION, str(len(MIGRATIONS)))
 
-    # --- settings --------------------------------------------------------------------------------
+    # --- settings ---------------------------------------------------------------------------------
 
     def get_setting(self, name: str) -> str | None:
         """Return the value of a setting, or ``None`` if it is not set."""

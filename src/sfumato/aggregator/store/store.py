@@ -205,32 +205,32 @@ class Store(Database):
         query = query.where(batches.c.survey == row.number, batches.c.id.in_(ids))
         digests = {bytes(id_): bytes(digest) for id_, digest in connection.execute(query).all()}
         outcomes = []
-        new = []
+        new_batches = []
         for batch in group:
             digest = digests.get(batch.id)
             if digest is None:
                 digests[batch.id] = batch.digest  # it may occur again in the same group
-                new.append(batch)
+                new_batches.append(batch)
                 outcomes.append(Outcome.COUNTED)
             elif digest == batch.digest:
                 outcomes.append(Outcome.REPLAYED)
             else:
                 outcomes.append(Outcome.CONFLICT)
-        if new:
-            self._add_batches(connection, row, new)
+        if new_batches:
+            self._add_batches(connection, row, new_batches)
         return outcomes
 
-    def _add_batches(self, connection: Connection, row: Row[Any], new: Sequence[Batch]) -> None:
-        rows = [{"survey": row.number, "id": batch.id, "digest": batch.digest} for batch in new]
+    def _add_batches(self, connection: Connection, row: Row[Any], group: Sequence[Batch]) -> None:
+        rows = [{"survey": row.number, "id": batch.id, "digest": batch.digest} for batch in group]
         connection.execute(insert(batches), rows)
-        reports = np.concatenate([batch.reports for batch in new])
+        reports = np.concatenate([batch.reports for batch in group])
         if row.reports + reports.size > _MAX_TOTAL:
             raise StoreFull("this survey has reached the maximum of 2^62 reports.")
         now = self._now().astimezone(UTC)
         pages = histogram_pages(reports)
         self._add_pages(connection, row, pages, reports.size, day=now.date().isoformat())
         hour = now.strftime("%Y-%m-%dT%H")
-        _add_to_hour(connection, row.number, hour, batch_count=len(new), reports=reports.size)
+        _add_to_hour(connection, row.number, hour, batch_count=len(group), reports=reports.size)
 
     def _add_pages(
         self,

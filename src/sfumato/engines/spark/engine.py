@@ -268,7 +268,7 @@ def _select_column(
 
 
 def _block_column(fingerprint: str, key: "Column", key_type: "DataType") -> "Column":
-    """Compute ``person_block`` of `tasks.py` in Spark itself. A missing key gives null."""
+    """Compute ``person_block`` (`tasks.py`) in Spark itself. A missing key gives null."""
     from pyspark.sql import functions as sql
 
     key_bytes = key if key_type.typeName() == "binary" else key.cast("string").cast("binary")
@@ -312,10 +312,10 @@ def _require_valid_rows(survey: Survey, answers: "DataFrame", columns: AnswerCol
 
     resolved = survey.resolved()
 
-    def look_up(batches: Iterable[Any]) -> Iterator[Any]:
+    def flag_unknown(batches: Iterable[Any]) -> Iterator[Any]:
         return spark_tasks.flag_unknown(resolved, columns, batches)
 
-    by_person = answers.mapInArrow(look_up, spark_tasks.FLAGS_SCHEMA).groupBy("block")
+    by_person = answers.mapInArrow(flag_unknown, spark_tasks.FLAGS_SCHEMA).groupBy("block")
     people = by_person.agg(sql.count(sql.lit(1)).alias("rows"), sql.sum("unknown").alias("unknown"))
     has_no_key = sql.col("block").isNull()
     is_duplicate = (sql.col("rows") > 1) & ~has_no_key
@@ -326,24 +326,24 @@ def _require_valid_rows(survey: Survey, answers: "DataFrame", columns: AnswerCol
         sql.sum("unknown").alias("unknown"),
     )
     (summary,) = totals.collect()
-    rows, without_key, duplicates, unknown = summary
-    if not rows:
+    row_count, keyless_count, duplicate_count, unknown_count = summary
+    if not row_count:
         raise InvalidTable("the table has no rows.")
-    if without_key:
+    if keyless_count:
         raise InvalidTable(
-            f"{without_key} of {rows} rows have no key. Give each row its person's key."
+            f"{keyless_count} of {row_count} rows have no key. Give each row its person's key."
         )
-    if duplicates:
+    if duplicate_count:
         raise InvalidTable(
-            f"{duplicates} keys occur in more than one row, but each person answers once. Keep one "
-            "row per person, write the result to files and pass the copy: "
+            f"{duplicate_count} keys occur in more than one row, but each person answers once. "
+            "Keep one row per person, write the result to files and pass the copy: "
             "frame.dropDuplicates([key]).write.parquet(path), then spark.read.parquet(path)."
         )
-    if unknown:
+    if unknown_count:
         raise UnknownValue(
-            f"{unknown} of {rows} values are missing or not in the domain. Correct them, add "
-            "their labels, or give the domain an `other` label.",
-            count=unknown,
+            f"{unknown_count} of {row_count} values are missing or not in the domain. "
+            "Correct them, add their labels, or give the domain an `other` label.",
+            count=unknown_count,
         )
 
 

@@ -137,14 +137,14 @@ def require_repeatable(dataframe: "DataFrame") -> None:
 
 
 def _require_repeatable_node(node: Java) -> None:
-    kind = _class_name(node)
-    if kind in _STEPS | _VALUE_SOURCES:
+    class_name = _class_name(node)
+    if class_name in _STEPS | _VALUE_SOURCES:
         return
-    if kind == _FILE_RELATION:
+    if class_name == _FILE_RELATION:
         _require_plain_files(node.relation())
-    elif kind == _RDD_ROWS:
+    elif class_name == _RDD_ROWS:
         _require_checkpoint(node)
-    elif kind == _CACHE:
+    elif class_name == _CACHE:
         raise InvalidTable(
             "the table must not be cached: Spark drops cached rows when memory is low, and "
             "recomputes them from files that may have changed. Call unpersist() on the cached "
@@ -181,9 +181,9 @@ def _contains_time_type(data_type: object) -> bool:
     """Whether a type in Spark's JSON schema is, or contains, a date or time."""
     if not isinstance(data_type, dict):
         return data_type in _TIME_TYPES
-    parts = [data_type.get(key) for key in ("type", "elementType", "keyType", "valueType")]
-    parts += data_type.get("fields", [])
-    return any(map(_contains_time_type, parts))
+    nested_types = [data_type.get(key) for key in ("type", "elementType", "keyType", "valueType")]
+    nested_types += data_type.get("fields", [])
+    return any(map(_contains_time_type, nested_types))
 
 
 def _require_no_skipping_option(relation: Java) -> None:
@@ -204,12 +204,12 @@ def _require_checkpoint(node: Java) -> None:
 
 
 def _require_repeatable_expression(expression: Java) -> None:
-    kind = _class_name(expression)
-    if kind not in EXPRESSIONS:
+    class_name = _class_name(expression)
+    if class_name not in EXPRESSIONS:
         raise _unrepeatable_error(f"the expression {_short_name(expression)}")
-    if kind == _CAST and not _is_timeless_cast(expression):
+    if class_name == _CAST and not _is_timeless_cast(expression):
         raise _unrepeatable_error("a cast to a date or time")
-    if kind == _ATTRIBUTE and expression.metadata().contains(_METADATA_KEY):
+    if class_name == _ATTRIBUTE and expression.metadata().contains(_METADATA_KEY):
         raise _unrepeatable_error(f"the metadata column {expression.name()}")
 
 
