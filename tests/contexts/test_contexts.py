@@ -682,9 +682,9 @@ def test_invalid_domains_are_rejected(domain):
     [
         ([0, 0, 1], 4, "3 entries; the domain has 4"),
         ([0, 0, 1], ["a", "b"], "3 entries; the domain has 2"),
-        ({"a": 0}, ["a", "b"], "names 1 of them"),
-        ({}, ["a", "b"], "names 0 of them"),
-        ({COMPOSED: 0, DECOMPOSED: 1}, [COMPOSED, "b"], "names 1 of them in 2 entries"),
+        ({"a": 0}, ["a", "b"], "contains 1 of them"),
+        ({}, ["a", "b"], "contains 0 of them"),
+        ({COMPOSED: 0, DECOMPOSED: 1}, [COMPOSED, "b"], "contains 1 of them in 2 entries"),
     ],
 )
 def test_blocks_must_fit_their_domain(block_of, domain, words):
@@ -702,7 +702,7 @@ def test_blocks_must_fit_their_domain(block_of, domain, words):
     ],
 )
 def test_unknown_label_in_a_mapping_is_named(block_of, domain, label):
-    with pytest.raises(InvalidContext, match=f"block_of names {label}"):
+    with pytest.raises(InvalidContext, match=f"block_of contains {label}"):
         Blocks(block_of, 1, domain=domain)
 
 

@@ -179,10 +179,10 @@ def test_detour_may_exceed_forty():
         ([1], "each of the 2 blocks; got 1"),
         ([1, 2, 3], "each of the 2 blocks; got 3"),
         ([], "each of the 2 blocks; got 0"),
-        ({"a": 1}, "epsilon must give every block an ε; 'b' has none"),
+        ({"a": 1}, "epsilon must contain an ε for every block; 'b' has none"),
         ({}, "'a' has none"),
-        ({"a": 1, "b": 2, "c": 3}, "epsilon names 'c', a block that has no label"),
-        ({"a": 1, "b": 2, 0: 3}, "epsilon names 0, a block"),
+        ({"a": 1, "b": 2, "c": 3}, "epsilon contains 'c', a block without labels"),
+        ({"a": 1, "b": 2, 0: 3}, "epsilon contains 0, a block"),
     ],
     ids=repr,
 )
@@ -251,12 +251,12 @@ def test_tiers_know_their_names_and_epsilons():
         ([0, 1], "12", InvalidContext, "epsilons must be a sequence"),
         ([0, 1], None, InvalidContext, "epsilons must be a sequence"),
         ([0, 1], [1], ContextMismatch, "each of the 2 tiers; got 1"),
-        (["a", "b"], {"a": 1}, ContextMismatch, "every tier an ε; 'b' has none"),
+        (["a", "b"], {"a": 1}, ContextMismatch, "an ε for every tier; 'b' has none"),
         (
             ["a", "b"],
             {"a": 1, "b": 2, "c": 3},
             ContextMismatch,
-            "names 'c', a tier that has no label",
+            "contains 'c', a tier without labels",
         ),
         (
             "ab",
@@ -264,7 +264,7 @@ def test_tiers_know_their_names_and_epsilons():
             InvalidContext,
             "tier_of must be a sequence in domain order, or a mapping from label to tier",
         ),
-        ([0.5, 1], [1, 2], InvalidContext, "name each tier by text or an integer"),
+        ([0.5, 1], [1, 2], InvalidContext, "a tier name must be text or an integer"),
         ([], [], InvalidContext, "1 to 2"),
     ],
     ids=repr,
@@ -277,7 +277,7 @@ def test_invalid_tiers_are_rejected(tier_of, epsilons, error, words):
 def test_tiers_must_fit_their_domain():
     with pytest.raises(ContextMismatch, match="tier_of has 2 entries; the domain has 3"):
         Tiers([0, 1], [1, 2], domain=3)
-    with pytest.raises(InvalidContext, match="tier_of names 'c'"):
+    with pytest.raises(InvalidContext, match="tier_of contains 'c'"):
         Tiers({"a": 0, "c": 1}, [1, 2], domain=["a", "b"])
 
 
@@ -337,7 +337,7 @@ def test_union_labels_are_concatenated(domains, joined):
     ("contexts", "options", "error", "words"),
     [
         ([], {}, InvalidContext, "at least one context"),
-        (None, {}, InvalidContext, "sequence of contexts, or a mapping"),
+        (None, {}, InvalidContext, "sequence of contexts or a mapping"),
         ("ab", {}, InvalidContext, "sequence of contexts"),
         (Uniform(2, 1), {}, InvalidContext, "sequence of contexts"),
         ([Uniform(2, 1), 3], {}, InvalidContext, "only contexts; got int"),
@@ -372,15 +372,15 @@ def test_union_labels_are_concatenated(domains, joined):
             {"a": Uniform(1, 1)},
             {"block_of": ["a", "b"]},
             ContextMismatch,
-            "every block a context; 'b' has none",
+            "a context for every block; 'b' has none",
         ),
         (
             {"a": Uniform(1, 1), "b": Uniform(1, 1)},
             {"block_of": ["a"]},
             ContextMismatch,
-            "names 'b', a block that has no",
+            "contains 'b', a block without",
         ),
-        ({1.5: Uniform(1, 1)}, {}, InvalidContext, "name each block by text or an integer"),
+        ({1.5: Uniform(1, 1)}, {}, InvalidContext, "a block name must be text or an integer"),
     ],
     ids=repr,
 )
@@ -537,5 +537,5 @@ def test_unions_nest_at_most_eight_deep():
     for _ in range(8):
         context = ContextUnion([context], [0])
     assert context_from_record(context.to_record()) == context
-    with pytest.raises(InvalidSurvey, match="nested at most 8 deep"):
+    with pytest.raises(InvalidSurvey, match="nested at most 8 levels deep"):
         context_from_record(ContextUnion([context], [0]).to_record())

@@ -384,7 +384,7 @@ def test_label_symbols_finds_labels():
     "domain", [Domain(["a", "b"]), IntegerDomain(3)], ids=["labels", "integers"]
 )
 def test_label_symbols_error_names_unknown_labels(domain):
-    with pytest.raises(InvalidContext, match="sensitive names 'zoo'"):
+    with pytest.raises(InvalidContext, match="sensitive contains 'zoo'"):
         domain.label_symbols(["zoo"], "sensitive")
 
 
@@ -554,7 +554,7 @@ def test_mechanisms_reject_invalid_symbols(symbols):
 
 
 def test_invalid_symbol_error_has_count_and_first_position():
-    with pytest.raises(InvalidSymbols, match=r"0\.\.2; 2 of 6 do not \(the first at position 3\)"):
+    with pytest.raises(InvalidSymbols, match=r"0\.\.2; 2 of 6 are not \(the first at position 3\)"):
         require_symbols([[0, 1, 2], [3, 0, -1]], 3)
 
 

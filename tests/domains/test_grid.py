@@ -195,7 +195,7 @@ def test_labels_are_distinct_even_with_other():
     ["25.1,-130", "25.20,-129.8", "50,-60", "nowhere", "25", "nan,nan", "inf,0", 7, "1,2,3"],
 )
 def test_error_names_labels_that_are_not_corners(label):
-    with pytest.raises(InvalidContext, match=r"cells names .* not the south-western"):
+    with pytest.raises(InvalidContext, match=r"cells contains .* not the south-western"):
         USA.label_symbols([label], "cells")
 
 

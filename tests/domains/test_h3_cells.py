@@ -53,7 +53,7 @@ def test_wide_boxes_are_not_inverted(west, east):
 
 
 def test_mixed_resolutions_raise():
-    with pytest.raises(InvalidContext, match=r"one resolution; got \[6, 7\]"):
+    with pytest.raises(InvalidContext, match=r"the same resolution; got \[6, 7\]"):
         H3Domain([MANHATTAN.labels[0], COARSE])
 
 
@@ -89,7 +89,7 @@ def test_empty_boxes_raise(change):
 
 @pytest.mark.parametrize("resolution", [-1, 16])
 def test_resolution_must_be_0_to_15(resolution):
-    with pytest.raises(InvalidContext, match="from 0 to 15"):
+    with pytest.raises(InvalidContext, match="between 0 and 15"):
         H3Domain.box(resolution, **BOX)
 
 
@@ -147,7 +147,7 @@ def test_parents_contain_their_cells():
 
 @pytest.mark.parametrize("resolution", [-1, 7, 8])
 def test_parents_must_be_coarser(resolution):
-    with pytest.raises(InvalidContext, match=r"parents must be of a resolution in 0\.\.6"):
+    with pytest.raises(InvalidContext, match=r"resolution of parents must be in 0\.\.6"):
         MANHATTAN.parents(resolution)
 
 

@@ -1,4 +1,4 @@
-"""Contexts: which pairs of symbols must look alike, and how much (the privacy matrix E)."""
+"""Contexts: how hard each pair of symbols must be to tell apart (the privacy matrix E)."""
 
 from collections.abc import Mapping
 
@@ -56,7 +56,7 @@ __all__ = [
 ]
 
 MAX_NESTING = 8
-"""How deep unions of contexts may be nested in a record."""
+"""The maximum nesting depth of unions in a record."""
 
 _CLASSES: tuple[type[Context], ...] = (
     Uniform,
@@ -69,11 +69,11 @@ _CLASSES: tuple[type[Context], ...] = (
 )
 
 CONTEXT_KINDS: Mapping[str, type[Context]] = {cls.kind: cls for cls in _CLASSES}
-"""The classes of contexts that can be read from a record, by kind."""
+"""The context classes that can be parsed from a record, by kind."""
 
 
 def context_from_record(record: object, name: str = "promise.context") -> Context:
-    """Read any context, with its domain, from its record; error messages call it ``name``."""
+    """Parse the record of any context and its domain; error messages call it ``name``."""
     kind = record_kind(record, name)
     if not isinstance(record, Mapping) or kind not in CONTEXT_KINDS:
         raise InvalidSurvey(f"context.kind {kind!r} is not known to this version.")
@@ -82,12 +82,12 @@ def context_from_record(record: object, name: str = "promise.context") -> Contex
     return require_canonical(context, record, "context")
 
 
-def _require_shallow(record: object, nesting: int) -> None:
-    """Reject unions that are nested too deeply, before anything is built."""
+def _require_shallow(record: object, depth: int) -> None:
+    """Reject unions that are nested too deeply, before any context is built."""
     parts = record.get("parts") if isinstance(record, Mapping) else None
     if not isinstance(parts, list):
         return
-    if nesting == MAX_NESTING:
-        raise InvalidSurvey(f"unions of contexts must be nested at most {MAX_NESTING} deep.")
+    if depth == MAX_NESTING:
+        raise InvalidSurvey(f"unions of contexts may be nested at most {MAX_NESTING} levels deep.")
     for part in parts:
-        _require_shallow(part, nesting + 1)
+        _require_shallow(part, depth + 1)

@@ -16,9 +16,9 @@ __all__ = ["Assignment", "is_collection"]
 
 @dataclass(frozen=True, eq=False)
 class Assignment:
-    """The class of each symbol. Classes are numbered in the order of their first label.
+    """The class of each symbol. Classes are numbered in the order of their first labels.
 
-    ``noun`` is the word for a class in messages.
+    ``noun`` is the word for a class in error messages.
 
     >>> city_of = {"Rue A": "Paris", "Via C": "Rome", "Rue B": "Paris"}
     >>> cities = Assignment.read(city_of, None, "block")
@@ -33,7 +33,7 @@ class Assignment:
 
     @classmethod
     def read(cls, classes: object, domain: object, noun: str) -> "Assignment":
-        """Read a sequence in domain order (integers or names), or a mapping from label to class.
+        """Parse a sequence in domain order (integers or names), or a mapping from label to class.
 
         Without a ``domain``, the labels are those of the mapping, or the integers from 0.
         """
@@ -48,18 +48,18 @@ class Assignment:
         return cls(labels, class_of, tuple(number_of), noun)
 
     def read_epsilons(self, values: object, name: str) -> tuple[Epsilon, ...]:
-        """Read one positive ε (or inf) for each class; see ``read_values``."""
-        in_order = self.read_values(values, name, "an ε")
+        """Parse one positive ε (or inf) for each class; see ``read_values``."""
+        ordered_values = self.read_values(values, name, "an ε")
         epsilons = []
-        for class_name, epsilon in zip(self.names, in_order, strict=True):
+        for class_name, epsilon in zip(self.names, ordered_values, strict=True):
             epsilons.append(positive_epsilon(epsilon, f"{name} of {self.noun} {class_name!r}"))
         return tuple(epsilons)
 
     def read_values(self, values: object, name: str, value_noun: str) -> list[object]:
         """Return one value for each class, in the order of classes.
 
-        ``values`` is a sequence in that order, or a mapping from the names of classes. Error
-        messages call the argument ``name`` and one value ``value_noun``.
+        ``values`` is a sequence in that order, or a mapping from class name to value. Error
+        messages call the argument ``name``, and a single value ``value_noun``.
         """
         if isinstance(values, Mapping):
             return self._read_by_name(values, name, value_noun)
@@ -68,19 +68,19 @@ class Assignment:
                 f"{name} must be a sequence in the order of {self.noun}s, or a mapping from "
                 f"{self.noun} to {value_noun}."
             )
-        in_order = list(values)
-        if len(in_order) != len(self.names):
+        ordered_values = list(values)
+        if len(ordered_values) != len(self.names):
             raise ContextMismatch(
-                f"{name} must have an entry for each of the {len(self.names)} {self.noun}s; "
-                f"got {len(in_order)}."
+                f"{name} must have one entry for each of the {len(self.names)} {self.noun}s; "
+                f"got {len(ordered_values)}."
             )
         if self._is_order_ambiguous():
             raise InvalidContext(
                 f"the order of {name} is ambiguous: the {self.noun}s are named by integers, but "
-                f"their first labels come in another order. Pass a mapping from {self.noun} to "
+                f"their first labels are in a different order. Pass a mapping from {self.noun} to "
                 f"{value_noun}."
             )
-        return in_order
+        return ordered_values
 
     def _read_by_name(
         self, values: Mapping[object, object], name: str, value_noun: str
@@ -88,17 +88,18 @@ class Assignment:
         by_name = {_class_name(key, self.noun): value for key, value in values.items()}
         if len(by_name) != len(values):
             raise InvalidContext(
-                f"{name} must name each {self.noun} once; two names are equal in NFC form."
+                f"{name} must contain each {self.noun} once; two names are equal in NFC form."
             )
         for class_name in self.names:
             if class_name not in by_name:
                 raise ContextMismatch(
-                    f"{name} must give every {self.noun} {value_noun}; {class_name!r} has none."
+                    f"{name} must contain {value_noun} for every {self.noun}; {class_name!r} has "
+                    "none."
                 )
         if len(by_name) > len(self.names):
             unknown = next(iter(by_name.keys() - set(self.names)))
             raise ContextMismatch(
-                f"{name} names {unknown!r}, a {self.noun} that has no label. Remove or correct it."
+                f"{name} contains {unknown!r}, a {self.noun} without labels. Remove or correct it."
             )
         return [by_name[class_name] for class_name in self.names]
 
@@ -109,7 +110,7 @@ class Assignment:
 
 
 def is_collection(value: object) -> bool:
-    """Return whether ``value`` holds several values; text counts as one."""
+    """Return whether ``value`` is a collection; text is not."""
     return isinstance(value, Iterable) and not isinstance(value, str | bytes)
 
 
@@ -118,11 +119,11 @@ def _read_mapping(
 ) -> tuple[list[Hashable], Domain]:
     labels = as_domain(list(class_of_label) if domain is None else domain)
     symbols = labels.label_symbols(class_of_label, f"{noun}_of")  # type: ignore[arg-type]
-    distinct = np.unique(symbols).size
-    if len(class_of_label) != labels.size or distinct != labels.size:
+    distinct_count = np.unique(symbols).size
+    if len(class_of_label) != labels.size or distinct_count != labels.size:
         raise ContextMismatch(
-            f"{noun}_of must give each of the {labels.size} labels of the domain one {noun}; it "
-            f"names {distinct} of them in {len(class_of_label)} entries."
+            f"{noun}_of must contain each of the {labels.size} labels of the domain once; it "
+            f"contains {distinct_count} of them in {len(class_of_label)} entries."
         )
     by_symbol = dict(zip(symbols.tolist(), class_of_label.values(), strict=True))
     return [_class_name(by_symbol[x], noun) for x in range(labels.size)], labels
@@ -146,8 +147,10 @@ def _class_name(name: object, noun: str) -> Hashable:
     if isinstance(name, np.integer):
         return int(name)
     if isinstance(name, str):
-        # Two spellings of one name must not become two classes.
+        # Two encodings of the same name must not become two classes.
         return unicodedata.normalize("NFC", name)
     if isinstance(name, bool) or not isinstance(name, int):
-        raise InvalidContext(f"name each {noun} by text or an integer; got {type(name).__name__}.")
+        raise InvalidContext(
+            f"a {noun} name must be text or an integer; got {type(name).__name__}."
+        )
     return name

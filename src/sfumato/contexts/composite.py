@@ -1,4 +1,4 @@
-"""Contexts made of contexts: sums, which several answers keep, and unions of blocks."""
+"""Contexts that combine other contexts: sums, for several answers, and unions of blocks."""
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
@@ -24,7 +24,7 @@ __all__ = ["ContextSum", "ContextUnion", "finest_groups", "parts_by_block", "uni
 
 
 class ContextSum(Context):
-    """``E = E1 + E2 + …`` over one domain, written out only on demand.
+    """``E = E1 + E2 + …`` over one domain, computed only on demand.
 
     An E1-LDP answer followed by an E2-LDP answer is (E1 + E2)-LDP (Proposition 2 of the paper).
 
@@ -45,10 +45,10 @@ class ContextSum(Context):
 
     @property
     def exact_minimum(self) -> Epsilon:
-        """The smallest entry of the sum off the diagonal.
+        """The smallest off-diagonal entry of the sum.
 
         Above 4096 symbols, unless all terms are equal, it is the sum of the terms' smallest
-        entries. That is never more than the true one, so a mechanism for it keeps every pair.
+        entries. That never exceeds the true minimum, so it is on the safe side.
         """
         if self.size > MAX_MATRIX_SIZE or all(term == self.terms[0] for term in self.terms):
             return reduce(add, (term.exact_minimum for term in self.terms))
@@ -64,20 +64,20 @@ class ContextSum(Context):
         return reduce(add, (term.exact_epsilon(x, x2) for term in self.terms))
 
     def closure(self) -> Context:
-        """Return shortest paths: the sum itself if every term is closed.
+        """Return shortest paths over E.
 
-        Triangle inequalities add up.
+        If every term is closed, so is the sum: triangle inequalities are preserved under addition.
         """
         if all(term.closure() == term for term in self.terms):
             return self
         return PrivacyMatrix.from_exact(self.exact_matrix().closure(), self.domain)
 
     def with_domain(self, domain: Domain) -> "ContextSum":
-        """Return the sum of the same terms over another domain of the same size."""
+        """Return the sum of the same terms over a different domain of the same size."""
         return ContextSum(tuple(term.with_domain(domain) for term in self.terms))
 
     def to_record(self) -> Json:
-        """Return the context as plain data."""
+        """Return the context as JSON-compatible data."""
         return {"kind": self.kind, "terms": [term.to_record() for term in self.terms]}
 
     def _epsilon(self, x: Symbols, x2: Symbols) -> Floats:
@@ -93,9 +93,9 @@ class ContextSum(Context):
 class ContextUnion(Context):
     """``E[x, x2] = E_j[i, i2]`` for the symbols i and i2 of block j, ``inf`` across blocks.
 
-    A report may show the block. Inside block j, any mechanism that keeps part j will do. Call
-    ``union`` to make one. Part j is a context over the symbols 0 … k_j − 1 of its block, in domain
-    order; the labels belong to the union.
+    A report may reveal the block. Inside block j, any mechanism that satisfies part j can be used.
+    Call ``union`` to create one. Part j is a context over the symbols 0 … k_j − 1 of its block, in
+    domain order. Only the union has labels.
 
     >>> from sfumato.contexts import HighLow, Uniform
     >>> ContextUnion([Uniform(2, 1), HighLow(2, [1], 2)], [0, 1, 1, 0]).matrix()
@@ -126,10 +126,10 @@ class ContextUnion(Context):
         self.sizes.flags.writeable = False
         self.rank.flags.writeable = False
         contexts = blocks.read_values(parts, "contexts", "a context")
-        over_integers = []
+        fitted = []
         for context, size, name in zip(contexts, self.sizes, blocks.names, strict=True):
-            over_integers.append(_fit_part(context, int(size), name))
-        self.parts = tuple(over_integers)
+            fitted.append(_fit_part(context, int(size), name))
+        self.parts = tuple(fitted)
 
     @property
     def as_union(self) -> "ContextUnion":
@@ -150,10 +150,10 @@ class ContextUnion(Context):
         """Return the symbols without a promise inside their block."""
         if len(self.parts) == 1:
             return self.parts[0].unprotected_symbols()
-        is_open = self.sizes[self.block_of] == 1
+        is_unprotected = self.sizes[self.block_of] == 1
         for part, symbols in zip(self.parts, self.members(), strict=True):
-            is_open[symbols[part.unprotected_symbols()]] = True
-        return np.flatnonzero(is_open)
+            is_unprotected[symbols[part.unprotected_symbols()]] = True
+        return np.flatnonzero(is_unprotected)
 
     @property
     def has_partly_protected_symbols(self) -> bool:
@@ -167,7 +167,7 @@ class ContextUnion(Context):
         return symbols_by_group(self.block_of)
 
     def exact_epsilon(self, x: int, x2: int) -> Epsilon:
-        """Return the entry of the part inside a block, ``inf`` across."""
+        """Return the entry of the part inside a block, or ``inf`` across blocks."""
         j = int(self.block_of[x])
         if j != self.block_of[x2]:
             return inf
@@ -187,17 +187,17 @@ class ContextUnion(Context):
         return self.with_parts(closures)
 
     def with_parts(self, parts: Sequence[Context]) -> "ContextUnion":
-        """Return the same blocks with other contexts inside them."""
+        """Return the same blocks with different contexts inside them."""
         return ContextUnion(parts, self.block_of, domain=self.domain)
 
     def to_record(self) -> Json:
-        """Return the context as plain data."""
+        """Return the context as JSON-compatible data."""
         parts = [part.to_record() for part in self.parts]
         return self._record(parts=parts, block_of=pack_u32(self.block_of))
 
     @classmethod
     def from_record(cls, record: Fields) -> "ContextUnion":
-        """Read the record of a union, part by part."""
+        """Parse the record of a union, part by part."""
         from sfumato.contexts import context_from_record
 
         fields, domain = cls._read_fields(record, "parts", "block_of")
@@ -217,18 +217,17 @@ class ContextUnion(Context):
 
     def __repr__(self) -> str:
         kinds = Counter(type(part).__name__ for part in self.parts)
-        inside = ", ".join(f"{number} {kind}" for kind, number in sorted(kinds.items()))
-        return f"ContextUnion({len(self.parts)} blocks of {self.domain!r}: {inside})"
+        parts = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
+        return f"ContextUnion({len(self.parts)} blocks of {self.domain!r}: {parts})"
 
 
 def union(contexts: object, *, block_of: object = None, domain: object = None) -> Context:
-    """Return the union of contexts: each holds inside its own block, with no promise across.
+    """Return the union of contexts: each applies inside its own block, with no promise across.
 
     ``contexts`` is a sequence of contexts, or a mapping from block to context. Without
-    ``block_of``, the symbols of the contexts follow one another, and so do their labels. With it
-    (and optionally a ``domain``), the symbols of block j, in domain order, are the symbols 0, 1, …
-    of context j. If every context is uniform, the union is ``Blocks``; otherwise it is a
-    ``ContextUnion``.
+    ``block_of``, the symbols and labels of the contexts are concatenated. With it (and optionally a
+    ``domain``), the symbols of block j, in domain order, are the symbols 0, 1, … of context j. If
+    every context is uniform, the union is ``Blocks``; otherwise it is a ``ContextUnion``.
 
     >>> from sfumato.contexts import HighLow, Uniform
     >>> union([Uniform(["bus", "tram"], 1), HighLow(["park", "clinic"], ["clinic"], 2)]).matrix()
@@ -255,10 +254,10 @@ def union(contexts: object, *, block_of: object = None, domain: object = None) -
 
 
 def _read_contexts(contexts: object) -> dict[object, Context]:
-    """Return the contexts by the names of their blocks: integers from 0 for a sequence."""
+    """Return the contexts by block name; for a sequence, the names are the integers from 0."""
     if not isinstance(contexts, Iterable) or isinstance(contexts, str | bytes | Set):
         raise InvalidContext(
-            "contexts must be a sequence of contexts, or a mapping from block to context."
+            "contexts must be a sequence of contexts or a mapping from block to context."
         )
     by_name = dict(contexts) if isinstance(contexts, Mapping) else dict(enumerate(contexts))
     if not by_name:
@@ -269,7 +268,7 @@ def _read_contexts(contexts: object) -> dict[object, Context]:
 
 
 def _join_domains(domains: Sequence[Domain]) -> Domain:
-    """Return the domain of all labels, one domain after another."""
+    """Return a domain with the labels of all domains, in order."""
     if all(isinstance(domain, IntegerDomain) and domain.labels[0] == 0 for domain in domains):
         return IntegerDomain(sum(domain.size for domain in domains))
     others = [domain.other for domain in domains if domain.other is not None]
@@ -283,7 +282,7 @@ def _join_domains(domains: Sequence[Domain]) -> Domain:
             if label in labels:
                 raise InvalidContext(
                     f"the label {label!r} is in two contexts. Rename one, or pass domain= with "
-                    "distinct labels in this order."
+                    "distinct labels in the same order."
                 )
             labels[label] = None
     return Domain(labels.keys(), other=others[0] if others else None)
@@ -307,9 +306,9 @@ def _require_context(value: object) -> Context:
 
 
 def parts_by_block(context: Context, block_of: Symbols) -> Sequence[Context] | None:
-    """Return the context inside each of these blocks, if nothing is promised across them.
+    """Return the context inside each of these blocks, if nothing is promised between them.
 
-    Return ``None`` otherwise, and for a matrix too large to write out.
+    Return ``None`` otherwise, or if the full matrix would be too large.
     """
     blocks = context.as_union
     if blocks is not None and (blocks.block_of == block_of).all():
@@ -326,18 +325,18 @@ def parts_by_block(context: Context, block_of: Symbols) -> Sequence[Context] | N
 
 
 def finest_groups(context: Context) -> Symbols:
-    """Return the group of each symbol, with the groups of different parts of a union kept apart.
+    """Return the group of each symbol; groups in different parts of a union are distinct.
 
-    A context without groups is a single group.
+    A context without groups counts as a single group.
     """
     if context.groups is not None:
         return context.groups.group_of
     group_of = np.zeros(context.size, dtype=np.int64)
     blocks = context.as_union
     if blocks is not None:
-        first = 0
+        group_count = 0
         for part, symbols in zip(blocks.parts, blocks.members(), strict=True):
-            inner = finest_groups(part)
-            group_of[symbols] = inner + first
-            first += int(inner.max()) + 1
+            part_groups = finest_groups(part)
+            group_of[symbols] = part_groups + group_count
+            group_count += int(part_groups.max()) + 1
     return group_of

@@ -1,13 +1,13 @@
 """The cone of a context: the columns that a private channel may have.
 
-A channel keeps E if and only if each of its columns ``r = Q(y|·)``, a function of the symbol, lies
-in
+A channel satisfies E if and only if each of its columns ``r = Q(y|·)``, a function of the symbol,
+is in
 
     C_E = {r ≥ 0 : r_x ≤ e^{E[x, x2]} r_x2 for all x, x2}
 
-Members can be added and scaled, so a mechanism is a way to write the column of ones as a sum of
-members, and the best mechanisms use only extreme rays. A flat column lies deep inside. Floats move
-columns around in the cone; integers decide whether they lie in it.
+Members can be added and scaled. So a mechanism is a way to write the column of ones as a sum of
+members, and the best mechanisms use only extreme rays. Columns are computed in floats; membership
+is decided in integers.
 """
 
 from fractions import Fraction
@@ -28,16 +28,16 @@ LongIntegers = NDArray[np.object_]
 
 _FRACTION_BITS = 128  # of the exact e^−E
 
-# Larger than any ratio of word counts: e^100 > 2^144. A sharper bound would take long to compute.
+# e^100 > 2^144 exceeds any ratio of word counts. Larger exponents would be slow to compute.
 _MAX_EPSILON = Fraction(100)
 
-_MIN_FLOAT = 1e-300  # for e^−E, which is positive even if it is too small for floats
-_CLEARLY = 1 + 1e-9  # floats decide nothing closer than this; their errors are below 1e-12
-_NEAR = 1e-8  # a solver's column that is this close to a face should lie in it
+_MIN_SHRINK_FACTOR = 1e-300  # e^−E is positive even if it underflows
+_SAFETY_FACTOR = 1 + 1e-9  # closer comparisons need integers; errors of floats are below 1e-12
+_SNAP_DISTANCE = 1e-8  # a solver's entry this close to a limit is moved to it
 
 
 class Cone:
-    """The cone of a closed matrix. Arrays of columns hold one column per row.
+    """The cone of a closed matrix. Arrays of columns contain one column per row.
 
     >>> from sfumato.contexts import PrivacyMatrix
     >>> cone = Cone.from_context(PrivacyMatrix([[0, 1], [2, 0]]))
@@ -53,7 +53,7 @@ class Cone:
 
     @classmethod
     def from_context(cls, context: Context) -> "Cone":
-        """Return the cone of a context, after closing its matrix."""
+        """Return the cone of the closure of a context."""
         return cls(context.exact_matrix().closure())
 
     @property
@@ -66,7 +66,7 @@ class Cone:
     @cached_property
     def shrink_factors(self) -> Floats:
         """``e^−E``: 0 if and only if nothing is promised."""
-        shrink = np.maximum(np.exp(-self.E), _MIN_FLOAT)
+        shrink = np.maximum(np.exp(-self.E), _MIN_SHRINK_FACTOR)
         return np.where(np.isfinite(self.E), shrink, 0.0)
 
     @cached_property
@@ -76,30 +76,30 @@ class Cone:
 
     def lower(self, columns: Floats) -> Floats:
         """Return the largest member below each column: ``r_x = min_x2 e^{E[x, x2]} c_x2``."""
-        lowest = columns.copy()
+        lowered = columns.copy()
         for x2 in range(self.size):
-            finite = np.isfinite(self.growth_factors[:, x2])
-            limit = self.growth_factors[finite, x2] * columns[:, x2, None]
-            lowest[:, finite] = np.minimum(lowest[:, finite], limit)
-        return lowest
+            finite_mask = np.isfinite(self.growth_factors[:, x2])
+            limit = self.growth_factors[finite_mask, x2] * columns[:, x2, None]
+            lowered[:, finite_mask] = np.minimum(lowered[:, finite_mask], limit)
+        return lowered
 
     def lift(self, columns: Floats) -> Floats:
-        """Return the least member above each column: ``r_x2 = max_x e^{−E[x, x2]} c_x``.
+        """Return the smallest member above each column: ``r_x2 = max_x e^{−E[x, x2]} c_x``.
 
-        One round is enough, because E is closed.
+        One pass is enough, because E is closed.
         """
-        highest = columns.copy()
+        lifted = columns.copy()
         for x in range(self.size):
-            np.maximum(highest, columns[:, x, None] * self.shrink_factors[x], out=highest)
-        return highest
+            np.maximum(lifted, columns[:, x, None] * self.shrink_factors[x], out=lifted)
+        return lifted
 
     def snap(self, columns: Floats) -> Floats:
-        """Return members near ``columns``, up to rounding; columns close to a face move into it.
+        """Return members near ``columns``, up to rounding, with entries at their limits if close.
 
         An entry that a solver left 10⁻⁹ away from the limit of a promise wastes that much of it,
-        which for ε = 0.01 is 10⁻⁷ of what can be learned. So place the entries of each column one
-        by one, beginning with the largest. Next comes the entry nearest to a limit that the placed
-        ones set: move it to that limit if it is close, and leave it otherwise.
+        which for ε = 0.01 is 10⁻⁷ of the available information. So place the entries of each column
+        one by one, starting with the largest. The placed entries set limits for the others. Next,
+        place the entry nearest to its limit: at the limit if it is close, and unchanged otherwise.
         """
         with np.errstate(divide="ignore"):
             logs = np.log(columns)
@@ -109,8 +109,8 @@ class Cone:
         limit = logs.copy()
         x = logs.argmax(axis=1)
         for _ in range(self.size):
-            near = gap[row, x] <= _NEAR
-            logs[row[near], x[near]] = limit[row[near], x[near]]
+            is_close = gap[row, x] <= _SNAP_DISTANCE
+            logs[row[is_close], x[is_close]] = limit[row[is_close], x[is_close]]
             placed[row, x] = True
             log = logs[row, x][:, None]
             _keep_nearer(log, -self.E[x], logs, gap, limit)
@@ -120,16 +120,16 @@ class Cone:
         return self.lift(np.exp(logs))
 
     def flat_parts(self, columns: Floats) -> Floats:
-        """Return the largest t for each column r such that ``r − t`` lies in the cone.
+        """Return, for each column r, the largest t such that ``r − t`` is in the cone.
 
-        A negative t is what r lacks. ``r_x − t ≤ e^E (r_x2 − t)`` if and only if
+        t is negative if r itself is not in the cone. ``r_x − t ≤ e^E (r_x2 − t)`` if and only if
         ``t ≤ (r_x2 − e^−E r_x)/(1 − e^−E)``; for an infinite E, ``t ≤ r_x2``.
         """
         parts = columns.min(axis=1)
         for x in range(self.size):
-            distinct = self.E[x] > 0
-            rest = columns[:, distinct] - self.shrink_factors[x, distinct] * columns[:, x, None]
-            quotients = rest / -np.expm1(-self.E[x, distinct])
+            positive = self.E[x] > 0
+            slack = columns[:, positive] - self.shrink_factors[x, positive] * columns[:, x, None]
+            quotients = slack / -np.expm1(-self.E[x, positive])
             parts = np.minimum(parts, quotients.min(axis=1, initial=np.inf))
         return parts
 
@@ -137,52 +137,53 @@ class Cone:
 
     @cached_property
     def _exact_shrink_factors(self) -> LongIntegers:
-        """Integers over 2^128 that are at least ``e^−E``; 0 if nothing is promised."""
-        distinct, which = np.unique(self._closed.numerators, return_inverse=True)
+        """``e^−E`` in units of 2^−128, rounded up; 0 if nothing is promised."""
+        distinct, inverse = np.unique(self._closed.numerators, return_inverse=True)
         shrink = np.zeros(distinct.size, dtype=object)
         for i, numerator in enumerate(distinct.tolist()):
             if numerator != self._closed.infinite:
                 epsilon = Fraction(numerator, self._closed.denominator)
                 below, _ = exp_bounds(min(epsilon, _MAX_EPSILON))
                 shrink[i] = -(-(below.denominator << _FRACTION_BITS) // below.numerator)
-        return shrink[which].reshape(self.E.shape)
+        return shrink[inverse].reshape(self.E.shape)
 
     def lift_integers(self, columns: LongIntegers) -> LongIntegers:
-        """Return the least member in integers above each column of integers."""
+        """Return the smallest integer member above each column of integers."""
         lifted = columns.copy()
-        unfinished = np.arange(len(columns))
-        while unfinished.size:
-            some = lifted[unfinished]
-            changed = self._lift_once(some)
-            lifted[unfinished] = some
-            unfinished = unfinished[changed]
+        pending = np.arange(len(columns))
+        while pending.size:
+            batch = lifted[pending]
+            has_changed = self._lift_once(batch)
+            lifted[pending] = batch
+            pending = pending[has_changed]
         return lifted
 
     def contains(self, column: LongIntegers) -> bool:
-        """Return whether a column of integers lies in the cone."""
+        """Return whether a column of integers is in the cone."""
         return bool(min(column) >= 0 and (self.lift_integers(column[None])[0] == column).all())
 
     def _lift_once(self, columns: LongIntegers) -> Booleans:
-        """Lift entries as far as each symbol in turn requires; return which columns changed."""
+        """Lift entries in place to what each symbol requires; return which columns changed."""
         floats = columns.astype(np.float64)
-        changed = np.zeros(len(columns), dtype=np.bool_)
+        has_changed = np.zeros(len(columns), dtype=np.bool_)
         for x in range(self.size):
-            unclear = floats[:, x, None] * self.shrink_factors[x] * _CLEARLY > floats
-            unclear[:, x] = False
-            y, x2 = np.nonzero(unclear)
+            # Compare in floats first, and in integers only where floats are not precise enough.
+            is_doubtful = floats[:, x, None] * self.shrink_factors[x] * _SAFETY_FACTOR > floats
+            is_doubtful[:, x] = False
+            y, x2 = np.nonzero(is_doubtful)
             needed = -((-columns[y, x] * self._exact_shrink_factors[x, x2]) >> _FRACTION_BITS)
-            low = columns[y, x2] < needed
-            columns[y[low], x2[low]] = needed[low]
-            changed[y[low]] = True
-        return changed
+            is_too_low = columns[y, x2] < needed
+            columns[y[is_too_low], x2[is_too_low]] = needed[is_too_low]
+            has_changed[y[is_too_low]] = True
+        return has_changed
 
 
 def _keep_nearer(log: Floats, step: Floats, logs: Floats, gap: Floats, limit: Floats) -> None:
     """Make ``log + step`` the limit of an entry wherever it is nearer than the current limit."""
-    # If an entry is 0 or nothing is promised, inf − inf is nan, and nothing is near.
+    # If an entry is 0 or nothing is promised, inf − inf is NaN, and no comparison holds.
     with np.errstate(invalid="ignore"):
         bound = log + step
         distance = np.abs(bound - logs)
-    nearer = distance < gap
-    gap[nearer] = distance[nearer]
-    limit[nearer] = bound[nearer]
+    is_nearer = distance < gap
+    gap[is_nearer] = distance[is_nearer]
+    limit[is_nearer] = bound[is_nearer]

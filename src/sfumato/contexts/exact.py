@@ -1,8 +1,8 @@
-"""Matrices with exact entries: integers over one denominator.
+"""Matrices with exact entries: integers over a common denominator.
 
-If all finite entries are short decimals (about 15 digits), the matrix keeps exactly those decimals.
-It keeps fractions, and decimals given as text, as they are. It rounds other floats *down*, towards
-privacy, to multiples of a power of two below 2^−40.
+Fractions and decimals given as text are stored exactly. So are floats, if all of them are short
+decimals (about 15 digits). Other floats are rounded *down*, towards privacy, to multiples of a
+power of two below 2^−40.
 """
 
 from collections.abc import Sequence
@@ -20,11 +20,11 @@ from sfumato.randomness import Epsilon, exact_number
 
 __all__ = ["ExactMatrix"]
 
-_MAX_INFINITE = 2**61  # infinity stays below it, so that the sum of two fits into 64 bits
+_MAX_INFINITE = 2**61  # infinity is below this, so the sum of two fits in 64 bits
 _MAX_PLACES = 15
-_SAMPLE = 4096  # entries to test first
+_SAMPLE_SIZE = 4096  # entries to test first
 _MAX_SHORT = 2**52  # below it, decimals n/10^places and floats correspond one to one
-Integers = NDArray[np.int64]  # or of Python integers, if 64 bits are too few
+Integers = NDArray[np.int64]  # or Python integers, if 64 bits are not enough
 
 
 @dataclass(frozen=True)
@@ -37,56 +37,56 @@ class ExactMatrix:
 
     @classmethod
     def parse(cls, entries: object, name: str) -> "ExactMatrix":
-        """Read a square matrix of non-negative numbers or inf, with zeros on its diagonal.
+        """Parse a square matrix of non-negative numbers or inf, with zeros on its diagonal.
 
         ``entries`` is an array or nested lists. Error messages call the matrix ``name``.
         """
         array = _square_array(entries, name)
         floats = _parse_floats(array, name)
-        finite = np.isfinite(floats)
+        finite_mask = np.isfinite(floats)
         if array.dtype.kind == "O":
-            exact = [Fraction(exact_number(entry, name)) for entry in array[finite].tolist()]
+            exact = [Fraction(exact_number(entry, name)) for entry in array[finite_mask].tolist()]
             denominator = lcm(*(entry.denominator for entry in exact))
             numerators = [int(entry * denominator) for entry in exact]
-            return cls.from_finite(numerators, denominator, finite)
+            return cls.from_finite(numerators, denominator, finite_mask)
         size = len(floats)
-        decimals = _as_decimals(floats[finite], size)
+        decimals = _as_decimals(floats[finite_mask], size)
         if decimals is None:
-            decimals = _round_down(floats[finite], size, name)
-        return cls.from_finite(*decimals, finite)
+            decimals = _round_down(floats[finite_mask], size, name)
+        return cls.from_finite(*decimals, finite_mask)
 
     @classmethod
     def from_finite(
-        cls, numerators: Sequence[int] | Integers, denominator: int, finite: Booleans
+        cls, numerators: Sequence[int] | Integers, denominator: int, finite_mask: Booleans
     ) -> "ExactMatrix":
-        """Return the matrix of ``numerators / denominator`` where ``finite``, inf elsewhere."""
+        """Return the matrix of ``numerators / denominator`` at ``finite_mask``, inf elsewhere."""
         largest = numerators.max() if isinstance(numerators, np.ndarray) else max(numerators)
-        infinite = len(finite) * int(largest) + 1  # above every sum along a path
+        infinite = len(finite_mask) * int(largest) + 1  # above every sum along a path
         dtype = np.int64 if infinite < _MAX_INFINITE else object
-        entries = np.full(finite.shape, infinite, dtype=dtype)
-        entries[finite] = numerators
+        entries = np.full(finite_mask.shape, infinite, dtype=dtype)
+        entries[finite_mask] = numerators
         return cls(_freeze(entries), denominator, infinite)
 
     @classmethod
     def block_diagonal(
-        cls, parts: Sequence["ExactMatrix"], places: Sequence[NDArray[np.int64]]
+        cls, parts: Sequence["ExactMatrix"], positions: Sequence[NDArray[np.int64]]
     ) -> "ExactMatrix":
-        """Return the matrix with part j at rows and columns ``places[j]``, inf between parts."""
+        """Return the matrix with part j at rows and columns ``positions[j]``, inf between parts."""
         size = sum(part.size for part in parts)
         denominator = lcm(*(part.denominator for part in parts))
         factors = [denominator // part.denominator for part in parts]
         largest = max(part.infinite * factor for part, factor in zip(parts, factors, strict=True))
         dtype = np.int64 if largest < _MAX_INFINITE else object
-        finite = np.zeros((size, size), dtype=np.bool_)
+        finite_mask = np.zeros((size, size), dtype=np.bool_)
         numerators = np.zeros((size, size), dtype=dtype)
-        for part, factor, rows in zip(parts, factors, places, strict=True):
-            square = np.ix_(rows, rows)
-            finite[square] = part.numerators != part.infinite
-            numerators[square] = part.numerators.astype(dtype) * factor
-        return cls.from_finite(numerators[finite], denominator, finite)
+        for part, factor, rows in zip(parts, factors, positions, strict=True):
+            block = np.ix_(rows, rows)
+            finite_mask[block] = part.numerators != part.infinite
+            numerators[block] = part.numerators.astype(dtype) * factor
+        return cls.from_finite(numerators[finite_mask], denominator, finite_mask)
 
     def submatrix(self, symbols: NDArray[np.int64]) -> "ExactMatrix":
-        """Return the matrix of these symbols only."""
+        """Return the rows and columns of these symbols."""
         entries = self.numerators[np.ix_(symbols, symbols)]
         return ExactMatrix(_freeze(entries), self.denominator, self.infinite)
 
@@ -106,11 +106,11 @@ class ExactMatrix:
     def to_floats(self) -> Floats:
         """Return all entries, rounded to the nearest float."""
         quotients = self.numerators / self.denominator
-        # NumPy rounds long integers before it divides, which is exact only for powers of two.
-        # Python divides integers of any length correctly.
-        is_long = max(self.infinite, self.denominator) >= 2**53
-        power_of_two = self.denominator & (self.denominator - 1) == 0
-        if self.numerators.dtype == object or (is_long and not power_of_two):
+        # NumPy rounds large integers before it divides, which is harmless only if the denominator
+        # is a power of two. Python divides integers of any size correctly.
+        has_large_integers = max(self.infinite, self.denominator) >= 2**53
+        is_power_of_two = self.denominator & (self.denominator - 1) == 0
+        if self.numerators.dtype == object or (has_large_integers and not is_power_of_two):
             rows = self.numerators.tolist()
             quotients = np.array([[n / self.denominator for n in row] for row in rows])
         return np.where(self.numerators == self.infinite, inf, quotients)
@@ -124,55 +124,57 @@ class ExactMatrix:
 
     def __add__(self, other: "ExactMatrix") -> "ExactMatrix":
         """Return the sum of two matrices."""
-        finite = self._finite & other._finite
+        finite_mask = self._finite_mask & other._finite_mask
         denominator = lcm(self.denominator, other.denominator)
         factor = denominator // self.denominator
         factor2 = denominator // other.denominator
-        own = self.numerators[finite].tolist()
-        others = other.numerators[finite].tolist()
-        numerators = [n * factor + n2 * factor2 for n, n2 in zip(own, others, strict=True)]
-        return ExactMatrix.from_finite(numerators, denominator, finite)
+        left = self.numerators[finite_mask].tolist()
+        right = other.numerators[finite_mask].tolist()
+        numerators = [n * factor + n2 * factor2 for n, n2 in zip(left, right, strict=True)]
+        return ExactMatrix.from_finite(numerators, denominator, finite_mask)
 
     def scale(self, factor: Fraction) -> "ExactMatrix":
-        """Return the matrix times a positive factor."""
-        scaled = [n * factor.numerator for n in self.numerators[self._finite].tolist()]
-        return ExactMatrix.from_finite(scaled, self.denominator * factor.denominator, self._finite)
+        """Return the matrix multiplied by a positive factor."""
+        finite_mask = self._finite_mask
+        numerators = [n * factor.numerator for n in self.numerators[finite_mask].tolist()]
+        denominator = self.denominator * factor.denominator
+        return ExactMatrix.from_finite(numerators, denominator, finite_mask)
 
     @property
-    def _finite(self) -> Booleans:
-        finite: Booleans = self.numerators != self.infinite
-        return finite
+    def _finite_mask(self) -> Booleans:
+        mask: Booleans = self.numerators != self.infinite
+        return mask
 
     def numerators_off_diagonal(self) -> Integers:
-        """Return the numerators, with more than infinity on the diagonal, to search for minima."""
+        """Return the numerators with values above infinity on the diagonal, for finding minima."""
         return self.numerators + 2 * self.infinite * np.eye(self.size, dtype=self.numerators.dtype)
 
     def minimum(self) -> Epsilon:
-        """Return the smallest entry off the diagonal; ``inf`` for a single symbol."""
+        """Return the smallest off-diagonal entry; ``inf`` for a single symbol."""
         if self.size == 1:
             return inf
         x, x2 = divmod(int(self.numerators_off_diagonal().argmin()), self.size)
         return self.entry(x, x2)
 
     def largest_finite(self) -> Fraction:
-        """Return the largest finite entry; 0 if no entry off the diagonal is finite."""
-        return Fraction(int(self.numerators[self._finite].max()), self.denominator)
+        """Return the largest finite entry; 0 if no off-diagonal entry is finite."""
+        return Fraction(int(self.numerators[self._finite_mask].max()), self.denominator)
 
     def unprotected_symbols(self) -> NDArray[np.int64]:
-        """Return the rows whose entries off the diagonal are all infinite."""
+        """Return the rows whose off-diagonal entries are all infinite."""
         if self.size == 1:
             return np.zeros(0, dtype=np.int64)
-        return np.flatnonzero(self._finite.sum(axis=1) == 1)
+        return np.flatnonzero(self._finite_mask.sum(axis=1) == 1)
 
     def has_partly_protected_symbols(self) -> bool:
-        """Return whether some row has finite and infinite entries off the diagonal."""
-        finite = self._finite.sum(axis=1)
-        return bool(((finite > 1) & (finite < self.size)).any())
+        """Return whether some row has both finite and infinite off-diagonal entries."""
+        finite_count = self._finite_mask.sum(axis=1)
+        return bool(((finite_count > 1) & (finite_count < self.size)).any())
 
     def closure(self) -> "ExactMatrix":
         """Return shortest paths (Floyd 1962, Warshall 1962), with zeros made mutual.
 
-        A mutual zero may open a shorter path, so both steps repeat until nothing changes.
+        A mutual zero may create a shorter path, so both steps repeat until nothing changes.
         """
         N = self.numerators.copy()
         while True:
@@ -201,17 +203,18 @@ def _square_array(entries: object, name: str) -> NDArray[np.generic]:
 
 
 def _parse_floats(array: NDArray[np.generic], name: str) -> Floats:
-    """Return the entries as floats; raise ``InvalidContext`` if one cannot be an entry."""
+    """Return the entries as floats; raise ``InvalidContext`` if one is invalid."""
     if array.dtype.kind == "O":
         rows = array.tolist()
         floats = np.array([[float(exact_number(entry, name)) for entry in row] for row in rows])
     else:
         floats = array.astype(np.float64)
-    for is_wrong, wanted in ((np.isnan(floats), "numbers"), (floats < 0, "non-negative numbers")):
-        if is_wrong.any():
-            x, x2 = np.argwhere(is_wrong)[0]
+    checks = ((np.isnan(floats), "numbers"), (floats < 0, "non-negative numbers"))
+    for is_invalid, requirement in checks:
+        if is_invalid.any():
+            x, x2 = np.argwhere(is_invalid)[0]
             raise InvalidContext(
-                f"{name} must contain {wanted} or inf; entry [{x}, {x2}] is {floats[x, x2]:g}."
+                f"{name} must contain {requirement} or inf; entry [{x}, {x2}] is {floats[x, x2]:g}."
             )
     if floats.diagonal().any():
         x = int(np.flatnonzero(floats.diagonal())[0])
@@ -224,7 +227,7 @@ def _parse_floats(array: NDArray[np.generic], name: str) -> Floats:
 
 def _as_decimals(entries: Floats, size: int) -> tuple[Integers, int] | None:
     """Return the entries as numerators over a power of ten, if all of them are short decimals."""
-    sample = entries[:_SAMPLE]  # enough to reject most other matrices
+    sample = entries[:_SAMPLE_SIZE]  # enough to reject most other matrices
     for places in range(_MAX_PLACES + 1):
         power = 10.0**places
         if (np.rint(sample * power) / power != sample).any():
@@ -232,23 +235,23 @@ def _as_decimals(entries: Floats, size: int) -> tuple[Integers, int] | None:
         scaled = np.rint(entries * power)
         if scaled.max() >= min(_MAX_SHORT, _MAX_INFINITE // size):
             return None
-        # Division rounds correctly: equal if and only if the entry is the nearest float.
+        # Division rounds correctly, so these are equal exactly if the entry is the nearest float.
         if (scaled / power == entries).all():
             return scaled.astype(np.int64), 10**places
     return None
 
 
 def _round_down(entries: Floats, size: int, name: str) -> tuple[Integers, int]:
-    """Return the entries, rounded down, over a power of two; every path fits into 64 bits."""
+    """Return the entries, rounded down, over a power of two; sums along paths fit in 64 bits."""
     magnitude = int(np.floor(np.log2(max(entries.max(), 1.0))))
-    room = 59 - size.bit_length() - magnitude
-    if room < 8:
+    spare_bits = 59 - size.bit_length() - magnitude
+    if spare_bits < 8:
         limit = 52 - size.bit_length()
         raise InvalidContext(
-            f"finite entries of {name} must be below 2^{limit}. Use inf, or rescale."
+            f"finite entries of {name} must be below 2^{limit}. Use inf, or rescale them."
         )
-    shift = min(52, 53 - magnitude, room)
-    # A float may lie half a unit in its last place above the decimal that it prints as. One more
+    shift = min(52, 53 - magnitude, spare_bits)
+    # A float may exceed the decimal that it prints as by half a unit in its last place. One more
     # step down covers that.
     numerators = np.floor(np.ldexp(entries, shift)).astype(np.int64) - (entries > 0)
     if (numerators[entries > 0] <= 0).any():

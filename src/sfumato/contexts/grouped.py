@@ -1,4 +1,4 @@
-"""Contexts made of groups: one promise inside each group, one from each group to all others."""
+"""Contexts that consist of groups, with one promise inside each group and one outward."""
 
 import copy
 from collections.abc import Hashable, Iterable, Sequence
@@ -29,7 +29,7 @@ __all__ = [
     "symbols_by_group",
 ]
 
-_MAX_SHOWN = 4  # tiers whose ε a repr lists
+_MAX_SHOWN = 4  # tiers listed in a repr
 _INT64_LIMIT = 2**62
 
 
@@ -40,13 +40,13 @@ class GroupedContext(Context):
                    outward[g]    for x in g and x2 in another group
 
     Groups are numbered in the order of their first symbols. ``inside[g]`` is meaningless for a
-    group of a single symbol, and ``outward`` is meaningless for a single group.
+    group with a single symbol, and ``outward`` is meaningless for a single group.
     """
 
     inside: tuple[Epsilon, ...]
     """For each group, the promise between two of its symbols."""
     outward: tuple[Epsilon, ...]
-    """For each group, the promise from one of its symbols to any symbol of another group."""
+    """For each group, the promise for one of its symbols against any symbol of another group."""
 
     def __init__(
         self,
@@ -98,19 +98,19 @@ class GroupedContext(Context):
 
     @property
     def may_reveal_groups(self) -> bool:
-        """Whether no group promises anything to another, so that a report may show the group."""
+        """Whether nothing is promised between groups, so a report may reveal the group."""
         return all(epsilon == inf for epsilon in self.outward)
 
     @property
     def protected_groups(self) -> list[int]:
-        """The groups that promise something to other groups."""
+        """The groups with a promise against other groups."""
         return [g for g, outward in enumerate(self.outward) if isinstance(outward, Fraction)]
 
     def effective_promises(self, g: int) -> tuple[Fraction, Fraction]:
-        """Return the effective promises of an owing group, inside and outward.
+        """Return the effective promises of a protected group, inside and outward.
 
-        A group of a single symbol has no promise inside, and a detour through another group keeps
-        anything above 2·outward anyway.
+        A group with a single symbol has no promise inside. A detour through another group already
+        limits the promise inside to 2·outward.
         """
         outward = Fraction(self.outward[g])
         if self.sizes[g] == 1:
@@ -121,7 +121,7 @@ class GroupedContext(Context):
 
     @property
     def _promises(self) -> list[Epsilon]:
-        """The promises to pairs that exist, with duplicates."""
+        """The promises that apply to at least one pair, with duplicates."""
         promises = [self.inside[g] for g in np.flatnonzero(self.sizes > 1).tolist()]
         if len(self.outward) > 1:
             promises.extend(self.outward)
@@ -129,43 +129,43 @@ class GroupedContext(Context):
 
     @cached_property
     def exact_minimum(self) -> Epsilon:
-        """The smallest promise to any pair; ``inf`` if no pair has one."""
+        """The smallest promise for any pair; ``inf`` if no pair has one."""
         return min(self._promises, default=inf)
 
     @property
     def largest_finite(self) -> Fraction:
-        """The largest finite promise to any pair; 0 if no pair has one."""
+        """The largest finite promise for any pair; 0 if no pair has one."""
         finite = [epsilon for epsilon in self._promises if isinstance(epsilon, Fraction)]
         return max(finite, default=Fraction(0))
 
     @property
     def has_unprotected_pairs(self) -> bool:
         """Whether some pair has no promise."""
-        return self.has_partly_protected_symbols or bool(self._is_open_group.any())
+        return self.has_partly_protected_symbols or bool(self._is_unprotected_group.any())
 
     def unprotected_symbols(self) -> Symbols:
-        """Return the symbols with no promise against any other."""
-        if self._is_open_group.all():
+        """Return the symbols with no promise against any other symbol."""
+        if self._is_unprotected_group.all():
             return np.arange(self.size)
-        if not self._is_open_group.any():
+        if not self._is_unprotected_group.any():
             return np.arange(0)
-        return np.flatnonzero(self._is_open_group[self.group_of])
+        return np.flatnonzero(self._is_unprotected_group[self.group_of])
 
     @property
-    def _is_open_group(self) -> Booleans:
-        """For each group, whether its symbols have no promise against any other."""
+    def _is_unprotected_group(self) -> Booleans:
+        """For each group, whether its symbols have no promise against any other symbol."""
         if len(self.outward) == 1:
             return (self._inside_floats == inf) & (self.sizes > 1)
-        open_inside = (self._inside_floats == inf) | (self.sizes == 1)
-        return open_inside & (self._outward_floats == inf)
+        is_unprotected_inside = (self._inside_floats == inf) | (self.sizes == 1)
+        return is_unprotected_inside & (self._outward_floats == inf)
 
     @property
     def has_partly_protected_symbols(self) -> bool:
-        """Whether some symbol has a promise against one symbol and none against another."""
+        """Whether some symbol has a promise against one symbol but not against another."""
         if len(self.outward) == 1:
             return False
-        half_open = (self._inside_floats == inf) != (self._outward_floats == inf)
-        return bool((half_open & (self.sizes > 1)).any())
+        is_partly_protected = (self._inside_floats == inf) != (self._outward_floats == inf)
+        return bool((is_partly_protected & (self.sizes > 1)).any())
 
     def exact_epsilon(self, x: int, x2: int) -> Epsilon:
         """Return the exact ``E[x, x2]``."""
@@ -183,27 +183,27 @@ class GroupedContext(Context):
                 denominator = lcm(denominator, epsilon.denominator)
         inside = _numerators(self.inside, denominator)[self.group_of, None]
         outward = _numerators(self.outward, denominator)[self.group_of, None]
-        same = np.equal.outer(self.group_of, self.group_of)
-        numerators = np.where(same, inside, outward)
+        same_group = np.equal.outer(self.group_of, self.group_of)
+        numerators = np.where(same_group, inside, outward)
         np.fill_diagonal(numerators, 0)
-        is_finite = numerators >= 0
-        return ExactMatrix.from_finite(numerators[is_finite], denominator, is_finite)
+        finite_mask = numerators >= 0
+        return ExactMatrix.from_finite(numerators[finite_mask], denominator, finite_mask)
 
     def closure(self) -> Self:
         """Return the equivalent context with the smallest promises.
 
-        A path that leaves group g and comes back costs outward[g] plus the outward promise of
-        another group, which may be less than inside[g]. Every other path costs at least as much as
-        the direct one.
+        A path that leaves group g and returns has length outward[g] plus the outward promise of
+        another group, which may be less than inside[g]. Every other path is at least as long as the
+        direct one.
         """
         if len(self.outward) == 1 or self.inside == self.outward:
             return self
-        least, second = nsmallest(2, self.outward)
-        if second == inf:
+        smallest, second_smallest = nsmallest(2, self.outward)
+        if second_smallest == inf:
             return self
         inside = list(self.inside)
         for g in np.flatnonzero(self.sizes > 1).tolist():
-            way_back = second if self.outward[g] == least else least
+            way_back = second_smallest if self.outward[g] == smallest else smallest
             inside[g] = min(inside[g], self.outward[g] + way_back)
         if tuple(inside) == self.inside:
             return self
@@ -230,7 +230,7 @@ class GroupedContext(Context):
         return np.fromiter(map(float, self.outward), np.float64, len(self.outward))
 
 
-# --- the four constructors -----------------------------------------------------------------------
+# --- the four kinds ------------------------------------------------------------------------------
 
 
 class Uniform(GroupedContext):
@@ -243,9 +243,9 @@ class Uniform(GroupedContext):
 
     kind = "uniform"
     gist = "every pair alike"
-    max_recorded_size = 2**26  # its record lists nothing for each symbol
+    max_recorded_size = 2**26  # the record's size does not depend on the number of symbols
     uniform_epsilon: Epsilon
-    """The exact ε of every pair."""
+    """The exact ε for every pair."""
 
     def __init__(self, domain: object, epsilon: object) -> None:
         labels = as_domain(domain)
@@ -253,12 +253,12 @@ class Uniform(GroupedContext):
         super().__init__(labels, None, (self.uniform_epsilon,), (inf,))
 
     def to_record(self) -> Json:
-        """Return the context as plain data."""
+        """Return the context as JSON-compatible data."""
         return self._record(epsilon=decimal_text(self.uniform_epsilon))
 
     @classmethod
     def from_record(cls, record: Fields) -> "Uniform":
-        """Read the record of a uniform context."""
+        """Parse the record of a uniform context."""
         fields, domain = cls._read_fields(record, "epsilon")
         return cls(domain, fields["epsilon"])
 
@@ -269,8 +269,8 @@ class Uniform(GroupedContext):
 class HighLow(GroupedContext):
     """``E[x, x2] = ε`` for sensitive x and every x2, ``inf`` for the other x (Definition 3).
 
-    No report may favour a sensitive symbol over any other symbol by more than odds of e^ε. A report
-    may prove that the answer was a particular symbol that is *not* sensitive.
+    A report may favour a sensitive symbol over any other symbol by odds of at most e^ε. It may
+    prove that the answer was a particular symbol that is *not* sensitive.
 
     >>> HighLow(["park", "clinic"], sensitive=["clinic"], epsilon=1).matrix()
     array([[ 0., inf],
@@ -282,18 +282,18 @@ class HighLow(GroupedContext):
     is_sensitive: Booleans
     """For each symbol, whether it is sensitive."""
     exact_inside: Epsilon
-    """The exact ε of sensitive symbols."""
+    """The exact ε for sensitive symbols."""
 
     def __init__(self, domain: object, sensitive: Iterable[Label], epsilon: object) -> None:
         labels = as_domain(domain)
         self.exact_inside = positive_epsilon(epsilon)
         self.is_sensitive = _mark_sensitive(labels, sensitive)
         self.is_sensitive.flags.writeable = False
-        first = bool(self.is_sensitive[0])
-        class_of = (self.is_sensitive != first).astype(np.int64)
-        epsilons = [self.exact_inside if first else inf]
+        is_first_sensitive = bool(self.is_sensitive[0])
+        class_of = (self.is_sensitive != is_first_sensitive).astype(np.int64)
+        epsilons = [self.exact_inside if is_first_sensitive else inf]
         if class_of.any():
-            epsilons.append(inf if first else self.exact_inside)
+            epsilons.append(inf if is_first_sensitive else self.exact_inside)
         group_of, outward = _merge_classes(class_of, epsilons)
         super().__init__(labels, group_of, outward, outward)
 
@@ -308,30 +308,30 @@ class HighLow(GroupedContext):
         return np.flatnonzero(self.is_sensitive)
 
     def to_record(self) -> Json:
-        """Return the context as plain data."""
+        """Return the context as JSON-compatible data."""
         epsilon = decimal_text(self.exact_inside)
         return self._record(epsilon=epsilon, sensitive=pack_u32(self.sensitive))
 
     @classmethod
     def from_record(cls, record: Fields) -> "HighLow":
-        """Read the record of a high-low context."""
+        """Parse the record of a high-low context."""
         fields, domain = cls._read_fields(record, "epsilon", "sensitive")
         sensitive = unpack_u32(fields["sensitive"], "sensitive", domain.size)
         return cls(domain, [domain.labels[x] for x in sensitive.tolist()], fields["epsilon"])
 
     def __repr__(self) -> str:
-        sensitive = f"{self.sensitive.size} sensitive"
-        return f"HighLow({self.domain!r}, {sensitive}, epsilon={decimal_text(self.exact_inside)})"
+        epsilon = decimal_text(self.exact_inside)
+        return f"HighLow({self.domain!r}, {self.sensitive.size} sensitive, epsilon={epsilon})"
 
 
 class Blocks(GroupedContext):
     """``E[x, x2] = ε_j`` inside block j, ``across`` between blocks.
 
     ``block_of`` is the block of each symbol: a sequence in domain order (integers or names), or a
-    mapping from label to block. Blocks are numbered in the order of their first label. ``epsilon``
-    is one number for all blocks, or one for each: a mapping from block to ε, or a sequence in the
-    order of blocks. By default a report may show the block (Definition 4 of the paper). A finite
-    ``across`` hides the block too, usually less than the symbol inside it.
+    mapping from label to block. Blocks are numbered in the order of their first labels. ``epsilon``
+    is one number for all blocks, a mapping from block to ε, or a sequence in the order of blocks.
+    By default a report may reveal the block (Definition 4 of the paper). A finite ``across`` also
+    protects the block, usually less than the symbol inside it.
 
     >>> Blocks({"Rue A": "Paris", "Rue B": "Paris", "Via C": "Rome"}, epsilon=1).matrix()
     array([[ 0.,  1., inf],
@@ -358,7 +358,7 @@ class Blocks(GroupedContext):
         super().__init__(blocks.domain, blocks.class_of, inside, outward)
         self.block_names = blocks.names
         if self.exact_across != inf:
-            self.gist = "one promise inside, one between them"
+            self.gist = "one promise inside blocks, one between them"
 
     @property
     def as_blocks(self) -> "Blocks":
@@ -377,24 +377,25 @@ class Blocks(GroupedContext):
 
     @property
     def exact_across(self) -> Epsilon:
-        """The exact ε between blocks; ``inf`` if a report may show the block."""
+        """The exact ε between blocks; ``inf`` if a report may reveal the block."""
         return self.outward[0]
 
     @property
     def exact_inside(self) -> Epsilon:
-        """The exact ε inside all blocks, if they share one and nothing is promised across."""
-        if not self._share_epsilon or self.exact_across != inf:
+        """The exact ε inside all blocks, if they share one and nothing is promised between them."""
+        if not self._has_shared_epsilon or self.exact_across != inf:
             raise ContextMismatch(
-                "no single ε describes these blocks: their ε differ, or there is a promise across. "
-                "Use exact_epsilons and exact_across."
+                "no single ε describes these blocks: they have different ε, or there is a promise "
+                "between them. Use exact_epsilons and exact_across."
             )
         return self.inside[0]
 
     def simplify(self) -> GroupedContext:
         """Return the simplest grouped context that promises the same.
 
-        Blocks that a report may show stay as they are. Others are closed, and may then be uniform.
-        A block with the same ε inside as across is split into its symbols.
+        Blocks that a report may reveal are returned unchanged. Otherwise, implied promises are
+        included, and the result may be uniform. A block with the same ε inside as across is split
+        into its symbols.
         """
         if self.exact_across == inf:
             return self
@@ -402,18 +403,18 @@ class Blocks(GroupedContext):
         epsilons = set(closure._promises)
         if len(epsilons) <= 1:
             return Uniform(self.domain, min(epsilons, default=inf))
-        needless = set()
+        redundant_blocks = set()
         for b, size in enumerate(self.sizes.tolist()):
             if size > 1 and closure.inside[b] == self.exact_across:
-                needless.add(b)
-        if closure is self and not needless:
+                redundant_blocks.add(b)
+        if closure is self and not redundant_blocks:
             return self
         block_of: list[int] = []
         epsilon_of: dict[int, Epsilon] = {}
         for x, b in enumerate(self.block_of.tolist()):
-            block = self.sizes.size + x if b in needless else b
+            block = self.sizes.size + x if b in redundant_blocks else b
             block_of.append(block)
-            # A detour may exceed the largest ε that a context may promise. Keep the old one then.
+            # An ε implied by a detour may exceed the largest valid ε. In that case keep the old ε.
             inside = closure.inside[b]
             epsilon_of[block] = inside if inside <= LARGEST_EPSILON else self.inside[b]
         return Blocks(block_of, epsilon_of, across=self.exact_across, domain=self.domain)
@@ -421,10 +422,10 @@ class Blocks(GroupedContext):
     def to_record(self) -> Json:
         """Return the context as plain data.
 
-        It has ``epsilons`` only if blocks differ, and ``across`` only if it is finite.
+        It contains ``epsilons`` only if blocks differ, and ``across`` only if it is finite.
         """
         fields: dict[str, Json] = {}
-        if self._share_epsilon:
+        if self._has_shared_epsilon:
             fields["epsilon"] = decimal_text(self.inside[0])
         else:
             fields["epsilons"] = [decimal_text(epsilon) for epsilon in self.inside]
@@ -434,21 +435,22 @@ class Blocks(GroupedContext):
 
     @classmethod
     def from_record(cls, record: Fields) -> "Blocks":
-        """Read the record of blocks."""
-        inside = "epsilons" if "epsilons" in record else "epsilon"
+        """Parse the record of blocks."""
+        epsilon_field = "epsilons" if "epsilons" in record else "epsilon"
         optional = ["across"] if "across" in record else []
-        fields, domain = cls._read_fields(record, inside, *optional, "block_of")
+        fields, domain = cls._read_fields(record, epsilon_field, *optional, "block_of")
         block_of = unpack_u32(fields["block_of"], "block_of", domain.size)
-        return cls(block_of, fields[inside], across=fields.get("across", "inf"), domain=domain)
+        across = fields.get("across", "inf")
+        return cls(block_of, fields[epsilon_field], across=across, domain=domain)
 
     @property
-    def _share_epsilon(self) -> bool:
+    def _has_shared_epsilon(self) -> bool:
         first = self.inside[0]
         return all(epsilon is first or epsilon == first for epsilon in self.inside)
 
     def __repr__(self) -> str:
         epsilon = decimal_text(min(self.inside))
-        if not self._share_epsilon:
+        if not self._has_shared_epsilon:
             epsilon += f" to {decimal_text(max(self.inside))}"
         if self.exact_across != inf:
             epsilon += f", across={decimal_text(self.exact_across)}"
@@ -458,12 +460,12 @@ class Blocks(GroupedContext):
 class Tiers(GroupedContext):
     """``E[x, x2] = ε_l`` for x in tier l and every x2: high-low with more than two levels.
 
-    No report may favour a symbol of tier l over any other symbol by more than odds of e^{ε_l}. A
-    tier of ``inf`` is free: a report may prove that the answer was one of its symbols.
+    A report may favour a symbol of tier l over any other symbol by odds of at most e^{ε_l}. If a
+    tier's ε is ``inf``, a report may prove that the answer was one of its symbols.
 
     ``tier_of`` is the tier of each symbol: a sequence in domain order (integers or names), or a
-    mapping from label to tier. ``epsilons`` holds the ε of each tier: a mapping from tier to ε, or
-    a sequence in the order of tiers, which is the order of their first labels.
+    mapping from label to tier. ``epsilons`` is a mapping from tier to ε, or a sequence in the order
+    of tiers, which is the order of their first labels.
 
     >>> tier_of = {"park": "public", "bar": "private", "clinic": "secret"}
     >>> Tiers(tier_of, {"secret": 0.5, "private": 2, "public": "inf"}).matrix()
@@ -492,7 +494,7 @@ class Tiers(GroupedContext):
     def simplify(self) -> GroupedContext:
         """Return the simplest grouped context that promises the same.
 
-        Tiers that share one ε are uniform; tiers of one ε and inf are high-low.
+        Tiers that share one ε are uniform. If the only other ε is inf, they are high-low.
         """
         if len(self.inside) == 1:
             return Uniform(self.domain, self.inside[0])
@@ -504,23 +506,23 @@ class Tiers(GroupedContext):
         return self
 
     def to_record(self) -> Json:
-        """Return the context as plain data."""
+        """Return the context as JSON-compatible data."""
         epsilons = [decimal_text(epsilon) for epsilon in self.exact_epsilons]
         return self._record(epsilons=epsilons, tier_of=pack_u32(self.tier_of))
 
     @classmethod
     def from_record(cls, record: Fields) -> "Tiers":
-        """Read the record of tiers."""
+        """Parse the record of tiers."""
         fields, domain = cls._read_fields(record, "epsilons", "tier_of")
         tier_of = unpack_u32(fields["tier_of"], "tier_of", domain.size)
         return cls(tier_of, fields["epsilons"], domain=domain)
 
     def __repr__(self) -> str:
-        number = len(self.exact_epsilons)
-        shown = [decimal_text(epsilon) for epsilon in self.exact_epsilons[:_MAX_SHOWN]]
-        if number > _MAX_SHOWN:
-            shown.append("…")
-        return f"Tiers({number} tiers of {self.domain!r}, epsilons=[{', '.join(shown)}])"
+        tier_count = len(self.exact_epsilons)
+        epsilons = [decimal_text(epsilon) for epsilon in self.exact_epsilons[:_MAX_SHOWN]]
+        if tier_count > _MAX_SHOWN:
+            epsilons.append("…")
+        return f"Tiers({tier_count} tiers of {self.domain!r}, epsilons=[{', '.join(epsilons)}])"
 
 
 def symbols_by_group(group_of: Symbols) -> list[Symbols]:
@@ -550,7 +552,10 @@ def ranks_within(group_of: Symbols) -> Symbols:
 def _merge_classes(
     class_of: Symbols, epsilons: Sequence[Epsilon]
 ) -> tuple[Symbols | None, tuple[Epsilon, ...]]:
-    """Merge classes of equal ε into groups; return the group of each symbol and their ε."""
+    """Merge classes with equal ε into groups; return the group of each symbol and each group's ε.
+
+    The former is ``None`` if there is only one group.
+    """
     number_of = {epsilon: number for number, epsilon in enumerate(dict.fromkeys(epsilons))}
     if len(number_of) == 1:
         return None, tuple(number_of)
@@ -561,14 +566,14 @@ def _merge_classes(
 
 
 def _epsilon_inside(blocks: Assignment, epsilon: object) -> tuple[Epsilon, ...]:
-    """Return the ε of each block; a single number holds for every block."""
+    """Return the ε of each block; a single number applies to every block."""
     if is_collection(epsilon):
         return blocks.read_epsilons(epsilon, "epsilon")
     return (positive_epsilon(epsilon),) * len(blocks.names)
 
 
 def _mark_sensitive(domain: Domain, sensitive: object) -> Booleans:
-    """Return for each symbol whether its label is in the list ``sensitive``."""
+    """Return, for each symbol, whether its label is in the list ``sensitive``."""
     if isinstance(sensitive, str | bytes) or not isinstance(sensitive, Iterable):
         raise InvalidContext("sensitive must be a list of labels. Put a single label in [...].")
     symbols = domain.label_symbols(sensitive, "sensitive")
@@ -580,10 +585,13 @@ def _mark_sensitive(domain: Domain, sensitive: object) -> Booleans:
 
 
 def _numerators(epsilons: tuple[Epsilon, ...], denominator: int) -> Symbols:
-    """Return numerators over one denominator, −1 for inf, as Python integers if they are long."""
+    """Return numerators over one denominator, with −1 for inf.
+
+    They are Python integers if some do not fit in 64 bits.
+    """
     numerators = []
     for epsilon in epsilons:
-        finite = isinstance(epsilon, Fraction)
-        numerators.append(int(epsilon * denominator) if finite else -1)
+        is_finite = isinstance(epsilon, Fraction)
+        numerators.append(int(epsilon * denominator) if is_finite else -1)
     dtype = np.int64 if max(numerators) < _INT64_LIMIT else object
     return np.array(numerators, dtype=dtype)

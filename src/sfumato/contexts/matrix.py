@@ -39,7 +39,7 @@ class PrivacyMatrix(Context):
 
     @classmethod
     def from_exact(cls, exact: ExactMatrix, domain: Domain | None = None) -> "PrivacyMatrix":
-        """Return a matrix computed from valid ones (a closure, a sum): entries may exceed 40.
+        """Return a matrix derived from valid ones, such as a closure; entries may exceed 40.
 
         Without a ``domain``, the labels are the integers from 0.
         """
@@ -55,7 +55,7 @@ class PrivacyMatrix(Context):
 
     @property
     def exact_minimum(self) -> Epsilon:
-        """The smallest entry off the diagonal."""
+        """The smallest off-diagonal entry."""
         return self._exact.minimum()
 
     def exact_epsilon(self, x: int, x2: int) -> Epsilon:
@@ -71,12 +71,12 @@ class PrivacyMatrix(Context):
         return PrivacyMatrix.from_exact(self._exact.closure(), self.domain)
 
     def to_record(self) -> Json:
-        """Return the context as plain data: each entry an exact decimal, or ``inf``."""
+        """Return the context as JSON-compatible data: entries are exact decimals or ``inf``."""
         return self._record(matrix=self._exact.to_decimals())
 
     @classmethod
     def from_record(cls, record: Fields) -> "PrivacyMatrix":
-        """Read the record of a privacy matrix."""
+        """Parse the record of a privacy matrix."""
         fields, domain = cls._read_fields(record, "matrix")
         return cls(fields["matrix"], domain=domain)
 
@@ -90,7 +90,7 @@ class PrivacyMatrix(Context):
 
 
 def matrix_domain(domain: object, size: int) -> Domain:
-    """Return the domain of a matrix of ``size`` rows: the integers from 0 if ``domain`` is None."""
+    """Return the domain for a matrix of ``size`` rows: by default, the integers from 0."""
     if size > MAX_MATRIX_SIZE:
         raise InvalidContext(
             f"a privacy matrix may have at most {MAX_MATRIX_SIZE} symbols; got {size}. "

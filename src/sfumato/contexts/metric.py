@@ -24,7 +24,7 @@ _DECIMALS = 9  # of distances between points
 class Metric(Context):
     """``E[x, x2] = ε · d(x, x2)`` for a symmetric matrix of distances.
 
-    Distances need not satisfy the triangle inequality; those of ``closure`` do. A distance of 0
+    Distances need not satisfy the triangle inequality; those of the closure do. A distance of 0
     means that no report may tell the two symbols apart.
 
     >>> Metric([[0, 1, 3], [1, 0, 1], [3, 1, 0]], epsilon=0.5).closure().matrix()
@@ -59,10 +59,10 @@ class Metric(Context):
 
     def _set_distances(self, distances: ExactMatrix, epsilon: Epsilon) -> None:
         self._distances = distances
-        self._exact = epsilon
+        self._exact_epsilon = epsilon
         if isinstance(epsilon, Fraction):
             self._floats = distances.scale(epsilon).to_floats()
-        else:  # a distance of 0 promises 0 even then: 0 · inf is undefined
+        else:  # ε is inf; a distance of 0 still promises 0, although 0 · inf is undefined
             self._floats = np.where(distances.numerators == 0, 0.0, np.inf)
         self._floats.flags.writeable = False
 
@@ -70,7 +70,7 @@ class Metric(Context):
     def from_points(
         cls, points: ArrayLike, epsilon: object = 1.0, *, domain: object = None
     ) -> "Metric":
-        """Return the metric of straight lines between points, given as rows of coordinates.
+        """Return the Euclidean metric for points, given as rows of coordinates.
 
         Distances are rounded to nine decimals.
 
@@ -79,15 +79,15 @@ class Metric(Context):
                [2.5, 0. , 1.5],
                [2. , 1.5, 0. ]])
         """
-        return cls(_straight_lines(_coordinates(points)), epsilon, domain=domain)
+        return cls(_euclidean_distances(_parse_coordinates(points)), epsilon, domain=domain)
 
     @classmethod
     def tiles_of_points(
         cls, points: ArrayLike, tile_of: object, epsilon: object = 1.0, *, domain: object = None
     ) -> Context:
-        """Return the metric inside tiles of points, with no promise across.
+        """Return the metric inside tiles of points, with no promise between tiles.
 
-        Use it for domains too large for one matrix. A report may show the tile. ``tile_of`` names
+        Use it for domains too large for one matrix. A report may reveal the tile. ``tile_of`` is
         the tile of each point. Tiles of the same shape have the same matrix, so they share one
         mechanism in a design.
 
@@ -98,7 +98,7 @@ class Metric(Context):
                [inf, inf,  0.,  2.],
                [inf, inf,  2.,  0.]])
         """
-        coordinates = _coordinates(points)
+        coordinates = _parse_coordinates(points)
         labels = len(coordinates) if domain is None else domain
         tiles = Assignment.read(tile_of, labels, "tile")
         parts = []
@@ -107,7 +107,7 @@ class Metric(Context):
         return union(parts, block_of=tiles.class_of, domain=tiles.domain)
 
     def tiles(self, tile_of: object) -> Context:
-        """Return only the promises inside each tile: a report may show the tile.
+        """Return only the promises inside each tile: a report may reveal the tile.
 
         This promises less than the metric itself: a report may tell apart two neighbours on
         opposite sides of a border.
@@ -123,7 +123,8 @@ class Metric(Context):
         for j in range(len(tiles.names)):
             symbols = np.flatnonzero(tiles.class_of == j)
             inside = self._distances.submatrix(symbols)
-            parts.append(Metric._from_exact(inside, self._exact, IntegerDomain(symbols.size)))
+            labels = IntegerDomain(symbols.size)
+            parts.append(Metric._from_exact(inside, self._exact_epsilon, labels))
         return union(parts, block_of=tiles.class_of, domain=self.domain)
 
     @property
@@ -137,22 +138,22 @@ class Metric(Context):
 
     def exact_matrix(self) -> ExactMatrix:
         """Return the distances times ε."""
-        if isinstance(self._exact, float):
+        if isinstance(self._exact_epsilon, float):
             return super().exact_matrix()
-        return self._distances.scale(self._exact)
+        return self._distances.scale(self._exact_epsilon)
 
     def closure(self) -> "Metric":
         """Return the metric of shortest paths."""
-        return Metric._from_exact(self._distances.closure(), self._exact, self.domain)
+        return Metric._from_exact(self._distances.closure(), self._exact_epsilon, self.domain)
 
     def to_record(self) -> Json:
-        """Return the context as plain data."""
-        epsilon = decimal_text(self._exact)
+        """Return the context as JSON-compatible data."""
+        epsilon = decimal_text(self._exact_epsilon)
         return self._record(epsilon=epsilon, distances=self._distances.to_decimals())
 
     @classmethod
     def from_record(cls, record: Fields) -> "Metric":
-        """Read the record of a metric."""
+        """Parse the record of a metric."""
         fields, domain = cls._read_fields(record, "epsilon", "distances")
         return cls(fields["distances"], fields["epsilon"], domain=domain)
 
@@ -160,13 +161,14 @@ class Metric(Context):
         return self._floats[x, x2]
 
     def _times_epsilon(self, distance: Epsilon) -> Epsilon:
-        return self._exact * distance if distance != 0 else Fraction(0)
+        return self._exact_epsilon * distance if distance != 0 else Fraction(0)
 
     def __repr__(self) -> str:
-        return f"Metric({self.size} × {self.size} distances, epsilon={decimal_text(self._exact)})"
+        epsilon = decimal_text(self._exact_epsilon)
+        return f"Metric({self.size} × {self.size} distances, epsilon={epsilon})"
 
 
-def _coordinates(points: ArrayLike) -> Floats:
+def _parse_coordinates(points: ArrayLike) -> Floats:
     try:
         coordinates = np.asarray(points, dtype=np.float64)
     except (TypeError, ValueError):
@@ -181,7 +183,7 @@ def _coordinates(points: ArrayLike) -> Floats:
     return coordinates
 
 
-def _straight_lines(coordinates: Floats) -> Floats:
-    """Return the Euclidean distance between any two points."""
+def _euclidean_distances(coordinates: Floats) -> Floats:
+    """Return the distance between any two points, rounded to nine decimals."""
     differences = coordinates[:, None, :] - coordinates[None, :, :]
     return np.sqrt((differences**2).sum(axis=2)).round(_DECIMALS)

@@ -28,11 +28,11 @@ __all__ = [
 _CLASSES: tuple[type[Domain], ...] = (Domain, IntegerDomain, GridDomain, H3Domain)
 
 DOMAIN_KINDS: Mapping[str, type[Domain]] = {cls.kind: cls for cls in _CLASSES}
-"""The classes of domains, by kind."""
+"""The domain classes, by kind."""
 
 
 def as_domain(domain: object) -> Domain:
-    """Return a domain, made from a number of symbols or a sequence of labels if it is not one.
+    """Convert a number of symbols or a sequence of labels to a domain; return a domain unchanged.
 
     >>> as_domain(3).labels, as_domain(["yes", "no"]).labels
     (range(0, 3), ('yes', 'no'))
@@ -45,7 +45,7 @@ def as_domain(domain: object) -> Domain:
 
 
 def domain_from_record(record: object) -> Domain:
-    """Read any domain from its record."""
+    """Parse the record of any domain."""
     kind = record_kind(record, "promise.context.domain")
     if kind not in DOMAIN_KINDS:
         raise InvalidSurvey(f"domain.kind {kind!r} is not known to this version.")

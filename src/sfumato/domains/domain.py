@@ -1,4 +1,4 @@
-"""A domain of labels, the possible answers to a question; and the check of symbols."""
+"""A domain of labels, the possible answers to a question; and the validation of symbols."""
 
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,9 +21,9 @@ __all__ = [
     "unknown_value_error",
 ]
 
-_MAX_INTEGER = 2**53  # the integers that every client can represent
+_MAX_INTEGER = 2**53  # every client can represent smaller integers
 _MAX_SHOWN = 4  # labels in a repr
-_KINDS = {
+_KIND_NAMES = {
     "f": "floats",
     "c": "complex numbers",
     "b": "booleans",
@@ -39,9 +39,9 @@ Label = str | int
 class Domain:
     """The labels of a question, in order: label number x is symbol x.
 
-    Labels are text or integers, distinct after Unicode normalisation. With ``other`` (one of the
-    labels, or a new one that is appended), every unknown or missing value becomes that label.
-    Without it, an unknown value is an error.
+    Labels are text or integers, distinct after Unicode normalisation. ``other`` is the label for
+    unknown and missing values; it is appended if it is not one of ``labels``. Without it, an
+    unknown value is an error.
 
     >>> places = Domain(["park", "café", "clinic"], other="elsewhere")
     >>> places.size, places.symbols(["clinic", "zoo", "park"])
@@ -84,9 +84,9 @@ class Domain:
         return len(self._labels)
 
     def symbols(self, values: Iterable[object]) -> Symbols:
-        """Return the symbols of people's values.
+        """Return the symbols for people's values.
 
-        Raise ``UnknownValue``, with positions only, if a value has no label.
+        Raise ``UnknownValue`` if a value has no label. The error contains positions, but no values.
         """
         symbols = np.fromiter(map(self.find, values), dtype=np.int64)
         if (symbols < 0).any():
@@ -94,31 +94,31 @@ class Domain:
         return symbols
 
     def find(self, value: object) -> int:
-        """Return the symbol of one value; for an unknown value, that of ``other`` or −1."""
+        """Return the symbol for a value; for an unknown value, the symbol of ``other`` or −1."""
         default = -1 if self._other is None else self._symbol_of[self._other]
-        label = _plain(value)
+        label = _normalize(value)
         return default if label is None else self._symbol_of.get(label, default)
 
     def label_symbols(self, labels: Iterable[Label], name: str) -> Symbols:
-        """Return the symbols of labels that a survey's author passes as argument ``name``.
+        """Return the symbols for labels that a survey's author passes as the argument ``name``.
 
-        Unlike a person's value, an unknown label is named in the error.
+        Labels are not private, unlike a person's value, so the error shows an unknown label.
         """
         return np.array([self._label_symbol(label, name) for label in labels], dtype=np.int64)
 
     def _label_symbol(self, label: Label, name: str) -> int:
         symbol = self._symbol_of.get(require_label(label, name))
         if symbol is None:
-            raise InvalidContext(f"{name} names {label!r}, which is not a label of the domain.")
+            raise InvalidContext(f"{name} contains {label!r}, which is not a label of the domain.")
         return symbol
 
     def to_record(self) -> Json:
-        """Return the domain as plain data, for fingerprints and files."""
+        """Return the domain as JSON-compatible data, for fingerprints and files."""
         return {"kind": self.kind, "labels": list(self._labels), "other": self._other}
 
     @classmethod
     def from_record(cls, record: object) -> "Domain":
-        """Read the record of a domain of this kind; ``domain_from_record`` reads any kind."""
+        """Parse the record of a domain of this kind; ``domain_from_record`` parses any kind."""
         fields = require_fields(record, "domain", ("kind", "labels", "other"))
         return Domain(fields["labels"], other=fields["other"])
 
@@ -135,12 +135,12 @@ class Domain:
         return f"Domain([{', '.join(shown)}], size={self.size})"
 
 
-def unknown_value_error(positions: Symbols, people: int) -> UnknownValue:
-    """Return the error for values outside the domain, with positions but no values."""
+def unknown_value_error(positions: Symbols, value_count: int) -> UnknownValue:
+    """Return the error for values outside the domain. It contains positions, but no values."""
     first = int(positions[0])
     count = int(positions.size)
     return UnknownValue(
-        f"{count} of {people} values are not in the domain (the first at position {first}). "
+        f"{count} of {value_count} values are not in the domain (the first at position {first}). "
         "Correct them, add their labels, or give the domain an `other` label.",
         first=first,
         count=count,
@@ -150,7 +150,7 @@ def unknown_value_error(positions: Symbols, people: int) -> UnknownValue:
 def _read_labels(labels: object) -> list[Label]:
     if isinstance(labels, str | bytes | Mapping) or not isinstance(labels, Iterable):
         raise InvalidContext(
-            "a domain needs a number of symbols or a sequence of labels; got "
+            "a domain must be a number of symbols or a sequence of labels; got "
             f"{type(labels).__name__}."
         )
     return [require_label(label, "a label") for label in labels]
@@ -161,26 +161,26 @@ def require_label(label: object, name: str) -> Label:
 
     Error messages call the label ``name``.
     """
-    plain = _plain(label)
-    if isinstance(plain, str):
-        if not plain:
+    normalized = _normalize(label)
+    if isinstance(normalized, str):
+        if not normalized:
             raise InvalidContext(f"{name} must not be empty.")
-        if not plain.isascii() and any("\ud800" <= character <= "\udfff" for character in plain):
+        if not normalized.isascii() and any("\ud800" <= c <= "\udfff" for c in normalized):
             raise InvalidContext(
-                f"{name} must be text that UTF-8 can encode; got a lone surrogate. Repair the text."
+                f"{name} must be valid Unicode text; got a lone surrogate. Repair the text."
             )
-        return plain
-    if isinstance(plain, int):
-        if abs(plain) >= _MAX_INTEGER:
+        return normalized
+    if isinstance(normalized, int):
+        if abs(normalized) >= _MAX_INTEGER:
             raise InvalidContext(
                 f"{name} must be an integer below 2^53 in absolute value, or text."
             )
-        return plain
+        return normalized
     raise InvalidContext(f"{name} must be text or an integer; got {type(label).__name__}.")
 
 
-def _plain(value: object) -> Label | None:
-    """Return a value in the normal form of labels; ``None`` if it cannot be a label."""
+def _normalize(value: object) -> Label | None:
+    """Return a value in the normal form of labels, or ``None`` if it cannot be a label."""
     if isinstance(value, str):
         return unicodedata.normalize("NFC", str(value))
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
@@ -188,7 +188,7 @@ def _plain(value: object) -> Label | None:
     return int(value)
 
 
-# --- the check of symbols -------------------------------------------------------------------------
+# --- validation of symbols ------------------------------------------------------------------------
 
 
 def require_symbols(symbols: object, size: int) -> Symbols:
@@ -197,33 +197,34 @@ def require_symbols(symbols: object, size: int) -> Symbols:
     >>> require_symbols([2, 0, 1], size=3)
     array([2, 0, 1])
     """
-    array = _array(symbols)
+    array = _as_array(symbols)
     if array.dtype.kind not in "iu":
         raise InvalidSymbols(
             f"symbols must be integers in 0..{size - 1}; got {describe_kind(array)}. "
-            "Turn values into symbols with the domain's `symbols` method."
+            "Convert values to symbols with the domain's `symbols` method."
         )
     if array.size and not all_in_range(array, size):
-        outside = (array < 0) | (array >= size)
-        first = int(np.argmax(outside.ravel()))
+        is_outside = (array < 0) | (array >= size)
+        first = int(np.argmax(is_outside.ravel()))
         raise InvalidSymbols(
-            f"symbols must lie in 0..{size - 1}; {int(outside.sum())} of {array.size} do not "
+            f"symbols must be in 0..{size - 1}; {int(is_outside.sum())} of {array.size} are not "
             f"(the first at position {first})."
         )
     return array.astype(np.int64, copy=False)
 
 
-def _array(symbols: object) -> np.ndarray:
-    """Return an array. NumPy's own error could quote a value, so raise ours after it."""
+def _as_array(symbols: object) -> np.ndarray:
+    """Convert to an array. NumPy's error could quote a value, so replace it with another."""
     with suppress(ValueError, TypeError):
         return np.asarray(symbols)
     raise InvalidSymbols("symbols must be an array of integers; got a ragged sequence.")
 
 
 def all_in_range(array: np.ndarray, size: int) -> bool:
-    """Return whether integers lie in ``0 … size − 1``.
+    """Return whether all integers are in ``0 … size − 1``.
 
-    One pass is enough if every negative integer, read as unsigned, is too large.
+    For native signed integers, one pass is enough: viewed as unsigned, negative integers are too
+    large.
 
     >>> all_in_range(np.array([-1], dtype=np.int8), 300), all_in_range(np.array([0, 299]), 300)
     (False, True)
@@ -234,7 +235,7 @@ def all_in_range(array: np.ndarray, size: int) -> bool:
 
 
 def describe_kind(array: np.ndarray) -> str:
-    """Return what kind of values an array contains, without revealing any."""
+    """Return the kind of values in an array, for error messages that must not reveal any value."""
     if array.size == 0:
         return "nothing"
-    return _KINDS.get(array.dtype.kind, "something else")
+    return _KIND_NAMES.get(array.dtype.kind, "something else")

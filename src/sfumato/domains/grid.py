@@ -1,4 +1,4 @@
-"""A grid of latitudes and longitudes that maps positions to cells, in units of 1e-7 degree."""
+"""A grid of latitudes and longitudes that maps positions to cells, precise to 1e-7 degree."""
 
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from contextlib import suppress
@@ -17,7 +17,7 @@ from sfumato.foundation.canonical import decimal_text, require_fields
 
 __all__ = ["GridDomain", "coordinates"]
 
-_UNITS = 10**7  # the finest step: a centimetre on the ground
+_UNITS_PER_DEGREE = 10**7  # one unit is about a centimetre on the ground
 _MAX_CELLS = 2**31
 
 
@@ -26,8 +26,8 @@ class GridDomain(Domain):
 
     A coordinate is rounded to 1e-7 degree, ``c = ⌊degrees·10⁷ + ½⌋``, and its cell is
     ``⌊(c − origin)/step⌋`` in integers. Northern and eastern edges belong to the next cell. A
-    cell's label is its south-western corner. A position outside the grid becomes ``other`` if there
-    is such a label, and is an error otherwise.
+    cell's label is its south-western corner. A position outside the grid is mapped to ``other`` if
+    there is such a label, and is an error otherwise.
 
     >>> grid = GridDomain(25, 50, -130, -60, 0.2)
     >>> grid.shape, grid.symbols_at([25.0, 49.99], [-130.0, -60.01])
@@ -48,19 +48,19 @@ class GridDomain(Domain):
         *,
         other: Label | None = None,
     ) -> None:
-        self._south = _units(south, "south")
-        self._north = _units(north, "north")
-        self._west = _units(west, "west")
-        self._east = _units(east, "east")
-        self._step = _units(step, "step")
+        self._south = _to_units(south, "south")
+        self._north = _to_units(north, "north")
+        self._west = _to_units(west, "west")
+        self._east = _to_units(east, "east")
+        self._step = _to_units(step, "step")
         if self._step <= 0:
             raise InvalidContext("step must be a positive number of degrees. Pass e.g. 0.2.")
-        self._rows = _cells(self._south, self._north, self._step, "south", "north", 90 * _UNITS)
-        self._columns = _cells(self._west, self._east, self._step, "west", "east", 180 * _UNITS)
-        if self._rows * self._columns >= _MAX_CELLS:
+        self._row_count = _count_steps(self._south, self._north, self._step, "south", "north", 90)
+        self._column_count = _count_steps(self._west, self._east, self._step, "west", "east", 180)
+        if self.cell_count >= _MAX_CELLS:
             raise InvalidContext(
-                f"a grid must have fewer than 2^31 cells; got {self._rows} × {self._columns}. "
-                "Use a larger step."
+                f"a grid must have fewer than 2^31 cells; got {self._row_count} × "
+                f"{self._column_count}. Use a larger step."
             )
         self._other = None if other is None else require_label(other, "other")
         if self._other is not None and self._cell_of(self._other) is not None:
@@ -69,16 +69,16 @@ class GridDomain(Domain):
     @property
     def shape(self) -> tuple[int, int]:
         """The number of rows (latitudes) and columns (longitudes)."""
-        return self._rows, self._columns
+        return self._row_count, self._column_count
 
     @property
     def cell_count(self) -> int:
         """The number of cells, without ``other``."""
-        return self._rows * self._columns
+        return self._row_count * self._column_count
 
     @property
     def size(self) -> int:
-        """The number of symbols, k: the cells, and ``other`` if there is one."""
+        """The number of symbols, k: the cells, plus ``other`` if there is one."""
         return self.cell_count + (self._other is not None)
 
     @property
@@ -87,21 +87,22 @@ class GridDomain(Domain):
         return _GridLabels(self)
 
     def symbols_at(self, latitudes: ArrayLike, longitudes: ArrayLike) -> Symbols:
-        """Return the cells of positions in degrees.
+        """Return the cells that contain the positions, given in degrees.
 
-        Raise ``UnknownValue``, with row numbers only, for positions outside the grid.
+        Raise ``UnknownValue`` for positions outside the grid. The error contains their indices, but
+        no coordinates.
         """
-        rows, inside_rows = _index(latitudes, self._south, self._step, self._rows)
-        columns, inside_columns = _index(longitudes, self._west, self._step, self._columns)
+        rows, is_row_inside = _locate(latitudes, self._south, self._step, self._row_count)
+        columns, is_column_inside = _locate(longitudes, self._west, self._step, self._column_count)
         if rows.shape != columns.shape or rows.ndim != 1:
             raise InvalidSymbols("latitudes and longitudes must be two sequences of equal length.")
-        inside = inside_rows & inside_columns
-        if self._other is None and not inside.all():
-            raise unknown_value_error(np.flatnonzero(~inside), inside.size)
-        return np.where(inside, rows * self._columns + columns, self.cell_count)
+        is_inside = is_row_inside & is_column_inside
+        if self._other is None and not is_inside.all():
+            raise unknown_value_error(np.flatnonzero(~is_inside), is_inside.size)
+        return np.where(is_inside, rows * self._column_count + columns, self.cell_count)
 
     def symbols(self, values: Iterable[object]) -> Symbols:
-        """Return the cells of pairs (latitude, longitude)."""
+        """Return the cells that contain the pairs (latitude, longitude)."""
         if isinstance(values, np.ndarray) and values.ndim == 2 and values.shape[1] == 2:
             return self.symbols_at(values[:, 0], values[:, 1])
         pairs = list(values)
@@ -115,7 +116,7 @@ class GridDomain(Domain):
         return self.symbols_at(latitudes, longitudes)
 
     def find(self, value: object) -> int:
-        """Return the cell of one pair (latitude, longitude), or ``other`` or −1 outside."""
+        """Return the cell that contains a pair (latitude, longitude); outside, ``other`` or −1."""
         try:
             return int(self.symbols([value])[0])
         except (UnknownValue, InvalidSymbols):
@@ -123,41 +124,43 @@ class GridDomain(Domain):
 
     def centres(self) -> tuple[Floats, Floats]:
         """Return latitudes and longitudes of the cells' centres in degrees, without ``other``."""
-        latitudes = (self._south + self._step * (np.arange(self._rows) + 0.5)) / _UNITS
-        longitudes = (self._west + self._step * (np.arange(self._columns) + 0.5)) / _UNITS
-        return np.repeat(latitudes, self._columns), np.tile(longitudes, self._rows)
+        rows = np.arange(self._row_count) + 0.5
+        columns = np.arange(self._column_count) + 0.5
+        latitudes = (self._south + self._step * rows) / _UNITS_PER_DEGREE
+        longitudes = (self._west + self._step * columns) / _UNITS_PER_DEGREE
+        return np.repeat(latitudes, self._column_count), np.tile(longitudes, self._row_count)
 
     def to_record(self) -> dict[str, Any]:
-        """Return the domain as plain data, for fingerprints and files."""
-        named = {
+        """Return the domain as JSON-compatible data, for fingerprints and files."""
+        units_by_name = {
             "south": self._south,
             "north": self._north,
             "west": self._west,
             "east": self._east,
             "step": self._step,
         }
-        edges = {name: decimal_text(Fraction(units, _UNITS)) for name, units in named.items()}
+        edges = {name: _degrees_text(units) for name, units in units_by_name.items()}
         return {"kind": self.kind, **edges, "other": self._other}
 
     @classmethod
     def from_record(cls, record: object) -> "GridDomain":
-        """Read the record of a grid."""
+        """Parse the record of a grid."""
         edges = ("south", "north", "west", "east", "step")
         fields = require_fields(record, "domain", ("kind", *edges, "other"))
         return GridDomain(*(fields[edge] for edge in edges), other=fields["other"])
 
     def corner(self, cell: int) -> str:
         """Return the label of a cell: its south-western corner."""
-        row, column = divmod(cell, self._columns)
-        latitude = Fraction(self._south + row * self._step, _UNITS)
-        longitude = Fraction(self._west + column * self._step, _UNITS)
-        return f"{decimal_text(latitude)},{decimal_text(longitude)}"
+        row, column = divmod(cell, self._column_count)
+        latitude = _degrees_text(self._south + row * self._step)
+        longitude = _degrees_text(self._west + column * self._step)
+        return f"{latitude},{longitude}"
 
     def _label_symbol(self, label: Label, name: str) -> int:
         cell = self.cell_count if label == self._other else self._cell_of(label)
         if cell is None:
             raise InvalidContext(
-                f"{name} names {label!r}, which is not the south-western corner of a cell."
+                f"{name} contains {label!r}, which is not the south-western corner of a cell."
             )
         return cell
 
@@ -165,17 +168,17 @@ class GridDomain(Domain):
         """Return the cell with this label, or ``None``."""
         try:
             latitude, longitude = (Decimal(part) for part in str(label).split(","))
-            row = (int(latitude * _UNITS) - self._south) // self._step
-            column = (int(longitude * _UNITS) - self._west) // self._step
+            row = (int(latitude * _UNITS_PER_DEGREE) - self._south) // self._step
+            column = (int(longitude * _UNITS_PER_DEGREE) - self._west) // self._step
         except (ValueError, ArithmeticError):
             return None
-        cell = row * self._columns + column
-        inside = 0 <= row < self._rows and 0 <= column < self._columns
-        return cell if inside and self.corner(cell) == label else None
+        cell = row * self._column_count + column
+        is_inside = 0 <= row < self._row_count and 0 <= column < self._column_count
+        return cell if is_inside and self.corner(cell) == label else None
 
     def __repr__(self) -> str:
-        step = decimal_text(Fraction(self._step, _UNITS))
-        return f"GridDomain({self._rows} × {self._columns} cells of {step}°)"
+        step = _degrees_text(self._step)
+        return f"GridDomain({self._row_count} × {self._column_count} cells of {step}°)"
 
 
 class _GridLabels(Sequence[Label]):
@@ -204,54 +207,60 @@ class _GridLabels(Sequence[Label]):
         return (self[i] for i in range(len(self)))
 
 
-def _units(value: object, name: str) -> int:
-    """Return degrees as an exact integer, in units of 1e-7 degree."""
+def _to_units(value: object, name: str) -> int:
+    """Convert degrees to an exact integer in units of 1e-7 degree."""
     try:
         degrees = Decimal(str(value)) if not isinstance(value, bool) else Decimal("nan")
     except InvalidOperation:
         degrees = Decimal("nan")
     if not degrees.is_finite() or abs(degrees) > 360:
         raise InvalidContext(f"{name} must be a number of degrees. Pass e.g. 25.0.")
-    units = degrees * _UNITS
+    units = degrees * _UNITS_PER_DEGREE
     if units != units.to_integral_value():
-        raise InvalidContext(f"{name} must have at most 7 decimals.")
+        raise InvalidContext(f"{name} must have at most 7 decimal places.")
     return int(units)
 
 
-def _cells(low: int, high: int, step: int, low_name: str, high_name: str, limit: int) -> int:
+def _degrees_text(units: int) -> str:
+    return decimal_text(Fraction(units, _UNITS_PER_DEGREE))
+
+
+def _count_steps(
+    low: int, high: int, step: int, low_name: str, high_name: str, max_degrees: int
+) -> int:
+    """Return the number of steps from ``low`` to ``high``, all in units of 1e-7 degree."""
+    limit = max_degrees * _UNITS_PER_DEGREE
     if not -limit <= low < high <= limit:
         raise InvalidContext(
-            f"{low_name} must lie below {high_name}, both within ±{limit // _UNITS} degrees."
+            f"{low_name} must be below {high_name}, both within ±{max_degrees} degrees."
         )
     if (high - low) % step:
         raise InvalidContext(
-            f"step must divide the distance from {low_name} to {high_name}. Move an edge or change "
-            "step."
+            f"step must divide the distance from {low_name} to {high_name} evenly. Move an edge, "
+            "or change step."
         )
     return (high - low) // step
 
 
-def _index(degrees: ArrayLike, origin: int, step: int, count: int) -> tuple[Symbols, Booleans]:
-    """Return the row or column of each coordinate, and whether it lies in the grid.
+def _locate(degrees: ArrayLike, origin: int, step: int, count: int) -> tuple[Symbols, Booleans]:
+    """Return the row or column of each coordinate, and whether it is inside the grid.
 
-    NaN and infinities lie outside.
+    NaN and infinities are outside.
     """
     values = coordinates(degrees)
-    usable = np.isfinite(values) & (np.abs(values) <= 360)
-    units = np.floor(np.where(usable, values, 0.0) * _UNITS + 0.5).astype(np.int64)
+    is_valid = np.isfinite(values) & (np.abs(values) <= 360)
+    units = np.floor(np.where(is_valid, values, 0.0) * _UNITS_PER_DEGREE + 0.5).astype(np.int64)
     index = (units - origin) // step
-    return index, usable & (index >= 0) & (index < count)
+    return index, is_valid & (index >= 0) & (index < count)
 
 
 def coordinates(degrees: ArrayLike) -> Floats:
-    """Return degrees as floats, with NaN for a missing value. Errors quote no value."""
+    """Return degrees as floats, with NaN for a missing value. Errors contain no values."""
     if isinstance(degrees, np.ndarray) and degrees.dtype.kind in "iuf":
         return degrees.astype(np.float64)
-    problem = InvalidSymbols(
-        "latitudes and longitudes must be two sequences of numbers, in degrees."
-    )
+    error = InvalidSymbols("latitudes and longitudes must be two sequences of numbers, in degrees.")
     if isinstance(degrees, str | bytes) or not isinstance(degrees, Iterable):
-        raise problem
+        raise error
     entries: Iterable[Any] = degrees
     values: list[float] = []
     with suppress(OverflowError):  # an integer too large for a float
@@ -259,8 +268,8 @@ def coordinates(degrees: ArrayLike) -> Floats:
             if value is None:
                 values.append(np.nan)
             elif isinstance(value, bool) or not isinstance(value, Real):
-                raise problem
+                raise error
             else:
                 values.append(float(value))
         return np.array(values, dtype=np.float64)
-    raise problem
+    raise error

@@ -1,6 +1,6 @@
-"""H3 cells: hexagons of about equal size, whose parents make natural blocks.
+"""H3 cells: hexagons of roughly equal size, whose parents can serve as blocks.
 
-They need the ``geo`` extra.
+Requires the ``geo`` extra.
 """
 
 import math
@@ -22,9 +22,9 @@ _MAX_CELLS = 2_000_000
 
 
 class H3Domain(Domain):
-    """A list of H3 cells of one resolution, in the order of their indices.
+    """A list of H3 cells with the same resolution.
 
-    ``symbols`` accepts cell indices as text, ``symbols_at`` accepts positions.
+    ``symbols`` accepts cell indices as text; ``symbols_at`` accepts positions.
 
     >>> manhattan = H3Domain.box(7, south=40.70, north=40.82, west=-74.02, east=-73.92)
     >>> manhattan.size, manhattan.labels[0]
@@ -33,21 +33,23 @@ class H3Domain(Domain):
 
     kind = "h3"
     resolution: int
-    """The resolution of the cells, 0 (continents) to 15 (square metres)."""
+    """The resolution of the cells, from 0 (continents) to 15 (about a square metre)."""
 
     def __init__(self, cells: object, *, other: Label | None = None) -> None:
         super().__init__(cells, other=other)
         h3 = _h3()
         if self.other is not None and self.other != self.labels[-1]:
-            raise InvalidContext("other must not be one of the cells. Name it in words.")
+            raise InvalidContext("other must not be one of the cells. Choose a different label.")
         self._cells: list[str] = []
         for label in self.labels if self.other is None else self.labels[:-1]:
             if not isinstance(label, str) or not h3.is_valid_cell(label):
-                raise InvalidContext(f"cells must be H3 indices as text; {label!r} is not.")
+                raise InvalidContext(f"cells must be H3 indices as text; {label!r} is not one.")
             self._cells.append(label)
         resolutions = {h3.get_resolution(cell) for cell in self._cells}
         if len(resolutions) != 1:
-            raise InvalidContext(f"cells must have one resolution; got {sorted(resolutions)}.")
+            raise InvalidContext(
+                f"cells must all have the same resolution; got {sorted(resolutions)}."
+            )
         self.resolution = resolutions.pop()
 
     @classmethod
@@ -61,31 +63,32 @@ class H3Domain(Domain):
         east: float,
         other: Label | None = None,
     ) -> "H3Domain":
-        """Return the cells whose centre lies in a box of latitudes and longitudes."""
+        """Return the cells whose centre is inside a box of latitudes and longitudes."""
         h3 = _h3()
         if not 0 <= resolution <= 15:
-            raise InvalidContext(f"resolution must be from 0 to 15; got {resolution}.")
+            raise InvalidContext(f"resolution must be between 0 and 15; got {resolution}.")
         if not (-90 <= south < north <= 90 and -180 <= west < east <= 180):
-            raise InvalidContext("south must lie below north and west below east, in degrees.")
-        # The area of the box as a share of the globe.
+            raise InvalidContext("south must be below north, and west below east, in degrees.")
+        # The area of the box relative to the globe.
         height = math.sin(math.radians(north)) - math.sin(math.radians(south))
-        share = height / 2 * (east - west) / 360
-        if share * h3.get_num_cells(resolution) > _MAX_CELLS:
+        area_share = height / 2 * (east - west) / 360
+        if area_share * h3.get_num_cells(resolution) > _MAX_CELLS:
             raise InvalidContext(
                 f"the box contains more than {_MAX_CELLS} cells. Choose a coarser resolution or a "
                 "smaller box."
             )
         cells: set[str] = set()
-        # The library mistakes a polygon larger than half the globe for its complement, so fill a
-        # wide box in strips.
-        strips = math.ceil((east - west) / 60)
-        edges = [west + (east - west) * i / strips for i in range(strips + 1)]
+        # The library mistakes a polygon larger than half the globe for its complement, so split a
+        # wide box into strips.
+        strip_count = math.ceil((east - west) / 60)
+        edges = [west + (east - west) * i / strip_count for i in range(strip_count + 1)]
         for left, right in pairwise(edges):
             corners = [(south, left), (south, right), (north, right), (north, left)]
             cells.update(h3.polygon_to_cells(h3.LatLngPoly(corners), resolution))
         if not cells:
             raise InvalidContext(
-                "the box contains no cell's centre. Choose a finer resolution or a larger box."
+                "the box does not contain the centre of any cell. Choose a finer resolution or a "
+                "larger box."
             )
         return cls(sorted(cells), other=other)
 
@@ -95,15 +98,15 @@ class H3Domain(Domain):
         return len(self._cells)
 
     def symbols_at(self, latitudes: ArrayLike, longitudes: ArrayLike) -> Symbols:
-        """Return the cells of positions in degrees."""
+        """Return the cells that contain the positions, given in degrees."""
         h3 = _h3()
         latitude = coordinates(latitudes)
         longitude = coordinates(longitudes)
         if latitude.shape != longitude.shape or latitude.ndim != 1:
             raise InvalidSymbols("latitudes and longitudes must be two sequences of equal length.")
-        usable = (np.abs(latitude) <= 90) & (np.abs(longitude) <= 180)  # false for NaN
+        is_valid = (np.abs(latitude) <= 90) & (np.abs(longitude) <= 180)  # false for NaN
         cells: list[str | None] = [None] * latitude.size
-        for i in np.flatnonzero(usable).tolist():
+        for i in np.flatnonzero(is_valid).tolist():
             cells[i] = h3.latlng_to_cell(latitude[i], longitude[i], self.resolution)
         return self.symbols(cells)
 
@@ -117,21 +120,21 @@ class H3Domain(Domain):
         """Return the parent of each cell at a coarser resolution, without ``other``."""
         if not 0 <= resolution < self.resolution:
             raise InvalidContext(
-                f"parents must be of a resolution in 0..{self.resolution - 1}; got {resolution}."
+                f"the resolution of parents must be in 0..{self.resolution - 1}; got {resolution}."
             )
         h3 = _h3()
         return [h3.cell_to_parent(cell, resolution) for cell in self._cells]
 
     def to_record(self) -> Json:
-        """Return the domain as plain data.
+        """Return the domain as JSON-compatible data.
 
-        It lists the cells themselves, because the library may fill a box differently in future.
+        It lists the cells, because future versions of the library may fill a box differently.
         """
         return {"kind": self.kind, "cells": list(self._cells), "other": self._other}
 
     @classmethod
     def from_record(cls, record: object) -> "H3Domain":
-        """Read the record of H3 cells."""
+        """Parse the record of an H3 domain."""
         fields = require_fields(record, "domain", ("kind", "cells", "other"))
         return H3Domain(fields["cells"], other=fields["other"])
 
@@ -143,5 +146,5 @@ def _h3() -> ModuleType:
     try:
         import h3
     except ImportError:
-        raise MissingExtra("H3 cells need the h3 package: pip install 'sfumato[geo]'") from None
+        raise MissingExtra("H3 cells require the h3 package: pip install 'sfumato[geo]'") from None
     return h3

@@ -32,7 +32,7 @@ class IntegerDomain(Domain):
         if not 1 <= size <= _MAX_SIZE:
             raise InvalidContext(f"a domain must have 1 to 2^31 symbols; got {size}.")
         if isinstance(start, bool) or not isinstance(start, int | np.integer) or abs(start) > 2**52:
-            raise InvalidContext("start must be an integer of at most 2^52 in absolute value.")
+            raise InvalidContext("start must be an integer between −2^52 and 2^52.")
         self._range = range(int(start), int(start) + int(size))
         self._other = None
 
@@ -47,20 +47,20 @@ class IntegerDomain(Domain):
         return len(self._range)
 
     def symbols(self, values: Iterable[object]) -> Symbols:
-        """Return the symbols of integers; raise ``UnknownValue`` for all else, even floats."""
+        """Return the symbols for integers; raise ``UnknownValue`` for anything else, even floats."""
         array = values if isinstance(values, np.ndarray) else np.array(list(values), dtype=object)
-        known = np.zeros(array.shape, dtype=np.bool_)
+        is_known = np.zeros(array.shape, dtype=np.bool_)
         if array.dtype.kind == "O":
-            known = np.array([self._contains(value) for value in array], dtype=np.bool_)
+            is_known = np.array([self._contains(value) for value in array], dtype=np.bool_)
         elif array.dtype.kind in "iu":
-            known = (array >= self._range.start) & (array < self._range.stop)
-        if not known.all():
-            raise unknown_value_error(np.flatnonzero(~known), array.size)
+            is_known = (array >= self._range.start) & (array < self._range.stop)
+        if not is_known.all():
+            raise unknown_value_error(np.flatnonzero(~is_known), array.size)
         symbols: Symbols = array.astype(np.int64) - self._range.start
         return symbols
 
     def find(self, value: object) -> int:
-        """Return the symbol of one value; −1 if it is not in the range."""
+        """Return the symbol for a value, or −1 if it is not in the range."""
         if not self._contains(value):
             return -1
         return int(value) - self._range.start  # type: ignore[call-overload]
@@ -69,24 +69,24 @@ class IntegerDomain(Domain):
         symbol = self.find(label)
         if symbol < 0:
             raise InvalidContext(
-                f"{name} names {label!r}, which is not one of the integers "
+                f"{name} contains {label!r}, which is not one of the integers "
                 f"{self._range.start} … {self._range.stop - 1}."
             )
         return symbol
 
     def _contains(self, value: object) -> bool:
-        """Return whether a value is an integer of the range; bool is an int subclass, reject it."""
+        """Return whether a value is an integer in the range. Booleans do not count as integers."""
         if isinstance(value, bool) or not isinstance(value, int | np.integer):
             return False
         return int(value) in self._range
 
     def to_record(self) -> Json:
-        """Return the domain as plain data, for fingerprints and files."""
+        """Return the domain as JSON-compatible data, for fingerprints and files."""
         return {"kind": self.kind, "size": self.size, "start": self._range.start}
 
     @classmethod
     def from_record(cls, record: object) -> "IntegerDomain":
-        """Read the record of a range of integers."""
+        """Parse the record of a range of integers."""
         fields = require_fields(record, "domain", ("kind", "size", "start"))
         return IntegerDomain(fields["size"], start=fields["start"])
 

@@ -1,6 +1,6 @@
 """Partition a domain into blocks: each function returns the block of every symbol, for ``Blocks``.
 
-The symbol of ``other`` forms its own block: it only says that a person is elsewhere.
+The symbol for ``other`` is a block of its own: it only means that a person is elsewhere.
 """
 
 import math
@@ -16,11 +16,11 @@ from sfumato.foundation.arrays import Floats, Symbols
 
 __all__ = ["grid_tiles", "h3_parents", "nearest_places"]
 
-_MILLIMETRE = 1.6e-10  # of the radius of the earth
+_MILLIMETRE = 1.6e-10  # relative to the radius of the earth
 
 
 def grid_tiles(grid: GridDomain, rows: int, columns: int) -> Symbols:
-    """Cut a grid into ``rows × columns`` tiles, as equal as possible (the paper's m₁ and m₂).
+    """Divide a grid into ``rows × columns`` tiles of nearly equal size (the paper's m₁ and m₂).
 
     >>> grid_tiles(GridDomain(0, 2, 0, 4, 1), rows=1, columns=2)
     array([0, 0, 1, 1, 0, 0, 1, 1])
@@ -32,7 +32,7 @@ def grid_tiles(grid: GridDomain, rows: int, columns: int) -> Symbols:
 
 
 def h3_parents(domain: H3Domain, resolution: int) -> Symbols:
-    """Return the parent of each cell at a coarser resolution as its block."""
+    """Return blocks of cells that have the same parent at a coarser resolution."""
     _, blocks = np.unique(domain.parents(resolution), return_inverse=True)
     return _with_other(blocks, domain.size)
 
@@ -40,10 +40,10 @@ def h3_parents(domain: H3Domain, resolution: int) -> Symbols:
 def nearest_places(
     domain: GridDomain | H3Domain, latitudes: ArrayLike, longitudes: ArrayLike
 ) -> Symbols:
-    """Return blocks around places: each cell joins the place nearest to its centre, on the globe.
+    """Return blocks around places: each cell is assigned to the place nearest to its centre.
 
-    Ties go to the place that comes first. With cities as places, the blocks follow where people
-    live, which the paper's conclusion asks for.
+    Distances are measured on the globe, and ties go to the first place. If the places are cities,
+    the blocks reflect where people live, as the paper's conclusion suggests.
 
     >>> nearest_places(GridDomain(0, 1, 0, 4, 1), [0.5, 0.5], [0.0, 4.0])
     array([0, 0, 1, 1])
@@ -70,7 +70,7 @@ def nearest_places(
     result: Any = tree.query(cells, k=[1, 2])
     distances, places = result
     nearest = places[:, 0].astype(np.int64)
-    # Rounding must not decide between places at the same distance, so take the first of those
+    # Rounding must not decide between places at the same distance, so choose the first of those
     # within a millimetre.
     is_tie = distances[:, 1] - distances[:, 0] < _MILLIMETRE
     for cell in np.flatnonzero(is_tie).tolist():
@@ -78,15 +78,16 @@ def nearest_places(
     return _with_other(nearest, domain.size)
 
 
-def _part_of(length: int, parts: int, name: str) -> Symbols:
-    """Cut ``length`` cells into equal parts; return the part of each cell."""
-    if isinstance(parts, bool) or not isinstance(parts, int) or not 1 <= parts <= length:
-        raise InvalidContext(f"{name} must be an integer from 1 to {length}; got {parts!r}.")
-    return np.arange(length) * parts // length
+def _part_of(length: int, part_count: int, name: str) -> Symbols:
+    """Divide ``length`` cells into parts of nearly equal size; return the part of each cell."""
+    is_integer = isinstance(part_count, int) and not isinstance(part_count, bool)
+    if not is_integer or not 1 <= part_count <= length:
+        raise InvalidContext(f"{name} must be an integer from 1 to {length}; got {part_count!r}.")
+    return np.arange(length) * part_count // length
 
 
 def _unit_vectors(latitudes: Floats, longitudes: Floats) -> Floats:
-    """Return points on the unit sphere: points nearer in space are nearer on the ground."""
+    """Return points on the unit sphere, where nearer in space means nearer on the ground."""
     phi = latitudes * (math.pi / 180)
     theta = longitudes * (math.pi / 180)
     x = np.cos(phi) * np.cos(theta)
@@ -95,5 +96,6 @@ def _unit_vectors(latitudes: Floats, longitudes: Floats) -> Floats:
 
 
 def _with_other(blocks: Symbols, size: int) -> Symbols:
-    extra = np.full(size - blocks.size, blocks.max() + 1, dtype=np.int64)
-    return np.concatenate([blocks.astype(np.int64), extra])
+    """Append a block for ``other`` if the domain has that symbol."""
+    other_block = np.full(size - blocks.size, blocks.max() + 1, dtype=np.int64)
+    return np.concatenate([blocks.astype(np.int64), other_block])

@@ -332,7 +332,7 @@ H3 = 'kind = "h3"\nresolution = 3\nsouth = 1\nnorth = 2\nwest = 3\neast = 4'
         (_toml(domain=GRID.replace("0.2", "0.3")), ["domain", "step must divide"]),
         (_toml(domain=GRID.replace("25.0", "nan")), ["domain", "south must be a number"]),
         (_toml(domain=GRID.replace("25.0", "true")), ["domain.south must be a number"]),
-        (_toml(domain=GRID.replace("25.0", "99")), ["domain", "south must lie below north"]),
+        (_toml(domain=GRID.replace("25.0", "99")), ["domain", "south must be below north"]),
         (
             _toml(domain=H3.replace("= 3", '= "three"', 1)),
             ["domain.resolution must be an integer"],
@@ -376,7 +376,7 @@ H3 = 'kind = "h3"\nresolution = 3\nsouth = 1\nnorth = 2\nwest = 3\neast = 4'
         ),
         (
             _toml(context=TWO_BLOCKS + "epsilon = [1]"),
-            ["epsilon must have an entry for each of the 2 blocks; got 1"],
+            ["epsilon must have one entry for each of the 2 blocks; got 1"],
         ),
         (
             _toml(context=TWO_BLOCKS + "epsilon = [1, true]"),
@@ -388,11 +388,11 @@ H3 = 'kind = "h3"\nresolution = 3\nsouth = 1\nnorth = 2\nwest = 3\neast = 4'
         ),
         (
             _toml(context=TWO_BLOCKS + "epsilon = { a = 1 }"),
-            ["epsilon must give every block an ε; 'b' has none"],
+            ["epsilon must contain an ε for every block; 'b' has none"],
         ),
         (
             _toml(context=TWO_BLOCKS + "epsilon = { a = 1, b = 2, c = 3 }"),
-            ["epsilon names 'c', a block that has no label"],
+            ["epsilon contains 'c', a block without labels"],
         ),
         (
             _toml(context=TWO_BLOCKS + "epsilon = { a = 1, b = 0 }"),
@@ -411,7 +411,10 @@ H3 = 'kind = "h3"\nresolution = 3\nsouth = 1\nnorth = 2\nwest = 3\neast = 4'
             _toml(context=TWO_BLOCKS + 'epsilon = 1\nacross = 1\nsensitive = ["park"]'),
             ["context cannot have both across and sensitive"],
         ),
-        (_toml(context=TWO_BLOCKS + 'epsilon = 1\nsensitive = ["zoo"]'), ["sensitive names 'zoo'"]),
+        (
+            _toml(context=TWO_BLOCKS + 'epsilon = 1\nsensitive = ["zoo"]'),
+            ["sensitive contains 'zoo'"],
+        ),
         (
             _toml(context=TWO_BLOCKS + "epsilon = 1\ntier_of = [1]"),
             ["context.tier_of does not apply", "'blocks'"],
@@ -439,15 +442,15 @@ H3 = 'kind = "h3"\nresolution = 3\nsouth = 1\nnorth = 2\nwest = 3\neast = 4'
         ),
         (
             _toml(context=TIERS + 'tier_of = ["a", "b", "c"]'),
-            ["epsilons must give every tier an ε; 'c' has none"],
+            ["epsilons must contain an ε for every tier; 'c' has none"],
         ),
         (
             _toml(context=TIERS + 'tier_of = ["a", "a", "a"]'),
-            ["epsilons names 'b', a tier that has no label"],
+            ["epsilons contains 'b', a tier without labels"],
         ),
         (
             _toml(context=TIERS + 'tier_of = { park = "a" }'),
-            ["tier_of must give each of the 3 labels"],
+            ["tier_of must contain each of the 3 labels"],
         ),
         (
             _toml(context=TIERS + 'tier_of = "a"'),
@@ -484,7 +487,7 @@ H3 = 'kind = "h3"\nresolution = 3\nsouth = 1\nnorth = 2\nwest = 3\neast = 4'
         ),
         (
             _toml(context='kind = "high-low"\nepsilon = 1\nsensitive = ["zoo"]'),
-            ["sensitive names 'zoo'", "domain"],
+            ["sensitive contains 'zoo'", "domain"],
         ),
         (
             _toml(context='kind = "high-low"\nepsilon = 1\nsensitive = "park"'),
@@ -531,7 +534,7 @@ H3 = 'kind = "h3"\nresolution = 3\nsouth = 1\nnorth = 2\nwest = 3\neast = 4'
         (_toml(context=BLOCKS + "block_of = [1, 2]"), ["block_of has 2 entries", "3 labels"]),
         (
             _toml(context=BLOCKS + "block_of = { park = 1 }"),
-            ["block_of must give each of the 3 labels"],
+            ["block_of must contain each of the 3 labels"],
         ),
         (_toml(context=BLOCKS + "block_of = [1, 2, 2.5]"), ["context.block_of must be"]),
         (_toml(context='kind = "matrix"'), ["context.matrix is missing", "rows of numbers"]),
