@@ -85,7 +85,7 @@ def require_row(mechanism: Mechanism, x: int) -> CompactRow:
 def broken_promise(case: TightestCase) -> PrivacyViolation:
     """Return the error that describes the pair and the output."""
     return PrivacyViolation(
-        f"report {case.output} tells symbol {case.x} from symbol {case.x2} by "
+        f"report {case.output} distinguishes symbol {case.x} from symbol {case.x2} by "
         f"ε = {case.realised!r}; the context promises {float(case.promised)!r}. "
         "The mechanism must not be used for this context.",
         x=case.x,
@@ -118,21 +118,23 @@ class _Search:
         self._denominator = denominator
         self._smallest_slack = np.inf
 
-    def compare(self, pairs: _Indices, epsilon: Fraction, find: Callable[[int], _Location]) -> None:
+    def compare(
+        self, pairs: _Indices, epsilon: Fraction, locate: Callable[[int], _Location]
+    ) -> None:
         """Compare pairs of indices into ``integers``; raise if a promise is broken.
 
-        A pair is encoded as ``high · len(integers) + low``. ``find`` returns the symbols and the
+        A pair is encoded as ``high · len(integers) + low``. ``locate`` returns the symbols and the
         output where a pair occurs.
         """
         n = len(self.integers)
-        distinct = _distinct(pairs, n**2)
+        distinct = _distinct_pairs(pairs, n**2)
         high = self.integers[distinct // n]
         low = self.integers[distinct % n]
         slack = _slack(high, low, epsilon, self._denominator)
         i = int(slack.argmin())
         if slack[i] > self._smallest_slack + _ROUNDING * float(epsilon):
             return
-        x, x2, output = find(int(distinct[i]))
+        x, x2, output = locate(int(distinct[i]))
         case = TightestCase(x, x2, output, high[i], low[i], epsilon)
         if slack[i] < 0:
             raise broken_promise(case)
@@ -147,15 +149,15 @@ def _compare_pairs(search: _Search, table: _Indices, context: Context) -> None:
     for x in range(len(table)):
         for epsilon, others in _symbols_by_promise(context, x).items():
             pairs = table[x] * len(search.integers) + table[others]
-            search.compare(pairs, epsilon, _find_in_rows(pairs, x, others))
+            search.compare(pairs, epsilon, _row_locator(pairs, x, others))
 
 
-def _find_in_rows(pairs: _Indices, x: int, others: list[int]) -> Callable[[int], _Location]:
-    def find(pair: int) -> _Location:
+def _row_locator(pairs: _Indices, x: int, others: list[int]) -> Callable[[int], _Location]:
+    def locate(pair: int) -> _Location:
         row, output = np.argwhere(pairs == pair)[0].tolist()
         return x, others[row], output
 
-    return find
+    return locate
 
 
 def _symbols_by_promise(context: Context, x: int) -> dict[Fraction, list[int]]:
@@ -187,15 +189,15 @@ def _compare_extremes(search: _Search, table: _Indices, groups: GroupedContext) 
     n = len(search.integers)
     for epsilon, members in _groups_by_promise(groups.inside, groups.sizes > 1).items():
         pairs = largest[members] * n + smallest[members]
-        find = _find_in_groups(pairs, members, ranks, group_of, np.equal)
-        search.compare(pairs, epsilon, find)
+        locate = _group_locator(pairs, members, ranks, group_of, np.equal)
+        search.compare(pairs, epsilon, locate)
     if len(groups.inside) < 2:
         return
     smallest_outside = _smallest_outside(smallest)
     for epsilon, members in _groups_by_promise(groups.outward, groups.sizes > 0).items():
         pairs = largest[members] * n + smallest_outside[members]
-        find = _find_in_groups(pairs, members, ranks, group_of, np.not_equal)
-        search.compare(pairs, epsilon, find)
+        locate = _group_locator(pairs, members, ranks, group_of, np.not_equal)
+        search.compare(pairs, epsilon, locate)
 
 
 def _smallest_outside(smallest: _Indices) -> _Indices:
@@ -224,7 +226,7 @@ def _groups_by_promise(
     return by_promise
 
 
-def _find_in_groups(
+def _group_locator(
     pairs: _Indices,
     members: list[int],
     ranks: _Indices,
@@ -237,7 +239,7 @@ def _find_in_groups(
     """
     n = int(ranks.max()) + 1
 
-    def find(pair: int) -> _Location:
+    def locate(pair: int) -> _Location:
         row, output = np.argwhere(pairs == pair)[0].tolist()
         high, low = divmod(pair, n)
         column = ranks[:, output]
@@ -247,7 +249,7 @@ def _find_in_groups(
         is_partner[x] = False
         return x, int(np.flatnonzero(is_partner)[0]), output
 
-    return find
+    return locate
 
 
 # --- integers -------------------------------------------------------------------------------------
@@ -296,7 +298,7 @@ def _sort_order(integers: _Integers) -> NDArray[np.intp]:
     return np.argsort(integers)
 
 
-def _distinct(pairs: _Indices, pair_limit: int) -> _Indices:
+def _distinct_pairs(pairs: _Indices, pair_limit: int) -> _Indices:
     """Return the distinct pairs, all below ``pair_limit``: by counting if it is small."""
     if pair_limit <= pairs.size:
         return np.flatnonzero(np.bincount(pairs.ravel(), minlength=pair_limit))

@@ -58,7 +58,8 @@ def factor(Q: Channel, optimum: Channel) -> list[list[Fraction]]:
         if w < 0 or w2 < 0:
             x = 1 if w < 0 else 0
             raise PrivacyViolation(
-                f"output {y} tells symbol {x} from symbol {1 - x} better than the optimum does.",
+                f"output {y} distinguishes symbol {x} from symbol {1 - x} better than the "
+                "optimum does.",
                 x=x,
                 x2=1 - x,
                 output=y,

@@ -5,10 +5,10 @@ another range has ``cover`` words. One report that is shared with other symbols 
 words. A symbol may have a report that only it sends (``RowClass``). So for every y
 
     x, x2 with the same range:     Q(y|x)/Q(y|x2) ≤ (high + c)/(low + c) ≤ high/low
-    x, x2 with different ranges:   at most high/cover on x's range, cover/low on x2's range, else 1
+    x, x2 with different ranges:   ≤ high/cover on x's range, cover/low on x2's range, 1 elsewhere
 
-and a symbol with a report that only it sends can promise nothing. So a context is satisfied if
-these few odds are within the promises for the pairs they represent (see the proof pages). The
+and nothing can be promised for a symbol with a report that only it sends. So a context is satisfied
+if these few odds are within the promises for the pairs they represent (see the proof pages). The
 mechanism claims the structure of its rows as data. The claims are re-checked here, on all rows of
 up to 1000 symbols and on 1000 random rows of larger domains.
 """
@@ -55,9 +55,9 @@ def check_structure(
     terms = context.terms or (context,)
     groups = [term.groups for term in terms if term.groups is not None]
     if len(groups) == len(terms):
-        pairs = _pairs_of_groups(_GroupPromises.from_terms(groups, context.size), ranges)
+        pairs = _group_pairs(_GroupPromises.from_terms(groups, context.size), ranges)
     else:
-        pairs = _pairs_of_matrix(context.exact_matrix(), ranges)
+        pairs = _matrix_pairs(context.exact_matrix(), ranges)
     tightest: TightestCase | None = None
     for pair in pairs:
         case = _check_pair(mechanism, context, pair, ranges)
@@ -104,8 +104,8 @@ class _Ranges:
             first_of[claim.symbols] = claim.first_reports
             starts = np.unique(claim.first_reports)
             reports = starts[:, None] + np.arange(claim.outputs)
-            overlaps = np.unique(reports).size != reports.size
-            if overlaps or (owner[reports] >= 0).any():
+            has_overlap = np.unique(reports).size != reports.size
+            if has_overlap or (owner[reports] >= 0).any():
                 raise _false_claim(symbol, int(claim.first_reports[0]))
             owner[reports] = index
             shared_leftover = claim.leftover if claim.cover else 0
@@ -158,13 +158,13 @@ def _check_claims(mechanism: Mechanism, ranges: _Ranges, rows: Symbols) -> None:
             raise _false_claim(x, first)
 
 
-def _false_claim(x: int, first: int) -> PrivacyViolation:
+def _false_claim(x: int, output: int) -> PrivacyViolation:
     return PrivacyViolation(
         f"the row of symbol {x} is not what the mechanism claims, so its claims prove nothing. "
         "The mechanism must not be used.",
         x=x,
         x2=x,
-        output=first,
+        output=output,
     )
 
 
@@ -188,9 +188,9 @@ class _GroupPromises:
     def from_terms(cls, terms: list[GroupedContext], k: int) -> "_GroupPromises":
         """Add up ε over the terms of a sum.
 
-        A term that promises the same inside a group and outward has no influence on the groups. Two
-        symbols in different groups differ in the groups of at least one term. Their promise is at
-        least the minimum over all ways in which they can differ.
+        Terms that promise the same ε inside and outward do not affect the groups. Two symbols in
+        different groups are separated by at least one of the other terms. Their promise is at least
+        the minimum over the terms that could separate them.
         """
         columns = [np.zeros(k, dtype=np.int64)]
         for term in terms:
@@ -203,9 +203,9 @@ class _GroupPromises:
             promise = _promise_of_cell(terms, cell)
             cell_promise[i] = promise_index.setdefault(promise, len(promise_index))
         group_of = np.zeros(k, dtype=np.int64)
-        distinguishing = [term.group_of for term in terms if term.inside != term.outward]
-        if distinguishing:
-            keys = np.column_stack(distinguishing)
+        distinguishing_groups = [term.group_of for term in terms if term.inside != term.outward]
+        if distinguishing_groups:
+            keys = np.column_stack(distinguishing_groups)
             _, group = np.unique(keys, axis=0, return_inverse=True)
             group_of = group.reshape(k)
         symbol_promise = cell_promise[cell_of.reshape(k)]
@@ -234,10 +234,10 @@ def _promise_of_cell(terms: list[GroupedContext], cell: list[int]) -> tuple[Epsi
 # --- check that the promises are kept -------------------------------------------------------------
 
 
-def _pairs_of_matrix(exact: ExactMatrix, ranges: _Ranges) -> Iterator[_Pair]:
-    """Yield the pair with the strongest promise, for all classes of x and x2 and kinds of range.
+def _matrix_pairs(exact: ExactMatrix, ranges: _Ranges) -> Iterator[_Pair]:
+    """Yield the pair with the strongest promise for each combination of two classes.
 
-    The two kinds are pairs with the same range and pairs with different ranges.
+    Pairs with the same range and pairs with different ranges are treated separately.
     """
     E = exact.numerators_off_diagonal()
     has_range = ranges.first_of >= 0
@@ -254,10 +254,10 @@ def _pairs_of_matrix(exact: ExactMatrix, ranges: _Ranges) -> Iterator[_Pair]:
             yield int(rows[i]), int(columns[j]), promised
 
 
-def _pairs_of_groups(promises: _GroupPromises, ranges: _Ranges) -> Iterator[_Pair]:
-    """Yield one pair for all classes of x and x2, with equal or different groups and ranges.
+def _group_pairs(promises: _GroupPromises, ranges: _Ranges) -> Iterator[_Pair]:
+    """Yield one pair for each combination of two classes, same or different group and range.
 
-    Its ε is a lower bound on the promise for all such pairs.
+    Its ε is a lower bound on the promise for all pairs in that combination.
     """
     kinds = np.column_stack([promises.inside, promises.outward, ranges.class_of])
     members = ranges.symbols_by_class()
@@ -329,7 +329,7 @@ def _first_pair(
 
 
 def _largest_odds(ranges: _Ranges, x: int, x2: int) -> _Odds:
-    """Return the largest odds of a report for the class of x over the class of x2."""
+    """Return the odds, one of which is the largest, for the class of x over the class of x2."""
     claim = ranges.claim_of(x)
     other = ranges.claim_of(x2)
     if claim.own_words:
@@ -350,10 +350,10 @@ def _check_pair(
     """Return the tightest case for a pair; raise unless its odds are within the promise."""
     x, x2, promised = pair
     epsilon = context.exact_epsilon(x, x2)
-    witness = _witness(mechanism, x, x2, promised if isinstance(epsilon, float) else epsilon)
+    witness = _find_witness(mechanism, x, x2, promised if isinstance(epsilon, float) else epsilon)
     odds = _largest_odds(ranges, x, x2)
     if all(within_odds(high, low, promised) for high, low in odds):
-        high, low = max(odds, key=_ratio)
+        high, low = max(odds, key=_odds_ratio)
         return replace(witness, high=high, low=low, promised=promised)
     if isinstance(epsilon, float) or within_odds(witness.high, witness.low, epsilon):
         raise NoClosedForm(
@@ -362,12 +362,12 @@ def _check_pair(
     raise broken_promise(witness)
 
 
-def _ratio(odds: tuple[int, int]) -> Fraction:
+def _odds_ratio(odds: tuple[int, int]) -> Fraction:
     high, low = odds
     return Fraction(high, max(low, 1))
 
 
-def _witness(mechanism: Mechanism, x: int, x2: int, epsilon: Fraction) -> TightestCase:
+def _find_witness(mechanism: Mechanism, x: int, x2: int, epsilon: Fraction) -> TightestCase:
     """Return the case of the report that favours x over x2 the most."""
     levels, level_indices = mechanism.compact_row(x)
     levels2, level_indices2 = mechanism.compact_row(x2)
