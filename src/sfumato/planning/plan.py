@@ -354,7 +354,7 @@ def plan(
     ``measure``: which error to predict:
 
     - "tv": total variation, ``½ Σ_x |p̂_x − p_x|``;
-    - "symbol": the least certain share, each share on its own;
+    - "symbol": the least certain share, with each share considered separately;
     - "total": the total of ``labels``, or with a mapping from label to weight ``Σ_x w_x p_x``;
     - "l2": Euclidean distance, ``‖p̂ − p‖``.
 

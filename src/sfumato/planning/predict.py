@@ -219,7 +219,7 @@ class DecodedForecast:
 
 
 def _variance(mechanism: Mechanism, target: Target) -> float:
-    """Return ``n Var`` of the least certain share, or of the total."""
+    """Return the variance of the least certain share, or of the total, for one person."""
     p = target.p
     weights = target.weights
     if weights is None:

@@ -56,7 +56,7 @@ class Baseline(ABC):
     @property
     @abstractmethod
     def contrast(self) -> float:
-        """The difference p − q, computed so that small ε cause no cancellation."""
+        """The difference p − q, computed without cancellation even for small ε."""
 
     @property
     @abstractmethod

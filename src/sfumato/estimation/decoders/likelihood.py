@@ -1,6 +1,6 @@
 """Maximum likelihood: the distribution that makes the observed reports most likely.
 
-With f the shares of the reports and ``q = Qᵀp`` their probabilities under p, maximise
+With f the shares of the reports and ``q = Qᵀp`` their probabilities under p, maximize
 
     ℓ(p) = n Σ_y f(y) log q(y)   over   p ≥ 0,  Σ_{x ∈ j} p_x = s_j for every group j.
 

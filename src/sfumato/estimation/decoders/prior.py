@@ -3,7 +3,7 @@
 Observations ``u ~ Normal(θ, s²)`` have known standard errors s, and the θ come from one unknown
 distribution G on [0, ∞). Find the most likely G (Kiefer and Wolfowitz, 1956) on a grid of values:
 
-    maximise  Σ_i c_i log Σ_g w_g φ((u_i − θ_g)/s_i)   over  w ≥ 0,  Σ w = 1,  Σ w_g θ_g = mean
+    maximize  Σ_i c_i log Σ_g w_g φ((u_i − θ_g)/s_i)   over  w ≥ 0,  Σ w = 1,  Σ w_g θ_g = mean
 
 Sequential quadratic programming solves this convex problem (Kim, Carbonetto, Stephens, Anitescu,
 2020). The solution is a handful of atoms, far more certain than the data justify. Two remedies
