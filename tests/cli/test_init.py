@@ -283,7 +283,7 @@ def test_init_prompts_on_a_terminal(folder, typed, code, kind):
         out, err = run.communicate()
     os.close(ours)
     assert run.returncode == code, err
-    assert b"Which labels are sensitive" in out + err
+    assert b"Sensitive labels" in out + err
     assert b"Traceback" not in err
     assert (folder / "new.toml").exists() == (code == 0)
     if kind:
