@@ -156,7 +156,7 @@ class Context(ABC):
 
     @property
     def largest_finite(self) -> Fraction:
-        """The largest finite off-diagonal entry; 0 if there is none."""
+        """The largest finite off-diagonal entry; 0 if no such entry is finite."""
         return self.exact_matrix().largest_finite()
 
     @property
