@@ -259,7 +259,7 @@ def test_closed_survey_is_reported(call, served, lunch, outbox):  # noqa: F811
     result = call(*SEND, "--to", served.url)
     assert result.code == 2
     assert "closed" in result.err
-    assert f"wait in {outbox.name}" in result.err
+    assert f"kept in {outbox.name}" in result.err
     assert len(reports_in(outbox)) == 200
 
 
@@ -269,7 +269,7 @@ def test_errors_say_that_reports_are_kept(call, served, outbox, status):  # noqa
     served.default_fault = (status, {}, body)
     result = call(*SEND, "--to", served.url)
     assert result.code == 2
-    assert f"wait in {outbox.name}" in result.err
+    assert f"kept in {outbox.name}" in result.err
     assert len(reports_in(outbox)) == 200
 
 
