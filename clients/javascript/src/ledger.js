@@ -87,6 +87,8 @@ const largest = (numbers) => numbers.filter(({ p }) => p).reduce((a, b) => (atMo
 function largestIn({ epsilon, epsilons = [epsilon], across, matrix = [], distances, parts = [] }) {
   const texts = distances?.flat() ?? [...epsilons, across, ...matrix.flat()];
   const numbers = texts.filter((text) => text).map(exactNumber);
+  // A context of an unknown kind must not count as free.
+  if (!numbers.length && !parts.length) throw new BudgetExceeded("the ledger has an entry of an unknown kind");
   const max = largest([...numbers, ...parts.map(largestIn)]);
   if (!distances) return max;
   const scale = exactNumber(epsilon);

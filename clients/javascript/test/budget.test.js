@@ -260,6 +260,11 @@ test("a ledger of the first format counts whole, whatever its accounts were, and
   assert.equal(await answered(await surveyFor("one more", LABELS), store), "BudgetExceeded");
 });
 
+test("an entry of an unknown kind of context is an error, not free of charge", () => {
+  const context = { kind: "later", epsilon_inner: "3" };
+  assert.throws(() => withCosts([{ survey: "s", secret: "t", times: 1, context }]), BudgetExceeded);
+});
+
 test("a ledger of an unknown format is an error", async () => {
   for (const format of [0, 3, "2", null]) {
     const { store, surveys } = await oldStore([["domain aa"]]);
