@@ -1,6 +1,7 @@
 """Measure how the number of people needed grows, and compare it with the theorems' exponents.
 
-The error of the paper's unbiased estimate falls as 1/√n. So the error for one n predicts all others,
+The error of the paper's unbiased estimate falls as 1/√n. So the error for one n predicts all
+others,
 
     E TV ≈ ½ √(2/π) Σ_x σ_x/√n,        people for an error α:  n · (E TV/α)².
 

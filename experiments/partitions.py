@@ -128,8 +128,8 @@ def partitions(
         measured.append((partition, hiding, errors[partition.name]))
     notes = [
         population.note,
-        f"Places: {GEONAMES_CREDIT}. A cell belongs to the block of the place nearest to its centre. "
-        "ε = 1 inside each block.",
+        f"Places: {GEONAMES_CREDIT}. A cell belongs to the block of the place nearest to its "
+        "centre. ε = 1 inside each block.",
         "When you compare the errors of partitions, also compare what they reveal: a person whose "
         "block is a single cell is not hidden at all, for any ε.",
         PER_RECORD,

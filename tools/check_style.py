@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[1]
 FOLDERS = ("src/sfumato", "benchmarks", "examples", "experiments", "tools")
 TESTS = "tests"
 
-# The standalone checker repeats names from the package on purpose, and changes only with the format.
+# The standalone checker repeats names from the package on purpose; only the format changes it.
 # The names of bad surveys are part of the test vectors, whose bytes must not change.
 SKIPPED_FILES = {
     "tools/check_certificate.py",

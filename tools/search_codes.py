@@ -1,10 +1,10 @@
 """Search for the cyclic codes that ship with Sfumato: `python tools/search_codes.py`.
 
 The search takes a quarter of an hour on two cores. It overwrites src/sfumato/codes/searched.json
-with the same content every time. For every number of points up to 200 and a few common values of ε,
-it looks for the smallest number of blocks whose risk is within 1% of the bound of Ye and Barg. Up to
-64 points, it keeps every result. Beyond that, it keeps only those for which the regular search would
-need more than 8 blocks.
+with the same content every time. For every number of points up to 200 and a few common values of
+ε, it looks for the smallest number of blocks whose risk is within 1% of the bound of Ye and Barg.
+Up to 64 points, it keeps every result. Beyond that, it keeps only those for which the regular
+search would need more than 8 blocks.
 """
 
 import json

@@ -169,9 +169,9 @@ def detectable_as_suspect(
 ) -> Floats:
     """Return the smallest log-ratio that makes a pair a suspect with probability ``power``.
 
-    It is ``inf`` if no log-ratio does. A suspect has a suspicion above ``threshold``. ``mean2`` is the
-    expected number of times that x2 sends the event in the part of the samples from which suspects
-    are chosen. That part has ``samples`` samples for each symbol.
+    It is ``inf`` if no log-ratio does. A suspect has a suspicion above ``threshold``. ``mean2``
+    is the expected number of times that x2 sends the event in the part of the samples from which
+    suspects are chosen. That part has ``samples`` samples for each symbol.
     """
     from scipy.special import ndtri
 

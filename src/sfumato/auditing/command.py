@@ -156,7 +156,8 @@ def _read_report(process: LineProcess) -> str:
         )
     if len(line) >= _MAX_LINE_BYTES and not line.endswith(b"\n"):
         raise ReportRejected(
-            f"the command wrote a line of {_MAX_LINE_BYTES:,} bytes or more. Reports must be shorter."
+            f"the command wrote a line of {_MAX_LINE_BYTES:,} bytes or more. Reports must be "
+            "shorter."
         )
     return line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", "backslashreplace")
 

@@ -37,7 +37,8 @@ class HadamardCode(Code):
     def __init__(self, points: int, epsilon: Epsilon, word_bits: int = 64) -> None:
         if points < 1 or not isinstance(epsilon, Fraction):
             raise InvalidContext(
-                "Hadamard response needs at least one point and a finite ε. For infinite ε, use ClearCode."
+                "Hadamard response needs at least one point and a finite ε. For infinite ε, use "
+                "ClearCode."
             )
         self._log_outputs = points.bit_length()
         if self._log_outputs >= word_bits:

@@ -87,7 +87,8 @@ class RandomizedCode(SingletonCode):
     def __init__(self, points: int, epsilon: Epsilon, word_bits: int = 64) -> None:
         if points < 1 or not isinstance(epsilon, Fraction):
             raise InvalidContext(
-                "randomized response needs at least one point and a finite ε. For infinite ε, use ClearCode."
+                "randomized response needs at least one point and a finite ε. For infinite ε, use "
+                "ClearCode."
             )
         self.points = points
         self.outputs = points

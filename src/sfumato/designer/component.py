@@ -345,7 +345,7 @@ class _SearchProgress:
         self._converged_rounds = self._converged_rounds + 1 if is_converged else 0
 
     def latest_round(self, number: int, count: int, seconds: float, unit: float) -> Round:
-        """Describe the latest round; ``unit`` converts scaled risks back to the caller's weights."""
+        """Describe the latest round; ``unit`` converts scaled risks to the caller's weights."""
         return Round(
             component_number=number,
             component_count=count,

@@ -47,7 +47,7 @@ class IntegerDomain(Domain):
         return len(self._range)
 
     def symbols(self, values: Iterable[object]) -> Symbols:
-        """Return the symbols for integers; raise ``UnknownValue`` for anything else, even floats."""
+        """Return the symbols for integers; raise ``UnknownValue`` for anything else."""
         array = values if isinstance(values, np.ndarray) else np.array(list(values), dtype=object)
         is_known = np.zeros(array.shape, dtype=np.bool_)
         if array.dtype.kind == "O":

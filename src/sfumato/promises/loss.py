@@ -194,7 +194,8 @@ def _convolve(losses: list[_Loss], denominator: int, reports: int) -> tuple[list
             sums[key] = (-(-p >> shift), p2 >> shift)
         if len(sums) > _MAX_SUMS:
             raise InvalidArgument(
-                f"{reports} reports have more than {_MAX_SUMS:,} sums of losses. Pass fewer reports."
+                f"{reports} reports have more than {_MAX_SUMS:,} sums of losses. Pass fewer "
+                "reports."
             )
     return list(sums.values()), total
 
