@@ -4,7 +4,7 @@ The hierarchy::
 
     SfumatoError
     ├── InvalidArgument     (ValueError)  an argument is out of range or of the wrong type
-    ├── InvalidSetting      (ValueError)  a port, host, URL, database or output cannot be used
+    ├── InvalidSetting      (ValueError)  a port, host, URL, database or output folder is unusable
     ├── InvalidContext      (ValueError)  a domain, an ε or a privacy matrix is invalid
     ├── InvalidSurvey       (ValueError)  a survey file is invalid; the message names the field
     ├── InvalidSymbols      (ValueError)  symbols or words have the wrong type, shape or range
@@ -16,7 +16,7 @@ The hierarchy::
     ├── WrongSurvey         (ValueError)  reports or tallies belong to a different survey
     ├── InvalidTally        (ValueError)  the counts are invalid, or a tally file is damaged
     ├── InvalidBatch        (ValueError)  a request body is not a valid batch of reports
-    ├── ReportRejected      (ValueError)  the mechanism cannot produce a report; has its index
+    ├── ReportRejected      (ValueError)  a report is not a possible output of the mechanism
     ├── NotEnoughReports    (ValueError)  there are too few reports
     ├── PrivacyViolation                  a channel violates its context
     ├── ExamFailed                        a mechanism fails one of the exam's checks
@@ -146,7 +146,7 @@ class InvalidBatch(SfumatoError, ValueError):
 
 
 class ReportRejected(SfumatoError, ValueError):
-    """The mechanism cannot produce a report. ``index`` is its position in the batch."""
+    """A report is not a possible output. ``index`` is the report's position in the batch."""
 
     def __init__(self, message: str, *, index: int = 0) -> None:
         super().__init__(message)

@@ -1,4 +1,4 @@
-"""Tallies: histograms of reports. Adding them gives the same integers in any order."""
+"""Tallies: histograms of reports. They can be added in any order, with the same result."""
 
 import os
 import zipfile
@@ -18,7 +18,7 @@ __all__ = ["Tally", "tally_batches"]
 
 _FORMAT = 1
 _MAX_TOTAL = 2**62
-_CHUNK_SIZE = 2**14  # this many reports, as 64-bit integers, fit in the cache with their counts
+_CHUNK_SIZE = 2**14  # this many reports, as 64-bit integers, fit in the CPU cache with their counts
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,7 +153,8 @@ def tally_batches(batches: Iterable[ArrayLike], *, outputs: int, fingerprint: st
 def _count_into(counts: NDArray[np.int64], reports: ArrayLike) -> None:
     """Add a batch of reports to ``counts``.
 
-    The running time depends only on the batch: there may be far more outputs than reports.
+    The running time depends only on the size of the batch, not on the number of outputs, because
+    there may be far more outputs than reports.
     """
     try:
         array = np.asarray(reports)

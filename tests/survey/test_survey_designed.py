@@ -233,7 +233,7 @@ BAD = {
     "tabs": ("a\tb\n0\t1\n1\t0\n", "Use commas"),
     "decimal commas": (
         'a,b\n0,"1,5"\n1,0\n',
-        "got '1,5'. Use commas between cells, and points in decimals",
+        "got '1,5'. Separate cells with commas, and use a decimal point in numbers",
     ),
     "UTF-16": ("a,b\n0,1\n1,0\n".encode("utf-16"), "UTF-8"),
     "Latin-1": ("é,b\n0,1\n1,0\n".encode("latin-1"), "UTF-8"),

@@ -26,10 +26,10 @@ FILES = (
 )
 
 
-_MAX_TEXT_LENGTH = 200  # characters of an answer in a failure
+_MAX_TEXT_LENGTH = 200  # the most characters of a value that a failure quotes
 _MAX_LINE_BYTES = 2**22
 _MAX_BUFFERED_LINES = 16
-_ABSENT = object()  # stands for a missing field
+_ABSENT = object()  # the value of a missing field
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,8 @@ class Case:
 class Failure:
     """A wrong answer to one case.
 
-    ``number`` is the position of the case in the file. ``place`` is where the answer first differs
-    from the correct one; ``expected`` and ``actual`` are the two values there.
+    ``number`` is the position of the case in the file, from 0. ``place`` is where the
+    answer first differs from the correct one. ``expected`` and ``actual`` are the two values there.
     """
 
     number: int
@@ -61,7 +61,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class FileResult:
-    """The results of a client for one file.
+    """A client's results for one file of test vectors.
 
     ``cases``: the number of cases.
     ``passed``: how many of them passed.
@@ -103,13 +103,13 @@ def _examine_file(command: Sequence[str], file: str, patience: float) -> FileRes
         command, patience, max_line=_MAX_LINE_BYTES, max_queued=_MAX_BUFFERED_LINES
     )
     with process as client:
-        for number, case in enumerate(cases):
+        for index, case in enumerate(cases):
             try:
                 answer = _ask(client, case.request)
             except _NoAnswer as problem:
-                ended = f"{problem}, at case {number} ({case.about})"
+                ended = f"{problem}, at case {index} ({case.about})"
                 break
-            failure = _check(number, case, answer)
+            failure = _check(index, case, answer)
             if failure is None:
                 passed += 1
             else:
@@ -138,25 +138,27 @@ def _ask(client: LineProcess, request: Mapping[str, Any]) -> object:
         return answer.decode("utf-8", "replace")
 
 
-def _check(number: int, case: Case, answer: object) -> Failure | None:
+def _check(index: int, case: Case, answer: object) -> Failure | None:
     if not isinstance(answer, Mapping) or not ({"ok", "error"} & set(answer)):
-        return Failure(number, case.about, "", 'an object with "ok" or "error"', _clip(answer))
+        return Failure(index, case.about, "", 'an object with "ok" or "error"', _clip(answer))
     # Ignore other fields, such as a message or a time.
     compared = {field: answer[field] for field in ("ok", "error") if field in answer}
     if set(compared) != set(case.answer):
-        return Failure(number, case.about, "", _clip(case.answer), _clip(answer))
+        return Failure(index, case.about, "", _clip(case.answer), _clip(answer))
     difference = first_difference(case.answer, compared)
-    return None if difference is None else Failure(number, case.about, *difference)
+    return None if difference is None else Failure(index, case.about, *difference)
 
 
 def first_difference(
     expected: Any,  # noqa: ANN401 - any JSON
     actual: Any,  # noqa: ANN401
-    place: str = "",
+    location: str = "",
 ) -> tuple[str, str, str] | None:
-    """Return where two JSON values first differ, and both values there.
+    """Return the location where two JSON values first differ, and both values there.
 
-    The values true, 1 and 1.0 all differ from each other.
+    ``location`` is where the two values themselves are.
+
+    The values true, 1 and 1.0 all count as different from each other.
 
     >>> first_difference({"ok": [1, 2, 3]}, {"ok": [1, 5, 3]})
     ('ok[1]', '2', '5')
@@ -164,13 +166,13 @@ def first_difference(
     children: list[tuple[str, Any, Any]] = []
     if isinstance(expected, Mapping) and isinstance(actual, Mapping):
         for key in (*expected, *(set(actual) - set(expected))):
-            path = f"{place}.{key}".lstrip(".")
+            path = f"{location}.{key}".lstrip(".")
             children.append((path, expected.get(key, _ABSENT), actual.get(key, _ABSENT)))
     elif _are_lists_of_same_length(expected, actual):
         for index, (left, right) in enumerate(zip(expected, actual, strict=True)):
-            children.append((f"{place}[{index}]", left, right))
+            children.append((f"{location}[{index}]", left, right))
     elif _to_text(expected) != _to_text(actual):
-        return place, _clip(expected), _clip(actual)
+        return location, _clip(expected), _clip(actual)
     for path, left, right in children:
         difference = first_difference(left, right, path)
         if difference is not None:

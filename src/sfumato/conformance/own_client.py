@@ -1,4 +1,4 @@
-"""Sfumato's own client, for the line protocol: ``python -m sfumato.conformance.own_client``.
+"""Sfumato's own client, speaking the line protocol: ``python -m sfumato.conformance.own_client``.
 
 Each line of standard input is a request, and each line of standard output is its answer. Both are
 single JSON objects. To write a client in another language, read this file along with the
@@ -26,7 +26,7 @@ from sfumato.survey import Survey
 
 
 class OwnClient:
-    """Answer line-protocol requests. The only state is the surveys that were loaded.
+    """Answer line-protocol requests. The only state is the set of loaded surveys.
 
     >>> OwnClient().answer({"op": "canonical", "text": '{"b": 1, "a": 2}'})["ok"]["text"]
     '{"a":2,"b":1}'
@@ -90,7 +90,7 @@ class OwnClient:
 
     def _reports(self, request: Fields) -> Fields:
         mechanism = self._survey(request).mechanism
-        pairs = [(int(text[:16], 16), int(text[16:], 16)) for text in request["words"]]
+        pairs = [(int(digits[:16], 16), int(digits[16:], 16)) for digits in request["words"]]
         words = np.array(pairs, dtype=np.uint64)[:, : mechanism.words]
         words >>= np.uint64(64 - mechanism.word_bits)
         return {"reports": mechanism.reports_from(request["symbols"], words).tolist()}

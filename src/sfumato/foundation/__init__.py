@@ -1,7 +1,7 @@
 """Code that every package uses: array types, canonical JSON, atomic files, exact linear algebra.
 
 This module imports a package's public names on first use. The package's ``__init__.pyi`` lists
-them, for type checkers and for this module.
+those names, both for type checkers and for this module.
 """
 
 from functools import cache

@@ -15,7 +15,7 @@ Reports = NDArray[np.uint32]
 """Reports: integers in 0..outputs-1, one per person."""
 
 Words = NDArray[np.uint64]
-"""Words: uniform 64-bit integers."""
+"""Words: uniformly random 64-bit integers."""
 
 Floats = NDArray[np.float64]
 Booleans = NDArray[np.bool_]

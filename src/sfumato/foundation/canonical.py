@@ -1,8 +1,8 @@
-"""Canonical JSON: equal data always give equal bytes, so their hash can identify a promise.
+"""Canonical JSON: equal data always gives equal bytes, so a hash can identify a promise.
 
-The text is UTF-8 with keys sorted by code point, strings in Unicode's NFC form, no white space and
-no floats. Decimals, and integers of 2^53 or more, are strings: JavaScript numbers are not exact
-beyond that.
+The text is UTF-8 with keys sorted by code point, strings in Unicode's NFC form, no whitespace and
+no floats. Decimals are strings, and so are integers of 2^53 or more, because JavaScript cannot
+represent all of them exactly as numbers.
 
 Records are the JSON objects that represent domains, contexts, codes and mechanisms. Their readers
 are strict: they reject unknown fields, unknown kinds and anything that is not in canonical form,
@@ -93,7 +93,7 @@ def _decimal_places(q: int) -> int | None:
 def _are_ascii_strings(items: Sequence[Json]) -> bool:
     """Return whether all items are ASCII strings, which NFC leaves unchanged.
 
-    Tables may have a million items, and skipping normalization saves time.
+    Lists may have a million items, so skipping normalization saves time.
     """
     return set(map(type, items)) == {str} and "".join(items).isascii()  # type: ignore[arg-type]
 
@@ -194,11 +194,11 @@ def is_count(number: object) -> bool:
     return isinstance(number, int) and not isinstance(number, bool) and number >= 0
 
 
-def require_index(number: object, limit: int, name: str) -> int:
-    """Return ``number`` if it is an integer in 0 … limit − 1."""
-    if not isinstance(number, int) or not is_count(number) or number >= limit:
+def require_index(index: object, limit: int, name: str) -> int:
+    """Return ``index`` if it is an integer in 0 … limit − 1."""
+    if not isinstance(index, int) or not is_count(index) or index >= limit:
         raise InvalidSurvey(f"{name} must contain only non-negative integers below {limit}.")
-    return int(number)
+    return int(index)
 
 
 def require_word_bits(bits: object) -> int:

@@ -1,7 +1,7 @@
 """The table of decoders. It does not import NumPy, so ``sfumato --help`` stays fast.
 
 The command line, the aggregator, the dashboard and ``sfumato.estimation.decoders`` read this table.
-To add a decoder, add an entry.
+To add a decoder, add an entry to it.
 """
 
 from typing import NamedTuple
@@ -12,6 +12,7 @@ class DecoderEntry(NamedTuple):
 
     ``path``: ``module:Class``, in the package ``sfumato.estimation.decoders``.
     ``title``: the menu entry.
+    ``help``: the description in the command's help.
     """
 
     path: str

@@ -19,7 +19,7 @@ def _read_umask() -> int:
     return mask
 
 
-# Read it once, at import: setting the umask affects files that other threads create.
+# Read the umask only once, at import: setting it affects files that other threads create.
 _DEFAULT_MODE = 0o666 & ~_read_umask()
 
 
@@ -33,7 +33,7 @@ def atomic_file(path: str | os.PathLike[str], *, mode: int | None = None) -> Ite
     target = Path(path).resolve()  # replace the target of a symbolic link, not the link
     if target.exists() and not target.is_file():
         raise OSError(errno.EINVAL, "not a regular file, so it cannot be replaced", str(path))
-    # Choose the name before creating the file, so an interrupt at any point can be cleaned up.
+    # Choose the name before creating the file, so the file can be removed after any interrupt.
     temporary = target.parent / f".{target.name}.{uuid4().hex}"
     try:
         with open(temporary, "xb", opener=_owner_only) as file:  # Path.open has no opener
@@ -56,12 +56,12 @@ def write_atomically(
 
 
 def _owner_only(path: str, flags: int) -> int:
-    """Create the file readable by its owner only, until it is complete."""
+    """Create a file that only its owner can read. Its mode is set once it is complete."""
     return os.open(path, flags, 0o600)
 
 
 def find_resource(package: str, name: str, repository_path: str) -> Traversable:
-    """Return a file or folder that ships with a package, from the installation or repository."""
+    """Return a file or folder that ships with a package, installed or in the repository."""
     from importlib.resources import files
 
     installed = files(package).joinpath(name)

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 
 _MAX_EXPONENT = 600.0  # above this ε, e^ε is written as a power of ten
 
-_ROUNDING_ERROR = 1e-9  # floating point may add this much to a round number
+_ROUNDING_ERROR = 1e-9  # floating-point error may add this much to a round number
 
-# Unicode categories: control, format (including bidirectional), surrogate and unassigned
-# characters; line and paragraph separators.
+# Unicode categories: C contains control, format (including bidirectional), surrogate, private-use
+# and unassigned characters; Zl and Zp contain the line and paragraph separators.
 _UNSAFE_CATEGORIES = ("C", "Zl", "Zp")
 
 
@@ -73,7 +73,7 @@ def format_factor(number: float | None) -> str:
 
 
 def format_percent(share: float) -> str:
-    """Format a share as a percentage with all its digits.
+    """Format a share as a percentage with up to ten significant digits.
 
     >>> format_percent(0.95)
     '95%'
@@ -136,9 +136,9 @@ def format_epsilon(epsilon: float) -> str:
 
 
 def format_odds_factor(epsilon: float) -> str:
-    """Format e^ε, the largest factor by which a report changes odds.
+    """Format e^ε, the largest factor by which a report can change the odds.
 
-    It is rounded up to about three digits.
+    The factor is rounded up to about three significant digits.
 
     >>> [format_odds_factor(epsilon) for epsilon in (1.0, 0.001, 0.0, 40.0)]
     ['2.72', '1.0011', '1', '2.36 × 10^17']

@@ -1,8 +1,8 @@
 """A parallel map over processes, which yields results in the order of the items.
 
 Workers are processes, not threads, because most of the work holds the GIL. They are spawned, so
-they inherit no state from the parent process. Each receives the task once, when it starts. An
-interrupted worker exits silently, and every worker exits when its parent does.
+they inherit no state from the parent process. Each worker receives the task once, when it
+starts. An interrupted worker exits silently, and every worker exits when its parent does.
 """
 
 import multiprocessing
@@ -25,9 +25,10 @@ Progress = Callable[[int], None]
 """Called with a running total, for example the number of rows so far."""
 
 Task = Callable[[Any, Progress], Result]
-"""Called with an item, and with a function to which it reports its progress on that item.
+"""A function of an item, and of a callback to which it reports its progress on that item.
 
-Every worker receives a pickled copy. A worker converts an iterator that the task returns to a list.
+Every worker receives a pickled copy of the task. If the task returns an iterator, the worker
+converts it to a list.
 """
 
 
@@ -47,10 +48,10 @@ def parallel_map(
 ) -> Iterator[Result]:
     """Call ``task`` for every item and yield the results in order.
 
-    With one worker, tasks run in this process. With more, at most one item per worker waits in
+    With one worker, the task runs in this process. With more, at most one item per worker waits in
     the queue, so memory does not grow with the number of items.
 
-    ``on_progress``: called with the total progress of all tasks.
+    ``on_progress``: called with the total progress on all items.
     """
     if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
         raise InvalidArgument(f"workers must be a positive integer; got {workers!r}.")
@@ -64,13 +65,13 @@ def parallel_map(
 def _map_serially(task: Task[Result], items: list[Any], on_progress: Progress) -> Iterator[Result]:
     total = 0
 
-    def add(count: int) -> None:
+    def add(increment: int) -> None:
         nonlocal total
-        total += count
+        total += increment
         on_progress(total)
 
     for item in items:
-        yield task(item, _count_increments(add))
+        yield task(item, _pass_increments(add))
 
 
 def _map_in_processes(
@@ -90,10 +91,10 @@ def _map_in_processes(
     try:
         submit(2 * workers)
         while futures:
-            first = futures.popleft()
-            while not wait([first], _POLL_SECONDS).done:
+            future = futures.popleft()
+            while not wait([future], _POLL_SECONDS).done:
                 on_progress(total.value)
-            yield first.result()
+            yield future.result()
             submit(1)
         on_progress(total.value)
     except BrokenProcessPool:
@@ -106,14 +107,14 @@ def _map_in_processes(
         pool.shutdown(cancel_futures=True)
 
 
-def _count_increments(add: Progress) -> Progress:
+def _pass_increments(add: Progress) -> Progress:
     """Return a function that accepts a running total and passes each increase to ``add``."""
-    last = 0
+    last_total = 0
 
-    def report(count: int) -> None:
-        nonlocal last
-        add(count - last)
-        last = count
+    def report(total: int) -> None:
+        nonlocal last_total
+        add(total - last_total)
+        last_total = total
 
     return report
 
@@ -124,14 +125,15 @@ _worker_state: list[Any] = []
 
 
 def _start_worker(task: Task[Any], total: Any) -> None:  # noqa: ANN401
-    # Ctrl-C in a terminal reaches every process. Exit silently, because the parent reports it.
+    # Ctrl-C in a terminal reaches every process. Exit silently, because the parent reports the
+    # interrupt.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     _worker_state[:] = [task, total]
     threading.Thread(target=_exit_with_parent, daemon=True).start()
 
 
 def _exit_with_parent() -> None:
-    """Exit when the parent does: an orphan would keep people's answers in memory forever."""
+    """Exit when the parent does: an orphaned worker would keep answers in memory forever."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
@@ -141,9 +143,9 @@ def _exit_with_parent() -> None:
 def _run_task(item: Any) -> Any:  # noqa: ANN401
     task, total = _worker_state
 
-    def add(count: int) -> None:
+    def add(increment: int) -> None:
         with total.get_lock():
-            total.value += count
+            total.value += increment
 
-    result = task(item, _count_increments(add))
+    result = task(item, _pass_increments(add))
     return list(result) if isinstance(result, Iterator) else result

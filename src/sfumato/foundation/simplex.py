@@ -1,8 +1,8 @@
 """The total variation between distributions, and projection onto the probability simplex.
 
-For a total τ, the point of ``{p ≥ 0, Σp = τ}`` nearest to ``v`` is ``max(v − θ, 0)``, with the
-unique θ that makes it sum to τ (Held, Wolfe, Crowder 1974). The local-privacy literature calls this
-projection Norm-Sub.
+For a total τ, the point of ``{p ≥ 0, Σp = τ}`` nearest to ``v`` is ``max(v − θ, 0)``, where θ is
+the unique number that makes the entries sum to τ (Held, Wolfe, Crowder 1974). The local-privacy
+literature calls this projection Norm-Sub.
 """
 
 import numpy as np
@@ -33,7 +33,7 @@ def project(vector: ArrayLike, total: float = 1.0) -> Floats:
 
 
 def project_groups(vector: Floats, group_of: np.typing.NDArray[np.int64], totals: Floats) -> Floats:
-    """Project each group of entries onto its own total, sorting all groups at once.
+    """Project each group of entries onto the simplex with its total, sorting all groups at once.
 
     ``group_of[x]``: the group of entry x, counting from 0.
     ``totals[group]``: the sum of the group's projected entries.
@@ -53,8 +53,8 @@ def project_groups(vector: Floats, group_of: np.typing.NDArray[np.int64], totals
     rank = np.arange(v.size) - group_start[group]
     cumulative = np.cumsum(v)
     sum_before = np.where(group_start > 0, cumulative[np.maximum(group_start, 1) - 1], 0.0)
-    # θ if exactly the group's entries up to this one stay positive. The true θ is that of the last
-    # entry that does stay positive.
+    # theta[i] is the θ of entry i's group if exactly the group's entries up to i stay positive. The
+    # group's true θ is at the last entry that does stay positive.
     theta = (cumulative - sum_before[group] - totals[group]) / (rank + 1)
     positive_count = np.bincount(group[v > theta], minlength=totals.size)
     last_positive = np.minimum(group_start + np.maximum(positive_count, 1) - 1, v.size - 1)
@@ -66,10 +66,10 @@ def project_groups(vector: Floats, group_of: np.typing.NDArray[np.int64], totals
 def nearest_in_groups(
     vector: Floats, group_of: np.typing.NDArray[np.int64], totals: Floats, scales: Floats
 ) -> Floats:
-    """Return the p ≥ 0 with these totals that minimizes ``Σ_x (p_x − v_x)²/d_x``.
+    """Return the p ≥ 0 with these group totals that minimizes ``Σ_x (p_x − v_x)²/d_x``.
 
     Here v is the vector and d the scales. The solution is ``max(v − θ_j d, 0)`` in group j. With
-    equal scales it is the projection. With variances as scales, entries with a smaller variance
+    equal scales, it is the projection. With variances as scales, entries with a smaller variance
     change less. Newton's method finds θ from below: an entry that is negative for one θ stays
     negative for all larger ones (Michelot 1986).
 

@@ -50,23 +50,26 @@ def to_symbols(domain: Domain, answers: Any) -> Symbols:  # noqa: ANN401 - any c
 
 
 class Lookup:
-    """Look up symbols; cache those of the last dictionary, because batches often share one."""
+    """Look up the symbols for values.
+
+    The symbols for the last Arrow dictionary are cached, because batches often share a dictionary.
+    """
 
     def __init__(self, domain: Domain) -> None:
         self.domain = domain
-        self._values: Any = None
-        self._symbols: Symbols = np.empty(0, dtype=np.int64)
+        self._cached_values: Any = None
+        self._cached_symbols: Symbols = np.empty(0, dtype=np.int64)
 
     def symbols(self, values: Arrow) -> Symbols:
         """Return the symbol for each value in an Arrow array, then the symbol for a missing value.
 
         Values without a symbol map to −1.
         """
-        if self._values is None or not values.equals(self._values):
+        if self._cached_values is None or not values.equals(self._cached_values):
             symbols = [self.domain.find(value) for value in (*values.to_pylist(), None)]
-            self._values = values
-            self._symbols = np.array(symbols, dtype=np.int64)
-        return self._symbols
+            self._cached_values = values
+            self._cached_symbols = np.array(symbols, dtype=np.int64)
+        return self._cached_symbols
 
 
 def column_to_symbols(column: Arrow, lookup: Lookup) -> Symbols:
@@ -96,7 +99,7 @@ def column_to_symbols(column: Arrow, lookup: Lookup) -> Symbols:
 def _chunk_to_symbols(chunk: Arrow, lookup: Lookup) -> Symbols:
     """Convert one chunk to symbols; values without a symbol map to −1.
 
-    Arrow's errors may contain values, so suppress them before raising our own.
+    Arrow's errors may contain people's values, so they are suppressed, and our own is raised.
     """
     import pyarrow as pa
 

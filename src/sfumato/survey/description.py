@@ -23,7 +23,7 @@ class Description:
     """The parts of a survey that can be checked before its mechanism is designed.
 
     ``about`` contains the other arguments of ``Survey``: title, text, contact, minimum_reports,
-    opens, closes, repeat. Missing arguments get their defaults.
+    opens, closes and repeat. Those that are missing get their default values.
     """
 
     name: str
@@ -44,7 +44,7 @@ class Description:
                 )
         for name in ("opens", "closes"):
             _require_time(about[name], name)
-        _require_minimum(about["minimum_reports"])
+        _require_minimum_reports(about["minimum_reports"])
         about["repeat"] = _require_repeat(about["repeat"])
         object.__setattr__(self, "name", _require_name(self.name))
         object.__setattr__(self, "about", about)
@@ -86,7 +86,7 @@ def _require_name(name: object) -> str:
     return str(label)
 
 
-def _require_minimum(number: object) -> None:
+def _require_minimum_reports(number: object) -> None:
     if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < 2**53:
         raise InvalidSurvey("minimum_reports must be a non-negative integer below 2^53.")
 

@@ -1,16 +1,16 @@
 """The resolved survey: canonical JSON that clients, checkers and aggregators read.
 
-- ``promise``: format, name, domain and context, mechanism with its integers, repeat. Its SHA-256 is
-  the fingerprint.
-- ``about``: title, text, contact, minimum number of reports, opening and closing times. You may
-  correct these without changing the fingerprint.
+- ``promise``: the format, the name, the context with its domain, the mechanism with its integers,
+  and ``repeat``. The SHA-256 of the promise is the survey's fingerprint.
+- ``about``: the title, text, contact, minimum number of reports, and opening and closing times.
+  Correcting them does not change the fingerprint.
 
 Within one ``format``, fields are never removed and never change their meaning. New fields are
 optional. Readers reject unknown fields, kinds and versions, because they must not rely on a promise
 that they only partly understand.
 
-Reading never chooses a mechanism: it is rebuilt from the integers in the file, even if this version
-would choose a different one.
+Reading a resolved survey never chooses a mechanism: the mechanism is rebuilt from the integers in
+the file, even if this version of Sfumato would choose a different one.
 """
 
 import json
@@ -51,7 +51,7 @@ def parse_resolved(raw: bytes) -> Json:
     try:
         canonical = canonical_bytes(data)
     except (ValueError, TypeError, RecursionError):
-        canonical = b""  # canonical JSON cannot represent these data
+        canonical = b""  # canonical JSON cannot represent this data
     require_canonical(raw, canonical)
     return data
 
@@ -62,23 +62,24 @@ def require_canonical(raw: bytes, canonical: bytes) -> None:
         raise InvalidSurvey("the resolved survey is not in canonical form. Resolve it again.")
 
 
-def require_pinned(data: Json, pinned: str) -> None:
+def require_pinned(data: Json, pinned_fingerprint: str) -> None:
     """Reject a survey whose fingerprint is not the pinned one."""
     promise = data.get("promise") if isinstance(data, Mapping) else None
     actual = fingerprint(promise)
-    if actual != pinned:
+    if actual != pinned_fingerprint:
         raise WrongSurvey(
-            f"survey {actual[:12]}… is not the pinned one ({pinned[:12]}…): it makes a different "
-            "promise. Do not answer it; contact the survey's author."
+            f"survey {actual[:12]}… is not the pinned one ({pinned_fingerprint[:12]}…): it makes a "
+            "different promise. Do not answer it; contact the survey's author."
         )
 
 
-# A short record can describe an object that fills all memory. Check its size before building it.
+# A short record can describe an object that exhausts memory. Check the size of an object before
+# building it.
 
 
-def require_size(symbol_count: int, limit: int) -> None:
+def require_max_size(symbol_count: int, max_size: int) -> None:
     """Reject a survey with more symbols than its kind of context allows."""
-    if symbol_count > limit:
+    if symbol_count > max_size:
         raise InvalidSurvey(
             f"a survey may have up to {Context.max_recorded_size:,} symbols, or "
             f"{Uniform.max_recorded_size:,} with a uniform context; this one has {symbol_count:,}."
@@ -86,35 +87,44 @@ def require_size(symbol_count: int, limit: int) -> None:
 
 
 def require_buildable_context(record: object, nesting: int = 0) -> None:
-    """Reject an untrusted context that would fill all memory, alone or as part of a union.
+    """Reject an untrusted context that would exhaust memory, or that has such a part.
 
-    A ledger skips this check: contexts that a device has answered before must stay readable.
+    A ledger skips this check, because the contexts of surveys that a device has already answered
+    must stay readable.
     """
     if not isinstance(record, Mapping) or nesting > MAX_NESTING:
-        return  # parsing rejects it later, before anything is built
+        return  # parsing rejects such a record later, before anything is built
     if "domain" in record:
         kind = CONTEXT_KINDS.get(str(record.get("kind")), Context)
-        require_size(domain_from_record(record["domain"]).size, kind.max_recorded_size)
+        require_max_size(domain_from_record(record["domain"]).size, kind.max_recorded_size)
     for part in _list_field(record, "parts"):
         require_buildable_context(part, nesting + 1)
 
 
-def require_buildable_codes(record: object, context: object, nesting: int = 0) -> None:
+def require_buildable_codes(
+    mechanism_record: object, context_record: object, nesting: int = 0
+) -> None:
     """Reject codes with far more outputs than the survey has symbols.
 
-    Codes that Sfumato builds stay well below the limit.
+    Codes that Sfumato builds have far fewer outputs than this check allows.
     """
-    if not isinstance(record, Mapping) or not isinstance(context, Mapping) or nesting > MAX_NESTING:
+    if (
+        not isinstance(mechanism_record, Mapping)
+        or not isinstance(context_record, Mapping)
+        or nesting > MAX_NESTING
+    ):
         return
-    limit = MAX_OUTPUTS_PER_SYMBOL * domain_from_record(context["domain"]).size + EXTRA_OUTPUTS
-    for code in _list_field(record, "codes"):
+    symbol_count = domain_from_record(context_record["domain"]).size
+    max_outputs = MAX_OUTPUTS_PER_SYMBOL * symbol_count + EXTRA_OUTPUTS
+    for code in _list_field(mechanism_record, "codes"):
         outputs = code.get("outputs") if isinstance(code, Mapping) else 0
-        if isinstance(outputs, int) and outputs > limit:
+        if isinstance(outputs, int) and outputs > max_outputs:
             raise InvalidSurvey(
-                f"a code in this survey may have up to {limit:,} outputs; one has {outputs:,}."
+                f"a code in this survey may have up to {max_outputs:,} outputs; one has "
+                f"{outputs:,}."
             )
-    for part in _list_field(record, "parts"):
-        require_buildable_codes(part, context, nesting + 1)
+    for part in _list_field(mechanism_record, "parts"):
+        require_buildable_codes(part, context_record, nesting + 1)
 
 
 def _list_field(record: Mapping[str, object], name: str) -> list[object]:

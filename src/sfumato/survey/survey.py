@@ -35,20 +35,20 @@ from sfumato.survey.resolved import (
     require_buildable_codes,
     require_buildable_context,
     require_canonical,
+    require_max_size,
     require_pinned,
-    require_size,
 )
 from sfumato.tally import Tally
 
 RESULT_COLUMNS = ("label", "frequency", "unbiased", "low", "high")
 
 FAKE_COUNTS = (1, 10, 100)
-"""Results show the influence of these numbers of fake people."""
+"""Results show how far each of these numbers of fake people could move the estimate."""
 
 _MECHANISM_KINDS = ("binary", "table", "plain", "blocks", "high-low", "groups", "product", "union")
 _ABOUT_FIELDS = ("title", "text", "contact", "minimum_reports", "opens", "closes")
 _PROMISE_FIELDS = ("format", "name", "context", "mechanism", "mechanism_context", "repeat")
-_NOT_SINGLE = (
+_NOT_SINGLE_MESSAGE = (
     "a survey must have one context and one mechanism; sums and compositions combine several."
 )
 
@@ -72,12 +72,13 @@ _BUILD_ERRORS = (
 class Survey:
     """A name, a context, a mechanism that satisfies it, and information for participants.
 
-    ``mechanism`` defaults to the best one that needs no search. ``minimum_reports`` is the number
-    of reports that an estimate needs. ``opens`` and ``closes`` are dates or times. ``repeat`` is
+    ``mechanism`` defaults to the best one that needs no search. ``minimum_reports`` is the smallest
+    number of reports for an estimate. ``opens`` and ``closes`` are dates or times. ``repeat`` is
     "once", or a mapping with ``every`` (a period) and ``distinct`` (a number of different answers).
 
     The fingerprint identifies the promise. Reports, tallies and estimates carry it, and a survey
-    rejects those with a different one. Correcting the title or the contact does not change it.
+    rejects any that carry a different fingerprint. Correcting the title or the contact does not
+    change the fingerprint.
 
     >>> from sfumato.contexts import HighLow
     >>> survey = Survey("lunch-2026", HighLow(["park", "clinic", "bar"], ["clinic", "bar"], 1))
@@ -115,8 +116,8 @@ class Survey:
             raise InvalidSurvey("the mechanism and the context must have the same domain.")
         _require_single(self._mechanism)
         if context.kind not in CONTEXT_KINDS:
-            raise InvalidSurvey(_NOT_SINGLE)
-        require_size(context.size, context.max_recorded_size)
+            raise InvalidSurvey(_NOT_SINGLE_MESSAGE)
+        require_max_size(context.size, context.max_recorded_size)
 
     @classmethod
     def from_description(cls, description: Description, mechanism: Mechanism | None = None) -> Self:
@@ -161,7 +162,7 @@ class Survey:
     def disclosure(self) -> str:
         """Describe in plain words what reports may reveal; empty if every pair is protected.
 
-        Show it to people before you allow answers that are sent as they are.
+        Show this text to participants before you allow answers that are sent as they are.
 
         >>> from sfumato.contexts import HighLow
         >>> Survey("lunch", HighLow(["park", "clinic", "bar"], ["clinic", "bar"], 1)).disclosure()
@@ -173,7 +174,7 @@ class Survey:
     def minimum_reports(self) -> int:
         """The minimum number of reports for an estimate.
 
-        It prevents estimates that are mostly noise; it does not protect participants.
+        This minimum prevents estimates that are mostly noise. It does not protect participants.
         """
         return int(self._description.about["minimum_reports"])
 
@@ -233,11 +234,11 @@ class Survey:
 
     @classmethod
     def from_resolved(cls, raw: bytes, *, fingerprint: str | None = None) -> Self:
-        """Build a survey from a resolved file, with exactly the integers in it.
+        """Build a survey from a resolved file, with exactly the integers in that file.
 
         If you have pinned a fingerprint, pass it as ``fingerprint``. Any other survey then raises
         ``WrongSurvey`` before anything is built from it: an untrusted survey of a few hundred bytes
-        can describe a domain that fills all memory.
+        can describe a domain that exhausts memory.
         """
         data = parse_resolved(raw)
         if fingerprint is not None:
@@ -279,7 +280,7 @@ class Survey:
         answers: Any,  # noqa: ANN401 - any column
         source: WordSource | None = None,
     ) -> ReportBatch:
-        """Draw one randomised report per answer.
+        """Draw one randomised report for each answer.
 
         ``answers`` is a list, a NumPy array, or an Arrow, pandas or polars column. The survey
         certifies itself before its first report, and raises ``PrivacyViolation`` if its mechanism
@@ -337,10 +338,11 @@ class Survey:
     def certify(self) -> Certificate:
         """Check that the mechanism satisfies the survey's context.
 
-        If not, raise ``PrivacyViolation``, which names a pair and an output. The fingerprint covers
-        every integer that is checked, so a process checks each fingerprint only once.
+        If it does not, raise ``PrivacyViolation``, which names a pair of symbols and an output for
+        which the promise is broken. The fingerprint covers every integer that is checked, so a
+        process checks each fingerprint only once.
         """
-        # A different class may use the same integers differently.
+        # A different mechanism class may use the same integers differently.
         key = (type(self._mechanism), self.fingerprint)
         certificate = _CERTIFICATES.get(key)
         if certificate is None:
@@ -373,7 +375,7 @@ def _cache_certificate(key: tuple[type[Mechanism], str], certificate: Certificat
 def _require_single(mechanism: Mechanism) -> None:
     """Reject mechanisms that answer several times, including those in the parts of a union."""
     if mechanism.context.kind not in CONTEXT_KINDS or mechanism.kind not in _MECHANISM_KINDS:
-        raise InvalidSurvey(_NOT_SINGLE)
+        raise InvalidSurvey(_NOT_SINGLE_MESSAGE)
     if isinstance(mechanism, UnionResponse):
         for part in mechanism.parts:
             _require_single(part)
@@ -385,8 +387,9 @@ def _require_single(mechanism: Mechanism) -> None:
 def results_as_json(survey: Survey, estimate: Estimate, level: float = 0.95) -> dict[str, Any]:
     """Return a survey's estimate as JSON data.
 
-    ``repeated`` is true if a person may have sent several reports; intervals assume one per person.
-    ``manipulation`` shows how far 1, 10 and 100 fake people could have moved the estimate.
+    ``repeated`` is true if a person may have sent several reports; the intervals assume
+    one report per person. ``manipulation`` shows how far 1, 10 and 100 fake people could have moved
+    the estimate.
     """
     fit = estimate.fit_result
     rows = result_rows(estimate, level)
@@ -406,9 +409,10 @@ def results_as_json(survey: Survey, estimate: Estimate, level: float = 0.95) -> 
 def result_rows(
     estimate: Estimate, level: float = 0.95
 ) -> list[tuple[Label, float, float, float, float]]:
-    """Return the ``RESULT_COLUMNS`` for each symbol.
+    """Return one row for each symbol, with the columns ``RESULT_COLUMNS``.
 
-    They are its label, its decoded and unbiased frequencies, and the ends of its interval.
+    A row contains the symbol's label, its decoded and unbiased frequencies, and the ends of its
+    interval.
     """
     low, high = estimate.interval(level)
     frequencies = estimate.frequencies.tolist()

@@ -1,16 +1,17 @@
 """CSV files that a survey file refers to: labels, places and matrices.
 
-They may be compressed with gzip, and may start with a byte-order mark.
+The files may be compressed with gzip, and may start with a byte-order mark.
 
-A matrix has its labels in the first row, and optionally in the first column too::
+A matrix file has its labels in the first row, and optionally in the first column too::
 
     ,       park, clinic, bar
     park,   0,    1,      inf
     clinic, 0.5,  0,      0.5
     bar,    0.5,  0.5,    0
 
-Its numbers are kept as text, so 0.1 is exactly one tenth. An empty cell on the diagonal is 0.
-Errors give the line and the column, both counted from 1 as in editors and spreadsheets.
+The numbers of a matrix are kept as text, so 0.1 is exactly one tenth. An empty cell on the diagonal
+means 0. Error messages give the line and the column, both counted from 1 as in editors and
+spreadsheets.
 """
 
 import csv
@@ -29,8 +30,8 @@ from sfumato.foundation.formatting import printable
 from sfumato.randomness import Epsilon, exact_number
 
 _MAX_FILE_BYTES = 2**28
-_MAX_CELL_SHOWN = 40  # characters of a cell that an error quotes
-_SEPARATOR_HINT = "Use commas between cells, and points in decimals."
+_MAX_CELL_SHOWN = 40  # the most characters of a cell that an error message quotes
+_SEPARATOR_HINT = "Separate cells with commas, and use a decimal point in numbers."
 
 
 def get_column(table: Mapping[str, Sequence[str]], column: str, field: str) -> Sequence[str]:
@@ -48,45 +49,48 @@ def get_column(table: Mapping[str, Sequence[str]], column: str, field: str) -> S
 
 def read_columns(path: Path, field: str) -> dict[str, list[str]]:
     """Read the columns of a CSV file with a header. Errors start with ``field``."""
-    place = f"{field}: {path.name}"
+    location = f"{field}: {path.name}"
     with _open_text(path, field) as lines:
         reader = csv.DictReader(lines, strict=True)
         try:
             rows = list(reader)
         except csv.Error as problem:
-            raise InvalidSurvey(f"{place} is not valid CSV: {problem}.") from None
+            raise InvalidSurvey(f"{location} is not valid CSV: {problem}.") from None
         header = reader.fieldnames or []
     if not rows:
-        raise InvalidSurvey(f"{place} must have a header and at least one row.")
+        raise InvalidSurvey(f"{location} must have a header and at least one row.")
     if len(set(header)) != len(header):
-        raise InvalidSurvey(f"{place} has two columns with the same name. Rename one.")
-    for number, row in enumerate(rows, 2):
+        raise InvalidSurvey(f"{location} has two columns with the same name. Rename one.")
+    for line_number, row in enumerate(rows, 2):
         if None in row or None in row.values():
             raise InvalidSurvey(
-                f"{place}, line {number}: expected {len(header)} columns, as in the header."
+                f"{location}, line {line_number}: expected {len(header)} columns, as in the header."
             )
     return {column: [row[column] for row in rows] for column in header}
 
 
 def _open_text(path: Path, field: str) -> io.StringIO:
-    place = f"{field}: {printable(path.name)}"
+    location = f"{field}: {printable(path.name)}"
     try:
         raw = _read_bytes(path)
     except OSError as problem:
         reason = problem.strerror or "the file is corrupt"
-        raise InvalidSurvey(f"{place} cannot be read: {reason}.") from None
+        raise InvalidSurvey(f"{location} cannot be read: {reason}.") from None
     except (EOFError, ValueError, zlib.error):
-        raise InvalidSurvey(f"{place} cannot be read: the file is corrupt.") from None
+        raise InvalidSurvey(f"{location} cannot be read: the file is corrupt.") from None
     if len(raw) > _MAX_FILE_BYTES:
-        raise InvalidSurvey(f"{place} is larger than 256 MiB. Use a smaller file.")
+        raise InvalidSurvey(f"{location} is larger than 256 MiB. Use a smaller file.")
     try:
         return io.StringIO(raw.decode("utf-8-sig"), newline="")
     except UnicodeDecodeError:
-        raise InvalidSurvey(f"{place} must be UTF-8 text.") from None
+        raise InvalidSurvey(f"{location} must be UTF-8 text.") from None
 
 
 def _read_bytes(path: Path) -> bytes:
-    """Read at most one byte over the limit: a gzip file may expand to a thousand times its size."""
+    """Read at most one byte more than the maximum size.
+
+    A gzip file may expand to a thousand times its size.
+    """
     with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
         return file.read(_MAX_FILE_BYTES + 1)
 
@@ -110,21 +114,21 @@ def read_matrix(path: Path, field: str) -> tuple[list[str], list[list[str]]]:
 def read_matrix_over(domain: Domain, path: Path, field: str) -> list[list[str]]:
     """Read a matrix over a known domain.
 
-    Its first row may list the domain's labels, in order. Otherwise the file contains only numbers.
+    The first row may list the domain's labels, in order. Otherwise, the file contains only numbers.
     """
     lines = _read_lines(path, field)
-    place = f"{field}: {path.name}"
+    location = f"{field}: {path.name}"
     if not _has_labels(lines, domain.size):
-        return _parse_numbers(lines, place)
-    labels, rows = _parse_labelled(lines, place)
+        return _parse_numbers(lines, location)
+    labels, rows = _parse_labelled(lines, location)
     if len(labels) != domain.size:
         raise InvalidSurvey(
-            f"{place} must list the {domain.size} labels of the domain; it lists {len(labels)}."
+            f"{location} must list the {domain.size} labels of the domain; it lists {len(labels)}."
         )
     for actual, label in zip(labels, domain.labels, strict=True):
         if actual != str(label):
             raise InvalidSurvey(
-                f"{place} must list the labels of the domain in order: expected "
+                f"{location} must list the labels of the domain in order: expected "
                 f"{_quote_cell(str(label))}, got {_quote_cell(actual)}."
             )
     return rows
@@ -133,8 +137,8 @@ def read_matrix_over(domain: Domain, path: Path, field: str) -> list[list[str]]:
 def _has_labels(lines: Sequence[_Line], size: int) -> bool:
     """Return whether the first line contains labels.
 
-    The number of lines decides, because labels may be numbers. If it matches neither layout, the
-    first line contains labels unless all its cells are numbers.
+    The number of lines decides, because labels may be numbers. If that number fits neither layout,
+    the first line contains labels unless all its cells are numbers.
     """
     if len(lines) in (size, size + 1):
         return len(lines) == size + 1
@@ -142,7 +146,7 @@ def _has_labels(lines: Sequence[_Line], size: int) -> bool:
 
 
 def _read_lines(path: Path, field: str) -> list[_Line]:
-    place = f"{field}: {path.name}"
+    location = f"{field}: {path.name}"
     lines: list[_Line] = []
     with _open_text(path, field) as text:
         reader = csv.reader(text, strict=True, skipinitialspace=True)
@@ -152,22 +156,23 @@ def _read_lines(path: Path, field: str) -> list[_Line]:
                     stripped = [unicodedata.normalize("NFC", cell.strip()) for cell in cells]
                     lines.append(_Line(reader.line_num, stripped))
         except csv.Error as problem:
-            raise InvalidSurvey(f"{place} is not valid CSV: {problem}.") from None
+            raise InvalidSurvey(f"{location} is not valid CSV: {problem}.") from None
     if not lines:
         raise InvalidSurvey(
-            f"{place} is empty. It must have a row of labels, and a square matrix below."
+            f"{location} is empty. It must have a row of labels, and a square matrix below."
         )
     header = lines[0].cells
     if len(header) == 1 and (";" in header[0] or "\t" in header[0]):
-        raise InvalidSurvey(f"{place} has no commas. {_SEPARATOR_HINT}")
+        raise InvalidSurvey(f"{location} has no commas. {_SEPARATOR_HINT}")
     if len(lines) > MAX_MATRIX_SIZE + 1:
         raise InvalidSurvey(
-            f"{place} has {len(lines):,} lines; a matrix may have up to {MAX_MATRIX_SIZE} symbols."
+            f"{location} has {len(lines):,} lines; a matrix may have up to {MAX_MATRIX_SIZE} "
+            "symbols."
         )
     return lines
 
 
-def _parse_labelled(lines: Sequence[_Line], place: str) -> tuple[list[str], list[list[str]]]:
+def _parse_labelled(lines: Sequence[_Line], location: str) -> tuple[list[str], list[list[str]]]:
     """Return the labels, and the numbers below them.
 
     If there are as many columns as lines, the first column contains labels too.
@@ -177,54 +182,56 @@ def _parse_labelled(lines: Sequence[_Line], place: str) -> tuple[list[str], list
     labels = header.cells[1:] if has_label_column else header.cells
     if len(labels) != len(body):
         raise InvalidSurvey(
-            f"{place} must have a row of labels and a square matrix below; got {len(labels)} "
+            f"{location} must have a row of labels and a square matrix below; got {len(labels)} "
             f"labels and {len(body)} rows."
         )
-    _check_labels(labels, f"{place}, line {header.number}")
+    _check_labels(labels, f"{location}, line {header.number}")
     if not has_label_column:
-        return labels, _parse_numbers(body, place)
+        return labels, _parse_numbers(body, location)
     if _all_numbers(header):
-        # A symmetric matrix without labels looks like a smaller one with labels.
+        # A symmetric matrix without labels looks like a smaller matrix with labels.
         raise InvalidSurvey(
-            f"{place}, line {header.number}: expected labels, got only numbers. Add a row of "
+            f"{location}, line {header.number}: expected labels, got only numbers. Add a row of "
             "labels. If the numbers are the labels, leave the first cell empty."
         )
-    _check_label_column(body, labels, place)
-    numbers = [_Line(line.number, line.cells[1:]) for line in body]
-    return labels, _parse_numbers(numbers, place, columns_before=1)
+    _check_label_column(body, labels, location)
+    lines_without_labels = [_Line(line.number, line.cells[1:]) for line in body]
+    return labels, _parse_numbers(lines_without_labels, location, columns_before=1)
 
 
-def _check_labels(labels: Sequence[str], place: str) -> None:
+def _check_labels(labels: Sequence[str], location: str) -> None:
     seen: set[str] = set()
-    for number, label in enumerate(labels, 1):
+    for position, label in enumerate(labels, 1):
         if not label:
-            raise InvalidSurvey(f"{place}: label {number} is empty.")
+            raise InvalidSurvey(f"{location}: label {position} is empty.")
         if label in seen:
             raise InvalidSurvey(
-                f"{place}: labels must be distinct; {_quote_cell(label)} occurs twice."
+                f"{location}: labels must be distinct; {_quote_cell(label)} occurs twice."
             )
         seen.add(label)
 
 
-def _check_label_column(body: Sequence[_Line], labels: Sequence[str], place: str) -> None:
+def _check_label_column(body: Sequence[_Line], labels: Sequence[str], location: str) -> None:
     for line, label in zip(body, labels, strict=True):
         if line.cells[0] != label:
             raise InvalidSurvey(
-                f"{place}, line {line.number}: expected the label {_quote_cell(label)}, got "
+                f"{location}, line {line.number}: expected the label {_quote_cell(label)}, got "
                 f"{_quote_cell(line.cells[0])}. The first column must repeat the labels of the "
                 "first row, in order."
             )
 
 
-def _parse_numbers(lines: Sequence[_Line], place: str, columns_before: int = 0) -> list[list[str]]:
-    """Return the cells of a square matrix, which has ``columns_before`` columns to its left."""
+def _parse_numbers(
+    lines: Sequence[_Line], location: str, columns_before: int = 0
+) -> list[list[str]]:
+    """Return the rows of a square matrix that has ``columns_before`` columns to its left."""
     size = len(lines)
     rows: list[list[str]] = []
     for line in lines:
         if len(line.cells) != size:
             raise InvalidSurvey(
-                f"{place} must be a square matrix: with {size} rows of numbers, line {line.number} "
-                f"should have {columns_before + size} columns; got "
+                f"{location} must be a square matrix: with {size} rows of numbers, line "
+                f"{line.number} should have {columns_before + size} columns; got "
                 f"{columns_before + len(line.cells)}."
             )
     for x, line in enumerate(lines):
@@ -233,16 +240,16 @@ def _parse_numbers(lines: Sequence[_Line], place: str, columns_before: int = 0) 
         for x2, cell in enumerate(row):
             number = _parse_number(cell)
             if number is None or (x == x2 and number != 0):
-                cell_place = f"{place}, line {line.number}, column {columns_before + x2 + 1}"
-                raise _invalid_number(cell, cell_place, on_diagonal=x == x2)
+                cell_location = f"{location}, line {line.number}, column {columns_before + x2 + 1}"
+                raise _invalid_number(cell, cell_location, on_diagonal=x == x2)
         rows.append(row)
     return rows
 
 
-def _invalid_number(cell: str, place: str, *, on_diagonal: bool) -> InvalidSurvey:
+def _invalid_number(cell: str, location: str, *, on_diagonal: bool) -> InvalidSurvey:
     expected = "0 on the diagonal" if on_diagonal else "a non-negative number or inf"
     hint = f" {_SEPARATOR_HINT}" if any(separator in cell for separator in ";,\t") else ""
-    return InvalidSurvey(f"{place}: expected {expected}, got {_quote_cell(cell)}.{hint}")
+    return InvalidSurvey(f"{location}: expected {expected}, got {_quote_cell(cell)}.{hint}")
 
 
 def _all_numbers(line: _Line) -> bool:
@@ -250,7 +257,7 @@ def _all_numbers(line: _Line) -> bool:
 
 
 def _parse_number(cell: str) -> Epsilon | None:
-    """Parse a non-negative number; return ``None`` if the cell is not one."""
+    """Parse a non-negative number; return ``None`` if the cell does not contain one."""
     try:
         return exact_number(cell, "a cell")
     except InvalidContext:

@@ -33,7 +33,7 @@ _NO = {"0", "false", "no", ""}
 
 
 class ColumnFields(Section):
-    """The name of a column in the labels file, instead of a list."""
+    """A column in the labels file, given instead of a list of labels."""
 
     column: str
 
@@ -163,7 +163,7 @@ def _single_epsilon(fields: ContextFields) -> Any:  # noqa: ANN401
 
 
 def _high_low_in_blocks(blocks: Blocks, is_sensitive: Booleans) -> Context:
-    """Return a union of high-low contexts; a block without sensitive symbols is unprotected."""
+    """Return a union of high-low contexts. Blocks without sensitive symbols are unprotected."""
     parts: list[Context] = []
     for j, epsilon in enumerate(blocks.exact_epsilons):
         mask = is_sensitive[blocks.block_of == j]
@@ -177,11 +177,11 @@ def _high_low_in_blocks(blocks: Blocks, is_sensitive: Booleans) -> Context:
 
 
 def _block_epsilons(fields: ContextFields, block_of: Any, domain: Domain) -> Any:  # noqa: ANN401
-    """Return one ε, or one for each block."""
+    """Return a single ε for all blocks, or one ε for each block."""
     epsilons = _key_by_name(fields.epsilon, block_of)
     if isinstance(epsilons, dict) and fields.block_of is None and domain.other is not None:
-        # `other` has a block of its own, which the file does not name. The block contains no
-        # pairs, so any ε will do.
+        # The label `other` is alone in a block that the file does not name. That block contains
+        # no pairs, so any ε will do.
         other_block = block_of[-1]
         if sum(name == other_block for name in block_of) == 1:
             epsilons.setdefault(other_block, "inf")
@@ -189,7 +189,10 @@ def _block_epsilons(fields: ContextFields, block_of: Any, domain: Domain) -> Any
 
 
 def _key_by_name(epsilons: Any, names: Any) -> Any:  # noqa: ANN401
-    """Key a table by the names of blocks or tiers: TOML keys are text, names may be integers."""
+    """Key a table by the names of blocks or tiers.
+
+    The keys of a TOML table are text, but the names may be integers.
+    """
     if not isinstance(epsilons, dict):
         return epsilons
     if isinstance(names, dict):
@@ -238,7 +241,7 @@ def _read_block_of(
         return fields.block_of
     if fields.column is not None:
         blocks = list(get_column(table, fields.column, "context.column"))
-        # The file does not list `other`: give it a block of its own, with an unused name.
+        # The file does not list `other`. Put that label alone in a block with an unused name.
         other_block = next(name for name in map(str, itertools.count()) if name not in blocks)
         return blocks + [other_block] * (domain.size - len(blocks))
     if fields.parents is not None:
@@ -257,7 +260,7 @@ def _read_block_of(
 
 
 def _read_places(path: Path) -> tuple[list[float], list[float]]:
-    """Read the latitudes and the longitudes from a file."""
+    """Return the latitudes and the longitudes of the places in a file."""
     table = read_columns(path, "context.nearest")
     try:
         latitudes = [float(text) for text in table["latitude"]]

@@ -1,4 +1,4 @@
-"""Read TOML survey files. Every error names the field and says how to fix it."""
+"""Read TOML survey files. Every error message names the field and says how to fix it."""
 
 import math
 import tomllib
@@ -89,7 +89,10 @@ def read_toml(raw: bytes, folder: Path) -> FileDescription:
 
 
 def _parse_decimal(text: str) -> Decimal | str:
-    """Keep a number as typed. Return text that is not a valid Decimal; its field rejects it."""
+    """Return a number exactly as typed.
+
+    If it is not a valid Decimal, return its text, which the field then rejects.
+    """
     try:
         return Decimal(text)
     except InvalidOperation:
@@ -119,7 +122,7 @@ def _parse_share(value: Any) -> float:  # noqa: ANN401
 
 @contextmanager
 def _prefix_errors(section: str) -> Iterator[None]:
-    """Prefix errors with the name of the section."""
+    """Prefix error messages with the name of the section."""
     try:
         yield
     except (InvalidSurvey, NoClosedForm):
@@ -167,7 +170,7 @@ def _require_degrees(fields: DomainFields, name: str) -> Any:  # noqa: ANN401
 
 
 def _read_label_table(fields: DomainFields, folder: Path) -> Mapping[str, Sequence[str]]:
-    """Read the columns of the labels file, including ``label``; empty if there is no file."""
+    """Read the columns of the labels file, including ``label``; return {} if there is no file."""
     if fields.file is None:
         return {}
     table = read_columns(folder / fields.file, "domain.file")

@@ -14,7 +14,7 @@ TextOrInteger = str | int
 def _require_number(value: object) -> object:
     """Keep numbers as typed; the code that uses them checks their range."""
     if isinstance(value, bool) or not isinstance(value, Decimal | int | str):
-        raise ValueError("a number")  # noqa: TRY004 - pydantic turns only this into a message
+        raise ValueError("a number")  # noqa: TRY004 - pydantic handles only ValueError
     return value
 
 
@@ -22,7 +22,7 @@ Number = Annotated[Any, BeforeValidator(_require_number)]
 
 
 class Section(BaseModel):
-    """A table in the file. Unknown fields are rejected."""
+    """A TOML table in the survey file. Unknown fields are rejected."""
 
     model_config = ConfigDict(extra="forbid", strict=True, arbitrary_types_allowed=True)
 
@@ -59,8 +59,8 @@ class RepeatFields(Section):
     distinct: int
 
 
-# What a field must be, keyed by pydantic's error type, or by field if it accepts several types.
-_EXPECTED = {
+# What a field must be, by pydantic's error type.
+_EXPECTED_BY_ERROR = {
     "int_type": "an integer",
     "string_type": "text",
     "list_type": "a list",
@@ -68,7 +68,8 @@ _EXPECTED = {
     "model_type": "a table",
     "value_error": "a number",
 }
-_EXPECTED_IN_FIELD = {
+# What a field must be, for fields that accept several types.
+_EXPECTED_BY_FIELD = {
     "domain.labels": "a list of text or integers",
     "repeat": '"once", or { every = "week", distinct = 3 }',
 }
@@ -84,7 +85,7 @@ _TYPE_NAMES = {
 
 def describe_error(error: Any, expected_in_context: Mapping[str, str]) -> str:  # noqa: ANN401
     """Translate a pydantic error into the terms of the survey file."""
-    # Later parts of the location are pydantic's names for alternative types.
+    # After the field's name, the location contains pydantic's names for alternative types.
     names = [part for part in error["loc"] if isinstance(part, str)]
     depth = 2 if names[0] in ("domain", "context", "mechanism") else 1
     field = ".".join(names[:depth])
@@ -95,8 +96,8 @@ def describe_error(error: Any, expected_in_context: Mapping[str, str]) -> str:  
         return f"{field} is not a field of a survey file. Check its spelling."
     if kind == "literal_error" and field != "repeat":
         return f"{field} must be one of {error['ctx']['expected']}; got {error['input']!r}."
-    expected_in_field = {**_EXPECTED_IN_FIELD, **expected_in_context}
-    expected = expected_in_field.get(field) or _EXPECTED.get(kind, "of a different type")
+    expected_by_field = {**_EXPECTED_BY_FIELD, **expected_in_context}
+    expected = expected_by_field.get(field) or _EXPECTED_BY_ERROR.get(kind, "of a different type")
     return f"{field} must be {expected}; got {_name_type(error['input'])}."
 
 
@@ -115,7 +116,7 @@ def require_value(value: Any, name: str, expected: str) -> Any:  # noqa: ANN401
 
 
 def require_only(section: Section, name: str, allowed: Sequence[str]) -> None:
-    """Reject fields that do not apply to the kind of this section."""
+    """Reject fields that do not apply to a section of this kind."""
     kind = getattr(section, "kind", "")
     unused = sorted(section.model_fields_set - {"kind", *allowed})
     if unused:
