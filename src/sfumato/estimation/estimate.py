@@ -111,8 +111,8 @@ class Estimate:
     def block_shares(self, level: float = 0.95) -> Shares:
         """Return each symbol's share of its own block, if blocks are reported without noise.
 
-        The intervals are exact for any number of reports. If no block is reported without noise,
-        all symbols form a single block.
+        Intervals marked ``exact`` are valid for any number of reports. If no block is reported
+        without noise, all symbols form a single block.
         """
         return block_shares(self._mechanism, self._tally, level)
 
@@ -122,7 +122,7 @@ class Estimate:
         return shares_within(self._mechanism, self._tally, part, level)
 
     def difference(self, other: "Estimate", level: float = 0.95) -> Difference:
-        """Return ``other`` minus this estimate, with a verdict on the change of each symbol.
+        """Return ``other`` minus this estimate, with a verdict on whether each symbol changed.
 
         With probability at least ``level``, no symbol is wrongly reported as changed. The two
         estimates must be for the same labels and for different people. Their mechanisms and
@@ -180,8 +180,8 @@ class Estimate:
 
     @cached_property
     def _moments(self) -> ScoreMoments:
-        frequencies = self._tally.counts / self.reports
-        return ScoreMoments.for_symbols(self._mechanism.scores, frequencies)
+        f = self._tally.counts / self.reports
+        return ScoreMoments.for_symbols(self._mechanism.scores, f)
 
     # --- the decoded estimate, and checks of the reports -----------------------------------------
 
@@ -203,7 +203,7 @@ class Estimate:
 
     @cached_property
     def fit_result(self) -> FitResult:
-        """The result of testing whether the reports can have come from the mechanism."""
+        """The result of testing whether the reports could have come from the mechanism."""
         return check_fit(self._mechanism, self._tally)
 
     def check_fit(self) -> FitResult:
@@ -230,7 +230,7 @@ class Estimate:
         return self._table(level, slice(None)).to_arrow()
 
     def to_pandas(self, level: float = 0.95) -> "pd.DataFrame":
-        """Return the same table as a data frame. Requires pandas, an optional dependency."""
+        """Return the table of ``to_arrow`` as a data frame. Requires pandas, which is optional."""
         try:
             import pandas  # noqa: F401 - check that pandas, which pyarrow uses, is installed
         except ImportError:
@@ -238,7 +238,7 @@ class Estimate:
         return self.to_arrow(level).to_pandas()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """Export the same table to any library that reads Arrow (Polars, DuckDB, …)."""
+        """Export the table of ``to_arrow`` to any library that reads Arrow (Polars, DuckDB, …)."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def __repr__(self) -> str:

@@ -1,7 +1,8 @@
 """An estimate as a table, in text, HTML or Arrow.
 
-The *decoded* estimate is a distribution and usually the more accurate one. The *unbiased* estimate,
-with its interval, is correct on average and may be negative. Every table keeps the two apart.
+The *decoded* estimate is a distribution and usually the more accurate of the two. The *unbiased*
+estimate, with its interval, is correct on average and may be negative. Every table shows the two in
+separate columns.
 """
 
 from collections.abc import Mapping, Sequence

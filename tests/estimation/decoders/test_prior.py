@@ -222,7 +222,7 @@ def test_no_observations_have_an_empty_posterior():
 
 def test_posterior_follows_bayes_rule(monkeypatch):
     """Row by row, in chunks that do not divide the rows."""
-    monkeypatch.setattr(priors, "_CHUNK", 7)
+    monkeypatch.setattr(priors, "_CHUNK_ROWS", 7)
     rng = np.random.default_rng(4)
     values = np.sort(rng.random(5)) * 4
     prior = Prior(values, rng.dirichlet(np.ones(5)), 0.0)
@@ -243,7 +243,7 @@ def test_posterior_follows_bayes_rule(monkeypatch):
 
 
 def test_quantiles_interpolate_on_the_grid(monkeypatch):
-    monkeypatch.setattr(priors, "_CHUNK", 3)
+    monkeypatch.setattr(priors, "_CHUNK_ROWS", 3)
     values = np.array([0.0, 1.0, 3.0, 7.0])
     cumulative = np.array([[0.1, 0.4, 0.7, 0.95], [0.4, 0.9, 0.95, 0.99]], dtype=np.float32)
     rows = np.array([0, 1, 0, 1, 0, 1, 0])

@@ -8,7 +8,7 @@ error, weighted by 1/ω_x, has
     λ = Σ_x D_x (o_x − p_x)/ω_x / Σ_x D_x²/ω_x,    D = o − e.
 
 Replacing p with B's unbiased estimate gives an unbiased λ with a known standard error. If ω_x is
-close to ``|D_x|``, the weighted squares approximate the absolute values that total variation sums.
+close to ``|D_x|``, the weighted squares approximate absolute values, as in the total variation.
 The weight of empirical Bayes is λ plus one standard error, limited to the range from 0 to 1.
 """
 
@@ -44,7 +44,7 @@ _KEY = hashlib.sha256(b"sfumato/estimation/halves").digest()
 class Auto:
     """A mixture of empirical Bayes and projection, with weights that the reports determine.
 
-    Empirical Bayes is spatial if symbols have neighbours.
+    If symbols have neighbours, it uses spatial empirical Bayes.
     ``covariate``: a public number for each symbol, used instead of neighbours.
     """
 
@@ -72,7 +72,7 @@ class Auto:
 def bayes_weight(decoder: Decoder, mechanism: Mechanism, tally: Tally) -> tuple[float, float]:
     """Return λ and its standard error.
 
-    If comparing A with B is not precise enough, also compare B with A, and average.
+    If comparing A with B is not precise enough, also compare B with A, and average the results.
     """
     a, b = split_in_half(tally)
     if a.reports == 0 or b.reports == 0:
@@ -92,7 +92,10 @@ def split_in_half(tally: Tally) -> tuple[Tally, Tally]:
 
 
 def _with_chosen_widths(decoder: Decoder, decoded: Decoded) -> Decoder:
-    """Fix the widths that suit all reports, because half of the reports may favour others."""
+    """Return the decoder with only the widths that were chosen for all reports.
+
+    Left to choose again, it might prefer other widths for half of the reports.
+    """
     widths = decoded.details.get("widths")
     if not isinstance(decoder, SpatialBayes) or not isinstance(widths, Mapping):
         return decoder

@@ -1,7 +1,7 @@
 """Decoders turn a tally into a distribution. Decoding has no privacy cost.
 
 A decoder is a frozen dataclass with a ``name`` and a ``decode`` method; its fields are its
-parameters. To add one, add a row to ``foundation/decoder_table.py``.
+parameters. To add a decoder, add a row to ``foundation/decoder_table.py``.
 
 Decoders can pool symbols in groups. In a group of k symbols with total share τ,
 ``u_x = p̂_x k/τ`` is approximately Normal(θ_x, s_x²). Here θ_x is the share of symbol x divided by
@@ -27,13 +27,13 @@ __all__ = ["Decoded", "Decoder", "Pools", "Projection", "Unbiased"]
 _MIN_SCALE = 1e-12  # relative to the largest scale; a scale of 0 would fix a symbol's share
 
 _NOISE_RATIO = 4.0
-"""Pool symbols only if randomization adds more than this many times the sampling variance. Errors
-are then nearly normal, and similar for all symbols of a group. Otherwise, as for unrandomized
-symbols, a symbol's own count is the best estimate."""
+"""Pool symbols only if their variance exceeds the sampling variance by more than this factor, due
+to randomization. Errors are then nearly normal, and similar for all symbols of a group. Otherwise,
+as for unrandomized symbols, a symbol's own count is the best estimate."""
 
 _MIN_UNCERTAINTY = 0.05
 """Do not pool groups whose relative error is smaller than this: there is little to gain, and a
-prior on a grid of values is too coarse for them."""
+prior on a grid of values is too coarse for such groups."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,13 +64,13 @@ class Unbiased:
     name: ClassVar[str] = "unbiased"
 
     def decode(self, mechanism: Mechanism, tally: Tally) -> Decoded:
-        """Return ``p̂``."""
+        """Return the unbiased estimate ``p̂``."""
         return Decoded(mechanism.scores.unbiased(tally))
 
 
 @dataclass(frozen=True)
 class Projection:
-    """The distribution closest to the unbiased estimate that gives each block its observed share.
+    """Of the distributions with the observed block shares, the closest to the unbiased estimate.
 
     Distances are in units of each symbol's standard error, computed as if people were spread evenly
     within groups, so symbols with smaller errors move less. If all symbols of a block have the same
@@ -129,7 +129,7 @@ class Pools:
 
     @cached_property
     def means(self) -> Floats:
-        """``τ/k`` for each symbol's group."""
+        """The mean share ``τ/k`` of each symbol's group."""
         return (self.totals / np.maximum(self.sizes, 1))[self.group_of]
 
     @cached_property

@@ -1,14 +1,14 @@
-"""Empirical Bayes: learn a prior from all noisy shares, and use it to estimate each of them.
+"""Empirical Bayes: learn a prior from all noisy shares, and use it to estimate each share.
 
 The symbols of a stratum (all symbols, or those with a similar covariate) are assumed to be
 exchangeable: their θ, in units of their group's mean, come from one prior, which is fitted to the
-tally itself. Among all estimates a with the correct total in each group, the expected total
+tally itself. Among all estimates ``a`` with the correct total in each group, the expected total
 variation ``½ Σ E|a_x − θ_x|`` is smallest if
 
     P(θ_x ≤ a_x | u_x) = level   with the same level for all symbols of a group,
 
-because the derivative of ``E|a − θ|`` is ``2 P(θ ≤ a) − 1``, and at the minimum it is the same for
-every x in the group. So each group uses the level whose quantiles add up to its total.
+because the derivative of ``E|a − θ|`` is ``2 P(θ ≤ a) − 1``, and at the minimum this derivative is
+the same for every x in the group. So each group uses the level whose quantiles add up to its total.
 """
 
 import math
@@ -53,7 +53,7 @@ _MIN_STRATUM_SIZE = 500  # too few symbols to estimate a prior below this
 _MAX_STRATA = 12
 _KERNEL_RADIUS = 2.5  # cutoff of the kernel on H3 cells, in widths
 _MAX_PAIRS = 3e7  # of H3 cells; more would not justify the memory
-_TINY = 1e-12
+_MIN_KERNEL_SUM = 1e-12  # avoids division by 0 for cells without neighbours
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,8 +154,8 @@ class _Model:
             members = np.flatnonzero(stratum_of == stratum)
             u = pools.u[members]
             s = pools.s[members]
-            # All symbols together have mean 1 by definition. One of several strata has the weighted
-            # mean of its unbiased estimates.
+            # All symbols together have mean 1 by definition. If there are several strata, use the
+            # weighted mean of the stratum's unbiased estimates.
             mean = 1.0
             if members.size < stratum_of.size:
                 mean = max(float((u / s**2).sum() / (1 / s**2).sum()), 1e-3)
@@ -218,8 +218,8 @@ class _Model:
             too_small = group_totals(theta_at(middle)) < pools.totals
             low = np.where(too_small, middle, low)
             high = np.where(too_small, high, middle)
-        # Quantiles may jump between the two levels. A mixture of both matches the total and is
-        # equally good.
+        # Quantiles may jump between the low and the high level. A mixture of the two estimates
+        # matches the total and has the same expected error.
         low_theta = theta_at(low)
         high_theta = theta_at(high)
         low_totals = group_totals(low_theta)
@@ -230,9 +230,9 @@ class _Model:
 
 
 def _model_weights(models: dict[float, _Model]) -> dict[float, float]:
-    """Return the weight of each model by its evidence, leaving out negligible weights.
+    """Return a weight for each model, based on its evidence, and leave out negligible weights.
 
-    The evidence is raised to a small power because no model is exactly right.
+    The evidence, a logarithm, is multiplied by a small factor because no model is exactly right.
     """
     best_evidence = max(model.evidence for model in models.values())
     weights = {}
@@ -321,14 +321,14 @@ def _smooth_on_grid(
         weights = gaussian_filter(mask, width, mode="constant") - own_weight * mask
         sums = gaussian_filter(masked_values, width, mode="constant") - own_weight * masked_values
         smoothed = np.zeros(values.size)
-        smoothed[:cell_count] = (sums / np.maximum(weights, _TINY)).ravel()
+        smoothed[:cell_count] = (sums / np.maximum(weights, _MIN_KERNEL_SUM)).ravel()
         yield width, smoothed
 
 
 def _smooth_on_h3(
     domain: H3Domain, values: Floats, pooled: Booleans, widths: Sequence[float]
 ) -> Iterator[tuple[float, Floats]]:
-    """Smooth the pooled values on H3 cells by distance on the sphere, as on a grid."""
+    """Smooth the pooled values on H3 cells by distance, leaving out each cell's own value."""
     from scipy.sparse import csr_matrix
     from scipy.spatial import cKDTree
 
@@ -338,8 +338,8 @@ def _smooth_on_h3(
     points = np.column_stack([x, y, np.sin(latitudes)])
     cell_count = len(points)
     tree = cKDTree(points)
-    distances = np.asarray(tree.query(points, k=min(2, cell_count))[0]).reshape(cell_count, -1)
-    spacing = float(np.median(distances[:, -1])) or 1.0
+    nearest = np.asarray(tree.query(points, k=min(2, cell_count))[0]).reshape(cell_count, -1)
+    spacing = float(np.median(nearest[:, -1])) or 1.0
     mask = pooled[:cell_count].astype(np.float64)
     masked_values = mask * values[:cell_count]
     for width in widths:
@@ -352,5 +352,5 @@ def _smooth_on_h3(
         indices = (pairs.row[off_diagonal], pairs.col[off_diagonal])
         K = csr_matrix((kernel, indices), shape=(cell_count, cell_count))
         smoothed = np.zeros(values.size)
-        smoothed[:cell_count] = (K @ masked_values) / np.maximum(K @ mask, _TINY)
+        smoothed[:cell_count] = (K @ masked_values) / np.maximum(K @ mask, _MIN_KERNEL_SUM)
         yield width, smoothed

@@ -1,7 +1,8 @@
 """Draw histograms of reports directly from their distribution, without simulating people.
 
 The counts of ``N ~ Poisson(n)`` reports are independent, ``count(y) ~ Poisson(n q(y))``. Given N,
-they are exactly multinomial. So the cost of a draw depends on the number of outputs, not of people.
+they are exactly multinomial. So the cost of a draw depends on the number of outputs, not on the
+number of people.
 
 Keys are fixed, so plans and decoded estimates are reproducible. NOT PRIVATE: never use this to
 randomize anyone's answer.
@@ -19,7 +20,7 @@ from sfumato.tally import Tally
 __all__ = ["draw_histogram", "draw_tally", "halve_counts"]
 
 _KEY = hashlib.sha256(b"sfumato/planning").digest()
-_SMALL_MEAN = 16.0  # below this mean draw counts by inversion, otherwise from a corrected normal
+_SMALL_MEAN = 16.0  # below this mean, draw counts by inversion; otherwise, from a corrected normal
 _MAX_BITS = 63  # halve counts up to this size bit by bit
 
 
@@ -34,7 +35,7 @@ def draw_tally(mechanism: Mechanism, q: Floats, people: int, draw: int, key: byt
 def draw_histogram(q: Floats, people: int, draw: int, key: bytes = _KEY) -> Symbols:
     """Draw the counts of about ``people`` reports with distribution q.
 
-    ``draw``: the number of this draw. Each number gives an independent draw.
+    ``draw``: the index of this draw. Different indices give independent draws.
 
     >>> draw_histogram(np.array([0.5, 0.5, 0.0]), 1_000_000, draw=0).tolist()
     [501264, 499440, 0]

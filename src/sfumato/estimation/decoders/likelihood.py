@@ -4,25 +4,25 @@ With f the shares of the reports and ``q = Qᵀp`` their probabilities under p, 
 
     ℓ(p) = n Σ_y f(y) log q(y)   over   p ≥ 0,  Σ_{x ∈ j} p_x = s_j for every group j.
 
-The s_j are the shares that are observed without noise: one group of share 1, or one for each block.
-ℓ is concave.
+The s_j are shares that are observed without noise: there is one group with share 1, or one group
+for each block. ℓ is concave.
 
-*The gap.* Let ``g = Q(f/q)``; then n g is the gradient. For every feasible p*, because
+*The gap.* Let ``g = Q(f/q)``; then n g is the gradient of ℓ. For every feasible p*, because
 ``log t ≤ t − 1``,
 
     ℓ(p*) − ℓ(p) = n Σ_y f(y) log(q*(y)/q(y)) ≤ n Σ_y f(y) q*(y)/q(y) − n = n Σ_x p*_x g_x − n
                  ≤ n (Σ_j s_j max_{x ∈ j} g_x − 1) = n Σ_j s_j (max_{x ∈ j} g_x − 1).
 
 The last line is the *gap*. It does not depend on p*. It is never negative, because
-``Σ_x p_x g_x = 1`` and a maximum is at least as large as a mean. It is 0 exactly at the maximum:
-these are the Karush–Kuhn–Tucker conditions.
+``Σ_x p_x g_x = 1`` and a maximum is at least as large as a mean. It is 0 exactly where ℓ is
+maximal: a gap of 0 states the Karush–Kuhn–Tucker conditions.
 
 *The algorithm.* Accelerated projected gradients (Nesterov 1983; Beck, Teboulle 2009) with restarts
 (O'Donoghue, Candès 2015), using two transforms per step. Lengths are measured by
 ``Σ_x (·)_x²/d_x``, where d_x is the variance of the unbiased estimate from one report. That
 estimate inverts the channel, so d approximates the diagonal of the inverse curvature, and a step of
 length 1 approximates Newton's. If the mechanism has as many outputs as symbols and p̂ has no
-negative entry, the projection is p̂, its q is f, and it is already the maximum.
+negative entry, the projection is p̂ itself. Then q = f, so p̂ already maximizes ℓ.
 """
 
 import math
@@ -41,9 +41,8 @@ from sfumato.tally import Tally
 
 __all__ = ["Likelihood"]
 
-_EVEN_SHARE = (
-    0.001  # spread this fraction of the start evenly, so every observed report is possible
-)
+# Spread this fraction of the starting point evenly, so that every observed report is possible.
+_EVEN_SHARE = 0.001
 _SHORTENING = 1.5  # divide a step that overshoots by this factor …
 _LENGTHENING = 1.05  # … and multiply the next step by this one
 _MIN_REMAINING = 0.1  # momentum leaves every report at least this fraction of its probability
@@ -53,14 +52,15 @@ _MIN_REMAINING = 0.1  # momentum leaves every report at least this fraction of i
 class Likelihood:
     """The most likely distribution that gives each block its observed share.
 
-    Guarantee: no distribution's log-likelihood exceeds that of the result by more than ``gap``, and
-    the result is at least as likely as the projection. ``gap ≤ tolerance`` unless the decoder
-    reaches ``max_iterations`` first; ``converged`` tells you which. The default tolerance is far
-    below what data can resolve: an entry that is off by one standard error costs half a unit.
-    Reports that no symbol can send carry no information and are left out of the sum.
+    Guarantee: no such distribution has a log-likelihood that exceeds the result's by more than
+    ``gap``, and the result is at least as likely as the projection. ``converged`` says whether
+    ``gap ≤ tolerance``, which holds unless the decoder reaches ``max_iterations`` first. The
+    default tolerance is far below what data can resolve: an entry that is off by one standard error
+    lowers the log-likelihood by ½. Reports that no symbol can send carry no information and are
+    left out of the log-likelihood.
 
-    Cost: two transforms per iteration. It takes about 5 to 50 iterations, or a few hundred if
-    groups share reports. Memory: about twenty arrays of the length of p or f.
+    Cost: two transforms per iteration. Decoding takes about 5 to 50 iterations, or a few hundred if
+    different groups can send the same reports. Memory: about twenty arrays of the length of p or f.
 
     In this example the café and the park are unrandomized. The café has a quarter of the park's
     reports and gets a quarter of its share. The projection subtracts the same amount from both.
@@ -86,9 +86,9 @@ class Likelihood:
             raise InvalidArgument(
                 f"tolerance must be positive and finite, such as 0.01; got {self.tolerance}."
             )
-        limit = self.max_iterations
-        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-            raise InvalidArgument(f"max_iterations must be a positive integer; got {limit!r}.")
+        iterations = self.max_iterations
+        if isinstance(iterations, bool) or not isinstance(iterations, int) or iterations < 1:
+            raise InvalidArgument(f"max_iterations must be a positive integer; got {iterations!r}.")
 
     def decode(self, mechanism: Mechanism, tally: Tally) -> Decoded:
         """Return the projection if its gap is small; otherwise iterate until the gap is small."""
@@ -126,12 +126,12 @@ class _Point:
     q: Floats
 
     def extrapolate(self, previous: "_Point", factor: float) -> "_Point":
-        """Extend the line from ``previous`` by this factor, or as far as q allows."""
-        loss = previous.q - self.q
-        decreasing = loss > 0
-        allowed = (1 - _MIN_REMAINING) * self.q[decreasing] / loss[decreasing]
-        factor = min(factor, float(allowed.min(initial=math.inf)))
-        return _Point(self.p + factor * (self.p - previous.p), self.q - factor * loss)
+        """Continue the line from ``previous`` to here by this factor, or as far as q allows."""
+        decrease = previous.q - self.q
+        decreasing = decrease > 0
+        max_factors = (1 - _MIN_REMAINING) * self.q[decreasing] / decrease[decreasing]
+        factor = min(factor, float(max_factors.min(initial=math.inf)))
+        return _Point(self.p + factor * (self.p - previous.p), self.q - factor * decrease)
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +149,7 @@ class _Problem:
 
     @classmethod
     def from_tally(cls, mechanism: Mechanism, tally: Tally) -> "_Problem":
-        """Build the problem without reports that did not occur: ``0 log q = 0`` for every q."""
+        """Build the problem, omitting reports that did not occur: they add ``0 log q = 0`` to ℓ."""
         group_of, shares = mechanism.scores.observed_shares(tally)
         possible = mechanism.forward(np.full(mechanism.inputs, 1 / mechanism.inputs)) > 0
         observed = np.flatnonzero((tally.counts > 0) & possible)
@@ -159,11 +159,11 @@ class _Problem:
         return cls(mechanism, observed, f, tally.reports, group_of, shares, order, group_starts)
 
     def point_at(self, p: Floats) -> _Point:
-        """Return p with its q."""
+        """Return the point at p, computing its q."""
         return _Point(p, self.mechanism.forward(p)[self.observed])
 
     def log_likelihood(self, point: _Point) -> float:
-        """Return ``ℓ(p)``, or −∞ if an observed report is impossible."""
+        """Return ``ℓ(p)``, or −∞ if an observed report is impossible under p."""
         if (point.q <= 0).any():
             return -math.inf
         return self.reports * float(self.f @ np.log(point.q))
@@ -274,8 +274,8 @@ def _take_step(
         if (change > -1).all():
             curvature = float(problem.f @ (change - np.log1p(change)))
             move = candidate.p - y.p
-            allowed = _inner_product(move, move, d) / (2 * step) + np.finfo(np.float64).eps ** 2
-            if curvature <= allowed:
+            max_curvature = _inner_product(move, move, d) / (2 * step)
+            if curvature <= max_curvature + np.finfo(np.float64).eps ** 2:
                 return candidate, step
         elif (y.p < 0).any():
             return None, step

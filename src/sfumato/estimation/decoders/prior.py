@@ -1,14 +1,15 @@
-"""Fit a prior to many noisy observations: the distribution of the true values behind them.
+"""Fit a prior: the distribution of the true values behind many noisy observations.
 
 Observations ``u ~ Normal(θ, s²)`` have known standard errors s, and the θ come from one unknown
 distribution G on [0, ∞). Find the most likely G (Kiefer and Wolfowitz, 1956) on a grid of values:
 
     maximize  Σ_i c_i log Σ_g w_g φ((u_i − θ_g)/s_i)   over  w ≥ 0,  Σ w = 1,  Σ w_g θ_g = mean
 
-Sequential quadratic programming solves this convex problem (Kim, Carbonetto, Stephens, Anitescu,
-2020). The solution is a handful of atoms, far more certain than the data justify. Two remedies
-restore the uncertainty: a pseudo-observation spread evenly over the grid, and bagging, which
-averages fits to resampled observations.
+Here c_i is how often observation i occurs, and φ is the normal density. Sequential quadratic
+programming solves this convex problem (Kim, Carbonetto, Stephens, Anitescu, 2020). The solution is
+a handful of atoms, far more certain than the data justify. Two remedies restore the uncertainty: a
+pseudo-observation spread evenly over the grid, and bagging, which averages fits to resampled
+observations.
 """
 
 import hashlib
@@ -24,15 +25,15 @@ from sfumato.foundation.arrays import Floats, Symbols
 __all__ = ["Observations", "Posterior", "Prior", "fit_prior", "posterior_quantiles"]
 
 _GRID_POINTS = 64  # dense enough that adjacent values differ by less than the errors
-_PSEUDO_COUNT = 1.0  # of the observation that is spread evenly over the grid
+_PSEUDO_COUNT = 1.0  # count of the pseudo-observation
 _BIN_WIDTH = 0.5  # bin width of u, in units of s; binning adds 2% to the error variance
 _ERROR_STEP = 0.2  # relative bin width of s
-_OUTLIER_LIKELIHOOD = 1e-8  # added to all likelihoods, for observations that fit no grid value
-_PENALTY = 1e3  # on the squared distance of the mean from its target
+_OUTLIER_LIKELIHOOD = 1e-8  # added to all likelihoods, for observations far from all grid values
+_PENALTY = 1e3  # on the squared difference between the prior's mean and the required mean
 _MAX_STEPS = 40
 _MIN_STEP_LENGTH = 1e-6
-_TOLERANCE = 1e-5  # of the log-likelihood per observation
-_CHUNK = 1 << 15  # rows of a posterior to keep in memory at once
+_TOLERANCE = 1e-5  # on the log-likelihood per observation
+_CHUNK_ROWS = 1 << 15  # rows of a posterior to keep in memory at once
 _KEY = hashlib.sha256(b"sfumato/estimation/prior").digest()
 
 
@@ -67,7 +68,7 @@ class Prior:
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """The distribution of each θ given its u: one row for each x, computed in chunks.
+    """The distribution of each θ given its u: one row per observation, computed in chunks.
 
     ``P(θ_g | u_x) ∝ w_g φ((u_x − θ_g)/s_x)``
     """
@@ -92,8 +93,8 @@ class Posterior:
         return np.concatenate(cumulative)
 
     def _chunks(self) -> Iterator[Floats]:
-        for start in range(0, self.u.size, _CHUNK):
-            chunk = slice(start, start + _CHUNK)
+        for start in range(0, self.u.size, _CHUNK_ROWS):
+            chunk = slice(start, start + _CHUNK_ROWS)
             rows = _likelihoods(self.u[chunk], self.s[chunk], self.prior.values)
             rows = rows * self.prior.weights
             yield rows / rows.sum(axis=1, keepdims=True)
@@ -118,8 +119,8 @@ def fit_prior(u: Floats, s: Floats, *, mean: float, largest: float, bags: int) -
     total = observations.counts.sum()
 
     def fit(counts: Floats, start: Floats) -> Floats:
-        weights = np.concatenate([counts, pseudo_counts]) / (total + _PSEUDO_COUNT)
-        return _maximize_likelihood(L, weights, values, mean, start)
+        row_weights = np.concatenate([counts, pseudo_counts]) / (total + _PSEUDO_COUNT)
+        return _maximize_likelihood(L, row_weights, values, mean, start)
 
     first_fit = fit(observations.counts, np.full(values.size, 1 / values.size))
     start = (first_fit + 1e-3 / values.size) / (1 + 1e-3)
@@ -129,7 +130,7 @@ def fit_prior(u: Floats, s: Floats, *, mean: float, largest: float, bags: int) -
         counts = resampled.astype(np.float64)
         fits.append(fit(counts * (total / max(counts.sum(), 1.0)), start))
     weights = np.mean(fits, axis=0)
-    # Likelihoods are relative to the largest in their row; undo that scaling.
+    # Each row of likelihoods was divided by its largest entry; undo that scaling.
     distances = np.abs(observations.u[:, None] - values).min(axis=1) / observations.s
     log_likelihoods = np.log(L[: observations.counts.size] @ first_fit) - 0.5 * distances**2
     log_likelihood = float(observations.counts @ log_likelihoods)
@@ -141,22 +142,22 @@ def posterior_quantiles(
 ) -> Floats:
     """Return the quantile of posterior ``rows[i]`` at ``levels[i]``, by linear interpolation."""
     quantiles = np.empty(rows.size)
-    for start in range(0, rows.size, _CHUNK):
-        chunk = slice(start, start + _CHUNK)
+    for start in range(0, rows.size, _CHUNK_ROWS):
+        chunk = slice(start, start + _CHUNK_ROWS)
         C = cumulative[rows[chunk]]
-        level = levels[chunk]
-        count_below = (level.astype(np.float32)[:, None] > C).sum(axis=1)
+        chunk_levels = levels[chunk]
+        count_below = (chunk_levels.astype(np.float32)[:, None] > C).sum(axis=1)
         upper = np.clip(count_below, 1, values.size - 1)
-        row = np.arange(upper.size)
-        low = C[row, upper - 1]
-        high = C[row, upper]
-        fraction = np.clip((level - low) / np.maximum(high - low, 1e-30), 0.0, 1.0)
+        row_indices = np.arange(upper.size)
+        low = C[row_indices, upper - 1]
+        high = C[row_indices, upper]
+        fraction = np.clip((chunk_levels - low) / np.maximum(high - low, 1e-30), 0.0, 1.0)
         quantiles[chunk] = values[upper - 1] + fraction * (values[upper] - values[upper - 1])
     return quantiles
 
 
 def _likelihoods(u: Floats, s: Floats, values: Floats) -> Floats:
-    """Return ``φ((u − θ)/s)``, each row divided by its largest entry."""
+    """Return ``φ((u − θ)/s)`` with each row divided by its largest entry, plus a small constant."""
     exponents = -0.5 * ((u[:, None] - values) / s[:, None]) ** 2
     return np.exp(exponents - exponents.max(axis=1, keepdims=True)) + _OUTLIER_LIKELIHOOD
 
@@ -173,7 +174,10 @@ def _make_grid(observations: Observations, mean: float, largest: float) -> Float
 def _maximize_likelihood(
     L: Floats, c: Floats, values: Floats, mean: float, start: Floats
 ) -> Floats:
-    """Return the weights that maximize the likelihood, using sequential quadratic programming."""
+    """Return the prior weights that maximize the likelihood, by sequential quadratic programming.
+
+    ``c``: the weight of each row of L.
+    """
     from scipy.optimize import nnls
 
     # A penalty, relative to the grid's width, fixes the mean. Σw = 1 holds automatically at the
@@ -182,10 +186,10 @@ def _maximize_likelihood(
     w = start
     cost = _cost(L, c, offsets, w)
     for _ in range(_MAX_STEPS):
-        inverse = c / (L @ w)
-        gradient = 1 - L.T @ inverse + _PENALTY * (offsets @ w) * offsets
-        scaled = L * np.sqrt(inverse / (L @ w))[:, None]
-        H = scaled.T @ scaled + _PENALTY * np.outer(offsets, offsets)
+        ratios = c / (L @ w)
+        gradient = 1 - L.T @ ratios + _PENALTY * (offsets @ w) * offsets
+        scaled_L = L * np.sqrt(ratios / (L @ w))[:, None]
+        H = scaled_L.T @ scaled_L + _PENALTY * np.outer(offsets, offsets)
         H[np.diag_indices_from(H)] += 1e-8 * np.trace(H) / values.size
         R = np.linalg.cholesky(H).T
         target, _ = nnls(R, np.linalg.solve(R.T, H @ w - gradient), maxiter=30 * values.size)
@@ -207,6 +211,7 @@ def _maximize_likelihood(
 
 
 def _cost(L: Floats, c: Floats, offsets: Floats, w: Floats) -> float:
+    """Return the negative log-likelihood, plus Σw and a penalty for a wrong mean."""
     log_likelihood = c @ np.log(np.maximum(L @ w, 1e-300))
     penalty = _PENALTY / 2 * (offsets @ w) ** 2
     return float(w.sum() - log_likelihood + penalty)

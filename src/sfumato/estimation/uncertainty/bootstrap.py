@@ -1,15 +1,15 @@
 """A parametric bootstrap: how far the decoded estimate may be from the truth.
 
 Decoders clip, shrink and smooth, so there is no formula for the standard errors of a decoded
-estimate. Instead, repeat the survey: draw reports from ``q = Qᵀ p̂``, as if the estimate p̂ were
-the truth, and decode them. The results are as far from p̂ as p̂ is from the truth, if both are
-equally hard to estimate.
+estimate. Instead, simulate repetitions of the survey: draw reports from ``q = Qᵀ p̂``, as if the
+estimate p̂ were the truth, and decode them. The results are as far from p̂ as p̂ is from the truth,
+if p̂ and the truth are equally hard to estimate.
 
 That condition is the method's limitation. A decoder that keeps noise (a projection with few reports
-per symbol) makes p̂ rougher than the truth, and one that smooths makes it smoother. The mean error
-is then off by 10% to 20%, and the interval, which is narrow in large domains, misses the real
-error; ``docs/uncertainty.md`` has measurements. For intervals that are valid for every true
-distribution, use those of the unbiased estimate.
+per symbol) makes p̂ rougher than the truth, and a decoder that smooths makes p̂ smoother than the
+truth. The mean error is then off by 10% to 20%, and the interval, which is narrow in large domains,
+misses the actual error; ``docs/uncertainty.md`` has measurements. For intervals that are valid for
+every true distribution, use those of the unbiased estimate.
 """
 
 import hashlib
@@ -31,11 +31,11 @@ __all__ = ["Bootstrap"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Bootstrap:
-    """The errors of repeated surveys in which the decoded estimate is the truth.
+    """The errors of simulated surveys in which the decoded estimate is taken as the truth.
 
-    ``errors``: the total variation error ``½ Σ|p̂* − p̂|`` of each run.
+    ``errors``: the total variation error ``½ Σ|p̂* − p̂|`` of each run, where p̂* is its estimate.
     ``mean``, ``low``, ``high``: the mean error, and an interval that contains a fraction ``level``
-    of the errors. Errors are relative to the estimate, not to the real truth.
+    of the errors. Errors are measured from the decoded estimate, not from the actual truth.
     ``standard_errors``: the standard errors of the decoded frequencies.
     ``biases``: the mean deviation of each decoded frequency.
     """
@@ -103,6 +103,7 @@ class Bootstrap:
 
 
 def _as_distribution(mechanism: Mechanism, tally: Tally, frequencies: Floats) -> Floats:
+    """Return the frequencies, projected if they are not a distribution."""
     if (frequencies >= 0).all() and abs(float(frequencies.sum()) - 1) < 1e-9:
         return frequencies
     groups, shares = mechanism.scores.observed_shares(tally)

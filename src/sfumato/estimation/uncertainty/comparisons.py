@@ -8,8 +8,8 @@ probability at least ``level``. If they all hold, every statement here is correc
     low  = p̂₂ − p̂₁ − √( (p̂₂ − low₂)² + (high₁ − p̂₁)² )
     high = p̂₂ − p̂₁ + √( (high₂ − p̂₂)² + (p̂₁ − low₁)² )
 
-*Rankings.* A symbol is certainly among the top m if at most m − 1 others can be above it. It is
-possibly among them if at most m − 1 others must be above it.
+*Rankings.* A symbol is certainly among the top m if at most m − 1 other symbols can be above it. It
+is possibly among the top m if at most m − 1 other symbols must be above it.
 """
 
 from collections.abc import Sequence

@@ -1,31 +1,33 @@
-"""Goodness of fit: whether these reports can have come from this mechanism at all.
+"""Goodness of fit: whether the reports in a tally could have come from a mechanism at all.
 
-A broken client, a wrong version or a forger sends reports with a distribution that no population
-can produce. Four tests detect such reports. None of them depends on the true distribution.
+A broken client, a client of the wrong version or a forger sends reports with a distribution that no
+population can produce. Four tests detect such reports. None of them depends on the true
+distribution.
 
 *Impossible reports.* Reports that no symbol can send.
 
 *Residuals.* ``r = f − Qᵀ A f`` has mean 0 for every p, because A inverts Q. With ``P = I − Qᵀ A``
-and weights ``W = 1/q̂`` the statistic is Pearson's, ``T = n Σ_y W r²``, in the outputs − inputs
-dimensions that the symbols do not determine. It is a quadratic form in means of independent
-reports. With ``M = √W P D Pᵀ √W`` its moments are:
+and weights ``W = 1/q̂``, the statistic is Pearson's, ``T = n Σ_y W r²``. It measures the dimensions
+that the symbols do not determine; there are as many as outputs minus inputs. T is a quadratic form
+in means of independent reports. With ``M = √W P D Pᵀ √W``, its moments are:
 
     mean  tr M at D = diag f      (T minus this is a U-statistic: exactly centred for any counts)
     variance  2 tr M² at D = diag q̂
     third cumulant  8 (tr M²)²/tr M + (4/n) Σ_y q̂² ρ³,   ρ = the diagonal of Pᵀ W P
 
 The last term accounts for coincidences among few reports. p-values are those of a gamma variable
-with these three moments: chi-square if all outputs have many reports, and still accurate if most
-have none. Outputs need not be merged. This test requires at least 100 reports.
+with these three moments. It is chi-square if all outputs have many reports, and still accurate if
+most outputs have none, so outputs need not be merged. This test requires at least 100 reports.
 
 *Noise.* Reports drawn uniformly at random, without a value behind them, move the residuals in one
-direction. That direction has its own test, because among thousands of others it would go unnoticed.
+direction. That direction has its own test, because among thousands of other directions the shift
+would go unnoticed.
 
 *Impossible shares.* An unbiased share, of a symbol or of a group, that is further below 0 than
-chance allows. A share above 1 is impossible too, because it leaves a negative share for the others,
-which is a mean of the scores ``1 − A``.
+chance allows. A share above 1 is impossible too, because it leaves a negative share for everyone
+else; that share is the mean of the scores ``1 − A``.
 
-The overall p-value is the smallest of the four, times the number of tests (Bonferroni).
+The overall p-value is the smallest of the tests' p-values, times the number of tests (Bonferroni).
 """
 
 import hashlib
@@ -55,7 +57,7 @@ _PROBE_COUNT = 16  # random directions to estimate traces; the variance includes
 _FEW_PROBES = 4
 _MIN_REPORTS = 100  # with fewer, p-values of one in a million are not reliable
 _MAX_GROUPS = 64
-_MIN_EVEN_SHARE = 0.1  # of an even distribution in q̂, so no expected count is 0
+_MIN_EVEN_SHARE = 0.1  # least weight of an even distribution in q̂, so no expected count is 0
 
 _REASONS = {
     "residuals": "no distribution of symbols produces such a histogram",
@@ -65,7 +67,7 @@ _REASONS = {
 
 
 class FitWarning(UserWarning):
-    """A warning that the reports cannot have come from the mechanism that decodes them."""
+    """A warning that the reports cannot have come from the mechanism used to decode them."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,7 @@ class FitResult:
 
     @property
     def is_possible(self) -> bool:
-        """Whether the reports can have come from the mechanism."""
+        """Whether the reports could have come from the mechanism."""
         return self.p_value >= IMPOSSIBLE_P_VALUE
 
 
@@ -104,7 +106,7 @@ def check_fit(mechanism: Mechanism, tally: Tally) -> FitResult:
     >>> check_fit(mechanism, tally).verdict
     'The reports fit the mechanism.'
     >>> forged = Tally(np.array([0, 50_000, 50_000, 0]), mechanism.fingerprint)
-
+    >>> check_fit(mechanism, forged).is_possible
     False
     """
     n = tally.reports
@@ -214,8 +216,8 @@ class _Residuals:
 def _smooth_q(mechanism: Mechanism, tally: Tally) -> Floats:
     """Return q̂: the distribution of reports for the projected estimate, mixed with an even one.
 
-    The weights should hardly depend on the reports they apply to. So with few reports, q̂ is that
-    of an even distribution in each block.
+    The weights in Pearson's statistic should hardly depend on the reports that they weight. So
+    with few reports, q̂ is the distribution of reports for people spread evenly within each block.
     """
     groups, shares = mechanism.scores.observed_shares(tally)
     p = project_groups(mechanism.scores.unbiased(tally), groups, shares)
@@ -228,7 +230,7 @@ def _smooth_q(mechanism: Mechanism, tally: Tally) -> Floats:
 def _probes(size: int) -> Iterator[Floats]:
     """Yield all unit vectors if there are few, otherwise vectors of random signs.
 
-    For unit vectors g, the sum of ``(v·g)²`` is ‖v‖². For random signs, its mean is ‖v‖².
+    For unit vectors g, the sum of ``(v·g)²`` is ‖v‖². For random signs, the mean is ‖v‖².
     """
     if size <= _MAX_EXACT_OUTPUTS:
         yield from np.eye(size)
@@ -245,29 +247,29 @@ def _share_test(mechanism: Mechanism, f: Floats, n: int) -> float:
     """
     if n == 1:
         return 1.0
-    shares = [ScoreMoments.for_symbols(mechanism.scores, f)]
+    share_moments = [ScoreMoments.for_symbols(mechanism.scores, f)]
     groups = mechanism.context.groups
     if groups is not None and 1 < groups.sizes.size <= _MAX_GROUPS:
-        for g in range(groups.sizes.size):
-            members = (groups.group_of == g).astype(np.float64)
-            shares.append(ScoreMoments.for_total(mechanism.scores.totals(members), f))
+        for group in range(groups.sizes.size):
+            members = (groups.group_of == group).astype(np.float64)
+            share_moments.append(ScoreMoments.for_total(mechanism.scores.totals(members), f))
     p_values = []
-    for share in shares:
-        p_values.append(probability_below(share, n, 0.0))
-        p_values.append(probability_below(_complement(share), n, 0.0))
+    for moments in share_moments:
+        p_values.append(probability_below(moments, n, 0.0))
+        p_values.append(probability_below(_complement(moments), n, 0.0))
     all_p_values = np.concatenate(p_values)
     return min(1.0, float(all_p_values.min()) * all_p_values.size)
 
 
-def _complement(share: ScoreMoments) -> ScoreMoments:
-    """Return the moments of the scores ``1 − A``."""
-    m1 = share.first
-    m2 = share.second
-    m3 = share.third
+def _complement(moments: ScoreMoments) -> ScoreMoments:
+    """Return the moments of the scores ``1 − A``, given those of A."""
+    m1 = moments.first
+    m2 = moments.second
+    m3 = moments.third
     return ScoreMoments(
         first=1 - m1,
         second=1 - 2 * m1 + m2,
         third=1 - 3 * m1 + 3 * m2 - m3,
-        lowest=1 - share.highest,
-        highest=1 - share.lowest,
+        lowest=1 - moments.highest,
+        highest=1 - moments.lowest,
     )

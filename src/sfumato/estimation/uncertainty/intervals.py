@@ -1,4 +1,4 @@
-"""Intervals for a mean of scores: binomial if the scores have two values, nearly so otherwise.
+"""Intervals for a mean of scores: binomial if there are two distinct scores, else nearly binomial.
 
 The unbiased estimate p̂ of a share, or of any total, is a mean of n scores. Let m, V and γ be their
 mean, their variance, and their third central moment divided by the variance. Exactly one pair of
@@ -7,15 +7,16 @@ values, one above m and one below, matches all three moments (the nodes of a Gau
     up, down:   (up − m)(m − down) = V,   (up − m) − (m − down) = γ,   so   up − down = √(γ² + 4V)
 
 Replace the scores with this pair. The number of reports with the value *up* is then binomial,
-``N = n (p̂ − down)/(up − down)``, and an interval for its success probability gives one for the
-share:
+``N = n (p̂ − down)/(up − down)``, and an interval for its success probability π gives an interval
+for the share p:
 
     π_low = Beta⁻¹(α/2; N + 1 − w, n − N + w),   π_high = Beta⁻¹(1 − α/2; N + w, n − N + 1 − w)
     p = down + (up − down) π
 
-If there are only two scores to begin with (unrandomized symbols, shares of blocks, randomized
-response over the domain), nothing changes, and N is the number of reports for the symbol.
-Otherwise the mean, variance and skewness are correct; a normal interval ignores the skewness.
+If there are only two distinct scores to begin with (unrandomized symbols, shares of blocks,
+randomized response over the domain), nothing changes, and N is the number of reports for the
+symbol. Otherwise the mean, variance and skewness are correct; a normal interval would ignore the
+skewness.
 
 The weight w accounts for counts being integers. w = 1 gives the exact interval of Clopper and
 Pearson (1934), whose coverage is never too low. w = ½ gives Jeffreys' interval, whose coverage is
@@ -28,15 +29,16 @@ largest possible score for the upper bound, and the smallest for the lower bound
 
 *Near 0 and 1.* A share is never negative, but its unbiased estimate often is. Clipping an interval
 at 0 leaves a sliver, or nothing at all, exactly when the estimate was unlucky, and readers would
-mistake this for certainty. Shifting it up to keep its width makes its coverage too high. The
-interval of Feldman and Cousins avoids both problems. For an estimate x of μ ≥ 0 with standard error
-1, it contains every μ that accepts x. Each μ accepts the most plausible estimates, with a total
-probability of ``level``. Plausibility is the likelihood of μ divided by that of the best μ ≥ 0:
+mistake a narrow interval for certainty. Shifting the interval up to keep its width makes its
+coverage too high. The interval of Feldman and Cousins avoids both problems. For an estimate x of
+μ ≥ 0 with standard error 1, it contains every μ that accepts x. Each μ accepts the most plausible
+estimates, with a total probability of ``level``. Plausibility is the likelihood of μ divided by the
+likelihood of the best μ ≥ 0:
 
     μ accepts x from x1 to x2 = μ + t,   x1 = μ − t  if that is ≥ 0, else (μ² − t²)/(2μ),
     with the t for which P(x1 ≤ x ≤ x2) = level
 
-Its coverage is ``level`` for every μ, it is never empty, and far from 0 it is ``x ± z``.
+This interval has coverage ``level`` for every μ, is never empty, and far from 0 is ``x ± z``.
 
 Reference: G. J. Feldman and R. D. Cousins, Physical Review D 57 (1998), section IV.B.
 """
@@ -69,9 +71,8 @@ Bounds = tuple[Floats, Floats]
 
 _EXACT_COUNT = 10.0  # up to this count, use the interval of Clopper and Pearson
 _LARGE_COUNT = 100.0  # above this count, a closed form for beta quantiles is accurate enough
-_ROUNDING = (
-    1e-14  # variances below this, relative to the largest squared score, are rounding errors
-)
+# Variances below this, relative to the largest squared score, are rounding errors.
+_ROUNDING = 1e-14
 _GRID_STEPS = 2000
 _BISECTIONS = 60
 
@@ -100,8 +101,8 @@ def share_bounds(moments: ScoreMoments, reports: int | Floats, tail: float) -> B
 def score_bounds(moments: ScoreMoments, reports: int | Floats, tail: float) -> Bounds:
     """Return bounds for the mean of the scores, each of which fails with probability ``tail``.
 
-    They may lie outside [0, 1]. ``tail`` is (1 − level)/2, divided by the number of intervals that
-    must hold simultaneously.
+    The bounds may lie outside [0, 1]. ``tail`` is (1 − level)/2, divided by the number of intervals
+    that must hold simultaneously.
 
     >>> unrandomized = ScoreMoments.for_total(np.array([0.0, 1.0]), np.array([1.0, 0.0]))
     >>> [float(end.round(4)[0]) for end in score_bounds(unrandomized, 100, 0.025)]
@@ -117,7 +118,10 @@ def score_bounds(moments: ScoreMoments, reports: int | Floats, tail: float) -> B
 def _score_bound(
     moments: ScoreMoments, extreme: Floats, n: Floats, tail: float, side: int
 ) -> Floats:
-    """Return the lower (0) or upper (1) bound, with an imaginary report of score ``extreme``."""
+    """Return the lower (side 0) or upper (side 1) bound.
+
+    ``extreme``: the score of the imaginary report.
+    """
     down, up = two_values(moments.with_report(extreme, n))
     constant_mask = up <= down
     span = np.where(constant_mask, 1.0, up - down)
@@ -127,7 +131,7 @@ def _score_bound(
 
 
 def probability_below(moments: ScoreMoments, reports: int, value: float) -> Floats:
-    """Return the probability of an estimate this low or lower if the true share is ``value``."""
+    """Return the probability of an estimate at most this high if the true share is ``value``."""
     from scipy.special import betainc
 
     n = np.broadcast_to(reports, moments.first.shape)
@@ -153,7 +157,7 @@ def two_values(moments: ScoreMoments) -> tuple[Floats, Floats]:
     constant_mask = np.maximum(moments.lowest**2, moments.highest**2) * _ROUNDING >= V
     V = np.where(constant_mask, 1.0, V)
     gamma = (moments.third - 3 * m * moments.second + 2 * m**3) / V
-    # Compute the longer arm first. The other is V divided by it, which avoids cancellation.
+    # Compute the longer arm first. The shorter is V divided by the longer, to avoid cancellation.
     longer_arm = (np.sqrt(gamma**2 + 4 * V) + np.abs(gamma)) / 2
     upper_arm = np.where(gamma >= 0, longer_arm, V / longer_arm)
     down = np.where(constant_mask, m, m - V / upper_arm)
@@ -165,7 +169,10 @@ def two_values(moments: ScoreMoments) -> tuple[Floats, Floats]:
 
 
 def binomial_bounds(counts: Floats, trials: Floats, tail: float) -> Bounds:
-    """Return bounds on a success probability: exact up to a count of 10, then right on average."""
+    """Return bounds on a success probability.
+
+    They are exact up to a count of 10; above, their coverage is correct on average.
+    """
     smaller_count = np.minimum(counts, trials - counts)
     w = 0.5 + 0.5 * np.minimum(1.0, _EXACT_COUNT / np.maximum(smaller_count, _EXACT_COUNT))
     return _beta_bounds(counts, trials, w, tail)
@@ -182,7 +189,7 @@ def clopper_pearson(counts: Floats, trials: Floats, tail: float) -> Bounds:
 
 
 def _beta_bounds(counts: Floats, trials: Floats, w: Floats, tail: float) -> Bounds:
-    """Return both bounds. For precision, the upper one is 1 minus the lower one for misses."""
+    """Return both bounds. For precision, compute the upper bound from the lower bound on misses."""
     misses = trials - counts
     low = _lower_bound(counts, misses, w, tail)
     high = 1 - _lower_bound(misses, counts, w, tail)
@@ -226,10 +233,11 @@ def _large_beta_quantile(a: Floats, b: Floats, tail: float) -> Floats:
 
 
 def noisy_near_boundary(moments: ScoreMoments, reports: int | Floats) -> tuple[Booleans, Booleans]:
-    """Return two masks: shares whose estimates would scatter around a true share of 0, and of 1.
+    """Return two masks of noisy estimates: for true shares of 0, and for true shares of 1.
 
-    For the others, a true share of 0 gives at most a handful of reports: the estimate is then a
-    count, which stays within its bounds anyway.
+    An estimate is noisy if it would scatter on both sides of the true share. Otherwise, a true
+    share of 0 gives at most a handful of reports: the estimate is then a count, which stays within
+    its bounds anyway.
     """
     n = np.broadcast_to(reports, moments.first.shape)
     down, up = two_values(moments.with_report(moments.highest, n))
@@ -250,8 +258,8 @@ def boundary_bounds(
     """Adjust two-sided bounds so they are within [0, 1] without becoming misleadingly narrow.
 
     ``noisy_near_zero``: a mask of the estimates that may be negative if the true share is 0.
-    ``noisy_near_one``: a mask of those that may exceed 1 if it is 1. Other estimates stay within
-    [0, 1], or nearly so, and their bounds are only clipped.
+    ``noisy_near_one``: a mask of the estimates that may exceed 1 if the true share is 1.
+    Other estimates stay within [0, 1], or nearly so, and their bounds are only clipped.
     """
     low = low.copy()
     high = high.copy()
@@ -302,15 +310,15 @@ def _acceptance_table(tail: float) -> tuple[Floats, Floats, Floats]:
 
     z = -NormalDist().inv_cdf(tail)
     mu = z * np.linspace(0, 1, _GRID_STEPS + 1)[1:] ** 2
-    low = np.zeros_like(mu)
-    high = np.full_like(mu, z)
+    t_low = np.zeros_like(mu)
+    t_high = np.full_like(mu, z)
     for _ in range(_BISECTIONS):
-        t = (low + high) / 2
+        t = (t_low + t_high) / 2
         above_x2 = ndtr(-t)
         below_x1 = ndtr(-(mu**2 + t**2) / (2 * mu))
         too_narrow = above_x2 + below_x1 > 2 * tail
-        low = np.where(too_narrow, t, low)
-        high = np.where(too_narrow, high, t)
-    x1 = (mu**2 - high**2) / (2 * mu)
-    x2 = mu + high
+        t_low = np.where(too_narrow, t, t_low)
+        t_high = np.where(too_narrow, t_high, t)
+    x1 = (mu**2 - t_high**2) / (2 * mu)
+    x2 = mu + t_high
     return mu, x1, x2

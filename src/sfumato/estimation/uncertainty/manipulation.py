@@ -1,12 +1,12 @@
 """Manipulation: how far m fake people among n could have moved an estimate.
 
-*The unbiased estimate* is compared with its average if the m people had reported honestly. The
-bounds, for each symbol and in total variation, are those of ``scores.reach`` times m/n, and an
-attacker can attain each of them.
+*The unbiased estimate* is compared with what it would be, on average, if the m people had reported
+honestly. The bounds, for each symbol and in total variation, are those of ``scores.reach`` times
+m/n, and an attacker can attain each of them.
 
-*The decoded estimate* is compared with the estimate from any other m reports in place of the fake
-ones, in total variation ``½ Σ_x |…|``. A decoder is not a sum over reports, so each one needs its
-own proof.
+*The decoded estimate* is compared with the estimate that any other m reports would give in place of
+the fake ones, in total variation ``½ Σ_x |…|``. A decoder is not a sum over reports, so each
+decoder needs its own proof.
 
 ``unbiased``
     ``½ Σ_x |A[x, y] − A[x, y2]| ≤ max_y Σ_x |A[x, y]|`` for each replaced report.
@@ -19,12 +19,12 @@ own proof.
         p_x = v_x + d_x/Σ_S d · (Σ of v outside S),   x ∈ S.
 
     Each unit of v either stays where it is or is shared among S: the columns of the derivative are
-    non-negative and add up to 1. So, if d is the same for both, the projection does not increase
-    the total variation between two points, and the bound on the unbiased estimate applies. If d
+    non-negative, and each column adds up to 1. So projecting two points with the same d does not
+    increase the total variation between them, and the bound on the unbiased estimate applies. If d
     depends on the reports, one more step is needed. For every d, ``0 ≤ p ≤ max(v, 0)``, where p has
-    mass τ and max(v, 0) has mass τ + N, with N the negative mass of v. So two such estimates are at
-    most N apart. The scores of tables add up to 1 only up to rounding; a discrepancy c costs at
-    most 3c.
+    mass τ and max(v, 0) has mass τ + N, with N the negative mass of v. So projections of v with
+    two different d are at most N apart. The scores of tables add up to 1 only up to rounding; a
+    discrepancy c costs at most 3c.
 
 others
     No bound is known. Likelihood and empirical Bayes divide by estimated quantities, and the
@@ -57,7 +57,7 @@ class Manipulation:
 
     ``up``, ``down``: how far the unbiased share of each label could have moved, compared with its
     average if the same people had reported honestly.
-    ``total_variation``: the same for all unbiased shares together.
+    ``total_variation``: how far all unbiased shares together could have moved.
     ``decoded``: how far the decoded estimate could have moved, compared with any other reports in
     place of the fake ones; ``None`` if no bound is known for the decoder.
     """
@@ -79,21 +79,21 @@ class Manipulation:
     def summary(self) -> str:
         """Return the bounds as a short paragraph."""
         if self.fakes == 1:
-            people = "1 fake person"
+            fake_people = "1 fake person"
             replacement = "report in its place"
         else:
-            people = f"{self.fakes:,} fake people"
+            fake_people = f"{self.fakes:,} fake people"
             replacement = f"{self.fakes:,} reports in their place"
-        unbiased = (
-            f"Compared with honest reporting, on average, {people} among {self.reports:,} could "
-            f"have moved any single unbiased share by at most "
+        unbiased_text = (
+            f"Compared with honest reporting, on average, {fake_people} among {self.reports:,} "
+            f"could have moved any single unbiased share by at most "
             f"{format_upper_bound(self.largest_shift)}, and all shares together by at most "
             f"{format_upper_bound(self.total_variation)} in total variation."
         )
         if self.decoded is None:
-            return f"{unbiased} No bound is known for the decoder {self.decoder!r}."
+            return f"{unbiased_text} No bound is known for the decoder {self.decoder!r}."
         return (
-            f"{unbiased} Compared with any other {replacement}, the decoded estimate "
+            f"{unbiased_text} Compared with any other {replacement}, the decoded estimate "
             f"({self.decoder}) could have moved by at most {format_upper_bound(self.decoded)}."
         )
 
@@ -190,10 +190,10 @@ def check_fakes(fakes: int, reports: int) -> int:
 def _weights_are_fixed(mechanism: Mechanism, tally: Tally) -> bool:
     """Return whether the weights of the projection are independent of the reports.
 
-    The weights are the variances for people spread evenly within every group. With one group, they
-    are always the same. If groups are observed, as blocks are, a group's total only scales the
-    reports of its own symbols. So variances that are equal within a group for one distribution are
-    equal for all.
+    The weights are the variances for people spread evenly within every group. With one group, these
+    variances are always the same. If groups are observed, as blocks are, a group's total only
+    scales the reports of its own symbols. So if variances are equal within a group for one
+    distribution, they are equal for every distribution.
     """
     observed, shares = mechanism.scores.observed_shares(tally)
     if Pools.from_tally(mechanism, tally).totals.size != shares.size:

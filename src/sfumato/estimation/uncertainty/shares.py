@@ -1,23 +1,24 @@
 """Totals of several shares, and shares within a block or any part of the domain.
 
 *Totals.* The scores of a weighted sum of shares are ``s(y) = Σ_x w_x A[x, y]``, which takes one
-fast transform, and the total is their mean. So its error is known as well as that of a single
-symbol. It includes all covariances; adding up the intervals of symbols would not.
+fast transform, and the total is the mean of these scores. So the error of a total is known as
+precisely as that of a single symbol. It includes all covariances; the sum of the symbols' intervals
+would not.
 
 *Shares of a block.* If a block is reported without noise, its reports form a separate sample. For a
-balanced code, the number of these reports in S_x is binomial, however the other people are
-distributed, because everyone else in the block hits S_x with the same probability:
+balanced code with sets S_x, the number of these reports in S_x is binomial, however the other
+people are distributed, because everyone else in the block hits S_x with the same probability:
 
     N(S_x) given N_j  ~  Binomial(N_j, q + ℓ [0 ∈ S_x] + Δ θ_x),      θ_x = p_x / p_j
 
-So Clopper and Pearson's interval for its success probability gives an exact interval for θ_x with
+So Clopper and Pearson's interval for the success probability gives an exact interval for θ_x with
 any number of reports. For unbalanced codes, and for other mechanisms, the interval of
 ``intervals.py`` is applied to the block's reports.
 
 *Shares within any part.* If the part is randomized, both p_x and the part's total are estimates.
 ``shares_within`` then finds the θ for which ``p̂_x − θ p̂_part`` is no further from 0 than chance
-allows (Fieller 1954). For unrandomized symbols, which are counts, it treats the ratio as a mean of
-scores, which is nearly correct. If the part may be empty, there are no bounds.
+allows (Fieller 1954). For unrandomized symbols, whose estimates are counts, it treats the ratio as
+a mean of scores, which is nearly correct. If the part may be empty, every interval is [0, 1].
 """
 
 import math
@@ -94,7 +95,7 @@ def label_weights(mechanism: Mechanism, labels: Iterable[Label] | Label) -> Floa
 
 
 def symbol_weights(mechanism: Mechanism, weights: Mapping[Label, float] | ArrayLike) -> Floats:
-    """Return one finite weight per symbol, in domain order; labels missing in a mapping get 0."""
+    """Return one finite weight per symbol, in domain order; labels not in a mapping get 0."""
     if isinstance(weights, Mapping):
         by_symbol = np.zeros(mechanism.inputs)
         symbols = mechanism.context.domain.label_symbols(weights.keys(), "weights")
@@ -113,7 +114,7 @@ def symbol_weights(mechanism: Mechanism, weights: Mapping[Label, float] | ArrayL
 class Shares:
     """The share of each label in a part of the domain, each with its own interval at ``level``.
 
-    ``exact``: whether each interval has at least this coverage for any number of reports.
+    ``exact``: whether each interval has a coverage of at least ``level`` for any number of reports.
     """
 
     labels: Sequence[Label]
@@ -142,7 +143,7 @@ def block_shares(mechanism: Mechanism, tally: Tally, level: float) -> Shares:
     low = np.where(has_reports, np.clip(low, 0, 1), 0.0)
     high = np.where(has_reports, np.clip(high, 0, 1), 1.0)
     estimates = np.where(has_reports, moments.first, np.nan)
-    # A symbol that is alone in its block has the complete share.
+    # A symbol that is alone in its block has all of the block's share.
     alone_mask = np.bincount(group_of)[group_of] == 1
     low[alone_mask] = 1.0
     high[alone_mask] = 1.0
@@ -175,7 +176,7 @@ def shares_within(mechanism: Mechanism, tally: Tally, part: Booleans, level: flo
 def _write_exact_bounds(
     mechanism: Mechanism, counts: NDArray[np.int64], tail: float, low: Floats, high: Floats
 ) -> Booleans:
-    """Write exact bounds to ``low`` and ``high`` where they exist, and return a mask of these."""
+    """Write exact bounds to ``low`` and ``high``; return a mask of the symbols that have them."""
     binomial = mechanism.scores.hits(counts)
     known = binomial.known_mask
     pi_low, pi_high = clopper_pearson(binomial.hits[known], binomial.trials[known], tail)
@@ -204,7 +205,7 @@ class _Ratio:
             self.estimates = self.scores.mean(self.f)[part] / self.total
 
     def is_bounded(self, tail: float) -> bool:
-        """Return whether the part's total is certainly above 0."""
+        """Return whether the part's total is above 0 beyond chance, so that ratios have bounds."""
         if self.total <= 0:
             return False
         variance = float(self.f @ (self.tau - self.total) ** 2)
@@ -212,9 +213,9 @@ class _Ratio:
         return relative_error * -NormalDist().inv_cdf(tail) < 1
 
     def bounds(self, tail: float) -> Bounds:
-        """Return Fieller's bounds for noisy symbols, and bounds of a mean of scores for counts.
+        """Return Fieller's bounds for noisy symbols, and bounds on a mean of scores for the others.
 
-        The latter account for the skewness of a count.
+        The others are counts; bounds on a mean of scores account for their skewness.
         """
         moments = self._linear_moments()
         near_zero, near_one = noisy_near_boundary(moments, self.n)
@@ -246,13 +247,13 @@ class _Ratio:
         # (A − θ̂ τ)/p̂_part has mean 0; shift it by θ̂.
         second = second / self.total**2
         third = third / self.total**3
-        tau_low, tau_high = np.sort([theta * tau.min(), theta * tau.max()], axis=0)
+        lowest, highest = np.sort([theta * tau.min(), theta * tau.max()], axis=0)  # of θ̂ τ
         return ScoreMoments(
             theta,
             second + theta**2,
             third + 3 * theta * second + theta**3,
-            theta + (A.lowest[part] - tau_high) / self.total,
-            theta + (A.highest[part] - tau_low) / self.total,
+            theta + (A.lowest[part] - highest) / self.total,
+            theta + (A.highest[part] - lowest) / self.total,
         )
 
     def _fieller_bounds(self, tail: float) -> Bounds:
