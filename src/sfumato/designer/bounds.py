@@ -1,11 +1,11 @@
 """Lower bounds on the risk ``n · E‖p̂ − p‖²`` of any mechanism.
 
-The Fisher information of one report about p is ``J = Q diag(1/q) Qᵀ``, on vectors that add up to 0.
-An unbiased estimate from n reports satisfies ``n · E‖p̂ − p‖² ≥ tr J⁻¹`` (Cramér and Rao), and
-privacy bounds the contribution of each report to J. The bounds hold for every n, for every
-mechanism that satisfies the context, and for every estimate that is unbiased near p. For biased
-estimates, they hold asymptotically, as local minimax bounds (Hájek and Le Cam). Derivations:
-docs/bounds.md.
+Let q be the distribution of reports. The Fisher information that one report carries about p is
+``J = Q diag(1/q) Qᵀ``, restricted to vectors whose entries add up to 0. An unbiased estimate from n
+reports satisfies ``n · E‖p̂ − p‖² ≥ tr J⁻¹`` (Cramér and Rao), and privacy bounds the contribution
+of each report to J. The bounds hold for every n, for every mechanism that satisfies the context,
+and for every estimate that is unbiased near p. For biased estimates, they hold asymptotically, as
+local minimax bounds (Hájek and Le Cam). The derivations are in docs/bounds.md.
 """
 
 import math
@@ -21,10 +21,10 @@ from sfumato.foundation.arrays import Floats, Symbols
 
 __all__ = ["high_low_bound", "lower_bound_risk", "lower_bound_risk_at_uniform", "ye_barg_bound"]
 
-# For larger matrices, the closure is not computed: their bound is valid, but may be lower.
-_MAX_CLOSED_SIZE = 512
+# The closure of a larger matrix is not computed. Its bound is still valid, but may be lower.
+_MAX_CLOSURE_SIZE = 512
 _MAX_EXPONENT = 700.0  # exp() overflows a float just above e^709
-_ROUND_COUNT = 60  # for the best mixture; the bound is valid after every round
+_ROUND_COUNT = 60  # of improving the mixture; the bound is valid after every round
 _SENSITIVE_SHARES = [i / 32 for i in range(1, 32)]
 _START_COUNT = 16  # symbols from which to grow sets of close symbols
 
@@ -37,7 +37,7 @@ def ye_barg_bound(size: int, epsilon: float) -> float:
 
         LB(k, ε) = min_w R(k, w, e^ε),   w = 1 … k − 1
 
-    R is the risk of a design whose sets have w symbols (``codes.search.ye_barg_risk``). It
+    R is the risk of a design whose sets have w symbols (``codes.search.ye_barg_risk``). R
     decreases up to w = k/(e^ε + 1) and increases from there. The bound holds for every unbiased
     estimate. Reference: Ye and Barg (2018), "Optimal schemes for discrete distribution estimation
     under locally differential privacy"; docs/bounds.md has a non-asymptotic argument.
@@ -54,27 +54,27 @@ def ye_barg_bound(size: int, epsilon: float) -> float:
         return 0.0
     if epsilon == 0:
         return math.inf
-    best_size = k / (1 + math.exp(min(epsilon, _MAX_EXPONENT)))
-    below = min(max(math.floor(best_size), 1), k - 1)
-    above = min(max(math.ceil(best_size), 1), k - 1)
-    return min(ye_barg_risk(k, below, epsilon), ye_barg_risk(k, above, epsilon))
+    best_w = k / (1 + math.exp(min(epsilon, _MAX_EXPONENT)))
+    w_below = min(max(math.floor(best_w), 1), k - 1)
+    w_above = min(max(math.ceil(best_w), 1), k - 1)
+    return min(ye_barg_risk(k, w_below, epsilon), ye_barg_risk(k, w_above, epsilon))
 
 
 def lower_bound_risk(context: Context) -> float:
     """Return a lower bound on ``worst_risk()`` of every mechanism that satisfies the context.
 
-    Take disjoint sets T_j of k_j symbols, with all promises inside T_j at most ε_j. Let the sets
-    have shares π_j of the people, spread evenly over each set. Even an observer who knows each
-    person's set cannot achieve a risk below
+    Take disjoint sets T_j of k_j symbols, with all promises inside T_j at most ε_j. Let a
+    share π_j of all people have a symbol in T_j, spread evenly over the set. Even an observer who
+    knows each person's set cannot achieve a risk below
 
         Σ_j [π_j LB(k_j, ε_j) + π_j (1 − π_j)/k_j]
 
     The result is this bound for the worst shares and the best known family of sets: all symbols of
     a uniform context, the blocks, or the groups, separate or combined. High-low contexts and pairs
     of symbols have bounds of their own, which are used if they are higher. For uniform, block and
-    high-low contexts, some channel attains the bound at that distribution. For other contexts, the
-    sets are grown greedily, and a higher bound may exist. Their full matrix is computed, so they
-    may have at most 4096 symbols.
+    high-low contexts, some channel attains the bound at the worst shares. For other contexts, the
+    sets are grown greedily, and a higher bound may exist. Such contexts may have at most 4096
+    symbols, because their full matrix is computed.
 
     >>> from sfumato.contexts import HighLow, Uniform
     >>> lower_bound_risk(Uniform(7, 1)) == ye_barg_bound(7, 1.0)
@@ -95,8 +95,8 @@ def lower_bound_risk(context: Context) -> float:
 def lower_bound_risk_at_uniform(context: Context) -> float:
     """Return a lower bound on the risk at uniform p of every mechanism that satisfies the context.
 
-    It is the bound of ``lower_bound_risk`` for sets that together contain every symbol. The share
-    of a set is its size divided by k.
+    It is the bound of ``lower_bound_risk`` for sets that together contain every symbol, where the
+    share of each set is its size divided by k.
 
     >>> from sfumato.contexts import Blocks
     >>> lower_bound_risk_at_uniform(Blocks([0, 0, 1, 1], 1)) == ye_barg_bound(2, 1.0) + 0.25
@@ -114,9 +114,9 @@ def lower_bound_risk_at_uniform(context: Context) -> float:
 
 
 def _simplify(context: Context) -> Context:
-    """Return the structured context that promises the same, if it is cheap to find."""
+    """Return the equivalent structured context if it is cheap to find, else the context itself."""
     is_matrix = context.groups is None and not context.parts
-    if is_matrix and context.size > _MAX_CLOSED_SIZE:
+    if is_matrix and context.size > _MAX_CLOSURE_SIZE:
         return context
     try:
         return recognise(context)
@@ -149,7 +149,8 @@ def _worst_shares(family: Sequence[CloseSet]) -> Floats:
         return np.eye(a.size)[int(np.argmax(a))]
     a = a - a.max()  # only differences matter; next to a large a, 1/k would be lost to rounding
     order = np.argsort(-a, kind="stable")
-    # Entry i is θ if only the first i + 1 sets have a share. The last θ below its a is correct.
+    # Entry i is θ if only the first i + 1 sets have a share. The last such θ below its a
+    # is correct.
     theta = (np.cumsum(k[order] * a[order]) - 2) / np.cumsum(k[order])
     last = np.flatnonzero(theta < a[order])[-1]
     shares = k * np.maximum(a - theta[last], 0.0)
@@ -157,10 +158,11 @@ def _worst_shares(family: Sequence[CloseSet]) -> Floats:
 
 
 def _pair_bound(context: Context) -> float:
-    """Return the highest bound from any two symbols, for which the optimum is known (Theorem 2).
+    """Return the highest bound that any pair of symbols gives.
 
-    It is ``2 m (1 − m)/Δ²``. The optimum sends report 1 with probabilities P(1|0) and
-    P(1|1) = P(1|0) + Δ, and m is the number between them that is closest to ½.
+    The optimal mechanism for two symbols is known (Acharya et al. 2020, Theorem 2). It sends report
+    1 with probabilities P(1|0) and P(1|1) = P(1|0) + Δ. The bound is ``2 m (1 − m)/Δ²``, where m is
+    the number between these probabilities that is closest to ½.
     """
     E = _closure_matrix(context) if context.groups is None else _between_groups(context.groups)
     if len(E) < 2:
@@ -177,7 +179,7 @@ def _pair_bound(context: Context) -> float:
 
 
 def _between_groups(groups: GroupedContext) -> Floats:
-    """Return E between one symbol of each kind of group. Inside groups, sets give better bounds."""
+    """Return E for one symbol of each kind of group; inside groups, sets give better bounds."""
     outward = np.array([float(epsilon) for epsilon in dict.fromkeys(groups.outward)])
     E = np.broadcast_to(outward[:, None], (outward.size, outward.size)).copy()
     np.fill_diagonal(E, 0.0)
@@ -186,7 +188,7 @@ def _between_groups(groups: GroupedContext) -> Floats:
 
 def _closure_matrix(context: Context) -> Floats:
     """Return the closure of E, or E itself if the closure would take too long."""
-    if context.size <= _MAX_CLOSED_SIZE:
+    if context.size <= _MAX_CLOSURE_SIZE:
         context = context.closure()
     return context.matrix()
 
@@ -195,9 +197,9 @@ def _closure_matrix(context: Context) -> Floats:
 
 
 def _high_low_bounds(context: Context, shares: Sequence[float] = ()) -> list[float]:
-    """Return the bounds of a high-low context at these shares; empty for other contexts.
+    """Return the bound of a high-low context for each share of people with a sensitive symbol.
 
-    By default, the share of sensitive people is the share of sensitive symbols.
+    By default, that share is the share of sensitive symbols. Return no bounds for other contexts.
     """
     groups = context.groups
     if groups is None or groups.inside != groups.outward or len(groups.protected_groups) != 1:
@@ -217,12 +219,12 @@ def _high_low_bounds(context: Context, shares: Sequence[float] = ()) -> list[flo
 def high_low_bound(sensitive: int, free: int, epsilon: float, share: float) -> float:
     """Return a lower bound on the risk of any high-low mechanism, at a share π of sensitive people.
 
-    It is sharper than the bound from the sensitive symbols alone. People are spread evenly over the
-    s sensitive symbols, with share π, and evenly over the t free ones. Then one of the best
-    mechanisms treats all sensitive symbols alike, and all free ones alike. Its information consists
-    of three numbers: j_A for directions among sensitive symbols, j_B among free ones, and j_AB for
-    π. They are a mixture of s triples, one for each number w of sensitive symbols that a report can
-    favour (docs/bounds.md):
+    The bound is sharper than the bound from the sensitive symbols alone. A share π of all people is
+    spread evenly over the s sensitive symbols, and the others evenly over the t free ones. Then one
+    of the best mechanisms treats all sensitive symbols alike, and all free ones alike. Its
+    information consists of three numbers: j_A for directions among sensitive symbols, j_B for those
+    among free symbols, and j_AB for π. This triple is a mixture of s triples, one for each number w
+    of sensitive symbols that a report can favour (docs/bounds.md):
 
         risk ≥ min over mixtures of   (s − 1)/j_A + (t − 1)/j_B + 1/j_AB
 
@@ -231,8 +233,8 @@ def high_low_bound(sensitive: int, free: int, epsilon: float, share: float) -> f
     >>> round(high_low_bound(1, 1, 1.0, 0.5), 4)
     1.082
     """
-    D = np.array([sensitive - 1, free - 1, 1])  # dimensions
-    J = _informations(sensitive, free, epsilon, share)[D > 0]
+    D = np.array([sensitive - 1, free - 1, 1])  # dimensions of the three kinds of directions
+    J = _information_triples(sensitive, free, epsilon, share)[D > 0]
     D = D[D > 0][:, None]
     best = int(np.argmin((D / J).sum(axis=0)))
     j = J[:, [best]]
@@ -246,11 +248,12 @@ def high_low_bound(sensitive: int, free: int, epsilon: float, share: float) -> f
     return bound
 
 
-def _informations(s: int, t: int, epsilon: float, share: float) -> Floats:
+def _information_triples(s: int, t: int, epsilon: float, share: float) -> Floats:
     """Return the triples (j_A, j_B, j_AB) for w = 1 … s, as columns.
 
-    A report that favours w symbols has relative probability 1 for these and e^−ε for all others,
-    and total weight μ. With the remaining probability ν, a free symbol is sent unchanged.
+    A report that favours w symbols has relative probability 1 for those symbols and e^−ε for all
+    others; μ is the total weight of these reports. With the remaining probability ν, a free symbol
+    is sent unchanged.
     """
     w = np.arange(1, s + 1)
     shrink = math.exp(-epsilon)
@@ -287,7 +290,7 @@ def _families(context: Context) -> Iterator[list[CloseSet]]:
 
 
 def _group_families(groups: GroupedContext) -> Iterator[list[CloseSet]]:
-    """Yield the groups themselves; then, for each outward ε, the groups up to it as one set."""
+    """Yield the groups; then, for each outward ε, merge all groups with at most that outward ε."""
     sizes = groups.sizes.tolist()
     inside = [float(epsilon) for epsilon in groups.inside]
     outward = [float(epsilon) for epsilon in groups.outward]
@@ -307,7 +310,7 @@ def _group_families(groups: GroupedContext) -> Iterator[list[CloseSet]]:
 
 
 def _grown_families(context: Context) -> Iterator[list[CloseSet]]:
-    """Yield the sets with finite promises both ways, then the best sets grown inside them."""
+    """Yield the sets with finite promises in both directions, then the best sets inside them."""
     E = _closure_matrix(context)
     mutual = np.maximum(E, E.T)
     complete: list[CloseSet] = []
@@ -321,7 +324,7 @@ def _grown_families(context: Context) -> Iterator[list[CloseSet]]:
 
 
 def _mutually_finite_sets(mutual: Floats) -> Iterator[Symbols]:
-    """Yield disjoint sets of symbols with finite promises both ways."""
+    """Yield disjoint sets of symbols with finite promises in both directions."""
     is_unassigned = np.ones(len(mutual), dtype=np.bool_)
     while is_unassigned.any():
         first = int(np.argmax(is_unassigned))
@@ -331,7 +334,7 @@ def _mutually_finite_sets(mutual: Floats) -> Iterator[Symbols]:
 
 
 def _grow_sets(mutual: Floats) -> Iterator[CloseSet]:
-    """Yield the sets that result from repeatedly adding the nearest symbol, from several starts."""
+    """Yield the sets grown from several starts by repeatedly adding the nearest symbol."""
     k = len(mutual)
     for start in sorted({i * k // _START_COUNT for i in range(_START_COUNT)}):
         epsilon = 0.0

@@ -31,7 +31,7 @@ CODES: Mapping[str, CodeFamily] = {
     "cyclic": BestCode(),
     "randomized": RandomizedCode,
 }
-"""The code families by name."""
+"""The code families, by name."""
 
 _MIN_EPSILON = 1e-15  # below it, e^ε rounds to 1
 _MAX_PRODUCT_ENTRIES = 2**20  # so a product response is built and certified within a second
@@ -48,12 +48,13 @@ def mechanism_for(
 
     It takes about a second for up to a few hundred thousand symbols and a few kinds of groups.
 
-    Two symbols get the universally optimal binary response, for any matrix, unless you name a
-    code. Uniform, high-low, tiered and block contexts, unions, and equivalent matrices get their
-    frame around the ``code`` you name ("hadamard", "cyclic", "randomized"), or around the best
-    known code ("best"). Reports have at most ``max_bits`` bits. If several frames fit, the one with
-    the smallest worst-case risk is chosen. For a high-low context, you can instead minimise the
-    risk at ``sensitive_share``, a guess of the share of people with a sensitive value.
+    For two symbols, the result is the universally optimal binary response, whatever the matrix,
+    unless you name a code. For uniform, high-low, tiered and block contexts, for unions, and for
+    equivalent matrices, it is the frame for that structure, built around the ``code`` you name
+    ("hadamard", "cyclic", "randomized") or the best known code ("best"). Reports have at most
+    ``max_bits`` bits. If several frames fit, the one with the smallest worst-case risk is chosen.
+    For a high-low context, you can instead minimise the risk at ``sensitive_share``, a guess of the
+    share of people with a sensitive value.
     Raise ``NoClosedForm`` for other matrices, and ``NothingToLearn`` if some promise is 0.
 
     >>> mechanism_for(Uniform(4, 3.0))
@@ -99,14 +100,14 @@ class _Options:
 
     @property
     def fits_codes(self) -> bool:
-        """Whether codes are fitted to the frame; any other code is used as is."""
+        """Whether the code is fitted to the frame, rather than used as is."""
         return self.code in ("best", "cyclic")
 
 
 def _candidates(context: Context, options: _Options) -> Iterator[Mechanism]:
-    """Yield the mechanism for the named code, or for the best codes with fewer and fewer bits.
+    """Yield one mechanism for a named code, or several for the best codes.
 
-    In the latter case, the last mechanism uses randomized response.
+    The best codes have fewer and fewer bits, and the last mechanism uses randomized response.
     """
     if context.size == 2 and options.code == "best" and options.sensitive_share is None:
         yield BinaryResponse(context)
@@ -142,7 +143,7 @@ def _risk(mechanism: Mechanism, sensitive_share: float | None) -> float:
 
 
 def _frame(context: Context, family: CodeFamily, options: _Options) -> Mechanism:
-    """Return the frame for a structured context, chosen by its structure."""
+    """Return the frame that fits the structure of a structured context."""
     if context.as_union is not None:
         return _union_frame(context.as_union, family, options)
     if context.uniform_epsilon is not None:
@@ -185,7 +186,7 @@ def _high_low_frame(context: HighLow, family: CodeFamily, options: _Options) -> 
 
 
 def _group_frames(context: GroupedContext, family: CodeFamily) -> list[Mechanism]:
-    """Return a list with the group frame, empty if a promise between groups is too strong."""
+    """Return a list with the group frame; empty if a promise between groups is too strong."""
     families: CodeFamily | list[CodeFamily] = family
     if isinstance(family, BestCode):
         families = frame_families(context, family.extra_bits)
@@ -195,7 +196,7 @@ def _group_frames(context: GroupedContext, family: CodeFamily) -> list[Mechanism
 
 
 def _uniform_frames(context: Context, family: CodeFamily) -> list[Mechanism]:
-    """Return a list with the plain response for the smallest ε, empty if nothing is promised."""
+    """Return a list with the plain response for the smallest ε; empty if nothing is promised."""
     epsilon = context.exact_minimum
     if epsilon == inf:
         return []
@@ -203,7 +204,7 @@ def _uniform_frames(context: Context, family: CodeFamily) -> list[Mechanism]:
 
 
 def _best(candidates: list[Mechanism], options: _Options) -> Mechanism:
-    """Return the candidate with the smallest risk, within ``max_bits`` if possible."""
+    """Return the candidate with the smallest risk; if possible, one within ``max_bits``."""
     short_enough = []
     for mechanism in candidates:
         if options.max_bits is None or mechanism.bits <= options.max_bits:
@@ -212,7 +213,7 @@ def _best(candidates: list[Mechanism], options: _Options) -> Mechanism:
 
 
 def _fits_product(context: Blocks) -> bool:
-    """Return whether a product response applies: small, with some ε inside below ``across``."""
+    """Return whether a product response is small enough and some ε inside is below ``across``."""
     inside = [context.inside[b] for b in np.flatnonzero(context.sizes > 1).tolist()]
     max_outputs = (context.size << EXTRA_BITS) * (context.sizes.size << EXTRA_BITS)
     is_small = context.size * max_outputs <= _MAX_PRODUCT_ENTRIES

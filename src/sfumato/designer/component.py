@@ -1,7 +1,7 @@
 """Split a context into components, and design a mechanism for each of them.
 
-Nothing is promised between components, so a report may reveal the component. Its mechanism is a
-closed form, if that is good enough, or the result of a search.
+Nothing is promised between components, so a report may reveal the component. The mechanism for a
+component is a closed form, if one is good enough, or the result of a search.
 """
 
 import time
@@ -33,21 +33,21 @@ __all__ = [
     "split",
 ]
 
-_MAX_DESIGNED_SIZE = 128  # symbols in the largest component that a search can handle
-_MAX_GAP = 1e-5  # ends a search; also the loss at which a closed form is preferred to a table
-_MAX_CLOSED_FORM_GAP = 1e-2  # accepted for closed forms with many symbols: a search is slow
-_MAX_SMALL_SIZE = 12  # symbols
-_MIN_CONVERGED_ROUNDS = 3  # for an estimated gap, because each round searches elsewhere
+_MAX_SEARCHED_SIZE = 128  # symbols in the largest component that a search can handle
+_MAX_GAP = 1e-5  # ends a search; also the loss up to which a closed form is preferred to a table
+_MAX_CLOSED_FORM_GAP = 1e-2  # for closed forms with many symbols, where a search would be slow
+_MAX_SMALL_SIZE = 12  # symbols; up to this size, a closed form must meet _MAX_GAP
+_MIN_CONVERGED_ROUNDS = 3  # if the bound is estimated, because each round searches elsewhere
 _MAX_STALLED_ROUNDS = 12
 _MIN_PROGRESS = 1e-6  # the smallest relative change of the risk that counts
-_BINARY_ROUNDING = 1e-9  # relative; exceeds what rounding a binary response to integers costs
-_MAX_CLOSED_SIZE = 512  # symbols in the largest matrix whose closure is computed
-_MIN_EPSILON = 1e-6  # for a search; below it, rounding costs more than there is to learn
+_BINARY_ROUNDING = 1e-9  # exceeds the relative loss from rounding a binary response to integers
+_MAX_CLOSURE_SIZE = 512  # symbols in the largest matrix whose closure is computed
+_MIN_EPSILON = 1e-6  # for a search; below it, rounding loses more than there is to learn
 
 
 @dataclass(frozen=True)
 class ComponentContext:
-    """The symbols of a component, and the context for them, over the integers from 0."""
+    """The symbols of a component, and their context, relabelled as the integers from 0."""
 
     symbols: Symbols
     context: Context
@@ -113,13 +113,13 @@ class Round:
 
     @property
     def gap(self) -> float:
-        """The share of the bound by which the risk exceeds it."""
+        """The amount by which the risk exceeds the bound, relative to the bound."""
         return self.risk / self.lower_bound - 1 if self.lower_bound > 0 else inf
 
 
 @dataclass(frozen=True)
 class Component:
-    """A mechanism for a component, its value ``tr(W M⁻¹)``, and a lower bound on all values."""
+    """A mechanism for a component, its value ``tr(W M⁻¹)``, and a lower bound on any value."""
 
     mechanism: Mechanism
     value: float
@@ -144,7 +144,10 @@ class Clock:
         return time.monotonic() - self._start
 
     def deadline(self, components_left: int) -> float:
-        """Return when the next search must end, in seconds: all get an equal share of the time."""
+        """Return when the next search must end, in seconds since the start.
+
+        The remaining time is shared equally among the components left.
+        """
         time_left = max(self._end - time.monotonic(), 0.0)
         return self.seconds + time_left / components_left
 
@@ -155,7 +158,7 @@ class Clock:
         return "time limit" if self.seconds >= deadline else None
 
     def report(self, latest: Round) -> None:
-        """Call ``on_progress``."""
+        """Pass the latest round to ``on_progress``, if there is such a callback."""
         if self._on_progress is not None:
             self._on_progress(latest)
 
@@ -175,13 +178,13 @@ def design_component(
         is_good_enough = closed_form.value <= closed_form.bound or gap <= max_gap
         if is_good_enough or context.exact_minimum < _MIN_EPSILON:
             return closed_form
-    if context.size <= _MAX_DESIGNED_SIZE:
+    if context.size <= _MAX_SEARCHED_SIZE:
         search_result = _search(context, objective, clock, seed, closed_form, number, count)
         return _choose_better(closed_form, search_result, objective)
     if closed_form is None:
         raise NoClosedForm(
             f"this matrix connects {context.size} symbols and has no known closed form; a search "
-            f"handles at most {_MAX_DESIGNED_SIZE}. Merge labels, drop the promises between tiles "
+            f"handles at most {_MAX_SEARCHED_SIZE}. Merge labels, drop the promises between tiles "
             "(Metric.tiles), or use Uniform(domain, context.smallest_epsilon), which promises at "
             "least as much."
         )
@@ -191,12 +194,12 @@ def design_component(
 def _choose_better(
     closed_form: Component | None, search_result: Component, objective: Objective
 ) -> Component:
-    """Return the closed form unless the table is better, with the higher of the two bounds."""
+    """Return the closed form, or the search result if it is better; keep the higher bound."""
     if closed_form is None:
         return search_result
-    closed_risk = closed_form.value - objective.offset
+    closed_form_risk = closed_form.value - objective.offset
     search_risk = search_result.value - objective.offset
-    best = search_result if search_risk < closed_risk * (1 - _MAX_GAP) else closed_form
+    best = search_result if search_risk < closed_form_risk * (1 - _MAX_GAP) else closed_form
     higher = search_result if search_result.bound > closed_form.bound else closed_form
     return replace(
         search_result,
@@ -214,8 +217,8 @@ def _solve_in_closed_form(context: Context, objective: Objective) -> Component |
     is_matrix = context.groups is None and not context.parts and not context.terms
     try:
         # The closure of a large matrix is slow to compute, and structure is usually visible as is.
-        if is_matrix and context.size > _MAX_CLOSED_SIZE:
-            # In a structured matrix, a row has one ε inside its group and one outward.
+        if is_matrix and context.size > _MAX_CLOSURE_SIZE:
+            # In a structured matrix, a row has at most two ε: inside its group and outward.
             if np.unique(context.epsilon(0, np.arange(1, context.size))).size > 2:
                 return None
             context = recognise_as_written(context)
@@ -230,11 +233,12 @@ def _solve_in_closed_form(context: Context, objective: Objective) -> Component |
 
 
 def _lower_bound(context: Context, objective: Objective, value: float) -> float:
-    """Return a proven lower bound on the value of every mechanism for a structured context."""
+    """Return a proven lower bound on the value of any mechanism for a structured context."""
     if context.size == 1 or context.exact_minimum == inf:
         return value  # answers are sent unchanged
     if context.size == 2:
-        return value * (1 - _BINARY_ROUNDING)  # Theorem 2, up to rounding to integers
+        # The value is optimal up to rounding (Acharya et al. 2020, Theorem 2).
+        return value * (1 - _BINARY_ROUNDING)
     if objective.is_uniform:
         weight = float(objective.weights[0])
         return weight * lower_bound_risk_at_uniform(context) + objective.offset
@@ -323,7 +327,7 @@ class _SearchProgress:
 
     @property
     def lower_bound(self) -> float:
-        """The lower bound on the risk of all mechanisms."""
+        """The lower bound on the risk of any mechanism."""
         return self.bound - self._offset
 
     def add(self, solution: Solution) -> None:
@@ -358,7 +362,7 @@ class _SearchProgress:
         )
 
     def stop_reason(self) -> str | None:
-        """Return "converged" if the gap is closed, "stalled" if nothing changes, or ``None``."""
+        """Return "converged" if the gap is closed, "stalled" if progress stopped, or ``None``."""
         if self._converged_rounds >= (1 if self.certified else _MIN_CONVERGED_ROUNDS):
             return "converged"
         return "stalled" if self._stalled_rounds >= _MAX_STALLED_ROUNDS else None

@@ -28,7 +28,7 @@ from sfumato.promises import Certificate, certify
 
 __all__ = ["Design", "design"]
 
-# The reasons why a search can end. If components differ, the one that comes last is reported.
+# Why a search can end. If the reasons differ between components, the last one listed is reported.
 _STOP_REASONS = ("closed form", "converged", "stalled", "time limit", "interrupted")
 
 
@@ -36,9 +36,9 @@ _STOP_REASONS = ("closed form", "converged", "stalled", "time limit", "interrupt
 class Design:
     """A mechanism, and a bound on how far it can be from the best possible one.
 
-    ``risk`` is ``n · E Σ_x w_x (p̂_x − p_x)²`` for its unbiased estimate at ``prior`` p, with
-    ``weights`` w. No mechanism for the context has a risk below ``lower_bound`` at p. If the bound
-    is ``certified``, that is proven. Otherwise the bound is estimated: a search found no
+    ``risk`` is ``n · E Σ_x w_x (p̂_x − p_x)²`` for the mechanism's unbiased estimate at ``prior`` p,
+    with ``weights`` w. No mechanism for the context has a risk below ``lower_bound`` at p. If the
+    bound is ``certified``, that is proven. Otherwise the bound is estimated: a search found no
     counterexample. ``stop_reason`` is why the search ended: "closed form" (there was no search),
     "converged", "stalled" (no more progress, but a gap remains), "time limit" or "interrupted".
     """
@@ -122,11 +122,11 @@ def design(
 
     ``prior`` is a guess of the distribution at which to minimise the risk, uniform by default.
     Shares below a millionth are raised to a millionth. ``weights`` are the relative importance of
-    each symbol's error. Components with no promise between them are designed one by one. A
-    component uses its closed form, if it has one, unless a search finds a better mechanism. A
-    search runs until the gap is closed, no round makes progress, or ``time_limit`` seconds have
-    passed. Rounding to integers and certifying take extra time: well below a second for 16 symbols,
-    about ten seconds for 64.
+    each symbol's error. Components with no promise between them are designed one by one. Each uses
+    its closed form, if it has one, unless a search finds a better mechanism. A search runs until
+    the gap is closed, no round makes progress, or ``time_limit`` seconds have passed. Rounding to
+    integers and certifying take extra time: well below a second for 16 symbols, about ten seconds
+    for 64.
 
     Up to 12 symbols the bound is certified; above that, it is estimated. An interrupt (Ctrl-C) ends
     the search with the best mechanism so far. The same ``seed`` and the same number of rounds give
@@ -135,7 +135,7 @@ def design(
 
     Raise ``NothingToLearn`` if the context forbids telling two symbols apart, and ``NoClosedForm``
     if it connects more than 128 symbols and has no known structure.
-    Reference: docs/designer.md has the derivation and the proof of the bound.
+    For the derivation and the proof of the bound, see docs/designer.md.
 
     >>> from sfumato.contexts import PrivacyMatrix
     >>> result = design(PrivacyMatrix([[0, 1, 2], ["0.5", 0, 1], [1, 1, 0]]))
@@ -193,8 +193,8 @@ def _join(
 ) -> Mechanism:
     """Join the mechanisms of all components.
 
-    A single mechanism is returned as is. If all components use closed forms, use the closed form of
-    the entire context, if there is one. Otherwise, return a union.
+    A single mechanism is returned as is. If all components use closed forms, and the entire context
+    also has a closed form, return the latter. Otherwise, return a union.
     """
     mechanisms = [component.mechanism for component in components]
     if len(mechanisms) == 1:
@@ -217,7 +217,7 @@ def _assemble(
     components: Sequence[Component],
 ) -> Design:
     """Return the complete design."""
-    # tr(W M⁻¹) of a union is the mean over its parts, weighted by their shares.
+    # tr(W M⁻¹) of a union is the mean over its parts, weighted by their shares of the prior.
     value_bound = 0.0
     for component_context, component in zip(contexts, components, strict=True):
         share = float(objective.prior[component_context.symbols].sum())

@@ -16,11 +16,11 @@ def exponential_response(context: Context) -> TableResponse:
     """Return ``Q(y|x) = e^{−d(x, y)/2} / Z_x`` with ``Z_x = Σ_y e^{−d(x, y)/2}``.
 
     Reports are symbols. d is the largest metric that is at most E in both directions: shortest
-    paths over ``min(E, Eᵀ)``. Where d is infinite, y is sent only because of rounding.
+    paths over ``min(E, Eᵀ)``. Where d is infinite, a report y occurs only because of rounding.
 
-    Guarantees: satisfies E. By the triangle inequality
+    Guarantees: satisfies E. By the triangle inequality,
     ``e^{−d(x, y)/2} ≤ e^{d(x, x2)/2} e^{−d(x2, y)/2}`` for every y; summed over y,
-    ``Z_x2 ≤ e^{d(x, x2)/2} Z_x``. Together ``Q(y|x) ≤ e^{d(x, x2)} Q(y|x2)``, and d is at most E.
+    ``Z_x2 ≤ e^{d(x, x2)/2} Z_x``. Together, ``Q(y|x) ≤ e^{d(x, x2)} Q(y|x2)``, and d is at most E.
     Cost per report: that of a table. Error: often many times that of a mechanism designed for the
     matrix. Reference: McSherry and Talwar (2007); for metrics, Chatzikokolakis et al. (2013).
 

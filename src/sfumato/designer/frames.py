@@ -1,14 +1,14 @@
 """Choose the codes for groups that cover for each other, based on the risk of the entire frame.
 
-The best code for a group alone is not the best one in a frame: its sets also determine how often
-all other groups must send cover reports. So set sizes are chosen by the risk of the entire frame,
-one kind of group after another, as if every size had a flat design. Then each kind gets the actual
-design that comes closest.
+The best code for a group alone is not the best one in a frame: the sets of its code also determine
+how often all other groups must send cover reports. So set sizes are chosen by the risk of the
+entire frame, one kind of group after another, as if a flat design existed for every size. Then each
+kind gets the actual design that comes closest.
 
 The risk has a closed form. For a design with b outputs, where each symbol has r of them and each
 pair of symbols shares λ, the risk depends only on ``f = r/b`` and ``l = λ/b``. So a frame can be
-evaluated before any code is built. The formula is for the estimate without total correction. That
-is the package's estimate, except for its correction for unused points.
+evaluated before any code is built. The formula is for the estimate without total correction, which
+differs from Sfumato's estimate only in the correction for unused points.
 """
 
 from collections import Counter
@@ -33,7 +33,7 @@ from sfumato.contexts import GroupedContext
 __all__ = ["FrameGroup", "frame_families", "frame_risks"]
 
 _MAX_SWEEPS = 4
-_MAX_SIZE_COUNT = 96  # set sizes to try for each kind of group
+_MAX_SIZE_COUNT = 96  # geometrically spaced set sizes to try for each kind of group
 _MAX_SEARCHED_SIZE = 1000  # symbols in the largest group for which designs are searched
 _MAX_FLATNESS = 1.01  # the search for designs ends once one is this flat
 _MIN_GAIN = 1e-9
@@ -44,7 +44,7 @@ _MIN_GAIN = 1e-9
 
 @dataclass(frozen=True)
 class FrameGroup:
-    """A group of k symbols with its promises and the design (f, l) of its code.
+    """A group of k symbols, its promises, and f and l of its code's design.
 
     ``count`` is the number of identical groups.
 
@@ -78,6 +78,8 @@ class FrameGroup:
 def frame_risks(groups: Sequence[FrameGroup]) -> tuple[list[float], float]:
     """Return ``R_i`` for each group, and ``R_F`` for the symbols that have no promise.
 
+    With shares p_i of people in the groups and p_F of people with a free symbol:
+
         risk(p) = Σ p_i R_i + p_F R_F − ‖p‖²
 
     >>> high_low = FrameGroup(1, inside=1.0, outward=1.0, f=1.0, l=0.0)
@@ -90,7 +92,7 @@ def frame_risks(groups: Sequence[FrameGroup]) -> tuple[list[float], float]:
     total_constant = 0.0
     for group, square in zip(groups, squares, strict=True):
         total_constant += group.count * square.constant
-    # The risk of each group's reports when another group sends them.
+    # What each group's reports add to the risk when another group sends them.
     covers = [square.v * (square.other + total_constant - square.constant) for square in squares]
     total_cover = 0.0
     for group, cover in zip(groups, covers, strict=True):
@@ -129,7 +131,7 @@ def _square_scores(group: FrameGroup, beta: float) -> _SquaredScores:
     h = v * (l * A + (f - l) * B - f)
     G = 1 / (v * (f - l) * (A - B))
     u = v * f + (1 - v) * h / beta
-    # The expected number of symbols in the set of a report that one of the symbols sends.
+    # The expected number of symbols in the set of a report sent by one of the group's symbols.
     mean_set_size = (f * A + (k - 1) * (l * A + (f - l) * B)) / (f * A + (1 - f) * B)
     own = G**2 * (mean_set_size * (1 - 2 * u) + k * u**2)
     other = G**2 * (k * f * (1 - 2 * u) + k * u**2)
@@ -141,7 +143,7 @@ def _square_scores(group: FrameGroup, beta: float) -> _SquaredScores:
 
 @dataclass(frozen=True)
 class _Kind:
-    """The size and the promises that all groups of one kind have."""
+    """A kind of group: the size and the promises that all its groups have in common."""
 
     size: int
     inside: Fraction
@@ -159,8 +161,8 @@ def frame_families(
 ) -> list[CodeFamily]:
     """Return a code family for each protected group, in the order of groups.
 
-    The families minimise the worst-case risk: the largest over groups and free symbols. With
-    ``sensitive_share``, they minimise the risk at a distribution that gives this share to the
+    The families minimise the worst-case risk: the largest risk of any group or of free symbols.
+    With ``sensitive_share``, they minimise the risk at a distribution that gives this share to the
     protected groups, in proportion to their sizes.
     """
     kinds = []
@@ -188,7 +190,7 @@ class _Frame:
             self._sizes[kind] = best_alone
 
     def choose_sizes(self) -> None:
-        """Improve the set size of one kind after another, starting from the best for each alone."""
+        """Improve one kind's set size after another, starting from the best for each kind alone."""
         for _ in range(_MAX_SWEEPS):
             previous_sizes = dict(self._sizes)
             for kind in self.counts:
@@ -202,7 +204,7 @@ class _Frame:
         min_risk = None
         for w in _sizes_to_try(kind.size // 2):
             if kind.with_flat_design(w).gain > _MIN_GAIN:
-                # Round, so floating-point noise does not decide. Of equals, the smallest size wins.
+                # Round, so floating-point noise does not decide. The smallest size wins ties.
                 risk = round(self._risk(self._flat_groups({**self._sizes, kind: w})), 9)
                 if min_risk is None or risk < min_risk:
                     min_risk = risk
@@ -228,7 +230,7 @@ class _Frame:
     def family_for(self, kind: _Kind, extra_bits: int) -> CodeFamily:
         """Return an actual design for one kind, assuming flat designs for the others.
 
-        It is randomized response, a design from searched base blocks or a Singer design.
+        The design is randomized response, a design from searched base blocks or a Singer design.
         """
         size = self._sizes[kind]
         if size == 1:
@@ -266,7 +268,7 @@ class _Frame:
 
 
 def _flattest_design(size: int, set_size: int, outputs: int) -> tuple[float, CodeFamily] | None:
-    """Return the flattest design from searched base blocks with its flatness, or ``None``."""
+    """Return the flattest design found by searching base blocks, with its flatness, or ``None``."""
     best: tuple[float, CodeFamily] | None = None
     for design, flatness in search_designs(size, [set_size], outputs):
         if best is None or flatness < best[0]:

@@ -1,4 +1,4 @@
-"""Recognise a matrix that is uniform, high-low, tiered, block-structured, or a union of these."""
+"""Recognise matrices that are uniform, high-low, tiered, block-structured, or unions of those."""
 
 import numpy as np
 
@@ -23,16 +23,16 @@ __all__ = [
     "symbols_by_component",
 ]
 
-_NO_PAIR = -1  # replaces the numerator inside a block with a single symbol
+_NO_PAIR = -1  # stands for the numerator inside a block that has only one symbol
 
 
 def recognise(context: Context) -> Context:
     """Return the structured context that promises the same as ``context``, over the same domain.
 
-    The closure of the matrix is what counts, so equivalent matrices are recognised alike. If
-    several forms fit, the first of these is chosen: uniform, blocks that a report may reveal,
-    high-low, tiers, blocks that it may not reveal, and a union, whose parts are recognised one by
-    one. Raise ``NoClosedForm`` for any other matrix.
+    The closure of the matrix is what counts, so equivalent matrices are recognised as the same
+    form. If several forms fit, the first one in this order is chosen: uniform, blocks that a report
+    may reveal, high-low, tiers, blocks that a report may not reveal, and a union, whose parts are
+    recognised one by one. Raise ``NoClosedForm`` for any other matrix.
 
     >>> from sfumato.contexts import PrivacyMatrix
     >>> recognise(PrivacyMatrix([[0, 1, "inf"], [1, 0, "inf"], ["inf", "inf", 0]]))
@@ -100,7 +100,7 @@ def _recognise_matrix(exact: ExactMatrix, domain: Domain) -> Context:
 
 
 def _as_blocks(exact: ExactMatrix, domain: Domain, across: int) -> Uniform | Blocks | None:
-    """Return blocks with one ε inside each and the numerator ``across`` between, or ``None``."""
+    """Return blocks with one ε in each and the numerator ``across`` between them, or ``None``."""
     N = exact.numerators
     same_block: Booleans = np.not_equal(N, across)
     pairs = same_block & _off_diagonal(exact)
@@ -112,7 +112,7 @@ def _as_blocks(exact: ExactMatrix, domain: Domain, across: int) -> Uniform | Blo
     if not (is_partition and has_one_epsilon_per_row and has_one_epsilon_per_block):
         return None
     between = exact.to_epsilon(across)
-    # A symbol alone in its block only has the promise against other blocks.
+    # A symbol that is alone in its block has only the promise against other blocks.
     epsilons = []
     promised = set()
     for numerator in inside[np.unique(first)].tolist():
@@ -128,7 +128,7 @@ def _as_blocks(exact: ExactMatrix, domain: Domain, across: int) -> Uniform | Blo
 
 
 def _as_tiers(exact: ExactMatrix, domain: Domain) -> Context | None:
-    """Return tiers if each row has a single number: high-low if only one number is finite."""
+    """Return tiers, or high-low if only one ε is finite; ``None`` unless each row has one ε."""
     row_numerators = exact.numerators_off_diagonal().min(axis=1)
     if not (row_numerators[:, None] == exact.numerators)[_off_diagonal(exact)].all():
         return None
@@ -141,8 +141,8 @@ def _as_tiers(exact: ExactMatrix, domain: Domain) -> Context | None:
 def _as_hidden_blocks(exact: ExactMatrix, domain: Domain) -> Context | None:
     """Return blocks with a finite ε between them, or ``None``.
 
-    The first row has at most two distinct entries, inside its block and across. Try both as
-    ``across``; at most one of them gives blocks.
+    The first row then has at most two distinct off-diagonal entries: one for its own block and one
+    for all others. Try each of them as ``across``; at most one gives blocks.
     """
     candidates = np.unique(exact.numerators[0, 1:]).tolist()
     if len(candidates) > 2:
@@ -190,10 +190,10 @@ def _off_diagonal(exact: ExactMatrix) -> Booleans:
     return ~np.eye(exact.size, dtype=np.bool_)
 
 
-def _renumber_by_first(numbers: Symbols) -> tuple[Symbols, Symbols]:
-    """Renumber integers by first occurrence, from 0; also return the old integer of each number."""
-    values, first, inverse = np.unique(numbers, return_index=True, return_inverse=True)
+def _renumber_by_first(values: Symbols) -> tuple[Symbols, Symbols]:
+    """Number values by first occurrence; return each entry's number, and the distinct values."""
+    distinct, first, inverse = np.unique(values, return_index=True, return_inverse=True)
     order = np.argsort(first)
-    new_number = np.empty_like(order)
-    new_number[order] = np.arange(order.size)
-    return new_number[inverse.reshape(-1)], values[order]
+    rank = np.empty_like(order)
+    rank[order] = np.arange(order.size)
+    return rank[inverse.reshape(-1)], distinct[order]

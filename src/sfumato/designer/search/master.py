@@ -1,8 +1,8 @@
 """The objective of a design, and the best mixture of given rays: a convex problem.
 
-The columns of the channel are ``θ_r r`` with ``p·r = 1``. The covariance of the best unbiased
-estimate at p, times the number of people, is ``M⁻¹ − p pᵀ`` with ``M = Σ θ_r r rᵀ``. So for symbol
-weights w
+The columns of the channel are ``θ_r r``, for rays r with ``p·r = 1``. The covariance of the best
+unbiased estimate at p, times the number of people, is ``M⁻¹ − p pᵀ`` with ``M = Σ θ_r r rᵀ``. So,
+for symbol weights w and ``W = diag(w)``,
 
     minimise tr(W M⁻¹)   subject to   Σ θ_r r = 1,  θ ≥ 0
 
@@ -12,8 +12,8 @@ linear constraints. It is solved along the central path: for growing t, Newton's
 
     |W^½ M⁻¹ r|² + 1/(tθ_r) = ν·r
 
-where ν are the multipliers of the constraints. For N rays, the value is within ``N/t`` of the
-minimum.
+where ν are the multipliers of the constraints. For N rays, ``tr(W M⁻¹)`` is then within ``N/t`` of
+its minimum.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ from sfumato.mechanisms import Mechanism
 
 __all__ = ["Mixture", "Objective", "best_mixture"]
 
-_PRIOR_TOTAL = 10**6  # shares of a prior are scaled to this total, then rounded
+_PRIOR_TOTAL = 10**6  # the shares of a prior are scaled to this total and rounded
 _MAX_COUNT = 2**32
 _MAX_WEIGHT_RATIO = 1e6
 
@@ -44,7 +44,7 @@ _MIN_STEP_LENGTH = 1e-12
 
 @dataclass(frozen=True)
 class Objective:
-    """The value ``tr(W M⁻¹)`` of a mechanism for a prior p and symbol weights w, and its bounds.
+    """The value ``tr(W M⁻¹)`` of mechanisms for a prior p and symbol weights w, and its minimum.
 
     ``counts`` is p as coprime integers.
 
@@ -59,7 +59,7 @@ class Objective:
     def parse(cls, size: int, prior: ArrayLike | None, weights: ArrayLike | None) -> "Objective":
         """Parse the arguments of ``design``; the defaults are a uniform prior and weights of 1.
 
-        Counts are used as given. Shares are rounded to millionths, and to at least one millionth.
+        Counts are used as given. Shares are rounded to millionths; smaller ones become a millionth.
         """
         counts = np.ones(size) if prior is None else _parse_prior(prior, size)
         w = np.ones(size) if weights is None else _parse_weights(weights, size)
@@ -136,8 +136,8 @@ def _parse_numbers(numbers: ArrayLike, size: int, name: str) -> Floats:
 
 
 def _make_coprime(counts: Sequence[int]) -> tuple[int, ...]:
-    common = gcd(*counts)
-    return tuple(count // common for count in counts)
+    divisor = gcd(*counts)
+    return tuple(count // divisor for count in counts)
 
 
 # --- the central path -----------------------------------------------------------------------------
@@ -147,8 +147,8 @@ def _make_coprime(counts: Sequence[int]) -> tuple[int, ...]:
 class Mixture:
     """Weights θ of the rays, ``M⁻¹``, the multipliers ν of ``Σ θ r = 1``, and ``tr(W M⁻¹)``.
 
-    The value is inf if the rays do not form a channel: they do not tell all symbols apart, or no
-    mixture of them is 1.
+    The value is inf if the rays do not tell all symbols apart, or if no mixture of them is the
+    column of ones, so that they form no channel.
     """
 
     theta: Floats
@@ -163,7 +163,7 @@ def best_mixture(
     """Return weights θ for which ``tr(W M⁻¹)`` is within a relative ``tolerance`` of the minimum.
 
     ``start`` contains positive initial weights, which need not satisfy the constraints. The path
-    begins at ``first_tolerance``, which may be smaller if the start is good.
+    begins at ``first_tolerance``, which may be smaller if these weights are nearly optimal.
 
     >>> rays = np.array([[1.5, 0.5], [0.5, 1.5], [1.0, 1.0]])
     >>> best_mixture(rays, np.ones(2), np.full(3, 1 / 3), 1e-9).theta.round(6) + 0.0
@@ -175,7 +175,7 @@ def best_mixture(
         return Mixture(path.theta, path.inverse, path.multipliers, inf)
     t = N / (path.value * max(first_tolerance, tolerance))
     for _ in range(_MAX_T_COUNT):
-        # Stop early if floats are not precise enough: any point on the path is a mixture.
+        # Stop early if floats are not precise enough: any point on the path is a valid mixture.
         if not path.centre(t) or N / t <= tolerance * path.value:
             break
         t = min(t * _T_GROWTH, 1.01 * N / (tolerance * path.value))
@@ -186,9 +186,9 @@ def best_mixture(
 class _Path:
     """The current point on the central path."""
 
-    def __init__(self, rays: Floats, roots: Floats, start: Floats) -> None:
+    def __init__(self, rays: Floats, weight_roots: Floats, start: Floats) -> None:
         self._R = rays
-        self._weight_roots = roots  # √w
+        self._weight_roots = weight_roots  # √w
         self._move_to(start.copy())
         self.multipliers = np.zeros(rays.shape[1])
 
@@ -200,9 +200,9 @@ class _Path:
         self.value = value if value > 0 else inf
 
     def centre(self, t: float) -> bool:
-        """Run Newton's method for one t, in the coordinates ``d/θ``, where it converges best.
+        """Run Newton's method for one t, with steps d relative to θ, which converges best.
 
-        Return whether the equations could be solved in floats.
+        Return whether the equations could be solved in floating point.
         """
         from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
@@ -250,18 +250,18 @@ class _Path:
     def _advance(self, step: Floats, length: float, t: float, decrement: float | None) -> float:
         """Halve ``length`` until a move along ``step`` is accepted; return the final length.
 
-        Until the constraints hold, ``decrement`` is ``None``, and M must have an inverse. After
-        that, the barrier function must decrease.
+        Until the constraints hold, ``decrement`` is ``None``, and a move is accepted if M has an
+        inverse. After that, a move is accepted if the barrier function decreases enough.
         """
         theta = self.theta
-        start = self._barrier(t)
+        old_barrier = self._barrier(t)
         while length >= _MIN_STEP_LENGTH:
             self._move_to(theta * (1 + length * step))
             if decrement is None:
                 is_accepted = isfinite(self.value)
             else:
-                decrease = start - self._barrier(t)
-                is_accepted = decrease >= 1e-4 * length * decrement**2 - 1e-9 * abs(start)
+                decrease = old_barrier - self._barrier(t)
+                is_accepted = decrease >= 1e-4 * length * decrement**2 - 1e-9 * abs(old_barrier)
             if is_accepted:
                 break
             length /= 2
@@ -279,7 +279,7 @@ def _solve(A: Floats, b: Floats) -> Floats:
 
 
 def _inverse(M: Floats) -> Floats:
-    """Return the exactly symmetric inverse of a symmetric matrix; all inf if it is singular."""
+    """Return an exactly symmetric inverse of a symmetric matrix, or all inf if M is singular."""
     try:
         inverse = np.linalg.inv((M + M.T) / 2)
     except np.linalg.LinAlgError:

@@ -2,8 +2,8 @@
 
 For r > 0 write ``r = e^h``. The cone becomes ``{h : h_x − h_x2 ≤ E[x, x2]}``, up to an additive
 constant, which ``h_0 = 0`` fixes. At a vertex, the inequalities that hold with equality form a tree
-over the symbols. Relaxing one of them moves one side of the tree until another inequality stops it
-at a neighbouring vertex, or without limit.
+over the symbols. Relaxing one of them moves one side of the tree, either until another inequality
+stops it at a neighbouring vertex, or without limit.
 
 E is rounded up and perturbed upwards, so no vertex has more equalities than a tree has edges. The
 perturbation is less than a millionth of the smallest entry if 64 bits allow that. It only widens
@@ -25,7 +25,7 @@ Vertices = NDArray[np.int64]
 
 _UNBOUNDED = np.int64(1) << 62
 _PERTURBATION = 2e-7  # relative to the smallest entry
-_MIN_AMPLITUDE = 2.0**24  # in steps of the integer grid, which keeps ties unlikely
+_MIN_AMPLITUDE = 2.0**24  # of the perturbation, in integer steps; keeps ties unlikely
 
 
 @dataclass(frozen=True)
@@ -42,21 +42,21 @@ class Polyhedron:
 
     @classmethod
     def enclosing(cls, E: Floats, attempt: int = 0) -> "Polyhedron":
-        """Return a polyhedron slightly larger than that of the closed matrix E.
+        """Return a polyhedron slightly larger than the one of the closed matrix E.
 
         ``attempt`` selects the perturbation.
         """
         k = len(E)
         is_bounded = np.isfinite(E) & ~np.eye(k, dtype=np.bool_)
-        # A power of two makes E·scale exact. This one leaves room for sums along a path.
+        # A power of two makes E·scale exact, and this one is small enough for sums along a path.
         scale = 2.0 ** (59 - np.ceil(np.log2((k + 1) * E[is_bounded].max())))
         words = words_from(attempt.to_bytes(KEY_BYTES, "big"), 0, k * k)[:, 0].reshape(k, k)
         amplitude = max(_PERTURBATION * float(E[is_bounded].min()) * scale, _MIN_AMPLITUDE)
         noise = (words >> np.uint64(11)) * 2.0**-53 * amplitude
-        # Leave out entries that a detour implies: perturbing them would split one ray into many.
+        # Leave out entries that a detour implies: perturbing those would split one ray into many.
         is_bounded &= ~_is_implied(E)
         N = np.full((k, k), _UNBOUNDED, dtype=np.int64)
-        # 1024 covers the rounding error of E, which is less than a thousand steps.
+        # 1024 steps cover the rounding error of E, which is less than a thousand steps.
         rounded_up = np.ceil(E[is_bounded] * scale).astype(np.int64)
         N[is_bounded] = rounded_up + noise[is_bounded].astype(np.int64) + 1024
         np.fill_diagonal(N, 0)
@@ -96,13 +96,14 @@ class Polyhedron:
         return (vertices - vertices.max(axis=-1, keepdims=True)) / self.scale
 
     def chunk_size(self, comparisons: int) -> int:
-        """Return how many vertices ``neighbours`` can process with this many comparisons."""
+        """Return how many vertices to pass to ``neighbours`` for about this many comparisons."""
         return max(comparisons // (self.size * max(self.tail.size, 1)), 1)
 
     def nearest_vertices(self, logarithms: Floats) -> Vertices:
         """Return a vertex near each point h, whose entries must be finite.
 
-        The symbols connected to the first one move together until an inequality connects one more.
+        The symbols connected to the first symbol move together until an inequality becomes an
+        equality, which connects one more symbol.
         """
         h = np.rint(logarithms * self.scale).astype(np.int64)
         row = np.arange(len(h))
@@ -123,9 +124,9 @@ class Polyhedron:
         return h - h[:, :1]
 
     def neighbours(self, vertices: Vertices) -> tuple[Vertices, Booleans] | None:
-        """Return the vertex reached by relaxing each equality, and whether there is one.
+        """Return the vertex reached by relaxing each equality, and whether there is such a vertex.
 
-        The arrays have one entry for each equality of each vertex. Return ``None`` if the
+        Both arrays have one entry for each equality of each vertex. Return ``None`` if the
         equalities of some vertex do not form a tree, because the perturbation caused a tie.
         """
         differences = vertices[:, self.tail] - vertices[:, self.head]
@@ -142,10 +143,10 @@ class Polyhedron:
         return vertices[:, None, :] + (steps * exists)[:, :, None] * direction, exists
 
     def _directions(self, trees: NDArray[np.intp]) -> NDArray[np.int64]:
-        """Return the direction d in which h moves when an edge is relaxed, for each edge of a tree.
+        """Return, for each edge of each tree, the direction d in which h moves when it is relaxed.
 
-        With B the incidence matrix of the tree, ``B d = −(unit vector of the edge)``. The entries
-        of the inverse of B are 0 and ±1, so rounding makes it exact.
+        If B is the incidence matrix of the tree, ``B d = −(unit vector of the edge)``. The entries
+        of the inverse of B are 0 and ±1, so rounding makes the inverse exact.
         """
         count, edges = trees.shape
         tree = np.arange(count)[:, None]

@@ -1,15 +1,16 @@
 """Pricing: find the members of the cone that would improve a mixture most.
 
-A mixture with ``M⁻¹`` and multipliers ν is optimal if and only if no member of the cone has a
-positive
+A mixture with ``M⁻¹`` and multipliers ν is optimal if and only if φ is positive for no member r of
+the cone:
 
     φ(r) = |W^½ M⁻¹ r|² − ν·r,   p·r = 1
 
 φ is convex, so it is largest at an extreme ray. Except in small domains (``rays.py``), there are
-too many rays to try them all, so two searches look for good ones. *Climbing* visits one symbol
-after another and moves its entry to an end of the range that the other entries allow, from many
-starts at once. It is fast, but soon gets stuck. *Walking* goes from a vertex to its best neighbour,
-which moves sets of symbols together. The result is a lower bound on the maximum, never a proof.
+too many rays to try them all, so two searches look for good ones. *Climbing*, from many starts at
+once, visits one symbol after another and moves its entry to an end of the range that the other
+entries allow. It is fast, but soon gets stuck. *Walking* goes from a vertex to its best neighbour,
+which moves sets of symbols together. The largest φ found is a lower bound on the maximum, so it
+never proves that a mixture is optimal.
 """
 
 from collections.abc import Sequence
@@ -26,9 +27,9 @@ from sfumato.foundation.arrays import Floats
 __all__ = ["Price", "climb", "walk"]
 
 _MIN_GAIN = 1e-11  # the smallest relative increase of φ that counts
-_MIN_MEAN = 1e-4  # of a column under the prior; a climb must not end at a column of zeros
-_MAX_STEPS = 100
-_MAX_COMPARISONS = 1 << 23  # at a time
+_MIN_MEAN = 1e-4  # of a column under the prior, so that no climb ends at a column of zeros
+_MAX_STEPS = 100  # in a walk
+_MAX_COMPARISONS = 1 << 23  # in one chunk of vertices
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Price:
 
     @classmethod
     def from_mixture(cls, mixture: Mixture, weights: Floats) -> "Price":
-        """Return φ for the best mixture for these weights."""
+        """Return φ for a mixture that is optimal for the symbol weights ``weights``."""
         return cls(np.sqrt(weights)[:, None] * mixture.inverse, mixture.multipliers)
 
     def __call__(self, columns: Floats) -> Floats:
@@ -50,9 +51,9 @@ class Price:
     def upper_bound(self, columns: Floats) -> float:
         """Return a bound on the largest φ of these columns that holds in exact arithmetic.
 
-        The rounding error of a sum of k products is at most ``γ Σ|…|``, with γ slightly above
-        ``k·2^−53`` (Higham 2002, chapter 3). This γ is several times larger, so it also covers the
-        rounding of the columns.
+        The rounding error of a sum of k products is at most γ times the sum of their absolute
+        values, with γ slightly above ``k·2^−53`` (Higham 2002, chapter 3). The γ used here is
+        several times larger, so it also covers the rounding of the columns.
         """
         gamma = (columns.shape[1] + 64) * 2.0**-50
         value = columns @ self.roots.T
@@ -65,9 +66,9 @@ class Price:
 def climb(
     section: CrossSection, price: Price, starts: Floats, orders: Sequence[NDArray[np.intp]]
 ) -> Floats:
-    """Return the member of the cone at which a climb from each start ends.
+    """Return, for each start, the member of the cone at which a climb from there ends.
 
-    Each of ``orders`` is the order of the symbols in one sweep.
+    Each of ``orders`` is the order in which one sweep visits the symbols.
     """
     off_diagonal = ~np.eye(section.size, dtype=np.bool_)
     # min_ratio[x2, x]·r_x2 ≤ r_x ≤ max_ratio[x, x2]·r_x2
@@ -91,7 +92,7 @@ def climb(
 
 
 class _Climbers:
-    """Columns R during a climb, and the terms from which φ is computed.
+    """Columns during a climb, and the terms from which their φ is computed.
 
     For G = rootsᵀ roots and a column r with mean m = p·r, φ(r/m) = (rᵀGr/m − ν·r)/m.
     """
@@ -103,7 +104,7 @@ class _Climbers:
         self.columns = starts
 
     def normalise(self) -> None:
-        """Scale all columns to mean 1, and compute their terms from scratch."""
+        """Scale all columns to mean 1 under the prior, and recompute their terms."""
         self.columns = self._section.normalise(self.columns)
         self._GR = self.columns @ self._G
         self._square = (self.columns * self._GR).sum(axis=1)
@@ -111,7 +112,7 @@ class _Climbers:
         self._mean = np.ones(len(self.columns))
 
     def best_step(self, x: int, *ends: Floats) -> Floats:
-        """Return the best change of entry x in each column: to one of the ends, or 0."""
+        """Return the best change of entry x in each column: a move to one of ``ends``, or 0."""
         best = (self._square / self._mean - self._linear) / self._mean
         best = best + np.abs(best) * _MIN_GAIN + 1e-14
         step = np.zeros(len(best))
@@ -143,7 +144,7 @@ def _min_product(R: Floats, factors: Floats) -> Floats:
 
 
 def walk(section: CrossSection, price: Price, starts: Floats, polyhedron: Polyhedron) -> Floats:
-    """Return the columns at which walks from vertex to best neighbour end.
+    """Return, for each start, the column at which a walk from vertex to best neighbour ends.
 
     The entries of ``starts`` must be positive.
     """

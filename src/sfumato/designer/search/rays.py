@@ -1,9 +1,9 @@
 """Rays of the cone: simple ones to start a search, or all of them, to certify a bound.
 
 Members of the cone are compared on its cross-section ``p·r = 1``. An extreme ray is ``e^h`` on its
-support. For each of its symbols x, the support contains every symbol against which x has a promise.
-On the support, h is a vertex of a polyhedron (``polyhedron.py``). The vertices and edges of a
-polyhedron form a connected graph, so a walk from any vertex reaches all of them.
+support. If the support contains a symbol x, it also contains every symbol against which x has a
+promise. On the support, h is a vertex of a polyhedron (``polyhedron.py``). The vertices and edges
+of a polyhedron form a connected graph, so all vertices can be reached from any one of them.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from sfumato.foundation.arrays import Booleans, Floats
 __all__ = ["CrossSection", "wider_rays"]
 
 _MAX_ATTEMPTS = 8  # perturbations to try
-_MAX_COMPARISONS = 1 << 21  # at a time
+_MAX_COMPARISONS = 1 << 21  # in one chunk of vertices
 _MAX_SUPPORTS = 1 << 14
 
 
@@ -40,11 +40,11 @@ class CrossSection:
         return columns / (columns @ self.prior)[:, None]
 
     def lower(self, columns: Floats) -> Floats:
-        """Return the largest member of the cone below each column, normalised."""
+        """Return the largest member of the cone below each column, then normalised."""
         return self.normalise(self.cone.lower(columns))
 
     def simplest_rays(self) -> Floats:
-        """Return the column of ones, and for each symbol, members that favour or disfavour it."""
+        """Return the column of ones and, for each symbol, members that favour or disfavour it."""
         growth = self.cone.growth_factors
         disfavouring = growth.T[np.isfinite(growth).all(axis=0)]
         favouring = self.cone.shrink_factors
@@ -52,7 +52,7 @@ class CrossSection:
         return self.normalise(np.vstack([ones, favouring, disfavouring, self._remainders()]))
 
     def _remainders(self) -> Floats:
-        """Return the column of ones minus half of the largest possible multiple of each favour ray.
+        """Return the column of ones minus half the largest possible multiple of each favouring ray.
 
         With these, some mixture of the simplest rays is a channel that favours every symbol.
         """
@@ -73,14 +73,14 @@ class _Tie(Exception):
 
 
 class _TooManyRays(Exception):
-    """There are more rays than the limit."""
+    """There are more rays than ``max_rays``, or too many supports."""
 
 
-def wider_rays(E: Floats, limit: int) -> Floats | None:
-    """Return the extreme rays of a cone slightly wider than that of the closed matrix E.
+def wider_rays(E: Floats, max_rays: int) -> Floats | None:
+    """Return the extreme rays of a cone slightly wider than the one of the closed matrix E.
 
     Each row contains the logarithms of one ray, with −inf for an entry of 0. Return ``None`` if
-    there are more than ``limit`` rays. (A finite matrix of k symbols has at most
+    there are more than ``max_rays`` rays. (A finite matrix of k symbols has at most
     ``binom(2k − 2, k − 1)`` extreme rays.)
 
     >>> E = np.array([[0.0, 1.0], [2.0, 0.0]])
@@ -89,7 +89,7 @@ def wider_rays(E: Floats, limit: int) -> Floats | None:
     """
     for attempt in range(_MAX_ATTEMPTS):
         try:
-            return _all_rays(Polyhedron.enclosing(E, attempt), limit)
+            return _all_rays(Polyhedron.enclosing(E, attempt), max_rays)
         except _Tie:
             continue
         except _TooManyRays:
@@ -97,11 +97,11 @@ def wider_rays(E: Floats, limit: int) -> Floats | None:
     return None
 
 
-def _all_rays(wider: Polyhedron, limit: int) -> Floats:
+def _all_rays(wider: Polyhedron, max_rays: int) -> Floats:
     rays = []
-    remaining = limit
-    for number, support in enumerate(_supports(wider.finite_mask)):
-        if number == _MAX_SUPPORTS:
+    remaining = max_rays
+    for index, support in enumerate(_supports(wider.finite_mask)):
+        if index == _MAX_SUPPORTS:
             raise _TooManyRays
         part = wider.restrict(np.flatnonzero(support))
         vertices = _all_vertices(part, remaining)
@@ -117,7 +117,7 @@ def _all_rays(wider: Polyhedron, limit: int) -> Floats:
 def _supports(has_promise: Booleans) -> Iterator[Booleans]:
     """Yield the connected sets that contain every symbol their members have a promise against.
 
-    Each is a union of overlapping sets ``has_promise[x]``.
+    Each set is a union of overlapping sets ``has_promise[x]``.
     """
     smallest = list(np.unique(has_promise, axis=0))
     pending = list(smallest)
@@ -133,7 +133,7 @@ def _supports(has_promise: Booleans) -> Iterator[Booleans]:
                 pending.append(support | row)
 
 
-def _all_vertices(polyhedron: Polyhedron, limit: int) -> Vertices:
+def _all_vertices(polyhedron: Polyhedron, max_count: int) -> Vertices:
     """Return all vertices, found by breadth-first search from an arbitrary one."""
     size = polyhedron.size
     if size == 1:
@@ -150,13 +150,13 @@ def _all_vertices(polyhedron: Polyhedron, limit: int) -> Vertices:
         level = next_level
         levels.append(level)
         count += len(level)
-        if count > limit:
+        if count > max_count:
             raise _TooManyRays
     return np.vstack(levels)
 
 
 def _neighbours(polyhedron: Polyhedron, vertices: Vertices) -> Vertices:
-    """Return the neighbours of all vertices, without duplicates."""
+    """Return the neighbours of the given vertices, without duplicates."""
     chunk_size = polyhedron.chunk_size(_MAX_COMPARISONS)
     chunks = []
     for start in range(0, len(vertices), chunk_size):
@@ -180,7 +180,7 @@ def _without(vertices: Vertices, known: Vertices) -> Vertices:
 
 
 def _as_keys(vertices: Vertices) -> NDArray[np.void]:
-    """View each row as a single item, which NumPy can sort and compare."""
+    """Return a view of each row as a single item that NumPy can sort and compare."""
     contiguous = np.ascontiguousarray(vertices)
     row_bytes = contiguous.itemsize * contiguous.shape[1]
     return contiguous.view(np.dtype((np.void, row_bytes))).ravel()

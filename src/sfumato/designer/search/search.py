@@ -1,9 +1,9 @@
 """Search for the best mechanism for one matrix: mix known rays, look for better ones, repeat.
 
-Every round yields a solution, so the search can stop after any round. A solution is a mixture of
-members of the cone, which is a channel that satisfies the matrix, and a lower bound for all
-channels. For any matrix S and any ν, if ``|Sᵀr|² − ν·r ≤ δ`` for all members r of the cone with
-``p·r = 1``, then every channel satisfies
+Every round yields a solution, so the search can stop after any round. A solution consists of a
+mixture of members of the cone, which is a channel that satisfies the matrix, and a lower bound on
+the value of every such channel. For any matrix S and any ν, if ``|Sᵀr|² − ν·r ≤ δ`` for all members
+r of the cone with ``p·r = 1``, then for every channel
 
     tr(W M⁻¹) ≥ (tr W^½ S)² / (ν·1 + δ)
 
@@ -34,8 +34,8 @@ from sfumato.randomness import words_from
 __all__ = ["Solution", "search_rounds", "to_table"]
 
 _MAX_RAYS = 1_000_000
-_MAX_ENUMERATED_SIZE = 12  # symbols
-_MAX_SPARSE_SIZE = 16  # symbols, if other promises imply most of the promises
+_MAX_ENUMERATED_SIZE = 12  # symbols in the largest matrix for which to try all rays
+_MAX_SPARSE_SIZE = 16  # the same if most of the promises follow from others
 _FIRST_TOLERANCE = 1e-2
 _LAST_TOLERANCE = 1e-6
 _NEW_RAYS_WEIGHT = 1e-2  # total initial weight of new rays
@@ -46,17 +46,17 @@ _MAX_POOL_SIZE = 1600
 _SWEEP_COUNT = 40
 _STARTS_PER_SYMBOL = 12  # looking for rays costs far less than mixing them
 _WALKS_PER_SYMBOL = 4
-_MAX_WALKED_ENTRIES = 2048  # entries of all columns that walk in one round
+_MAX_WALKED_ENTRIES = 2048  # in all columns from which walks start in one round
 _MAX_GAP_TO_WALK = 1.0  # with a larger gap, walking is not worth its time
 _BOUND_ROUNDING = 1 - 1e-12
 _DROP_THRESHOLDS = (0.3, 0.03, 3e-3, 0.0)  # relative to the average weight, tried in this order
-_MAX_LOSS = 5e-7  # relative increase of the risk when rays are dropped
+_MAX_LOSS = 5e-7  # the largest accepted relative increase of the risk when rays are dropped
 _TABLE_TOLERANCE = 3e-8
 
 
 @dataclass(frozen=True)
 class Solution:
-    """The mixture of a round, and a lower bound on ``tr(W M⁻¹)`` for all mechanisms."""
+    """The mixture found in a round, and a lower bound on ``tr(W M⁻¹)`` for all mechanisms."""
 
     rays: Floats
     mixture: Mixture
@@ -91,8 +91,8 @@ def search_rounds(
 
         value = mixture.value
         gap = (value - offset) / (bound - offset) - 1 if bound > offset else inf
-        # The tolerance is relative to the value, but the risk matters, which may be a small part of
-        # the value. After a round without progress, nothing is left to find at this tolerance.
+        # The tolerance is relative to the value, but what matters is the risk, which may be a small
+        # part of the value. A round without progress has nothing left to find at this tolerance.
         risk_share = (value - offset) / value if isfinite(value) else 1.0
         is_stalled = value > best - _MIN_PROGRESS * (best - offset)
         if is_stalled:
@@ -109,7 +109,7 @@ def search_rounds(
 def _choose_pool(theta: Floats, permanent_count: int, size: int) -> Booleans:
     """Return which rays to keep: the permanent ones, which come first, and the heaviest others.
 
-    The best mixture needs at most ``k(k+1)/2 + k`` rays, but they must be chosen from more.
+    The best mixture needs at most ``k(k+1)/2 + k`` rays, but finding them takes a larger pool.
     """
     pool_size = min(max(3 * size * (size + 1) // 5, _MIN_POOL_SIZE), _MAX_POOL_SIZE)
     index = np.arange(len(theta))
@@ -156,8 +156,8 @@ class _ExactPricing:
     ) -> tuple[Floats, float]:
         """Return rays with a large φ, and an upper bound on φ over the entire cone.
 
-        The choice is partly random, because the rays with the largest φ are often similar. In a
-        symmetric matrix, hundreds have the same φ, and the first few of them would add little.
+        The choice is partly random, because the rays with the largest φ are often similar. For a
+        symmetric matrix, hundreds of rays have the same φ, and the first few would add little.
         """
         factors = self._random.uniform("rays", (len(self._true), 1)).ravel()
         chosen = _select_largest(self._true, price(self._true) * factors, self._max_rays)
@@ -183,7 +183,7 @@ class _HeuristicPricing:
     def find_rays(
         self, price: Price, rays: Floats, mixture: Mixture, gap: float
     ) -> tuple[Floats, float]:
-        """Return the rays with the largest φ that the search found, and the largest φ."""
+        """Return those of the rays found that have the largest φ, and the largest φ found."""
         sort_keys = self._random.uniform("orders", (_SWEEP_COUNT, self._section.size))
         orders = np.argsort(sort_keys, axis=1)
         heaviest = np.argsort(-mixture.theta, kind="stable")[: self._start_count]
@@ -197,14 +197,15 @@ class _HeuristicPricing:
             ends = walk(self._section, price, columns[best], self._polyhedron)
             columns = _drop_duplicates(np.vstack([ends, columns]))
             phi = price(columns)
-        # The rays of the pool are also members of the cone.
+        # The rays in the pool are also members of the cone, so include their φ.
         largest = max(float(phi.max()), float(price(rays).max()))
         return _select_largest(columns, phi, self._max_rays), largest
 
     def _new_starts(self, price: Price) -> Floats:
         """Return columns that each favour a set of symbols.
 
-        Some sets are the signs of the directions with the worst estimates; the others are random.
+        Some sets consist of the symbols with the same sign in a direction that is estimated badly;
+        the others are random.
         """
         k = self._section.size
         count = self._start_count
@@ -224,7 +225,7 @@ class _Random:
         self._call_counts = Counter[str]()
 
     def uniform(self, purpose: str, shape: tuple[int, int]) -> Floats:
-        """Return numbers between 0 and 1, from the stream for ``purpose``."""
+        """Return the next numbers between 0 and 1 from the stream for ``purpose``."""
         self._call_counts[purpose] += 1
         text = f"sfumato/design/{self._seed}/{purpose}/{self._call_counts[purpose]}"
         key = hashlib.sha256(text.encode()).digest()
@@ -239,7 +240,7 @@ def _select_largest(columns: Floats, values: Floats, max_count: int) -> Floats:
 
 
 def _drop_duplicates(columns: Floats) -> Floats:
-    """Drop near-duplicates; the tolerance is relative to the spread of all entries."""
+    """Drop near-duplicates; the tolerance is relative to the largest deviation from 1."""
     spread = float(np.abs(columns - 1).max())
     rounded = np.round(columns / max(spread, 1e-300), 8)
     _, first_indices = np.unique(rounded, axis=0, return_index=True)
@@ -257,9 +258,9 @@ def to_table(context: Context, solution: Solution, objective: Objective) -> Tabl
 
 
 def _select_rays(solution: Solution, objective: Objective) -> tuple[Floats, Floats]:
-    """Return a few rays whose best mixture is nearly as good, with their weights.
+    """Return a few of the solution's rays whose best mixture is nearly as good, with their weights.
 
-    The central path gives every ray of the pool some weight, and each ray kept adds an output.
+    The central path gives every ray in the pool some weight, and each ray kept adds an output.
     """
     rays = solution.rays
     theta = solution.mixture.theta
@@ -274,11 +275,11 @@ def _select_rays(solution: Solution, objective: Objective) -> tuple[Floats, Floa
 
 
 def _to_vertex(rays: Floats, mixture: Mixture, objective: Objective) -> tuple[Floats, Floats]:
-    """Return at most ``k(k+1)/2`` of the rays, if some mixture of them has the same M.
+    """Return at most ``k(k+1)/2`` of the rays if some mixture has the same M, and their weights.
 
-    ``Σ θ r rᵀ = M`` consists of that many equations, and ``M p = 1`` makes each row of the channel
-    add up to 1. At a vertex of the set of solutions, there are no more positive weights than
-    equations. Symmetric matrices have many more good rays than that.
+    ``Σ θ r rᵀ = M`` consists of ``k(k+1)/2`` equations, and ``M p = 1`` makes each row of the
+    channel add up to 1. At a vertex of the set of solutions, there are no more positive weights
+    than equations. For symmetric matrices, there are many more good rays than equations.
     """
     from scipy.optimize import linprog
 
@@ -300,7 +301,7 @@ def _to_vertex(rays: Floats, mixture: Mixture, objective: Objective) -> tuple[Fl
 
 
 def _mix(rays: Floats, objective: Objective, theta: Floats) -> Mixture:
-    """Return the best mixture of the rays, to a tolerance relative to the risk."""
+    """Return the best mixture of the rays, up to a tolerance that is relative to the risk."""
     min_risk = max(objective.min_value - objective.offset, 1e-12)
     value_over_risk = 1 + objective.offset / min_risk
     tolerance = _TABLE_TOLERANCE / value_over_risk
