@@ -1,16 +1,19 @@
-"""Bounds on how many people a total variation error requires, without building a mechanism.
+"""Bounds on the number of people needed to reach a given total variation error.
+
+They depend only on the context; no mechanism is built. Below, "the paper" is Acharya et al. (2020).
 
 *Upper bounds* state what the Hadamard code achieves: the paper's bounds, and tight ones. They hold
-for the paper's estimate and for the corrected one, and for every distribution of people.
+for the paper's estimate and for the corrected estimate that Sfumato uses, and for every
+distribution p.
 
 *Lower bounds* state what no mechanism can beat. They are based on hard families: distributions
 
     p_z = p_0 + Σ_i z_i γ_i (1_{plus_i} − 1_{minus_i}),    z ∈ {−1, +1}^d
 
 that are hard to distinguish through a private channel. Let the signs z be fair coin flips. If an
-estimate has a mean total variation error of at most a for every member, it reveals at least ``I``
-bits of the signs. A report reveals at most χ² bits. So ``n ≥ I/χ²``: this is Lemma 13 of Acharya,
-Canonne and Tyagi (2019) with explicit constants.
+estimate has a mean total variation error of at most a for every member of the family, it reveals at
+least ``I`` bits about the signs. Each report reveals at most χ² bits about them. So ``n ≥ I/χ²``:
+this is Lemma 13 of Acharya, Canonne and Tyagi (2019) with explicit constants.
 
 Derivations: docs/bounds.md.
 """
@@ -36,11 +39,11 @@ __all__ = [
     "upper_bounds",
 ]
 
-_WIDTHS = (2.5, 3, 3.5, 4, 4.5, 5, 6, 7, 8, 9, 10, 12, 16)
-"""The widths at which to try a family, in multiples of the error."""
+_ALPHA_MULTIPLES = (2.5, 3, 3.5, 4, 4.5, 5, 6, 7, 8, 9, 10, 12, 16)
+"""The values of α at which to try a family, as multiples of the error."""
 
 Block = tuple[int, Epsilon]
-"""The size and the ε of a set of symbols with one promise for all pairs."""
+"""A set of symbols with the same promise for every pair: its size and its ε."""
 
 
 # --- upper bounds --------------------------------------------------------------------------------
@@ -48,7 +51,7 @@ Block = tuple[int, Epsilon]
 
 @dataclass(frozen=True)
 class UpperBounds:
-    """Bounds on the mean error of the Hadamard code, for every p.
+    """Bounds on the mean error of the Hadamard code that hold for every distribution p.
 
     ``tight_l2`` and ``paper_l2`` bound ``E‖p̂ − p‖²``. ``tight_tv`` and ``paper_tv`` bound the mean
     total variation ``E ½ Σ_x |p̂_x − p_x|``. The paper's propositions bound ``Σ_x |p̂_x − p_x|``
@@ -62,14 +65,14 @@ class UpperBounds:
 
 
 def upper_bounds(context: Context, people: int) -> UpperBounds:
-    """Return the bounds for n people, with ``c = (e + 1)/(e − 1)``.
+    """Return the bounds for n people, with ``c = (e^ε + 1)/(e^ε − 1)``.
 
         blocks:    E l2² ≤ max_j c² k_j/n,    E TV ≤ ½ sqrt(Σ_j c² k_j²/n)
         high-low:  E l2² ≤ (s c² + c)/n,      E TV ≤ ½ (c s + sqrt(c k))/√n
 
-    For blocks, the paper's bounds are 12 and √12 times as large; for high-low, they have 3 s and
-    √3 s instead of s. A uniform context is a single block. If blocks differ in ε, each has its own
-    c.
+    Block j has k_j symbols, and s of the k symbols are sensitive. For blocks, the paper's bounds
+    are 12 times (l2²) and √12 times (TV) as large. For high-low, they have 3 s (l2²) and √3 s (TV)
+    in place of s. A uniform context is a single block. If blocks differ in ε, each has its own c.
     Reference: Acharya et al. (2020), the propositions of sections 5 and 6.
 
     >>> from sfumato.contexts import Blocks
@@ -100,7 +103,9 @@ def upper_bounds(context: Context, people: int) -> UpperBounds:
 
 
 def upper_bound_people(context: Context, error: float) -> int:
-    """Return a number of people that guarantees a mean total variation of ``error`` for every p.
+    """Return a number of people that guarantees a mean total variation of at most ``error``.
+
+    The guarantee holds for every distribution p.
 
     >>> from sfumato.contexts import Blocks
     >>> upper_bound_people(Blocks([0, 0, 0, 1, 1], 1), error=0.039)
@@ -111,12 +116,13 @@ def upper_bound_people(context: Context, error: float) -> int:
 
 
 def sample_complexity(context: Context, error: float) -> float:
-    """Return the paper's asymptotic number of people for a total variation α.
+    """Return the asymptotic number of people that the paper gives for a total variation of α.
 
         uniform  k²/(α²ε²)        blocks  Σ_j k_j²/(α²ε²)        high-low  s²/(α²ε²) + k/(α²ε)
 
-    It is correct up to a constant factor, for bounded ε and fewer than k/2 sensitive symbols. Use
-    it to compare contexts; for an actual number of people, use ``upper_bound_people`` or a plan.
+    α is ``error``. The number is correct up to a constant factor, for bounded ε and fewer than k/2
+    sensitive symbols. Use it to compare contexts; for an actual number of people, use
+    ``upper_bound_people`` or a plan.
 
     >>> from sfumato.contexts import Blocks, Uniform
     >>> tens = Blocks([x // 10 for x in range(100)], 1)
@@ -136,12 +142,13 @@ def sample_complexity(context: Context, error: float) -> float:
 
 
 def lower_bound_people(context: Context, error: float) -> int:
-    """Return how many people any mechanism needs for a mean total variation of ``error``.
+    """Return a number of people that any mechanism needs to reach this mean total variation error.
 
-    With fewer people, no mechanism and no estimate achieves it for every p. This tries every hard
-    family of the context at several widths, with the largest χ² that the context allows. The bound
-    grows like the paper's sample complexity, but its constant is far from optimal: actual
-    mechanisms need hundreds of times as many people.
+    With fewer people, no mechanism and no estimate achieves a mean total variation of at most
+    ``error`` for every p. The function tries every hard family of the context at several values of
+    α, with the largest χ² that the context allows. The bound grows like the paper's sample
+    complexity, but its constant is far from optimal: actual mechanisms need hundreds of times as
+    many people.
 
     >>> from sfumato.contexts import Uniform
     >>> lower_bound_people(Uniform(1000, 1), 0.05)
@@ -150,9 +157,9 @@ def lower_bound_people(context: Context, error: float) -> int:
     a = _check_error(error)
     people = 1
     for family in hard_families(context):
-        max_width = float(family.distance)
-        for width in _WIDTHS:
-            ratio = min(width * a / max_width, 1.0)
+        max_alpha = float(family.distance)
+        for multiple in _ALPHA_MULTIPLES:
+            ratio = min(multiple * a / max_alpha, 1.0)
             people = max(people, family.people_needed(a, ratio))
             if ratio == 1:
                 break
@@ -163,13 +170,13 @@ def lower_bound_people(context: Context, error: float) -> int:
 class HardFamily:
     """The properties of a family of distributions that determine a lower bound.
 
-    ``distance``: the largest α for which no member has a negative entry.
-    ``separations``: how many signs have each separation w_i. Every estimate p̂ determines signs ẑ
-    with ``TV(p̂, p_z) ≥ Σ_i w_i [ẑ_i ≠ z_i]``.
-    ``limit``: the largest χ² of any mechanism that satisfies the context.
+    ``distance``: the largest α for which no member of the family has a negative entry.
+    ``separations``: a mapping from each separation w to the number of signs i with ``w_i = w``.
+    Every estimate p̂ determines signs ẑ with ``TV(p̂, p_z) ≥ Σ_i w_i [ẑ_i ≠ z_i]``.
+    ``limit``: an upper bound on χ² for every mechanism that satisfies the context.
 
-    If you scale the family towards its centre by a ratio, the separations shrink by the ratio and
-    the limit by its square.
+    If you scale the family towards its centre by a ratio, the separations are multiplied by that
+    ratio, and the limit by its square.
     """
 
     distance: Fraction
@@ -182,18 +189,19 @@ class HardFamily:
         if chi_square == 0:
             return 1
         people = self.bits(error, ratio) / chi_square
-        return max(1, math.ceil(people * (1 - 1e-9)))  # do not round up because of float errors
+        # Subtract a little before rounding up, so that float error alone never adds a person.
+        return max(1, math.ceil(people * (1 - 1e-9)))
 
     def bits(self, error: float, ratio: float = 1.0) -> float:
-        """Return the minimum number of bits that an estimate with this error reveals of the signs.
+        """Return how many bits about the signs an estimate with this error reveals at least.
 
-        Let w_i be the separations, e_i the probability that sign i is wrong, and h the binary
-        entropy. Then ``Σ_i w_i e_i ≤ a``, and the number of bits is at least the minimum of
-        ``Σ_i (1 − h(e_i))`` under this constraint, or by duality
+        Let a be the error, w_i the separations, r_i the probability that sign i is wrong, and h the
+        binary entropy. Then ``Σ_i w_i r_i ≤ a``, and the number of bits is at least the minimum of
+        ``Σ_i (1 − h(r_i))`` under this constraint. By duality, that minimum is
 
             max over λ ≥ 0 of   Σ_i (1 − log₂(1 + 2^{−λ w_i})) − λ a.
 
-        For d equal separations that is ``d (1 − h(a/(d w)))``. Every λ gives a valid bound.
+        For d equal separations w, it is ``d (1 − h(a/(d w)))``. Every λ gives a valid bound.
 
         >>> from sfumato.contexts import Uniform
         >>> (family,) = hard_families(Uniform(8, 1))
@@ -208,17 +216,17 @@ class HardFamily:
             terms = [count * (1 - math.log2(1 + 2 ** (-rate * w))) for w, count in counts.items()]
             return math.fsum(terms) - rate * error
 
-        # Each sign adds at most 1 bit, so the bound is negative beyond d/a.
+        # Each of the d signs adds at most 1 bit, so the bound is negative for rates beyond d/a.
         best_rate = argmax_concave(bound, 0.0, sum(counts.values()) / error)
         return max(0.0, bound(best_rate))
 
 
 def hard_families(context: Context) -> list[HardFamily]:
-    """Return the widest hard families for a context, or none if no pair has a promise.
+    """Return the widest hard families for a context; an empty list if no pair has a promise.
 
-    For a high-low context, the paper's family comes first. The sensitive symbols alone form a block
-    with plain ε-LDP. The free symbols form a separate family, which is not in the paper and exists
-    for every α up to ½.
+    For a high-low context, the paper's family comes first. Then come a family on the sensitive
+    symbols alone, which form a block with plain ε-LDP, and a family on the free symbols alone,
+    which is not in the paper and exists for every α up to ½.
 
     >>> from sfumato.contexts import HighLow
     >>> [len(family.separations) for family in hard_families(HighLow(10, [0, 1, 2, 3], 1))]
@@ -248,17 +256,18 @@ def high_low_family(s: int, t: int, epsilon: Epsilon) -> HardFamily:
 
         p_z(first sensitive) = 1/k − α Σ_i z_i/t,     p_z(free i) = 1/k + α z_i/t
 
-    (The paper has a plus in the first formula, but then the sum would not be 1.) The limit is Claim
-    1 of the paper with the best constant for one sensitive symbol, which Mangat's response attains:
+    (The paper has a plus in the first formula, but then the shares would not add up to 1.) The
+    bound on χ² is Claim 1 of the paper with the best constant for one sensitive symbol, which
+    Mangat's response attains:
 
-        χ² ≤ (k α²/t) (η + η²/(1 + t/e)),     η = 1 − 1/e
+        χ² ≤ (k α²/t) (η + η²/(1 + t/e^ε)),     η = 1 − 1/e^ε
     """
     k = s + t
     alpha = Fraction(1, k)
     inverse = _inverse_odds(epsilon)
     eta = 1 - inverse
-    limit = k * alpha**2 / t * (eta + eta**2 / (1 + t * inverse))
-    return HardFamily(alpha, {alpha / (2 * t): t}, limit)
+    max_chi_square = k * alpha**2 / t * (eta + eta**2 / (1 + t * inverse))
+    return HardFamily(alpha, {alpha / (2 * t): t}, max_chi_square)
 
 
 def block_family(blocks: Sequence[Block]) -> HardFamily:
@@ -266,29 +275,31 @@ def block_family(blocks: Sequence[Block]) -> HardFamily:
 
         p_z = 1/k ± z_i 2 m_j α/Σ m_j²      on the i-th pair of block j
 
-    Of the k_j symbols, m_j move: all of them, except the last one of an odd block. A report adds at
-    most ``gain_j`` times what it reveals about the block's total, so
-    ``χ² ≤ k Σ_j γ_j² gain_j k_j``. For even sizes and e ≤ 3, that is ``8kα²/(c² Σ k_j²)``.
+    Of the k_j symbols in block j, m_j move: all of them or, if k_j is odd, all but the last. Let
+    V_j be the sum of ``Q(y|x)`` over the symbols x in block j. Each report y contributes at most
+    ``k Σ_j γ_j² gain_j V_j`` to χ². Over all reports, V_j adds up to k_j, so
+    ``χ² ≤ k Σ_j γ_j² gain_j k_j``. For even sizes and e^ε ≤ 3, this bound is ``8kα²/(c² Σ k_j²)``.
     """
     k = sum(size for size, _ in blocks)
     moving = [size // 2 * 2 for size, _ in blocks]
     squares = sum(m * m for m in moving)
     alpha = Fraction(squares, 2 * k * max(moving))
     separations: dict[Fraction, int] = {}
-    limit = Fraction(0)
+    weighted_gain = Fraction(0)
     for (size, epsilon), m in zip(blocks, moving, strict=True):
         step = 2 * m * alpha / squares
         if m > 0:
             separations[step] = separations.get(step, 0) + m // 2
-        limit += step**2 * _gain(size, epsilon) * size
-    return HardFamily(alpha, separations, k * limit)
+        weighted_gain += step**2 * _gain(size, epsilon) * size
+    return HardFamily(alpha, separations, k * weighted_gain)
 
 
 def free_family(t: int, epsilon: Epsilon) -> HardFamily:
-    """Return the family of the t free symbols in pairs, for people without sensitive symbols.
+    """Return the family that pairs up the t free symbols, assuming nobody has a sensitive symbol.
 
-    Every free row is at least a sensitive row divided by e. Only the remainder, ``η = 1 − 1/e``,
-    can distinguish free symbols: ``χ² ≤ 4α²η`` for even t.
+    In the channel, the row of every free symbol is at least the row of a sensitive symbol divided
+    by e^ε. Only the remainder of the row, which adds up to ``η = 1 − 1/e^ε``, can distinguish free
+    symbols. So ``χ² ≤ 4α²η`` for even t.
     """
     family = block_family([(t, math.inf)])
     ((step, pair_count),) = family.separations.items()
@@ -313,12 +324,12 @@ def _sensitive_block(groups: GroupedContext | None) -> Block | None:
 
 
 def _blocks(context: Context) -> list[Block]:
-    """Return the size and ε of every block, if there is no promise across blocks."""
+    """Return the size and ε of every block; there must be no promise between blocks."""
     groups = context.groups
     if groups is None or (len(groups.inside) > 1 and min(groups.outward) < math.inf):
         raise NoClosedForm(
-            "these bounds require a uniform or high-low context, or blocks without a promise "
-            f"across blocks; got {context!r}. If you have a mechanism, scores.worst_risk() and "
+            "these bounds require a uniform or high-low context, or blocks with no promise between "
+            f"them; got {context!r}. If you have a mechanism, scores.worst_risk() and "
             "scores.variances(p, n) are exact."
         )
     return list(zip(groups.sizes.tolist(), groups.inside, strict=True))
@@ -333,20 +344,23 @@ def _check_error(error: float) -> float:
 
 
 def _noise_factor(epsilon: Epsilon) -> float:
-    """Return ``c = (e + 1)/(e − 1)``, which is 1 if ε is infinite."""
+    """Return ``c = (e^ε + 1)/(e^ε − 1)``, which is 1 if ε is infinite."""
     return 1 / math.tanh(float(epsilon) / 2)
 
 
 def _inverse_odds(epsilon: Epsilon) -> Fraction:
-    """Return ``1/e^ε``, or 0 if ε is infinite. Rounding it down can only raise the limits."""
+    """Return ``1/e^ε``, or 0 if ε is infinite.
+
+    The result is rounded down, which can only raise the upper bounds on χ².
+    """
     return 1 / exp_bounds(epsilon)[1] if isinstance(epsilon, Fraction) else Fraction(0)
 
 
 def _gain(size: int, epsilon: Epsilon) -> Fraction:
-    """Return the largest ``Σ_i (v_up − v_down)²/(Σ_x v_x)²`` over v with ratios of at most e.
+    """Return the largest ``Σ_i (v_up − v_down)²/(Σ_x v_x)²`` over v with ratios up to e^ε.
 
-    It is attained by ``a`` pairs (e, 1) and ones elsewhere: ``a (e − 1)²/(k_j + a (e − 1))²``,
-    which is largest near ``a = k_j/(e − 1)``.
+    For a suitable number a, it is attained by a pairs ``(e^ε, 1)`` and ones elsewhere. Its value is
+    ``a r²/(k_j + a r)²`` with ``r = e^ε − 1``, which is largest near ``a = k_j/r``.
     """
     pair_count = size // 2
     inverse = _inverse_odds(epsilon)

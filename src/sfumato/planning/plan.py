@@ -51,9 +51,11 @@ _DESIGN_ADVICE = (
 class Plan:
     """A predicted error or number of people, and a comparison with other mechanisms.
 
-    ``measure``, ``confidence``: the measure of error, and the probability that the error holds.
+    ``measure``: the measure of error.
+    ``confidence``: the probability that the error stays within the predicted value.
     ``distribution``: "worst" (the hardest for the mechanism), "uniform" or "given".
-    ``goal``: the error that you asked for, if any; ``is_feasible`` tells whether it is met.
+    ``goal``: the error that you asked for, if any.
+    ``is_feasible``: whether the plan meets the goal; true if there is no goal.
     ``lower_bound``: a lower bound on the risk of any mechanism for the context.
     ``has_closed_form``: whether a closed form is known for the context.
     ``rows``: the mechanisms considered; ``chosen`` is the name of the one that the plan is for.
@@ -103,7 +105,7 @@ class Plan:
 
     @property
     def decoder(self) -> str | None:
-        """The decoder of the predicted estimate; ``None`` for the unbiased one."""
+        """The name of the decoder if the figures are for the decoded estimate, else ``None``."""
         forecast = self.row.decoded_forecast
         return None if forecast is None else forecast.decoder
 
@@ -199,17 +201,18 @@ class Plan:
         return f"<p><b>Plan.</b> {escape(self.summary())}</p>{table}{notes}"
 
     def _answer(self) -> str:
-        name = _MEASURE_NAMES[self.measure]
+        measure_name = _MEASURE_NAMES[self.measure]
         figures = self.row.figures
         if figures is None:
             return (
-                f"No number of people up to {_MAX_PEOPLE_TEXT} keeps the {name} to {self.goal:g}."
+                f"No number of people up to {_MAX_PEOPLE_TEXT} keeps the {measure_name} to "
+                f"{self.goal:g}."
             )
         qualifier = ""
         if self.goal is not None and self.estimate == "decoded":
             qualifier = "about "
         answer = (
-            f"With {qualifier}{figures.people:,} people the {name} is at most "
+            f"With {qualifier}{figures.people:,} people the {measure_name} is at most "
             f"{format_number(figures.error)} with probability {format_percent(self.confidence)} "
             f"({format_number(figures.mean)} on average)"
         )
@@ -223,11 +226,11 @@ class Plan:
         estimate = "the unbiased estimate"
         if self.decoder is not None:
             estimate = f"the decoded estimate ({self.decoder})"
-        people = _DISTRIBUTION_NAMES[self.distribution]
-        return f"This assumes {people}, and {estimate} of this mechanism: {self.row.title}."
+        distribution = _DISTRIBUTION_NAMES[self.distribution]
+        return f"This assumes {distribution}, and {estimate} of this mechanism: {self.row.title}."
 
     def _fake_report_warning(self) -> list[str]:
-        """State what 1% of fake reports could do, which does not shrink with more people."""
+        """State what happens if 1% of reports are fake; more people do not reduce that effect."""
         mechanism = self.row.mechanism
         if mechanism is None or mechanism.inputs == 1:
             return []
@@ -245,15 +248,15 @@ class Plan:
         }
 
     def _better_mechanism(self) -> list[str]:
-        """Mention a mechanism that is better by this measure.
+        """Mention the mechanism with the lowest cost if it is clearly better than the chosen one.
 
-        The best closed form has the smallest squared error at its worst distribution; a different
-        code may be better by a different measure.
+        The best closed form minimizes the squared error for its worst distribution. By the measure
+        of the plan, a different mechanism may be better.
         """
         if self.row.figures is None or self.row.figures.error == 0:
             return []
         # Rows differ in people or in error, never in both. The error falls as 1/√n, so compare the
-        # product error · √n.
+        # product error · √n, which is the cost.
         best = None
         min_cost = _CLEARLY_BETTER * self.row.figures.cost
         for row in self.rows:
@@ -269,7 +272,7 @@ class Plan:
         ]
 
     def _shortfall(self, goal: float) -> str:
-        """Say how many people the goal needs, or that no number is enough."""
+        """State how many people are needed to meet the goal, or that no number is enough."""
         if self.people is None:
             error = format_number(self.row.figures_at(MAX_PEOPLE).error)
             return (
@@ -313,7 +316,7 @@ class Plan:
 
 
 def _figure_cells(row: PlanRow) -> list[str]:
-    """Return the people, error and mean of a row."""
+    """Return the cells with the people, the error and the mean error of a row."""
     figures = row.figures
     if figures is not None:
         return [f"{figures.people:,}", format_number(figures.error), format_number(figures.mean)]
@@ -323,7 +326,7 @@ def _figure_cells(row: PlanRow) -> list[str]:
 
 
 def _mechanism_cells(row: PlanRow) -> list[str]:
-    """Return the bits, leverage, risk and risk over bound of a row."""
+    """Return the cells with the bits, leverage, risk, and risk divided by its lower bound."""
     if not row.is_available:
         return ["–"] * 4
     return [
@@ -346,28 +349,30 @@ def plan(
     decoder: str = "projection",
     mechanism: Mechanism | None = None,
 ) -> Plan:
-    """Predict how many people an error requires, or the error for a number of people.
+    """Predict how many people are needed for a given error, or the error for a number of people.
 
-    ``error``: the goal; the plan predicts how many people it requires.
-    ``people``: the number of people; the plan predicts the error of their estimate. If you pass
-    both, it tells you whether these people are enough.
+    ``error``: the goal; the plan predicts how many people are needed to meet it.
+    ``people``: the number of people; the plan predicts the error of an estimate from their reports.
+    If you pass both ``error`` and ``people``, the plan tells you whether that many people are
+    enough.
     ``measure``: which error to predict:
 
     - "tv": total variation, ``½ Σ_x |p̂_x − p_x|``;
     - "symbol": the least certain share, with each share considered separately;
-    - "total": the total of ``labels``, or with a mapping from label to weight ``Σ_x w_x p_x``;
+    - "total": the combined share of ``labels`` or, if they have weights, ``Σ_x w_x p_x``;
     - "l2": Euclidean distance, ``‖p̂ − p‖``.
 
-    ``confidence``: the probability that the error holds. It accounts for both privacy noise and
-    sampling, so it compares the estimate with the distribution that people are drawn from.
+    ``confidence``: the probability that the error stays within the predicted value. The error
+    includes both privacy noise and sampling, because it compares the estimate with the distribution
+    that people are drawn from.
     ``distribution``: "worst", "uniform", a share or a count for each symbol, or a mapping from
     label to share. For "worst", the figures are for the unbiased estimate and the distribution that
-    is hardest for it; most distributions are easier. For the others, "tv" and "l2" are also
-    predicted for the decoded estimate, and the plan is for that estimate.
+    is hardest for it; most distributions are easier. For any other distribution, the measures "tv"
+    and "l2" are also predicted for the decoded estimate, and the plan is for that estimate.
     ``labels``: the labels to add up, or a mapping from label to weight; for "total" only.
     ``decoder``: the name of the decoder for the decoded estimate.
-    ``mechanism``: the mechanism to plan for; by default the best closed form. Without one, it is
-    the mechanism with the smallest risk that satisfies the context.
+    ``mechanism``: the mechanism to plan for; by default the best closed form or, if no closed form
+    is known, the considered mechanism with the smallest risk.
 
     >>> from sfumato.contexts import Uniform
     >>> colours = plan(Uniform(["red", "green", "blue"], 1), error=0.05)
@@ -376,7 +381,8 @@ def plan(
     """
     if error is None and people is None:
         raise InvalidArgument(
-            "pass error= to predict people, people= to predict the error, or both to check them."
+            "pass error= to predict people, people= to predict the error, or both to check whether "
+            "that many people are enough."
         )
     goal = None
     if error is not None:
@@ -418,10 +424,14 @@ def _check_people(people: int | None) -> int | None:
     return n
 
 
-def _choose_row(rows: list[PlanRow], own: Mechanism | None) -> str:
-    """Return the name of the row to plan for: your own, the best, or the smallest risk."""
-    if own is not None:
-        record = own.to_record()
+def _choose_row(rows: list[PlanRow], custom_mechanism: Mechanism | None) -> str:
+    """Return the name of the row to plan for.
+
+    That is the row of the custom mechanism if there is one, otherwise the best closed form,
+    otherwise the mechanism with the smallest risk.
+    """
+    if custom_mechanism is not None:
+        record = custom_mechanism.to_record()
         for row in reversed(rows):
             if row.mechanism is not None and row.mechanism.to_record() == record:
                 return row.name
@@ -444,8 +454,8 @@ def _add_figures(
 ) -> list[PlanRow]:
     """Return the rows with figures for this number of people, or for the number the goal needs.
 
-    For a goal, start with the chosen row: the ratio of people that its two estimates need tells the
-    other rows where to start their search.
+    For a goal, start with the chosen row. Its decoded and unbiased estimates need different numbers
+    of people, and the ratio of these numbers tells the other rows where to start their search.
     """
     if people is not None or goal is None:
         return [row.at(people or 1) for row in rows]
@@ -460,5 +470,5 @@ def _is_feasible(rows: list[PlanRow], chosen: str, goal: float | None, people: i
     figures = next(row for row in rows if row.name == chosen).figures
     if figures is None:
         return False
-    # If ``people`` was not given, their number was chosen to meet the goal.
+    # If ``people`` is not given, the number of people was chosen to meet the goal.
     return people is None or goal is None or figures.error <= goal

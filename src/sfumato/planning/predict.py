@@ -3,22 +3,25 @@
 A tally gives two estimates, and a plan treats them separately.
 
 *Unbiased.* The mechanism gives exact variances ``σ_x²/n``, and for many people the errors are
-normal. So every prediction is a number divided by ``√n``, which also gives the number of people for
-an error.
+approximately normal. So every predicted error is a constant divided by ``√n``, and solving for n
+gives the number of people needed for a given error.
 
-*Decoded* (the estimate that a survey reports). There is no formula, so draw histograms of reports
-from ``Q p`` and decode them.
+*Decoded* (the estimate that a survey reports). There is no formula, so this module draws histograms
+of reports from ``Q p`` and decodes them.
 
-Each prediction has two figures. ``mean`` is the mean error: ``E|…|`` for a share or a total, E TV,
-and for l2 the root mean square. ``error`` is not exceeded with probability ``confidence``: for a
-share or a total it is the half-width of the interval, for TV and l2 a quantile.
+Each prediction has two figures. ``mean`` is the mean error: the mean absolute error of a share or a
+total, the mean TV, or the root mean square for l2. ``error`` is a value that the actual error does
+not exceed with probability ``confidence``: the half-width of the interval for a share or a total, a
+quantile for TV and l2.
 
-"Worst" in a plan means the distribution that a mechanism finds hardest. With
-``M[x, x2] = Σ_y Q(y|x2) A[x, y]²`` the variance of one entry of the unbiased estimate is
+"Worst" in a plan means the distribution for which the mechanism has the largest error. Let A be the
+scores of the mechanism, and ``M[x, x2] = Σ_y Q(y|x2) A[x, y]²``. Then the variance of one entry of
+the unbiased estimate is given by
 
     n Var_x(p) = Σ_x2 M[x, x2] p_x2 − p_x²,
 
-which is concave in p. So are its square root and sums of such roots, and every maximum is global.
+which is concave in p. Its square root and sums of such roots are concave too, so every local
+maximum is global.
 """
 
 import math
@@ -50,19 +53,19 @@ __all__ = [
 MAX_PEOPLE = 10**12
 """The most people that a plan considers: a hundred times the world population."""
 
-_HALF_NORMAL = math.sqrt(2 / math.pi)  # E|Z| of a standard normal Z
-_MAX_COVARIANCE_SIZE = 256  # up to this many symbols, compute the covariance matrix
+_HALF_NORMAL_MEAN = math.sqrt(2 / math.pi)  # E|Z| of a standard normal Z
+_MAX_COVARIANCE_SIZE = 256  # up to this many symbols, compute the full covariance matrix
 _MIN_DRAWS = 4
 _MAX_DRAWS = 1000
 _MAX_DRAWN_COUNTS = 2**19  # counts that one prediction may draw, beyond the minimum number of draws
-_PRECISION = 0.015  # target relative error of the mean over draws
+_PRECISION = 0.015  # target relative standard error of the mean over draws
 _MAX_SECANT_STEPS = 12
-_MAX_SINGLE = 128  # up to this many symbols, each forms its own group
-_MAX_SINGLE_UNCLASSED = 512  # the same for a mechanism without row classes
-_MAX_GROUPS = 16
-_MAX_ROUNDS = 500
-_GAP = 1e-3
-_TINY = 1e-300
+_MAX_UNGROUPED = 128  # up to this many symbols, each forms its own group
+_MAX_UNGROUPED_UNCLASSED = 512  # the same for a mechanism without row classes
+_MAX_GROUPS = 16  # if there are more row classes, merge them
+_MAX_ASCENT_STEPS = 500
+_RELATIVE_GAP = 1e-3  # stop the ascent when the objective is this close to its maximum
+_TINY = 1e-300  # avoids division by 0
 _TERNARY_STEPS = 100  # each shortens the interval by a third
 
 
@@ -86,24 +89,25 @@ class Figures:
 
 @dataclass(frozen=True)
 class UnbiasedForecast:
-    """The mean and error of the unbiased estimate for one person; for n, divide them by ``√n``."""
+    """The figures of the unbiased estimate for one person; for n people, divide them by ``√n``."""
 
     mean: float
     error: float
 
     @classmethod
     def for_target(cls, mechanism: Mechanism, target: Target) -> "UnbiasedForecast":
-        """Predict errors from exact variances, assuming that they are normal.
+        """Predict errors from exact variances, assuming that the errors are normal.
 
-        A share or a total: ``mean = σ √(2/π)``, ``error = z σ`` with the two-sided normal quantile
-        z. TV: ``mean = ½ √(2/π) Σ_x σ_x``; without the factor ``√(2/π) ≈ 0.8`` this bounds E TV
-        for every n (Jensen). l2: ``mean² = risk``. The quantiles of TV and l2 are those of a gamma
-        variable with the same mean and variance.
+        A share or a total: ``mean = σ √(2/π)``, and ``error = z σ`` with the two-sided normal
+        quantile z. TV: ``mean = ½ √(2/π) Σ_x σ_x``; without the factor ``√(2/π) ≈ 0.8``, the sum is
+        an upper bound on the mean TV for every n (by Jensen's inequality). l2: ``mean² = risk``.
+        The quantiles of TV and of l2² are those of a gamma variable with the same mean and
+        variance.
         """
         if target.measure in ("symbol", "total"):
             sigma = math.sqrt(max(_variance(mechanism, target), 0.0))
             z = NormalDist().inv_cdf((1 + target.confidence) / 2)
-            return cls(_HALF_NORMAL * sigma, z * sigma)
+            return cls(_HALF_NORMAL_MEAN * sigma, z * sigma)
         if target.measure == "tv":
             p = hardest_for_tv(mechanism) if target.p is None else target.p
             mean, variance = _tv_moments(_covariances(mechanism, p))
@@ -120,20 +124,20 @@ class UnbiasedForecast:
         return Figures(people, self.mean / root, self.error / root)
 
     def people_for(self, error: float) -> int | None:
-        """Return the smallest number of people with at most this ``error``.
+        """Return the smallest number of people whose predicted error is at most ``error``.
 
-        Return ``None`` if it exceeds ``MAX_PEOPLE``.
+        Return ``None`` if that number exceeds ``MAX_PEOPLE``.
         """
         people = (self.error / error) ** 2
         if people > MAX_PEOPLE:
             return None
-        # Despite rounding, the error for n people must require exactly n people.
+        # The error predicted for n people must give n people again, despite float errors.
         return max(math.ceil(people * (1 - 1e-12)), 1)
 
 
 @dataclass(frozen=True, eq=False)
 class DecodedForecast:
-    """The error of the decoded estimate, from histograms drawn from ``Q p`` and decoded."""
+    """The error of the decoded estimate, predicted by drawing histograms from ``Q p``."""
 
     mechanism: Mechanism
     measure: str
@@ -145,17 +149,19 @@ class DecodedForecast:
     def at(self, people: int) -> Figures:
         """Return the figures for ``people``.
 
-        The mean is accurate to about 1.5%, unless that takes more than half a million drawn counts.
+        The mean is accurate to about 1.5%, unless that would require drawing more than half a
+        million counts.
         """
         if people not in self._cache:
             self._cache[people] = self._predict(people)
         return self._cache[people]
 
     def people_for(self, error: float, start: int) -> int | None:
-        """Return about how many people this ``error`` needs, rounded up to three digits.
+        """Return about how many people are needed for this ``error``.
 
-        Return ``None`` if ``MAX_PEOPLE`` are too few. This is a secant method on the logarithms of
-        people and error, starting from ``start`` people.
+        The number is rounded up to three significant digits. Return ``None`` if even ``MAX_PEOPLE``
+        people are too few. This applies the secant method to the logarithms of the number of people
+        and of the error, starting from ``start`` people.
         """
         if self.at(MAX_PEOPLE).error > error:
             return None
@@ -233,10 +239,11 @@ def _variance(mechanism: Mechanism, target: Target) -> float:
 
 
 def _covariances(mechanism: Mechanism, p: Floats) -> Floats:
-    """Return the covariance matrix for one person, or only the variances in large domains.
+    """Return the covariance matrix of the unbiased estimate for one person.
 
-    In large domains, TV and l2 add up many entries and hardly vary. So their quantiles are close to
-    their means, even if the entries are treated as uncorrelated.
+    In large domains, return only the variances. There, TV and l2 add up many entries and hardly
+    vary. So their quantiles are close to their means, and treating the entries as uncorrelated
+    makes little difference.
     """
     k = mechanism.inputs
     if k <= _MAX_COVARIANCE_SIZE and k * mechanism.outputs <= _MAX_COVARIANCE_SIZE * 8192:
@@ -250,7 +257,7 @@ def _tv_moments(covariances: Floats) -> tuple[float, float]:
     ``E|Z_x Z_x2| = (2/π) σ_x σ_x2 (√(1 − ρ²) + ρ arcsin ρ)``.
     """
     if covariances.ndim == 1:
-        mean = _HALF_NORMAL * float(np.sqrt(covariances).sum()) / 2
+        mean = _HALF_NORMAL_MEAN * float(np.sqrt(covariances).sum()) / 2
         variance = (1 - 2 / math.pi) * float(covariances.sum()) / 4
         return mean, variance
     sigma = np.sqrt(np.maximum(np.diag(covariances), 0.0))
@@ -258,15 +265,16 @@ def _tv_moments(covariances: Floats) -> tuple[float, float]:
     rho = np.divide(covariances, scale, out=np.zeros_like(scale), where=scale > 0)
     rho = np.clip(rho, -1, 1)
     products = 2 / math.pi * scale * (np.sqrt(1 - rho**2) + rho * np.arcsin(rho))
-    mean = _HALF_NORMAL * float(sigma.sum()) / 2
+    mean = _HALF_NORMAL_MEAN * float(sigma.sum()) / 2
     return mean, max(float(products.sum()) / 4 - mean**2, 0.0)
 
 
 def _gamma_quantile(mean: float, variance: float, confidence: float) -> float:
     """Approximate the quantile of a gamma variable (Wilson and Hilferty, 1931).
 
-    Its cube root is nearly normal. This is accurate for the square of a normal variable and for a
-    sum of many such squares; for ``|Z|`` it gives 1.97 instead of 1.96.
+    The cube root of a gamma variable is nearly normal. The approximation is accurate for the square
+    of a normal variable and for a sum of many such squares. For ``|Z|`` with a standard normal Z,
+    it gives a 95% quantile of 1.97 instead of 1.96.
     """
     if mean <= 0 or variance <= 0:
         return mean
@@ -284,39 +292,39 @@ def _round_up_to_three_digits(number: float) -> int:
 
 
 def hardest_for_l2(mechanism: Mechanism) -> Floats:
-    """Return the p that maximizes ``risk(p) = ρ·p − ‖p‖²``: the one nearest to ``ρ/2``."""
+    """Return the p that maximizes ``risk(p) = ρ·p − ‖p‖²``: the distribution nearest to ``ρ/2``."""
     rho = mechanism.adjoint(mechanism.scores.squares())
     return project(rho / 2)
 
 
 def hardest_for_tv(mechanism: Mechanism) -> Floats:
-    """Return the p that maximizes ``Σ_x √Var_x(p)``, to within 0.1% of the sum.
+    """Return a p whose ``Σ_x √Var_x(p)`` is within 0.1% of the maximum.
 
-    Consider only p with fixed proportions within groups. In small domains, groups are single
-    symbols. In large ones, they are the symbols with similar rows (the row classes of the
-    mechanism). By symmetry, a hardest p is constant on them, up to the padding of codes. Blocks of
-    the same size get equal shares. Blocks of different sizes in one group get shares in proportion
-    to the squares of their sizes, which is optimal for blocks.
+    Consider only p with fixed proportions within groups of symbols. In small domains, each symbol
+    is its own group. In large domains, a group consists of symbols with similar rows (a row class
+    of the mechanism). By symmetry, some hardest p is constant on each row class, up to the padding
+    of codes. Blocks of the same size get equal shares. Blocks of different sizes in one group get
+    shares in proportion to the squares of their sizes, which is optimal for blocks.
 
-    The method is multiplicative ascent. It stops when the gradient shows that no p is better by
-    more than the gap.
+    The method is multiplicative ascent. It stops when the gradient shows that no other p considered
+    is better by more than 0.1%.
     """
     weights, group_of = _groups(mechanism)
     group_count = int(group_of.max()) + 1
     proportions = weights / np.bincount(group_of, weights=weights)[group_of]
-    # moments[h, x]: the second moment of entry x if all people are in group h
+    # moments[h, x]: the second moment of the score for symbol x if all people are in group h
     moments = np.empty((group_count, mechanism.inputs))
     for h in range(group_count):
         q = mechanism.forward(proportions * (group_of == h))
         moments[h] = mechanism.scores.moments(q, 2)
     even = np.full(mechanism.inputs, 1 / mechanism.inputs)
     shares = np.bincount(group_of, weights=even)
-    for _ in range(_MAX_ROUNDS):
+    for _ in range(_MAX_ASCENT_STEPS):
         p = shares[group_of] * proportions
         roots = np.sqrt(np.maximum(shares @ moments - p**2, _TINY))
         gradient = moments @ (0.5 / roots)
         gradient = gradient - np.bincount(group_of, weights=p * proportions / roots)
-        if gradient.max() - shares @ gradient <= _GAP * roots.sum():
+        if gradient.max() - shares @ gradient <= _RELATIVE_GAP * roots.sum():
             break
         shares = shares * np.maximum(gradient, _TINY)
         shares = shares / shares.sum()
@@ -326,10 +334,11 @@ def hardest_for_tv(mechanism: Mechanism) -> Floats:
 def worst_symbol_variance(mechanism: Mechanism) -> float:
     """Return the largest ``n Var_x(p)`` over x and p.
 
-    For one x this is exact: put a share t on x and the remainder on the symbol that adds the most
-    noise to x. The variance is ``t M[x, x] + (1 − t) m − t²``, which is largest at
-    ``t = (M[x, x] − m)/2``. In small domains, try every x. In large ones, try two from each group
-    of similar rows: those with the largest variance for a typical p.
+    For a given x the maximum is exact: put a share t on x and the remainder on the symbol that adds
+    the most noise to x, the one with the largest entry ``m = M[x, x2]``. The variance is
+    ``t M[x, x] + (1 − t) m − t²``, which is largest at ``t = (M[x, x] − m)/2``. In small domains,
+    try every x. In large domains, try two symbols from each group of similar rows: those with the
+    largest variance for a typical p.
     """
     return max(_worst_variance(mechanism, x) for x in _candidates(mechanism))
 
@@ -337,7 +346,7 @@ def worst_symbol_variance(mechanism: Mechanism) -> float:
 def worst_total_variance(mechanism: Mechanism, weights: Floats) -> float:
     """Return the largest ``n Var(Σ_x w_x p̂_x)`` over p, exactly.
 
-    It is ``M·p − (w·p)²`` with ``M_x = Σ_y Q(y|x) (Σ_x2 w_x2 A[x2, y])²``. Because
+    The variance is ``M·p − (w·p)²`` with ``M_x = Σ_y Q(y|x) (Σ_x2 w_x2 A[x2, y])²``. Because
     ``t² = max_s (2st − s²)``, the maximum over p is the minimum over s of
     ``max_x (M_x − 2 s w_x) + s²``, which is convex in s.
     """
@@ -377,8 +386,8 @@ def _worst_variance(mechanism: Mechanism, x: int) -> float:
 
 
 def _candidates(mechanism: Mechanism) -> list[int]:
-    """Return the symbols that may have the largest variance."""
-    if mechanism.inputs <= _MAX_SINGLE:
+    """Return the symbols to try in the search for the largest variance."""
+    if mechanism.inputs <= _MAX_UNGROUPED:
         return list(range(mechanism.inputs))
     weights, group_of = _groups(mechanism)
     moments = mechanism.scores.moments(mechanism.forward(weights / weights.sum()), 2)
@@ -388,16 +397,16 @@ def _candidates(mechanism: Mechanism) -> list[int]:
 
 
 def _groups(mechanism: Mechanism) -> tuple[Floats, Symbols]:
-    """Return the weight of each symbol within its group, and the group of each symbol."""
+    """Return the weight of each symbol within its group, and the index of that group."""
     k = mechanism.inputs
     classes = mechanism.row_classes()
-    if k <= _MAX_SINGLE or (not classes and k <= _MAX_SINGLE_UNCLASSED):
+    if k <= _MAX_UNGROUPED or (not classes and k <= _MAX_UNGROUPED_UNCLASSED):
         return np.ones(k), np.arange(k)
     weights = np.ones(k)
     group_of = np.zeros(k, dtype=np.int64)
     for i, rows in enumerate(classes):
-        _, block, sizes = np.unique(rows.first_reports, return_inverse=True, return_counts=True)
-        weights[rows.symbols] = sizes[block]  # rows that start at the same report form a block
+        _, block_of, sizes = np.unique(rows.first_reports, return_inverse=True, return_counts=True)
+        weights[rows.symbols] = sizes[block_of]  # rows that start at the same report form a block
         group_of[rows.symbols] = i
     if len(classes) > _MAX_GROUPS:
         mean_weights = np.bincount(group_of, weights=weights) / np.bincount(group_of)

@@ -24,8 +24,8 @@ _TITLES = {
     "own": "the survey's own",
 }
 _DESIGNED_TITLE = "designed for this matrix"
-_NO_PROMISE = "the context does not protect any pair, so everyone may answer unrandomized."
-_FAST_SIZE = 48  # exact arithmetic inverts channels with up to this many symbols within seconds
+_NO_PROMISE_REASON = "the context does not protect any pair, so everyone may answer unrandomized."
+_MAX_FAST_SIZE = 48  # exact arithmetic inverts channels with up to this many symbols within seconds
 _MAX_CONDITION = 2e4  # above this condition number, floats may be too imprecise to invert a channel
 
 MechanismOrError = Mechanism | SfumatoError
@@ -34,14 +34,15 @@ MechanismOrError = Mechanism | SfumatoError
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PlanRow:
-    """One mechanism of a plan, or the reason why it does not exist.
+    """One mechanism in a plan, or the reason why that mechanism does not exist.
 
     ``name``: "classical", "exponential", "hadamard", "best" or "own".
     ``title``: the name shown in tables.
     ``risk``: the mechanism's ``worst_risk()``.
     ``over_bound``: the risk divided by a lower bound on the risk of any mechanism for the context.
-    ``unbiased``, ``decoded``: the predicted figures for the two estimates; ``None`` if no number of
-    people meets the goal. ``decoded`` is predicted only for a given distribution.
+    ``unbiased``, ``decoded``: the predicted figures for the unbiased and the decoded estimate;
+    ``None`` if no number of people meets the goal. ``decoded`` is predicted only if the plan has a
+    known distribution and not the worst one.
     ``reason``: why there is no mechanism, or why none is needed.
     """
 
@@ -86,10 +87,10 @@ class PlanRow:
         return replace(self, unbiased=unbiased, decoded=decoded)
 
     def for_error(self, error: float, decoded_ratio: float = 1.0) -> "PlanRow":
-        """Return the row with the figures for the number of people that the error requires.
+        """Return the row with the figures for the number of people needed to reach this error.
 
-        ``decoded_ratio``: an initial guess for the search: the number of people that the decoded
-        estimate needs, divided by the number that the unbiased one needs.
+        ``decoded_ratio``: where to start the search: a guess of the number of people that the
+        decoded estimate needs, divided by the number that the unbiased estimate needs.
         """
         if self.unbiased_forecast is None:
             return self
@@ -126,8 +127,9 @@ def find_mechanisms(context: Context, own: Mechanism | None) -> dict[str, Mechan
     """Return the mechanisms that a plan considers, by name, or the errors from building them.
 
     Classical LDP uses the smallest ε of any pair for all pairs. The exponential mechanism is the
-    usual choice for metrics, and for matrices without a closed form. ``own`` is included unless it
-    is one of the others.
+    usual choice for metrics, and for matrices without a closed form. ``own`` is the mechanism to
+    plan for, if the caller has one. It is included unless it has the same channel as the best
+    closed form or the exponential mechanism.
     """
     mechanisms = {
         "classical": _build_or_error(
@@ -155,8 +157,9 @@ def build_rows(
 ) -> list[PlanRow]:
     """Build a row for each mechanism, without figures.
 
-    ``bound``: a lower bound on the risk of any mechanism. If two names have the same channel, they
-    share their forecasts, so nothing is predicted twice.
+    ``bound``: a lower bound on the risk of any mechanism.
+
+    Mechanisms with the same channel share their forecasts, so nothing is predicted twice.
     """
     rows: list[PlanRow] = []
     for name, mechanism in mechanisms.items():
@@ -170,7 +173,7 @@ def build_rows(
             continue
         row = _build_row(name, title, mechanism, target, decoder, bound)
         if name == "classical" and math.isinf(context.smallest_epsilon) and context.size > 1:
-            row = replace(row, reason=_NO_PROMISE)
+            row = replace(row, reason=_NO_PROMISE_REASON)
         rows.append(row)
     return rows
 
@@ -206,22 +209,23 @@ def _build_or_error(build: Callable[[], Mechanism]) -> MechanismOrError:
 
 
 def _build_exponential(context: Context) -> Mechanism:
-    """Build the exponential mechanism. Raise an error if inverting it fails or takes too long.
+    """Build the exponential mechanism; raise an error if inverting it fails or would take too long.
 
-    Short distances make its rows similar, and inverting similar rows requires exact arithmetic.
+    Short distances between symbols make their rows similar, and inverting a channel with similar
+    rows requires exact arithmetic.
     """
     mechanism = exponential_response(context)
-    if mechanism.inputs > _FAST_SIZE and np.linalg.cond(mechanism.matrix()) > _MAX_CONDITION:
+    if mechanism.inputs > _MAX_FAST_SIZE and np.linalg.cond(mechanism.matrix()) > _MAX_CONDITION:
         raise NothingToLearn(
             f"the rows of its {mechanism.inputs} symbols are so similar that inverting them takes "
             "too long for a plan. Merge labels, or allow a larger ε."
         )
-    mechanism.scores.worst_risk()
+    mechanism.scores.worst_risk()  # raises an error if the channel cannot be inverted
     return mechanism
 
 
-def _is_same_channel(mechanism: MechanismOrError | None, own: Mechanism) -> bool:
-    return isinstance(mechanism, Mechanism) and mechanism.to_record() == own.to_record()
+def _is_same_channel(candidate: MechanismOrError | None, mechanism: Mechanism) -> bool:
+    return isinstance(candidate, Mechanism) and candidate.to_record() == mechanism.to_record()
 
 
 def _title(name: str, context: Context, mechanisms: Mapping[str, MechanismOrError]) -> str:

@@ -21,7 +21,7 @@ DECODED_MEASURES = ("tv", "l2")
 """Measures that a plan also predicts for the decoded estimate. The other measures concern
 intervals, which come from the unbiased estimate."""
 
-_LARGEST_ERROR = {"tv": 1.0, "symbol": 1.0, "l2": math.sqrt(2)}
+_MAX_ERRORS = {"tv": 1.0, "symbol": 1.0, "l2": math.sqrt(2)}
 _SUM_TOLERANCE = 1e-6  # allowed deviation of the sum of shares from 1
 
 
@@ -31,7 +31,8 @@ class Target:
 
     ``measure``: one of ``MEASURES``.
     ``confidence``: the probability that the actual error does not exceed the predicted one.
-    ``p``: the distribution that people are drawn from, or ``None`` for the hardest one.
+    ``p``: the distribution that people are drawn from, or ``None`` for the one that is hardest for
+    each mechanism.
     ``weights``: the weight of each symbol in the total, for the measure "total" only.
     """
 
@@ -70,14 +71,17 @@ class Target:
 
 
 def check_goal(error: float, measure: str) -> float:
-    """Return the error to plan for; raise ``InvalidArgument`` if it is invalid or trivial."""
+    """Return the error to plan for.
+
+    Raise ``InvalidArgument`` if it is not a positive number, or if every estimate meets it.
+    """
     if not _is_number(error) or not 0 < error < math.inf:
         raise InvalidArgument(f"error must be a positive number such as 0.05; got {error!r}.")
-    largest = _LARGEST_ERROR.get(measure, math.inf)
-    if error >= largest:
+    max_error = _MAX_ERRORS.get(measure, math.inf)
+    if error >= max_error:
         raise InvalidArgument(
-            f"no {measure} error exceeds {largest:.3g}, so an error of {error:g} does not require "
-            "a survey. Choose a smaller error."
+            f"no {measure} error exceeds {max_error:.3g}, so an error of {error:g} does not "
+            "require a survey. Choose a smaller error."
         )
     return float(error)
 
@@ -106,7 +110,7 @@ def _parse_weights(context: Context, labels: Iterable[Label] | Mapping[Label, fl
 def _parse_distribution(
     context: Context, distribution: str | ArrayLike | Mapping[Label, float]
 ) -> Floats | None:
-    """Return shares in domain order, or ``None`` for "worst"."""
+    """Return the share of each symbol in domain order, or ``None`` for "worst"."""
     k = context.size
     if isinstance(distribution, str):
         if distribution == "worst":
