@@ -164,17 +164,22 @@ def test_results_match_python(show_all, aggregator):
     tally = aggregator.store.tally(LUNCH.fingerprint, LUNCH.mechanism.outputs)
     estimate = LUNCH.estimate(tally)
     assert f"{tally.reports:,} randomised reports" in lead(page).inner_text()
-    shown = {
-        row.locator("th").inner_text(): [
-            float(cell.get_attribute("data-v")) for cell in row.locator("td").all()
-        ]
-        for row in page.locator("#rows tbody tr").all()
-    }
+    headings = page.locator("#rows th[scope=col]").all_inner_texts()
     low, high = estimate.interval(0.95)
-    numbers = np.array([estimate.frequencies, estimate.unbiased, low, high]).T
-    assert shown.keys() == set(PLACES)
-    for x, label in enumerate(PLACES):
-        np.testing.assert_allclose(shown[label], numbers[x], rtol=1e-8)
+    expected = {
+        "frequency": estimate.frequencies,
+        "unbiased": estimate.unbiased,
+        "low": low,
+        "high": high,
+    }
+    rows = page.locator("#rows tbody tr").all()
+    assert {row.locator("th").inner_text() for row in rows} == set(PLACES)
+    for row in rows:
+        x = PLACES.index(row.locator("th").inner_text())
+        cells = row.locator("td").all()
+        for heading, numbers in expected.items():
+            shown = cells[headings.index(heading) - 1].get_attribute("data-v")
+            assert float(shown) == pytest.approx(numbers[x], rel=1e-8)
     assert page.locator("#decoded .bars .point").count() == 5
     assert (
         page.evaluate("document.getElementById('hours').data[0].y.reduce((a, b) => a + b)")
