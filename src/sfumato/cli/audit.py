@@ -14,7 +14,7 @@ from sfumato.foundation.formatting import printable
 if TYPE_CHECKING:
     from sfumato.auditing.black_box import Randomizer
 
-_MAX_RANGE = 10_000  # symbols: a mistyped range must not use up the memory
+_MAX_RANGE_SIZE = 10_000  # symbols; a mistyped range must not exhaust memory
 
 
 def audit(
@@ -82,13 +82,13 @@ def audit(
 
 
 def _parse_symbols(text: str) -> list[int]:
-    """Parse numbers and ranges, such as 0,3,7-12."""
+    """Parse a list of symbols and ranges of symbols, such as 0,3,7-12."""
     symbols: list[int] = []
     for part in text.split(","):
         match = re.fullmatch(r"\s*(\d{1,9})(?:-(\d{1,9}))?\s*", part)
         first = int(match[1]) if match else 0
         last = int(match[2] or match[1]) if match else 0
-        if match is None or last - first > _MAX_RANGE:
+        if match is None or last - first > _MAX_RANGE_SIZE:
             raise typer.BadParameter("--symbols must be numbers and ranges, such as 0,3,7-12.")
         symbols += range(first, last + 1)
     return symbols

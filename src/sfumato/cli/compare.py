@@ -88,19 +88,26 @@ def compare(
             on_progress=on_progress,
         )
     if as_json:
-        data = {"survey": comparison.survey, "left_out": comparison.population.rows_without_answer}
+        data = {
+            "survey": comparison.survey_fingerprint,
+            "left_out": comparison.population.rows_without_answer,
+        }
         say(json.dumps({**data, **result.in_json()}))
     else:
         say("\n".join([repr(result), *comparison.notes]))
 
 
 class _ComparisonInput(NamedTuple):
-    """A promise, a mechanism that keeps it, and a population to compare them on."""
+    """What to compare: a promise, a mechanism that keeps it, and the people to simulate.
+
+    ``mechanism`` is ``None`` for the default mechanism. ``survey_fingerprint`` is ``None`` if there
+    is no survey. ``notes`` are lines to print after the result.
+    """
 
     context: "Context"
     mechanism: "Mechanism | None"
     population: "Population"
-    survey: str | None
+    survey_fingerprint: str | None
     notes: list[str]
 
 
@@ -124,7 +131,7 @@ def _read_column(
     from sfumato.contexts import Uniform
     from sfumato.simulation import column_population
 
-    Uniform(2, epsilon)  # rejects an invalid ε before any data are read
+    Uniform(2, epsilon)  # rejects an invalid ε before any data is read
     if columns.value is None or columns.latitude is not None or columns.longitude is not None:
         raise InvalidArgument(
             "without a survey, pass the --column of answers. Positions need a survey with a grid."

@@ -87,10 +87,10 @@ def _to_text(results: "list[FileResult]", conforms: bool) -> str:
 def _failure_lines(result: "FileResult") -> list[str]:
     lines = []
     for failure in result.failures[:_MAX_FAILURES_SHOWN]:
-        place = f" at {failure.place}" if failure.place else ""
+        location = f" at {failure.place}" if failure.place else ""
         lines += [
             "",
-            f"{result.file}, case {failure.number} ({failure.about}){place}",
+            f"{result.file}, case {failure.number} ({failure.about}){location}",
             f"  expected  {failure.expected}",
             f"  got       {failure.actual}",
         ]

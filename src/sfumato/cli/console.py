@@ -1,8 +1,8 @@
 """Print to terminals and pipes, and show progress on a terminal.
 
 Text in a survey is untrusted. ``say`` and ``notify`` escape control characters, but keep newlines,
-because commands print several lines. Pass text from a survey through ``printable`` first, so it
-cannot start a line of its own.
+because commands print several lines. Pass text from a survey through ``printable`` first, so
+that it cannot start a new line.
 """
 
 import sys
@@ -31,7 +31,7 @@ def notify(text: str) -> None:
 def print_csv(text: str) -> None:
     """Print CSV to standard output: unchanged to a pipe, escaped to a terminal.
 
-    A program that reads the pipe must get exactly the same data as from a file.
+    A program that reads the pipe must get exactly the data that a file would contain.
     """
     output = printable_lines(text) if sys.stdout.isatty() else text
     typer.echo(output.encode("utf-8"), nl=False)
@@ -65,7 +65,7 @@ def show_status(task: str) -> Iterator[Callable[[str], None]]:
 
 @contextmanager
 def show_bar(task: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Yield a function to call with the completed part of ``total``."""
+    """Yield a function to call with the amount completed so far, out of ``total``."""
     if not sys.stderr.isatty():
         yield lambda done: None
         return

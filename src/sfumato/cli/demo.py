@@ -54,7 +54,7 @@ def demo(
     require_outputs(output)
     grid = GridDomain(25, 50, -130, -60, 0.2)
     places = american_places()
-    people = places.assign_cells(grid, PEOPLE_COUNT)
+    homes = places.assign_cells(grid, PEOPLE_COUNT)
     cities = places.largest(1750)
     nearest_city = nearest_places(grid, cities.latitudes, cities.longitudes)
     tiles = Blocks(grid_tiles(grid, 25, 70), EPSILON, domain=grid)
@@ -67,8 +67,8 @@ def demo(
     cells = " × ".join(map(str, grid.shape))
     say(f"{PEOPLE_COUNT:,} people on {cells} cells, ε = {EPSILON:g}. Places: GeoNames (CC BY 4.0).")
     results = []
-    for number, (promise, context) in enumerate(promises.items()):
-        results.append(_run(number, promise, context, people))
+    for index, (promise, context) in enumerate(promises.items()):
+        results.append(_run(index, promise, context, homes))
     _show_table(results)
     last = results[-1]
     page = report_page(last.survey, last.estimate, last.survey.certify())
@@ -76,19 +76,19 @@ def demo(
     say(f"The map, its error bars and its certificate: {output}")
 
 
-def _run(number: int, promise: str, context: "Context", people: "Symbols") -> _DemoResult:
-    """Privatise, count and estimate under one promise."""
+def _run(index: int, promise: str, context: "Context", homes: "Symbols") -> _DemoResult:
+    """Privatise people's homes under one promise, count the reports and estimate the map."""
     import numpy as np
 
     from sfumato.foundation.simplex import total_variation
     from sfumato.survey import ReportBatch, Survey
 
     start = time.perf_counter()
-    survey = Survey(f"demo-{number}", context, title="Where do people live?", text=CREDIT)
-    reports = ReportBatch(survey.mechanism.privatize(people), survey.fingerprint)
+    survey = Survey(f"demo-{index}", context, title="Where do people live?", text=CREDIT)
+    reports = ReportBatch(survey.mechanism.privatize(homes), survey.fingerprint)
     estimate = survey.estimate(survey.tally(reports))
-    truth = np.bincount(people, minlength=context.size) / people.size
-    error = total_variation(estimate.frequencies, truth)
+    true_shares = np.bincount(homes, minlength=context.size) / homes.size
+    error = total_variation(estimate.frequencies, true_shares)
     return _DemoResult(promise, survey, estimate, error, time.perf_counter() - start)
 
 

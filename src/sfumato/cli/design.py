@@ -106,7 +106,7 @@ def design(
 
 
 class _DesignResult:
-    """A design with its certificate and its alternatives.
+    """A design with its certificate, and the alternatives it is compared with.
 
     The constructor certifies the mechanism.
     """
@@ -157,7 +157,7 @@ class _DesignResult:
 
 
 def _read_description(promise: str, name: str | None) -> "Description":
-    """Read the description of a survey from a matrix or a survey file."""
+    """Read a survey's description from a matrix file or a survey file."""
     from dataclasses import replace
 
     path = Path(promise)
@@ -175,8 +175,10 @@ def _read_matrix(path: Path, name: str | None) -> "Description":
     from sfumato.survey.toml.companion_files import read_matrix
 
     labels, rows = read_matrix(path, "matrix")
-    stem = Path(path.name.removesuffix(".gz"))
-    return Description(name or unique_name(stem), PrivacyMatrix(rows, domain=Domain(labels)), {})
+    csv_path = Path(path.name.removesuffix(".gz"))
+    return Description(
+        name or unique_name(csv_path), PrivacyMatrix(rows, domain=Domain(labels)), {}
+    )
 
 
 def _read_survey(path: Path) -> "Description":

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from sfumato.estimation import Estimate, FitResult
     from sfumato.survey import Survey
 
-_MAX_ROWS = 20  # labels shown on a terminal
+_MAX_ROWS = 20  # the most labels to print
 _DISTRUST_ADVICE = "They may be forged, or come from a broken client: do not rely on this estimate."
 
 
@@ -98,7 +98,7 @@ def estimate(
     result = loaded_survey.estimate(tally, decoder=chosen_decoder, covariate=covariate_values)
     fit = result.fit_result
     page = ""
-    if html is not None:  # render the page first: if that fails, nothing is written
+    if html is not None:  # render the page before writing anything, because rendering may fail
         page = pages.report_page(loaded_survey, result, loaded_survey.certify())
     if png is not None:
         _write_png(loaded_survey, result, png)

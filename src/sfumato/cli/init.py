@@ -134,7 +134,7 @@ def _fill_template(template: str, epsilon: str, output: "Path") -> str:
 
 
 def _require_readable(text: str, output: "Path") -> None:
-    """Reject a survey file that could not be read back."""
+    """Reject the text of a survey file that Sfumato could not read back."""
     from sfumato.survey import Survey
     from sfumato.survey.toml.file import read_toml
 
@@ -151,7 +151,7 @@ def _format_number(number: str) -> str:
 
 
 def _format_string(text: str) -> str:
-    """Format a TOML string: like JSON, except that DEL must be escaped too."""
+    """Format a TOML string, which is like a JSON string except that DEL must be escaped too."""
     import json
 
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
@@ -185,13 +185,13 @@ def _describe_answers(
     for label in split_labels(sensitive or ""):
         if label.strip():
             sensitive_labels.append(label if label in counts else label.strip())
-    choices: dict[str, Context] = {"uniform": Uniform(labels, epsilon)}
+    contexts: dict[str, Context] = {"uniform": Uniform(labels, epsilon)}
     if sensitive_labels:
-        choices["high-low"] = HighLow(labels, sensitive_labels, epsilon)
+        contexts["high-low"] = HighLow(labels, sensitive_labels, epsilon)
     if block_of:
-        choices["blocks"] = Blocks([block_of[label] for label in labels], epsilon, domain=labels)
-    _show_errors(choices, [counts[label] for label in labels])
-    kind = list(choices)[-1]
+        contexts["blocks"] = Blocks([block_of[label] for label in labels], epsilon, domain=labels)
+    _show_errors(contexts, [counts[label] for label in labels])
+    kind = list(contexts)[-1]
     notify(f"The file uses the last kind in the table, {kind}. Edit the file to change that.")
     rare_count = sum(count < _MIN_PEOPLE_PER_LABEL for count in counts.values())
     if rare_count:
@@ -203,20 +203,23 @@ def _describe_answers(
     return _survey_toml(unique_name(output), kind, labels, sensitive_labels, block_of, epsilon)
 
 
-def unique_name(output: "Path") -> str:
+def unique_name(path: "Path") -> str:
     """Return the file's name without its extension, and with a random suffix.
 
-    Two surveys with the same name and promise would share their reports.
+    Two surveys with the same name and promise would accept each other's reports.
     """
     import secrets
 
-    return f"{output.stem[:80]}-{secrets.token_hex(3)}"
+    return f"{path.stem[:80]}-{secrets.token_hex(3)}"
 
 
 def _read_answers(
     answers: str, column: str, blocks: str | None
 ) -> tuple[Counter[str], dict[str, str]]:
-    """Return how often each answer occurs, and its block if a column of blocks is given."""
+    """Return how often each answer occurs, and the block of each answer.
+
+    ``blocks`` is the column with the blocks; if it is ``None``, no blocks are returned.
+    """
     from sfumato.tables import label_texts, open_table
 
     if answers == "-":
@@ -237,24 +240,25 @@ def _record_blocks(
     values: "Sequence[str | None]",
     blocks: "Sequence[str | None]",
     block_of: dict[str, str],
-    name: str,
+    location: str,
 ) -> None:
     """Add the block of each value to ``block_of``; reject values with no block or two blocks."""
     for value, block in zip(values, blocks, strict=True):
         if value is None:
             continue
         if block is None:
-            raise InvalidTable(f"an answer in {name} has no block. Each answer needs one.")
+            raise InvalidTable(f"an answer in {location} has no block. Each answer needs one.")
         if block_of.setdefault(value, block) != block:
             raise InvalidTable(
-                f"an answer in {name} is in two blocks. Each answer must be in exactly one."
+                f"an answer in {location} is in two blocks. Each answer must be in exactly one."
             )
 
 
-def _show_errors(choices: "dict[str, Context]", counts: list[int]) -> None:
-    """Show the error of each context on these data.
+def _show_errors(contexts: "dict[str, Context]", counts: list[int]) -> None:
+    """Show the expected error of each context on this data.
 
-    This is the error of the unbiased estimate. Decoders do better, especially if it is large.
+    This is the error of the unbiased estimate. Decoders do better, especially if the error is
+    large.
     """
     import math
 
@@ -272,14 +276,14 @@ def _show_errors(choices: "dict[str, Context]", counts: list[int]) -> None:
         "bits",
         "people for an error of 0.05",
     )
-    for name, context in choices.items():
+    for kind, context in contexts.items():
         mechanism = mechanism_for(context)
         # Estimates are nearly normal, so the mean absolute error is √(2/π) standard deviations.
         deviations = np.sqrt(mechanism.scores.variances(p, 1))
         one_person_error = math.sqrt(2 / math.pi) * float(deviations.sum()) / 2
         error = min(one_person_error / math.sqrt(people), 1.0)
         people_needed = math.ceil((one_person_error / 0.05) ** 2)
-        table.add_row(name, f"{error:.3f}", str(mechanism.bits), f"{people_needed:,}")
+        table.add_row(kind, f"{error:.3f}", str(mechanism.bits), f"{people_needed:,}")
     Console(stderr=True, highlight=False).print(table)
 
 

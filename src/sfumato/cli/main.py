@@ -37,7 +37,7 @@ class _OutputClosed(Exception):
 
 
 class _Commands(TyperGroup):
-    """Reserves exit code 1 for negative results; typer also uses it for closed pipes and Ctrl-D."""
+    """Reserves exit code 1 for negative results; typer also uses 1 for closed pipes and Ctrl-D."""
 
     def invoke(self, ctx: typer.Context) -> object:  # type: ignore[override]
         """Run a subcommand."""
@@ -56,7 +56,7 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     add_completion=False,
-    # A traceback must not show local variables, which may contain values.
+    # A traceback must not show local variables, which may contain people's values.
     pretty_exceptions_enable=False,
 )
 
@@ -107,7 +107,7 @@ def run() -> None:
     except OSError as problem:
         file_note = f" ({problem.filename})" if problem.filename else ""
         _exit(f"{problem.strerror or problem}{file_note}", 2)
-    except Exception as problem:  # noqa: BLE001 - a traceback could show a value
+    except Exception as problem:  # noqa: BLE001 - a traceback could show a person's value
         # Exit code 1 would suggest a violation.
         _exit(f"internal error ({type(problem).__name__}). Nothing was written.", 2)
 

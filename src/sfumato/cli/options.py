@@ -1,4 +1,4 @@
-"""Options that several commands share, checks of their values, and readers of CSV files."""
+"""Options that several commands share, checks for their values, and functions to read CSV files."""
 
 import csv
 import math
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sfumato.domains import Domain
     from sfumato.foundation.arrays import Floats
 
-_MIN_PARALLEL_BYTES = 2**27  # below this, starting processes takes longer than reading
+_MIN_PARALLEL_BYTES = 2**27  # below this size, starting processes takes longer than reading
 
 _SHARE_COLUMNS = ("share", "frequency", "count")
 
@@ -58,7 +58,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 def require_outputs(*paths: str | None, inputs: Sequence[str] = ()) -> None:
     """Reject outputs that cannot be written, before any work is done.
 
-    A command then writes all of its outputs or none. Paths that are ``None`` are ignored.
+    This way, a command writes all of its outputs or none. Paths that are ``None`` are ignored.
     """
     outputs = [path for path in paths if path is not None]
     identities = [_file_identity(path) for path in outputs]
@@ -82,7 +82,7 @@ def require_outputs(*paths: str | None, inputs: Sequence[str] = ()) -> None:
 
 
 def write_outputs(*outputs: tuple[str | None, Callable[[], bytes]]) -> None:
-    """Write each path that is not ``None``; compute all contents before writing any."""
+    """Write a file for each path that is not ``None``; compute all contents before writing any."""
     from sfumato.foundation.files import write_atomically
 
     contents = [(path, compute()) for path, compute in outputs if path is not None]
@@ -103,7 +103,7 @@ def require_distinct(files: Sequence[str]) -> None:
 
 
 def _file_identity(path: str) -> object:
-    """Return an identifier of the file at ``path``, which is the same for all links to it."""
+    """Return an identifier for the file at ``path``, the same for all links to that file."""
     if path == "-":
         return path
     try:
@@ -116,7 +116,8 @@ def _file_identity(path: str) -> object:
 def choose_worker_count(workers: int, files: Sequence[str]) -> int:
     """Return how many workers to start.
 
-    ``workers`` is the option; 0 means one per core if the files are large, otherwise one.
+    ``workers`` is the value of the option; 0 means one worker per core if the files are large,
+    otherwise one worker.
     """
     from sfumato.foundation.parallel import available_cores
 
@@ -135,7 +136,7 @@ def split_labels(text: str) -> list[str]:
 
 
 def parse_label(text: str, domain: "Domain") -> str | int:
-    """Return ``text`` as a label, or as an integer if only the integer is in the domain."""
+    """Return ``text`` itself, or as an integer if it is one and the text is not in the domain."""
     if not text.removeprefix("-").isdecimal():
         return text
     try:
@@ -172,10 +173,10 @@ def read_values(
         raise InvalidTable(f"the {name} in {path} must be finite numbers only.")
     missing_count = domain.size - len(numbers)
     if missing_count:
-        first = next(symbol for symbol in range(domain.size) if symbol not in numbers)
+        first_missing = next(symbol for symbol in range(domain.size) if symbol not in numbers)
         raise InvalidTable(
             f"{path} must have a number for each of the {domain.size} labels; {missing_count} are "
-            f"missing, starting with {domain.labels[first]!r}."
+            f"missing, starting with {domain.labels[first_missing]!r}."
         )
     return np.array([numbers[symbol] for symbol in range(domain.size)])
 
@@ -189,8 +190,10 @@ def _read_numbers(
     table = read_columns(Path(path), name)
     candidates = [column for column in columns or table if column in table and column != "label"]
     if "label" not in table or len(candidates) != 1:
-        others = f"one of the columns {', '.join(columns)}" if columns else "one other column"
-        raise InvalidTable(f"{path} must have a label column and {others}.")
+        number_column = (
+            f"one of the columns {', '.join(columns)}" if columns else "one other column"
+        )
+        raise InvalidTable(f"{path} must have a label column and {number_column}.")
     labels = [parse_label(text, domain) for text in table["label"]]
     symbols = domain.label_symbols(labels, path).tolist()
     if len(set(symbols)) < len(symbols):

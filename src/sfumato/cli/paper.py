@@ -1,4 +1,7 @@
-"""`sfumato paper`: reproduce the paper's figures and table, and compare Sfumato's best scheme."""
+"""`sfumato paper`: reproduce the figures and the table of Acharya et al. (2020).
+
+Sfumato's best scheme is added for comparison.
+"""
 
 import json
 import os
@@ -20,11 +23,11 @@ if TYPE_CHECKING:
     from sfumato.paper.experiment import ExperimentResult, PageSection
 
 EXPERIMENTS = ("error-region", "synthetic", "gowalla")
-"""Each one is a function in the module of the same name in ``sfumato.paper``."""
+"""Each experiment is a function in the module of the same name in ``sfumato.paper``."""
 
 DEFAULT_FOLDER = "paper-figures"
 PAGE_NAME = "paper.html"
-_PIPE_WIDTH = 200  # characters per line of a table that does not go to a terminal
+_PIPE_WIDTH = 200  # characters per line of a table that is not printed to a terminal
 
 Output = Annotated[
     str,
@@ -202,7 +205,10 @@ class ExperimentCommand:
         say("Written: " + ", ".join(map(str, paths)))
 
     def run_section(self, name: str, **arguments: str | None) -> "PageSection":
-        """Run one experiment for the page, and write its files at once: a later one may fail."""
+        """Run one experiment for the page.
+
+        Its files are written immediately, because a later experiment may fail.
+        """
         from sfumato.errors import MissingExtra
         from sfumato.paper.experiment import NotRun, PageSection
 

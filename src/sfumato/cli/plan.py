@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sfumato.planning import Plan
     from sfumato.survey import Survey
 
-_TABLE_SIZES = (1_000, 10_000, 100_000, 1_000_000)
+_PEOPLE_IN_TABLE = (1_000, 10_000, 100_000, 1_000_000)
 
 
 def plan(
@@ -82,35 +82,40 @@ def plan(
     from sfumato.planning import plan as make_plan
     from sfumato.survey import Survey
 
-    is_file = distribution not in ("worst", "uniform")
-    require_outputs(html, plot, inputs=[survey, distribution] if is_file else [survey])
+    is_distribution_file = distribution not in ("worst", "uniform")
+    inputs = [survey, distribution] if is_distribution_file else [survey]
+    require_outputs(html, plot, inputs=inputs)
     loaded_survey = Survey.load(survey)
     domain = loaded_survey.context.domain
     total_labels = None
     if labels is not None:
         total_labels = [parse_label(label.strip(), domain) for label in split_labels(labels)]
-    is_table = people is None and error is None
-    first = make_plan(
+    wants_table = people is None and error is None
+    first_plan = make_plan(
         loaded_survey.context,
         error=error,
-        people=_TABLE_SIZES[0] if is_table else people,
+        people=_PEOPLE_IN_TABLE[0] if wants_table else people,
         measure=measure,
         confidence=confidence,
-        distribution=read_shares(distribution, "distribution", domain) if is_file else distribution,
+        distribution=(
+            read_shares(distribution, "distribution", domain)
+            if is_distribution_file
+            else distribution
+        ),
         labels=total_labels,
         decoder=decoder,
         mechanism=loaded_survey.mechanism,
     )
-    plans = [first]
-    if is_table:
-        plans += map(first.at, _TABLE_SIZES[1:])
-    last = plans[-1]
+    plans = [first_plan]
+    if wants_table:
+        plans += map(first_plan.at, _PEOPLE_IN_TABLE[1:])
+    last_plan = plans[-1]
     write_outputs(
-        (html, lambda: pages.plan_page(last, title=loaded_survey.title).encode("utf-8")),
-        (plot, lambda: pages.plan_png(last)),
+        (html, lambda: pages.plan_page(last_plan, title=loaded_survey.title).encode("utf-8")),
+        (plot, lambda: pages.plan_png(last_plan)),
     )
     say(json.dumps(_to_json(loaded_survey, plans)) if as_json else _to_text(plans))
-    if not first.is_feasible:
+    if not first_plan.is_feasible:
         raise typer.Exit(1)
 
 
@@ -126,12 +131,12 @@ def _to_text(plans: "list[Plan]") -> str:
     if len(plans) == 1:
         return repr(plans[0])
     titles = [row.title for row in plans[0].rows if row.is_available]
-    lines = [["people", *titles]]
+    table_rows = [["people", *titles]]
     for plan in plans:
         cells = [f"{plan.people:,}"]
         for row in plan.rows:
             if row.is_available:
                 cells.append("–" if row.figures is None else f"{row.figures.error:.3g}")
-        lines.append(cells)
-    table = align_table(lines)
+        table_rows.append(cells)
+    table = align_table(table_rows)
     return "\n".join(["Error by number of people:", "", *table, "", repr(plans[-1])])

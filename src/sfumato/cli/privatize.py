@@ -60,12 +60,12 @@ def privatize(
     loaded_survey.certify()
     columns = AnswerColumns(column, latitude, longitude)
     columns.check(loaded_survey.context.domain)
-    processes = choose_worker_count(workers, answers)
+    worker_count = choose_worker_count(workers, answers)
     name = f"{loaded_survey.fingerprint[:12]}…"
     with show_row_count("privatising") as on_progress:
         if output.endswith(".json"):
             tally = tally_files(
-                loaded_survey, answers, columns, workers=processes, on_progress=on_progress
+                loaded_survey, answers, columns, workers=worker_count, on_progress=on_progress
             )
             write_tally(output, tally)
             say(f"Tally of {tally.reports:,} reports for survey {name} written to {output}.")
@@ -73,7 +73,7 @@ def privatize(
         total = 0
         with report_writer(output, loaded_survey.fingerprint) as writer:
             for reports in privatize_files(
-                loaded_survey, answers, columns, workers=processes, on_progress=on_progress
+                loaded_survey, answers, columns, workers=worker_count, on_progress=on_progress
             ):
                 writer.write(reports)
                 total += reports.size

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from sfumato.survey import Survey
     from sfumato.tables import AnswerColumns
 
-_MAX_REQUESTS = 4  # in flight at a time
+_MAX_CONCURRENT_REQUESTS = 4
 
 
 def send(
@@ -117,13 +117,13 @@ def send(
 
 
 def _with_hint(problem: SfumatoError, hint: str) -> SfumatoError:
-    """Return the same error with a hint appended to its message."""
+    """Append a hint to the message of an error, and return the error."""
     problem.args = (f"{problem} {hint}",)
     return problem
 
 
 def _require_survey(survey: "Survey", aggregator: "AggregatorClient") -> None:
-    """Reject a mistyped URL early: once reports are drawn, they are bound to one aggregator."""
+    """Reject a mistyped URL before reports are drawn, because they are bound to one aggregator."""
     try:
         aggregator.fetch_survey(survey.fingerprint)
     except SfumatoError as problem:
@@ -153,22 +153,22 @@ def _deliver(outbox: "Outbox", aggregator: "AggregatorClient", stop: "Event") ->
     total = 0
     pending: set[Future[Receipt]] = set()
 
-    def wait_for_pending(limit: int) -> None:
-        """Wait until at most ``limit`` batches are pending."""
+    def wait_for_pending(max_pending: int) -> None:
+        """Wait until at most ``max_pending`` batches are pending."""
         nonlocal total, pending
-        while len(pending) > limit:
+        while len(pending) > max_pending:
             done, pending = wait(pending, return_when=FIRST_COMPLETED)
-            total += sum(receipt.result().reports for receipt in done)
+            total += sum(future.result().reports for future in done)
             on_progress(total)
 
     with (
         show_bar("sending", outbox.report_count) as on_progress,
-        ThreadPoolExecutor(_MAX_REQUESTS) as pool,
+        ThreadPoolExecutor(_MAX_CONCURRENT_REQUESTS) as pool,
     ):
         try:
             for batch in outbox.batches():
                 pending.add(pool.submit(aggregator.deliver, batch, arrow=True))
-                wait_for_pending(2 * _MAX_REQUESTS - 1)
+                wait_for_pending(2 * _MAX_CONCURRENT_REQUESTS - 1)
             wait_for_pending(0)
         except BaseException:
             # End all pauses between retries. Batches in flight can be resent safely.

@@ -36,7 +36,7 @@ def atomic_file(path: str | os.PathLike[str], *, mode: int | None = None) -> Ite
     # Choose the name before creating the file, so the file can be removed after any interrupt.
     temporary = target.parent / f".{target.name}.{uuid4().hex}"
     try:
-        with open(temporary, "xb", opener=_owner_only) as file:  # Path.open has no opener
+        with open(temporary, "xb", opener=_open_owner_only) as file:  # Path.open has no opener
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -55,7 +55,7 @@ def write_atomically(
         file.write(content)
 
 
-def _owner_only(path: str, flags: int) -> int:
+def _open_owner_only(path: str, flags: int) -> int:
     """Create a file that only its owner can read. Its mode is set once it is complete."""
     return os.open(path, flags, 0o600)
 
