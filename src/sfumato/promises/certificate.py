@@ -16,7 +16,7 @@ from sfumato.randomness import float_above, float_below
 MAX_ENUMERATED_OUTPUTS = 512
 """With at most this many outputs, every pair of symbols is compared on every output."""
 
-_MAX_UNSTRUCTURED_ENTRIES = 2**22  # the limit for channels that claim no structure
+_MAX_UNSTRUCTURED_ENTRIES = 2**22  # the largest channel to enumerate if it claims no structure
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Certificate:
 
     @property
     def realised_epsilon(self) -> float:
-        """The realised ε in the tightest case, rounded up."""
+        """The realised ε in the tightest case, rounded up; 0 if nothing is promised."""
         return 0.0 if self.tightest is None else self.tightest.realised
 
     @property
@@ -96,12 +96,12 @@ class Certificate:
 
 
 def certify(mechanism: Mechanism, context: Context | None = None) -> Certificate:
-    """Check in integers that ``Q(y|x) ≤ exp(E[x, x2]) Q(y|x2)`` for every x, x2 and y.
+    """Check with integers that ``Q(y|x) ≤ exp(E[x, x2]) Q(y|x2)`` for every x, x2 and y.
 
-    The context defaults to the mechanism's own; any other must have the same domain. Up to 512
-    outputs, every case is enumerated. Above that, the structure that the mechanism claims is
-    re-checked, and the promise follows from it. Raises ``PrivacyViolation`` with a pair and an
-    output that show a violation.
+    ``context`` defaults to the mechanism's own context; any other context must have the same
+    domain. With at most 512 outputs, every case is enumerated. With more, the structure that the
+    mechanism claims is re-checked, and the promise follows from that structure. If the promise is
+    broken, raises ``PrivacyViolation`` with a pair of symbols and an output that show it.
 
     >>> from sfumato.contexts import Uniform
     >>> from sfumato.mechanisms import PlainResponse
@@ -140,10 +140,10 @@ def certify(mechanism: Mechanism, context: Context | None = None) -> Certificate
 def _certify_parts(
     mechanism: UnionResponse, context: Context
 ) -> tuple[TightestCase | None, int, tuple[RowClass, ...]]:
-    """Certify each part on its own.
+    """Certify each part separately.
 
-    A union reveals the block of the symbol. So the context may promise nothing across blocks, and
-    every part must keep the promise inside its block.
+    A union reveals the block of the symbol. So the context must not promise anything across blocks,
+    and every part must keep the promise inside its block.
     """
     promises = parts_by_block(context, mechanism.context.block_of)
     if promises is None:

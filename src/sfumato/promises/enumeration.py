@@ -1,9 +1,9 @@
-"""Compare every pair of symbols on every output, in integers, and find the tightest case.
+"""Compare every pair of symbols on every output, with integers, and find the tightest case.
 
 Small domains are compared pair by pair. A grouped context has one ε inside each group and one from
-each group to all others. So on a given output, the promise is kept if and only if the largest
-integer on one side is at most e^ε times the smallest on the other. Large domains are compared by
-these extremes, which takes linear time and is just as exact.
+each group to all others. So on a given output, a group's promise is kept if and only if the largest
+integer in the group is at most e^ε times the smallest integer inside, or outside, the group. For
+large domains, only these extremes are compared, which takes linear time and is just as exact.
 """
 
 from collections import defaultdict
@@ -25,8 +25,10 @@ from sfumato.randomness import Epsilon, epsilon_of_odds, exp_bounds, within_odds
 _Integers = NDArray[np.object_]
 _Indices = NDArray[np.int64]
 _Location = tuple[int, int, int]
-_ROUNDING = 1e-14
-_MAX_PAIRWISE_SYMBOLS = 512  # larger grouped domains are compared by their extremes
+"""Two symbols x and x2, and an output."""
+
+_SLACK_TOLERANCE = 1e-14  # the float error of a slack, relative to ε
+_MAX_PAIRWISE_SYMBOLS = 512  # for larger grouped domains, only the extremes are compared
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,7 @@ def require_row(mechanism: Mechanism, x: int) -> CompactRow:
 
 
 def broken_promise(case: TightestCase) -> PrivacyViolation:
-    """Return the error that describes the pair and the output."""
+    """Return the error for a case that breaks its promise."""
     return PrivacyViolation(
         f"report {case.output} distinguishes symbol {case.x} from symbol {case.x2} by "
         f"ε = {case.realised!r}; the context promises {float(case.promised)!r}. "
@@ -110,7 +112,10 @@ def enumerate_cases(mechanism: Mechanism, context: Context) -> TightestCase | No
 
 
 class _Search:
-    """The tightest case so far, in a channel whose distinct entries are ``integers``."""
+    """A search for the tightest case in a channel whose distinct entries are ``integers``.
+
+    ``tightest`` is the tightest case found so far.
+    """
 
     def __init__(self, integers: _Integers, denominator: int) -> None:
         self.integers = integers
@@ -123,8 +128,8 @@ class _Search:
     ) -> None:
         """Compare pairs of indices into ``integers``; raise if a promise is broken.
 
-        A pair is encoded as ``high · len(integers) + low``. ``locate`` returns the symbols and the
-        output where a pair occurs.
+        The pair of indices (i, j) is encoded as ``i · len(integers) + j``. ``locate`` returns the
+        symbols and the output where an encoded pair occurs.
         """
         n = len(self.integers)
         distinct = _distinct_pairs(pairs, n**2)
@@ -132,7 +137,7 @@ class _Search:
         low = self.integers[distinct % n]
         slack = _slack(high, low, epsilon, self._denominator)
         i = int(slack.argmin())
-        if slack[i] > self._smallest_slack + _ROUNDING * float(epsilon):
+        if slack[i] > self._smallest_slack + _SLACK_TOLERANCE * float(epsilon):
             return
         x, x2, output = locate(int(distinct[i]))
         case = TightestCase(x, x2, output, high[i], low[i], epsilon)
@@ -145,7 +150,7 @@ class _Search:
 
 
 def _compare_pairs(search: _Search, table: _Indices, context: Context) -> None:
-    """Compare each symbol with the others, handling those with the same promised ε together."""
+    """Compare each symbol with all others, one promised ε at a time."""
     for x in range(len(table)):
         for epsilon, others in _symbols_by_promise(context, x).items():
             pairs = table[x] * len(search.integers) + table[others]
@@ -161,7 +166,7 @@ def _row_locator(pairs: _Indices, x: int, others: list[int]) -> Callable[[int], 
 
 
 def _symbols_by_promise(context: Context, x: int) -> dict[Fraction, list[int]]:
-    """Group the other symbols by ``E[x, x2]``, where it is finite."""
+    """Group the symbols x2 ≠ x by ``E[x, x2]``, omitting those where it is infinite."""
     symbols: dict[Fraction, list[int]] = defaultdict(list)
     for x2 in range(context.size):
         epsilon = context.exact_epsilon(x, x2)
@@ -174,7 +179,7 @@ def _symbols_by_promise(context: Context, x: int) -> dict[Fraction, list[int]]:
 
 
 def _compare_extremes(search: _Search, table: _Indices, groups: GroupedContext) -> None:
-    """Compare each group's largest integer with the smallest inside and outside the group."""
+    """Compare each group's largest integer with the smallest ones inside and outside the group."""
     ascending = _sort_order(search.integers)
     rank_of = np.empty(ascending.size, dtype=np.int64)
     rank_of[ascending] = np.arange(ascending.size)
@@ -187,23 +192,24 @@ def _compare_extremes(search: _Search, table: _Indices, groups: GroupedContext) 
     largest = np.maximum.reduceat(ranks[order], starts)
     smallest = np.minimum.reduceat(ranks[order], starts)
     n = len(search.integers)
-    for epsilon, members in _groups_by_promise(groups.inside, groups.sizes > 1).items():
-        pairs = largest[members] * n + smallest[members]
-        locate = _group_locator(pairs, members, ranks, group_of, np.equal)
+    for epsilon, selected_groups in _groups_by_promise(groups.inside, groups.sizes > 1).items():
+        pairs = largest[selected_groups] * n + smallest[selected_groups]
+        locate = _group_locator(pairs, selected_groups, ranks, group_of, np.equal)
         search.compare(pairs, epsilon, locate)
     if len(groups.inside) < 2:
         return
     smallest_outside = _smallest_outside(smallest)
-    for epsilon, members in _groups_by_promise(groups.outward, groups.sizes > 0).items():
-        pairs = largest[members] * n + smallest_outside[members]
-        locate = _group_locator(pairs, members, ranks, group_of, np.not_equal)
+    for epsilon, selected_groups in _groups_by_promise(groups.outward, groups.sizes > 0).items():
+        pairs = largest[selected_groups] * n + smallest_outside[selected_groups]
+        locate = _group_locator(pairs, selected_groups, ranks, group_of, np.not_equal)
         search.compare(pairs, epsilon, locate)
 
 
 def _smallest_outside(smallest: _Indices) -> _Indices:
     """Return the smallest rank outside each group, for each output.
 
-    It is the overall minimum, or the second smallest for the group that contains the minimum.
+    That is the overall minimum or, for the group that contains it, the minimum over all other
+    groups.
     """
     outputs = np.arange(smallest.shape[1])
     argmin = smallest.argmin(axis=0)
@@ -218,7 +224,7 @@ def _smallest_outside(smallest: _Indices) -> _Indices:
 def _groups_by_promise(
     promises: Sequence[Epsilon], has_pair: Booleans
 ) -> dict[Fraction, list[int]]:
-    """Group the indices of groups that have a pair by their promise, where it is finite."""
+    """Return the indices of the groups with each finite promise, omitting groups without a pair."""
     by_promise: dict[Fraction, list[int]] = defaultdict(list)
     for g, epsilon in enumerate(promises):
         if has_pair[g] and isinstance(epsilon, Fraction):
@@ -228,12 +234,12 @@ def _groups_by_promise(
 
 def _group_locator(
     pairs: _Indices,
-    members: list[int],
+    selected_groups: list[int],
     ranks: _Indices,
     group_of: Symbols,
     relation: Callable[[Symbols, int], Booleans],
 ) -> Callable[[int], _Location]:
-    """Return a function that locates a pair inside a group, or across groups.
+    """Return a function that locates an encoded pair of ranks inside a group or across groups.
 
     ``relation`` is ``np.equal`` for pairs inside a group and ``np.not_equal`` for pairs across.
     """
@@ -243,9 +249,9 @@ def _group_locator(
         row, output = np.argwhere(pairs == pair)[0].tolist()
         high, low = divmod(pair, n)
         column = ranks[:, output]
-        in_group = group_of == members[row]
+        in_group = group_of == selected_groups[row]
         x = int(np.flatnonzero(in_group & (column == high))[0])
-        is_partner = relation(group_of, members[row]) & (column == low)
+        is_partner = relation(group_of, selected_groups[row]) & (column == low)
         is_partner[x] = False
         return x, int(np.flatnonzero(is_partner)[0]), output
 
@@ -258,16 +264,16 @@ def _group_locator(
 def _slack(high: _Integers, low: _Integers, epsilon: Fraction, denominator: int) -> Floats:
     """Return ``ε − log(high/low)``, capped at ε; negative if and only if the promise is broken.
 
-    For a rational ``b ≤ e^ε``, ``b·low ≥ high`` proves in integers that the promise is kept, and
-    the difference gives the slack. If it does not hold, bounds on e^ε from both sides are refined
-    until one of them decides.
+    For a rational ``b ≤ e^ε``, ``b·low ≥ high`` proves that the promise is kept, using integers
+    only, and the difference between the two sides gives the slack. If the inequality does not hold,
+    lower and upper bounds on e^ε are refined until one of them shows whether the promise is kept.
     """
-    # The odds of two positive word counts cannot reach e^bits.
+    # If the denominator has n bits, the odds of two positive word counts are below e^n.
     capped = min(epsilon, Fraction(denominator.bit_length()))
     b = exp_bounds(capped)[0]
-    limit = low * b.numerator
-    margin = limit - high * b.denominator
-    divisor = np.where(limit == 0, 1, limit)
+    scaled_low = low * b.numerator
+    margin = scaled_low - high * b.denominator
+    divisor = np.where(scaled_low == 0, 1, scaled_low)
     relative_margin = (margin / divisor).astype(np.float64)
     with np.errstate(divide="ignore"):  # the relative margin is 1 if x never sends the report
         slack = -np.log1p(-relative_margin) + float(epsilon - capped)
@@ -280,26 +286,29 @@ def _slack(high: _Integers, low: _Integers, epsilon: Fraction, denominator: int)
 
 
 def _index_entries(mechanism: Mechanism) -> tuple[_Integers, _Indices]:
-    """Return the channel's distinct integers, and its table of indices into them."""
+    """Return the channel's distinct integers, and the channel as a table of indices into them."""
     index_of: dict[int, int] = {}
     table = np.empty((mechanism.inputs, mechanism.outputs), dtype=np.int64)
     for x in range(mechanism.inputs):
         levels, level_indices = require_row(mechanism, x)
-        # If several cases are equally tight, the order of a row's levels decides which one counts.
+        # If several cases are equally tight, the order of a row's levels decides which is found.
         indices = [index_of.setdefault(level, len(index_of)) for level in levels]
         table[x] = np.array(indices)[level_indices]
     return np.array(list(index_of), dtype=object), table
 
 
 def _sort_order(integers: _Integers) -> NDArray[np.intp]:
-    """Return the indices that sort the integers; ten times as fast if they fit into 64 bits."""
+    """Return the indices that sort the integers: ten times faster if these fit into 64 bits."""
     if max(integers) < 2**64:
         return np.argsort(integers.astype(np.uint64))
     return np.argsort(integers)
 
 
 def _distinct_pairs(pairs: _Indices, pair_limit: int) -> _Indices:
-    """Return the distinct pairs, all below ``pair_limit``: by counting if it is small."""
+    """Return the distinct pairs, which are all below ``pair_limit``.
+
+    If ``pair_limit`` is small, counting is faster than sorting.
+    """
     if pair_limit <= pairs.size:
         return np.flatnonzero(np.bincount(pairs.ravel(), minlength=pair_limit))
     return np.unique(pairs)

@@ -1,9 +1,9 @@
-"""The exam that every mechanism must pass, built-in or custom: it checks that claims are true.
+"""The exam that every mechanism, built-in or custom, must pass: its claims must be true.
 
 A finite channel is a matrix, so nearly everything is checked exactly. The mechanism is realised
-over words short enough to run its production kernel on every word for every symbol. The counts must
-equal the claimed integers exactly. A statistical test over full-length words is a second, weaker
-check.
+over words short enough to run its production kernel on every word for every symbol. The counts of
+its reports must equal the claimed integers exactly. A statistical test over full-length words is a
+second, weaker check.
 """
 
 import hashlib
@@ -32,10 +32,10 @@ from sfumato.tally import Tally
 ALPHA = 1e-6
 """The probability that a correct mechanism fails the statistical check."""
 
-_MAX_UNSTRUCTURED_ENTRIES = 2**19  # the limit for channels that claim no structure
+_MAX_UNSTRUCTURED_ENTRIES = 2**19  # the largest channel to examine if it claims no structure
 _CHUNK_SIZE = 2**16  # draws per kernel call
 _REPORT_COUNT = 2**19  # reports in the statistical check
-_TOLERANCE = 1e-9
+_TOLERANCE = 1e-9  # the largest float error, relative to the scale of the values
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,8 @@ class ExamReport:
 def check_mechanism(mechanism: Mechanism, *, seed: int = 0) -> ExamReport:
     """Run every check on a mechanism; raise ``ExamFailed`` at the first one that fails.
 
-    The mechanism may have up to 512 outputs, or 2^19 entries if it claims no structure. ``seed``
-    selects the words for the statistical check.
+    The mechanism may have up to 512 outputs, or up to 2^19 entries in its matrix if it claims no
+    structure. ``seed`` selects the words for the statistical check.
 
     >>> from sfumato.contexts import Blocks
     >>> from sfumato.mechanisms import BlockResponse
@@ -107,7 +107,7 @@ def kernel_matches_integers(mechanism: Mechanism) -> None:
 
 
 def reports_are_a_pure_function(mechanism: Mechanism) -> None:
-    """Check that a report depends only on its symbol and words, not on others or earlier calls."""
+    """Check that a report depends only on its symbol and words, not on other reports or calls."""
     symbols = np.arange(4 * mechanism.inputs) % mechanism.inputs
     words = words_from(bytes(KEY_BYTES), 0, symbols.size)[:, : mechanism.words]
     words = words >> np.uint64(64 - mechanism.word_bits)
@@ -141,15 +141,15 @@ def words_do_not_depend_on_the_symbol(mechanism: Mechanism) -> None:
 
 
 def sampler_matches_its_matrix(mechanism: Mechanism, seed: int = 0) -> None:
-    """Test reports from full-length words against the matrix: χ² at level 1e-6 in total."""
+    """Test reports from full-length words against the matrix: χ² tests with total level 1e-6."""
     from scipy.stats import chi2
 
     name = "sampler_matches_its_matrix"
-    people = _REPORT_COUNT // mechanism.inputs
+    sample_size = _REPORT_COUNT // mechanism.inputs
     for x in range(mechanism.inputs):
-        reports = mechanism.privatize(np.full(people, x), _KeyedWords(seed, x))
+        reports = mechanism.privatize(np.full(sample_size, x), _KeyedWords(seed, x))
         counts = np.bincount(reports, minlength=mechanism.outputs)
-        expected = people * _float_row(mechanism, x)
+        expected = sample_size * _float_row(mechanism, x)
         impossible = counts[expected == 0].sum()
         _require(impossible == 0, name, f"symbol {x} sends a report that has probability 0.")
         statistic, degrees = _chi_square(counts, expected)
@@ -158,7 +158,8 @@ def sampler_matches_its_matrix(mechanism: Mechanism, seed: int = 0) -> None:
         _require(
             statistic <= bound or degrees == 0,
             name,
-            f"symbol {x}: χ² = {statistic:.1f} exceeds {bound:.1f} (seed {seed}, n = {people}).",
+            f"symbol {x}: χ² = {statistic:.1f} exceeds {bound:.1f} (seed {seed}, "
+            f"n = {sample_size}).",
         )
 
 
@@ -176,7 +177,7 @@ def rows_sum_to_one(mechanism: Mechanism) -> None:
 
 
 def keeps_its_context(mechanism: Mechanism) -> None:
-    """Check in integers that every pair of symbols satisfies E on every output."""
+    """Check with integers that every pair of symbols satisfies E on every output."""
     try:
         certify(mechanism)
     except PrivacyViolation as violation:
@@ -215,7 +216,7 @@ def transforms_match_the_matrix(mechanism: Mechanism) -> None:
 
 
 def scores_undo_the_channel(mechanism: Mechanism) -> None:
-    """Check that ``Σ_y Q(y|x2) A[x, y] = [x = x2]``, in integers."""
+    """Check with integers that ``Σ_y Q(y|x2) A[x, y]`` is 1 if x = x2, and 0 otherwise."""
     k = mechanism.inputs
     rows = np.array(list(map(mechanism.integer_row, range(k))), dtype=object)
     sums = np.zeros((k, k), dtype=object)
@@ -280,8 +281,8 @@ def moments_match_the_scores(mechanism: Mechanism) -> None:
         variances = covariances.diagonal()
         _require_close(scores.variances(p, 5) * 5, variances, scale, name, "variances")
         _require_close(scores.covariances(p, 5) * 5, covariances, scale, name, "covariances")
-        limit = scores.worst_risk() + _TOLERANCE * scale * mechanism.inputs
-        _require(scores.risk(p) <= limit, name, "a risk exceeds worst_risk.")
+        max_risk = scores.worst_risk() + _TOLERANCE * scale * mechanism.inputs
+        _require(scores.risk(p) <= max_risk, name, "a risk exceeds worst_risk.")
 
 
 def tallies_add_up(mechanism: Mechanism) -> None:
@@ -294,8 +295,8 @@ def tallies_add_up(mechanism: Mechanism) -> None:
     _require(parts_match, name, "the tallies of the parts do not add up to the total.")
     streamed = mechanism.tally(iter(np.array_split(reports, 2)))
     _require(total == streamed, name, "a stream of the same reports has a different tally.")
-    mean = mechanism.scores.mean(total.counts / total.reports)
-    _require_close(mechanism.scores.unbiased(total), mean, 1.0, name, "unbiased")
+    expected = mechanism.scores.mean(total.counts / total.reports)
+    _require_close(mechanism.scores.unbiased(total), expected, 1.0, name, "unbiased")
     try:
         mechanism.scores.unbiased(Tally(total.counts, "another"))
     except WrongSurvey:
@@ -304,7 +305,7 @@ def tallies_add_up(mechanism: Mechanism) -> None:
 
 
 def records_are_canonical(mechanism: Mechanism) -> None:
-    """Check that the record is canonical JSON, and that fingerprints identify channels."""
+    """Check that the record is canonical JSON, and that a fingerprint identifies its channel."""
     name = "records_are_canonical"
     canonical_bytes(mechanism.to_record())
     word_bits = mechanism.word_bits
@@ -327,7 +328,7 @@ def records_are_canonical(mechanism: Mechanism) -> None:
 
 
 class _CountingWords:
-    """Words from a fixed key; ``counts`` is how many words each call read."""
+    """Words from a fixed key; ``counts`` lists how many words each call read."""
 
     def __init__(self) -> None:
         self.counts: list[int] = []
@@ -338,7 +339,7 @@ class _CountingWords:
 
 
 class _KeyedWords:
-    """Words from a key derived from a seed: reproducible, for the exam only."""
+    """Reproducible words from a key derived from a seed and a symbol, for the exam only."""
 
     def __init__(self, seed: int, symbol: int) -> None:
         self._key = hashlib.sha256(f"sfumato/exam/{seed}/{symbol}".encode()).digest()
@@ -367,7 +368,8 @@ def _shorten(mechanism: Mechanism) -> Mechanism:
 def _short_word_bits(mechanism: Mechanism) -> range:
     """Return the word lengths to try.
 
-    They allow at most 2^20 draws. A table needs about 16 per report, and may have 2^22.
+    They allow at most 2^20 different draws. A mechanism that claims no structure needs about 16
+    draws per report, and may have 2^22 draws.
     """
     if mechanism.words == 2:
         return range(6, 11)
@@ -377,9 +379,9 @@ def _short_word_bits(mechanism: Mechanism) -> range:
 
 
 def _every_word(mechanism: Mechanism) -> Iterator[Words]:
-    """Yield all possible draws in chunks: the words of a draw are the digits of its index."""
-    digits = np.arange(mechanism.words, dtype=np.uint64)[::-1]
-    shifts = digits * np.uint64(mechanism.word_bits)
+    """Yield all possible draws in chunks: a draw's words are the digits of its index."""
+    digit_positions = np.arange(mechanism.words, dtype=np.uint64)[::-1]
+    shifts = digit_positions * np.uint64(mechanism.word_bits)
     mask = np.uint64((1 << mechanism.word_bits) - 1)
     for start in range(0, mechanism.denominator, _CHUNK_SIZE):
         stop = min(start + _CHUNK_SIZE, mechanism.denominator)
@@ -395,7 +397,7 @@ def _float_matrix(mechanism: Mechanism) -> Floats:
     return np.array([_float_row(mechanism, x) for x in range(mechanism.inputs)])
 
 
-@lru_cache(maxsize=2)  # two checks need it, for the short and the full mechanism
+@lru_cache(maxsize=2)  # two checks use it, each for the short and the full words
 def _score_table(mechanism: Mechanism) -> Floats:
     columns = []
     for y in range(mechanism.outputs):
@@ -422,9 +424,11 @@ def _ramp(size: int) -> Floats:
     return weights / weights.sum()
 
 
-def _require_close(actual: Floats, expected: Floats, scale: float, check: str, what: str) -> None:
+def _require_close(
+    actual: Floats, expected: Floats, scale: float, check: str, quantity: str
+) -> None:
     error = float(np.abs(actual - expected).max(initial=0.0))
-    _require(error <= _TOLERANCE * max(scale, 1.0), check, f"{what} is off by {error:.3g}.")
+    _require(error <= _TOLERANCE * max(scale, 1.0), check, f"{quantity} is off by {error:.3g}.")
 
 
 def _require(condition: bool, check: str, message: str) -> None:

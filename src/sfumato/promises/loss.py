@@ -1,14 +1,14 @@
 """Repeated surveys: the exact (ε, δ) curve for a pair of symbols.
 
 One report moves the log-odds of x against x2 by its loss ``log Q(y|x)/Q(y|x2)``; the losses of T
-independent reports add up. Let P and P2 be the probabilities of a sum of losses under x and under
-x2. Then T reports together are (ε, δ)-private for
+independent reports add up. Let P(s) and P2(s) be the probabilities that their sum is s, under x and
+under x2. Then T reports together are (ε, δ)-private for
 
     δ(ε) = Σ_s max(0, P(s) − e^ε P2(s)).
 
-The losses for two rows of a mechanism take only two or three values, so there are few sums. They
-are counted in integers, with P rounded up and P2 rounded down. The rounding is far smaller than
-floating-point precision.
+The losses for two rows of a mechanism take only two or three values, so there are few sums. P and
+P2 are computed with integers over a common denominator; P is rounded up and P2 is rounded down. The
+rounding errors are far smaller than those of floats.
 """
 
 import math
@@ -24,9 +24,9 @@ from sfumato.mechanisms import Mechanism
 from sfumato.promises.observer import context_and_rows
 from sfumato.randomness import Epsilon, exact_number, exp_bounds
 
-_KEPT_BITS = 512  # in addition to those needed for the largest sum of losses
+_KEPT_BITS = 512  # kept in a count, in addition to those needed for the largest sum of losses
 _MAX_SUMS = 100_000
-_ONE = 1 << 64  # odds are rounded up to multiples of 1/_ONE
+_ONE = 1 << 64  # represents odds of 1; odds are rounded up to multiples of 2^−64
 _MAX_EPSILON = 1000  # anything larger counts as inf: e^−1000 is below any δ
 
 _Sum = tuple[int, ...] | None
@@ -36,12 +36,12 @@ _Loss = tuple[_Sum, int, int]
 """A loss with its counts under x and under x2."""
 
 _Counts = tuple[int, int]
-"""Counts under x and under x2."""
+"""The counts of a sum of losses under x and under x2."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PrivacyLoss:
-    """What ``reports`` reports from one person reveal about x against x2.
+    """What ``reports`` reports from one person reveal about whether the value is x or x2.
 
     ``naive`` is the ε from basic composition. ``delta`` and ``epsilon`` give the exact curve.
     """
@@ -53,17 +53,17 @@ class PrivacyLoss:
 
     def delta(self, epsilon: float) -> float:
         """Return the smallest δ for which the reports are (ε, δ)-private, rounded up."""
-        exact = exact_number(epsilon, "epsilon")
-        if isinstance(exact, float):
+        exact_epsilon = exact_number(epsilon, "epsilon")
+        if isinstance(exact_epsilon, float):
             excess = sum(p for p, p2 in self._counts if p2 == 0)
-            total = Fraction(excess, self._denominator)
+            delta_bound = Fraction(excess, self._denominator)
         else:
-            e, _ = exp_bounds(exact)  # the lower bound
+            odds, _ = exp_bounds(exact_epsilon)  # a lower bound on e^ε
             excess = 0
             for p, p2 in self._counts:
-                excess += max(0, p * e.denominator - e.numerator * p2)
-            total = Fraction(excess, self._denominator * e.denominator)
-        return min(math.nextafter(float(total), 1.0), 1.0) if total else 0.0
+                excess += max(0, p * odds.denominator - odds.numerator * p2)
+            delta_bound = Fraction(excess, self._denominator * odds.denominator)
+        return min(math.nextafter(float(delta_bound), 1.0), 1.0) if delta_bound else 0.0
 
     def epsilon(self, delta: float) -> float:
         """Return the smallest ε for which the reports are (ε, δ)-private, rounded up to 1e-9."""
@@ -95,11 +95,11 @@ class PrivacyLoss:
 def privacy_loss(
     context_or_mechanism: Context | Mechanism, x: int, x2: int, *, reports: int = 1
 ) -> PrivacyLoss:
-    """Return the loss of ``reports`` independent reports on the same value, for x against x2.
+    """Return the privacy loss of ``reports`` independent reports of one value, for x against x2.
 
     For a mechanism, the loss comes from its rows for x and x2. For a context, it is the worst case
-    over all mechanisms that satisfy it. That is the binary optimum (Theorem 2), with both odds
-    rounded up.
+    over all mechanisms that satisfy the context. That is the binary optimum (Theorem 2 of Acharya
+    et al., 2020), with both odds rounded up.
 
     >>> from sfumato.contexts import Uniform
     >>> loss = privacy_loss(Uniform(2, 0.5), 0, 1, reports=100)
@@ -117,7 +117,7 @@ def privacy_loss(
 
 
 def _dominating_rows(a: Epsilon, b: Epsilon) -> tuple[list[int], list[int]]:
-    """Return the binary optimum in integers, for A ≥ e^a and B ≥ e^b.
+    """Return the rows of the binary optimum as integers, for odds A ≥ e^a and B ≥ e^b.
 
     [[A(B − 1), A − 1], [B − 1, B(A − 1)]] over AB − 1
     """
@@ -150,7 +150,7 @@ def _basic_losses(row: Iterable[int], row2: Iterable[int]) -> list[_Loss]:
     """Return the distinct losses of one report with their counts under x and x2.
 
     Each loss is a vector of coefficients of basic losses. Odds and their inverse have coefficients
-    +1 and −1 of the same basic loss, so they cancel.
+    +1 and −1 of the same basic loss, so their losses cancel.
     """
     counts: dict[Fraction | None, _Counts] = defaultdict(lambda: (0, 0))
     for p, p2 in zip(row, row2, strict=True):
@@ -158,11 +158,11 @@ def _basic_losses(row: Iterable[int], row2: Iterable[int]) -> list[_Loss]:
             odds = Fraction(p, p2) if p2 else None
             total, total2 = counts[odds]
             counts[odds] = (total + p, total2 + p2)
-    finite = {max(odds, 1 / odds) for odds in counts if odds is not None}
-    basic = sorted(finite - {Fraction(1)})
-    zero = (0,) * len(basic)
+    finite_odds = {max(odds, 1 / odds) for odds in counts if odds is not None}
+    basic_odds = sorted(finite_odds - {Fraction(1)})
+    zero = (0,) * len(basic_odds)
     coefficients: dict[Fraction | None, _Sum] = {None: None, Fraction(1): zero}
-    for i, odds in enumerate(basic):
+    for i, odds in enumerate(basic_odds):
         before = zero[:i]
         after = zero[i + 1 :]
         coefficients[odds] = (*before, 1, *after)
@@ -171,19 +171,19 @@ def _basic_losses(row: Iterable[int], row2: Iterable[int]) -> list[_Loss]:
 
 
 def _convolve(losses: list[_Loss], denominator: int, reports: int) -> tuple[list[_Counts], int]:
-    """Count the sums of ``reports`` losses under x (rounded up) and under x2 (rounded down).
+    """Return the counts of each sum of ``reports`` losses, and the counts' denominator.
 
-    Returns the counts and their denominator.
+    Counts under x are rounded up, and counts under x2 are rounded down.
     """
-    length = 0
-    largest_bits = 0
+    basic_loss_count = 0
+    max_odds_bits = 0
     for loss, q, q2 in losses:
         if loss is not None:
-            length = len(loss)
+            basic_loss_count = len(loss)
         if q2:
-            largest_bits = max(largest_bits, (q // q2).bit_length() + 1)
-    kept_bits = _KEPT_BITS + reports * largest_bits
-    sums: dict[_Sum, _Counts] = {(0,) * length: (1, 1)}
+            max_odds_bits = max(max_odds_bits, (q // q2).bit_length() + 1)
+    kept_bits = _KEPT_BITS + reports * max_odds_bits
+    sums: dict[_Sum, _Counts] = {(0,) * basic_loss_count: (1, 1)}
     total = 1
     for _ in range(reports):
         sums = _add_loss(sums, losses)
@@ -202,15 +202,15 @@ def _convolve(losses: list[_Loss], denominator: int, reports: int) -> tuple[list
 
 def _add_loss(sums: dict[_Sum, _Counts], losses: list[_Loss]) -> dict[_Sum, _Counts]:
     new_sums: dict[_Sum, _Counts] = defaultdict(lambda: (0, 0))
-    for term, (p, p2) in sums.items():
+    for loss_sum, (p, p2) in sums.items():
         for loss, q, q2 in losses:
-            key = _add(term, loss)
+            key = _add(loss_sum, loss)
             count, count2 = new_sums[key]
             new_sums[key] = (count + p * q, count2 + p2 * q2)
     return new_sums
 
 
-def _add(term: _Sum, loss: _Sum) -> _Sum:
-    if term is None or loss is None:
+def _add(loss_sum: _Sum, loss: _Sum) -> _Sum:
+    if loss_sum is None or loss is None:
         return None
-    return tuple(map(add, term, loss))
+    return tuple(map(add, loss_sum, loss))

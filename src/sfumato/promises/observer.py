@@ -1,14 +1,14 @@
 """What an observer can learn from a report.
 
-**Errors** (Theorem 1 of the paper). The observer knows that the value is x or x2, and guesses which
-one from the report. Let ``P_FA = P(guess x | x2)`` be the false alarm rate and ``P_MD = P(guess x2
-| x)`` the miss rate. A mechanism is E-LDP if and only if every test satisfies, for every ordered
-pair,
+**Errors** (Theorem 1 of Acharya et al., 2020). The observer knows that the value is x or x2, and
+guesses which one from the report. Let ``P_FA = P(guess x | x2)`` be the false alarm rate and
+``P_MD = P(guess x2 | x)`` the miss rate. A mechanism is E-LDP if and only if every test satisfies,
+for every ordered pair,
 
     P_FA + exp(E[x2, x]) · P_MD ≥ 1     and     exp(E[x, x2]) · P_FA + P_MD ≥ 1.
 
-**Odds** (Proposition 3). The observer has a prior belief, and a report multiplies the odds of x
-against x2 by at most exp(E[x, x2]).
+**Odds** (Proposition 3 of the same paper). The observer has a prior belief, and a report multiplies
+the odds of x against x2 by at most exp(E[x, x2]).
 """
 
 import math
@@ -39,8 +39,8 @@ ExactPoint = tuple[Fraction, Fraction]
 class BrokenTest:
     """A test with smaller errors than the context allows.
 
-    It guesses x if the report is in ``says_x``, and x2 otherwise. ``inequality`` is the one that
-    the errors violate.
+    It guesses x if the report is in ``says_x``, and x2 otherwise. ``inequality`` is the inequality
+    that its errors violate.
     """
 
     says_x: frozenset[int]
@@ -56,8 +56,8 @@ class ErrorRegion:
     ``promised`` are the vertices of the region that the context allows, from "never guess x" at
     (0, 1) through its corner to "always guess x" at (1, 0). ``realised`` are the exact vertices of
     the mechanism's region, whose boundary consists of likelihood-ratio tests (Neyman and Pearson,
-    1933). For a bare context, it is empty. ``broken`` is a test that violates an inequality, if
-    there is one.
+    1933). For a bare context, ``realised`` is empty. ``broken`` is a test that violates an
+    inequality, or ``None`` if no test does.
     """
 
     x: int
@@ -163,7 +163,11 @@ def _context_vertices(a: float, b: float) -> tuple[Point, ...]:
 
 
 def _mechanism_vertices(row: Sequence[int], row2: Sequence[int]) -> tuple[ExactPoint, ...]:
-    """Trace the boundary: add reports to the test one by one, by decreasing likelihood ratio."""
+    """Trace the boundary of the mechanism's region.
+
+    At first, the test never guesses x. Then it guesses x for one more report at a time, in order of
+    decreasing likelihood ratio.
+    """
     if not row:
         return ()
     total = sum(row)
@@ -184,7 +188,11 @@ def _mechanism_vertices(row: Sequence[int], row2: Sequence[int]) -> tuple[ExactP
 def _find_broken_test(
     row: Sequence[int], row2: Sequence[int], a: Epsilon, b: Epsilon
 ) -> BrokenTest | None:
-    """Build a test from the reports that favour x too much or, if there are none, x2."""
+    """Return a test that violates an inequality, or ``None`` if no test does.
+
+    The test guesses x on the reports that favour x too much. If no report does, the test guesses x2
+    on the reports that favour x2 too much.
+    """
     favours_x: set[int] = set()
     favours_x2: set[int] = set()
     for y, (q, q2) in enumerate(zip(row, row2, strict=True)):
@@ -243,7 +251,7 @@ class PosteriorOdds:
         return float(p / p2) if p2 > 0 else math.inf
 
     def bound(self, x: int, x2: int) -> float:
-        """Return the largest odds of x against x2 after any report."""
+        """Return an upper bound on the odds of x against x2 after any report."""
         if x == x2 or self.prior[x] == 0:
             return self.prior_odds(x, x2)
         epsilon = float(self.context.epsilon(x, x2))
@@ -252,7 +260,7 @@ class PosteriorOdds:
         return math.exp(epsilon) * self.prior_odds(x, x2)
 
     def matrix(self) -> Floats:
-        """Return all bounds, ``k × k``. Raises ``InvalidContext`` for more than 4096 symbols."""
+        """Return the ``k × k`` bounds. Raises ``InvalidContext`` for more than 4096 symbols."""
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             prior_odds = self.prior[:, None] / self.prior[None, :]
             bounds = np.exp(self.context.matrix()) * prior_odds
@@ -264,12 +272,12 @@ class PosteriorOdds:
         """Describe the bound in a sentence."""
         label = repr(self.context.domain.labels[x])
         label2 = repr(self.context.domain.labels[x2])
-        before = _format_odds(self.prior_odds(x, x2))
-        after = self.bound(x, x2)
-        if math.isinf(after):
-            change = f"from {before} to certainty: nothing is promised for this pair"
+        prior_text = _format_odds(self.prior_odds(x, x2))
+        bound = self.bound(x, x2)
+        if math.isinf(bound):
+            change = f"from {prior_text} to certainty: nothing is promised for this pair"
         else:
-            change = f"from {before} to at most {_format_odds(after)}"
+            change = f"from {prior_text} to at most {_format_odds(bound)}"
         return f"A report can move the odds of {label} against {label2} {change}."
 
 

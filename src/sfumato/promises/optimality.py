@@ -1,4 +1,7 @@
-"""Theorem 2: for two symbols, every E-LDP channel is a garbling of the binary optimum."""
+"""Theorem 2 of Acharya et al. (2020), for two symbols.
+
+Every E-LDP channel is a garbling of the binary optimum.
+"""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -33,11 +36,12 @@ def binary_optimum(odds: Fraction, reverse_odds: Fraction) -> list[list[Fraction
 
 
 def factor(Q: Channel, optimum: Channel) -> list[list[Fraction]]:
-    """Return the stochastic W with ``Q = Q* W`` exactly: Q is Q* followed by W.
+    """Return the stochastic matrix W with ``Q = Q* W`` exactly: Q is Q* followed by W.
 
-    W never sees the symbol, so Q* is at least as useful as Q for any purpose. ``W = Q*⁻¹ Q``: row 0
-    is ``(Q*[1][1] Q[0] − Q*[0][1] Q[1])/det``, which is non-negative if and only if the ratios of Q
-    do not exceed those of Q*. Raises ``PrivacyViolation`` with the output where they do.
+    W never sees the symbol, so Q* is at least as useful as Q for any purpose. ``W = Q*⁻¹ Q``: its
+    row 0 is ``(Q*[1][1] Q[0] − Q*[0][1] Q[1])/det``, and row 1 is similar. W is non-negative if and
+    only if the ratios between the rows of Q do not exceed those of Q*. Raises ``PrivacyViolation``
+    with an output where a ratio does.
 
     >>> half = [Fraction(1, 2), Fraction(1, 2)]
     >>> factor([half, half], binary_optimum(2, 4))
@@ -81,7 +85,7 @@ def mutual_information(Q: ArrayLike, p: float = 0.5) -> float:
 
 
 def minimax_risk(Q: ArrayLike, grid: int = 201) -> float:
-    """Return ``max_p 1/I(p)``: the worst ``n · E(p̂ − p)²`` of the best estimate for large n.
+    """Return ``max_p 1/I(p)``: the worst ``n · E(p̂ − p)²`` of the best estimator, for large n.
 
     ``I(p) = Σ_y (Q(y|1) − Q(y|0))²/q(y)`` is the Fisher information, which post-processing can only
     reduce. The maximum is over ``grid`` equally spaced points in [0, 1].

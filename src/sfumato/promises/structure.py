@@ -1,16 +1,17 @@
 """Structural certificates, for channels that are too large to enumerate.
 
-In a row, each report in the symbol's own range has ``high`` or ``low`` words, and each report in
-another range has ``cover`` words. One report that is shared with other symbols also gets c leftover
-words. A symbol may have a report that only it sends (``RowClass``). So for every y
+In the row of a symbol, each report in the symbol's own range has ``high`` or ``low`` words, and
+each report in another range has ``cover`` words. One report that is shared with other symbols also
+gets c leftover words. A symbol may also have a report that only it sends (see ``RowClass``). So for
+every report y
 
     x, x2 with the same range:     Q(y|x)/Q(y|x2) ≤ (high + c)/(low + c) ≤ high/low
     x, x2 with different ranges:   ≤ high/cover on x's range, cover/low on x2's range, 1 elsewhere
 
 and nothing can be promised for a symbol with a report that only it sends. So a context is satisfied
-if these few odds are within the promises for the pairs they represent (see the proof pages). The
-mechanism claims the structure of its rows as data. The claims are re-checked here, on all rows of
-up to 1000 symbols and on 1000 random rows of larger domains.
+if these few odds are within the promises for the pairs they represent (see the proof pages). A
+mechanism describes the structure that it claims as data (``row_classes``). The claims are
+re-checked here: on all rows if there are at most 1000 symbols, and otherwise on 1000 random rows.
 """
 
 import itertools
@@ -30,7 +31,7 @@ from sfumato.promises.enumeration import TightestCase, broken_promise, require_r
 from sfumato.randomness import Epsilon, SystemWords, within_odds
 
 RANDOM_ROWS = 1000
-"""The number of rows that are re-checked in larger domains."""
+"""The number of rows that are re-checked if the domain has more symbols than this."""
 
 _INDEX_TYPE = np.uint32  # large enough to index the levels of any mechanism
 
@@ -44,8 +45,9 @@ def check_structure(
 ) -> tuple[TightestCase | None, int]:
     """Return the tightest case, and the number of rows that were re-checked.
 
-    Raises ``PrivacyViolation`` if a promise is broken or a claim is false. Inside a range, the odds
-    are those of its class, ``high : low``: leftover words can only make the actual odds smaller.
+    Raises ``PrivacyViolation`` if a promise is broken or a claim is false. For two symbols with the
+    same range, the case has the odds ``high : low`` of their class: leftover words can only make
+    the actual odds smaller.
     """
     if not classes:
         raise NoClosedForm("this mechanism claims no structure and is too large to enumerate.")
@@ -73,21 +75,21 @@ def check_structure(
 class _Ranges:
     """The class of each symbol, the start of its range, and the cover that other symbols use.
 
-    ``first_of`` is −1 for a symbol without a range. Report y has the level
-    ``cover_levels[cover[y]]`` for symbols with a different range.
+    ``start_of`` is the first report of each symbol's range, or −1 for a symbol without a range.
+    Report y has the level ``cover_levels[cover[y]]`` for symbols whose range does not contain y.
     """
 
     classes: tuple[RowClass, ...]
     class_of: NDArray[np.int64]
-    first_of: NDArray[np.int64]
+    start_of: NDArray[np.int64]
     cover_levels: list[int]
     cover: NDArray[np.intp]
 
     @classmethod
     def from_claims(cls, mechanism: Mechanism, classes: tuple[RowClass, ...]) -> "_Ranges":
-        """Combine the claims. Each symbol must be in one class, and ranges must not overlap."""
+        """Combine the claims. Each symbol must be in exactly one class; ranges must not overlap."""
         class_of = np.full(mechanism.inputs, -1, dtype=np.int64)
-        first_of = np.full(mechanism.inputs, -1, dtype=np.int64)
+        start_of = np.full(mechanism.inputs, -1, dtype=np.int64)
         owner = np.full(mechanism.outputs, -1, dtype=np.int64)
         cover = np.zeros(mechanism.outputs, dtype=np.intp)
         cover_levels = [0]
@@ -101,7 +103,7 @@ class _Ranges:
                 raise _false_claim(symbol, 0)
             if not claim.outputs:
                 continue
-            first_of[claim.symbols] = claim.first_reports
+            start_of[claim.symbols] = claim.first_reports
             starts = np.unique(claim.first_reports)
             reports = starts[:, None] + np.arange(claim.outputs)
             has_overlap = np.unique(reports).size != reports.size
@@ -121,7 +123,7 @@ class _Ranges:
             other_cover = total_cover - claim.cover_words
             if other_cover + claim.words + claim.own_words != mechanism.denominator:
                 raise _false_claim(int(claim.symbols[0]), int(claim.first_reports[0]))
-        return cls(classes, class_of, first_of, cover_levels, cover)
+        return cls(classes, class_of, start_of, cover_levels, cover)
 
     def claim_of(self, x: int) -> RowClass:
         """Return the claim about the row of x."""
@@ -141,7 +143,7 @@ def _choose_rows(inputs: int) -> Symbols:
 
 
 def _check_claims(mechanism: Mechanism, ranges: _Ranges, rows: Symbols) -> None:
-    """Raise ``PrivacyViolation`` unless each of these rows matches the claim about its class."""
+    """Raise ``PrivacyViolation`` unless each of ``rows`` matches the claim about its class."""
     # Replace the large integers by indices, which are faster to compare with the cover.
     distinct = dict.fromkeys(ranges.cover_levels)
     index_of = {level: index for index, level in enumerate(distinct)}
@@ -153,9 +155,9 @@ def _check_claims(mechanism: Mechanism, ranges: _Ranges, rows: Symbols) -> None:
         indices = [index_of.get(level, not_cover) for level in levels]
         row = np.array(indices, dtype=_INDEX_TYPE).take(level_indices)
         differing = np.flatnonzero(row != cover)
-        first = max(int(ranges.first_of[x]), 0)
-        if not ranges.claim_of(x).matches(levels, level_indices, first, differing):
-            raise _false_claim(x, first)
+        start = max(int(ranges.start_of[x]), 0)
+        if not ranges.claim_of(x).matches(levels, level_indices, start, differing):
+            raise _false_claim(x, start)
 
 
 def _false_claim(x: int, output: int) -> PrivacyViolation:
@@ -175,8 +177,8 @@ def _false_claim(x: int, output: int) -> PrivacyViolation:
 class _GroupPromises:
     """The promise of a grouped context, or of a sum of grouped contexts.
 
-    Symbol x is promised at least ``epsilons[inside[x]]`` against symbols of its own group, and
-    ``epsilons[outward[x]]`` against all others.
+    The ε promised for symbol x is at least ``epsilons[inside[x]]`` against symbols in its group,
+    and at least ``epsilons[outward[x]]`` against all others.
     """
 
     epsilons: list[Epsilon]
@@ -192,6 +194,7 @@ class _GroupPromises:
         different groups are separated by at least one of the other terms. Their promise is at least
         the minimum over the terms that could separate them.
         """
+        # A cell is a set of symbols that are in the same group in every term.
         columns = [np.zeros(k, dtype=np.int64)]
         for term in terms:
             columns.append(term.group_of)
@@ -215,7 +218,7 @@ class _GroupPromises:
 
 
 def _promise_of_cell(terms: list[GroupedContext], cell: list[int]) -> tuple[Epsilon, Epsilon]:
-    """Return ε for symbols of one cell: inside their group, and a lower bound outward."""
+    """Return a cell's ε inside its group, and a lower bound on its ε to symbols outside."""
     inside: list[Epsilon] = []
     outward: list[Epsilon] = []
     for term, g in zip(terms, cell, strict=True):
@@ -240,9 +243,9 @@ def _matrix_pairs(exact: ExactMatrix, ranges: _Ranges) -> Iterator[_Pair]:
     Pairs with the same range and pairs with different ranges are treated separately.
     """
     E = exact.numerators_off_diagonal()
-    has_range = ranges.first_of >= 0
-    same_first = ranges.first_of[:, None] == ranges.first_of[None, :]
-    shared = same_first & has_range
+    has_range = ranges.start_of >= 0
+    same_start = ranges.start_of[:, None] == ranges.start_of[None, :]
+    shared = same_start & has_range
     members = ranges.symbols_by_class()
     for rows, columns, same_range in itertools.product(members, members, (True, False)):
         block = np.ix_(rows, columns)
@@ -255,19 +258,20 @@ def _matrix_pairs(exact: ExactMatrix, ranges: _Ranges) -> Iterator[_Pair]:
 
 
 def _group_pairs(promises: _GroupPromises, ranges: _Ranges) -> Iterator[_Pair]:
-    """Yield one pair for each combination of two classes, same or different group and range.
+    """Yield one pair for each possible combination of classes, groups and ranges.
 
-    Its ε is a lower bound on the promise for all pairs in that combination.
+    A combination says which classes the two symbols are in, and whether they share a group or a
+    range. The ε of the pair is a lower bound on the promise for all pairs in its combination.
     """
     kinds = np.column_stack([promises.inside, promises.outward, ranges.class_of])
     members = ranges.symbols_by_class()
-    # Give each symbol without a range a unique one, so that no other symbol shares it.
-    unique_ranges = -1 - np.arange(ranges.first_of.size)
-    range_of = np.where(ranges.first_of >= 0, ranges.first_of, unique_ranges)
+    # Give each symbol without a range a unique range, which no other symbol shares.
+    unique_ranges = -1 - np.arange(ranges.start_of.size)
+    range_of = np.where(ranges.start_of >= 0, ranges.start_of, unique_ranges)
     always = np.ones(range_of.size, dtype=np.bool_)
     has_several_ranges = _has_several(promises.group_of, range_of)
     has_several_groups = _has_several(range_of, promises.group_of)
-    # Whether such pairs may exist for each symbol, by (same_group, same_range).
+    # For each (same_group, same_range): whether each symbol may be in such a pair.
     may_exist = {
         (True, True): always,
         (True, False): has_several_ranges,
@@ -289,7 +293,7 @@ def _group_pairs(promises: _GroupPromises, ranges: _Ranges) -> Iterator[_Pair]:
                 if not may_exist[same_group, same_range][symbols].any():
                     continue
                 pair = _first_pair(
-                    symbols, candidates, promises.group_of, ranges.first_of, same_group, same_range
+                    symbols, candidates, promises.group_of, ranges.start_of, same_group, same_range
                 )
                 if pair is not None:
                     yield *pair, promised
@@ -307,20 +311,21 @@ def _first_pair(
     symbols: Symbols,
     others: Symbols,
     group_of: Symbols,
-    first_of: Symbols,
+    start_of: Symbols,
     same_group: bool,
     same_range: bool,
 ) -> tuple[int, int] | None:
-    """Return x from symbols and x2 ≠ x from others with the same or different group and range.
+    """Return x from ``symbols`` and x2 ≠ x from ``others``, or ``None`` if no pair qualifies.
 
-    It is enough to try one x for each combination of group and range.
+    The pair must share a group if and only if ``same_group``, and a range if and only if
+    ``same_range``. It is enough to try one x for each combination of group and range.
     """
-    cells = np.column_stack([group_of[symbols], first_of[symbols]])
+    cells = np.column_stack([group_of[symbols], start_of[symbols]])
     _, representatives = np.unique(cells, axis=0, return_index=True)
     for x in symbols[representatives].tolist():
         shares_group = group_of[others] == group_of[x]
-        # Symbols without a range share it with no other symbol.
-        shares_range = (first_of[others] == first_of[x]) & (first_of[others] >= 0)
+        # A symbol without a range does not share one with any other symbol.
+        shares_range = (start_of[others] == start_of[x]) & (start_of[others] >= 0)
         matches = (shares_group == same_group) & (shares_range == same_range) & (others != x)
         candidates = others[matches]
         if candidates.size:
@@ -328,15 +333,15 @@ def _first_pair(
     return None
 
 
-def _largest_odds(ranges: _Ranges, x: int, x2: int) -> _Odds:
-    """Return the odds, one of which is the largest, for the class of x over the class of x2."""
+def _candidate_odds(ranges: _Ranges, x: int, x2: int) -> _Odds:
+    """Return candidates for the largest odds of x against x2, as claimed by their classes."""
     claim = ranges.claim_of(x)
     other = ranges.claim_of(x2)
     if claim.own_words:
         return [(claim.own_words, 0)]
-    if ranges.first_of[x] == ranges.first_of[x2]:
+    if ranges.start_of[x] == ranges.start_of[x2]:
         return [(claim.high, claim.low)]
-    # With cover, symbols of other ranges share the leftover words. Without it, only x has them.
+    # With cover, symbols of other ranges share the leftover words. Without cover, only x has them.
     largest = claim.high if claim.cover else claim.high + claim.leftover
     odds = [(largest, claim.cover)]
     if other.outputs:
@@ -351,7 +356,7 @@ def _check_pair(
     x, x2, promised = pair
     epsilon = context.exact_epsilon(x, x2)
     witness = _find_witness(mechanism, x, x2, promised if isinstance(epsilon, float) else epsilon)
-    odds = _largest_odds(ranges, x, x2)
+    odds = _candidate_odds(ranges, x, x2)
     if all(within_odds(high, low, promised) for high, low in odds):
         high, low = max(odds, key=_odds_ratio)
         return replace(witness, high=high, low=low, promised=promised)
@@ -368,7 +373,7 @@ def _odds_ratio(odds: tuple[int, int]) -> Fraction:
 
 
 def _find_witness(mechanism: Mechanism, x: int, x2: int, epsilon: Fraction) -> TightestCase:
-    """Return the case of the report that favours x over x2 the most."""
+    """Return the case for the report that favours x over x2 the most."""
     levels, level_indices = mechanism.compact_row(x)
     levels2, level_indices2 = mechanism.compact_row(x2)
     pair_indices = level_indices * len(levels2) + level_indices2
