@@ -1,4 +1,4 @@
-"""The answer log: a device's answers to one survey, by period, and the queue of unsent ones.
+"""The answer log: what a device remembers of its answers to one survey, and the unsent ones.
 
 It contains reports and tokens, never a value.
 """
@@ -12,14 +12,14 @@ from sfumato.foundation.canonical import Json
 
 __all__ = ["Answer", "AnswerLog", "period_name"]
 
-_ISO_LENGTH = {"day": 10, "month": 7, "year": 4}
+_ISO_PREFIX_LENGTH = {"day": 10, "month": 7, "year": 4}
 
 
 def period_name(every: str, moment: datetime) -> str:
     """Return the name of the day, week, month or year that contains ``moment``, in UTC.
 
-    Later periods sort later as text. Weeks follow ISO 8601: they begin on Monday, and the first
-    week of a year contains its first Thursday.
+    Names of later periods sort later as text. Weeks follow ISO 8601: they begin on Monday, and the
+    first week of a year contains its first Thursday.
 
     >>> period_name("week", datetime(2027, 1, 1, tzinfo=UTC))
     '2026-W53'
@@ -30,7 +30,7 @@ def period_name(every: str, moment: datetime) -> str:
     if every == "week":
         year, week, _ = day.isocalendar()
         return f"{year:04d}-W{week:02d}"
-    return day.isoformat()[: _ISO_LENGTH[every]]
+    return day.isoformat()[: _ISO_PREFIX_LENGTH[every]]
 
 
 @dataclass(frozen=True, repr=False)
@@ -69,7 +69,7 @@ class AnswerLog:
     def current(self, period: str) -> Answer | None:
         """Return the answer for a period, or ``None`` if a new one is due.
 
-        This includes an answer for a later period, because the clock may have been set back.
+        An answer for a later period also counts, because the clock may have been set back.
         """
         if self.last is not None and period <= self.last.period:
             return self.last

@@ -32,7 +32,10 @@ _DEFAULT_PATIENCE = 10.0  # seconds
 
 @dataclass(frozen=True)
 class QueuedAnswer:
-    """An answer that is stored on the device. The next ``flush`` or ``answer`` sends it."""
+    """An answer that is stored on the device. The next ``flush`` or ``answer`` sends it.
+
+    ``waiting``: the number of answers in the queue, including this one.
+    """
 
     survey: str
     batch: str
@@ -60,17 +63,17 @@ class Client:
     ``{every, distinct}`` there is one upload per period. After ``distinct`` different values, any
     new value repeats the last report. If the clock is set back, the last report is also repeated.
 
-    ``survey``: a survey, or the path to one. This pins its fingerprint. The client rejects a survey
-    whose mechanism breaks its context.
+    ``survey``: a survey, or the path to one. The client sends reports only under this survey's
+    fingerprint, and rejects a survey whose mechanism does not satisfy its context.
 
     ``url``: the aggregator's URL, or an ``AggregatorClient``.
 
-    ``home``: the folder for one device, which all its surveys share, with one secret and one
-    ledger. It is created if necessary, and only its owner has access.
+    ``home``: the device's folder, with one secret and one ledger for all its surveys. The folder is
+    created if necessary, and only its owner has access.
 
     ``budget``: the maximum total cost of all surveys on this device (see
-    ``sfumato.client.ledger``). Pass a larger one if the person agrees to more, or ``None`` for no
-    limit.
+    ``sfumato.client.ledger``). Pass a larger budget if the person agrees to it, or ``None`` for
+    no limit.
 
     ``allow_clear``: must be ``True`` for a survey that leaves some pair of answers unprotected,
     such as the non-sensitive answers in a high-low survey. A report may then reveal an answer, and
@@ -124,7 +127,7 @@ class Client:
 
         Raise ``UnknownValue`` for a value outside the domain, after charging the ledger, unless all
         ``distinct`` values are used up. Give the domain an ``other`` label if people may have such
-        values. If the aggregator permanently rejects the report, keep it and raise the error, such
+        values. If the aggregator permanently rejects the report, keep it and raise an error, such
         as ``WrongSurvey`` for a closed survey. Raise ``NotDelivered`` if the device forgot the
         answer in the meantime.
         """
@@ -212,7 +215,8 @@ class Client:
     def _send_queue(self, log: AnswerLog) -> Iterator[Receipt]:
         """Send the queue, oldest first, without a lock: an answer sent twice is counted once.
 
-        Read the log again before each answer. Raise ``_AnswerForgotten`` if the device forgot it.
+        Read the log again before sending each answer. Raise ``_AnswerForgotten`` if the log is
+        gone, because the device forgot its answers.
         """
         fingerprint = self._survey.fingerprint
         for answer in log.waiting:

@@ -7,9 +7,9 @@ Four ordering rules make a lost file detectable, whenever a crash occurs:
 - A survey's log is written before the survey is charged. So a charge without a log means that the
   log was lost, and with it the record of the answers.
 - A survey is charged before it is answered. So an answer without a charge means that the ledger is
-  an older copy, and that later promises are unknown.
+  an older copy, which is missing later promises.
 - ``forget`` deletes the secret first, then the logs. So logs without a secret mean that the secret
-  was lost. A new one would produce different reports for the same values.
+  was lost. A new secret would produce different reports for the same values.
 
 Every file is written under a temporary name, synced and renamed; then the folder is synced too. So
 a crash leaves either the old or the new content. Records end with a checksum, so a truncated file
@@ -59,7 +59,7 @@ class Device:
         self._folder = DeviceFolder(folder)
         self.lock = self._folder.lock
         with self.lock():
-            self.read_ledger()  # not the secret: a device that lost it must be able to forget
+            self.read_ledger()  # not the secret: a device that lost it must still be able to forget
 
     def read_ledger(self) -> Ledger:
         """Return the ledger, or an empty one if the device is new."""
@@ -181,7 +181,7 @@ class DeviceFolder:
     """The folder of one device, readable by its owner only.
 
     ``lock`` serializes access by the threads and processes that share the folder. It uses
-    ``flock``. Windows does not have it: there, only one process at a time may use a folder.
+    ``flock``, which Windows lacks: there, only one process at a time may use a folder.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -205,7 +205,7 @@ class DeviceFolder:
         import fcntl
 
         with (self.path / _LOCK).open("ab") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)  # a crash releases it
+            fcntl.flock(file, fcntl.LOCK_EX)  # a crash releases the lock
             try:
                 yield
             finally:

@@ -1,9 +1,9 @@
 """HTTP client for one aggregator, with retries where retrying is safe.
 
 The sender chooses a batch's identifier, so it is safe to send the same bytes again: the aggregator
-counts them once. Lost connections, timeouts and the status codes of a busy or unavailable
-aggregator are retried with exponential backoff. The pauses are randomised, so clients do not all
-return at once. Every other reply is final.
+counts them once. After a lost connection, a timeout, or a status code that means that the
+aggregator is busy or unavailable, a request is retried with exponential backoff. The pauses are
+randomised, so clients do not all return at once. Every other reply is final.
 
 Errors never echo a reply, because it might contain what was sent.
 """
@@ -35,14 +35,14 @@ __all__ = ["AggregatorClient", "BatchConflict", "ListedSurvey", "Receipt"]
 _RETRY_STATUSES = frozenset({408, 429, 502, 503, 504, 507})
 _BATCH_CONFLICT = "urn:sfumato:problem:batch-conflict"
 
-# Seconds.
+# In seconds.
 _CONNECT_TIMEOUT = 10.0
 _READ_TIMEOUT = 30.0
 _REPLY_TIMEOUT = 120.0
 _FIRST_PAUSE = 0.5
 _MAX_PAUSE = 30.0
 
-# Bytes.
+# In bytes.
 _MAX_REPLY_SIZE = 2**20
 _MAX_SURVEY_SIZE = 2**28
 
@@ -86,7 +86,7 @@ class _Reply:
         return 200 <= self.status < 300
 
     def parse_json(self) -> dict[str, Any]:
-        """Parse the body as a JSON object. Return an empty one if it is anything else."""
+        """Parse the body as a JSON object. Return an empty object if the body is anything else."""
         try:
             data = json.loads(self.body)
         except (ValueError, RecursionError):
@@ -99,8 +99,8 @@ class AggregatorClient:
 
     ``patience``: seconds to keep retrying; 0 means a single attempt.
 
-    ``pause``: called with the seconds to wait between attempts. Return a true value to stop
-    retrying.
+    ``pause``: called between attempts with the number of seconds to wait. If it returns a true
+    value, the client stops retrying.
 
     >>> AggregatorClient("https://surveys.example.org/lunch/")
     AggregatorClient('https://surveys.example.org/lunch')
@@ -128,7 +128,7 @@ class AggregatorClient:
             ) from None
 
     def fetch_survey(self, fingerprint: str) -> Survey:
-        """Fetch the survey with this fingerprint. Raise ``WrongSurvey`` if it does not match.
+        """Fetch a survey. Raise ``WrongSurvey`` if it does not have this fingerprint.
 
         Get the fingerprint from a source you trust, not from the aggregator itself.
         """
@@ -143,8 +143,8 @@ class AggregatorClient:
     def deliver(self, batch: Batch, *, arrow: bool = False) -> Receipt:
         """Send a batch, retrying until it is counted. Use ``arrow`` for bulk uploads.
 
-        Raise ``NotDelivered`` if the aggregator is unreachable or does not accept it now. You can
-        send the same batch again later.
+        Raise ``NotDelivered`` if the aggregator is unreachable or does not accept the batch now.
+        You can send the same batch again later.
         """
         body = to_arrow(batch) if arrow else to_json(batch)
         headers = {"Accept": JSON, "Content-Type": ARROW if arrow else JSON}
@@ -157,7 +157,11 @@ class AggregatorClient:
 
     def _get(self, path: str) -> _Reply:
         return self._request(
-            "GET", path, {"Accept": JSON}, lambda reply: reply.status == 200, limit=_MAX_SURVEY_SIZE
+            "GET",
+            path,
+            {"Accept": JSON},
+            lambda reply: reply.status == 200,
+            max_size=_MAX_SURVEY_SIZE,
         )
 
     def _request(
@@ -168,7 +172,7 @@ class AggregatorClient:
         is_acceptable: Callable[[_Reply], bool],
         *,
         body: bytes | None = None,
-        limit: int = _MAX_REPLY_SIZE,
+        max_size: int = _MAX_REPLY_SIZE,
     ) -> _Reply:
         """Repeat a request until the reply is acceptable or final."""
         import urllib3
@@ -178,7 +182,7 @@ class AggregatorClient:
         while True:
             wait = 0.0
             try:
-                reply = self._attempt(method, path, headers, body, limit)
+                reply = self._attempt(method, path, headers, body, max_size)
             except (urllib3.exceptions.HTTPError, OSError) as error:
                 reason = f"it cannot be reached ({type(error).__name__})"
             else:
@@ -198,7 +202,7 @@ class AggregatorClient:
             attempt += 1
 
     def _attempt(
-        self, method: str, path: str, headers: Mapping[str, str], body: bytes | None, limit: int
+        self, method: str, path: str, headers: Mapping[str, str], body: bytes | None, max_size: int
     ) -> _Reply:
         response = self._pool.request(
             method,
@@ -209,7 +213,7 @@ class AggregatorClient:
             preload_content=False,
         )
         try:
-            content = _read_body(response, limit)
+            content = _read_body(response, max_size)
             retry_after = _parse_retry_after(response.headers.get("Retry-After"))
             return _Reply(response.status, content, retry_after)
         finally:
@@ -217,7 +221,7 @@ class AggregatorClient:
             response.release_conn()
 
     def _error_for(self, reply: _Reply) -> SfumatoError:
-        """Return the error for a status that must not be retried."""
+        """Return the error for a reply after which the request must not be retried."""
         status = reply.status
         problem = reply.parse_json()
         if status == 409 and problem.get("type") == _BATCH_CONFLICT:
@@ -272,13 +276,13 @@ def _is_expected_receipt(reply: _Reply, expected: Receipt) -> bool:
     return reply.status in (200, 201) and reply.parse_json() == asdict(expected)
 
 
-def _read_body(response: "BaseHTTPResponse", limit: int) -> bytes:
-    """Read at most ``limit`` bytes from a server whose reply may be slow or endless."""
+def _read_body(response: "BaseHTTPResponse", max_size: int) -> bytes:
+    """Read a reply of at most ``max_size`` bytes. A server's reply may be slow or endless."""
     deadline = time.monotonic() + _REPLY_TIMEOUT
     body = bytearray()
     while chunk := response.read1(2**16, decode_content=False):
         body += chunk
-        if len(body) > limit or time.monotonic() > deadline:
+        if len(body) > max_size or time.monotonic() > deadline:
             raise OSError("the reply is too long or too slow")
     return bytes(body)
 
@@ -296,7 +300,7 @@ def _parse_retry_after(retry_after: str | None) -> float:
 
 
 def _backoff(attempt: int) -> float:
-    """Return a random pause, between half and all of 0.5, 1, 2, 4, … seconds, but at most 30."""
+    """Return a random pause: 50% to 100% of 0.5, 1, 2, 4, … seconds, where the maximum is 30."""
     try:
         jitter = int(SystemWords().take(1)[0, 0]) / 2**64
     except EntropyUnavailable:  # harmless: the reports are already randomised

@@ -1,19 +1,20 @@
 """The ledger: the cost of every survey that a device has answered. Entries are never removed.
 
-An entry is a survey that the device answered under one secret, with its cost: the number of
+An entry records a survey that the device answered under one secret, and its cost: the number of
 distinct values that the person may answer with, times the survey's largest finite ε. The device
 charges the full cost before it reads the value. Later answers to the same survey cost nothing,
 because they are derived from the same secret. After the device forgets its secret, answering again
 adds a new entry.
 
-The budget limits the total. Answers under E1 and E2 together satisfy E1 + E2 (Proposition 2 of the
-paper) if both are about the same value. A device cannot know that. Two surveys over the same labels
-may ask about lunch and about dinner. An author could also put all questions into one list of labels
-and protect a different part of it in each survey. So each survey costs the largest finite entry of
-its matrix, and the costs of all surveys are added, even if their labels differ.
+The budget limits the total cost. Answers under E1 and E2 together satisfy E1 + E2 if both are about
+the same value (Acharya et al., 2020, Proposition 2). A device cannot know whether they are. Two
+surveys over the same labels may ask about lunch and about dinner. An author could also put all
+questions into one list of labels and protect a different part of the list in each survey. So each
+survey costs the largest finite entry of its matrix, and the costs of all surveys are added, even if
+their labels differ.
 
-An infinite entry of the matrix has no cost. It promises nothing for its pair, and a device answers
-such a survey only if its caller passes ``allow_clear``.
+An infinite entry costs nothing, because it promises nothing about its pair of answers. A device
+answers a survey with infinite entries only if the caller passes ``allow_clear``.
 
 A device has one budget. In format 1, entries had an account for their domain or subject, and a
 context instead of a cost. All of them now count towards the single budget.
@@ -42,8 +43,9 @@ __all__ = [
 ]
 
 DEFAULT_BUDGET = Fraction(4)
-"""Reports then change the odds between any two answers by a factor of at most e^4 ≈ 55: a 50:50
-guess becomes at most 98:2. Four surveys at ε = 1 fit. More would leave little deniability."""
+"""Within this budget, reports change the odds between any two answers by a factor of at most
+e^4 ≈ 55: a 50:50 guess becomes at most 98:2. Four surveys at ε = 1 fit. A larger budget would leave
+little deniability."""
 
 LEDGER_FORMATS = (1, 2)
 """The formats that this version can read. It writes the last one."""
@@ -163,7 +165,7 @@ def count_distinct_values(survey: Survey) -> int:
 
 
 def survey_cost(context: Context, distinct: int) -> Fraction:
-    """Return the cost of answering with ``distinct`` values, at the largest finite ε each.
+    """Return the cost of answering with ``distinct`` values: the largest finite ε for each.
 
     >>> from sfumato.contexts import HighLow
     >>> survey_cost(HighLow(["park", "clinic"], ["clinic"], "0.5"), 3)

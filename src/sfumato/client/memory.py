@@ -3,7 +3,7 @@
 The secret has 32 bytes, F is the survey's fingerprint as 32 bytes, and a symbol is encoded as
 4 little-endian bytes:
 
-    words of an answer   AES-256 under the secret of SHA-256("sfumato/1/report" ‖ F ‖ symbol)[:16]
+    words of an answer   AES-256(key = secret, SHA-256("sfumato/1/report" ‖ F ‖ symbol)[:16])
     batch identifier     SHA-256("sfumato/1/batch" ‖ secret ‖ F ‖ period)[:16]
     token of a value     SHA-256("sfumato/1/value" ‖ secret ‖ F ‖ symbol)[:16]
     tag of the secret    SHA-256("sfumato/1/secret" ‖ secret)[:16]
@@ -41,7 +41,7 @@ def derive_words(secret: bytes, fingerprint: str, symbol: int) -> Words:
 
 
 def derive_report(secret: bytes, fingerprint: str, mechanism: Mechanism, symbol: int) -> int:
-    """Derive the report for an answer, which is always the same."""
+    """Derive the report for an answer. The same answer always gives the same report."""
     words = derive_words(secret, fingerprint, symbol)[:, : mechanism.words]
     top_bits = words >> np.uint64(64 - mechanism.word_bits)
     return int(mechanism.reports_from(np.array([symbol]), top_bits)[0])

@@ -1,9 +1,9 @@
 """The outbox: all reports of one bulk upload, written to disk before the first one is sent.
 
 Randomising an answer a second time would cost the person a second ε, and sending reports under new
-identifiers would count them twice. So both happen only once. An outbox is a report file (Parquet)
-that also contains a random nonce and the aggregator's URL, with one row group per batch. Batch i
-has the identifier
+identifiers would count them twice. So answers are randomised only once, and batches keep their
+identifiers. An outbox is a report file (Parquet) that also contains a random nonce and the
+aggregator's URL, with one row group per batch. Batch i has the identifier
 
     SHA-256("sfumato/1/send" ‖ nonce ‖ i as 8 bytes, little-endian)[:16]
 
@@ -80,13 +80,13 @@ class Outbox:
 
     def batches(self) -> Iterator[Batch]:
         """Read the batches one by one."""
-        for number in range(self.batch_count):
+        for index in range(self.batch_count):
             try:
-                column = self._file.read_row_group(number, columns=["report"]).column(0)
+                column = self._file.read_row_group(index, columns=["report"]).column(0)
             except (pa.ArrowInvalid, OSError):
                 raise _damage_error(self._path) from None
             reports = column.to_numpy().astype(np.uint32, copy=False)
-            yield Batch(_batch_id(self._nonce, number), self._fingerprint, reports)
+            yield Batch(_batch_id(self._nonce, index), self._fingerprint, reports)
 
     def close(self) -> None:
         """Close the file."""
@@ -111,7 +111,7 @@ def write_outbox(
     """Write an outbox atomically, without replacing an existing one."""
     metadata = {_SURVEY: fingerprint, _NONCE: fresh_id().hex(), _URL: url}
     schema = pa.schema([pa.field("report", pa.uint32(), nullable=False)], metadata=metadata)
-    has_claimed = False
+    has_claimed_path = False
     try:
         with atomic_file(path) as file:
             with pa.parquet.ParquetWriter(
@@ -120,9 +120,9 @@ def write_outbox(
                 for batch in _regroup(reports, batch_size):
                     writer.write_table(pa.table([pa.array(batch)], schema=schema))
             _claim_path(path)
-            has_claimed = True
+            has_claimed_path = True
     except BaseException:
-        if has_claimed:
+        if has_claimed_path:
             Path(path).unlink(missing_ok=True)
         raise
     sync_folder(Path(path).resolve().parent)
@@ -151,8 +151,8 @@ def _regroup(reports: Iterable[NDArray[np.uint32]], size: int) -> Iterator[NDArr
         yield pending
 
 
-def _batch_id(nonce: bytes, number: int) -> bytes:
-    return hashlib.sha256(b"sfumato/1/send" + nonce + number.to_bytes(8, "little")).digest()[:16]
+def _batch_id(nonce: bytes, index: int) -> bytes:
+    return hashlib.sha256(b"sfumato/1/send" + nonce + index.to_bytes(8, "little")).digest()[:16]
 
 
 def _require_unsent(path: str) -> None:

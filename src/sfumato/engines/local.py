@@ -1,7 +1,7 @@
 """The local engine: privatise files of answers on the cores of this machine.
 
 Every worker draws randomness from the operating system, so no two runs give the same reports. If
-you only need a tally, answers are randomised and counted in one pass. A report then exists only
+you need only a tally, answers are randomised and counted in one pass. A report then exists only
 until it is counted, and each worker needs memory for one tally.
 """
 
@@ -53,8 +53,9 @@ def privatize_files(
 ) -> Iterator[Reports]:
     """Yield one report for each answer in the files, in order, batch by batch.
 
-    Several workers only help with Parquet: each returns all reports of some row groups at once, and
-    a CSV file has no row groups. Memory is needed for the reports of a few such slices.
+    Several workers help only if all files are Parquet: each worker returns the reports for some row
+    groups at once, and a CSV file has no row groups. The reports for a few such sets of row groups
+    are in memory at any time.
     """
     survey.certify()
     task = partial(_make_reports, survey, columns)

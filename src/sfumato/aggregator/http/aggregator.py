@@ -22,15 +22,15 @@ __all__ = ["JSON_OBJECT", "Aggregator", "CurrentAggregator", "RequestedSurvey", 
 JSON_OBJECT: dict[str, Any] = {JSON: {"schema": {"type": "object"}}}
 """The OpenAPI description of a body that can be any JSON object."""
 
-_MAX_BODY_BYTES = 2**28  # over all concurrent requests
+_MAX_TOTAL_BODY_BYTES = 2**28  # over all concurrent requests
 
 
 @dataclass(frozen=True)
 class Settings:
     """An operator's choices.
 
-    ``requests_per_minute``: limit for each client; 0 means no limit. ``body_timeout``: seconds in
-    which a request's body must arrive. ``now``: the clock.
+    ``requests_per_minute``: the maximum for each client; 0 means no limit. ``body_timeout``: the
+    number of seconds within which a request's body must arrive. ``now``: returns the current time.
     """
 
     requests_per_minute: int = 6000
@@ -39,7 +39,7 @@ class Settings:
 
 
 class Aggregator:
-    """The components of an aggregator. It only ever sees reports, which are already private."""
+    """The components of an aggregator. All reports that it receives are already private."""
 
     def __init__(self, store: Store, settings: Settings) -> None:
         self.store = store
@@ -49,7 +49,7 @@ class Aggregator:
         self.readiness = Readiness(store, self.writer)
         self.catalogue = Catalogue(store)
         self.estimates = Estimates(store)
-        self.quota = MemoryQuota(_MAX_BODY_BYTES)
+        self.quota = MemoryQuota(_MAX_TOTAL_BODY_BYTES)
         self.limits = ClientLimits(settings.requests_per_minute)
         self.token = Token(store)
         self.labels: dict[str, str] = {}  # label pages, keyed by their survey's ETag

@@ -1,8 +1,8 @@
 """Endpoints for clients: the list of surveys, each survey in full, and uploads.
 
-They are public, because reports are already private. The upload endpoint gets nearly all the
-traffic, so it is a plain Starlette route: FastAPI's parsing of parameters and bodies would cost
-more than counting. Its OpenAPI description is written by hand.
+They require no token, because reports are already private. The upload endpoint gets nearly all the
+traffic, so it is a plain Starlette route: FastAPI's parsing of parameters and bodies would take
+longer than counting the reports. Its OpenAPI description is written by hand.
 """
 
 import logging
@@ -97,13 +97,13 @@ async def list_surveys(aggregator: CurrentAggregator) -> SurveyList:
 async def read_survey(entry: RequestedSurvey, request: Request) -> Response:
     """Return a resolved survey exactly as stored. Clients verify its fingerprint."""
     headers = {"ETag": entry.etag, "Cache-Control": "max-age=300"}
-    if _lists_etag(request.headers.get("if-none-match", ""), entry.etag):
+    if _has_current_etag(request.headers.get("if-none-match", ""), entry.etag):
         return Response(status_code=304, headers=headers)
     return Response(entry.resolved, headers=headers, media_type=JSON)
 
 
-def _lists_etag(if_none_match: str, etag: str) -> bool:
-    """Whether the client has this version. Compressing proxies mark tags as weak (W/)."""
+def _has_current_etag(if_none_match: str, etag: str) -> bool:
+    """Whether the header lists this ETag. Proxies that compress replies mark tags as weak (W/)."""
     tags = (tag.strip().removeprefix("W/") for tag in if_none_match.split(","))
     return etag in tags
 
@@ -114,7 +114,7 @@ UPLOAD_PATH = "/v1/surveys/{fingerprint}/batches"
 
 _PARSERS: dict[str, Callable[[bytes], Batch]] = {JSON: parse_batch, ARROW: parse_arrow_batch}
 
-_PROBLEMS = (
+_UPLOAD_PROBLEMS = (
     "invalid-batch",
     "invalid-request",
     "survey-not-open",
@@ -209,7 +209,7 @@ def describe_upload() -> dict[str, Any]:
     responses = {
         201: {"description": "Counted now.", "content": receipt},
         200: {"description": "Already counted.", "content": receipt},
-        **problem_responses(*_PROBLEMS),
+        **problem_responses(*_UPLOAD_PROBLEMS),
     }
     fingerprint = {
         "name": "fingerprint",

@@ -49,7 +49,7 @@ class ClientLimits:
         self._replace_key()
 
     def seconds_to_wait(self, address: str) -> float:
-        """Count a request. Return 0 if it is allowed, otherwise how long the client must wait."""
+        """Count a request. Return 0 if it is allowed, otherwise the seconds to wait."""
         if self._capacity == 0:
             return 0.0
         now = self._clock()
@@ -65,7 +65,7 @@ class ClientLimits:
         return 0.0 if is_allowed else (1 - tokens) / self._rate
 
     def _replace_key(self) -> None:
-        """Generate a new key, which also forgets all clients."""
+        """Generate a new key, and forget all clients."""
         self._key = fresh_key()
         self._key_created_at = self._clock()
         self._buckets.clear()
@@ -87,7 +87,7 @@ async def admit(request: Request) -> None:
 
 
 class MemoryQuota:
-    """Limits the memory for request bodies: a flood of slow requests must not exhaust it."""
+    """Limits the memory for request bodies, so a flood of slow requests cannot exhaust it."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -125,8 +125,8 @@ async def read_body(request: Request, limit: int) -> bytes:
         )
     aggregator = request.app.state.aggregator
     timeout = aggregator.settings.body_timeout
-    length = request.headers.get("content-length", "")
-    if length.isdecimal() and int(length[:20]) > limit:
+    content_length = request.headers.get("content-length", "")
+    if content_length.isdecimal() and int(content_length[:20]) > limit:
         raise _too_large(limit)
     try:
         async with asyncio.timeout(timeout):

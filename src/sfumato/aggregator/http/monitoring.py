@@ -64,7 +64,7 @@ class Metrics:
         queue.set_function(count_waiting)
 
     def count_upload(self, survey: str, outcome: str, reports: int) -> None:
-        """Count a batch by its outcome; ``reports`` of its reports are new."""
+        """Count a batch by its outcome. ``reports`` is the number of new reports in it."""
         self._batches.labels(survey, outcome).inc()
         if reports:
             self._reports.labels(survey).inc(reports)
@@ -84,7 +84,7 @@ class Metrics:
 
 
 class Readiness:
-    """Checks the store, but at most once a second: a check holds the lock that counting needs."""
+    """Checks the store at most once a second: each check holds the lock that counting needs."""
 
     def __init__(
         self, store: Store, writer: Writer, *, clock: Callable[[], float] = monotonic

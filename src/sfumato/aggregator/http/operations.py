@@ -164,8 +164,8 @@ async def import_tally(
     """Add a tally that another aggregator exported. Sending it again changes nothing."""
     if get_media_type(request) != JSON:
         raise Problem("unknown-media-type", f"Content-Type must be {JSON}.")
-    limit = 11 * entry.outputs + _MAX_OVERHEAD  # 8 bytes per count, in base64
-    body = await read_body(request, limit)
+    max_size = 11 * entry.outputs + _MAX_OVERHEAD  # 8 bytes per count, encoded as base64
+    body = await read_body(request, max_size)
     exported = await run_in_threadpool(parse_tally, body)
     if exported.tally.fingerprint != entry.fingerprint or exported.tally.outputs != entry.outputs:
         raise Problem("invalid-tally", "The tally and the path refer to different surveys.")

@@ -74,7 +74,7 @@ _QUESTION_ERRORS = (
     UnknownValue,
 )
 
-_ERRORS: dict[str, type[SfumatoError] | tuple[type[SfumatoError], ...]] = {
+_ERRORS_BY_PROBLEM: dict[str, type[SfumatoError] | tuple[type[SfumatoError], ...]] = {
     "report-rejected": ReportRejected,
     "invalid-batch": InvalidBatch,
     "invalid-tally": InvalidTally,
@@ -129,7 +129,7 @@ def unknown_survey() -> Problem:
 
 def problem_for(error: SfumatoError) -> Problem:
     """Return the problem that describes an error."""
-    for name, classes in _ERRORS.items():
+    for name, classes in _ERRORS_BY_PROBLEM.items():
         if isinstance(error, classes):
             headers = _RETRY_HEADERS.get(name)
             return Problem(name, str(error), headers=headers, index=getattr(error, "index", None))

@@ -1,4 +1,7 @@
-"""Results, which need the analyst token and the survey's minimum number of reports."""
+"""Endpoints for analysts. They require the analyst token.
+
+Estimates also require the survey's minimum number of reports.
+"""
 
 import contextlib
 import json
@@ -112,7 +115,7 @@ async def read_estimate(
     def to_json() -> str:
         return json.dumps(results_as_json(entry.survey, estimate, level))
 
-    # Outside the event loop: for a million symbols the text has a hundred megabytes.
+    # Outside the event loop: for a million symbols the text takes up a hundred megabytes.
     return Response(await run_in_threadpool(to_json), media_type=JSON)
 
 

@@ -27,7 +27,7 @@ _bearer = HTTPBearer(
 
 
 class Token:
-    """Gives access to results. It has 256 random bits, so a plain hash of it is safe to store."""
+    """Gives access to results. It has 256 random bits, so storing a plain hash is safe."""
 
     def __init__(self, store: Store, *, clock: Callable[[], float] = monotonic) -> None:
         self._store = store
@@ -47,7 +47,7 @@ class Token:
         return token
 
     def matches(self, token: str) -> bool:
-        """Compare ``token`` with the stored one in constant time."""
+        """Whether ``token`` is the analyst token, compared in constant time."""
         # Another aggregator may have replaced the token. Wrong guesses cause no extra reads.
         if self._clock() - self._refreshed_at > _REFRESH_INTERVAL:
             with contextlib.suppress(StoreUnavailable):  # keep the last known token

@@ -1,9 +1,9 @@
 """Surveys on Apache Spark: a job's tasks randomise and count people's values.
 
 Without a key, only counts leave a task. Each attempt draws new randomness, but the driver uses only
-one attempt of each task, so it is safe if a task is killed or runs twice. With a key, which
-identifies the person in each row, reports may leave a task, because every attempt produces the same
-ones (`tasks.py`). They are derived from the job's secret, which Spark never gets (`secret.py`).
+one attempt of each task, so it is safe to kill a task or run it twice. With a key, which identifies
+the person in each row, reports may leave a task, because every attempt produces the same reports
+(`tasks.py`). They are derived from the job's secret, which Spark never receives (`secret.py`).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -39,10 +39,10 @@ __all__ = ["keyed_reports", "privatize_to", "tally_column", "tally_files"]
 # Maximum bytes of counts that the driver collects from all tasks. Spark's own limit is twice that.
 _MAX_COUNT_BYTES = 2**29
 
-_INTEGERS = {"tinyint", "smallint", "int", "bigint"}
-_NUMBERS = _INTEGERS | {"float", "double"}
+_INTEGER_TYPES = {"tinyint", "smallint", "int", "bigint"}
+_NUMBER_TYPES = _INTEGER_TYPES | {"float", "double"}
 
-# The columns that tasks read, under our own names.
+# Our own names for the columns that tasks read.
 _VALUE_COLUMN = AnswerColumns("value")
 _POSITION_COLUMNS = AnswerColumns(None, "latitude", "longitude")
 
@@ -57,12 +57,12 @@ def tally_column(
 ) -> Tally:
     """Privatise each row of a table and return the tally of the reports.
 
-    ``column`` contains the values. For positions, pass ``latitude`` and ``longitude`` instead, with
-    degrees.
+    ``column``: the column that contains the values. For positions, pass ``latitude`` and
+    ``longitude`` instead: two columns that contain degrees.
 
     Only counts leave a task, never reports. Each row is counted once, even if Spark kills or
-    repeats attempts. Values outside the domain raise an error for the entire table. It reports how
-    many there are, but not which. ::
+    repeats attempts. If any value is outside the domain, the entire table is rejected, with an
+    error that says how many such values were found, but not which. ::
 
         tally = tally_column(survey, spark.read.parquet("answers"), column="place")
         survey.estimate(tally)
@@ -90,7 +90,7 @@ def tally_files(
     """Privatise each answer in CSV (optionally gzipped) or Parquet files and return the tally.
 
     Pass absolute paths that every executor can open. Each task opens its own files, so rows never
-    pass through Spark. The guarantees are those of ``tally_column``. Errors contain files and rows,
+    pass through Spark. The guarantees are those of ``tally_column``. Errors mention files and rows,
     never values. ::
 
         paths = sorted(glob("/data/answers/*.csv.gz"))
@@ -99,7 +99,7 @@ def tally_files(
     _require_pyspark()
     survey.certify()
     columns.check(survey.context.domain)
-    files = _require_distinct_paths(paths)
+    files = _require_valid_paths(paths)
     resolved = survey.resolved()
 
     def privatize_and_tally(batches: Iterable[Any]) -> Iterator[Any]:
@@ -149,25 +149,27 @@ def keyed_reports(
     latitude: str | None = None,
     longitude: str | None = None,
 ) -> Iterator["DataFrame"]:
-    """Provide the reports of all rows, in columns ``key`` and ``report``, until the block ends.
+    """Provide a table with one report per row, in columns ``key`` and ``report``.
 
     ``key`` is a column of text, integers or bytes that identifies the person in each row. A report
     is derived from the key and the value.
 
-    Inside the block a person has one report, no matter how often Spark computes the rows. After the
-    block the secret is gone, and rows that were not computed yet fail. Before making any report,
-    this function rejects rows without a key, two rows with the same key, values outside the domain,
-    and tables whose rows may differ when Spark recomputes them (`inputs.py`). If one of the table's
-    files changes inside the block, leaving the block raises ``InvalidTable``. Errors contain
-    counts, never a key or a value.
+    Use the table inside the ``with`` block. There, a person has one report, no matter how often
+    Spark computes the rows. After the block, the secret is gone, and computing any more rows fails.
 
-    Two different reports from one person would prove that the person's rows differ. Each symbol has
-    its own words, so the contents of both would reveal at most twice the promise. But the promise
-    does not cover the fact that they differ, so such tables are rejected.
+    Before making any report, this function rejects rows without a key, two rows with the same key,
+    values outside the domain, and tables whose rows may differ when Spark recomputes them
+    (`inputs.py`). If one of the table's files changes inside the block, leaving the block raises
+    ``InvalidTable``. Errors contain counts, never a key or a value.
+
+    If one person had two different reports, this would prove that the person's rows differ. Each
+    symbol has its own random words, so the contents of the two reports would reveal at most twice
+    what the promise allows. But no promise covers the mere fact that they differ, so tables in
+    which a person might get two reports are rejected.
 
     A key shows whose report it is. Anyone who sees keys and reports over time can see when an
-    answer changes. Drop the key unless you need it. Each block generates a new secret, so it counts
-    as another answer from the same people. ::
+    answer changes. Drop the key unless you need it. Each ``with`` block generates a new secret, so
+    its reports count as another answer from the same people. ::
 
         with keyed_reports(survey, answers, column="place", key="account") as reports:
             reports.select("report").write.save("reports", format="delta")
@@ -181,10 +183,12 @@ def keyed_reports(
         survey, dataframe, AnswerColumns(column, latitude, longitude), key
     )
     require_repeatable(answers)
-    files = file_states(answers)
+    initial_states = file_states(answers)
     _require_valid_rows(survey, answers.drop("key"), columns)
     _require_unchanged(
-        answers, files, "No report was made. Run the job again once nothing writes to them."
+        answers,
+        initial_states,
+        "No report was made. Run the job again once nothing writes to them.",
     )
 
     resolved = survey.resolved()
@@ -202,7 +206,7 @@ def keyed_reports(
 
     _require_unchanged(
         answers,
-        files,
+        initial_states,
         "Delete the reports from this block: a person may have two reports, and if they differ, "
         "they reveal that the person's value changed.",
     )
@@ -228,17 +232,17 @@ def _select_answers(
     """
     source.check(survey.context.domain)
     if source.value is not None:
-        allowed_types = {"string", *_INTEGERS}
+        allowed_types = {"string", *_INTEGER_TYPES}
         value = _select_column(dataframe, source.value, allowed_types, "text or integers")
         selection = [value.alias("value")]
         columns = _VALUE_COLUMN
     else:
-        latitude = _select_column(dataframe, str(source.latitude), _NUMBERS, "degrees")
-        longitude = _select_column(dataframe, str(source.longitude), _NUMBERS, "degrees")
+        latitude = _select_column(dataframe, str(source.latitude), _NUMBER_TYPES, "degrees")
+        longitude = _select_column(dataframe, str(source.longitude), _NUMBER_TYPES, "degrees")
         selection = [latitude.alias("latitude"), longitude.alias("longitude")]
         columns = _POSITION_COLUMNS
     if key is not None:
-        allowed_types = {"string", "binary", *_INTEGERS}
+        allowed_types = {"string", "binary", *_INTEGER_TYPES}
         requirement = "text, integers or bytes, one per person"
         key_column = _select_column(dataframe, key, allowed_types, requirement)
         block = _block_column(survey.fingerprint, key_column, dataframe.schema[key].dataType)
@@ -277,7 +281,7 @@ def _block_column(fingerprint: str, key: "Column", key_type: "DataType") -> "Col
     return sql.unhex(sql.substring(digest, 1, 32))
 
 
-def _require_distinct_paths(paths: Sequence[str]) -> tuple[str, ...]:
+def _require_valid_paths(paths: Sequence[str]) -> tuple[str, ...]:
     """Require absolute paths, each listed once."""
     if isinstance(paths, str) or not paths:
         raise InvalidTable("paths must be a list of at least one file.")
@@ -351,7 +355,10 @@ def _require_valid_rows(survey: Survey, answers: "DataFrame", columns: AnswerCol
 
 
 def _max_tasks(spark: "SparkSession", survey: Survey) -> int:
-    """Return how many tasks' counts fit in the driver's memory, but at least one per core."""
+    """Return the maximum number of tasks.
+
+    Their counts must fit in the driver's memory, but allow at least one task per core.
+    """
     context = getattr(spark, "sparkContext", None)  # a remote session has no context
     cores = 1 if context is None else context.defaultParallelism
     count_bytes = 8 * survey.mechanism.outputs
@@ -377,7 +384,7 @@ def _sum_counts(survey: Survey, outcomes: list[Any]) -> Tally:
 
 
 def _error_class(name: str) -> Callable[[str], SfumatoError]:
-    """Return the error class with this name, as returned by a task."""
+    """Return the error class whose name a task returned."""
     error = getattr(sfumato.errors, name, None)
     if isinstance(error, type) and issubclass(error, SfumatoError):
         return error

@@ -1,14 +1,14 @@
 """Repeatable tables: their rows are the same each time Spark computes them.
 
 Spark recomputes a table for every action, every retried task and every speculative attempt. If a
-person's value changes from one evaluation to the next, the person gets two reports, and two
-different reports prove that the rows differ. Spark's own flag, ``deterministic``, does not rule
-this out. It also allows results that depend on the order in which rows arrive (``dropDuplicates``,
-``mode``, ``row_number`` over ties), and any function that is not declared random. So a plan is
-accepted only if every part of it is listed here:
+person's value changes from one evaluation to the next, the person gets two reports, and if these
+reports differ, they prove that the value changed. Spark's own flag, ``deterministic``, does not
+rule this out: Spark also sets it for results that depend on the order in which rows arrive
+(``dropDuplicates``, ``mode``, ``row_number`` over ties), and for any function that is not declared
+random. So a plan is accepted only if every part of it is listed in this file:
 
 - *sources*: files in a built-in format, reliable checkpoints, and values inside the plan itself;
-- *steps* whose result depends only on the set of their input rows, not on their order;
+- *steps* whose result depends only on which rows they receive, not on the order of the rows;
 - *expressions*: built-in functions of one row that read neither the clock nor task metadata.
 
 The files must not change either. To check this, compare two results of ``file_states``.
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 __all__ = [
-    "EXPRESSIONS",
+    "REPEATABLE_EXPRESSIONS",
     "FileState",
     "file_states",
     "require_driver_session",
     "require_repeatable",
 ]
 
-Java = Any
+JavaObject = Any
 """A Java object, for which Python has no type."""
 
 FileState = tuple[str, int, int]
@@ -45,13 +45,13 @@ _SOURCES = f"{_SPARK}.execution.datasources"
 _CATALYST = f"{_SPARK}.catalyst.expressions"
 
 
-def _classes(package: str, names: str) -> set[str]:
-    """Return the full names of a package's classes, given their short names."""
-    return {f"{package}.{name}" for name in names.split()}
+def _classes(package: str, short_names: str) -> set[str]:
+    """Return the full names of a package's classes, given their short names as one string."""
+    return {f"{package}.{name}" for name in short_names.split()}
 
 
 # A join pairs all matching rows, and a union keeps all rows: neither selects among rows.
-# Aggregates, windows, limits and samples may depend on the order, so they are not listed.
+# Aggregates, windows, limits and samples may depend on the order of rows, so they are not listed.
 _STEPS = _classes(
     _LOGICAL,
     """
@@ -67,14 +67,14 @@ _CACHE = f"{_SPARK}.execution.columnar.InMemoryRelation"
 _HADOOP_FILES = f"{_SOURCES}.HadoopFsRelation"
 _FILE_INDEXES = _classes(_SOURCES, "InMemoryFileIndex CatalogFileIndex")
 _BINARY_FORMATS = _classes(_SOURCES, "parquet.ParquetFileFormat orc.OrcFileFormat")
-# Formats that store dates and times as text. Their meaning depends on the session's settings, and a
-# time without a date means today.
+# Formats that store dates and times as text. How Spark interprets such text depends on the
+# session's settings, and a time without a date means a time today.
 _TEXT_FORMATS = _classes(_SOURCES, "csv.CSVFileFormat json.JsonFileFormat")
-_LINES_FORMAT = f"{_SOURCES}.text.TextFileFormat"
-_FORMATS = _BINARY_FORMATS | _TEXT_FORMATS | {_LINES_FORMAT}
+_PLAIN_TEXT_FORMAT = f"{_SOURCES}.text.TextFileFormat"
+_FORMATS = _BINARY_FORMATS | _TEXT_FORMATS | {_PLAIN_TEXT_FORMAT}
 _SKIP_OPTIONS = ("ignoreCorruptFiles", "ignoreMissingFiles")
 
-EXPRESSIONS = _classes(
+REPEATABLE_EXPRESSIONS = _classes(
     _CATALYST,
     """
     Alias AttributeReference Cast Literal SortOrder
@@ -95,11 +95,11 @@ EXPRESSIONS = _classes(
 _CAST = f"{_CATALYST}.Cast"
 _LITERAL = f"{_CATALYST}.Literal"
 _ATTRIBUTE = f"{_CATALYST}.AttributeReference"
-# Spark marks its own columns with this key. They depend on how files were split among tasks, which
-# may change each time.
+# Spark marks its metadata columns with this key. Their values depend on how files were split among
+# tasks, and the split may be different each time.
 _METADATA_KEY = "__metadata_col"
 _NUMBER_TYPES = {"tinyint", "smallint", "int", "bigint", "float", "double", "decimal"}
-_TIMELESS_TYPES = _NUMBER_TYPES | {"string", "binary", "boolean"}
+_TIME_INDEPENDENT_TYPES = _NUMBER_TYPES | {"string", "binary", "boolean"}
 _TIME_TYPES = {"date", "timestamp", "timestamp_ntz"}
 _FULL_DATE = re.compile(r"\s*\d{4,}-\d")
 
@@ -111,7 +111,7 @@ _REMEDY = (
 
 
 def require_driver_session(dataframe: "DataFrame") -> None:
-    """Reject tables of a remote session, because the secret must stay in the driver's process."""
+    """Reject a table from a remote session: the secret must not leave the driver's process."""
     if getattr(dataframe, "_jdf", None) is None:
         raise InvalidTable(
             "reports need a session in the driver, which keeps the job's secret, but this session "
@@ -127,7 +127,7 @@ def require_repeatable(dataframe: "DataFrame") -> None:
     if dataframe.isStreaming:
         raise _unrepeatable_error("a stream")
     _require_no_skipping(dataframe)
-    # This plan shows what Spark would actually read: a cached step appears as a cache.
+    # This plan shows what Spark would actually read: a cached step appears as a cache node.
     plan = dataframe._jdf.queryExecution().withCachedData()
     for node in _walk_tree(plan):
         _require_repeatable_node(node)
@@ -136,7 +136,7 @@ def require_repeatable(dataframe: "DataFrame") -> None:
                 _require_repeatable_expression(expression)
 
 
-def _require_repeatable_node(node: Java) -> None:
+def _require_repeatable_node(node: JavaObject) -> None:
     class_name = _class_name(node)
     if class_name in _STEPS | _VALUE_SOURCES:
         return
@@ -160,7 +160,7 @@ def _require_no_skipping(dataframe: "DataFrame") -> None:
             raise _skipping_error(f"the setting spark.sql.files.{setting}")
 
 
-def _require_plain_files(relation: Java) -> None:
+def _require_plain_files(relation: JavaObject) -> None:
     if _class_name(relation) != _HADOOP_FILES:
         raise _unrepeatable_error(f"the source {_short_name(relation)}")
     _require_no_skipping_option(relation)
@@ -172,7 +172,7 @@ def _require_plain_files(relation: Java) -> None:
             raise _unrepeatable_error("a column of dates or times in a text file")
 
 
-def _require_known_source(source: Java, known_classes: set[str]) -> None:
+def _require_known_source(source: JavaObject, known_classes: set[str]) -> None:
     if _class_name(source) not in known_classes:
         raise _unrepeatable_error(f"the source {_short_name(source)}")
 
@@ -186,8 +186,8 @@ def _contains_time_type(data_type: object) -> bool:
     return any(map(_contains_time_type, nested_types))
 
 
-def _require_no_skipping_option(relation: Java) -> None:
-    # Options keep the caller's capitalization.
+def _require_no_skipping_option(relation: JavaObject) -> None:
+    # Options keep the caller's capitalization, so compare them in lower case.
     options = {}
     for pair in _to_list(relation.options().toSeq()):
         options[pair._1().lower()] = pair._2().lower()
@@ -196,31 +196,31 @@ def _require_no_skipping_option(relation: Java) -> None:
             raise _skipping_error(f"the option {option}")
 
 
-def _require_checkpoint(node: Java) -> None:
-    # Only complete, reliable checkpoints have a folder. A local checkpoint may contain two versions
-    # of a block.
+def _require_checkpoint(node: JavaObject) -> None:
+    # Only complete, reliable checkpoints have a folder. A local checkpoint has none, and may
+    # contain two versions of the same block.
     if node.rdd().getCheckpointFile().isEmpty():
         raise _unrepeatable_error("an RDD or a list of Python rows")
 
 
-def _require_repeatable_expression(expression: Java) -> None:
+def _require_repeatable_expression(expression: JavaObject) -> None:
     class_name = _class_name(expression)
-    if class_name not in EXPRESSIONS:
+    if class_name not in REPEATABLE_EXPRESSIONS:
         raise _unrepeatable_error(f"the expression {_short_name(expression)}")
-    if class_name == _CAST and not _is_timeless_cast(expression):
+    if class_name == _CAST and not _is_time_independent_cast(expression):
         raise _unrepeatable_error("a cast to a date or time")
     if class_name == _ATTRIBUTE and expression.metadata().contains(_METADATA_KEY):
         raise _unrepeatable_error(f"the metadata column {expression.name()}")
 
 
-def _is_timeless_cast(cast: Java) -> bool:
-    """Whether a cast gives the same result at any time.
+def _is_time_independent_cast(cast: JavaObject) -> bool:
+    """Whether a cast gives the same result whenever it is computed.
 
-    Casts from text may not: 'now' and 'today' are valid dates, and a time without a date means
-    today.
+    A cast from text may not: 'now' and 'today' are valid dates, and a time without a date means a
+    time today.
     """
     source = cast.child()
-    if _type_name(cast) in _TIMELESS_TYPES:
+    if _type_name(cast) in _TIME_INDEPENDENT_TYPES:
         return True
     if _type_name(source) in _TIME_TYPES:
         return True
@@ -246,7 +246,7 @@ def _unrepeatable_error(cause: str) -> InvalidTable:
 
 def file_states(dataframe: "DataFrame") -> frozenset[FileState]:
     """Return the current state of each of the table's files. Deleted files are omitted."""
-    jvm: Java = dataframe.sparkSession.sparkContext._jvm
+    jvm: JavaObject = dataframe.sparkSession.sparkContext._jvm
     hadoop_conf = dataframe._jdf.sparkSession().sessionState().newHadoopConf()
     names_by_folder = defaultdict(set)
     for uri in _input_files(dataframe):
@@ -264,7 +264,7 @@ def file_states(dataframe: "DataFrame") -> frozenset[FileState]:
 
 
 def _input_files(dataframe: "DataFrame") -> Iterator[str]:
-    """Yield the URIs of the files that Spark would read now, without pruned partitions."""
+    """Yield the URIs of the files that Spark would read now, excluding pruned partitions."""
     # Do not use `dataframe.inputFiles()`: its list of partitions may be stale, and it misses the
     # files behind a cache.
     optimizer = dataframe._jdf.sparkSession().sessionState().optimizer()
@@ -281,7 +281,7 @@ def _checkpoint_folders(dataframe: "DataFrame") -> Iterator[str]:
             yield node.rdd().getCheckpointFile().get()
 
 
-def _list_folder(jvm: Java, hadoop_conf: Java, folder: str) -> Iterator[FileState]:
+def _list_folder(jvm: JavaObject, hadoop_conf: JavaObject, folder: str) -> Iterator[FileState]:
     path = jvm.org.apache.hadoop.fs.Path(folder)
     file_system = path.getFileSystem(hadoop_conf)
     if file_system.exists(path):
@@ -292,24 +292,24 @@ def _list_folder(jvm: Java, hadoop_conf: Java, folder: str) -> Iterator[FileStat
 # --- Java objects ---------------------------------------------------------------------------------
 
 
-def _walk_tree(root: Java) -> Iterator[Java]:
+def _walk_tree(root: JavaObject) -> Iterator[JavaObject]:
     yield root
     for child in _to_list(root.children()):
         yield from _walk_tree(child)
 
 
-def _to_list(items: Java) -> list[Java]:
+def _to_list(items: JavaObject) -> list[JavaObject]:
     return [items.apply(i) for i in range(items.size())]
 
 
-def _class_name(item: Java) -> str:
+def _class_name(item: JavaObject) -> str:
     return str(item.getClass().getName())
 
 
-def _short_name(item: Java) -> str:
+def _short_name(item: JavaObject) -> str:
     return _class_name(item).rpartition(".")[2].rstrip("$")
 
 
-def _type_name(expression: Java) -> str:
+def _type_name(expression: JavaObject) -> str:
     """Return the type without parameters or collation: ``decimal`` for ``decimal(10,2)``."""
     return re.split(r"[( ]", expression.dataType().simpleString())[0]

@@ -1,9 +1,9 @@
 """A job's secret: the driver keeps it, tasks fetch it, and it is never written to disk.
 
 Anything you give to Spark may end up on disk. Functions of more than a megabyte become files,
-smaller ones are in blocks that Spark moves to disk when memory is low, and settings appear in logs
-and on web pages. So Spark gets only a *ticket*: the driver's address and a password. A task that
-has the ticket receives the secret into its memory:
+smaller ones are kept in blocks that Spark moves to disk when memory is low, and settings appear in
+logs and on web pages. So Spark gets only a *ticket*: the driver's address and a password. A task
+that has the ticket receives the secret into its memory:
 
     task → driver    a fresh X25519 public key, T
     driver → task    a fresh X25519 public key, D, and the secret in AES-256-GCM
@@ -36,7 +36,7 @@ _PUBLIC_KEY_BYTES = 32
 _TAG_BYTES = 16
 _REPLY_BYTES = _PUBLIC_KEY_BYTES + KEY_BYTES + _TAG_BYTES
 _TIMEOUT = 20.0  # seconds
-_NONCE = bytes(12)  # constant: each exchange has its own key, which encrypts once
+_NONCE = bytes(12)  # a constant is safe: each exchange has its own key, used only once
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ def _start_server(
 
     class Server(socketserver.ThreadingTCPServer):
         address_family = family
-        request_queue_size = 1024  # all tasks of a stage may connect at once
+        request_queue_size = 1024  # all tasks in a stage may connect at once
         daemon_threads = True
         block_on_close = False
 

@@ -1,8 +1,8 @@
-"""Functions that run inside Spark tasks, and convert Arrow batches to counts or reports.
+"""Functions that run inside Spark tasks and convert Arrow batches to counts or reports.
 
-A survey is sent as its resolved bytes, and each Python worker rebuilds it once. Tasks return data
-errors as a row instead of raising them: Spark would retry a failing task several times, and print
-its traceback each time.
+A survey is sent as its resolved bytes, and each Python worker rebuilds it once. Tasks return errors
+in the data as a row instead of raising them: Spark would retry a failing task several times, and
+print its traceback each time.
 
 With a key, a task that runs twice computes the same reports. The key identifies the person, F is
 the survey's fingerprint as 32 bytes, and each job has a secret of 32 bytes:
@@ -18,8 +18,8 @@ attempts.
 This protects a person as long as each key has a single value. If a key has two values, the person
 sends two independent reports. Together their contents reveal at most 2E, but the mere fact that
 they differ *proves* that the values differ, and no privacy matrix bounds that. Callers must
-therefore rule out a second value; hashing the symbol only limits the damage. Anyone with both the
-secret and a key can try every symbol.
+therefore rule out a second value; deriving the words from the symbol too only limits the damage.
+Anyone with both the secret and a key can try every symbol.
 """
 
 import hashlib
@@ -117,7 +117,7 @@ def counts_from_bytes(content: bytes, outputs: int) -> Counts:
 
 
 def flag_unknown(resolved: bytes, columns: AnswerColumns, batches: Batches) -> Iterator[Arrow]:
-    """Yield each person's block. The first row of each batch has its number of unknown values."""
+    """Yield each person's block, and in each batch's first row its number of unknown values."""
     survey = _load_survey(resolved)
     read = answer_reader(columns, survey.context.domain)
     for batch in batches:
@@ -153,7 +153,8 @@ def person_block(fingerprint: str, key: str | int | bytes) -> bytes:
     >>> person_block("00" * 32, 7) == person_block("00" * 32, "7") == person_block("00" * 32, b"7")
     True
 
-    Equal blocks are safe: all keys of a job have the same type, and each job has its own secret.
+    Such equal blocks are harmless: all keys in a job have the same type, and each job has its own
+    secret.
     """
     key_bytes = key if isinstance(key, bytes) else str(key).encode("utf-8")
     return hashlib.sha256(bytes.fromhex(fingerprint) + key_bytes).digest()[:16]
@@ -176,7 +177,7 @@ def derive_reports(mechanism: Mechanism, symbols: Symbols, blocks: bytes, secret
 
 
 def _derive_words(symbols: Symbols, blocks: bytes, secret: bytes) -> Words:
-    """Return two words for each person's block and symbol, shape ``(people, 2)``."""
+    """Return two words for each pair of block and symbol, shape ``(people, 2)``."""
     chain = words_at(secret, blocks).astype("<u8")
     chain[:, 0] ^= symbols.astype("<u8")
     return words_at(secret, chain.tobytes())
@@ -196,24 +197,25 @@ def _read_symbols(survey: Survey, columns: AnswerColumns, batches: Batches) -> I
     After the first unknown value, only count unknown values, and raise an error at the end.
     """
     read = answer_reader(columns, survey.context.domain)
-    people = 0
-    unknown = 0
+    row_count = 0
+    unknown_count = 0
     for batch in batches:
         if not batch.num_rows:
             continue
-        people += batch.num_rows
+        row_count += batch.num_rows
         try:
             symbols = read(batch)
         except UnknownValue as error:
-            unknown += error.count
+            unknown_count += error.count
             continue
-        if not unknown:
+        if not unknown_count:
             yield symbols
-    if unknown:
+    if unknown_count:
         raise UnknownValue(
-            f"{unknown} of {people} values in partition {_partition_id()} are missing or not in "
-            "the domain. Correct them, add their labels, or give the domain an `other` label.",
-            count=unknown,
+            f"{unknown_count} of {row_count} values in partition {_partition_id()} are missing "
+            "or not in the domain. Correct them, add their labels, or give the domain an "
+            "`other` label.",
+            count=unknown_count,
         )
 
 
