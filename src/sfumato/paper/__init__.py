@@ -1,4 +1,4 @@
-"""Reproduce the paper's figures and its table, next to the results of Sfumato's best schemes.
+"""Reproduce the figures and the table of Acharya et al. (2020), next to Sfumato's best results.
 
 Import the modules directly. Drawing requires the ``charts`` extra.
 """

@@ -1,7 +1,8 @@
 """Figure 1 of the paper: how a promise bounds the error rates of a guess based on one report.
 
-Theorem 1 gives the region, and Theorem 2 relies on the binary optimum filling it. Error rates are
-computed exactly from the integers of each channel, and also measured on real reports.
+"The paper" is Acharya et al. (2020). Its Theorem 1 gives the region of possible error rates, and
+its Theorem 2 relies on the binary optimum filling that region. Error rates are computed exactly
+from the integers of each channel, and also measured on actual reports.
 """
 
 import math
@@ -54,7 +55,7 @@ class _Test:
 
 @dataclass(frozen=True, eq=False)
 class _MechanismTests:
-    """A mechanism, the error region of its tests, and its optimal tests that are not blind."""
+    """A mechanism, the error region of its tests, and its optimal tests except the blind ones."""
 
     name: str
     region: ErrorRegion
@@ -154,7 +155,7 @@ def _measure_panel(context: Context, runs: int, seed: int) -> _Panel:
 
 
 def _optimal_tests(mechanism: Mechanism, runs: int, seed: int) -> Iterator[_Test]:
-    """Yield the likelihood-ratio tests, in increasing order of the reports for which they say x."""
+    """Yield the likelihood-ratio tests, starting with the test that says x least often."""
     row = mechanism.exact_row(0)
     row2 = mechanism.exact_row(1)
     ratios = []
@@ -178,11 +179,11 @@ def _optimal_tests(mechanism: Mechanism, runs: int, seed: int) -> Iterator[_Test
 
 def _measure_shares(mechanism: Mechanism, x: int, runs: int, seed: int) -> Floats:
     """Return the share of each report among people with symbol x, with one row per run."""
-    people = np.full(_PEOPLE_PER_SYMBOL, x)
+    symbols = np.full(_PEOPLE_PER_SYMBOL, x)
     shares = []
     for run in range(runs):
         words = SeededWords(seed, run=2 * run + x)  # the two symbols must not share words
-        shares.append(mechanism.privatize_and_tally(people, words).counts / _PEOPLE_PER_SYMBOL)
+        shares.append(mechanism.privatize_and_tally(symbols, words).counts / _PEOPLE_PER_SYMBOL)
     return np.array(shares)
 
 
@@ -229,7 +230,7 @@ def _to_json(panel: _Panel) -> dict[str, object]:
 
 
 def _epsilon_to_json(epsilon: float) -> float | str:
-    """Return infinity as text, because JSON has no such number."""
+    """Return ε as a number, or infinity as text, because JSON has no infinity."""
     return epsilon if math.isfinite(epsilon) else "inf"
 
 
@@ -334,13 +335,13 @@ def _draw_inner_edge(axes: "Axes", mechanism: _MechanismTests) -> None:
         name_position = (0.55, 0.78)
     edge = _edge_vertices(mechanism.region)
     axes.plot(*edge.T, color=colour, linewidth=1.5, linestyle=line_style)
-    vertices = edge[1:-1]
-    axes.plot(*vertices.T, "o", color=colour, markersize=3.5)
+    inner_vertices = edge[1:-1]
+    axes.plot(*inner_vertices.T, "o", color=colour, markersize=3.5)
     connector = {"arrowstyle": "-", "color": colour, "linewidth": 0.8, "shrinkB": 4}
-    # The first vertex is the closest to P_MD = 1, where there is room for the name.
+    # The first inner vertex is the closest to P_MD = 1, where there is room for the name.
     axes.annotate(
         mechanism.name.replace(", ", ",\n"),
-        tuple(vertices[0]),
+        tuple(inner_vertices[0]),
         name_position,
         color=colour,
         fontsize=9.2,
@@ -372,8 +373,9 @@ def _style_panel(axes: "Axes", panel: _Panel, false_alarm: float, miss: float) -
     )
 
 
-def _ticks(corner: float) -> tuple[list[float], list[str]]:
-    ticks = sorted({0.0, corner, 1.0})
+def _ticks(corner_rate: float) -> tuple[list[float], list[str]]:
+    """Return ticks at 0, at the corner's error rate and at 1, with their labels."""
+    ticks = sorted({0.0, corner_rate, 1.0})
     return ticks, list(map(_fraction_text, ticks))
 
 

@@ -1,6 +1,7 @@
-"""Shared parts of all experiments: options, saving results, and a page that shows all of them.
+"""Shared parts of all experiments: options, saving results, and a page that shows all results.
 
-Nothing here is private: people are simulated from a seed, so the figures are reproducible.
+"The paper" is Acharya et al. (2020). Nothing here protects privacy: randomness comes from a seed,
+so the figures are reproducible.
 """
 
 import base64
@@ -113,7 +114,8 @@ class ExperimentResult:
     def save(self, folder: Path) -> list[Path]:
         """Write the result as PNG, PDF, CSV and JSON files, and return their paths.
 
-        All are generated before the first is written, so a failure leaves no files behind.
+        All contents are generated before the first file is written, so a failure to draw the figure
+        leaves no files behind.
         """
         contents = {
             "png": self.render_figure("png"),
@@ -129,7 +131,7 @@ class ExperimentResult:
         return paths
 
     def render_figure(self, file_format: str) -> bytes:
-        """Return the figure as "png", "pdf" or "svg". The same result gives the same bytes."""
+        """Return the figure as "png", "pdf" or "svg". Equal results give identical bytes."""
         require_matplotlib()
         import matplotlib as mpl
 

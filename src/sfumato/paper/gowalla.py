@@ -1,8 +1,8 @@
 """Table 1 and the heat map of the paper: check-ins on 125 × 350 cells, protected within tiles.
 
-The truth is the empirical distribution of the check-ins. All runs use the same check-ins; only the
-randomisation differs. Privacy is per check-in, not per person: a person with a hundred check-ins
-sends a hundred reports.
+"The paper" is Acharya et al. (2020). The truth is the empirical distribution of the check-ins. All
+runs use the same check-ins; only the randomisation differs. Privacy is per check-in, not per
+person: a person with a hundred check-ins sends a hundred reports.
 """
 
 from collections.abc import Mapping
@@ -158,8 +158,8 @@ def draw_shares(axes: "Axes", grid: GridDomain, shares: Floats) -> "AxesImage":
     cells = arrange_cells(grid, shares)
     smallest = 10.0**_MIN_LOG_SHARE
     logs = np.log10(np.maximum(cells.shares, smallest))
-    visible = np.where(cells.shares >= smallest, logs, np.nan)
-    image = draw_cells(axes, grid, cells, visible, (_MIN_LOG_SHARE, _MAX_LOG_SHARE))
+    visible_logs = np.where(cells.shares >= smallest, logs, np.nan)
+    image = draw_cells(axes, grid, cells, visible_logs, (_MIN_LOG_SHARE, _MAX_LOG_SHARE))
     axes.set(xticks=[], yticks=[])
     for spine in axes.spines.values():
         spine.set(color=FAINT, linewidth=0.5)
@@ -181,13 +181,16 @@ def _set_title(axes: "Axes", title: str) -> None:
 
 
 def _draw_errors(axes: "Axes", results: Mapping[str, MapErrors], runs: int) -> None:
-    """Draw a row for each context: the paper's error as a line, both schemes' errors as bars."""
+    """Draw a row for each context: the error in the paper as a line, the measured errors as bars.
+
+    The upper bar is for the paper's scheme and the lower bar is for Sfumato's best.
+    """
     for row, (name, errors) in enumerate(results.items()):
         published = PAPER_TABLE[name][1]
         measured = errors.paper.mean
         axes.plot([published, published], [row - 0.42, row], color=INK, linewidth=1.6)
-        fits_before_line = published - measured > _NUMBER_WIDTH
-        number_x = measured if fits_before_line else max(measured, published)
+        fits_left_of_line = published - measured > _NUMBER_WIDTH
+        number_x = measured if fits_left_of_line else max(measured, published)
         _draw_bar(axes, row - 0.2, measured, WHISKER, number_x)
         _draw_bar(axes, row + 0.2, errors.best.mean, BAR, errors.best.mean)
     axes.text(0.01, -0.2, "the paper's scheme", va="center", fontsize=9, color="white")

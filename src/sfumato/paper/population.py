@@ -1,7 +1,8 @@
 """The number of people in each of the 125 × 350 cells of the paper's map.
 
-There are three sources: the paper's check-in file, published by SNAP; a file of counts; or, by
-default, the populations of places in the United States, which are not the paper's data.
+"The paper" is Acharya et al. (2020). The numbers have one of three sources: the paper's check-in
+file, published by SNAP; a file of counts; or, by default, the populations of places in the United
+States, which are not the paper's data.
 """
 
 from collections.abc import Callable, Iterator
@@ -50,7 +51,7 @@ _EAST = -60
 class MapPopulation:
     """The number of people in each cell of the map.
 
-    ``noun``: what to call the people. ``note``: where the data come from.
+    ``noun``: what to call the people. ``note``: where the data comes from.
     """
 
     counts: Symbols
@@ -104,12 +105,12 @@ def _read_checkins(path: str, on_progress: Callable[[str], None]) -> MapPopulati
     grid = map_grid(other="elsewhere")
     counts = np.zeros(grid.size, dtype=np.int64)
     row_count = 0
-    next_message = _ROWS_PER_PROGRESS_LINE
+    next_progress_row = _ROWS_PER_PROGRESS_LINE
     for latitudes, longitudes in _read_positions(path, name):
         counts += np.bincount(grid.symbols_at(latitudes, longitudes), minlength=grid.size)
         row_count += latitudes.size
-        if row_count >= next_message:
-            next_message = row_count + _ROWS_PER_PROGRESS_LINE
+        if row_count >= next_progress_row:
+            next_progress_row = row_count + _ROWS_PER_PROGRESS_LINE
             on_progress(f"{name}: {row_count:,} check-ins read")
     on_map_count = int(counts[: grid.cell_count].sum())
     if on_map_count == 0:
@@ -125,7 +126,10 @@ def _read_checkins(path: str, on_progress: Callable[[str], None]) -> MapPopulati
 
 
 def _read_positions(path: str, name: str) -> Iterator[tuple[Floats, Floats]]:
-    """Yield batches of latitudes and longitudes. Missing values are NaN, which is off the map."""
+    """Yield batches of latitudes and longitudes. Missing values are NaN, which is never on the map.
+
+    ``name``: the file's name in error messages.
+    """
     try:
         with Path(path).open("rb") as raw, _open_checkins(_decompress(raw, name)) as table:
             for batch in table:
@@ -133,7 +137,8 @@ def _read_positions(path: str, name: str) -> Iterator[tuple[Floats, Floats]]:
                 longitudes = batch.column("longitude").to_numpy(zero_copy_only=False)
                 yield latitudes, longitudes
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeDecodeError):
-        # Arrow's messages quote the data. Raise ours outside this block, so it is not chained.
+        # Arrow's messages quote the data. Raise our error outside this block, so that Arrow's error
+        # is not chained to it.
         error = InvalidTable(
             f"{name} must have five tab-separated columns without a header: user, time, latitude, "
             "longitude and location, like SNAP's loc-gowalla_totalCheckins.txt.gz. To pass a table "
@@ -178,13 +183,13 @@ def _read_counts(path: str) -> MapPopulation:
     name = Path(path).name
     grid = map_grid()
     height, width = grid.shape
-    limits = {"row": height - 1, "column": width - 1, "count": _MAX_PEOPLE}
+    max_values = {"row": height - 1, "column": width - 1, "count": _MAX_PEOPLE}
     counts = np.zeros(grid.cell_count, dtype=np.int64)
     with open_table(path) as table:
-        for batch in table.batches(dict.fromkeys(limits, pa.int64())):
+        for batch in table.batches(dict.fromkeys(max_values, pa.int64())):
             values = {}
-            for field, limit in limits.items():
-                values[field] = _require_integers(batch.column(field), name, field, limit)
+            for field, max_value in max_values.items():
+                values[field] = _require_integers(batch.column(field), name, field, max_value)
             np.add.at(counts, values["row"] * width + values["column"], values["count"])
     total = int(counts.sum())
     if not 0 < total <= _MAX_PEOPLE:
@@ -198,16 +203,17 @@ def _read_counts(path: str) -> MapPopulation:
     return MapPopulation(counts, "people", note)
 
 
-def _require_integers(column: Arrow, name: str, field: str, limit: int) -> Symbols:
+def _require_integers(column: Arrow, name: str, field: str, max_value: int) -> Symbols:
+    """Return a column's values; raise ``InvalidTable`` unless all are from 0 to ``max_value``."""
     if column.null_count or not pa.types.is_integer(column.type):
         raise InvalidTable(
             f"{name}: every {field} must be an integer; some are missing or not integers."
         )
     values = np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.int64)
-    invalid_count = int(np.count_nonzero((values < 0) | (values > limit)))
+    invalid_count = int(np.count_nonzero((values < 0) | (values > max_value)))
     if invalid_count:
         raise InvalidTable(
-            f"{name}: every {field} must be between 0 and {limit:,}; {invalid_count:,} are not."
+            f"{name}: every {field} must be between 0 and {max_value:,}; {invalid_count:,} are not."
         )
     return values
 
@@ -238,7 +244,7 @@ class Places:
     def assign_cells(self, grid: GridDomain, people: int) -> Symbols:
         """Return a home cell for each person, in proportion to the places' populations.
 
-        ``people`` is their number. The result is not random.
+        ``people``: the number of people. The result is deterministic.
 
         >>> places = Places(np.array([0.5, 0.5]), np.array([0.5, 1.5]), np.array([20.0, 10.0]))
         >>> places.assign_cells(GridDomain(0, 1, 0, 2, 1), people=4)
@@ -248,7 +254,7 @@ class Places:
         return np.repeat(cells, apportion(self.population, people))
 
     def largest(self, count: int) -> "Places":
-        """Return the places with the largest populations, largest first."""
+        """Return the ``count`` places with the largest populations, largest first."""
         if not 1 <= count <= self.population.size:
             raise InvalidArgument(
                 f"count must be from 1 to {self.population.size}, the number of places; "
@@ -279,15 +285,15 @@ def american_places() -> Places:
         if place["countrycode"] == "US":
             rows.append((place["latitude"], place["longitude"], place["population"]))
     latitudes, longitudes, population = np.array(rows, dtype=np.float64).T
-    latitude_fits = (latitudes >= _SOUTH) & (latitudes < _NORTH)
-    longitude_fits = (longitudes >= _WEST) & (longitudes < _EAST)
-    return Places(latitudes, longitudes, population).select(latitude_fits & longitude_fits)
+    latitude_mask = (latitudes >= _SOUTH) & (latitudes < _NORTH)
+    longitude_mask = (longitudes >= _WEST) & (longitudes < _EAST)
+    return Places(latitudes, longitudes, population).select(latitude_mask & longitude_mask)
 
 
 def apportion(weights: Floats, people: int) -> Symbols:
     """Divide people in proportion to the weights, by the largest-remainder method.
 
-    Each share is rounded down; those with the largest remainders get one more person each.
+    Each share is rounded down, and those with the largest remainders get one more person each.
 
     >>> apportion(np.array([2.0, 1.0]), 4)
     array([3, 1])

@@ -1,9 +1,10 @@
 """The two schemes that experiments compare on the same people: the paper's and Sfumato's best.
 
-The paper's scheme is the Hadamard code, the paper's estimator, and Euclidean projection of the
-entire vector onto the simplex. The paper does not specify the projection, but its figures match
-this one. Sfumato's best scheme is ``mechanism_for`` with the default decoder. Neither scheme knows
-the true distribution, and both are measured on actual reports.
+"The paper" is Acharya et al. (2020). Its scheme is the Hadamard code, the paper's estimator, and
+Euclidean projection of the entire vector onto the simplex. The paper does not specify the
+projection, but its figures match the Euclidean one. Sfumato's best scheme is ``mechanism_for`` with
+the default decoder. Neither scheme knows the true distribution, and both are measured on actual
+reports.
 """
 
 from collections.abc import Callable, Mapping
@@ -45,10 +46,10 @@ class Schemes:
     def estimate(
         self, symbols: Symbols, word_names: tuple[str, str], run: int, seed: int
     ) -> tuple[Floats, Floats]:
-        """Privatize the symbols with each scheme, and return the paper's estimate and the best one.
+        """Privatize the symbols with each scheme, and return the paper's and Sfumato's estimates.
 
-        Each scheme draws its own words, determined by its name in ``word_names``, the run and the
-        seed.
+        Each scheme draws its own random words, determined by its name in ``word_names``, the run
+        and the seed.
         """
         paper_name, best_name = word_names
         paper = paper_estimate(self.paper, symbols, paper_name, run, seed)
@@ -65,8 +66,8 @@ def paper_estimate(
 ) -> Floats:
     """Return the paper's estimate, projected once over all symbols.
 
-    Unlike Sfumato's scores, it does not correct the group totals first. Raise an error if the code
-    is not balanced, because the paper's estimator would be wrong.
+    Unlike Sfumato's scores, the paper's estimator does not correct the group totals first. Raise an
+    error if the code is not balanced, because the estimator would then be wrong.
     """
     tally = mechanism.privatize_and_tally(symbols, experiment_words(word_name, run, seed))
     return project(mechanism.scores.paper_estimate(tally))
@@ -108,11 +109,12 @@ def measure_contexts(
 ) -> dict[str, MapErrors]:
     """Measure both schemes under each context, ``runs`` times on the same people.
 
-    ``counts`` is the number of people with each symbol. The words of a run depend only on their
-    name, the seed and the run number, so the result does not depend on ``workers``. ``word_name``
-    is used for all contexts and both schemes; by default each has its own.
+    ``counts`` is the number of people with each symbol. The random words of a run depend only on
+    their name, the seed and the run number, so the result does not depend on ``workers``.
+    ``word_name`` names the words for all contexts and both schemes; by default, each scheme has its
+    own name in each context.
 
-    The answer in a single-symbol block is reported as is, so the error here is zero:
+    In this example every block has a single symbol, which is reported as is, so the error is zero:
 
     >>> contexts = {"single": Blocks([0, 1], epsilon=1)}
     >>> errors = measure_contexts(contexts, np.array([3, 1]), runs=2, seed=0, workers=1)
@@ -132,26 +134,26 @@ def measure_contexts(
     def show_progress(done_count: int) -> None:
         job = jobs[done_count - 1]
         percentage = f"{done_count / len(jobs):.0%} of all"
-        on_progress(f"{job.name}: {job.runs.stop} of {runs} runs ({percentage})")
+        on_progress(f"{job.context_name}: {job.runs.stop} of {runs} runs ({percentage})")
 
     results = run_jobs(_run_job, jobs, workers=workers, on_progress=show_progress)
-    errors_by_name = {}
+    errors_by_context = {}
     for name in contexts:
-        matching = [result for result in results if result.name == name]
+        matching = [result for result in results if result.context_name == name]
         paper_errors, best_errors = np.concatenate([result.errors for result in matching]).T
-        errors_by_name[name] = MapErrors(
+        errors_by_context[name] = MapErrors(
             Spread.from_figures(paper_errors),
             Spread.from_figures(best_errors),
             *matching[0].first_estimates,
         )
-    return errors_by_name
+    return errors_by_context
 
 
 @dataclass(frozen=True, eq=False)
 class _Job:
     """A batch of runs under one context."""
 
-    name: str
+    context_name: str
     context: Uniform | Blocks
     counts: Symbols
     runs: range
@@ -163,7 +165,7 @@ class _Job:
 class _JobResult:
     """The errors of both schemes (one row per run), and the estimates from the job's first run."""
 
-    name: str
+    context_name: str
     errors: Floats
     first_estimates: tuple[Floats, Floats]
 
@@ -171,11 +173,11 @@ class _JobResult:
 def _run_job(job: _Job) -> _JobResult:
     schemes = Schemes(job.context)
     symbols = np.repeat(np.arange(job.counts.size), job.counts)
-    truth = job.counts / symbols.size
+    true_shares = job.counts / symbols.size
     estimates = []
     errors = []
     for run in job.runs:
         paper, best = schemes.estimate(symbols, job.word_names, run, job.seed)
         estimates.append((paper, best))
-        errors.append((total_variation(paper, truth), total_variation(best, truth)))
-    return _JobResult(job.name, np.array(errors), estimates[0])
+        errors.append((total_variation(paper, true_shares), total_variation(best, true_shares)))
+    return _JobResult(job.context_name, np.array(errors), estimates[0])

@@ -1,4 +1,7 @@
-"""Figure 2 of the paper: blocks versus plain local privacy, on four synthetic populations."""
+"""Figure 2 of the paper: blocks versus plain local privacy, on four synthetic populations.
+
+"The paper" is Acharya et al. (2020).
+"""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -44,7 +47,7 @@ DISTRIBUTIONS = ("Uniform", "Geo(0.95)", "Geo(0.95), shuffled", "Zipf(1)")
 _COLOURS = {1: PROMISE_SCALE[0], 10: PROMISE_SCALE[1], 20: FAINT, 50: BAR, 100: MAP_SCALE[2]}
 _COLUMNS = ("distribution", "blocks", "people", "paper", "paper_se", "here", "here_se")
 
-_MIN_ERROR = 1e-4  # errors below this are drawn at it
+_MIN_ERROR = 1e-4  # the smallest error that the axis shows; smaller errors are drawn here
 _SOLID: dict[str, Any] = {
     "linestyle": "-",
     "linewidth": 1.9,
@@ -65,11 +68,12 @@ _DASHED: dict[str, Any] = {
 def synthetic(
     options: RunOptions, *, sizes: Sequence[int] | None = None, workers: int | None = None
 ) -> ExperimentResult:
-    """Measure total variation by population size, without blocks and with 10 to 100 blocks.
+    """Measure the error for each population size, without blocks and with 10 to 100 blocks.
 
-    k = 1000, ε = 1. Every curve is measured twice on the same people: with the paper's scheme
-    (Hadamard code, the paper's estimator, one projection onto the simplex) and with Sfumato's best
-    code and default decoder. The truth is the distribution that people were drawn from.
+    There are k = 1000 symbols, and ε = 1. Every curve is measured twice on the same people: with
+    the paper's scheme (Hadamard code, the paper's estimator, one projection onto the simplex) and
+    with Sfumato's best code and default decoder. The error is the total variation distance from the
+    distribution that people were drawn from.
 
     ``sizes`` replaces the paper's population sizes of 1,000 to 512,000. The results do not depend
     on ``workers``.
@@ -251,7 +255,7 @@ def _build_curve(
 
 
 def _summarize(panels: Sequence[Sequence[_Curve]], people: int) -> str:
-    """State the errors at the ends of the curves, and how often Sfumato's is lower."""
+    """State the errors at the right ends of the curves, and how often Sfumato's error is lower."""
     texts = []
     point_count = 0
     lower_count = 0
@@ -293,11 +297,11 @@ def _draw_panel(axes: "Axes", curves: Sequence[_Curve]) -> None:
     smallest_error = 1.0
     for curve in curves:
         colour = _COLOURS[curve.blocks]
-        blocks = "no blocks" if curve.blocks == 1 else f"{curve.blocks} blocks"
-        people, *schemes = zip(*curve.points, strict=True)
-        for errors, scheme in zip(schemes, ("paper", "here"), strict=True):
+        blocks_text = "no blocks" if curve.blocks == 1 else f"{curve.blocks} blocks"
+        people, *errors_by_scheme = zip(*curve.points, strict=True)
+        for errors, scheme in zip(errors_by_scheme, ("paper", "here"), strict=True):
             draw_curve(axes, people, errors, colour, dashed=scheme == "paper")
-            names.append((errors[-1].mean, f"{blocks}, {scheme}", colour))
+            names.append((errors[-1].mean, f"{blocks_text}, {scheme}", colour))
             smallest_error = min(smallest_error, *(error.mean for error in errors))
     right = people[-1] * 1.1
     axes.set_xlim(people[0] / 1.1, right)
@@ -382,7 +386,7 @@ def space_out(positions: Sequence[float], distance: float) -> list[float]:
 
 
 def style_panel(axes: "Axes", title: str) -> None:
-    """Set logarithmic axes and a pale grid."""
+    """Set the title, logarithmic axes and a pale grid."""
     from matplotlib.ticker import LogLocator
 
     axes.set_xscale("log")
