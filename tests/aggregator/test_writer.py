@@ -130,7 +130,7 @@ def test_a_full_queue_refuses_uploads_until_it_drains(
     assert len(refused) + len(counted) == 8
     assert refused
     assert len(counts_of(file_store, survey)) == len(counted)
-    assert (writer.waiting_count, writer._report_count) == (0, 0)
+    assert (writer.waiting_count, writer._waiting_report_count) == (0, 0)
     assert gathered(lambda: writer.count(batch_of(survey, 99, 9))) == [Outcome.COUNTED]
 
 

@@ -61,7 +61,7 @@ def create_app(store: Store, settings: Settings | None = None) -> FastAPI:
     for router in ROUTERS:
         app.include_router(router)
     _install_error_handlers(app, aggregator)
-    # Pages of any origin may send reports. This is safe because no endpoint uses cookies.
+    # Pages from any origin may send reports. This is safe because no endpoint uses cookies.
     app.add_middleware(
         CORSMiddleware,
         allow_origins=["*"],

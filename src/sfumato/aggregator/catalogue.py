@@ -1,7 +1,7 @@
 """The surveys that an aggregator serves and their estimates, kept in memory.
 
-An estimate is recomputed only when the counts change. Only one is computed at a time, so uploads
-are not starved.
+An estimate is recomputed only when the counts change. Only one estimate is computed at a time, so
+uploads are not starved.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from sfumato.survey import Survey
 
 __all__ = ["Catalogue", "CatalogueEntry", "Estimates"]
 
-_MAX_ESTIMATES = 8
+_MAX_CACHED_ESTIMATES = 8
 
 _Result = TypeVar("_Result")
 
@@ -38,7 +38,7 @@ class CatalogueEntry:
 
     @cached_property
     def etag(self) -> str:
-        """A hash of the bytes. A corrected title changes it, but not the fingerprint."""
+        """A hash of the resolved form. Correcting a title changes this, but not the fingerprint."""
         return f'"{hashlib.sha256(self.resolved).hexdigest()[:32]}"'
 
     @property
@@ -122,16 +122,16 @@ class Estimates:
         self._lock = asyncio.Lock()
 
     async def estimate(self, entry: CatalogueEntry, decoder: str) -> Estimate:
-        """Estimate from all reports so far.
+        """Return the estimate from all reports so far.
 
-        Raise ``NotEnoughReports`` below the survey's minimum.
+        Raise ``NotEnoughReports`` if there are fewer than the survey's minimum.
         """
         return await self.run(lambda: self._estimate(entry, decoder))
 
     async def compare_periods(
         self, entry: CatalogueEntry, days: int, today: date
     ) -> Difference | None:
-        """Compare the last ``days`` days with the ``days`` before them.
+        """Compare the last ``days`` days with the same number of days before them.
 
         Return ``None`` if either period has too few reports.
         """
@@ -151,7 +151,7 @@ class Estimates:
             estimate = survey.estimate(tally, decoder=decoder)
             self._cache[key] = estimate
         self._cache.move_to_end(key)
-        if len(self._cache) > _MAX_ESTIMATES:
+        if len(self._cache) > _MAX_CACHED_ESTIMATES:
             self._cache.popitem(last=False)
         return estimate
 
@@ -164,7 +164,7 @@ class Estimates:
         return earlier.difference(later)
 
     def _estimate_days(self, entry: CatalogueEntry, days: int, last_day: date) -> Estimate:
-        """Estimate from the uploads of the ``days`` days that end with ``last_day``."""
+        """Return the estimate from uploads in the ``days`` days that end with ``last_day``."""
         survey = entry.survey
         first_day = last_day - timedelta(days=days - 1)
         tally = self._store.tally_between(survey.fingerprint, entry.outputs, first_day, last_day)

@@ -22,7 +22,7 @@ def shorten_switch_interval() -> None:
     """Reduce the delay before the writer thread runs.
 
     A commit executes a dozen statements and releases the GIL at each of them. By default, a busy
-    event loop would then keep the GIL for 5 ms each time.
+    event loop would keep the GIL for 5 ms after each release.
     """
     sys.setswitchinterval(0.0005)
 
@@ -54,13 +54,13 @@ class _Server(uvicorn.Server):
             yield
             return
         previous_handlers = {}
-        for number in (signal.SIGINT, signal.SIGTERM):
-            previous_handlers[number] = signal.signal(number, self.handle_exit)
+        for signal_number in (signal.SIGINT, signal.SIGTERM):
+            previous_handlers[signal_number] = signal.signal(signal_number, self.handle_exit)
         try:
             yield
         finally:
-            for number, handler in previous_handlers.items():
-                signal.signal(number, handler)
+            for signal_number, handler in previous_handlers.items():
+                signal.signal(signal_number, handler)
 
 
 def run_server(config: uvicorn.Config, sock: socket, on_start: Callable[[str], None]) -> None:

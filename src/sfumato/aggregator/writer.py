@@ -34,7 +34,7 @@ class _PendingUpload:
 class Writer:
     """A thread that writes all counts. Uploads wait for it; it never waits for them.
 
-    ``observe`` is called after each commit with the number of batches and the seconds it took.
+    ``observe`` is called after each commit with its number of batches and its duration in seconds.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class Writer:
         self._store = store
         self._observe = observe
         self._queue: deque[_PendingUpload] = deque()
-        self._report_count = 0
+        self._waiting_report_count = 0
         self._condition = threading.Condition()
         self._is_stopping = False
         self._thread = threading.Thread(target=self._run, name="sfumato-writer", daemon=True)
@@ -80,7 +80,7 @@ class Writer:
             if self._is_overloaded():
                 raise StoreUnavailable("too many uploads are waiting. Try again in a moment.")
             self._queue.append(upload)
-            self._report_count += batch.reports.size
+            self._waiting_report_count += batch.reports.size
             self._condition.notify()
         return await upload.future
 
@@ -89,7 +89,7 @@ class Writer:
             self._is_stopping
             or not self.is_alive
             or len(self._queue) >= _MAX_WAITING_BATCHES
-            or self._report_count > _MAX_WAITING_REPORTS
+            or self._waiting_report_count > _MAX_WAITING_REPORTS
         )
 
     def _run(self) -> None:
@@ -101,17 +101,17 @@ class Writer:
                 self._observe(len(group), perf_counter() - start)
 
     def _commit(self, group: Sequence[Batch]) -> Sequence[Outcome | Exception]:
-        """Commit a group. An error in one survey must not affect the batches of others."""
+        """Commit a group. An error in one survey must not affect batches for other surveys."""
         try:
             return self._store.commit(group)
         except Exception as error:  # noqa: BLE001 - uploads get the error; the writer continues
-            surveys = {batch.fingerprint for batch in group}
+            fingerprints = {batch.fingerprint for batch in group}
             # An unavailable store is unavailable for all surveys.
-            if len(surveys) == 1 or type(error) is StoreUnavailable:
+            if len(fingerprints) == 1 or type(error) is StoreUnavailable:
                 return [error] * len(group)
         outcomes: list[Outcome | Exception | None] = [None] * len(group)
-        for survey in surveys:
-            indices = [i for i, batch in enumerate(group) if batch.fingerprint == survey]
+        for fingerprint in fingerprints:
+            indices = [i for i, batch in enumerate(group) if batch.fingerprint == fingerprint]
             survey_outcomes = self._commit([group[i] for i in indices])
             for i, outcome in zip(indices, survey_outcomes, strict=True):
                 outcomes[i] = outcome
@@ -123,7 +123,7 @@ class Writer:
             self._condition.wait_for(lambda: self._queue or self._is_stopping)
             size = min(len(self._queue), _MAX_GROUP_SIZE)
             group = [self._queue.popleft() for _ in range(size)]
-            self._report_count -= sum(upload.batch.reports.size for upload in group)
+            self._waiting_report_count -= sum(upload.batch.reports.size for upload in group)
             return group
 
 

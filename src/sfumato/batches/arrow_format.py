@@ -2,8 +2,8 @@
 
 The stream has one column, ``report``, of unsigned 32-bit integers without nulls. The schema's
 metadata contains ``sfumato.format``, ``sfumato.survey`` and ``sfumato.batch``. Buffers must not be
-compressed, because Arrow would allocate any size that they declare. (``Content-Encoding: gzip`` is
-allowed: the aggregator decompresses the body, up to a limit, before parsing.)
+compressed, because Arrow would allocate as much memory as they declare. (``Content-Encoding: gzip``
+is allowed: the aggregator decompresses the body, up to a maximum size, before parsing.)
 """
 
 import struct
@@ -61,7 +61,7 @@ def parse_arrow_batch(body: bytes) -> Batch:
         OverflowError,
         StopIteration,  # no schema
     ):
-        # Do not chain: Arrow's messages may quote the data that it could not parse.
+        # Do not chain the exceptions: Arrow's messages may quote the data that it could not parse.
         raise InvalidBatch(
             "the body must be an Arrow IPC stream with one column of reports."
         ) from None
@@ -139,10 +139,10 @@ def _row_count(message: Arrow) -> int:
         raise InvalidBatch(
             "the Arrow stream's buffers must not be compressed. Use Content-Encoding: gzip instead."
         )
-    length = _field_position(raw, table, 0)
-    if not length:
+    length_position = _field_position(raw, table, 0)
+    if not length_position:
         return 0
-    row_count: int = struct.unpack_from("<q", raw, length)[0]
+    row_count: int = struct.unpack_from("<q", raw, length_position)[0]
     if row_count < 0:
         raise InvalidBatch("the Arrow stream declares a negative number of rows.")
     return row_count
@@ -151,8 +151,8 @@ def _row_count(message: Arrow) -> int:
 def _require_little_endian(message: Arrow) -> None:
     """Check Schema.endianness, because reading individual messages does not swap bytes."""
     raw, table = _read_header(message)
-    endianness = _field_position(raw, table, 0)
-    if endianness and struct.unpack_from("<h", raw, endianness)[0]:
+    position = _field_position(raw, table, 0)
+    if position and struct.unpack_from("<h", raw, position)[0]:
         raise InvalidBatch("the Arrow stream must be little-endian.")
 
 
@@ -165,12 +165,12 @@ def _read_header(message: Arrow) -> tuple[bytes, int]:
     return raw, header + offset
 
 
-def _field_position(raw: bytes, table: int, number: int) -> int:
+def _field_position(raw: bytes, table: int, field_index: int) -> int:
     """Return the position of a field in a FlatBuffers table, or 0 if it is absent."""
     (vtable_offset,) = struct.unpack_from("<i", raw, table)
     vtable = table - vtable_offset
     (vtable_size,) = struct.unpack_from("<H", raw, vtable)
-    slot = 4 + 2 * number
+    slot = 4 + 2 * field_index
     if slot >= vtable_size:
         return 0
     offset: int = struct.unpack_from("<H", raw, vtable + slot)[0]

@@ -75,7 +75,7 @@ class Batch:
     def digest(self) -> bytes:
         """A hash that distinguishes a repeated batch from a different one with the same identifier.
 
-        It includes the identifier, so equal reports do not have equal digests.
+        It includes the identifier, so two batches with equal reports have different digests.
         """
         content = self.reports.astype("<u4", copy=False).tobytes()
         return hashlib.sha256(b"sfumato/1/content" + self.id + content).digest()[:ID_BYTES]

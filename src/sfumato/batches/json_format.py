@@ -38,7 +38,7 @@ def to_json(batch: Batch) -> bytes:
 def parse_batch(body: bytes) -> Batch:
     """Parse an untrusted batch. Reject anything malformed, without echoing its values."""
     try:
-        # Decode first: json.loads would guess other encodings.
+        # Decode first: json.loads would guess the encoding of bytes.
         data = json.loads(
             body.decode("utf-8"),
             object_pairs_hook=_require_unique_fields,

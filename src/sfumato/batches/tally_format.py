@@ -1,8 +1,8 @@
 """Tallies as JSON, each with an identifier, to send to another aggregator or an analyst.
 
 A tally is ``{"counts":"<base64 of little-endian 64-bit integers>","covers":[…],"format":1,
-"survey":"…","tally":"<identifier>"}``, on one line. ``covers`` lists the tallies that this one
-includes, so none of them is counted twice.
+"survey":"…","tally":"<identifier>"}``, on one line. ``covers`` lists the identifiers of the
+tallies that this one includes, so none of them is counted twice.
 """
 
 import base64
@@ -34,7 +34,7 @@ class TallyExport:
 
     @cached_property
     def digest(self) -> bytes:
-        """A hash that distinguishes a repeated tally from a different one with its identifier."""
+        """A hash that tells a repeated tally from a different one with the same identifier."""
         return hashlib.sha256(tally_to_json(self)).digest()[:ID_BYTES]
 
 

@@ -1,6 +1,6 @@
 """Answers in files: columns of values, read as batches of symbols.
 
-Workers read files in slices. A slice is a file, or some row groups of a Parquet file.
+Workers read files in slices. A slice is an entire file, or some row groups of a Parquet file.
 """
 
 import unicodedata
@@ -76,10 +76,10 @@ class AnswerColumns:
 
 @dataclass(frozen=True)
 class FileSlice:
-    """A file, or some row groups of a Parquet file.
+    """An entire file, or some row groups of a Parquet file.
 
-    ``first_row``: the index of its first row in the file. ``row_count``: its number of rows, or
-    ``None`` for a CSV file, whose rows must be read to count them.
+    ``first_row``: the index in the file of the slice's first row. ``row_count``: the slice's number
+    of rows, or ``None`` for a CSV file, whose rows must be read to count them.
     """
 
     path: str
@@ -208,7 +208,7 @@ def _add_row_numbers(
 def answer_reader(columns: AnswerColumns, domain: Domain) -> Callable[[Arrow], Symbols]:
     """Return a function that converts Arrow batches of ``columns`` to symbols.
 
-    Its errors contain positions, never values.
+    The function's errors contain row indices, never values.
     """
     return partial(_read_positions, domain) if columns.value is None else _ValueReader(domain)
 
@@ -216,9 +216,9 @@ def answer_reader(columns: AnswerColumns, domain: Domain) -> Callable[[Arrow], S
 class _ValueReader:
     """Reads symbols from a column of text or integers.
 
-    Files may contain integers as text, and text as integers. If all labels in the domain have the
-    same type, a column of the other type is converted to it. Columns that contain neither are
-    rejected, even if the domain has an ``other`` label.
+    A file may store integer labels as text, or text labels as integers. If all labels in the domain
+    have the same type, a column of the other type is converted to it. Columns that contain neither
+    text nor integers are rejected, even if the domain has an ``other`` label.
     """
 
     def __init__(self, domain: Domain) -> None:
@@ -234,7 +234,7 @@ class _ValueReader:
         column = batch.column(0)
         name = batch.schema.names[0]
         _require_labels(column, name)
-        # These errors quote the data: raise ours after their handler has ended.
+        # The suppressed errors quote the data, so raise our own after their handler has ended.
         with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError, InvalidSymbols):
             return self._find_symbols(column)
         raise InvalidTable(f"column {name!r} must contain UTF-8 text or integers.")
@@ -276,12 +276,12 @@ def _read_positions(domain: Domain, batch: Arrow) -> Symbols:
 
 
 def label_texts(column: Arrow, name: str) -> list[str | None]:
-    """Return a column of labels as text, normalized to NFC like the labels of a domain.
+    """Return a column of labels as text, normalized to NFC like a domain's labels.
 
     Missing values and empty text are ``None``. ``name`` is the column's name, for error messages.
     """
     _require_labels(column, name)
-    with suppress(UnicodeDecodeError):  # this error contains a value: raise ours after its handler
+    with suppress(UnicodeDecodeError):  # it contains a value: raise our error after its handler
         encoded = column.cast(pa.string()).dictionary_encode()
         texts: list[str | None] = []
         for value in encoded.dictionary.to_pylist():

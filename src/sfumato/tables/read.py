@@ -1,8 +1,9 @@
 """Read tables as streams of Arrow batches, in constant memory.
 
-Our errors never contain a value, but those of libraries do: Arrow quotes the data that it could not
-parse, and a codec error contains all the bytes. An error raised inside an exception handler refers
-to the original, even with ``from None``. So raise ours after the handler has ended.
+Our errors never contain a value, but errors from libraries may: Arrow quotes the data that it could
+not parse, and a codec error contains all the bytes. An error raised inside an exception handler
+refers to the original error, even with ``from None``. So raise our own errors after the handler has
+ended.
 """
 
 import csv
@@ -24,7 +25,7 @@ from sfumato.foundation.arrays import Arrow
 
 __all__ = ["Table", "open_table"]
 
-# The first bytes of a file.
+# The first bytes of each kind of file.
 _PARQUET_MAGIC = b"PAR1"
 _GZIP_MAGIC = b"\x1f\x8b"
 
@@ -83,7 +84,7 @@ class Table:
     def _column_hint(self, missing: str) -> str:
         """Return a hint about the columns that exist.
 
-        Do not show the first line of a CSV file: if the header is missing, it contains values.
+        Do not show the first line of a CSV file: if the header is missing, that line has values.
         """
         if self.row_groups is not None:
             columns = ", ".join(self.columns[:_MAX_LISTED_COLUMNS])
@@ -162,8 +163,8 @@ def _parquet_table(name: str, raw: BinaryIO) -> Table:
         )
 
     groups = range(file.metadata.num_row_groups)
-    sizes = [file.metadata.row_group(group).num_rows for group in groups]
-    return Table(name, list(schema.names), read_batches, schema.metadata or {}, sizes)
+    group_sizes = [file.metadata.row_group(group).num_rows for group in groups]
+    return Table(name, list(schema.names), read_batches, schema.metadata or {}, group_sizes)
 
 
 def _open_parquet(name: str, raw: BinaryIO) -> Arrow:
@@ -180,7 +181,7 @@ def _csv_table(name: str, raw: BinaryIO, *, is_gzipped: bool) -> Table:
     if is_gzipped:
         stream = pa.CompressedInputStream(stream, "gzip")
     body = _CsvBody(stream, name)
-    header = body.read_header()
+    column_names = body.read_header()
 
     def read_batches(
         column_types: ColumnTypes, row_groups: Sequence[int] | None
@@ -192,18 +193,23 @@ def _csv_table(name: str, raw: BinaryIO, *, is_gzipped: bool) -> Table:
             column: pa.string() if type_ is None else type_
             for column, type_ in column_types.items()
         }
-        # Only an empty field is missing: "NA" may be a label.
-        convert = pa.csv.ConvertOptions(
+        # Treat only an empty field as missing: "NA" may be a label.
+        convert_options = pa.csv.ConvertOptions(
             column_types=types,
             include_columns=list(types),
             null_values=[""],
             strings_can_be_null=True,
         )
-        read = pa.csv.ReadOptions(block_size=_CSV_BLOCK_SIZE, column_names=header)
+        read_options = pa.csv.ReadOptions(block_size=_CSV_BLOCK_SIZE, column_names=column_names)
         # In a file with one column, an empty line is a missing answer: do not skip it.
-        parse = pa.csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=len(header) > 1)
+        parse_options = pa.csv.ParseOptions(
+            newlines_in_values=True, ignore_empty_lines=len(column_names) > 1
+        )
         with pa.csv.open_csv(
-            body, read_options=read, parse_options=parse, convert_options=convert
+            body,
+            read_options=read_options,
+            parse_options=parse_options,
+            convert_options=convert_options,
         ) as reader:
             yield from reader
         if body.quote_count % 2:
@@ -211,11 +217,11 @@ def _csv_table(name: str, raw: BinaryIO, *, is_gzipped: bool) -> Table:
                 f"{name}: a quotation mark is never closed, which hides the rows after it."
             )
 
-    return Table(name, header, read_batches)
+    return Table(name, column_names, read_batches)
 
 
 class _CsvBody:
-    """A byte stream that splits off the header, which is read before the columns are chosen."""
+    """A CSV file as a byte stream without its header, which is read first to choose columns."""
 
     closed = False
 
@@ -281,8 +287,8 @@ class _CsvBody:
 def _parse_header(line: bytes, name: str) -> list[str]:
     """Parse the first line of a CSV file. Return the column names.
 
-    If the header is missing, the line contains values, and the codec's and the parser's errors
-    contain the line. So raise ours outside their handlers.
+    If the header is missing, the line contains values. The codec's and the parser's errors would
+    quote it, so raise our own errors outside their handlers.
     """
     text = None
     with suppress(UnicodeDecodeError):

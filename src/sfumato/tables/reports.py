@@ -36,7 +36,7 @@ __all__ = [
     "write_tally",
 ]
 
-# Keys of a Parquet file's metadata.
+# Keys in a Parquet file's metadata.
 _SURVEY = b"sfumato.survey"
 _BATCH = b"sfumato.batch"
 _SIMULATED = b"sfumato.simulated"
@@ -60,10 +60,10 @@ class DuplicateGuard:
         """Reject the file ``name`` if one of its identifiers was already counted."""
         duplicates = ids & self._file_by_id.keys()
         if duplicates:
-            earlier = self._file_by_id[min(duplicates)]
+            earlier_name = self._file_by_id[min(duplicates)]
             raise InvalidTable(
-                f"{name} and {earlier} contain the same reports, which would be counted twice. "
-                "Leave one out."
+                f"{name} and {earlier_name} contain the same reports, which would be counted "
+                "twice. Leave one out."
             )
         for id_ in ids:
             self._file_by_id[id_] = name
@@ -120,7 +120,7 @@ def report_writer(path: str, fingerprint: str) -> Iterator[ReportWriter]:
             "the output must end in .csv or .parquet (.json for a tally), or be - for standard "
             f"output; got {name}."
         )
-    # Close the writer on failure too: Arrow would do it after the file is closed, and fail.
+    # Close the writer on failure too: otherwise Arrow would close it after the file, and fail.
     with (
         atomic_file(path) as file,
         closing(ReportWriter(file, fingerprint, as_csv=name.endswith(".csv"))) as writer,
@@ -136,16 +136,16 @@ def report_batches(
 ) -> Iterator[ReportBatch]:
     """Yield the reports in a file, or in a folder that one job wrote, batch by batch.
 
-    Raise an error for reports of another survey, simulated reports, and reports that ``guard`` has
-    already seen.
+    Raise an error for reports from another survey, simulated reports, and reports that ``guard``
+    has already seen.
     """
     folder_ids: set[str] = set()
     for file in _list_files(path):
         with open_table(file) as table:
             header = _read_header(table)
-            if header.survey != fingerprint:
+            if header.fingerprint != fingerprint:
                 raise WrongSurvey(
-                    f"{table.name} contains reports for survey {header.survey[:12]}…, "
+                    f"{table.name} contains reports for survey {header.fingerprint[:12]}…, "
                     f"not for this one ({fingerprint[:12]}…)."
                 )
             if guard is not None and header.id and header.id not in folder_ids:
@@ -154,12 +154,12 @@ def report_batches(
                 # A job writes its identifier into the column name of all its files.
                 folder_ids.add(header.id)
             for batch in table.batches({header.column: pa.uint32()}):
-                numbers = batch.column(0)
-                if numbers.null_count:
+                reports = batch.column(0)
+                if reports.null_count:
                     raise InvalidTable(
                         f"{table.name}: a report is missing. Get a new copy of the file."
                     )
-                yield ReportBatch(numbers.to_numpy(zero_copy_only=False), fingerprint)
+                yield ReportBatch(reports.to_numpy(zero_copy_only=False), fingerprint)
 
 
 def _list_files(path: str) -> list[str]:
@@ -177,10 +177,13 @@ def _list_files(path: str) -> list[str]:
 
 
 class _Header(NamedTuple):
-    """The column of reports, the survey and the identifier. In older files ``id`` is empty."""
+    """The name of the report column, the survey's fingerprint, and the file's identifier.
+
+    In older files ``id`` is empty.
+    """
 
     column: str
-    survey: str
+    fingerprint: str
     id: str
 
 
@@ -191,13 +194,13 @@ def _read_header(table: Table) -> _Header:
             f"{table.name} was written with a seed: it is a simulation, not private reports."
         )
     if _SURVEY in table.metadata and "report" in table.columns:
-        survey = table.metadata[_SURVEY].decode("ascii", "replace")
+        fingerprint = table.metadata[_SURVEY].decode("ascii", "replace")
         id_ = table.metadata.get(_BATCH, b"").decode("ascii", "replace")
-        return _Header("report", survey, id_)
+        return _Header("report", fingerprint, id_)
     for column in table.columns:
         if column.startswith("report@"):
-            survey, _, id_ = column.removeprefix("report@").partition("#")
-            return _Header(column, survey, id_)
+            fingerprint, _, id_ = column.removeprefix("report@").partition("#")
+            return _Header(column, fingerprint, id_)
     raise InvalidTable(
         f"{table.name} is not a report file: it has no report column that identifies its survey. "
         "Write one with sfumato privatize."

@@ -29,7 +29,7 @@ _KEEPALIVE = {
     "keepalives_count": 3,
     "tcp_user_timeout": 15_000,
 }
-"""Detect within seconds that a server is gone, so clients can retry elsewhere."""
+"""Settings that detect within seconds that a server is gone, so clients can retry elsewhere."""
 
 _MIGRATION_LOCK_ID = 0x5F5A70  # arbitrary, but the same for all aggregators
 
@@ -61,7 +61,7 @@ class Backend:
     engine: Engine
 
     def require_space(self) -> None:
-        """Raise ``StoreFull`` before space runs out, unless the database does so itself."""
+        """Raise ``StoreFull`` before space runs out, unless the database reports that itself."""
 
     def lock_for_migration(self, connection: Connection) -> None:
         """Ensure that only one aggregator at a time migrates the tables."""

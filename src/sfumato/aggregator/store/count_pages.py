@@ -19,7 +19,7 @@ PAGE_SIZE = 4096
 
 
 def histogram_pages(reports: NDArray[np.uint32]) -> dict[int, NDArray[np.int64]]:
-    """Count reports. Return the pages that contain any, by page number.
+    """Count reports. Return the non-empty pages of counts by page number.
 
     >>> pages = histogram_pages(np.array([1, 4098, 1], np.uint32))
     >>> {number: page.nonzero()[0].tolist() for number, page in pages.items()}
@@ -27,7 +27,8 @@ def histogram_pages(reports: NDArray[np.uint32]) -> dict[int, NDArray[np.int64]]
     """
     page_numbers = reports // PAGE_SIZE
     used_pages = np.flatnonzero(np.bincount(page_numbers, minlength=1))
-    # Renumber the used pages consecutively: memory grows with the reports, not with the outputs.
+    # Renumber the used pages consecutively, so that memory depends on the number of reports, not on
+    # the number of outputs.
     position = np.zeros(int(used_pages[-1]) + 1, dtype=np.int64)
     position[used_pages] = np.arange(used_pages.size)
     cells = position[page_numbers] * PAGE_SIZE + reports % PAGE_SIZE
@@ -36,7 +37,7 @@ def histogram_pages(reports: NDArray[np.uint32]) -> dict[int, NDArray[np.int64]]
 
 
 def split_pages(counts: NDArray[np.int64]) -> dict[int, NDArray[np.int64]]:
-    """Split a histogram into pages. Return the non-empty ones by number."""
+    """Split counts into pages. Return the non-empty pages by page number."""
     padded = np.zeros(_round_up(counts.size), dtype=np.int64)
     padded[: counts.size] = counts
     pages = enumerate(padded.reshape(-1, PAGE_SIZE))

@@ -76,8 +76,8 @@ def _survey_key() -> Column[int]:
 batches = Table(
     "batches",
     _metadata,
-    # The identifier comes first: before PostgreSQL has statistics, it would scan all of a survey's
-    # batches to find one.
+    # The identifier comes first in the key: otherwise PostgreSQL, before it has statistics, would
+    # scan all of a survey's batches to find one.
     Column("id", LargeBinary, primary_key=True),
     _survey_key(),
     Column("digest", LargeBinary, nullable=False),
@@ -126,7 +126,7 @@ imports = Table(
 
 
 MIGRATIONS: Sequence[Callable[[Connection], None]] = (_metadata.create_all,)
-"""The first n of these, in order, create version n. Add new ones; never change an old one."""
+"""The first n migrations create version n of the schema. Add new ones; never change an old one."""
 
 
 # --- the database ---------------------------------------------------------------------------------

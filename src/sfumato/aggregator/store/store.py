@@ -4,7 +4,7 @@
 writes the identifiers of the others and adds their reports to the counts. So a batch is counted if
 and only if its identifier is stored, and acknowledged batches survive any crash. The store does not
 keep reports. It keeps a checksum of each batch until the survey ends (docs/decisions/031.md
-explains what it reveals).
+explains what the checksum reveals).
 """
 
 from collections.abc import Mapping, Sequence
@@ -40,7 +40,7 @@ from sfumato.tally import Tally
 
 __all__ = ["Outcome", "State", "Status", "Store"]
 
-_MAX_TOTAL = 2**62
+_MAX_REPORTS = 2**62
 _NO_DAY = ""
 _DELETE_BATCH_SIZE = 5000
 
@@ -75,11 +75,11 @@ class Store(Database):
     # --- surveys ----------------------------------------------------------------------------------
 
     def register(self, survey: Survey) -> None:
-        """Add and open a survey. A known one keeps its counts and state, but gets the new title."""
+        """Add and open a survey. If it exists, keep its counts and state, but update its title."""
         resolved = survey.resolved()
         matches = surveys.c.fingerprint == survey.fingerprint
         with self._write() as connection:
-            # Two aggregators may start with the same survey at once.
+            # Two aggregators may register the same survey at the same time.
             self._backend.lock_for_migration(connection)
             result = connection.execute(update(surveys).where(matches).values(resolved=resolved))
             if result.rowcount == 0:
@@ -183,7 +183,7 @@ class Store(Database):
         """
         outcomes = [Outcome.UNKNOWN] * len(group)
         with self._write() as connection:
-            # Sorted, so that two aggregators cannot deadlock.
+            # Lock surveys in sorted order, so that two aggregators cannot deadlock.
             for fingerprint in sorted({batch.fingerprint for batch in group}):
                 row = self._find_row(connection, fingerprint)
                 if row is None:
@@ -209,7 +209,7 @@ class Store(Database):
         for batch in group:
             digest = digests.get(batch.id)
             if digest is None:
-                digests[batch.id] = batch.digest  # it may occur again in the same group
+                digests[batch.id] = batch.digest  # the batch may occur again in the same group
                 new_batches.append(batch)
                 outcomes.append(Outcome.COUNTED)
             elif digest == batch.digest:
@@ -224,7 +224,7 @@ class Store(Database):
         rows = [{"survey": row.number, "id": batch.id, "digest": batch.digest} for batch in group]
         connection.execute(insert(batches), rows)
         reports = np.concatenate([batch.reports for batch in group])
-        if row.reports + reports.size > _MAX_TOTAL:
+        if row.reports + reports.size > _MAX_REPORTS:
             raise StoreFull("this survey has reached the maximum of 2^62 reports.")
         now = self._now().astimezone(UTC)
         pages = histogram_pages(reports)
@@ -243,7 +243,7 @@ class Store(Database):
     ) -> None:
         """Add pages of counts for a day to the open part."""
         total = row.reports + reports  # the row is locked, so its value is current
-        if total > _MAX_TOTAL:
+        if total > _MAX_REPORTS:
             raise InvalidTally("counts must add up to at most 2^62.")
         _update_survey(connection, row, reports=total)
         key = {"survey": row.number, "part": row.part, "day": day}
@@ -371,7 +371,7 @@ def _add_to_hour(
 def _sum_pages(
     connection: Connection, condition: ColumnElement[bool], outputs: int, fingerprint: str
 ) -> Tally:
-    """Add up the pages of all days. Fetch a few at a time to save memory."""
+    """Add up the pages that match a condition. Fetch a few at a time to save memory."""
     query = select(counts.c.page, counts.c.cells).where(condition).execution_options(yield_per=64)
     pages = ((page, cells) for page, cells in connection.execute(query))
     return Tally(join_pages(pages, outputs), fingerprint)
