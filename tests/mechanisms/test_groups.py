@@ -31,7 +31,7 @@ def frame_of(mechanism):
     owing = [g for g, outward in enumerate(groups.outward) if outward < inf]
     frame = []
     for number, g in enumerate(owing):
-        code = mechanism._codes[mechanism._code_of_group[number]]
+        code = mechanism._codes[mechanism._code_index_of_group[number]]
         size = int(groups.sizes[g])
         raised_share = code.raised / code.outputs
         shared_share = float(code.shared) / code.outputs

@@ -60,7 +60,7 @@ def test_unshared_leftover_words_fail_certification(forger):
 
 def test_code_numbers_fit_their_integer_type():
     mechanism = sf.BlockResponse(sf.Blocks([0, 1, 1, 2, 2], ["1", "0.5", "1.5"]), sf.RandomizedCode)
-    assert np.iinfo(mechanism._code_of.dtype).max >= len(mechanism._codes)
+    assert np.iinfo(mechanism._code_index_of.dtype).max >= len(mechanism._codes)
 
 
 def _large_forgery(frame):

@@ -190,7 +190,7 @@ class OddsOfTheOtherGroup(GroupResponse):
     """The groups' levels are swapped: the strict group gets the odds of the lax one."""
 
     def _set_integers(self, group_of, integers):
-        swapped = replace(integers, code_of_group=integers.code_of_group[::-1])
+        swapped = replace(integers, code_index_of_group=integers.code_index_of_group[::-1])
         super()._set_integers(group_of, swapped)
 
 

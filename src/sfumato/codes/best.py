@@ -1,7 +1,7 @@
 """The best known code for a number of points and ε, within a few percent of the minimum risk.
 
 At uniform p, any ε-private response with an unbiased estimate has a risk of at least (Ye and Barg,
-2018)
+2018), where e stands for e^ε,
 
     LB(k, ε) = min_w R(k, w, e),   R(k, w, e) = (k−1)²(we + k − w)²/(k(e−1)²w(k−w))
 
@@ -36,18 +36,18 @@ __all__ = [
 ]
 
 EXTRA_BITS = 3
-"""How many bits longer than a Hadamard report, of ⌈log2(k+1)⌉ bits, a report may be."""
+"""How many bits a report may have in addition to the ⌈log2(k+1)⌉ bits of a Hadamard report."""
 
-_GOOD_RATIO = 1.01  # the search stops at this ratio to the bound
-_ALWAYS_SEARCH_POINTS = 1000  # up to here, search for blocks even if Singer's sets are good
+_GOOD_RATIO = 1.01  # the search stops when the risk is at most this multiple of the bound
+_ALWAYS_SEARCH_POINTS = 1000  # up to this many, search blocks even if Singer's sets are good
 _GOOD_SINGER_RATIO = 1.03  # above this ratio, search at any size up to _MAX_SEARCH_POINTS
 _MAX_SEARCH_POINTS = 1 << 14
-_SINGER_DESIGN_COUNT = 2  # compute the exact risk of the designs with the lowest simple risk
+_SINGER_DESIGN_COUNT = 2  # compute the exact risk of this many designs: those best by cyclic_risk
 
 
 @dataclass(frozen=True)
 class BestCode:
-    """The family of best codes whose reports are at most ``extra_bits`` bits longer than Hadamard.
+    """The best codes with reports at most ``extra_bits`` bits longer than a Hadamard report.
 
     >>> code = BestCode()(20, Fraction(1))
     >>> code.kind, code.outputs
@@ -74,7 +74,7 @@ class Candidate:
 
 
 def max_outputs(points: int, extra_bits: int) -> int:
-    """Return the number of distinct reports of ``⌈log2(k+1)⌉ + extra_bits`` bits."""
+    """Return how many distinct reports fit in ``⌈log2(k+1)⌉ + extra_bits`` bits."""
     return 1 << (points.bit_length() + extra_bits)
 
 
@@ -136,7 +136,7 @@ def _search_candidates(
 def search_designs(
     points: int, sizes: list[int], output_limit: int
 ) -> Iterator[tuple[CyclicDesign, float]]:
-    """Yield designs with base blocks of these sizes and their flatness, fewest blocks first."""
+    """Yield designs with base blocks of these sizes, fewest blocks first, and their flatness."""
     shapes = []
     for w in sizes:
         for t in block_counts(points, w, output_limit):
@@ -150,9 +150,9 @@ def search_designs(
 
 
 def cyclic_risk(points: int, circle_size: int, raised: int, shared: float, e: float) -> float:
-    """Return the risk of the paper's estimate at uniform p, ``k μ(1 − μ)/Δ²``.
+    """Return the risk at uniform p without total correction, ``k μ(1 − μ)/Δ²``.
 
-    The code uses k of the design's K points.
+    The code uses k of the circle's K points. μ is the probability that a report is in S_x.
     """
     Z = raised * e + circle_size - raised
     q = (shared * e + raised - shared) / Z
@@ -162,7 +162,7 @@ def cyclic_risk(points: int, circle_size: int, raised: int, shared: float, e: fl
 
 
 def singer_risk(points: int, design: SingerDesign, e: float) -> float:
-    """Return the risk of the corrected estimate at uniform p, ``kμ(1 − μ)/Δ² − Var(w_T)/(kΔ²)``.
+    """Return the risk at uniform p with total correction, ``kμ(1 − μ)/Δ² − Var(w_T)/(kΔ²)``.
 
     w_T is the number of used points in a translate T of the design's set.
     """

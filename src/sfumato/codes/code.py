@@ -1,9 +1,10 @@
 """Codes: each point x has a set S_x of outputs that it favours by odds of e^ε.
 
 A code serves up to ``points`` symbols and has ``outputs`` outputs. Every point favours ``raised``
-of them. Two points have ``shared`` favoured outputs in common: exactly, in a design (b, r, λ), or
-on average. Of the 2^B words of B bits, ``high`` words give each favoured output and ``low`` words
-give each of the remaining outputs. The ``leftover`` words give output 0 for every point:
+of them. Two points have ``shared`` favoured outputs in common, either exactly, as in a (b, r, λ)
+design, or on average. Of the 2^B words of B bits, ``high`` words give each favoured output and
+``low`` words give each of the remaining outputs. The ``leftover`` words give output 0 for every
+point:
 
     2^B · Q(y|x) = low + (high − low)·[y ∈ S_x] + leftover·[y = 0],      high ≤ e^ε · low
 
@@ -100,7 +101,8 @@ class Code(ABC):
     def ideal_levels(self) -> tuple[float, float]:
         """Return ``Q(y|x)`` for y inside and outside S_x, from the published formula.
 
-        For K outputs, r of them in S_x, these are ``e/Z`` and ``1/Z`` with ``Z = re + K − r``.
+        For K outputs, r of them in S_x, these are ``e/Z`` and ``1/Z`` with ``Z = re + K − r``,
+        where e stands for e^ε.
         """
         e = exp(self._epsilon)
         Z = self.raised * e + (self.outputs - self.raised)
@@ -118,12 +120,12 @@ class Code(ABC):
 
     @property
     def is_balanced(self) -> bool:
-        """Whether any two points share exactly ``shared`` outputs, which makes Δ and q constant."""
+        """Whether any two points share exactly ``shared`` outputs, so Δ and q are constant."""
         return True
 
     @property
     def contrast(self) -> Fraction:
-        """The exact ``Δ = P(Y ∈ S_x | x) − P(Y ∈ S_x | x2)``."""
+        """The exact ``Δ = P(Y ∈ S_x | x) − P(Y ∈ S_x | x2)`` for x2 ≠ x."""
         return (self.raised - self.shared) * self.rise
 
     @property
@@ -160,13 +162,13 @@ class Code(ABC):
     def from_record(cls, record: Fields, epsilon: Epsilon) -> Self:
         """Return the code with the integers in its record.
 
-        They may differ from those that this version would choose. Only ``ideal_levels`` depends on
-        ``epsilon``.
+        The integers may differ from those that this version would choose. Only ``ideal_levels``
+        depends on ``epsilon``.
         """
 
     @staticmethod
     def _read_fields(record: Fields, extra_names: Sequence[str] = ()) -> tuple[Fields, TwoLevels]:
-        """Check the fields of a record, which may include extra ones, and read its integers."""
+        """Check the fields of a record, including any extra fields, and read its integers."""
         common_names = ("kind", "points", "outputs", "word_bits", "high", "low", "leftover")
         fields = require_fields(record, "a code of the mechanism", (*common_names, *extra_names))
         require_word_bits(fields["word_bits"])

@@ -29,7 +29,7 @@ Spectrum = NDArray[np.complex128]
 
 _MIN_RELATIVE_STRENGTH = 1e-9  # a frequency this weak relative to the mean cannot be estimated
 _INDISTINGUISHABLE = "these base blocks cannot tell two mixtures of points apart."
-_MIN_TORUS_POINTS = 1 << 20  # from this size, a 2-D transform on the torus is faster
+_MIN_TORUS_POINTS = 1 << 20  # from this many points on, a 2-D transform on the torus is faster
 
 
 @dataclass(frozen=True)
@@ -78,10 +78,10 @@ class CyclicDesign:
         levels = two_levels(outputs, raised, epsilon, word_bits)
         code = CyclicCode(self, levels, epsilon, word_bits)
         if not code.can_serve(points):
-            limit = "at most" if code.is_balanced else "exactly"
+            quantifier = "at most" if code.is_balanced else "exactly"
             raise InvalidContext(
                 f"base blocks on a circle of {self.circle_size} points cannot serve {points} "
-                f"symbols: they serve {limit} {self.circle_size}."
+                f"symbols: they serve {quantifier} {self.circle_size}."
             )
         return code
 
@@ -89,10 +89,11 @@ class CyclicDesign:
 class CyclicCode(Code):
     """Outputs ``(i, y)`` are rotated base blocks: ``S_x = {(i, y) : x − y mod K ∈ D_i}``.
 
-    Output ``(i, y)`` has number ``i·K + y``. ``Q((i, y)|x)`` is ``e/Z`` inside S_x and ``1/Z``
-    outside, with ``Z = t(we + K − w)``. A difference set (one base block in which every difference
-    occurs equally often) is balanced, and may leave points unused. Other base blocks must use
-    every point; they resolve the circle's frequency j with strength ``S_j = Σ_i |FFT(D_i)_j|²``.
+    Output ``(i, y)`` is represented by ``i·K + y``. ``Q((i, y)|x)`` is ``e/Z`` inside S_x and
+    ``1/Z`` outside, with ``Z = t(we + K − w)``, where e stands for e^ε. A difference set (one base
+    block in which every difference occurs equally often) is balanced, and may leave points unused.
+    Other base blocks must use every point; they resolve the circle's frequency j with strength
+    ``S_j = Σ_i |FFT(D_i)_j|²``.
     Randomized response is the case ``D = {0}``.
     Guarantee: odds of at most e^ε between any two points, for every output.
     Cost per report: one word, a division and a table lookup. Error: within a few percent of the
@@ -154,7 +155,7 @@ class CyclicCode(Code):
 
     @cached_property
     def _steps(self) -> tuple[Words, Words]:
-        """The number of steps around the circle for each index, and its block's first output."""
+        """For each index, the steps around the circle, and the first output of its block."""
         K = self.points
         blocks, offsets = np.nonzero(self._membership)
         other_blocks, other_offsets = np.nonzero(~self._membership)
@@ -163,7 +164,7 @@ class CyclicCode(Code):
         return ((K - steps_back) % K).astype(np.uint64), first_outputs.astype(np.uint64)
 
     def output_at(self, point: Words, index: Words) -> Words:
-        """Return ``(i, x − d mod K)`` for the points d in each block i, then for those outside."""
+        """Return ``(i, x − d mod K)`` for the d in each block D_i, then for the d outside it."""
         steps, first_outputs = self._steps
         position = index.view(np.int64)
         y = steps.take(position, mode="clip")
@@ -182,7 +183,7 @@ class CyclicCode(Code):
         return self._membership[i.astype(np.int64), ((point + K - y) % K).astype(np.int64)]
 
     def membership(self, point: int) -> Booleans:
-        """Return the mask of each base block, read backwards around the circle from x."""
+        """Return each base block's mask, read backwards around the circle from the point."""
         down_to_zero = self._membership[:, point::-1]
         down_from_top = self._membership[:, :point:-1]
         return np.concatenate([down_to_zero, down_from_top], axis=1).reshape(-1)
@@ -322,7 +323,7 @@ def _membership(design: CyclicDesign) -> Booleans:
 
 @lru_cache(maxsize=64)
 def _count_differences(design: CyclicDesign) -> NDArray[np.int64]:
-    """Count how often each difference occurs in the base blocks.
+    """Count how often each difference between two members occurs in the base blocks.
 
     The counts are integers, so a transform rounded to integers is exact.
     """

@@ -1,4 +1,4 @@
-"""Hadamard response, the paper's code: points are rows of a Hadamard matrix."""
+"""Hadamard response, the code of Acharya et al. (2020): points are rows of a Hadamard matrix."""
 
 from fractions import Fraction
 from functools import lru_cache
@@ -19,11 +19,12 @@ __all__ = ["HadamardCode", "walsh_hadamard"]
 class HadamardCode(Code):
     """``Q(y|x) = 2e/(K(e+1))`` where ``H_K(x+1, y) = +1``, and ``2/(K(e+1))`` elsewhere.
 
-    ``K`` is the smallest power of two above the number of points and
+    Here e stands for e^ε, ``K`` is the smallest power of two above the number of points and
     ``H_K(i, y) = (−1)^popcount(i & y)``. Row 0 is all ones and is not used. Any two of the other
     rows agree in K/2 positions.
     Guarantee: odds of at most e^ε between any two points, for every output.
-    Reference: Acharya, Sun, Zhang (2019); the paper, sections 5.1 and 6.1, with row x+1 in both.
+    Reference: Acharya, Sun, Zhang (2019); Acharya et al. (2020), sections 5.1 and 6.1, but always
+    with row x+1.
     Cost per report: one word and about a dozen bit operations. Error: ``n·Var = c² − p_x²`` with
     ``c = (e+1)/(e−1)``, before the total correction.
 
@@ -127,7 +128,7 @@ def _lowest_bit(row: Words) -> Words:
 
 
 def _with_sign(y: Words, row: Words, lowest_bit: Words, is_minus: Booleans) -> Words:
-    """Flip the lowest bit of the row in each y with the wrong sign, overwriting the arrays."""
+    """Flip the row's lowest set bit in each y that has the wrong sign, overwriting the arrays."""
     flip = np.bitwise_count(row & y)  # the parity gives the sign of y
     flip ^= is_minus.view(np.uint8)
     flip &= np.uint8(1)

@@ -25,7 +25,7 @@ def code_from_record(record: object, epsilon: Epsilon) -> Code:
 
 
 class RecordedCodes:
-    """A family of codes read from records, keyed by the number of symbols and ε each serves."""
+    """A family of codes read from records, each keyed by its number of symbols and its ε."""
 
     def __init__(self) -> None:
         self._codes: dict[tuple[int, Epsilon], Code] = {}

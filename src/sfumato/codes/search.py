@@ -5,16 +5,16 @@ Outputs are pairs (i, y), and point x favours those with ``x − y mod k ∈ D_i
 
     F · R(k, w, e),      F = mean_{j≠0} 1/S_j · t·w(k − w)/(k − 1) ≥ 1
 
-where R is the function in Ye and Barg's bound ``min_w R(k, w, e)``, which no ε-private response
-can beat. F is the *flatness*: it is 1 if and only if all S_j are equal, that is, if the blocks are
-a difference family. Most sizes have no such family, so blocks are found by search. The search
-moves one number at a time to the best of many positions. When no move helps any more, it moves a
-few numbers at random and continues from there.
+where e stands for e^ε, and R is the function in Ye and Barg's bound ``min_w R(k, w, e)``, which no
+ε-private response can beat. F is the *flatness*: it is 1 if and only if all S_j are equal, that is,
+if the blocks are a difference family. Most sizes have no such family, so blocks are found by
+search. The search moves one number at a time to the best of many positions. When no move helps any
+more, it moves a few numbers at random and continues from there.
 
 Blocks are part of a mechanism, so the search must find the same ones on every machine. Nothing
-depends on floating-point rounding: cosines are integers in units of 1/B, quotients are rounded to
-integers, and all sums stay below 2^53. Doubles represent such integers exactly, so the order of
-summation does not matter.
+depends on floating-point rounding: cosines are integers in units of 1/B, with B a power of two;
+quotients are rounded to integers, and all sums stay below 2^53. Doubles represent such integers
+exactly, so the order of summation does not matter.
 
 Reference: Ye and Barg (2018), for the bound and for block designs that attain it.
 """
@@ -52,17 +52,17 @@ STEPS = 4096
 _MAX_EXPONENT = 700.0  # exp() overflows a float just above e^709
 _MAX_POINTS = 1 << 16  # with more points, sums could exceed 2^53
 _MAX_COST = 1 << 27  # points × size × blocks: the cost of the first transforms
-_STEP_TERMS = 1 << 13  # positions tried in one step × frequencies
-_MAX_RANDOM_MOVES = 4  # made when no single move helps
+_STEP_TERMS = 1 << 13  # the number of positions tried in one step × the number of frequencies
+_MAX_RANDOM_MOVES = 4  # the most random moves made when no single move helps
 _UNIT = 1 << 18  # the term of frequency j in the cost if S_j = t·w
 _NEARLY_FLAT = 2.0**-12  # when no move helps, stop if this close to the minimum cost
-_FLAT_ENOUGH = 2.0**-7  # at design time, stop as soon as the search is this close
+_FLAT_ENOUGH = 2.0**-7  # while designing a survey, stop as soon as blocks are this close to flat
 
 
 def ye_barg_risk(points: int, size: int, epsilon: float) -> float:
     """Return the risk of flat blocks of w numbers mod k at uniform p, as in Ye and Barg's bound.
 
-        R(k, w, e) = (k − 1)² (we + k − w)² / (k (e − 1)² w (k − w)),   e = e^ε
+        R(k, w, e) = (k − 1)² (we + k − w)² / (k (e − 1)² w (k − w)),   e stands for e^ε
 
     >>> from math import log
     >>> round(ye_barg_risk(4, 2, log(3)), 12)
@@ -78,7 +78,7 @@ def ye_barg_risk(points: int, size: int, epsilon: float) -> float:
 def best_sizes(points: int, epsilon: float) -> list[int]:
     """Return the two w with the smallest ``R(k, w, e^ε)``, best first; two points have only one w.
 
-    R decreases up to w = k/(e + 1) and increases from there, so the best w are next to it.
+    R decreases up to w = k/(e + 1) and increases from there, so the best two w are close to it.
 
     >>> best_sizes(100, 1.0)
     [27, 26]
@@ -226,12 +226,12 @@ class _HillClimb:
         self._size = w
         self._square = float(1 << 2 * log_B)
         self._try_count = min(k, max(_STEP_TERMS // (k // 2), 8))
-        mean = t * w * self._square
+        reference_strength = t * w * self._square  # S_j = t·w, in units of 1/B²
         # j and k − j have the same S_j, so each term counts twice, except j = k/2 for even k.
-        self._numerators = np.full(k // 2, 2 * _UNIT * mean)
+        self._numerators = np.full(k // 2, 2 * _UNIT * reference_strength)
         if k % 2 == 0:
-            self._numerators[-1] = _UNIT * mean
-        self._min_strength = mean / _UNIT  # a lower limit for S_j, to avoid dividing by 0
+            self._numerators[-1] = _UNIT * reference_strength
+        self._min_strength = reference_strength / _UNIT  # replaces smaller S_j: avoid dividing by 0
         self.nearly_flat_cost = self.cost_of_flatness(_NEARLY_FLAT)
         self.restart(D)
 
@@ -252,7 +252,7 @@ class _HillClimb:
         self._S = (self._re**2 + self._im**2).sum(axis=0)
 
     def step(self, i: int, m: int, draws: Iterator[int]) -> bool:
-        """Move number m of block i to the best position tried; return whether it moved."""
+        """Move entry m of block i to the best position tried; return whether it moved."""
         positions = self._positions_to_try(i, int(self.D[i, m]), draws)
         costs = self._move_costs(i, positions)
         best_index = int(np.argmin(costs))
@@ -269,7 +269,7 @@ class _HillClimb:
         self._move(i, m, int(free[_draw_below(len(free), draws)]))
 
     def _positions_to_try(self, i: int, a: int, draws: Iterator[int]) -> NDArray[np.int64]:
-        """Return the positions to try for number a of block i: a itself, then free positions.
+        """Return the positions to try for the number a in block i: a itself, then free positions.
 
         Try all free positions, or an arithmetic progression of them if there are too many.
         """
@@ -395,9 +395,9 @@ def _random_draws(seed: str) -> Iterator[int]:
         counter += 1
 
 
-def _draw_below(limit: int, draws: Iterator[int]) -> int:
-    """Return a pseudorandom integer below ``limit``."""
-    return next(draws) * limit >> 64
+def _draw_below(bound: int, draws: Iterator[int]) -> int:
+    """Return a pseudorandom non-negative integer below ``bound``."""
+    return next(draws) * bound >> 64
 
 
 def _shuffle(length: int, draws: Iterator[int]) -> list[int]:

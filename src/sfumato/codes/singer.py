@@ -73,7 +73,7 @@ class SingerDesign:
 
     @property
     def shared(self) -> int:
-        """``λ = (q^(d−2) − 1)/(q − 1)``: the number of points on two hyperplanes."""
+        """``λ = (q^(d−2) − 1)/(q − 1)``: the number of points that two hyperplanes share."""
         return _point_count(self.q, self.dimension - 2)
 
 
@@ -86,13 +86,13 @@ def singer_designs(points: int, max_points: int) -> list[SingerDesign]:
     >>> [(design.q, design.dimension, design.points) for design in singer_designs(10, 40)]
     [(3, 3, 13), (2, 4, 15), (4, 3, 21), (5, 3, 31)]
     """
-    limit = max(min(max_points, MAX_POINTS), 0)
+    largest_size = max(min(max_points, MAX_POINTS), 0)
     designs = []
-    for q in range(2, isqrt(limit) + 1):
+    for q in range(2, isqrt(largest_size) + 1):
         d = 3
         while _point_count(q, d) < points:
             d += 1
-        if _point_count(q, d) <= limit and _is_prime_power(q):
+        if _point_count(q, d) <= largest_size and _is_prime_power(q):
             designs.append(SingerDesign(q, d))
     return sorted(designs, key=lambda design: (design.points, design.q))
 
@@ -102,7 +102,7 @@ def singer_set(design: SingerDesign) -> NDArray[np.int64]:
     """Return the difference set D of a design, in ascending order, as a read-only array.
 
     The set is deterministic: α is a root of the first primitive polynomial, and the recurrence
-    starts with ``s = 0, …, 0, 1``. The set is a translate of the D defined above. All its
+    starts with ``s = 0, …, 0, 1``. The set is a translate of the D in the module docstring. All its
     differences are counted to verify it.
 
     >>> singer_set(SingerDesign(q=2, dimension=3)).tolist()
@@ -119,7 +119,7 @@ def singer_set(design: SingerDesign) -> NDArray[np.int64]:
 
 
 def require_difference_set(D: NDArray[np.int64], design: SingerDesign) -> None:
-    """Raise ``ExamFailed`` unless every number is a difference of two members of D in λ ways.
+    """Raise ``ExamFailed`` unless each nonzero number is a difference in D in exactly λ ways.
 
     The counts are integers. A Fourier transform of K ≤ 2^26 numbers computes them with an error far
     below 1/8, so a result within 1/8 of λ means that the count is exactly λ.
@@ -130,7 +130,7 @@ def require_difference_set(D: NDArray[np.int64], design: SingerDesign) -> None:
     indicator: Floats = np.zeros(length)
     indicator[D] = 1.0
     distances = np.fft.irfft(np.abs(np.fft.rfft(indicator)) ** 2, length)
-    # i − i2 equals d mod K if it is d or d − K.
+    # i − i2 equals d mod K if and only if it equals d or d − K.
     differences = distances[1:K] + distances[K - 1 : 0 : -1]
     if len(D) != design.raised or not (np.abs(differences - design.shared) < 0.125).all():
         raise ExamFailed(
@@ -141,7 +141,7 @@ def require_difference_set(D: NDArray[np.int64], design: SingerDesign) -> None:
 
 
 def _point_count(q: int, dimension: int) -> int:
-    """Return the number of points in the projective space."""
+    """Return the number of points in the projective space of dimension ``dimension − 1``."""
     return (q**dimension - 1) // (q - 1)
 
 

@@ -73,7 +73,7 @@ class ClearCode(SingletonCode):
 class RandomizedCode(SingletonCode):
     """k-ary randomized response, the classical baseline: send the truth or any other point.
 
-    ``Q(y|x) = e/(e + k − 1)`` for y = x and ``1/(e + k − 1)`` otherwise.
+    ``Q(y|x) = e/(e + k − 1)`` for y = x and ``1/(e + k − 1)`` otherwise, where e stands for e^ε.
 
     Guarantee: odds of at most e^ε between any two points, for every output. Exactly optimal if e^ε
     is large compared with k; poor otherwise. It is the simplest cyclic code, ``D = {0}`` on a

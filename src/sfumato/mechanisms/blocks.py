@@ -42,9 +42,9 @@ __all__ = ["BlockResponse", "PlainResponse"]
 
 
 class BlockResponse(CodedMechanism):
-    """A response that sends the block and hides the symbol within it (section 6.1 of the paper).
+    """A response that sends the block and hides the symbol within it.
 
-    For x in block j, with the code's sets S_x and ``Z_j = r e + K_j − r``::
+    Here e stands for e^ε. For x in block j, with the code's sets S_x and ``Z_j = r e + K_j − r``::
 
         Q((j, y)|x) = e/Z_j  if y ∈ S_x,   1/Z_j  otherwise
         (Hadamard: 2e/(K_j(e+1)) and 2/(K_j(e+1)))
@@ -55,8 +55,9 @@ class BlockResponse(CodedMechanism):
     Guarantees: for x, x2 in one block and any y, the log-ratio is at most ε; nothing is promised
     across blocks; every row sums to 1; a block with one symbol sends only the block; at most 2k
     outputs with the Hadamard code. The shares of blocks are observed without noise.
-    Cost per report: one word. Error: at most that of the paper's estimator,
-    ``n·Var(p̂_x) = c² p(X_j) − p_x²`` summed over a block, with ``c = (e+1)/(e−1)``.
+    Cost per report: one word. Error: at most that of the estimator in the reference below,
+    ``n·Var(p̂_x) = c² p(X_j) − p_x²`` summed over a block, where p(X_j) is the block's share and
+    ``c = (e+1)/(e−1)``.
     Reference: Acharya et al. (2020), section 6.1 and Proposition 5.
     Proof: docs/proofs/blocks.md.
 
@@ -86,12 +87,12 @@ class BlockResponse(CodedMechanism):
     def _set_blocks(
         self, context: GroupedContext, rank: Symbols, family: CodeFamily, word_bits: int
     ) -> None:
-        """Choose a code for each block; ``rank`` is the rank of each symbol in its block."""
+        """Choose a code for each block; ``rank`` contains each symbol's rank in its block."""
         super().__init__(context)
         self._families = family
         self.word_bits = word_bits
-        codes, code_of_block = _choose_block_codes(context, family, word_bits)
-        self._set_groups(codes, code_of_block, context.group_of, rank)
+        codes, code_index_of_block = _choose_block_codes(context, family, word_bits)
+        self._set_groups(codes, code_index_of_block, context.group_of, rank)
         self._first_output = self._group_start[context.group_of].astype(np.uint64)
 
     def to_record(self) -> Json:
@@ -99,7 +100,7 @@ class BlockResponse(CodedMechanism):
         return {
             "kind": self.kind,
             "codes": [code.to_record() for code in self._codes],
-            "code_of_block": self._code_of_group.tolist(),
+            "code_of_block": self._code_index_of_group.tolist(),
         }
 
     @classmethod
@@ -109,15 +110,15 @@ class BlockResponse(CodedMechanism):
         if not fields["codes"]:
             raise InvalidSurvey("mechanism.codes must contain at least one code.")
         blocks = cls._require_blocks(context)
-        numbers = fields["code_of_block"]
-        if len(numbers) != len(blocks):
+        code_indices = fields["code_of_block"]
+        if len(code_indices) != len(blocks):
             raise InvalidSurvey(
                 f"mechanism.code_of_block must have {len(blocks)} entries, one per block."
             )
         codes = RecordedCodes()
-        for (size, epsilon), number in zip(blocks, numbers, strict=True):
+        for (size, epsilon), code_index in zip(blocks, code_indices, strict=True):
             if (size, epsilon) not in codes:
-                index = require_index(number, len(fields["codes"]), "mechanism.code_of_block")
+                index = require_index(code_index, len(fields["codes"]), "mechanism.code_of_block")
                 codes.read(fields["codes"][index], size, epsilon)
         if not codes.all_fit:
             raise InvalidSurvey(f"a mechanism of kind {cls.kind!r} does not fit the context.")
@@ -139,7 +140,7 @@ class BlockResponse(CodedMechanism):
         if len(self._codes) == 1:
             return self._codes[0].encode(point, word) + first_output
         output = np.empty(symbols.size, dtype=np.uint64)
-        people_by_code = indices_by_value(self._code_of[symbols], len(self._codes))
+        people_by_code = indices_by_value(self._code_index_of[symbols], len(self._codes))
         for code, people in zip(self._codes, people_by_code, strict=True):
             output[people] = code.encode(point[people], word[people])
         return output + first_output
@@ -149,11 +150,11 @@ class BlockResponse(CodedMechanism):
     def compact_row(self, x: int) -> CompactRow:
         """Return the row of x.
 
-        It has ``high`` on S_x, ``low`` on the block's other reports, and leftover words on the
-        block's first report.
+        ``high`` words map to each report in S_x, ``low`` words to each of the block's other
+        reports, and the leftover words to the block's first report.
         """
-        number, own_reports, favoured = self._locate(x)
-        code = self._codes[number]
+        code_index, own_reports, favoured = self._locate(x)
+        code = self._codes[code_index]
         level_indices = np.zeros(self.outputs, dtype=np.intp)
         level_indices[own_reports] = favoured + 1
         levels = [0, code.low, code.high]
@@ -178,9 +179,9 @@ class BlockResponse(CodedMechanism):
         return tuple(classes)
 
     def ideal_row(self, x: int) -> Floats:
-        """Return the row from the paper's formula."""
-        number, own_reports, favoured = self._locate(x)
-        high, low = self._codes[number].ideal_levels()
+        """Return the row of x from the formula in the class docstring."""
+        code_index, own_reports, favoured = self._locate(x)
+        high, low = self._codes[code_index].ideal_levels()
         row = np.zeros(self.outputs)
         row[own_reports] = np.where(favoured, high, low)
         return row
@@ -221,7 +222,7 @@ class PlainResponse(BlockResponse):
     With ``HadamardCode`` it is Hadamard response; with ``RandomizedCode`` it is k-ary randomized
     response::
 
-        Q(y|x) = e/Z  if y ∈ S_x,   1/Z  otherwise,   Z = r e + K − r
+        Q(y|x) = e/Z  if y ∈ S_x,   1/Z  otherwise,   Z = r e + K − r,   e stands for e^ε
 
     Guarantees: for any x, x2 and y, the log-ratio is at most ε; every row sums to 1; a single
     symbol, or any symbol at ε = inf, is sent unchanged.
@@ -280,12 +281,12 @@ class BlockScores(CodedScores):
         )
 
     def observed_shares(self, tally: Tally) -> tuple[Symbols, Floats]:
-        """Return the blocks and their shares, which are observed without noise."""
+        """Return each symbol's block, and the blocks' shares, which are observed without noise."""
         f = self._frequencies(tally)
         return self.mechanism._group_of, np.add.reduceat(f, self.mechanism._group_start)
 
     def hits(self, counts: NDArray[np.int64]) -> Hits:
-        """Count the reports in S_x among those of x's block, if the code is balanced.
+        """Count the reports from x's block that are in S_x, if the block's code is balanced.
 
         Everyone else in the block then hits S_x with the same probability, so the number of hits
         is binomial and does not depend on the other people's symbols.
@@ -313,19 +314,19 @@ def _choose_block_codes(
     """Return the distinct codes of the blocks, and the index of each block's code."""
     blocks = _sizes_and_epsilons(context)
     codes: list[Code] = []
-    number_by_record: dict[str, int] = {}
-    number_by_block: dict[tuple[int, Epsilon], int] = {}
+    index_by_record: dict[str, int] = {}
+    index_by_block: dict[tuple[int, Epsilon], int] = {}
     for size, epsilon in sorted(set(blocks)):
         if size == 1 or isinstance(epsilon, float):
             code: Code = ClearCode(size, word_bits=word_bits)
         else:
             code = family(size, epsilon, word_bits)
         record = repr(code.to_record())
-        if record not in number_by_record:
-            number_by_record[record] = len(codes)
+        if record not in index_by_record:
+            index_by_record[record] = len(codes)
             codes.append(code)
-        number_by_block[size, epsilon] = number_by_record[record]
-    return codes, np.array([number_by_block[block] for block in blocks], dtype=np.int64)
+        index_by_block[size, epsilon] = index_by_record[record]
+    return codes, np.array([index_by_block[block] for block in blocks], dtype=np.int64)
 
 
 def _sizes_and_epsilons(context: GroupedContext) -> list[tuple[int, Epsilon]]:

@@ -1,8 +1,8 @@
 """Integer channels: each row counts the words that give each output.
 
 A rounded stochastic matrix must satisfy its context exactly. So round each column and lift it into
-the context's cone. Then correct the row sums by adjusting the column with the most room, provided
-that it stays in the cone. If it does not, shrink all columns to make room.
+the context's cone. Then correct the row sums by adjusting the column with the most room. If the
+adjusted column leaves the cone, shrink all columns to make room, and try again.
 """
 
 from collections.abc import Iterable, Sequence
@@ -32,7 +32,7 @@ __all__ = [
 _WEIGHT_BITS = 128
 _SHRINK_BITS = 64
 _MAX_SHRINK = 0.5
-_MIN_SHRINK = 2.0**-48  # the resolution of floats in the columns of a long word
+_MIN_SHRINK = 2.0**-48  # with long words, floats cannot resolve a smaller change to a column
 _BALANCING_ROUNDS = 3
 
 to_integers = np.frompyfunc(int, 1, 1)
@@ -40,7 +40,7 @@ to_integers = np.frompyfunc(int, 1, 1)
 
 
 class IntegerChannel:
-    """A channel in which ``rows[y][z]`` words send output z from row y.
+    """A channel in which ``rows[y][z]`` of the words map row y to output z.
 
     Each row adds up to ``2^word_bits``.
     """
@@ -138,7 +138,7 @@ def round_table(
 ) -> list[list[int]]:
     """Return integer rows close to ``rows``.
 
-    Each adds up to ``2^word_bits``, and together they satisfy ``context`` exactly.
+    Each row adds up to ``2^word_bits``, and together the rows satisfy ``context`` exactly.
     """
     weights = []
     for row in rows:
@@ -149,7 +149,7 @@ def round_table(
 def round_solution(Q: Floats, context: Context, word_bits: int) -> list[list[int]]:
     """Return integer rows close to a solver's matrix.
 
-    Its rows need to add up to 1, and its columns to be in the cone, only approximately.
+    The rows of Q need to add up to 1, and its columns to be in the cone, only approximately.
     """
     cone = Cone.from_context(context)
     in_cone = np.ascontiguousarray(cone.snap(Q.T).T)
@@ -158,7 +158,7 @@ def round_solution(Q: Floats, context: Context, word_bits: int) -> list[list[int
 
 
 def _round(weights: LongIntegers, cone: Cone, word_bits: int) -> list[list[int]]:
-    """Round ``weights / 2^128`` to integers."""
+    """Round ``weights · 2^(word_bits − 128)`` to integers that satisfy the context exactly."""
     total = 1 << word_bits
     shrink = 0.0
     while shrink <= _MAX_SHRINK:
@@ -168,7 +168,8 @@ def _round(weights: LongIntegers, cone: Cone, word_bits: int) -> list[list[int]]
         if cone.contains(balance):
             columns[roomiest] = balance
             return columns.T.tolist()
-        # The amount that a flat column would have to add; rounding again may need slightly more.
+        # A flat column of this height would bring the balance back into the cone. Rounding again
+        # may need slightly more.
         flat_part = float(cone.flat_parts(balance[None].astype(np.float64))[0])
         missing = max(-flat_part, 0.0)
         shrink = max(4 * shrink, _MIN_SHRINK + 1.5 * (missing + 1) / total)
@@ -178,7 +179,7 @@ def _round(weights: LongIntegers, cone: Cone, word_bits: int) -> list[list[int]]
 
 
 def _shrink(weights: LongIntegers, shrink: float, word_bits: int) -> LongIntegers:
-    """Return the integers nearest to ``weights / 2^128``, reduced by the share ``shrink``."""
+    """Return the integers nearest to ``weights · 2^(word_bits − 128) · (1 − shrink)``."""
     shift = _WEIGHT_BITS + _SHRINK_BITS - word_bits
     remaining = (1 << _SHRINK_BITS) - int(np.ldexp(shrink, _SHRINK_BITS))
     return (weights * remaining + (1 << shift - 1)) >> shift

@@ -7,18 +7,20 @@ z, which compare the symbols of a group with each other and are independent of t
     Σ_y P(y|x2) z(x, y) = [x = x2] − 1/k,
     P(y|x) = low + (high − low)·[y ∈ S_x],  as shares of all words
 
-    balanced codes:   z(x, y) = ([y ∈ S_x] − its mean over the group) / Δ
+    balanced codes:   z(x, y) = ([y ∈ S_x] − mean of [y ∈ S_x] over the group) / Δ
     cyclic codes:     z(x, (i, y)) = a_i(x − y) / (high − low)          (``CyclicCode.kernels``)
 
-Words that are spread evenly over the code's outputs have a mean contrast of 0. Let ℓ be the share
-of leftover words, which give output 0 for every symbol, and let τ(y) be the contribution of report
-y to the group's total (1 in a block). Then both of these are unbiased:
+Here k is the size of the group, Δ is ``Code.contrast`` and q is ``Code.overlap``. Words that are
+spread evenly over the code's outputs have a mean contrast of 0. Let ℓ be the share of leftover
+words, which give output 0 for every symbol, and let τ(y) be the contribution of report y to the
+group's total (1 in a block). Then the corrected scores and those of Acharya et al. (2020), "the
+paper" from here on, are both unbiased:
 
     corrected:   A[x, y] = z(x, y) − ℓ z(x, 0) + τ(y)/k                 (used by default)
     the paper's: A[x, y] = ([y ∈ S_x] − ℓ [0 ∈ S_x] − q) / Δ
 
-Corrected scores add up to τ for every report; the paper's do so only on average. The correction
-reduces the risk in a block by n·Var(Σp̂ − τ)/k for every distribution.
+Corrected scores add up to τ(y) for every report y; the paper's do so only on average. The
+correction reduces the risk in a block by n·Var(Σp̂ − τ)/k for every distribution.
 """
 
 from abc import ABC, abstractmethod
@@ -88,7 +90,7 @@ class MembershipKernel(ScoreKernel):
     gain: float
 
     def moments(self, f: Floats, power: int) -> Floats:
-        """Return the moments with one transform: membership is its own square and cube."""
+        """Return the moments with one transform: all powers of [y ∈ S_x] are equal."""
         return self.gain**power * self.code.gather(f)
 
     def totals(self, weights: Floats) -> Floats:
@@ -96,15 +98,15 @@ class MembershipKernel(ScoreKernel):
         return self.gain * self.code.spread(weights)
 
     def squares(self, used: Floats) -> Floats:
-        """Return the squares with one transform: membership is its own square."""
+        """Return the squares with one transform: [y ∈ S_x] equals its square."""
         return self.gain**2 * self.code.spread(used)
 
     def maxima(self, offsets: Floats, sign: int) -> Floats:
         """Return the maximum of two values: over the outputs in S_x, and over those outside it.
 
-        Offsets have few distinct values. Try them in descending order; one transform for each finds
-        the points with that offset inside S_x and outside it. One or two transforms are almost
-        always enough.
+        Offsets have few distinct values. Try the values in descending order. For each value, one
+        transform finds the points x for which an output inside S_x has that offset, and those for
+        which an output outside S_x does. One or two transforms are almost always enough.
         """
         shape = (*offsets.shape[:-1], self.code.points)
         inside = np.full(shape, -np.inf)
@@ -120,7 +122,7 @@ class MembershipKernel(ScoreKernel):
         return np.maximum(sign * self.gain + inside, outside)
 
     def absolute_sums(self, used: Floats, offsets: Floats) -> Floats:
-        """Return the sum of two absolute values, each times the number of symbols that have it."""
+        """Return the sum of two absolute values, each times the number of symbols with it."""
         inside_counts = self.code.spread(used)
         outside_counts = row_sums(used) - inside_counts
         return inside_counts * np.abs(self.gain + offsets) + outside_counts * np.abs(offsets)
@@ -150,7 +152,7 @@ class CyclicKernel(ScoreKernel):
         return np.broadcast_to(by_output, (*used.shape[:-1], self.code.outputs))
 
     def maxima(self, offsets: Floats, sign: int) -> Floats:
-        """Return the same maximum for every point: each one takes all values of all kernels.
+        """Return the same maximum for every point: each point takes all values of all kernels.
 
         Offsets must be equal on the outputs of a base block.
         """
@@ -229,7 +231,10 @@ class BatchScores:
         return highest + self.shifts, lowest + self.shifts
 
     def absolute_sums(self) -> Floats:
-        """Return an upper bound on ``Σ_x |A[x, y]|`` for every y, exact without leftover words."""
+        """Return an upper bound on ``Σ_x |A[x, y]|`` for every y.
+
+        It is exact if there are no leftover words.
+        """
         used = self.used.astype(np.float64)
         shift_sums = row_sums(np.abs(self.shifts * used))
         return self.kernel.absolute_sums(used, self.offsets) + shift_sums
@@ -267,7 +272,7 @@ def batch_scores(
 
     ``rise`` is ``high − low`` as a share of all words. ``leftover`` is the share of words that give
     the group's output 0 for every symbol. ``totals`` is the contribution of a report to the group's
-    total. The last two are numbers, or columns with an entry for each group.
+    total. ``leftover`` and ``totals`` are numbers, or columns with an entry for each group.
     """
     used = _points_in_use(code, sizes)
     group_size = np.maximum(row_sums(used), 1)
@@ -319,9 +324,9 @@ def _exact_contrasts(code: Code, size: int, output: int, rise: Fraction) -> list
         kernel = code.exact_kernels()[i]
         return [kernel[(x - y) % code.points] / rise for x in range(size)]
     is_in_set = code.contains(np.arange(size, dtype=np.uint64), np.uint64(output)).tolist()
-    mean = Fraction(sum(is_in_set), size)
+    mean_membership = Fraction(sum(is_in_set), size)
     contrast = (code.raised - code.shared) * rise
-    return [(int(in_set) - mean) / contrast for in_set in is_in_set]
+    return [(int(in_set) - mean_membership) / contrast for in_set in is_in_set]
 
 
 def leftover_share(code: Code) -> Fraction:
@@ -345,7 +350,7 @@ def row_sums(table: Floats | Booleans) -> Floats:
 
 
 def _descending_values(offsets: Floats) -> Iterator[tuple[Floats, Booleans]]:
-    """Yield each row's largest value and a mask of its entries, then the next largest, and so on.
+    """Yield each row's largest value and a mask of the entries equal to it; then the next largest.
 
     Stop when no row has values left. Until then, an exhausted row yields −inf and an empty mask.
     """

@@ -1,4 +1,7 @@
-"""Mechanisms whose symbols answer through codes, with scores by fast transforms."""
+"""Mechanisms whose symbols answer through codes, with scores computed by fast transforms.
+
+"The paper" is Acharya et al. (2020).
+"""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -88,23 +91,24 @@ class CodedMechanism(Mechanism):
     def _set_groups(
         self,
         codes: list[Code],
-        code_of_group: NDArray[np.int64],
+        code_index_of_group: NDArray[np.int64],
         group_of: Symbols,
         point_of: Symbols,
     ) -> None:
         """Set the codes, and assign report numbers to groups and free symbols.
 
-        ``code_of_group`` is the number of each group's code, ``group_of`` is the group of each
-        symbol (−1 for a free symbol), and ``point_of`` is its point in the group's code.
+        ``code_index_of_group`` is the index of each group's code, ``group_of`` is the group of each
+        symbol (−1 for a free symbol), and ``point_of`` is the symbol's point in the group's code.
         """
         self._codes = codes
-        self._code_of_group = code_of_group
+        self._code_index_of_group = code_index_of_group
         self._group_of = group_of
         self._point_of = point_of
-        code_of = np.append(code_of_group, len(codes))[group_of]  # len(codes) for free symbols
-        self._code_of = code_of.astype(np.min_scalar_type(len(codes)))
+        # The index of each symbol's code; len(codes) for free symbols.
+        code_index_of = np.append(code_index_of_group, len(codes))[group_of]
+        self._code_index_of = code_index_of.astype(np.min_scalar_type(len(codes)))
         lengths = np.array([code.outputs for code in codes], dtype=np.int64)
-        self._report_counts = lengths[code_of_group]  # the number of reports of each group
+        self._report_counts = lengths[code_index_of_group]  # the number of reports of each group
         # The first report of each group.
         self._group_start = np.cumsum(self._report_counts) - self._report_counts
         self._coded_outputs = int(self._report_counts.sum())
@@ -117,23 +121,23 @@ class CodedMechanism(Mechanism):
         return cls(self.context, self._families, word_bits=word_bits)
 
     def _locate(self, x: int) -> tuple[int, slice, Booleans]:
-        """Return the number of x's code, its group's reports, and a mask of those in S_x."""
+        """Return the index of x's code, the reports of x's group, and a mask of those in S_x."""
         g = int(self._group_of[x])
-        number = int(self._code_of_group[g])
+        code_index = int(self._code_index_of_group[g])
         first = int(self._group_start[g])
-        code = self._codes[number]
+        code = self._codes[code_index]
         favoured = code.membership(int(self._point_of[x]))
-        return number, slice(first, first + code.outputs), favoured
+        return code_index, slice(first, first + code.outputs), favoured
 
     @cached_property
     def _batches(self) -> list[CodeBatch]:
-        """One batch of groups for each code. Built on first use: a client never needs them."""
+        """One batch of groups for each code, built on first use: a client never needs batches."""
         sizes = np.bincount(self._group_of[self._group_of >= 0], minlength=self._group_start.size)
         row_of_group = np.zeros(self._group_start.size, dtype=np.int64)
         batches = []
-        for number, symbols in enumerate(self._symbols_by_code()):
-            code = self._codes[number]
-            groups = np.flatnonzero(self._code_of_group == number)
+        for code_index, symbols in enumerate(self._symbols_by_code()):
+            code = self._codes[code_index]
+            groups = np.flatnonzero(self._code_index_of_group == code_index)
             row_of_group[groups] = np.arange(groups.size)
             first_reports = self._group_start[groups]
             points = self._point_of[symbols]
@@ -149,12 +153,12 @@ class CodedMechanism(Mechanism):
                 reports = first_reports[:, None] + np.arange(code.outputs)
                 layout = (symbols, row_of_group[self._group_of[symbols]], points)
             batches.append(
-                CodeBatch(number, code, groups, sizes[groups], first_reports, reports, *layout)
+                CodeBatch(code_index, code, groups, sizes[groups], first_reports, reports, *layout)
             )
         return batches
 
     def _symbols_by_code(self) -> list[Symbols]:
-        return indices_by_value(self._code_of, len(self._codes))
+        return indices_by_value(self._code_index_of, len(self._codes))
 
 
 def _are_consecutive(symbols: Symbols, points: NDArray[np.int64]) -> bool:
@@ -228,7 +232,7 @@ class CodedScores(Scores):
 
     @abstractmethod
     def _exact_scores(self, batch: CodeBatch, row: int, output: int | None) -> list[Fraction]:
-        """Return one group's scores for an output of its code; ``None`` is any other report."""
+        """Return one group's scores for an output of its code; ``None`` means any other report."""
 
     # --- sums ------------------------------------------------------------------------------------
 
@@ -275,7 +279,7 @@ class CodedScores(Scores):
     # --- extremes --------------------------------------------------------------------------------
 
     def _compute_reach(self) -> Reach:
-        """Return the extremes over the reports of a symbol's group and over all other reports.
+        """Return the extremes of each symbol's scores, inside and outside its group's reports.
 
         A free symbol has only two scores. The sum of absolute scores may be overestimated by up to
         the share of leftover words.
@@ -317,7 +321,7 @@ class CodedScores(Scores):
 class GroupScores(CodedScores):
     """The scores of groups that cover for each other.
 
-    Let v_j be the probability that a symbol outside group j sends one of its reports. A report of
+    Let v_j be the probability that a symbol outside group j sends one of j's reports. A report of
     group j adds ``(1 − v_j)/β`` to j's total and ``−v_l/β`` to the total of any other group l.
 
     ``levels`` are the integers for each code, and ``leftover`` is the share of leftover words,
@@ -332,7 +336,7 @@ class GroupScores(CodedScores):
         self._leftover = leftover
 
     def _cover_share(self, batch: CodeBatch) -> Fraction:
-        """Return v_j without leftover words."""
+        """Return v_j without the leftover words' contribution."""
         words = batch.code.outputs * self._levels[batch.code_index].cover
         return Fraction(words, self.mechanism.denominator)
 

@@ -18,19 +18,19 @@ from sfumato.randomness import WORDS_PER_POSITION
 
 __all__ = ["ComposedResponse", "ProcessedResponse", "compose"]
 
-_MIN_NOISE = 1e-12  # a smaller risk is a rounding error
+_MIN_NOISE = 1e-12  # anything smaller is rounding error
 
 
 class ProcessedResponse(DenseMechanism):
     """A mechanism followed by a channel W that never sees the symbol: post-processing.
 
-    ``Q'(z|x) = Σ_y Q(y|x) W(z|y)`` satisfies every context that Q satisfies (Proposition 1 of the
-    paper).
+    ``Q'(z|x) = Σ_y Q(y|x) W(z|y)`` satisfies every context that Q satisfies.
 
-    Guarantees: for every pair, ``Σ_y Q(y|x) W(z|y) ≤ e^E Σ_y Q(y|x2) W(z|y)``, because every term
-    obeys this inequality. It holds for the rounded W that the second word samples from, however
-    much it differs from the W that you pass.
-    Cost per report: the mechanism's word and one more. Error: that of the minimum-variance
+    Guarantees: for every pair of symbols x and x2,
+    ``Σ_y Q(y|x) W(z|y) ≤ e^{E[x, x2]} Σ_y Q(y|x2) W(z|y)``, because every term satisfies this
+    inequality. The guarantee applies to the rounded W that the second word samples from,
+    however much it differs from the W that you pass.
+    Cost per report: the mechanism's word and one more word. Error: that of the minimum-variance
     unbiased estimate at the uniform distribution.
     Reference: Acharya et al. (2020), Proposition 1.
     Proof: docs/proofs/processed.md.
@@ -82,13 +82,13 @@ class ProcessedResponse(DenseMechanism):
         return self._integer_W.choose(first_reports, words[:, 1])
 
     def integer_row(self, x: int) -> list[int]:
-        """Return the product of the two channels' integers."""
+        """Return the row of x in the product of the two channels' integer matrices."""
         row = np.array(self._mechanism.integer_row(x), dtype=object)
         W = np.array(self._integer_W.rows, dtype=object)
         return (row @ W).tolist()
 
     def ideal_row(self, x: int) -> Floats:
-        """Return the product of the two formulas."""
+        """Return the mechanism's row from its formula, times the W that you passed."""
         return self._mechanism.ideal_row(x) @ np.array(self._W, dtype=np.float64)
 
     @cached_property
@@ -100,14 +100,15 @@ class ProcessedResponse(DenseMechanism):
 class ComposedResponse(DenseMechanism):
     """Two answers from one person, where the first report selects the second mechanism.
 
-    ``Q(y1, y2|x) = Q1(y1|x) · Q2^{y1}(y2|x)`` satisfies E1 + E2 (Proposition 2 of the paper).
+    ``Q(y1, y2|x) = Q1(y1|x) · Q2^{y1}(y2|x)`` satisfies E1 + E2.
 
-    ``second`` is a mechanism, or a function that maps the first report to a mechanism. All
-    mechanisms that it returns must have the same context. Report ``y1 · K2 + y2`` represents the
-    pair, where K2 is the largest number of second reports.
+    ``second`` is a mechanism, or a function that maps the first report to a mechanism. All second
+    mechanisms must have the same context. Report ``y1 · K2 + y2`` represents the pair (y1, y2),
+    where K2 is the largest number of outputs of any second mechanism.
 
     Guarantees: for every pair of symbols, the log-ratio is at most E1 + E2; every row sums to 1.
-    Cost per report: the words of both. Error: that of both estimates, weighted by their risks.
+    Cost per report: the words of both mechanisms. Error: that of a weighted mean of both estimates;
+    the weights depend on their risks.
     Reference: Acharya et al. (2020), Proposition 2.
     Proof: docs/proofs/composed.md.
     """
@@ -135,13 +136,13 @@ class ComposedResponse(DenseMechanism):
                 f"{self.words}."
             )
         self.word_bits = first.word_bits
-        self._width = max(mechanism.outputs for mechanism in self._seconds)
-        self.outputs = require_outputs(first.outputs * self._width)
+        self._max_second_outputs = max(mechanism.outputs for mechanism in self._seconds)
+        self.outputs = require_outputs(first.outputs * self._max_second_outputs)
 
     def to_record(self) -> Json:
-        """Return both stages as plain data."""
+        """Return the first and the second mechanisms as plain data."""
         seconds: list[Json] = []
-        for mechanism in self._distinct:
+        for mechanism in self._distinct_seconds:
             seconds.append(
                 {"context": mechanism.context.to_record(), "mechanism": mechanism.to_record()}
             )
@@ -149,49 +150,51 @@ class ComposedResponse(DenseMechanism):
             "kind": self.kind,
             "first": self._first.to_record(),
             "seconds": seconds,
-            "second_of": list(self._second_of),
+            "second_of": list(self._second_index_of),
         }
 
     @cached_property
-    def _distinct(self) -> list[Mechanism]:
+    def _distinct_seconds(self) -> list[Mechanism]:
         """The distinct second mechanisms."""
         return list({id(mechanism): mechanism for mechanism in self._seconds}.values())
 
     @cached_property
-    def _second_of(self) -> list[int]:
-        """For each first report, the index of its second mechanism in ``_distinct``."""
-        return [self._distinct.index(mechanism) for mechanism in self._seconds]
+    def _second_index_of(self) -> list[int]:
+        """For each first report, the index of its second mechanism in ``_distinct_seconds``."""
+        return [self._distinct_seconds.index(mechanism) for mechanism in self._seconds]
 
     def with_word_bits(self, word_bits: int) -> Self:
         """Return the same composition over shorter words."""
-        shorter = [mechanism.with_word_bits(word_bits) for mechanism in self._distinct]
+        shorter = [mechanism.with_word_bits(word_bits) for mechanism in self._distinct_seconds]
         return type(self)(
-            self._first.with_word_bits(word_bits), lambda y1: shorter[self._second_of[y1]]
+            self._first.with_word_bits(word_bits), lambda y1: shorter[self._second_index_of[y1]]
         )
 
     def _respond(self, symbols: Symbols, words: Words) -> Words:
         y1 = self._first._respond(symbols, words[:, : self._first.words])
         remaining = words[:, self._first.words :]
         y2 = np.empty(symbols.size, dtype=np.uint64)
-        people_by_second = indices_by_value(np.array(self._second_of)[y1], len(self._distinct))
-        for mechanism, people in zip(self._distinct, people_by_second, strict=True):
+        people_by_second = indices_by_value(
+            np.array(self._second_index_of)[y1], len(self._distinct_seconds)
+        )
+        for mechanism, people in zip(self._distinct_seconds, people_by_second, strict=True):
             y2[people] = mechanism._respond(symbols[people], remaining[people])
-        return y1.astype(np.uint64) * np.uint64(self._width) + y2
+        return y1.astype(np.uint64) * np.uint64(self._max_second_outputs) + y2
 
     def integer_row(self, x: int) -> list[int]:
-        """Return the product of the two rows; 0 on pairs that cannot occur."""
+        """Return the product of both mechanisms' rows, with 0 for pairs that cannot occur."""
         pairs: list[int] = []
         for n1, second in zip(self._first.integer_row(x), self._seconds, strict=True):
             row = second.integer_row(x)
             pairs += [n1 * n2 for n2 in row]
-            pairs += [0] * (self._width - len(row))
+            pairs += [0] * (self._max_second_outputs - len(row))
         return pairs
 
     def ideal_row(self, x: int) -> Floats:
-        """Return the product of the two rows from their formulas."""
+        """Return the product of both mechanisms' rows, computed from their formulas."""
         rows = []
         for second in self._seconds:
-            rows.append(np.pad(second.ideal_row(x), (0, self._width - second.outputs)))
+            rows.append(np.pad(second.ideal_row(x), (0, self._max_second_outputs - second.outputs)))
         return (self._first.ideal_row(x)[:, None] * np.array(rows)).ravel()
 
     @cached_property
@@ -201,13 +204,13 @@ class ComposedResponse(DenseMechanism):
 
 
 class ComposedScores(DenseScores):
-    """A weighted mean of the scores of both reports, which is unbiased because both are."""
+    """A weighted mean of the two reports' scores; it is unbiased because both scores are."""
 
     mechanism: ComposedResponse
 
     def exact_column(self, y: int) -> list[Fraction]:
         """Return ``α A1[·, y1] + (1 − α) A2[·, y2]``."""
-        y1, y2 = divmod(y, self.mechanism._width)
+        y1, y2 = divmod(y, self.mechanism._max_second_outputs)
         second = self.mechanism._seconds[y1]
         if y2 >= second.outputs:  # padding: this report cannot occur
             return [Fraction(0)] * self.mechanism.inputs
@@ -218,7 +221,7 @@ class ComposedScores(DenseScores):
 
     @cached_property
     def _first_weight(self) -> Fraction:
-        """α = (R2 − T)/((R1 − T) + (R2 − T)), the best weight at uniform p.
+        """α = (R2 − T)/((R1 − T) + (R2 − T)), the best weight at uniform p for risks R1 and R2.
 
         Both reports come from the same person, so the two estimates share the sampling risk
         T = 1 − 1/k. Only the noise of the mechanisms is independent.
@@ -237,9 +240,9 @@ class ComposedScores(DenseScores):
 def compose(first: Mechanism, second: Mechanism | Callable[[int], Mechanism]) -> ComposedResponse:
     """Return a mechanism that answers twice; ``second`` may depend on the first report.
 
-    It promises the sum of the two contexts, and ``certify`` checks this like any other promise. If
-    a second mechanism breaks its promise after even one first report, and so breaks the sum,
-    ``certify`` detects it.
+    The mechanism promises the sum of the two contexts, and ``certify`` checks this like any other
+    promise. If the second mechanism for even a single first report breaks that sum, ``certify``
+    detects it.
 
     >>> from sfumato.contexts import Uniform
     >>> from sfumato.mechanisms import BinaryResponse

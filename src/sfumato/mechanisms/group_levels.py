@@ -1,11 +1,12 @@
 """Codes and integers for groups of symbols that cover for each other.
 
 Group j has a code with b outputs, of which each symbol favours r, and two promises: ε_in inside
-the group, and ε_out from the group to everyone else. Of the N = 2^B words, a member of the group
-has ``high`` on each output it favours and ``low`` on each of the group's other outputs. Everyone
-else has ``cover`` on each of the group's outputs. A member has ``clear`` more words on them than
-everyone else, the same number for every group. A symbol without a promise has these words on its
-own report:
+the group, and ε_out from the group to everyone else. Every symbol maps each of the N = 2^B words
+to an output. For a member of the group, ``high`` words map to each output it favours, and ``low``
+words to each of the group's other outputs. For everyone else, ``cover`` words map to each of the
+group's outputs. So a member has ``clear`` more words on its group's outputs than everyone else
+has; ``clear`` is the same for every group. For a symbol without a promise, ``clear`` words map to
+its own report. The ``leftover`` words map to report 0 for every symbol. These numbers satisfy
 
     r·high + (b − r)·low − b·cover = clear,        Σ_j b_j·cover_j + clear + leftover = N
 
@@ -47,7 +48,10 @@ __all__ = [
 
 @dataclass(frozen=True)
 class GroupShape:
-    """The b and r of a group's code, and the group's two ε; ``count`` groups share them."""
+    """The b (``outputs``) and r (``raised``) of a group's code, and the group's two ε.
+
+    ``count`` groups share this shape.
+    """
 
     outputs: int
     raised: int
@@ -68,8 +72,7 @@ class GroupShape:
     def gain(self) -> Fraction:
         """``g = f A + (1 − f) B − 1``, with f = r/b.
 
-        This is how many more words a member has on its code's outputs than everyone else, relative
-        to their cover words.
+        Without rounding, this is the ratio of ``clear`` to ``b·cover``, the group's cover words.
         """
         A, B = self.odds
         f = Fraction(self.raised, self.outputs)
@@ -78,10 +81,10 @@ class GroupShape:
 
 @dataclass(frozen=True)
 class GroupLevels:
-    """The number of words that give each output of a group's code.
+    """The number of words that map to each output of a group's code.
 
-    ``high`` and ``low`` are a member's words on outputs that it favours and on the other ones.
-    ``cover`` is the number for everyone else.
+    For a member of the group, it is ``high`` for outputs that the member favours and ``low`` for
+    the others. For everyone else, it is ``cover`` for every output.
     """
 
     high: int
@@ -94,7 +97,7 @@ class GroupLevels:
 
     @classmethod
     def from_record(cls, record: object) -> "GroupLevels":
-        """Return the levels with the integers in their record."""
+        """Return the levels stored in a record."""
         fields = require_fields(record, "levels", ("high", "low", "cover"))
         high = parse_count(fields["high"])
         low = parse_count(fields["low"])
@@ -106,63 +109,64 @@ class GroupLevels:
 class GroupIntegers:
     """The integers of a group response.
 
-    ``code_of_group`` is the index of each group's code and levels. ``clear_words`` is the number of
-    a symbol's words that are neither cover nor leftover.
+    For each group, ``code_index_of_group`` contains the index of its code in ``codes`` and of its
+    levels in ``levels``. ``clear_words`` is the number of words that are neither cover words nor
+    leftover words.
     """
 
     codes: list[Code]
     levels: list[GroupLevels]
-    code_of_group: list[int]
+    code_index_of_group: list[int]
     clear_words: int
     word_bits: int
 
     @property
     def cover_words(self) -> list[int]:
         """The number of cover words for each group."""
-        return [self.codes[i].outputs * self.levels[i].cover for i in self.code_of_group]
+        return [self.codes[i].outputs * self.levels[i].cover for i in self.code_index_of_group]
 
     def to_record(self) -> dict[str, Json]:
         """Return the integers as plain data."""
         return {
             "codes": [code.to_record() for code in self.codes],
             "levels": [level.to_record() for level in self.levels],
-            "code_of_group": list(self.code_of_group),
+            "code_of_group": list(self.code_index_of_group),
             "clear": str(self.clear_words),
             "word_bits": self.word_bits,
         }
 
     @classmethod
     def from_record(cls, record: Fields, groups: GroupedContext) -> "GroupIntegers":
-        """Return the integers in a record for the given groups."""
+        """Return the integers stored in a record, for the given groups."""
         names = ("kind", "codes", "levels", "code_of_group", "clear", "word_bits")
         fields = require_fields(record, "mechanism", names)
         for name in ("codes", "levels", "code_of_group"):
             if not isinstance(fields[name], list):
                 raise InvalidSurvey(f"mechanism.{name} must be a list.")
         levels = [GroupLevels.from_record(level) for level in fields["levels"]]
-        limit = len(fields["codes"])
-        code_of_group = []
-        for number in fields["code_of_group"]:
-            code_of_group.append(require_index(number, limit, "mechanism.code_of_group"))
-        epsilon_of_code = {}
-        for number, g in zip(code_of_group, groups.protected_groups, strict=False):
-            epsilon_of_code[number] = groups.inside[g]
+        code_count = len(fields["codes"])
+        code_index_of_group = []
+        for index in fields["code_of_group"]:
+            code_index_of_group.append(require_index(index, code_count, "mechanism.code_of_group"))
+        epsilon_by_index = {}
+        for index, g in zip(code_index_of_group, groups.protected_groups, strict=False):
+            epsilon_by_index[index] = groups.inside[g]
         codes = []
-        for number, code in enumerate(fields["codes"]):
-            codes.append(code_from_record(code, epsilon_of_code.get(number, inf)))
+        for index, code in enumerate(fields["codes"]):
+            codes.append(code_from_record(code, epsilon_by_index.get(index, inf)))
         word_bits = require_word_bits(fields["word_bits"])
-        return cls(codes, levels, code_of_group, parse_count(fields["clear"]), word_bits)
+        return cls(codes, levels, code_index_of_group, parse_count(fields["clear"]), word_bits)
 
     def require_fitting_codes(self, sizes: list[int]) -> None:
         """Raise ``ContextMismatch`` unless the codes can serve groups of these sizes."""
-        if len(self.code_of_group) != len(sizes) or len(self.levels) != len(self.codes):
+        if len(self.code_index_of_group) != len(sizes) or len(self.levels) != len(self.codes):
             raise ContextMismatch(
                 f"each of the {len(sizes)} groups must have a code, and each code must have levels."
             )
-        for size, number in zip(sizes, self.code_of_group, strict=True):
-            if not self.codes[number].can_serve(size):
+        for size, index in zip(sizes, self.code_index_of_group, strict=True):
+            if not self.codes[index].can_serve(size):
                 raise ContextMismatch("a code does not fit the size of a group that uses it.")
-        in_order_of_use = list(dict.fromkeys(self.code_of_group))
+        in_order_of_use = list(dict.fromkeys(self.code_index_of_group))
         if in_order_of_use != list(range(len(self.codes))):
             raise ContextMismatch(
                 "a group response must list its codes in the order in which its groups use them."
@@ -192,9 +196,10 @@ class GroupIntegers:
 
 
 def find_protected_groups(groups: GroupedContext) -> tuple[list[int], Symbols]:
-    """Return the groups with a promise to other groups, and the index of each symbol's group.
+    """Return the groups that must not be distinguishable from other groups, and an array.
 
-    The index is the position among these groups, or −1 for a symbol without a promise.
+    The array contains, for each symbol, the position of its group in the returned list, or −1 for a
+    symbol without a promise.
     """
     protected = groups.protected_groups
     for g in set(range(len(groups.outward))) - set(protected):
@@ -212,36 +217,36 @@ def find_protected_groups(groups: GroupedContext) -> tuple[list[int], Symbols]:
 def assign_codes(
     groups: GroupedContext, protected: list[int], families: Sequence[CodeFamily], word_bits: int
 ) -> tuple[list[Code], list[int]]:
-    """Return the codes, and the index of each group's code.
+    """Return the distinct codes, and the index of each group's code.
 
     Groups with the same size, promises and family share a code.
     """
     codes: list[Code] = []
-    number_by_key: dict[object, int] = {}
-    code_of_group = []
+    index_by_key: dict[object, int] = {}
+    code_index_of_group = []
     for g, family in zip(protected, families, strict=True):
         size = int(groups.sizes[g])
         promises = groups.effective_promises(g)
         key = (id(family), size, promises)
-        if key not in number_by_key:
-            number_by_key[key] = len(codes)
+        if key not in index_by_key:
+            index_by_key[key] = len(codes)
             if size > 1:
                 codes.append(family(size, promises[0], word_bits))
             else:
                 codes.append(ClearCode(1, word_bits=word_bits))
-        code_of_group.append(number_by_key[key])
-    return codes, code_of_group
+        code_index_of_group.append(index_by_key[key])
+    return codes, code_index_of_group
 
 
 def find_shapes(
-    groups: GroupedContext, protected: list[int], codes: list[Code], code_of_group: list[int]
+    groups: GroupedContext, protected: list[int], codes: list[Code], code_index_of_group: list[int]
 ) -> list[GroupShape]:
-    """Return the shape of the groups that use each code."""
-    counts = Counter(code_of_group)
+    """Return, for each code, the shape of the groups that use it."""
+    counts = Counter(code_index_of_group)
     shapes = []
-    for number, code in enumerate(codes):
-        inside, outward = groups.effective_promises(protected[code_of_group.index(number)])
-        shapes.append(GroupShape(code.outputs, code.raised, inside, outward, counts[number]))
+    for index, code in enumerate(codes):
+        inside, outward = groups.effective_promises(protected[code_index_of_group.index(index)])
+        shapes.append(GroupShape(code.outputs, code.raised, inside, outward, counts[index]))
     return shapes
 
 
@@ -283,7 +288,7 @@ def find_levels(shapes: Sequence[GroupShape], word_bits: int) -> tuple[int, list
 
 
 def _solve_levels(shape: GroupShape, clear: int) -> GroupLevels:
-    """Return levels that satisfy the group's equation exactly and keep both promises."""
+    """Return levels that satisfy the group's equation exactly and keep its two promises."""
     b = shape.outputs
     r = shape.raised
     A, _ = shape.odds
@@ -306,6 +311,7 @@ def _solve_levels(shape: GroupShape, clear: int) -> GroupLevels:
 def _require_contrast(
     shapes: Sequence[GroupShape], levels: Sequence[GroupLevels], word_bits: int
 ) -> None:
+    """Raise ``NothingToLearn`` if the members of a group would favour no output."""
     for shape, level in zip(shapes, levels, strict=True):
         if level.high <= level.low and shape.outputs > 1:
             raise _too_short_error(word_bits)
@@ -318,5 +324,5 @@ def _too_short_error(word_bits: int) -> NothingToLearn:
     )
 
 
-def _ceil(number: Fraction) -> int:
-    return -(-number.numerator // number.denominator)
+def _ceil(fraction: Fraction) -> int:
+    return -(-fraction.numerator // fraction.denominator)

@@ -57,7 +57,7 @@ class GroupResponse(CodedMechanism):
     ``ε_in ≤ ε_out + ε_out'`` for any two groups, which holds in every closed context.
     Cost per report: one word.
     Error: at most a third above the minimum if ε_in ≥ 1; at most 1.8 times the minimum for small ε,
-    where ``mechanism_for`` prefers other frames.
+    where ``mechanism_for`` prefers other mechanisms.
     Reference: Acharya et al. (2020), section 5.1, for one group with ε_in = ε_out.
     Proof: docs/proofs/groups.md.
 
@@ -92,12 +92,12 @@ class GroupResponse(CodedMechanism):
                 "pass one code for all groups, or one for each of the "
                 f"{len(protected)} groups with a promise."
             )
-        codes, code_of_group = assign_codes(groups, protected, families, word_bits)
+        codes, code_index_of_group = assign_codes(groups, protected, families, word_bits)
         self._families = code
-        self._shapes = find_shapes(groups, protected, codes, code_of_group)
+        self._shapes = find_shapes(groups, protected, codes, code_index_of_group)
         clear_words, levels = find_levels(self._shapes, word_bits)
         super().__init__(context)
-        integers = GroupIntegers(codes, levels, code_of_group, clear_words, word_bits)
+        integers = GroupIntegers(codes, levels, code_index_of_group, clear_words, word_bits)
         self._set_integers(group_of, integers)
 
     @classmethod
@@ -110,8 +110,12 @@ class GroupResponse(CodedMechanism):
         integers.require_valid_sums()
         codes = integers.codes
         mechanism = cls.__new__(cls)
-        mechanism._families = [codes[number].family for number in integers.code_of_group]
-        mechanism._shapes = find_shapes(context.groups, protected, codes, integers.code_of_group)
+        mechanism._families = [
+            codes[code_index].family for code_index in integers.code_index_of_group
+        ]
+        mechanism._shapes = find_shapes(
+            context.groups, protected, codes, integers.code_index_of_group
+        )
         Mechanism.__init__(mechanism, context)
         mechanism._set_integers(group_of, integers)
         return mechanism
@@ -126,9 +130,9 @@ class GroupResponse(CodedMechanism):
         self._levels = integers.levels
         self._clear_words = integers.clear_words
         self._beta = Fraction(self._clear_words, self.denominator)
-        code_of_group = np.array(integers.code_of_group, dtype=np.int64)
+        code_index_of_group = np.array(integers.code_index_of_group, dtype=np.int64)
         point_of = np.where(group_of >= 0, ranks_within(group_of + 1), 0)
-        self._set_groups(integers.codes, code_of_group, group_of, point_of)
+        self._set_groups(integers.codes, code_index_of_group, group_of, point_of)
         self._own_report = np.zeros(self.inputs, dtype=np.uint64)
         self._own_report[self._free_symbols] = np.arange(self._coded_outputs, self.outputs)
         self._assign_words()
@@ -142,7 +146,7 @@ class GroupResponse(CodedMechanism):
         self._leftover = self.denominator - self._cover_end - self._clear_words
         self._cover_words = np.array(cover_words, dtype=np.uint64)
         cover_levels = [max(level.cover, 1) for level in self._levels]
-        self._cover_levels = np.array(cover_levels, dtype=np.uint64)[self._code_of_group]
+        self._cover_levels = np.array(cover_levels, dtype=np.uint64)[self._code_index_of_group]
 
     def to_record(self) -> Json:
         """Return the channel's integers as plain data."""
@@ -181,7 +185,7 @@ class GroupResponse(CodedMechanism):
         return reports
 
     def _decode_cover_words(self, word: Words) -> tuple[Symbols, Words]:
-        """Return the group and the report of each cover word. Entries for others are undefined.
+        """Return each cover word's group and report. Entries for other words are undefined.
 
         With a single code, all groups have the same number of cover words, so no lookup is needed.
         """
@@ -193,7 +197,7 @@ class GroupResponse(CodedMechanism):
         return group, output + self._group_start[group].view(np.uint64)
 
     def _word_positions(self, word: Words, group: Symbols, in_own_cover: Booleans) -> Words:
-        """Number a member's words: its own group's cover words first, then the clear words."""
+        """Return word positions: cover words of the member's group first, then clear words."""
         if self._cover_starts.size == 1:  # a single group has no cover words for other groups
             return word
         if len(self._codes) == 1:
@@ -204,23 +208,23 @@ class GroupResponse(CodedMechanism):
         return np.where(in_own_cover, word - self._cover_starts[group], clear_position)
 
     def _inside_reports(self, symbols: Symbols, group: Symbols, position: Words) -> Words:
-        """Return the report of each member for a position among its words.
+        """Return each member's report for the word at the position from ``_word_positions``.
 
-        Entries for other symbols and for leftover words are never used.
+        Entries for symbols in no group and for leftover words are never used.
         """
         point = self._point_of.take(symbols).view(np.uint64)
         if len(self._codes) == 1:
             first = group.view(np.uint64) * np.uint64(self._codes[0].outputs)
             return self._member_reports(0, point, position) + first
         reports = np.empty(symbols.size, dtype=np.uint64)
-        people_by_code = indices_by_value(self._code_of[symbols], len(self._codes))
-        for number, people in enumerate(people_by_code):
-            reports[people] = self._member_reports(number, point[people], position[people])
+        people_by_code = indices_by_value(self._code_index_of[symbols], len(self._codes))
+        for code_index, people in enumerate(people_by_code):
+            reports[people] = self._member_reports(code_index, point[people], position[people])
         return reports + self._group_start[group].view(np.uint64)
 
-    def _member_reports(self, number: int, point: Words, position: Words) -> Words:
-        code = self._codes[number]
-        level = self._levels[number]
+    def _member_reports(self, code_index: int, point: Words, position: Words) -> Words:
+        code = self._codes[code_index]
+        level = self._levels[code_index]
         index = two_level_index(position, code.raised, level.high, level.low)
         return code.output_at(point, index)
 
@@ -228,27 +232,29 @@ class GroupResponse(CodedMechanism):
 
     @cached_property
     def _cover_row(self) -> NDArray[np.intp]:
-        """The index of the level that everyone has on each report of other groups."""
+        """For each report, the level index of every symbol outside the report's group."""
         row = np.zeros(self.outputs, dtype=np.intp)
-        row[: self._coded_outputs] = np.repeat(3 * self._code_of_group + 2, self._report_counts)
+        row[: self._coded_outputs] = np.repeat(
+            3 * self._code_index_of_group + 2, self._report_counts
+        )
         return row
 
     def _level_row(self, x: int) -> NDArray[np.intp]:
-        """Return the index of the level that x has on each report.
+        """Return the level index of symbol x for each report.
 
-        Level 0 has no words, and level 1 has the clear words. The cover, low and high of code i are
-        levels 3i + 2 to 3i + 4.
+        Level 0 is 0 words, and level 1 is the number of clear words. Levels 3i + 2 to 3i + 4 are
+        the cover, low and high of code i.
         """
         row = self._cover_row.copy()
         if self._group_of[x] < 0:
             row[int(self._own_report[x])] = 1
         else:
-            number, own_reports, favoured = self._locate(x)
-            row[own_reports] = 3 * number + 3 + favoured
+            code_index, own_reports, favoured = self._locate(x)
+            row[own_reports] = 3 * code_index + 3 + favoured
         return row
 
     def compact_row(self, x: int) -> CompactRow:
-        """Return the row of x: cover except on its own reports, and leftover words on report 0."""
+        """Return the row of x: cover outside x's own reports, and leftover words on report 0."""
         levels = [0, self._clear_words]
         for level in self._levels:
             levels += [level.cover, level.low, level.high]
@@ -258,15 +264,18 @@ class GroupResponse(CodedMechanism):
         return levels, level_indices
 
     def row_classes(self) -> tuple[RowClass, ...]:
-        """Return one class per code, with the first group, which has leftover words, separate."""
+        """Return one class for free symbols, one for the first group, and one per code.
+
+        The first group is separate because its first report has the leftover words.
+        """
         classes = [
             RowClass(
                 self._free_symbols, np.zeros_like(self._free_symbols), own_words=self._clear_words
             )
         ]
-        for number, members in enumerate(self._symbols_by_code()):
-            code = self._codes[number]
-            level = self._levels[number]
+        for code_index, members in enumerate(self._symbols_by_code()):
+            code = self._codes[code_index]
+            level = self._levels[code_index]
             group = self._group_of[members]
             first_members = members[group == 0]
             other_members = members[group > 0]
@@ -340,8 +349,8 @@ class GroupResponse(CodedMechanism):
 class HighLowResponse(GroupResponse):
     """Sensitive symbols answer through a code; the others tell the truth or cover for them.
 
-    The code has K outputs and sets S_x of r outputs. With ``Z = r e + K − r`` and
-    ``β = r(e−1)/Z``::
+    The code has K outputs and sets S_x of r outputs. Here e stands for e^ε. With
+    ``Z = r e + K − r`` and ``β = r(e−1)/Z``::
 
         x sensitive:      Q(y|x) = e/Z  if y ∈ S_x,   1/Z  otherwise,   y < K
         x not sensitive:  Q(y|x) = 1/Z  for y < K,    β  on x's own report,   0 elsewhere
@@ -351,9 +360,9 @@ class HighLowResponse(GroupResponse):
     This is the group response for one group with ε_in = ε_out.
 
     Guarantees: for sensitive x, any x2 and any y, the log-ratio is at most ε; every row sums to 1;
-    without sensitive symbols it is the identity; with only sensitive symbols it is the plain
-    response; at most 2k outputs with the Hadamard code.
-    Cost per report: one word. Error (Hadamard code, the paper's estimator): with
+    the response is the identity if no symbol is sensitive, and the plain response if all are; at
+    most 2k outputs with the Hadamard code.
+    Cost per report: one word. Error (Hadamard code, estimator of the reference below): with
     ``c = (e+1)/(e−1)``, ``n·Var`` is ``c²(p_A + 2p_B/(e+1)) − p_x²`` for sensitive x and
     ``c p_x − p_x²`` for the others, where p_A and p_B are the total shares of sensitive and other
     symbols.
@@ -385,7 +394,7 @@ class HighLowResponse(GroupResponse):
             self._code: Code = ClearCode(s, word_bits=word_bits)
         else:
             self._code = code(s, epsilon, word_bits)
-        # The code's levels need no change: its low level is also the cover.
+        # The group uses the code's own levels, with the low level as its cover.
         high = self._code.high
         low = self._code.low
         codes = [self._code] if s else []
@@ -416,6 +425,6 @@ class HighLowResponse(GroupResponse):
         return cls(context, codes, word_bits=codes.word_bits)
 
     def _ideal_levels(self) -> list[float]:
-        """Return the levels from the paper's formula."""
+        """Return the levels from the formula in the class docstring."""
         high, low = self._code.ideal_levels()
         return [0.0, self._code.raised * (high - low), low, low, high]

@@ -224,7 +224,7 @@ class Mechanism(ABC):
 
         ``W[y][z]`` is the probability, as a fraction or decimal, that report y is replaced by z.
         Each row must add up to exactly 1. W never sees the symbol, so Q followed by W keeps the
-        promise of Q (Proposition 1 of the paper).
+        promise of Q (Proposition 1 of Acharya et al., 2020).
         """
         from sfumato.mechanisms.composition import ProcessedResponse
 
@@ -284,7 +284,7 @@ def _batches(values: object) -> Iterable[ArrayLike]:
 
 
 def _symbol_vector(symbols: object, size: int) -> Symbols:
-    """Return the symbols as a vector of integers below ``size``; raise if they are not one."""
+    """Return symbols below ``size`` as a vector; raise ``InvalidSymbols`` if they are invalid."""
     vector = require_symbols(symbols, size)
     if vector.ndim != 1:
         raise InvalidSymbols(

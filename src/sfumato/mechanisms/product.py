@@ -22,23 +22,23 @@ from sfumato.mechanisms.scores import MAX_MATRIX_ENTRIES
 
 __all__ = ["ProductResponse"]
 
-_MAX_DENOMINATOR = 10**6  # of weights: any weights are valid, and short ones keep scores short
+_MAX_DENOMINATOR = 10**6  # weights are rounded to such fractions, which keeps scores short
 
 
 class ProductResponse(DenseMechanism):
-    """Two levels of blocks by composition (Proposition 2 of the paper), for small ε.
+    """A composed response for small ε and blocks with one promise inside and another across.
 
     ``Q(J, T|x) = Q1(J|block of x) · Q2(T|x)``. Q1 is a code on the blocks at ``ε_across − ε_in``,
     and Q2 is a code on all symbols at ``ε_in``, the smallest ε inside a block. Report
     ``J · K2 + T`` represents the pair (J, T).
 
-    Guarantees: two symbols in the same block share Q1, so their log-ratio is at most ε_in; for any
-    others it is at most ``(ε_across − ε_in) + ε_in``; every row sums to 1.
+    Guarantees: two symbols in the same block share Q1, so their log-ratio is at most ε_in; for
+    symbols in different blocks it is at most ``(ε_across − ε_in) + ε_in``; every row sums to 1.
     Cost per report: two words. Error: below that of the group response if both ε are small
     (ε_in < 1).
     Estimates: each answer about the symbol is weighted according to the answer about the block.
-    Block totals combine both answers. Then the estimates are adjusted to add up to these totals,
-    and the totals to 1.
+    Block totals combine both answers and are adjusted to add up to 1. Then the estimates are
+    adjusted to add up to their block's total.
     Reference: Acharya et al. (2020), Proposition 2.
     Proof: docs/proofs/product.md.
 
@@ -124,13 +124,13 @@ class ProductResponse(DenseMechanism):
         return J * np.uint64(self._inner.outputs) + T
 
     def integer_row(self, x: int) -> list[int]:
-        """Return the product of the two rows."""
+        """Return the product of the block's row and the symbol's row."""
         outer = self._outer.integer_row(int(self._block_of[x]))
         inner = self._inner.integer_row(x)
         return [a * b for a in outer for b in inner]
 
     def ideal_row(self, x: int) -> Floats:
-        """Return the product of the two rows from their formulas."""
+        """Return the product of the block's row and the symbol's row, from their formulas."""
         outer = self._outer.ideal_row(int(self._block_of[x]))
         return np.outer(outer, self._inner.ideal_row(x)).ravel()
 
@@ -141,10 +141,11 @@ class ProductResponse(DenseMechanism):
 
 
 class ProductScores(DenseScores):
-    """``w_j(J) A2[x, T]``, shifted equally in each block so that the sum is the block's total.
+    """``w_j(J) A2[x, T]``, shifted equally within each block to add up to the block's total.
 
     A1 and A2 are the scores of the answers about the block and about the symbol. The block's total
-    is a weighted mean of A1 and of the sum over its symbols.
+    is a weighted mean of A1 and of the sum of ``w_j(J) A2[x, T]`` over the block's symbols, plus a
+    correction that makes all totals add up to 1.
     """
 
     mechanism: ProductResponse
@@ -215,7 +216,7 @@ class ProductScores(DenseScores):
 
         The weights have mean 1 for members of j and minimise the noise if symbols are equally
         likely. Let h be the probability that J ∈ S_j for a member of j, and P the probability for
-        anyone. Then the best weights inside and outside S_j are proportional to h/P and
+        a random person. Then the best weights inside and outside S_j are proportional to h/P and
         (1 − h)/(1 − P).
         """
         code = self._outer._codes[0]
@@ -234,9 +235,9 @@ class ProductScores(DenseScores):
 
     @cached_property
     def _mixing_weights(self) -> list[Fraction]:
-        """μ_j: the weight of the symbols' sum in a block's total.
+        """μ_j: the weight of the sum over the block's symbols in the block's total.
 
-        It minimises the variance if symbols are equally likely.
+        This weight minimises the variance if symbols are equally likely.
         """
         _, sums, A1 = self._score_terms
         k = self.mechanism.inputs

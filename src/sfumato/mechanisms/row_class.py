@@ -14,7 +14,7 @@ __all__ = ["RowClass"]
 
 @dataclass(frozen=True)
 class RowClass:
-    """A claim about the row of every symbol in the class, in words out of ``2^B``.
+    """A claim about the row of every symbol in the class, which counts words out of ``2^B``.
 
     The *range* of symbol i is the ``outputs`` reports that start at ``first_reports[i]``. Of these,
     ``raised`` reports have ``high`` words and the rest have ``low``; the first report has
@@ -22,7 +22,7 @@ class RowClass:
     these reports instead, and the same leftover words unless ``cover`` is 0. If ``own_words`` is
     not 0, one report outside all ranges has that many words. All other reports have none.
 
-    By default there is no range, and the row consists of cover and the symbol's own report.
+    By default the range is empty, and a row has only other ranges' cover and its own report.
     """
 
     symbols: Symbols
@@ -37,16 +37,16 @@ class RowClass:
 
     @property
     def words(self) -> int:
-        """The number of words that a row has in its range."""
+        """The number of words that a row of this class has in its range."""
         return self.raised * self.high + (self.outputs - self.raised) * self.low + self.leftover
 
     @property
     def cover_words(self) -> int:
-        """The number of words that a row with a different range has there."""
+        """The number of words that a row with a different range has in this class's range."""
         return self.outputs * self.cover + (self.leftover if self.cover else 0)
 
     def is_sound(self, outputs: int) -> bool:
-        """Return whether rows can satisfy the claim, with ``high`` as the largest entry."""
+        """Return whether rows of ``outputs`` entries, none above high, can satisfy the claim."""
         if self.outputs and self.high <= 0:
             return False
         if not (0 <= self.low <= self.high and 0 <= self.cover <= self.high):
@@ -67,14 +67,14 @@ class RowClass:
     ) -> bool:
         """Return whether a compact row matches the claim.
 
-        The row's range starts at report ``first``. ``exceptions`` are the reports where it differs
-        from the cover.
+        The row's range starts at report ``first``. ``exceptions`` are the reports where the row
+        differs from the cover.
         """
         counts = _count_levels(levels, level_indices[first : first + self.outputs])
         if self.outputs:  # remove the leftover words from the first report
-            at_first = levels[level_indices[first]]
-            counts[at_first] -= 1
-            counts[at_first - self.leftover] += 1
+            first_level = levels[level_indices[first]]
+            counts[first_level] -= 1
+            counts[first_level - self.leftover] += 1
         claim = Counter({self.low: self.outputs - self.raised})
         claim[self.high] += self.raised
         is_outside = (exceptions < first) | (exceptions >= first + self.outputs)
@@ -83,7 +83,7 @@ class RowClass:
         return +counts == +claim and words_outside == ([self.own_words] if self.own_words else [])
 
     def to_record(self) -> Json:
-        """Return the premise as plain data, without the list of symbols."""
+        """Return the claim as plain data, without the list of symbols."""
         return {
             "rows": int(self.symbols.size),
             "outputs": self.outputs,

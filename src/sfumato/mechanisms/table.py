@@ -39,7 +39,7 @@ __all__ = ["BinaryResponse", "TableResponse"]
 
 _MAX_CHANGE = 1e-3  # the largest change that rounding may make to an entry
 _MIN_PRECISE_BITS = 32  # shorter words are only for tests, and round coarsely
-_MAX_WEIGHT = 2**32  # of a symbol in a crowd
+_MAX_WEIGHT = 2**32  # the largest weight of a symbol in a crowd
 _SUM_TOLERANCE = 1e-6
 _ZERO_TOLERANCE = 1e-9
 _MIN_PROBABILITY = 2.0**-40  # drop reports that no symbol sends at least this often
@@ -53,8 +53,9 @@ class TableResponse(DenseMechanism):
     matrix to a table that satisfies the context exactly.
 
     A ``crowd`` is the expected population: one integer weight for each symbol. Scores have the
-    minimum variance if people are distributed like the crowd. Without one, all symbols are assumed
-    equally likely. The crowd does not affect privacy, and the estimate is unbiased for every crowd.
+    minimum variance if people are distributed like the crowd. If no crowd is given, all symbols are
+    assumed equally likely. The crowd does not affect privacy, and the estimate is unbiased for
+    every crowd.
 
     Guarantees: every row sums to 1; a table built by ``from_fractions`` or ``from_floats`` keeps
     every promise.
@@ -251,7 +252,7 @@ def _require_nearly_stochastic(Q: ArrayLike, size: int) -> Floats:
 
 
 class BinaryResponse(DenseMechanism):
-    """The optimal mechanism for two symbols: every other one post-processes it (Theorem 2).
+    """The optimal mechanism for two symbols: every other mechanism is a post-processing of it.
 
     With ``a = E[0, 1]``, ``b = E[1, 0]``, ``D = 1 − e^{−(a+b)}``::
 
@@ -297,7 +298,7 @@ class BinaryResponse(DenseMechanism):
             )
 
     def _set_flips(self, zero_to_one: int, one_to_zero: int) -> None:
-        """Set how many words make each symbol send the other one."""
+        """Set how many words make each symbol send the other symbol."""
         self._flips = (zero_to_one, one_to_zero)
         self._flip_array = np.array(self._flips, dtype=np.uint64)
 
@@ -342,7 +343,7 @@ class BinaryResponse(DenseMechanism):
         return row
 
     def ideal_row(self, x: int) -> Floats:
-        """Return the row from Theorem 2, in a form that is also valid for infinite entries."""
+        """Return the row of x from the formula, in a form that is valid for infinite a and b."""
         a = float(self._a)
         b = float(self._b)
         D = -np.expm1(-(a + b))

@@ -23,16 +23,16 @@ __all__ = ["UnionResponse", "contains_table"]
 
 
 class UnionResponse(Mechanism):
-    """A response that sends the block, and answers inside it with a mechanism for its context.
+    """A response that sends the block, and answers inside it with the block's own mechanism.
 
     ``Q((j, y)|x) = Q_j(y|x)`` for x in block j. Report ``offset_j + y`` represents (j, y). Block j
-    has the same number of reports as its mechanism; blocks are in the order of their first labels.
+    has one report for each output of Q_j; blocks are in the order of their first labels.
 
     Guarantees: the promise of Q_j inside block j; nothing across blocks; every row sums to 1. The
     shares of blocks are observed without noise.
-    Cost per report: the largest number of words that a part needs. Error:
+    Cost per report: the largest number of words that any block's mechanism needs. Error:
     ``Σ_j [p_j R_j + p_j(1 − p_j)‖θ_j‖²]``, where θ_j is the distribution inside block j, p_j is the
-    block's share and R_j is its part's risk at θ_j.
+    block's share and R_j is the risk of Q_j at θ_j.
     Reference: Acharya et al. (2020), section 6.1, for equal promises inside all blocks.
     Proof: docs/proofs/union.md.
 
@@ -44,8 +44,8 @@ class UnionResponse(Mechanism):
     >>> UnionResponse(context, [PlainResponse(travel), HighLowResponse(visits)]).outputs
     7
 
-    ``symbols`` contains the symbols of each part. ``offsets`` contains the first report of each
-    part, followed by the total number of reports.
+    ``parts`` contains the mechanism of each block. ``symbols`` contains the symbols of each part.
+    ``offsets`` contains the first report of each part, followed by the total number of reports.
     """
 
     kind: ClassVar[str] = "union"
@@ -118,12 +118,12 @@ class UnionResponse(Mechanism):
     # --- the channel -----------------------------------------------------------------------------
 
     def _locate(self, x: int) -> tuple[Mechanism, int, slice]:
-        """Return the part that contains x, x's symbol in that part, and the part's reports."""
+        """Return the part that contains x, the symbol of x in that part, and the part's reports."""
         part, _, reports = self._layout[self.context.block_of[x]]
         return part, int(self.context.rank[x]), reports
 
     def compact_row(self, x: int) -> CompactRow:
-        """Return the part's row, and 0 on the reports of other blocks.
+        """Return the row of x in its part, with 0 on the reports of other blocks.
 
         A part that uses fewer words ignores the remaining ones, so its counts are scaled up.
         """
@@ -135,7 +135,7 @@ class UnionResponse(Mechanism):
         return [0, *(level * factor for level in levels)], level_indices
 
     def ideal_row(self, x: int) -> Floats:
-        """Return the row from the part's formula."""
+        """Return the row of x from its part's formula."""
         part, rank, reports = self._locate(x)
         row = np.zeros(self.outputs)
         row[reports] = part.ideal_row(rank)
@@ -147,14 +147,14 @@ class UnionResponse(Mechanism):
         return self._on_reports(lambda part, values: part.forward(values), distribution)
 
     def adjoint(self, v: ArrayLike) -> Floats:
-        """Return the parts' means, block by block."""
+        """Return the means computed by the parts, block by block."""
         values = float_vector(v, self.outputs, "v")
         return self._on_symbols(lambda part, part_values: part.adjoint(part_values), values)
 
     def _on_reports(
         self, apply: Callable[[Mechanism, Floats], Floats], by_symbol: Floats
     ) -> Floats:
-        """Apply a function that maps symbols to reports to each part."""
+        """Map values by symbol to values by report, applying ``apply`` to each part."""
         by_report = np.empty(self.outputs)
         for part, symbols, reports in self._layout:
             by_report[reports] = apply(part, by_symbol[symbols])
@@ -163,7 +163,7 @@ class UnionResponse(Mechanism):
     def _on_symbols(
         self, apply: Callable[[Mechanism, Floats], Floats], by_report: Floats
     ) -> Floats:
-        """Apply a function that maps reports to symbols to each part."""
+        """Map values by report to values by symbol, applying ``apply`` to each part."""
         by_symbol = np.empty(self.inputs)
         for part, symbols, reports in self._layout:
             by_symbol[symbols] = apply(part, by_report[reports])
@@ -237,7 +237,7 @@ class UnionScores(Scores):
         return group_of, shares
 
     def hits(self, counts: NDArray[np.int64]) -> Hits:
-        """Return the binomial counts of the parts."""
+        """Return the parts' binomial counts."""
         union = self.mechanism
         hits = Hits.unknown(union.inputs)
         for part, symbols, reports in union._layout:
