@@ -31,12 +31,12 @@ from sfumato.randomness import SystemWords, WordSource
 from sfumato.survey import Survey
 
 MAX_SYMBOLS = 64
-"""The largest number of symbols in an audit, since it compares every ordered pair."""
+"""The largest number of symbols in an audit, which compares every ordered pair of them."""
 
 MIN_SAMPLES = 100
 """The smallest number of samples per symbol; fewer would reveal almost nothing."""
 
-_MAX_EVENT_REPORTS = 8  # reports of an event that a result lists
+_MAX_EVENT_REPORTS = 8  # a result lists at most this many reports of an event
 
 _DRIFT_LEVEL = 1e-6  # for all symbols together; false alarms must be rare
 _MIN_EXPECTED = 5.0  # the χ² approximation is poor for smaller expected counts
@@ -63,31 +63,31 @@ def audit(
     through a third symbol. ``samples`` is the approximate number of reports to draw, in random
     order. ``symbols`` are the symbols to compare. The default is all of them, which is possible for
     up to 64. ``sample_plan`` divides the samples between the stages of the audit. ``on_progress``
-    is called with the number of samples so far.
+    is called with the number of samples drawn so far.
 
     **Method.** On one part of the samples, the audit chooses an event for each ordered pair with a
     finite promise, and the few pairs that look worst (*suspects*). It then draws fresh samples,
-    most of them for the suspects. There, each event gives an exact lower bound on its pair's
-    log-ratio, and hence on the realised entry of E: Clopper–Pearson at a level for each pair. The
-    levels add up to 1 − confidence.
+    most of them for the suspects. On the fresh samples, each event gives an exact lower bound on
+    its pair's log-ratio, and hence on the realised entry of E. This is a Clopper–Pearson bound.
+    Each pair has its own level, and the levels of all pairs add up to 1 − confidence.
 
     **Guarantee.** With probability ``confidence``, none of the bounds is too large. So a randomizer
     that keeps its promise is accused with probability at most 1 − confidence. This holds for every
     channel, every number of reports and every choice of events. It requires reports that are
     independent of each other and of earlier queries. The channel may change over time, as long as
-    it satisfies the context at all times. It may change after any report if it accepts symbols one
+    it satisfies the context at all times. It may change after any report if symbols are sent one
     by one (mechanisms, surveys, commands), and between blocks of calls if ``randomize`` is a
     function. If it does change, a bound applies to the largest entry at any time.
 
-    **What a clear verdict means.** Nothing was found. For each pair, ``resolution`` is the
+    **What a clear verdict means.** Nothing was found. For each pair, ``resolution`` is the smallest
     log-ratio on the event that would have been detected with probability 0.99; the module
-    ``bounds`` explains how it is computed. A clear verdict is not a proof: for mechanisms in this
-    package, ``certify`` gives one. It also covers only the time of the audit: a client that knows
-    when it is audited can cheat. ``changed_symbols`` lists the symbols whose reports changed during
-    the audit.
+    ``bounds`` explains how it is computed. A clear verdict is not a proof; for mechanisms in this
+    package, ``certify`` gives a proof. A clear verdict also covers only the time of the audit: a
+    client that knows when it is audited can cheat. ``changed_symbols`` lists the symbols whose
+    reports changed during the audit.
 
     There is no seed. The black box uses its own randomness. Words from ``source`` only determine
-    the numbers of samples, which are Poisson distributed, and their order.
+    the order of the samples and, in the test, their Poisson-distributed numbers.
 
     >>> import sfumato as sf
     >>> result = audit(sf.mechanism_for(sf.Uniform(3, 1)), samples=20_000)
@@ -168,7 +168,7 @@ def _require_samples(samples: object, symbol_count: int) -> None:
 
 
 class _Sampler:
-    """Draws reports for each symbol block by block. ``total`` is the number drawn so far."""
+    """Draws reports for each symbol block by block. ``total`` is the number of reports so far."""
 
     def __init__(
         self,
@@ -201,8 +201,8 @@ class _Sampler:
 class _PairTests:
     """The tests of all pairs, on counts that were not used to choose events or suspects.
 
-    ``hits`` and ``hits2`` count how often each pair's event occurred under x and under x2; ``mean``
-    and ``mean2`` are the expected numbers of samples, λ_x and λ_x2.
+    For each pair, ``_hits`` and ``_hits2`` are how often its event occurred under x and under x2;
+    ``_lambda`` and ``_lambda2`` are the expected numbers of samples, λ_x and λ_x2.
     """
 
     def __init__(
@@ -217,22 +217,22 @@ class _PairTests:
         self._choice = choice
         self._levels = levels
         rows = np.array([pair.rows for pair in pairs])
-        self._mean = means[rows[:, 0]]
-        self._mean2 = means[rows[:, 1]]
+        self._lambda = means[rows[:, 0]]
+        self._lambda2 = means[rows[:, 1]]
         hits = np.empty((len(pairs), 2), dtype=np.int64)
         for i, event in enumerate(choice.events):
             hits[i] = counts[np.ix_(rows[i], event.columns)].sum(axis=1)
         self._hits = hits[:, 0]
         self._hits2 = hits[:, 1]
 
-    def results(self, suspect_mean: float) -> tuple[PairAudit, ...]:
+    def results(self, suspect_lambda: float) -> tuple[PairAudit, ...]:
         """Return the bound and the resolution for every pair.
 
-        ``suspect_mean`` is the expected number of samples for a suspect's symbol.
+        ``suspect_lambda`` is the expected number of test samples for a symbol in a suspect pair.
         """
-        odds = self._mean / self._mean2
+        odds = self._lambda / self._lambda2
         bounds = log_ratio_bounds(self._hits, self._hits2, odds, self._levels)
-        resolutions = self._resolutions(suspect_mean)
+        resolutions = self._resolutions(suspect_lambda)
         suspects = set(self._choice.suspects.tolist())
         reports = [*self._choice.reports, ANY_OTHER]
         results = []
@@ -247,7 +247,7 @@ class _PairTests:
                 level=float(self._levels[i]),
                 is_suspect=i in suspects,
                 hits=(int(self._hits[i]), int(self._hits2[i])),
-                samples=(float(self._mean[i]), float(self._mean2[i])),
+                samples=(float(self._lambda[i]), float(self._lambda2[i])),
                 event_size=columns.size,
                 includes_other=len(reports) - 1 in columns,
                 event=tuple(reports[column] for column in columns[:_MAX_EVENT_REPORTS]),
@@ -255,25 +255,25 @@ class _PairTests:
             results.append(result)
         return tuple(results)
 
-    def _resolutions(self, suspect_mean: float) -> Floats:
-        """Return the resolution of each pair: the smaller one of two ways to be detected.
+    def _resolutions(self, suspect_lambda: float) -> Floats:
+        """Return each pair's resolution: the smallest log-ratio that one of two ways detects.
 
         A pair may be detected directly by its test. Or it may first become a suspect, and then be
-        detected by a test with ``suspect_mean`` samples.
+        detected by a test with ``suspect_lambda`` samples per symbol.
         """
         E = np.array([pair.promised for pair in self._pairs])
         choice = self._choice
-        risk = (1 - POWER) / 2  # half for the frequency of the event, half for the test
-        rate2 = mean_bound(self._hits2, risk) / self._mean2
-        odds = self._mean / self._mean2
+        risk = (1 - POWER) / 2  # half for the bound on the event's rate, half for the test
+        rate2 = mean_bound(self._hits2, risk) / self._lambda2
+        odds = self._lambda / self._lambda2
         by_test = detectable_by_test(
-            E, rate2 * self._mean2, odds, self._levels, 1 - risk, self._mean
+            E, rate2 * self._lambda2, odds, self._levels, 1 - risk, self._lambda
         )
         threshold = float(choice.suspicions[choice.suspects].min())
         power = 1 - risk / 2
         as_suspect = detectable_as_suspect(E, rate2 * choice.size, threshold, power, choice.size)
         in_suspect_test = detectable_by_test(
-            E, rate2 * suspect_mean, 1.0, self._levels.max(), power, suspect_mean
+            E, rate2 * suspect_lambda, 1.0, self._levels.max(), power, suspect_lambda
         )
         return np.minimum(by_test, np.maximum(as_suspect, in_suspect_test))
 
@@ -282,13 +282,15 @@ class _PairTests:
 
 # A test only covers its own duration. Suppose that a randomizer is private while events are chosen,
 # but not while they are tested. The violation goes undetected if no chosen event reveals it. So
-# each symbol's reports in the test are compared with the earlier ones, by a chi-square test of
+# each symbol's reports in the test are compared with its earlier reports, by a chi-square test of
 # homogeneity. This does not test a promise: reports may change for a good reason, such as a public
-# cohort. But the user should know.
+# cohort. But the user should know that they changed.
 
 
 def rows_with_drift(before: Symbols, after: Symbols) -> list[int]:
-    """Return the rows whose shares differ between two tables of counts, with a row per symbol.
+    """Return the rows whose shares differ significantly between two tables of counts.
+
+    Each table has a row for each symbol.
 
     >>> rows_with_drift(np.array([[500, 500], [300, 700]]), np.array([[510, 490], [700, 300]]))
     [1]

@@ -6,8 +6,9 @@ next, such a change would look like a difference between the symbols. So symbols
 random order, in *blocks* that contain many symbols. A change between blocks then affects all
 symbols alike.
 
-Inside a block, a box that accepts one symbol at a time also gets them in random order. A box that
-accepts a symbol and a count is called once for each symbol in the block, in random order.
+Inside a block, a box that returns one report for each symbol it is given also gets the symbols in
+random order. A box that accepts a symbol and a count is called once for each symbol in the block,
+with the symbols in random order.
 """
 
 import math
@@ -34,7 +35,7 @@ Randomizer = Callable[[int, int], ReportList]
 Histogram = Counter[Hashable]
 """How often each report was sent."""
 
-_REPORTS_PER_CALL = 128  # on average, for a function of a symbol and a count
+_REPORTS_PER_CALL = 128  # on average, for a function that accepts a symbol and a count
 _SYMBOLS_PER_CALL = 2**14  # for a function that accepts many symbols
 
 
@@ -136,7 +137,7 @@ def _shuffle(symbols: Symbols, source: WordSource) -> Symbols:
 
 
 class _AnyOther:
-    """A placeholder for all reports that are not listed. No client can send it."""
+    """A placeholder for all reports that are not counted individually. No client can send it."""
 
     def __repr__(self) -> str:
         return "(any other)"
@@ -159,7 +160,7 @@ def count_table(histograms: Sequence[Histogram], reports: Sequence[Hashable]) ->
 
 
 def count_reports(reports: ReportList, size: int) -> Histogram:
-    """Count how often each report occurs among ``size`` reports. Equality is that of Python.
+    """Count how often each report occurs among ``size`` reports, by Python's equality.
 
     >>> sorted(count_reports(["no", "yes", "no"], 3).items())
     [('no', 2), ('yes', 1)]

@@ -10,17 +10,17 @@ So a single Clopper–Pearson bound on π bounds the ratio. There is no second u
 approximation. Two bounds, one for each probability, would need about a third more samples for
 randomized response with ε = 1.
 
-**If the channel changes over time.** Poisson numbers of symbols in random order are equivalent to
-symbols drawn independently, one by one. Let Q_t be the channel at query t, which may depend on
-earlier queries. Consider the queries for x or x2 whose report is in S. The one at t is for x with
-odds ``(λ_x/λ_x2) · Q_t(S|x)/Q_t(S|x2)``, independently of all others. The odds are at most
-``e^E λ_x/λ_x2`` if Q_t satisfies E. So a is stochastically at most the binomial count for a ratio
-of e^E, and a bound above E is as improbable as before.
+**If the channel changes over time.** Querying Poisson numbers of symbols in random order is
+equivalent to drawing the symbols independently, one by one. Let Q_t be the channel at query t,
+which may depend on earlier queries. Consider the queries for x or x2 whose report is in S. If query
+t is one of them, it is for x with odds ``(λ_x/λ_x2) · Q_t(S|x)/Q_t(S|x2)``, independently of all
+others. These odds are at most ``e^E λ_x/λ_x2`` if Q_t satisfies E. So a is stochastically at most
+the binomial count for a ratio of e^E, and a bound above E is as improbable as before.
 
 **Approximation.** The angle ``atan √(a/b)`` of two Poisson counts has a standard error close to
 ``1/(2 √(a + b))``, even for small counts and large ratios. So errors can be added and subtracted as
 angles even if one of the counts is 0. (The angle is Fisher's arcsine transform of the share
-a/(a + b).) Audits use it for choices and predictions, never for their bounds.
+a/(a + b).) Audits use angles for choices and predictions, never for their bounds.
 
 **Resolution.** Let μ_x2 be the expected number of times that x2 sends the event S of a pair, and
 suppose that x sends it with e^r times the probability. If that probability would exceed 1, set it
@@ -29,25 +29,27 @@ to 1 and reduce that of x2:
     μ_x = min((λ_x/λ_x2) e^r μ_x2, λ_x),   μ_x2 ← μ_x / ((λ_x/λ_x2) e^r)
 
 The test reports a violation if its lower bound is above E. In terms of angles, that happens with
-probability β if these expected counts are above E by
+probability β if the angle of these expected counts is above the angle at r = E by
 
     z(1 − level) + z(β)   standard errors.
 
 The smallest such r is the *resolution* of the pair on its event. Since counts are integers and the
-bound is exact, one count is moved from x to x2. The probability is then β or slightly more.
+bound is exact, the count of x is reduced by 1 and that of x2 is increased by 1. The probability is
+then β or slightly more.
 
-The true μ_x2 is unknown; a lower bound is computed from a count. So the resolution is too small
-only if that bound is too large. Half of the risk of missing a violation is spent on that bound, and
-half on the test.
+The true μ_x2 is unknown, so a lower bound is computed from the observed count of x2. The resolution
+is too small only if that bound is too large. Half of the risk of missing a violation is spent on
+that bound, and half on the test.
 
 A pair that was not a suspect can be detected in two ways. One is its own test, at a small level.
 The other is to become a suspect, with a suspicion above the smallest one among the suspects, and
-then to fail the test with a suspect's samples. The resolution is the better of the two. Each of the
-two steps of the second way has half of the test's risk.
+then to fail the test with a suspect's samples. The pair's resolution is the smallest log-ratio
+that one of the two ways detects. In the second way, each of the two steps gets half of the test's
+risk.
 
 The event is taken as given. An audit may choose a poor event if there are too many different
-reports for its samples. It cannot detect violations outside the event. The share of rare reports
-indicates how much it may miss.
+reports for the number of samples. The audit cannot detect violations outside the event. The share
+of rare reports indicates how much the audit may miss.
 
 References: Clopper and Pearson (1934); Garwood (1936) for one Poisson mean; Przyborowski and
 Wilenski (1940) for the ratio of two.
@@ -65,7 +67,7 @@ _BISECTION_STEPS = 60
 def share_bound(successes: ArrayLike, trials: ArrayLike, level: ArrayLike) -> Floats:
     """Return the Clopper–Pearson lower bound on a probability.
 
-    It is too large with probability at most ``level``.
+    The bound is too large with probability at most ``level``.
 
     >>> float(share_bound(10, 10, 0.05).round(4)), float(share_bound(0, 10, 0.05))
     (0.7411, 0.0)
@@ -81,7 +83,7 @@ def share_bound(successes: ArrayLike, trials: ArrayLike, level: ArrayLike) -> Fl
 def mean_bound(count: ArrayLike, level: float) -> Floats:
     """Return a lower bound on the mean of a Poisson count.
 
-    It is too large with probability at most ``level``.
+    The bound is too large with probability at most ``level``.
 
     >>> float(mean_bound(10, 0.05).round(3)), float(mean_bound(0, 0.05))
     (5.425, 0.0)
@@ -95,7 +97,7 @@ def mean_bound(count: ArrayLike, level: float) -> Floats:
 def log_ratio_bounds(
     hits: ArrayLike, hits2: ArrayLike, odds: ArrayLike, level: ArrayLike
 ) -> Floats:
-    """Return a lower bound on ``log P(S|x)/P(S|x2)``, or 0 if it is negative.
+    """Return a lower bound on ``log P(S|x)/P(S|x2)``, or 0 if that bound is negative.
 
     ``hits`` and ``hits2`` are the counts of S under x and x2; ``odds`` is ``λ_x/λ_x2``. The bound
     is too large with probability at most ``level``, for any two probabilities.
@@ -131,7 +133,7 @@ def errors_above(hits: ArrayLike, hits2: ArrayLike, log_ratio: ArrayLike) -> Flo
 def lower_log_ratio(hits: Floats, hits2: Floats, errors: float) -> Floats:
     """Return the log-ratio of two counts, reduced by ``errors`` standard errors.
 
-    It is −inf if the counts are too small.
+    The result is −inf if the counts are too small.
 
     >>> float(lower_log_ratio(np.array(40.0), np.array(0.0), 4.0).round(2))
     2.23
@@ -182,7 +184,10 @@ def detectable_as_suspect(
 def _smallest_log_ratio(
     promised: ArrayLike, mean2: ArrayLike, odds: ArrayLike, errors: Floats, samples: ArrayLike
 ) -> Floats:
-    """Find by bisection the smallest r with expected counts ``errors`` standard errors above E."""
+    """Find by bisection the smallest log-ratio r whose expected counts are far enough above E.
+
+    Their angle must be at least ``errors`` standard errors above the angle at r = E.
+    """
     arguments = (promised, mean2, odds, errors, samples)
     arrays = [np.asarray(argument, dtype=float) for argument in arguments]
     E, mu, w, required_errors, max_count = np.broadcast_arrays(*arrays)

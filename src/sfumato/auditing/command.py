@@ -1,4 +1,4 @@
-"""Audit a client in any language: a process that answers lines of symbols with lines of reports.
+"""Audit a client in any language, as a process that reads symbols and writes reports in lines.
 
 The process reads symbols (non-negative integers) from standard input, one per line. For each of
 them, in the same order, it writes one line to standard output: a report of that symbol, drawn with
@@ -37,7 +37,7 @@ class LineProcess:
     ) -> None:
         self.patience = patience
         self.lines: queue.Queue[bytes] = queue.Queue(max_queued)
-        """The lines that the process has written; an empty one marks the end."""
+        """The lines that the process has written; an empty line marks the end of its output."""
         self._max_line = max_line
         self._process = subprocess.Popen(  # noqa: S603 - the user asked to start this command
             list(command),
@@ -87,7 +87,7 @@ class LineProcess:
 
     def __exit__(self, *exc_info: object) -> None:
         """Kill the process and all processes that it started."""
-        with suppress(ProcessLookupError, PermissionError):  # it has already exited
+        with suppress(ProcessLookupError, PermissionError):  # the process has already exited
             if os.name == "posix":
                 os.killpg(self._process.pid, signal.SIGKILL)
             else:
@@ -123,7 +123,8 @@ def _query(process: LineProcess, symbols: Symbols) -> list[str]:
     for start in range(0, symbols.size, _BATCH_SIZE):
         batch = symbols[start : start + _BATCH_SIZE].tolist()
         if any(process.lines.queue):
-            raise _extra_lines()  # from here on, reports would be counted for the wrong symbol
+            # From here on, reports would be counted for the wrong symbol.
+            raise _extra_lines_error()
         process.write(b"".join(b"%d\n" % symbol for symbol in batch))
         reports += [_read_report(process) for _ in batch]
     return reports
@@ -136,9 +137,9 @@ def _reject_extra_lines(process: LineProcess) -> None:
     line is left over at the end.
     """
     process.close_input()
-    with suppress(queue.Empty):  # it did not exit, but wrote nothing either
+    with suppress(queue.Empty):  # the process did not exit, but wrote nothing either
         if process.lines.get(timeout=min(process.patience, _EXIT_TIMEOUT)):
-            raise _extra_lines()
+            raise _extra_lines_error()
 
 
 def _read_report(process: LineProcess) -> str:
@@ -162,7 +163,7 @@ def _read_report(process: LineProcess) -> str:
     return line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", "backslashreplace")
 
 
-def _extra_lines() -> ReportRejected:
+def _extra_lines_error() -> ReportRejected:
     return ReportRejected(
         "the command wrote more lines than it read. It must write exactly one line per symbol."
     )

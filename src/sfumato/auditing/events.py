@@ -2,9 +2,9 @@
 
 The events S that best distinguish x from x2 are the upper level sets of the likelihood ratio,
 ``{y : Q(y|x)/Q(y|x2) ≥ t}`` (Neyman and Pearson, 1933). If t is large, S is the single report with
-the largest ratio; if t is 1, all reports that favour x. One part of the samples estimates the ratio
-of each report, and another chooses the best t. If the same samples were used for both, rare reports
-would look informative by chance.
+the largest ratio; if t is 1, S contains all reports that favour x. One part of the samples
+estimates the ratio of each report, and another chooses the best t. If the same samples were used
+for both, rare reports would look informative by chance.
 
 Nothing in this file sees the samples of the test.
 """
@@ -22,7 +22,7 @@ from sfumato.errors import InvalidContext
 from sfumato.foundation.arrays import Floats, Symbols
 
 MAX_REPORTS = 4096
-"""The largest number of reports that are judged individually: the most frequent ones."""
+"""At most this many reports, the most frequent ones, are judged individually."""
 
 _CAUTION = 4.0  # standard errors to subtract from a ratio before comparing it
 _MIN_SIGHTINGS = 5  # a report's ratio is unreliable unless some symbol sent it this often
@@ -45,8 +45,8 @@ class PromisedPair:
 class Event:
     """A set of reports, as columns of the table of counts, the most informative first.
 
-    ``hits`` counts how often x and x2 sent one of them in the samples from which the event was
-    chosen, plus one half each.
+    ``hits`` is how often x and x2 sent one of these reports in the samples from which the event was
+    chosen, with one half added to both counts.
     """
 
     columns: NDArray[np.intp]
@@ -61,11 +61,12 @@ class Event:
 class Choice:
     """The events and suspects that the first two parts of the samples suggest.
 
-    They are tested on fresh samples. ``events`` has one event for each pair. Its columns index
-    ``reports``, followed by one more column for all other reports. ``suspicions`` are the standard
-    errors by which each promise seemed to be broken, and ``suspects`` are the indices of the pairs
-    that looked worst. ``counts`` is the table from which they were chosen. ``rare_share`` is the
-    share of reports that were too rare to judge individually, for the symbol with the most of them.
+    They are tested on fresh samples. ``events`` has one event for each pair. The columns of an
+    event index ``reports``, followed by one more column for all other reports. ``suspicions`` has,
+    for each pair, the number of standard errors by which its promise seems to be broken.
+    ``suspects`` are the indices of the pairs with the largest suspicions. ``counts`` is the table
+    from which events and suspects were chosen. ``rare_share`` is the share of reports that were too
+    rare to judge individually, for the symbol with the most of them.
     """
 
     reports: list[Hashable]
@@ -113,9 +114,10 @@ def choose_events(
     events = []
     suspicions = np.empty(len(pairs))
     for i, pair in enumerate(pairs):
-        x, x2 = pair.rows
+        row, row2 = pair.rows
         event = choose_event(
-            (ordering_counts[x], ordering_counts[x2]), (choosing_counts[x], choosing_counts[x2])
+            (ordering_counts[row], ordering_counts[row2]),
+            (choosing_counts[row], choosing_counts[row2]),
         )
         events.append(event)
         suspicions[i] = event.suspicion(pair.promised)
@@ -137,11 +139,12 @@ def frequent_reports(histograms: Sequence[Histogram]) -> list[Hashable]:
 
 
 def choose_event(ordering: tuple[Symbols, Symbols], choosing: tuple[Symbols, Symbols]) -> Event:
-    """Return the upper level set of the ratio on ``ordering`` that is strongest on ``choosing``.
+    """Return the event with the largest ratio on ``choosing``, by a cautious estimate.
 
-    Each is a pair of rows: the counts under x and under x2, from equally many samples. One half is
-    added to both counts, so reports that x2 never sent are ordered by how often x sent them.
-    Reports that neither sent are left out.
+    The candidates are the upper level sets of the ratio on ``ordering``. Each argument is a pair of
+    rows: the counts of all reports under x and under x2, from equally many samples. One half is
+    added to all counts, so reports that x2 never sent are ordered by how often x sent them. Reports
+    that neither symbol sent are left out.
     """
     ratio = (ordering[0] + 0.5) / (ordering[1] + 0.5)
     columns = np.argsort(-ratio, kind="stable")
@@ -159,7 +162,7 @@ def choose_event(ordering: tuple[Symbols, Symbols], choosing: tuple[Symbols, Sym
 def _rare_share(ordering: Symbols, choosing: Symbols) -> float:
     """Return the share of reports that no symbol sent often, for the symbol where it is largest.
 
-    The last column contains many different reports, so it counts as rare.
+    The last column combines many different reports, so it counts as rare.
     """
     is_frequent = ordering[:, :-1].max(axis=0, initial=0) >= _MIN_SIGHTINGS
     frequent = choosing[:, :-1][:, is_frequent].sum(axis=1)

@@ -1,9 +1,10 @@
-"""Divide the samples of an audit: to order reports, to choose events and suspects, and to test.
+"""Divide the samples of an audit into three parts.
 
-Events are chosen on one part and tested on another, so the choice does not bias the test. Half of
-the samples are for the test. Most of these go to the symbols in the few pairs that looked worst. A
-pair that breaks its promise is then detected with far fewer samples than if all pairs were tested
-equally.
+The first part is for ordering reports, the second for choosing events and suspects, and the third
+for the test. Events are chosen on one part and tested on another, so the choice does not bias the
+test. By default, the test gets half of the samples. Most of that half goes to the symbols in the
+*suspects*, the few pairs that seem most likely to break their promise. A pair that does break it is
+then detected with far fewer samples than if all pairs were tested equally.
 """
 
 import math
@@ -19,12 +20,12 @@ from sfumato.randomness import WordSource
 
 @dataclass(frozen=True)
 class SamplePlan:
-    """How samples and the level α are divided.
+    """How the samples and the level α of an audit are divided.
 
     ``ordering_share`` and ``choosing_share`` are the shares of the first two parts; the test gets
     the remainder. ``uniform_share`` is the share of the test that is spread over all symbols; the
-    remainder goes to the symbols of the ``suspect_count`` pairs that looked worst. Half of α is
-    divided equally among all pairs, and half among the suspects. ``benchmarks/audit.py`` measures
+    remainder goes to the symbols in the ``suspect_count`` suspect pairs. Half of α is divided
+    equally among all pairs, and the other half among the suspects. ``benchmarks/audit.py`` measures
     alternatives.
 
     >>> SamplePlan(suspect_count=1).first_sizes(1000, 2)
@@ -51,7 +52,7 @@ class SamplePlan:
             raise InvalidArgument(f"suspect_count must be a positive integer; got {count!r}.")
 
     def first_sizes(self, samples: int, symbol_count: int) -> tuple[int, int]:
-        """Return the number of samples for each symbol in the first two parts, at least one."""
+        """Return the number of samples per symbol, at least 1, in each of the first two parts."""
         ordering_size = max(int(samples * self.ordering_share / symbol_count), 1)
         choosing_size = max(int(samples * self.choosing_share / symbol_count), 1)
         return ordering_size, choosing_size
@@ -65,14 +66,17 @@ class SamplePlan:
         return means
 
     def min_suspect_mean(self, samples: int, symbol_count: int) -> float:
-        """Return the smallest λ_x for a suspect's symbol: no two suspects share a symbol."""
+        """Return the smallest possible λ_x for a symbol in a suspect pair.
+
+        That is its value if no two suspects share a symbol.
+        """
         suspect_rows = range(min(2 * self.suspect_count, symbol_count))
         return float(self.test_means(samples, symbol_count, suspect_rows)[0])
 
     def levels(self, alpha: float, pair_count: int, suspects: Sequence[int] | Symbols) -> Floats:
         """Return the level for each pair's bound.
 
-        They add up to α, so all bounds hold simultaneously with probability 1 − α.
+        The levels add up to α, so all bounds hold simultaneously with probability 1 − α.
         """
         levels = np.full(pair_count, alpha / 2 / pair_count)
         levels[suspects] += alpha / 2 / len(suspects)
@@ -90,11 +94,11 @@ def even_blocks(size: int, symbol_count: int, block_size: int) -> Symbols:
 
 
 def poisson_blocks(means: Floats, block_size: int, source: WordSource) -> Symbols:
-    """Draw Poisson sample sizes with these means, split into blocks of about ``block_size``.
+    """Draw Poisson sample sizes with the given means, in blocks of about ``block_size`` samples.
 
     Returns the sizes, with a row for each block and a column for each symbol. Each size is drawn
-    independently of all samples, by inversion of one word. So the counts of different symbols and
-    events are independent, as the module ``bounds`` requires.
+    independently of all samples, from one random word, by inverting the distribution function. So
+    the counts of different symbols and events are independent, as the module ``bounds`` requires.
     """
     from scipy.stats import poisson
 

@@ -14,7 +14,7 @@ from sfumato.foundation.formatting import align_table, format_percent, printable
 POWER = 0.99
 """The probability that a log-ratio at a pair's resolution would have been detected."""
 
-_MAX_ROWS = 10  # pairs in a table
+_MAX_ROWS = 10  # pairs in a table, or symbols in a list
 _MAX_LABEL_LENGTH = 24  # characters of a label in a table
 _COLUMNS = ("x", "x2", "promised", "at least", "resolution", "event", "seen")
 _NOTABLE_RARE_SHARE = 0.01  # the verdict mentions a larger share of rare reports
@@ -27,9 +27,10 @@ class PairAudit:
     ``bound`` is a lower bound on the realised entry, at ``level``; it should not exceed
     ``promised``. ``resolution`` is the smallest log-ratio on the event that would have been
     detected with probability 0.99. The event has ``event_size`` reports, and ``event`` lists the
-    most informative ones. x sent one of them ``hits[0]`` times and x2 ``hits[1]`` times, in Poisson
-    samples of mean size ``samples``. With ``includes_other``, one of the event's reports represents
-    all that were too rare to judge individually; it is shown as "(any other)".
+    most informative ones. x sent a report in the event ``hits[0]`` times, and x2 sent one
+    ``hits[1]`` times. The sizes of their samples are Poisson-distributed, with the means
+    ``samples``. If ``includes_other`` is true, one of the event's reports represents all reports
+    that were too rare to judge individually; it is shown as "(any other)".
     """
 
     x: int
@@ -47,12 +48,12 @@ class PairAudit:
 
     @property
     def violates(self) -> bool:
-        """Whether the realised entry exceeds the promised one."""
+        """Whether the bound shows that the realised entry exceeds the promise."""
         return self.bound > self.promised
 
     @property
     def excess(self) -> float:
-        """The bound minus the promise; negative if the bound does not exceed it."""
+        """The bound minus the promise; positive only for a violation."""
         return self.bound - self.promised
 
     @property
@@ -91,7 +92,7 @@ class Audit:
     and ``labels`` are the labels of these symbols. ``samples`` reports were drawn. ``rare_share``
     is the share of reports that were too rare to judge individually, for the symbol with the most
     of them. An audit cannot detect what a single rare report reveals. ``changed_symbols`` are the
-    symbols whose reports in the test differ from the earlier ones.
+    symbols whose reports in the test had different frequencies than before the test.
     """
 
     pairs: tuple[PairAudit, ...]
@@ -110,7 +111,7 @@ class Audit:
     @property
     def violations(self) -> tuple[PairAudit, ...]:
         """The pairs that break their promise, the worst first."""
-        return tuple(pair for pair in self._by_excess() if pair.violates)
+        return tuple(pair for pair in self._pairs_by_excess() if pair.violates)
 
     @property
     def bounds(self) -> Floats:
@@ -131,7 +132,7 @@ class Audit:
         """The result in a few sentences."""
         if not self.pairs:
             return "Nothing is promised between these symbols, so no promise can be broken."
-        finding = self._violation_text() if self.violates else self._clear_text()
+        finding = self._violation_text() if self.violates else self._no_violation_text()
         return finding + self._rare_text() + self._drift_text()
 
     def _violation_text(self) -> str:
@@ -147,7 +148,7 @@ class Audit:
             text += f" In all, {len(self.violations)} ordered pairs violate it."
         return text
 
-    def _clear_text(self) -> str:
+    def _no_violation_text(self) -> str:
         text = "No violation found; this is not a proof."
         resolved = [pair for pair in self.pairs if math.isfinite(pair.resolution)]
         if resolved:
@@ -199,7 +200,7 @@ class Audit:
             text = f"{text[: _MAX_LABEL_LENGTH - 1]}…"
         return f"{symbol} ({text})"
 
-    def _by_excess(self) -> list[PairAudit]:
+    def _pairs_by_excess(self) -> list[PairAudit]:
         return sorted(self.pairs, key=lambda pair: -pair.excess)
 
     def in_json(self) -> dict[str, object]:
@@ -231,7 +232,7 @@ class Audit:
         return f"Audit({outcome}, {len(self.pairs):,} ordered pairs, {self.samples:,} samples)"
 
     def _repr_html_(self) -> str:
-        """Render the verdict and the pairs with the least slack for notebooks."""
+        """Render the verdict and the pairs with the largest excess for notebooks."""
         if not self.pairs:
             return f"<p>{escape(self.verdict)}</p>"
         header = "".join(f'<th scope="col">{name}</th>' for name in _COLUMNS)
@@ -246,9 +247,9 @@ class Audit:
         )
 
     def _rows(self) -> list[tuple[str, ...]]:
-        """Return rows of text for the pairs that exceed their promise or have the least slack."""
+        """Return the table's rows as text, for the pairs with the largest excess."""
         rows: list[tuple[str, ...]] = []
-        for pair in self._by_excess()[:_MAX_ROWS]:
+        for pair in self._pairs_by_excess()[:_MAX_ROWS]:
             row = (
                 self._name(pair.x),
                 self._name(pair.x2),
