@@ -38,7 +38,7 @@ class CatalogueEntry:
 
     @cached_property
     def etag(self) -> str:
-        """A hash of the resolved form. Correcting a title changes this, but not the fingerprint."""
+        """A hash of the resolved form. A new title changes this hash, but not the fingerprint."""
         return f'"{hashlib.sha256(self.resolved).hexdigest()[:32]}"'
 
     @property

@@ -1,4 +1,4 @@
-"""The answer log: what a device remembers of its answers to one survey, and the unsent ones.
+"""The answer log: a device's record of its answers to one survey, and its queue of unsent ones.
 
 It contains reports and tokens, never a value.
 """

@@ -300,7 +300,7 @@ def _parse_retry_after(retry_after: str | None) -> float:
 
 
 def _backoff(attempt: int) -> float:
-    """Return a random pause: 50% to 100% of 0.5, 1, 2, 4, … seconds, where the maximum is 30."""
+    """Return a random pause: 50% to 100% of 0.5, 1, 2, 4, … seconds, capped at 30."""
     try:
         jitter = int(SystemWords().take(1)[0, 0]) / 2**64
     except EntropyUnavailable:  # harmless: the reports are already randomised

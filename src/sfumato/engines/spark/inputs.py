@@ -111,7 +111,7 @@ _REMEDY = (
 
 
 def require_driver_session(dataframe: "DataFrame") -> None:
-    """Reject a table from a remote session: the secret must not leave the driver's process."""
+    """Reject a table from a remote session, because the driver's process must keep the secret."""
     if getattr(dataframe, "_jdf", None) is None:
         raise InvalidTable(
             "reports need a session in the driver, which keeps the job's secret, but this session "

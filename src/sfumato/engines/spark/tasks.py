@@ -117,7 +117,7 @@ def counts_from_bytes(content: bytes, outputs: int) -> Counts:
 
 
 def flag_unknown(resolved: bytes, columns: AnswerColumns, batches: Batches) -> Iterator[Arrow]:
-    """Yield each person's block, and in each batch's first row its number of unknown values."""
+    """Yield each row's block, and the number of unknown values (per batch, in its first row)."""
     survey = _load_survey(resolved)
     read = answer_reader(columns, survey.context.domain)
     for batch in batches:
