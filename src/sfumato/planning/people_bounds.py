@@ -142,7 +142,7 @@ def sample_complexity(context: Context, error: float) -> float:
 
 
 def lower_bound_people(context: Context, error: float) -> int:
-    """Return a number of people that any mechanism needs to reach this mean total variation error.
+    """Return a lower bound on the number of people needed for this mean total variation error.
 
     With fewer people, no mechanism and no estimate achieves a mean total variation of at most
     ``error`` for every p. The function tries every hard family of the context at several values of
@@ -193,7 +193,9 @@ class HardFamily:
         return max(1, math.ceil(people * (1 - 1e-9)))
 
     def bits(self, error: float, ratio: float = 1.0) -> float:
-        """Return how many bits about the signs an estimate with this error reveals at least.
+        """Return a lower bound on the bits about the signs that an estimate must reveal.
+
+        ``error``: the mean total variation error of the estimate.
 
         Let a be the error, w_i the separations, r_i the probability that sign i is wrong, and h the
         binary entropy. Then ``Σ_i w_i r_i ≤ a``, and the number of bits is at least the minimum of
@@ -359,8 +361,8 @@ def _inverse_odds(epsilon: Epsilon) -> Fraction:
 def _gain(size: int, epsilon: Epsilon) -> Fraction:
     """Return the largest ``Σ_i (v_up − v_down)²/(Σ_x v_x)²`` over v with ratios up to e^ε.
 
-    For a suitable number a, it is attained by a pairs ``(e^ε, 1)`` and ones elsewhere. Its value is
-    ``a r²/(k_j + a r)²`` with ``r = e^ε − 1``, which is largest near ``a = k_j/r``.
+    The maximum is attained by a v that consists of m pairs ``(e^ε, 1)`` and ones elsewhere. Such a
+    v gives ``m r²/(k_j + m r)²`` with ``r = e^ε − 1``, which is largest near ``m = k_j/r``.
     """
     pair_count = size // 2
     inverse = _inverse_odds(epsilon)
@@ -371,7 +373,7 @@ def _gain(size: int, epsilon: Epsilon) -> Fraction:
     rise = 1 / inverse - 1
     best = Fraction(0)
     nearest = math.floor(size / rise)
-    for a in (nearest, nearest + 1):
-        a = min(max(a, 1), pair_count)
-        best = max(best, a * rise**2 / (size + a * rise) ** 2)
+    for m in (nearest, nearest + 1):
+        m = min(max(m, 1), pair_count)
+        best = max(best, m * rise**2 / (size + m * rise) ** 2)
     return best

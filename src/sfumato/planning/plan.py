@@ -51,7 +51,7 @@ _DESIGN_ADVICE = (
 class Plan:
     """A predicted error or number of people, and a comparison with other mechanisms.
 
-    ``measure``: the measure of error.
+    ``measure``: which error is predicted: "tv", "symbol", "total" or "l2".
     ``confidence``: the probability that the error stays within the predicted value.
     ``distribution``: "worst" (the hardest for the mechanism), "uniform" or "given".
     ``goal``: the error that you asked for, if any.

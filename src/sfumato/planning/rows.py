@@ -41,8 +41,8 @@ class PlanRow:
     ``risk``: the mechanism's ``worst_risk()``.
     ``over_bound``: the risk divided by a lower bound on the risk of any mechanism for the context.
     ``unbiased``, ``decoded``: the predicted figures for the unbiased and the decoded estimate;
-    ``None`` if no number of people meets the goal. ``decoded`` is predicted only if the plan has a
-    known distribution and not the worst one.
+    ``None`` if no number of people meets the goal. ``decoded`` is predicted only for the
+    measures "tv" and "l2", and only if the distribution is not "worst".
     ``reason``: why there is no mechanism, or why none is needed.
     """
 

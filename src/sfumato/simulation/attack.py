@@ -1,23 +1,24 @@
-"""Simulate attacks by fake people among honest ones: their effect, and whether they are detected.
+"""Simulate attacks by fake people among honest ones: the effect, and whether it is detected.
 
-Seeded, so NOT PRIVATE. Fake people send reports that serve their purpose instead of their own
-answer. They know the mechanism and its scores, they agree on a target, and no single report can be
-verified. There are four kinds of attack:
+Seeded, so NOT PRIVATE. Instead of their own answers, fake people send reports that serve their
+purpose. They know the mechanism and its scores, they agree on a target label, and no single report
+can be verified. There are four kinds of attack:
 
 ``raise``
-    Everyone sends the report with the highest score for the target. Nothing raises its unbiased
-    share more.
+    Every fake person sends the report with the highest score for the target. No other reports raise
+    the target's unbiased share more.
 ``lower``
-    Everyone sends the report with the lowest score for the target. Nothing lowers its unbiased
-    share more.
+    Every fake person sends the report with the lowest score for the target. No other reports lower
+    the target's unbiased share more.
 ``blend``
-    Everyone draws uniformly from all reports with a positive score for the target, so no single
-    report stands out.
+    Every fake person draws uniformly from all reports with a positive score for the target, so no
+    single report stands out.
 ``pretend``
-    Everyone answers through the mechanism as if the target were their answer. This is equivalent to
-    lying in any survey: no test of the reports can distinguish it from honest answers.
+    Every fake person answers through the mechanism as if the target were their answer. This is
+    equivalent to lying in any survey: no test of the reports can distinguish it from honest
+    answers.
 
-The result is compared with the bounds of ``estimation/uncertainty/manipulation.py``. For decoders
+The effect is compared with the bounds in ``estimation/uncertainty/manipulation.py``. For decoders
 without a bound, only the measured effect is known. The goodness-of-fit test shows whether the
 attack is detected.
 """
@@ -41,7 +42,7 @@ __all__ = ["KINDS", "AttackResult", "attack"]
 KINDS = ("raise", "lower", "blend", "pretend")
 """The kinds of attack."""
 
-_ROUNDING = 1e-9
+_ROUNDING = 1e-9  # tolerance for rounding errors, relative to 1 plus the bound
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,12 +51,14 @@ class AttackResult:
 
     ``shift``: the change in the target's unbiased share, compared with counting the true answers of
     the fake people.
-    ``bound``: a bound on the absolute value of this change.
-    ``total_variation``, ``total_variation_bound``: the same for all shares together.
-    ``decoded_shift``, ``decoded_total_variation``: the change in the decoded estimate, compared
-    with the estimate if the same people had answered honestly.
-    ``decoded_bound``: a bound on this change in total variation; ``None`` if no bound is known for
-    the decoder.
+    ``bound``: a bound on the absolute value of ``shift``.
+    ``total_variation``: the change in all unbiased shares together, as a total variation.
+    ``total_variation_bound``: a bound on ``total_variation``.
+    ``decoded_shift``, ``decoded_total_variation``: the change in the target's decoded share and in
+    all decoded shares, compared with the estimate if the same people had answered honestly.
+    ``decoded_bound``: a bound on ``decoded_total_variation``; ``None`` if no bound is known for the
+    decoder.
+    ``fit``: the result of the goodness-of-fit test on all reports.
     """
 
     kind: str
@@ -99,7 +102,7 @@ def attack(
     decoder: str = "projection",
     seed: int = 0,
 ) -> AttackResult:
-    """Let the last ``fakes`` of these people attack the share of ``target``.
+    """Let the last ``fakes`` people in ``symbols`` attack the share of ``target``.
 
     Everyone else's reports are the same with and without the attack, and depend only on the seed.
 
@@ -113,28 +116,28 @@ def attack(
     if kind not in KINDS:
         raise InvalidArgument(f"kind must be one of {', '.join(KINDS)}; got {kind!r}.")
     decoder_object = get_decoder(decoder)
-    people = require_symbols(symbols, mechanism.inputs).ravel()
-    n = people.size
+    true_symbols = require_symbols(symbols, mechanism.inputs).ravel()
+    n = true_symbols.size
     if n == 0:
         raise NotEnoughReports("the population is empty.")
     m = check_fakes(fakes, n)
     x = int(mechanism.context.domain.label_symbols([target], "target")[0])
 
-    reports = mechanism.privatize(people, SeededWords(seed))
+    reports = mechanism.privatize(true_symbols, SeededWords(seed))
     honest_counts = np.bincount(reports, minlength=mechanism.outputs)
     unchanged_counts = np.bincount(reports[: n - m], minlength=mechanism.outputs)
     fake_counts = np.zeros_like(honest_counts)
     if m > 0:
         fake_reports = _forge_reports(kind, mechanism, x, m, SeededWords(seed, run=1))
         fake_counts = np.bincount(fake_reports, minlength=mechanism.outputs)
-    before = Tally(honest_counts, mechanism.fingerprint)
-    after = Tally(unchanged_counts + fake_counts, mechanism.fingerprint)
+    honest_tally = Tally(honest_counts, mechanism.fingerprint)
+    attacked_tally = Tally(unchanged_counts + fake_counts, mechanism.fingerprint)
 
-    shift = _count_shift(mechanism, fake_counts, people[n - m :]) / n
-    bounds = ManipulationBounds.from_tally(mechanism, after, decoder_object).for_fakes(m)
+    shift = _count_shift(mechanism, fake_counts, true_symbols[n - m :]) / n
+    bounds = ManipulationBounds.from_tally(mechanism, attacked_tally, decoder_object).for_fakes(m)
     bound = bounds.up if shift[x] >= 0 else bounds.down
-    decoded_before = decoder_object.decode(mechanism, before).frequencies
-    decoded_after = decoder_object.decode(mechanism, after).frequencies
+    decoded_before = decoder_object.decode(mechanism, honest_tally).frequencies
+    decoded_after = decoder_object.decode(mechanism, attacked_tally).frequencies
     return AttackResult(
         kind=kind,
         target=target,
@@ -148,7 +151,7 @@ def attack(
         decoded_shift=float(decoded_after[x] - decoded_before[x]),
         decoded_total_variation=total_variation(decoded_after, decoded_before),
         decoded_bound=bounds.decoded,
-        fit=check_fit(mechanism, after),
+        fit=check_fit(mechanism, attacked_tally),
     )
 
 
@@ -170,13 +173,14 @@ def _forge_reports(
     return favourable[indices.astype(np.int64)]
 
 
-def _count_shift(mechanism: Mechanism, fake_counts: Symbols, symbols: Symbols) -> Floats:
+def _count_shift(mechanism: Mechanism, fake_counts: Symbols, true_symbols: Symbols) -> Floats:
     """Return the shift in the unbiased count of each symbol.
 
-    This is the total score of the fake reports, minus the true counts of the fake people.
+    The shift is the total score of the fake reports, minus the number of fake people who truly have
+    the symbol. ``fake_counts`` counts the fake reports; ``true_symbols`` are the fake people's own.
     """
-    if symbols.size == 0:
+    if true_symbols.size == 0:
         return np.zeros(mechanism.inputs)
     fakes = fake_counts.sum()
     scores = fakes * mechanism.scores.mean(fake_counts / fakes)
-    return scores - np.bincount(symbols, minlength=mechanism.inputs)
+    return scores - np.bincount(true_symbols, minlength=mechanism.inputs)

@@ -1,13 +1,15 @@
 """Classical mechanisms for comparison only: optimized unary encoding and local hashing.
 
-A report from either *supports* some labels: the person's own with probability p, and each of the
-others with probability q, all independently. Let C_x be the number of reports, out of n, that
-support x, and n_x the number of people with x:
+With both mechanisms, a report *supports* some labels: the person's own label with probability p,
+and each other label with probability q, all independently. Let C_x be the number of reports, out of
+n, that support x, and n_x the number of people with label x. Then
 
     p̂_x = (C_x/n − q)/(p − q)
     n² Var(p̂_x) = (n_x p(1 − p) + (n − n_x) q(1 − q))/(p − q)²,   the covariances are 0
 
-Do not use them to protect anyone: their probabilities are floats, so no promise is certified.
+Do not use these mechanisms to protect anyone: their probabilities are floats, so no promise is
+certified.
+
 Reference: Wang, Blocki, Li, Jha (2017), "Locally Differentially Private Protocols for Frequency
 Estimation", USENIX Security.
 """
@@ -86,7 +88,7 @@ class Baseline(ABC):
         return max(all_labels, all_but_own) / 2
 
     def variances(self, counts: Symbols) -> Floats:
-        """Return the exact variance of each entry of p̂ for these people."""
+        """Return the exact variance of each entry of p̂ if ``counts[x]`` people have label x."""
         n = counts.sum()
         own_variance = self.own_probability * (1 - self.own_probability)
         other_variance = self.other_probability * (1 - self.other_probability)
@@ -96,9 +98,10 @@ class Baseline(ABC):
     def draw(self, counts: Symbols, words: Words) -> Floats:
         """Draw the unbiased estimate from one report per person; words have shape ``(size, 2)``.
 
-        All supports are independent. So C_x is the sum of two binomial counts, one for the people
-        with label x and one for the others, and different labels are independent. These counts have
-        exactly the distribution of counts from individual reports.
+        A report supports each label independently of the others. So C_x is the sum of two binomial
+        counts, one for the people with label x and one for everyone else, and the C_x of different
+        labels are independent. Drawing the binomial counts gives exactly the same distribution as
+        drawing individual reports.
         """
         n = int(counts.sum())
         from_own = binomial_counts(counts, self.own_probability, words[:, 0])
@@ -108,12 +111,16 @@ class Baseline(ABC):
 
 
 class UnaryEncoding(Baseline):
-    """OUE: one bit per label. A person's own bit is set with probability ½, others with 1/(e + 1).
+    """OUE: one bit per label. The bit for a person's own label is set with probability ½.
 
-    Guarantee: two labels differ in two bits, so odds are at most ``(p/q)·((1 − q)/(1 − p)) = e``.
-    Cost per report: k bits. Leverage: ``2e/(e − 1)`` for any number of labels.
+    Every other bit is set with probability ``1/(e^ε + 1)``.
 
+    Guarantee: two labels differ in two bits, so the odds are at most
+    ``(p/q)·((1 − q)/(1 − p)) = e^ε``.
+    Cost per report: k bits. Leverage: ``2e^ε/(e^ε − 1)`` for any number of labels.
 
+    >>> mechanism = UnaryEncoding(size=100, epsilon=1.0)
+    >>> mechanism.bits, round(mechanism.other_probability, 3), round(mechanism.leverage, 2)
     (100, 0.269, 3.16)
     """
 
@@ -124,12 +131,12 @@ class UnaryEncoding(Baseline):
 
     @property
     def other_probability(self) -> float:
-        """1/(e + 1)."""
+        """1/(e^ε + 1)."""
         return 1 / (math.exp(self.epsilon) + 1)
 
     @property
     def contrast(self) -> float:
-        """(e − 1)/(2(e + 1))."""
+        """(e^ε − 1)/(2(e^ε + 1))."""
         return math.tanh(self.epsilon / 2) / 2
 
     @property
@@ -141,16 +148,17 @@ class UnaryEncoding(Baseline):
 class LocalHashing(Baseline):
     """OLH: a random hash function h, and randomized response on the label's hash among g values.
 
-    A report (h, y) supports the labels with h(x) = y. Its probabilities are ``p = e/(e + g − 1)``
-    and ``q = 1/g``, and g is the integer nearest to e + 1.
+    A report (h, y) supports the labels x with h(x) = y. Below, e stands for e^ε. The probabilities
+    of support are ``p = e/(e + g − 1)`` and ``q = 1/g``, where g is the integer nearest to e + 1.
 
-    The hash is ideal: each person's function is uniform among all functions. Then the hashes of
-    other labels are uniform and independent of h and y, so supports are independent, not only
-    uncorrelated.
+    The hash is ideal: each person's function is drawn uniformly from all functions. Then the hashes
+    of the other labels are uniform, and independent of each other and of y. So a report supports
+    each label independently of the others; its supports are not merely uncorrelated.
 
     Guarantee: h reveals nothing about the label, and y limits the odds to e.
-    Cost per report: 64 bits that identify h, and log2 g. Leverage: ``(e + g − 1)/(e − 1)``; a
-    forger who tries many h can find one that supports several labels.
+    Cost per report: 64 bits that identify h, and log2 g bits for y. Leverage:
+    ``(e + g − 1)/(e − 1)``; a forger who tries many functions h can find one that supports several
+    labels.
 
     >>> mechanism = LocalHashing(size=100, epsilon=1.0)
     >>> mechanism.buckets, mechanism.bits, round(mechanism.leverage, 2)
@@ -164,7 +172,7 @@ class LocalHashing(Baseline):
 
     @property
     def own_probability(self) -> float:
-        """e/(e + g − 1)."""
+        """e/(e + g − 1), where e stands for e^ε."""
         e = math.exp(self.epsilon)
         return e / (e + self.buckets - 1)
 
@@ -175,21 +183,21 @@ class LocalHashing(Baseline):
 
     @property
     def contrast(self) -> float:
-        """(e − 1)(g − 1)/(g(e + g − 1))."""
+        """(e − 1)(g − 1)/(g(e + g − 1)), where e stands for e^ε."""
         e = math.exp(self.epsilon)
         g = self.buckets
         return math.expm1(self.epsilon) * (1 - 1 / g) / (e + g - 1)
 
     @property
     def bits(self) -> int:
-        """The bits that identify the hash function, plus those of the hash."""
+        """The bits that identify the hash function, plus the bits of the hash value."""
         return HASH_BITS + (self.buckets - 1).bit_length()
 
 
 def binomial_counts(trials: Symbols, probability: float | Floats, words: Words) -> Symbols:
     """Draw binomial counts by inversion, one per word.
 
-    Each is the smallest count whose cumulative probability reaches a uniform number.
+    Each result is the smallest count whose cumulative probability reaches a uniform random number.
     """
     from scipy.stats import binom
 

@@ -38,12 +38,12 @@ class Row:
 
     ``l2``: the exact root mean square Euclidean error of the unbiased estimate.
     ``leverage``: how many people one fake report can add to a label or remove from it.
-    ``reach``: the furthest that one fake report in place of an honest one can move the unbiased
-    estimate in total variation, in people.
+    ``reach``: how far replacing one honest report with a fake one can move the unbiased estimate in
+    total variation, in people.
     ``errors``: the total variation error of each run if all mechanisms are decoded in the same way,
     by projecting the unbiased estimate onto the simplex.
-    ``decoder_errors``: the errors with the chosen decoder; ``None`` for mechanisms from outside
-    this package.
+    ``decoder_errors``: the errors with the chosen decoder; ``None`` for OUE and OLH, which cannot
+    use it.
     """
 
     name: str
@@ -87,7 +87,7 @@ class Row:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
-    """A row per mechanism, starting with your own. Its ``repr`` is a table with a legend.
+    """One row per mechanism, starting with your own. The ``repr`` is a table with a legend.
 
     ``epsilon``: the ε of the classical mechanisms: the smallest ε of any pair in the context.
     ``is_uniform``: whether the context has the same ε for all pairs.
@@ -106,7 +106,7 @@ class Comparison:
         return next(row for row in self.rows if row.name == name)
 
     def people_needed(self, row: Row) -> float | None:
-        """Return the factor by which the row needs more people for the same squared error.
+        """Return how many times as many people a mechanism needs for the same mean squared error.
 
         The factor is relative to your own mechanism, and exact for the unbiased estimate and this
         population. Return ``None`` if your own mechanism has no error.
@@ -151,11 +151,11 @@ def compare(
 
     ``mechanism``: your own mechanism, by default ``mechanism_for(context)``.
 
-    Classical mechanisms have one ε for all pairs, so to satisfy the context they use the smallest,
-    ``context.smallest_epsilon``. All mechanisms are decoded in the same way, by Euclidean
-    projection of the unbiased estimate onto the simplex. Those of this package are also decoded
-    with ``decoder``. Errors are relative to these people, not to a distribution that they were
-    drawn from.
+    Classical mechanisms have one ε for all pairs. To satisfy the context, they use the smallest ε
+    of any pair, ``context.smallest_epsilon``. All mechanisms are decoded in the same way, by
+    Euclidean projection of the unbiased estimate onto the simplex. All except OUE and OLH are also
+    decoded with ``decoder``. Errors are measured against the shares of these people, not against a
+    distribution that they were drawn from.
 
     >>> from sfumato.contexts import HighLow
     >>> places = HighLow(["park", "café", "clinic", "bar"], sensitive=["clinic", "bar"], epsilon=1)
@@ -170,19 +170,19 @@ def compare(
     OLH                 66  3.33  6.02
     """
     population = _require_counts(context, counts)
-    own = mechanism_for(context) if mechanism is None else mechanism
-    if own.context.domain != context.domain:
+    own_mechanism = mechanism_for(context) if mechanism is None else mechanism
+    if own_mechanism.context.domain != context.domain:
         raise ContextMismatch("the mechanism and the context must have the same domain.")
     if draws is None:
         draws = Draws()
     trial = _Trial(population, get_decoder(decoder), draws)
     rows = []
-    for number, (name, participant) in enumerate(_participants(context, own).items()):
+    for index, (name, participant) in enumerate(_participants(context, own_mechanism).items()):
         on_progress(_TITLES[name])
         if isinstance(participant, Baseline):
-            rows.append(trial.baseline_row(name, number, participant))
+            rows.append(trial.baseline_row(name, index, participant))
         else:
-            rows.append(trial.mechanism_row(name, number, participant))
+            rows.append(trial.mechanism_row(name, index, participant))
     return Comparison(
         people=int(population.sum()),
         size=context.size,
@@ -194,7 +194,7 @@ def compare(
     )
 
 
-def _participants(context: Context, own: Mechanism) -> dict[str, Mechanism | Baseline]:
+def _participants(context: Context, own_mechanism: Mechanism) -> dict[str, Mechanism | Baseline]:
     """Return your own mechanism, and four that use the context's smallest ε for every pair."""
     epsilon = context.smallest_epsilon
     if not 0 < epsilon < math.inf:
@@ -204,7 +204,7 @@ def _participants(context: Context, own: Mechanism) -> dict[str, Mechanism | Bas
         )
     classical = Uniform(context.domain, context.exact_minimum)
     return {
-        "sfumato": own,
+        "sfumato": own_mechanism,
         "k-rr": PlainResponse(classical, RandomizedCode),
         "hadamard": PlainResponse(classical, HadamardCode),
         "oue": UnaryEncoding(context.size, epsilon),
@@ -216,23 +216,23 @@ def _participants(context: Context, own: Mechanism) -> dict[str, Mechanism | Bas
 class _Trial:
     """The people, decoder and runs that all mechanisms share.
 
-    The number of a mechanism selects its random words.
+    The index of a mechanism selects its random words.
     """
 
     counts: Symbols
     decoder: Decoder
     draws: Draws
 
-    def mechanism_row(self, name: str, number: int, mechanism: Mechanism) -> Row:
+    def mechanism_row(self, name: str, index: int, mechanism: Mechanism) -> Row:
         def measure_run(words: SeededWords) -> tuple[float, float]:
             tally = tally_population(mechanism, self.counts, words)
             projected = project(mechanism.scores.unbiased(tally))
             decoded = self.decoder.decode(mechanism, tally).frequencies
             return self._error(projected), self._error(decoded)
 
-        errors, decoder_errors = self.draws.measure(measure_run, number)
-        # For these people, the mean squared error is (Σ_y q(y) Σ_x A[x, y]² − 1)/n.
-        squared_error = float(mechanism.forward(self._truth) @ mechanism.scores.squares()) - 1
+        errors, decoder_errors = self.draws.measure(measure_run, index)
+        # For these n people, the mean squared error is (Σ_y q(y) Σ_x A[x, y]² − 1)/n.
+        squared_error = float(mechanism.forward(self._true_shares) @ mechanism.scores.squares()) - 1
         l2 = 0.0
         if squared_error > _ROUNDING:
             l2 = math.sqrt(squared_error / self.counts.sum())
@@ -247,12 +247,12 @@ class _Trial:
             decoder_errors=decoder_errors,
         )
 
-    def baseline_row(self, name: str, number: int, baseline: Baseline) -> Row:
+    def baseline_row(self, name: str, index: int, baseline: Baseline) -> Row:
         def measure_run(words: SeededWords) -> tuple[float]:
             estimate = baseline.draw(self.counts, words.take(baseline.size))
             return (self._error(project(estimate)),)
 
-        (errors,) = self.draws.measure(measure_run, number)
+        (errors,) = self.draws.measure(measure_run, index)
         return Row(
             name,
             epsilon=baseline.epsilon,
@@ -265,11 +265,11 @@ class _Trial:
         )
 
     @property
-    def _truth(self) -> Floats:
+    def _true_shares(self) -> Floats:
         return self.counts / self.counts.sum()
 
     def _error(self, estimate: Floats) -> float:
-        return total_variation(estimate, self._truth)
+        return total_variation(estimate, self._true_shares)
 
 
 def _require_counts(context: Context, counts: ArrayLike) -> Symbols:

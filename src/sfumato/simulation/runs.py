@@ -32,7 +32,7 @@ __all__ = [
 Job = TypeVar("Job")
 Result = TypeVar("Result")
 
-_POSITIONS_PER_PARTICIPANT = 2**96  # more than there can be people
+_POSITIONS_PER_PARTICIPANT = 2**96  # more than any number of people
 _CHUNK = 2**20  # people to process at a time
 
 
@@ -52,7 +52,7 @@ def survey_population(
     *,
     on_progress: Progress = lambda rows: None,
 ) -> Population:
-    """Count the answers to a survey. Errors give the row of a value outside the domain."""
+    """Count the answers to a survey. If a value is outside the domain, the error names its row."""
     counts = np.zeros(domain.size, dtype=np.int64)
     for symbols in answer_batches(path, columns, domain, on_progress=on_progress):
         counts += np.bincount(symbols, minlength=domain.size)
@@ -62,21 +62,21 @@ def survey_population(
 def column_population(
     path: str, column: str, *, on_progress: Progress = lambda rows: None
 ) -> Population:
-    """Count the values of a column; the domain is its distinct values, sorted."""
-    people: Counter[str] = Counter()
+    """Count the values in a column. The domain consists of its distinct values, sorted."""
+    count_of_label: Counter[str] = Counter()
     rows = 0
     with open_table(path) as table:
         for batch in table.batches({column: None}):
-            people.update(label for label in label_texts(batch.column(0), column) if label)
+            count_of_label.update(label for label in label_texts(batch.column(0), column) if label)
             rows += batch.num_rows
             on_progress(rows)
-    if len(people) < 2:
+    if len(count_of_label) < 2:
         raise InvalidTable(
-            f"column {column!r} must contain at least two different answers; got {len(people)}. "
-            "Choose another column."
+            f"column {column!r} must contain at least two different answers; got "
+            f"{len(count_of_label)}. Choose another column."
         )
-    labels = sorted(people)
-    counts = np.array([people[label] for label in labels], dtype=np.int64)
+    labels = sorted(count_of_label)
+    counts = np.array([count_of_label[label] for label in labels], dtype=np.int64)
     return Population(Domain(labels), counts, rows - int(counts.sum()))
 
 
@@ -88,7 +88,7 @@ class Spread(NamedTuple):
 
     @classmethod
     def from_figures(cls, figures: Sequence[float] | Floats) -> "Spread":
-        """Summarize the figures of all runs.
+        """Summarize one figure, given its value in each run.
 
         >>> print(Spread.from_figures([1.0, 2.0, 3.0]))
         2.0000 ± 0.5774
@@ -101,7 +101,7 @@ class Spread(NamedTuple):
         return cls(mean, standard_error)
 
     def in_json(self) -> dict[str, float | None]:
-        """Return both numbers as a dictionary."""
+        """Return the mean and the standard error as a dictionary."""
         return self._asdict()
 
     def __str__(self) -> str:
@@ -114,8 +114,8 @@ class Spread(NamedTuple):
 class Draws:
     """The number of runs, their seed, and how many to run in parallel.
 
-    The words of a run depend only on the seed, the run's number and the participant. So results
-    do not depend on ``workers``, and adding runs does not change earlier ones.
+    The random words of a run depend only on the seed, the index of the run and the participant. So
+    results do not depend on ``workers``, and adding runs does not change earlier runs.
     """
 
     runs: int = 10
@@ -131,28 +131,29 @@ class Draws:
     def measure(
         self, measure_run: Callable[[SeededWords], Sequence[float]], participant: int = 0
     ) -> Floats:
-        """Call ``measure_run`` with the words of every run.
+        """Call ``measure_run`` once for each run, with the random words of that run.
 
+        ``participant``: the index of a mechanism; different participants get different words.
         Return an array with a row for each figure and a column for each run.
         """
         position = participant * _POSITIONS_PER_PARTICIPANT
         workers = min(self.workers, self.runs)
         first = measure_run(SeededWords(self.seed, run=0, position=position))
-        figures = np.empty((len(first), self.runs))  # fail early if memory is too small
+        figures = np.empty((len(first), self.runs))  # fails early if memory is insufficient
         figures[:, 0] = first
 
-        def measure_share(worker: int) -> None:
+        def measure_runs_of(worker: int) -> None:
             for run in range(1 + worker, self.runs, workers):
                 words = SeededWords(self.seed, run=run, position=position)
                 figures[:, run] = measure_run(words)
 
         with ThreadPoolExecutor(workers) as pool:
-            list(pool.map(measure_share, range(workers)))
+            list(pool.map(measure_runs_of, range(workers)))
         return figures
 
 
 def tally_population(mechanism: Mechanism, counts: Symbols, words: SeededWords) -> Tally:
-    """Count one report from each of ``counts[x]`` people with symbol x.
+    """Tally one report from each person, where ``counts[x]`` people have symbol x.
 
     The reports come from the same sampler as on devices.
     """
@@ -163,8 +164,8 @@ def _symbols_in_chunks(counts: Symbols) -> Iterator[Symbols]:
     ends = np.cumsum(counts)
     people = int(ends[-1])
     for start in range(0, people, _CHUNK):
-        numbers = np.arange(start, min(start + _CHUNK, people))
-        yield np.searchsorted(ends, numbers, side="right")
+        person_indices = np.arange(start, min(start + _CHUNK, people))
+        yield np.searchsorted(ends, person_indices, side="right")
 
 
 def run_jobs(

@@ -1,4 +1,4 @@
-"""Words, people and orders drawn from a seed. NOT PRIVATE: the seed reveals every answer."""
+"""Random words, people and orders from a seed. NOT PRIVATE: the seed reveals every answer."""
 
 import hashlib
 
@@ -14,8 +14,8 @@ __all__ = ["SeededWords", "draw_order", "draw_people", "experiment_words"]
 class SeededWords:
     """Random words for people ``position, position + 1, …`` in one run. NOT PRIVATE.
 
-    A person's words depend only on the seed, the run and the person's row number in the complete
-    input. So results do not depend on chunks, workers or file formats.
+    A person's words depend only on the seed, the run and the person's position, which is the row
+    number in the complete input. So results do not depend on chunks, workers or file formats.
 
     >>> words = SeededWords(1).take(5)
     >>> bool((SeededWords(1, position=3).take(2) == words[3:]).all())
@@ -41,12 +41,12 @@ class SeededWords:
 
 def experiment_words(name: str, run: int, seed: int) -> SeededWords:
     """Return words that are unique to this name, run and seed. NOT PRIVATE."""
-    number = hashlib.sha256(f"sfumato/paper/{name}/{run}".encode()).digest()[:8]
-    return SeededWords(seed, run=int.from_bytes(number, "big"))
+    run_bytes = hashlib.sha256(f"sfumato/paper/{name}/{run}".encode()).digest()[:8]
+    return SeededWords(seed, run=int.from_bytes(run_bytes, "big"))
 
 
 def draw_people(p: Floats, people: int, name: str, run: int, seed: int) -> Symbols:
-    """Draw people's symbols from p. Each name, run and seed gives different people.
+    """Draw the symbols of people from p. Each combination of name, run and seed is independent.
 
     >>> draw_people(np.array([0.0, 1.0]), 3, "example", run=0, seed=0).tolist()
     [1, 1, 1]

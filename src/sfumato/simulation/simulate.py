@@ -24,8 +24,10 @@ __all__ = ["Simulation", "simulate", "simulate_files"]
 class Simulation:
     """The results of repeated runs on the same data.
 
+    ``survey``: the fingerprint of the survey.
     ``truth``: the distribution p of the data.
     ``errors``: the total variation error ``½ Σ|p̂ − p|`` of each run.
+    ``estimates``: the estimate p̂ of each run, one row per run.
     """
 
     survey: str
@@ -37,11 +39,11 @@ class Simulation:
 
     @property
     def error(self) -> Spread:
-        """The mean error and its standard error."""
+        """The mean error over the runs, and its standard error."""
         return Spread.from_figures(self.errors)
 
     def in_json(self) -> dict[str, object]:
-        """Return the result as ``sfumato simulate --json`` prints it."""
+        """Return the results as ``sfumato simulate --json`` prints them."""
         return {
             "survey": self.survey,
             "runs": int(self.errors.size),
@@ -61,12 +63,13 @@ def simulate(
 ) -> Simulation:
     """Randomize batches of symbols ``runs`` times and compare each estimate with the data.
 
-    Memory: one batch and ``runs`` tallies. The same seed gives the same numbers, however the input
-    is divided into batches, and ``simulate_files`` gives the same numbers for files.
+    Memory: one batch and ``runs`` tallies. The same seed gives the same results, however the input
+    is divided into batches. For the same answers in files, ``simulate_files`` gives the same
+    results.
     """
     _check_options(runs, decoder)
-    truth, reports = _count_runs(survey.mechanism, batches, runs, seed)
-    return _evaluate(survey, truth, reports, decoder)
+    true_counts, report_counts = _count_runs(survey.mechanism, batches, runs, seed)
+    return _evaluate(survey, true_counts, report_counts, decoder)
 
 
 def simulate_files(
@@ -80,11 +83,11 @@ def simulate_files(
     workers: int = 1,
     on_progress: Progress = lambda rows: None,
 ) -> Simulation:
-    """Randomize the answers in files ``runs`` times and compare each estimate with them.
+    """Randomize the answers in files ``runs`` times and compare each estimate with the answers.
 
-    A person's words depend only on the seed, the run and the row number in the complete input. So
-    the same seed gives the same numbers for any number of workers, however the rows are divided
-    into files and row groups.
+    A person's random words depend only on the seed, the run and the row number in the complete
+    input. So the same seed gives the same results for any number of workers, however the rows are
+    divided into files and row groups.
 
     ``on_progress``: called with the number of rows read so far.
     """
@@ -94,16 +97,19 @@ def simulate_files(
     items = list(zip(slices, first_rows(slices, columns), strict=True))
     task = _CountSlice(survey, columns, runs, seed)
     results = parallel_map(task, items, workers=workers, on_progress=on_progress)
-    truth, reports = next(results)
-    for slice_truth, slice_reports in results:
-        truth += slice_truth
-        reports += slice_reports
-    return _evaluate(survey, truth, reports, decoder)
+    true_counts, report_counts = next(results)
+    for slice_true_counts, slice_report_counts in results:
+        true_counts += slice_true_counts
+        report_counts += slice_report_counts
+    return _evaluate(survey, true_counts, report_counts, decoder)
 
 
 @dataclass(frozen=True)
 class _CountSlice:
-    """A task that counts one slice of the input, given the number of its first row."""
+    """A task that counts the answers and reports of one slice of the input.
+
+    It is called with the slice and the index of the slice's first row in the complete input.
+    """
 
     survey: Survey
     columns: AnswerColumns
@@ -129,28 +135,30 @@ def _check_options(runs: int, decoder: str) -> None:
 def _count_runs(
     mechanism: Mechanism, batches: Iterable[Symbols], runs: int, seed: int, first_row: int = 0
 ) -> tuple[Symbols, Symbols]:
-    """Return the counts of symbols, and the counts of reports as one row per run."""
-    truth = np.zeros(mechanism.inputs, dtype=np.int64)
-    reports = np.zeros((runs, mechanism.outputs), dtype=np.int64)
+    """Return the number of people with each symbol, and the report counts with one row per run."""
+    true_counts = np.zeros(mechanism.inputs, dtype=np.int64)
+    report_counts = np.zeros((runs, mechanism.outputs), dtype=np.int64)
     sources = [SeededWords(seed, run=run, position=first_row) for run in range(runs)]
     for symbols in batches:
         if symbols.size == 0:
             continue
-        truth += np.bincount(symbols, minlength=mechanism.inputs)
-        for row, source in zip(reports, sources, strict=True):
+        true_counts += np.bincount(symbols, minlength=mechanism.inputs)
+        for row, source in zip(report_counts, sources, strict=True):
             row += mechanism.privatize_and_tally(symbols, source).counts
-    return truth, reports
+    return true_counts, report_counts
 
 
-def _evaluate(survey: Survey, truth: Symbols, reports: Symbols, decoder: str) -> Simulation:
+def _evaluate(
+    survey: Survey, true_counts: Symbols, report_counts: Symbols, decoder: str
+) -> Simulation:
     """Estimate the distribution from the reports of each run, and measure the errors."""
-    people = int(truth.sum())
+    people = int(true_counts.sum())
     if people == 0:
         raise NotEnoughReports("the input has no rows.")
-    p = truth / people
+    p = true_counts / people
     estimates = []
     errors = []
-    for row in reports:
+    for row in report_counts:
         tally = Tally(row, survey.fingerprint)
         frequencies = survey.estimate(tally, decoder=decoder).frequencies
         estimates.append(frequencies)
