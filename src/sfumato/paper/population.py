@@ -75,6 +75,8 @@ class MapPopulation:
 def map_grid(other: str | None = None) -> GridDomain:
     """Return the paper's map: 25N to 50N and 130W to 60W, with 0.2-degree cells.
 
+    ``other``: an additional label, for positions off the map.
+
     >>> map_grid().shape
     (125, 350)
     """

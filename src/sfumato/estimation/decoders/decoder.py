@@ -27,9 +27,9 @@ __all__ = ["Decoded", "Decoder", "Pools", "Projection", "Unbiased"]
 _MIN_SCALE = 1e-12  # relative to the largest scale; a scale of 0 would fix a symbol's share
 
 _NOISE_RATIO = 4.0
-"""Pool symbols only if their variance exceeds the sampling variance by more than this factor, due
-to randomization. Errors are then nearly normal, and similar for all symbols of a group. Otherwise,
-as for unrandomized symbols, a symbol's own count is the best estimate."""
+"""Pool a group only if its variance, which includes the randomization, is more than this many times
+the sampling variance. Errors are then nearly normal, and similar for all symbols of the group.
+Otherwise, as for unrandomized symbols, a symbol's own count is the best estimate."""
 
 _MIN_UNCERTAINTY = 0.05
 """Do not pool groups whose relative error is smaller than this: there is little to gain, and a

@@ -148,7 +148,7 @@ class _Model:
     @classmethod
     def fit(cls, pools: Pools, stratum_of: Symbols, bags: int) -> "_Model":
         """Fit a prior to each stratum."""
-        largest = float(pools.sizes.max())
+        largest = float(pools.sizes.max())  # θ of a symbol that has all of the largest group
         strata = []
         for stratum in range(int(stratum_of.max(initial=-1)) + 1):
             members = np.flatnonzero(stratum_of == stratum)
@@ -224,8 +224,8 @@ class _Model:
         high_theta = theta_at(high)
         low_totals = group_totals(low_theta)
         high_totals = group_totals(high_theta)
-        gap = np.where(high_totals > low_totals, high_totals - low_totals, 1.0)
-        fraction = np.clip((pools.totals - low_totals) / gap, 0.0, 1.0)[group_of]
+        spans = np.where(high_totals > low_totals, high_totals - low_totals, 1.0)
+        fraction = np.clip((pools.totals - low_totals) / spans, 0.0, 1.0)[group_of]
         return (1 - fraction) * low_theta + fraction * high_theta
 
 

@@ -231,53 +231,56 @@ def _climb(
     # d_x = Σ_y q(y) A[x, y]² at the start, which is at least p_x² because A inverts the channel.
     moments = problem.mechanism.scores.moments(problem.mechanism.forward(start.p), 2)
     d = np.maximum(moments, start.p**2)
-    x = start
-    y = start
+    current = start
+    ahead = start  # the current point, moved on by momentum
     step = 1.0
     theta = 1.0
     for iteration in range(max_iterations):
-        g = problem.slope(y)
+        g = problem.slope(ahead)
         if problem.gap_from_slope(g) <= tolerance:
             # Momentum may leave the feasible set, so check the nearest feasible p.
-            feasible = problem.point_at(problem.nearest(y.p, d))
+            feasible = problem.point_at(problem.nearest(ahead.p, d))
             if problem.gap(feasible) <= tolerance:
                 return feasible, iteration
-        next_x, step = _take_step(problem, y, g, d, step)
-        if next_x is None:
-            y = x
+        following, step = _take_step(problem, ahead, g, d, step)
+        if following is None:
+            ahead = current
             theta = 1.0
             continue
-        if _inner_product(y.p - next_x.p, next_x.p - x.p, d) <= 0:  # uphill: keep the momentum
+        # Keep the momentum while it leads uphill.
+        if _inner_product(ahead.p - following.p, following.p - current.p, d) <= 0:
             next_theta = 2 / (1 + math.sqrt(1 + 4 / theta**2))
-            y = next_x.extrapolate(x, (1 / theta - 1) * next_theta)
+            ahead = following.extrapolate(current, (1 / theta - 1) * next_theta)
             theta = next_theta
         else:
-            y = next_x
+            ahead = following
             theta = 1.0
-        x = next_x
+        current = following
         step *= _LENGTHENING
-    return x, max_iterations
+    return current, max_iterations
 
 
 def _take_step(
-    problem: _Problem, y: _Point, g: Floats, d: Floats, step: float
+    problem: _Problem, origin: _Point, g: Floats, d: Floats, step: float
 ) -> tuple[_Point | None, float]:
-    """Return the feasible p nearest to ``y + step · d g``, shortening the step as needed.
+    """Return the feasible p nearest to ``origin + step · d g``, and the step used.
 
-    A step is short enough if its quadratic model is a lower bound on ℓ. Also return the step used.
-    Return ``None`` if no step is short enough: even the feasible p nearest to y makes an observed
+    Shorten the step until its quadratic model is a lower bound on ℓ. Return ``None`` instead of a
+    point if no step is short enough: even the feasible p nearest to ``origin`` makes an observed
     report impossible.
     """
     while step > np.finfo(np.float64).tiny:
-        candidate = problem.point_at(problem.nearest(y.p + step * d * g, d))
-        change = candidate.q / y.q - 1
+        candidate = problem.point_at(problem.nearest(origin.p + step * d * g, d))
+        change = candidate.q / origin.q - 1
         if (change > -1).all():
             curvature = float(problem.f @ (change - np.log1p(change)))
-            move = candidate.p - y.p
-            max_curvature = _inner_product(move, move, d) / (2 * step)
-            if curvature <= max_curvature + np.finfo(np.float64).eps ** 2:
+            move = candidate.p - origin.p
+            max_curvature = (
+                _inner_product(move, move, d) / (2 * step) + np.finfo(np.float64).eps ** 2
+            )
+            if curvature <= max_curvature:
                 return candidate, step
-        elif (y.p < 0).any():
+        elif (origin.p < 0).any():
             return None, step
         step /= _SHORTENING
     return None, 1.0

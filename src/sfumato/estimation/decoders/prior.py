@@ -103,6 +103,8 @@ class Posterior:
 def fit_prior(u: Floats, s: Floats, *, mean: float, largest: float, bags: int) -> Prior:
     """Fit a bagged prior to observations whose θ have a known mean and do not exceed ``largest``.
 
+    ``bags``: how many times to refit the prior to resampled observations.
+
     >>> theta = np.repeat([0.0, 4.0], [750, 250])
     >>> noise = np.sin(np.arange(1000.0) * 7)  # irregular enough for this example
     >>> prior = fit_prior(theta + noise, np.full(1000, 0.7), mean=1.0, largest=10.0, bags=8)

@@ -112,7 +112,7 @@ class Top:
         """
         low, high = bounds
         k = low.size
-        counts_itself = high > low
+        counts_itself = high > low  # a symbol's upper bound is above its own lower bound
         possibly_above = k - np.searchsorted(np.sort(high), low, side="right") - counts_itself
         certainly_above = k - np.searchsorted(np.sort(low), high, side="right")
         order = np.argsort(-unbiased, kind="stable")

@@ -192,15 +192,15 @@ class _Residuals:
             rho = rho / probe_count
             trace_of_square = trace_of_square / probe_count
             probe_factor = 1 + 1 / probe_count
-        mean = float(self.f @ rho)
-        expected_mean = float(q @ rho)
-        if expected_mean <= 1e-9:  # all reports come from blocks without free dimensions
+        trace_at_f = float(self.f @ rho)  # tr M at D = diag f, the mean of T
+        trace_at_q = float(q @ rho)
+        if trace_at_q <= 1e-9:  # all reports come from blocks without free dimensions
             return T, 1.0
         variance = 2 * trace_of_square * probe_factor
         coincidences = 4 / n * float(q**2 @ rho**3)
-        third_cumulant = 8 * trace_of_square**2 / expected_mean + coincidences
+        third_cumulant = 8 * trace_of_square**2 / trace_at_q + coincidences
         skewness = third_cumulant / variance**1.5
-        z = (T - mean) / np.sqrt(variance)
+        z = (T - trace_at_f) / np.sqrt(variance)
         shape = 4 / skewness**2
         return T, float(gammaincc(shape, max(shape + 2 * z / skewness, 0.0)))
 
