@@ -7,7 +7,7 @@ At uniform p, any ε-private response with an unbiased estimate has a risk of at
 
 If the best w is 1, randomized response attains the bound. Otherwise there are two kinds of
 candidates. Singer's difference sets exist only for some sizes and may leave points unused. Base
-blocks found by search use every point and are nearly flat.
+blocks found by search use every point and are nearly flat (see ``flatness``).
 """
 
 from collections.abc import Iterator

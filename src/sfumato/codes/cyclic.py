@@ -28,7 +28,7 @@ __all__ = [
 Spectrum = NDArray[np.complex128]
 
 _MIN_RELATIVE_STRENGTH = 1e-9  # a frequency this weak relative to the mean cannot be estimated
-_INDISTINGUISHABLE = "these base blocks cannot tell two mixtures of points apart."
+_INDISTINGUISHABLE_MESSAGE = "these base blocks cannot tell two mixtures of points apart."
 _MIN_TORUS_POINTS = 1 << 20  # from this many points on, a 2-D transform on the torus is faster
 
 
@@ -124,7 +124,7 @@ class CyclicCode(Code):
         if not self.is_balanced:
             strengths = self._strengths[1:]
             if strengths.min() <= _MIN_RELATIVE_STRENGTH * strengths.mean():
-                raise NothingToLearn(_INDISTINGUISHABLE)
+                raise NothingToLearn(_INDISTINGUISHABLE_MESSAGE)
 
     @property
     def family(self) -> CyclicDesign:
@@ -343,7 +343,7 @@ def _exact_kernels(design: CyclicDesign) -> list[list[Fraction]]:
     circulant = [[C[(x - y) % K] for y in range(K)] for x in range(K)]
     solution = solve_integers(circulant, [[K * (x == 0) - 1] for x in range(K)])
     if solution is None:
-        raise NothingToLearn(_INDISTINGUISHABLE)
+        raise NothingToLearn(_INDISTINGUISHABLE_MESSAGE)
     rows, determinant = solution
     c = [row[0] for row in rows]
     kernels = []

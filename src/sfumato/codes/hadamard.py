@@ -60,7 +60,7 @@ class HadamardCode(Code):
         self.outputs = K
         self.raised = K // 2
         self.shared = Fraction(K, 4)
-        # Two of the K draws give y: y itself, and the output that differs at the flipped bit.
+        # Two of the K draws can give y: y itself, and the one that differs in the flipped bit.
         levels = TwoLevels(2 * threshold, 2 * (coin_outcomes - threshold), 0)
         self._set_levels(levels, epsilon, word_bits)
 

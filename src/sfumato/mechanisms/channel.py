@@ -29,9 +29,9 @@ __all__ = [
     "to_integers",
 ]
 
-_WEIGHT_BITS = 128
-_SHRINK_BITS = 64
-_MAX_SHRINK = 0.5
+_WEIGHT_BITS = 128  # weights are integers in units of 2^−128
+_SHRINK_BITS = 64  # the precision of the factor 1 − shrink
+_MAX_SHRINK = 0.5  # give up if columns would have to shrink by a larger share
 _MIN_SHRINK = 2.0**-48  # with long words, floats cannot resolve a smaller change to a column
 _BALANCING_ROUNDS = 3
 
@@ -59,8 +59,8 @@ class IntegerChannel:
         self.rows = [list(row) for row in rows]
         self.outputs = width
         ends = np.cumsum(np.array(self.rows, dtype=object), axis=1)[:, :-1]
-        # An end of 2^word_bits may not fit in 64 bits. No word reaches it or any end after it, so
-        # only the ends before it matter.
+        # An output's end is the first word after its range. An end of 2^word_bits may not fit in 64
+        # bits, but no word reaches it or any end after it, so only the ends before it matter.
         self._reachable = (ends < total).sum(axis=1)
         bits = (self.outputs - 1).bit_length()
         self._steps = [1 << i for i in reversed(range(bits))]

@@ -280,8 +280,8 @@ def batch_scores(
     output_zero = np.zeros((1, code.outputs))
     output_zero[0, 0] = 1.0
     z_at_zero = np.where(used, contrasts.moments(output_zero, 1) + offsets[:, :1], 0.0)
-    share = leftover if isinstance(leftover, np.ndarray) else float(leftover)
-    return BatchScores(contrasts, used, offsets + totals / group_size, -share * z_at_zero)
+    leftover_shares = leftover if isinstance(leftover, np.ndarray) else float(leftover)
+    return BatchScores(contrasts, used, offsets + totals / group_size, -leftover_shares * z_at_zero)
 
 
 def _contrasts(code: Code, used: Booleans, rise: Fraction) -> tuple[ScoreKernel, Floats]:

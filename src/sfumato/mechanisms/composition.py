@@ -118,31 +118,31 @@ class ComposedResponse(DenseMechanism):
     def __init__(self, first: Mechanism, second: Mechanism | Callable[[int], Mechanism]) -> None:
         self._first = first
         if isinstance(second, Mechanism):
-            self._seconds = [second] * first.outputs
+            self._second_mechanisms = [second] * first.outputs
         else:
-            self._seconds = [second(y1) for y1 in range(first.outputs)]
-        context = self._seconds[0].context
-        for mechanism in self._seconds:
+            self._second_mechanisms = [second(y1) for y1 in range(first.outputs)]
+        context = self._second_mechanisms[0].context
+        for mechanism in self._second_mechanisms:
             if mechanism.context != context or mechanism.word_bits != first.word_bits:
                 raise ContextMismatch(
                     "all mechanisms must use the same word length, and all second mechanisms must "
                     "have the same context."
                 )
         super().__init__(first.context + context)
-        self.words = first.words + max(mechanism.words for mechanism in self._seconds)
+        self.words = first.words + max(mechanism.words for mechanism in self._second_mechanisms)
         if self.words > WORDS_PER_POSITION:
             raise ContextMismatch(
                 f"two answers can use at most {WORDS_PER_POSITION} words in total; these use "
                 f"{self.words}."
             )
         self.word_bits = first.word_bits
-        self._max_second_outputs = max(mechanism.outputs for mechanism in self._seconds)
+        self._max_second_outputs = max(mechanism.outputs for mechanism in self._second_mechanisms)
         self.outputs = require_outputs(first.outputs * self._max_second_outputs)
 
     def to_record(self) -> Json:
         """Return the first and the second mechanisms as plain data."""
         seconds: list[Json] = []
-        for mechanism in self._distinct_seconds:
+        for mechanism in self._distinct_mechanisms:
             seconds.append(
                 {"context": mechanism.context.to_record(), "mechanism": mechanism.to_record()}
             )
@@ -154,18 +154,18 @@ class ComposedResponse(DenseMechanism):
         }
 
     @cached_property
-    def _distinct_seconds(self) -> list[Mechanism]:
-        """The distinct second mechanisms."""
-        return list({id(mechanism): mechanism for mechanism in self._seconds}.values())
+    def _distinct_mechanisms(self) -> list[Mechanism]:
+        """The distinct second mechanisms, in the order of the first reports that select them."""
+        return list({id(mechanism): mechanism for mechanism in self._second_mechanisms}.values())
 
     @cached_property
     def _second_index_of(self) -> list[int]:
-        """For each first report, the index of its second mechanism in ``_distinct_seconds``."""
-        return [self._distinct_seconds.index(mechanism) for mechanism in self._seconds]
+        """For each first report, the index of its second mechanism in ``_distinct_mechanisms``."""
+        return [self._distinct_mechanisms.index(mechanism) for mechanism in self._second_mechanisms]
 
     def with_word_bits(self, word_bits: int) -> Self:
         """Return the same composition over shorter words."""
-        shorter = [mechanism.with_word_bits(word_bits) for mechanism in self._distinct_seconds]
+        shorter = [mechanism.with_word_bits(word_bits) for mechanism in self._distinct_mechanisms]
         return type(self)(
             self._first.with_word_bits(word_bits), lambda y1: shorter[self._second_index_of[y1]]
         )
@@ -175,16 +175,16 @@ class ComposedResponse(DenseMechanism):
         remaining = words[:, self._first.words :]
         y2 = np.empty(symbols.size, dtype=np.uint64)
         people_by_second = indices_by_value(
-            np.array(self._second_index_of)[y1], len(self._distinct_seconds)
+            np.array(self._second_index_of)[y1], len(self._distinct_mechanisms)
         )
-        for mechanism, people in zip(self._distinct_seconds, people_by_second, strict=True):
+        for mechanism, people in zip(self._distinct_mechanisms, people_by_second, strict=True):
             y2[people] = mechanism._respond(symbols[people], remaining[people])
         return y1.astype(np.uint64) * np.uint64(self._max_second_outputs) + y2
 
     def integer_row(self, x: int) -> list[int]:
         """Return the product of both mechanisms' rows, with 0 for pairs that cannot occur."""
         pairs: list[int] = []
-        for n1, second in zip(self._first.integer_row(x), self._seconds, strict=True):
+        for n1, second in zip(self._first.integer_row(x), self._second_mechanisms, strict=True):
             row = second.integer_row(x)
             pairs += [n1 * n2 for n2 in row]
             pairs += [0] * (self._max_second_outputs - len(row))
@@ -193,7 +193,7 @@ class ComposedResponse(DenseMechanism):
     def ideal_row(self, x: int) -> Floats:
         """Return the product of both mechanisms' rows, computed from their formulas."""
         rows = []
-        for second in self._seconds:
+        for second in self._second_mechanisms:
             rows.append(np.pad(second.ideal_row(x), (0, self._max_second_outputs - second.outputs)))
         return (self._first.ideal_row(x)[:, None] * np.array(rows)).ravel()
 
@@ -211,7 +211,7 @@ class ComposedScores(DenseScores):
     def exact_column(self, y: int) -> list[Fraction]:
         """Return ``α A1[·, y1] + (1 − α) A2[·, y2]``."""
         y1, y2 = divmod(y, self.mechanism._max_second_outputs)
-        second = self.mechanism._seconds[y1]
+        second = self.mechanism._second_mechanisms[y1]
         if y2 >= second.outputs:  # padding: this report cannot occur
             return [Fraction(0)] * self.mechanism.inputs
         A1 = self.mechanism._first.scores.exact_column(y1)
@@ -230,7 +230,7 @@ class ComposedScores(DenseScores):
         p = np.full(k, 1 / k)
         sampling_risk = 1 - 1 / k
         first_noise = max(self.mechanism._first.scores.risk(p) - sampling_risk, 0.0)
-        second_noise = max(self.mechanism._seconds[0].scores.risk(p) - sampling_risk, 0.0)
+        second_noise = max(self.mechanism._second_mechanisms[0].scores.risk(p) - sampling_risk, 0.0)
         noise = first_noise + second_noise
         if noise <= _MIN_NOISE:
             return Fraction(1, 2)

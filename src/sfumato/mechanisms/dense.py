@@ -1,10 +1,10 @@
 """Mechanisms small enough to store their channel and its scores as matrices.
 
 ``LeftInverse`` computes scores for any such channel: ``A = M⁻¹ Q G`` with ``M = Q G Qᵀ``, where G
-is the diagonal matrix of ``1/q(y)`` and q is the distribution of a crowd's reports. This is the
-minimum-variance unbiased estimate if people are distributed like the crowd. Because
-``A Qᵀ = M⁻¹ M`` for any G, A is always unbiased. So the entries of G are rounded to short integers,
-and everything else is exact.
+is the diagonal matrix of ``1/q(y)`` and q is the distribution of reports from an assumed
+population, the *crowd*. These scores give the minimum-variance unbiased estimate if people are
+distributed like the crowd. Because ``A Qᵀ = M⁻¹ M`` for any G, A is always unbiased. So the entries
+of G are rounded to short integers, and everything else is exact.
 """
 
 from abc import abstractmethod
@@ -31,9 +31,9 @@ __all__ = [
 ]
 
 _WEIGHT_BITS = 24
-_ROUNDING_ERROR = 2.0**-53  # of a float near 1
-_TOLERANCE = 1e-10  # relative to the largest score
-_MAX_RESIDUAL = 1e-3  # of an initial inverse that can be corrected
+_ROUNDING_ERROR = 2.0**-53  # the rounding error of a float near 1
+_TOLERANCE = 1e-10  # the largest error allowed, relative to the largest score
+_MAX_RESIDUAL = 1e-3  # the largest residual of an initial inverse that can be corrected
 _INVERSE_BITS = 60
 _LIMB_BITS = 20
 _LIMB_COLUMNS = 2**13  # floats can add this many products of limbs exactly
@@ -200,8 +200,9 @@ class LeftInverse:
 def _float_inverse(M: _Integers, half_bits: list[int]) -> tuple[Floats, float] | None:
     """Return the inverse Y of M, and an error bound for its entries in units of 2^−53.
 
-    Y is scaled so that the diagonal of M is about 1. An initial inverse Y0 has ``M Y0 = 1 − F``,
-    where F is computed in integers. Then ``Y = Y0 (1 − F)⁻¹`` to float precision.
+    M is scaled so that its diagonal is about 1, and Y is the inverse of the scaled matrix. An
+    initial inverse Y0 has ``M Y0 = 1 − F``, where F is computed in integers. Then
+    ``Y = Y0 (1 − F)⁻¹`` to float precision.
     """
     k = len(M)
     bits = 2 * max(half_bits)

@@ -53,15 +53,15 @@ class ProductResponse(DenseMechanism):
     def __init__(
         self, context: Blocks, code: CodeFamily = RandomizedCode, *, word_bits: int = 64
     ) -> None:
-        about_block, about_symbol = self.epsilons(context)
+        block_epsilon, symbol_epsilon = self.epsilons(context)
         super().__init__(context)
         self._family = code
         self.word_bits = word_bits
-        blocks = Uniform(int(context.sizes.size), about_block)
-        symbols = Uniform(context.size, about_symbol)
-        self._outer = PlainResponse(blocks, code, word_bits=word_bits)
-        self._inner = PlainResponse(symbols, code, word_bits=word_bits)
-        self.outputs = self._outer.outputs * self._inner.outputs
+        block_context = Uniform(int(context.sizes.size), block_epsilon)
+        symbol_context = Uniform(context.size, symbol_epsilon)
+        self._block_response = PlainResponse(block_context, code, word_bits=word_bits)
+        self._symbol_response = PlainResponse(symbol_context, code, word_bits=word_bits)
+        self.outputs = self._block_response.outputs * self._symbol_response.outputs
         if self.outputs * self.inputs > MAX_MATRIX_ENTRIES:
             raise InvalidContext(
                 f"a product response can have at most {MAX_MATRIX_ENTRIES} entries; this one would "
@@ -81,19 +81,19 @@ class ProductResponse(DenseMechanism):
                 "a product response needs Blocks with a finite ε across. Use mechanism_for to "
                 "choose a mechanism."
             )
-        inside = context.exact_across
+        smallest_inside = context.exact_across
         for epsilon, size in zip(context.exact_epsilons, context.sizes.tolist(), strict=True):
             if size > 1 and isinstance(epsilon, Fraction):
-                inside = min(inside, epsilon)
-        if inside == context.exact_across:
+                smallest_inside = min(smallest_inside, epsilon)
+        if smallest_inside == context.exact_across:
             raise ContextMismatch(
                 "a product response needs a smaller ε inside blocks than across them."
             )
-        return context.exact_across - inside, inside
+        return context.exact_across - smallest_inside, smallest_inside
 
     def to_record(self) -> Json:
         """Return the two codes as plain data."""
-        codes = self._outer._codes + self._inner._codes
+        codes = self._block_response._codes + self._symbol_response._codes
         return {"kind": self.kind, "codes": [code.to_record() for code in codes]}
 
     @classmethod
@@ -106,10 +106,10 @@ class ProductResponse(DenseMechanism):
             raise InvalidSurvey(
                 "a mechanism of kind 'product' needs two codes and a Blocks context."
             )
-        about_block, about_symbol = cls.epsilons(blocks)
+        block_epsilon, symbol_epsilon = cls.epsilons(blocks)
         codes = RecordedCodes()
-        codes.read(records[0], int(blocks.sizes.size), about_block)
-        codes.read(records[1], blocks.size, about_symbol)
+        codes.read(records[0], int(blocks.sizes.size), block_epsilon)
+        codes.read(records[1], blocks.size, symbol_epsilon)
         if not codes.all_fit:
             raise InvalidSurvey("a mechanism of kind 'product' does not fit the context.")
         return cls(blocks, codes, word_bits=codes.word_bits)
@@ -119,20 +119,20 @@ class ProductResponse(DenseMechanism):
         return type(self)(self.context, self._family, word_bits=word_bits)  # type: ignore[arg-type]
 
     def _respond(self, symbols: Symbols, words: Words) -> Words:
-        J = self._outer._respond(self._block_of[symbols], words[:, :1])
-        T = self._inner._respond(symbols, words[:, 1:])
-        return J * np.uint64(self._inner.outputs) + T
+        J = self._block_response._respond(self._block_of[symbols], words[:, :1])
+        T = self._symbol_response._respond(symbols, words[:, 1:])
+        return J * np.uint64(self._symbol_response.outputs) + T
 
     def integer_row(self, x: int) -> list[int]:
         """Return the product of the block's row and the symbol's row."""
-        outer = self._outer.integer_row(int(self._block_of[x]))
-        inner = self._inner.integer_row(x)
-        return [a * b for a in outer for b in inner]
+        block_row = self._block_response.integer_row(int(self._block_of[x]))
+        symbol_row = self._symbol_response.integer_row(x)
+        return [a * b for a in block_row for b in symbol_row]
 
     def ideal_row(self, x: int) -> Floats:
         """Return the product of the block's row and the symbol's row, from their formulas."""
-        outer = self._outer.ideal_row(int(self._block_of[x]))
-        return np.outer(outer, self._inner.ideal_row(x)).ravel()
+        block_row = self._block_response.ideal_row(int(self._block_of[x]))
+        return np.outer(block_row, self._symbol_response.ideal_row(x)).ravel()
 
     @cached_property
     def scores(self) -> "ProductScores":
@@ -152,22 +152,22 @@ class ProductScores(DenseScores):
 
     def __init__(self, mechanism: ProductResponse) -> None:
         super().__init__(mechanism)
-        self._outer = mechanism._outer
-        self._inner = mechanism._inner
+        self._block_response = mechanism._block_response
+        self._symbol_response = mechanism._symbol_response
         self._block_of = mechanism._block_of
-        self._members = indices_by_value(self._block_of, self._outer.inputs)
+        self._members = indices_by_value(self._block_of, self._block_response.inputs)
 
     def exact_column(self, y: int) -> list[Fraction]:
         """Return one column of the scores."""
-        J, T = divmod(y, self._inner.outputs)
-        A1 = self._outer.scores.exact_column(J)
-        A2 = self._inner.scores.exact_column(T)
+        J, T = divmod(y, self._symbol_response.outputs)
+        A1 = self._block_response.scores.exact_column(J)
+        A2 = self._symbol_response.scores.exact_column(T)
         weights = []
         sums = []
         totals = []
         for j, block in enumerate(self._members):
-            outside, inside = self._answer_weights[j]
-            w = inside if self._favours_block[j, J] else outside
+            outside_weight, inside_weight = self._answer_weights[j]
+            w = inside_weight if self._favours_block[j, J] else outside_weight
             block_sum = w * sum(A2[x] for x in block.tolist())
             mu = self._mixing_weights[j]
             weights.append(w)
@@ -195,8 +195,8 @@ class ProductScores(DenseScores):
     @cached_property
     def _score_terms(self) -> tuple[Floats, Floats, Floats]:
         """``w_j(J) A2[x, T]`` over (x, J, T), its block sums over (j, J, T), and ``A1[j, J]``."""
-        A1 = self._outer.scores.matrix()
-        A2 = self._inner.scores.matrix()
+        A1 = self._block_response.scores.matrix()
+        A2 = self._symbol_response.scores.matrix()
         low, high = np.array(self._answer_weights, dtype=np.float64).T
         w = np.where(self._favours_block, high[:, None], low[:, None])
         weighted = w[self._block_of][:, :, None] * A2[:, None, :]
@@ -207,7 +207,7 @@ class ProductScores(DenseScores):
     @cached_property
     def _favours_block(self) -> Booleans:
         """``[J ∈ S_j]`` over (j, J)."""
-        code = self._outer._codes[0]
+        code = self._block_response._codes[0]
         return np.array([code.membership(j) for j in range(len(self._members))])
 
     @cached_property
@@ -219,17 +219,17 @@ class ProductScores(DenseScores):
         a random person. Then the best weights inside and outside S_j are proportional to h/P and
         (1 − h)/(1 − P).
         """
-        code = self._outer._codes[0]
+        code = self._block_response._codes[0]
         q = float(code.overlap)
         weights = []
         for j, block in enumerate(self._members):
-            row = np.array(self._outer.integer_row(j), dtype=object)
+            row = np.array(self._block_response.integer_row(j), dtype=object)
             h = Fraction(int(row[self._favours_block[j]].sum()), code.denominator)
             P = q + block.size / self.mechanism.inputs * float(code.contrast)
-            inside = float(h) / P
-            outside = (1 - float(h)) / (1 - P)
-            norm = float(h) * inside + (1 - float(h)) * outside
-            high = Fraction(inside / norm).limit_denominator(_MAX_DENOMINATOR)
+            inside_ratio = float(h) / P
+            outside_ratio = (1 - float(h)) / (1 - P)
+            mean_ratio = float(h) * inside_ratio + (1 - float(h)) * outside_ratio
+            high = Fraction(inside_ratio / mean_ratio).limit_denominator(_MAX_DENOMINATOR)
             weights.append(((1 - high * h) / (1 - h), high))
         return weights
 

@@ -58,7 +58,7 @@ class TableResponse(DenseMechanism):
     every crowd.
 
     Guarantees: every row sums to 1; a table built by ``from_fractions`` or ``from_floats`` keeps
-    every promise.
+    every promise of its context.
     Cost per report: one word, and one comparison for each bit of the report. Error: that of the
     minimum-variance unbiased estimate for people distributed like the crowd. Reference: the
     rounding is specific to Sfumato; see the proof page.
@@ -331,7 +331,7 @@ class BinaryResponse(DenseMechanism):
         return type(self)(self.context, word_bits=word_bits)
 
     def _respond(self, symbols: Symbols, words: Words) -> Words:
-        """Send the other symbol for the first words, and the truth for the remaining ones."""
+        """Send the other symbol for the first words, and the true symbol for all other words."""
         is_flipped = words[:, 0] < self._flip_array[symbols]
         return (symbols ^ is_flipped).astype(np.uint64)
 
