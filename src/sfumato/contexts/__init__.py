@@ -1,4 +1,4 @@
-"""Contexts: how hard each pair of symbols must be to tell apart (the privacy matrix E)."""
+"""Contexts: how hard it must be to tell each pair of symbols apart (the privacy matrix E)."""
 
 from collections.abc import Mapping
 
@@ -73,7 +73,7 @@ CONTEXT_KINDS: Mapping[str, type[Context]] = {cls.kind: cls for cls in _CLASSES}
 
 
 def context_from_record(record: object, name: str = "promise.context") -> Context:
-    """Parse the record of any context and its domain; error messages call it ``name``."""
+    """Parse the record of any context and its domain; error messages call the record ``name``."""
     kind = record_kind(record, name)
     if not isinstance(record, Mapping) or kind not in CONTEXT_KINDS:
         raise InvalidSurvey(f"context.kind {kind!r} is not known to this version.")

@@ -16,9 +16,9 @@ __all__ = ["Assignment", "is_collection"]
 
 @dataclass(frozen=True, eq=False)
 class Assignment:
-    """The class of each symbol. Classes are numbered in the order of their first labels.
+    """The class of each symbol, and the names of the classes, in the order of their first labels.
 
-    ``noun`` is the word for a class in error messages.
+    ``noun`` is the word for a class in error messages, such as "block".
 
     >>> city_of = {"Rue A": "Paris", "Via C": "Rome", "Rue B": "Paris"}
     >>> cities = Assignment.read(city_of, None, "block")
@@ -38,17 +38,17 @@ class Assignment:
         Without a ``domain``, the labels are those of the mapping, or the integers from 0.
         """
         if isinstance(classes, Mapping):
-            names, labels = _read_mapping(classes, domain, noun)
+            names, parsed_domain = _read_mapping(classes, domain, noun)
         else:
-            names, labels = _read_sequence(classes, domain, noun)
-        number_of: dict[Hashable, int] = {}
-        numbers = (number_of.setdefault(name, len(number_of)) for name in names)
-        class_of = np.fromiter(numbers, np.int64, len(names))
+            names, parsed_domain = _read_sequence(classes, domain, noun)
+        index_of: dict[Hashable, int] = {}
+        indices = (index_of.setdefault(name, len(index_of)) for name in names)
+        class_of = np.fromiter(indices, np.int64, len(names))
         class_of.flags.writeable = False
-        return cls(labels, class_of, tuple(number_of), noun)
+        return cls(parsed_domain, class_of, tuple(index_of), noun)
 
     def read_epsilons(self, values: object, name: str) -> tuple[Epsilon, ...]:
-        """Parse one positive ε (or inf) for each class; see ``read_values``."""
+        """Parse one positive ε (or inf) for each class, from the arguments of ``read_values``."""
         ordered_values = self.read_values(values, name, "an ε")
         epsilons = []
         for class_name, epsilon in zip(self.names, ordered_values, strict=True):
@@ -59,7 +59,7 @@ class Assignment:
         """Return one value for each class, in the order of classes.
 
         ``values`` is a sequence in that order, or a mapping from class name to value. Error
-        messages call the argument ``name``, and a single value ``value_noun``.
+        messages call this argument ``name``, and a single value ``value_noun``.
         """
         if isinstance(values, Mapping):
             return self._read_by_name(values, name, value_noun)
@@ -110,37 +110,40 @@ class Assignment:
 
 
 def is_collection(value: object) -> bool:
-    """Return whether ``value`` is a collection; text is not."""
+    """Return whether ``value`` is a collection. Text and bytes do not count as collections."""
     return isinstance(value, Iterable) and not isinstance(value, str | bytes)
 
 
 def _read_mapping(
     class_of_label: Mapping[object, object], domain: object, noun: str
 ) -> tuple[list[Hashable], Domain]:
-    labels = as_domain(list(class_of_label) if domain is None else domain)
-    symbols = labels.label_symbols(class_of_label, f"{noun}_of")  # type: ignore[arg-type]
+    """Return the class name of each symbol, and the domain."""
+    parsed_domain = as_domain(list(class_of_label) if domain is None else domain)
+    size = parsed_domain.size
+    symbols = parsed_domain.label_symbols(class_of_label, f"{noun}_of")  # type: ignore[arg-type]
     distinct_count = np.unique(symbols).size
-    if len(class_of_label) != labels.size or distinct_count != labels.size:
+    if len(class_of_label) != size or distinct_count != size:
         raise ContextMismatch(
-            f"{noun}_of must contain each of the {labels.size} labels of the domain once; it "
+            f"{noun}_of must contain each of the {size} labels of the domain once; it "
             f"contains {distinct_count} of them in {len(class_of_label)} entries."
         )
     by_symbol = dict(zip(symbols.tolist(), class_of_label.values(), strict=True))
-    return [_class_name(by_symbol[x], noun) for x in range(labels.size)], labels
+    return [_class_name(by_symbol[x], noun) for x in range(size)], parsed_domain
 
 
 def _read_sequence(classes: object, domain: object, noun: str) -> tuple[list[Hashable], Domain]:
+    """Return the class name of each symbol, and the domain."""
     if not is_collection(classes):
         raise InvalidContext(
             f"{noun}_of must be a sequence in domain order, or a mapping from label to {noun}."
         )
     names = [_class_name(name, noun) for name in classes]  # type: ignore[attr-defined]
-    labels = as_domain(len(names) if domain is None else domain)
-    if labels.size != len(names):
+    parsed_domain = as_domain(len(names) if domain is None else domain)
+    if parsed_domain.size != len(names):
         raise ContextMismatch(
-            f"{noun}_of has {len(names)} entries; the domain has {labels.size} labels."
+            f"{noun}_of has {len(names)} entries; the domain has {parsed_domain.size} labels."
         )
-    return names, labels
+    return names, parsed_domain
 
 
 def _class_name(name: object, noun: str) -> Hashable:

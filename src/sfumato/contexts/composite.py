@@ -1,4 +1,4 @@
-"""Contexts that combine other contexts: sums, for several answers, and unions of blocks."""
+"""Contexts that combine others: sums (for people who answer several surveys), and unions."""
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
@@ -26,7 +26,8 @@ __all__ = ["ContextSum", "ContextUnion", "finest_groups", "parts_by_block", "uni
 class ContextSum(Context):
     """``E = E1 + E2 + …`` over one domain, computed only on demand.
 
-    An E1-LDP answer followed by an E2-LDP answer is (E1 + E2)-LDP (Proposition 2 of the paper).
+    An E1-LDP answer followed by an E2-LDP answer is (E1 + E2)-LDP (Acharya et al. 2020,
+    Proposition 2).
 
     >>> from sfumato.contexts import HighLow, Uniform
     >>> (Uniform(3, 0.5) + HighLow(3, [0], 1)).matrix()
@@ -47,8 +48,8 @@ class ContextSum(Context):
     def exact_minimum(self) -> Epsilon:
         """The smallest off-diagonal entry of the sum.
 
-        Above 4096 symbols, unless all terms are equal, it is the sum of the terms' smallest
-        entries. That never exceeds the true minimum, so it is on the safe side.
+        Above 4096 symbols, this is the sum of the terms' smallest entries, which never exceeds the
+        true minimum, so it errs on the side of privacy. It is exact if all terms are equal.
         """
         if self.size > MAX_MATRIX_SIZE or all(term == self.terms[0] for term in self.terms):
             return reduce(add, (term.exact_minimum for term in self.terms))
@@ -64,7 +65,7 @@ class ContextSum(Context):
         return reduce(add, (term.exact_epsilon(x, x2) for term in self.terms))
 
     def closure(self) -> Context:
-        """Return shortest paths over E.
+        """Return the shortest-path distances over E.
 
         If every term is closed, so is the sum: triangle inequalities are preserved under addition.
         """
@@ -94,8 +95,8 @@ class ContextUnion(Context):
     """``E[x, x2] = E_j[i, i2]`` for the symbols i and i2 of block j, ``inf`` across blocks.
 
     A report may reveal the block. Inside block j, any mechanism that satisfies part j can be used.
-    Call ``union`` to create one. Part j is a context over the symbols 0 … k_j − 1 of its block, in
-    domain order. Only the union has labels.
+    To create a union, call ``union``. Part j is a context over the symbols 0 … k_j − 1 of its
+    block, in domain order. Only the union has labels.
 
     >>> from sfumato.contexts import HighLow, Uniform
     >>> ContextUnion([Uniform(2, 1), HighLow(2, [1], 2)], [0, 1, 1, 0]).matrix()
@@ -108,7 +109,7 @@ class ContextUnion(Context):
     kind = "union"
     gist = "a promise of its own inside each block"
     block_of: Symbols
-    """The block of each symbol, numbered in the order of first labels."""
+    """The index of each symbol's block; blocks are in the order of their first labels."""
     sizes: Symbols
     """The number of symbols in each block (k_j)."""
     rank: Symbols
@@ -147,7 +148,7 @@ class ContextUnion(Context):
         return max(part.largest_finite for part in self.parts)
 
     def unprotected_symbols(self) -> Symbols:
-        """Return the symbols without a promise inside their block."""
+        """Return the symbols that have no promise, not even inside their block."""
         if len(self.parts) == 1:
             return self.parts[0].unprotected_symbols()
         is_unprotected = self.sizes[self.block_of] == 1
@@ -167,7 +168,7 @@ class ContextUnion(Context):
         return symbols_by_group(self.block_of)
 
     def exact_epsilon(self, x: int, x2: int) -> Epsilon:
-        """Return the entry of the part inside a block, or ``inf`` across blocks."""
+        """Return the part's entry if x and x2 are in the same block, and ``inf`` otherwise."""
         j = int(self.block_of[x])
         if j != self.block_of[x2]:
             return inf
@@ -289,7 +290,7 @@ def _join_domains(domains: Sequence[Domain]) -> Domain:
 
 
 def _fit_part(part: object, size: int, name: object) -> Context:
-    """Return a part over the integers from 0, without its own labels."""
+    """Return a part relabelled as the integers from 0, after checking its size."""
     context = _require_context(part)
     if context.size != size:
         raise ContextMismatch(f"block {name!r} has {size} symbols; its context has {context.size}.")
@@ -308,7 +309,7 @@ def _require_context(value: object) -> Context:
 def parts_by_block(context: Context, block_of: Symbols) -> Sequence[Context] | None:
     """Return the context inside each of these blocks, if nothing is promised between them.
 
-    Return ``None`` otherwise, or if the full matrix would be too large.
+    Return ``None`` if there is such a promise, or if the full matrix is too large to check.
     """
     blocks = context.as_union
     if blocks is not None and (blocks.block_of == block_of).all():

@@ -26,18 +26,18 @@ __all__ = ["Cone", "LongIntegers"]
 LongIntegers = NDArray[np.object_]
 """An array of Python integers, which are unbounded."""
 
-_FRACTION_BITS = 128  # of the exact e^−E
+_FRACTION_BITS = 128  # of e^−E in integer arithmetic
 
-# e^100 > 2^144 exceeds any ratio of word counts. Larger exponents would be slow to compute.
+# e^100 > 2^144 exceeds the ratio of any two word counts. Larger exponents are slow to compute.
 _MAX_EPSILON = Fraction(100)
 
-_MIN_SHRINK_FACTOR = 1e-300  # e^−E is positive even if it underflows
-_SAFETY_FACTOR = 1 + 1e-9  # closer comparisons need integers; errors of floats are below 1e-12
+_MIN_SHRINK_FACTOR = 1e-300  # replaces a positive e^−E that underflows
+_SAFETY_FACTOR = 1 + 1e-9  # closer comparisons need integers; float errors are below 1e-12
 _SNAP_DISTANCE = 1e-8  # a solver's entry this close to a limit is moved to it
 
 
 class Cone:
-    """The cone of a closed matrix. Arrays of columns contain one column per row.
+    """The cone of a closed matrix. In arrays of columns, each row is one column of a channel.
 
     >>> from sfumato.contexts import PrivacyMatrix
     >>> cone = Cone.from_context(PrivacyMatrix([[0, 1], [2, 0]]))
@@ -79,8 +79,8 @@ class Cone:
         lowered = columns.copy()
         for x2 in range(self.size):
             finite_mask = np.isfinite(self.growth_factors[:, x2])
-            limit = self.growth_factors[finite_mask, x2] * columns[:, x2, None]
-            lowered[:, finite_mask] = np.minimum(lowered[:, finite_mask], limit)
+            upper_limit = self.growth_factors[finite_mask, x2] * columns[:, x2, None]
+            lowered[:, finite_mask] = np.minimum(lowered[:, finite_mask], upper_limit)
         return lowered
 
     def lift(self, columns: Floats) -> Floats:
@@ -94,12 +94,13 @@ class Cone:
         return lifted
 
     def snap(self, columns: Floats) -> Floats:
-        """Return members near ``columns``, up to rounding, with entries at their limits if close.
+        """Return members near ``columns``, up to rounding, with entries moved to nearby limits.
 
-        An entry that a solver left 10⁻⁹ away from the limit of a promise wastes that much of it,
-        which for ε = 0.01 is 10⁻⁷ of the available information. So place the entries of each column
-        one by one, starting with the largest. The placed entries set limits for the others. Next,
-        place the entry nearest to its limit: at the limit if it is close, and unchanged otherwise.
+        An entry that a solver left 10⁻⁹ away from the limit that a promise sets wastes that much of
+        the promise: for ε = 0.01, this is 10⁻⁷ of the available information. So place the entries
+        of each column one by one, starting with the largest. The placed entries set limits for the
+        others. The next entry to place is always the one nearest to its limit. It is moved to the
+        limit if it is close, and left unchanged otherwise.
         """
         with np.errstate(divide="ignore"):
             logs = np.log(columns)
@@ -163,7 +164,7 @@ class Cone:
         return bool(min(column) >= 0 and (self.lift_integers(column[None])[0] == column).all())
 
     def _lift_once(self, columns: LongIntegers) -> Booleans:
-        """Lift entries in place to what each symbol requires; return which columns changed."""
+        """Lift entries in place to what each other entry requires; return which columns changed."""
         floats = columns.astype(np.float64)
         has_changed = np.zeros(len(columns), dtype=np.bool_)
         for x in range(self.size):

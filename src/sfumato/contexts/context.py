@@ -1,4 +1,4 @@
-"""The base class of all contexts: how hard it must be to tell x from x2."""
+"""The base class of all contexts: how hard it must be to tell one symbol from another."""
 
 import copy
 from abc import ABC, abstractmethod
@@ -25,7 +25,7 @@ __all__ = ["MAX_MATRIX_SIZE", "Context"]
 MAX_MATRIX_SIZE = 4096
 """The largest number of symbols for which a full privacy matrix is built (128 MiB)."""
 
-_MAX_SHOWN = 12  # symbols in the largest matrix that notebooks display
+_MAX_SHOWN_SIZE = 12  # symbols in the largest matrix that notebooks display
 
 
 class Context(ABC):
@@ -35,7 +35,7 @@ class Context(ABC):
 
         Q(y|x) ≤ exp(E[x, x2]) · Q(y|x2)
 
-    ``E`` may be asymmetric and may contain ``inf`` (nothing is promised for that pair). Its
+    ``E`` may be asymmetric and may contain ``inf`` (nothing is promised for a pair). Its
     diagonal is 0. Reference: Acharya et al. (2020), Definition 2.
     """
 
@@ -94,7 +94,7 @@ class Context(ABC):
         return None
 
     def epsilon(self, x: ArrayLike, x2: ArrayLike) -> Floats:
-        """Return ``E[x, x2]`` as floats, for arrays of symbols that can be broadcast.
+        """Return ``E[x, x2]`` as floats; x and x2 are arrays of symbols that broadcast together.
 
         For exact entries, call ``exact_epsilon``.
         """
@@ -161,11 +161,11 @@ class Context(ABC):
 
     @property
     def has_unprotected_pairs(self) -> bool:
-        """Whether some pair of symbols has no promise, so a report may tell them apart."""
+        """Whether some pair of symbols has no promise, so a report may tell the two apart."""
         return self.has_partly_protected_symbols or self.unprotected_symbols().size > 0
 
     def unprotected_symbols(self) -> Symbols:
-        """Return the symbols with no promise against any other symbol: a report may reveal them.
+        """Return the symbols with no promise against any other symbol: reports may reveal them.
 
         >>> from sfumato.contexts import HighLow
         >>> HighLow(["park", "clinic", "bar"], ["clinic"], 1).unprotected_symbols()
@@ -183,11 +183,11 @@ class Context(ABC):
 
     @abstractmethod
     def closure(self) -> "Context":
-        """Return the equivalent context with the smallest entries: shortest paths over E.
+        """Return the equivalent context with the smallest entries: shortest-path distances over E.
 
-        ``Q(y|x) ≤ e^{E[x,z]} Q(y|z) ≤ e^{E[x,z]+E[z,x2]} Q(y|x2)``, so E already implies the length
-        of a path through z, even if the direct entry is larger. A zero in one direction makes two
-        rows of Q equal, so it implies a zero in the other direction.
+        ``Q(y|x) ≤ e^{E[x,z]} Q(y|z) ≤ e^{E[x,z]+E[z,x2]} Q(y|x2)``, so E already implies the
+        promise ``E[x,z] + E[z,x2]``, even if the direct entry ``E[x,x2]`` is larger. A zero in one
+        direction makes two rows of Q equal, so it implies a zero in the other direction.
         """
 
     # --- records ---------------------------------------------------------------------------------
@@ -216,7 +216,7 @@ class Context(ABC):
         """Return ``E[x, x2]`` where x and x2 differ; the caller ignores all other entries."""
 
     def __add__(self, other: "Context") -> "ContextSum":
-        """Return the promise to a person who answers both surveys: the sum of the matrices."""
+        """Return the promise to a person who answers under both contexts: E1 + E2."""
         from sfumato.contexts.composite import ContextSum
 
         if not isinstance(other, Context):
@@ -240,7 +240,7 @@ class Context(ABC):
             promise = "nothing is promised"
         name = escape(type(self).__name__)
         html = f"<p><b>{name}</b>: {self.size:,} symbols, {promise}</p>"
-        if self.size <= _MAX_SHOWN:
+        if self.size <= _MAX_SHOWN_SIZE:
             html += _matrix_html(self)
         return html
 

@@ -1,4 +1,4 @@
-"""Describe a promise as rows: which answers are protected, against which others, and how much.
+"""Describe a promise as rows: which answers are protected, against which others, and how strongly.
 
 Pages turn the rows into prose.
 """
@@ -18,7 +18,7 @@ from sfumato.randomness import Epsilon
 
 __all__ = ["ComparisonScope", "PromiseRow", "describe"]
 
-_MAX_CLOSED_SIZE = 256  # symbols; shortest paths take cubic time, and direct promises also hold
+_MAX_CLOSURE_SIZE = 256  # symbols; shortest paths take cubic time, and direct promises hold anyway
 
 
 class ComparisonScope(Enum):
@@ -37,8 +37,8 @@ class PromiseRow:
     ``symbols`` are the answers the promise covers; ``None`` means every answer. ``pair_count`` is
     the number of ordered pairs. In a ``PARTNER`` row, ``symbols`` is the first pair, and
     ``is_mutual`` is true if the promise applies in both directions. In an ``OTHER_BLOCKS`` row,
-    ``singleton_block_count`` is the number of single-answer blocks. In a row for one block of a
-    union, ``block`` contains the symbols of that block.
+    ``singleton_block_count`` is the number of single-answer blocks. In a row that applies only
+    inside one block of a union, ``block`` contains the symbols of that block.
     """
 
     symbols: Symbols | None
@@ -59,8 +59,8 @@ def describe(context: Context, *, use_closure: bool = False) -> list[PromiseRow]
     """Return the rows of a context's promise: the strongest first, unprotected pairs last.
 
     For grouped contexts, implied promises are included. With ``use_closure``, they are also
-    included for matrices of up to 256 symbols. A sum with too many symbols for a matrix has no
-    rows.
+    included for matrices of up to 256 symbols. The result is empty for a sum with too many symbols
+    for a full matrix.
 
     >>> from sfumato.contexts import HighLow
     >>> [(row.symbols, row.epsilon) for row in describe(HighLow(3, [1], 2))]
@@ -126,7 +126,7 @@ def _between_blocks_row(epsilon: Epsilon, sizes: Symbols) -> PromiseRow:
 
 def _describe_pairs(context: Context, use_closure: bool) -> Iterator[PromiseRow]:
     """Yield a row for each distinct entry of the matrix."""
-    if use_closure and context.size <= _MAX_CLOSED_SIZE:
+    if use_closure and context.size <= _MAX_CLOSURE_SIZE:
         context = context.closure()
     exact = context.exact_matrix()
     k = exact.size

@@ -1,8 +1,8 @@
 """Matrices with exact entries: integers over a common denominator.
 
-Fractions and decimals given as text are stored exactly. So are floats, if all of them are short
-decimals (about 15 digits). Other floats are rounded *down*, towards privacy, to multiples of a
-power of two below 2^−40.
+Fractions and decimals given as text are stored exactly. So are floats, if every float in
+the matrix is a short decimal (about 15 digits). Other floats are rounded *down*, towards privacy,
+to multiples of a power of two below 2^−40.
 """
 
 from collections.abc import Sequence
@@ -20,10 +20,10 @@ from sfumato.randomness import Epsilon, exact_number
 
 __all__ = ["ExactMatrix"]
 
-_MAX_INFINITE = 2**61  # infinity is below this, so the sum of two fits in 64 bits
-_MAX_PLACES = 15
-_SAMPLE_SIZE = 4096  # entries to test first
-_MAX_SHORT = 2**52  # below it, decimals n/10^places and floats correspond one to one
+_MAX_INFINITE = 2**61  # `infinite` is below this, so that twice its value fits in 64 bits
+_MAX_DECIMAL_PLACES = 15
+_SAMPLE_SIZE = 4096  # entries to test first for being short decimals
+_MAX_SHORT_NUMERATOR = 2**52  # below it, decimals n/10^places and floats correspond one to one
 Integers = NDArray[np.int64]  # or Python integers, if 64 bits are not enough
 
 
@@ -59,7 +59,7 @@ class ExactMatrix:
     def from_finite(
         cls, numerators: Sequence[int] | Integers, denominator: int, finite_mask: Booleans
     ) -> "ExactMatrix":
-        """Return the matrix of ``numerators / denominator`` at ``finite_mask``, inf elsewhere."""
+        """Return the matrix with ``numerators / denominator`` at ``finite_mask``, inf elsewhere."""
         largest = numerators.max() if isinstance(numerators, np.ndarray) else max(numerators)
         infinite = len(finite_mask) * int(largest) + 1  # above every sum along a path
         dtype = np.int64 if infinite < _MAX_INFINITE else object
@@ -71,7 +71,7 @@ class ExactMatrix:
     def block_diagonal(
         cls, parts: Sequence["ExactMatrix"], positions: Sequence[NDArray[np.int64]]
     ) -> "ExactMatrix":
-        """Return the matrix with part j at rows and columns ``positions[j]``, inf between parts."""
+        """Return the matrix with part j in rows and columns ``positions[j]``, and inf elsewhere."""
         size = sum(part.size for part in parts)
         denominator = lcm(*(part.denominator for part in parts))
         factors = [denominator // part.denominator for part in parts]
@@ -105,15 +105,15 @@ class ExactMatrix:
 
     def to_floats(self) -> Floats:
         """Return all entries, rounded to the nearest float."""
-        quotients = self.numerators / self.denominator
+        floats = self.numerators / self.denominator
         # NumPy rounds large integers before it divides, which is harmless only if the denominator
         # is a power of two. Python divides integers of any size correctly.
         has_large_integers = max(self.infinite, self.denominator) >= 2**53
         is_power_of_two = self.denominator & (self.denominator - 1) == 0
         if self.numerators.dtype == object or (has_large_integers and not is_power_of_two):
             rows = self.numerators.tolist()
-            quotients = np.array([[n / self.denominator for n in row] for row in rows])
-        return np.where(self.numerators == self.infinite, inf, quotients)
+            floats = np.array([[n / self.denominator for n in row] for row in rows])
+        return np.where(self.numerators == self.infinite, inf, floats)
 
     def to_decimals(self) -> list[list[str]]:
         """Return all entries as exact decimals, for records."""
@@ -127,10 +127,10 @@ class ExactMatrix:
         finite_mask = self._finite_mask & other._finite_mask
         denominator = lcm(self.denominator, other.denominator)
         factor = denominator // self.denominator
-        factor2 = denominator // other.denominator
+        other_factor = denominator // other.denominator
         left = self.numerators[finite_mask].tolist()
         right = other.numerators[finite_mask].tolist()
-        numerators = [n * factor + n2 * factor2 for n, n2 in zip(left, right, strict=True)]
+        numerators = [n * factor + n2 * other_factor for n, n2 in zip(left, right, strict=True)]
         return ExactMatrix.from_finite(numerators, denominator, finite_mask)
 
     def scale(self, factor: Fraction) -> "ExactMatrix":
@@ -146,7 +146,7 @@ class ExactMatrix:
         return mask
 
     def numerators_off_diagonal(self) -> Integers:
-        """Return the numerators with values above infinity on the diagonal, for finding minima."""
+        """Return the numerators with a diagonal above ``infinite``, for finding minima."""
         return self.numerators + 2 * self.infinite * np.eye(self.size, dtype=self.numerators.dtype)
 
     def minimum(self) -> Epsilon:
@@ -172,9 +172,9 @@ class ExactMatrix:
         return bool(((finite_count > 1) & (finite_count < self.size)).any())
 
     def closure(self) -> "ExactMatrix":
-        """Return shortest paths (Floyd 1962, Warshall 1962), with zeros made mutual.
+        """Return shortest-path distances (Floyd 1962, Warshall 1962), with zeros made mutual.
 
-        A mutual zero may create a shorter path, so both steps repeat until nothing changes.
+        A new zero may create a shorter path, so both steps are repeated until nothing changes.
         """
         N = self.numerators.copy()
         while True:
@@ -228,31 +228,35 @@ def _parse_floats(array: NDArray[np.generic], name: str) -> Floats:
 def _as_decimals(entries: Floats, size: int) -> tuple[Integers, int] | None:
     """Return the entries as numerators over a power of ten, if all of them are short decimals."""
     sample = entries[:_SAMPLE_SIZE]  # enough to reject most other matrices
-    for places in range(_MAX_PLACES + 1):
+    for places in range(_MAX_DECIMAL_PLACES + 1):
         power = 10.0**places
         if (np.rint(sample * power) / power != sample).any():
             continue
         scaled = np.rint(entries * power)
-        if scaled.max() >= min(_MAX_SHORT, _MAX_INFINITE // size):
+        if scaled.max() >= min(_MAX_SHORT_NUMERATOR, _MAX_INFINITE // size):
             return None
-        # Division rounds correctly, so these are equal exactly if the entry is the nearest float.
+        # Division rounds correctly, so equality means that an entry is the float nearest to its
+        # decimal.
         if (scaled / power == entries).all():
             return scaled.astype(np.int64), 10**places
     return None
 
 
 def _round_down(entries: Floats, size: int, name: str) -> tuple[Integers, int]:
-    """Return the entries, rounded down, over a power of two; sums along paths fit in 64 bits."""
+    """Return the entries as numerators over a power of two, rounded down.
+
+    Sums of numerators along a path fit in 64 bits.
+    """
     magnitude = int(np.floor(np.log2(max(entries.max(), 1.0))))
     spare_bits = 59 - size.bit_length() - magnitude
     if spare_bits < 8:
-        limit = 52 - size.bit_length()
+        max_exponent = 52 - size.bit_length()
         raise InvalidContext(
-            f"finite entries of {name} must be below 2^{limit}. Use inf, or rescale them."
+            f"finite entries of {name} must be below 2^{max_exponent}. Use inf, or rescale them."
         )
     shift = min(52, 53 - magnitude, spare_bits)
-    # A float may exceed the decimal that it prints as by half a unit in its last place. One more
-    # step down covers that.
+    # A float may exceed its printed decimal by half a unit in the last place. One more step down
+    # covers that excess.
     numerators = np.floor(np.ldexp(entries, shift)).astype(np.int64) - (entries > 0)
     if (numerators[entries > 0] <= 0).any():
         raise InvalidContext(

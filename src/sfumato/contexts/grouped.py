@@ -1,4 +1,4 @@
-"""Contexts that consist of groups, with one promise inside each group and one outward."""
+"""Contexts of groups, with one promise inside each group and one outward, to all others."""
 
 import copy
 from collections.abc import Hashable, Iterable, Sequence
@@ -29,7 +29,7 @@ __all__ = [
     "symbols_by_group",
 ]
 
-_MAX_SHOWN = 4  # tiers listed in a repr
+_MAX_SHOWN_TIERS = 4  # tiers listed in a repr
 _INT64_LIMIT = 2**62
 
 
@@ -71,14 +71,14 @@ class GroupedContext(Context):
 
     @property
     def group_of(self) -> Symbols:
-        """The group of each symbol."""
+        """The index of each symbol's group."""
         if self._group_of is None:
             return np.broadcast_to(np.int64(0), (self.size,))
         return self._group_of
 
     @cached_property
     def sizes(self) -> Symbols:
-        """The number of symbols in each group (k_j)."""
+        """The number of symbols in each group."""
         sizes = np.array([self.size])
         if self._group_of is not None:
             sizes = np.bincount(self._group_of)
@@ -109,8 +109,8 @@ class GroupedContext(Context):
     def effective_promises(self, g: int) -> tuple[Fraction, Fraction]:
         """Return the effective promises of a protected group, inside and outward.
 
-        A group with a single symbol has no promise inside. A detour through another group already
-        limits the promise inside to 2·outward.
+        A group with a single symbol has no promise inside, so both are its outward promise. In a
+        larger group, a detour through another group limits the promise inside to 2·outward.
         """
         outward = Fraction(self.outward[g])
         if self.sizes[g] == 1:
@@ -129,12 +129,12 @@ class GroupedContext(Context):
 
     @cached_property
     def exact_minimum(self) -> Epsilon:
-        """The smallest promise for any pair; ``inf`` if no pair has one."""
+        """The smallest promise for any pair; ``inf`` if no pair has a promise."""
         return min(self._promises, default=inf)
 
     @property
     def largest_finite(self) -> Fraction:
-        """The largest finite promise for any pair; 0 if no pair has one."""
+        """The largest finite promise for any pair; 0 if no pair has a finite promise."""
         finite = [epsilon for epsilon in self._promises if isinstance(epsilon, Fraction)]
         return max(finite, default=Fraction(0))
 
@@ -194,7 +194,7 @@ class GroupedContext(Context):
 
         A path that leaves group g and returns has length outward[g] plus the outward promise of
         another group, which may be less than inside[g]. Every other path is at least as long as the
-        direct one.
+        direct entry.
         """
         if len(self.outward) == 1 or self.inside == self.outward:
             return self
@@ -230,11 +230,11 @@ class GroupedContext(Context):
         return np.fromiter(map(float, self.outward), np.float64, len(self.outward))
 
 
-# --- the four kinds ------------------------------------------------------------------------------
+# --- the four kinds of grouped contexts -----------------------------------------------------------
 
 
 class Uniform(GroupedContext):
-    """``E[x, x2] = ε`` for every pair: ε-LDP (Definition 1 of the paper).
+    """``E[x, x2] = ε`` for every pair: ε-LDP (Acharya et al. 2020, Definition 1).
 
     >>> Uniform(["yes", "no"], 1.0).matrix()
     array([[0., 1.],
@@ -248,9 +248,9 @@ class Uniform(GroupedContext):
     """The exact ε for every pair."""
 
     def __init__(self, domain: object, epsilon: object) -> None:
-        labels = as_domain(domain)
+        parsed_domain = as_domain(domain)
         self.uniform_epsilon = positive_epsilon(epsilon)
-        super().__init__(labels, None, (self.uniform_epsilon,), (inf,))
+        super().__init__(parsed_domain, None, (self.uniform_epsilon,), (inf,))
 
     def to_record(self) -> Json:
         """Return the context as JSON-compatible data."""
@@ -267,10 +267,11 @@ class Uniform(GroupedContext):
 
 
 class HighLow(GroupedContext):
-    """``E[x, x2] = ε`` for sensitive x and every x2, ``inf`` for the other x (Definition 3).
+    """``E[x, x2] = ε`` for sensitive x and every x2, and ``inf`` for every other x.
 
     A report may favour a sensitive symbol over any other symbol by odds of at most e^ε. It may
     prove that the answer was a particular symbol that is *not* sensitive.
+    Reference: Acharya et al. (2020), Definition 3.
 
     >>> HighLow(["park", "clinic"], sensitive=["clinic"], epsilon=1).matrix()
     array([[ 0., inf],
@@ -285,9 +286,9 @@ class HighLow(GroupedContext):
     """The exact ε for sensitive symbols."""
 
     def __init__(self, domain: object, sensitive: Iterable[Label], epsilon: object) -> None:
-        labels = as_domain(domain)
+        parsed_domain = as_domain(domain)
         self.exact_inside = positive_epsilon(epsilon)
-        self.is_sensitive = _mark_sensitive(labels, sensitive)
+        self.is_sensitive = _mark_sensitive(parsed_domain, sensitive)
         self.is_sensitive.flags.writeable = False
         is_first_sensitive = bool(self.is_sensitive[0])
         class_of = (self.is_sensitive != is_first_sensitive).astype(np.int64)
@@ -295,7 +296,7 @@ class HighLow(GroupedContext):
         if class_of.any():
             epsilons.append(inf if is_first_sensitive else self.exact_inside)
         group_of, outward = _merge_classes(class_of, epsilons)
-        super().__init__(labels, group_of, outward, outward)
+        super().__init__(parsed_domain, group_of, outward, outward)
 
     @property
     def as_high_low(self) -> "HighLow":
@@ -304,7 +305,7 @@ class HighLow(GroupedContext):
 
     @property
     def sensitive(self) -> Symbols:
-        """The sensitive symbols (A in the paper), in domain order."""
+        """The sensitive symbols (A in Acharya et al. 2020), in domain order."""
         return np.flatnonzero(self.is_sensitive)
 
     def to_record(self) -> Json:
@@ -325,13 +326,13 @@ class HighLow(GroupedContext):
 
 
 class Blocks(GroupedContext):
-    """``E[x, x2] = ε_j`` inside block j, ``across`` between blocks.
+    """``E[x, x2] = ε_j`` inside block j, and ``across`` between blocks.
 
     ``block_of`` is the block of each symbol: a sequence in domain order (integers or names), or a
     mapping from label to block. Blocks are numbered in the order of their first labels. ``epsilon``
     is one number for all blocks, a mapping from block to ε, or a sequence in the order of blocks.
-    By default a report may reveal the block (Definition 4 of the paper). A finite ``across`` also
-    protects the block, usually less than the symbol inside it.
+    By default, a report may reveal the block (Acharya et al. 2020, Definition 4). A finite
+    ``across`` also protects the block, usually less than the symbol inside it.
 
     >>> Blocks({"Rue A": "Paris", "Rue B": "Paris", "Via C": "Rome"}, epsilon=1).matrix()
     array([[ 0.,  1., inf],
@@ -367,7 +368,7 @@ class Blocks(GroupedContext):
 
     @property
     def block_of(self) -> Symbols:
-        """The block of each symbol, numbered in the order of first labels."""
+        """The index of each symbol's block; blocks are in the order of their first labels."""
         return self.group_of
 
     @property
@@ -394,8 +395,8 @@ class Blocks(GroupedContext):
         """Return the simplest grouped context that promises the same.
 
         Blocks that a report may reveal are returned unchanged. Otherwise, implied promises are
-        included, and the result may be uniform. A block with the same ε inside as across is split
-        into its symbols.
+        included, and the result may be uniform. A block whose ε inside equals ``across`` is split
+        into single symbols.
         """
         if self.exact_across == inf:
             return self
@@ -403,26 +404,26 @@ class Blocks(GroupedContext):
         epsilons = set(closure._promises)
         if len(epsilons) <= 1:
             return Uniform(self.domain, min(epsilons, default=inf))
-        redundant_blocks = set()
+        blocks_to_split = set()
         for b, size in enumerate(self.sizes.tolist()):
             if size > 1 and closure.inside[b] == self.exact_across:
-                redundant_blocks.add(b)
-        if closure is self and not redundant_blocks:
+                blocks_to_split.add(b)
+        if closure is self and not blocks_to_split:
             return self
         block_of: list[int] = []
         epsilon_of: dict[int, Epsilon] = {}
         for x, b in enumerate(self.block_of.tolist()):
-            block = self.sizes.size + x if b in redundant_blocks else b
+            block = self.sizes.size + x if b in blocks_to_split else b
             block_of.append(block)
-            # An ε implied by a detour may exceed the largest valid ε. In that case keep the old ε.
+            # An ε implied by a detour may exceed the largest valid ε. If so, keep the original ε.
             inside = closure.inside[b]
             epsilon_of[block] = inside if inside <= LARGEST_EPSILON else self.inside[b]
         return Blocks(block_of, epsilon_of, across=self.exact_across, domain=self.domain)
 
     def to_record(self) -> Json:
-        """Return the context as plain data.
+        """Return the context as JSON-compatible data.
 
-        It contains ``epsilons`` only if blocks differ, and ``across`` only if it is finite.
+        The record has ``epsilons`` only if blocks differ in ε, and ``across`` only if it is finite.
         """
         fields: dict[str, Json] = {}
         if self._has_shared_epsilon:
@@ -458,7 +459,7 @@ class Blocks(GroupedContext):
 
 
 class Tiers(GroupedContext):
-    """``E[x, x2] = ε_l`` for x in tier l and every x2: high-low with more than two levels.
+    """``E[x, x2] = ε_l`` for x in tier l and every x2: high-low with any number of levels.
 
     A report may favour a symbol of tier l over any other symbol by odds of at most e^{ε_l}. If a
     tier's ε is ``inf``, a report may prove that the answer was one of its symbols.
@@ -477,7 +478,7 @@ class Tiers(GroupedContext):
     kind = "tiers"
     gist = "some answers are more sensitive than others"
     tier_of: Symbols
-    """The tier of each symbol, numbered in the order of first labels."""
+    """The index of each symbol's tier; tiers are in the order of their first labels."""
     tier_names: tuple[Hashable, ...]
     """The names of the tiers, as passed to the constructor."""
     exact_epsilons: tuple[Epsilon, ...]
@@ -494,7 +495,7 @@ class Tiers(GroupedContext):
     def simplify(self) -> GroupedContext:
         """Return the simplest grouped context that promises the same.
 
-        Tiers that share one ε are uniform. If the only other ε is inf, they are high-low.
+        If all tiers share one ε, the result is uniform. If the only other ε is inf, it is high-low.
         """
         if len(self.inside) == 1:
             return Uniform(self.domain, self.inside[0])
@@ -519,8 +520,8 @@ class Tiers(GroupedContext):
 
     def __repr__(self) -> str:
         tier_count = len(self.exact_epsilons)
-        epsilons = [decimal_text(epsilon) for epsilon in self.exact_epsilons[:_MAX_SHOWN]]
-        if tier_count > _MAX_SHOWN:
+        epsilons = [decimal_text(epsilon) for epsilon in self.exact_epsilons[:_MAX_SHOWN_TIERS]]
+        if tier_count > _MAX_SHOWN_TIERS:
             epsilons.append("…")
         return f"Tiers({tier_count} tiers of {self.domain!r}, epsilons=[{', '.join(epsilons)}])"
 
@@ -542,10 +543,10 @@ def ranks_within(group_of: Symbols) -> Symbols:
     array([0, 0, 1, 0, 1])
     """
     sizes = np.bincount(group_of)
-    first = np.cumsum(sizes) - sizes  # where each group starts once symbols are sorted by group
+    start = np.cumsum(sizes) - sizes  # of each group, once symbols are sorted by group
     order = np.argsort(group_of, kind="stable")
     rank = np.empty(group_of.size, dtype=np.int64)
-    rank[order] = np.arange(group_of.size) - first[group_of[order]]
+    rank[order] = np.arange(group_of.size) - start[group_of[order]]
     return rank
 
 
@@ -554,26 +555,26 @@ def _merge_classes(
 ) -> tuple[Symbols | None, tuple[Epsilon, ...]]:
     """Merge classes with equal ε into groups; return the group of each symbol and each group's ε.
 
-    The former is ``None`` if there is only one group.
+    Instead of an array of groups, return ``None`` if there is only one group.
     """
-    number_of = {epsilon: number for number, epsilon in enumerate(dict.fromkeys(epsilons))}
-    if len(number_of) == 1:
-        return None, tuple(number_of)
-    if len(number_of) == len(epsilons):
+    index_of = {epsilon: g for g, epsilon in enumerate(dict.fromkeys(epsilons))}
+    if len(index_of) == 1:
+        return None, tuple(index_of)
+    if len(index_of) == len(epsilons):
         return class_of, tuple(epsilons)
-    group_of_class = np.array([number_of[epsilon] for epsilon in epsilons])
-    return group_of_class[class_of], tuple(number_of)
+    group_of_class = np.array([index_of[epsilon] for epsilon in epsilons])
+    return group_of_class[class_of], tuple(index_of)
 
 
 def _epsilon_inside(blocks: Assignment, epsilon: object) -> tuple[Epsilon, ...]:
-    """Return the ε of each block; a single number applies to every block."""
+    """Return the ε inside each block; a single number applies to every block."""
     if is_collection(epsilon):
         return blocks.read_epsilons(epsilon, "epsilon")
     return (positive_epsilon(epsilon),) * len(blocks.names)
 
 
 def _mark_sensitive(domain: Domain, sensitive: object) -> Booleans:
-    """Return, for each symbol, whether its label is in the list ``sensitive``."""
+    """Return, for each symbol, whether its label is in ``sensitive``."""
     if isinstance(sensitive, str | bytes) or not isinstance(sensitive, Iterable):
         raise InvalidContext("sensitive must be a list of labels. Put a single label in [...].")
     symbols = domain.label_symbols(sensitive, "sensitive")
@@ -585,9 +586,9 @@ def _mark_sensitive(domain: Domain, sensitive: object) -> Booleans:
 
 
 def _numerators(epsilons: tuple[Epsilon, ...], denominator: int) -> Symbols:
-    """Return numerators over one denominator, with −1 for inf.
+    """Return the numerators of all ε over a common denominator, with −1 for inf.
 
-    They are Python integers if some do not fit in 64 bits.
+    They are Python integers if some of them do not fit in 64 bits.
     """
     numerators = []
     for epsilon in epsilons:

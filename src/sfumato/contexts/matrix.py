@@ -39,7 +39,7 @@ class PrivacyMatrix(Context):
 
     @classmethod
     def from_exact(cls, exact: ExactMatrix, domain: Domain | None = None) -> "PrivacyMatrix":
-        """Return a matrix derived from valid ones, such as a closure; entries may exceed 40.
+        """Return a matrix derived from valid ones, such as a closure; its entries may exceed 40.
 
         Without a ``domain``, the labels are the integers from 0.
         """
@@ -59,15 +59,15 @@ class PrivacyMatrix(Context):
         return self._exact.minimum()
 
     def exact_epsilon(self, x: int, x2: int) -> Epsilon:
-        """Return one exact entry."""
+        """Return the exact ``E[x, x2]``."""
         return self._exact.entry(x, x2)
 
     def exact_matrix(self) -> ExactMatrix:
-        """Return the matrix."""
+        """Return E with exact entries."""
         return self._exact
 
     def closure(self) -> "PrivacyMatrix":
-        """Return shortest paths over E, computed in integers."""
+        """Return the matrix of shortest-path distances over E, computed with integers."""
         return PrivacyMatrix.from_exact(self._exact.closure(), self.domain)
 
     def to_record(self) -> Json:
@@ -96,7 +96,9 @@ def matrix_domain(domain: object, size: int) -> Domain:
             f"a privacy matrix may have at most {MAX_MATRIX_SIZE} symbols; got {size}. "
             "Use a structured context (Uniform, HighLow, Blocks)."
         )
-    labels = as_domain(size if domain is None else domain)
-    if labels.size != size:
-        raise ContextMismatch(f"the matrix has {size} rows; the domain has {labels.size} labels.")
-    return labels
+    parsed_domain = as_domain(size if domain is None else domain)
+    if parsed_domain.size != size:
+        raise ContextMismatch(
+            f"the matrix has {size} rows; the domain has {parsed_domain.size} labels."
+        )
+    return parsed_domain

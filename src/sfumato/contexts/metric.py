@@ -18,13 +18,13 @@ from sfumato.randomness import Epsilon, positive_epsilon
 
 __all__ = ["Metric"]
 
-_DECIMALS = 9  # of distances between points
+_DECIMALS = 9  # to which distances between points are rounded
 
 
 class Metric(Context):
     """``E[x, x2] = ε · d(x, x2)`` for a symmetric matrix of distances.
 
-    Distances need not satisfy the triangle inequality; those of the closure do. A distance of 0
+    Distances need not satisfy the triangle inequality, but those of the closure do. A distance of 0
     means that no report may tell the two symbols apart.
 
     >>> Metric([[0, 1, 3], [1, 0, 1], [3, 1, 0]], epsilon=0.5).closure().matrix()
@@ -85,11 +85,11 @@ class Metric(Context):
     def tiles_of_points(
         cls, points: ArrayLike, tile_of: object, epsilon: object = 1.0, *, domain: object = None
     ) -> Context:
-        """Return the metric inside tiles of points, with no promise between tiles.
+        """Return the Euclidean metric inside each tile of points, with no promise between tiles.
 
-        Use it for domains too large for one matrix. A report may reveal the tile. ``tile_of`` is
-        the tile of each point. Tiles of the same shape have the same matrix, so they share one
-        mechanism in a design.
+        Use this for domains too large for one matrix. A report may reveal the tile. ``tile_of``
+        contains the tile of each point. Tiles of the same shape have the same matrix, so a design
+        uses one mechanism for all of them.
 
         >>> points = [[0, 0], [0, 1], [5, 0], [5, 1]]
         >>> Metric.tiles_of_points(points, ["west", "west", "east", "east"], epsilon=2).matrix()
@@ -99,8 +99,8 @@ class Metric(Context):
                [inf, inf,  2.,  0.]])
         """
         coordinates = _parse_coordinates(points)
-        labels = len(coordinates) if domain is None else domain
-        tiles = Assignment.read(tile_of, labels, "tile")
+        point_domain = len(coordinates) if domain is None else domain
+        tiles = Assignment.read(tile_of, point_domain, "tile")
         parts = []
         for j in range(len(tiles.names)):
             parts.append(cls.from_points(coordinates[tiles.class_of == j], epsilon))
@@ -109,8 +109,8 @@ class Metric(Context):
     def tiles(self, tile_of: object) -> Context:
         """Return only the promises inside each tile: a report may reveal the tile.
 
-        This promises less than the metric itself: a report may tell apart two neighbours on
-        opposite sides of a border.
+        The result promises less than the metric itself: a report may tell apart two neighbours on
+        opposite sides of a border between tiles.
 
         >>> line = Metric([[0, 1, 2], [1, 0, 1], [2, 1, 0]])
         >>> line.tiles([0, 0, 1]).matrix()
@@ -122,9 +122,9 @@ class Metric(Context):
         parts = []
         for j in range(len(tiles.names)):
             symbols = np.flatnonzero(tiles.class_of == j)
-            inside = self._distances.submatrix(symbols)
-            labels = IntegerDomain(symbols.size)
-            parts.append(Metric._from_exact(inside, self._exact_epsilon, labels))
+            distances = self._distances.submatrix(symbols)
+            tile_domain = IntegerDomain(symbols.size)
+            parts.append(Metric._from_exact(distances, self._exact_epsilon, tile_domain))
         return union(parts, block_of=tiles.class_of, domain=self.domain)
 
     @property
@@ -137,13 +137,13 @@ class Metric(Context):
         return self._times_epsilon(self._distances.entry(x, x2))
 
     def exact_matrix(self) -> ExactMatrix:
-        """Return the distances times ε."""
+        """Return E with exact entries: the distances times ε."""
         if isinstance(self._exact_epsilon, float):
             return super().exact_matrix()
         return self._distances.scale(self._exact_epsilon)
 
     def closure(self) -> "Metric":
-        """Return the metric of shortest paths."""
+        """Return the metric of shortest-path distances."""
         return Metric._from_exact(self._distances.closure(), self._exact_epsilon, self.domain)
 
     def to_record(self) -> Json:

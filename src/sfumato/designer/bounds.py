@@ -63,9 +63,9 @@ def ye_barg_bound(size: int, epsilon: float) -> float:
 def lower_bound_risk(context: Context) -> float:
     """Return a lower bound on ``worst_risk()`` of every mechanism that satisfies the context.
 
-    Take disjoint sets T_j of k_j symbols, with all promises inside T_j at most ε_j. Let a
-    share π_j of all people have a symbol in T_j, spread evenly over the set. Even an observer who
-    knows each person's set cannot achieve a risk below
+    Take disjoint sets T_j of k_j symbols, with all promises inside T_j at most ε_j. Let a share π_j
+    of all people have a symbol in T_j, spread evenly over the set. Even an observer who knows each
+    person's set cannot achieve a risk below
 
         Σ_j [π_j LB(k_j, ε_j) + π_j (1 − π_j)/k_j]
 
@@ -149,8 +149,8 @@ def _worst_shares(family: Sequence[CloseSet]) -> Floats:
         return np.eye(a.size)[int(np.argmax(a))]
     a = a - a.max()  # only differences matter; next to a large a, 1/k would be lost to rounding
     order = np.argsort(-a, kind="stable")
-    # Entry i is θ if only the first i + 1 sets have a share. The last such θ below its a
-    # is correct.
+    # Entry i is θ if only the first i + 1 sets have a share. The last entry that is below its a is
+    # correct.
     theta = (np.cumsum(k[order] * a[order]) - 2) / np.cumsum(k[order])
     last = np.flatnonzero(theta < a[order])[-1]
     shares = k * np.maximum(a - theta[last], 0.0)

@@ -1,4 +1,4 @@
-"""Domains: the possible answers to a question, in order (value → label → symbol)."""
+"""Domains: the possible answers to a question, in order, as labels and as symbols."""
 
 from collections.abc import Mapping
 
@@ -32,7 +32,7 @@ DOMAIN_KINDS: Mapping[str, type[Domain]] = {cls.kind: cls for cls in _CLASSES}
 
 
 def as_domain(domain: object) -> Domain:
-    """Convert a number of symbols or a sequence of labels to a domain; return a domain unchanged.
+    """Return a domain unchanged; convert a number of symbols or a sequence of labels to a domain.
 
     >>> as_domain(3).labels, as_domain(["yes", "no"]).labels
     (range(0, 3), ('yes', 'no'))

@@ -1,4 +1,4 @@
-"""A domain of labels, the possible answers to a question; and the validation of symbols."""
+"""Domains of labels (the possible answers to a question), and the validation of symbols."""
 
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 _MAX_INTEGER = 2**53  # every client can represent smaller integers
-_MAX_SHOWN = 4  # labels in a repr
+_MAX_SHOWN_LABELS = 4  # labels in a repr
 _KIND_NAMES = {
     "f": "floats",
     "c": "complex numbers",
@@ -37,11 +37,11 @@ Label = str | int
 
 
 class Domain:
-    """The labels of a question, in order: label number x is symbol x.
+    """The possible answers to a question, in order: symbol x is the index of a label, from 0.
 
     Labels are text or integers, distinct after Unicode normalisation. ``other`` is the label for
-    unknown and missing values; it is appended if it is not one of ``labels``. Without it, an
-    unknown value is an error.
+    unknown and missing values; it is appended if it is not one of ``labels``. Without ``other``,
+    an unknown value is an error.
 
     >>> places = Domain(["park", "café", "clinic"], other="elsewhere")
     >>> places.size, places.symbols(["clinic", "zoo", "park"])
@@ -52,17 +52,19 @@ class Domain:
     """The name of this kind of domain in records and survey files."""
 
     def __init__(self, labels: object, *, other: Label | None = None) -> None:
-        names = _read_labels(labels)
+        all_labels = _read_labels(labels)
         if other is not None:
             other = require_label(other, "other")
-            if other not in names:
-                names.append(other)
-        if not names:
+            if other not in all_labels:
+                all_labels.append(other)
+        if not all_labels:
             raise InvalidContext("a domain must have at least one label; got none.")
-        self._labels: Sequence[Label] = tuple(names)
-        self._symbol_of: Mapping[Label, int] = {label: x for x, label in enumerate(names)}
-        if len(self._symbol_of) != len(names):
-            duplicate = next(label for x, label in enumerate(names) if self._symbol_of[label] != x)
+        self._labels: Sequence[Label] = tuple(all_labels)
+        self._symbol_of: Mapping[Label, int] = {label: x for x, label in enumerate(all_labels)}
+        if len(self._symbol_of) != len(all_labels):
+            duplicate = next(
+                label for x, label in enumerate(all_labels) if self._symbol_of[label] != x
+            )
             raise InvalidContext(
                 f"labels must be distinct; {duplicate!r} occurs twice. Remove or rename one."
             )
@@ -80,13 +82,14 @@ class Domain:
 
     @property
     def size(self) -> int:
-        """The number of symbols, k in the paper."""
+        """The number of symbols, k."""
         return len(self._labels)
 
     def symbols(self, values: Iterable[object]) -> Symbols:
         """Return the symbols for people's values.
 
-        Raise ``UnknownValue`` if a value has no label. The error contains positions, but no values.
+        Raise ``UnknownValue`` if a value has no label. The error contains the positions of such
+        values, but no values.
         """
         symbols = np.fromiter(map(self.find, values), dtype=np.int64)
         if (symbols < 0).any():
@@ -94,7 +97,7 @@ class Domain:
         return symbols
 
     def find(self, value: object) -> int:
-        """Return the symbol for a value; for an unknown value, the symbol of ``other`` or −1."""
+        """Return the symbol for a value; if it is unknown, the symbol for ``other``, or else −1."""
         default = -1 if self._other is None else self._symbol_of[self._other]
         label = _normalize(value)
         return default if label is None else self._symbol_of.get(label, default)
@@ -102,7 +105,7 @@ class Domain:
     def label_symbols(self, labels: Iterable[Label], name: str) -> Symbols:
         """Return the symbols for labels that a survey's author passes as the argument ``name``.
 
-        Labels are not private, unlike a person's value, so the error shows an unknown label.
+        Unlike a person's value, a label is not private, so the error shows an unknown label.
         """
         return np.array([self._label_symbol(label, name) for label in labels], dtype=np.int64)
 
@@ -129,14 +132,14 @@ class Domain:
         return hash((self.size, self.labels[0], self._other))
 
     def __repr__(self) -> str:
-        shown = [repr(label) for label in self._labels[:_MAX_SHOWN]]
-        if self.size > _MAX_SHOWN:
+        shown = [repr(label) for label in self._labels[:_MAX_SHOWN_LABELS]]
+        if self.size > _MAX_SHOWN_LABELS:
             shown.append("…")
         return f"Domain([{', '.join(shown)}], size={self.size})"
 
 
 def unknown_value_error(positions: Symbols, value_count: int) -> UnknownValue:
-    """Return the error for values outside the domain. It contains positions, but no values."""
+    """Return the error for values outside the domain. It gives their positions, but no values."""
     first = int(positions[0])
     count = int(positions.size)
     return UnknownValue(
@@ -214,7 +217,7 @@ def require_symbols(symbols: object, size: int) -> Symbols:
 
 
 def _as_array(symbols: object) -> np.ndarray:
-    """Convert to an array. NumPy's error could quote a value, so replace it with another."""
+    """Convert to an array. NumPy's error could quote a value, so raise a different error."""
     with suppress(ValueError, TypeError):
         return np.asarray(symbols)
     raise InvalidSymbols("symbols must be an array of integers; got a ragged sequence.")
@@ -223,8 +226,8 @@ def _as_array(symbols: object) -> np.ndarray:
 def all_in_range(array: np.ndarray, size: int) -> bool:
     """Return whether all integers are in ``0 … size − 1``.
 
-    For native signed integers, one pass is enough: viewed as unsigned, negative integers are too
-    large.
+    For native signed integers, one pass is enough: viewed as unsigned integers, negative ones are
+    too large.
 
     >>> all_in_range(np.array([-1], dtype=np.int8), 300), all_in_range(np.array([0, 299]), 300)
     (False, True)

@@ -17,17 +17,17 @@ from sfumato.foundation.canonical import decimal_text, require_fields
 
 __all__ = ["GridDomain", "coordinates"]
 
-_UNITS_PER_DEGREE = 10**7  # one unit is about a centimetre on the ground
+_UNITS_PER_DEGREE = 10**7  # one unit of latitude is about a centimetre on the ground
 _MAX_CELLS = 2**31
 
 
 class GridDomain(Domain):
-    """Cells of ``step`` degrees between four edges, row by row from the south-western corner.
+    """Cells of ``step`` degrees inside a box, row by row from the box's south-western corner.
 
     A coordinate is rounded to 1e-7 degree, ``c = ⌊degrees·10⁷ + ½⌋``, and its cell is
-    ``⌊(c − origin)/step⌋`` in integers. Northern and eastern edges belong to the next cell. A
-    cell's label is its south-western corner. A position outside the grid is mapped to ``other`` if
-    there is such a label, and is an error otherwise.
+    ``⌊(c − origin)/step⌋`` in integers. A cell's northern and eastern edges belong to the next
+    cells. A cell's label is its south-western corner. A position outside the grid is mapped to
+    ``other`` if there is such a label, and is an error otherwise.
 
     >>> grid = GridDomain(25, 50, -130, -60, 0.2)
     >>> grid.shape, grid.symbols_at([25.0, 49.99], [-130.0, -60.01])
@@ -116,7 +116,7 @@ class GridDomain(Domain):
         return self.symbols_at(latitudes, longitudes)
 
     def find(self, value: object) -> int:
-        """Return the cell that contains a pair (latitude, longitude); outside, ``other`` or −1."""
+        """Return the cell that contains a pair (latitude, longitude), or else ``other`` or −1."""
         try:
             return int(self.symbols([value])[0])
         except (UnknownValue, InvalidSymbols):
@@ -132,22 +132,22 @@ class GridDomain(Domain):
 
     def to_record(self) -> dict[str, Any]:
         """Return the domain as JSON-compatible data, for fingerprints and files."""
-        units_by_name = {
+        units_by_field = {
             "south": self._south,
             "north": self._north,
             "west": self._west,
             "east": self._east,
             "step": self._step,
         }
-        edges = {name: _degrees_text(units) for name, units in units_by_name.items()}
-        return {"kind": self.kind, **edges, "other": self._other}
+        degrees = {field: _degrees_text(units) for field, units in units_by_field.items()}
+        return {"kind": self.kind, **degrees, "other": self._other}
 
     @classmethod
     def from_record(cls, record: object) -> "GridDomain":
         """Parse the record of a grid."""
-        edges = ("south", "north", "west", "east", "step")
-        fields = require_fields(record, "domain", ("kind", *edges, "other"))
-        return GridDomain(*(fields[edge] for edge in edges), other=fields["other"])
+        names = ("south", "north", "west", "east", "step")
+        fields = require_fields(record, "domain", ("kind", *names, "other"))
+        return GridDomain(*(fields[name] for name in names), other=fields["other"])
 
     def corner(self, cell: int) -> str:
         """Return the label of a cell: its south-western corner."""
@@ -229,8 +229,8 @@ def _count_steps(
     low: int, high: int, step: int, low_name: str, high_name: str, max_degrees: int
 ) -> int:
     """Return the number of steps from ``low`` to ``high``, all in units of 1e-7 degree."""
-    limit = max_degrees * _UNITS_PER_DEGREE
-    if not -limit <= low < high <= limit:
+    max_units = max_degrees * _UNITS_PER_DEGREE
+    if not -max_units <= low < high <= max_units:
         raise InvalidContext(
             f"{low_name} must be below {high_name}, both within ±{max_degrees} degrees."
         )

@@ -1,4 +1,4 @@
-"""H3 cells: hexagons of roughly equal size, whose parents can serve as blocks.
+"""Domains of H3 cells: hexagons of roughly equal size, whose parent cells can serve as blocks.
 
 Requires the ``geo`` extra.
 """
@@ -22,7 +22,7 @@ _MAX_CELLS = 2_000_000
 
 
 class H3Domain(Domain):
-    """A list of H3 cells with the same resolution.
+    """H3 cells that all have the same resolution.
 
     ``symbols`` accepts cell indices as text; ``symbols_at`` accepts positions.
 
@@ -63,7 +63,7 @@ class H3Domain(Domain):
         east: float,
         other: Label | None = None,
     ) -> "H3Domain":
-        """Return the cells whose centre is inside a box of latitudes and longitudes."""
+        """Return the domain of cells whose centre is inside a box of latitudes and longitudes."""
         h3 = _h3()
         if not 0 <= resolution <= 15:
             raise InvalidContext(f"resolution must be between 0 and 15; got {resolution}.")
@@ -78,8 +78,8 @@ class H3Domain(Domain):
                 "smaller box."
             )
         cells: set[str] = set()
-        # The library mistakes a polygon larger than half the globe for its complement, so split a
-        # wide box into strips.
+        # The h3 library mistakes a polygon larger than half the globe for its complement, so split
+        # a wide box into strips.
         strip_count = math.ceil((east - west) / 60)
         edges = [west + (east - west) * i / strip_count for i in range(strip_count + 1)]
         for left, right in pairwise(edges):
@@ -128,7 +128,8 @@ class H3Domain(Domain):
     def to_record(self) -> Json:
         """Return the domain as JSON-compatible data.
 
-        It lists the cells, because future versions of the library may fill a box differently.
+        The record lists all cells, because future versions of the h3 library may fill a box
+        differently.
         """
         return {"kind": self.kind, "cells": list(self._cells), "other": self._other}
 

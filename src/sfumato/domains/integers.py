@@ -1,4 +1,4 @@
-"""A domain of consecutive integers, which stores no labels."""
+"""Domains of consecutive integers, which need not store their labels."""
 
 from collections.abc import Iterable, Sequence
 
@@ -43,11 +43,11 @@ class IntegerDomain(Domain):
 
     @property
     def size(self) -> int:
-        """The number of symbols, k in the paper."""
+        """The number of symbols, k."""
         return len(self._range)
 
     def symbols(self, values: Iterable[object]) -> Symbols:
-        """Return the symbols for integers; raise ``UnknownValue`` for anything else."""
+        """Return the symbols for integers in the range; raise ``UnknownValue`` for other values."""
         array = values if isinstance(values, np.ndarray) else np.array(list(values), dtype=object)
         is_known = np.zeros(array.shape, dtype=np.bool_)
         if array.dtype.kind == "O":

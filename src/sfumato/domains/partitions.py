@@ -1,6 +1,7 @@
 """Partition a domain into blocks: each function returns the block of every symbol, for ``Blocks``.
 
-The symbol for ``other`` is a block of its own: it only means that a person is elsewhere.
+The symbol for ``other`` is a block by itself: it only means that a person is elsewhere. "The paper"
+is Acharya et al. (2020).
 """
 
 import math
@@ -32,7 +33,7 @@ def grid_tiles(grid: GridDomain, rows: int, columns: int) -> Symbols:
 
 
 def h3_parents(domain: H3Domain, resolution: int) -> Symbols:
-    """Return blocks of cells that have the same parent at a coarser resolution."""
+    """Return blocks of cells that share a parent at the given coarser resolution."""
     _, blocks = np.unique(domain.parents(resolution), return_inverse=True)
     return _with_other(blocks, domain.size)
 
@@ -40,7 +41,7 @@ def h3_parents(domain: H3Domain, resolution: int) -> Symbols:
 def nearest_places(
     domain: GridDomain | H3Domain, latitudes: ArrayLike, longitudes: ArrayLike
 ) -> Symbols:
-    """Return blocks around places: each cell is assigned to the place nearest to its centre.
+    """Return blocks around places: each cell belongs to the place nearest to its centre.
 
     Distances are measured on the globe, and ties go to the first place. If the places are cities,
     the blocks reflect where people live, as the paper's conclusion suggests.
@@ -70,8 +71,8 @@ def nearest_places(
     result: Any = tree.query(cells, k=[1, 2])
     distances, places = result
     nearest = places[:, 0].astype(np.int64)
-    # Rounding must not decide between places at the same distance, so choose the first of those
-    # within a millimetre.
+    # Rounding must not decide between places at the same distance. So if distances differ by less
+    # than a millimetre, choose the first place.
     is_tie = distances[:, 1] - distances[:, 0] < _MILLIMETRE
     for cell in np.flatnonzero(is_tie).tolist():
         nearest[cell] = min(tree.query_ball_point(cells[cell], distances[cell, 0] + _MILLIMETRE))
@@ -87,7 +88,7 @@ def _part_of(length: int, part_count: int, name: str) -> Symbols:
 
 
 def _unit_vectors(latitudes: Floats, longitudes: Floats) -> Floats:
-    """Return points on the unit sphere, where nearer in space means nearer on the ground."""
+    """Return points on the unit sphere; the nearer in space, the nearer on the ground."""
     phi = latitudes * (math.pi / 180)
     theta = longitudes * (math.pi / 180)
     x = np.cos(phi) * np.cos(theta)
@@ -96,6 +97,6 @@ def _unit_vectors(latitudes: Floats, longitudes: Floats) -> Floats:
 
 
 def _with_other(blocks: Symbols, size: int) -> Symbols:
-    """Append a block for ``other`` if the domain has that symbol."""
+    """Append a block for ``other`` if the domain has such a symbol."""
     other_block = np.full(size - blocks.size, blocks.max() + 1, dtype=np.int64)
     return np.concatenate([blocks.astype(np.int64), other_block])
