@@ -227,7 +227,7 @@ def test_identifiers_are_deleted_in_small_steps(file_store, survey, monkeypatch)
         file_store.commit([batch_of(survey, number, 5), batch_of(other, number, 5)])
     file_store.set_closed(survey.fingerprint)
     file_store.forget_ids(survey.fingerprint)
-    assert file_store.status(survey.fingerprint).state == "ended"
+    assert file_store.read_status(survey.fingerprint).state == "ended"
     assert counts_of(file_store, survey) == {5: 10}
     assert file_store.commit([batch_of(other, 3, 5)]) == [
         Outcome.REPLAYED

@@ -248,7 +248,7 @@ def test_tool_reproduces_stored_blocks(k):
     spec = importlib.util.spec_from_file_location("search_codes", path)
     tool = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(tool)
-    assert tool.entries(k) == {
+    assert tool.search_points(k) == {
         name: blocks
         for name, blocks in module._package_blocks().items()
         if name.startswith(f"{k} ")

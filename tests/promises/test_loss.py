@@ -119,7 +119,7 @@ def test_equal_symbols_raise(pair):
 def test_invalid_reports_delta_and_epsilon_raise():
     with pytest.raises(InvalidArgument, match="positive integer"):
         sf.privacy_loss(sf.Uniform(2, 1), 0, 1, reports=0)
-    with pytest.raises(InvalidArgument, match="delta must lie"):
+    with pytest.raises(InvalidArgument, match="delta must be"):
         sf.privacy_loss(sf.Uniform(2, 1), 0, 1).epsilon(1.0)
     with pytest.raises(InvalidContext, match="negative"):
         sf.privacy_loss(sf.Uniform(2, 1), 0, 1).delta(-1)

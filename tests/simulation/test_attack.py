@@ -163,11 +163,11 @@ def test_without_fakes_nothing_moves():
     ("changes", "error", "message"),
     [
         ({"kind": "bribe"}, InvalidArgument, "kind must be one of raise, lower, blend, pretend"),
-        ({"target": "nowhere"}, InvalidContext, "target names"),
+        ({"target": "nowhere"}, InvalidContext, "target contains"),
         ({"fakes": 4}, InvalidArgument, "from 0 to the number of reports, 3"),
         ({"fakes": -1}, InvalidArgument, "from 0 to the number of reports, 3"),
         ({"decoder": "nonsense"}, InvalidArgument, "decoder must be one of"),
-        ({"symbols": [0, 99]}, InvalidSymbols, "must lie in"),
+        ({"symbols": [0, 99]}, InvalidSymbols, "must be in"),
         ({"symbols": np.empty(0, dtype=int)}, NotEnoughReports, "population is empty"),
     ],
 )
