@@ -282,7 +282,7 @@ MATRICES = {
     "NaN": ("a,b\n0,nan\n1,0\n", "line 2, column 2"),
     "text": ("a,b\n0,x\n1,0\n", "line 2, column 2"),
     "twice the same label": ("a,a\n0,1\n1,0\n", "'a' occurs twice"),
-    "semicolons": ("a;b\n0;1\n1;0\n", "Use commas"),
+    "semicolons": ("a;b\n0;1\n1;0\n", "Separate cells with commas"),
     "no labels": ("0,1\n1,0\n", "expected labels, got only numbers"),
     "other labels in the column": (
         ",a,b\na,0,1\nc,1,0\n",

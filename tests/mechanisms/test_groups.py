@@ -320,11 +320,11 @@ first, second = RECORDED._levels
 GONE = GroupLevels(RECORDED._clear_words + 1, 0, 1)
 INCONSISTENT = {
     "a context without groups": {"context": sf.PrivacyMatrix(np.ones((9, 9)) - np.eye(9))},
-    "a group without a code": {"code_of_group": [0]},
-    "a code for no group": {"code_of_group": [0, 1, 1]},
+    "a group without a code": {"code_index_of_group": [0]},
+    "a code for no group": {"code_index_of_group": [0, 1, 1]},
     "levels for one code": {"levels": [first]},
     "no levels": {"levels": []},
-    "more symbols than points": {"code_of_group": [0, 0]},
+    "more symbols than points": {"code_index_of_group": [0, 0]},
     "levels exchanged": {"levels": [second, first]},
     "codes exchanged": {"codes": RECORDED._codes[::-1]},
     "one unit more": {"levels": [GroupLevels(first.high + 1, first.low, first.cover), second]},

@@ -228,9 +228,9 @@ BAD = {
         "line 2, column 1: expected 0 on the diagonal",
     ),
     "after a blank line": ("a,b\n\n0,1\n\n1,x\n", "line 5, column 2|on the diagonal"),
-    "semicolons": ("a;b\n0;1\n1;0\n", "Use commas"),
-    "semicolons and a byte-order mark": ("\ufeffa;b\n0;1\n1;0\n", "Use commas"),
-    "tabs": ("a\tb\n0\t1\n1\t0\n", "Use commas"),
+    "semicolons": ("a;b\n0;1\n1;0\n", "Separate cells with commas"),
+    "semicolons and a byte-order mark": ("\ufeffa;b\n0;1\n1;0\n", "Separate cells with commas"),
+    "tabs": ("a\tb\n0\t1\n1\t0\n", "Separate cells with commas"),
     "decimal commas": (
         'a,b\n0,"1,5"\n1,0\n',
         "got '1,5'. Separate cells with commas, and use a decimal point in numbers",
