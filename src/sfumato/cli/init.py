@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from sfumato.contexts import Context
 
-_MIN_PEOPLE_PER_LABEL = 10  # a label that fewer people gave may identify someone
+_MIN_PEOPLE_PER_LABEL = 10  # an answer given by fewer people may identify someone
 
 TEMPLATES = {
     "yes-no": """name  = "my-survey"                # unique per question

@@ -29,7 +29,7 @@ Spectrum = NDArray[np.complex128]
 
 _MIN_RELATIVE_STRENGTH = 1e-9  # a frequency this weak relative to the mean cannot be estimated
 _INDISTINGUISHABLE_MESSAGE = "these base blocks cannot tell two mixtures of points apart."
-_MIN_TORUS_POINTS = 1 << 20  # from this many points on, a 2-D transform on the torus is faster
+_MIN_TORUS_POINTS = 1 << 20  # above this, a 2-D transform on the torus is faster
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class CyclicCode(Code):
         self.points = K
         self.outputs = t * K
         self.raised = t * w
-        # The mean over pairs of points; in a balanced code, all pairs have the same value.
+        # The mean number of outputs that two points share; in a balanced code, all pairs agree.
         self.shared = Fraction(t * w * (w - 1), K - 1)
         self._set_levels(levels, epsilon, word_bits)
         if not self.is_balanced:
@@ -164,7 +164,7 @@ class CyclicCode(Code):
         return ((K - steps_back) % K).astype(np.uint64), first_outputs.astype(np.uint64)
 
     def output_at(self, point: Words, index: Words) -> Words:
-        """Return ``(i, x − d mod K)`` for the d in each block D_i, then for the d outside it."""
+        """Return the output ``(i, x − d mod K)``: first those with d in D_i, then the others."""
         steps, first_outputs = self._steps
         position = index.view(np.int64)
         y = steps.take(position, mode="clip")
@@ -214,7 +214,7 @@ class CyclicCode(Code):
 
     @cached_property
     def kernels(self) -> Floats:
-        """``a_i`` with ``Σ_{i,y} [x2 − y ∈ D_i] a_i(x − y) = [x = x2] − 1/K``, one row per block.
+        """The kernels a_i, one per row: ``Σ_{i,y} [x2 − y ∈ D_i] a_i(x − y) = [x = x2] − 1/K``.
 
         This is the least-squares solution: in the frequency domain, ``â_i(j) = FFT(D_i)_j / S_j``
         for j ≠ 0 and ``â_i(0) = 0``.

@@ -118,19 +118,19 @@ def design(
     seed: int = 0,
     on_progress: Callable[[Round], None] | None = None,
 ) -> Design:
-    """Compute a mechanism for any context: exactly private, with close to the minimum risk.
+    """Compute a mechanism for any context: exactly private, its risk close to the minimum.
 
-    ``prior`` is a guess of the distribution at which to minimise the risk, uniform by default.
+    ``prior`` is a guess at the distribution at which to minimise the risk, uniform by default.
     Shares below a millionth are raised to a millionth. ``weights`` are the relative importance of
     each symbol's error. Components with no promise between them are designed one by one. Each uses
     its closed form, if it has one, unless a search finds a better mechanism. A search runs until
     the gap is closed, no round makes progress, or ``time_limit`` seconds have passed. Rounding to
-    integers and certifying take extra time: well below a second for 16 symbols, about ten seconds
+    integers and certifying take extra time: well under a second for 16 symbols, about ten seconds
     for 64.
 
-    Up to 12 symbols the bound is certified; above that, it is estimated. An interrupt (Ctrl-C) ends
-    the search with the best mechanism so far. The same ``seed`` and the same number of rounds give
-    the same mechanism on the same machine; a time limit only limits the number of rounds.
+    For up to 12 symbols, the bound is certified; for more, it is estimated. An interrupt (Ctrl-C)
+    ends the search with the best mechanism so far. The same ``seed`` and the same number of rounds
+    give the same mechanism on the same machine; a time limit only limits the number of rounds.
     ``on_progress`` is called after every round.
 
     Raise ``NothingToLearn`` if the context forbids telling two symbols apart, and ``NoClosedForm``

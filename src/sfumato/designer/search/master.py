@@ -7,7 +7,7 @@ for symbol weights w and ``W = diag(w)``,
     minimise tr(W M⁻¹)   subject to   Σ θ_r r = 1,  θ ≥ 0
 
 This is an A-optimal design of experiments (Pukelsheim 2006, "Optimal design of experiments") with
-linear constraints. It is solved along the central path: for growing t, Newton's method minimises
+linear constraints. It is solved along the central path: for increasing t, Newton's method minimises
 ``t·tr(W M⁻¹) − Σ log θ_r`` on the constraints. At the minimum, every ray satisfies
 
     |W^½ M⁻¹ r|² + 1/(tθ_r) = ν·r
@@ -59,7 +59,7 @@ class Objective:
     def parse(cls, size: int, prior: ArrayLike | None, weights: ArrayLike | None) -> "Objective":
         """Parse the arguments of ``design``; the defaults are a uniform prior and weights of 1.
 
-        Counts are used as given. Shares are rounded to millionths; smaller ones become a millionth.
+        Counts are used as given. Shares are rounded to millionths, but never to 0.
         """
         counts = np.ones(size) if prior is None else _parse_prior(prior, size)
         w = np.ones(size) if weights is None else _parse_weights(weights, size)
@@ -107,7 +107,7 @@ def _parse_prior(prior: ArrayLike, size: int) -> Floats:
     are_positive_integers = (counts == np.rint(counts)).all() and counts.min() >= 1
     if are_positive_integers and counts.max() <= _MAX_COUNT:
         return counts
-    shares = counts / counts.max()  # the sum cannot overflow
+    shares = counts / counts.max()  # scaled, so that the sum cannot overflow
     return np.maximum(np.rint(shares / shares.sum() * _PRIOR_TOTAL), 1)
 
 
@@ -148,7 +148,7 @@ class Mixture:
     """Weights θ of the rays, ``M⁻¹``, the multipliers ν of ``Σ θ r = 1``, and ``tr(W M⁻¹)``.
 
     The value is inf if the rays do not tell all symbols apart, or if no mixture of them is the
-    column of ones, so that they form no channel.
+    column of ones and they do not form a channel.
     """
 
     theta: Floats
@@ -163,7 +163,7 @@ def best_mixture(
     """Return weights θ for which ``tr(W M⁻¹)`` is within a relative ``tolerance`` of the minimum.
 
     ``start`` contains positive initial weights, which need not satisfy the constraints. The path
-    begins at ``first_tolerance``, which may be smaller if these weights are nearly optimal.
+    begins at ``first_tolerance``, which may be below 1 if these weights are nearly optimal.
 
     >>> rays = np.array([[1.5, 0.5], [0.5, 1.5], [1.0, 1.0]])
     >>> best_mixture(rays, np.ones(2), np.full(3, 1 / 3), 1e-9).theta.round(6) + 0.0
@@ -200,7 +200,7 @@ class _Path:
         self.value = value if value > 0 else inf
 
     def centre(self, t: float) -> bool:
-        """Run Newton's method for one t, with steps d relative to θ, which converges best.
+        """Run Newton's method for one t, with steps d relative to θ, which converge fastest.
 
         Return whether the equations could be solved in floating point.
         """
@@ -232,7 +232,7 @@ class _Path:
         return True
 
     def balance(self) -> bool:
-        """Make ``Σ θ r = 1`` hold to machine precision, with the smallest relative change of θ.
+        """Make ``Σ θ r = 1`` hold to machine precision, with the smallest relative change in θ.
 
         Return whether that succeeded.
         """

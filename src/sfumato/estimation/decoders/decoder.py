@@ -70,7 +70,7 @@ class Unbiased:
 
 @dataclass(frozen=True)
 class Projection:
-    """Of the distributions with the observed block shares, the closest to the unbiased estimate.
+    """The distribution closest to the unbiased estimate that has the observed block shares.
 
     Distances are in units of each symbol's standard error, computed as if people were spread evenly
     within groups, so symbols with smaller errors move less. If all symbols of a block have the same

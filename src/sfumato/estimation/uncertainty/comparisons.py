@@ -1,9 +1,9 @@
 """Differences between two estimates, and rankings within one, from simultaneous intervals.
 
-Each of the k intervals has the level ``1 − (1 − level)/k`` (Bonferroni), so all of them hold with
+Each of the k intervals has level ``1 − (1 − level)/k`` (Bonferroni), so all of them hold with
 probability at least ``level``. If they all hold, every statement here is correct.
 
-*Differences.* The difference of two shares has the interval of Donner and Zou (2012):
+*Differences.* The interval for a difference between two shares is that of Donner and Zou (2012):
 
     low  = p̂₂ − p̂₁ − √( (p̂₂ − low₂)² + (high₁ − p̂₁)² )
     high = p̂₂ − p̂₁ + √( (high₂ − p̂₂)² + (p̂₁ − low₁)² )
@@ -52,7 +52,7 @@ class Difference:
         after_bounds: Bounds,
         level: float,
     ) -> "Difference":
-        """Compare two independent estimates by simultaneous intervals, not clipped to [0, 1]."""
+        """Compare two independent estimates using simultaneous intervals, not clipped to [0, 1]."""
         before_low, before_high = before_bounds
         after_low, after_high = after_bounds
         change = after - before
@@ -101,7 +101,7 @@ class Top:
     def from_intervals(
         cls, labels: Sequence[Label], unbiased: Floats, bounds: Bounds, size: int, level: float
     ) -> "Top":
-        """Rank symbols by simultaneous intervals.
+        """Rank symbols using simultaneous intervals.
 
         >>> low = np.array([0.5, 0.2, 0.1])
         >>> high = np.array([0.6, 0.4, 0.3])

@@ -99,7 +99,7 @@ def share_bounds(moments: ScoreMoments, reports: int | Floats, tail: float) -> B
 
 
 def score_bounds(moments: ScoreMoments, reports: int | Floats, tail: float) -> Bounds:
-    """Return bounds for the mean of the scores, each of which fails with probability ``tail``.
+    """Return bounds for the mean of the scores. Each bound fails with probability ``tail``.
 
     The bounds may lie outside [0, 1]. ``tail`` is (1 − level)/2, divided by the number of intervals
     that must hold simultaneously.
@@ -131,7 +131,7 @@ def _score_bound(
 
 
 def probability_below(moments: ScoreMoments, reports: int, value: float) -> Floats:
-    """Return the probability of an estimate at most this high if the true share is ``value``."""
+    """Return the probability of no higher an estimate if the true share is ``value``."""
     from scipy.special import betainc
 
     n = np.broadcast_to(reports, moments.first.shape)
@@ -171,7 +171,7 @@ def two_values(moments: ScoreMoments) -> tuple[Floats, Floats]:
 def binomial_bounds(counts: Floats, trials: Floats, tail: float) -> Bounds:
     """Return bounds on a success probability.
 
-    They are exact up to a count of 10; above, their coverage is correct on average.
+    They are exact for counts up to 10; above that, their coverage is correct on average.
     """
     smaller_count = np.minimum(counts, trials - counts)
     w = 0.5 + 0.5 * np.minimum(1.0, _EXACT_COUNT / np.maximum(smaller_count, _EXACT_COUNT))

@@ -9,7 +9,7 @@ A matrix file has its labels in the first row, and optionally in the first colum
     clinic, 0.5,  0,      0.5
     bar,    0.5,  0.5,    0
 
-The numbers of a matrix are kept as text, so 0.1 is exactly one tenth. An empty cell on the diagonal
+The numbers in a matrix are kept as text, so 0.1 is exactly one tenth. An empty cell on the diagonal
 means 0. Error messages give the line and the column, both counted from 1 as in editors and
 spreadsheets.
 """
@@ -30,7 +30,7 @@ from sfumato.foundation.formatting import printable
 from sfumato.randomness import Epsilon, exact_number
 
 _MAX_FILE_BYTES = 2**28
-_MAX_CELL_SHOWN = 40  # the most characters of a cell that an error message quotes
+_MAX_QUOTED_LENGTH = 40  # of a cell, in error messages
 _SEPARATOR_HINT = "Separate cells with commas, and use a decimal point in numbers."
 
 
@@ -267,4 +267,4 @@ def _parse_number(cell: str) -> Epsilon | None:
 def _quote_cell(cell: str) -> str:
     if not cell:
         return "an empty cell"
-    return repr(cell if len(cell) <= _MAX_CELL_SHOWN else f"{cell[:_MAX_CELL_SHOWN]}…")
+    return repr(cell if len(cell) <= _MAX_QUOTED_LENGTH else f"{cell[:_MAX_QUOTED_LENGTH]}…")

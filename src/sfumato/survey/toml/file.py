@@ -67,7 +67,7 @@ class FileDescription(Description):
 
 
 def read_toml(raw: bytes, folder: Path) -> FileDescription:
-    """Read a survey file. The files that it refers to are relative to ``folder``."""
+    """Read a survey file. Paths in it are relative to ``folder``."""
     try:
         # Keep decimals as typed, so 0.1 is exactly one tenth.
         data = tomllib.loads(raw.decode("utf-8-sig"), parse_float=_parse_decimal)
