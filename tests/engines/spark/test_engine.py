@@ -227,7 +227,7 @@ def test_unknown_values_are_counted_but_not_shown(cluster):
 @pytest.mark.parametrize(
     ("names", "asked", "message"),
     [
-        (["place"], {"column": "where"}, "one column 'where'; it has 0"),
+        (["place"], {"column": "where"}, "one column 'where', but it has 0"),
         (["place"], {}, "either --column, or both"),
         (["place"], {"latitude": "place", "longitude": "where"}, "grid or H3"),
     ],
