@@ -29,7 +29,7 @@ Spectrum = NDArray[np.complex128]
 
 _MIN_RELATIVE_STRENGTH = 1e-9  # a frequency this weak relative to the mean cannot be estimated
 _INDISTINGUISHABLE_MESSAGE = "these base blocks cannot tell two mixtures of points apart."
-_MIN_TORUS_POINTS = 1 << 20  # above this, a 2-D transform on the torus is faster
+_MIN_TORUS_POINTS = 1 << 20  # with at least this many, a 2-D torus transform is faster
 
 
 @dataclass(frozen=True)

@@ -148,7 +148,7 @@ class Mixture:
     """Weights θ of the rays, ``M⁻¹``, the multipliers ν of ``Σ θ r = 1``, and ``tr(W M⁻¹)``.
 
     The value is inf if the rays do not tell all symbols apart, or if no mixture of them is the
-    column of ones and they do not form a channel.
+    column of ones, and so they do not form a channel.
     """
 
     theta: Floats
