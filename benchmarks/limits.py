@@ -111,7 +111,7 @@ def _hadamard(power: int) -> sf.Mechanism:
 
 
 def _cyclic(design: SingerDesign) -> sf.Mechanism:
-    base = sf.codes.CyclicDesign.from_arrays(design.points, singer_set(design))
+    base = sf.codes.CyclicDesign.from_base_blocks(design.points, singer_set(design))
     return sf.PlainResponse(sf.Uniform(design.points, 1.0), base)
 
 

@@ -122,7 +122,7 @@ def _exponent_rows(curve: Curve) -> Iterator[tuple[Cell, ...]]:
 def _to_json(line: Line) -> dict[str, object]:
     fields: dict[str, object] = {"holds": line.holds}
     for name, value in vars(line).items():
-        fields[name] = value.in_json() if isinstance(value, Spread) else value
+        fields[name] = value.to_dict() if isinstance(value, Spread) else value
     return fields
 
 

@@ -145,7 +145,7 @@ def _to_json(result: _Result) -> dict[str, object]:
     errors = []
     for name, spread in result.errors.items():
         promise, scheme = name.split(", ")
-        errors.append({"promise": promise, "scheme": scheme, **spread.in_json()})
+        errors.append({"promise": promise, "scheme": scheme, **spread.to_dict()})
     return {
         "name": data.name,
         "symbols": data.size,

@@ -19,7 +19,7 @@ from sfumato.foundation.arrays import Floats
 from sfumato.foundation.simplex import project, total_variation
 from sfumato.mechanisms import Mechanism
 from sfumato.paper.experiment import RunOptions
-from sfumato.planning import hardest_for_l2, hardest_for_tv, lower_bound_people, upper_bounds
+from sfumato.planning import hardest_for_l2, hardest_for_tv, people_lower_bound, upper_bounds
 from sfumato.simulation import Spread, run_jobs
 from sfumato.tally import Tally
 
@@ -106,18 +106,18 @@ def contexts(epsilon: float) -> dict[str, Context]:
 def lower_bound_error(context: Context, people: int) -> float:
     """Return a lower bound on the mean total variation at the worst p, for every mechanism.
 
-    Any α with ``lower_bound_people(context, α) > people`` is one. That bound falls roughly as 1/α²,
+    Any α with ``people_lower_bound(context, α) > people`` is one. That bound falls roughly as 1/α²,
     which gives a starting point. From there, α is reduced in steps of 2%.
 
     >>> context = Uniform(100, 1)
     >>> error = lower_bound_error(context, 10_000)
-    >>> lower_bound_people(context, error) > 10_000 >= lower_bound_people(context, 1.05 * error)
+    >>> people_lower_bound(context, error) > 10_000 >= people_lower_bound(context, 1.05 * error)
     True
     """
     small_alpha = 1e-4
-    ratio = lower_bound_people(context, small_alpha) / people
+    ratio = people_lower_bound(context, small_alpha) / people
     alpha = min(1.0, 1.05 * small_alpha * math.sqrt(ratio))
-    while lower_bound_people(context, alpha) <= people:
+    while people_lower_bound(context, alpha) <= people:
         alpha *= 0.98
     return alpha
 

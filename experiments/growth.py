@@ -23,7 +23,7 @@ from sfumato.foundation.arrays import Floats
 from sfumato.foundation.simplex import total_variation
 from sfumato.mechanisms import BlockResponse, GroupResponse, Mechanism
 from sfumato.paper.experiment import RunOptions
-from sfumato.planning import hardest_for_tv, lower_bound_people, upper_bound_people
+from sfumato.planning import hardest_for_tv, people_lower_bound, people_upper_bound
 from sfumato.simulation import SeededWords, draw_people, run_jobs
 from sfumato.tally import Tally
 
@@ -183,10 +183,10 @@ def _measure_point(job: tuple[_Plan, float, int]) -> Point:
     exact_error = _HALF_NORMAL_MEAN * float(np.sqrt(variances).sum()) / 2
     return Point(
         value=value,
-        lower=lower_bound_people(context, ERROR),
+        lower=people_lower_bound(context, ERROR),
         measured=n * float(np.mean(errors) / ERROR) ** 2,
         exact=(exact_error / ERROR) ** 2,
-        upper=upper_bound_people(context, ERROR),
+        upper=people_upper_bound(context, ERROR),
     )
 
 

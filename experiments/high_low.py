@@ -224,7 +224,7 @@ def _to_json(panel: _Panel, seed: int) -> dict[str, object]:
     for curve in panel.curves:
         points = []
         for n, error in zip(panel.people, curve.errors, strict=True):
-            points.append({"people": n, **error.in_json()})
+            points.append({"people": n, **error.to_dict()})
         curves.append({"scheme": curve.scheme, "bits": curve.bits, "total_variation": points})
     return {
         "sensitive": panel.sensitive,

@@ -271,8 +271,8 @@ def _to_json(partition: Partition, hiding: Hiding, errors: MapErrors) -> dict[st
         "partition": partition.name,
         **asdict(hiding),
         "reveals": partition.reveals,
-        "hadamard_projection": errors.paper.in_json(),
-        "best": errors.best.in_json(),
+        "hadamard_projection": errors.paper.to_dict(),
+        "best": errors.best.to_dict(),
     }
 
 

@@ -633,7 +633,7 @@ def test_unique_reports_can_violate_a_promise():
     assert {(pair.x, pair.x2) for pair in found.violations} == {(0, 1), (0, 2)}
     worst = found.violations[0]
     assert worst.includes_other and worst.event_size == 1
-    assert worst.in_json()["event"] == ["(any other)"]
+    assert worst.to_dict()["event"] == ["(any other)"]
     assert "(any other)" in found.verdict
     assert 0.03 < found.rare_share < 0.07  # of the symbol that has most, not of all together
 
@@ -742,7 +742,7 @@ def test_drift_is_reported():
     found = sf.audit(late, sf.Uniform(4, 1), samples=40_000, source=SeededWords(1))
     assert found.changed_symbols == (0,)
     assert "The reports of symbol 0 changed during the audit" in found.verdict
-    assert found.in_json()["changed"] == [0]
+    assert found.to_dict()["changed"] == [0]
 
 
 def test_drift_is_a_change_of_shares():
@@ -855,7 +855,7 @@ def test_bounds_matrix_matches_the_pairs():
 
 def test_the_outcome_in_json_and_html():
     found = sf.audit(lambda symbol, count: ["<b>"] * count, sf.Uniform(2, 1), samples=1000)
-    data = json.loads(json.dumps(found.in_json(), allow_nan=False))
+    data = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert set(data) == {
         *(
             "violates",

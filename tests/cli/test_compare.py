@@ -27,7 +27,7 @@ def people(folder):
     return write_all_formats(folder, PEOPLE)
 
 
-def in_json(call, *arguments, **options):
+def to_dict(call, *arguments, **options):
     result = call("compare", *arguments, "--json", **options)
     assert (result.code, result.err) == (0, ""), result.both
     return json.loads(result.out)
@@ -44,7 +44,7 @@ def test_invalid_utf8_text_is_in_no_error(tmp_path):
 
 
 def test_the_json_of_a_column(people, call):
-    found = in_json(call, "people.csv", *COLUMN)
+    found = to_dict(call, "people.csv", *COLUMN)
     assert found["survey"] is None
     assert (found["people"], found["labels"], found["left_out"], found["classical_epsilon"]) == (
         2000,
@@ -74,9 +74,9 @@ def test_command_agrees_with_the_library(people, call):
     labels = sorted(set(PEOPLE))
     counts = np.array([PEOPLE.count(label) for label in labels])
     expected = compare(Uniform(labels, 1), counts, decoder="projection", draws=Draws(3, 1))
-    found = in_json(call, "people.csv", *COLUMN)
-    assert {name: found[name] for name in expected.in_json()} == json.loads(
-        json.dumps(expected.in_json())
+    found = to_dict(call, "people.csv", *COLUMN)
+    assert {name: found[name] for name in expected.to_dict()} == json.loads(
+        json.dumps(expected.to_dict())
     )
     assert found["mechanisms"][3]["l2"] == pytest.approx(
         np.sqrt(UnaryEncoding(3, 1.0).variances(counts).sum())
@@ -85,7 +85,7 @@ def test_command_agrees_with_the_library(people, call):
 
 def test_the_json_of_a_survey(people, call):
     survey = Survey.load(people / "lunch.toml")
-    found = in_json(call, "people.csv", *SURVEY)
+    found = to_dict(call, "people.csv", *SURVEY)
     assert (found["survey"], found["labels"], found["people"]) == (survey.fingerprint, 5, 2000)
     own = found["mechanisms"][0]
     assert (own["bits"], own["leverage"]) == (
@@ -116,11 +116,11 @@ def test_the_same_bytes_from_every_file_with_any_workers(people, call):
 
 def test_the_order_of_people_does_not_matter(people, call):
     (people / "turned.csv").write_text("place\n" + "\n".join(PEOPLE[::-1]) + "\n")
-    assert in_json(call, "turned.csv", *COLUMN) == in_json(call, "people.csv", *COLUMN)
+    assert to_dict(call, "turned.csv", *COLUMN) == to_dict(call, "people.csv", *COLUMN)
 
 
 def test_the_default_decoder_is_that_of_surveys(people, call):
-    found = in_json(call, "people.csv", "--column", "place", "--epsilon", "1", "--runs", "1")
+    found = to_dict(call, "people.csv", "--column", "place", "--epsilon", "1", "--runs", "1")
     assert found["decoder"] == "auto"
     assert found["mechanisms"][0]["total_variation"]["standard_error"] is None
 
@@ -129,7 +129,7 @@ def test_a_grid(folder, call):
     rows = [f"{i % 4 + 0.5},{i % 3 + 0.5}" for i in range(600)]
     (folder / "trips.csv").write_text("lat,lon\n" + "\n".join(rows) + "\n")
     options = ["--survey", "grid.toml", "--latitude", "lat", "--longitude", "lon", *QUICK]
-    found = in_json(call, "trips.csv", *options)
+    found = to_dict(call, "trips.csv", *options)
     assert (found["labels"], found["people"]) == (16, 600)
     assert [row["bits"] for row in found["mechanisms"][3:]] == [16, 66]
     text = call("compare", "trips.csv", *options).out
@@ -145,14 +145,14 @@ def test_the_text_of_a_column(people, call):
     assert "the column's 2 distinct values, sorted. A survey makes its labels public." in text
     assert "2 of them were given by fewer than 10 people" in text
     assert "3 rows without an answer were left out." in text
-    assert in_json(call, "gaps.csv", *COLUMN)["left_out"] == 3
+    assert to_dict(call, "gaps.csv", *COLUMN)["left_out"] == 3
     for name in ("Sfumato", "k-RR", "Hadamard response", "OUE", "OLH"):
         assert f"\n{name}" in text
 
 
 def test_labels_are_compared_in_nfc(folder, call):
     write_parquet(folder / "forms.parquet", place=["cafe\u0301", "café", "park", ""] * 5)
-    found = in_json(call, "forms.parquet", *COLUMN)
+    found = to_dict(call, "forms.parquet", *COLUMN)
     assert (found["labels"], found["people"], found["left_out"]) == (2, 15, 5)
 
 
@@ -168,7 +168,7 @@ def test_labels_are_compared_in_nfc(folder, call):
 )
 def test_columns_of_other_kinds(folder, call, values):
     write_parquet(folder / "v.parquet", place=values)
-    found = in_json(call, "v.parquet", *COLUMN)
+    found = to_dict(call, "v.parquet", *COLUMN)
     assert (found["labels"], found["people"]) == (3, 4)
 
 

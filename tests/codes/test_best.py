@@ -134,7 +134,7 @@ def test_cyclic_risk_matches_the_paper_estimator(k):
     spare points too.
     """
     design = SingerDesign(3, 3)
-    family = sf.codes.CyclicDesign.from_arrays(13, sf.codes.singer.singer_set(design))
+    family = sf.codes.CyclicDesign.from_base_blocks(13, sf.codes.singer.singer_set(design))
     mechanism = sf.PlainResponse(sf.Uniform(k, 1), family)
     simple = mechanism.scores.paper_variances(np.full(k, 1 / k), 1).sum()
     assert simple == pytest.approx(cyclic_risk(k, 13, 4, 1, exp(1)), rel=1e-9)

@@ -181,9 +181,9 @@ def test_one_rare_difference_makes_a_large_code_unbalanced():
     design = SingerDesign(4, 9)
     assert design.points == 87_381
     D = singer_set(design)
-    assert CyclicDesign.from_arrays(design.points, D)(design.points, ONE).is_balanced
+    assert CyclicDesign.from_base_blocks(design.points, D)(design.points, ONE).is_balanced
     free = next(x for x in range(design.points) if x not in set(D.tolist()))
-    assert not CyclicDesign.from_arrays(design.points, np.append(D[:-1], free))(
+    assert not CyclicDesign.from_base_blocks(design.points, np.append(D[:-1], free))(
         design.points, ONE
     ).is_balanced
 
@@ -272,7 +272,7 @@ def test_unbalanced_code_has_no_paper_estimate():
 @pytest.mark.parametrize("epsilon", ["0.25", "1", "3"])
 def test_singer_risk_matches_the_closed_form(q, d, epsilon):
     design = SingerDesign(q, d)
-    family = CyclicDesign.from_arrays(design.points, singer_set(design))
+    family = CyclicDesign.from_base_blocks(design.points, singer_set(design))
     for k in {design.points, design.points - 1, design.points // 2 + 1, 2}:
         mechanism = sf.PlainResponse(sf.Uniform(k, epsilon), family)
         wanted = singer_risk(k, design, exp(float(epsilon)))

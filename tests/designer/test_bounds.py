@@ -17,7 +17,7 @@ from sfumato.designer.bounds import (
 )
 from sfumato.errors import InvalidArgument, InvalidContext, NoClosedForm, NotEnoughReports
 from sfumato.mechanisms import TableResponse
-from sfumato.planning import sample_complexity, upper_bound_people, upper_bounds
+from sfumato.planning import people_upper_bound, sample_complexity, upper_bounds
 from support.mechanism_examples import ALL_REPRESENTATIVES, REPRESENTATIVES
 from support.mutants import OddsOnePerCentHigh
 
@@ -302,7 +302,7 @@ def test_half_the_noise_is_detected():
     ids=repr,
 )
 def test_upper_bound_people_inverts_the_bound(context):
-    people = upper_bound_people(context, 0.05)
+    people = people_upper_bound(context, 0.05)
     assert (
         upper_bounds(context, people).tight_tv <= 0.05 < upper_bounds(context, people - 1).tight_tv
     )
@@ -334,7 +334,7 @@ def test_contexts_without_a_bound_raise(bound):
 
 @pytest.mark.parametrize("error", [0, -0.1, 1.5, math.nan])
 def test_errors_outside_total_variation_raise(error):
-    for bound in (upper_bound_people, sample_complexity):
+    for bound in (people_upper_bound, sample_complexity):
         with pytest.raises(InvalidArgument, match="error"):
             bound(sf.Uniform(3, 1), error)
 

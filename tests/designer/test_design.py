@@ -596,7 +596,7 @@ def test_design_in_words_and_json():
     assert result.summary().startswith(f"Risk {result.risk:.6g}, ")
     assert "certified bound" in result.summary()
     assert result.summary() in repr(result)
-    document = result.in_json()
+    document = result.to_dict()
     assert (document["risk"], document["bound_is"], document["stopped"]) == (
         result.risk,
         "certified",
@@ -605,7 +605,7 @@ def test_design_in_words_and_json():
     assert document["outputs"] == result.mechanism.outputs
     assert "<p>" in result._repr_html_()
     exact = sf.design(sf.Uniform(4, 1))
-    assert exact.in_json()["gap"] == pytest.approx(0, abs=1e-12)
+    assert exact.to_dict()["gap"] == pytest.approx(0, abs=1e-12)
 
 
 def test_designs_keep_exact_promises():

@@ -34,7 +34,7 @@ FRAMES = {
         sf.Uniform(12, 1), CyclicDesign(12, ((0, 1, 3, 7), (0, 2, 3, 8)))
     ),
     "Singer, with points to spare": sf.PlainResponse(
-        sf.Uniform(10, 1), CyclicDesign.from_arrays(13, singer_set(SingerDesign(3, 3)))
+        sf.Uniform(10, 1), CyclicDesign.from_base_blocks(13, singer_set(SingerDesign(3, 3)))
     ),
     "blocks": sf.BlockResponse(sf.Blocks(blocks(5, 6, 1), [1, 2, 1]), BestCode()),
     "high-low": sf.mechanism_for(sf.HighLow(12, range(5), 1)),

@@ -160,7 +160,7 @@ def test_workers_and_files_change_no_simulation(files, kind, workers, small_piec
         PRIVATE, files[kind], PLACE, runs=2, seed=3, decoder="projection", workers=workers
     )
     np.testing.assert_array_equal(found.estimates, whole.estimates)
-    assert found.in_json() == whole.in_json()
+    assert found.to_dict() == whole.to_dict()
 
 
 def test_a_slice_at_a_wrong_row_is_detected(files, small_pieces, monkeypatch):

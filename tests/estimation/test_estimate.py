@@ -18,7 +18,7 @@ from sfumato.errors import (
     WrongSurvey,
 )
 from sfumato.estimation import estimate
-from sfumato.estimation.decoders.decoder import Decoded
+from sfumato.estimation.decoders.decoder import DecoderResult
 from sfumato.mechanisms import (
     BinaryResponse,
     BlockResponse,
@@ -244,7 +244,7 @@ class _Leaning:
     name: str = "leaning"
 
     def decode(self, mechanism, tally):
-        return Decoded(np.asarray(self.covariate, dtype=float), {"asked": True})
+        return DecoderResult(np.asarray(self.covariate, dtype=float), {"asked": True})
 
 
 def test_decoder_objects_receive_the_covariate():

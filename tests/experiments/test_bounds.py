@@ -15,7 +15,7 @@ from experiments.growth import Curve, Point, PowerFit, hadamard_response
 from sfumato.contexts import ContextUnion
 from sfumato.errors import ContextMismatch
 from sfumato.paper.experiment import RunOptions
-from sfumato.planning import lower_bound_people
+from sfumato.planning import people_lower_bound
 from sfumato.simulation import Spread
 
 GOOD = Line(
@@ -85,9 +85,9 @@ def test_exponent_holds_only_near_theorem():
 @pytest.mark.parametrize("people", [100, 10_000, 1_000_000])
 def test_lower_bound_error_needs_more_people(context, people):
     alpha = lower_bound_error(context, people)
-    assert lower_bound_people(context, alpha) > people
+    assert people_lower_bound(context, alpha) > people
     if alpha < 0.1:  # above, the hard families end
-        assert lower_bound_people(context, 1.1 * alpha) <= people
+        assert people_lower_bound(context, 1.1 * alpha) <= people
 
 
 def test_exact_people_match_the_closed_form():

@@ -19,7 +19,7 @@ from sfumato.mechanisms.group_levels import GroupLevels
 inf = math.inf
 N = 1 << 64
 FANO = CyclicDesign(7, ((0, 1, 3),))
-PLANE = CyclicDesign.from_arrays(13, singer_set(SingerDesign(3, 3)))
+PLANE = CyclicDesign.from_base_blocks(13, singer_set(SingerDesign(3, 3)))
 
 
 def frame_of(mechanism):

@@ -27,7 +27,7 @@ from sfumato.pages.label.text import (
     odds_text,
     repeat_text,
 )
-from sfumato.survey.toml.file import read_toml
+from sfumato.survey.toml.file import parse_survey_toml
 from support.survey_results import HOSTILE
 
 INF = math.inf
@@ -368,7 +368,7 @@ def test_page_links_nowhere():
 
 @pytest.fixture
 def lunch_page(tmp_path):
-    described = read_toml(TEMPLATES["labels"].encode(), tmp_path)
+    described = parse_survey_toml(TEMPLATES["labels"].encode(), tmp_path)
     file = tmp_path / "label.html"
     file.write_text(
         label_page(sf.Survey.from_description(described, described.mechanism)), encoding="utf-8"

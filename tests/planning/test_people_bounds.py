@@ -17,7 +17,7 @@ from sfumato.codes import HadamardCode, RandomizedCode
 from sfumato.errors import InvalidArgument, NoClosedForm
 from sfumato.foundation.simplex import total_variation
 from sfumato.mechanisms import TableResponse
-from sfumato.planning import lower_bound_people, sample_complexity, upper_bound_people
+from sfumato.planning import people_lower_bound, people_upper_bound, sample_complexity
 from sfumato.planning.people_bounds import hard_families
 from sfumato.randomness import exp_bounds
 from support.hard_families import chi_square, explicit_families, subset_lemma_gap
@@ -67,7 +67,7 @@ def entropy(share):
 def test_bounds_describe_the_explicit_families(context):
     for bounds, family in zip(hard_families(context), explicit_families(context), strict=True):
         assert bounds == family.bounds
-        assert bounds.distance == family.distance
+        assert bounds.max_alpha == family.distance
         assert bounds.separations == Counter(family.separations)
 
 
@@ -165,7 +165,7 @@ def test_contexts_without_families():
 @pytest.mark.parametrize("error", [0, -0.1, 1.5, math.nan])
 def test_lower_bound_rejects_impossible_errors(error):
     with pytest.raises(InvalidArgument, match="total variation"):
-        lower_bound_people(sf.Uniform(3, 1), error)
+        people_lower_bound(sf.Uniform(3, 1), error)
 
 
 # --- χ² ------------------------------------------------------------------------------------------
@@ -445,7 +445,7 @@ def test_modest_goals_need_one_person():
     family = only_family(sf.Uniform(10, 1)).at(Fraction(1, 5))
     assert bits(family, 0.1) == pytest.approx(0, abs=1e-12)
     assert family.bounds.people_needed(0.1, float(family.ratio)) == 1
-    assert lower_bound_people(sf.Uniform(10, 1), 0.9) == 1
+    assert people_lower_bound(sf.Uniform(10, 1), 0.9) == 1
 
 
 CONTEXTS = [
@@ -478,10 +478,10 @@ def test_measured_people_lie_between_the_bounds(context):
     n = 100_000
     spread = max(worst_measured(mechanism, family, n, rng) for family in explicit_families(context))
     measured = n * (spread / error) ** 2
-    lower = lower_bound_people(context, error)
-    assert 1 < lower < measured < upper_bound_people(context, error)
+    lower = people_lower_bound(context, error)
+    assert 1 < lower < measured < people_upper_bound(context, error)
     # The chain is not idle: the upper bound is near, and the lower one not absurdly far.
-    assert upper_bound_people(context, error) < 4 * measured
+    assert people_upper_bound(context, error) < 4 * measured
     assert measured < 600 * lower
 
 
@@ -495,8 +495,8 @@ def test_lower_and_upper_bound_grow_alike():
         contexts = [sf.Uniform(k, epsilon), sf.Blocks([x % 8 for x in range(k)], epsilon)]
         contexts += [sf.HighLow(k, range(s), epsilon) for s in (2, k // 8, k // 2 - 1)]
         for context in contexts:
-            lower = lower_bound_people(context, 0.001)
-            upper = upper_bound_people(context, 0.001)
+            lower = people_lower_bound(context, 0.001)
+            upper = people_upper_bound(context, 0.001)
             ratios.append(upper / lower)
             orders.append(lower / sample_complexity(context, 0.001))
     assert min(ratios) > 100
@@ -506,8 +506,8 @@ def test_lower_and_upper_bound_grow_alike():
 
 def test_people_quadruple_when_the_error_halves():
     context = sf.Blocks([x % 10 for x in range(200)], 1)
-    assert lower_bound_people(context, 0.005) == pytest.approx(
-        4 * lower_bound_people(context, 0.01), rel=1e-3
+    assert people_lower_bound(context, 0.005) == pytest.approx(
+        4 * people_lower_bound(context, 0.01), rel=1e-3
     )
 
 
@@ -520,6 +520,6 @@ def test_high_low_family_beats_the_free_family():
     error = 1e-4
     most = []
     for family in (star, free):
-        ratios = [width * error / float(family.distance) for width in (4, 5, 8, 9)]
+        ratios = [width * error / float(family.max_alpha) for width in (4, 5, 8, 9)]
         most.append(max(family.people_needed(error, ratio) for ratio in ratios))
     assert most[0] > 1.5 * most[1]

@@ -477,7 +477,7 @@ def test_plan_without_closed_form_names_the_designer(goal):
     ]
     assert len(lines) == 1
     assert lines[0] in repr(result)
-    assert lines[0] in result.in_json()["advice"]
+    assert lines[0] in result.to_dict()["advice"]
     assert len(result.advice) == 1 or not result.is_feasible
 
 
@@ -611,7 +611,7 @@ def test_summary_names_distribution_and_estimate():
     for result in (worst, uniform):
         assert "classical LDP, ε = 1" in repr(result)
         assert "<table>" in result._repr_html_()
-        record = json.loads(json.dumps(result.in_json(), allow_nan=False))
+        record = json.loads(json.dumps(result.to_dict(), allow_nan=False))
         assert record["distribution"] == result.distribution
         assert record["estimate"] == result.estimate
         assert [row["name"] for row in record["mechanisms"]] == ["classical", "hadamard", "best"]
@@ -621,7 +621,7 @@ def test_summary_names_distribution_and_estimate():
 def test_plans_are_deterministic():
     p = _skewed_distribution(20, 3)
     first, second = (
-        plan(CONTEXTS["high-low"], error=0.05, distribution=p).in_json() for _ in range(2)
+        plan(CONTEXTS["high-low"], error=0.05, distribution=p).to_dict() for _ in range(2)
     )
     assert first == second
 

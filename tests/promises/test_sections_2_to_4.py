@@ -146,15 +146,17 @@ def test_definition_4_block_structured():
 # --- theorem 1 ------------------------------------------------------------------------------------
 
 
-def errors_of(mechanism, x, x2, says_x):
+def errors_of(mechanism, x, x2, x_outputs):
     row = mechanism.integer_row(x)
     row2 = mechanism.integer_row(x2)
-    return sum(row2[y] for y in says_x), sum(row[y] for y in range(len(row)) if y not in says_x)
+    return sum(row2[y] for y in x_outputs), sum(
+        row[y] for y in range(len(row)) if y not in x_outputs
+    )
 
 
-def breaks_an_inequality(mechanism, x, x2, says_x):
+def breaks_an_inequality(mechanism, x, x2, x_outputs):
     """Test ``P_FA + e^{E[x2,x]} P_MD < 1`` or ``e^{E[x,x2]} P_FA + P_MD < 1``, in integers."""
-    false_alarm, miss = errors_of(mechanism, x, x2, says_x)
+    false_alarm, miss = errors_of(mechanism, x, x2, x_outputs)
     total = mechanism.denominator
     E = mechanism.context.exact_epsilon
     return not (
@@ -193,9 +195,9 @@ def test_theorem_1_a_violation_of_a_billionth_yields_a_test(seed):
     broken = TableResponse(context, rows)
     test = sf.error_region(broken, x, x2).broken
     assert test is not None
-    assert y in test.says_x
-    assert breaks_an_inequality(broken, x, x2, test.says_x)
-    false_alarm, miss = errors_of(broken, x, x2, test.says_x)
+    assert y in test.x_outputs
+    assert breaks_an_inequality(broken, x, x2, test.x_outputs)
+    false_alarm, miss = errors_of(broken, x, x2, test.x_outputs)
     assert (test.false_alarm, test.miss) == (Fraction(false_alarm, N), Fraction(miss, N))
     with pytest.raises(PrivacyViolation):
         sf.certify(broken)

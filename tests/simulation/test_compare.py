@@ -358,7 +358,7 @@ def quick(context=LUNCH, counts=COUNTS, **options):
 
 
 def figures(comparison):
-    return json.dumps(comparison.in_json())
+    return json.dumps(comparison.to_dict())
 
 
 def test_baselines_use_the_smallest_epsilon():
@@ -445,7 +445,7 @@ def test_people_needed_is_none_without_an_error():
     result = quick(sf.Blocks([0, 0, 1], 1), [0, 0, 5], draws=Draws(1))
     assert result.rows[0].l2 == 0
     assert {result.people_needed(row) for row in result.rows} == {None}
-    json.loads(json.dumps(result.in_json(), allow_nan=False))
+    json.loads(json.dumps(result.to_dict(), allow_nan=False))
 
 
 def test_spread_is_the_standard_error_of_the_mean():

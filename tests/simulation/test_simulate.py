@@ -45,7 +45,7 @@ def test_results_do_not_depend_on_batches(survey, cuts):
     parts = simulate(survey, np.split(SYMBOLS, cuts), runs=2, seed=1)
     np.testing.assert_array_equal(parts.estimates, at_once.estimates)
     np.testing.assert_array_equal(parts.errors, at_once.errors)
-    assert parts.in_json() == at_once.in_json()
+    assert parts.to_dict() == at_once.to_dict()
 
 
 def test_first_runs_do_not_depend_on_the_number_of_runs(survey):

@@ -34,15 +34,15 @@ class ExplicitFamily:
     @property
     def ratio(self):
         """The distance as a share of the largest possible one."""
-        return self.distance / self.bounds.distance
+        return self.distance / self.bounds.max_alpha
 
     @property
     def limit(self):
-        return self.bounds.limit * self.ratio**2
+        return self.bounds.max_chi_square * self.ratio**2
 
     def at(self, distance):
         """Return the family at a smaller distance from its centre."""
-        assert 0 < distance <= self.bounds.distance
+        assert 0 < distance <= self.bounds.max_alpha
         ratio = Fraction(distance) / self.distance
         return replace(
             self,

@@ -12,7 +12,7 @@ from sfumato.domains import Domain
 from sfumato.errors import InvalidSurvey, NoClosedForm
 from sfumato.survey import Description, Survey
 from sfumato.survey.toml.companion_files import read_matrix, read_matrix_over
-from sfumato.survey.toml.file import read_toml
+from sfumato.survey.toml.file import parse_survey_toml
 
 LINE = [[0, 1, 2, 3], [1, 0, 1, 2], [2, 1, 0, 1], [3, 2, 1, 0]]
 TOML = """name = "stops"
@@ -54,7 +54,7 @@ def test_a_survey_without_closed_form_says_what_to_do(tmp_path, fields):
 
 
 def test_description_is_read_without_choosing_a_mechanism(tmp_path):
-    described = read_toml(TOML.encode(), tmp_path)
+    described = parse_survey_toml(TOML.encode(), tmp_path)
     assert (described.name, described.context, described.about["title"]) == (
         "stops",
         STOPS,
@@ -69,7 +69,7 @@ def test_uniform_matrix_gets_a_plain_mechanism(tmp_path):
         "[[0, 1, 2, 3], [1, 0, 1, 2], [2, 1, 0, 1], [3, 2, 1, 0]]",
         "[[0, 1, 1, 1], [1, 0, 1, 1], [1, 1, 0, 1], [1, 1, 1, 0]]",
     )
-    described = read_toml(text.encode(), tmp_path)
+    described = parse_survey_toml(text.encode(), tmp_path)
     assert described.mechanism.kind == "plain"
 
 
@@ -85,14 +85,14 @@ def test_uniform_matrix_gets_a_plain_mechanism(tmp_path):
 def test_mistakes_are_reported_before_designing(tmp_path, head, said):
     text = head + "\n" + TOML[TOML.index("[domain]") :]
     with pytest.raises(InvalidSurvey, match=said):
-        read_toml(text.encode(), tmp_path)
+        parse_survey_toml(text.encode(), tmp_path)
 
 
 # --- descriptions ---------------------------------------------------------------------------------
 
 
 def test_a_survey_is_its_description_and_a_mechanism(tmp_path):
-    described = read_toml(TOML.encode(), tmp_path)
+    described = parse_survey_toml(TOML.encode(), tmp_path)
     mechanism = exponential_response(described.context)
     survey = Survey.from_description(described, mechanism)
     repeat = {"every": "week", "distinct": 3}
@@ -278,7 +278,7 @@ def test_matrix_files_may_omit_labels(tmp_path, content, kind):
     )
     text = TOML.partition("[context]")[0] + f'[context]\n{fields}"matrix.csv"\n'
     wanted = STOPS if kind == "matrix" else Metric(LINE, 1, domain=["park", "café", "bar", "zoo"])
-    assert read_toml(text.encode(), tmp_path).context == wanted
+    assert parse_survey_toml(text.encode(), tmp_path).context == wanted
 
 
 def test_domain_size_decides_whether_numbers_are_labels(tmp_path):
@@ -322,6 +322,6 @@ def test_matrix_for_another_domain_is_rejected(tmp_path, content, said):
     _file(tmp_path, content)
     text = TOML.partition("[context]")[0] + '[context]\nkind = "matrix"\nmatrix = "matrix.csv"\n'
     with pytest.raises(InvalidSurvey) as caught:
-        read_toml(text.encode(), tmp_path)
+        parse_survey_toml(text.encode(), tmp_path)
     assert said in str(caught.value)
     assert str(caught.value).startswith("context")

@@ -11,7 +11,7 @@ from sfumato.contexts import Blocks, HighLow, PrivacyMatrix, Uniform
 from sfumato.domains import Domain, GridDomain
 from sfumato.errors import SfumatoError
 from sfumato.survey import Survey
-from sfumato.survey.toml.file import read_toml
+from sfumato.survey.toml.file import parse_survey_toml
 
 SURVEYS = [
     Survey("q", Uniform(Domain(["park", "café"], other="else"), 1)),
@@ -175,7 +175,7 @@ def folder(tmp_path_factory):
 
 def _described(text: str | bytes, folder: Path):
     try:
-        _ = read_toml(
+        _ = parse_survey_toml(
             text.encode(errors="replace") if isinstance(text, str) else text, folder
         ).mechanism
     except SfumatoError as refused:

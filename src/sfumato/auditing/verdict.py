@@ -65,7 +65,7 @@ class PairAudit:
         text = "1 report" if listed == 1 else f"{listed:,} reports"
         return f"{text} + other" if self.includes_other else text
 
-    def in_json(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, object]:
         """Return the pair as JSON-compatible data; an infinite resolution is ``None``."""
         return {
             "x": self.x,
@@ -203,7 +203,7 @@ class Audit:
     def _pairs_by_excess(self) -> list[PairAudit]:
         return sorted(self.pairs, key=lambda pair: -pair.excess)
 
-    def in_json(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, object]:
         """Return the result as JSON-compatible data."""
         return {
             "violates": self.violates,
@@ -214,7 +214,7 @@ class Audit:
             "labels": list(self.labels),
             "rare": self.rare_share,
             "changed": list(self.changed_symbols),
-            "pairs": [pair.in_json() for pair in self.pairs],
+            "pairs": [pair.to_dict() for pair in self.pairs],
         }
 
     def __str__(self) -> str:

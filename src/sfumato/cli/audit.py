@@ -74,7 +74,7 @@ def audit(
             on_progress=on_progress,
         )
     if as_json:
-        say(json.dumps({"survey": loaded_survey.fingerprint, **result.in_json()}))
+        say(json.dumps({"survey": loaded_survey.fingerprint, **result.to_dict()}))
     else:
         say(f"{printable(loaded_survey.title)} ({loaded_survey.fingerprint[:12]}…)\n\n{result}")
     if result.violates:

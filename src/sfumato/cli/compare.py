@@ -92,7 +92,7 @@ def compare(
             "survey": comparison.survey_fingerprint,
             "left_out": comparison.population.rows_without_answer,
         }
-        say(json.dumps({**data, **result.in_json()}))
+        say(json.dumps({**data, **result.to_dict()}))
     else:
         say("\n".join([repr(result), *comparison.notes]))
 

@@ -51,12 +51,12 @@ def conformance(
             show(f"{result.file}: {result.passed} of {result.cases}")
             results.append(result)
     conforms = all(result.passed == result.cases for result in results)
-    say(json.dumps(_to_json(results, conforms)) if as_json else _to_text(results, conforms))
+    say(json.dumps(_to_dict(results, conforms)) if as_json else _to_text(results, conforms))
     if not conforms:
         raise typer.Exit(1)
 
 
-def _to_json(results: "list[FileResult]", conforms: bool) -> dict[str, object]:
+def _to_dict(results: "list[FileResult]", conforms: bool) -> dict[str, object]:
     files = []
     for result in results:
         fields = {

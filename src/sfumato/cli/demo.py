@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sfumato.cli.console import say
-from sfumato.cli.options import require_outputs
+from sfumato.cli.options import check_output_paths
 
 if TYPE_CHECKING:
     from sfumato.contexts import Context
@@ -51,7 +51,7 @@ def demo(
     from sfumato.pages import report_page
     from sfumato.paper.population import american_places
 
-    require_outputs(output)
+    check_output_paths(output)
     grid = GridDomain(25, 50, -130, -60, 0.2)
     places = american_places()
     homes = places.assign_cells(grid, PEOPLE_COUNT)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sfumato.cli.console import say, show_rounds
-from sfumato.cli.options import Json, read_shares, read_values, require_outputs, write_outputs
+from sfumato.cli.options import Json, check_output_paths, read_shares, read_values, write_outputs
 from sfumato.errors import InvalidSetting
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def design(
     from sfumato.survey import Survey
 
     inputs = [path for path in (promise, prior, weights) if path is not None]
-    require_outputs(output, html, plot, inputs=inputs)
+    check_output_paths(output, html, plot, inputs=inputs)
     if output is not None and Path(output).suffix != ".json":
         raise InvalidSetting(f"the output must end in .json, as resolved surveys do; got {output}.")
     description = _read_description(promise, name)
@@ -102,7 +102,7 @@ def design(
         (html, result.render_page),
         (plot, lambda: pages.design_png(design)),
     )
-    say(json.dumps(result.to_json()) if as_json else result.to_text(output))
+    say(json.dumps(result.to_dict()) if as_json else result.to_text(output))
 
 
 class _DesignResult:
@@ -128,7 +128,7 @@ class _DesignResult:
         )
         return page.encode("utf-8")
 
-    def to_json(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, object]:
         from sfumato.pages import name_closed_form
 
         return {
@@ -136,9 +136,9 @@ class _DesignResult:
             "name": self.survey.name,
             "symbols": self.survey.context.size,
             "recognised": name_closed_form(self.design) or None,
-            **self.design.in_json(),
+            **self.design.to_dict(),
             "seconds": round(self.seconds, 3),
-            "compared": [alternative.in_json() for alternative in self.alternatives],
+            "compared": [alternative.to_dict() for alternative in self.alternatives],
             "certificate": self.certificate.to_record(),
         }
 
@@ -185,12 +185,12 @@ def _read_survey(path: Path) -> "Description":
     from sfumato.errors import InvalidSurvey
     from sfumato.survey import Survey
     from sfumato.survey.resolved import read_survey_file
-    from sfumato.survey.toml.file import read_toml
+    from sfumato.survey.toml.file import parse_survey_toml
     from sfumato.survey.toml.schema import MechanismFields
 
     if path.suffix == ".json":
         return Survey.load(path).description
-    description = read_toml(read_survey_file(path), path.parent)
+    description = parse_survey_toml(read_survey_file(path), path.parent)
     if description.mechanism_fields != MechanismFields():
         raise InvalidSurvey(
             f"{path.name} has a [mechanism] section, which chooses a closed form. Remove it to "

@@ -10,9 +10,9 @@ from sfumato.cli.options import (
     Decoder,
     Json,
     SurveyFile,
+    check_output_paths,
     read_values,
     require_distinct,
-    require_outputs,
 )
 from sfumato.errors import InvalidArgument, InvalidSetting
 from sfumato.foundation.formatting import printable
@@ -81,7 +81,7 @@ def estimate(
     inputs = [survey, *reports]
     if covariate is not None:
         inputs.append(covariate)
-    require_outputs(None if to_stdout else output, html, png, inputs=inputs)
+    check_output_paths(None if to_stdout else output, html, png, inputs=inputs)
     require_distinct(reports)
     chosen_decoder = get_decoder(decoder)
     if covariate is not None and not hasattr(chosen_decoder, "covariate"):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sfumato.cli.console import notify, say
-from sfumato.cli.options import require_outputs, split_labels
+from sfumato.cli.options import check_output_paths, split_labels
 from sfumato.errors import InvalidArgument, InvalidSetting, InvalidTable
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def init(
 
     from sfumato.foundation.files import write_atomically
 
-    require_outputs(output)
+    check_output_paths(output)
     path = Path(output)
     if path.suffix == ".json":
         raise InvalidSetting(
@@ -116,7 +116,7 @@ def init(
             )
         text = _fill_template(template, epsilon, path)
     elif template is None and answers is not None:
-        text = _describe_answers(answers, column, sensitive, blocks, epsilon, path)
+        text = _survey_text(answers, column, sensitive, blocks, epsilon, path)
     else:
         raise InvalidArgument(
             f"pass either --template (one of {', '.join(TEMPLATES)}) or --from with a data file."
@@ -136,9 +136,9 @@ def _fill_template(template: str, epsilon: str, output: "Path") -> str:
 def _require_readable(text: str, output: "Path") -> None:
     """Reject the text of a survey file that Sfumato could not read back."""
     from sfumato.survey import Survey
-    from sfumato.survey.toml.file import read_toml
+    from sfumato.survey.toml.file import parse_survey_toml
 
-    description = read_toml(text.encode("utf-8"), output.parent)
+    description = parse_survey_toml(text.encode("utf-8"), output.parent)
     Survey.from_description(description, description.mechanism)
 
 
@@ -157,7 +157,7 @@ def _format_string(text: str) -> str:
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _describe_answers(
+def _survey_text(
     answers: str,
     column: str | None,
     sensitive: str | None,
@@ -190,7 +190,7 @@ def _describe_answers(
         contexts["high-low"] = HighLow(labels, sensitive_labels, epsilon)
     if block_of:
         contexts["blocks"] = Blocks([block_of[label] for label in labels], epsilon, domain=labels)
-    _show_errors(contexts, [counts[label] for label in labels])
+    _print_predicted_errors(contexts, [counts[label] for label in labels])
     kind = list(contexts)[-1]
     notify(f"The file uses the last kind in the table, {kind}. Edit the file to change that.")
     rare_count = sum(count < _MIN_PEOPLE_PER_LABEL for count in counts.values())
@@ -254,7 +254,7 @@ def _record_blocks(
             )
 
 
-def _show_errors(contexts: "dict[str, Context]", counts: list[int]) -> None:
+def _print_predicted_errors(contexts: "dict[str, Context]", counts: list[int]) -> None:
     """Show the expected error of each context on this data.
 
     This is the error of the unbiased estimate. Decoders do better, especially if the error is

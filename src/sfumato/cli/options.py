@@ -55,7 +55,7 @@ Decoder = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 
-def require_outputs(*paths: str | None, inputs: Sequence[str] = ()) -> None:
+def check_output_paths(*paths: str | None, inputs: Sequence[str] = ()) -> None:
     """Reject outputs that cannot be written, before any work is done.
 
     This way, a command writes all of its outputs or none. Paths that are ``None`` are ignored.

@@ -9,9 +9,9 @@ from sfumato.cli.console import say
 from sfumato.cli.options import (
     Json,
     SurveyFile,
+    check_output_paths,
     parse_label,
     read_shares,
-    require_outputs,
     split_labels,
     write_outputs,
 )
@@ -84,7 +84,7 @@ def plan(
 
     is_distribution_file = distribution not in ("worst", "uniform")
     inputs = [survey, distribution] if is_distribution_file else [survey]
-    require_outputs(html, plot, inputs=inputs)
+    check_output_paths(html, plot, inputs=inputs)
     loaded_survey = Survey.load(survey)
     domain = loaded_survey.context.domain
     total_labels = None
@@ -114,16 +114,16 @@ def plan(
         (html, lambda: pages.plan_page(last_plan, title=loaded_survey.title).encode("utf-8")),
         (plot, lambda: pages.plan_png(last_plan)),
     )
-    say(json.dumps(_to_json(loaded_survey, plans)) if as_json else _to_text(plans))
+    say(json.dumps(_to_dict(loaded_survey, plans)) if as_json else _to_text(plans))
     if not first_plan.is_feasible:
         raise typer.Exit(1)
 
 
-def _to_json(survey: "Survey", plans: "list[Plan]") -> dict[str, object]:
+def _to_dict(survey: "Survey", plans: "list[Plan]") -> dict[str, object]:
     """Return one plan, or a list of plans if neither --people nor --error was given."""
     if len(plans) == 1:
-        return {"survey": survey.fingerprint, **plans[0].in_json()}
-    return {"survey": survey.fingerprint, "plans": [plan.in_json() for plan in plans]}
+        return {"survey": survey.fingerprint, **plans[0].to_dict()}
+    return {"survey": survey.fingerprint, "plans": [plan.to_dict() for plan in plans]}
 
 
 def _to_text(plans: "list[Plan]") -> str:

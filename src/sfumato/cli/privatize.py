@@ -12,9 +12,9 @@ from sfumato.cli.options import (
     Longitude,
     SurveyFile,
     Workers,
+    check_output_paths,
     choose_worker_count,
     require_distinct,
-    require_outputs,
 )
 
 
@@ -54,7 +54,7 @@ def privatize(
     from sfumato.survey import Survey
     from sfumato.tables import AnswerColumns, report_writer, write_tally
 
-    require_outputs(None if output == "-" else output, inputs=[survey, *answers])
+    check_output_paths(None if output == "-" else output, inputs=[survey, *answers])
     require_distinct(answers)
     loaded_survey = Survey.load(survey)
     loaded_survey.certify()

@@ -13,7 +13,7 @@ from sfumato.cli.options import (
     Latitude,
     Longitude,
     SurveyFile,
-    require_outputs,
+    check_output_paths,
 )
 from sfumato.errors import DamagedState, InvalidArgument, SfumatoError
 
@@ -82,7 +82,7 @@ def send(
     loaded_survey = Survey.load(survey)
     loaded_survey.certify()
     path = outbox or f"{answers}.{loaded_survey.fingerprint[:12]}.outbox"
-    require_outputs(path, inputs=[survey, answers])
+    check_output_paths(path, inputs=[survey, answers])
     stop = Event()
     aggregator = AggregatorClient(to, pause=stop.wait)
     if not Path(path).exists():

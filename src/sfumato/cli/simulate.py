@@ -58,6 +58,6 @@ def simulate(
             on_progress=on_progress,
         )
     if as_json:
-        say(json.dumps(result.in_json()))
+        say(json.dumps(result.to_dict()))
         return
     say(f"{result.people:,} people, {runs} runs, {decoder}: total variation error {result.error}")

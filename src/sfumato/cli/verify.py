@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from sfumato.cli.console import say
-from sfumato.cli.options import Json, SurveyFile, require_outputs
+from sfumato.cli.options import Json, SurveyFile, check_output_paths
 from sfumato.foundation.formatting import printable
 
 
@@ -38,7 +38,7 @@ def verify(
     from sfumato.foundation.formatting import format_upper_bound
     from sfumato.survey import Survey
 
-    require_outputs(output, resolved, inputs=[survey])
+    check_output_paths(output, resolved, inputs=[survey])
     loaded_survey = Survey.load(survey)
     certificate = loaded_survey.certify()
     if output is not None:
@@ -114,7 +114,7 @@ def label(
     from sfumato.pages import label_page
     from sfumato.survey import Survey
 
-    require_outputs(output, inputs=[survey])
+    check_output_paths(output, inputs=[survey])
     loaded_survey = Survey.load(survey)
     write_atomically(output, label_page(loaded_survey).encode("utf-8"))
     title = printable(loaded_survey.title)

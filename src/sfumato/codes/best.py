@@ -120,7 +120,7 @@ def _singer_candidates(k: int, e: float, output_limit: int, bound: float) -> Ite
 
     designs = sorted(singer_designs(k, output_limit), key=simple_risk)
     for design in designs[:_SINGER_DESIGN_COUNT]:
-        family = CyclicDesign.from_arrays(design.points, singer_set(design))
+        family = CyclicDesign.from_base_blocks(design.points, singer_set(design))
         yield Candidate(family, singer_risk(k, design, e) / bound, design.points)
 
 
@@ -146,7 +146,7 @@ def search_designs(
         base = search_blocks(points, w, t)
         F = flatness(base, points)
         if isfinite(F):
-            yield CyclicDesign.from_arrays(points, base), F
+            yield CyclicDesign.from_base_blocks(points, base), F
 
 
 def cyclic_risk(points: int, circle_size: int, raised: int, shared: float, e: float) -> float:

@@ -62,7 +62,7 @@ class CyclicDesign:
         return in_range and tuple(sorted(set(block))) == block
 
     @classmethod
-    def from_arrays(cls, circle_size: int, base: NDArray[np.int64]) -> "CyclicDesign":
+    def from_base_blocks(cls, circle_size: int, base: NDArray[np.int64]) -> "CyclicDesign":
         """Return the design whose base blocks are the rows of an array."""
         return cls(circle_size, tuple(tuple(sorted(row)) for row in np.atleast_2d(base).tolist()))
 
@@ -148,7 +148,7 @@ class CyclicCode(Code):
         t = fields["base_blocks"]
         if not is_count(t) or t == 0 or base.size == 0 or base.size % t:
             raise InvalidSurvey("base must contain base_blocks blocks of equal size.")
-        design = CyclicDesign.from_arrays(fields["points"], base.reshape(t, -1))
+        design = CyclicDesign.from_base_blocks(fields["points"], base.reshape(t, -1))
         return cls(design, levels, epsilon, fields["word_bits"])
 
     # --- the sets --------------------------------------------------------------------------------

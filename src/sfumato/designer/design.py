@@ -85,7 +85,7 @@ class Design:
             f"{self.lower_bound:.6g}: {meaning}. Reports have {self.mechanism.bits} bits."
         )
 
-    def in_json(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, object]:
         """Return the result as JSON-compatible data."""
         return {
             "risk": self.risk,

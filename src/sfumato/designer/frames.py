@@ -248,7 +248,7 @@ class _Frame:
         if singer is None:
             return RandomizedCode
         _, singer_design = singer
-        return CyclicDesign.from_arrays(singer_design.points, singer_set(singer_design))
+        return CyclicDesign.from_base_blocks(singer_design.points, singer_set(singer_design))
 
     def _best_singer(
         self, kind: _Kind, flat: list[FrameGroup], outputs: int

@@ -15,7 +15,7 @@ from sfumato.estimation.decoders import get_decoder
 from sfumato.estimation.decoders.decoder import Decoder
 from sfumato.estimation.estimate_table import MAX_SYMBOLS_SHOWN, EstimateTable
 from sfumato.estimation.uncertainty.bootstrap import Bootstrap
-from sfumato.estimation.uncertainty.comparisons import Difference, Top
+from sfumato.estimation.uncertainty.comparisons import Difference, TopSymbols
 from sfumato.estimation.uncertainty.fit import FitResult, FitWarning, check_fit
 from sfumato.estimation.uncertainty.intervals import (
     Bounds,
@@ -142,12 +142,12 @@ class Estimate:
             level,
         )
 
-    def top(self, size: int, level: float = 0.95) -> Top:
+    def top(self, size: int, level: float = 0.95) -> TopSymbols:
         """Return the labels that are certainly, or possibly, among the ``size`` most frequent."""
         if isinstance(size, bool) or not isinstance(size, int) or size < 1:
             raise InvalidArgument(f"size must be a positive integer; got {size!r}.")
         bounds = self.simultaneous_interval(level)
-        return Top.from_intervals(self.labels, self.unbiased, bounds, size, level)
+        return TopSymbols.from_intervals(self.labels, self.unbiased, bounds, size, level)
 
     def _all_bounds(self, tail: float) -> Bounds:
         """Return the bounds for all symbols, cached because pages read them repeatedly."""

@@ -24,7 +24,7 @@ from sfumato.mechanisms.code_scores import (
     zero_in_sets,
 )
 from sfumato.mechanisms.group_levels import GroupLevels
-from sfumato.mechanisms.mechanism import Mechanism, require_outputs
+from sfumato.mechanisms.mechanism import Mechanism, require_output_count
 from sfumato.mechanisms.scores import Reach, Scores, float_vector, require_people
 from sfumato.tally import Tally
 
@@ -113,7 +113,7 @@ class CodedMechanism(Mechanism):
         self._group_start = np.cumsum(self._report_counts) - self._report_counts
         self._coded_outputs = int(self._report_counts.sum())
         self._free_symbols = np.flatnonzero(group_of < 0)
-        self.outputs = require_outputs(self._coded_outputs + self._free_symbols.size)
+        self.outputs = require_output_count(self._coded_outputs + self._free_symbols.size)
 
     def with_word_bits(self, word_bits: int) -> Self:
         """Return the same mechanism over shorter words."""

@@ -13,7 +13,7 @@ from sfumato.foundation.canonical import Json, decimal_text
 from sfumato.mechanisms.channel import IntegerChannel, format_rows, parse_stochastic_rows
 from sfumato.mechanisms.coded import indices_by_value
 from sfumato.mechanisms.dense import DenseMechanism, DenseScores, MinimumVarianceScores
-from sfumato.mechanisms.mechanism import Mechanism, require_outputs
+from sfumato.mechanisms.mechanism import Mechanism, require_output_count
 from sfumato.randomness import WORDS_PER_POSITION
 
 __all__ = ["ComposedResponse", "ProcessedResponse", "compose"]
@@ -137,7 +137,7 @@ class ComposedResponse(DenseMechanism):
             )
         self.word_bits = first.word_bits
         self._max_second_outputs = max(mechanism.outputs for mechanism in self._second_mechanisms)
-        self.outputs = require_outputs(first.outputs * self._max_second_outputs)
+        self.outputs = require_output_count(first.outputs * self._max_second_outputs)
 
     def to_record(self) -> Json:
         """Return the first and the second mechanisms as plain data."""

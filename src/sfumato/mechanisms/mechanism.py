@@ -30,7 +30,7 @@ from sfumato.mechanisms.scores import Scores, require_matrix_size
 from sfumato.randomness import SystemWords, WordSource
 from sfumato.tally import Tally, tally_batches
 
-__all__ = ["CompactRow", "Mechanism", "require_outputs"]
+__all__ = ["CompactRow", "Mechanism", "require_output_count"]
 
 CompactRow = tuple[list[int], NDArray[np.intp]]
 """A row of a channel: its distinct integers (levels), and the index of each report's level."""
@@ -130,7 +130,7 @@ class Mechanism(ABC):
         1000
         """
         word_source = SystemWords() if source is None else source
-        counts = np.zeros(require_outputs(self.outputs), dtype=np.int64)
+        counts = np.zeros(require_output_count(self.outputs), dtype=np.int64)
         for batch in _batches(symbols):
             for chunk in self._report_chunks(self._check_symbols(batch), word_source):
                 np.add.at(counts, chunk.astype(np.intp, copy=False), 1)
@@ -138,7 +138,7 @@ class Mechanism(ABC):
 
     def _check_symbols(self, symbols: object) -> Symbols:
         """Return the symbols as an array, one per person; raise ``InvalidSymbols`` if invalid."""
-        require_outputs(self.outputs)
+        require_output_count(self.outputs)
         return _symbol_vector(symbols, self.inputs)
 
     def _report_chunks(self, symbols: Symbols, source: WordSource) -> Iterator[Words | Reports]:
@@ -265,7 +265,7 @@ class Mechanism(ABC):
         return f"<p><b>{title}</b></p><table><tbody>{rows}</tbody></table>"
 
 
-def require_outputs(outputs: int) -> int:
+def require_output_count(outputs: int) -> int:
     """Return ``outputs``; raise ``InvalidContext`` unless every report fits in 32 bits."""
     if outputs > MAX_OUTPUTS:
         raise InvalidContext(

@@ -14,7 +14,7 @@ from sfumato.errors import ContextMismatch, InvalidSurvey
 from sfumato.foundation.arrays import Floats, Symbols, Words
 from sfumato.foundation.canonical import Fields, Json, require_fields
 from sfumato.mechanisms.coded import indices_by_value
-from sfumato.mechanisms.mechanism import CompactRow, Mechanism, require_outputs
+from sfumato.mechanisms.mechanism import CompactRow, Mechanism, require_output_count
 from sfumato.mechanisms.scores import Hits, Reach, Scores, float_vector
 from sfumato.mechanisms.table import TableResponse
 from sfumato.tally import Tally
@@ -70,7 +70,7 @@ class UnionResponse(Mechanism):
         self.word_bits = parts[0].word_bits
         lengths = [part.outputs for part in parts]
         self.offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        self.outputs = require_outputs(int(self.offsets[-1]))
+        self.outputs = require_output_count(int(self.offsets[-1]))
         self.symbols = context.members()
         ranges = [slice(*ends) for ends in pairwise(self.offsets.tolist())]
         self._layout = list(zip(self.parts, self.symbols, ranges, strict=True))

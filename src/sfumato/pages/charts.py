@@ -251,7 +251,7 @@ def privacy_heatmap(context: Context) -> "Figure":
     figure = _new_figure()
     _add_squares(figure, context, np.where(promised, np.nan, 0.0), largest, plain, faint_font)
     _add_squares(figure, context, np.where(promised, E, np.nan), largest, colours, {})
-    _label_squares(figure, context.domain.labels)
+    _label_cells(figure, context.domain.labels)
     return figure
 
 
@@ -303,7 +303,7 @@ def _pair_text(first: Label, second: Label, epsilon: float) -> str:
     return f"{pair}from 1:1 to at most {factor}:1 (ε = {format_epsilon(epsilon)})"
 
 
-def _label_squares(figure: "Figure", labels: Sequence[Label]) -> None:
+def _label_cells(figure: "Figure", labels: Sequence[Label]) -> None:
     k = len(labels)
     figure.update_xaxes(title="… against this one", side="top")
     figure.update_yaxes(title="odds of this answer …", autorange="reversed", scaleanchor="x")

@@ -33,7 +33,7 @@ _PAPER_EPSILONS = ((math.log(3), math.log(3)), (math.log(2), math.log(4)))
 _COLUMNS = (
     "case",
     "mechanism",
-    "reports that say x",
+    "reports read as x",
     "P_FA exact",
     "P_MD exact",
     "P_FA measured",
@@ -44,9 +44,9 @@ _COLUMNS = (
 
 @dataclass(frozen=True)
 class _Test:
-    """An optimal test, which says x for some reports, with its exact and measured error rates."""
+    """An optimal test, which guesses x for some reports, and its exact and measured errors."""
 
-    says_x: tuple[int, ...]
+    x_outputs: tuple[int, ...]
     false_alarm: Fraction
     miss: Fraction
     measured_false_alarm: Spread
@@ -104,7 +104,7 @@ def error_region(
         "people_per_symbol": _PEOPLE_PER_SYMBOL,
         "runs": runs,
         "seed": options.seed,
-        "panels": list(map(_to_json, panels)),
+        "panels": list(map(_to_dict, panels)),
     }
     return ExperimentResult(
         name="error-region",
@@ -115,9 +115,9 @@ def error_region(
         data=data,
         draw_figure=lambda: _draw_figure(panels),
         notes=(
-            "P_FA: says x when it was x2. P_MD: says x2 when it was x. Each row is an optimal test "
-            "of a mechanism; the two blind tests, (0, 1) and (1, 0), are omitted. Exact rates come "
-            "from the integers of the channel.",
+            "P_FA: the test guesses x, but the symbol was x2. P_MD: the test guesses x2, but the "
+            "symbol was x. Each row is an optimal test of a mechanism; the two blind tests, "
+            "(0, 1) and (1, 0), are omitted. Exact rates come from the integers of the channel.",
             f"Measured: {runs} runs of {_PEOPLE_PER_SYMBOL:,} reports for each symbol.",
             "Corner of the region: P_FA = (e^b − 1)/(e^(a+b) − 1), P_MD = (e^a − 1)/(e^(a+b) − 1), "
             "with a = E[x, x2] and b = E[x2, x]. The paper's figure agrees. Its appendix prints "
@@ -155,7 +155,7 @@ def _measure_panel(context: Context, runs: int, seed: int) -> _Panel:
 
 
 def _optimal_tests(mechanism: Mechanism, runs: int, seed: int) -> Iterator[_Test]:
-    """Yield the likelihood-ratio tests, starting with the test that says x least often."""
+    """Yield the likelihood-ratio tests, starting with the test that guesses x least often."""
     row = mechanism.exact_row(0)
     row2 = mechanism.exact_row(1)
     ratios = []
@@ -164,14 +164,14 @@ def _optimal_tests(mechanism: Mechanism, runs: int, seed: int) -> Iterator[_Test
     shares = _measure_shares(mechanism, 0, runs, seed)
     shares2 = _measure_shares(mechanism, 1, runs, seed)
     thresholds = sorted(set(ratios), reverse=True)
-    for threshold in thresholds[:-1]:  # the last test is blind: it always says x
-        says_x = [y for y, ratio in enumerate(ratios) if ratio >= threshold]
-        hits = shares[:, says_x].sum(axis=1)
-        false_alarms = shares2[:, says_x].sum(axis=1)
+    for threshold in thresholds[:-1]:  # the last test is blind: it always guesses x
+        x_outputs = [y for y, ratio in enumerate(ratios) if ratio >= threshold]
+        hits = shares[:, x_outputs].sum(axis=1)
+        false_alarms = shares2[:, x_outputs].sum(axis=1)
         yield _Test(
-            says_x=tuple(says_x),
-            false_alarm=Fraction(sum(row2[y] for y in says_x)),
-            miss=1 - Fraction(sum(row[y] for y in says_x)),
+            x_outputs=tuple(x_outputs),
+            false_alarm=Fraction(sum(row2[y] for y in x_outputs)),
+            miss=1 - Fraction(sum(row[y] for y in x_outputs)),
             measured_false_alarm=Spread.from_figures(false_alarms),
             measured_miss=Spread.from_figures(1 - hits),
         )
@@ -197,7 +197,7 @@ def _table_rows(panels: list[_Panel]) -> Iterator[tuple[Cell, ...]]:
                 yield (
                     panel.name,
                     mechanism.name,
-                    ", ".join(map(str, test.says_x)),
+                    ", ".join(map(str, test.x_outputs)),
                     round(float(test.false_alarm), 6),
                     round(float(test.miss), 6),
                     str(test.measured_false_alarm),
@@ -219,30 +219,30 @@ def _summarize(panels: list[_Panel]) -> str:
     )
 
 
-def _to_json(panel: _Panel) -> dict[str, object]:
+def _to_dict(panel: _Panel) -> dict[str, object]:
     a, b = panel.epsilons
     return {
-        "epsilon": _epsilon_to_json(a),
-        "epsilon_back": _epsilon_to_json(b),
+        "epsilon": _epsilon_to_dict(a),
+        "epsilon_back": _epsilon_to_dict(b),
         "promised": list(map(list, panel.mechanisms[0].region.promised)),
-        "mechanisms": list(map(_mechanism_to_json, panel.mechanisms)),
+        "mechanisms": list(map(_mechanism_to_dict, panel.mechanisms)),
     }
 
 
-def _epsilon_to_json(epsilon: float) -> float | str:
+def _epsilon_to_dict(epsilon: float) -> float | str:
     """Return ε as a number, or infinity as text, because JSON has no infinity."""
     return epsilon if math.isfinite(epsilon) else "inf"
 
 
-def _mechanism_to_json(mechanism: _MechanismTests) -> dict[str, object]:
+def _mechanism_to_dict(mechanism: _MechanismTests) -> dict[str, object]:
     tests = []
     for test in mechanism.tests:
         fields = {
-            "says_x": list(test.says_x),
+            "says_x": list(test.x_outputs),
             "false_alarm": str(test.false_alarm),
             "miss": str(test.miss),
-            "counted_false_alarm": test.measured_false_alarm.in_json(),
-            "counted_miss": test.measured_miss.in_json(),
+            "counted_false_alarm": test.measured_false_alarm.to_dict(),
+            "counted_miss": test.measured_miss.to_dict(),
         }
         tests.append(fields)
     return {
@@ -354,8 +354,8 @@ def _style_panel(axes: "Axes", panel: _Panel, false_alarm: float, miss: float) -
     axes.set_xticks(*_ticks(miss))
     axes.set_yticks(*_ticks(false_alarm))
     axes.set(xlim=(-0.012, 1.03), ylim=(-0.012, 1.03), aspect="equal")
-    axes.set_xlabel("miss rate P_MD: says x2 when it was x", color=FAINT)
-    axes.set_ylabel("false alarm rate P_FA: says x when it was x2", color=FAINT)
+    axes.set_xlabel("miss rate P_MD: guesses x2, was x", color=FAINT)
+    axes.set_ylabel("false alarm rate P_FA: guesses x, was x2", color=FAINT)
     axes.tick_params(length=0, labelcolor=INK)
     for side, spine in axes.spines.items():
         spine.set(color=FAINT, linewidth=0.8, visible=side in ("left", "bottom"))

@@ -90,8 +90,8 @@ def gowalla(
         fields = {
             "blocks": name,
             "paper": paper_error,
-            "hadamard_projection": errors.paper.in_json(),
-            "best": errors.best.in_json(),
+            "hadamard_projection": errors.paper.to_dict(),
+            "best": errors.best.to_dict(),
         }
         data.append(fields)
     return ExperimentResult(

@@ -104,7 +104,7 @@ def synthetic(
         panels.append(panel)
         for curve in panel:
             rows += curve.to_rows()
-            curves.append(curve.in_json())
+            curves.append(curve.to_dict())
     data = {
         "symbols": K,
         "epsilon": EPSILON,
@@ -192,11 +192,11 @@ class _Curve:
             rows.append((self.distribution, self.blocks, people, *cells))
         return rows
 
-    def in_json(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, object]:
         schemes = _schemes(self.blocks)
         points = []
         for people, paper, here in self.points:
-            point = {"people": people, "paper": paper.in_json(), "here": here.in_json()}
+            point = {"people": people, "paper": paper.to_dict(), "here": here.to_dict()}
             points.append(point)
         return {
             "distribution": self.distribution,

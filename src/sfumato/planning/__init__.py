@@ -3,9 +3,9 @@
 from sfumato.designer import lower_bound_risk, lower_bound_risk_at_uniform, ye_barg_bound
 from sfumato.planning.people_bounds import (
     UpperBounds,
-    lower_bound_people,
+    people_lower_bound,
+    people_upper_bound,
     sample_complexity,
-    upper_bound_people,
     upper_bounds,
 )
 from sfumato.planning.plan import Plan, plan
@@ -19,12 +19,12 @@ __all__ = [
     "UpperBounds",
     "hardest_for_l2",
     "hardest_for_tv",
-    "lower_bound_people",
     "lower_bound_risk",
     "lower_bound_risk_at_uniform",
+    "people_lower_bound",
+    "people_upper_bound",
     "plan",
     "sample_complexity",
-    "upper_bound_people",
     "upper_bounds",
     "ye_barg_bound",
 ]

@@ -33,9 +33,9 @@ __all__ = [
     "HardFamily",
     "UpperBounds",
     "hard_families",
-    "lower_bound_people",
+    "people_lower_bound",
+    "people_upper_bound",
     "sample_complexity",
-    "upper_bound_people",
     "upper_bounds",
 ]
 
@@ -102,13 +102,13 @@ def upper_bounds(context: Context, people: int) -> UpperBounds:
     return UpperBounds(tight_l2=l2, tight_tv=tv, paper_l2=12 * l2, paper_tv=math.sqrt(12) * tv)
 
 
-def upper_bound_people(context: Context, error: float) -> int:
+def people_upper_bound(context: Context, error: float) -> int:
     """Return a number of people that guarantees a mean total variation of at most ``error``.
 
     The guarantee holds for every distribution p.
 
     >>> from sfumato.contexts import Blocks
-    >>> upper_bound_people(Blocks([0, 0, 0, 1, 1], 1), error=0.039)
+    >>> people_upper_bound(Blocks([0, 0, 0, 1, 1], 1), error=0.039)
     10006
     """
     n = (upper_bounds(context, 1).tight_tv / _check_error(error)) ** 2
@@ -122,7 +122,7 @@ def sample_complexity(context: Context, error: float) -> float:
 
     α is ``error``. The number is correct up to a constant factor, for bounded ε and fewer than k/2
     sensitive symbols. Use it to compare contexts; for an actual number of people, use
-    ``upper_bound_people`` or a plan.
+    ``people_upper_bound`` or a plan.
 
     >>> from sfumato.contexts import Blocks, Uniform
     >>> tens = Blocks([x // 10 for x in range(100)], 1)
@@ -141,7 +141,7 @@ def sample_complexity(context: Context, error: float) -> float:
 # --- lower bounds --------------------------------------------------------------------------------
 
 
-def lower_bound_people(context: Context, error: float) -> int:
+def people_lower_bound(context: Context, error: float) -> int:
     """Return a lower bound on the number of people needed for this mean total variation error.
 
     With fewer people, no mechanism and no estimate achieves a mean total variation of at most
@@ -151,13 +151,13 @@ def lower_bound_people(context: Context, error: float) -> int:
     many people.
 
     >>> from sfumato.contexts import Uniform
-    >>> lower_bound_people(Uniform(1000, 1), 0.05)
+    >>> people_lower_bound(Uniform(1000, 1), 0.05)
     1380824
     """
     a = _check_error(error)
     people = 1
     for family in hard_families(context):
-        max_alpha = float(family.distance)
+        max_alpha = float(family.max_alpha)
         for multiple in _ALPHA_MULTIPLES:
             ratio = min(multiple * a / max_alpha, 1.0)
             people = max(people, family.people_needed(a, ratio))
@@ -170,22 +170,22 @@ def lower_bound_people(context: Context, error: float) -> int:
 class HardFamily:
     """The properties of a family of distributions that determine a lower bound.
 
-    ``distance``: the largest α for which no member of the family has a negative entry.
+    ``max_alpha``: the largest α for which no member of the family has a negative entry.
     ``separations``: a mapping from each separation w to the number of signs i with ``w_i = w``.
     Every estimate p̂ determines signs ẑ with ``TV(p̂, p_z) ≥ Σ_i w_i [ẑ_i ≠ z_i]``.
-    ``limit``: an upper bound on χ² for every mechanism that satisfies the context.
+    ``max_chi_square``: an upper bound on χ² for every mechanism that satisfies the context.
 
     If you scale the family towards its centre by a ratio, the separations are multiplied by that
-    ratio, and the limit by its square.
+    ratio, and ``max_chi_square`` by its square.
     """
 
-    distance: Fraction
+    max_alpha: Fraction
     separations: Mapping[Fraction, int]
-    limit: Fraction
+    max_chi_square: Fraction
 
     def people_needed(self, error: float, ratio: float = 1.0) -> int:
         """Return ``I/χ²``, rounded up, for the family scaled by ``ratio``."""
-        chi_square = float(self.limit) * ratio**2
+        chi_square = float(self.max_chi_square) * ratio**2
         if chi_square == 0:
             return 1
         people = self.bits(error, ratio) / chi_square
@@ -306,7 +306,7 @@ def free_family(t: int, epsilon: Epsilon) -> HardFamily:
     family = block_family([(t, math.inf)])
     ((step, pair_count),) = family.separations.items()
     eta = 1 - _inverse_odds(epsilon)
-    return HardFamily(family.distance, family.separations, step**2 * t * 2 * pair_count * eta)
+    return HardFamily(family.max_alpha, family.separations, step**2 * t * 2 * pair_count * eta)
 
 
 # --- helpers -------------------------------------------------------------------------------------

@@ -139,7 +139,7 @@ class Plan:
             *self.advice,
         ]
 
-    def in_json(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, object]:
         """Return the plan as ``sfumato plan --json`` prints it."""
         return {
             "measure": self.measure,
@@ -156,7 +156,7 @@ class Plan:
             "lower_bound_risk": self.lower_bound if math.isfinite(self.lower_bound) else None,
             "forged": self._fake_reports_json(),
             "mechanism": self.chosen,
-            "mechanisms": [row.in_json() for row in self.rows],
+            "mechanisms": [row.to_dict() for row in self.rows],
         }
 
     def table(self) -> list[list[str]]:

@@ -6,8 +6,8 @@ A tally gives two estimates, and a plan treats them separately.
 approximately normal. So every predicted error is a constant divided by ``√n``, and solving for n
 gives the number of people needed for a given error.
 
-*Decoded* (the estimate that a survey reports). There is no formula, so this module draws histograms
-of reports from ``Q p`` and decodes them.
+*Decoded* (the estimate that a survey reports). There is no formula, so this module draws
+histograms of reports from ``Q p`` and decodes them.
 
 Each prediction has two figures. ``mean`` is the mean error: the mean absolute error of a share or a
 total, the mean TV, or the root mean square for l2. ``error`` is a value that the actual error does

@@ -108,7 +108,7 @@ class PlanRow:
                 decoded = self.decoded_forecast.at(people)
         return replace(self, unbiased=unbiased, decoded=decoded)
 
-    def in_json(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, object]:
         """Return the row as ``sfumato plan --json`` prints it."""
         return {
             "name": self.name,

@@ -39,11 +39,11 @@ ExactPoint = tuple[Fraction, Fraction]
 class BrokenTest:
     """A test with smaller errors than the context allows.
 
-    It guesses x if the report is in ``says_x``, and x2 otherwise. ``inequality`` is the inequality
-    that its errors violate.
+    It guesses x if the report is in ``x_outputs``, and x2 otherwise. ``inequality`` names the
+    inequality that its errors violate.
     """
 
-    says_x: frozenset[int]
+    x_outputs: frozenset[int]
     false_alarm: Fraction
     miss: Fraction
     inequality: str
@@ -202,12 +202,12 @@ def _find_broken_test(
             favours_x2.add(y)
     if not favours_x and not favours_x2:
         return None
-    says_x = frozenset(favours_x or set(range(len(row))) - favours_x2)
+    x_outputs = frozenset(favours_x or set(range(len(row))) - favours_x2)
     total = sum(row)
-    false_alarm = Fraction(sum(row2[y] for y in says_x), total)
-    miss = 1 - Fraction(sum(row[y] for y in says_x), total)
+    false_alarm = Fraction(sum(row2[y] for y in x_outputs), total)
+    miss = 1 - Fraction(sum(row[y] for y in x_outputs), total)
     inequality = "exp(E[x, x2]) P_FA + P_MD >= 1" if favours_x else "P_FA + exp(E[x2, x]) P_MD >= 1"
-    return BrokenTest(says_x, false_alarm, miss, inequality)
+    return BrokenTest(x_outputs, false_alarm, miss, inequality)
 
 
 def _ratio(q: int, q2: int) -> Fraction | float:

@@ -70,14 +70,14 @@ class Row:
         """The error with the chosen decoder."""
         return None if self.decoder_errors is None else Spread.from_figures(self.decoder_errors)
 
-    def in_json(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, object]:
         """Return the row as ``sfumato compare --json`` prints it."""
         decoded = self.decoder_error
         return {
             "name": self.name,
             "epsilon": self.epsilon,
-            "total_variation": self.error.in_json(),
-            "decoded_total_variation": None if decoded is None else decoded.in_json(),
+            "total_variation": self.error.to_dict(),
+            "decoded_total_variation": None if decoded is None else decoded.to_dict(),
             "l2": self.l2,
             "bits": self.bits,
             "leverage": self.leverage,
@@ -116,11 +116,11 @@ class Comparison:
             return None
         return (row.l2 / own_l2) ** 2
 
-    def in_json(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, object]:
         """Return the comparison as ``sfumato compare --json`` prints it."""
         rows = []
         for row in self.rows:
-            fields = row.in_json()
+            fields = row.to_dict()
             fields["people_needed"] = self.people_needed(row)
             rows.append(fields)
         return {

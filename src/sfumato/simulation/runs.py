@@ -100,7 +100,7 @@ class Spread(NamedTuple):
         standard_error = float(values.std(ddof=1) / math.sqrt(values.size))
         return cls(mean, standard_error)
 
-    def in_json(self) -> dict[str, float | None]:
+    def to_dict(self) -> dict[str, float | None]:
         """Return the mean and the standard error as a dictionary."""
         return self._asdict()
 

@@ -42,14 +42,14 @@ class Simulation:
         """The mean error over the runs, and its standard error."""
         return Spread.from_figures(self.errors)
 
-    def in_json(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, object]:
         """Return the results as ``sfumato simulate --json`` prints them."""
         return {
             "survey": self.survey,
             "runs": int(self.errors.size),
             "people": self.people,
             "decoder": self.decoder,
-            "total_variation": self.error.in_json(),
+            "total_variation": self.error.to_dict(),
         }
 
 

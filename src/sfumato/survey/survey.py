@@ -216,13 +216,13 @@ class Survey:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a survey: a TOML file that describes one, or a resolved survey (JSON)."""
-        from sfumato.survey.toml.file import read_toml
+        from sfumato.survey.toml.file import parse_survey_toml
 
         source = Path(path)
         raw = read_survey_file(source)
         if source.suffix == ".json":
             return cls.from_resolved(raw)
-        description = read_toml(raw, source.parent)
+        description = parse_survey_toml(raw, source.parent)
         try:
             return cls.from_description(description, description.mechanism)
         except NoClosedForm as problem:
@@ -401,7 +401,7 @@ def results_as_json(survey: Survey, estimate: Estimate, level: float = 0.95) -> 
         "details": {name: _finite_or_null(value) for name, value in estimate.details.items()},
         "fit": {"p_value": fit.p_value, "verdict": fit.verdict},
         "repeated": survey.description.about["repeat"] != "once",
-        "manipulation": [estimate.manipulation(count).in_json() for count in fake_counts],
+        "manipulation": [estimate.manipulation(count).to_dict() for count in fake_counts],
         "symbols": [dict(zip(RESULT_COLUMNS, row, strict=True)) for row in rows],
     }
 

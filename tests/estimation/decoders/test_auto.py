@@ -10,7 +10,7 @@ from sfumato.domains import GridDomain
 from sfumato.errors import InvalidArgument
 from sfumato.estimation.decoders import auto as choose
 from sfumato.estimation.decoders.auto import Auto, bayes_weight, split_in_half
-from sfumato.estimation.decoders.decoder import Decoded, Projection
+from sfumato.estimation.decoders.decoder import DecoderResult, Projection
 from sfumato.estimation.decoders.empirical_bayes import EmpiricalBayes, SpatialBayes
 from sfumato.mechanisms import BlockResponse, PlainResponse
 from sfumato.tally import Tally
@@ -27,7 +27,7 @@ class _Planted:
     name: str = "planted"
 
     def decode(self, mechanism, tally):
-        return Decoded(self.frequencies)
+        return DecoderResult(self.frequencies)
 
 
 def _draw_tally(mechanism, p, reports, seed=0):
@@ -167,12 +167,12 @@ def test_auto_uses_neighbours_unless_a_covariate_is_given():
 
 def test_auto_judges_the_chosen_widths():
     def decoder_for(widths):
-        return choose._with_chosen_widths(SpatialBayes(), Decoded(SPIKY, {"widths": widths}))
+        return choose._with_chosen_widths(SpatialBayes(), DecoderResult(SPIKY, {"widths": widths}))
 
     assert decoder_for({0.0: 0.2, 1.4: 0.5, 2.8: 0.3}) == SpatialBayes((1.4, 2.8))
     assert isinstance(decoder_for({0.0: 1.0}), EmpiricalBayes)
     plain = EmpiricalBayes()
-    assert choose._with_chosen_widths(plain, Decoded(SPIKY, {"strata": 1})) is plain
+    assert choose._with_chosen_widths(plain, DecoderResult(SPIKY, {"strata": 1})) is plain
 
 
 def test_default_nearly_matches_projection_where_shrinking_fails():

@@ -9,7 +9,7 @@ from sfumato.codes import HadamardCode, RandomizedCode
 from sfumato.contexts import Blocks, HighLow, Uniform
 from sfumato.errors import InvalidArgument, NotEnoughReports, WrongSurvey
 from sfumato.estimation.decoders import likelihood
-from sfumato.estimation.decoders.decoder import Decoded, Projection
+from sfumato.estimation.decoders.decoder import DecoderResult, Projection
 from sfumato.estimation.decoders.likelihood import Likelihood
 from sfumato.foundation.simplex import project
 from sfumato.mechanisms import (
@@ -204,7 +204,7 @@ class _Even:
 
     def decode(self, mechanism, tally):
         groups, shares = mechanism.scores.observed_shares(tally)
-        return Decoded((shares / np.bincount(groups))[groups])
+        return DecoderResult((shares / np.bincount(groups))[groups])
 
 
 @every_example

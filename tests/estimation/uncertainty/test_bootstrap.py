@@ -6,7 +6,7 @@ from scipy.stats import chi2
 
 import sfumato as sf
 from sfumato.errors import InvalidArgument
-from sfumato.estimation.decoders.decoder import Decoded, Projection, Unbiased
+from sfumato.estimation.decoders.decoder import DecoderResult, Projection, Unbiased
 from sfumato.estimation.uncertainty.bootstrap import Bootstrap
 from support.mechanism_examples import REPRESENTATIVES
 
@@ -116,7 +116,7 @@ def test_bootstrap_reuses_the_estimate_decoder():
         name = "stubborn"
 
         def decode(self, mechanism, tally):
-            return Decoded(CROWD)
+            return DecoderResult(CROWD)
 
     boot = _estimate(decoder=Stubborn()).bootstrap(3)
     assert boot.errors.tolist() == [0, 0, 0]

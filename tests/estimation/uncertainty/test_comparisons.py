@@ -10,11 +10,11 @@ from scipy.stats import binom
 import sfumato as sf
 from sfumato.errors import ContextMismatch, InvalidArgument
 from sfumato.estimation.uncertainty.comparisons import (
-    CANNOT_TELL,
-    CHANGED_DOWN,
-    CHANGED_UP,
+    DECREASED,
+    INCONCLUSIVE,
+    INCREASED,
     Difference,
-    Top,
+    TopSymbols,
 )
 from support.sample_estimates import sample_estimate
 
@@ -32,7 +32,7 @@ def test_differences_square_the_arms_of_two_intervals():
     assert result.differences.tolist() == pytest.approx([0.4, -0.5])
     assert down.tolist() == pytest.approx([math.hypot(0.05, 0.04)] * 2)
     assert up.tolist() == pytest.approx([math.hypot(0.06, 0.03)] * 2)
-    assert result.verdicts.tolist() == [CHANGED_UP, CHANGED_DOWN]
+    assert result.verdicts.tolist() == [INCREASED, DECREASED]
     assert result.changed == ["b", "a"]  # the largest first
 
 
@@ -41,10 +41,10 @@ def test_difference_reports_changes_only():
     before = sample_estimate(mechanism, p=[0.4, 0.1, 0.1, 0.2, 0.2], reports=20_000, seed=1)
     after = sample_estimate(mechanism, p=[0.1, 0.4, 0.1, 0.2, 0.2], reports=30_000, seed=2)
     result = before.difference(after)
-    assert result.verdicts.tolist() == [CHANGED_DOWN, CHANGED_UP, *[CANNOT_TELL] * 3]
+    assert result.verdicts.tolist() == [DECREASED, INCREASED, *[INCONCLUSIVE] * 3]
     assert set(result.changed) == {"a", "b"}
-    assert "1 changed up, 1 changed down, 3 cannot tell" in repr(result)
-    assert after.difference(before).verdicts.tolist()[:2] == [CHANGED_UP, CHANGED_DOWN]
+    assert "1 increased, 1 decreased, 3 inconclusive" in repr(result)
+    assert after.difference(before).verdicts.tolist()[:2] == [INCREASED, DECREASED]
 
 
 def test_false_changes_are_as_rare_as_promised():
@@ -72,7 +72,9 @@ def test_one_report_shows_no_change():
     mechanism = sf.PlainResponse(sf.Uniform(["a", "b", "c"], 1.0))
     one = sf.estimate(mechanism, mechanism.tally([1]))
     many = sample_estimate(mechanism)
-    assert set(one.difference(many).verdicts) == set(many.difference(one).verdicts) == {CANNOT_TELL}
+    assert (
+        set(one.difference(many).verdicts) == set(many.difference(one).verdicts) == {INCONCLUSIVE}
+    )
 
 
 # --- rankings -------------------------------------------------------------------------------------
@@ -98,7 +100,7 @@ def test_top_matches_comparing_every_pair(seed):
     low = middle - random.random(9).round(1) / 3
     high = middle + random.random(9).round(1) / 3
     for size in (1, 3, 9, 20):
-        top = Top.from_intervals(range(9), middle, (low, high), size, 0.95)
+        top = TopSymbols.from_intervals(range(9), middle, (low, high), size, 0.95)
         assert (set(top.certainly), set(top.possibly)) == _naive_top(low, high, size)
         assert list(top.possibly) == sorted(top.possibly, key=lambda x: -middle[x])
         assert set(top.certainly) <= set(top.possibly)
@@ -109,7 +111,7 @@ def test_top_holds_for_every_truth_inside_the_intervals():
     low = np.array([0.5, 0.3, 0.25, 0.0])
     high = np.array([0.6, 0.4, 0.35, 0.1])
     for size in (1, 2, 3):
-        top = Top.from_intervals(range(4), low, (low, high), size, 0.95)
+        top = TopSymbols.from_intervals(range(4), low, (low, high), size, 0.95)
         for truth in itertools.product(*zip(low, high, strict=True)):
             best = set(np.argsort(-np.array(truth), kind="stable")[:size].tolist())
             assert set(top.certainly) <= best <= set(top.possibly)

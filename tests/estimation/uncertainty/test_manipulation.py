@@ -244,7 +244,7 @@ def test_other_decoders_have_no_bound(decoder):
     ).manipulation(3)
     assert result.decoded is None
     assert f"No bound is known for the decoder {decoder!r}" in result.summary()
-    assert result.in_json()["decoded"] is None
+    assert result.to_dict()["decoded"] is None
 
 
 # --- texts ----------------------------------------------------------------------------------------
@@ -258,7 +258,7 @@ def test_estimate_bounds_manipulation():
     assert (result.fakes, result.reports, result.decoder) == (10, 1000, "projection")
     np.testing.assert_allclose(result.up, 0.01 * mechanism.scores.reach.up)
     assert repr(result) == result.summary()
-    assert result.in_json() == {
+    assert result.to_dict() == {
         "fakes": 10,
         "share": result.largest_shift,
         "total_variation": result.total_variation,
@@ -307,7 +307,7 @@ def test_zero_fakes_move_nothing():
 def test_plan_mentions_fake_reports():
     plan = sf.plan(sf.Uniform(20, 1.0), people=1000)
     reach = plan.row.mechanism.scores.reach
-    document = plan.in_json()["forged"]
+    document = plan.to_dict()["forged"]
     assert document == {
         "of_reports": 0.01,
         "share": pytest.approx(reach.max_shift / 100),
@@ -328,4 +328,4 @@ def test_results_list_the_effect_of_1_10_and_100_fakes():
         )
         document = results_as_json(survey, estimate)["manipulation"]
         assert [each["fakes"] for each in document] == fakes
-        assert document[-1] == estimate.manipulation(fakes[-1]).in_json()
+        assert document[-1] == estimate.manipulation(fakes[-1]).to_dict()

@@ -14,7 +14,7 @@ from sfumato.domains.partitions import grid_tiles, nearest_places
 from sfumato.errors import InvalidSurvey
 from sfumato.survey import Survey
 from sfumato.survey.toml import file
-from sfumato.survey.toml.file import read_toml
+from sfumato.survey.toml.file import parse_survey_toml
 
 INF = math.inf
 LABELS = ["park", "café", "clinic", "bar"]
@@ -42,7 +42,7 @@ def _load(folder, text):
 @pytest.fixture
 def read(tmp_path):
     """Read the context of a file alone: which mechanism would be chosen is another matter."""
-    return lambda text: read_toml(text.encode(), tmp_path).context
+    return lambda text: parse_survey_toml(text.encode(), tmp_path).context
 
 
 CONTEXTS = {

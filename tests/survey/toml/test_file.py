@@ -12,7 +12,7 @@ from sfumato.domains.partitions import grid_tiles, h3_parents, nearest_places
 from sfumato.errors import InvalidSurvey
 from sfumato.mechanisms import HighLowResponse
 from sfumato.survey import Survey
-from sfumato.survey.toml.file import read_toml
+from sfumato.survey.toml.file import parse_survey_toml
 
 LABELS = 'kind = "labels"\nlabels = ["park", "café", "clinic"]'
 UNIFORM = 'kind = "uniform"\nepsilon = 1.0'
@@ -653,5 +653,5 @@ def test_bad_matrix_files_are_rejected(tmp_path, content):
 
 
 def test_read_toml_accepts_bytes(tmp_path):
-    described = read_toml(_toml().encode(), tmp_path)
+    described = parse_survey_toml(_toml().encode(), tmp_path)
     assert (described.name, described.context.size, described.about["repeat"]) == ("q", 3, "once")

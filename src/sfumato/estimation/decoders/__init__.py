@@ -5,7 +5,7 @@ from importlib import import_module
 
 from sfumato.errors import InvalidArgument
 from sfumato.estimation.decoders.auto import Auto
-from sfumato.estimation.decoders.decoder import Decoded, Decoder, Projection, Unbiased
+from sfumato.estimation.decoders.decoder import Decoder, DecoderResult, Projection, Unbiased
 from sfumato.estimation.decoders.empirical_bayes import EmpiricalBayes, SpatialBayes
 from sfumato.estimation.decoders.likelihood import Likelihood
 from sfumato.foundation.decoder_table import DECODER_TABLE
@@ -13,8 +13,8 @@ from sfumato.foundation.decoder_table import DECODER_TABLE
 __all__ = [
     "DECODERS",
     "Auto",
-    "Decoded",
     "Decoder",
+    "DecoderResult",
     "EmpiricalBayes",
     "Likelihood",
     "Projection",

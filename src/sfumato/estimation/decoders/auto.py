@@ -20,7 +20,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sfumato.estimation.decoders.decoder import Decoded, Decoder, Projection
+from sfumato.estimation.decoders.decoder import Decoder, DecoderResult, Projection
 from sfumato.estimation.decoders.empirical_bayes import (
     EmpiricalBayes,
     SpatialBayes,
@@ -51,17 +51,17 @@ class Auto:
     covariate: ArrayLike | None = None
     name: ClassVar[str] = "auto"
 
-    def decode(self, mechanism: Mechanism, tally: Tally) -> Decoded:
+    def decode(self, mechanism: Mechanism, tally: Tally) -> DecoderResult:
         """Return the mixture of the two decoded estimates."""
         projected = Projection().decode(mechanism, tally).frequencies
         if tally.reports < _MIN_SIZE or mechanism.inputs < _MIN_SIZE:
-            return Decoded(projected, {"chosen": "projection"})
+            return DecoderResult(projected, {"chosen": "projection"})
         decoder = self._bayes_decoder(mechanism)
         decoded = decoder.decode(mechanism, tally)
         weight, error = bayes_weight(_with_chosen_widths(decoder, decoded), mechanism, tally)
         weight = min(max(weight + error, 0.0), 1.0)
         details = {"chosen": decoder.name, "share": round(weight, 4), **decoded.details}
-        return Decoded(weight * decoded.frequencies + (1 - weight) * projected, details)
+        return DecoderResult(weight * decoded.frequencies + (1 - weight) * projected, details)
 
     def _bayes_decoder(self, mechanism: Mechanism) -> Decoder:
         if self.covariate is None and has_neighbours(mechanism.context.domain):
@@ -91,7 +91,7 @@ def split_in_half(tally: Tally) -> tuple[Tally, Tally]:
     return Tally(first_half, tally.fingerprint), Tally(second_half, tally.fingerprint)
 
 
-def _with_chosen_widths(decoder: Decoder, decoded: Decoded) -> Decoder:
+def _with_chosen_widths(decoder: Decoder, decoded: DecoderResult) -> Decoder:
     """Return the decoder with only the widths that were chosen for all reports.
 
     Left to choose again, it might prefer other widths for half of the reports.

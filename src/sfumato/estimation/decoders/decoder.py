@@ -22,7 +22,7 @@ from sfumato.foundation.simplex import nearest_in_groups, project_groups
 from sfumato.mechanisms import Mechanism
 from sfumato.tally import Tally
 
-__all__ = ["Decoded", "Decoder", "Pools", "Projection", "Unbiased"]
+__all__ = ["Decoder", "DecoderResult", "Pools", "Projection", "Unbiased"]
 
 _MIN_SCALE = 1e-12  # relative to the largest scale; a scale of 0 would fix a symbol's share
 
@@ -37,7 +37,7 @@ prior on a grid of values is too coarse for such groups."""
 
 
 @dataclass(frozen=True, eq=False)
-class Decoded:
+class DecoderResult:
     """Decoded frequencies, and ``details`` about how the decoder arrived at them."""
 
     frequencies: Floats
@@ -52,7 +52,7 @@ class Decoder(Protocol):
         """The name shown in results."""
         ...
 
-    def decode(self, mechanism: Mechanism, tally: Tally) -> Decoded:
+    def decode(self, mechanism: Mechanism, tally: Tally) -> DecoderResult:
         """Estimate the frequencies behind a tally of this mechanism's reports."""
         ...
 
@@ -63,9 +63,9 @@ class Unbiased:
 
     name: ClassVar[str] = "unbiased"
 
-    def decode(self, mechanism: Mechanism, tally: Tally) -> Decoded:
+    def decode(self, mechanism: Mechanism, tally: Tally) -> DecoderResult:
         """Return the unbiased estimate ``p̂``."""
-        return Decoded(mechanism.scores.unbiased(tally))
+        return DecoderResult(mechanism.scores.unbiased(tally))
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Projection:
 
     name: ClassVar[str] = "projection"
 
-    def decode(self, mechanism: Mechanism, tally: Tally) -> Decoded:
+    def decode(self, mechanism: Mechanism, tally: Tally) -> DecoderResult:
         """Return the projection of ``p̂``."""
         observed, shares = mechanism.scores.observed_shares(tally)
         pools = Pools.from_tally(mechanism, tally)
@@ -88,7 +88,7 @@ class Projection:
         if not scales.any():
             scales = np.ones_like(scales)
         scales = np.maximum(scales, _MIN_SCALE * scales.max())
-        return Decoded(nearest_in_groups(pools.unbiased, observed, shares, scales))
+        return DecoderResult(nearest_in_groups(pools.unbiased, observed, shares, scales))
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sfumato.domains import Domain, GridDomain, H3Domain
 from sfumato.errors import ContextMismatch, InvalidArgument
-from sfumato.estimation.decoders.decoder import Decoded, Pools
+from sfumato.estimation.decoders.decoder import DecoderResult, Pools
 from sfumato.estimation.decoders.prior import Posterior, Prior, fit_prior, posterior_quantiles
 from sfumato.foundation.arrays import Booleans, Floats, Symbols
 from sfumato.foundation.simplex import project_groups
@@ -70,7 +70,7 @@ class EmpiricalBayes:
     bags: int = 8
     name: ClassVar[str] = "empirical-bayes"
 
-    def decode(self, mechanism: Mechanism, tally: Tally) -> Decoded:
+    def decode(self, mechanism: Mechanism, tally: Tally) -> DecoderResult:
         """Return posterior quantiles, with one level for each group."""
         pools = Pools.from_tally(mechanism, tally)
         stratum_of: Symbols = np.zeros(pools.u.size, dtype=np.int64)
@@ -78,7 +78,7 @@ class EmpiricalBayes:
             covariate = _check_covariate(self.covariate, mechanism.inputs)
             stratum_of = stratify(covariate[pools.pooling_mask])
         model = _Model.fit(pools, stratum_of, self.bags)
-        return Decoded(model.estimate_frequencies(pools), {"strata": len(model.strata)})
+        return DecoderResult(model.estimate_frequencies(pools), {"strata": len(model.strata)})
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class SpatialBayes:
     widths: tuple[float, ...] = WIDTHS
     name: ClassVar[str] = "spatial-bayes"
 
-    def decode(self, mechanism: Mechanism, tally: Tally) -> Decoded:
+    def decode(self, mechanism: Mechanism, tally: Tally) -> DecoderResult:
         """Return posterior quantiles, averaged over models by weight."""
         pools = Pools.from_tally(mechanism, tally)
         one_stratum = np.zeros(pools.u.size, dtype=np.int64)
@@ -115,7 +115,7 @@ class SpatialBayes:
         for width, weight in weights.items():
             frequencies += weight * models[width].estimate_frequencies(pools)
             rounded_weights[width] = round(weight, 3)
-        return Decoded(frequencies, {"widths": rounded_weights})
+        return DecoderResult(frequencies, {"widths": rounded_weights})
 
 
 def _check_covariate(covariate: ArrayLike, inputs: int) -> Floats:

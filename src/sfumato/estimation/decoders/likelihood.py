@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import InvalidArgument
-from sfumato.estimation.decoders.decoder import Decoded, Projection
+from sfumato.estimation.decoders.decoder import DecoderResult, Projection
 from sfumato.foundation.arrays import Floats, Symbols
 from sfumato.foundation.simplex import nearest_in_groups
 from sfumato.mechanisms import Mechanism
@@ -90,7 +90,7 @@ class Likelihood:
         if isinstance(iterations, bool) or not isinstance(iterations, int) or iterations < 1:
             raise InvalidArgument(f"max_iterations must be a positive integer; got {iterations!r}.")
 
-    def decode(self, mechanism: Mechanism, tally: Tally) -> Decoded:
+    def decode(self, mechanism: Mechanism, tally: Tally) -> DecoderResult:
         """Return the projection if its gap is small; otherwise iterate until the gap is small."""
         problem = _Problem.from_tally(mechanism, tally)
         best = problem.point_at(Projection().decode(mechanism, tally).frequencies)
@@ -112,7 +112,7 @@ class Likelihood:
             "iterations": iterations,
             "converged": gap <= self.tolerance,
         }
-        return Decoded(best.p, details)
+        return DecoderResult(best.p, details)
 
 
 @dataclass(frozen=True, eq=False)

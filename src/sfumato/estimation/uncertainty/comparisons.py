@@ -22,11 +22,11 @@ from sfumato.domains import Label
 from sfumato.estimation.uncertainty.intervals import Bounds
 from sfumato.foundation.arrays import Floats
 
-__all__ = ["CANNOT_TELL", "CHANGED_DOWN", "CHANGED_UP", "Difference", "Top"]
+__all__ = ["DECREASED", "INCONCLUSIVE", "INCREASED", "Difference", "TopSymbols"]
 
-CHANGED_UP = "changed up"
-CHANGED_DOWN = "changed down"
-CANNOT_TELL = "cannot tell"
+INCREASED = "increased"
+DECREASED = "decreased"
+INCONCLUSIVE = "inconclusive"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -62,9 +62,9 @@ class Difference:
 
     @property
     def verdicts(self) -> NDArray[np.str_]:
-        """The verdict on each symbol: ``changed up``, ``changed down`` or ``cannot tell``."""
-        not_up = np.where(self.high < 0, CHANGED_DOWN, CANNOT_TELL)
-        return np.where(self.low > 0, CHANGED_UP, not_up)
+        """The verdict on each symbol: ``increased``, ``decreased`` or ``inconclusive``."""
+        not_up = np.where(self.high < 0, DECREASED, INCONCLUSIVE)
+        return np.where(self.low > 0, INCREASED, not_up)
 
     @property
     def changed(self) -> list[Label]:
@@ -78,13 +78,13 @@ class Difference:
         down_count = int((self.high < 0).sum())
         unclear_count = len(self.labels) - up_count - down_count
         return (
-            f"Difference({up_count} changed up, {down_count} changed down, "
-            f"{unclear_count} cannot tell; simultaneous level {self.level:.4g})"
+            f"Difference({up_count} increased, {down_count} decreased, "
+            f"{unclear_count} inconclusive; simultaneous level {self.level:.4g})"
         )
 
 
 @dataclass(frozen=True)
-class Top:
+class TopSymbols:
     """The labels that are certainly among the ``size`` most frequent, and those that possibly are.
 
     ``possibly`` includes ``certainly``. Both are sorted by decreasing unbiased estimate. With
@@ -100,14 +100,14 @@ class Top:
     @classmethod
     def from_intervals(
         cls, labels: Sequence[Label], unbiased: Floats, bounds: Bounds, size: int, level: float
-    ) -> "Top":
+    ) -> "TopSymbols":
         """Rank symbols using simultaneous intervals.
 
         >>> low = np.array([0.5, 0.2, 0.1])
         >>> high = np.array([0.6, 0.4, 0.3])
-        >>> Top.from_intervals("abc", low, (low, high), 1, 0.95)
-        Top(size=1, certainly=('a',), possibly=('a',), level=0.95)
-        >>> Top.from_intervals("abc", low, (low, high), 2, 0.95).certainly
+        >>> TopSymbols.from_intervals("abc", low, (low, high), 1, 0.95)
+        TopSymbols(size=1, certainly=('a',), possibly=('a',), level=0.95)
+        >>> TopSymbols.from_intervals("abc", low, (low, high), 2, 0.95).certainly
         ('a',)
         """
         low, high = bounds

@@ -97,7 +97,7 @@ class Manipulation:
             f"({self.decoder}) could have moved by at most {format_upper_bound(self.decoded)}."
         )
 
-    def in_json(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, object]:
         """Return the bounds in the form of JSON results."""
         return {
             "fakes": self.fakes,

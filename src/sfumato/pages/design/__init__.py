@@ -59,7 +59,7 @@ class Alternative:
     risk: float
     times: float
 
-    def in_json(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, object]:
         """Return the fields that ``sfumato design --json`` prints."""
         return asdict(self)
 

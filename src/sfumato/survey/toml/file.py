@@ -66,7 +66,7 @@ class FileDescription(Description):
             return mechanism_for(self.context, **options)
 
 
-def read_toml(raw: bytes, folder: Path) -> FileDescription:
+def parse_survey_toml(raw: bytes, folder: Path) -> FileDescription:
     """Read a survey file. Paths in it are relative to ``folder``."""
     try:
         # Keep decimals as typed, so 0.1 is exactly one tenth.
