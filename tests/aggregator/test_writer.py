@@ -72,7 +72,7 @@ def gathered(*awaited):
 def _full(survey):
     counts = np.zeros(survey.mechanism.outputs, dtype=np.int64)
     counts[0] = 2**62
-    return TallyExport(b"f" * 16, Tally(counts, survey.fingerprint))
+    return TallyExport.from_tally(b"f" * 16, Tally(counts, survey.fingerprint))
 
 
 def test_a_failing_survey_does_not_affect_the_rest_of_its_group(file_store, survey, writing):

@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import json
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +15,7 @@ from sfumato.batches import (
     MAX_BATCH_REPORTS,
     Batch,
     TallyExport,
+    UploadRules,
     fresh_id,
     parse_arrow_batch,
     parse_batch,
@@ -31,6 +33,7 @@ FUZZ = settings(max_examples=400, deadline=None, derandomize=True, database=None
 
 ID = bytes(range(16))
 SURVEY = "ab" * 32
+RULES = UploadRules(1, SURVEY, 2**32)
 CANARY = 3_735_928_559  # a report that no message may hold
 
 batches = st.builds(
@@ -40,7 +43,7 @@ batches = st.builds(
     st.lists(st.integers(0, 2**32 - 1), min_size=1, max_size=50),
 )
 tallies = st.builds(
-    lambda id_, survey, counts, covers: TallyExport(
+    lambda id_, survey, counts, covers: TallyExport.from_tally(
         id_, Tally(np.array(counts), survey.hex()), tuple(covers)
     ),
     st.binary(min_size=16, max_size=16),
@@ -68,8 +71,9 @@ def same(one, other):
 @LAWS
 @given(batches)
 def test_batches_round_trip_in_both_forms(sent):
+    rules = UploadRules(1, sent.fingerprint, 2**32)
     for read, write in ((parse_batch, to_json), (parse_arrow_batch, to_arrow)):
-        found = read(write(sent))
+        found = read(write(sent), rules)
         assert same(found, sent)
         assert found.digest == sent.digest
         assert found.reports.dtype == np.uint32
@@ -90,8 +94,9 @@ def test_json_is_canonical(sent):
 def test_the_largest_batch_fits_both_forms():
     reports = np.arange(MAX_BATCH_REPORTS, dtype=np.uint32) + 2**31
     sent = Batch(ID, SURVEY, reports)
-    assert same(parse_batch(to_json(sent)), sent)
-    assert same(parse_arrow_batch(to_arrow(sent)), sent)
+    rules = UploadRules(1, sent.fingerprint, 2**32)
+    assert same(parse_batch(to_json(sent), rules), sent)
+    assert same(parse_arrow_batch(to_arrow(sent), rules), sent)
 
 
 @pytest.mark.parametrize(
@@ -123,15 +128,17 @@ def test_digests_depend_only_on_id_reports_and_order():
 
 
 def test_batches_are_checked_against_their_survey():
-    batch(0, 9).require(SURVEY, 10)
+    batch(0, 9).require(10)
     with pytest.raises(ReportRejected, match="index 1 is not") as caught:
-        batch(9, CANARY, 3, 11).require(SURVEY, 10)
+        batch(9, CANARY, 3, 11).require(10)
     assert caught.value.index == 1
     assert str(CANARY) not in str(caught.value)
     with pytest.raises(ReportRejected, match="index 0"):
-        batch(10).require(SURVEY, 10)
-    with pytest.raises(InvalidBatch, match="different surveys"):
-        batch(0).require("cd" * 32, 10)
+        batch(10).require(10)
+    others = UploadRules(1, "cd" * 32, 10)
+    for parse, body in ((parse_batch, to_json(batch(0))), (parse_arrow_batch, to_arrow(batch(0)))):
+        with pytest.raises(InvalidBatch, match="different surveys"):
+            parse(body, others)
 
 
 def test_repr_does_not_show_reports():
@@ -159,9 +166,9 @@ def as_json(**changes):
 
 
 def test_the_template_for_malformed_json_is_valid():
-    assert same(parse_batch(as_json()), batch(CANARY))
+    assert same(parse_batch(as_json(), RULES), batch(CANARY))
     spaced = as_json().replace(b",", b" ,\n\t") + b"\r\n "
-    assert same(parse_batch(spaced), batch(CANARY))
+    assert same(parse_batch(spaced, RULES), batch(CANARY))
 
 
 WRONG_JSON = {
@@ -207,7 +214,7 @@ WRONG_JSON = {
 @pytest.mark.parametrize("body", WRONG_JSON.values(), ids=WRONG_JSON.keys())
 def test_malformed_json_is_rejected_without_echo(body):
     with pytest.raises(InvalidBatch) as caught:
-        parse_batch(body)
+        parse_batch(body, RULES)
     no_canary(caught.value)
 
 
@@ -216,7 +223,7 @@ def test_malformed_json_is_rejected_without_echo(body):
 )
 def test_malformed_reports_are_named_by_index(report):
     with pytest.raises(ReportRejected, match="index 2 is not") as caught:
-        parse_batch(as_json(reports=[0, CANARY, report]))
+        parse_batch(as_json(reports=[0, CANARY, report]), RULES)
     assert caught.value.index == 2
     no_canary(caught.value)
 
@@ -247,7 +254,7 @@ def as_arrow(columns=None, *, metadata=METADATA, options=None, cuts=()):
 
 @pytest.mark.parametrize("cuts", [(), (1,), (1, 2), (0, 1), (3,)])
 def test_reports_may_come_in_several_record_batches(cuts):
-    assert same(parse_arrow_batch(as_arrow(cuts=cuts)), batch(CANARY, 1, 2))
+    assert same(parse_arrow_batch(as_arrow(cuts=cuts), RULES), batch(CANARY, 1, 2))
 
 
 def without(name):
@@ -301,7 +308,7 @@ WRONG_ARROW = {
 @pytest.mark.parametrize("body", WRONG_ARROW.values(), ids=WRONG_ARROW.keys())
 def test_malformed_arrow_is_rejected_without_echo(body):
     with pytest.raises(InvalidBatch) as caught:
-        parse_arrow_batch(body)
+        parse_arrow_batch(body, RULES)
     no_canary(caught.value)
 
 
@@ -321,7 +328,7 @@ def test_big_endian_streams_are_rejected():
         if turned:
             told.append(place)
             with pytest.raises(InvalidBatch, match="little-endian"):
-                parse_arrow_batch(bytes(body))
+                parse_arrow_batch(bytes(body), RULES)
     assert told
 
 
@@ -333,7 +340,7 @@ def test_false_row_counts_are_rejected(rows):
     )
     assert told != body
     with pytest.raises(InvalidBatch):
-        parse_arrow_batch(told)
+        parse_arrow_batch(told, RULES)
 
 
 # --- tallies --------------------------------------------------------------------------------------
@@ -446,7 +453,7 @@ def mutated(body, mutations):
 def test_mutated_json_parses_or_is_rejected(sent, mutations):
     body = mutated(to_json(sent), mutations)
     try:
-        found = parse_batch(body)
+        found = parse_batch(body, UploadRules(1, sent.fingerprint, 2**32))
     except (InvalidBatch, ReportRejected):
         return
     # What is read says the same as what any other reader of JSON finds there.
@@ -458,7 +465,7 @@ def test_mutated_json_parses_or_is_rejected(sent, mutations):
 def test_mutated_arrow_parses_or_is_rejected(sent, mutations):
     body = mutated(to_arrow(sent), mutations)
     try:
-        found = parse_arrow_batch(body)
+        found = parse_arrow_batch(body, UploadRules(1, sent.fingerprint, 2**32))
     except (InvalidBatch, ReportRejected):
         return
     with pa.ipc.open_stream(body) as reader:
@@ -480,14 +487,14 @@ def test_mutated_tallies_differ_or_are_rejected(sent, mutations):
 @given(st.binary(max_size=200))
 def test_noise_is_rejected(body):
     for read, error in (
-        (parse_batch, InvalidBatch),
-        (parse_arrow_batch, InvalidBatch),
+        (partial(parse_batch, rules=RULES), InvalidBatch),
+        (partial(parse_arrow_batch, rules=RULES), InvalidBatch),
         (parse_tally, InvalidTally),
     ):
         with pytest.raises(error):
             read(body)
     with pytest.raises(InvalidBatch):
-        parse_arrow_batch(body + END)
+        parse_arrow_batch(body + END, RULES)
 
 
 @LAWS
@@ -501,7 +508,7 @@ def test_any_json_value_in_any_field_parses_or_is_rejected(value):
     for field in ("batch", "format", "reports", "survey"):
         body = json.dumps(json.loads(as_json()) | {field: value}).encode()
         try:
-            found = parse_batch(body)
+            found = parse_batch(body, RULES)
         except (InvalidBatch, ReportRejected):
             continue
         assert found.reports.tolist() == json.loads(body)["reports"]

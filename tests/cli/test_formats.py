@@ -305,7 +305,9 @@ def test_a_copy_of_a_report_file_under_another_name_is_not_counted_twice(folder,
 
 def _exported(folder, number, ids, reports):
     survey = Survey.load(folder / "lunch.toml")
-    sent = TallyExport(ids[0], survey.tally(np.asarray(reports, dtype=np.uint32)), tuple(ids[1:]))
+    sent = TallyExport.from_tally(
+        ids[0], survey.tally(np.asarray(reports, dtype=np.uint32)), tuple(ids[1:])
+    )
     (folder / f"t{number}.json").write_bytes(tally_to_json(sent))
 
 
@@ -403,9 +405,7 @@ def test_pipes_from_end_to_end(folder):
 
 
 def test_two_million_rows_in_little_memory(folder):
-    places = pa.DictionaryArray.from_arrays(
-        np.arange(2_000_000, dtype=np.int32) % 5, PLACES[:5]
-    )
+    places = pa.DictionaryArray.from_arrays(np.arange(2_000_000, dtype=np.int32) % 5, PLACES[:5])
     pq.write_table(pa.table({"place": places.cast(pa.string())}), folder / "big.parquet")
     script = (
         "import resource, subprocess, sys\n"

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import sfumato as sf
-from sfumato.batches import parse_arrow_batch
+from sfumato.batches import UploadRules, parse_arrow_batch
 from sfumato.client import AggregatorClient
 from sfumato.client.outbox import Outbox, write_outbox
 from sfumato.errors import DamagedState, InvalidSetting
@@ -23,6 +23,8 @@ from support.fake_aggregator import DROP_REQUEST, DROP_RESPONSE, FakeAggregator
 SEND = ("send", "lunch.toml", "answers.csv", "--column", "place")
 BUSY = (503, {"Retry-After": "0"}, b"")
 DOWN = (503, {"Retry-After": "3600"}, b"")
+
+RULES = UploadRules(1, "ab" * 32, 2**32)
 
 
 @pytest.fixture
@@ -142,10 +144,11 @@ def test_batches_are_named_by_nonce_and_number(call, served, outbox, lunch):  # 
         hashlib.sha256(b"sfumato/1/send" + nonce + number.to_bytes(8, "little")).digest()[:16]
         for number in range(7)
     ]
-    batches = list(Outbox(str(outbox), lunch.fingerprint, served.url).batches())
+    batches = list(Outbox(str(outbox), UploadRules.from_survey(lunch), served.url).batches())
     assert [batch.id for batch in batches] == expected
     assert [report for batch in batches for report in batch.reports.tolist()] == reports_in(outbox)
-    assert {parse_arrow_batch(body).id for body in served.bodies} <= set(expected)
+    rules = UploadRules.from_survey(lunch)
+    assert {parse_arrow_batch(body, rules).id for body in served.bodies} <= set(expected)
 
 
 def test_an_outbox_is_a_report_file_too(call, served, outbox):  # noqa: F811
@@ -204,7 +207,7 @@ def test_an_outbox_whose_nonce_is_no_number_is_damaged(tmp_path, nonce):
     schema = pa.schema([pa.field("report", pa.uint32(), nullable=False)], metadata=held)
     pq.write_table(pa.table([pa.array([1, 2], pa.uint32())], schema=schema), path)
     with pytest.raises(DamagedState, match="damaged"):
-        Outbox(path, "ab" * 32, "http://first")
+        Outbox(path, RULES, "http://first")
 
 
 def test_report_file_is_not_an_outbox(folder, call, error_from, served):  # noqa: F811
@@ -308,13 +311,13 @@ def test_concurrent_runs_send_one_outbox(tmp_path):
 
     def reports():
         write_outbox(
-            path, "ab" * 32, "http://first", iter([np.arange(5, dtype=np.uint32)]), batch_size=2
+            path, RULES, "http://first", iter([np.arange(5, dtype=np.uint32)]), batch_size=2
         )
         yield np.arange(9, dtype=np.uint32)
 
     with pytest.raises(InvalidSetting, match="another run"):
-        write_outbox(path, "ab" * 32, "http://second", reports(), batch_size=2)
-    assert Outbox(path, "ab" * 32, "http://first").report_count == 5
+        write_outbox(path, RULES, "http://second", reports(), batch_size=2)
+    assert Outbox(path, RULES, "http://first").report_count == 5
     assert [child.name for child in tmp_path.iterdir()] == ["o.outbox"]
 
 
@@ -324,7 +327,7 @@ def test_failed_write_leaves_no_outbox(tmp_path):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        write_outbox(str(tmp_path / "o.outbox"), "ab" * 32, "http://first", reports(), batch_size=2)
+        write_outbox(str(tmp_path / "o.outbox"), RULES, "http://first", reports(), batch_size=2)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -332,10 +335,8 @@ def test_failed_write_leaves_no_outbox(tmp_path):
 def test_batches_are_cut_to_size_whatever_the_chunks(tmp_path, size):
     path = str(tmp_path / "o.outbox")
     chunks = np.split(np.arange(40, dtype=np.uint32), [0, 1, 9, 9, 30])
-    write_outbox(path, "ab" * 32, "http://first", iter(chunks), batch_size=size)
-    batches = [
-        batch.reports.tolist() for batch in Outbox(path, "ab" * 32, "http://first").batches()
-    ]
+    write_outbox(path, RULES, "http://first", iter(chunks), batch_size=size)
+    batches = [batch.reports.tolist() for batch in Outbox(path, RULES, "http://first").batches()]
     assert batches == [list(range(start, min(start + size, 40))) for start in range(0, 40, size)]
 
 

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 import sfumato as sf
-from sfumato.batches import parse_batch
 from sfumato.client import AggregatorClient, QueuedAnswer, Receipt
 from sfumato.client.device import DeviceFolder
 from sfumato.client.memory import batch_id, derive_report, secret_tag, value_token
@@ -27,6 +26,7 @@ from sfumato.errors import (
 )
 from sfumato.mechanisms import PlainResponse
 from support.fake_aggregator import DROP_REQUEST, DROP_RESPONSE, FakeAggregator
+from support.uploads import read_upload
 
 PLACES = [f"place {i}" for i in range(40)]
 START = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -71,7 +71,7 @@ def repeated(every, distinct, *, context=None):
 def test_answers_are_derived_from_the_secret(survey, aggregator, hasty, home):
     receipt = sf.Client(survey, hasty, home=home).answer("place 7")
     secret = (home / "secret").read_bytes()
-    batch = parse_batch(aggregator.bodies[0])
+    batch = read_upload(aggregator.bodies[0])
     assert batch.reports.tolist() == [
         derive_report(secret, survey.fingerprint, survey.mechanism, 7)
     ]
@@ -113,7 +113,7 @@ def test_a_year_of_equal_answers_sends_one_report(aggregator, hasty, home):
         assert isinstance(client.answer("place 7"), Receipt)
         assert isinstance(client.answer("place 7"), Receipt)
         clock.now += timedelta(days=1)
-    batches = [parse_batch(body) for body in aggregator.bodies]
+    batches = [read_upload(body) for body in aggregator.bodies]
     assert len(batches) == len({batch.id for batch in batches}) == aggregator.reports == 365
     # Nothing but the identifier differs, and that is derived from secret and period alone.
     assert len({batch.reports.tobytes() for batch in batches}) == 1
@@ -138,7 +138,7 @@ def test_after_all_distinct_values_the_last_report_repeats(aggregator, hasty, ho
     expected = [
         derive_report(known_secret, survey.fingerprint, survey.mechanism, value) for value in told
     ]
-    assert [parse_batch(body).reports.tolist() for body in aggregator.bodies] == [
+    assert [read_upload(body).reports.tolist() for body in aggregator.bodies] == [
         [report] for report in expected
     ]
     log = json.loads((home / f"answers-{survey.fingerprint}").read_bytes().partition(b"\n")[0])
@@ -163,7 +163,7 @@ def test_unknown_values_count_as_new_after_all_distinct_values(
     client.answer("place 8")
     clock.now += timedelta(weeks=1)
     assert isinstance(client.answer(unknown), Receipt)
-    reports = [parse_batch(body).reports.tolist() for body in aggregator.bodies]
+    reports = [read_upload(body).reports.tolist() for body in aggregator.bodies]
     assert reports[2] == reports[1] != reports[0]
 
 
@@ -186,7 +186,7 @@ def test_one_distinct_value_needs_no_token(aggregator, hasty, home):
     for value in ("place 7", "place 8", object()):
         client.answer(value)
         clock.now += timedelta(days=31)
-    assert len({parse_batch(body).reports.tobytes() for body in aggregator.bodies}) == 1
+    assert len({read_upload(body).reports.tobytes() for body in aggregator.bodies}) == 1
     assert aggregator.reports == 3
     assert b'"tokens":[]' in (home / f"answers-{survey.fingerprint}").read_bytes()
 
@@ -225,7 +225,7 @@ def test_answers_of_several_periods_wait_and_are_sent_oldest_first(aggregator, h
     aggregator.bodies.clear()
     receipts = sf.Client(survey, hasty, home=home, clock=clock).flush()
     assert [receipt.batch for receipt in receipts] == [
-        parse_batch(body).id.hex() for body in aggregator.bodies
+        read_upload(body).id.hex() for body in aggregator.bodies
     ]
     assert aggregator.reports == 3
     assert client.flush() == ()
@@ -455,7 +455,7 @@ def test_folders_of_earlier_versions_are_not_refilled(aggregator, hasty, home):
     expected = derive_report(
         secret, lunch.fingerprint, lunch.mechanism, 1
     )  # the first answer, clinic, stands
-    assert parse_batch(aggregator.bodies[-1]).reports.tolist() == [expected]
+    assert read_upload(aggregator.bodies[-1]).reports.tolist() == [expected]
     assert isinstance(sf.Client(dinner, hasty, home=home).answer("bar"), Receipt)
     assert json.loads((home / "ledger").read_bytes().partition(b"\n")[0])["format"] == 2
     assert client.spent() == 4
@@ -492,7 +492,7 @@ def test_answering_after_forgetting_costs_again(survey, aggregator, hasty, home)
     second = (home / "secret").read_bytes()
     assert first != second
     assert [entry["secret"] for entry in ledger(home)] == [secret_tag(first), secret_tag(second)]
-    assert len({parse_batch(body).id for body in aggregator.bodies}) == 2
+    assert len({read_upload(body).id for body in aggregator.bodies}) == 2
     client.forget()
     with pytest.raises(BudgetExceeded):
         client.answer("place 7")
@@ -599,7 +599,7 @@ def test_positions_are_pairs(hasty, home, aggregator):
         sf.Client(survey, hasty, home=home).answer(value)
         secret = (home / "secret").read_bytes()
         expected = derive_report(secret, survey.fingerprint, survey.mechanism, symbol)
-        assert parse_batch(aggregator.bodies[-1]).reports.tolist() == [expected]
+        assert read_upload(aggregator.bodies[-1]).reports.tolist() == [expected]
     strange = sf.Client(sf.Survey("h3", sf.Uniform(cells, 1)), hasty, home=home)
     with pytest.raises(InvalidSymbols, match="pair"):
         strange.answer((1, 2, 3))

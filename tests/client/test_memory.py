@@ -11,7 +11,6 @@ from cryptography.hazmat.primitives.ciphers.algorithms import AES
 from cryptography.hazmat.primitives.ciphers.modes import ECB
 
 import sfumato as sf
-from sfumato.client.answer_log import period_name
 from sfumato.client.memory import (
     batch_id,
     derive_report,
@@ -20,6 +19,7 @@ from sfumato.client.memory import (
     secret_tag,
     value_token,
 )
+from sfumato.foundation.periods import period_name
 from support.paths import ROOT
 
 SECRET = bytes(range(32))

@@ -18,6 +18,7 @@ import sfumato as sf
 from sfumato.batches import (
     Batch,
     TallyExport,
+    UploadRules,
     parse_arrow_batch,
     parse_batch,
     parse_tally,
@@ -38,6 +39,7 @@ SURVEY = sf.Survey("lunch", sf.Uniform(["park", "café", "clinic"], 1))
 OPEN = sf.Survey("lunch", sf.Uniform(sf.Domain(["park", "café"], other="else"), 1))
 NUMBERS = np.array([0, 2, 1, 2] * 5, dtype=np.uint32)
 URL = "http://127.0.0.1:1"
+RULES = UploadRules.from_survey(SURVEY)
 TOML = """name = "lunch"
 [domain]
 kind = "labels"
@@ -56,7 +58,7 @@ def _parquet(metadata=None, **columns):
 
 
 def _outbox(folder):
-    write_outbox(str(folder / "outbox"), SURVEY.fingerprint, URL, [NUMBERS], batch_size=8)
+    write_outbox(str(folder / "outbox"), RULES, URL, [NUMBERS], batch_size=8)
     return (folder / "outbox").read_bytes()
 
 
@@ -66,7 +68,7 @@ def _saved_tally(folder):
 
 
 def _read_outbox(path):
-    outbox = Outbox(str(path), SURVEY.fingerprint, URL)
+    outbox = Outbox(str(path), RULES, URL)
     try:
         return list(outbox.batches())
     finally:
@@ -91,9 +93,9 @@ def _read_bytes(read):
     return lambda path: read(path.read_bytes())
 
 
-EXPORT = TallyExport(bytes(16), sf.Tally(np.array([1, 0, 5]), SURVEY.fingerprint))
+EXPORT = TallyExport.from_tally(bytes(16), sf.Tally(np.array([1, 0, 5]), SURVEY.fingerprint))
 REPORTS = f"report@{SURVEY.fingerprint}#{bytes(16).hex()}\n" + "\n".join(map(str, NUMBERS)) + "\n"
-BATCH = Batch(bytes(range(16)), SURVEY.fingerprint, NUMBERS)
+BATCH = Batch(bytes(range(16)), SURVEY.fingerprint, NUMBERS, edition=SURVEY.edition)
 PLACES = ["park", "café", CANARY, "clinic"]
 
 
@@ -145,8 +147,16 @@ PARSERS = {
         lambda path: count_files([str(path)], SURVEY),
     ),
     "saved tally": ("t.npz", _saved_tally, sf.Tally.load),
-    "JSON batch": ("b.json", lambda _: to_json(BATCH), _read_bytes(parse_batch)),
-    "Arrow batch": ("b.arrow", lambda _: to_arrow(BATCH), _read_bytes(parse_arrow_batch)),
+    "JSON batch": (
+        "b.json",
+        lambda _: to_json(BATCH),
+        _read_bytes(partial(parse_batch, rules=RULES)),
+    ),
+    "Arrow batch": (
+        "b.arrow",
+        lambda _: to_arrow(BATCH),
+        _read_bytes(partial(parse_arrow_batch, rules=RULES)),
+    ),
     "tally in a body": ("t.json", lambda _: tally_to_json(EXPORT), _read_bytes(parse_tally)),
     "outbox": ("o.parquet", _outbox, _read_outbox),
 }

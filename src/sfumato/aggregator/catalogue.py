@@ -17,7 +17,7 @@ from typing import TypeVar
 from starlette.concurrency import run_in_threadpool
 
 from sfumato.aggregator.store import Store
-from sfumato.batches import is_fingerprint
+from sfumato.batches import UploadRules, is_fingerprint
 from sfumato.errors import NotEnoughReports
 from sfumato.estimation import Difference, Estimate
 from sfumato.survey import Survey
@@ -50,6 +50,11 @@ class CatalogueEntry:
     def outputs(self) -> int:
         """The number of possible reports."""
         return self.survey.mechanism.outputs
+
+    @cached_property
+    def rules(self) -> UploadRules:
+        """What uploads to the survey must look like."""
+        return UploadRules.from_survey(self.survey)
 
     def opens_later(self, now: datetime) -> bool:
         """Whether the survey is scheduled to open after ``now``."""

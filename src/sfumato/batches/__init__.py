@@ -12,6 +12,7 @@ from sfumato.batches.batch import (
     parse_id,
 )
 from sfumato.batches.json_format import JSON, parse_batch, to_json
+from sfumato.batches.rules import UploadRules
 from sfumato.batches.tally_format import TallyExport, parse_tally, tally_to_json
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "MAX_BATCH_REPORTS",
     "Batch",
     "TallyExport",
+    "UploadRules",
     "fresh_id",
     "is_fingerprint",
     "parse_arrow_batch",

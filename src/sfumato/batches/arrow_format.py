@@ -1,9 +1,10 @@
 """Batches as Arrow IPC streams, for bulk uploads. They are parsed without copying.
 
 The stream has one column, ``report``, of unsigned 32-bit integers without nulls. The schema's
-metadata contains ``sfumato.format``, ``sfumato.survey`` and ``sfumato.batch``. Buffers must not be
-compressed, because Arrow would allocate as much memory as they declare. (``Content-Encoding: gzip``
-is allowed: the aggregator decompresses the body, up to a maximum size, before parsing.)
+metadata contains ``sfumato.format``, ``sfumato.survey`` and ``sfumato.batch``, and in format 2, if
+the survey is repeated, ``sfumato.period``. Buffers must not be compressed, because
+Arrow would allocate as much memory as they declare. (``Content-Encoding: gzip`` is allowed: the
+aggregator decompresses the body, up to a maximum size, before parsing.)
 """
 
 import struct
@@ -13,11 +14,13 @@ from numpy.typing import NDArray
 
 from sfumato.batches.batch import (
     MAX_BATCH_REPORTS,
-    WIRE_FORMAT,
     Batch,
     parse_fingerprint,
     parse_id,
+    require_same_survey,
 )
+from sfumato.batches.rules import UploadRules
+from sfumato.cells import CellKey
 from sfumato.errors import InvalidBatch
 from sfumato.foundation.arrays import Arrow
 
@@ -28,6 +31,7 @@ ARROW = "application/vnd.apache.arrow.stream"
 _FORMAT = b"sfumato.format"
 _SURVEY = b"sfumato.survey"
 _BATCH = b"sfumato.batch"
+_PERIOD = b"sfumato.period"
 _SIMULATED = b"sfumato.simulated"
 _END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 
@@ -36,7 +40,9 @@ def to_arrow(batch: Batch) -> bytes:
     """Serialize a batch to an Arrow IPC stream."""
     import pyarrow as pa
 
-    metadata = {_FORMAT: str(WIRE_FORMAT), _SURVEY: batch.fingerprint, _BATCH: batch.id.hex()}
+    metadata = {_FORMAT: str(batch.edition), _SURVEY: batch.fingerprint, _BATCH: batch.id.hex()}
+    if batch.key.period:
+        metadata[_PERIOD] = batch.key.period
     schema = pa.schema([pa.field("report", pa.uint32(), nullable=False)], metadata=metadata)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, schema) as writer:
@@ -44,12 +50,12 @@ def to_arrow(batch: Batch) -> bytes:
     return bytes(sink.getvalue())
 
 
-def parse_arrow_batch(body: bytes) -> Batch:
+def parse_arrow_batch(body: bytes, rules: UploadRules) -> Batch:
     """Parse an untrusted batch. Reject anything malformed, without echoing its values."""
     import pyarrow as pa
 
     try:
-        return _parse(body)
+        return _parse(body, rules)
     except InvalidBatch:
         raise
     except (
@@ -67,7 +73,7 @@ def parse_arrow_batch(body: bytes) -> Batch:
         ) from None
 
 
-def _parse(body: bytes) -> Batch:
+def _parse(body: bytes, rules: UploadRules) -> Batch:
     import pyarrow as pa
 
     if not body.endswith(_END_OF_STREAM):
@@ -79,7 +85,7 @@ def _parse(body: bytes) -> Batch:
         raise InvalidBatch("the Arrow stream must start with its schema.")
     _require_little_endian(schema_message)
     schema = pa.ipc.read_schema(schema_message)
-    _require_report_schema(schema)
+    _require_report_schema(schema, rules)
     columns = []
     row_count = 0
     while source.tell() < len(body):
@@ -95,10 +101,12 @@ def _parse(body: bytes) -> Batch:
         raise InvalidBatch("the Arrow stream has trailing data.")
     reports = columns[0] if len(columns) == 1 else np.concatenate(columns)
     id_ = parse_id(_metadata_text(schema, _BATCH))
-    return Batch(id_, parse_fingerprint(_metadata_text(schema, _SURVEY)), reports)
+    require_same_survey(parse_fingerprint(_metadata_text(schema, _SURVEY)), rules.fingerprint)
+    key = CellKey(_metadata_text(schema, _PERIOD))
+    return Batch(id_, rules.fingerprint, reports, key, rules.edition)
 
 
-def _require_report_schema(schema: Arrow) -> None:
+def _require_report_schema(schema: Arrow, rules: UploadRules) -> None:
     import pyarrow as pa
 
     if schema.metadata and _SIMULATED in schema.metadata:
@@ -107,8 +115,15 @@ def _require_report_schema(schema: Arrow) -> None:
         raise InvalidBatch(
             "the Arrow stream must have one column, report, of unsigned 32-bit integers."
         )
-    if _metadata_text(schema, _FORMAT) != str(WIRE_FORMAT):
-        raise InvalidBatch(f"{_FORMAT.decode()} in the schema's metadata must be {WIRE_FORMAT}.")
+    if _metadata_text(schema, _FORMAT) != str(rules.edition):
+        raise InvalidBatch(
+            f"{_FORMAT.decode()} in the schema's metadata must be {rules.edition} for this survey."
+        )
+    if bool(_metadata_text(schema, _PERIOD)) != bool(rules.every):
+        raise InvalidBatch(
+            f"{_PERIOD.decode()} must be in the schema's metadata if the survey is repeated, and "
+            "must be absent otherwise."
+        )
 
 
 def _metadata_text(schema: Arrow, name: bytes) -> str:

@@ -1,4 +1,4 @@
-"""A batch: reports for one survey, under an identifier chosen by the sender.
+"""A batch: reports for one cell of one survey, under an identifier chosen by the sender.
 
 The identifier has 128 bits. A sender that receives no reply sends the same reports again under the
 same identifier, and the aggregator counts them once.
@@ -13,6 +13,7 @@ from typing import TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.cells import NO_KEY, CellKey
 from sfumato.errors import InvalidBatch, ReportRejected
 from sfumato.randomness import fresh_key
 
@@ -22,15 +23,14 @@ __all__ = [
     "ID_PATTERN",
     "MAX_BATCH_BYTES",
     "MAX_BATCH_REPORTS",
-    "WIRE_FORMAT",
     "Batch",
     "fresh_id",
     "is_fingerprint",
     "parse_fingerprint",
     "parse_id",
+    "require_same_survey",
 ]
 
-WIRE_FORMAT = 1
 ID_BYTES = 16
 
 MAX_BATCH_REPORTS = 65_536
@@ -47,7 +47,9 @@ _match_fingerprint = re.compile(FINGERPRINT_PATTERN).fullmatch
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Batch:
-    """Reports for one survey, under an identifier.
+    """Reports for one cell of a survey, under an identifier.
+
+    ``edition`` is the survey's edition, which decides the format on the wire.
 
     >>> Batch(bytes(16), "ab" * 32, np.array([3, 1], dtype=np.uint32))
     Batch(2 reports, id=00000000…, survey=abababababab…)
@@ -56,6 +58,8 @@ class Batch:
     id: bytes
     fingerprint: str
     reports: NDArray[np.uint32]
+    key: CellKey = NO_KEY
+    edition: int = 1
 
     def __post_init__(self) -> None:
         if len(self.id) != ID_BYTES:
@@ -78,12 +82,13 @@ class Batch:
         It includes the identifier, so two batches with equal reports have different digests.
         """
         content = self.reports.astype("<u4", copy=False).tobytes()
-        return hashlib.sha256(b"sfumato/1/content" + self.id + content).digest()[:ID_BYTES]
+        if self.edition == 1:
+            return hashlib.sha256(b"sfumato/1/content" + self.id + content).digest()[:ID_BYTES]
+        key = self.key.text.encode("utf-8")
+        return hashlib.sha256(b"sfumato/2/content" + self.id + key + content).digest()[:ID_BYTES]
 
-    def require(self, fingerprint: str, outputs: int) -> None:
-        """Reject a batch for another survey, or one with a report outside ``0..outputs - 1``."""
-        if self.fingerprint != fingerprint:
-            raise InvalidBatch("the batch and the path refer to different surveys.")
+    def require(self, outputs: int) -> None:
+        """Reject a batch with a report outside ``0..outputs - 1``."""
         # Check only the largest report first, because nearly all batches are valid.
         if int(self.reports.max()) >= outputs:
             index = int(np.argmax(self.reports >= outputs))
@@ -118,6 +123,12 @@ def is_fingerprint(text: object) -> TypeGuard[str]:
     (True, False, False)
     """
     return isinstance(text, str) and _match_fingerprint(text) is not None
+
+
+def require_same_survey(text: str, fingerprint: str) -> None:
+    """Reject a batch that names another survey than the one it was sent to."""
+    if text != fingerprint:
+        raise InvalidBatch("the batch and the path refer to different surveys.")
 
 
 def parse_fingerprint(text: object) -> str:

@@ -1,7 +1,9 @@
 """Batches as JSON, which browsers send.
 
-A batch is ``{"batch":"<32 hexadecimal digits>","format":1,"reports":[3,1],"survey":
-"<fingerprint>"}``, with exactly these fields.
+In format 1, a batch is ``{"batch":"<32 hexadecimal digits>","format":1,"reports":[3,1],"survey":
+"<fingerprint>"}``. In format 2, ``survey`` has only the first 32 digits of the fingerprint: the
+path of the request already has all of them, and devices send one report at a time. If a survey is
+repeated, format 2 adds ``period``. A batch has exactly these fields.
 """
 
 import json
@@ -12,30 +14,35 @@ from numpy.typing import NDArray
 
 from sfumato.batches.batch import (
     MAX_BATCH_REPORTS,
-    WIRE_FORMAT,
     Batch,
     parse_fingerprint,
     parse_id,
+    require_same_survey,
 )
+from sfumato.batches.rules import UploadRules
+from sfumato.cells import CellKey
 from sfumato.errors import InvalidBatch, ReportRejected
 
 __all__ = ["JSON", "parse_batch", "to_json"]
 
 JSON = "application/json"
 _FIELDS = {"batch", "format", "reports", "survey"}
+_SHORT_FINGERPRINT = 32  # digits
 
 
 def to_json(batch: Batch) -> bytes:
     """Serialize a batch to canonical JSON."""
     reports = ",".join(map(str, batch.reports.tolist()))
+    period = f'"period":"{batch.key.period}",' if batch.key.period else ""
+    survey = batch.fingerprint if batch.edition == 1 else batch.fingerprint[:_SHORT_FINGERPRINT]
     text = (
-        f'{{"batch":"{batch.id.hex()}","format":{WIRE_FORMAT},'
-        f'"reports":[{reports}],"survey":"{batch.fingerprint}"}}'
+        f'{{"batch":"{batch.id.hex()}","format":{batch.edition},{period}'
+        f'"reports":[{reports}],"survey":"{survey}"}}'
     )
     return text.encode("ascii")
 
 
-def parse_batch(body: bytes) -> Batch:
+def parse_batch(body: bytes, rules: UploadRules) -> Batch:
     """Parse an untrusted batch. Reject anything malformed, without echoing its values."""
     try:
         # Decode first: json.loads would guess the encoding of bytes.
@@ -51,15 +58,29 @@ def parse_batch(body: bytes) -> Batch:
         raise InvalidBatch(
             "the body must be a single UTF-8 JSON object with no trailing data."
         ) from None
-    if not isinstance(data, dict) or set(data) != _FIELDS:
+    expected = _FIELDS | {"period"} if rules.every else _FIELDS
+    if not isinstance(data, dict) or set(data) != expected:
         raise InvalidBatch(
-            "a batch must have exactly these fields: batch, format, reports, survey."
+            f"a batch must have exactly these fields: {', '.join(sorted(expected))}."
         )
-    if type(data["format"]) is not int or data["format"] != WIRE_FORMAT:
-        raise InvalidBatch(f"format must be {WIRE_FORMAT}; no other version is supported.")
+    if type(data["format"]) is not int or data["format"] != rules.edition:
+        raise InvalidBatch(f"format must be {rules.edition} for this survey.")
+    period = data.get("period", "")
+    if not isinstance(period, str):
+        raise InvalidBatch("period must be text such as 2026-W46.")
     id_ = parse_id(data["batch"])
-    fingerprint = parse_fingerprint(data["survey"])
-    return Batch(id_, fingerprint, _parse_reports(data["reports"]))
+    _require_survey(data["survey"], rules)
+    reports = _parse_reports(data["reports"])
+    return Batch(id_, rules.fingerprint, reports, CellKey(period), rules.edition)
+
+
+def _require_survey(text: object, rules: UploadRules) -> None:
+    if rules.edition == 1:
+        require_same_survey(parse_fingerprint(text), rules.fingerprint)
+        return
+    if not isinstance(text, str) or len(text) != _SHORT_FINGERPRINT:
+        raise InvalidBatch("survey must be the first 32 digits of the survey's fingerprint.")
+    require_same_survey(text, rules.fingerprint[:_SHORT_FINGERPRINT])
 
 
 def _require_unique_fields(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:

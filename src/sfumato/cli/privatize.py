@@ -67,7 +67,7 @@ def privatize(
             tally = tally_files(
                 loaded_survey, answers, columns, workers=worker_count, on_progress=on_progress
             )
-            write_tally(output, tally)
+            write_tally(output, tally, loaded_survey)
             say(f"Tally of {tally.reports:,} reports for survey {name} written to {output}.")
             return
         total = 0

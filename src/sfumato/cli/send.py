@@ -70,6 +70,7 @@ def send(
     from pathlib import Path
     from threading import Event
 
+    from sfumato.batches import UploadRules
     from sfumato.client.http import AggregatorClient
     from sfumato.client.outbox import Outbox
     from sfumato.survey import Survey
@@ -89,7 +90,7 @@ def send(
         _require_survey(loaded_survey, aggregator)
         columns = AnswerColumns(column, latitude, longitude)
         _privatize(loaded_survey, answers, columns, path, aggregator.url, batch_size)
-    queue = Outbox(path, loaded_survey.fingerprint, aggregator.url)
+    queue = Outbox(path, UploadRules.from_survey(loaded_survey), aggregator.url)
     hint = f"The reports are kept in {path}. Run the same command again; each is counted only once."
     try:
         _deliver(queue, aggregator, stop)
@@ -134,6 +135,7 @@ def _require_survey(survey: "Survey", aggregator: "AggregatorClient") -> None:
 def _privatize(
     survey: "Survey", answers: str, columns: "AnswerColumns", outbox: str, url: str, batch_size: int
 ) -> None:
+    from sfumato.batches import UploadRules
     from sfumato.client.outbox import write_outbox
     from sfumato.tables import answer_batches
 
@@ -141,7 +143,7 @@ def _privatize(
     with show_row_count("privatising") as on_progress:
         batches = answer_batches(answers, columns, domain, on_progress=on_progress)
         reports = map(survey.mechanism.privatize, batches)
-        write_outbox(outbox, survey.fingerprint, url, reports, batch_size=batch_size)
+        write_outbox(outbox, UploadRules.from_survey(survey), url, reports, batch_size=batch_size)
 
 
 def _deliver(outbox: "Outbox", aggregator: "AggregatorClient", stop: "Event") -> None:

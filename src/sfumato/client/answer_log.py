@@ -5,32 +5,11 @@ It contains reports and tokens, never a value.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import Any, Self
 
 from sfumato.foundation.canonical import Json
 
-__all__ = ["Answer", "AnswerLog", "period_name"]
-
-_ISO_PREFIX_LENGTH = {"day": 10, "month": 7, "year": 4}
-
-
-def period_name(every: str, moment: datetime) -> str:
-    """Return the name of the day, week, month or year that contains ``moment``, in UTC.
-
-    Names of later periods sort later as text. Weeks follow ISO 8601: they begin on Monday, and the
-    first week of a year contains its first Thursday.
-
-    >>> period_name("week", datetime(2027, 1, 1, tzinfo=UTC))
-    '2026-W53'
-    >>> period_name("month", datetime(2027, 1, 1, tzinfo=UTC))
-    '2027-01'
-    """
-    day = moment.astimezone(UTC).date()
-    if every == "week":
-        year, week, _ = day.isocalendar()
-        return f"{year:04d}-W{week:02d}"
-    return day.isoformat()[: _ISO_PREFIX_LENGTH[every]]
+__all__ = ["Answer", "AnswerLog"]
 
 
 @dataclass(frozen=True, repr=False)

@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 import numpy as np
 
 from sfumato.batches import Batch
-from sfumato.client.answer_log import Answer, AnswerLog, period_name
+from sfumato.cells import CellKey
+from sfumato.client.answer_log import Answer, AnswerLog
 from sfumato.client.device import Device
 from sfumato.client.http import AggregatorClient, BatchConflict, Receipt
 from sfumato.client.ledger import (
@@ -22,6 +22,7 @@ from sfumato.client.ledger import (
 from sfumato.client.memory import batch_id, derive_report, value_token
 from sfumato.domains import Domain, H3Domain
 from sfumato.errors import InvalidArgument, InvalidSymbols, NotDelivered, UnknownValue
+from sfumato.foundation.periods import period_name
 from sfumato.randomness import float_above
 from sfumato.survey import Survey
 
@@ -179,8 +180,8 @@ class Client:
 
     def _current_period(self) -> str:
         """Return the current period, or "" for a survey answered only once."""
-        repeat: Any = self._survey.description.about["repeat"]
-        return "" if repeat == "once" else period_name(repeat["every"], self._clock())
+        every = self._survey.description.every
+        return period_name(every, self._clock()) if every else ""
 
     def _derive_report(
         self, secret: bytes, log: AnswerLog, value: object
@@ -209,8 +210,10 @@ class Client:
     # --- sending ----------------------------------------------------------------------------------
 
     def _make_batch(self, answer: Answer) -> Batch:
+        survey = self._survey
         reports = np.array([answer.report], dtype=np.uint32)
-        return Batch(answer.batch, self._survey.fingerprint, reports)
+        key = CellKey(answer.period if survey.edition >= 2 else "")
+        return Batch(answer.batch, survey.fingerprint, reports, key, survey.edition)
 
     def _send_queue(self, log: AnswerLog) -> Iterator[Receipt]:
         """Send the queue, oldest first, without a lock: an answer sent twice is counted once.

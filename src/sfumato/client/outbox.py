@@ -14,6 +14,7 @@ delivered, a small record replaces the reports, so the same answers are not sent
 import hashlib
 import json
 from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -21,17 +22,20 @@ import pyarrow as pa
 import pyarrow.parquet
 from numpy.typing import NDArray
 
-from sfumato.batches import Batch, fresh_id, parse_id
+from sfumato.batches import Batch, UploadRules, fresh_id, parse_id
+from sfumato.cells import CellKey
 from sfumato.client.device import sync_folder
 from sfumato.errors import DamagedState, InvalidBatch, InvalidSetting, SfumatoError
 from sfumato.foundation.canonical import Json, canonical_bytes
 from sfumato.foundation.files import atomic_file, write_atomically
+from sfumato.foundation.periods import period_name
 
 __all__ = ["Outbox", "write_outbox"]
 
 _SURVEY = b"sfumato.survey"
 _NONCE = b"sfumato.nonce"
 _URL = b"sfumato.url"
+_PERIOD = b"sfumato.period"
 _PARQUET_MAGIC = b"PAR1"
 
 
@@ -41,9 +45,9 @@ class Outbox:
     The constructor rejects an outbox for a different survey or aggregator, or one already sent.
     """
 
-    def __init__(self, path: str, fingerprint: str, url: str) -> None:
+    def __init__(self, path: str, rules: UploadRules, url: str) -> None:
         self._path = path
-        self._fingerprint = fingerprint
+        self._rules = rules
         self._url = url
         _require_unsent(path)
         try:
@@ -60,13 +64,14 @@ class Outbox:
             self._nonce = parse_id(metadata[_NONCE].decode("ascii", "replace"))
         except InvalidBatch:
             raise _damage_error(path) from None
-        survey = metadata.get(_SURVEY, b"").decode("utf-8", "replace")
-        if survey != fingerprint:
-            raise _destination_error(path, f"survey ({survey[:60]})", "")
+        fingerprint = metadata.get(_SURVEY, b"").decode("utf-8", "replace")
+        if fingerprint != rules.fingerprint:
+            raise _destination_error(path, f"survey ({fingerprint[:60]})", "")
         aggregator = metadata.get(_URL, b"").decode("utf-8", "replace")
         if aggregator != url:
             warning = " That randomises the answers again and costs each person a second ε."
             raise _destination_error(path, f"aggregator ({aggregator[:60]})", warning)
+        self._key = CellKey(metadata.get(_PERIOD, b"").decode("utf-8", "replace"))
 
     @property
     def report_count(self) -> int:
@@ -80,13 +85,15 @@ class Outbox:
 
     def batches(self) -> Iterator[Batch]:
         """Read the batches one by one."""
+        rules = self._rules
         for index in range(self.batch_count):
             try:
                 column = self._file.read_row_group(index, columns=["report"]).column(0)
             except (pa.ArrowInvalid, OSError):
                 raise _damage_error(self._path) from None
             reports = column.to_numpy().astype(np.uint32, copy=False)
-            yield Batch(_batch_id(self._nonce, index), self._fingerprint, reports)
+            id_ = _batch_id(self._nonce, index)
+            yield Batch(id_, rules.fingerprint, reports, self._key, rules.edition)
 
     def close(self) -> None:
         """Close the file."""
@@ -95,7 +102,7 @@ class Outbox:
     def finish(self) -> None:
         """Replace the reports with a record that they were all sent."""
         record: dict[str, Json] = {
-            "sent": self._fingerprint,
+            "sent": self._rules.fingerprint,
             "to": self._url,
             "reports": self.report_count,
             "batches": self.batch_count,
@@ -106,10 +113,21 @@ class Outbox:
 
 
 def write_outbox(
-    path: str, fingerprint: str, url: str, reports: Iterable[NDArray[np.uint32]], *, batch_size: int
+    path: str,
+    rules: UploadRules,
+    url: str,
+    reports: Iterable[NDArray[np.uint32]],
+    *,
+    batch_size: int,
+    now: datetime | None = None,
 ) -> None:
-    """Write an outbox atomically, without replacing an existing one."""
-    metadata = {_SURVEY: fingerprint, _NONCE: fresh_id().hex(), _URL: url}
+    """Write an outbox atomically, without replacing an existing one.
+
+    The reports of a repeated survey belong to the period that contains ``now``.
+    """
+    metadata = {_SURVEY: rules.fingerprint, _NONCE: fresh_id().hex(), _URL: url}
+    if rules.every:
+        metadata[_PERIOD] = period_name(rules.every, now or datetime.now(UTC))
     schema = pa.schema([pa.field("report", pa.uint32(), nullable=False)], metadata=metadata)
     has_claimed_path = False
     try:

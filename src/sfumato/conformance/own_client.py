@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 
 from sfumato.batches import Batch, to_json
-from sfumato.client.answer_log import period_name
+from sfumato.cells import CellKey
 from sfumato.client.ledger import Entry, Ledger, parse_budget, require_consent
 from sfumato.client.memory import batch_id, derive_report, derive_words, value_token
 from sfumato.errors import InvalidSurvey, SfumatoError, WrongSurvey
 from sfumato.foundation.arrays import Words
 from sfumato.foundation.canonical import Fields, canonical_bytes
+from sfumato.foundation.periods import period_name
 from sfumato.mechanisms import Mechanism
 from sfumato.survey import Survey
 
@@ -120,15 +121,18 @@ class OwnClient:
     def _batch_id(self, request: Fields) -> Fields:
         survey = self._survey(request)
         secret = bytes.fromhex(request["secret"])
-        repeat = survey.description.about["repeat"]
+        every = survey.description.every
         period = None
-        if repeat != "once":
-            period = period_name(repeat["every"], datetime.fromisoformat(request["time"]))
+        if every:
+            period = period_name(every, datetime.fromisoformat(request["time"]))
         return {"batch": batch_id(secret, survey.fingerprint, period or "").hex(), "period": period}
 
     def _batch(self, request: Fields) -> Fields:
+        survey = self._survey(request)
         reports = np.array(request["reports"], dtype=np.uint32)
-        batch = Batch(bytes.fromhex(request["batch"]), self._survey(request).fingerprint, reports)
+        key = CellKey(request.get("period") or "")
+        id_ = bytes.fromhex(request["batch"])
+        batch = Batch(id_, survey.fingerprint, reports, key, survey.edition)
         return {"body": to_json(batch).decode("ascii")}
 
     def _charge(self, request: Fields) -> Fields:

@@ -6,16 +6,18 @@ from datetime import datetime
 from typing import Any
 
 from sfumato.contexts import Context
-from sfumato.domains.domain import require_label
-from sfumato.errors import InvalidContext, InvalidSurvey
+from sfumato.errors import InvalidSurvey
 from sfumato.foundation.canonical import Json
 from sfumato.foundation.formatting import printable
+from sfumato.foundation.periods import PERIODS
+from sfumato.survey.question import DEFAULT_QUESTION, Question, require_name
 
-_PERIODS = ("day", "week", "month", "year")
+EDITIONS = (1, 2)
+"""The editions of surveys. An edition fixes the defaults and the format of a resolved survey."""
+
 _TEXT_FIELDS = ("title", "text", "contact", "opens", "closes")
 _MAX_DISTINCT_ANSWERS = 10_000
 _MAX_LABELS_SHOWN = 30
-_MAX_NAME_LENGTH = 100
 
 
 @dataclass(frozen=True)
@@ -27,8 +29,9 @@ class Description:
     """
 
     name: str
-    context: Context
+    questions: tuple[Question, ...]
     about: Mapping[str, Any]
+    edition: int
 
     def __post_init__(self) -> None:
         about = {
@@ -46,8 +49,31 @@ class Description:
             _require_time(about[name], name)
         _require_minimum_reports(about["minimum_reports"])
         about["repeat"] = _require_repeat(about["repeat"])
-        object.__setattr__(self, "name", _require_name(self.name))
+        object.__setattr__(self, "name", require_name(self.name, "name"))
         object.__setattr__(self, "about", about)
+        self._require_edition()
+
+    @property
+    def context(self) -> Context:
+        """The context that protects a person's answers."""
+        (question,) = self.questions
+        return question.context
+
+    @property
+    def every(self) -> str:
+        """The length of a period, such as "week"; "" if people answer once."""
+        repeat = self.about["repeat"]
+        return "" if repeat == "once" else str(repeat["every"])
+
+    def _require_edition(self) -> None:
+        if type(self.edition) is not int or self.edition not in EDITIONS:
+            raise InvalidSurvey(f"edition must be 1 or 2; got {self.edition!r}.")
+        if len(self.questions) != 1:
+            raise InvalidSurvey(
+                f"a survey must have exactly one question; got {len(self.questions)}."
+            )
+        if self.edition == 1 and self.questions[0].name != DEFAULT_QUESTION:
+            raise InvalidSurvey("a survey of edition 1 cannot name its question. Use edition 2.")
 
 
 def disclosure_text(context: Context) -> str:
@@ -71,19 +97,6 @@ def disclosure_text(context: Context) -> str:
     if context.has_partly_protected_symbols:
         sentences.append("A report may show to which group of answers yours belongs.")
     return " ".join(sentences)
-
-
-def _require_name(name: object) -> str:
-    try:
-        label = require_label(name, "name")
-    except InvalidContext as problem:
-        raise InvalidSurvey(str(problem)) from None
-    is_printable = isinstance(label, str) and label.isprintable() and label == label.strip()
-    if not is_printable or len(str(label)) > _MAX_NAME_LENGTH:
-        raise InvalidSurvey(
-            "name must be a single line of at most 100 printable characters, unique per question."
-        )
-    return str(label)
 
 
 def _require_minimum_reports(number: object) -> None:
@@ -114,9 +127,9 @@ def _require_repeat(repeat: object) -> Json:
         every = repeat["every"]
         distinct = repeat["distinct"]
         is_integer = isinstance(distinct, int) and not isinstance(distinct, bool)
-        if every in _PERIODS and is_integer and 1 <= distinct <= _MAX_DISTINCT_ANSWERS:
+        if every in PERIODS and is_integer and 1 <= distinct <= _MAX_DISTINCT_ANSWERS:
             return {"every": str(every), "distinct": distinct}
-    periods = ", ".join(_PERIODS)
+    periods = ", ".join(PERIODS)
     raise InvalidSurvey(
         f'repeat must be "once", or {{ every = one of {periods}, distinct = a positive integer }}.'
     )

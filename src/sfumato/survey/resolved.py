@@ -22,8 +22,6 @@ from sfumato.domains import domain_from_record
 from sfumato.errors import InvalidSurvey, WrongSurvey
 from sfumato.foundation.canonical import Json, canonical_bytes, fingerprint
 
-FORMAT = 1
-
 _MAX_FILE_BYTES = 2**28
 
 # A code in a resolved survey of k symbols has at most

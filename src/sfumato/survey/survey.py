@@ -15,25 +15,24 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sfumato.contexts import CONTEXT_KINDS, Context, context_from_record
+from sfumato.contexts import CONTEXT_KINDS, Context
 from sfumato.designer import mechanism_for
 from sfumato.domains import Label
 from sfumato.errors import InvalidSurvey, NoClosedForm, NotEnoughReports, SfumatoError, WrongSurvey
 from sfumato.estimation import Estimate, estimate
 from sfumato.estimation.decoders import Decoder
-from sfumato.foundation.canonical import Json, canonical_bytes, fingerprint, require_fields
+from sfumato.foundation.canonical import Json, canonical_bytes, fingerprint
 from sfumato.foundation.files import write_atomically
-from sfumato.mechanisms import Mechanism, UnionResponse, mechanism_from_record
+from sfumato.mechanisms import Mechanism, UnionResponse
 from sfumato.promises import Certificate, certify
 from sfumato.randomness import WordSource
 from sfumato.survey.answers import ReportBatch, to_symbols
-from sfumato.survey.description import Description, disclosure_text
+from sfumato.survey.description import EDITIONS, Description, disclosure_text
+from sfumato.survey.promise import about_record, parse_survey_record, promise_record
+from sfumato.survey.question import DEFAULT_QUESTION, Question
 from sfumato.survey.resolved import (
-    FORMAT,
     parse_resolved,
     read_survey_file,
-    require_buildable_codes,
-    require_buildable_context,
     require_canonical,
     require_max_size,
     require_pinned,
@@ -46,8 +45,6 @@ FAKE_COUNTS = (1, 10, 100)
 """Results show how far each of these numbers of fake people could move the estimate."""
 
 _MECHANISM_KINDS = ("binary", "table", "plain", "blocks", "high-low", "groups", "product", "union")
-_ABOUT_FIELDS = ("title", "text", "contact", "minimum_reports", "opens", "closes")
-_PROMISE_FIELDS = ("format", "name", "context", "mechanism", "mechanism_context", "repeat")
 _NOT_SINGLE_MESSAGE = (
     "a survey must have one context and one mechanism; sums and compositions combine several."
 )
@@ -75,6 +72,8 @@ class Survey:
     ``mechanism`` defaults to the best one that needs no search. ``minimum_reports`` is the smallest
     number of reports for an estimate. ``opens`` and ``closes`` are dates or times. ``repeat`` is
     "once", or a mapping with ``every`` (a period) and ``distinct`` (a number of different answers).
+    ``edition`` fixes the defaults and the format of the data. Pass ``edition=1`` to get the same
+    fingerprint as a survey that was created before edition 2.
 
     The fingerprint identifies the promise. Reports, tallies and estimates carry it, and a survey
     rejects any that carry a different fingerprint. Correcting the title or the contact does not
@@ -90,7 +89,7 @@ class Survey:
     def __init__(
         self,
         name: str,
-        context: Context,
+        context: Context | Question,
         mechanism: Mechanism | None = None,
         *,
         title: str = "",
@@ -100,6 +99,7 @@ class Survey:
         opens: str = "",
         closes: str = "",
         repeat: str | Mapping[str, Any] = "once",
+        edition: int = EDITIONS[-1],
     ) -> None:
         about = {
             "title": title,
@@ -110,7 +110,15 @@ class Survey:
             "closes": closes,
             "repeat": repeat,
         }
-        self._description = Description(name, context, about)
+        if isinstance(context, Question):
+            question = context
+        else:
+            question = Question(DEFAULT_QUESTION, context)
+        self._set_parts(Description(name, (question,), about, edition), mechanism)
+
+    def _set_parts(self, description: Description, mechanism: Mechanism | None) -> None:
+        context = description.context
+        self._description = description
         self._mechanism = mechanism_for(context) if mechanism is None else mechanism
         if self._mechanism.context.domain != context.domain:
             raise InvalidSurvey("the mechanism and the context must have the same domain.")
@@ -122,7 +130,9 @@ class Survey:
     @classmethod
     def from_description(cls, description: Description, mechanism: Mechanism | None = None) -> Self:
         """Create a survey from a description and a mechanism that satisfies its context."""
-        return cls(description.name, description.context, mechanism, **description.about)
+        survey = cls.__new__(cls)
+        survey._set_parts(description, mechanism)
+        return survey
 
     @property
     def description(self) -> Description:
@@ -181,33 +191,28 @@ class Survey:
     # --- the promise as data -------------------------------------------------------------------
 
     @property
+    def edition(self) -> int:
+        """The edition, which fixes the survey's defaults and the format of its data."""
+        return self._description.edition
+
+    @property
     def promise(self) -> Json:
         """The data that the fingerprint identifies."""
-        return {
-            "format": FORMAT,
-            "name": self.name,
-            "context": self.context.to_record(),
-            "mechanism": self._mechanism.to_record(),
-            "mechanism_context": self._mechanism_context,
-            "repeat": self._description.about["repeat"],
-        }
-
-    @cached_property
-    def _mechanism_context(self) -> Json:
-        """The record of the mechanism's context, or ``None`` if it is the survey's context."""
-        if self._mechanism.context == self.context:
-            return None
-        return self._mechanism.context.to_record()
+        return promise_record(self._description, self._mechanism)
 
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of the canonical promise."""
         return fingerprint(self.promise)
 
+    @cached_property
+    def display_fingerprint(self) -> str:
+        """SHA-256 of the texts, times and limits that are shown but not promised."""
+        return fingerprint(about_record(self._description))
+
     def resolved(self) -> bytes:
         """Return the resolved survey: canonical JSON with every integer of the mechanism."""
-        about = {name: self._description.about[name] for name in _ABOUT_FIELDS}
-        return canonical_bytes({"promise": self.promise, "about": about})
+        return canonical_bytes({"promise": self.promise, "about": about_record(self._description)})
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the resolved survey to a file, atomically."""
@@ -244,7 +249,7 @@ class Survey:
         if fingerprint is not None:
             require_pinned(data, fingerprint)
         try:
-            survey = cls._from_record(data)
+            survey = cls.from_description(*parse_survey_record(data))
             canonical = survey.resolved()
         except InvalidSurvey:
             raise
@@ -253,25 +258,6 @@ class Survey:
             raise InvalidSurvey(f"the resolved survey is malformed: {reason}") from None
         require_canonical(raw, canonical)
         return survey
-
-    @classmethod
-    def _from_record(cls, data: object) -> Self:
-        fields = require_fields(data, "a resolved survey", ("promise", "about"))
-        promise = fields["promise"]
-        version = promise.get("format") if isinstance(promise, Mapping) else None
-        if version != FORMAT or not isinstance(version, int):
-            raise InvalidSurvey(f"promise.format must be {FORMAT}; this version reads no other.")
-        promise = require_fields(promise, "promise", _PROMISE_FIELDS)
-        about = require_fields(fields["about"], "about", _ABOUT_FIELDS)
-        require_buildable_context(promise["context"])
-        require_buildable_context(promise["mechanism_context"])
-        require_buildable_codes(promise["mechanism"], promise["context"])
-        context = context_from_record(promise["context"])
-        mechanism_context = context
-        if promise["mechanism_context"] is not None:
-            mechanism_context = context_from_record(promise["mechanism_context"])
-        mechanism = mechanism_from_record(promise["mechanism"], mechanism_context)
-        return cls(promise["name"], context, mechanism, repeat=promise["repeat"], **about)
 
     # --- reports, tallies and estimates --------------------------------------------------------
 

@@ -20,6 +20,7 @@ import pyarrow.parquet
 from numpy.typing import NDArray
 
 from sfumato.batches import TallyExport, fresh_id, parse_tally, tally_to_json
+from sfumato.cells import TallyCells
 from sfumato.errors import InvalidSetting, InvalidTable, InvalidTally, WrongSurvey
 from sfumato.foundation.arrays import Arrow
 from sfumato.foundation.files import atomic_file, write_atomically
@@ -228,9 +229,14 @@ def count_files(paths: Sequence[str], survey: Survey) -> Tally:
     return total
 
 
-def write_tally(path: str, tally: Tally) -> None:
-    """Write a tally under a new identifier, for ``sfumato estimate`` or an aggregator."""
-    write_atomically(path, tally_to_json(TallyExport(fresh_id(), tally)) + b"\n")
+def write_tally(path: str, tally: Tally, survey: Survey) -> None:
+    """Write a tally under a new identifier, for ``sfumato estimate`` or an aggregator.
+
+    Its reports come from a table, so their periods are unknown: the tally is one cell without a
+    key.
+    """
+    export = TallyExport(fresh_id(), TallyCells.single(tally), edition=survey.edition)
+    write_atomically(path, tally_to_json(export) + b"\n")
 
 
 def _read_batches(

@@ -27,7 +27,7 @@ PLACES = ["park", "café", "clinic", "bar", "office"]
 SURVEY = sf.Survey("places", sf.HighLow(PLACES, ["clinic", "bar"], 1))
 SPARSE = sf.Survey("ages", sf.Uniform(sf.IntegerDomain(5), 1), minimum_reports=10)
 TALLY = tally_to_json(
-    TallyExport(
+    TallyExport.from_tally(
         bytes(16), Tally(np.ones(SURVEY.mechanism.outputs, dtype=np.int64), SURVEY.fingerprint)
     )
 )

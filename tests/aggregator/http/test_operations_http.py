@@ -137,7 +137,9 @@ def test_exports_do_not_overlap_and_are_repeatable(aggregator):
     }
     for answer, name in ((first, FIRST), (second, SECOND)):
         assert (answer.status, answer.headers["content-type"]) == (200, JSON)
-        assert answer.body == tally_to_json(TallyExport(bytes.fromhex(name), expected[name]))
+        assert answer.body == tally_to_json(
+            TallyExport.from_tally(bytes.fromhex(name), expected[name])
+        )
     assert aggregator.request_with_token(_path("exports")).json == {
         "exports": [{"tally": FIRST, "reports": 2}, {"tally": SECOND, "reports": 1}]
     }
@@ -197,7 +199,7 @@ def test_a_tally_is_not_counted_again_by_another_route(aggregator, elsewhere):
 
 def _sent(counts, name=FIRST, survey=SURVEY):
     return tally_to_json(
-        TallyExport(bytes.fromhex(name), Tally(np.array(counts), survey.fingerprint))
+        TallyExport.from_tally(bytes.fromhex(name), Tally(np.array(counts), survey.fingerprint))
     )
 
 

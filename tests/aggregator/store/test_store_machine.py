@@ -360,7 +360,7 @@ def hand_out_everything(monkeypatch):
         part = export(self, fingerprint, id_, outputs)
         if part is None:
             return None
-        return TallyExport(part.id, self.tally(fingerprint, outputs), part.covers)
+        return TallyExport.from_tally(part.id, self.tally(fingerprint, outputs), part.covers)
 
     monkeypatch.setattr(Store, "export", export_whole)
 

@@ -34,7 +34,7 @@ def sent_of(survey, number, counts, covers=()):
     full = np.zeros(survey.mechanism.outputs, dtype=np.int64)
     for report, count in counts.items():
         full[report] = count
-    return TallyExport(
+    return TallyExport.from_tally(
         batch_id(number), Tally(full, survey.fingerprint), tuple(map(batch_id, covers))
     )
 

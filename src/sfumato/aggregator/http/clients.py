@@ -31,6 +31,7 @@ from sfumato.batches import (
     MAX_BATCH_BYTES,
     MAX_BATCH_REPORTS,
     Batch,
+    UploadRules,
     parse_arrow_batch,
     parse_batch,
 )
@@ -112,7 +113,10 @@ def _has_current_etag(if_none_match: str, etag: str) -> bool:
 
 UPLOAD_PATH = "/v1/surveys/{fingerprint}/batches"
 
-_PARSERS: dict[str, Callable[[bytes], Batch]] = {JSON: parse_batch, ARROW: parse_arrow_batch}
+_PARSERS: dict[str, Callable[[bytes, UploadRules], Batch]] = {
+    JSON: parse_batch,
+    ARROW: parse_arrow_batch,
+}
 
 _UPLOAD_PROBLEMS = (
     "invalid-batch",
@@ -140,6 +144,9 @@ class UploadReceipt(BaseModel):
     survey: str = Field(description="The survey's fingerprint.")
 
 
+_SURVEY_PATTERN = "^([0-9a-f]{64}|[0-9a-f]{32})$"
+
+
 class BatchBody(BaseModel, extra="forbid"):
     """A batch in JSON."""
 
@@ -147,10 +154,17 @@ class BatchBody(BaseModel, extra="forbid"):
         pattern=ID_PATTERN,
         description="128 bits chosen by the sender; the same in every retry.",
     )
-    format: int = Field(ge=1, le=1, description="The version of this format.")
+    format: int = Field(ge=1, le=2, description="The edition of the survey.")
+    period: str | None = Field(
+        default=None,
+        max_length=10,
+        description="The period of the answer, such as 2026-W46: in format 2, if the survey is "
+        "repeated.",
+    )
     reports: list[int] = Field(min_length=1, max_length=MAX_BATCH_REPORTS)
     survey: str = Field(
-        pattern=FINGERPRINT_PATTERN, description="The survey's fingerprint, as in the path."
+        pattern=_SURVEY_PATTERN,
+        description="The survey's fingerprint, as in the path. In format 2, its first 32 digits.",
     )
 
 
@@ -168,8 +182,9 @@ async def upload(request: Request) -> Response:
         raise Problem("survey-not-open", "See the survey's description for its opening time.")
     if entry.has_closed(now):
         raise _survey_closed()
-    batch = parse(await read_body(request, MAX_BATCH_BYTES))
-    batch.require(fingerprint, entry.outputs)
+    batch = parse(await read_body(request, MAX_BATCH_BYTES), entry.rules)
+    batch.require(entry.outputs)
+    entry.rules.require_period(batch.key.period, now)
     outcome = await aggregator.writer.count(batch)
     new_reports = batch.reports.size if outcome is Outcome.COUNTED else 0
     aggregator.metrics.count_upload(entry.survey.name, outcome.value, new_reports)

@@ -46,6 +46,9 @@ _IMPORT_PROBLEMS = problem_responses(
 _MAX_OVERHEAD = 2**20
 """The maximum size in bytes of an imported tally, excluding its counts."""
 
+_MAX_IMPORTED_CELLS = 400
+_MAX_IMPORT_BYTES = 2**28
+
 ExportId = Annotated[
     str,
     Path(
@@ -142,7 +145,9 @@ async def export(
         raise Problem(
             "invalid-request", "A tally's identifier must be 32 lowercase hexadecimal digits."
         ) from None
-    result = await run_in_threadpool(aggregator.store.export, entry.fingerprint, id_, entry.outputs)
+    result = await run_in_threadpool(
+        aggregator.store.export, entry.fingerprint, id_, entry.outputs, entry.survey.edition
+    )
     if result is None:
         raise Problem("not-enough-reports", "Nothing has been counted since the last export.")
     return Response(await run_in_threadpool(tally_to_json, result), media_type=JSON)
@@ -164,11 +169,15 @@ async def import_tally(
     """Add a tally that another aggregator exported. Sending it again changes nothing."""
     if get_media_type(request) != JSON:
         raise Problem("unknown-media-type", f"Content-Type must be {JSON}.")
-    max_size = 11 * entry.outputs + _MAX_OVERHEAD  # 8 bytes per count, encoded as base64
+    max_cells = _MAX_IMPORTED_CELLS if entry.rules.every else 1
+    # A count has 8 bytes, encoded as base64.
+    max_size = min(11 * entry.outputs * max_cells, _MAX_IMPORT_BYTES) + _MAX_OVERHEAD
     body = await read_body(request, max_size)
     exported = await run_in_threadpool(parse_tally, body)
-    if exported.tally.fingerprint != entry.fingerprint or exported.tally.outputs != entry.outputs:
+    cells = exported.cells
+    if cells.fingerprint != entry.fingerprint or cells.outputs != entry.outputs:
         raise Problem("invalid-tally", "The tally and the path refer to different surveys.")
+    entry.rules.require_export(exported)
     outcome = await run_in_threadpool(aggregator.store.import_tally, exported)
     return _import_response(exported, outcome)
 

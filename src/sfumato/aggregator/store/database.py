@@ -1,8 +1,9 @@
 """The database underlying the store: its tables, transactions, error translation and settings.
 
 The tables contain the surveys, which batches were counted (identifiers and checksums, not reports),
-the counts for each day, how many reports arrived in each hour, and which tallies were exported and
-imported. They contain no address, no user agent and no timestamp more precise than the hour.
+the counts for each day and cell, how many reports arrived in each hour, and which tallies were
+exported and imported. They contain no address, no user agent and no timestamp more precise than
+the hour.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -22,6 +23,7 @@ from sqlalchemy import (
     Text,
     insert,
     inspect,
+    literal,
     select,
     update,
 )
@@ -34,7 +36,7 @@ __all__ = [
     "MIGRATIONS",
     "Database",
     "batches",
-    "counts",
+    "cells",
     "exports",
     "hours",
     "imports",
@@ -46,18 +48,18 @@ _VERSION = "version"
 
 # --- tables ---------------------------------------------------------------------------------------
 
-_metadata = MetaData()
+_metadata_1 = MetaData()
 
 settings = Table(
     "facts",  # the version of this schema, and the hash of the analyst token
-    _metadata,
+    _metadata_1,
     Column("name", Text, primary_key=True),
     Column("value", Text, nullable=False),
 )
 
 surveys = Table(
     "surveys",
-    _metadata,
+    _metadata_1,
     Column("number", Integer, primary_key=True),
     Column("fingerprint", Text, nullable=False, unique=True),
     Column("resolved", LargeBinary, nullable=False),
@@ -75,7 +77,7 @@ def _survey_key() -> Column[int]:
 
 batches = Table(
     "batches",
-    _metadata,
+    _metadata_1,
     # The identifier comes first in the key: otherwise PostgreSQL, before it has statistics, would
     # scan all of a survey's batches to find one.
     Column("id", LargeBinary, primary_key=True),
@@ -84,9 +86,9 @@ batches = Table(
     sqlite_with_rowid=False,
 )
 
-counts = Table(
-    "counts",
-    _metadata,
+_counts_1 = Table(
+    "counts",  # in version 1; `cells` replaced it
+    _metadata_1,
     _survey_key(),
     Column("part", Integer, primary_key=True),
     Column("day", Text, primary_key=True),  # 2026-11-15, in UTC; empty for imported tallies
@@ -96,7 +98,7 @@ counts = Table(
 
 hours = Table(
     "hours",
-    _metadata,
+    _metadata_1,
     _survey_key(),
     Column("hour", Text, primary_key=True),  # 2026-11-15T17, in UTC
     Column("batches", BigInteger, nullable=False),
@@ -105,7 +107,7 @@ hours = Table(
 
 exports = Table(
     "exports",
-    _metadata,
+    _metadata_1,
     _survey_key(),
     Column("id", LargeBinary, primary_key=True),
     Column("part", Integer, nullable=False),
@@ -114,7 +116,7 @@ exports = Table(
 
 imports = Table(
     "imports",
-    _metadata,
+    _metadata_1,
     _survey_key(),
     Column("id", LargeBinary, primary_key=True),
     Column("digest", LargeBinary, nullable=False),
@@ -125,7 +127,33 @@ imports = Table(
 )
 
 
-MIGRATIONS: Sequence[Callable[[Connection], None]] = (_metadata.create_all,)
+# Version 2 splits the counts by cell.
+_metadata_2 = MetaData()
+
+cells = Table(
+    "cells",
+    _metadata_2,
+    Column("survey", Integer, ForeignKey(surveys.c.number), primary_key=True),
+    Column("part", Integer, primary_key=True),
+    Column("day", Text, primary_key=True),  # of the upload, in UTC; empty for imported tallies
+    Column("sender", Text, primary_key=True),  # empty: bulk senders have no names yet
+    Column("key", Text, primary_key=True),  # the text of a CellKey
+    Column("page", Integer, primary_key=True),
+    Column("counts", LargeBinary, nullable=False),
+)
+
+
+def _split_by_cell(connection: Connection) -> None:
+    """Move the counts of version 1 to cells without a key."""
+    _metadata_2.create_all(connection)
+    old = _counts_1.c
+    columns = [old.survey, old.part, old.day, literal(""), literal(""), old.page, old.cells]
+    names = ["survey", "part", "day", "sender", "key", "page", "counts"]
+    connection.execute(insert(cells).from_select(names, select(*columns)))
+    _counts_1.drop(connection)
+
+
+MIGRATIONS: Sequence[Callable[[Connection], None]] = (_metadata_1.create_all, _split_by_cell)
 """The first n migrations create version n of the schema. Add new ones; never change an old one."""
 
 

@@ -7,6 +7,7 @@ keep reports. It keeps a checksum of each batch until the survey ends (docs/deci
 explains what the checksum reveals).
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date
@@ -15,7 +16,17 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import ColumnElement, Connection, Row, bindparam, delete, insert, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    and_,
+    bindparam,
+    delete,
+    insert,
+    select,
+    update,
+)
 
 from sfumato.aggregator.store.count_pages import (
     decode_page,
@@ -27,13 +38,14 @@ from sfumato.aggregator.store.count_pages import (
 from sfumato.aggregator.store.database import (
     Database,
     batches,
-    counts,
+    cells,
     exports,
     hours,
     imports,
     surveys,
 )
 from sfumato.batches import Batch, TallyExport
+from sfumato.cells import CellKey, TallyCells
 from sfumato.errors import InvalidTally, StoreFull, WrongSurvey
 from sfumato.survey import Survey
 from sfumato.tally import Tally
@@ -42,6 +54,7 @@ __all__ = ["Outcome", "State", "Status", "Store"]
 
 _MAX_REPORTS = 2**62
 _NO_DAY = ""
+_NO_SENDER = ""
 _DELETE_BATCH_SIZE = 5000
 
 
@@ -223,55 +236,25 @@ class Store(Database):
     def _add_batches(self, connection: Connection, row: Row[Any], group: Sequence[Batch]) -> None:
         rows = [{"survey": row.number, "id": batch.id, "digest": batch.digest} for batch in group]
         connection.execute(insert(batches), rows)
-        reports = np.concatenate([batch.reports for batch in group])
-        if row.reports + reports.size > _MAX_REPORTS:
+        total = sum(batch.reports.size for batch in group)
+        if row.reports + total > _MAX_REPORTS:
             raise StoreFull("this survey has reached the maximum of 2^62 reports.")
         now = self._now().astimezone(UTC)
-        pages = histogram_pages(reports)
-        self._add_pages(connection, row, pages, reports.size, day=now.date().isoformat())
+        by_key: dict[CellKey, list[NDArray[np.uint32]]] = {}
+        for batch in group:
+            by_key.setdefault(batch.key, []).append(batch.reports)
+        for key in sorted(by_key):  # every aggregator locks cells in the same order
+            pages = histogram_pages(np.concatenate(by_key[key]))
+            _add_pages(connection, row, pages, day=now.date().isoformat(), key=key)
+        _add_reports(connection, row, total)
         hour = now.strftime("%Y-%m-%dT%H")
-        _add_to_hour(connection, row.number, hour, batch_count=len(group), reports=reports.size)
-
-    def _add_pages(
-        self,
-        connection: Connection,
-        row: Row[Any],
-        pages: Mapping[int, NDArray[np.int64]],
-        reports: int,
-        *,
-        day: str,
-    ) -> None:
-        """Add pages of counts for a day to the open part."""
-        total = row.reports + reports  # the row is locked, so its value is current
-        if total > _MAX_REPORTS:
-            raise InvalidTally("counts must add up to at most 2^62.")
-        _update_survey(connection, row, reports=total)
-        key = {"survey": row.number, "part": row.part, "day": day}
-        matches = (
-            (counts.c.survey == row.number) & (counts.c.part == row.part) & (counts.c.day == day)
-        )
-        query = select(counts.c.page, counts.c.cells)
-        old_rows = connection.execute(query.where(matches, counts.c.page.in_(list(pages)))).all()
-        changes = []
-        for page, cells in old_rows:
-            new_cells = pages[page] + decode_page(cells)
-            changes.append({"at": page, "to": encode_page(new_cells)})
-        if changes:
-            statement = update(counts).where(matches, counts.c.page == bindparam("at"))
-            connection.execute(statement.values(cells=bindparam("to")), changes)
-        old_pages = {page for page, _ in old_rows}
-        new_rows = []
-        for page, page_counts in pages.items():
-            if page not in old_pages:
-                new_rows.append({**key, "page": page, "cells": encode_page(page_counts)})
-        if new_rows:
-            connection.execute(insert(counts), new_rows)
+        _add_to_hour(connection, row.number, hour, batch_count=len(group), reports=total)
 
     def tally(self, fingerprint: str, outputs: int) -> Tally:
         """Return all counts, exported or not."""
         with self._read() as connection:
             row = self._require_row(connection, fingerprint, lock=False)
-            return _sum_pages(connection, counts.c.survey == row.number, outputs, fingerprint)
+            return _sum_pages(connection, cells.c.survey == row.number, outputs, fingerprint)
 
     def tally_between(self, fingerprint: str, outputs: int, first: date, last: date) -> Tally:
         """Return the counts of uploads from ``first`` to ``last``, inclusive (UTC).
@@ -280,13 +263,15 @@ class Store(Database):
         """
         with self._read() as connection:
             row = self._require_row(connection, fingerprint, lock=False)
-            in_survey = counts.c.survey == row.number
-            in_period = counts.c.day.between(first.isoformat(), last.isoformat())
+            in_survey = cells.c.survey == row.number
+            in_period = cells.c.day.between(first.isoformat(), last.isoformat())
             return _sum_pages(connection, in_survey & in_period, outputs, fingerprint)
 
     # --- export and import ------------------------------------------------------------------------
 
-    def export(self, fingerprint: str, id_: bytes, outputs: int) -> TallyExport | None:
+    def export(
+        self, fingerprint: str, id_: bytes, outputs: int, edition: int = 1
+    ) -> TallyExport | None:
         """Close the open part and export it under an identifier.
 
         The same identifier returns the same tally again. Return ``None`` if nothing has been
@@ -299,19 +284,20 @@ class Store(Database):
             is_new = part is None
             if part is None:
                 part = row.part
-            in_part = (counts.c.survey == row.number) & (counts.c.part == part)
-            tally = _sum_pages(connection, in_part, outputs, fingerprint)
+            in_part = (cells.c.survey == row.number) & (cells.c.part == part)
+            tallies = _sum_cells(connection, in_part, outputs, fingerprint)
+            if tallies is None:
+                return None
             if is_new:
-                if tally.reports == 0:
-                    return None
+                reports = tallies.total().reports
                 statement = insert(exports).values(
-                    survey=row.number, id=id_, part=part, reports=tally.reports
+                    survey=row.number, id=id_, part=part, reports=reports
                 )
                 connection.execute(statement)
                 _update_survey(connection, row, part=part + 1)
             was_imported = (imports.c.survey == row.number) & (imports.c.part == part)
             covers = sorted(_import_ids(connection, was_imported))
-            return TallyExport(id_, tally, tuple(covers))
+            return TallyExport(id_, tallies, tuple(covers), edition)
 
     def list_exports(self, fingerprint: str) -> list[tuple[bytes, int]]:
         """List each exported tally's identifier and number of reports, oldest first."""
@@ -348,13 +334,57 @@ class Store(Database):
                 covers=b"".join(exported.covers).hex(),
             )
             connection.execute(statement)
-            pages = split_pages(exported.tally.counts)
-            self._add_pages(connection, row, pages, reports, day=_NO_DAY)
+            for key, tally in exported.cells.cells.items():
+                _add_pages(connection, row, split_pages(tally.counts), day=_NO_DAY, key=key)
+            _add_reports(connection, row, reports)
             return Outcome.COUNTED
 
 
 def _update_survey(connection: Connection, row: Row[Any], **values: object) -> None:
     connection.execute(update(surveys).where(surveys.c.number == row.number).values(**values))
+
+
+def _add_reports(connection: Connection, row: Row[Any], reports: int) -> None:
+    """Add to the number of reports. The row is locked, so its value is current."""
+    total = row.reports + reports
+    if total > _MAX_REPORTS:
+        raise InvalidTally("counts must add up to at most 2^62.")
+    _update_survey(connection, row, reports=total)
+
+
+def _add_pages(
+    connection: Connection,
+    row: Row[Any],
+    pages: Mapping[int, NDArray[np.int64]],
+    *,
+    day: str,
+    key: CellKey,
+) -> None:
+    """Add pages of counts for a day and a cell to the open part."""
+    values = {
+        "survey": row.number,
+        "part": row.part,
+        "day": day,
+        "sender": _NO_SENDER,
+        "key": key.text,
+    }
+    matches = and_(*[cells.c[name] == value for name, value in values.items()])
+    query = select(cells.c.page, cells.c.counts)
+    old_rows = connection.execute(query.where(matches, cells.c.page.in_(list(pages)))).all()
+    changes = []
+    for page, stored in old_rows:
+        new_counts = pages[page] + decode_page(stored)
+        changes.append({"at": page, "to": encode_page(new_counts)})
+    if changes:
+        statement = update(cells).where(matches, cells.c.page == bindparam("at"))
+        connection.execute(statement.values(counts=bindparam("to")), changes)
+    old_pages = {page for page, _ in old_rows}
+    new_rows = []
+    for page, page_counts in pages.items():
+        if page not in old_pages:
+            new_rows.append({**values, "page": page, "counts": encode_page(page_counts)})
+    if new_rows:
+        connection.execute(insert(cells), new_rows)
 
 
 def _add_to_hour(
@@ -372,9 +402,21 @@ def _sum_pages(
     connection: Connection, condition: ColumnElement[bool], outputs: int, fingerprint: str
 ) -> Tally:
     """Add up the pages that match a condition. Fetch a few at a time to save memory."""
-    query = select(counts.c.page, counts.c.cells).where(condition).execution_options(yield_per=64)
-    pages = ((page, cells) for page, cells in connection.execute(query))
+    query = select(cells.c.page, cells.c.counts).where(condition).execution_options(yield_per=64)
+    pages = ((page, stored) for page, stored in connection.execute(query))
     return Tally(join_pages(pages, outputs), fingerprint)
+
+
+def _sum_cells(
+    connection: Connection, condition: ColumnElement[bool], outputs: int, fingerprint: str
+) -> TallyCells | None:
+    """Return the tally of each cell that matches a condition, or ``None`` if there are none."""
+    tallies = {}
+    for text in connection.scalars(select(cells.c.key).where(condition).distinct()).all():
+        key = CellKey.from_record(json.loads(text) if text else {})
+        in_cell = condition & (cells.c.key == text)
+        tallies[key] = _sum_pages(connection, in_cell, outputs, fingerprint)
+    return TallyCells(tallies) if tallies else None
 
 
 def _all_tally_ids(connection: Connection, survey: int) -> set[bytes]:

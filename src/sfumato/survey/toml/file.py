@@ -18,6 +18,7 @@ from sfumato.errors import InvalidSurvey, NoClosedForm, SfumatoError
 from sfumato.foundation.formatting import printable
 from sfumato.mechanisms import Mechanism
 from sfumato.survey.description import Description
+from sfumato.survey.question import DEFAULT_QUESTION, Question
 from sfumato.survey.toml.companion_files import read_columns
 from sfumato.survey.toml.context import EXPECTED, ContextFields, read_context
 from sfumato.survey.toml.schema import (
@@ -27,10 +28,19 @@ from sfumato.survey.toml.schema import (
     Section,
     describe_error,
     require_only,
+    require_section,
     require_value,
 )
 
 _ABOUT_FIELDS = ("title", "text", "contact", "minimum_reports", "opens", "closes")
+
+
+class QuestionFields(Section):
+    """``[[question]]``: a question with a name. It replaces ``[domain]`` and ``[context]``."""
+
+    name: str
+    domain: DomainFields
+    context: ContextFields
 
 
 class FileFields(Section):
@@ -44,8 +54,10 @@ class FileFields(Section):
     opens: str = ""
     closes: str = ""
     repeat: Literal["once"] | RepeatFields = "once"
-    domain: DomainFields
-    context: ContextFields
+    edition: Literal[1, 2] = 1
+    domain: DomainFields | None = None
+    context: ContextFields | None = None
+    question: list[QuestionFields] | None = None
     mechanism: MechanismFields = MechanismFields()
 
 
@@ -100,14 +112,38 @@ def _parse_decimal(text: str) -> Decimal | str:
 
 
 def _describe(file: FileFields, folder: Path) -> FileDescription:
-    table = _read_label_table(file.domain, folder)
-    with _prefix_errors("domain"):
-        domain = _read_domain(file.domain, table)
-    with _prefix_errors("context"):
-        context = read_context(file.context, domain, table, folder)
+    question = _read_question(_require_question(file), folder)
     about = {name: getattr(file, name) for name in _ABOUT_FIELDS}
     about["repeat"] = file.repeat if isinstance(file.repeat, str) else file.repeat.model_dump()
-    return FileDescription(file.name, context, about, file.mechanism)
+    return FileDescription(file.name, (question,), about, file.edition, file.mechanism)
+
+
+def _require_question(file: FileFields) -> QuestionFields:
+    """Return the question, which ``[domain]`` and ``[context]`` or ``[[question]]`` describe."""
+    if file.question is None:
+        domain = require_section(file.domain, "domain")
+        context = require_section(file.context, "context")
+        return QuestionFields(name=DEFAULT_QUESTION, domain=domain, context=context)
+    if file.edition == 1:
+        raise InvalidSurvey("question is a field of edition 2. Add edition = 2 to the file.")
+    if file.domain is not None or file.context is not None:
+        raise InvalidSurvey(
+            "a file with question has no domain or context of its own. Move them into the question."
+        )
+    if len(file.question) != 1:
+        raise InvalidSurvey(
+            f"question must occur exactly once in this version; got {len(file.question)}."
+        )
+    return file.question[0]
+
+
+def _read_question(fields: QuestionFields, folder: Path) -> Question:
+    table = _read_label_table(fields.domain, folder)
+    with _prefix_errors("domain"):
+        domain = _read_domain(fields.domain, table)
+    with _prefix_errors("context"):
+        context = read_context(fields.context, domain, table, folder)
+    return Question(fields.name, context)
 
 
 def _parse_share(value: Any) -> float:  # noqa: ANN401

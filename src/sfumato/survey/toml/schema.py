@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
@@ -25,6 +25,9 @@ class Section(BaseModel):
     """A TOML table in the survey file. Unknown fields are rejected."""
 
     model_config = ConfigDict(extra="forbid", strict=True, arbitrary_types_allowed=True)
+
+
+_S = TypeVar("_S", bound=Section)
 
 
 class DomainFields(Section):
@@ -73,6 +76,8 @@ _EXPECTED_BY_FIELD = {
     "domain.labels": "a list of text or integers",
     "repeat": '"once", or { every = "week", distinct = 3 }',
 }
+# How many parts of a location name a field. The parts after them are pydantic's alternatives.
+_DEPTH = {"domain": 2, "context": 2, "mechanism": 2, "question": 2}
 _TYPE_NAMES = {
     str: "text",
     bool: "true or false",
@@ -87,7 +92,9 @@ def describe_error(error: Any, expected_in_context: Mapping[str, str]) -> str:  
     """Translate a pydantic error into the terms of the survey file."""
     # After the field's name, the location contains pydantic's names for alternative types.
     names = [part for part in error["loc"] if isinstance(part, str)]
-    depth = 2 if names[0] in ("domain", "context", "mechanism") else 1
+    depth = _DEPTH.get(names[0], 1)
+    if names[0] == "question" and names[1:2] in (["domain"], ["context"]):
+        depth = 3
     field = ".".join(names[:depth])
     kind = error["type"]
     if kind == "missing":
@@ -113,6 +120,13 @@ def require_value(value: Any, name: str, expected: str) -> Any:  # noqa: ANN401
     if value is None:
         raise InvalidSurvey(f"{name} is missing: it must be {expected}.")
     return value
+
+
+def require_section(section: _S | None, name: str) -> _S:
+    """Return a section of the file; raise an error if it is missing."""
+    if section is None:
+        raise InvalidSurvey(f"{name} is missing.")
+    return section
 
 
 def require_only(section: Section, name: str, allowed: Sequence[str]) -> None:

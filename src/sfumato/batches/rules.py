@@ -1,0 +1,54 @@
+"""What the uploads to one survey must look like."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Self
+
+from sfumato.batches.tally_format import TallyExport
+from sfumato.errors import InvalidBatch, InvalidTally
+from sfumato.foundation.periods import period_start, recent_period
+from sfumato.survey import Survey
+
+__all__ = ["UploadRules"]
+
+
+@dataclass(frozen=True)
+class UploadRules:
+    """The format, the survey's fingerprint, the number of outputs, and the length of periods.
+
+    ``every`` is "" if batches have no period: in edition 1, or if a survey is answered once.
+    """
+
+    edition: int
+    fingerprint: str
+    outputs: int
+    every: str = ""
+
+    @classmethod
+    def from_survey(cls, survey: Survey) -> Self:
+        """Return the rules for uploads to a survey."""
+        every = survey.description.every if survey.edition >= 2 else ""
+        return cls(survey.edition, survey.fingerprint, survey.mechanism.outputs, every)
+
+    def require_export(self, export: TallyExport) -> None:
+        """Reject a tally in another format, or with cells that the survey does not have.
+
+        Cells without a period hold reports from tables, whose periods are unknown.
+        """
+        if export.edition != self.edition:
+            raise InvalidTally(f"format must be {self.edition} for this survey.")
+        for key in export.cells.cells:
+            if not key.period:
+                continue
+            try:
+                period_start(self.every, key.period)
+            except (KeyError, ValueError):
+                raise InvalidTally("a cell's period is not one of this survey's periods.") from None
+
+    def require_period(self, period: str, now: datetime) -> None:
+        """Reject a period that is malformed, in the future, or long past."""
+        if self.every and not recent_period(self.every, period, now):
+            raise InvalidBatch(
+                f"period must name the {self.every} of the answer, in UTC, not later than today "
+                "and at most 100 periods ago."
+            )

@@ -1,0 +1,51 @@
+"""A question: what is asked under one name, and how its answers are protected."""
+
+from dataclasses import dataclass
+
+from sfumato.contexts import Context
+from sfumato.domains.domain import require_label
+from sfumato.errors import InvalidContext, InvalidSurvey
+
+__all__ = ["DEFAULT_QUESTION", "Question", "require_name"]
+
+DEFAULT_QUESTION = "answer"
+"""The name of a survey's only question, unless the survey names it."""
+
+_MAX_NAME_LENGTH = 100
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question's name, and the context that protects its answers.
+
+    A survey of one question may name it, which matters when its answers are a column of a table.
+
+    >>> from sfumato.contexts import Uniform
+    >>> Question("mode", Uniform(["car", "bus", "bike"], 1)).name
+    'mode'
+    """
+
+    name: str
+    context: Context
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.context, Context):
+            raise InvalidSurvey(
+                f"a question needs a context such as Uniform; got {type(self.context).__name__}."
+            )
+        require_name(self.name, "a question's name")
+
+
+def require_name(name: object, field: str) -> str:
+    """Return a name of a survey or question if it is one line of printable text."""
+    try:
+        label = require_label(name, field)
+    except InvalidContext as problem:
+        raise InvalidSurvey(str(problem)) from None
+    is_printable = isinstance(label, str) and label.isprintable() and label == label.strip()
+    if not is_printable or len(str(label)) > _MAX_NAME_LENGTH:
+        raise InvalidSurvey(
+            f"{field} must be a single line of at most 100 printable characters, unique per "
+            "question."
+        )
+    return str(label)
