@@ -742,13 +742,13 @@ BAD_MATRICES = {
     "ragged": ([[0, 1], [1]], "rows differ in length"),
     "NaN": ([[0, math.nan], [1, 0]], r"entry \[0, 1\] is nan"),
     "negative": ([[0, 1], [-0.5, 0]], r"entry \[1, 0\] is -0.5"),
-    "a diagonal": ([[0, 1], [1, 0.2]], r"entry \[1, 1\] is 0.2. Pass 0.0 there"),
+    "a diagonal": ([[0, 1], [1, 0.2]], r"entry \[1, 1\] is 0.2. Set it to 0"),
     "words": ([["0", "much"], ["little", "0"]], "decimal number"),
     "text": ("matrix", "square matrix"),
     "None": (None, "square matrix"),
     "None inside": ([[0, None], [1, 0]], "must be a number"),
-    "booleans": ([[False, True], [True, False]], "must contain numbers"),
-    "complex": ([[0, 1j], [1, 0]], "must contain numbers"),
+    "booleans": ([[False, True], [True, False]], "must contain only numbers"),
+    "complex": ([[0, 1j], [1, 0]], "must contain only numbers"),
 }
 
 

@@ -320,7 +320,7 @@ def test_design_follows_prior_and_weights(prior_name, weights_name):
     [
         ({"prior": [1, 2]}, "prior must be 6 finite, non-negative numbers"),
         ({"prior": [nan] * 6}, "prior must be 6 finite"),
-        ({"prior": [0] * 6}, "not all of them 0"),
+        ({"prior": [0] * 6}, "that are not all 0"),
         ({"prior": [-1, 1, 1, 1, 1, 1]}, "non-negative"),
         ({"weights": [0, 1, 1, 1, 1, 1]}, "weights must be positive"),
         ({"weights": 3}, "weights must be 6 finite"),

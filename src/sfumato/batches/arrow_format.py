@@ -2,8 +2,9 @@
 
 The stream has one column, ``report``, of unsigned 32-bit integers without nulls. The schema's
 metadata contains ``sfumato.format``, ``sfumato.survey`` and ``sfumato.batch``. Buffers must not be
-compressed, because Arrow would allocate as much memory as they declare. (``Content-Encoding: gzip``
-is allowed: the aggregator decompresses the body, up to a maximum size, before parsing.)
+compressed, because Arrow would allocate as much memory as they declare. The body as a whole may be
+compressed (``Content-Encoding: gzip``): the aggregator decompresses it, up to a maximum size,
+before parsing.
 """
 
 import struct
@@ -21,14 +22,14 @@ from sfumato.batches.batch import (
 from sfumato.errors import InvalidBatch
 from sfumato.foundation.arrays import Arrow
 
-__all__ = ["ARROW", "parse_arrow_batch", "to_arrow"]
+__all__ = ["ARROW_MEDIA_TYPE", "parse_arrow_batch", "to_arrow"]
 
-ARROW = "application/vnd.apache.arrow.stream"
+ARROW_MEDIA_TYPE = "application/vnd.apache.arrow.stream"
 
-_FORMAT = b"sfumato.format"
-_SURVEY = b"sfumato.survey"
-_BATCH = b"sfumato.batch"
-_SIMULATED = b"sfumato.simulated"
+_FORMAT_KEY = b"sfumato.format"
+_SURVEY_KEY = b"sfumato.survey"
+_BATCH_KEY = b"sfumato.batch"
+_SIMULATED_KEY = b"sfumato.simulated"
 _END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 
 
@@ -36,7 +37,11 @@ def to_arrow(batch: Batch) -> bytes:
     """Serialize a batch to an Arrow IPC stream."""
     import pyarrow as pa
 
-    metadata = {_FORMAT: str(WIRE_FORMAT), _SURVEY: batch.fingerprint, _BATCH: batch.id.hex()}
+    metadata = {
+        _FORMAT_KEY: str(WIRE_FORMAT),
+        _SURVEY_KEY: batch.fingerprint,
+        _BATCH_KEY: batch.id.hex(),
+    }
     schema = pa.schema([pa.field("report", pa.uint32(), nullable=False)], metadata=metadata)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, schema) as writer:
@@ -49,7 +54,7 @@ def parse_arrow_batch(body: bytes) -> Batch:
     import pyarrow as pa
 
     try:
-        return _parse(body)
+        return _parse_stream(body)
     except InvalidBatch:
         raise
     except (
@@ -61,13 +66,13 @@ def parse_arrow_batch(body: bytes) -> Batch:
         OverflowError,
         StopIteration,  # no schema
     ):
-        # Do not chain the exceptions: Arrow's messages may quote the data that it could not parse.
+        # Do not chain the exception: its message may quote the data that Arrow could not parse.
         raise InvalidBatch(
             "the body must be an Arrow IPC stream with one column of reports."
         ) from None
 
 
-def _parse(body: bytes) -> Batch:
+def _parse_stream(body: bytes) -> Batch:
     import pyarrow as pa
 
     if not body.endswith(_END_OF_STREAM):
@@ -94,21 +99,23 @@ def _parse(body: bytes) -> Batch:
     if source.tell() != len(body):
         raise InvalidBatch("the Arrow stream has trailing data.")
     reports = columns[0] if len(columns) == 1 else np.concatenate(columns)
-    id_ = parse_id(_metadata_text(schema, _BATCH))
-    return Batch(id_, parse_fingerprint(_metadata_text(schema, _SURVEY)), reports)
+    id_ = parse_id(_metadata_text(schema, _BATCH_KEY))
+    return Batch(id_, parse_fingerprint(_metadata_text(schema, _SURVEY_KEY)), reports)
 
 
 def _require_report_schema(schema: Arrow) -> None:
     import pyarrow as pa
 
-    if schema.metadata and _SIMULATED in schema.metadata:
+    if schema.metadata and _SIMULATED_KEY in schema.metadata:
         raise InvalidBatch("reports from a seeded simulation must not be counted.")
     if schema.names != ["report"] or schema.field(0).type != pa.uint32():
         raise InvalidBatch(
             "the Arrow stream must have one column, report, of unsigned 32-bit integers."
         )
-    if _metadata_text(schema, _FORMAT) != str(WIRE_FORMAT):
-        raise InvalidBatch(f"{_FORMAT.decode()} in the schema's metadata must be {WIRE_FORMAT}.")
+    if _metadata_text(schema, _FORMAT_KEY) != str(WIRE_FORMAT):
+        raise InvalidBatch(
+            f"{_FORMAT_KEY.decode()} in the schema's metadata must be {WIRE_FORMAT}."
+        )
 
 
 def _metadata_text(schema: Arrow, name: bytes) -> str:
@@ -131,7 +138,7 @@ def _report_column(record_batch: Arrow) -> NDArray[np.uint32]:
 
 
 def _row_count(message: Arrow) -> int:
-    """Return RecordBatch.length. Reject other kinds of messages and compressed buffers."""
+    """Return RecordBatch.length. Reject other kinds of messages, and compressed buffers."""
     if message.type != "record batch":
         raise InvalidBatch("the Arrow stream must contain only record batches after its schema.")
     raw, table = _read_header(message)
@@ -149,10 +156,10 @@ def _row_count(message: Arrow) -> int:
 
 
 def _require_little_endian(message: Arrow) -> None:
-    """Check Schema.endianness, because reading individual messages does not swap bytes."""
+    """Check Schema.endianness: Arrow does not swap bytes when it reads individual messages."""
     raw, table = _read_header(message)
-    position = _field_position(raw, table, 0)
-    if position and struct.unpack_from("<h", raw, position)[0]:
+    endianness_position = _field_position(raw, table, 0)
+    if endianness_position and struct.unpack_from("<h", raw, endianness_position)[0]:
         raise InvalidBatch("the Arrow stream must be little-endian.")
 
 

@@ -1,6 +1,6 @@
-"""A batch: reports for one survey, under an identifier chosen by the sender.
+"""A batch: reports for one survey, with an identifier that the sender chooses.
 
-The identifier has 128 bits. A sender that receives no reply sends the same reports again under the
+The identifier has 128 bits. A sender that receives no reply sends the same reports again with the
 same identifier, and the aggregator counts them once.
 """
 
@@ -47,7 +47,7 @@ _match_fingerprint = re.compile(FINGERPRINT_PATTERN).fullmatch
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Batch:
-    """Reports for one survey, under an identifier.
+    """Reports for one survey, with an identifier.
 
     >>> Batch(bytes(16), "ab" * 32, np.array([3, 1], dtype=np.uint32))
     Batch(2 reports, id=00000000…, survey=abababababab…)
@@ -73,9 +73,10 @@ class Batch:
 
     @cached_property
     def digest(self) -> bytes:
-        """A hash that distinguishes a repeated batch from a different one with the same identifier.
+        """A hash to distinguish a repeated batch from a different one with the same identifier.
 
-        It includes the identifier, so two batches with equal reports have different digests.
+        It covers the identifier, so batches with the same reports but different identifiers have
+        different digests.
         """
         content = self.reports.astype("<u4", copy=False).tobytes()
         return hashlib.sha256(b"sfumato/1/content" + self.id + content).digest()[:ID_BYTES]
@@ -84,7 +85,7 @@ class Batch:
         """Reject a batch for another survey, or one with a report outside ``0..outputs - 1``."""
         if self.fingerprint != fingerprint:
             raise InvalidBatch("the batch and the path refer to different surveys.")
-        # Check only the largest report first, because nearly all batches are valid.
+        # Nearly all batches are valid, so check only the largest report first.
         if int(self.reports.max()) >= outputs:
             index = int(np.argmax(self.reports >= outputs))
             raise ReportRejected(
@@ -112,7 +113,7 @@ def parse_id(text: object) -> bytes:
 
 
 def is_fingerprint(text: object) -> TypeGuard[str]:
-    """Whether ``text`` has the form of a fingerprint: 64 lowercase hexadecimal digits.
+    """Return whether ``text`` has the form of a fingerprint: 64 lowercase hexadecimal digits.
 
     >>> is_fingerprint("ab" * 32), is_fingerprint("AB" * 32), is_fingerprint("ab" * 33)
     (True, False, False)

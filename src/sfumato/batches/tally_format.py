@@ -1,8 +1,8 @@
-"""Tallies as JSON, each with an identifier, to send to another aggregator or an analyst.
+"""Tallies as JSON, for sending to another aggregator or to an analyst.
 
 A tally is ``{"counts":"<base64 of little-endian 64-bit integers>","covers":[…],"format":1,
 "survey":"…","tally":"<identifier>"}``, on one line. ``covers`` lists the identifiers of the
-tallies that this one includes, so none of them is counted twice.
+tallies that this tally includes, so that none of them is counted twice.
 """
 
 import base64
@@ -26,7 +26,7 @@ _FIELDS = {"counts", "covers", "format", "survey", "tally"}
 
 @dataclass(frozen=True)
 class TallyExport:
-    """A tally, its identifier, and the identifiers of the tallies inside it."""
+    """A tally, its identifier, and the identifiers of the tallies that it includes."""
 
     id: bytes
     tally: Tally
@@ -34,7 +34,7 @@ class TallyExport:
 
     @cached_property
     def digest(self) -> bytes:
-        """A hash that tells a repeated tally from a different one with the same identifier."""
+        """A hash to distinguish a repeated tally from a different one with the same identifier."""
         return hashlib.sha256(tally_to_json(self)).digest()[:ID_BYTES]
 
 
@@ -76,8 +76,8 @@ def parse_tally(body: bytes) -> TallyExport:
         id_ = parse_id(data["tally"])
         fingerprint = parse_fingerprint(data["survey"])
         covers = tuple(map(parse_id, data["covers"]))
-    except InvalidBatch as error:
-        raise InvalidTally(str(error)) from None
+    except InvalidBatch as problem:
+        raise InvalidTally(str(problem)) from None
     export = TallyExport(id_, Tally(counts, fingerprint), covers)
     if tally_to_json(export) != body.rstrip(b"\n"):
         raise InvalidTally("the tally is not in canonical form. Export it again.")

@@ -258,7 +258,7 @@ def test_reports_that_no_symbol_sends_are_named():
     assert _fit(mechanism, [40, 40, 20, 0]).impossible_count == 0
     result = _fit(mechanism, [40, 40, 20, 3])
     assert (result.p_value, result.impossible_count) == (0, 3)
-    assert "3 of 103 are reports that no symbol can send" in result.verdict
+    assert "no symbol can send 3 of the 103 reports" in result.verdict
 
 
 def test_wrong_residual_is_detected(monkeypatch):

@@ -275,16 +275,16 @@ def test_every_bound_names_its_reference():
         "moved " in ten
     )
     assert (
-        "Compared with any other 10 reports in their place, the decoded estimate (projection) "
-        "could have moved by at most" in ten
+        "Compared with any other 10 reports in place of the fake ones, the decoded estimate "
+        "(projection) could have moved by at most" in ten
     )
     assert (
         "Compared with honest reporting, on average, 1 fake person among 1,000 could have "
         "moved " in one
     )
     assert (
-        "Compared with any other report in its place, the decoded estimate (projection) "
-        "could have moved by at most" in one
+        "Compared with any other report in place of the fake one, the decoded estimate "
+        "(projection) could have moved by at most" in one
     )
 
 

@@ -18,7 +18,14 @@ from sfumato.aggregator.http.limits import get_media_type, read_body
 from sfumato.aggregator.http.problems import Problem, problem_responses, unknown_survey
 from sfumato.aggregator.http.token import require_token
 from sfumato.aggregator.store import Outcome, State
-from sfumato.batches import ID_PATTERN, JSON, TallyExport, parse_id, parse_tally, tally_to_json
+from sfumato.batches import (
+    ID_PATTERN,
+    JSON_MEDIA_TYPE,
+    TallyExport,
+    parse_id,
+    parse_tally,
+    tally_to_json,
+)
 from sfumato.errors import InvalidBatch, WrongSurvey
 from sfumato.foundation.canonical import canonical_bytes
 
@@ -43,7 +50,7 @@ _IMPORT_PROBLEMS = problem_responses(
     "unknown-media-type",
 )
 
-_MAX_OVERHEAD = 2**20
+_MAX_OVERHEAD_BYTES = 2**20
 """The maximum size in bytes of an imported tally, excluding its counts."""
 
 ExportId = Annotated[
@@ -82,7 +89,7 @@ class ImportReceipt(BaseModel):
 
     tally: str
     reports: str = Field(
-        description="The number of reports, as text: it may exceed JSON's safe integers."
+        description="The number of reports, as text, because it may exceed JSON's safe integers."
     )
     survey: str
 
@@ -145,7 +152,7 @@ async def export(
     result = await run_in_threadpool(aggregator.store.export, entry.fingerprint, id_, entry.outputs)
     if result is None:
         raise Problem("not-enough-reports", "Nothing has been counted since the last export.")
-    return Response(await run_in_threadpool(tally_to_json, result), media_type=JSON)
+    return Response(await run_in_threadpool(tally_to_json, result), media_type=JSON_MEDIA_TYPE)
 
 
 @router.post(
@@ -162,9 +169,9 @@ async def import_tally(
     entry: RequestedSurvey, aggregator: CurrentAggregator, request: Request
 ) -> Response:
     """Add a tally that another aggregator exported. Sending it again changes nothing."""
-    if get_media_type(request) != JSON:
-        raise Problem("unknown-media-type", f"Content-Type must be {JSON}.")
-    max_size = 11 * entry.outputs + _MAX_OVERHEAD  # 8 bytes per count, encoded as base64
+    if get_media_type(request) != JSON_MEDIA_TYPE:
+        raise Problem("unknown-media-type", f"Content-Type must be {JSON_MEDIA_TYPE}.")
+    max_size = 11 * entry.outputs + _MAX_OVERHEAD_BYTES  # 8 bytes per count, encoded as base64
     body = await read_body(request, max_size)
     exported = await run_in_threadpool(parse_tally, body)
     if exported.tally.fingerprint != entry.fingerprint or exported.tally.outputs != entry.outputs:
@@ -181,7 +188,7 @@ def _import_response(exported: TallyExport, outcome: Outcome) -> Response:
             "survey": exported.tally.fingerprint,
         }
         status = 201 if outcome is Outcome.COUNTED else 200
-        return Response(canonical_bytes(receipt), status, media_type=JSON)
+        return Response(canonical_bytes(receipt), status, media_type=JSON_MEDIA_TYPE)
     if outcome is Outcome.CLOSED:
         raise Problem("survey-closed", "The survey is closed. Open it to import a tally.")
     if outcome is Outcome.CONFLICT:

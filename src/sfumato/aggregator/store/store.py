@@ -1,10 +1,10 @@
 """The store: surveys, identifiers and counts, updated atomically.
 
-``commit`` is the core. In one transaction it locks the survey, looks up which batches are known,
-writes the identifiers of the others and adds their reports to the counts. So a batch is counted if
-and only if its identifier is stored, and acknowledged batches survive any crash. The store does not
-keep reports. It keeps a checksum of each batch until the survey ends (docs/decisions/031.md
-explains what the checksum reveals).
+``commit`` is the central method. In one transaction, it locks the survey, looks up which batches
+are already known, stores the identifiers of the new ones, and adds their reports to the counts. So
+a batch is counted if and only if its identifier is stored, and acknowledged batches survive any
+crash. Individual reports are not stored. A checksum of each batch is kept until the survey ends
+(docs/decisions/031.md explains what the checksum reveals).
 """
 
 from collections.abc import Mapping, Sequence
@@ -40,8 +40,9 @@ from sfumato.tally import Tally
 
 __all__ = ["Outcome", "State", "Status", "Store"]
 
-_MAX_REPORTS = 2**62
-_NO_DAY = ""
+_MAX_REPORTS = 2**62  # per survey
+_NO_DAY = ""  # for imported tallies
+_ID_BYTES = 16
 _DELETE_BATCH_SIZE = 5000
 
 
@@ -93,7 +94,7 @@ class Store(Database):
                 connection.execute(statement)
 
     def read_resolved(self, fingerprint: str) -> bytes | None:
-        """Return a survey's resolved form, or ``None`` if it is unknown."""
+        """Return a survey's resolved form, or ``None`` if the survey is unknown."""
         query = select(surveys.c.resolved).where(surveys.c.fingerprint == fingerprint)
         with self._read() as connection:
             resolved = connection.scalar(query)
@@ -109,7 +110,7 @@ class Store(Database):
     def set_open(self, fingerprint: str) -> None:
         """Accept reports again. Raise ``WrongSurvey`` if the survey has ended."""
         with self._write() as connection:
-            row = self._require_row(connection, fingerprint)
+            row = self._require_survey_row(connection, fingerprint)
             if row.state == "ended":
                 raise WrongSurvey(
                     "this survey has ended. Its identifiers are deleted, so repeated batches could "
@@ -120,7 +121,7 @@ class Store(Database):
     def set_closed(self, fingerprint: str) -> None:
         """Stop accepting reports. The survey keeps its identifiers, so it can be opened again."""
         with self._write() as connection:
-            row = self._require_row(connection, fingerprint)
+            row = self._require_survey_row(connection, fingerprint)
             if row.state != "ended":
                 _update_survey(connection, row, state="closed")
 
@@ -128,10 +129,10 @@ class Store(Database):
         """Delete the identifiers of a closed survey's batches. This ends the survey permanently.
 
         The state changes first. Then identifiers are deleted in small steps, so uploads to other
-        surveys need not wait. After a crash, call this method again to continue.
+        surveys do not have to wait. After a crash, call this method again to continue.
         """
         with self._write() as connection:
-            row = self._require_row(connection, fingerprint)
+            row = self._require_survey_row(connection, fingerprint)
             if row.state == "open":
                 raise WrongSurvey(
                     "an open survey needs its identifiers to recognise repeated batches. "
@@ -149,15 +150,15 @@ class Store(Database):
                     connection.execute(delete(batches).where(in_survey, batches.c.id.in_(ids)))
 
     def read_status(self, fingerprint: str) -> Status:
-        """Return a survey's state and its report counts."""
+        """Return a survey's state and how many reports arrived, in total and in each hour."""
         with self._read() as connection:
-            row = self._require_row(connection, fingerprint, lock=False)
+            row = self._require_survey_row(connection, fingerprint, lock=False)
             query = select(hours.c.hour, hours.c.reports).where(hours.c.survey == row.number)
             rows = connection.execute(query.order_by(hours.c.hour)).all()
         by_hour = tuple((hour, reports) for hour, reports in rows)
         return Status(row.state, row.reports, by_hour)
 
-    def _find_row(
+    def _find_survey_row(
         self, connection: Connection, fingerprint: str, *, lock: bool = True
     ) -> Row[Any] | None:
         query = select(surveys.c.number, surveys.c.state, surveys.c.part, surveys.c.reports)
@@ -166,10 +167,10 @@ class Store(Database):
             query = self._backend.lock_rows(query)
         return connection.execute(query).first()
 
-    def _require_row(
+    def _require_survey_row(
         self, connection: Connection, fingerprint: str, *, lock: bool = True
     ) -> Row[Any]:
-        row = self._find_row(connection, fingerprint, lock=lock)
+        row = self._find_survey_row(connection, fingerprint, lock=lock)
         if row is None:
             raise WrongSurvey("the store has no survey with this fingerprint.")
         return row
@@ -179,25 +180,27 @@ class Store(Database):
     def commit(self, group: Sequence[Batch]) -> list[Outcome]:
         """Count a group of batches in one transaction, and return the outcome of each.
 
-        Check the reports against their survey first (``Batch.require``).
+        The caller must check the reports against their survey first (``Batch.require``).
         """
         outcomes = [Outcome.UNKNOWN] * len(group)
         with self._write() as connection:
             # Lock surveys in sorted order, so that two aggregators cannot deadlock.
             for fingerprint in sorted({batch.fingerprint for batch in group}):
-                row = self._find_row(connection, fingerprint)
+                row = self._find_survey_row(connection, fingerprint)
                 if row is None:
                     continue
                 indices = [i for i, batch in enumerate(group) if batch.fingerprint == fingerprint]
                 if row.state == "open":
-                    survey_outcomes = self._count(connection, row, [group[i] for i in indices])
+                    survey_outcomes = self._count_batches(
+                        connection, row, [group[i] for i in indices]
+                    )
                 else:
                     survey_outcomes = [Outcome.CLOSED] * len(indices)
                 for i, outcome in zip(indices, survey_outcomes, strict=True):
                     outcomes[i] = outcome
         return outcomes
 
-    def _count(
+    def _count_batches(
         self, connection: Connection, row: Row[Any], group: Sequence[Batch]
     ) -> list[Outcome]:
         ids = [batch.id for batch in group]
@@ -230,19 +233,21 @@ class Store(Database):
         pages = histogram_pages(reports)
         self._add_pages(connection, row, pages, reports.size, day=now.date().isoformat())
         hour = now.strftime("%Y-%m-%dT%H")
-        _add_to_hour(connection, row.number, hour, batch_count=len(group), reports=reports.size)
+        _add_to_hour(
+            connection, row.number, hour, batch_count=len(group), report_count=reports.size
+        )
 
     def _add_pages(
         self,
         connection: Connection,
         row: Row[Any],
         pages: Mapping[int, NDArray[np.int64]],
-        reports: int,
+        report_count: int,
         *,
         day: str,
     ) -> None:
-        """Add pages of counts for a day to the open part."""
-        total = row.reports + reports  # the row is locked, so its value is current
+        """Add pages of counts to the open part of the tally, under ``day``."""
+        total = row.reports + report_count  # up to date, because the row is locked
         if total > _MAX_REPORTS:
             raise InvalidTally("counts must add up to at most 2^62.")
         _update_survey(connection, row, reports=total)
@@ -251,18 +256,18 @@ class Store(Database):
             (counts.c.survey == row.number) & (counts.c.part == row.part) & (counts.c.day == day)
         )
         query = select(counts.c.page, counts.c.cells)
-        old_rows = connection.execute(query.where(matches, counts.c.page.in_(list(pages)))).all()
+        stored_rows = connection.execute(query.where(matches, counts.c.page.in_(list(pages)))).all()
         changes = []
-        for page, cells in old_rows:
+        for page, cells in stored_rows:
             new_cells = pages[page] + decode_page(cells)
-            changes.append({"at": page, "to": encode_page(new_cells)})
+            changes.append({"changed_page": page, "new_cells": encode_page(new_cells)})
         if changes:
-            statement = update(counts).where(matches, counts.c.page == bindparam("at"))
-            connection.execute(statement.values(cells=bindparam("to")), changes)
-        old_pages = {page for page, _ in old_rows}
+            statement = update(counts).where(matches, counts.c.page == bindparam("changed_page"))
+            connection.execute(statement.values(cells=bindparam("new_cells")), changes)
+        stored_pages = {page for page, _ in stored_rows}
         new_rows = []
         for page, page_counts in pages.items():
-            if page not in old_pages:
+            if page not in stored_pages:
                 new_rows.append({**key, "page": page, "cells": encode_page(page_counts)})
         if new_rows:
             connection.execute(insert(counts), new_rows)
@@ -270,16 +275,16 @@ class Store(Database):
     def tally(self, fingerprint: str, outputs: int) -> Tally:
         """Return all counts, exported or not."""
         with self._read() as connection:
-            row = self._require_row(connection, fingerprint, lock=False)
+            row = self._require_survey_row(connection, fingerprint, lock=False)
             return _sum_pages(connection, counts.c.survey == row.number, outputs, fingerprint)
 
     def tally_between(self, fingerprint: str, outputs: int, first: date, last: date) -> Tally:
-        """Return the counts of uploads from ``first`` to ``last``, inclusive (UTC).
+        """Return the counts of reports that arrived from ``first`` to ``last``, inclusive (UTC).
 
         Imported tallies have no day, so they are excluded.
         """
         with self._read() as connection:
-            row = self._require_row(connection, fingerprint, lock=False)
+            row = self._require_survey_row(connection, fingerprint, lock=False)
             in_survey = counts.c.survey == row.number
             in_period = counts.c.day.between(first.isoformat(), last.isoformat())
             return _sum_pages(connection, in_survey & in_period, outputs, fingerprint)
@@ -287,13 +292,13 @@ class Store(Database):
     # --- export and import ------------------------------------------------------------------------
 
     def export(self, fingerprint: str, id_: bytes, outputs: int) -> TallyExport | None:
-        """Close the open part and export it under an identifier.
+        """Close the open part of the tally and export it under the identifier ``id_``.
 
-        The same identifier returns the same tally again. Return ``None`` if nothing has been
-        counted since the last export.
+        Calling this again with the same identifier returns the same tally. Return ``None`` if
+        nothing has been counted since the last export.
         """
         with self._write() as connection:
-            row = self._require_row(connection, fingerprint)
+            row = self._require_survey_row(connection, fingerprint)
             matches_id = (exports.c.survey == row.number) & (exports.c.id == id_)
             part = connection.scalar(select(exports.c.part).where(matches_id))
             is_new = part is None
@@ -309,14 +314,14 @@ class Store(Database):
                 )
                 connection.execute(statement)
                 _update_survey(connection, row, part=part + 1)
-            was_imported = (imports.c.survey == row.number) & (imports.c.part == part)
-            covers = sorted(_import_ids(connection, was_imported))
-            return TallyExport(id_, tally, tuple(covers))
+            imported_into_part = (imports.c.survey == row.number) & (imports.c.part == part)
+            covered_ids = sorted(_import_ids(connection, imported_into_part))
+            return TallyExport(id_, tally, tuple(covered_ids))
 
     def list_exports(self, fingerprint: str) -> list[tuple[bytes, int]]:
         """List each exported tally's identifier and number of reports, oldest first."""
         with self._read() as connection:
-            row = self._require_row(connection, fingerprint, lock=False)
+            row = self._require_survey_row(connection, fingerprint, lock=False)
             query = select(exports.c.id, exports.c.reports).where(exports.c.survey == row.number)
             rows = connection.execute(query.order_by(exports.c.part)).all()
         return [(bytes(id_), reports) for id_, reports in rows]
@@ -324,7 +329,7 @@ class Store(Database):
     def import_tally(self, exported: TallyExport) -> Outcome:
         """Add a tally from another store, unless part of it was already counted here."""
         with self._write() as connection:
-            row = self._find_row(connection, exported.tally.fingerprint)
+            row = self._find_survey_row(connection, exported.tally.fingerprint)
             if row is None:
                 return Outcome.UNKNOWN
             if row.state != "open":
@@ -338,18 +343,18 @@ class Store(Database):
                 [exported.id, *exported.covers]
             ):
                 return Outcome.OVERLAP
-            reports = exported.tally.reports
+            report_count = exported.tally.reports
             statement = insert(imports).values(
                 survey=row.number,
                 id=exported.id,
                 digest=exported.digest,
                 part=row.part,
-                reports=reports,
+                reports=report_count,
                 covers=b"".join(exported.covers).hex(),
             )
             connection.execute(statement)
             pages = split_pages(exported.tally.counts)
-            self._add_pages(connection, row, pages, reports, day=_NO_DAY)
+            self._add_pages(connection, row, pages, report_count, day=_NO_DAY)
             return Outcome.COUNTED
 
 
@@ -358,29 +363,34 @@ def _update_survey(connection: Connection, row: Row[Any], **values: object) -> N
 
 
 def _add_to_hour(
-    connection: Connection, survey: int, hour: str, *, batch_count: int, reports: int
+    connection: Connection, survey_number: int, hour: str, *, batch_count: int, report_count: int
 ) -> None:
-    matches = (hours.c.survey == survey) & (hours.c.hour == hour)
-    sums = {"batches": hours.c.batches + batch_count, "reports": hours.c.reports + reports}
+    matches = (hours.c.survey == survey_number) & (hours.c.hour == hour)
+    sums = {"batches": hours.c.batches + batch_count, "reports": hours.c.reports + report_count}
     result = connection.execute(update(hours).where(matches).values(**sums))
     if result.rowcount == 0:
-        row = {"survey": survey, "hour": hour, "batches": batch_count, "reports": reports}
+        row = {
+            "survey": survey_number,
+            "hour": hour,
+            "batches": batch_count,
+            "reports": report_count,
+        }
         connection.execute(insert(hours).values(row))
 
 
 def _sum_pages(
     connection: Connection, condition: ColumnElement[bool], outputs: int, fingerprint: str
 ) -> Tally:
-    """Add up the pages that match a condition. Fetch a few at a time to save memory."""
+    """Return the sum of the pages that match a condition. Fetch a few at a time to save memory."""
     query = select(counts.c.page, counts.c.cells).where(condition).execution_options(yield_per=64)
     pages = ((page, cells) for page, cells in connection.execute(query))
     return Tally(join_pages(pages, outputs), fingerprint)
 
 
-def _all_tally_ids(connection: Connection, survey: int) -> set[bytes]:
+def _all_tally_ids(connection: Connection, survey_number: int) -> set[bytes]:
     """Return the identifiers of all exported and imported tallies, and of tallies inside them."""
-    exported = connection.scalars(select(exports.c.id).where(exports.c.survey == survey))
-    return {*map(bytes, exported), *_import_ids(connection, imports.c.survey == survey)}
+    exported = connection.scalars(select(exports.c.id).where(exports.c.survey == survey_number))
+    return {*map(bytes, exported), *_import_ids(connection, imports.c.survey == survey_number)}
 
 
 def _import_ids(connection: Connection, condition: ColumnElement[bool]) -> list[bytes]:
@@ -388,7 +398,7 @@ def _import_ids(connection: Connection, condition: ColumnElement[bool]) -> list[
     ids = []
     for row in connection.execute(select(imports.c.id, imports.c.covers).where(condition)):
         ids.append(bytes(row.id))
-        covers = bytes.fromhex(row.covers)
-        for start in range(0, len(covers), 16):
-            ids.append(covers[start : start + 16])
+        covered = bytes.fromhex(row.covers)
+        for start in range(0, len(covered), _ID_BYTES):
+            ids.append(covered[start : start + _ID_BYTES])
     return ids
