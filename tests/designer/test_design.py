@@ -1,7 +1,6 @@
 """Designs match known optima, keep their context, and survive a stop at any time."""
 
 import itertools
-import subprocess
 import sys
 from fractions import Fraction
 from math import exp, nan
@@ -17,6 +16,7 @@ from sfumato.designer.exponential import exponential_response
 from sfumato.designer.search import Objective, search_rounds, to_table
 from sfumato.errors import InvalidArgument, NoClosedForm, NothingToLearn
 from sfumato.planning import lower_bound_risk_at_uniform, ye_barg_bound
+from support.lone_checker import check_file
 from support.matrices import (
     asymmetric,
     chain,
@@ -31,7 +31,6 @@ from support.matrices import (
     value_of,
     without,
 )
-from support.paths import CHECKER
 from support.slow import slow_except
 
 
@@ -471,13 +470,8 @@ def test_designs_round_trip_and_pass_the_checker(context, prior, tmp_path):
         result.mechanism.scores.variances(result.prior, 1),
     )
     result.mechanism.save(tmp_path / "mechanism.json")
-    checked = subprocess.run(
-        [sys.executable, "-E", "-s", "-S", CHECKER, tmp_path / "mechanism.json"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert checked.returncode == 0, checked.stdout + checked.stderr
+    code, printed = check_file(tmp_path / "mechanism.json")
+    assert code == 0, printed
 
 
 # --- rounds, and stopping -------------------------------------------------------------------------

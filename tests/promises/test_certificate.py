@@ -17,6 +17,7 @@ from sfumato.mechanisms import TableResponse
 from sfumato.promises import structure
 from sfumato.promises.structure import check_structure
 from sfumato.randomness import within_odds
+from support.lone_checker import check_file, check_file_alone
 from support.mechanism_examples import ALL_REPRESENTATIVES
 from support.mutants import MUTANTS, OneUnitTooMuch
 from support.paths import CHECKER
@@ -25,21 +26,11 @@ LARGE = 43_750
 N = 1 << 64
 
 
-def run_checker(mechanism, folder):
-    """Run the checker isolated from the package; return its exit code and output."""
+def run_checker(mechanism, folder, check=check_file):
+    """Run the checker on a saved mechanism; return its exit code and output."""
     path = folder / "mechanism.json"
     mechanism.save(path)
-    return check_file(path)
-
-
-def check_file(path):
-    run = subprocess.run(
-        [sys.executable, "-E", "-s", "-S", CHECKER, path],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return run.returncode, run.stdout + run.stderr
+    return check(path)
 
 
 # --- enumerated -----------------------------------------------------------------------------------
@@ -79,6 +70,7 @@ def test_both_checkers_reject_odds_one_unit_too_high(unit, tmp_path):
     integers = [[high + unit, N - high - unit], [N - high - unit, high + unit]]
     mechanism = TableResponse(sf.Uniform(2, 1), integers)
     code, output = run_checker(mechanism, tmp_path)
+    assert run_checker(mechanism, tmp_path, check_file_alone) == (code, output)
     if unit == 0:
         assert sf.certify(mechanism).slack < 1e-15
         assert code == 0
