@@ -403,9 +403,7 @@ def test_pipes_from_end_to_end(folder):
 
 
 def test_two_million_rows_in_little_memory(folder):
-    places = pa.DictionaryArray.from_arrays(
-        np.arange(2_000_000, dtype=np.int32) % 5, PLACES[:5]
-    )
+    places = pa.DictionaryArray.from_arrays(np.arange(2_000_000, dtype=np.int32) % 5, PLACES[:5])
     pq.write_table(pa.table({"place": places.cast(pa.string())}), folder / "big.parquet")
     script = (
         "import resource, subprocess, sys\n"

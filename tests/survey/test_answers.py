@@ -113,9 +113,7 @@ def test_text_of_any_layout(kind):
 )
 def test_a_dictionary_may_use_all_of_its_indices(index, size):
     labels = [f"v{i}" for i in range(size)]
-    column = pa.DictionaryArray.from_arrays(
-        pa.array([size - 1, 0, None], index), pa.array(labels)
-    )
+    column = pa.DictionaryArray.from_arrays(pa.array([size - 1, 0, None], index), pa.array(labels))
     assert to_symbols(Domain(labels, other="else"), column).tolist() == [size - 1, 0, size]
 
 
