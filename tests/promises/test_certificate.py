@@ -22,7 +22,7 @@ from support.mechanism_examples import ALL_REPRESENTATIVES
 from support.mutants import MUTANTS, OneUnitTooMuch
 from support.paths import CHECKER
 
-LARGE = 43_750
+LARGE = 8_750
 N = 1 << 64
 
 
@@ -104,7 +104,7 @@ def test_certificate_record_and_text():
     record = sf.certify(sf.PlainResponse(sf.Uniform(LARGE, 1))).to_record()
     assert record["method"] == "structural"
     assert record["rows"] == 1000
-    assert record["premises"][0]["raised"] == 32768
+    assert record["premises"][0]["raised"] == 8192
 
 
 # --- structural -----------------------------------------------------------------------------------
@@ -245,7 +245,7 @@ def test_violation_names_a_pair_with_a_promise():
 
 
 def test_randomized_response_uses_all_of_its_epsilon_at_scale():
-    certificate = sf.certify(sf.PlainResponse(sf.Uniform(65_536, 8), sf.RandomizedCode))
+    certificate = sf.certify(sf.PlainResponse(sf.Uniform(16_384, 8), sf.RandomizedCode))
     assert certificate.realised_epsilon > 8 - 1e-12
 
 
