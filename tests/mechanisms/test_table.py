@@ -2,8 +2,6 @@
 
 import itertools
 import json
-import subprocess
-import sys
 from fractions import Fraction
 from math import inf
 
@@ -25,7 +23,7 @@ from sfumato.mechanisms.channel import IntegerChannel
 from sfumato.mechanisms.dense import LeftInverse, are_independent_mod_prime
 from sfumato.promises.exam import check_mechanism
 from sfumato.randomness import within_odds
-from support.paths import CHECKER
+from support.lone_checker import check_file
 
 N = 1 << 64
 
@@ -449,13 +447,7 @@ def test_checker_accepts_a_crowd_only_where_it_belongs(kind, code, tmp_path):
 def _run_checker(saved, folder):
     path = folder / "saved.json"
     path.write_bytes(canonical_bytes(saved))
-    run = subprocess.run(
-        [sys.executable, "-E", "-s", "-S", CHECKER, path],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return run.returncode, run.stdout
+    return check_file(path)
 
 
 # --- certificates ---------------------------------------------------------------------------------

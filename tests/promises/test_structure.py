@@ -20,7 +20,7 @@ from sfumato.randomness import within_odds
 from support.mechanism_examples import REPRESENTATIVES
 
 inf = math.inf
-LARGE = 43_750
+LARGE = 8_750
 STRUCTURED = [
     mechanism
     for instances in REPRESENTATIVES.values()

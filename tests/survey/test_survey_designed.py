@@ -257,9 +257,7 @@ def test_bad_matrix_errors_name_the_place(tmp_path, content, said):
 def test_files_over_256_mib_are_rejected(tmp_path, name):
     path = tmp_path / name
     if name.endswith(".gz"):
-        with gzip.open(path, "wb", compresslevel=1) as file:
-            for _ in range(257):
-                file.write(bytes(2**20))
+        path.write_bytes(gzip.compress(bytes(2**20)) * 257)  # a file may have several members
     else:
         with path.open("wb") as file:
             file.truncate(2**28 + 1)

@@ -19,7 +19,7 @@ LARGE = {
     "blocks": sf.BlockResponse(sf.Blocks(np.repeat(np.arange(60), 6), 1.0)),
     "high-low": sf.HighLowResponse(sf.HighLow(500, range(300), 1.0)),
     "cyclic": sf.PlainResponse(sf.Uniform(100, 2.0), sf.BestCode()),
-    "two-level": sf.GroupResponse(sf.Blocks(np.repeat(np.arange(4), 30), 1.0, across=2)),
+    "two-level": sf.GroupResponse(sf.Blocks(np.repeat(np.arange(4), 14), 1.0, across=2)),
 }
 
 
