@@ -24,6 +24,7 @@ from sfumato.mechanisms.dense import LeftInverse, are_independent_mod_prime
 from sfumato.promises.exam import check_mechanism
 from sfumato.randomness import within_odds
 from support.lone_checker import check_file
+from support.slow import slow_except
 
 N = 1 << 64
 
@@ -151,10 +152,10 @@ def test_plain_rounding_breaks_the_promise(name):
 
 
 def test_many_outputs_and_symbols():
-    E = planar(32, 1)
-    Q = channel(E, 500)
+    E = planar(24, 1)
+    Q = channel(E, 300)
     table = TableResponse.from_floats(sf.Metric(E), add_noise(Q, 1e-9))
-    assert table.outputs == 500
+    assert table.outputs == 300
     assert sf.certify(table).slack < 1e-12
     assert least_risk(table.matrix()) == pytest.approx(least_risk(Q), rel=1e-7)
 
@@ -533,7 +534,10 @@ def _words_too_many(place):
 # --- the exam -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", MATRICES)
+EXAMINED = MATRICES.keys() - {"uniform-0.01", "uniform-0.1", "uniform-5", "planar-0.05"}
+
+
+@pytest.mark.parametrize("name", slow_except(EXAMINED, MATRICES))
 def test_designed_tables_pass_the_exam(name):
     crowd = [1 + x for x in range(len(MATRICES[name]))]
     assert check_mechanism(design_table(name, crowd=crowd)).word_bits <= 18

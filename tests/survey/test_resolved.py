@@ -333,15 +333,13 @@ def test_deep_nesting_is_rejected(path, depth):
 
 
 @pytest.mark.parametrize("field", ["word_bits", "outputs", "points"])
-@pytest.mark.parametrize(
-    "number", [-(2**62), -1, 0, 63, 65, 2**31, 2**52, 2**53, 2**63, 2**64, 10**100]
-)
 @pytest.mark.parametrize("name", ["plain", "randomized", "high-low", "blocks"])
-def test_huge_and_negative_numbers_are_rejected(name, number, field):
-    with pytest.raises(InvalidSurvey):
-        Survey.from_resolved(
-            _changed(SURVEYS[name], ("promise", "mechanism", "codes", 0, field), number)
-        )
+def test_huge_and_negative_numbers_are_rejected(name, field):
+    path = ("promise", "mechanism", "codes", 0, field)
+    for number in (-(2**62), -1, 0, 63, 65, 2**31, 2**52, 2**53, 2**63, 2**64, 10**100):
+        raw = _changed(SURVEYS[name], path, number)
+        with pytest.raises(InvalidSurvey):
+            Survey.from_resolved(raw)
 
 
 @pytest.mark.parametrize("number", [-(2**62), -1, 0, 63, 65, 2**52, 2**64])
