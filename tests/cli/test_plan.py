@@ -167,7 +167,7 @@ def test_infeasible_plan_exits_1(call, arguments):
         (("--people", "0"), "people"),
         (("--people", "10", "--confidence", "95"), "confidence"),
         (("--people", "10", "--measure", "mean"), "measure must be one of"),
-        (("--people", "10", "--measure", "total"), "pass labels="),
+        (("--people", "10", "--measure", "total"), "requires labels="),
         (("--people", "10", "--measure", "total", "--labels", "zoo"), "not a label"),
         (("--people", "10", "--distribution", "absent.csv"), "cannot be read"),
         (("--people", "10", "--distribution", "answers.csv"), "label column"),

@@ -368,7 +368,7 @@ def test_dependent_rows_have_no_scores():
     assert are_independent_mod_prime([[2, 1, 1], [1, 2, 1], [3, 3, 3]])
     assert not are_independent_mod_prime([[1, 2], [1, 2]])
     assert are_independent_mod_prime([[0, 0, N], [0, N, 0], [1, 0, 0]])
-    with pytest.raises(NothingToLearn, match="nothing can undo"):
+    with pytest.raises(NothingToLearn, match="cannot be inverted"):
         LeftInverse(rows, 8, [1, 1, 1]).to_floats()
 
 

@@ -133,7 +133,7 @@ def test_quotation_marks_are_plain_characters(tmp_path):
         (COUNTS, "use the grid option"),
         (
             "".join(line(*position) for position in OUTSIDE),
-            "no check-in between 25N and 50N.*all 5 are elsewhere",
+            "no check-ins between 25N and 50N.*all 5 are elsewhere",
         ),
     ],
 )

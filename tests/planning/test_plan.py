@@ -425,7 +425,7 @@ def test_singular_exponential_mechanism_is_explained(monkeypatch):
     result = plan(level, people=1000)
     row = next(row for row in result.rows if row.name == "exponential")
     assert (result.chosen, row.is_available) == ("best", False)
-    assert "nothing can undo" in row.reason
+    assert "cannot be inverted" in row.reason
 
 
 def _blocks_of_a_town(side):
@@ -582,8 +582,8 @@ def test_unreachable_decoded_goal_is_infeasible():
         ({"people": 10, "distribution": [0.5, 0.5, 0, 0, -0.1]}, "5 shares"),
         ({"people": 10, "distribution": [0.5, 0.1, 0, 0, 0]}, "add up to 1"),
         ({"people": 10, "distribution": {9: 1.0}}, "not one of"),
-        ({"people": 10, "measure": "total"}, "pass labels="),
-        ({"people": 10, "labels": [1]}, "pass labels="),
+        ({"people": 10, "measure": "total"}, "requires labels="),
+        ({"people": 10, "labels": [1]}, "requires labels="),
         ({"people": 10, "measure": "total", "labels": []}, "at least one"),
         ({"people": 10, "measure": "total", "labels": [1, 1]}, "no duplicates"),
         ({"people": 10, "measure": "total", "labels": [7]}, "not one of"),
