@@ -22,7 +22,7 @@ from typing import cast
 
 import numpy as np
 
-from sfumato.batches import ARROW, JSON, Batch, to_arrow, to_json
+from sfumato.batches import ARROW_MEDIA_TYPE, JSON_MEDIA_TYPE, Batch, to_arrow, to_json
 from sfumato.survey import Survey
 
 _SURVEY = """
@@ -117,7 +117,9 @@ def _request(survey: Survey, arm: str, reports: int, seed: int) -> tuple[bytes, 
     generator = np.random.default_rng(seed)
     outputs = generator.integers(0, survey.mechanism.outputs, reports).astype(np.uint32)
     batch = Batch(bytes(16), survey.fingerprint, outputs)
-    body, kind = (to_arrow(batch), ARROW) if arm == "arrow" else (to_json(batch), JSON)
+    body, kind = (
+        (to_arrow(batch), ARROW_MEDIA_TYPE) if arm == "arrow" else (to_json(batch), JSON_MEDIA_TYPE)
+    )
     head = f"POST /v1/surveys/{survey.fingerprint}/batches HTTP/1.1\r\nHost: localhost\r\n"
     head += f"Content-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n"
     first, _, second = (head.encode() + body).partition(_IDENTIFIER)

@@ -27,7 +27,7 @@ import numpy as np
 from playwright.sync_api import Page, sync_playwright
 
 from sfumato.aggregator.store import Store
-from sfumato.batches import ARROW, Batch, fresh_id, to_arrow
+from sfumato.batches import ARROW_MEDIA_TYPE, Batch, fresh_id, to_arrow
 from sfumato.survey import Survey
 
 _SURVEY = """
@@ -215,7 +215,7 @@ def _send(url: str, fingerprint: str, bodies: list[tuple[bytes, bytes]], reports
         identifier, body = bodies[sent // 1000 % len(bodies)]
         fresh = body.replace(identifier.hex().encode(), fresh_id().hex().encode())
         connection.request(
-            "POST", f"/v1/surveys/{fingerprint}/batches", fresh, {"Content-Type": ARROW}
+            "POST", f"/v1/surveys/{fingerprint}/batches", fresh, {"Content-Type": ARROW_MEDIA_TYPE}
         )
         answer = connection.getresponse()
         answer.read()

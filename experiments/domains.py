@@ -102,7 +102,7 @@ def _measure(data: RealData, runs: int, options: RunOptions, workers: int | None
         data.counts,
         runs,
         options.seed,
-        word_name=f"domains/{data.name}",
+        stream_name=f"domains/{data.name}",
         on_progress=lambda line: options.on_progress(f"{data.name}, {line}"),
         workers=workers,
     )

@@ -26,7 +26,7 @@ from sfumato.paper.experiment import (
     spread_cells,
 )
 from sfumato.paper.schemes import best_estimate, paper_estimate
-from sfumato.paper.synthetic import draw_curve, name_curves, style_panel, zipf
+from sfumato.paper.synthetic import draw_curve, label_curves, style_panel, zipf
 from sfumato.simulation import Spread, draw_order, draw_people, run_jobs
 
 K = 1000
@@ -264,4 +264,4 @@ def _draw_panel(axes: Axes, panel: _Panel) -> None:
         colour = _COLOURS[curve.scheme]
         draw_curve(axes, panel.people, curve.errors, colour, dashed=curve.scheme not in OURS)
         names.append((curve.errors[-1].mean, f"{curve.scheme}: {curve.bits:,} bits", colour))
-    name_curves(axes, panel.people[-1] * 1.1, names, distance=0.058)
+    label_curves(axes, panel.people[-1] * 1.1, names, min_distance=0.058)

@@ -24,7 +24,7 @@ from sfumato.foundation.arrays import Floats, Symbols
 from sfumato.pages.map_cells import arrange_cells
 from sfumato.pages.pictures import INK, MAP_SCALE, PROMISE_SCALE
 from sfumato.paper.experiment import ExperimentResult, RunOptions
-from sfumato.paper.gowalla import PER_RECORD, draw_shares
+from sfumato.paper.gowalla import PER_CHECKIN_NOTE, draw_shares
 from sfumato.paper.population import (
     GEONAMES_CREDIT,
     MapPopulation,
@@ -132,7 +132,7 @@ def partitions(
         "centre. ε = 1 inside each block.",
         "When you compare the errors of partitions, also compare what they reveal: a person whose "
         "block is a single cell is not hidden at all, for any ε.",
-        PER_RECORD,
+        PER_CHECKIN_NOTE,
     ]
     if checkins is None and grid is None:
         notes.append(
@@ -201,7 +201,7 @@ def _hexagons(domain: GridDomain, resolution: int) -> Partition:
 
 def _cities(domain: GridDomain, places: Places, count: int) -> Partition:
     cities = places.largest(count)
-    min_population = int(cities.population.min())
+    min_population = int(cities.populations.min())
     reveals = f"the nearest of {count:,} cities with at least {min_population:,} people"
     return Partition(f"around {count:,} cities", _nearest_blocks(domain, cities), reveals)
 
@@ -210,7 +210,7 @@ def _towns_with_spacing(
     domain: GridDomain, places: Places, count: int, min_distance: int
 ) -> Partition:
     towns = select_spaced(places, count, min_distance)
-    reveals = f"the nearest of {towns.population.size:,} towns, no two within {min_distance} km"
+    reveals = f"the nearest of {towns.populations.size:,} towns, no two within {min_distance} km"
     name = f"around towns {min_distance} km apart"
     return Partition(name, _nearest_blocks(domain, towns), reveals)
 

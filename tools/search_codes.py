@@ -12,14 +12,14 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 from pathlib import Path
 
-from sfumato.codes.search import STEPS, best_sizes, flatness, pack, search, ye_barg_risk
+from sfumato.codes.search import MAX_STEPS, best_sizes, flatness, pack, search, ye_barg_risk
 
 EPSILONS = (0.25, 0.5, 1, 2, 3, 4)
 MAX_SMALL_POINTS = 64
 MAX_POINTS = 200
 GOOD_RATIO = 1.01  # of the risk to the bound
 PROMISING_RATIO = 1.03
-LONG_STEPS = 4 * STEPS
+LONG_STEPS = 4 * MAX_STEPS
 OUTPUT = Path(__file__).parent.parent / "src" / "sfumato" / "codes" / "searched.json"
 
 
@@ -56,18 +56,18 @@ def choose(k, epsilon):
         return None  # randomized response is optimal
     if (
         k > MAX_SMALL_POINTS
-        and min(risk_ratio(k, w, 8, epsilon, STEPS) for w in sizes) <= GOOD_RATIO
+        and min(risk_ratio(k, w, 8, epsilon, MAX_STEPS) for w in sizes) <= GOOD_RATIO
     ):
         return None
     candidates = sorted((t, w) for w in sizes for t in block_counts(k, w))
     promising = [
         (w, t)
         for t, w in candidates
-        if t >= 8 or risk_ratio(k, w, t, epsilon, STEPS) <= PROMISING_RATIO
+        if t >= 8 or risk_ratio(k, w, t, epsilon, MAX_STEPS) <= PROMISING_RATIO
     ]
     best = None
     for w, t in promising:
-        if best is None or risk_ratio(k, w, t, epsilon, STEPS) - 0.005 < risk_ratio(
+        if best is None or risk_ratio(k, w, t, epsilon, MAX_STEPS) - 0.005 < risk_ratio(
             k, *best, epsilon, LONG_STEPS
         ):
             best = min(

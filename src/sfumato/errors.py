@@ -66,10 +66,10 @@ __all__ = [
 
 
 class SfumatoError(Exception):
-    """The base class: catch it to catch every error that Sfumato raises on purpose."""
+    """The base class of all errors that Sfumato raises deliberately."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Pickle the attributes too: an error in a worker must reach the parent process intact.
+        # Pickle the attributes too, so that an error in a worker reaches the parent process intact.
         return _rebuild, (type(self), self.args, self.__dict__)
 
 
@@ -87,7 +87,7 @@ class InvalidArgument(SfumatoError, ValueError):
 
 
 class InvalidSetting(SfumatoError, ValueError):
-    """A port, host, database URL, output folder or aggregator URL cannot be used."""
+    """A port, host, URL, database or output folder is unusable."""
 
 
 class InvalidContext(SfumatoError, ValueError):
@@ -146,7 +146,10 @@ class InvalidBatch(SfumatoError, ValueError):
 
 
 class ReportRejected(SfumatoError, ValueError):
-    """A report is not a possible output. ``index`` is the report's position in the batch."""
+    """A report is not a possible output of the mechanism.
+
+    ``index`` is the position of the report in its batch.
+    """
 
     def __init__(self, message: str, *, index: int = 0) -> None:
         super().__init__(message)
@@ -195,7 +198,7 @@ class EngineStopped(SfumatoError):
 
 
 class NotDelivered(SfumatoError):
-    """Reports were not delivered. They are kept for a retry and will be counted only once."""
+    """Reports were not delivered. They are kept for a retry, and will be counted only once."""
 
 
 class StoreUnavailable(SfumatoError):

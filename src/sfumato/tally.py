@@ -1,4 +1,4 @@
-"""Tallies: histograms of reports. They can be added in any order, with the same result."""
+"""Tallies: histograms of reports, which can be added in any order with the same result."""
 
 import os
 import zipfile
@@ -18,7 +18,7 @@ __all__ = ["Tally", "tally_batches"]
 
 _FORMAT = 1
 _MAX_TOTAL = 2**62
-_CHUNK_SIZE = 2**14  # this many reports, as 64-bit integers, fit in the CPU cache with their counts
+_CHUNK_SIZE = 2**14  # this many 64-bit reports fit in the CPU cache along with their counts
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,8 +28,8 @@ class Tally:
     ``counts[y]``: how often report y was received.
     ``fingerprint``: the fingerprint of the mechanism or survey.
 
-    Addition is commutative, and the tally of all reports equals the sum of the tallies of their
-    batches. Adding a tally with a different fingerprint or number of outputs raises
+    Addition is commutative. The tally of all reports is the sum of the tallies of their batches.
+    Adding a tally with a different fingerprint or number of outputs raises
     ``WrongSurvey``.
 
     >>> a = Tally.from_reports([0, 2, 2], outputs=3, fingerprint="lunch")
@@ -47,8 +47,8 @@ class Tally:
                 "counts must be a one-dimensional array of integers; got "
                 f"{describe_kind(counts)}, shape {counts.shape}."
             )
-        # The largest count times the number of counts bounds the total. Compute the exact total
-        # only if the bound is too large.
+        # The total is at most the largest count times the number of counts. Compute the exact
+        # total only if that bound is too large.
         bound = int(counts.max()) * counts.size
         is_too_large = bound > _MAX_TOTAL and sum(counts.tolist()) > _MAX_TOTAL
         if (counts < 0).any() or is_too_large:
@@ -61,7 +61,7 @@ class Tally:
     def from_reports(cls, reports: ArrayLike, *, outputs: int, fingerprint: str) -> Self:
         """Count one batch of reports; reject it if a report is not in ``0 … outputs − 1``."""
         counts = np.zeros(outputs, dtype=np.int64)
-        _count_into(counts, reports)
+        _add_to_counts(counts, reports)
         return cls(counts, fingerprint)
 
     @property
@@ -108,7 +108,7 @@ class Tally:
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the tally atomically to a file (NumPy's ``.npz``, no pickles)."""
+        """Write the tally to an ``.npz`` file, atomically and without pickles."""
         with atomic_file(path) as file:
             np.savez(
                 file, format=_FORMAT, fingerprint=np.array(self.fingerprint), counts=self.counts
@@ -146,15 +146,15 @@ def tally_batches(batches: Iterable[ArrayLike], *, outputs: int, fingerprint: st
     """Count a stream of batches, with only one batch in memory at a time."""
     counts = np.zeros(outputs, dtype=np.int64)
     for batch in batches:
-        _count_into(counts, batch)
+        _add_to_counts(counts, batch)
     return Tally(counts, fingerprint)
 
 
-def _count_into(counts: NDArray[np.int64], reports: ArrayLike) -> None:
+def _add_to_counts(counts: NDArray[np.int64], reports: ArrayLike) -> None:
     """Add a batch of reports to ``counts``.
 
-    The running time depends only on the size of the batch, not on the number of outputs, because
-    there may be far more outputs than reports.
+    The running time depends only on the size of the batch, not on the number of outputs, which may
+    be far larger.
     """
     try:
         array = np.asarray(reports)

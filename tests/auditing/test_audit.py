@@ -44,6 +44,7 @@ from sfumato.errors import (
     ReportRejected,
 )
 from sfumato.simulation import SeededWords
+from support.slow import slow_except
 
 
 def seeded(mechanism, seed=0):
@@ -431,7 +432,7 @@ def test_an_event_that_is_almost_certain_has_a_resolution():
     )
     assert [pair.hits[0] > 0.99 * pair.samples[0] for pair in found.pairs] == [True]
     assert 1 < found.pairs[0].resolution < 1.1
-    assert "any excess" not in found.verdict
+    assert "no excess could" not in found.verdict
 
 
 def test_undetectable_pairs_have_infinite_resolution():
@@ -449,7 +450,13 @@ def test_undetectable_pairs_have_infinite_resolution():
 
 @pytest.mark.parametrize(
     ("promised", "level", "mean2"),
-    [(0.5, 1e-5, 2.0), (0.5, 1e-5, 10.0), (0.5, 1e-5, 30.0), (1.0, 1e-3, 2.0), (1.0, 1e-3, 10.0)],
+    [
+        (0.5, 1e-5, 2.0),
+        (0.5, 1e-5, 10.0),
+        pytest.param(0.5, 1e-5, 30.0, marks=pytest.mark.slow),
+        (1.0, 1e-3, 2.0),
+        (1.0, 1e-3, 10.0),
+    ],
 )
 def test_ratios_at_the_resolution_of_a_count_are_detected_with_probability_99(
     promised, level, mean2
@@ -659,7 +666,7 @@ class Drifting:
         return self.reports(np.full(count, symbol))
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", slow_except({0, 1}, range(5)))
 @pytest.mark.parametrize("period", [3_000, 30_000])
 def test_changes_with_time_are_not_violations(period, seed):
     for box in (Drifting(period, seed).in_runs, BatchBox(Drifting(period, seed).reports)):

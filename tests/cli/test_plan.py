@@ -19,7 +19,7 @@ def crowd(folder):
 def test_people_for_an_error(call):
     result = call("plan", "lunch.toml", "--error", "0.05")
     assert (result.code, result.err) == (0, "")
-    assert "people the total variation error is at most 0.05 with probability 95%" in result.out
+    assert "people, the total variation error is at most 0.05 with probability 95%" in result.out
     assert "hardest distribution" in result.out
     for row in ("classical LDP, ε = 1", "Hadamard code", "best closed form"):
         assert row in result.out
@@ -167,7 +167,7 @@ def test_infeasible_plan_exits_1(call, arguments):
         (("--people", "0"), "people"),
         (("--people", "10", "--confidence", "95"), "confidence"),
         (("--people", "10", "--measure", "mean"), "measure must be one of"),
-        (("--people", "10", "--measure", "total"), "pass labels="),
+        (("--people", "10", "--measure", "total"), "requires labels="),
         (("--people", "10", "--measure", "total", "--labels", "zoo"), "not a label"),
         (("--people", "10", "--distribution", "absent.csv"), "cannot be read"),
         (("--people", "10", "--distribution", "answers.csv"), "label column"),

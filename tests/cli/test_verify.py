@@ -87,7 +87,7 @@ def test_the_label_is_complete(call, folder):
     before = set(read_folder(folder))
     result = call("label", "lunch.toml", "-o", "label.html")
     assert (result.code, result.err) == (0, "")
-    assert "label.html written: the privacy label for lunch-2026" in result.out
+    assert "Wrote label.html, the privacy label for lunch-2026" in result.out
     assert {str(path) for path in set(read_folder(folder)) - before} == {"label.html"}
     assert (folder / "label.html").read_text(encoding="utf-8") == label_page(
         Survey.load(folder / "lunch.toml")

@@ -12,7 +12,7 @@ from support.child_process import run_in_child
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
-RUNS = 100
+RUNS = 30
 MECHANISM = sf.PlainResponse(sf.Uniform(2**12, 0.1))
 PEOPLE = np.zeros(
     16, dtype=np.int64

@@ -16,10 +16,11 @@ import sfumato as sf
 from sfumato.codes import BestCode, CyclicCode, HadamardCode, RandomizedCode
 from sfumato.codes.best import EXTRA_BITS, best_candidate, cyclic_risk, max_outputs
 from sfumato.codes.singer import SingerDesign
+from support.slow import slow_except
 
 USUAL = ("0.25", "0.5", "1", "2", "3", "4")
 WORST = 1.045
-SAMPLE = (2, 3, 4, 5, 6, 7, 8, 10, 13, 15, 16, 20, 25, 31, 32, 33, 40, 50, 57, 64)
+SAMPLE = (2, 3, 4, 5, 6, 7, 8, 10, 13, 15, 16, 20, 25, 31, 32, 33, 50)
 
 
 def naive_bound(k, e):
@@ -72,7 +73,7 @@ def test_best_code_is_never_worse_than_hadamard_or_randomized(epsilon):
             assert best <= risk(k, epsilon, other) * (1 + 1e-9), (k, other)
 
 
-@pytest.mark.parametrize("k", [2, 3, 10])
+@pytest.mark.parametrize("k", slow_except({2, 3, 7}, [2, 3, 7, 10]))
 def test_fewer_bits_never_lower_the_risk(k):
     for epsilon in ("0.5", "1", "3"):
         by_length = [risk(k, epsilon, BestCode(extra)) for extra in range(EXTRA_BITS, -1, -1)]

@@ -11,7 +11,7 @@ import pytest
 
 from sfumato.codes import search as module
 from sfumato.codes.search import (
-    STEPS,
+    MAX_STEPS,
     best_sizes,
     block_counts,
     flatness,
@@ -111,13 +111,13 @@ def test_searched_blocks_are_valid(k, w, t):
 
 def test_search_finds_difference_sets():
     for k, w, t in [(7, 3, 1), (11, 5, 1), (13, 4, 1), (13, 3, 2), (21, 5, 1), (15, 2, 7)]:
-        assert flatness(search(k, w, t, STEPS), k) == pytest.approx(1, abs=1e-12)
+        assert flatness(search(k, w, t, MAX_STEPS), k) == pytest.approx(1, abs=1e-12)
 
 
 @pytest.mark.parametrize(("k", "w", "t"), [(70, 3, 8), (101, 27, 2), (300, 7, 4)])
 def test_search_is_far_better_than_chance(k, w, t):
     lucky = min(flatness(random_blocks(k, w, t, seed), k) for seed in range(50))
-    assert flatness(search(k, w, t, STEPS), k) - 1 < 0.6 * (lucky - 1)
+    assert flatness(search(k, w, t, MAX_STEPS), k) - 1 < 0.6 * (lucky - 1)
 
 
 # The results when this test was written. Mechanisms use these blocks, so they may never change.
@@ -206,7 +206,7 @@ def test_draws_are_even():
     [(1, 1, 1), (5, 0, 1), (5, 5, 1), (5, 2, 0), (5, -1, 1), (1 << 17, 2, 1), (50_000, 9000, 1)],
 )
 def test_impossible_sizes_raise(k, w, t):
-    with pytest.raises(InvalidContext, match="searched blocks need"):
+    with pytest.raises(InvalidContext, match="a search for blocks needs"):
         search_blocks(k, w, t)
 
 

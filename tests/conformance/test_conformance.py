@@ -13,7 +13,7 @@ from sfumato.conformance import FILES, examine
 from support import plain_client
 
 PLAIN = [sys.executable, str(Path(plain_client.__file__))]
-OWN = [sys.executable, "-m", "sfumato.conformance.own_client"]
+OWN = [sys.executable, "-m", "sfumato.conformance.reference_client"]
 
 
 def conformance(*arguments, **options):

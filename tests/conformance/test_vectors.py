@@ -6,7 +6,7 @@ import pytest
 
 from sfumato.conformance import FILES, read_cases
 from sfumato.conformance.examine import first_difference
-from sfumato.conformance.own_client import OwnClient
+from sfumato.conformance.reference_client import ReferenceClient
 from sfumato.contexts import Uniform
 from sfumato.domains import H3Domain
 from sfumato.mechanisms import PlainResponse
@@ -167,7 +167,7 @@ def test_cells_match_the_h3_library():
 
 @pytest.mark.parametrize("file", FILES)
 def test_the_packages_own_client_is_right(file):
-    assert _wrong(OwnClient(), file) == []
+    assert _wrong(ReferenceClient(), file) == []
 
 
 @pytest.mark.parametrize("file", TAKEN)

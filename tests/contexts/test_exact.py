@@ -144,7 +144,7 @@ def test_stored_matrix_is_immutable():
         ([[0, math.nan], [1, 0]], r"\[0, 1\]"),
         ([[0, 1], [-1, 0]], r"\[1, 0\] is -1"),
         ([[0, 1], [-INF, 0]], r"\[1, 0\]"),
-        ([[0, 1], [1, 0.2]], r"diagonal; entry \[1, 1\] is 0.2\. Pass 0\.0"),
+        ([[0, 1], [1, 0.2]], r"diagonal; entry \[1, 1\] is 0.2\. Set it to 0\."),
         ([[INF, 1], [1, 0]], r"diagonal; entry \[0, 0\]"),
         ([["0", "abc"], ["1", "0"]], "decimal number"),
         ([["0", "nan"], ["1", "0"]], "NaN"),

@@ -246,7 +246,7 @@ def test_tiers_know_their_names_and_epsilons():
             [0, 1],
             1,
             InvalidContext,
-            "epsilons must be a sequence in the order of tiers, or a mapping from tier to an ε",
+            "epsilons must be a sequence in tier order, or a mapping from tier to an ε",
         ),
         ([0, 1], "12", InvalidContext, "epsilons must be a sequence"),
         ([0, 1], None, InvalidContext, "epsilons must be a sequence"),
@@ -340,8 +340,8 @@ def test_union_labels_are_concatenated(domains, joined):
         (None, {}, InvalidContext, "sequence of contexts or a mapping"),
         ("ab", {}, InvalidContext, "sequence of contexts"),
         (Uniform(2, 1), {}, InvalidContext, "sequence of contexts"),
-        ([Uniform(2, 1), 3], {}, InvalidContext, "only contexts; got int"),
-        ({"a": Uniform(2, 1), "b": None}, {}, InvalidContext, "only contexts; got NoneType"),
+        ([Uniform(2, 1), 3], {}, InvalidContext, "must be a Context; got int"),
+        ({"a": Uniform(2, 1), "b": None}, {}, InvalidContext, "must be a Context; got NoneType"),
         (
             [Uniform(["a"], 1), Uniform(["a"], 1)],
             {},
@@ -390,7 +390,7 @@ def test_invalid_unions_are_rejected(contexts, options, error, words):
 
 
 def test_parts_must_be_contexts():
-    with pytest.raises(InvalidContext, match="only contexts; got str"):
+    with pytest.raises(InvalidContext, match="must be a Context; got str"):
         ContextUnion(["a"], [0])
 
 

@@ -351,7 +351,7 @@ def nearest_distribution(v):
     """Project onto the simplex by bisection."""
     low = v.min() - 1
     high = v.max()
-    for _ in range(100):
+    for _ in range(60):
         theta = (low + high) / 2
         low, high = (theta, high) if np.maximum(v - theta, 0).sum() > 1 else (low, theta)
     return np.maximum(v - high, 0)

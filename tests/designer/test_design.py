@@ -1,9 +1,9 @@
 """Designs match known optima, keep their context, and survive a stop at any time."""
 
 import itertools
-import subprocess
 import sys
 from fractions import Fraction
+from functools import cache
 from math import exp, nan
 
 import numpy as np
@@ -17,6 +17,7 @@ from sfumato.designer.exponential import exponential_response
 from sfumato.designer.search import Objective, search_rounds, to_table
 from sfumato.errors import InvalidArgument, NoClosedForm, NothingToLearn
 from sfumato.planning import lower_bound_risk_at_uniform, ye_barg_bound
+from support.lone_checker import check_file
 from support.matrices import (
     asymmetric,
     chain,
@@ -31,7 +32,6 @@ from support.matrices import (
     value_of,
     without,
 )
-from support.paths import CHECKER
 from support.slow import slow_except
 
 
@@ -61,7 +61,7 @@ def test_two_symbols_get_the_binary_optimum(a, b, prior):
         assert result.risk == pytest.approx(0.5 * ((exp(1) + 1) / (exp(1) - 1)) ** 2, rel=1e-12)
 
 
-@pytest.mark.parametrize("k", range(3, 11))
+@pytest.mark.parametrize("k", slow_except(range(3, 8), range(3, 11)))
 @pytest.mark.parametrize("epsilon", ["0.5", 1, 3])
 def test_uniform_contexts_meet_ye_and_barg(k, epsilon):
     result = sf.design(sf.Uniform(k, epsilon))
@@ -139,8 +139,9 @@ KNOWN = {  # from an independent program
 }
 
 
-@pytest.mark.parametrize(("E", "risk"), KNOWN.values(), ids=KNOWN)
-def test_risks_match_an_independent_program(E, risk):
+@pytest.mark.parametrize("name", slow_except({"planar 8", "asymmetric 6", "asymmetric 8"}, KNOWN))
+def test_risks_match_an_independent_program(name):
+    E, risk = KNOWN[name]
     result = sf.design(sf.PrivacyMatrix(E))
     assert result.certified
     assert result.risk == pytest.approx(risk, rel=1e-4)
@@ -180,10 +181,16 @@ MATRICES = {
 }
 
 
-@pytest.mark.parametrize("E", MATRICES.values(), ids=MATRICES)
-def test_designs_are_private_and_close_to_their_bound(E):
+@cache
+def _design_of(name):
+    return sf.design(sf.PrivacyMatrix(MATRICES[name]))
+
+
+@pytest.mark.parametrize("name", MATRICES)
+def test_designs_are_private_and_close_to_their_bound(name):
+    E = MATRICES[name]
     context = sf.PrivacyMatrix(E)
-    result = sf.design(context)
+    result = _design_of(name)
     _check_sound(result, context)
     assert result.certified
     assert result.stop_reason == "converged"
@@ -197,13 +204,19 @@ def test_designs_are_private_and_close_to_their_bound(E):
     ["asymmetric 6", "ε around 0.01", "mixed", "a pair at 1/100", "star", "pieces and singles"],
 )
 def test_designs_pass_the_exam(name):
-    sf.check_mechanism(sf.design(sf.PrivacyMatrix(MATRICES[name])).mechanism)
+    sf.check_mechanism(_design_of(name).mechanism)
+
+
+ROUNDED = ["asymmetric 8", "planar 8", "ε around 0.01", "mixed", "a pair at 1/100", "star"]
 
 
 @pytest.mark.parametrize(
-    "name", ["asymmetric 8", "planar 8", "ε around 0.01", "mixed", "a pair at 1/100", "star"]
+    ("name", "prior"),
+    slow_except(
+        {*itertools.product(ROUNDED[2:], [None, 1]), ("asymmetric 8", 1)},
+        itertools.product(ROUNDED, [None, 1]),
+    ),
 )
-@pytest.mark.parametrize("prior", [None, 1])
 def test_rounding_costs_almost_nothing(name, prior):
     context = sf.PrivacyMatrix(MATRICES[name])
     k = context.size
@@ -262,7 +275,9 @@ def test_closed_form_keeps_its_certified_bound_after_a_search():
 
 @pytest.mark.parametrize("epsilon", ["1e-5", "1e-7", "1e-9"])
 def test_nearly_equal_symbols_get_a_design_or_a_clear_error(epsilon):
-    context = sf.PrivacyMatrix(np.where(NEAR, float(epsilon), asymmetric(6, 3)))
+    E = asymmetric(5, 3)
+    E[0, 1] = E[1, 0] = float(epsilon)
+    context = sf.PrivacyMatrix(E)
     try:
         result = sf.design(context)
     except NothingToLearn as refused:
@@ -320,7 +335,7 @@ def test_design_follows_prior_and_weights(prior_name, weights_name):
     [
         ({"prior": [1, 2]}, "prior must be 6 finite, non-negative numbers"),
         ({"prior": [nan] * 6}, "prior must be 6 finite"),
-        ({"prior": [0] * 6}, "not all of them 0"),
+        ({"prior": [0] * 6}, "that are not all 0"),
         ({"prior": [-1, 1, 1, 1, 1, 1]}, "non-negative"),
         ({"weights": [0, 1, 1, 1, 1, 1]}, "weights must be positive"),
         ({"weights": 3}, "weights must be 6 finite"),
@@ -373,7 +388,7 @@ def test_too_many_symbols_without_closed_form_raise():
 
 
 def test_large_matrix_with_closed_form_gets_it():
-    result = sf.design(sf.PrivacyMatrix(equal(600, 1.0)))
+    result = sf.design(sf.PrivacyMatrix(equal(200, 1.0)))
     assert (result.mechanism.kind, result.stop_reason, result.certified) == (
         "plain",
         "closed form",
@@ -383,10 +398,10 @@ def test_large_matrix_with_closed_form_gets_it():
 
 
 def test_many_small_components_are_designed():
-    context = sf.union([sf.PrivacyMatrix(asymmetric(3, 1))] * 100)
+    context = sf.union([sf.PrivacyMatrix(asymmetric(3, 1))] * 50)
     result = sf.design(context)
     _check_sound(result, context)
-    assert result.mechanism.inputs == 300
+    assert result.mechanism.inputs == 150
     assert result.certified
     assert result.gap < 1e-5
 
@@ -471,13 +486,8 @@ def test_designs_round_trip_and_pass_the_checker(context, prior, tmp_path):
         result.mechanism.scores.variances(result.prior, 1),
     )
     result.mechanism.save(tmp_path / "mechanism.json")
-    checked = subprocess.run(
-        [sys.executable, "-E", "-s", "-S", CHECKER, tmp_path / "mechanism.json"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert checked.returncode == 0, checked.stdout + checked.stderr
+    code, printed = check_file(tmp_path / "mechanism.json")
+    assert code == 0, printed
 
 
 # --- rounds, and stopping -------------------------------------------------------------------------
@@ -508,13 +518,19 @@ def _design_stopped_after(rounds, monkeypatch, how, context=HARD):
     return sf.design(context, time_limit=900, on_progress=progress)
 
 
-@pytest.mark.parametrize("rounds", [1, 2, 4])
+STOPPED = {
+    "8": HARD,
+    "9": sf.PrivacyMatrix(asymmetric(9, 1)),
+    "star": sf.PrivacyMatrix(star(8, 1)),
+}
+
+
 @pytest.mark.parametrize(
-    "context",
-    [HARD, sf.PrivacyMatrix(asymmetric(9, 1)), sf.PrivacyMatrix(star(8, 1))],
-    ids=["8", "9", "star"],
+    ("name", "rounds"),
+    slow_except({("8", 1), ("8", 2), ("8", 4), ("star", 2)}, itertools.product(STOPPED, [1, 2, 4])),
 )
-def test_result_depends_on_the_last_round_not_the_reason(context, rounds, monkeypatch):
+def test_result_depends_on_the_last_round_not_the_reason(name, rounds, monkeypatch):
+    context = STOPPED[name]
     late = _design_stopped_after(rounds, monkeypatch, "time limit", context)
     broken = _design_stopped_after(rounds, monkeypatch, "interrupted", context)
     assert (late.stop_reason, broken.stop_reason) == ("time limit", "interrupted")

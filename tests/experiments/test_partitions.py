@@ -57,9 +57,9 @@ def test_towns_keep_their_distance(number, kilometres):
     across = np.sin((phi[:, None] - phi) / 2) ** 2
     across += np.cos(phi[:, None]) * np.cos(phi) * np.sin((theta[:, None] - theta) / 2) ** 2
     apart = 2 * 6371.0 * np.arcsin(np.sqrt(across))
-    assert towns.population.size == number
+    assert towns.populations.size == number
     assert apart[~np.eye(number, dtype=bool)].min() >= kilometres
-    assert (np.diff(towns.population) <= 0).all()
+    assert (np.diff(towns.populations) <= 0).all()
 
 
 def test_blocks_say_what_they_reveal(all_maps):

@@ -68,7 +68,11 @@ def demand_whole(shapes, clear, levels, word_bits):
     return leftover
 
 
-@settings(max_examples=150, deadline=None, derandomize=True, database=None)
+USUAL = settings(max_examples=60, deadline=None, derandomize=True, database=None)
+DEEP = settings(max_examples=500, deadline=None, derandomize=True, database=None)
+
+
+@USUAL
 @given(shapes())
 def test_levels_add_up_and_keep_their_promises(shapes):
     clear, levels = find_levels(shapes, 64)
@@ -78,7 +82,7 @@ def test_levels_add_up_and_keep_their_promises(shapes):
     assert clear <= ideal * N * (1 + 1e-9)
 
 
-@settings(max_examples=150, deadline=None, derandomize=True, database=None)
+@USUAL
 @given(shapes())
 def test_levels_match_the_formula_to_a_billionth(shapes):
     """Cover and odds determine the risk; both match the ideal row, except in vast frames."""
@@ -96,9 +100,20 @@ def test_levels_match_the_formula_to_a_billionth(shapes):
             )
 
 
-@settings(max_examples=200, deadline=None, derandomize=True, database=None)
+@USUAL
 @given(shapes(), st.integers(6, 20))
 def test_short_words_are_correct_or_rejected(shapes, word_bits):
+    demand_whole_or_rejected(shapes, word_bits)
+
+
+@pytest.mark.slow
+@DEEP
+@given(shapes(), st.integers(6, 64))
+def test_words_of_any_length_are_correct_or_rejected(shapes, word_bits):
+    demand_whole_or_rejected(shapes, word_bits)
+
+
+def demand_whole_or_rejected(shapes, word_bits):
     try:
         clear, levels = find_levels(shapes, word_bits)
     except NothingToLearn as refusal:

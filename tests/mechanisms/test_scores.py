@@ -1,6 +1,6 @@
 """The reach of the scores from their structure matches the scores in fractions."""
 
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 import pytest
@@ -21,6 +21,7 @@ LARGER = [
 ]
 
 
+@cache
 def _score_matrix(mechanism):
     """Return all scores, from fractions."""
     return np.array(

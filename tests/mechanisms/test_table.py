@@ -2,8 +2,6 @@
 
 import itertools
 import json
-import subprocess
-import sys
 from fractions import Fraction
 from math import inf
 
@@ -25,7 +23,8 @@ from sfumato.mechanisms.channel import IntegerChannel
 from sfumato.mechanisms.dense import LeftInverse, are_independent_mod_prime
 from sfumato.promises.exam import check_mechanism
 from sfumato.randomness import within_odds
-from support.paths import CHECKER
+from support.lone_checker import check_file
+from support.slow import slow_except
 
 N = 1 << 64
 
@@ -153,10 +152,10 @@ def test_plain_rounding_breaks_the_promise(name):
 
 
 def test_many_outputs_and_symbols():
-    E = planar(32, 1)
-    Q = channel(E, 500)
+    E = planar(24, 1)
+    Q = channel(E, 300)
     table = TableResponse.from_floats(sf.Metric(E), add_noise(Q, 1e-9))
-    assert table.outputs == 500
+    assert table.outputs == 300
     assert sf.certify(table).slack < 1e-12
     assert least_risk(table.matrix()) == pytest.approx(least_risk(Q), rel=1e-7)
 
@@ -369,7 +368,7 @@ def test_dependent_rows_have_no_scores():
     assert are_independent_mod_prime([[2, 1, 1], [1, 2, 1], [3, 3, 3]])
     assert not are_independent_mod_prime([[1, 2], [1, 2]])
     assert are_independent_mod_prime([[0, 0, N], [0, N, 0], [1, 0, 0]])
-    with pytest.raises(NothingToLearn, match="nothing can undo"):
+    with pytest.raises(NothingToLearn, match="cannot be inverted"):
         LeftInverse(rows, 8, [1, 1, 1]).to_floats()
 
 
@@ -449,13 +448,7 @@ def test_checker_accepts_a_crowd_only_where_it_belongs(kind, code, tmp_path):
 def _run_checker(saved, folder):
     path = folder / "saved.json"
     path.write_bytes(canonical_bytes(saved))
-    run = subprocess.run(
-        [sys.executable, "-E", "-s", "-S", CHECKER, path],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return run.returncode, run.stdout
+    return check_file(path)
 
 
 # --- certificates ---------------------------------------------------------------------------------
@@ -541,7 +534,10 @@ def _words_too_many(place):
 # --- the exam -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", MATRICES)
+EXAMINED = MATRICES.keys() - {"uniform-0.01", "uniform-0.1", "uniform-5", "planar-0.05"}
+
+
+@pytest.mark.parametrize("name", slow_except(EXAMINED, MATRICES))
 def test_designed_tables_pass_the_exam(name):
     crowd = [1 + x for x in range(len(MATRICES[name]))]
     assert check_mechanism(design_table(name, crowd=crowd)).word_bits <= 18

@@ -334,7 +334,7 @@ def test_periods_without_reports_are_not_compared(show_all):
     page.get_by_label("changes against").select_option("30")
     page.get_by_text("not enough reports in the last 30 days, or in the 30 days before").wait_for()
     page.get_by_label("changes against").select_option("1")
-    page.get_by_text("The last day against the day before").wait_for()
+    page.get_by_text("The last day compared with the day before").wait_for()
 
 
 def test_choosing_a_decoder(show_all, aggregator):

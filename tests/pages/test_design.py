@@ -90,7 +90,11 @@ def test_facts_match_the_design(stops):
         ({"stop_reason": "time limit"}, "search", "12 rounds in 2.5 s, stopped by the time limit"),
         ({"certified": False}, "lower bound", "(estimated)"),
         ({"certified": False}, "gap", "25% (estimated)"),
-        ({"prior": np.array([0.4, 0.3, 0.2, 0.1])}, "risk", "people distributed like the prior"),
+        (
+            {"prior": np.array([0.4, 0.3, 0.2, 0.1])},
+            "risk",
+            "people distributed according to the prior",
+        ),
         ({"weights": np.array([1.0, 2, 3, 4])}, "risk", "people spread evenly, symbols weighted"),
     ],
 )

@@ -190,7 +190,7 @@ def test_blocks_label():
     streets = {"Rue A": "Paris", "Rue B": "Paris", "Via C": "Rome"}
     words = label_of(sf.Blocks(streets, 1))
     assert "The 3 answers are in 2 blocks of 1 to 2: “Rue A”, “Rue B”; “Via C”." in words
-    disclosure = "Which block your answer is in. A report may show it openly."
+    disclosure = "Which block your answer is in. A report may reveal it."
     assert f"{disclosure} For the one answer that is alone" in words
     hidden = label_of(sf.Blocks(streets, 1, across=3))
     assert "against an answer in another blockfrom 50 : 50 to at most 95.3 : 4.7" in hidden
@@ -223,7 +223,7 @@ def test_labels_of_metrics_clear_answers_and_single_answers():
     assert "The closer two answers are" in opening_text(sf.Metric([[0, 1], [1, 0]]))
     words = label_of(sf.Uniform(["no", "yes"], INF))
     assert "Nothing is promised in this survey." in words
-    assert "Your answer itself. A report may show it openly." in words
+    assert "Your answer itself. A report may reveal it." in words
     assert "Nothing is promised, so nothing can be broken." in words
     single = label_of(sf.Uniform(["yes"], 1))
     assert "There is only one possible answer" in single
@@ -309,7 +309,7 @@ def test_contact_storage_and_reviewer_facts():
     ):
         assert text in words
     assert "a whole number below 5 (3 bits)" in words
-    assert "No results are shown below 500 reports." in words
+    assert "No results are shown for fewer than 500 reports." in words
     assert "Kept: every pair of answers was compared for every report" in words
     error = 100 * math.sqrt(survey.mechanism.scores.variances(np.full(5, 0.2), 10_000).max())
     assert f"up to {error:#.2g} percentage points" in words
@@ -325,7 +325,7 @@ def test_broken_promises_have_no_label():
 def test_label_of_the_paper_grid(checkins):
     words = text_of(label_page(checkins.survey))
     blocks = "The 43,750 answers are in 1,750 blocks of 25"
-    assert f"{blocks}; for example, “25,-130” and “25,-129.8” share one." in words
+    assert f"{blocks}; for example, “25,-130” and “25,-129.8” share a block." in words
     assert "checked for 1,000 of 43,750 answers" in words
 
 
@@ -418,7 +418,7 @@ def test_label_states_the_cost_in_budget():
     thrice = label_of(sf.Uniform(2, "0.5"), repeat={"every": "week", "distinct": 3})
     assert "This survey uses up to 1.5 of it." in thrice
     nothing = label_of(sf.Uniform(2, "inf"))
-    assert "a budget, 4 unless" in nothing
+    assert "a budget of 4, unless" in nothing
     assert "uses up to" not in nothing
     assert "looks like a new device" in nothing
 

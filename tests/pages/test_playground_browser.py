@@ -278,7 +278,7 @@ def test_people_needed_match_python(show, tmp_path, case):
     worst = np.sqrt(own.mechanism.scores.variances(p, 1).max())
     assert people(page) == [needed(sigma, 0.025) for sigma in (in_clear, worst, np.sqrt(floor / k))]
     page.locator("#measure").select_option("tv")
-    tv = UnbiasedForecast.for_target(own.mechanism, Target("tv", 0.95, p)).mean
+    tv = UnbiasedForecast.for_target(own.mechanism, Target("tv", 0.95, p)).mean_error
     assert people(page)[1:] == [
         needed(tv, 0.025),
         needed(np.sqrt(2 / np.pi) * np.sqrt(floor * k) / 2, 0.025),

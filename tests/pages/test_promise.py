@@ -70,7 +70,8 @@ def test_promises_that_follow_from_others_are_stated():
 def test_unions_state_their_extremes_and_unprotected_answers():
     text = join_sentences(UNION)
     assert "The 7 answers are in 3 blocks of 2 to 3, and each block has its own promise." in text
-    assert "At the strongest, one report can move odds from 1:1 to at most 2.72:1 (ε = 1)." in text
+    strongest = "Where the promise is strongest, one report can move the odds from 1:1 to at most"
+    assert f"{strongest} 2.72:1 (ε = 1)." in text
     assert "at most 7.39:1 (ε = 2)" in text
     assert "Between blocks nothing is promised" in text
     assert "For 4 of 7 answers nothing is promised" in text
@@ -115,9 +116,7 @@ def test_facts_match_the_matrix(context):
     ids=repr,
 )
 def test_contexts_without_any_promise_say_so(context):
-    assert promise_sentences(context) == [
-        "Nothing is promised: a report may show the answer openly."
-    ]
+    assert promise_sentences(context) == ["Nothing is promised: a report may reveal the answer."]
 
 
 @pytest.mark.parametrize("context", [TIERS, UNION, sf.Blocks([0, 0, 1], 1, across=2)], ids=repr)

@@ -186,11 +186,11 @@ def test_decoded_manipulation_bound_is_shown_if_known(lunch):
     )
     honest = "Compared with the average effect of an honest report in its place"
     assert f"{honest}, one fake report moves" in text
-    assert "no bound is known" not in text
+    assert "No bound is known" not in text
     unknown = Page(
         report_page(lunch.survey, lunch.survey.estimate(tally, decoder="auto"), lunch.certificate)
     ).text
-    assert "For the decoded estimate no bound is known (decoder “auto”)." in unknown
+    assert "No bound is known for the decoded estimate (decoder “auto”)." in unknown
 
 
 def test_few_reports_raise_a_caution(lunch, lunch_page):
@@ -208,9 +208,10 @@ def estimate_forged(survey):
 def test_misfitting_reports_raise_a_caution(lunch, lunch_page):
     page = report_page(lunch.survey, estimate_forged(lunch.survey), lunch.certificate)
     text = Page(page).text
-    assert "These reports do not fit. Reports cannot have come from this mechanism" in text
+    verdict = "The reports cannot have come from this mechanism"
+    assert f"These reports do not fit the mechanism. {verdict}" in text
     assert text.index("do not fit") < text.index("What is promised")
-    assert "These reports do not fit." not in lunch_page
+    assert "These reports do not fit the mechanism." not in lunch_page
     assert "The reports fit the mechanism." in Page(lunch_page).text
 
 
@@ -313,7 +314,7 @@ def test_high_low_sentences():
 def test_blocks_sentences():
     text = sentences_of(sf.Blocks([0, 0, 1], 1))
     assert "Between blocks nothing is promised" in text
-    assert "One block has a single answer: for it nothing is promised at all." in text
+    assert "One block has a single answer, for which nothing is promised at all." in text
 
 
 def test_metric_sentences_name_the_extremes():
@@ -333,9 +334,7 @@ def test_matrix_sentences_count_pairs_without_a_promise():
     [sf.Uniform(3, math.inf), sf.HighLow(3, [], 1), sf.Blocks([0, 1, 2], 1), sf.Uniform(1, 1)],
 )
 def test_sentences_say_if_nothing_is_promised(context):
-    assert promise_sentences(context) == [
-        "Nothing is promised: a report may show the answer openly."
-    ]
+    assert promise_sentences(context) == ["Nothing is promised: a report may reveal the answer."]
     assert ("Strongest promise", "none: nothing is promised") in promise_facts(context)
 
 

@@ -316,12 +316,12 @@ def test_denied_storage_shows_a_message_and_sends_nothing(show):
     ("case", "sentence"),
     [
         ("list", "These answers are sent as they are: park, café, office."),
-        ("map", "A report may show to which group of answers yours belongs."),
+        ("map", "A report may show which group of answers yours belongs to."),
         ("clear", "Every answer is sent as it is."),
         (
             "mixed",
             "These answers are sent as they are: clinic. "
-            "A report may show to which group of answers yours belongs.",
+            "A report may show which group of answers yours belongs to.",
         ),
         ("many", f"These answers are sent as they are: {', '.join(MANY[2:32])} and 1,968 more."),
     ],

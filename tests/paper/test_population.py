@@ -133,7 +133,7 @@ def test_quotation_marks_are_plain_characters(tmp_path):
         (COUNTS, "use the grid option"),
         (
             "".join(line(*position) for position in OUTSIDE),
-            "no check-in between 25N and 50N.*all 5 are elsewhere",
+            "no check-ins between 25N and 50N.*all 5 are elsewhere",
         ),
     ],
 )
@@ -179,7 +179,7 @@ def test_homes_are_in_proportion_to_population():
     places = american_places()
     grid = map_grid()
     cells = grid.symbols_at(places.latitudes, places.longitudes)
-    shares = np.bincount(cells, places.population, minlength=grid.cell_count)
+    shares = np.bincount(cells, places.populations, minlength=grid.cell_count)
     people = 100_000
     homes = np.bincount(places.assign_cells(grid, people), minlength=grid.cell_count)
     places_in_cell = np.bincount(cells, minlength=grid.cell_count)
@@ -193,9 +193,9 @@ def test_towns_apart_are_the_largest_that_have_room():
     longitudes = np.array([-100.0, -100.0, -100.0, -100.0, -99.0])
     places = Places(latitudes, longitudes, np.array([5.0, 9.0, 1.0, 2.0, 3.0]))
     # One degree of latitude is 111.2 km; at 40N one of longitude is 85 km.
-    assert select_spaced(places, 5, 90).population.tolist() == [9.0, 2.0, 1.0]
-    assert select_spaced(places, 5, 50).population.tolist() == [9.0, 3.0, 2.0, 1.0]
-    assert select_spaced(places, 2, 50).population.tolist() == [9.0, 3.0]
-    assert places.largest(2).population.tolist() == [9.0, 5.0]
+    assert select_spaced(places, 5, 90).populations.tolist() == [9.0, 2.0, 1.0]
+    assert select_spaced(places, 5, 50).populations.tolist() == [9.0, 3.0, 2.0, 1.0]
+    assert select_spaced(places, 2, 50).populations.tolist() == [9.0, 3.0]
+    assert places.largest(2).populations.tolist() == [9.0, 5.0]
     with pytest.raises(InvalidArgument, match="from 1 to 5"):
         places.largest(6)

@@ -75,5 +75,5 @@ def test_runs_and_seeds_differ_and_their_order_does_not_matter():
 def test_progress_is_reported_to_the_end():
     messages = []
     measure_contexts(CONTEXTS, PEOPLE, runs=5, seed=0, workers=1, on_progress=messages.append)
-    assert messages[0] == "all: 4 of 5 runs (25% of all)"
-    assert messages[-1] == "blocks: 5 of 5 runs (100% of all)"
+    assert messages[0] == "all: 4 of 5 runs (25% overall)"
+    assert messages[-1] == "blocks: 5 of 5 runs (100% overall)"

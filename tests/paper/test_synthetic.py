@@ -17,7 +17,7 @@ from sfumato.paper.synthetic import (
     BLOCK_COUNTS,
     DISTRIBUTIONS,
     _Job,
-    _measure,
+    _measure_population,
     _probabilities,
     geometric,
     space_out,
@@ -125,8 +125,10 @@ def test_result_is_complete(tiny, tmp_path):
 
 def test_people_and_words_depend_on_the_seed(tiny):
     errors = [row[3] for row in tiny[0].rows if row[0] == "Uniform"]
-    assert _measure(_Job("Uniform", 200, 0, seed=3))[:, 0].round(5).tolist() == errors
-    assert not set(_measure(_Job("Uniform", 200, 0, seed=4))[:, 0].round(5)) & set(errors)
+    assert _measure_population(_Job("Uniform", 200, 0, seed=3))[:, 0].round(5).tolist() == errors
+    assert not set(_measure_population(_Job("Uniform", 200, 0, seed=4))[:, 0].round(5)) & set(
+        errors
+    )
     words = experiment_words("a", 0, 0).take(3)
     for other in (
         experiment_words("b", 0, 0),

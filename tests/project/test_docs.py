@@ -3,13 +3,11 @@
 import doctest
 import importlib
 import inspect
-import os
 import re
 import runpy
 import shlex
 import shutil
-import subprocess
-import sys
+from functools import cache
 from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
@@ -22,6 +20,7 @@ from project import test_proof_pages
 from sfumato.cli.main import app
 from support.mechanism_examples import every_mechanism_class
 from support.paths import ROOT
+from support.run_here import run_command, run_program
 
 DOCS = ROOT / "docs"
 PICTURES = DOCS / "pictures"
@@ -204,25 +203,12 @@ def run_page(page: Path, folder: Path) -> None:
 
 
 def output_of(command: str, folder: Path) -> str:
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    environment = {
-        **os.environ,
-        "PATH": path,
-        "PYTHONUTF8": "1",
-        "COLUMNS": "200",
-        "NO_COLOR": "1",
-    }
-    result = subprocess.run(
-        shlex.split(command),
-        cwd=folder,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        encoding="utf-8",
-        timeout=120,
-    )
-    assert result.returncode == 0, f"$ {command}\n{result.stdout}"
-    return result.stdout
+    """Run a command in this process: one that starts with `python` or `sfumato`."""
+    program, *words = shlex.split(command)
+    run = {"python": run_program, "sfumato": run_command}[program]
+    result = run(*words, folder=folder, environment={"COLUMNS": "200", "NO_COLOR": "1"})
+    assert result.code == 0, f"$ {command}\n{result.both}"
+    return result.both
 
 
 def check_output(run: Run, output: str) -> None:
@@ -293,9 +279,12 @@ COMMAND = re.compile(
 )
 
 
+sfumato_command = cache(typer.main.get_command)
+
+
 def faults_of(call: str) -> list[str]:
     """Return the sub-commands and options of a call that do not exist."""
-    command = typer.main.get_command(app)
+    command = sfumato_command(app)
     words = shlex.split(call, comments=True)
     while words and hasattr(command, "commands"):
         name = words.pop(0)

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import pytest
 
 from support.paths import ROOT
+from support.run_here import run_program
 
 EXAMPLES = ROOT / "examples"
 NAMES = ("yes_no", "places", "health", "salaries", "web_pages")
@@ -31,13 +32,10 @@ def run_example(tmp_path_factory):
     @cache
     def run(name, *arguments):
         folder = tmp_path_factory.mktemp(name)
-        command = [sys.executable, "-W", "error", EXAMPLES / f"{name}.py", *arguments]
-        result = subprocess.run(
-            command, cwd=folder, capture_output=True, encoding="utf-8", timeout=300
-        )
-        assert result.returncode == 0, result.stdout + result.stderr
-        assert result.stderr == "", result.stdout + result.stderr
-        return result.stdout, folder
+        result = run_program(EXAMPLES / f"{name}.py", *arguments, folder=folder)
+        assert result.code == 0, result.both
+        assert result.err == "", result.both
+        return result.out, folder
 
     return run
 
@@ -102,8 +100,14 @@ def test_rows_are_parsed_and_wrong_ones_detected():
 # --- the examples ---------------------------------------------------------------------------------
 
 
-def test_yes_no(run_example):
-    text, _ = run_example("yes_no")
+def test_yes_no(tmp_path):
+    """As people run it, in a process of its own."""
+    command = [sys.executable, "-W", "error", EXAMPLES / "yes_no.py"]
+    result = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, encoding="utf-8", timeout=300
+    )
+    assert (result.returncode, result.stderr) == (0, ""), result.stdout + result.stderr
+    text = result.stdout
     assert "2000 reports" in text
     (line,) = [line for line in text.splitlines() if line.startswith("Share of yes:")]
     share, low, high = (float(figure) for figure in re.findall(r"(\d+\.\d) %", line))

@@ -5,6 +5,7 @@ Here every parser gets the same damage: noise, and valid bytes with a few change
 """
 
 import io
+from functools import partial
 from pathlib import Path
 
 import numpy as np

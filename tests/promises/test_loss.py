@@ -10,6 +10,7 @@ from dp_accounting.pld.privacy_loss_distribution import from_two_probability_mas
 
 import sfumato as sf
 from sfumato.errors import InvalidArgument, InvalidContext, InvalidSymbols
+from support.slow import slow_except
 
 inf = math.inf
 
@@ -55,9 +56,18 @@ def test_delta_matches_a_sum_over_all_sequences(mechanism, reports):
             )
 
 
-@pytest.mark.parametrize("pair", [(0.5, 0.5), (0.2, 1.0), (1.0, inf), (inf, 0.7)], ids=str)
-@pytest.mark.parametrize("reports", [1, 7, 50])
-def test_dominating_pair_matches_a_published_accountant(pair, reports):
+PAIRS = [(0.5, 0.5), (0.2, 1.0), (1.0, inf), (inf, 0.7)]
+
+
+# The accountant takes longest for many reports whose losses are all finite.
+@pytest.mark.parametrize(
+    ("reports", "pair"),
+    slow_except(
+        {*itertools.product([1, 7], PAIRS), *itertools.product([50], PAIRS[2:])},
+        itertools.product([1, 7, 50], PAIRS),
+    ),
+)
+def test_dominating_pair_matches_a_published_accountant(reports, pair):
     context = sf.PrivacyMatrix([[0, pair[0]], [pair[1], 0]])
     rows = sf.BinaryResponse(context).matrix()
     # The accountant rounds losses up to a grid: agreement is to its width times the reports.

@@ -293,7 +293,7 @@ def test_proposition_1_invalid_channels_raise(W):
 def test_proposition_1_a_channel_that_forgets_everything_leaves_nothing_to_learn():
     blind = sf.BinaryResponse(sf.Uniform(2, 1)).then([[1, 0], [1, 0]])
     sf.certify(blind)
-    with pytest.raises(NothingToLearn, match="nothing can undo"):
+    with pytest.raises(NothingToLearn, match="cannot be inverted"):
         blind.scores.unbiased(blind.tally([0, 0]))
 
 

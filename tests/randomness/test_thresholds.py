@@ -1,5 +1,6 @@
 """Integer odds over a fixed word: the guarantees of the docstrings, exactly, over a grid."""
 
+import itertools
 import math
 from decimal import Context, Decimal
 from fractions import Fraction
@@ -69,10 +70,9 @@ def _naive_candidates(
 # --- two levels -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("word_bits", WORD_BITS)
 @pytest.mark.parametrize(("outputs", "raised"), SHAPES)
-def test_two_levels_keep_their_guarantees_with_most_contrast(outputs, raised, word_bits):
-    for epsilon in EPSILONS:
+def test_two_levels_keep_their_guarantees_with_most_contrast(outputs, raised):
+    for word_bits, epsilon in itertools.product(WORD_BITS, EPSILONS):
         candidates = _naive_candidates(outputs, raised, epsilon, word_bits)
         if not candidates:
             with pytest.raises(NothingToLearn, match="larger ε or a smaller domain"):

@@ -340,7 +340,7 @@ def test_population_tallies_have_the_exact_covariance(context):
 def test_tally_does_not_depend_on_chunks(monkeypatch):
     mechanism = sf.mechanism_for(sf.Uniform(6, 1))
     tally = tally_population(mechanism, PEOPLE, SeededWords(2))
-    monkeypatch.setattr("sfumato.simulation.runs._CHUNK", 777)
+    monkeypatch.setattr("sfumato.simulation.runs._CHUNK_SIZE", 777)
     assert tally_population(mechanism, PEOPLE, SeededWords(2)) == tally
     people = np.repeat(np.arange(6), PEOPLE)
     assert mechanism.tally(mechanism.privatize(people, SeededWords(2))) == tally

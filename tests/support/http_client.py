@@ -16,7 +16,7 @@ import uvicorn
 
 from sfumato.aggregator import Settings, Token, create_app
 from sfumato.aggregator.store import Store
-from sfumato.batches import JSON, Batch, to_arrow, to_json
+from sfumato.batches import JSON_MEDIA_TYPE, Batch, to_arrow, to_json
 
 PROBLEM = "urn:sfumato:problem:"
 
@@ -132,9 +132,9 @@ class RunningAggregator:
     file: Path
     token: str
 
-    def upload(self, batch, *, form=JSON, packed=False, **options):
+    def upload(self, batch, *, form=JSON_MEDIA_TYPE, packed=False, **options):
         """Upload a batch as a client does."""
-        body = to_json(batch) if form == JSON else to_arrow(batch)
+        body = to_json(batch) if form == JSON_MEDIA_TYPE else to_arrow(batch)
         headers = {"Content-Type": form}
         if packed:
             body = gzip.compress(body)
@@ -236,7 +236,7 @@ def parse_response(raw):
 
 def upload_head(fingerprint, **headers):
     """Return the request line and headers of an upload, as bytes for a socket."""
-    fields = {"Host": "aggregator", "Content-Type": JSON}
+    fields = {"Host": "aggregator", "Content-Type": JSON_MEDIA_TYPE}
     for name, value in headers.items():
         fields[name.replace("_", "-")] = value
     lines = [f"POST {upload_path(fingerprint)} HTTP/1.1"]

@@ -1,7 +1,10 @@
-"""The lone checker, loaded by its path as `sfumato check` does, to run in this process."""
+"""The lone checker, loaded by its path as `sfumato check` does, to run in this process or alone."""
 
 import importlib.util
+import io
+import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 
 from support.paths import CHECKER
 
@@ -23,3 +26,22 @@ def verdict_of(raw):
         return check_certificate.check(raw)
     except check_certificate.NotChecked as problem:
         return check_certificate.NOT_CHECKED, [str(problem)]
+
+
+def check_file(path):
+    """Check a file in this process; return the exit code and all that is printed."""
+    printed = io.StringIO()
+    with redirect_stdout(printed), redirect_stderr(printed):
+        code = check_certificate.main([str(path)])
+    return code, printed.getvalue()
+
+
+def check_file_alone(path):
+    """Check a file in a process that cannot load the package; return the same."""
+    run = subprocess.run(
+        [sys.executable, "-E", "-s", "-S", CHECKER, path],
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    return run.returncode, run.stdout + run.stderr

@@ -153,7 +153,7 @@ class BlocksOverlap(BlockResponse):
     """Every block's reports start at 0."""
 
     def _respond(self, symbols, words):
-        return super()._respond(symbols, words) - self._first_output[symbols]
+        return super()._respond(symbols, words) - self._first_report_of[symbols]
 
 
 class FreeSymbolsNeverTakeCover(HighLowResponse):

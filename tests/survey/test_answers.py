@@ -264,14 +264,14 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("survey", SURVEYS.values(), ids=SURVEYS)
 @pytest.mark.parametrize("answers", BAD.values(), ids=BAD)
-def test_no_raw_value_in_any_error_of_privatize(survey, answers):
-    with pytest.raises(SfumatoError) as caught:
-        survey.privatize(answers)
-    said = full_error_text(caught.value)
-    for secret in (CANARY, str(NUMBER), "1979"):
-        assert secret not in said
+def test_no_raw_value_in_any_error_of_privatize(answers):
+    for name, survey in SURVEYS.items():
+        with pytest.raises(SfumatoError) as caught:
+            survey.privatize(answers)
+        said = full_error_text(caught.value)
+        for secret in (CANARY, str(NUMBER), "1979"):
+            assert secret not in said, name
 
 
 def test_errors_of_iterables_propagate():

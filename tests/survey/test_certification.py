@@ -18,7 +18,7 @@ LABELS = ["a", "b", "c"]
 @pytest.fixture(autouse=True)
 def no_certificates(monkeypatch):
     """Certificates of other tests must not answer for these."""
-    monkeypatch.setattr(survey_module, "_CERTIFICATES", {})
+    monkeypatch.setattr(survey_module, "_CERTIFICATE_CACHE", {})
 
 
 def assembled():
@@ -114,11 +114,11 @@ def test_violations_are_not_cached():
 
 
 def test_only_the_newest_certificates_are_kept(monkeypatch):
-    monkeypatch.setattr(survey_module, "_MAX_CERTIFICATES", 2)
+    monkeypatch.setattr(survey_module, "_MAX_CACHED_CERTIFICATES", 2)
     surveys = [sf.Survey(f"q{number}", sf.Uniform(LABELS, 1)) for number in range(5)]
     for survey in surveys:
         survey.certify()
-    kept = {fingerprint for _, fingerprint in survey_module._CERTIFICATES}
+    kept = {fingerprint for _, fingerprint in survey_module._CERTIFICATE_CACHE}
     assert kept == {survey.fingerprint for survey in surveys[-2:]}
 
 
@@ -141,9 +141,9 @@ def test_cache_distinguishes_mechanism_classes():
 
 
 def test_certify_is_thread_safe(monkeypatch):
-    monkeypatch.setattr(survey_module, "_MAX_CERTIFICATES", 3)
+    monkeypatch.setattr(survey_module, "_MAX_CACHED_CERTIFICATES", 3)
     surveys = [sf.Survey(f"q{number}", sf.Uniform(LABELS, 1)) for number in range(40)]
     with ThreadPoolExecutor(8) as pool:
-        certificates = list(pool.map(sf.Survey.certify, surveys * 20))
-    assert len(certificates) == 800
-    assert len(survey_module._CERTIFICATES) == 3
+        certificates = list(pool.map(sf.Survey.certify, surveys * 8))
+    assert len(certificates) == 320
+    assert len(survey_module._CERTIFICATE_CACHE) == 3

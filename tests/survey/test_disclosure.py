@@ -6,7 +6,7 @@ import sfumato as sf
 from sfumato.contexts import ContextUnion
 from sfumato.survey.description import disclosure_text
 
-GROUP = "A report may show to which group of answers yours belongs."
+GROUP = "A report may show which group of answers yours belongs to."
 L = ["park", "café", "clinic", "bar"]
 
 

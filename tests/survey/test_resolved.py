@@ -271,10 +271,18 @@ def test_counts_must_be_plain_digits(count):
         (("promise", "format"), 2, "format must be 1"),
         (("promise", "format"), "1", "format must be 1"),
         (("promise", "format"), None, "format must be 1"),
-        (("promise", "context", "kind"), "heights", "context.kind 'heights' is not known"),
-        (("promise", "context", "domain", "kind"), "streets", "domain.kind 'streets' is not known"),
-        (("promise", "mechanism", "kind"), "magic", "mechanism.kind 'magic' is not known"),
-        (("promise", "mechanism", "codes", 0, "kind"), "quantum", "code 'quantum' is not known"),
+        (("promise", "context", "kind"), "heights", "context.kind 'heights' is not supported"),
+        (
+            ("promise", "context", "domain", "kind"),
+            "streets",
+            "domain.kind 'streets' is not supported",
+        ),
+        (("promise", "mechanism", "kind"), "magic", "mechanism.kind 'magic' is not supported"),
+        (
+            ("promise", "mechanism", "codes", 0, "kind"),
+            "quantum",
+            "code 'quantum' is not supported",
+        ),
         (("promise", "mechanism", "codes"), [], "codes"),
         (("promise", "name"), " q", "name must be a single line"),
         (("promise", "repeat"), "twice", "repeat must be"),
@@ -325,15 +333,13 @@ def test_deep_nesting_is_rejected(path, depth):
 
 
 @pytest.mark.parametrize("field", ["word_bits", "outputs", "points"])
-@pytest.mark.parametrize(
-    "number", [-(2**62), -1, 0, 63, 65, 2**31, 2**52, 2**53, 2**63, 2**64, 10**100]
-)
 @pytest.mark.parametrize("name", ["plain", "randomized", "high-low", "blocks"])
-def test_huge_and_negative_numbers_are_rejected(name, number, field):
-    with pytest.raises(InvalidSurvey):
-        Survey.from_resolved(
-            _changed(SURVEYS[name], ("promise", "mechanism", "codes", 0, field), number)
-        )
+def test_huge_and_negative_numbers_are_rejected(name, field):
+    path = ("promise", "mechanism", "codes", 0, field)
+    for number in (-(2**62), -1, 0, 63, 65, 2**31, 2**52, 2**53, 2**63, 2**64, 10**100):
+        raw = _changed(SURVEYS[name], path, number)
+        with pytest.raises(InvalidSurvey):
+            Survey.from_resolved(raw)
 
 
 @pytest.mark.parametrize("number", [-(2**62), -1, 0, 63, 65, 2**52, 2**64])

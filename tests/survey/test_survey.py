@@ -1,6 +1,5 @@
 """Surveys: fingerprints, files that round-trip, and reports of other surveys rejected."""
 
-import doctest
 import hashlib
 import json
 import math
@@ -34,7 +33,6 @@ from sfumato.mechanisms import (
 from sfumato.promises import compose
 from sfumato.randomness import words_from
 from sfumato.survey import ReportBatch, Survey
-from support.paths import ROOT
 
 inf = math.inf
 PLACES = Domain(["park", "café", "clinic"], other="elsewhere")
@@ -451,14 +449,3 @@ def test_report_batches_compare_by_content_and_hide_reports():
     assert reports != ReportBatch(numbers, "e" * 64)
     assert reports != ReportBatch(numbers[::-1], "f" * 64)
     assert repr(reports) == "ReportBatch(2 reports, fingerprint=ffffffffffff…)"
-
-
-# --- pages and examples ---------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "page", sorted((ROOT / "docs" / "tutorial").glob("*.md")), ids=lambda page: page.stem
-)
-def test_tutorial_code_runs(page):
-    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-    assert doctest.testfile(str(page), module_relative=False, optionflags=flags).failed == 0

@@ -14,8 +14,8 @@ import pytest
 
 import sfumato as sf
 from sfumato.foundation.canonical import canonical_bytes
-from support.command import run_process
 from support.lone_checker import CHECKER, check_certificate, verdict_of
+from support.run_here import run_command
 
 N = 1 << 64
 LUNCH = sf.Survey("lunch-2026", sf.HighLow(["park", "clinic", "bar"], ["clinic", "bar"], 1))
@@ -582,9 +582,9 @@ def test_the_command_says_what_the_lone_file_says(tmp_path):
         lone = subprocess.run(
             [sys.executable, "-I", CHECKER, name], cwd=tmp_path, capture_output=True, check=False
         )
-        command = run_process("check", name, cwd=tmp_path)
-        assert lone.returncode == command.returncode == code
-        assert (lone.stdout, lone.stderr) == (command.stdout, command.stderr)
+        command = run_command("check", name, folder=tmp_path)
+        assert lone.returncode == command.code == code
+        assert (lone.stdout.decode(), lone.stderr.decode()) == (command.out, command.err)
 
 
 @pytest.mark.slow

@@ -1,13 +1,12 @@
 """Saved groups, products, unions and cyclic codes with one fault: the checker refuses every one.
 
-The checker runs isolated from the package. Exit code 0 is "kept", 1 "broken", 2 "not read".
+Exit code 0 is "kept", 1 "broken", 2 "not read". The checker runs in this process; a kept and a
+broken file are checked in an isolated process, too.
 """
 
 import base64
 import json
 import math
-import subprocess
-import sys
 from fractions import Fraction
 from math import gcd
 
@@ -18,7 +17,7 @@ import sfumato as sf
 from sfumato.codes import BestCode, CyclicDesign, HadamardCode, RandomizedCode
 from sfumato.foundation.canonical import canonical_bytes
 from sfumato.randomness import two_levels, within_odds
-from support.paths import CHECKER
+from support.lone_checker import check_file, check_file_alone
 
 inf = math.inf
 N = 1 << 64
@@ -27,13 +26,7 @@ N = 1 << 64
 def verdict(saved, folder):
     path = folder / "saved.json"
     path.write_bytes(canonical_bytes(saved))
-    run = subprocess.run(
-        [sys.executable, "-E", "-s", "-S", CHECKER, path],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return run.returncode
+    return check_file(path)[0]
 
 
 def record_of(mechanism):
@@ -339,6 +332,17 @@ def test_a_forgery_is_refused(name, tmp_path):
     forge(saved)
     assert json.dumps(saved) != before
     assert verdict(saved, tmp_path) in (1, 2)
+
+
+@pytest.mark.parametrize(("forgery", "code"), [(None, 0), ("cyclic: one step too much at size", 1)])
+def test_the_checker_says_the_same_alone(forgery, code, tmp_path):
+    saved = record_of(ORIGINALS["large cyclic"])
+    if forgery:
+        FORGERIES[forgery][1](saved)
+    path = tmp_path / "saved.json"
+    path.write_bytes(canonical_bytes(saved))
+    assert check_file_alone(path) == check_file(path)
+    assert check_file(path)[0] == code
 
 
 def test_odds_that_break_the_promise_are_broken_and_not_merely_unread(tmp_path):

@@ -26,7 +26,7 @@ export function disclosureOf(survey) {
   const shown = labels.map((label) => `\u2068${printable(`${label}`)}\u2069`).join(", ");
   const more = count > labels.length ? ` and ${(count - labels.length).toLocaleString("en")} more` : "";
   const open = count ? `These answers are sent as they are: ${shown}${more}.` : "";
-  return `${open} ${context.partlyOpen ? "A report may show to which group of answers yours belongs." : ""}`.trim();
+  return `${open} ${context.partlyOpen ? "A report may show which group of answers yours belongs to." : ""}`.trim();
 }
 
 /** Escape characters that could move the cursor, hide text or reverse it: labels are untrusted. */

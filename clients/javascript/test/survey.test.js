@@ -402,7 +402,7 @@ async function open(labels, record) {
   return Survey.of(resolved({ ...record, domain }, { kind: "table", rows, word_bits: 64 }));
 }
 
-const GROUP = "A report may show to which group of answers yours belongs.";
+const GROUP = "A report may show which group of answers yours belongs to.";
 
 /** Without the marks that isolate labels. */
 const plainText = (text) => text.replace(/[\u2068\u2069]/g, "");

@@ -52,7 +52,7 @@ def create_app(store: Store, settings: Settings | None = None) -> FastAPI:
         "distribution for analysts.",
         lifespan=lifespan,
         openapi_url="/v1/openapi.json",
-        docs_url=None,  # these pages would load scripts from other sites
+        docs_url=None,  # FastAPI's documentation pages load scripts from other sites
         redoc_url=None,
         redirect_slashes=False,  # a redirect would send a report wherever the Host header points
     )
@@ -61,7 +61,7 @@ def create_app(store: Store, settings: Settings | None = None) -> FastAPI:
     for router in ROUTERS:
         app.include_router(router)
     _install_error_handlers(app, aggregator)
-    # Pages from any origin may send reports. This is safe because no endpoint uses cookies.
+    # Web pages from any origin may send reports. This is safe: no endpoint uses cookies.
     app.add_middleware(
         CORSMiddleware,
         allow_origins=["*"],
@@ -70,7 +70,7 @@ def create_app(store: Store, settings: Settings | None = None) -> FastAPI:
         expose_headers=["ETag", "Retry-After"],
         max_age=86400,
     )
-    app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
+    app.openapi = lambda: _openapi_document(app)  # type: ignore[method-assign]
     return app
 
 
@@ -106,10 +106,10 @@ def _install_error_handlers(app: FastAPI, aggregator: Aggregator) -> None:
 
 
 class _CatchAllMiddleware:
-    """Responds to unexpected exceptions.
+    """Turns unexpected exceptions into problem documents.
 
-    The framework's own handler would also log the exception, and its traceback could contain part
-    of a request body.
+    Starlette's own handler would also log the exception, and its traceback could contain part of a
+    request body.
     """
 
     def __init__(self, app: ASGIApp, respond: Callable[[Problem], Response]) -> None:
@@ -117,11 +117,11 @@ class _CatchAllMiddleware:
         self._respond = respond
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        has_started = False
+        response_started = False
 
         async def tracking_send(message: Message) -> None:
-            nonlocal has_started
-            has_started = True
+            nonlocal response_started
+            response_started = True
             await send(message)
 
         try:
@@ -130,15 +130,15 @@ class _CatchAllMiddleware:
             if scope["type"] != "http":  # let the operator see a failed startup or shutdown
                 raise
             _log.error("a request failed with %s", type(error).__name__)
-            if not has_started:
+            if not response_started:
                 problem = Problem(
                     "internal-error", "The error was logged. You can retry the request."
                 )
                 await self._respond(problem)(scope, receive, send)
 
 
-def _openapi(app: FastAPI) -> dict[str, Any]:
-    """Return the OpenAPI document, with our problem documents in place of FastAPI's errors."""
+def _openapi_document(app: FastAPI) -> dict[str, Any]:
+    """Return the OpenAPI document, with Sfumato's problem documents instead of FastAPI's errors."""
     if app.openapi_schema is not None:
         return app.openapi_schema
     document = get_openapi(
@@ -148,8 +148,8 @@ def _openapi(app: FastAPI) -> dict[str, Any]:
     schemas["ProblemDocument"] = ProblemDocument.model_json_schema()
     schemas.pop("HTTPValidationError", None)
     schemas.pop("ValidationError", None)
-    for path in document["paths"].values():
-        for operation in path.values():
+    for path_item in document["paths"].values():
+        for operation in path_item.values():
             if "HTTPValidationError" in str(operation["responses"].get("422")):
                 del operation["responses"]["422"]
     document["paths"][UPLOAD_PATH] = {"post": describe_upload()}

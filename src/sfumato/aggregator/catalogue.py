@@ -38,7 +38,7 @@ class CatalogueEntry:
 
     @cached_property
     def etag(self) -> str:
-        """A hash of the resolved form. A new title changes this hash, but not the fingerprint."""
+        """A hash of the resolved form. A new title changes the ETag, but not the fingerprint."""
         return f'"{hashlib.sha256(self.resolved).hexdigest()[:32]}"'
 
     @property
@@ -87,7 +87,7 @@ class CatalogueEntry:
 
 
 class Catalogue:
-    """Surveys by fingerprint.
+    """The surveys in a store, by fingerprint.
 
     A survey that another aggregator adds to the store is loaded on the first request for it.
     """
@@ -103,7 +103,7 @@ class Catalogue:
 
     def find(self, fingerprint: str) -> CatalogueEntry | None:
         """Return a survey, loading it from the store if necessary."""
-        if not is_fingerprint(fingerprint):  # the database rejects some strings
+        if not is_fingerprint(fingerprint):  # the database may reject other strings
             return None
         with self._load_lock:
             if fingerprint not in self._entries:
@@ -116,7 +116,7 @@ class Catalogue:
 
 
 class Estimates:
-    """Runs expensive work on surveys and their counts, and caches estimates.
+    """Computes estimates and caches them.
 
     Counts only grow, so an estimate is current as long as the number of reports is unchanged.
     """
@@ -136,16 +136,16 @@ class Estimates:
     async def compare_periods(
         self, entry: CatalogueEntry, days: int, today: date
     ) -> Difference | None:
-        """Compare the last ``days`` days with the same number of days before them.
+        """Compare the ``days`` days up to ``today`` with the ``days`` days before them.
 
         Return ``None`` if either period has too few reports.
         """
         return await self.run(lambda: self._compare_periods(entry, days, today))
 
-    async def run(self, work: Callable[[], _Result]) -> _Result:
-        """Run expensive work outside the event loop, one task at a time."""
+    async def run(self, function: Callable[[], _Result]) -> _Result:
+        """Run an expensive function outside the event loop. Only one runs at a time."""
         async with self._lock:
-            return await run_in_threadpool(work)
+            return await run_in_threadpool(function)
 
     def _estimate(self, entry: CatalogueEntry, decoder: str) -> Estimate:
         survey = entry.survey
@@ -169,7 +169,7 @@ class Estimates:
         return earlier.difference(later)
 
     def _estimate_days(self, entry: CatalogueEntry, days: int, last_day: date) -> Estimate:
-        """Return the estimate from uploads in the ``days`` days that end with ``last_day``."""
+        """Return the estimate from reports uploaded in the ``days`` days up to ``last_day``."""
         survey = entry.survey
         first_day = last_day - timedelta(days=days - 1)
         tally = self._store.tally_between(survey.fingerprint, entry.outputs, first_day, last_day)

@@ -22,7 +22,7 @@ def shorten_switch_interval() -> None:
     """Reduce the delay before the writer thread runs.
 
     A commit executes a dozen statements and releases the GIL at each of them. By default, a busy
-    event loop would keep the GIL for 5 ms after each release.
+    event loop would hold the GIL for 5 ms after each release.
     """
     sys.setswitchinterval(0.0005)
 
@@ -64,7 +64,7 @@ class _Server(uvicorn.Server):
 
 
 def run_server(config: uvicorn.Config, sock: socket, on_start: Callable[[str], None]) -> None:
-    """Run the server until a signal stops it. Call ``on_start`` with the URL once it is ready."""
+    """Run the server until a signal stops it. Call ``on_start`` with its URL once it is ready."""
     server = _Server(config)
 
     async def run() -> None:

@@ -1,8 +1,8 @@
 """A single writer for all uploads: batches that wait together are committed together.
 
-Writing to disk takes milliseconds, whether for one batch or for a hundred. While one group is being
-committed, the next one accumulates. So uploads share commits, and none is acknowledged before it is
-on disk.
+A commit takes milliseconds, whether it writes one batch or a hundred. While one group is being
+committed, the next one accumulates. So uploads share commits, and no upload is acknowledged before
+it is on disk.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ class _PendingUpload:
 
 
 class Writer:
-    """A thread that writes all counts. Uploads wait for it; it never waits for them.
+    """A thread that writes all counts.
 
     ``observe`` is called after each commit with its number of batches and its duration in seconds.
     """
@@ -61,7 +61,7 @@ class Writer:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the thread is running, so the queue will be written."""
+        """Whether the writer thread is running. If not, the queue will not be written."""
         return self._thread.is_alive()
 
     @property
@@ -96,7 +96,7 @@ class Writer:
         while group := self._take_group():
             start = perf_counter()
             outcomes = self._commit([upload.batch for upload in group])
-            _wake(group, outcomes)
+            _deliver_outcomes(group, outcomes)
             with contextlib.suppress(Exception):  # a failing observer must not stop the writer
                 self._observe(len(group), perf_counter() - start)
 
@@ -104,9 +104,9 @@ class Writer:
         """Commit a group. An error in one survey must not affect batches for other surveys."""
         try:
             return self._store.commit(group)
-        except Exception as error:  # noqa: BLE001 - uploads get the error; the writer continues
+        except Exception as error:  # noqa: BLE001 - passed to the uploads; the writer continues
             fingerprints = {batch.fingerprint for batch in group}
-            # An unavailable store is unavailable for all surveys.
+            # If the store is unavailable, it is unavailable for all surveys.
             if len(fingerprints) == 1 or type(error) is StoreUnavailable:
                 return [error] * len(group)
         outcomes: list[Outcome | Exception | None] = [None] * len(group)
@@ -118,7 +118,7 @@ class Writer:
         return [outcome for outcome in outcomes if outcome is not None]
 
     def _take_group(self) -> list[_PendingUpload]:
-        """Remove and return the oldest uploads in the queue. An empty list ends the thread."""
+        """Remove and return the oldest uploads in the queue. Return an empty list to stop."""
         with self._condition:
             self._condition.wait_for(lambda: self._queue or self._is_stopping)
             size = min(len(self._queue), _MAX_GROUP_SIZE)
@@ -127,18 +127,20 @@ class Writer:
             return group
 
 
-def _wake(group: Sequence[_PendingUpload], outcomes: Sequence[Outcome | Exception]) -> None:
-    """Wake all uploads in a group, with one call into each event loop."""
+def _deliver_outcomes(
+    group: Sequence[_PendingUpload], outcomes: Sequence[Outcome | Exception]
+) -> None:
+    """Deliver the outcomes to the uploads that await them, with one call per event loop."""
     pairs = list(zip(group, outcomes, strict=True))
     for loop in {upload.loop for upload in group}:
         loop_pairs = [(upload.future, outcome) for upload, outcome in pairs if upload.loop is loop]
         with contextlib.suppress(RuntimeError):  # the loop is closed, so no upload is waiting
-            loop.call_soon_threadsafe(_resolve, loop_pairs)
+            loop.call_soon_threadsafe(_resolve_futures, loop_pairs)
 
 
-def _resolve(pairs: Sequence[tuple[asyncio.Future[Outcome], Outcome | Exception]]) -> None:
+def _resolve_futures(pairs: Sequence[tuple[asyncio.Future[Outcome], Outcome | Exception]]) -> None:
     for future, outcome in pairs:
-        if future.done():  # the client disconnected, but its batch is counted
+        if future.done():  # the client disconnected, but its batch was counted
             continue
         if isinstance(outcome, Exception):
             future.set_exception(outcome)

@@ -1,4 +1,4 @@
-"""Audit any randomizer: test samples of its reports against the promise made for it."""
+"""Audit any randomizer: use samples of its reports to test whether it keeps its promise."""
 
 from sfumato.auditing.audit import audit
 from sfumato.auditing.command import LineProcess, command_randomizer

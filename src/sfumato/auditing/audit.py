@@ -31,14 +31,14 @@ from sfumato.randomness import SystemWords, WordSource
 from sfumato.survey import Survey
 
 MAX_SYMBOLS = 64
-"""The largest number of symbols in an audit, which compares every ordered pair of them."""
+"""The maximum number of symbols in an audit, which compares every ordered pair of them."""
 
 MIN_SAMPLES = 100
-"""The smallest number of samples per symbol; fewer would reveal almost nothing."""
+"""The minimum number of samples per symbol; fewer would reveal almost nothing."""
 
-_MAX_EVENT_REPORTS = 8  # a result lists at most this many reports of an event
+_MAX_EVENT_REPORTS = 8  # at most this many reports of an event are listed in a result
 
-_DRIFT_LEVEL = 1e-6  # for all symbols together; false alarms must be rare
+_DRIFT_LEVEL = 1e-6  # the level for all symbols together; false alarms must be rare
 _MIN_EXPECTED = 5.0  # the χ² approximation is poor for smaller expected counts
 
 
@@ -56,20 +56,21 @@ def audit(
     """Look for violations of ``P(S|x) ≤ exp(E[x, x2]) P(S|x2)`` in samples from a black box.
 
     ``randomize`` is a function of a symbol and a count that returns ``count`` independent reports
-    of the symbol, as any hashable objects. It is called many times, with counts of about a hundred.
-    Alternatively, pass a mechanism or a survey; the audit calls only its ``privatize``.
+    of the symbol. Reports may be any hashable objects. The function is called many times, with
+    counts of about a hundred. Alternatively, pass a mechanism or a survey; the audit calls only its
+    ``privatize`` method.
 
     ``context`` is the promise to test. The audit tests its closure, which includes promises implied
     through a third symbol. ``samples`` is the approximate number of reports to draw, in random
-    order. ``symbols`` are the symbols to compare. The default is all of them, which is possible for
-    up to 64. ``sample_plan`` divides the samples between the stages of the audit. ``on_progress``
-    is called with the number of samples drawn so far.
+    order. ``symbols`` are the symbols to compare, at most 64; the default is all of them.
+    ``sample_plan`` divides the samples among the stages of the audit. ``on_progress`` is called
+    with the number of samples drawn so far.
 
-    **Method.** On one part of the samples, the audit chooses an event for each ordered pair with a
-    finite promise, and the few pairs that look worst (*suspects*). It then draws fresh samples,
-    most of them for the suspects. On the fresh samples, each event gives an exact lower bound on
-    its pair's log-ratio, and hence on the realised entry of E. This is a Clopper–Pearson bound.
-    Each pair has its own level, and the levels of all pairs add up to 1 − confidence.
+    **Method.** From one part of the samples, the audit chooses an event for each ordered pair with
+    a finite promise, and the few pairs that look worst (*suspects*). It then draws fresh samples,
+    most of them for the suspects. On the fresh samples, each event gives an exact (Clopper–Pearson)
+    lower bound on its pair's log-ratio, and hence on the realised entry of E. Each pair has its own
+    level, and the levels of all pairs add up to 1 − confidence.
 
     **Guarantee.** With probability ``confidence``, none of the bounds is too large. So a randomizer
     that keeps its promise is accused with probability at most 1 − confidence. This holds for every
@@ -77,17 +78,16 @@ def audit(
     independent of each other and of earlier queries. The channel may change over time, as long as
     it satisfies the context at all times. It may change after any report if symbols are sent one
     by one (mechanisms, surveys, commands), and between blocks of calls if ``randomize`` is a
-    function. If it does change, a bound applies to the largest entry at any time.
+    function. If it does change, a bound applies to the largest value of the entry during the audit.
 
-    **What a clear verdict means.** Nothing was found. For each pair, ``resolution`` is the smallest
-    log-ratio on the event that would have been detected with probability 0.99; the module
-    ``bounds`` explains how it is computed. A clear verdict is not a proof; for mechanisms in this
-    package, ``certify`` gives a proof. A clear verdict also covers only the time of the audit: a
-    client that knows when it is audited can cheat. ``changed_symbols`` lists the symbols whose
-    reports changed during the audit.
+    **If no violation is found.** For each pair, ``resolution`` is the smallest log-ratio on the
+    event that would have been detected with probability 0.99; the module ``bounds`` explains how it
+    is computed. Such a verdict is not a proof; for mechanisms in this package, ``certify`` gives a
+    proof. It also covers only the time of the audit: a client that knows when it is being audited
+    can cheat. ``changed_symbols`` lists the symbols whose reports changed during the audit.
 
-    There is no seed. The black box uses its own randomness. Words from ``source`` only determine
-    the order of the samples and, in the test, their Poisson-distributed numbers.
+    There is no seed. The black box uses its own randomness. Words from ``source`` determine only
+    the order of the samples and, in the test, the Poisson-distributed sample sizes.
 
     >>> import sfumato as sf
     >>> result = audit(sf.mechanism_for(sf.Uniform(3, 1)), samples=20_000)
@@ -98,8 +98,8 @@ def audit(
     True
     """
     box, promise = make_black_box(randomize, context)
-    audited = _select_symbols(promise, symbols)
-    k = audited.size
+    selected = _select_symbols(promise, symbols)
+    k = selected.size
     _require_samples(samples, k)
     if not isinstance(confidence, float) or not 0.5 <= confidence < 1:
         raise InvalidArgument(
@@ -107,13 +107,13 @@ def audit(
         )
     plan = sample_plan or SamplePlan()
     source = source or SystemWords()
-    pairs = pairs_with_promise(promise, audited)
-    audited_symbols = tuple(audited.tolist())
+    pairs = pairs_with_promise(promise, selected)
+    audited_symbols = tuple(selected.tolist())
     labels = tuple(promise.domain.labels[symbol] for symbol in audited_symbols)
     if not pairs:
         return Audit((), audited_symbols, labels, 0, confidence, 0.0, ())
 
-    sampler = _Sampler(box, audited, source, on_progress)
+    sampler = _Sampler(box, selected, source, on_progress)
     block_size = box.block_size(k)
     ordering_size, choosing_size = plan.first_sizes(samples, k)
     ordering = sampler.draw(even_blocks(ordering_size, k, block_size))
@@ -143,19 +143,19 @@ def audit(
 
 def _select_symbols(context: Context, symbols: Sequence[int] | None) -> Symbols:
     if symbols is None:
-        audited = np.arange(context.size)
+        selected = np.arange(context.size)
     else:
-        audited = np.unique(require_symbols(symbols, context.size))
-        if audited.size < 2:
+        selected = np.unique(require_symbols(symbols, context.size))
+        if selected.size < 2:
             raise InvalidSymbols(
-                f"symbols must contain at least two different symbols; got {audited.size}."
+                f"symbols must contain at least two different symbols; got {selected.size}."
             )
-    if audited.size > MAX_SYMBOLS:
+    if selected.size > MAX_SYMBOLS:
         raise InvalidSymbols(
-            f"an audit compares at most {MAX_SYMBOLS} symbols; got {audited.size}. "
+            f"an audit compares at most {MAX_SYMBOLS} symbols; got {selected.size}. "
             "Choose the most important ones: symbols=[…], or --symbols on the command line."
         )
-    return audited
+    return selected
 
 
 def _require_samples(samples: object, symbol_count: int) -> None:
@@ -168,7 +168,7 @@ def _require_samples(samples: object, symbol_count: int) -> None:
 
 
 class _Sampler:
-    """Draws reports for each symbol block by block. ``total`` is the number of reports so far."""
+    """Draws reports of each symbol, block by block. ``total`` is the number of reports so far."""
 
     def __init__(
         self,
@@ -201,7 +201,7 @@ class _Sampler:
 class _PairTests:
     """The tests of all pairs, on counts that were not used to choose events or suspects.
 
-    For each pair, ``_hits`` and ``_hits2`` are how often its event occurred under x and under x2;
+    For each pair, ``_hits`` and ``_hits2`` are the counts of its event under x and under x2;
     ``_lambda`` and ``_lambda2`` are the expected numbers of samples, λ_x and λ_x2.
     """
 
@@ -256,14 +256,16 @@ class _PairTests:
         return tuple(results)
 
     def _resolutions(self, suspect_lambda: float) -> Floats:
-        """Return each pair's resolution: the smallest log-ratio that one of two ways detects.
+        """Return each pair's resolution: the smallest log-ratio that can be detected in either way.
 
-        A pair may be detected directly by its test. Or it may first become a suspect, and then be
-        detected by a test with ``suspect_lambda`` samples per symbol.
+        A violation may be detected directly by the pair's test. Or the pair may first become a
+        suspect; then a test with ``suspect_lambda`` samples per symbol may detect the violation.
         """
         E = np.array([pair.promised for pair in self._pairs])
         choice = self._choice
-        risk = (1 - POWER) / 2  # half for the bound on the event's rate, half for the test
+        risk = (
+            1 - POWER
+        ) / 2  # of missing a violation, either by the bound on the event's rate or by the test
         rate2 = mean_bound(self._hits2, risk) / self._lambda2
         odds = self._lambda / self._lambda2
         by_test = detectable_by_test(
@@ -280,17 +282,17 @@ class _PairTests:
 
 # --- drift ----------------------------------------------------------------------------------------
 
-# A test only covers its own duration. Suppose that a randomizer is private while events are chosen,
-# but not while they are tested. The violation goes undetected if no chosen event reveals it. So
-# each symbol's reports in the test are compared with its earlier reports, by a chi-square test of
-# homogeneity. This does not test a promise: reports may change for a good reason, such as a public
-# cohort. But the user should know that they changed.
+# Suppose that a randomizer is private while events are chosen, but not while they are tested. The
+# violation goes undetected if no chosen event reveals it. So each symbol's reports in the test are
+# compared with its earlier reports, using a chi-square test of homogeneity. This does not test a
+# promise: reports may change for a good reason, such as a public cohort. But the user should know
+# that they changed.
 
 
 def rows_with_drift(before: Symbols, after: Symbols) -> list[int]:
-    """Return the rows whose shares differ significantly between two tables of counts.
+    """Return the rows whose distributions differ significantly between two tables of counts.
 
-    Each table has a row for each symbol.
+    Each table has one row per symbol.
 
     >>> rows_with_drift(np.array([[500, 500], [300, 700]]), np.array([[510, 490], [700, 300]]))
     [1]
@@ -301,22 +303,22 @@ def rows_with_drift(before: Symbols, after: Symbols) -> list[int]:
     for row in range(len(before)):
         counts = np.stack([before[row], after[row]])
         cells = _pool_small_cells(counts.astype(np.float64))
-        degrees = cells.shape[1] - 1
-        if degrees < 1:
+        degrees_of_freedom = cells.shape[1] - 1
+        if degrees_of_freedom < 1:
             continue
         row_totals = cells.sum(axis=1, keepdims=True)
         column_totals = cells.sum(axis=0)
         expected = row_totals * column_totals / cells.sum()
         statistic = ((cells - expected) ** 2 / expected).sum()
-        if chdtrc(degrees, statistic) < _DRIFT_LEVEL / len(before):
+        if chdtrc(degrees_of_freedom, statistic) < _DRIFT_LEVEL / len(before):
             rows.append(row)
     return rows
 
 
 def _pool_small_cells(counts: Floats) -> Floats:
-    """Merge the columns of a 2 × m table that are too small to compare individually.
+    """Return a 2 × m table with the columns that are too small to compare merged into one.
 
-    If even their sum is too small, drop them.
+    If even their sum is too small, they are dropped.
     """
     smaller_share = counts.sum(axis=1).min() / counts.sum()
     min_expected = counts.sum(axis=0) * smaller_share

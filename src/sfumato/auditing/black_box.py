@@ -1,14 +1,12 @@
-"""Query a black box that answers symbols with reports, and count the reports.
+"""Query a black box that returns reports of given symbols, and count the reports.
 
 A client may change over time, for example with a public cohort that differs every day, and still
-keep its promise at every moment. If an audit drew all samples of one symbol before those of the
-next, such a change would look like a difference between the symbols. So symbols are queried in
-random order, in *blocks* that contain many symbols. A change between blocks then affects all
-symbols alike.
+keep its promise at all times. If an audit drew all samples of one symbol before those of the next,
+such a change would look like a difference between the symbols. So symbols are queried in *blocks*
+that contain many symbols. A change between blocks then affects all symbols equally.
 
-Inside a block, a box that returns one report for each symbol it is given also gets the symbols in
-random order. A box that accepts a symbol and a count is called once for each symbol in the block,
-with the symbols in random order.
+Inside a block, symbols are queried in random order. A box that accepts many symbols is called once
+per block. A box that accepts a symbol and a count is called once for each symbol in the block.
 """
 
 import math
@@ -33,7 +31,7 @@ Randomizer = Callable[[int, int], ReportList]
 """``randomize(symbol, count)`` returns ``count`` independent, hashable reports of the symbol."""
 
 Histogram = Counter[Hashable]
-"""How often each report was sent."""
+"""The number of times each report was sent."""
 
 _REPORTS_PER_CALL = 128  # on average, for a function that accepts a symbol and a count
 _SYMBOLS_PER_CALL = 2**14  # for a function that accepts many symbols
@@ -48,7 +46,7 @@ class BlackBox(Protocol):
     def sample(
         self, symbols: Symbols, sizes: Symbols, source: WordSource
     ) -> Iterator[tuple[int, ReportList]]:
-        """Yield each symbol with its reports, ``sizes[i]`` of them for ``symbols[i]``.
+        """Yield each symbol with its reports: ``sizes[i]`` reports of ``symbols[i]``.
 
         ``source`` determines the order of the queries.
         """
@@ -61,7 +59,7 @@ class CountBox:
         self._randomize = randomize
 
     def block_size(self, symbol_count: int) -> int:
-        """Return a size small enough that the channel changes little within a block."""
+        """Return a block size so small that the channel changes little within a block."""
         return _REPORTS_PER_CALL * symbol_count
 
     def sample(
@@ -74,7 +72,7 @@ class CountBox:
 
 
 class BatchBox:
-    """A black box that wraps a function from many symbols to one report for each, in order.
+    """A black box that wraps a function of many symbols, which returns one report for each.
 
     It is also a ``Randomizer``.
     """
@@ -105,9 +103,9 @@ class BatchBox:
 
 
 def make_black_box(audited: object, context: Context | None) -> tuple[BlackBox, Context]:
-    """Return a box to query and the promise to test.
+    """Return a black box to query, and the promise to test.
 
-    A mechanism or a survey is queried only through ``privatize``.
+    A mechanism or a survey is queried only through its ``privatize`` method.
     """
     if isinstance(audited, Survey | Mechanism):
         promise = audited.context if context is None else context
@@ -137,7 +135,7 @@ def _shuffle(symbols: Symbols, source: WordSource) -> Symbols:
 
 
 class _AnyOther:
-    """A placeholder for all reports that are not counted individually. No client can send it."""
+    """A placeholder for all reports that are not counted individually; no client can send it."""
 
     def __repr__(self) -> str:
         return "(any other)"
@@ -153,14 +151,14 @@ def count_table(histograms: Sequence[Histogram], reports: Sequence[Hashable]) ->
     """
     table = np.empty((len(histograms), len(reports) + 1), dtype=np.int64)
     for row, histogram in enumerate(histograms):
-        listed = [histogram[report] for report in reports]
-        table[row, :-1] = listed
-        table[row, -1] = histogram.total() - sum(listed)
+        listed_counts = [histogram[report] for report in reports]
+        table[row, :-1] = listed_counts
+        table[row, -1] = histogram.total() - sum(listed_counts)
     return table
 
 
 def count_reports(reports: ReportList, size: int) -> Histogram:
-    """Count how often each report occurs among ``size`` reports, by Python's equality.
+    """Count how often each report occurs among ``size`` reports, comparing by equality.
 
     >>> sorted(count_reports(["no", "yes", "no"], 3).items())
     [('no', 2), ('yes', 1)]
@@ -174,17 +172,17 @@ def count_reports(reports: ReportList, size: int) -> Histogram:
         values, counts = np.unique(rows, axis=0, return_counts=True)
         return _merge_nans(zip(_as_tuples(values), counts.tolist(), strict=True))
     try:
-        by_report = Counter(rows)
+        count_by_report = Counter(rows)
     except TypeError:
         raise ReportRejected(
-            "reports must be hashable: numbers, text, bytes, tuples of these, or an array with a "
-            "row for each report."
+            "reports must be hashable: numbers, text, bytes, tuples of these, or an array with one "
+            "row per report."
         ) from None
-    return _merge_nans(by_report.items())
+    return _merge_nans(count_by_report.items())
 
 
 def _report_rows(reports: ReportList) -> Sequence[Any] | np.ndarray[Any, Any]:
-    """Return the reports as a sequence or an array. A bare string is rejected."""
+    """Return the reports as a sequence or an array; reject a bare string."""
     if isinstance(reports, np.ndarray) and reports.ndim:
         return _as_tuples(reports) if reports.dtype == object else reports
     if isinstance(reports, Iterable) and not isinstance(reports, str | bytes | np.ndarray):
@@ -203,7 +201,7 @@ def _as_tuples(reports: np.ndarray[Any, Any]) -> list[Any]:
 
 
 def _merge_nans(counts: Iterable[tuple[Hashable, int]]) -> Histogram:
-    """Count all NaNs together. NaN does not equal itself, so each would be a separate report."""
+    """Return a histogram that counts all NaNs as the same report, although they are not equal."""
     histogram: Histogram = Counter()
     for report, count in counts:
         histogram[_normalize_nan(report)] += count

@@ -1,55 +1,55 @@
-"""Compare two counts: bounds on their log-ratio, and the smallest ratio an audit would detect.
+"""Compare two counts: bounds on their log-ratio, and the smallest log-ratio an audit can detect.
 
 **Exact bounds.** The number of samples for each symbol has a Poisson distribution
-(``sample_plan.py``). The counts a and b of an event S under x and x2 are then independent and
+(see ``sample_plan.py``). The counts a and b of an event S under x and x2 are then independent and
 Poisson, with means ``λ_x P(S|x)`` and ``λ_x2 P(S|x2)``. Given their sum, a is binomial:
 
     a | a + b  ~  Bin(a + b, π),   π/(1 − π) = (λ_x/λ_x2) · P(S|x)/P(S|x2)
 
-So a single Clopper–Pearson bound on π bounds the ratio. There is no second unknown, and no
-approximation. Two bounds, one for each probability, would need about a third more samples for
-randomized response with ε = 1.
+So a single Clopper–Pearson bound on π bounds the ratio, with no other unknown and no approximation.
+Bounding each probability separately would require about a third more samples for randomized
+response with ε = 1.
 
 **If the channel changes over time.** Querying Poisson numbers of symbols in random order is
 equivalent to drawing the symbols independently, one by one. Let Q_t be the channel at query t,
 which may depend on earlier queries. Consider the queries for x or x2 whose report is in S. If query
 t is one of them, it is for x with odds ``(λ_x/λ_x2) · Q_t(S|x)/Q_t(S|x2)``, independently of all
-others. These odds are at most ``e^E λ_x/λ_x2`` if Q_t satisfies E. So a is stochastically at most
-the binomial count for a ratio of e^E, and a bound above E is as improbable as before.
+others. These odds are at most ``e^E λ_x/λ_x2`` if Q_t satisfies E. So a is stochastically dominated
+by the binomial count for a ratio of e^E, and a bound above E is at least as improbable as before.
 
 **Approximation.** The angle ``atan √(a/b)`` of two Poisson counts has a standard error close to
-``1/(2 √(a + b))``, even for small counts and large ratios. So errors can be added and subtracted as
-angles even if one of the counts is 0. (The angle is Fisher's arcsine transform of the share
-a/(a + b).) Audits use angles for choices and predictions, never for their bounds.
+``1/(2 √(a + b))``, even for small counts and large ratios. So standard errors can be added to an
+angle or subtracted from it even if one of the counts is 0. (The angle is Fisher's arcsine transform
+of the share a/(a + b).) Audits use angles for choices and predictions, never for their bounds.
 
-**Resolution.** Let μ_x2 be the expected number of times that x2 sends the event S of a pair, and
-suppose that x sends it with e^r times the probability. If that probability would exceed 1, set it
-to 1 and reduce that of x2:
+**Resolution.** Let μ_x2 be the expected count of a pair's event S under x2. Suppose that the
+probability of S under x is e^r times its probability under x2. If it would exceed 1, set it to 1
+and reduce the probability under x2:
 
     μ_x = min((λ_x/λ_x2) e^r μ_x2, λ_x),   μ_x2 ← μ_x / ((λ_x/λ_x2) e^r)
 
 The test reports a violation if its lower bound is above E. In terms of angles, that happens with
-probability β if the angle of these expected counts is above the angle at r = E by
+probability β if the angle of these expected counts exceeds the angle at r = E by
 
     z(1 − level) + z(β)   standard errors.
 
 The smallest such r is the *resolution* of the pair on its event. Since counts are integers and the
-bound is exact, the count of x is reduced by 1 and that of x2 is increased by 1. The probability is
-then β or slightly more.
+bound is exact, the expected count for x is reduced by 1 and that for x2 is increased by 1. The
+probability is then β or slightly more.
 
 The true μ_x2 is unknown, so a lower bound is computed from the observed count of x2. The resolution
-is too small only if that bound is too large. Half of the risk of missing a violation is spent on
-that bound, and half on the test.
+is too small only if that bound is too large. Half of the risk of missing a violation is allotted to
+that bound, and half to the test.
 
-A pair that was not a suspect can be detected in two ways. One is its own test, at a small level.
-The other is to become a suspect, with a suspicion above the smallest one among the suspects, and
-then to fail the test with a suspect's samples. The pair's resolution is the smallest log-ratio
-that one of the two ways detects. In the second way, each of the two steps gets half of the test's
-risk.
+A violation by a pair that was not a suspect could have been detected in two ways. The pair's own
+test, at a small level, could have detected it. Or the pair's suspicion could have exceeded the
+smallest one among the suspects, and the test with a suspect's samples could have detected the
+violation. The pair's resolution is the smallest log-ratio for which one of these two ways succeeds.
+In the second way, each of the two steps is allotted half of the test's risk.
 
-The event is taken as given. An audit may choose a poor event if there are too many different
-reports for the number of samples. The audit cannot detect violations outside the event. The share
-of rare reports indicates how much the audit may miss.
+The resolution is for a given event. An audit may choose a poor event if there are too many
+different reports for the number of samples. It cannot detect violations outside the event. The
+share of rare reports indicates how much the audit may miss.
 
 References: Clopper and Pearson (1934); Garwood (1936) for one Poisson mean; Przyborowski and
 Wilenski (1940) for the ratio of two.
@@ -60,7 +60,7 @@ from numpy.typing import ArrayLike
 
 from sfumato.foundation.arrays import Floats
 
-_MAX_EXCESS = 60.0  # search for log-ratios up to this far above the promise
+_MAX_EXCESS = 60.0  # the search ends at log-ratios this far above the promise
 _BISECTION_STEPS = 60
 
 
@@ -124,14 +124,14 @@ def errors_above(hits: ArrayLike, hits2: ArrayLike, log_ratio: ArrayLike) -> Flo
     """
     a = np.asarray(hits, dtype=float)
     b = np.asarray(hits2, dtype=float)
-    with np.errstate(over="ignore"):  # an infinite ratio has a right angle
+    with np.errstate(over="ignore"):  # an infinite ratio corresponds to a right angle
         angle = np.arctan(np.exp(np.asarray(log_ratio) / 2))
     excess = np.arctan2(np.sqrt(a), np.sqrt(b)) - angle
     return 2 * np.sqrt(a + b) * excess
 
 
 def lower_log_ratio(hits: Floats, hits2: Floats, errors: float) -> Floats:
-    """Return the log-ratio of two counts, reduced by ``errors`` standard errors.
+    """Return the log-ratio of two counts after reducing its angle by ``errors`` standard errors.
 
     The result is −inf if the counts are too small.
 
@@ -155,10 +155,12 @@ def detectable_by_test(
     power: float,
     samples: ArrayLike,
 ) -> Floats:
-    """Return the smallest log-ratio that the test detects with probability ``power``, or ``inf``.
+    """Return the smallest log-ratio that the test detects with probability ``power``.
 
-    ``mean2`` is the expected number of times that x2 sends the event; ``odds`` is ``λ_x/λ_x2``;
-    ``samples`` is the number of samples for x, an upper limit on how often x sends the event.
+    The result is ``inf`` if the test cannot detect any log-ratio with that probability.
+
+    ``mean2`` is the expected count of the event under x2; ``odds`` is ``λ_x/λ_x2``; ``samples`` is
+    the number of samples for x, which limits the count of the event under x.
     """
     from scipy.special import ndtri
 
@@ -171,9 +173,9 @@ def detectable_as_suspect(
 ) -> Floats:
     """Return the smallest log-ratio that makes a pair a suspect with probability ``power``.
 
-    It is ``inf`` if no log-ratio does. A suspect has a suspicion above ``threshold``. ``mean2``
-    is the expected number of times that x2 sends the event in the part of the samples from which
-    suspects are chosen. That part has ``samples`` samples for each symbol.
+    The result is ``inf`` if no log-ratio does. A suspect has a suspicion above ``threshold``.
+    Suspects are chosen from one part of the samples, which has ``samples`` samples for each symbol.
+    ``mean2`` is the expected count of the event under x2 in that part.
     """
     from scipy.special import ndtri
 
@@ -184,7 +186,7 @@ def detectable_as_suspect(
 def _smallest_log_ratio(
     promised: ArrayLike, mean2: ArrayLike, odds: ArrayLike, errors: Floats, samples: ArrayLike
 ) -> Floats:
-    """Find by bisection the smallest log-ratio r whose expected counts are far enough above E.
+    """Return the smallest log-ratio r whose expected counts are far enough above E, by bisection.
 
     Their angle must be at least ``errors`` standard errors above the angle at r = E.
     """
@@ -201,8 +203,8 @@ def _smallest_log_ratio(
             log_a = np.minimum(np.log(mu) + log_ratio, np.log(max_count))
         a = np.exp(log_a)
         b = np.exp(log_a - log_ratio)
-        errors_found = errors_above(np.maximum(a - 1, 0), b + 1, E + np.log(w))
-        is_detected = errors_found >= required_errors
+        expected_errors = errors_above(np.maximum(a - 1, 0), b + 1, E + np.log(w))
+        is_detected = expected_errors >= required_errors
         low = np.where(is_detected, low, r)
         high = np.where(is_detected, r, high)
     return np.where(high < E + _MAX_EXCESS, high, np.inf)

@@ -1,9 +1,10 @@
-"""Audit a client in any language, as a process that reads symbols and writes reports in lines.
+"""Audit a client in any language: a process that reads symbols and writes reports, line by line.
 
 The process reads symbols (non-negative integers) from standard input, one per line. For each of
 them, in the same order, it writes one line to standard output: a report of that symbol, drawn with
 fresh randomness. Lines are compared as text, including spaces, so equal reports must be written
-identically. The process may read ahead, and write many lines at once. It exits when its input ends.
+identically. The process may read ahead and write many lines at once. It must exit when its input
+ends.
 """
 
 import os
@@ -20,25 +21,25 @@ from sfumato.errors import NotEnoughReports, ReportRejected
 from sfumato.foundation.arrays import Symbols
 
 _MAX_LINE_BYTES = 2**16
-_BATCH_SIZE = 2**12  # symbols per query; this many reports fit into any client's buffers
+_BATCH_SIZE = 2**12  # symbols per query; so few that any client can buffer their reports
 _EXIT_TIMEOUT = 5.0  # seconds for the process to exit after its input ends
 
 
 class LineProcess:
     """A process that reads and writes lines. Leaving the ``with`` block kills it.
 
-    A thread reads the output to avoid deadlocks. ``patience`` is how many seconds to wait for the
-    process. Lines are truncated at ``max_line`` bytes. At most ``max_queued`` lines are read ahead,
-    so the process cannot exhaust our memory.
+    A thread reads the output to avoid deadlocks. ``timeout`` is the number of seconds to wait for
+    the process. Lines are truncated at ``max_line_bytes`` bytes. At most ``max_queued`` lines are
+    read ahead, so the process cannot exhaust our memory.
     """
 
     def __init__(
-        self, command: Sequence[str], patience: float, *, max_line: int, max_queued: int
+        self, command: Sequence[str], timeout: float, *, max_line_bytes: int, max_queued: int
     ) -> None:
-        self.patience = patience
+        self.timeout = timeout
         self.lines: queue.Queue[bytes] = queue.Queue(max_queued)
         """The lines that the process has written; an empty line marks the end of its output."""
-        self._max_line = max_line
+        self._max_line_bytes = max_line_bytes
         self._process = subprocess.Popen(  # noqa: S603 - the user asked to start this command
             list(command),
             stdin=subprocess.PIPE,
@@ -50,12 +51,12 @@ class LineProcess:
 
     def _read_output(self, output: IO[bytes]) -> None:
         with output, suppress(queue.Full):
-            while line := output.readline(self._max_line):
-                self.lines.put(line, timeout=self.patience)
-            self.lines.put(b"", timeout=self.patience)
+            while line := output.readline(self._max_line_bytes):
+                self.lines.put(line, timeout=self.timeout)
+            self.lines.put(b"", timeout=self.timeout)
 
     def write(self, data: bytes) -> threading.Event:
-        """Write in another thread, so that a process that does not read cannot block us.
+        """Write in another thread, so that a process that does not read its input cannot block us.
 
         Returns an event that is set once the data has been written or the process has exited.
         """
@@ -93,15 +94,15 @@ class LineProcess:
             else:
                 self._process.kill()
         self._process.wait()
-        self.close_input()  # discards unread input
+        self.close_input()  # input that was not written is discarded
 
 
 @contextmanager
-def command_randomizer(command: Sequence[str], patience: float = 60.0) -> Iterator[BatchBox]:
+def command_randomizer(command: Sequence[str], timeout: float = 60.0) -> Iterator[BatchBox]:
     r"""Start a command and yield a randomizer that queries it. The process is killed afterwards.
 
-    ``command`` is the program and its arguments. ``patience`` is how many seconds to wait for the
-    next report. Raises ``NotEnoughReports`` if the process exits early or stops answering, and
+    ``command`` is the program and its arguments. ``timeout`` is the number of seconds to wait for
+    each report. Raises ``NotEnoughReports`` if the process exits early or stops answering, and
     ``ReportRejected`` if it writes more lines than it reads.
 
     >>> import sys
@@ -111,7 +112,7 @@ def command_randomizer(command: Sequence[str], patience: float = 60.0) -> Iterat
     ['3', '3']
     """
     with LineProcess(
-        command, patience, max_line=_MAX_LINE_BYTES, max_queued=2 * _BATCH_SIZE
+        command, timeout, max_line_bytes=_MAX_LINE_BYTES, max_queued=2 * _BATCH_SIZE
     ) as process:
         yield BatchBox(lambda symbols: _query(process, symbols))
         _reject_extra_lines(process)
@@ -123,7 +124,7 @@ def _query(process: LineProcess, symbols: Symbols) -> list[str]:
     for start in range(0, symbols.size, _BATCH_SIZE):
         batch = symbols[start : start + _BATCH_SIZE].tolist()
         if any(process.lines.queue):
-            # From here on, reports would be counted for the wrong symbol.
+            # From here on, reports would be counted for the wrong symbols.
             raise _extra_lines_error()
         process.write(b"".join(b"%d\n" % symbol for symbol in batch))
         reports += [_read_report(process) for _ in batch]
@@ -133,21 +134,21 @@ def _query(process: LineProcess, symbols: Symbols) -> list[str]:
 def _reject_extra_lines(process: LineProcess) -> None:
     """Raise ``ReportRejected`` if there are lines after the last report.
 
-    After a greeting or any other extra line, each report is counted for the wrong symbol, and one
-    line is left over at the end.
+    If the process writes a greeting or any other extra line, all later reports are counted for the
+    wrong symbols, and one line is left over at the end.
     """
     process.close_input()
-    with suppress(queue.Empty):  # the process did not exit, but wrote nothing either
-        if process.lines.get(timeout=min(process.patience, _EXIT_TIMEOUT)):
+    with suppress(queue.Empty):  # the process did not exit, but it wrote nothing more
+        if process.lines.get(timeout=min(process.timeout, _EXIT_TIMEOUT)):
             raise _extra_lines_error()
 
 
 def _read_report(process: LineProcess) -> str:
     try:
-        line = process.lines.get(timeout=process.patience)
+        line = process.lines.get(timeout=process.timeout)
     except queue.Empty:
         raise NotEnoughReports(
-            f"the command timed out after {process.patience:g} seconds. It must write a line for "
+            f"the command timed out after {process.timeout:g} seconds. It must write a line for "
             "every symbol it reads, and flush its output."
         ) from None
     if not line:

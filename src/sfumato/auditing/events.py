@@ -1,12 +1,12 @@
-"""Choose what an audit tests: an event for each promise, and the promises that look broken.
+"""Choose what to test: an event for each promise, and the promises most likely to be broken.
 
 The events S that best distinguish x from x2 are the upper level sets of the likelihood ratio,
 ``{y : Q(y|x)/Q(y|x2) ≥ t}`` (Neyman and Pearson, 1933). If t is large, S is the single report with
-the largest ratio; if t is 1, S contains all reports that favour x. One part of the samples
-estimates the ratio of each report, and another chooses the best t. If the same samples were used
-for both, rare reports would look informative by chance.
+the largest ratio; if t is 1, S contains all reports that favour x. One part of the samples is used
+to estimate the ratio of each report, and another to choose the best t. If the same samples were
+used for both, rare reports would look informative by chance.
 
-Nothing in this file sees the samples of the test.
+This module does not use the samples of the test.
 """
 
 from collections.abc import Hashable, Sequence
@@ -22,10 +22,10 @@ from sfumato.errors import InvalidContext
 from sfumato.foundation.arrays import Floats, Symbols
 
 MAX_REPORTS = 4096
-"""At most this many reports, the most frequent ones, are judged individually."""
+"""The maximum number of reports to judge individually; the most frequent ones are chosen."""
 
-_CAUTION = 4.0  # standard errors to subtract from a ratio before comparing it
-_MIN_SIGHTINGS = 5  # a report's ratio is unreliable unless some symbol sent it this often
+_SUBTRACTED_ERRORS = 4.0  # standard errors to subtract from a ratio before comparing it with others
+_MIN_REPORT_COUNT = 5  # a report's ratio is unreliable unless some symbol sent it this many times
 
 
 @dataclass(frozen=True)
@@ -43,10 +43,10 @@ class PromisedPair:
 
 @dataclass(frozen=True, eq=False)
 class Event:
-    """A set of reports, as columns of the table of counts, the most informative first.
+    """A set of reports, as columns of the table of counts, with the most informative first.
 
-    ``hits`` is how often x and x2 sent one of these reports in the samples from which the event was
-    chosen, with one half added to both counts.
+    ``hits`` are the numbers of times that x and x2 sent one of these reports in the samples from
+    which the event was chosen, with one half added to each count.
     """
 
     columns: NDArray[np.intp]
@@ -59,11 +59,11 @@ class Event:
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """The events and suspects that the first two parts of the samples suggest.
+    """The events and suspects chosen from the first two parts of the samples.
 
     They are tested on fresh samples. ``events`` has one event for each pair. The columns of an
-    event index ``reports``, followed by one more column for all other reports. ``suspicions`` has,
-    for each pair, the number of standard errors by which its promise seems to be broken.
+    event are indices into ``reports``; one more column stands for all other reports. ``suspicions``
+    has, for each pair, the number of standard errors by which its promise seems to be broken.
     ``suspects`` are the indices of the pairs with the largest suspicions. ``counts`` is the table
     from which events and suspects were chosen. ``rare_share`` is the share of reports that were too
     rare to judge individually, for the symbol with the most of them.
@@ -83,7 +83,7 @@ class Choice:
 
 
 def pairs_with_promise(context: Context, symbols: Symbols) -> list[PromisedPair]:
-    """Return all ordered pairs of these symbols with a finite promise.
+    """Return all ordered pairs of the given symbols that have a finite promise.
 
     Promises implied through a third symbol are included, even if that symbol is not audited.
     """
@@ -107,7 +107,7 @@ def choose_events(
     choosing: Sequence[Histogram],
     suspect_count: int,
 ) -> Choice:
-    """Choose events and suspects from each symbol's reports in two parts of the samples."""
+    """Choose events and suspects, based on each symbol's reports in two parts of the samples."""
     reports = frequent_reports(ordering)
     ordering_counts = count_table(ordering, reports)
     choosing_counts = count_table(choosing, reports)
@@ -130,7 +130,7 @@ def frequent_reports(histograms: Sequence[Histogram]) -> list[Hashable]:
     """Return the reports to judge individually: the most frequent of those seen at least twice.
 
     All others are judged together. Reports that were seen once belong with those that have not been
-    seen yet: their number predicts how many new reports will arrive (Good, 1953).
+    seen yet: the number of the former predicts how many new ones will arrive (Good, 1953).
     """
     total: Histogram = Histogram()
     for histogram in histograms:
@@ -143,8 +143,8 @@ def choose_event(ordering: tuple[Symbols, Symbols], choosing: tuple[Symbols, Sym
 
     The candidates are the upper level sets of the ratio on ``ordering``. Each argument is a pair of
     rows: the counts of all reports under x and under x2, from equally many samples. One half is
-    added to all counts, so reports that x2 never sent are ordered by how often x sent them. Reports
-    that neither symbol sent are left out.
+    added to all counts, so that reports that x2 never sent are ordered by how often x sent them.
+    Reports that neither symbol sent are left out.
     """
     ratio = (ordering[0] + 0.5) / (ordering[1] + 0.5)
     columns = np.argsort(-ratio, kind="stable")
@@ -153,17 +153,17 @@ def choose_event(ordering: tuple[Symbols, Symbols], choosing: tuple[Symbols, Sym
     a = np.cumsum(choosing[0][columns], dtype=np.float64) + 0.5
     b = np.cumsum(choosing[1][columns], dtype=np.float64) + 0.5
     # Skip the set of all reports, whose ratio is 1.
-    log_ratios = lower_log_ratio(a, b, _CAUTION)[: max(columns.size - 1, 1)]
+    log_ratios = lower_log_ratio(a, b, _SUBTRACTED_ERRORS)[: max(columns.size - 1, 1)]
     best = int(np.argmax(log_ratios))
     hits = (float(a[best]), float(b[best]))
     return Event(columns[: best + 1], hits)
 
 
 def _rare_share(ordering: Symbols, choosing: Symbols) -> float:
-    """Return the share of reports that no symbol sent often, for the symbol where it is largest.
+    """Return the largest share, over all symbols, of reports that no symbol sent often.
 
     The last column combines many different reports, so it counts as rare.
     """
-    is_frequent = ordering[:, :-1].max(axis=0, initial=0) >= _MIN_SIGHTINGS
-    frequent = choosing[:, :-1][:, is_frequent].sum(axis=1)
-    return float((1 - frequent / choosing.sum(axis=1)).max())
+    is_frequent = ordering[:, :-1].max(axis=0, initial=0) >= _MIN_REPORT_COUNT
+    frequent_counts = choosing[:, :-1][:, is_frequent].sum(axis=1)
+    return float((1 - frequent_counts / choosing.sum(axis=1)).max())

@@ -1,10 +1,10 @@
 """Divide the samples of an audit into three parts.
 
-The first part is for ordering reports, the second for choosing events and suspects, and the third
-for the test. Events are chosen on one part and tested on another, so the choice does not bias the
-test. By default, the test gets half of the samples. Most of that half goes to the symbols in the
-*suspects*, the few pairs that seem most likely to break their promise. A pair that does break it is
-then detected with far fewer samples than if all pairs were tested equally.
+The first part is used to order reports, the second to choose events and suspects, and the third for
+the test. Events are chosen from one part and tested on another, so the choice does not bias the
+test. By default, half of the samples are for the test. Most of these are for the symbols in the
+*suspects*, the few pairs that seem most likely to break their promise. If a suspect does break its
+promise, far fewer samples are needed to detect it than if all pairs were tested equally.
 """
 
 import math
@@ -22,11 +22,11 @@ from sfumato.randomness import WordSource
 class SamplePlan:
     """How the samples and the level α of an audit are divided.
 
-    ``ordering_share`` and ``choosing_share`` are the shares of the first two parts; the test gets
-    the remainder. ``uniform_share`` is the share of the test that is spread over all symbols; the
-    remainder goes to the symbols in the ``suspect_count`` suspect pairs. Half of α is divided
-    equally among all pairs, and the other half among the suspects. ``benchmarks/audit.py`` measures
-    alternatives.
+    ``ordering_share`` and ``choosing_share`` are the shares of the first two parts; the rest is for
+    the test. ``uniform_share`` is the share of the test samples that is spread evenly over all
+    symbols; the rest is for the symbols in the ``suspect_count`` suspect pairs. Half of α is
+    divided equally among all pairs, and the other half among the suspects. ``benchmarks/audit.py``
+    compares alternative plans.
 
     >>> SamplePlan(suspect_count=1).first_sizes(1000, 2)
     (50, 200)
@@ -52,7 +52,7 @@ class SamplePlan:
             raise InvalidArgument(f"suspect_count must be a positive integer; got {count!r}.")
 
     def first_sizes(self, samples: int, symbol_count: int) -> tuple[int, int]:
-        """Return the number of samples per symbol, at least 1, in each of the first two parts."""
+        """Return the number of samples per symbol in the first two parts; each is at least 1."""
         ordering_size = max(int(samples * self.ordering_share / symbol_count), 1)
         choosing_size = max(int(samples * self.choosing_share / symbol_count), 1)
         return ordering_size, choosing_size
@@ -68,15 +68,15 @@ class SamplePlan:
     def min_suspect_mean(self, samples: int, symbol_count: int) -> float:
         """Return the smallest possible λ_x for a symbol in a suspect pair.
 
-        That is its value if no two suspects share a symbol.
+        The minimum is reached if no two suspects share a symbol.
         """
         suspect_rows = range(min(2 * self.suspect_count, symbol_count))
         return float(self.test_means(samples, symbol_count, suspect_rows)[0])
 
     def levels(self, alpha: float, pair_count: int, suspects: Sequence[int] | Symbols) -> Floats:
-        """Return the level for each pair's bound.
+        """Return the level of each pair's bound.
 
-        The levels add up to α, so all bounds hold simultaneously with probability 1 − α.
+        The levels add up to α, so all bounds hold simultaneously with probability at least 1 − α.
         """
         levels = np.full(pair_count, alpha / 2 / pair_count)
         levels[suspects] += alpha / 2 / len(suspects)
@@ -98,12 +98,12 @@ def poisson_blocks(means: Floats, block_size: int, source: WordSource) -> Symbol
 
     Returns the sizes, with a row for each block and a column for each symbol. Each size is drawn
     independently of all samples, from one random word, by inverting the distribution function. So
-    the counts of different symbols and events are independent, as the module ``bounds`` requires.
+    the counts for different symbols and events are independent, as the module ``bounds`` requires.
     """
     from scipy.stats import poisson
 
     block_count = math.ceil(int(means.sum()) / block_size)
     words = source.take(block_count * means.size, 1).reshape(block_count, means.size)
-    uniform = (words.astype(np.float64) + 0.5) / 2.0**64
-    uniform = np.clip(uniform, 1e-18, 1 - 1e-16)
-    return np.asarray(poisson.ppf(uniform, means / block_count)).astype(np.int64)
+    quantiles = (words.astype(np.float64) + 0.5) / 2.0**64
+    quantiles = np.clip(quantiles, 1e-18, 1 - 1e-16)
+    return np.asarray(poisson.ppf(quantiles, means / block_count)).astype(np.int64)

@@ -17,20 +17,20 @@ POWER = 0.99
 _MAX_ROWS = 10  # pairs in a table, or symbols in a list
 _MAX_LABEL_LENGTH = 24  # characters of a label in a table
 _COLUMNS = ("x", "x2", "promised", "at least", "resolution", "event", "seen")
-_NOTABLE_RARE_SHARE = 0.01  # the verdict mentions a larger share of rare reports
+_NOTABLE_RARE_SHARE = 0.01  # the verdict mentions rare reports if their share is larger
 
 
 @dataclass(frozen=True)
 class PairAudit:
-    """The result of the test of ``E[x, x2]``.
+    """The result of testing ``E[x, x2]``.
 
     ``bound`` is a lower bound on the realised entry, at ``level``; it should not exceed
     ``promised``. ``resolution`` is the smallest log-ratio on the event that would have been
-    detected with probability 0.99. The event has ``event_size`` reports, and ``event`` lists the
-    most informative ones. x sent a report in the event ``hits[0]`` times, and x2 sent one
-    ``hits[1]`` times. The sizes of their samples are Poisson-distributed, with the means
-    ``samples``. If ``includes_other`` is true, one of the event's reports represents all reports
-    that were too rare to judge individually; it is shown as "(any other)".
+    detected with probability 0.99. The event consists of ``event_size`` reports, and ``event``
+    lists the most informative ones. x sent a report in the event ``hits[0]`` times, and x2 sent one
+    ``hits[1]`` times. ``samples`` are the means of their sample sizes, which are
+    Poisson-distributed. If ``includes_other`` is true, one of the event's reports represents all
+    reports that were too rare to judge individually; it is shown as "(any other)".
     """
 
     x: int
@@ -48,7 +48,7 @@ class PairAudit:
 
     @property
     def violates(self) -> bool:
-        """Whether the bound shows that the realised entry exceeds the promise."""
+        """Whether the bound exceeds the promise, so the promise is broken."""
         return self.bound > self.promised
 
     @property
@@ -58,11 +58,11 @@ class PairAudit:
 
     @property
     def event_text(self) -> str:
-        """The size of the event, in words."""
-        listed = self.event_size - self.includes_other
-        if not listed:
+        """The size of the event, as text."""
+        listed_count = self.event_size - self.includes_other
+        if not listed_count:
             return "any other"
-        text = "1 report" if listed == 1 else f"{listed:,} reports"
+        text = "1 report" if listed_count == 1 else f"{listed_count:,} reports"
         return f"{text} + other" if self.includes_other else text
 
     def to_dict(self) -> dict[str, object]:
@@ -89,10 +89,11 @@ class Audit:
     """The result of an audit. With probability ``confidence``, none of its bounds is too large.
 
     ``pairs`` has an entry for every ordered pair of the audited ``symbols`` with a finite promise,
-    and ``labels`` are the labels of these symbols. ``samples`` reports were drawn. ``rare_share``
-    is the share of reports that were too rare to judge individually, for the symbol with the most
-    of them. An audit cannot detect what a single rare report reveals. ``changed_symbols`` are the
-    symbols whose reports in the test had different frequencies than before the test.
+    and ``labels`` are the labels of these symbols. ``samples`` is the number of reports drawn.
+    ``rare_share`` is the share of reports that were too rare to judge individually, for the symbol
+    with the most of them. An audit cannot detect what a single rare report reveals.
+    ``changed_symbols`` are the symbols whose reports had different frequencies in the test than
+    before it.
     """
 
     pairs: tuple[PairAudit, ...]
@@ -139,7 +140,7 @@ class Audit:
         worst = self.violations[0]
         text = (
             f"Violates its promise, with confidence {format_percent(self.confidence)}: symbol "
-            f"{self._name(worst.x)} against {self._name(worst.x2)} has ε of at least "
+            f"{self._symbol_text(worst.x)} against {self._symbol_text(worst.x2)} has ε of at least "
             f"{worst.bound:.4g}, but {worst.promised:.4g} is promised. The evidence is an event "
             f"({worst.event_text}) that was seen {worst.hits[0]:,} times for {worst.x} and "
             f"{worst.hits[1]:,} times for {worst.x2}."
@@ -156,33 +157,35 @@ class Audit:
             text += (
                 f" On the events tested, anything above ε = {worst.resolution:.4g} where "
                 f"{worst.promised:.4g} is promised would have been detected with probability "
-                f"{format_percent(POWER)}. This is for symbol {self._name(worst.x)} against "
-                f"{self._name(worst.x2)}"
+                f"{format_percent(POWER)}. This is for symbol {self._symbol_text(worst.x)} against "
+                f"{self._symbol_text(worst.x2)}"
             )
             text += "; other pairs have a finer resolution." if len(resolved) > 1 else "."
-        unresolved = len(self.pairs) - len(resolved)
-        if unresolved:
+        unresolved_count = len(self.pairs) - len(resolved)
+        if unresolved_count:
             text += (
-                f" For {unresolved:,} of {len(self.pairs):,} ordered pairs, the event could not "
-                "have shown any excess."
+                f" For {unresolved_count:,} of {len(self.pairs):,} ordered pairs, no excess could "
+                "have been detected on the event."
             )
         return text
 
     def _rare_text(self) -> str:
         if self.rare_share <= _NOTABLE_RARE_SHARE:
             return ""
-        share = math.floor(1000 * self.rare_share) / 1000  # round down: "100%" would be misleading
+        share = (
+            math.floor(1000 * self.rare_share) / 1000
+        )  # rounding up to "100%" would be misleading
         return (
             f" But for at least one symbol, {format_percent(share)} of the reports are too rare to "
-            "be judged individually. They were judged together, so anything that single reports "
-            "reveal goes undetected. Audit coarser reports, or draw more samples."
+            "be judged individually. They were judged together, so anything that one of them "
+            "reveals goes undetected. Audit coarser reports, or draw more samples."
         )
 
     def _drift_text(self) -> str:
         if not self.changed_symbols:
             return ""
         noun = "symbol" if len(self.changed_symbols) == 1 else "symbols"
-        names = ", ".join(map(self._name, self.changed_symbols[:_MAX_ROWS]))
+        names = ", ".join(map(self._symbol_text, self.changed_symbols[:_MAX_ROWS]))
         if len(self.changed_symbols) > _MAX_ROWS:
             names += ", …"
         return (
@@ -190,7 +193,7 @@ class Audit:
             "to that time."
         )
 
-    def _name(self, symbol: int) -> str:
+    def _symbol_text(self, symbol: int) -> str:
         """Return the symbol, followed by its label if they differ."""
         label = self.labels[self.symbols.index(symbol)]
         if label == symbol:
@@ -232,7 +235,7 @@ class Audit:
         return f"Audit({outcome}, {len(self.pairs):,} ordered pairs, {self.samples:,} samples)"
 
     def _repr_html_(self) -> str:
-        """Render the verdict and the pairs with the largest excess for notebooks."""
+        """Return the verdict and the pairs with the largest excess as HTML, for notebooks."""
         if not self.pairs:
             return f"<p>{escape(self.verdict)}</p>"
         header = "".join(f'<th scope="col">{name}</th>' for name in _COLUMNS)
@@ -251,8 +254,8 @@ class Audit:
         rows: list[tuple[str, ...]] = []
         for pair in self._pairs_by_excess()[:_MAX_ROWS]:
             row = (
-                self._name(pair.x),
-                self._name(pair.x2),
+                self._symbol_text(pair.x),
+                self._symbol_text(pair.x2),
                 f"{pair.promised:.4g}",
                 f"{pair.bound:.4g}",
                 "–" if math.isinf(pair.resolution) else f"{pair.resolution:.4g}",

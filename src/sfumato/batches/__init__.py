@@ -1,6 +1,6 @@
 """Wire formats for batches of reports (JSON or Arrow) and for tallies (JSON)."""
 
-from sfumato.batches.arrow_format import ARROW, parse_arrow_batch, to_arrow
+from sfumato.batches.arrow_format import ARROW_MEDIA_TYPE, parse_arrow_batch, to_arrow
 from sfumato.batches.batch import (
     FINGERPRINT_PATTERN,
     ID_PATTERN,
@@ -11,15 +11,15 @@ from sfumato.batches.batch import (
     is_fingerprint,
     parse_id,
 )
-from sfumato.batches.json_format import JSON, parse_batch, to_json
+from sfumato.batches.json_format import JSON_MEDIA_TYPE, parse_batch, to_json
 from sfumato.batches.rules import UploadRules
 from sfumato.batches.tally_format import TallyExport, parse_tally, tally_to_json
 
 __all__ = [
-    "ARROW",
+    "ARROW_MEDIA_TYPE",
     "FINGERPRINT_PATTERN",
     "ID_PATTERN",
-    "JSON",
+    "JSON_MEDIA_TYPE",
     "MAX_BATCH_BYTES",
     "MAX_BATCH_REPORTS",
     "Batch",

@@ -24,15 +24,15 @@ from sfumato.cells import CellKey
 from sfumato.errors import InvalidBatch
 from sfumato.foundation.arrays import Arrow
 
-__all__ = ["ARROW", "parse_arrow_batch", "to_arrow"]
+__all__ = ["ARROW_MEDIA_TYPE", "parse_arrow_batch", "to_arrow"]
 
-ARROW = "application/vnd.apache.arrow.stream"
+ARROW_MEDIA_TYPE = "application/vnd.apache.arrow.stream"
 
-_FORMAT = b"sfumato.format"
-_SURVEY = b"sfumato.survey"
-_BATCH = b"sfumato.batch"
-_PERIOD = b"sfumato.period"
-_SIMULATED = b"sfumato.simulated"
+_FORMAT_KEY = b"sfumato.format"
+_SURVEY_KEY = b"sfumato.survey"
+_BATCH_KEY = b"sfumato.batch"
+_PERIOD_KEY = b"sfumato.period"
+_SIMULATED_KEY = b"sfumato.simulated"
 _END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 
 
@@ -40,9 +40,13 @@ def to_arrow(batch: Batch) -> bytes:
     """Serialize a batch to an Arrow IPC stream."""
     import pyarrow as pa
 
-    metadata = {_FORMAT: str(batch.edition), _SURVEY: batch.fingerprint, _BATCH: batch.id.hex()}
+    metadata = {
+        _FORMAT_KEY: str(batch.edition),
+        _SURVEY_KEY: batch.fingerprint,
+        _BATCH_KEY: batch.id.hex(),
+    }
     if batch.key.period:
-        metadata[_PERIOD] = batch.key.period
+        metadata[_PERIOD_KEY] = batch.key.period
     schema = pa.schema([pa.field("report", pa.uint32(), nullable=False)], metadata=metadata)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, schema) as writer:
@@ -67,7 +71,7 @@ def parse_arrow_batch(body: bytes, rules: UploadRules) -> Batch:
         OverflowError,
         StopIteration,  # no schema
     ):
-        # Do not chain the exceptions: Arrow's messages may quote the data that it could not parse.
+        # Do not chain the exception: its message may quote the data that Arrow could not parse.
         raise InvalidBatch(
             "the body must be an Arrow IPC stream with one column of reports."
         ) from None
@@ -100,28 +104,28 @@ def _parse(body: bytes, rules: UploadRules) -> Batch:
     if source.tell() != len(body):
         raise InvalidBatch("the Arrow stream has trailing data.")
     reports = columns[0] if len(columns) == 1 else np.concatenate(columns)
-    id_ = parse_id(_metadata_text(schema, _BATCH))
-    require_same_survey(parse_fingerprint(_metadata_text(schema, _SURVEY)), rules.fingerprint)
-    key = CellKey(_metadata_text(schema, _PERIOD))
+    id_ = parse_id(_metadata_text(schema, _BATCH_KEY))
+    require_same_survey(parse_fingerprint(_metadata_text(schema, _SURVEY_KEY)), rules.fingerprint)
+    key = CellKey(_metadata_text(schema, _PERIOD_KEY))
     return Batch(id_, rules.fingerprint, reports, key, rules.edition)
 
 
 def _require_report_schema(schema: Arrow, rules: UploadRules) -> None:
     import pyarrow as pa
 
-    if schema.metadata and _SIMULATED in schema.metadata:
+    if schema.metadata and _SIMULATED_KEY in schema.metadata:
         raise InvalidBatch("reports from a seeded simulation must not be counted.")
     if schema.names != ["report"] or schema.field(0).type != pa.uint32():
         raise InvalidBatch(
             "the Arrow stream must have one column, report, of unsigned 32-bit integers."
         )
-    if _metadata_text(schema, _FORMAT) != str(rules.edition):
+    if _metadata_text(schema, _FORMAT_KEY) != str(rules.edition):
         raise InvalidBatch(
-            f"{_FORMAT.decode()} in the schema's metadata must be {rules.edition} for this survey."
+            f"{_FORMAT_KEY.decode()} in the schema's metadata must be {rules.edition} for this survey."
         )
-    if bool(_metadata_text(schema, _PERIOD)) != bool(rules.every):
+    if bool(_metadata_text(schema, _PERIOD_KEY)) != bool(rules.every):
         raise InvalidBatch(
-            f"{_PERIOD.decode()} must be in the schema's metadata if the survey is repeated, and "
+            f"{_PERIOD_KEY.decode()} must be in the schema's metadata if the survey is repeated, and "
             "must be absent otherwise."
         )
 
@@ -146,7 +150,7 @@ def _report_column(record_batch: Arrow) -> NDArray[np.uint32]:
 
 
 def _row_count(message: Arrow) -> int:
-    """Return RecordBatch.length. Reject other kinds of messages and compressed buffers."""
+    """Return RecordBatch.length. Reject other kinds of messages, and compressed buffers."""
     if message.type != "record batch":
         raise InvalidBatch("the Arrow stream must contain only record batches after its schema.")
     raw, table = _read_header(message)
@@ -164,10 +168,10 @@ def _row_count(message: Arrow) -> int:
 
 
 def _require_little_endian(message: Arrow) -> None:
-    """Check Schema.endianness, because reading individual messages does not swap bytes."""
+    """Check Schema.endianness: Arrow does not swap bytes when it reads individual messages."""
     raw, table = _read_header(message)
-    position = _field_position(raw, table, 0)
-    if position and struct.unpack_from("<h", raw, position)[0]:
+    endianness_position = _field_position(raw, table, 0)
+    if endianness_position and struct.unpack_from("<h", raw, endianness_position)[0]:
         raise InvalidBatch("the Arrow stream must be little-endian.")
 
 

@@ -1,6 +1,6 @@
 """A batch: reports for one cell of one survey, under an identifier chosen by the sender.
 
-The identifier has 128 bits. A sender that receives no reply sends the same reports again under the
+The identifier has 128 bits. A sender that receives no reply sends the same reports again with the
 same identifier, and the aggregator counts them once.
 """
 
@@ -77,9 +77,10 @@ class Batch:
 
     @cached_property
     def digest(self) -> bytes:
-        """A hash that distinguishes a repeated batch from a different one with the same identifier.
+        """A hash to distinguish a repeated batch from a different one with the same identifier.
 
-        It includes the identifier, so two batches with equal reports have different digests.
+        It covers the identifier, so batches with the same reports but different identifiers have
+        different digests.
         """
         content = self.reports.astype("<u4", copy=False).tobytes()
         if self.edition == 1:
@@ -117,7 +118,7 @@ def parse_id(text: object) -> bytes:
 
 
 def is_fingerprint(text: object) -> TypeGuard[str]:
-    """Whether ``text`` has the form of a fingerprint: 64 lowercase hexadecimal digits.
+    """Return whether ``text`` has the form of a fingerprint: 64 lowercase hexadecimal digits.
 
     >>> is_fingerprint("ab" * 32), is_fingerprint("AB" * 32), is_fingerprint("ab" * 33)
     (True, False, False)

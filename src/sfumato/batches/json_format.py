@@ -1,4 +1,4 @@
-"""Batches as JSON, which browsers send.
+"""Batches as JSON, the format that browsers send.
 
 In format 1, a batch is ``{"batch":"<32 hexadecimal digits>","format":1,"reports":[3,1],"survey":
 "<fingerprint>"}``. In format 2, ``survey`` has only the first 32 digits of the fingerprint: the
@@ -23,9 +23,9 @@ from sfumato.batches.rules import UploadRules
 from sfumato.cells import CellKey
 from sfumato.errors import InvalidBatch, ReportRejected
 
-__all__ = ["JSON", "parse_batch", "to_json"]
+__all__ = ["JSON_MEDIA_TYPE", "parse_batch", "to_json"]
 
-JSON = "application/json"
+JSON_MEDIA_TYPE = "application/json"
 _FIELDS = {"batch", "format", "reports", "survey"}
 _SHORT_FINGERPRINT = 32  # digits
 
@@ -97,7 +97,7 @@ def _reject_non_integer(_: str) -> object:
 def _parse_reports(reports: object) -> NDArray[np.uint32]:
     if not isinstance(reports, list) or not 1 <= len(reports) <= MAX_BATCH_REPORTS:
         raise InvalidBatch(f"reports must be a list of 1 to {MAX_BATCH_REPORTS:,} integers.")
-    # Check all reports at once. Look for the invalid report only if the check fails.
+    # Check all reports at once. Look for the first invalid report only if the check fails.
     if set(map(type, reports)) == {int} and min(reports) >= 0 and max(reports) < 2**32:
         return np.array(reports, dtype=np.uint32)
     index = next(i for i, report in enumerate(reports) if not _is_report(report))
@@ -108,5 +108,5 @@ def _parse_reports(reports: object) -> NDArray[np.uint32]:
 
 
 def _is_report(report: object) -> bool:
-    # bool is a subclass of int; reject it.
+    # Do not use isinstance, which would accept a bool.
     return type(report) is int and 0 <= report < 2**32

@@ -1,4 +1,4 @@
-"""Tallies as JSON, each with an identifier, to send to another aggregator or an analyst.
+"""Tallies as JSON, for sending to another aggregator or to an analyst.
 
 In format 1, a tally is ``{"counts":"<base64 of little-endian 64-bit integers>","covers":[…],
 "format":1,"survey":"…","tally":"<identifier>"}``, on one line. In format 2, ``cells`` replaces
@@ -50,7 +50,7 @@ class TallyExport:
 
     @cached_property
     def digest(self) -> bytes:
-        """A hash that tells a repeated tally from a different one with the same identifier."""
+        """A hash to distinguish a repeated tally from a different one with the same identifier."""
         return hashlib.sha256(tally_to_json(self)).digest()[:ID_BYTES]
 
 

@@ -1,4 +1,4 @@
-"""`sfumato audit`: test a client's reports against its survey's promise."""
+"""`sfumato audit`: test whether a client's reports break its survey's promise."""
 
 import json
 import re
@@ -14,7 +14,7 @@ from sfumato.foundation.formatting import printable
 if TYPE_CHECKING:
     from sfumato.auditing.black_box import Randomizer
 
-_MAX_RANGE_SIZE = 10_000  # symbols; a mistyped range must not exhaust memory
+_MAX_RANGE_SIZE = 10_000  # in symbols, so that a mistyped range does not exhaust memory
 
 
 def audit(
@@ -33,7 +33,7 @@ def audit(
         str | None,
         typer.Option(
             metavar="LIST",
-            help="Symbols to audit, e.g. 0,3,7-12. Required if there are more than 64.",
+            help="Symbols to audit, e.g. 0,3,7-12. Required if the survey has more than 64.",
         ),
     ] = None,
     confidence: Annotated[
@@ -46,9 +46,9 @@ def audit(
 ) -> None:
     """Look for privacy violations in a client's reports. Exits 1 if one is found.
 
-    The client, in any language, reads one symbol (0, 1, …) per line and writes one report per line,
-    with fresh randomness. An audit can show that a promise is broken, but not that it is kept. To
-    prove that, use sfumato verify.
+    The client may be written in any language. It reads one symbol (0, 1, …) per line and writes one
+    report per line, with fresh randomness. An audit can show that a promise is broken, but not that
+    it is kept. To prove that a promise is kept, use sfumato verify.
 
     Examples:
       sfumato audit survey.toml
@@ -82,7 +82,7 @@ def audit(
 
 
 def _parse_symbols(text: str) -> list[int]:
-    """Parse a list of symbols and ranges of symbols, such as 0,3,7-12."""
+    """Parse a list of symbols and ranges, such as 0,3,7-12."""
     symbols: list[int] = []
     for part in text.split(","):
         match = re.fullmatch(r"\s*(\d{1,9})(?:-(\d{1,9}))?\s*", part)

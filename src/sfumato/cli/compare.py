@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from sfumato.simulation import Population
     from sfumato.tables import AnswerColumns
 
-_MIN_PEOPLE_PER_LABEL = 10  # a label that fewer people gave may identify someone
+_MIN_PEOPLE_PER_LABEL = 10  # an answer given by fewer people may identify someone
 
 
 def compare(
@@ -38,7 +38,7 @@ def compare(
     longitude: Longitude = None,
     epsilon: Annotated[
         str | None,
-        typer.Option(help="Without a survey: one ε for all pairs of values in the column."),
+        typer.Option(help="Instead of a survey: one ε for all pairs of values in the column."),
     ] = None,
     runs: Runs = 10,
     seed: Seed = 0,
@@ -71,37 +71,37 @@ def compare(
     columns = AnswerColumns(column, latitude, longitude)
     with show_row_count("reading") as on_rows:
         if survey is not None and epsilon is None:
-            comparison = _read_survey(survey, answers, columns, on_rows)
+            comparison_input = _input_from_survey(survey, answers, columns, on_rows)
         elif survey is None and epsilon is not None:
-            comparison = _read_column(epsilon, answers, columns, on_rows)
+            comparison_input = _input_from_column(epsilon, answers, columns, on_rows)
         else:
             raise InvalidArgument(
-                "pass either --survey with a survey file, or --epsilon for a column without one."
+                "pass either --survey with a survey file, or --epsilon to compare without one."
             )
     with show_status("comparing") as on_progress:
         result = run_comparison(
-            comparison.context,
-            comparison.population.counts,
-            mechanism=comparison.mechanism,
+            comparison_input.context,
+            comparison_input.population.counts,
+            mechanism=comparison_input.mechanism,
             decoder=chosen_decoder,
             draws=draws,
             on_progress=on_progress,
         )
     if as_json:
-        data = {
-            "survey": comparison.survey_fingerprint,
-            "left_out": comparison.population.rows_without_answer,
+        input_fields = {
+            "survey": comparison_input.survey_fingerprint,
+            "left_out": comparison_input.population.rows_without_answer,
         }
-        say(json.dumps({**data, **result.to_dict()}))
+        say(json.dumps({**input_fields, **result.to_dict()}))
     else:
-        say("\n".join([repr(result), *comparison.notes]))
+        say("\n".join([repr(result), *comparison_input.notes]))
 
 
 class _ComparisonInput(NamedTuple):
-    """What to compare: a promise, a mechanism that keeps it, and the people to simulate.
+    """The input of a comparison: a promise, a mechanism that keeps it, and people to simulate.
 
-    ``mechanism`` is ``None`` for the default mechanism. ``survey_fingerprint`` is ``None`` if there
-    is no survey. ``notes`` are lines to print after the result.
+    If ``mechanism`` is ``None``, the default mechanism is used. ``survey_fingerprint`` is ``None``
+    if there is no survey. ``notes`` contains lines to print after the result.
     """
 
     context: "Context"
@@ -111,7 +111,7 @@ class _ComparisonInput(NamedTuple):
     notes: list[str]
 
 
-def _read_survey(
+def _input_from_survey(
     survey: str, answers: str, columns: "AnswerColumns", on_rows: Callable[[int], None]
 ) -> _ComparisonInput:
     from sfumato.simulation import survey_population
@@ -125,7 +125,7 @@ def _read_survey(
     )
 
 
-def _read_column(
+def _input_from_column(
     epsilon: str, answers: str, columns: "AnswerColumns", on_rows: Callable[[int], None]
 ) -> _ComparisonInput:
     from sfumato.contexts import Uniform
@@ -134,7 +134,7 @@ def _read_column(
     Uniform(2, epsilon)  # rejects an invalid ε before any data is read
     if columns.value is None or columns.latitude is not None or columns.longitude is not None:
         raise InvalidArgument(
-            "without a survey, pass the --column of answers. Positions need a survey with a grid."
+            "without a survey, pass the --column with the answers. Positions require a survey."
         )
     population = column_population(answers, columns.value, on_progress=on_rows)
     context = Uniform(population.domain, epsilon)
@@ -142,7 +142,7 @@ def _read_column(
 
 
 def _column_notes(population: "Population") -> list[str]:
-    """Return notes about labels that were taken from the answers."""
+    """Return notes to print if the labels were taken from the answers."""
     notes = [
         "",
         f"The labels are the column's {population.domain.size:,} distinct values, sorted. "

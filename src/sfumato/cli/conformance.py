@@ -1,4 +1,4 @@
-"""`sfumato conformance`: test a client in any language."""
+"""`sfumato conformance`: test a client written in any language."""
 
 import json
 from typing import TYPE_CHECKING, Annotated
@@ -19,7 +19,7 @@ def conformance(
         list[str],
         typer.Argument(
             metavar="CLIENT",
-            help="Command that starts the client. If it has options, put -- before it.",
+            help="Command that starts the client. If the command has options, put -- before it.",
         ),
     ],
     file: Annotated[
@@ -29,7 +29,7 @@ def conformance(
     patience: Annotated[float, typer.Option(min=0.1, help="Seconds to wait for an answer.")] = 30.0,
     as_json: Json = False,
 ) -> None:
-    """Test a client on every test vector, using the line protocol of the client specification.
+    """Test a client with every test vector, over the line protocol of the client specification.
 
     Exits 1 if an answer is wrong.
 
@@ -96,7 +96,7 @@ def _failure_lines(result: "FileResult") -> list[str]:
         ]
     hidden_count = len(result.failures) - _MAX_FAILURES_SHOWN
     if hidden_count > 0:
-        lines += ["", f"{result.file}: {hidden_count} more"]
+        lines += ["", f"{result.file}: {hidden_count} more failures"]
     if result.ended:
         lines += ["", f"{result.file}: {result.ended}. The remaining cases were skipped."]
     return lines

@@ -1,7 +1,7 @@
 """Print to terminals and pipes, and show progress on a terminal.
 
 Text in a survey is untrusted. ``say`` and ``notify`` escape control characters, but keep newlines,
-because commands print several lines. Pass text from a survey through ``printable`` first, so
+because a message may have several lines. Pass text from a survey through ``printable`` first, so
 that it cannot start a new line.
 """
 
@@ -29,9 +29,9 @@ def notify(text: str) -> None:
 
 
 def print_csv(text: str) -> None:
-    """Print CSV to standard output: unchanged to a pipe, escaped to a terminal.
+    """Print CSV to standard output; escape control characters if that is a terminal.
 
-    A program that reads the pipe must get exactly the data that a file would contain.
+    A pipe must carry exactly the data that a file would contain.
     """
     output = printable_lines(text) if sys.stdout.isatty() else text
     typer.echo(output.encode("utf-8"), nl=False)
@@ -50,7 +50,7 @@ def show_row_count(task: str) -> Iterator[Callable[[int], None]]:
 @contextmanager
 def show_rounds(task: str) -> Iterator[Callable[["Round"], None]]:
     """Yield a function to call after each round of a search."""
-    with _status(f"{task} (Ctrl-C stops and keeps the best so far)") as show:
+    with _status(f"{task} (Ctrl-C stops the search and keeps the best result)") as show:
         yield lambda search_round: show(_describe_round(search_round))
 
 
@@ -65,7 +65,7 @@ def show_status(task: str) -> Iterator[Callable[[str], None]]:
 
 @contextmanager
 def show_bar(task: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Yield a function to call with the amount completed so far, out of ``total``."""
+    """Yield a function to call with the number of items completed so far, out of ``total``."""
     if not sys.stderr.isatty():
         yield lambda done: None
         return
@@ -90,11 +90,11 @@ def show_bar(task: str, total: int) -> Iterator[Callable[[int], None]]:
 
 
 def _describe_round(search_round: "Round") -> str:
-    kind = "certified" if search_round.certified else "estimated"
+    gap_kind = "certified" if search_round.certified else "estimated"
     parts = [
         f"round {search_round.round_number}",
         f"risk {search_round.risk:.5g}",
-        f"gap {format_gap(search_round.gap)} ({kind})",
+        f"gap {format_gap(search_round.gap)} ({gap_kind})",
         f"{search_round.seconds:.0f} s",
     ]
     if search_round.component_count > 1:

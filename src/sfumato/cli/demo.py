@@ -19,7 +19,7 @@ PEOPLE_COUNT = 1_000_000
 EPSILON = 1.0
 PAGE_NAME = "sfumato-demo.html"
 CREDIT = (
-    "Simulated people, in proportion to the population of places. "
+    "People are simulated in proportion to the population of places. "
     "Places: GeoNames (geonames.org), CC BY 4.0."
 )
 
@@ -35,7 +35,7 @@ class _DemoResult:
 
 def demo(
     output: Annotated[
-        str, typer.Option("--output", "-o", help="File for the report page.")
+        str, typer.Option("--output", "-o", help="Output file for the report page.")
     ] = PAGE_NAME,
 ) -> None:
     """Privatise the homes of one million people on a map of 43,750 cells, and estimate the map.
@@ -57,26 +57,27 @@ def demo(
     homes = places.assign_cells(grid, PEOPLE_COUNT)
     cities = places.largest(1750)
     nearest_city = nearest_places(grid, cities.latitudes, cities.longitudes)
-    tiles = Blocks(grid_tiles(grid, 25, 70), EPSILON, domain=grid)
-    around_cities = Blocks(nearest_city, EPSILON, domain=grid)
+    tile_context = Blocks(grid_tiles(grid, 25, 70), EPSILON, domain=grid)
+    city_context = Blocks(nearest_city, EPSILON, domain=grid)
     promises = {
-        "hide the cell in the whole map (classical local privacy)": Uniform(grid, EPSILON),
-        "hide the cell within its tile (1,750 equal tiles)": tiles,
-        "hide the cell around its nearest city (1,750 cities)": around_cities,
+        "hide the cell within the whole map (classical local privacy)": Uniform(grid, EPSILON),
+        "hide the cell within its tile (1,750 equal tiles)": tile_context,
+        "hide the cell within the area nearest to one city (1,750 cities)": city_context,
     }
     cells = " × ".join(map(str, grid.shape))
     say(f"{PEOPLE_COUNT:,} people on {cells} cells, ε = {EPSILON:g}. Places: GeoNames (CC BY 4.0).")
     results = []
     for index, (promise, context) in enumerate(promises.items()):
-        results.append(_run(index, promise, context, homes))
+        results.append(_run_survey(index, promise, context, homes))
     _show_table(results)
-    last = results[-1]
-    page = report_page(last.survey, last.estimate, last.survey.certify())
+    last_result = results[-1]
+    survey = last_result.survey
+    page = report_page(survey, last_result.estimate, survey.certify())
     write_atomically(output, page.encode("utf-8"))
-    say(f"The map, its error bars and its certificate: {output}")
+    say(f"The map, its error bars and its certificate are in {output}.")
 
 
-def _run(index: int, promise: str, context: "Context", homes: "Symbols") -> _DemoResult:
+def _run_survey(index: int, promise: str, context: "Context", homes: "Symbols") -> _DemoResult:
     """Privatise people's homes under one promise, count the reports and estimate the map."""
     import numpy as np
 

@@ -29,7 +29,7 @@ def design(
         typer.Option(
             "--output",
             "-o",
-            help="File for the resolved survey (.json), the input of other commands.",
+            help="Output file for the resolved survey (.json), which other commands read.",
         ),
     ] = None,
     name: Annotated[
@@ -46,10 +46,12 @@ def design(
         typer.Option(help="Importance of each label's error: CSV with columns label and weight."),
     ] = None,
     time_limit: Annotated[
-        float, typer.Option(min=0, help="Seconds after which to stop and keep the best so far.")
+        float, typer.Option(min=0, help="Time limit for the search, in seconds.")
     ] = 60,
     seed: Annotated[int, typer.Option(min=0, help="The same seed repeats the same search.")] = 0,
-    html: Annotated[str | None, typer.Option(help="File for a self-contained HTML page.")] = None,
+    html: Annotated[
+        str | None, typer.Option(help="Output file for a self-contained HTML page.")
+    ] = None,
     plot: Annotated[
         str | None, typer.Option(help="PNG file for a plot of the promise and the channel.")
     ] = None,
@@ -57,9 +59,11 @@ def design(
 ) -> None:
     """Compute a mechanism for a privacy matrix, with a bound on its distance from the optimum.
 
-    Ctrl-C ends the search and keeps the best mechanism so far. The matrix is a CSV file with the
-    labels in its first row. The entry in row x and column x2 is an ε: the smaller it is, the less a
-    report may favour x over x2; inf promises nothing.
+    The search stops at the time limit or on Ctrl-C, and keeps the best mechanism found so far.
+
+    The matrix is a CSV file with the labels in its first row. The entry in row x and column x2 is
+    an ε: the smaller it is, the less a report may favour x over x2. An entry of inf promises
+    nothing.
 
     Examples:
       sfumato design matrix.csv -o survey.json
@@ -76,7 +80,9 @@ def design(
     inputs = [path for path in (promise, prior, weights) if path is not None]
     check_output_paths(output, html, plot, inputs=inputs)
     if output is not None and Path(output).suffix != ".json":
-        raise InvalidSetting(f"the output must end in .json, as resolved surveys do; got {output}.")
+        raise InvalidSetting(
+            f"the output is a resolved survey, so its name must end in .json; got {output}."
+        )
     description = _read_description(promise, name)
     domain = description.context.domain
     if html is not None or plot is not None:
@@ -106,7 +112,7 @@ def design(
 
 
 class _DesignResult:
-    """A design with its certificate, and the alternatives it is compared with.
+    """A design, its certificate, and the alternatives that it is compared with.
 
     The constructor certifies the mechanism.
     """
@@ -152,22 +158,22 @@ class _DesignResult:
         lines = [f"{title:<{width}}  {fact}" for title, fact in facts]
         lines += ["", bound_sentence(self.design), f"The promise is kept. {self.certificate}"]
         if output is not None:
-            lines.append(f"{output} written. Next: sfumato plan {output}")
+            lines.append(f"Wrote {output}. Next: sfumato plan {output}")
         return "\n".join(lines)
 
 
 def _read_description(promise: str, name: str | None) -> "Description":
-    """Read a survey's description from a matrix file or a survey file."""
+    """Read the description of a survey from a matrix file or a survey file."""
     from dataclasses import replace
 
     path = Path(promise)
     if path.name.endswith((".csv", ".csv.gz")):
-        return _read_matrix(path, name)
-    description = _read_survey(path)
+        return _describe_matrix(path, name)
+    description = _describe_survey(path)
     return description if name is None else replace(description, name=name)
 
 
-def _read_matrix(path: Path, name: str | None) -> "Description":
+def _describe_matrix(path: Path, name: str | None) -> "Description":
     from sfumato.cli.init import unique_name
     from sfumato.contexts import PrivacyMatrix
     from sfumato.domains import Domain
@@ -180,7 +186,7 @@ def _read_matrix(path: Path, name: str | None) -> "Description":
     return Description(name or unique_name(csv_path), (question,), {}, EDITIONS[-1])
 
 
-def _read_survey(path: Path) -> "Description":
+def _describe_survey(path: Path) -> "Description":
     from sfumato.errors import InvalidSurvey
     from sfumato.survey import Survey
     from sfumato.survey.resolved import read_survey_file
@@ -192,7 +198,7 @@ def _read_survey(path: Path) -> "Description":
     description = parse_survey_toml(read_survey_file(path), path.parent)
     if description.mechanism_fields != MechanismFields():
         raise InvalidSurvey(
-            f"{path.name} has a [mechanism] section, which chooses a closed form. Remove it to "
-            "compute a mechanism, or use the survey as it is."
+            f"{path.name} has a [mechanism] section, which chooses a closed-form "
+            "mechanism. Remove the section to compute a mechanism instead."
         )
     return description

@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     from sfumato.estimation import Estimate, FitResult
     from sfumato.survey import Survey
 
-_MAX_ROWS = 20  # the most labels to print
-_DISTRUST_ADVICE = "They may be forged, or come from a broken client: do not rely on this estimate."
+_MAX_ROWS = 20  # print at most this many labels
+_DISTRUST_ADVICE = (
+    "The reports may be forged, or come from a broken client. Do not rely on this estimate."
+)
 
 
 def estimate(
@@ -40,7 +42,7 @@ def estimate(
     ] = None,
     html: Annotated[
         str | None,
-        typer.Option(help="File for a self-contained HTML report page."),
+        typer.Option(help="Output file for a self-contained HTML report page."),
     ] = None,
     png: Annotated[str | None, typer.Option(help="PNG file for a plot of the estimate.")] = None,
     decoder: Decoder = "auto",
@@ -86,7 +88,7 @@ def estimate(
     chosen_decoder = get_decoder(decoder)
     if covariate is not None and not hasattr(chosen_decoder, "covariate"):
         raise InvalidArgument(
-            f"the decoder {decoder} uses no covariate. Omit --covariate, or choose auto or "
+            f"the decoder {decoder} does not use a covariate. Omit --covariate, or choose auto or "
             "empirical-bayes."
         )
     loaded_survey = Survey.load(survey)
@@ -122,11 +124,11 @@ def _check_output(output: str | None, *, as_json: bool) -> None:
     if output == "-":
         if as_json:
             raise InvalidArgument(
-                "standard output can be CSV (--output -) or JSON (--json), not both."
+                "standard output can contain CSV (--output -) or JSON (--json), not both."
             )
     elif not output.endswith(".csv"):
         raise InvalidSetting(
-            f"the output must end in .csv, or be - for standard output; got {output}. "
+            f"the output file must end in .csv, or be - for standard output; got {output}. "
             "For a page or a plot, use --html or --png."
         )
 
@@ -152,10 +154,12 @@ def _to_text(result: "Estimate", fit: "FitResult") -> str:
         f"{'label':<{width}}  {result.decoder:>16}   and its 95% interval",
     ]
     for label, (_, frequency, unbiased, low, high) in zip(labels, rows, strict=True):
-        interval = f"{unbiased:7.4f} ({low:.4f} to {high:.4f})"
-        lines.append(f"{label:<{width}}  {frequency:16.4f}   {interval}")
+        unbiased_text = f"{unbiased:7.4f} ({low:.4f} to {high:.4f})"
+        lines.append(f"{label:<{width}}  {frequency:16.4f}   {unbiased_text}")
     if row_count > _MAX_ROWS:
-        lines.append(f"… the {_MAX_ROWS} most frequent of {row_count:,}; -o FILE.csv writes all.")
+        lines.append(
+            f"… the {_MAX_ROWS} most frequent of {row_count:,} labels; -o FILE.csv writes all."
+        )
     return "\n".join(lines)
 
 
@@ -165,11 +169,11 @@ def _to_csv(result: "Estimate") -> str:
 
     from sfumato.survey import RESULT_COLUMNS, result_rows
 
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
+    buffer = io.StringIO(newline="")
+    writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(RESULT_COLUMNS)
     writer.writerows(result_rows(result))
-    return text.getvalue()
+    return buffer.getvalue()
 
 
 def _write_png(survey: "Survey", result: "Estimate", path: str) -> None:

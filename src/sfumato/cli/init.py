@@ -37,7 +37,7 @@ title = "Where did you have lunch?"
 [domain]
 kind = "labels"
 labels = ["park", "café", "clinic", "bar", "office"]
-other = "somewhere else"           # stands for unknown values; without it, they are errors
+other = "somewhere else"           # replaces unknown values; without it, they are rejected
 
 [context]
 kind = "high-low"                  # uniform | high-low | tiers | blocks | metric | matrix
@@ -70,7 +70,7 @@ def init(
     ] = "survey.toml",
     template: Annotated[str | None, typer.Option(help=f"One of {', '.join(TEMPLATES)}.")] = None,
     answers: Annotated[
-        str | None, typer.Option("--from", help="Data file to take the labels from.")
+        str | None, typer.Option("--from", help="Data file whose answers become the labels.")
     ] = None,
     column: Annotated[str | None, typer.Option(help="Column with the answers.")] = None,
     sensitive: Annotated[
@@ -86,7 +86,7 @@ def init(
 ) -> None:
     """Write a survey file, from a template or from a column of answers.
 
-    With --from, it also shows the expected error of each kind of promise.
+    With --from, also prints the expected error for each kind of promise.
 
     Examples:
       sfumato init --template yes-no survey.toml
@@ -116,14 +116,14 @@ def init(
             )
         text = _fill_template(template, epsilon, path)
     elif template is None and answers is not None:
-        text = _survey_text(answers, column, sensitive, blocks, epsilon, path)
+        text = _survey_from_answers(answers, column, sensitive, blocks, epsilon, path)
     else:
         raise InvalidArgument(
             f"pass either --template (one of {', '.join(TEMPLATES)}) or --from with a data file."
         )
     _require_readable(text, path)
     write_atomically(output, text.encode("utf-8"))
-    say(f"{output} written. Next: sfumato verify {output}")
+    say(f"Wrote {output}. Next: sfumato verify {output}")
 
 
 def _fill_template(template: str, epsilon: str, output: "Path") -> str:
@@ -134,7 +134,7 @@ def _fill_template(template: str, epsilon: str, output: "Path") -> str:
 
 
 def _require_readable(text: str, output: "Path") -> None:
-    """Reject the text of a survey file that Sfumato could not read back."""
+    """Reject text that Sfumato could not read back as a survey file."""
     from sfumato.survey import Survey
     from sfumato.survey.toml.file import parse_survey_toml
 
@@ -146,18 +146,18 @@ def _format_number(number: str) -> str:
     """Format a number for TOML, as a string if it is not a valid TOML number."""
     import re
 
-    is_toml = re.fullmatch(r"[0-9]|[1-9][0-9]+|([0-9]|[1-9][0-9]+)\.[0-9]+", number)
-    return number if is_toml else _format_string(number)
+    is_toml_number = re.fullmatch(r"[0-9]|[1-9][0-9]+|([0-9]|[1-9][0-9]+)\.[0-9]+", number)
+    return number if is_toml_number else _format_string(number)
 
 
 def _format_string(text: str) -> str:
-    """Format a TOML string, which is like a JSON string except that DEL must be escaped too."""
+    """Format text as a TOML string, which is a JSON string in which DEL is escaped too."""
     import json
 
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _survey_text(
+def _survey_from_answers(
     answers: str,
     column: str | None,
     sensitive: str | None,
@@ -168,7 +168,7 @@ def _survey_text(
     from sfumato.contexts import Blocks, HighLow, Uniform
 
     if column is None:
-        raise InvalidArgument("--from needs --column, the column with the answers.")
+        raise InvalidArgument("--from requires --column, the column with the answers.")
     if sensitive is not None and blocks is not None:
         raise InvalidArgument("choose either --sensitive or --blocks, not both.")
     counts, block_of = _read_answers(answers, column, blocks)
@@ -192,19 +192,19 @@ def _survey_text(
         contexts["blocks"] = Blocks([block_of[label] for label in labels], epsilon, domain=labels)
     _print_predicted_errors(contexts, [counts[label] for label in labels])
     kind = list(contexts)[-1]
-    notify(f"The file uses the last kind in the table, {kind}. Edit the file to change that.")
+    notify(f"The file uses the last context in the table, {kind}. To change it, edit the file.")
     rare_count = sum(count < _MIN_PEOPLE_PER_LABEL for count in counts.values())
     if rare_count:
         notify(
             f"A survey file is public. {rare_count} of its {len(labels)} labels were given by "
-            f"fewer than {_MIN_PEOPLE_PER_LABEL} people in these data. Remove labels that would "
+            f"fewer than {_MIN_PEOPLE_PER_LABEL} people in this data. Remove labels that could "
             "identify someone, and add an `other` label to the domain."
         )
     return _survey_toml(unique_name(output), kind, labels, sensitive_labels, block_of, epsilon)
 
 
 def unique_name(path: "Path") -> str:
-    """Return the file's name without its extension, and with a random suffix.
+    """Return the file's name without its extension, plus a random suffix.
 
     Two surveys with the same name and promise would accept each other's reports.
     """
@@ -214,51 +214,51 @@ def unique_name(path: "Path") -> str:
 
 
 def _read_answers(
-    answers: str, column: str, blocks: str | None
+    path: str, column: str, block_column: str | None
 ) -> tuple[Counter[str], dict[str, str]]:
     """Return how often each answer occurs, and the block of each answer.
 
-    ``blocks`` is the column with the blocks; if it is ``None``, no blocks are returned.
+    If ``block_column`` is ``None``, no blocks are returned.
     """
     from sfumato.tables import label_texts, open_table
 
-    if answers == "-":
-        raise InvalidArgument("--from needs a file, not standard input.")
+    if path == "-":
+        raise InvalidArgument("--from requires a file, not standard input.")
     counts: Counter[str] = Counter()
     block_of: dict[str, str] = {}
-    with open_table(answers) as table:
-        for batch in table.batches(dict.fromkeys([column, blocks] if blocks else [column])):
+    columns = [column, block_column] if block_column else [column]
+    with open_table(path) as table:
+        for batch in table.batches(dict.fromkeys(columns)):
             values = label_texts(batch.column(column), column)
             counts.update(value for value in values if value is not None)
-            if blocks:
-                value_blocks = label_texts(batch.column(blocks), blocks)
-                _record_blocks(values, value_blocks, block_of, f"column {column!r}")
+            if block_column:
+                blocks = label_texts(batch.column(block_column), block_column)
+                _add_blocks(values, blocks, block_of, f"column {column!r}")
     return counts, block_of
 
 
-def _record_blocks(
+def _add_blocks(
     values: "Sequence[str | None]",
     blocks: "Sequence[str | None]",
     block_of: dict[str, str],
     location: str,
 ) -> None:
-    """Add the block of each value to ``block_of``; reject values with no block or two blocks."""
+    """Add the block of each value to ``block_of``; reject a value with no block or with two."""
     for value, block in zip(values, blocks, strict=True):
         if value is None:
             continue
         if block is None:
-            raise InvalidTable(f"an answer in {location} has no block. Each answer needs one.")
+            raise InvalidTable(f"an answer in {location} has no block. Each answer must have one.")
         if block_of.setdefault(value, block) != block:
             raise InvalidTable(
-                f"an answer in {location} is in two blocks. Each answer must be in exactly one."
+                f"an answer in {location} is in two blocks. Each answer must be in one block."
             )
 
 
 def _print_predicted_errors(contexts: "dict[str, Context]", counts: list[int]) -> None:
-    """Show the expected error of each context on this data.
+    """Print the expected error of the unbiased estimate for each context.
 
-    This is the error of the unbiased estimate. Decoders do better, especially if the error is
-    large.
+    Decoders do better, especially if the error is large.
     """
     import math
 
@@ -274,13 +274,13 @@ def _print_predicted_errors(contexts: "dict[str, Context]", counts: list[int]) -
         "context",
         "expected error (total variation, unbiased)",
         "bits",
-        "people for an error of 0.05",
+        "people needed for an error of 0.05",
     )
     for kind, context in contexts.items():
         mechanism = mechanism_for(context)
-        # Estimates are nearly normal, so the mean absolute error is √(2/π) standard deviations.
-        deviations = np.sqrt(mechanism.scores.variances(p, 1))
-        one_person_error = math.sqrt(2 / math.pi) * float(deviations.sum()) / 2
+        # Estimates are nearly normal, so their mean absolute error is √(2/π) standard deviations.
+        standard_deviations = np.sqrt(mechanism.scores.variances(p, 1))
+        one_person_error = math.sqrt(2 / math.pi) * float(standard_deviations.sum()) / 2
         error = min(one_person_error / math.sqrt(people), 1.0)
         people_needed = math.ceil((one_person_error / 0.05) ** 2)
         table.add_row(kind, f"{error:.3f}", str(mechanism.bits), f"{people_needed:,}")

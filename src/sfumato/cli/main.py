@@ -37,7 +37,7 @@ class _OutputClosed(Exception):
 
 
 class _Commands(TyperGroup):
-    """Reserves exit code 1 for negative results; typer also uses 1 for closed pipes and Ctrl-D."""
+    """Reserves exit code 1 for negative results. Typer also uses 1 for closed pipes and Ctrl-D."""
 
     def invoke(self, ctx: typer.Context) -> object:  # type: ignore[override]
         """Run a subcommand."""
@@ -63,7 +63,7 @@ app = typer.Typer(
 
 @app.callback()
 def main() -> None:
-    """Context-aware local differential privacy: randomise answers, estimate their distribution."""
+    """Context-aware local differential privacy: randomise answers and estimate a distribution."""
 
 
 app.command(name="init")(init.init)
@@ -85,7 +85,7 @@ app.add_typer(paper.app, name="paper")
 
 
 def run() -> None:
-    """Run the command, and turn errors into messages and exit codes."""
+    """Run the command. Convert exceptions to messages and exit codes."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # Replace characters that the terminal cannot show, such as ε, instead of failing.
@@ -108,7 +108,7 @@ def run() -> None:
         file_note = f" ({problem.filename})" if problem.filename else ""
         _exit(f"{problem.strerror or problem}{file_note}", 2)
     except Exception as problem:  # noqa: BLE001 - a traceback could show a person's value
-        # Exit code 1 would suggest a violation.
+        # Exit code 1 would wrongly suggest a privacy violation.
         _exit(f"internal error ({type(problem).__name__}). Nothing was written.", 2)
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sfumato.domains import Domain
     from sfumato.foundation.arrays import Floats
 
-_MIN_PARALLEL_BYTES = 2**27  # below this size, starting processes takes longer than reading
+_MIN_PARALLEL_BYTES = 2**27  # for less data, starting processes takes longer than reading
 
 _SHARE_COLUMNS = ("share", "frequency", "count")
 
@@ -33,12 +33,12 @@ Latitude = Annotated[
 ]
 Longitude = Annotated[str | None, typer.Option(help="Column with longitudes.")]
 Runs = Annotated[int, typer.Option(min=1, help="How many times to randomise the data.")]
-Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same numbers.")]
+Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same results.")]
 Workers = Annotated[
     int,
     typer.Option(
         min=0,
-        help="Number of reader processes. 0: one per core for 128 MiB or more, otherwise one.",
+        help="Number of reader processes. 0: one per core for 128 MiB or more of data, else one.",
     ),
 ]
 Decoder = Annotated[
@@ -69,7 +69,9 @@ def check_output_paths(*paths: str | None, inputs: Sequence[str] = ()) -> None:
         )
     for path in outputs:
         if path in ("", "-"):
-            raise InvalidSetting("this output must be a file; only tables go to standard output.")
+            raise InvalidSetting(
+                "this output must be a file; only tables can be written to standard output."
+            )
         if Path(path).is_dir():
             raise InvalidSetting(f"the output {path} is a folder. Choose a file in it.")
         folder = Path(path).parent
@@ -103,7 +105,7 @@ def require_distinct(files: Sequence[str]) -> None:
 
 
 def _file_identity(path: str) -> object:
-    """Return an identifier for the file at ``path``, the same for all links to that file."""
+    """Return an identifier for the file at ``path``; all links to a file have the same one."""
     if path == "-":
         return path
     try:
@@ -116,8 +118,8 @@ def _file_identity(path: str) -> object:
 def choose_worker_count(workers: int, files: Sequence[str]) -> int:
     """Return how many workers to start.
 
-    ``workers`` is the value of the option; 0 means one worker per core if the files are large,
-    otherwise one worker.
+    ``workers`` is the value of the --workers option. 0 means one worker per core if the files are
+    large, otherwise one worker.
     """
     from sfumato.foundation.parallel import available_cores
 
@@ -127,7 +129,7 @@ def choose_worker_count(workers: int, files: Sequence[str]) -> int:
     return available_cores() if size >= _MIN_PARALLEL_BYTES else 1
 
 
-# --- CSV files with a column of labels and a column of numbers: priors, weights and covariates ----
+# --- labels, and CSV files with a number for each label: priors, weights and covariates -----------
 
 
 def split_labels(text: str) -> list[str]:
@@ -136,7 +138,11 @@ def split_labels(text: str) -> list[str]:
 
 
 def parse_label(text: str, domain: "Domain") -> str | int:
-    """Return ``text`` itself, or as an integer if it is one and the text is not in the domain."""
+    """Return the label that ``text`` stands for.
+
+    This is the text itself if the domain contains it or if it is not an integer; otherwise, it is
+    the integer.
+    """
     if not text.removeprefix("-").isdecimal():
         return text
     try:
@@ -147,7 +153,7 @@ def parse_label(text: str, domain: "Domain") -> str | int:
 
 
 def read_shares(path: str, name: str, domain: "Domain") -> "Floats":
-    """Read a distribution, in domain order. Labels that are not in the file have share 0.
+    """Read a distribution, in domain order. A label that is not in the file has share 0.
 
     ``name`` identifies the file in error messages.
     """
@@ -164,13 +170,14 @@ def read_values(
 ) -> "Floats":
     """Read one finite number for every label, in domain order.
 
-    The numbers are in one of ``columns``, or else in the only column besides ``label``.
+    The file must have exactly one of ``columns``. If ``columns`` is ``None``, it must have exactly
+    one column besides ``label``. ``name`` identifies the file in error messages.
     """
     import numpy as np
 
     numbers = _read_numbers(path, name, domain, columns)
     if not all(map(math.isfinite, numbers.values())):
-        raise InvalidTable(f"the {name} in {path} must be finite numbers only.")
+        raise InvalidTable(f"the {name} in {path} must be finite numbers.")
     missing_count = domain.size - len(numbers)
     if missing_count:
         first_missing = next(symbol for symbol in range(domain.size) if symbol not in numbers)
@@ -184,7 +191,7 @@ def read_values(
 def _read_numbers(
     path: str, name: str, domain: "Domain", columns: Sequence[str] | None
 ) -> dict[int, float]:
-    """Return the number that a file gives for each symbol."""
+    """Return the number of each symbol whose label is in the file."""
     from sfumato.survey.toml.companion_files import read_columns
 
     table = read_columns(Path(path), name)

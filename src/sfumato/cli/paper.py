@@ -27,13 +27,11 @@ EXPERIMENTS = ("error-region", "synthetic", "gowalla")
 
 DEFAULT_FOLDER = "paper-figures"
 PAGE_NAME = "paper.html"
-_PIPE_WIDTH = 200  # characters per line of a table that is not printed to a terminal
+_PIPE_WIDTH = 200  # the width of a table, in characters, if the output is not a terminal
 
 Output = Annotated[
     str,
-    typer.Option(
-        "--output", "-o", metavar="FOLDER", help="Folder for the files; created if missing."
-    ),
+    typer.Option("--output", "-o", metavar="FOLDER", help="Output folder; created if missing."),
 ]
 Runs = Annotated[
     int | None, typer.Option(min=1, help="Number of runs. Default: as many as in the paper.")
@@ -82,16 +80,17 @@ def error_region(
         float | None, typer.Option(help="ε of x against x2, instead of the paper's two cases.")
     ] = None,
     epsilon_back: Annotated[
-        float | None, typer.Option(help="ε of x2 against x. Default: the same.")
+        float | None, typer.Option(help="ε of x2 against x. Default: the same as --epsilon.")
     ] = None,
     runs: Runs = None,
     seed: Seed = 0,
     quick: Quick = False,
     as_json: Json = False,
 ) -> None:
-    """Figure 1: the errors that an observer must make.
+    """Figure 1: the error rates of an observer who guesses an answer from its report.
 
-    Shows what the promise allows and what mechanisms achieve, exactly and on sampled reports.
+    Shows what the promise allows and what mechanisms achieve, computed exactly and on sampled
+    reports.
 
     Example: sfumato paper error-region --epsilon 1 --epsilon-back 2
     """
@@ -107,7 +106,7 @@ def synthetic(
     quick: Quick = False,
     as_json: Json = False,
 ) -> None:
-    """Show the error on synthetic data, by number of people and number of blocks.
+    """Measure the error on synthetic data, by number of people and number of blocks.
 
     Example: sfumato paper synthetic --quick
     """
@@ -149,9 +148,10 @@ def run_all(
     quick: Quick = False,
     as_json: Json = False,
 ) -> None:
-    """Run every experiment and show them all on one page: paper.html.
+    """Run every experiment and show all results on one page, paper.html.
 
-    If a package is missing, its experiment is skipped and you get the command that installs it.
+    If an experiment needs a package that is not installed, the experiment is skipped and the
+    command to install the package is printed.
 
     Examples:
       sfumato paper all --quick
@@ -169,9 +169,10 @@ def run_all(
 
 @dataclass(frozen=True)
 class ExperimentCommand:
-    """The options that all experiments share. Rejects an unusable output folder immediately.
+    """A command that runs experiments, with the options that they share.
 
-    ``package`` contains the experiments; ``program`` is the command that runs them.
+    ``package`` is the Python package with the experiments. ``program`` is the command line up to
+    the name of the experiment. The constructor rejects an unusable output folder.
     """
 
     output: str
@@ -253,8 +254,9 @@ class ExperimentCommand:
 def _require_writable_folder(folder: Path) -> None:
     from sfumato.errors import InvalidSetting
 
-    absolute = folder.absolute()
-    existing = next(path for path in (absolute, *absolute.parents) if path.exists())
+    absolute_path = folder.absolute()
+    candidates = (absolute_path, *absolute_path.parents)
+    existing = next(path for path in candidates if path.exists())
     if not existing.is_dir():
         raise InvalidSetting(
             f"the output {folder} must be a folder, but {existing.name} is a file."
@@ -264,7 +266,7 @@ def _require_writable_folder(folder: Path) -> None:
 
 
 def _write_page(command: ExperimentCommand, sections: "list[PageSection]") -> None:
-    """Write the page, and report what was written and what was skipped."""
+    """Write the page, and print what was written and what was skipped."""
     from sfumato.errors import MissingExtra
     from sfumato.foundation.files import write_atomically
     from sfumato.paper.experiment import NotRun, paper_page
@@ -280,15 +282,15 @@ def _write_page(command: ExperimentCommand, sections: "list[PageSection]") -> No
             data[result.name] = result.data
     if len(skipped) == len(sections):
         reasons = "; ".join(result.reason for result in skipped)
-        raise MissingExtra(f"no experiment could run. {reasons}")
-    page = command.folder / PAGE_NAME
-    write_atomically(page, paper_page(sections).encode("utf-8"))
+        raise MissingExtra(f"no experiment could be run. {reasons}")
+    page_path = command.folder / PAGE_NAME
+    write_atomically(page_path, paper_page(sections).encode("utf-8"))
     for result in skipped:
         notify(f"sfumato: {result.name} was not run: {result.reason}")
     if command.as_json:
         say(json.dumps(data, allow_nan=False))
     else:
-        say(f"Written: figures and tables in {command.folder}, and all of them on one page: {page}")
+        say(f"Written: figures and tables in {command.folder}, and one page with all: {page_path}")
 
 
 def _print_result(result: "ExperimentResult") -> None:

@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     from sfumato.planning import Plan
     from sfumato.survey import Survey
 
-_PEOPLE_IN_TABLE = (1_000, 10_000, 100_000, 1_000_000)
+_PEOPLE_COUNTS = (1_000, 10_000, 100_000, 1_000_000)
 
 
 def plan(
     survey: SurveyFile,
     people: Annotated[
-        int | None, typer.Option(min=1, help="Number of people; the error is computed.")
+        int | None, typer.Option(min=1, help="Number of people, to compute the error.")
     ] = None,
     error: Annotated[
         float | None,
-        typer.Option(help="Largest acceptable error; the number of people is computed."),
+        typer.Option(help="Largest acceptable error, to compute the number of people."),
     ] = None,
     measure: Annotated[
         str, typer.Option(help="How to measure the error: tv, symbol, total or l2.")
@@ -43,32 +43,38 @@ def plan(
     distribution: Annotated[
         str,
         typer.Option(
-            help="worst, uniform, or a CSV file with columns label and share, frequency or count."
+            help=(
+                "Distribution to assume: worst, uniform, or a CSV file with columns label and "
+                "share, frequency or count."
+            )
         ),
     ] = "worst",
     confidence: Annotated[
-        float, typer.Option(help="Probability that the error is not exceeded.")
+        float, typer.Option(help="Probability that the error stays within the predicted value.")
     ] = 0.95,
-    html: Annotated[str | None, typer.Option(help="File for a self-contained HTML page.")] = None,
+    html: Annotated[
+        str | None, typer.Option(help="Output file for a self-contained HTML page.")
+    ] = None,
     plot: Annotated[
-        str | None, typer.Option(help="PNG file for a plot of error against people.")
+        str | None, typer.Option(help="PNG file for a plot of error against number of people.")
     ] = None,
     decoder: Annotated[
         str,
         typer.Option(
             metavar="|".join(DECODER_TABLE),
             help=(
-                "Decoder to predict, for a given distribution. Unlike in other commands, the "
-                "default is not auto: predicting auto on a large map takes tens of seconds."
+                "Decoder whose error to predict, if a distribution is given. Unlike in other "
+                "commands, the default is not auto: predicting its error on a large map takes tens "
+                "of seconds."
             ),
         ),
     ] = "projection",
     as_json: Json = False,
 ) -> None:
-    """Compute how many people you need for an error, or the error for a number of people.
+    """Compute how many people a given error requires, or the error for a given number of people.
 
-    With neither, prints a table for 1,000 to 1,000,000 people. With both, checks whether that many
-    people are enough. Exits 1 if they are not, or if no number of people is enough.
+    With neither option, prints a table for 1,000 to 1,000,000 people. With both, checks whether
+    that many people are enough. Exits 1 if they are not, or if no number of people is.
 
     Examples:
       sfumato plan survey.toml --error 0.05
@@ -87,14 +93,14 @@ def plan(
     check_output_paths(html, plot, inputs=inputs)
     loaded_survey = Survey.load(survey)
     domain = loaded_survey.context.domain
-    total_labels = None
+    labels_to_sum = None
     if labels is not None:
-        total_labels = [parse_label(label.strip(), domain) for label in split_labels(labels)]
-    wants_table = people is None and error is None
+        labels_to_sum = [parse_label(label.strip(), domain) for label in split_labels(labels)]
+    is_table_requested = people is None and error is None
     first_plan = make_plan(
         loaded_survey.context,
         error=error,
-        people=_PEOPLE_IN_TABLE[0] if wants_table else people,
+        people=_PEOPLE_COUNTS[0] if is_table_requested else people,
         measure=measure,
         confidence=confidence,
         distribution=(
@@ -102,13 +108,13 @@ def plan(
             if is_distribution_file
             else distribution
         ),
-        labels=total_labels,
+        labels=labels_to_sum,
         decoder=decoder,
         mechanism=loaded_survey.mechanism,
     )
     plans = [first_plan]
-    if wants_table:
-        plans += map(first_plan.at, _PEOPLE_IN_TABLE[1:])
+    if is_table_requested:
+        plans += map(first_plan.at, _PEOPLE_COUNTS[1:])
     last_plan = plans[-1]
     write_outputs(
         (html, lambda: pages.plan_page(last_plan, title=loaded_survey.title).encode("utf-8")),
@@ -120,7 +126,7 @@ def plan(
 
 
 def _to_dict(survey: "Survey", plans: "list[Plan]") -> dict[str, object]:
-    """Return one plan, or a list of plans if neither --people nor --error was given."""
+    """Return one plan as JSON data, or several if neither --people nor --error was given."""
     if len(plans) == 1:
         return {"survey": survey.fingerprint, **plans[0].to_dict()}
     return {"survey": survey.fingerprint, "plans": [plan.to_dict() for plan in plans]}

@@ -27,7 +27,8 @@ def privatize(
             "--output",
             "-o",
             help=(
-                "File for the reports: .csv or .parquet; - for standard output; .json for a tally."
+                "Output file: .csv or .parquet for reports, .json for a tally; "
+                "- for reports on standard output."
             ),
         ),
     ],
@@ -61,21 +62,24 @@ def privatize(
     columns = AnswerColumns(column, latitude, longitude)
     columns.check(loaded_survey.context.domain)
     worker_count = choose_worker_count(workers, answers)
-    name = f"{loaded_survey.fingerprint[:12]}…"
+    short_fingerprint = f"{loaded_survey.fingerprint[:12]}…"
     with show_row_count("privatising") as on_progress:
         if output.endswith(".json"):
             tally = tally_files(
                 loaded_survey, answers, columns, workers=worker_count, on_progress=on_progress
             )
             write_tally(output, tally, loaded_survey)
-            say(f"Tally of {tally.reports:,} reports for survey {name} written to {output}.")
+            say(
+                f"Tally of {tally.reports:,} reports for survey {short_fingerprint} "
+                f"written to {output}."
+            )
             return
-        total = 0
+        report_count = 0
         with report_writer(output, loaded_survey.fingerprint) as writer:
             for reports in privatize_files(
                 loaded_survey, answers, columns, workers=worker_count, on_progress=on_progress
             ):
                 writer.write(reports)
-                total += reports.size
+                report_count += reports.size
     if output != "-":
-        say(f"{total:,} reports for survey {name} written to {output}.")
+        say(f"{report_count:,} reports for survey {short_fingerprint} written to {output}.")

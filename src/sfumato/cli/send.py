@@ -44,7 +44,10 @@ def send(
         str | None,
         typer.Option(
             metavar="FILE",
-            help="File for undelivered reports. Default: next to the answers. Required with -.",
+            help=(
+                "File for undelivered reports. Default: next to the answers. "
+                "Required if the answers come from standard input."
+            ),
         ),
     ] = None,
     batch_size: Annotated[
@@ -54,10 +57,10 @@ def send(
 ) -> None:
     """Randomise each answer once, locally, and deliver each report to an aggregator exactly once.
 
-    First checks that the aggregator has the survey. Then writes all reports to the outbox before it
-    sends any. If a run fails or is stopped, run the same command again: it continues from the
-    outbox, randomises nothing again and counts nothing twice. Afterwards, the outbox remains as a
-    record of what was sent; delete it to send the same answers again.
+    First checks that the aggregator has the survey. Then writes all reports to the outbox before
+    sending any. If a run fails or is stopped, run the same command again: it continues from the
+    outbox. No answer is randomised again, and no report is counted twice. Afterwards, the outbox
+    remains as a record of what was sent; delete it to send the same answers again.
 
     Examples:
       sfumato send survey.toml answers.csv --column place --to https://surveys.example.org
@@ -78,53 +81,62 @@ def send(
 
     if answers == "-" and outbox is None:
         raise InvalidArgument(
-            "standard input cannot be read twice: use --outbox to name a file for the reports."
+            "standard input cannot be read twice. Pass a file for the reports with --outbox."
         )
     loaded_survey = Survey.load(survey)
     loaded_survey.certify()
-    path = outbox or f"{answers}.{loaded_survey.fingerprint[:12]}.outbox"
-    check_output_paths(path, inputs=[survey, answers])
+    outbox_path = outbox or f"{answers}.{loaded_survey.fingerprint[:12]}.outbox"
+    check_output_paths(outbox_path, inputs=[survey, answers])
     stop = Event()
     aggregator = AggregatorClient(to, pause=stop.wait)
-    if not Path(path).exists():
+    if not Path(outbox_path).exists():
         _require_survey(loaded_survey, aggregator)
         columns = AnswerColumns(column, latitude, longitude)
-        _privatize(loaded_survey, answers, columns, path, aggregator.url, batch_size)
-    queue = Outbox(path, UploadRules.from_survey(loaded_survey), aggregator.url)
-    hint = f"The reports are kept in {path}. Run the same command again; each is counted only once."
+        _write_reports(loaded_survey, answers, columns, outbox_path, aggregator.url, batch_size)
+    open_outbox = Outbox(outbox_path, UploadRules.from_survey(loaded_survey), aggregator.url)
+    resume_hint = (
+        f"The reports are kept in {outbox_path}. Run the same command again; no report is counted "
+        "twice."
+    )
     try:
-        _deliver(queue, aggregator, stop)
-    except DamagedState:  # the outbox is damaged; the message says what to do
+        _deliver(open_outbox, aggregator, stop)
+    except DamagedState:  # the message already says what to do
         raise
     except SfumatoError as problem:
-        raise _with_hint(problem, hint) from None
+        raise _with_hint(problem, resume_hint) from None
     except KeyboardInterrupt:
-        notify(f"sfumato: stopped. {hint}")
+        notify(f"sfumato: stopped. {resume_hint}")
         raise
     finally:
-        queue.close()
-    queue.finish()
+        open_outbox.close()
+    open_outbox.finish()
     if as_json:
         result = {
             "survey": loaded_survey.fingerprint,
             "to": aggregator.url,
-            "reports": queue.report_count,
-            "batches": queue.batch_count,
+            "reports": open_outbox.report_count,
+            "batches": open_outbox.batch_count,
         }
         say(json.dumps(result))
         return
-    name = f"{loaded_survey.fingerprint[:12]}…"
-    say(f"{queue.report_count:,} reports for survey {name} counted by {aggregator.url}.")
+    short_fingerprint = f"{loaded_survey.fingerprint[:12]}…"
+    say(
+        f"{open_outbox.report_count:,} reports for survey {short_fingerprint} counted by "
+        f"{aggregator.url}."
+    )
 
 
 def _with_hint(problem: SfumatoError, hint: str) -> SfumatoError:
-    """Append a hint to the message of an error, and return the error."""
+    """Append a hint to an error's message, and return the error."""
     problem.args = (f"{problem} {hint}",)
     return problem
 
 
 def _require_survey(survey: "Survey", aggregator: "AggregatorClient") -> None:
-    """Reject a mistyped URL before reports are drawn, because they are bound to one aggregator."""
+    """Check that the aggregator has the survey, before any report is drawn.
+
+    Reports are bound to one aggregator, so a mistyped URL must be detected first.
+    """
     try:
         aggregator.fetch_survey(survey.fingerprint)
     except SfumatoError as problem:
@@ -132,9 +144,10 @@ def _require_survey(survey: "Survey", aggregator: "AggregatorClient") -> None:
         raise _with_hint(problem, hint) from None
 
 
-def _privatize(
+def _write_reports(
     survey: "Survey", answers: str, columns: "AnswerColumns", outbox: str, url: str, batch_size: int
 ) -> None:
+    """Randomise the answers, and write the reports to a new outbox."""
     from sfumato.batches import UploadRules
     from sfumato.client.outbox import write_outbox
     from sfumato.tables import answer_batches
@@ -147,21 +160,21 @@ def _privatize(
 
 
 def _deliver(outbox: "Outbox", aggregator: "AggregatorClient", stop: "Event") -> None:
-    """Deliver all batches, a few at a time and in any order; stop at the first failure."""
+    """Deliver all batches, a few at a time; stop at the first failure."""
     from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
     from sfumato.client.http import Receipt
 
-    total = 0
+    delivered_count = 0
     pending: set[Future[Receipt]] = set()
 
     def wait_for_pending(max_pending: int) -> None:
         """Wait until at most ``max_pending`` batches are pending."""
-        nonlocal total, pending
+        nonlocal delivered_count, pending
         while len(pending) > max_pending:
             done, pending = wait(pending, return_when=FIRST_COMPLETED)
-            total += sum(future.result().reports for future in done)
-            on_progress(total)
+            delivered_count += sum(future.result().reports for future in done)
+            on_progress(delivered_count)
 
     with (
         show_bar("sending", outbox.report_count) as on_progress,

@@ -15,13 +15,15 @@ if TYPE_CHECKING:
 def serve(
     surveys: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[SURVEY]…", help="Surveys to open: TOML, or resolved (JSON)."),
+        typer.Argument(metavar="[SURVEY]…", help="Surveys to serve: TOML, or resolved (JSON)."),
     ] = None,
     store: Annotated[
         str,
         typer.Option(help="Database: sqlite:///FILE or postgresql://USER@HOST/DATABASE."),
     ] = "sqlite:///sfumato.db",
-    host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for all.")] = "127.0.0.1",
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; 0.0.0.0 for all interfaces.")
+    ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on.")] = 8750,
     requests_per_minute: Annotated[
         int,
@@ -39,8 +41,8 @@ def serve(
 ) -> None:
     """Run an aggregator: receive reports, count them and serve results to analysts.
 
-    Serves the surveys you name, and all surveys already in the store. The first run prints a new
-    token for analysts; only its hash is stored.
+    Serves these surveys and all surveys already in the store. The first run prints a new token for
+    analysts; only its hash is stored.
 
     Examples:
       sfumato serve survey.toml

@@ -1,4 +1,4 @@
-"""`sfumato verify`, `check` and `label`: check a promise, and explain it to participants."""
+"""`sfumato verify`, `check` and `label`: check a promise and explain it to participants."""
 
 import json
 import runpy
@@ -17,11 +17,14 @@ def verify(
     output: Annotated[
         str | None,
         typer.Option(
-            "--output", "-o", help="File for the promise and its certificate, for sfumato check."
+            "--output",
+            "-o",
+            help="Output file for the promise and its certificate, which sfumato check reads.",
         ),
     ] = None,
     resolved: Annotated[
-        str | None, typer.Option(help="File for the resolved survey (JSON), for clients.")
+        str | None,
+        typer.Option(help="Output file for the resolved survey (JSON), which clients read."),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -98,13 +101,13 @@ def label(
         typer.Option(
             "--output",
             "-o",
-            help="File for the label, a self-contained HTML page.",
+            help="Output file for the label, a self-contained HTML page.",
         ),
     ],
 ) -> None:
     """Write a privacy label: what is asked, revealed and left unprotected, in plain words.
 
-    Verifies the promise first. If the mechanism breaks it, exits 1 without writing a label.
+    Verifies the promise first. If the promise is broken, exits 1 without writing a label.
 
     Example:
       sfumato label survey.toml -o label.html
@@ -118,4 +121,4 @@ def label(
     loaded_survey = Survey.load(survey)
     write_atomically(output, label_page(loaded_survey).encode("utf-8"))
     title = printable(loaded_survey.title)
-    say(f"{output} written: the privacy label for {title} ({loaded_survey.fingerprint[:12]}…).")
+    say(f"Wrote {output}, the privacy label for {title} ({loaded_survey.fingerprint[:12]}…).")

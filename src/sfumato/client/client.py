@@ -35,6 +35,7 @@ _DEFAULT_PATIENCE = 10.0  # seconds
 class QueuedAnswer:
     """An answer that is stored on the device. The next ``flush`` or ``answer`` sends it.
 
+    ``survey``: the survey's fingerprint. ``batch``: the identifier of the answer's batch.
     ``waiting``: the number of answers in the queue, including this one.
     """
 
@@ -48,24 +49,24 @@ class _AnswerForgotten(NotDelivered):
 
 
 class Client:
-    """Answers one survey on behalf of one device, and never reveals more than was charged.
+    """Answers one survey on behalf of one device, and reveals no more than the ledger records.
 
     ``answer`` guarantees, in this order:
 
-    - The survey's full cost, ``distinct · E``, is recorded in the ledger on disk before the value
-      is read. If it exceeds the device's ``budget``, ``answer`` raises ``BudgetExceeded`` and sends
-      nothing.
+    - The survey's full cost, ``distinct`` times its largest finite ε, is recorded in the ledger on
+      disk before the value is read. If the total would exceed the device's ``budget``, ``answer``
+      raises ``BudgetExceeded`` and sends nothing.
     - The report is derived from the device's secret. The same answer gives the same report after a
       crash, in another process or a year later, so 365 equal answers reveal no more than one.
     - Whether and when a report is sent does not depend on the value.
-    - The report is on disk before it is sent, and is counted once however often it is sent.
+    - The report is on disk before it is sent, and is counted once, no matter how often it is sent.
 
     With ``repeat = "once"`` the first answer is final, and later values are not even read. With
     ``{every, distinct}`` there is one upload per period. After ``distinct`` different values, any
     new value repeats the last report. If the clock is set back, the last report is also repeated.
 
-    ``survey``: a survey, or the path to one. The client sends reports only under this survey's
-    fingerprint, and rejects a survey whose mechanism does not satisfy its context.
+    ``survey``: a survey, or the path to a survey file. The client sends reports only under this
+    survey's fingerprint, and rejects a survey whose mechanism does not satisfy its context.
 
     ``url``: the aggregator's URL, or an ``AggregatorClient``.
 
@@ -81,7 +82,7 @@ class Client:
     the budget does not cover that. First show the person ``survey.disclosure()`` or the privacy
     label.
 
-    Reference: Erlingsson, Pihur and Korolova (2014), "RAPPOR", on memoized answers.
+    Reference: Erlingsson, Pihur and Korolova (2014), "RAPPOR", on memoised answers.
 
     >>> import tempfile
     >>> from sfumato.contexts import HighLow
@@ -126,11 +127,11 @@ class Client:
         Return a receipt if the aggregator has counted the report, or a ``QueuedAnswer`` if it is
         still waiting.
 
-        Raise ``UnknownValue`` for a value outside the domain, after charging the ledger, unless all
-        ``distinct`` values are used up. Give the domain an ``other`` label if people may have such
-        values. If the aggregator permanently rejects the report, keep it and raise an error, such
-        as ``WrongSurvey`` for a closed survey. Raise ``NotDelivered`` if the device forgot the
-        answer in the meantime.
+        A value outside the domain raises ``UnknownValue`` after the ledger has been charged, unless
+        all ``distinct`` values are used up. Give the domain an ``other`` label if people may have
+        such values. If the aggregator permanently rejects the report, the report stays in the
+        queue, and an error is raised, such as ``WrongSurvey`` for a closed survey. If the device
+        forgets the answer before it is sent, ``NotDelivered`` is raised.
         """
         require_consent(self._survey, self._allow_clear)
         with self._device.lock():
@@ -156,13 +157,16 @@ class Client:
         return Receipt.for_batch(self._make_batch(answer))
 
     def flush(self) -> tuple[Receipt, ...]:
-        """Send the queue, oldest first. Raise ``NotDelivered`` if an answer must stay in it."""
+        """Send all queued answers, oldest first, and return their receipts.
+
+        Raise ``NotDelivered`` if an answer cannot be delivered now. It stays in the queue.
+        """
         with self._device.lock():
             log = self._device.read_current_log(self._survey.fingerprint)
         return () if log is None else tuple(self._send_queue(log))
 
     def forget(self) -> None:
-        """Delete the device's secret, and with it the memory of all answers to all surveys.
+        """Delete the device's secret and its record of all answers to all surveys.
 
         Answers in the queue are dropped. The ledger is kept, because spent budget cannot be
         recovered: answering again is charged again. Also call this if the secret was lost or
@@ -216,21 +220,21 @@ class Client:
         return Batch(answer.batch, survey.fingerprint, reports, key, survey.edition)
 
     def _send_queue(self, log: AnswerLog) -> Iterator[Receipt]:
-        """Send the queue, oldest first, without a lock: an answer sent twice is counted once.
+        """Send the queue, oldest first, and yield the receipts.
 
-        Read the log again before sending each answer. Raise ``_AnswerForgotten`` if the log is
-        gone, because the device forgot its answers.
+        No lock is held while sending: an answer that is sent twice is counted once. The log is read
+        again before each answer. If the device forgot its answers, raise ``_AnswerForgotten``.
         """
         fingerprint = self._survey.fingerprint
         for answer in log.waiting:
             batch = self._make_batch(answer)
             with self._device.lock():
-                latest = self._device.read_log(fingerprint, log.secret)
-            if latest is None:
+                latest_log = self._device.read_log(fingerprint, log.secret)
+            if latest_log is None:
                 raise _AnswerForgotten("the device has forgotten this answer. It was not sent.")
-            if latest.is_waiting(answer):
-                # A conflict means that this device already answered, and that an older copy of its
-                # folder was then restored. The first answer remains valid.
+            if latest_log.is_waiting(answer):
+                # A conflict means that this device already answered, and that its folder was then
+                # replaced by an older copy. The first answer remains valid.
                 with suppress(BatchConflict):
                     self._aggregator.deliver(batch)
                 with self._device.lock():

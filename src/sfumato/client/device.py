@@ -1,9 +1,9 @@
 """A device's files: one secret, one ledger, and an answer log for each survey.
 
-Four ordering rules make a lost file detectable, whenever a crash occurs:
+Four ordering rules make a lost file detectable, no matter when a crash occurs:
 
 - The ledger is written before the secret. So a secret without a ledger means that the ledger was
-  lost, and with it the record of what this device has promised.
+  lost, and with it the record of the privacy promises that this device has made.
 - A survey's log is written before the survey is charged. So a charge without a log means that the
   log was lost, and with it the record of the answers.
 - A survey is charged before it is answered. So an answer without a charge means that the ledger is
@@ -38,12 +38,13 @@ from sfumato.survey import Survey
 
 __all__ = ["Device", "DeviceFolder", "sync_folder"]
 
-_LOCK = "lock"
-_SECRET = "secret"  # noqa: S105 - the name of a file
-_LEDGER = "ledger"
+# File names.
+_LOCK_FILE = "lock"
+_SECRET_FILE = "secret"  # noqa: S105 - a file name
+_LEDGER_FILE = "ledger"
 _LOG_PREFIX = "answers-"
-_LOG_FORMAT = 1
 
+_LOG_FORMAT = 1
 _CAN_LOCK = find_spec("fcntl") is not None  # false on Windows
 
 
@@ -63,12 +64,12 @@ class Device:
 
     def read_ledger(self) -> Ledger:
         """Return the ledger, or an empty one if the device is new."""
-        record = self._folder.read_record(_LEDGER, LEDGER_FORMATS)
+        record = self._folder.read_record(_LEDGER_FILE, LEDGER_FORMATS)
         if record is not None:
             ledger = Ledger.from_record(record)
             self._require_charges(ledger)
             return ledger
-        if self._folder.read(_SECRET) is not None or self._has_logs():
+        if self._folder.read(_SECRET_FILE) is not None or self._has_logs():
             raise DamagedState(
                 f"the ledger in {self._folder.path} is missing, so what this device has promised "
                 "is unknown. Nothing was sent. Restore the file, or stop using this folder."
@@ -103,7 +104,7 @@ class Device:
         return self.read_log(fingerprint, secret_tag(secret))
 
     def read_log(self, fingerprint: str, tag: str) -> AnswerLog | None:
-        """Return a survey's log under the secret with this tag. Return ``None`` if missing."""
+        """Return a survey's log under the secret with this tag, or ``None`` without one."""
         record = self._folder.read_record(_log_name(fingerprint), [_LOG_FORMAT])
         if record is None or record["secret"] != tag:
             return None
@@ -122,14 +123,14 @@ class Device:
     def forget(self) -> None:
         """Delete the secret and all logs. The ledger is kept."""
         self.read_ledger()  # if the ledger is lost, keep the secret and the logs as evidence
-        self._folder.delete(_SECRET)
+        self._folder.delete(_SECRET_FILE)
         for name in self._folder.list_files(_LOG_PREFIX):
             self._folder.delete(name)
 
     def _load_state(self) -> tuple[bytes, Ledger]:
         """Return the secret and the ledger. Create the secret if necessary."""
         ledger = self.read_ledger()
-        secret = self._folder.read(_SECRET)
+        secret = self._folder.read(_SECRET_FILE)
         if secret is not None and secret_tag(secret) == ledger.secret:
             return secret, ledger
         if secret is not None or self._has_logs():
@@ -142,21 +143,21 @@ class Device:
         secret = fresh_secret()
         ledger = replace(ledger, secret=secret_tag(secret))
         self._write_ledger(ledger)
-        self._folder.write(_SECRET, secret)
+        self._folder.write(_SECRET_FILE, secret)
         return secret, ledger
 
     def _require_charges(self, ledger: Ledger) -> None:
         """Reject a ledger that is missing the charge for an answer."""
-        charged = {entry.key for entry in ledger.entries}
+        charged_keys = {entry.key for entry in ledger.entries}
         for file_name in self._folder.list_files(_LOG_PREFIX):
             fingerprint = file_name.removeprefix(_LOG_PREFIX)
-            if (fingerprint, ledger.secret) in charged:
+            if (fingerprint, ledger.secret) in charged_keys:
                 continue
             record = self._folder.read_record(file_name, [_LOG_FORMAT])
             if record is None:
                 continue
             log = AnswerLog.from_record(record)
-            if log.last is not None and (fingerprint, log.secret) not in charged:
+            if log.last is not None and (fingerprint, log.secret) not in charged_keys:
                 raise DamagedState(
                     f"the ledger in {self._folder.path} is older than the answers next to it, so "
                     "what this device has promised is unknown. Nothing was sent. Restore the "
@@ -164,7 +165,7 @@ class Device:
                 )
 
     def _write_ledger(self, ledger: Ledger) -> None:
-        self._folder.write_record(_LEDGER, ledger.to_record(), LEDGER_FORMATS[-1])
+        self._folder.write_record(_LEDGER_FILE, ledger.to_record(), LEDGER_FORMATS[-1])
 
     def _has_logs(self) -> bool:
         return bool(self._folder.list_files(_LOG_PREFIX))
@@ -180,7 +181,7 @@ def _log_name(fingerprint: str) -> str:
 class DeviceFolder:
     """The folder of one device, readable by its owner only.
 
-    ``lock`` serializes access by the threads and processes that share the folder. It uses
+    ``lock`` serialises access by the threads and processes that share the folder. It uses
     ``flock``, which Windows lacks: there, only one process at a time may use a folder.
     """
 
@@ -204,7 +205,7 @@ class DeviceFolder:
             return
         import fcntl
 
-        with (self.path / _LOCK).open("ab") as file:
+        with (self.path / _LOCK_FILE).open("ab") as file:
             fcntl.flock(file, fcntl.LOCK_EX)  # a crash releases the lock
             try:
                 yield
@@ -247,7 +248,7 @@ class DeviceFolder:
         return record
 
     def write_record(self, name: str, record: Mapping[str, Json], format_: int) -> None:
-        """Replace a record, and mark it with its format."""
+        """Write a record with its format and a checksum, replacing the old one."""
         self.write(name, _with_checksum(canonical_bytes({**record, "format": format_})))
 
     def delete(self, name: str) -> None:

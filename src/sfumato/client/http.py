@@ -1,11 +1,11 @@
 """HTTP client for one aggregator, with retries where retrying is safe.
 
 The sender chooses a batch's identifier, so it is safe to send the same bytes again: the aggregator
-counts them once. After a lost connection, a timeout, or a status code that means that the
-aggregator is busy or unavailable, a request is retried with exponential backoff. The pauses are
-randomised, so clients do not all return at once. Every other reply is final.
+counts them once. After a lost connection, a timeout, or a status code for a busy or unavailable
+aggregator, a request is retried with exponential backoff. The pauses are randomised, so clients do
+not all retry at the same time. Every other reply is final.
 
-Errors never echo a reply, because it might contain what was sent.
+Error messages never quote a reply, because it might contain what was sent.
 """
 
 import json
@@ -14,7 +14,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from sfumato.batches import ARROW, JSON, Batch, is_fingerprint, to_arrow, to_json
+from sfumato.batches import (
+    ARROW_MEDIA_TYPE,
+    JSON_MEDIA_TYPE,
+    Batch,
+    is_fingerprint,
+    to_arrow,
+    to_json,
+)
 from sfumato.errors import (
     EntropyUnavailable,
     InvalidBatch,
@@ -61,7 +68,7 @@ class Receipt:
 
     @classmethod
     def for_batch(cls, batch: Batch) -> "Receipt":
-        """Return the receipt to expect for a batch."""
+        """Return the receipt that an aggregator should send for a batch."""
         return cls(batch.fingerprint, batch.id.hex(), batch.reports.size)
 
 
@@ -141,13 +148,16 @@ class AggregatorClient:
         return Survey.from_resolved(reply.body, fingerprint=fingerprint)
 
     def deliver(self, batch: Batch, *, arrow: bool = False) -> Receipt:
-        """Send a batch, retrying until it is counted. Use ``arrow`` for bulk uploads.
+        """Send a batch, retrying until it is counted. With ``arrow``, send compact Arrow data.
 
         Raise ``NotDelivered`` if the aggregator is unreachable or does not accept the batch now.
         You can send the same batch again later.
         """
         body = to_arrow(batch) if arrow else to_json(batch)
-        headers = {"Accept": JSON, "Content-Type": ARROW if arrow else JSON}
+        headers = {
+            "Accept": JSON_MEDIA_TYPE,
+            "Content-Type": ARROW_MEDIA_TYPE if arrow else JSON_MEDIA_TYPE,
+        }
         expected = Receipt.for_batch(batch)
         path = f"/v1/surveys/{batch.fingerprint}/batches"
         self._request(
@@ -159,7 +169,7 @@ class AggregatorClient:
         return self._request(
             "GET",
             path,
-            {"Accept": JSON},
+            {"Accept": JSON_MEDIA_TYPE},
             lambda reply: reply.status == 200,
             max_size=_MAX_SURVEY_SIZE,
         )
@@ -192,7 +202,7 @@ class AggregatorClient:
                     raise self._error_for(reply)
                 reason = f"it returned status {reply.status}"
                 if reply.is_success:  # perhaps from a captive portal
-                    reason += ", but its reply is not an aggregator's"
+                    reason += ", but the reply is not from an aggregator"
                 wait = reply.retry_after
             wait = max(wait, _backoff(attempt))
             if time.monotonic() + wait > deadline or self._pause(wait):
@@ -217,11 +227,11 @@ class AggregatorClient:
             retry_after = _parse_retry_after(response.headers.get("Retry-After"))
             return _Reply(response.status, content, retry_after)
         finally:
-            response.close()  # drops the connection if anything is unread, but never hangs
+            response.close()  # drops the connection if the body is not fully read; never blocks
             response.release_conn()
 
     def _error_for(self, reply: _Reply) -> SfumatoError:
-        """Return the error for a reply after which the request must not be retried."""
+        """Return the error for a reply that is neither acceptable nor worth retrying."""
         status = reply.status
         problem = reply.parse_json()
         if status == 409 and problem.get("type") == _BATCH_CONFLICT:
@@ -272,12 +282,12 @@ def _parse_listing(fields: Mapping[str, Any]) -> ListedSurvey:
 
 
 def _is_expected_receipt(reply: _Reply, expected: Receipt) -> bool:
-    """Whether the reply is the batch's receipt. Any server can return status 200."""
+    """Whether the reply is the expected receipt. Status 200 alone proves nothing."""
     return reply.status in (200, 201) and reply.parse_json() == asdict(expected)
 
 
 def _read_body(response: "BaseHTTPResponse", max_size: int) -> bytes:
-    """Read a reply of at most ``max_size`` bytes. A server's reply may be slow or endless."""
+    """Read a reply. Raise ``OSError`` if it exceeds ``max_size`` bytes or takes too long."""
     deadline = time.monotonic() + _REPLY_TIMEOUT
     body = bytearray()
     while chunk := response.read1(2**16, decode_content=False):
@@ -305,8 +315,8 @@ def _backoff(attempt: int) -> float:
         jitter = int(SystemWords().take(1)[0, 0]) / 2**64
     except EntropyUnavailable:  # harmless: the reports are already randomised
         jitter = 1.0
-    longest = min(_FIRST_PAUSE * 2.0 ** min(attempt, 16), _MAX_PAUSE)
-    return longest * (1 + jitter) / 2
+    full_pause = min(_FIRST_PAUSE * 2.0 ** min(attempt, 16), _MAX_PAUSE)
+    return full_pause * (1 + jitter) / 2
 
 
 def _normalize_url(url: str) -> str:

@@ -7,7 +7,7 @@ because they are derived from the same secret. After the device forgets its secr
 adds a new entry.
 
 The budget limits the total cost. Answers under E1 and E2 together satisfy E1 + E2 if both are about
-the same value (Acharya et al., 2020, Proposition 2). A device cannot know whether they are. Two
+the same value (Acharya et al., 2020, Proposition 2). A device cannot know whether they are: two
 surveys over the same labels may ask about lunch and about dinner. An author could also put all
 questions into one list of labels and protect a different part of the list in each survey. So each
 survey costs the largest finite entry of its matrix, and the costs of all surveys are added, even if
@@ -44,11 +44,11 @@ __all__ = [
 
 DEFAULT_BUDGET = Fraction(4)
 """Within this budget, reports change the odds between any two answers by a factor of at most
-e^4 ≈ 55: a 50:50 guess becomes at most 98:2. Four surveys at ε = 1 fit. A larger budget would leave
-little deniability."""
+e^4 ≈ 55: a 50:50 guess becomes at most 98:2. It allows four surveys at ε = 1. A larger budget would
+leave little deniability."""
 
 LEDGER_FORMATS = (1, 2)
-"""The formats that this version can read. It writes the last one."""
+"""The formats that this version can read. It writes the last of them."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class Entry:
 class Ledger:
     """All entries of a device, oldest first, and the tag of its current secret.
 
-    The tag reveals whether the secret file is damaged. With a different secret, the device would
+    The tag shows whether the secret file is damaged. With a different secret, the device would
     produce new reports for the same questions.
     """
 
@@ -102,7 +102,7 @@ class Ledger:
         return sum((entry.cost for entry in self.entries), start=Fraction(0))
 
     def charge(self, entry: Entry, budget: Fraction | None) -> "Ledger":
-        """Return the ledger with a new entry. Raise ``BudgetExceeded`` if it exceeds the budget.
+        """Return the ledger with a new entry. Raise ``BudgetExceeded`` if that exceeds ``budget``.
 
         Return the ledger itself if the survey was already charged under this secret.
         """
@@ -138,14 +138,14 @@ def parse_budget(budget: object) -> Fraction | None:
     if budget is None:
         return None
     try:
-        exact = exact_number(budget, "budget")
+        exact_budget = exact_number(budget, "budget")
     except InvalidContext:
-        exact = Fraction(0)
-    if not isinstance(exact, Fraction) or exact <= 0:
+        exact_budget = Fraction(0)
+    if not isinstance(exact_budget, Fraction) or exact_budget <= 0:
         raise InvalidArgument(
             "budget must be a positive number such as 4. Pass budget=None for no limit."
         )
-    return exact
+    return exact_budget
 
 
 def require_consent(survey: Survey, allow_clear: bool) -> None:

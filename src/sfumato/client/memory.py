@@ -8,10 +8,10 @@ The secret has 32 bytes, F is the survey's fingerprint as 32 bytes, and a symbol
     token of a value     SHA-256("sfumato/1/value" ‖ secret ‖ F ‖ symbol)[:16]
     tag of the secret    SHA-256("sfumato/1/secret" ‖ secret)[:16]
 
-The same answer to the same survey always gives the same report, without storing anything. The
+The same answer to the same survey always gives the same report, so no value has to be stored. The
 batch identifier depends on the period, but the words do not. Anyone who has the secret can try
-every symbol and see which one matches a report or a token. So the secret is as private as the
-answers.
+every symbol and see which one matches a report or a token. So the secret must be kept as private as
+the answers.
 """
 
 import hashlib
@@ -36,7 +36,7 @@ def derive_words(secret: bytes, fingerprint: str, symbol: int) -> Words:
     >>> [hex(word) for word in derive_words(bytes(32), "00" * 32, 0)[0].tolist()]
     ['0x9b18a0d65ecad61c', '0xaf05665428b5f81f']
     """
-    block = _digest(b"sfumato/1/report", bytes.fromhex(fingerprint), _u32(symbol))
+    block = _digest(b"sfumato/1/report", bytes.fromhex(fingerprint), _encode_symbol(symbol))
     return words_from(secret, int.from_bytes(block, "big"), 1)
 
 
@@ -48,13 +48,15 @@ def derive_report(secret: bytes, fingerprint: str, mechanism: Mechanism, symbol:
 
 
 def batch_id(secret: bytes, fingerprint: str, period: str = "") -> bytes:
-    """Return a device's batch identifier; ``period`` is "" for a survey answered once."""
+    """Return the identifier of a device's batch; ``period`` is "" if a survey is answered once."""
     return _digest(b"sfumato/1/batch", secret, bytes.fromhex(fingerprint), period.encode("ascii"))
 
 
 def value_token(secret: bytes, fingerprint: str, symbol: int) -> str:
     """Return a token that distinguishes a previously used value from a new one."""
-    return _digest(b"sfumato/1/value", secret, bytes.fromhex(fingerprint), _u32(symbol)).hex()
+    return _digest(
+        b"sfumato/1/value", secret, bytes.fromhex(fingerprint), _encode_symbol(symbol)
+    ).hex()
 
 
 def secret_tag(secret: bytes) -> str:
@@ -66,5 +68,5 @@ def _digest(*parts: bytes) -> bytes:
     return hashlib.sha256(b"".join(parts)).digest()[:16]
 
 
-def _u32(symbol: int) -> bytes:
+def _encode_symbol(symbol: int) -> bytes:
     return symbol.to_bytes(4, "little")

@@ -1,4 +1,4 @@
-"""The outbox: all reports of one bulk upload, written to disk before the first one is sent.
+"""The outbox: all reports in one bulk upload, written to disk before the first one is sent.
 
 Randomising an answer a second time would cost the person a second ε, and sending reports under new
 identifiers would count them twice. So answers are randomised only once, and batches keep their
@@ -32,15 +32,17 @@ from sfumato.foundation.periods import period_name
 
 __all__ = ["Outbox", "write_outbox"]
 
+# Keys in the file's metadata.
 _SURVEY = b"sfumato.survey"
 _NONCE = b"sfumato.nonce"
 _URL = b"sfumato.url"
 _PERIOD = b"sfumato.period"
-_PARQUET_MAGIC = b"PAR1"
+
+_PARQUET_MAGIC = b"PAR1"  # the first bytes of a Parquet file
 
 
 class Outbox:
-    """The reports of one bulk upload to one aggregator.
+    """The reports in one bulk upload to one aggregator.
 
     The constructor rejects an outbox for a different survey or aggregator, or one already sent.
     """
@@ -64,13 +66,13 @@ class Outbox:
             self._nonce = parse_id(metadata[_NONCE].decode("ascii", "replace"))
         except InvalidBatch:
             raise _damage_error(path) from None
-        fingerprint = metadata.get(_SURVEY, b"").decode("utf-8", "replace")
-        if fingerprint != rules.fingerprint:
-            raise _destination_error(path, f"survey ({fingerprint[:60]})", "")
-        aggregator = metadata.get(_URL, b"").decode("utf-8", "replace")
-        if aggregator != url:
+        outbox_survey = metadata.get(_SURVEY, b"").decode("utf-8", "replace")
+        if outbox_survey != rules.fingerprint:
+            raise _destination_error(path, f"survey ({outbox_survey[:60]})", "")
+        outbox_url = metadata.get(_URL, b"").decode("utf-8", "replace")
+        if outbox_url != url:
             warning = " That randomises the answers again and costs each person a second ε."
-            raise _destination_error(path, f"aggregator ({aggregator[:60]})", warning)
+            raise _destination_error(path, f"aggregator ({outbox_url[:60]})", warning)
         self._key = CellKey(metadata.get(_PERIOD, b"").decode("utf-8", "replace"))
 
     @property
@@ -100,7 +102,7 @@ class Outbox:
         self._file.close()
 
     def finish(self) -> None:
-        """Replace the reports with a record that they were all sent."""
+        """Replace the reports with a small record of the completed upload."""
         record: dict[str, Json] = {
             "sent": self._rules.fingerprint,
             "to": self._url,
@@ -174,7 +176,7 @@ def _batch_id(nonce: bytes, index: int) -> bytes:
 
 
 def _require_unsent(path: str) -> None:
-    """Reject a file that is not an outbox, or the record of one that was already sent."""
+    """Reject a file that is not an outbox, or that records that its reports were already sent."""
     with Path(path).open("rb") as file:
         content = file.read(2**16)
     if not content:

@@ -1,4 +1,4 @@
-"""Codes: families of randomised responses with fast encoding and decoding."""
+"""Codes: families of randomized responses with fast encoding and decoding."""
 
 from sfumato.codes.best import EXTRA_BITS, BestCode, max_outputs, search_designs
 from sfumato.codes.code import MAX_OUTPUTS, Code, CodeFamily

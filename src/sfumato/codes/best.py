@@ -1,13 +1,13 @@
-"""The best known code for a number of points and ε, within a few percent of the minimum risk.
+"""Find the best known code for a number of points and an ε.
 
-At uniform p, any ε-private response with an unbiased estimate has a risk of at least (Ye and Barg,
-2018), where e stands for e^ε,
+Its risk is within a few percent of the minimum. At uniform p, any ε-private response with an
+unbiased estimate has a risk of at least (Ye and Barg, 2018)
 
     LB(k, ε) = min_w R(k, w, e),   R(k, w, e) = (k−1)²(we + k − w)²/(k(e−1)²w(k−w))
 
-If the best w is 1, randomized response attains the bound. Otherwise there are two kinds of
-candidates. Singer's difference sets exist only for some sizes and may leave points unused. Base
-blocks found by search use every point and are nearly flat (see ``flatness``).
+where e stands for e^ε. If the best w is 1, randomized response attains the bound. Otherwise there
+are two kinds of candidates. Singer's difference sets exist only for some sizes and may leave points
+unused. Base blocks found by search use every point and are nearly flat (see ``flatness``).
 """
 
 from collections.abc import Iterator
@@ -39,10 +39,10 @@ EXTRA_BITS = 3
 """How many bits a report may have in addition to the ⌈log2(k+1)⌉ bits of a Hadamard report."""
 
 _GOOD_RATIO = 1.01  # the search stops when the risk is at most this multiple of the bound
-_ALWAYS_SEARCH_POINTS = 1000  # up to this many, search blocks even if Singer's sets are good
+_ALWAYS_SEARCH_POINTS = 1000  # up to this many, search for blocks even if Singer's sets are good
 _GOOD_SINGER_RATIO = 1.03  # above this ratio, search at any size up to _MAX_SEARCH_POINTS
 _MAX_SEARCH_POINTS = 1 << 14
-_SINGER_DESIGN_COUNT = 2  # compute the exact risk of this many designs: those best by cyclic_risk
+_SINGER_DESIGN_COUNT = 2  # designs with the smallest cyclic_risk, whose exact risk is computed
 
 
 @dataclass(frozen=True)
@@ -110,15 +110,15 @@ def best_candidate(points: int, epsilon: Fraction, output_limit: int) -> Candida
 
 
 def _rank(candidate: Candidate) -> tuple[float, int]:
-    # Round, because floating-point noise must not decide between equally good codes.
+    # Round, so floating-point noise never decides between equally good codes.
     return round(candidate.ratio, 9), candidate.outputs
 
 
 def _singer_candidates(k: int, e: float, output_limit: int, bound: float) -> Iterator[Candidate]:
-    def simple_risk(design: SingerDesign) -> float:
+    def risk_without_correction(design: SingerDesign) -> float:
         return cyclic_risk(k, design.points, design.raised, design.shared, e)
 
-    designs = sorted(singer_designs(k, output_limit), key=simple_risk)
+    designs = sorted(singer_designs(k, output_limit), key=risk_without_correction)
     for design in designs[:_SINGER_DESIGN_COUNT]:
         family = CyclicDesign.from_base_blocks(design.points, singer_set(design))
         yield Candidate(family, singer_risk(k, design, e) / bound, design.points)
@@ -127,7 +127,7 @@ def _singer_candidates(k: int, e: float, output_limit: int, bound: float) -> Ite
 def _search_candidates(
     k: int, epsilon: float, sizes: list[int], output_limit: int, bound: float
 ) -> Iterator[Candidate]:
-    """Yield the candidates with the fewest base blocks first: they have the shortest reports."""
+    """Yield candidates with fewer base blocks first, because they have shorter reports."""
     for design, F in search_designs(k, sizes, output_limit):
         risk = F * ye_barg_risk(k, len(design.base[0]), epsilon)
         yield Candidate(design, risk / bound, len(design.base) * k)
@@ -136,7 +136,7 @@ def _search_candidates(
 def search_designs(
     points: int, sizes: list[int], output_limit: int
 ) -> Iterator[tuple[CyclicDesign, float]]:
-    """Yield designs with base blocks of these sizes, fewest blocks first, and their flatness."""
+    """Yield designs with base blocks of these sizes, and their flatness; fewest blocks first."""
     shapes = []
     for w in sizes:
         for t in block_counts(points, w, output_limit):
@@ -152,7 +152,8 @@ def search_designs(
 def cyclic_risk(points: int, circle_size: int, raised: int, shared: float, e: float) -> float:
     """Return the risk at uniform p without total correction, ``k μ(1 − μ)/Δ²``.
 
-    The code uses k of the circle's K points. μ is the probability that a report is in S_x.
+    The code uses k of the circle's K points. For any x, μ is the probability that a report is in
+    S_x, and Δ is the ``contrast``.
     """
     Z = raised * e + circle_size - raised
     q = (shared * e + raised - shared) / Z
@@ -169,9 +170,9 @@ def singer_risk(points: int, design: SingerDesign, e: float) -> float:
     k = points
     K = design.points
     r = design.raised
-    simple = cyclic_risk(k, K, r, design.shared, e)
+    uncorrected = cyclic_risk(k, K, r, design.shared, e)
     if k == K:
-        return simple
+        return uncorrected
     Z = r * e + K - r
     delta = (r - design.shared) * (e - 1) / Z
     in_set = np.zeros(K)
@@ -180,4 +181,4 @@ def singer_risk(points: int, design: SingerDesign, e: float) -> float:
     in_use[:k] = 1.0
     w = np.fft.irfft(np.fft.rfft(in_use) * np.fft.rfft(in_set).conj(), K)
     P = (1 + (e - 1) * w / k) / Z
-    return simple - float(P @ w**2 - (P @ w) ** 2) / (k * delta**2)
+    return uncorrected - float(P @ w**2 - (P @ w) ** 2) / (k * delta**2)

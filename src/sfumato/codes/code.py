@@ -2,15 +2,15 @@
 
 A code serves up to ``points`` symbols and has ``outputs`` outputs. Every point favours ``raised``
 of them. Two points have ``shared`` favoured outputs in common, either exactly, as in a (b, r, λ)
-design, or on average. Of the 2^B words of B bits, ``high`` words give each favoured output and
-``low`` words give each of the remaining outputs. The ``leftover`` words give output 0 for every
-point:
+design, or on average. Of the 2^B words of B bits, ``high`` words map to each favoured output and
+``low`` words to each of the remaining outputs. For every point, the ``leftover`` words map to
+output 0:
 
     2^B · Q(y|x) = low + (high − low)·[y ∈ S_x] + leftover·[y = 0],      high ≤ e^ε · low
 
-So ``(high + c)/(low + c) ≤ high/low ≤ e^ε`` for c ≥ 0: the code is private. Two sums suffice to
-compute any linear function of the channel: ``gather`` sums over the outputs in S_x, and ``spread``
-sums over the points that favour y.
+The code is private, because ``(high + c)/(low + c) ≤ high/low ≤ e^ε`` for c ≥ 0. Two sums suffice
+to compute any linear function of the channel: ``gather`` sums over the outputs in S_x, and
+``spread`` sums over the points that favour y.
 """
 
 from abc import ABC, abstractmethod
@@ -40,7 +40,7 @@ MAX_OUTPUTS = 2**31
 
 
 class Code(ABC):
-    """A randomised response on points ``0 … points − 1``, over words of ``word_bits`` bits."""
+    """A randomized response on points ``0 … points − 1``, over words of ``word_bits`` bits."""
 
     kind: ClassVar[str]
 
@@ -66,8 +66,8 @@ class Code(ABC):
     def encode(self, point: Words, word: Words) -> Words:
         """Return the output for each point and its word.
 
-        The first words give the outputs in S_x, ``high`` words each. The next words give the
-        remaining outputs, ``low`` words each.
+        The first words map to the outputs in S_x, ``high`` words to each. The next words map to the
+        remaining outputs, ``low`` words to each. The leftover words map to output 0.
         """
         index = two_level_index(word, self.raised, self.high, self.low)
         outputs = self.output_at(point, index)
@@ -78,7 +78,7 @@ class Code(ABC):
 
     @abstractmethod
     def contains(self, point: Words | np.uint64, output: Words | np.uint64) -> Booleans:
-        """Return whether ``output ∈ S_point``, for arrays that broadcast."""
+        """Return whether ``output ∈ S_point``; arrays are broadcast."""
 
     def membership(self, point: int) -> Booleans:
         """Return a mask of the outputs in S_point."""
@@ -120,7 +120,7 @@ class Code(ABC):
 
     @property
     def is_balanced(self) -> bool:
-        """Whether any two points share exactly ``shared`` outputs, so Δ and q are constant."""
+        """Whether any two points share exactly ``shared`` favoured outputs."""
         return True
 
     @property
@@ -130,7 +130,7 @@ class Code(ABC):
 
     @property
     def overlap(self) -> Fraction:
-        """The exact ``q = P(Y ∈ S_x | x2)`` for x2 ≠ x, without the leftover words."""
+        """The exact ``q = P(Y ∈ S_x | x2)`` for x2 ≠ x, ignoring the leftover words."""
         return (self.shared * self.high + (self.raised - self.shared) * self.low) / self.denominator
 
     @property
@@ -146,7 +146,7 @@ class Code(ABC):
         return self.points == size or (self.points > size and self.is_balanced)
 
     def to_record(self) -> dict[str, Json]:
-        """Return the integers of the channel as plain data, for fingerprints and files."""
+        """Return the channel's integers as plain data, for fingerprints and files."""
         return {
             "kind": self.kind,
             "points": self.points,
@@ -160,15 +160,15 @@ class Code(ABC):
     @classmethod
     @abstractmethod
     def from_record(cls, record: Fields, epsilon: Epsilon) -> Self:
-        """Return the code with the integers in its record.
+        """Return the code stored in a record.
 
-        The integers may differ from those that this version would choose. Only ``ideal_levels``
+        Its integers may differ from those that this version would choose. Only ``ideal_levels``
         depends on ``epsilon``.
         """
 
     @staticmethod
     def _read_fields(record: Fields, extra_names: Sequence[str] = ()) -> tuple[Fields, TwoLevels]:
-        """Check the fields of a record, including any extra fields, and read its integers."""
+        """Check the fields of a record, and return them and its levels."""
         common_names = ("kind", "points", "outputs", "word_bits", "high", "low", "leftover")
         fields = require_fields(record, "a code of the mechanism", (*common_names, *extra_names))
         require_word_bits(fields["word_bits"])

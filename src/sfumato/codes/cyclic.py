@@ -49,8 +49,8 @@ class CyclicDesign:
         sizes = {len(block) for block in self.base}
         if len(sizes) != 1 or not all(self._is_ascending_set(block) for block in self.base):
             raise InvalidContext(
-                "base blocks must be equally large sets of points on the circle, in ascending "
-                "order."
+                "base blocks must be sets of points on the circle, all of the same size and in "
+                "ascending order."
             )
         if not 0 < sizes.pop() < self.circle_size:
             raise InvalidContext(
@@ -92,8 +92,8 @@ class CyclicCode(Code):
     Output ``(i, y)`` is represented by ``i·K + y``. ``Q((i, y)|x)`` is ``e/Z`` inside S_x and
     ``1/Z`` outside, with ``Z = t(we + K − w)``, where e stands for e^ε. A difference set (one base
     block in which every difference occurs equally often) is balanced, and may leave points unused.
-    Other base blocks must use every point; they resolve the circle's frequency j with strength
-    ``S_j = Σ_i |FFT(D_i)_j|²``.
+    Other base blocks must use every point. Reports carry information about frequency j around the
+    circle in proportion to its strength ``S_j = Σ_i |FFT(D_i)_j|²``.
     Randomized response is the case ``D = {0}``.
     Guarantee: odds of at most e^ε between any two points, for every output.
     Cost per report: one word, a division and a table lookup. Error: within a few percent of the
@@ -118,7 +118,7 @@ class CyclicCode(Code):
         self.points = K
         self.outputs = t * K
         self.raised = t * w
-        # The mean number of outputs that two points share; in a balanced code, all pairs agree.
+        # The mean over all pairs of points. In a balanced code, all pairs share this many outputs.
         self.shared = Fraction(t * w * (w - 1), K - 1)
         self._set_levels(levels, epsilon, word_bits)
         if not self.is_balanced:
@@ -142,7 +142,7 @@ class CyclicCode(Code):
 
     @classmethod
     def from_record(cls, record: Fields, epsilon: Epsilon) -> Self:
-        """Return the code with the integers and the base blocks in its record."""
+        """Return the code stored in a record."""
         fields, levels = cls._read_fields(record, ("base", "base_blocks"))
         base = unpack_u32(fields["base"], "base", fields["points"])
         t = fields["base_blocks"]
@@ -155,7 +155,7 @@ class CyclicCode(Code):
 
     @cached_property
     def _steps(self) -> tuple[Words, Words]:
-        """For each index, the steps around the circle, and the first output of its block."""
+        """For each index, the number of steps around the circle, and its block's first output."""
         K = self.points
         blocks, offsets = np.nonzero(self._membership)
         other_blocks, other_offsets = np.nonzero(~self._membership)
@@ -166,13 +166,13 @@ class CyclicCode(Code):
     def output_at(self, point: Words, index: Words) -> Words:
         """Return the output ``(i, x − d mod K)``: first those with d in D_i, then the others."""
         steps, first_outputs = self._steps
-        position = index.view(np.int64)
-        y = steps.take(position, mode="clip")
+        signed_index = index.view(np.int64)
+        y = steps.take(signed_index, mode="clip")
         y += point
-        # A negative difference wraps to a huge number, so the smaller of the two is on the circle.
+        # A negative difference wraps to a huge number, so the smaller number is on the circle.
         np.minimum(y, y - np.uint64(self.points), out=y)
         if len(self.design.base) > 1:
-            y += first_outputs.take(position, mode="clip")
+            y += first_outputs.take(signed_index, mode="clip")
         return y
 
     def contains(self, point: Words | np.uint64, output: Words | np.uint64) -> Booleans:
@@ -183,7 +183,7 @@ class CyclicCode(Code):
         return self._membership[i.astype(np.int64), ((point + K - y) % K).astype(np.int64)]
 
     def membership(self, point: int) -> Booleans:
-        """Return each base block's mask, read backwards around the circle from the point."""
+        """Return the mask of each base block, read backwards around the circle from the point."""
         down_to_zero = self._membership[:, point::-1]
         down_from_top = self._membership[:, :point:-1]
         return np.concatenate([down_to_zero, down_from_top], axis=1).reshape(-1)
@@ -241,7 +241,7 @@ class CyclicCode(Code):
 
 
 def circle_transform(values: Floats) -> Spectrum:
-    """Transform values along the last axis."""
+    """Return the transform of the values along the last axis."""
     K = values.shape[-1]
     a, b = _torus_sides(K)
     if a == 1:
@@ -253,7 +253,7 @@ def circle_transform(values: Floats) -> Spectrum:
 
 
 def from_circle_transform(transform: Spectrum, K: int) -> Floats:
-    """Invert ``circle_transform`` along the last axis.
+    """Return the inverse of ``circle_transform`` along the last axis.
 
     >>> values = np.array([3.0, 1, 4, 1, 5])
     >>> from_circle_transform(circle_transform(values), 5).round(9)
@@ -268,7 +268,7 @@ def from_circle_transform(transform: Spectrum, K: int) -> Floats:
 
 @lru_cache(maxsize=64)
 def _torus_sides(K: int) -> tuple[int, int]:
-    """Return the sides of the torus, the shorter first, as close to square as possible.
+    """Return the sides of the torus, shorter side first, as close to square as possible.
 
     Return ``(1, K)`` if the transform should stay on the circle.
     """
@@ -323,9 +323,9 @@ def _membership(design: CyclicDesign) -> Booleans:
 
 @lru_cache(maxsize=64)
 def _count_differences(design: CyclicDesign) -> NDArray[np.int64]:
-    """Count how often each difference between two members occurs in the base blocks.
+    """Return how many times each difference of two members occurs in the base blocks.
 
-    The counts are integers, so a transform rounded to integers is exact.
+    The counts are integers, so rounding the inverse transform makes them exact.
     """
     spectrum = circle_transform(_membership(design).astype(np.float64))
     counts = from_circle_transform((np.abs(spectrum) ** 2).sum(axis=0), design.circle_size)

@@ -44,7 +44,7 @@ class HadamardCode(Code):
         self._log_outputs = points.bit_length()
         if self._log_outputs >= word_bits:
             raise NothingToLearn(f"{points} points do not fit in a word of {word_bits} bits.")
-        # The low bits of a word draw y uniformly; the high bits are the coin flip for its sign.
+        # The low bits of a word are a uniform y; the high bits are the coin flip for its sign.
         coin_outcomes = 1 << (word_bits - self._log_outputs)
         self._set_integers(
             coin_outcomes, coin_threshold(coin_outcomes, epsilon), epsilon, word_bits
@@ -60,13 +60,13 @@ class HadamardCode(Code):
         self.outputs = K
         self.raised = K // 2
         self.shared = Fraction(K, 4)
-        # Two of the K draws can give y: y itself, and the one that differs in the flipped bit.
+        # Two of the K draws can become y: y itself, and the one that differs in the flipped bit.
         levels = TwoLevels(2 * threshold, 2 * (coin_outcomes - threshold), 0)
         self._set_levels(levels, epsilon, word_bits)
 
     @classmethod
     def from_record(cls, record: Fields, epsilon: Epsilon) -> Self:
-        """Return the code with the integers in its record."""
+        """Return the code stored in a record."""
         fields, levels = cls._read_fields(record)
         outputs = fields["outputs"]
         word_bits = fields["word_bits"]
@@ -82,9 +82,10 @@ class HadamardCode(Code):
         return code
 
     def output_at(self, point: Words, index: Words) -> Words:
-        """Spread the index over all bits except the lowest set bit of x+1, which fixes the sign.
+        """Return the outputs with sign +1 in row x+1, then those with sign −1.
 
-        Half of the outputs have each sign: one for each setting of the remaining bits.
+        Half of the outputs have each sign. The index sets all bits except the lowest set bit of
+        x+1, which determines the sign.
         """
         row = point + np.uint64(1)
         half = np.uint64(self.outputs // 2)
@@ -96,10 +97,10 @@ class HadamardCode(Code):
         return _with_sign(y, row, lowest_bit, index >= half)
 
     def encode(self, point: Words, word: Words) -> Words:
-        """Draw y, and flip one of its bits if its sign in row x+1 differs from the coin flip.
+        """Return a uniform y, with one bit flipped if its sign in row x+1 differs from the coin.
 
-        Flipping the lowest set bit of x+1 in y changes the parity of ``(x+1) & y``, and so the
-        sign.
+        The flipped bit of y is the lowest set bit of x+1. Flipping it changes the parity of
+        ``(x+1) & y``, and so the sign.
         """
         row = point + np.uint64(1)
         y = word & np.uint64(self.outputs - 1)
@@ -111,12 +112,12 @@ class HadamardCode(Code):
         return (np.bitwise_count((point + np.uint64(1)) & output) & np.uint8(1)) == 0
 
     def gather(self, weights: Floats) -> Floats:
-        """Sum with one transform: ``[y ∈ S_x] = (1 + H(x+1, y))/2``."""
+        """Return the sums, from one transform: ``[y ∈ S_x] = (1 + H(x+1, y))/2``."""
         transform = walsh_hadamard(weights)
         return (transform[..., :1] + transform[..., 1:]) / 2
 
     def spread(self, weights: Floats) -> Floats:
-        """Sum with the same transform, with a weight of 0 on row 0."""
+        """Return the sums, from the same transform with a weight of 0 for row 0."""
         rows = np.concatenate([np.zeros((*weights.shape[:-1], 1)), weights], axis=-1)
         return (weights.sum(axis=-1, keepdims=True) + walsh_hadamard(rows)) / 2
 
@@ -128,8 +129,8 @@ def _lowest_bit(row: Words) -> Words:
 
 
 def _with_sign(y: Words, row: Words, lowest_bit: Words, is_minus: Booleans) -> Words:
-    """Flip the row's lowest set bit in each y that has the wrong sign, overwriting the arrays."""
-    flip = np.bitwise_count(row & y)  # the parity gives the sign of y
+    """Return y with the row's lowest set bit flipped if the sign is wrong. Overwrite the arrays."""
+    flip = np.bitwise_count(row & y)  # its parity gives the sign of y
     flip ^= is_minus.view(np.uint8)
     flip &= np.uint8(1)
     lowest_bit *= flip
@@ -140,10 +141,10 @@ def _with_sign(y: Words, row: Words, lowest_bit: Words, is_minus: Booleans) -> W
 def walsh_hadamard(values: Floats) -> Floats:
     """Return ``Σ_y (−1)^popcount(i & y) · values[…, y]`` for every i, along the last axis.
 
-    This takes O(K log K) time. ``H_K`` is a Kronecker power of ``H_2``, so it is applied six
-    factors at a time, as products with ``H_64``, which needs fewer passes over memory than one
-    factor at a time. BLAS does not split 64 × 64 products over threads, which would cost more than
-    it saves.
+    This takes O(K log K) time. ``H_K`` is a Kronecker power of ``H_2``. It is applied six factors
+    at a time, as products with ``H_64``, which needs fewer passes over memory than one factor at a
+    time. BLAS does not split 64 × 64 products across threads; doing so would cost more time than it
+    saves.
 
     >>> walsh_hadamard(np.array([1.0, 2.0, 3.0, 4.0]))
     array([10., -2., -4.,  0.])
@@ -151,8 +152,8 @@ def walsh_hadamard(values: Floats) -> Floats:
     K = values.shape[-1]
     result = np.asarray(values, dtype=np.float64)
     stride = min(64, K)  # the length of the blocks that are already transformed
-    rows = gcd(64, result.size // stride)
-    result = np.matmul(result.reshape(-1, rows, stride), _hadamard_matrix(stride))
+    row_count = gcd(64, result.size // stride)
+    result = np.matmul(result.reshape(-1, row_count, stride), _hadamard_matrix(stride))
     while stride < K:
         factor = min(64, K // stride)
         transformed = np.empty((result.size // (factor * stride), factor, stride // 64, 64))
@@ -165,7 +166,7 @@ def walsh_hadamard(values: Floats) -> Floats:
 
 @lru_cache(maxsize=8)
 def _hadamard_matrix(size: int) -> Floats:
-    """Return Sylvester's matrix in closed form."""
+    """Return Sylvester's Hadamard matrix."""
     index = np.arange(size, dtype=np.uint64)
     parity = np.bitwise_count(index[:, None] & index[None, :]) & np.uint8(1)
     return 1.0 - 2.0 * parity

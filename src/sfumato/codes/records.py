@@ -12,16 +12,16 @@ from sfumato.randomness import Epsilon
 
 __all__ = ["RecordedCodes", "code_from_record"]
 
-_CLASSES: tuple[type[Code], ...] = (ClearCode, HadamardCode, RandomizedCode, CyclicCode)
-_CODE_KINDS: Mapping[str, type[Code]] = {cls.kind: cls for cls in _CLASSES}
+_CODE_CLASSES: tuple[type[Code], ...] = (ClearCode, HadamardCode, RandomizedCode, CyclicCode)
+_CLASS_BY_KIND: Mapping[str, type[Code]] = {cls.kind: cls for cls in _CODE_CLASSES}
 
 
 def code_from_record(record: object, epsilon: Epsilon) -> Code:
-    """Read any code from its record; only its ideal levels depend on ``epsilon``."""
+    """Return the code stored in a record; only its ideal levels depend on ``epsilon``."""
     kind = record_kind(record, "a code of the mechanism")
-    if kind not in _CODE_KINDS or not isinstance(record, Mapping):
-        raise InvalidSurvey(f"code {kind!r} is not known to this version.")
-    return _CODE_KINDS[kind].from_record(record, epsilon)
+    if kind not in _CLASS_BY_KIND or not isinstance(record, Mapping):
+        raise InvalidSurvey(f"code {kind!r} is not supported by this version.")
+    return _CLASS_BY_KIND[kind].from_record(record, epsilon)
 
 
 class RecordedCodes:
@@ -34,7 +34,7 @@ class RecordedCodes:
         return key in self._codes
 
     def read(self, record: object, size: int, epsilon: Epsilon) -> None:
-        """Read the code that serves ``size`` symbols at ε."""
+        """Read the code for ``size`` symbols and ``epsilon`` from a record, and add it."""
         self._codes[size, epsilon] = code_from_record(record, epsilon)
 
     @property
@@ -44,7 +44,7 @@ class RecordedCodes:
 
     @property
     def word_bits(self) -> int:
-        """The word length that all the codes use."""
+        """The word length, which is the same for all codes."""
         return next(iter(self._codes.values())).word_bits
 
     def __call__(self, points: int, epsilon: Epsilon, word_bits: int = 64) -> Code:

@@ -1,4 +1,4 @@
-"""Search for cyclic codes: t base blocks of w numbers mod k that are as flat as possible.
+"""Search for cyclic codes with t base blocks of w numbers mod k that are as flat as possible.
 
 Outputs are pairs (i, y), and point x favours those with ``x − y mod k ∈ D_i``. With
 ``S_j = Σ_i |FFT(D_i)_j|²``, the risk of the best linear unbiased estimate at uniform p is
@@ -7,9 +7,9 @@ Outputs are pairs (i, y), and point x favours those with ``x − y mod k ∈ D_i
 
 where e stands for e^ε, and R is the function in Ye and Barg's bound ``min_w R(k, w, e)``, which no
 ε-private response can beat. F is the *flatness*: it is 1 if and only if all S_j are equal, that is,
-if the blocks are a difference family. Most sizes have no such family, so blocks are found by
-search. The search moves one number at a time to the best of many positions. When no move helps any
-more, it moves a few numbers at random and continues from there.
+if the blocks are a difference family. For most sizes, no such family exists, so blocks are found by
+search. The search moves one number at a time to the best of many positions. When no move helps, it
+moves a few numbers at random and continues from there.
 
 Blocks are part of a mechanism, so the search must find the same ones on every machine. Nothing
 depends on floating-point rounding: cosines are integers in units of 1/B, with B a power of two;
@@ -46,14 +46,14 @@ __all__ = [
 BaseBlocks = NDArray[np.int64]
 """Base blocks, one per row."""
 
-STEPS = 4096
-"""The maximum number of steps: about a quarter of a second for up to a thousand points."""
+MAX_STEPS = 4096
+"""The maximum number of search steps, which take about 0.25 s for up to a thousand points."""
 
 _MAX_EXPONENT = 700.0  # exp() overflows a float just above e^709
 _MAX_POINTS = 1 << 16  # with more points, sums could exceed 2^53
-_MAX_COST = 1 << 27  # points × size × blocks: the cost of the first transforms
+_MAX_COST = 1 << 27  # maximum of points × size × blocks, the cost of the first transforms
 _STEP_TERMS = 1 << 13  # the number of positions tried in one step × the number of frequencies
-_MAX_RANDOM_MOVES = 4  # the most random moves made when no single move helps
+_MAX_RANDOM_MOVES = 4  # maximum number of random moves when no single move helps
 _UNIT = 1 << 18  # the term of frequency j in the cost if S_j = t·w
 _NEARLY_FLAT = 2.0**-12  # when no move helps, stop if this close to the minimum cost
 _FLAT_ENOUGH = 2.0**-7  # while designing a survey, stop as soon as blocks are this close to flat
@@ -70,15 +70,16 @@ def ye_barg_risk(points: int, size: int, epsilon: float) -> float:
     """
     k = points
     w = size
-    spread = k / expm1(epsilon) if epsilon < _MAX_EXPONENT else 0.0  # k/(e − 1)
+    ratio = k / expm1(epsilon) if epsilon < _MAX_EXPONENT else 0.0  # k/(e − 1)
     # (we + k − w)/(e − 1) = w + k/(e − 1) neither overflows nor loses digits.
-    return (k - 1) ** 2 * (w + spread) ** 2 / (k * w * (k - w))
+    return (k - 1) ** 2 * (w + ratio) ** 2 / (k * w * (k - w))
 
 
 def best_sizes(points: int, epsilon: float) -> list[int]:
-    """Return the two w with the smallest ``R(k, w, e^ε)``, best first; two points have only one w.
+    """Return the two w with the smallest ``R(k, w, e^ε)``, best first.
 
-    R decreases up to w = k/(e + 1) and increases from there, so the best two w are close to it.
+    R decreases up to w = k/(e^ε + 1) and increases from there, so the best two w are close to this
+    optimum. For two points, there is only one w.
 
     >>> best_sizes(100, 1.0)
     [27, 26]
@@ -111,25 +112,28 @@ def flatness(base: BaseBlocks, points: int) -> float:
 
 
 @lru_cache(maxsize=256)
-def search_blocks(points: int, size: int, blocks: int) -> BaseBlocks:
+def search_blocks(points: int, size: int, block_count: int) -> BaseBlocks:
     """Return base blocks ``D_i ⊂ Z_k``, each row in ascending order, as a read-only array.
 
     They are the same on every machine and in every version. The package ships with blocks of common
-    sizes from longer searches by ``tools/search_codes.py``.
+    sizes, found in longer searches by ``tools/search_codes.py``.
 
     >>> search_blocks(7, 3, 1).shape
     (1, 3)
     """
-    in_range = 2 <= points <= _MAX_POINTS and 1 <= size < points and blocks >= 1
-    if not in_range or points * size * blocks > _MAX_COST:
+    in_range = 2 <= points <= _MAX_POINTS and 1 <= size < points and block_count >= 1
+    if not in_range or points * size * block_count > _MAX_COST:
         raise InvalidContext(
-            f"searched blocks need 2 to {_MAX_POINTS} points, a size from 1 to points − 1 and at "
-            f"least one block, and the product of all three must be at most {_MAX_COST}; got "
-            f"{points} points, size {size} and {blocks} blocks. For many points, use a Singer "
-            "design."
+            f"a search for blocks needs 2 to {_MAX_POINTS} points, a size from 1 to points − 1 and "
+            f"at least one block, and the product of all three must be at most {_MAX_COST}; got "
+            f"{points} points, size {size} and {block_count} blocks. For many points, use a "
+            "Singer design."
         )
-    stored = _package_blocks().get(f"{points} {size} {blocks}")
-    base = unpack(stored, size) if stored else search(points, size, blocks, STEPS, _FLAT_ENOUGH)
+    stored = _package_blocks().get(f"{points} {size} {block_count}")
+    if stored:
+        base = unpack(stored, size)
+    else:
+        base = search(points, size, block_count, MAX_STEPS, _FLAT_ENOUGH)
     base.flags.writeable = False
     return base
 
@@ -137,8 +141,8 @@ def search_blocks(points: int, size: int, blocks: int) -> BaseBlocks:
 def block_counts(points: int, size: int, output_limit: int) -> list[int]:
     """Return the numbers of blocks worth trying with at most ``output_limit`` outputs, ascending.
 
-    These are the block counts that ship with the package, the largest count that fits, and 8, with
-    which most codes are within 1% of flat.
+    These are the numbers for which the package contains blocks, the largest number that fits, and
+    8, with which most codes are within 1% of flat.
 
     >>> block_counts(500, 9, 8192)
     [8, 16]
@@ -169,31 +173,33 @@ def _package_blocks() -> dict[str, str]:
 
 
 def pack(base: BaseBlocks) -> str:
-    """Encode blocks of numbers below 256 as text, one byte per number."""
+    """Return blocks of numbers below 256 as Base64 text, one byte per number."""
     return base64.b64encode(base.astype(np.uint8).tobytes()).decode("ascii")
 
 
 def unpack(text: str, size: int) -> BaseBlocks:
-    """Decode the text that ``pack`` returns."""
+    """Return the blocks from a text that ``pack`` returned."""
     return np.frombuffer(base64.b64decode(text), dtype=np.uint8).reshape(-1, size).astype(np.int64)
 
 
-def search(points: int, size: int, blocks: int, steps: int, tolerance: float = 0.0) -> BaseBlocks:
+def search(
+    points: int, size: int, block_count: int, max_steps: int, tolerance: float = 0.0
+) -> BaseBlocks:
     """Return the flattest blocks found, or the first blocks within ``tolerance`` of flat."""
-    draws = _random_draws(f"{points} {size} {blocks}")
-    initial = [_shuffle(points, draws)[:size] for _ in range(blocks)]
-    climb = _HillClimb(points, np.array(initial))
+    draws = _random_draws(f"{points} {size} {block_count}")
+    initial_blocks = [_shuffle(points, draws)[:size] for _ in range(block_count)]
+    climb = _HillClimb(points, np.array(initial_blocks))
     target_cost = climb.cost_of_flatness(tolerance) if tolerance else 0
-    best = climb.D.copy()
+    best_blocks = climb.D.copy()
     best_cost = inf
     idle_steps = 0
     order: list[int] = []
-    for _ in range(steps):
-        if idle_steps >= size * blocks:  # no single move helps
+    for _ in range(max_steps):
+        if idle_steps >= size * block_count:  # no single move helps
             if climb.cost > best_cost:
-                climb.restart(best.copy())
+                climb.restart(best_blocks.copy())
             else:
-                best = climb.D.copy()
+                best_blocks = climb.D.copy()
                 best_cost = climb.cost
             if best_cost <= climb.nearly_flat_cost:
                 break
@@ -201,16 +207,16 @@ def search(points: int, size: int, blocks: int, steps: int, tolerance: float = 0
                 climb.move_at_random(draws)
             idle_steps = 0
         if not order:
-            order = _shuffle(size * blocks, draws)
+            order = _shuffle(size * block_count, draws)
         i, m = divmod(order.pop(), size)
         idle_steps = 0 if climb.step(i, m, draws) else idle_steps + 1
         if climb.cost <= target_cost:
             break
-    return np.sort(climb.D if climb.cost < best_cost else best, axis=1)
+    return np.sort(climb.D if climb.cost < best_cost else best_blocks, axis=1)
 
 
 class _HillClimb:
-    """The state of a search: the blocks D, the transform of each, and S_j for j = 1 … k/2.
+    """The state of a search: the blocks D, their transforms, and S_j for j = 1 … k/2.
 
     All values are integers. ``cost`` is ``Σ_{j≠0} t·w/S_j`` in units of 1/_UNIT, with each term
     rounded.
@@ -224,14 +230,15 @@ class _HillClimb:
         self._waves = _Waves(k, log_B)
         self._k = k
         self._size = w
-        self._square = float(1 << 2 * log_B)
-        self._try_count = min(k, max(_STEP_TERMS // (k // 2), 8))
-        reference_strength = t * w * self._square  # S_j = t·w, in units of 1/B²
+        self._B_squared = float(1 << 2 * log_B)
+        self._max_tries = min(k, max(_STEP_TERMS // (k // 2), 8))
+        reference_strength = t * w * self._B_squared  # S_j = t·w, in units of 1/B²
         # j and k − j have the same S_j, so each term counts twice, except j = k/2 for even k.
         self._numerators = np.full(k // 2, 2 * _UNIT * reference_strength)
         if k % 2 == 0:
             self._numerators[-1] = _UNIT * reference_strength
-        self._min_strength = reference_strength / _UNIT  # replaces smaller S_j: avoid dividing by 0
+        # Smaller S_j are replaced by this one, to avoid dividing by 0.
+        self._min_strength = reference_strength / _UNIT
         self.nearly_flat_cost = self.cost_of_flatness(_NEARLY_FLAT)
         self.restart(D)
 
@@ -262,7 +269,7 @@ class _HillClimb:
         return best_index > 0
 
     def move_at_random(self, draws: Iterator[int]) -> None:
-        """Move a random number to a random free position."""
+        """Move a randomly chosen number to a random free position."""
         i = _draw_below(self.D.shape[0], draws)
         m = _draw_below(self.D.shape[1], draws)
         free = np.setdiff1d(np.arange(self._k), self.D[i])
@@ -274,24 +281,24 @@ class _HillClimb:
         Try all free positions, or an arithmetic progression of them if there are too many.
         """
         positions = np.arange(self._k)
-        if self._try_count < self._k:
+        if self._max_tries < self._k:
             first = _draw_below(self._k, draws)
             stride = 1 + _draw_below(self._k - 1, draws)
-            positions = (first + stride * positions[: self._try_count]) % self._k
+            positions = (first + stride * positions[: self._max_tries]) % self._k
         is_free = np.ones(self._k, dtype=np.bool_)
         is_free[self.D[i]] = False
         return np.concatenate([[a], positions[is_free[positions]]])
 
     def _move_costs(self, i: int, positions: NDArray[np.int64]) -> Floats:
-        """Return the cost of moving the number at the first position to each of the positions.
+        """Return the cost after moving a number of block i to each of the positions.
 
-        The number belongs to block i. Adding b to a block with transform f changes its squared
-        transform to ``|f|² + 2 Re(f̄ ω^b) + 1``.
+        The number is at the first position now. Adding b to a block with transform f changes
+        ``|f|²`` to ``|f|² + 2 Re(f̄ ω^b) + 1``.
         """
         cos, sin = self._waves.rows_at(positions)
         re = self._re[i] - cos[0]
         im = self._im[i] - sin[0]
-        S = self._S - self._re[i] ** 2 - self._im[i] ** 2 + re**2 + im**2 + self._square
+        S = self._S - self._re[i] ** 2 - self._im[i] ** 2 + re**2 + im**2 + self._B_squared
         terms = cos * (2 * re)
         terms += sin * (2 * im)
         terms += S
@@ -317,7 +324,7 @@ class _Waves:
         self._k = points
         self._cos, self._sin = _circle_points(points, log_B)
         self._j = np.arange(1, points // 2 + 1)
-        # Small tables (at most 4 MB each) are precomputed; larger ones are computed on demand.
+        # Small tables (up to 4 MB) are precomputed; rows of larger ones are computed on demand.
         self._rows = self._compute(np.arange(points)) if points <= 1024 else None
 
     def rows_at(self, positions: NDArray[np.int64]) -> tuple[Floats, Floats]:
@@ -330,7 +337,7 @@ class _Waves:
     def transform(self, positions: NDArray[np.int64]) -> tuple[Floats, Floats]:
         """Return the transform of a set of positions: the sum of their rows.
 
-        Sum in chunks to limit memory use.
+        Rows are added in chunks to limit memory use.
         """
         re = np.zeros(len(self._j))
         im = np.zeros(len(self._j))
@@ -351,7 +358,8 @@ _PI = 0x3243F6A8885A308D313198A2E03707344  # in units of 2^−128
 def _circle_points(points: int, log_B: int) -> tuple[Floats, Floats]:
     """Return ``2^log_B · (cos, sin)(2πx/k)`` for x = 0 … k − 1, rounded.
 
-    Compute in integer units of 2^−128: floating-point cosines differ between processors.
+    The computation uses integers in units of 2^−128, because floating-point cosines differ between
+    processors.
     """
     one = 1 << 128
     angle = 2 * _PI // points

@@ -58,7 +58,7 @@ class SingerDesign:
             raise InvalidContext(
                 "a Singer design needs a prime power q, a dimension of at least 3, and at most "
                 f"{MAX_POINTS} points; got q = {self.q}, dimension {self.dimension}. "
-                "Use singer_designs to list them."
+                "Use singer_designs to list the valid designs."
             )
 
     @property
@@ -78,10 +78,10 @@ class SingerDesign:
 
 
 def singer_designs(points: int, max_points: int) -> list[SingerDesign]:
-    """Return the smallest design with at least ``points`` points for every prime power q.
+    """Return, for every prime power q, the smallest design with at least ``points`` points.
 
-    List them in ascending order of size, up to ``max_points`` points. A larger dimension for the
-    same q would waste points, so it is omitted.
+    The designs are in ascending order of size, up to ``max_points`` points. A larger dimension for
+    the same q would waste points, so it is omitted.
 
     >>> [(design.q, design.dimension, design.points) for design in singer_designs(10, 40)]
     [(3, 3, 13), (2, 4, 15), (4, 3, 21), (5, 3, 31)]
@@ -119,20 +119,21 @@ def singer_set(design: SingerDesign) -> NDArray[np.int64]:
 
 
 def require_difference_set(D: NDArray[np.int64], design: SingerDesign) -> None:
-    """Raise ``ExamFailed`` unless each nonzero number is a difference in D in exactly λ ways.
+    """Raise ``ExamFailed`` unless D is a difference set with the λ of the design.
 
-    The counts are integers. A Fourier transform of K ≤ 2^26 numbers computes them with an error far
-    below 1/8, so a result within 1/8 of λ means that the count is exactly λ.
+    Every count of equal differences is an integer. A Fourier transform of K ≤ 2^26 numbers computes
+    the counts with an error far below 1/8, so a result within 1/8 of λ means that the count is
+    exactly λ.
     """
     K = design.points
     # A power of two long enough for all differences; transforms of prime length are much slower.
     length = 1 << (2 * K - 1).bit_length()
     indicator: Floats = np.zeros(length)
     indicator[D] = 1.0
-    distances = np.fft.irfft(np.abs(np.fft.rfft(indicator)) ** 2, length)
+    correlations = np.fft.irfft(np.abs(np.fft.rfft(indicator)) ** 2, length)
     # i − i2 equals d mod K if and only if it equals d or d − K.
-    differences = distances[1:K] + distances[K - 1 : 0 : -1]
-    if len(D) != design.raised or not (np.abs(differences - design.shared) < 0.125).all():
+    counts = correlations[1:K] + correlations[K - 1 : 0 : -1]
+    if len(D) != design.raised or not (np.abs(counts - design.shared) < 0.125).all():
         raise ExamFailed(
             "difference_set",
             f"{len(D)} numbers mod {K} are not a difference set with λ = {design.shared}. "
@@ -177,7 +178,7 @@ def _primitive_roots(p: int) -> set[int]:
 def _is_primitive(f: list[int], p: int, order: int, primes: list[int]) -> bool:
     """Return whether x mod f has multiplicative order ``order``, which is p^n − 1.
 
-    If so, its powers are all the nonzero elements, so f is irreducible too.
+    If so, the powers of x are all the nonzero elements, so f is irreducible too.
     """
     one = [1] + [0] * (len(f) - 1)
     if _power_of_x(order, f, p) != one:
@@ -229,12 +230,12 @@ def _recurrence_terms(f: list[int], p: int, n: int, length: int) -> NDArray[np.i
 
 
 def _digits(number: int, p: int, n: int) -> list[int]:
-    """Return the n lowest base-p digits, lowest first."""
+    """Return the n lowest base-p digits of a number, lowest first."""
     return [number // p**i % p for i in range(n)]
 
 
 def _prime_factors(number: int) -> Iterator[int]:
-    """Yield the prime factors of a number, each once, by trial division."""
+    """Yield the distinct prime factors of a number, found by trial division."""
     r = 2
     while r * r <= number:
         if number % r == 0:

@@ -36,7 +36,7 @@ class SingletonCode(Code):
 class ClearCode(SingletonCode):
     """The noiseless code, ``Q(y|x) = [y = x]``, for ε = inf or a single point.
 
-    It promises nothing. A single point needs no promise.
+    It promises nothing, and for a single point there is nothing to promise.
     """
 
     kind: ClassVar[str] = "clear"
@@ -50,7 +50,7 @@ class ClearCode(SingletonCode):
 
     @classmethod
     def from_record(cls, record: Fields, epsilon: Epsilon) -> Self:
-        """Return the code described by a record; its integers are fixed."""
+        """Return the code stored in a record."""
         fields, levels = cls._read_fields(record)
         code = cls(fields["outputs"], word_bits=fields["word_bits"])
         if levels != TwoLevels(code.high, code.low, code.leftover):
@@ -75,9 +75,9 @@ class RandomizedCode(SingletonCode):
 
     ``Q(y|x) = e/(e + k − 1)`` for y = x and ``1/(e + k − 1)`` otherwise, where e stands for e^ε.
 
-    Guarantee: odds of at most e^ε between any two points, for every output. Exactly optimal if e^ε
-    is large compared with k; poor otherwise. It is the simplest cyclic code, ``D = {0}`` on a
-    circle of k points.
+    Guarantee: odds of at most e^ε between any two points, for every output. The code is optimal if
+    e^ε is large compared with k, and poor otherwise. It is the simplest cyclic code: ``D = {0}`` on
+    a circle of k points.
     Cost per report: one comparison and one division. Error: ``n·Var ≈ (k − 2 + e)/(e − 1)²`` per
     symbol. Reference: Kairouz, Bonawitz, Ramage (2016), k-RR.
     """
@@ -96,7 +96,7 @@ class RandomizedCode(SingletonCode):
 
     @classmethod
     def from_record(cls, record: Fields, epsilon: Epsilon) -> Self:
-        """Return the code with the integers in its record."""
+        """Return the code stored in a record."""
         fields, levels = cls._read_fields(record)
         code = cls.__new__(cls)
         code.points = fields["outputs"]
@@ -107,6 +107,6 @@ class RandomizedCode(SingletonCode):
     def output_at(self, point: Words, index: Words) -> Words:
         """Return the point itself, then the points 1, 2, … steps before it on the circle."""
         y = point - np.minimum(index, np.uint64(self.outputs - 1))
-        # A negative difference wraps to a huge number, so the smaller of the two is on the circle.
+        # A negative difference wraps to a huge number, so the smaller number is on the circle.
         np.minimum(y, y + np.uint64(self.outputs), out=y)
         return y

@@ -1,6 +1,6 @@
 """Test a client: send it every test vector, file by file, and report its wrong answers.
 
-The package includes the test vectors. ``tools/make_vectors`` writes them.
+The package includes the test vectors. ``tools/make_vectors`` generates them.
 """
 
 import json
@@ -25,8 +25,7 @@ FILES = (
     "strangers.json",
 )
 
-
-_MAX_TEXT_LENGTH = 200  # the most characters of a value that a failure quotes
+_MAX_TEXT_LENGTH = 200  # a failure quotes at most this many characters of a value
 _MAX_LINE_BYTES = 2**22
 _MAX_BUFFERED_LINES = 16
 _ABSENT = object()  # the value of a missing field
@@ -36,7 +35,7 @@ _ABSENT = object()  # the value of a missing field
 class Case:
     """A line-protocol request and its only correct answer.
 
-    ``about`` says what the case tests.
+    ``about`` describes what the case tests.
     """
 
     about: str
@@ -48,8 +47,8 @@ class Case:
 class Failure:
     """A wrong answer to one case.
 
-    ``number`` is the position of the case in the file, from 0. ``place`` is where the
-    answer first differs from the correct one. ``expected`` and ``actual`` are the two values there.
+    ``number`` is the position of the case in the file, counted from 0. ``place`` is where the
+    answer first differs from the correct one. ``expected`` and ``actual`` are the values there.
     """
 
     number: int
@@ -77,7 +76,7 @@ class FileResult:
 
 @cache
 def read_cases(file: str) -> tuple[Case, ...]:
-    """Return the cases in a file, in order: later cases use surveys that earlier ones load."""
+    """Return the cases in a file, in order. Later cases use surveys that earlier ones load."""
     folder = find_resource("sfumato.conformance", "test-vectors", "test-vectors")
     text = folder.joinpath(file).read_text(encoding="ascii")
     return tuple(Case(**fields) for fields in json.loads(text))
@@ -86,9 +85,10 @@ def read_cases(file: str) -> tuple[Case, ...]:
 def examine(
     command: Sequence[str], patience: float = 30, files: Sequence[str] = FILES
 ) -> Iterator[FileResult]:
-    """Test a client on every case in these files, restarting it for each file.
+    """Test a client on every case in ``files``, and yield the result for each file.
 
-    ``command`` starts the client. ``patience`` is how many seconds to wait for an answer.
+    ``command`` starts the client, once for each file. ``patience`` is how many seconds to wait for
+    an answer.
     """
     for file in files:
         yield _examine_file(command, file, patience)
@@ -100,7 +100,7 @@ def _examine_file(command: Sequence[str], file: str, patience: float) -> FileRes
     failures: list[Failure] = []
     ended = ""
     process = LineProcess(
-        command, patience, max_line=_MAX_LINE_BYTES, max_queued=_MAX_BUFFERED_LINES
+        command, patience, max_line_bytes=_MAX_LINE_BYTES, max_queued=_MAX_BUFFERED_LINES
     )
     with process as client:
         for index, case in enumerate(cases):
@@ -124,12 +124,12 @@ class _NoAnswer(Exception):
 def _ask(client: LineProcess, request: Mapping[str, Any]) -> object:
     """Send a request and return the parsed answer, or its text if it is not JSON."""
     line = json.dumps(request, separators=(",", ":")).encode("ascii") + b"\n"
-    if not client.write(line).wait(client.patience):
-        raise _NoAnswer(f"the request was not read within {client.patience:g} seconds")
+    if not client.write(line).wait(client.timeout):
+        raise _NoAnswer(f"the request was not read within {client.timeout:g} seconds")
     try:
-        answer = client.lines.get(timeout=client.patience)
+        answer = client.lines.get(timeout=client.timeout)
     except queue.Empty:
-        raise _NoAnswer(f"timed out after {client.patience:g} seconds") from None
+        raise _NoAnswer(f"timed out after {client.timeout:g} seconds") from None
     if not answer:
         raise _NoAnswer(f"the client exited{client.exit_text()}")
     try:
@@ -141,11 +141,11 @@ def _ask(client: LineProcess, request: Mapping[str, Any]) -> object:
 def _check(index: int, case: Case, answer: object) -> Failure | None:
     if not isinstance(answer, Mapping) or not ({"ok", "error"} & set(answer)):
         return Failure(index, case.about, "", 'an object with "ok" or "error"', _clip(answer))
-    # Ignore other fields, such as a message or a time.
-    compared = {field: answer[field] for field in ("ok", "error") if field in answer}
-    if set(compared) != set(case.answer):
+    # Ignore other fields, such as an error message.
+    relevant_fields = {field: answer[field] for field in ("ok", "error") if field in answer}
+    if set(relevant_fields) != set(case.answer):
         return Failure(index, case.about, "", _clip(case.answer), _clip(answer))
-    difference = first_difference(case.answer, compared)
+    difference = first_difference(case.answer, relevant_fields)
     return None if difference is None else Failure(index, case.about, *difference)
 
 
@@ -154,11 +154,10 @@ def first_difference(
     actual: Any,  # noqa: ANN401
     location: str = "",
 ) -> tuple[str, str, str] | None:
-    """Return the location where two JSON values first differ, and both values there.
+    """Return where two JSON values first differ, and both values there; ``None`` if they are equal.
 
-    ``location`` is where the two values themselves are.
-
-    The values true, 1 and 1.0 all count as different from each other.
+    ``location`` is the path to the two values, and the start of the returned path. The values true,
+    1 and 1.0 all differ from each other.
 
     >>> first_difference({"ok": [1, 2, 3]}, {"ok": [1, 5, 3]})
     ('ok[1]', '2', '5')
@@ -169,12 +168,12 @@ def first_difference(
             path = f"{location}.{key}".lstrip(".")
             children.append((path, expected.get(key, _ABSENT), actual.get(key, _ABSENT)))
     elif _are_lists_of_same_length(expected, actual):
-        for index, (left, right) in enumerate(zip(expected, actual, strict=True)):
-            children.append((f"{location}[{index}]", left, right))
+        for index, (expected_child, actual_child) in enumerate(zip(expected, actual, strict=True)):
+            children.append((f"{location}[{index}]", expected_child, actual_child))
     elif _to_text(expected) != _to_text(actual):
         return location, _clip(expected), _clip(actual)
-    for path, left, right in children:
-        difference = first_difference(left, right, path)
+    for path, expected_child, actual_child in children:
+        difference = first_difference(expected_child, actual_child, path)
         if difference is not None:
             return difference
     return None

@@ -58,7 +58,7 @@ __all__ = [
 MAX_NESTING = 8
 """The maximum nesting depth of unions in a record."""
 
-_CLASSES: tuple[type[Context], ...] = (
+_CONTEXT_CLASSES: tuple[type[Context], ...] = (
     Uniform,
     HighLow,
     Blocks,
@@ -68,26 +68,29 @@ _CLASSES: tuple[type[Context], ...] = (
     ContextUnion,
 )
 
-CONTEXT_KINDS: Mapping[str, type[Context]] = {cls.kind: cls for cls in _CLASSES}
+CONTEXT_KINDS: Mapping[str, type[Context]] = {cls.kind: cls for cls in _CONTEXT_CLASSES}
 """The context classes that can be parsed from a record, by kind."""
 
 
 def context_from_record(record: object, name: str = "promise.context") -> Context:
-    """Parse the record of any context and its domain; error messages call the record ``name``."""
+    """Return the context that a record of any kind describes.
+
+    Error messages refer to the record as ``name``.
+    """
     kind = record_kind(record, name)
     if not isinstance(record, Mapping) or kind not in CONTEXT_KINDS:
-        raise InvalidSurvey(f"context.kind {kind!r} is not known to this version.")
-    _require_shallow(record, 0)
+        raise InvalidSurvey(f"context.kind {kind!r} is not supported by this version.")
+    _require_shallow_nesting(record, 0)
     context = CONTEXT_KINDS[kind].from_record(record)
     return require_canonical(context, record, "context")
 
 
-def _require_shallow(record: object, depth: int) -> None:
-    """Reject unions that are nested too deeply, before any context is built."""
+def _require_shallow_nesting(record: object, depth: int) -> None:
+    """Reject a record with unions that are nested too deeply, before any context is built."""
     parts = record.get("parts") if isinstance(record, Mapping) else None
     if not isinstance(parts, list):
         return
     if depth == MAX_NESTING:
         raise InvalidSurvey(f"unions of contexts may be nested at most {MAX_NESTING} levels deep.")
     for part in parts:
-        _require_shallow(part, depth + 1)
+        _require_shallow_nesting(part, depth + 1)

@@ -1,4 +1,4 @@
-"""Assignments: each symbol of a domain belongs to one named class, such as a block or a tier."""
+"""Assign each symbol of a domain to one named class, such as a block or a tier."""
 
 import unicodedata
 from collections.abc import Hashable, Iterable, Mapping, Set
@@ -16,12 +16,13 @@ __all__ = ["Assignment", "is_collection"]
 
 @dataclass(frozen=True, eq=False)
 class Assignment:
-    """The class of each symbol, and the names of the classes, in the order of their first labels.
+    """The class index of each symbol, and the names of the classes.
 
-    ``noun`` is the word for a class in error messages, such as "block".
+    Classes are numbered in order of first appearance. ``noun`` is the word for a class in error
+    messages, such as "block".
 
     >>> city_of = {"Rue A": "Paris", "Via C": "Rome", "Rue B": "Paris"}
-    >>> cities = Assignment.read(city_of, None, "block")
+    >>> cities = Assignment.parse(city_of, None, "block")
     >>> cities.class_of, cities.names
     (array([0, 1, 0]), ('Paris', 'Rome'))
     """
@@ -32,40 +33,43 @@ class Assignment:
     noun: str
 
     @classmethod
-    def read(cls, classes: object, domain: object, noun: str) -> "Assignment":
+    def parse(cls, classes: object, domain: object, noun: str) -> "Assignment":
         """Parse a sequence in domain order (integers or names), or a mapping from label to class.
 
-        Without a ``domain``, the labels are those of the mapping, or the integers from 0.
+        If ``domain`` is ``None``, the labels are the keys of the mapping, or the integers from 0.
         """
         if isinstance(classes, Mapping):
-            names, parsed_domain = _read_mapping(classes, domain, noun)
+            names, parsed_domain = _parse_mapping(classes, domain, noun)
         else:
-            names, parsed_domain = _read_sequence(classes, domain, noun)
+            names, parsed_domain = _parse_sequence(classes, domain, noun)
         index_of: dict[Hashable, int] = {}
         indices = (index_of.setdefault(name, len(index_of)) for name in names)
         class_of = np.fromiter(indices, np.int64, len(names))
         class_of.flags.writeable = False
         return cls(parsed_domain, class_of, tuple(index_of), noun)
 
-    def read_epsilons(self, values: object, name: str) -> tuple[Epsilon, ...]:
-        """Parse one positive ε (or inf) for each class, from the arguments of ``read_values``."""
-        ordered_values = self.read_values(values, name, "an ε")
+    def parse_epsilons(self, values: object, name: str) -> tuple[Epsilon, ...]:
+        """Return one positive ε (or inf) for each class, in class order.
+
+        The arguments are the same as for ``order_values``.
+        """
+        ordered_values = self.order_values(values, name, "an ε")
         epsilons = []
         for class_name, epsilon in zip(self.names, ordered_values, strict=True):
             epsilons.append(positive_epsilon(epsilon, f"{name} of {self.noun} {class_name!r}"))
         return tuple(epsilons)
 
-    def read_values(self, values: object, name: str, value_noun: str) -> list[object]:
-        """Return one value for each class, in the order of classes.
+    def order_values(self, values: object, name: str, value_noun: str) -> list[object]:
+        """Return one value for each class, in class order.
 
-        ``values`` is a sequence in that order, or a mapping from class name to value. Error
-        messages call this argument ``name``, and a single value ``value_noun``.
+        ``values`` is a sequence in class order, or a mapping from class name to value. Error
+        messages refer to this argument as ``name`` and to a single value as ``value_noun``.
         """
         if isinstance(values, Mapping):
-            return self._read_by_name(values, name, value_noun)
+            return self._order_by_name(values, name, value_noun)
         if not isinstance(values, Iterable) or isinstance(values, str | bytes | Set):
             raise InvalidContext(
-                f"{name} must be a sequence in the order of {self.noun}s, or a mapping from "
+                f"{name} must be a sequence in {self.noun} order, or a mapping from "
                 f"{self.noun} to {value_noun}."
             )
         ordered_values = list(values)
@@ -76,45 +80,49 @@ class Assignment:
             )
         if self._is_order_ambiguous():
             raise InvalidContext(
-                f"the order of {name} is ambiguous: the {self.noun}s are named by integers, but "
-                f"their first labels are in a different order. Pass a mapping from {self.noun} to "
-                f"{value_noun}."
+                f"the order of {name} is ambiguous: the {self.noun}s have integer names that do "
+                f"not appear in ascending order. Pass a mapping from {self.noun} to {value_noun}."
             )
         return ordered_values
 
-    def _read_by_name(
+    def _order_by_name(
         self, values: Mapping[object, object], name: str, value_noun: str
     ) -> list[object]:
-        by_name = {_class_name(key, self.noun): value for key, value in values.items()}
-        if len(by_name) != len(values):
+        value_by_name: dict[Hashable, object] = {}
+        for key, value in values.items():
+            value_by_name[_normalize_class_name(key, self.noun)] = value
+        if len(value_by_name) != len(values):
             raise InvalidContext(
-                f"{name} must contain each {self.noun} once; two names are equal in NFC form."
+                f"{name} must contain each {self.noun} once; two names are the same after "
+                "Unicode (NFC) normalization."
             )
         for class_name in self.names:
-            if class_name not in by_name:
+            if class_name not in value_by_name:
                 raise ContextMismatch(
                     f"{name} must contain {value_noun} for every {self.noun}; {class_name!r} has "
                     "none."
                 )
-        if len(by_name) > len(self.names):
-            unknown = next(iter(by_name.keys() - set(self.names)))
+        if len(value_by_name) > len(self.names):
+            unknown_class = next(iter(value_by_name.keys() - set(self.names)))
             raise ContextMismatch(
-                f"{name} contains {unknown!r}, a {self.noun} without labels. Remove or correct it."
+                f"{name} contains {unknown_class!r}, a {self.noun} without labels. Remove or "
+                "correct it."
             )
-        return [by_name[class_name] for class_name in self.names]
+        return [value_by_name[class_name] for class_name in self.names]
 
     def _is_order_ambiguous(self) -> bool:
-        """Return whether the classes have integer names that are not in ascending order."""
-        integers = [name for name in self.names if isinstance(name, int)]
-        return len(integers) == len(self.names) and integers != sorted(integers)
+        """Return whether all class names are integers, but not in ascending order."""
+        integer_names = [name for name in self.names if isinstance(name, int)]
+        has_only_integers = len(integer_names) == len(self.names)
+        return has_only_integers and integer_names != sorted(integer_names)
 
 
 def is_collection(value: object) -> bool:
-    """Return whether ``value`` is a collection. Text and bytes do not count as collections."""
+    """Return whether ``value`` is an iterable other than text or bytes."""
     return isinstance(value, Iterable) and not isinstance(value, str | bytes)
 
 
-def _read_mapping(
+def _parse_mapping(
     class_of_label: Mapping[object, object], domain: object, noun: str
 ) -> tuple[list[Hashable], Domain]:
     """Return the class name of each symbol, and the domain."""
@@ -127,17 +135,17 @@ def _read_mapping(
             f"{noun}_of must contain each of the {size} labels of the domain once; it "
             f"contains {distinct_count} of them in {len(class_of_label)} entries."
         )
-    by_symbol = dict(zip(symbols.tolist(), class_of_label.values(), strict=True))
-    return [_class_name(by_symbol[x], noun) for x in range(size)], parsed_domain
+    class_by_symbol = dict(zip(symbols.tolist(), class_of_label.values(), strict=True))
+    return [_normalize_class_name(class_by_symbol[x], noun) for x in range(size)], parsed_domain
 
 
-def _read_sequence(classes: object, domain: object, noun: str) -> tuple[list[Hashable], Domain]:
+def _parse_sequence(classes: object, domain: object, noun: str) -> tuple[list[Hashable], Domain]:
     """Return the class name of each symbol, and the domain."""
     if not is_collection(classes):
         raise InvalidContext(
             f"{noun}_of must be a sequence in domain order, or a mapping from label to {noun}."
         )
-    names = [_class_name(name, noun) for name in classes]  # type: ignore[attr-defined]
+    names = [_normalize_class_name(name, noun) for name in classes]  # type: ignore[attr-defined]
     parsed_domain = as_domain(len(names) if domain is None else domain)
     if parsed_domain.size != len(names):
         raise ContextMismatch(
@@ -146,11 +154,11 @@ def _read_sequence(classes: object, domain: object, noun: str) -> tuple[list[Has
     return names, parsed_domain
 
 
-def _class_name(name: object, noun: str) -> Hashable:
+def _normalize_class_name(name: object, noun: str) -> Hashable:
     if isinstance(name, np.integer):
         return int(name)
     if isinstance(name, str):
-        # Two encodings of the same name must not become two classes.
+        # Different Unicode encodings of a name must not become different classes.
         return unicodedata.normalize("NFC", name)
     if isinstance(name, bool) or not isinstance(name, int):
         raise InvalidContext(

@@ -24,7 +24,7 @@ __all__ = ["ContextSum", "ContextUnion", "finest_groups", "parts_by_block", "uni
 
 
 class ContextSum(Context):
-    """``E = E1 + E2 + …`` over one domain, computed only on demand.
+    """``E = E1 + E2 + …`` over the same domain, computed only on demand.
 
     An E1-LDP answer followed by an E2-LDP answer is (E1 + E2)-LDP (Acharya et al. 2020,
     Proposition 2).
@@ -48,8 +48,8 @@ class ContextSum(Context):
     def exact_minimum(self) -> Epsilon:
         """The smallest off-diagonal entry of the sum.
 
-        Above 4096 symbols, this is the sum of the terms' smallest entries, which never exceeds the
-        true minimum, so it errs on the side of privacy. It is exact if all terms are equal.
+        Above 4096 symbols, this is the sum of the terms' smallest entries. That sum never exceeds
+        the true minimum, so it errs on the side of privacy, and it is exact if all terms are equal.
         """
         if self.size > MAX_MATRIX_SIZE or all(term == self.terms[0] for term in self.terms):
             return reduce(add, (term.exact_minimum for term in self.terms))
@@ -92,11 +92,11 @@ class ContextSum(Context):
 
 
 class ContextUnion(Context):
-    """``E[x, x2] = E_j[i, i2]`` for the symbols i and i2 of block j, ``inf`` across blocks.
+    """``E[x, x2] = E_j[i, i2]`` if x and x2 are symbols i and i2 of block j, otherwise ``inf``.
 
     A report may reveal the block. Inside block j, any mechanism that satisfies part j can be used.
     To create a union, call ``union``. Part j is a context over the symbols 0 … k_j − 1 of its
-    block, in domain order. Only the union has labels.
+    block, in domain order. The parts do not have labels; only the union does.
 
     >>> from sfumato.contexts import HighLow, Uniform
     >>> ContextUnion([Uniform(2, 1), HighLow(2, [1], 2)], [0, 1, 1, 0]).matrix()
@@ -107,18 +107,18 @@ class ContextUnion(Context):
     """
 
     kind = "union"
-    gist = "a promise of its own inside each block"
+    gist = "a separate promise inside each block"
     block_of: Symbols
-    """The index of each symbol's block; blocks are in the order of their first labels."""
+    """The index of each symbol's block; blocks are numbered in order of first appearance."""
     sizes: Symbols
     """The number of symbols in each block (k_j)."""
     rank: Symbols
-    """The position of each symbol inside its block, in domain order: its symbol in the part."""
+    """The position of each symbol inside its block, which is its symbol in that part."""
     block_names: tuple[Hashable, ...]
     """The names of the blocks, as passed to the constructor."""
 
     def __init__(self, parts: Iterable[object], block_of: object, *, domain: object = None) -> None:
-        blocks = Assignment.read(block_of, domain, "block")
+        blocks = Assignment.parse(block_of, domain, "block")
         super().__init__(blocks.domain)
         self.block_of = blocks.class_of
         self.block_names = blocks.names
@@ -126,11 +126,11 @@ class ContextUnion(Context):
         self.rank = ranks_within(self.block_of)
         self.sizes.flags.writeable = False
         self.rank.flags.writeable = False
-        contexts = blocks.read_values(parts, "contexts", "a context")
-        fitted = []
+        contexts = blocks.order_values(parts, "contexts", "a context")
+        fitted_parts = []
         for context, size, name in zip(contexts, self.sizes, blocks.names, strict=True):
-            fitted.append(_fit_part(context, int(size), name))
-        self.parts = tuple(fitted)
+            fitted_parts.append(_fit_part(context, int(size), name))
+        self.parts = tuple(fitted_parts)
 
     @property
     def as_union(self) -> "ContextUnion":
@@ -139,12 +139,12 @@ class ContextUnion(Context):
 
     @property
     def exact_minimum(self) -> Epsilon:
-        """The smallest entry of all parts."""
+        """The smallest off-diagonal entry of any part."""
         return min(part.exact_minimum for part in self.parts)
 
     @property
     def largest_finite(self) -> Fraction:
-        """The largest finite entry of all parts."""
+        """The largest finite entry of any part."""
         return max(part.largest_finite for part in self.parts)
 
     def unprotected_symbols(self) -> Symbols:
@@ -158,7 +158,7 @@ class ContextUnion(Context):
 
     @property
     def has_partly_protected_symbols(self) -> bool:
-        """Whether some symbol has a promise inside its block, and there are other blocks."""
+        """Whether some symbol has a promise against one symbol but not against another."""
         if len(self.parts) == 1:
             return self.parts[0].has_partly_protected_symbols
         return self.largest_finite > 0
@@ -181,7 +181,7 @@ class ContextUnion(Context):
         return ExactMatrix.block_diagonal(matrices, self.members())
 
     def closure(self) -> "ContextUnion":
-        """Return the union of the closures: no finite path leaves a block."""
+        """Return the union of the parts' closures: no finite path leaves a block."""
         closures = [part.closure() for part in self.parts]
         if all(closure is part for closure, part in zip(closures, self.parts, strict=True)):
             return self
@@ -198,7 +198,7 @@ class ContextUnion(Context):
 
     @classmethod
     def from_record(cls, record: Fields) -> "ContextUnion":
-        """Parse the record of a union, part by part."""
+        """Return the union that a record describes."""
         from sfumato.contexts import context_from_record
 
         fields, domain = cls._read_fields(record, "parts", "block_of")
@@ -212,8 +212,10 @@ class ContextUnion(Context):
         entries = np.full(x.shape, inf)
         same_block = self.block_of[x] == self.block_of[x2]
         for j in np.unique(self.block_of[x[same_block]]).tolist():
-            pairs = same_block & (self.block_of[x] == j)
-            entries[pairs] = self.parts[j]._epsilon(self.rank[x[pairs]], self.rank[x2[pairs]])
+            in_block = same_block & (self.block_of[x] == j)
+            rank = self.rank[x[in_block]]
+            rank2 = self.rank[x2[in_block]]
+            entries[in_block] = self.parts[j]._epsilon(rank, rank2)
         return entries
 
     def __repr__(self) -> str:
@@ -223,7 +225,7 @@ class ContextUnion(Context):
 
 
 def union(contexts: object, *, block_of: object = None, domain: object = None) -> Context:
-    """Return the union of contexts: each applies inside its own block, with no promise across.
+    """Return the union of contexts: each applies in its own block; nothing is promised across.
 
     ``contexts`` is a sequence of contexts, or a mapping from block to context. Without
     ``block_of``, the symbols and labels of the contexts are concatenated. With it (and optionally a
@@ -239,41 +241,41 @@ def union(contexts: object, *, block_of: object = None, domain: object = None) -
     >>> union([Uniform(2, 1), Uniform(3, 0.5)])
     Blocks(2 blocks of IntegerDomain(5, start=0), epsilon=0.5 to 1)
     """
-    by_name = _read_contexts(contexts)
+    context_by_name = _parse_contexts(contexts)
     if block_of is None:
-        block_of = [name for name, context in by_name.items() for _ in range(context.size)]
+        block_of = [name for name, context in context_by_name.items() for _ in range(context.size)]
         if domain is None:
-            domain = _join_domains([context.domain for context in by_name.values()])
-    parts = by_name if isinstance(contexts, Mapping) else by_name.values()
+            domain = _join_domains([context.domain for context in context_by_name.values()])
+    parts = context_by_name if isinstance(contexts, Mapping) else context_by_name.values()
     result = ContextUnion(parts, block_of, domain=domain)
     epsilons = [part.uniform_epsilon for part in result.parts]
     if None in epsilons:
         return result
     names = [result.block_names[j] for j in result.block_of.tolist()]
-    epsilon_of = dict(zip(result.block_names, epsilons, strict=True))
-    return Blocks(names, epsilon_of, domain=result.domain)
+    epsilon_of_block = dict(zip(result.block_names, epsilons, strict=True))
+    return Blocks(names, epsilon_of_block, domain=result.domain)
 
 
-def _read_contexts(contexts: object) -> dict[object, Context]:
+def _parse_contexts(contexts: object) -> dict[object, Context]:
     """Return the contexts by block name; for a sequence, the names are the integers from 0."""
     if not isinstance(contexts, Iterable) or isinstance(contexts, str | bytes | Set):
         raise InvalidContext(
             "contexts must be a sequence of contexts or a mapping from block to context."
         )
-    by_name = dict(contexts) if isinstance(contexts, Mapping) else dict(enumerate(contexts))
-    if not by_name:
+    context_by_name = dict(contexts) if isinstance(contexts, Mapping) else dict(enumerate(contexts))
+    if not context_by_name:
         raise InvalidContext("contexts must contain at least one context; got none.")
-    for context in by_name.values():
+    for context in context_by_name.values():
         _require_context(context)
-    return by_name
+    return context_by_name
 
 
 def _join_domains(domains: Sequence[Domain]) -> Domain:
     """Return a domain with the labels of all domains, in order."""
     if all(isinstance(domain, IntegerDomain) and domain.labels[0] == 0 for domain in domains):
         return IntegerDomain(sum(domain.size for domain in domains))
-    others = [domain.other for domain in domains if domain.other is not None]
-    if len(others) > 1:
+    other_labels = [domain.other for domain in domains if domain.other is not None]
+    if len(other_labels) > 1:
         raise InvalidContext(
             "more than one context defines an `other` label. Pass domain= to choose one."
         )
@@ -286,11 +288,11 @@ def _join_domains(domains: Sequence[Domain]) -> Domain:
                     "distinct labels in the same order."
                 )
             labels[label] = None
-    return Domain(labels.keys(), other=others[0] if others else None)
+    return Domain(labels.keys(), other=other_labels[0] if other_labels else None)
 
 
 def _fit_part(part: object, size: int, name: object) -> Context:
-    """Return a part relabelled as the integers from 0, after checking its size."""
+    """Check the size of a part; return it with the integers from 0 as labels."""
     context = _require_context(part)
     if context.size != size:
         raise ContextMismatch(f"block {name!r} has {size} symbols; its context has {context.size}.")
@@ -299,7 +301,9 @@ def _fit_part(part: object, size: int, name: object) -> Context:
 
 def _require_context(value: object) -> Context:
     if not isinstance(value, Context):
-        raise InvalidContext(f"contexts must contain only contexts; got {type(value).__name__}.")
+        raise InvalidContext(
+            f"every entry of contexts must be a Context; got {type(value).__name__}."
+        )
     return value
 
 
@@ -307,18 +311,18 @@ def _require_context(value: object) -> Context:
 
 
 def parts_by_block(context: Context, block_of: Symbols) -> Sequence[Context] | None:
-    """Return the context inside each of these blocks, if nothing is promised between them.
+    """Return the context inside each of the given blocks, if nothing is promised between blocks.
 
     Return ``None`` if there is such a promise, or if the full matrix is too large to check.
     """
-    blocks = context.as_union
-    if blocks is not None and (blocks.block_of == block_of).all():
-        return blocks.parts
+    union_context = context.as_union
+    if union_context is not None and (union_context.block_of == block_of).all():
+        return union_context.parts
     if context.size > MAX_MATRIX_SIZE:
         return None
     exact = context.exact_matrix()
-    across = block_of[:, None] != block_of[None, :]
-    if not (exact.numerators[across] == exact.infinite).all():
+    is_across = block_of[:, None] != block_of[None, :]
+    if not (exact.numerators[is_across] == exact.infinite).all():
         return None
     return [
         PrivacyMatrix.from_exact(exact.submatrix(symbols)) for symbols in symbols_by_group(block_of)
@@ -333,10 +337,10 @@ def finest_groups(context: Context) -> Symbols:
     if context.groups is not None:
         return context.groups.group_of
     group_of = np.zeros(context.size, dtype=np.int64)
-    blocks = context.as_union
-    if blocks is not None:
+    union_context = context.as_union
+    if union_context is not None:
         group_count = 0
-        for part, symbols in zip(blocks.parts, blocks.members(), strict=True):
+        for part, symbols in zip(union_context.parts, union_context.members(), strict=True):
             part_groups = finest_groups(part)
             group_of[symbols] = part_groups + group_count
             group_count += int(part_groups.max()) + 1

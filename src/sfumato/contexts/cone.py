@@ -1,4 +1,4 @@
-"""The cone of a context: the columns that a private channel may have.
+"""The cone of a context: the columns that a private channel can have.
 
 A channel satisfies E if and only if each of its columns ``r = Q(y|·)``, a function of the symbol,
 is in
@@ -6,8 +6,8 @@ is in
     C_E = {r ≥ 0 : r_x ≤ e^{E[x, x2]} r_x2 for all x, x2}
 
 Members can be added and scaled. So a mechanism is a way to write the column of ones as a sum of
-members, and the best mechanisms use only extreme rays. Columns are computed in floats; membership
-is decided in integers.
+members, and the best mechanisms use only extreme rays. Columns are computed with floats; membership
+is decided with integers.
 """
 
 from fractions import Fraction
@@ -26,14 +26,14 @@ __all__ = ["Cone", "LongIntegers"]
 LongIntegers = NDArray[np.object_]
 """An array of Python integers, which are unbounded."""
 
-_FRACTION_BITS = 128  # of e^−E in integer arithmetic
+_FRACTION_BITS = 128  # bits after the binary point of e^−E in integer arithmetic
 
 # e^100 > 2^144 exceeds the ratio of any two word counts. Larger exponents are slow to compute.
 _MAX_EPSILON = Fraction(100)
 
 _MIN_SHRINK_FACTOR = 1e-300  # replaces a positive e^−E that underflows
-_SAFETY_FACTOR = 1 + 1e-9  # closer comparisons need integers; float errors are below 1e-12
-_SNAP_DISTANCE = 1e-8  # a solver's entry this close to a limit is moved to it
+_SAFETY_FACTOR = 1 + 1e-9  # closer comparisons use integers; float errors are below 1e-12
+_SNAP_DISTANCE = 1e-8  # an entry from a solver is moved to a limit this close to it
 
 
 class Cone:
@@ -47,13 +47,13 @@ class Cone:
     [[1000, 368], [109, 800]]
     """
 
-    def __init__(self, closed: ExactMatrix) -> None:
-        self._closed = closed
-        self.E = closed.to_floats()
+    def __init__(self, closed_matrix: ExactMatrix) -> None:
+        self._closed_matrix = closed_matrix
+        self.E = closed_matrix.to_floats()
 
     @classmethod
     def from_context(cls, context: Context) -> "Cone":
-        """Return the cone of the closure of a context."""
+        """Return the cone of a context's closure."""
         return cls(context.exact_matrix().closure())
 
     @property
@@ -61,17 +61,17 @@ class Cone:
         """The number of symbols, k."""
         return len(self.E)
 
-    # --- in floats ------------------------------------------------------------------------------
+    # --- floating-point arithmetic ---------------------------------------------------------------
 
     @cached_property
     def shrink_factors(self) -> Floats:
-        """``e^−E``: 0 if and only if nothing is promised."""
-        shrink = np.maximum(np.exp(-self.E), _MIN_SHRINK_FACTOR)
-        return np.where(np.isfinite(self.E), shrink, 0.0)
+        """``e^−E``: 0 for pairs with no promise, and positive for all others."""
+        factors = np.maximum(np.exp(-self.E), _MIN_SHRINK_FACTOR)
+        return np.where(np.isfinite(self.E), factors, 0.0)
 
     @cached_property
     def growth_factors(self) -> Floats:
-        """``e^E``: inf if nothing is promised."""
+        """``e^E``: inf for pairs with no promise."""
         return np.exp(self.E)
 
     def lower(self, columns: Floats) -> Floats:
@@ -94,29 +94,30 @@ class Cone:
         return lifted
 
     def snap(self, columns: Floats) -> Floats:
-        """Return members near ``columns``, up to rounding, with entries moved to nearby limits.
+        """Return members of the cone near ``columns``, with entries moved to nearby limits.
 
-        An entry that a solver left 10⁻⁹ away from the limit that a promise sets wastes that much of
-        the promise: for ε = 0.01, this is 10⁻⁷ of the available information. So place the entries
-        of each column one by one, starting with the largest. The placed entries set limits for the
-        others. The next entry to place is always the one nearest to its limit. It is moved to the
-        limit if it is close, and left unchanged otherwise.
+        The result is in the cone up to float errors. If a solver leaves an entry 10⁻⁹ away from the
+        limit set by a promise, that much of the promise is wasted: for ε = 0.01, 10⁻⁷ of the
+        available information. So the entries of each column are placed one by one, starting with
+        the largest. Placed entries set limits for the others. The next entry to place is always the
+        one nearest to its limit. It is moved to the limit if it is close, and left unchanged
+        otherwise.
         """
         with np.errstate(divide="ignore"):
             logs = np.log(columns)
-        row = np.arange(len(columns))
-        placed = np.zeros(columns.shape, dtype=np.bool_)
+        rows = np.arange(len(columns))
+        is_placed = np.zeros(columns.shape, dtype=np.bool_)
         gap = np.full(columns.shape, np.finfo(np.float64).max)
-        limit = logs.copy()
+        nearest_limit = logs.copy()
         x = logs.argmax(axis=1)
         for _ in range(self.size):
-            is_close = gap[row, x] <= _SNAP_DISTANCE
-            logs[row[is_close], x[is_close]] = limit[row[is_close], x[is_close]]
-            placed[row, x] = True
-            log = logs[row, x][:, None]
-            _keep_nearer(log, -self.E[x], logs, gap, limit)
-            _keep_nearer(log, self.E[:, x].T, logs, gap, limit)
-            gap[placed] = np.inf
+            is_close = gap[rows, x] <= _SNAP_DISTANCE
+            logs[rows[is_close], x[is_close]] = nearest_limit[rows[is_close], x[is_close]]
+            is_placed[rows, x] = True
+            placed_log = logs[rows, x][:, None]
+            _update_limits(placed_log, -self.E[x], logs, gap, nearest_limit)
+            _update_limits(placed_log, self.E[:, x].T, logs, gap, nearest_limit)
+            gap[is_placed] = np.inf
             x = gap.argmin(axis=1)
         return self.lift(np.exp(logs))
 
@@ -128,25 +129,26 @@ class Cone:
         """
         parts = columns.min(axis=1)
         for x in range(self.size):
-            positive = self.E[x] > 0
-            slack = columns[:, positive] - self.shrink_factors[x, positive] * columns[:, x, None]
-            quotients = slack / -np.expm1(-self.E[x, positive])
+            is_positive = self.E[x] > 0
+            factors = self.shrink_factors[x, is_positive]
+            slack = columns[:, is_positive] - factors * columns[:, x, None]
+            quotients = slack / -np.expm1(-self.E[x, is_positive])
             parts = np.minimum(parts, quotients.min(axis=1, initial=np.inf))
         return parts
 
-    # --- in integers ----------------------------------------------------------------------------
+    # --- integer arithmetic ----------------------------------------------------------------------
 
     @cached_property
     def _exact_shrink_factors(self) -> LongIntegers:
-        """``e^−E`` in units of 2^−128, rounded up; 0 if nothing is promised."""
-        distinct, inverse = np.unique(self._closed.numerators, return_inverse=True)
-        shrink = np.zeros(distinct.size, dtype=object)
+        """``e^−E`` in units of 2^−128, rounded up; 0 for pairs with no promise."""
+        distinct, inverse = np.unique(self._closed_matrix.numerators, return_inverse=True)
+        factors = np.zeros(distinct.size, dtype=object)
         for i, numerator in enumerate(distinct.tolist()):
-            if numerator != self._closed.infinite:
-                epsilon = Fraction(numerator, self._closed.denominator)
-                below, _ = exp_bounds(min(epsilon, _MAX_EPSILON))
-                shrink[i] = -(-(below.denominator << _FRACTION_BITS) // below.numerator)
-        return shrink[inverse].reshape(self.E.shape)
+            if numerator != self._closed_matrix.infinite:
+                epsilon = Fraction(numerator, self._closed_matrix.denominator)
+                odds, _ = exp_bounds(min(epsilon, _MAX_EPSILON))  # a lower bound on e^ε
+                factors[i] = -(-(odds.denominator << _FRACTION_BITS) // odds.numerator)
+        return factors[inverse].reshape(self.E.shape)
 
     def lift_integers(self, columns: LongIntegers) -> LongIntegers:
         """Return the smallest integer member above each column of integers."""
@@ -164,11 +166,11 @@ class Cone:
         return bool(min(column) >= 0 and (self.lift_integers(column[None])[0] == column).all())
 
     def _lift_once(self, columns: LongIntegers) -> Booleans:
-        """Lift entries in place to what each other entry requires; return which columns changed."""
+        """Raise entries in place to what the others require; return which columns changed."""
         floats = columns.astype(np.float64)
         has_changed = np.zeros(len(columns), dtype=np.bool_)
         for x in range(self.size):
-            # Compare in floats first, and in integers only where floats are not precise enough.
+            # Compare with floats first, and with integers only where floats are not precise enough.
             is_doubtful = floats[:, x, None] * self.shrink_factors[x] * _SAFETY_FACTOR > floats
             is_doubtful[:, x] = False
             y, x2 = np.nonzero(is_doubtful)
@@ -179,12 +181,17 @@ class Cone:
         return has_changed
 
 
-def _keep_nearer(log: Floats, step: Floats, logs: Floats, gap: Floats, limit: Floats) -> None:
-    """Make ``log + step`` the limit of an entry wherever it is nearer than the current limit."""
-    # If an entry is 0 or nothing is promised, inf − inf is NaN, and no comparison holds.
+def _update_limits(
+    placed_log: Floats, step: Floats, logs: Floats, gap: Floats, nearest_limit: Floats
+) -> None:
+    """Make ``placed_log + step`` the limit of each entry that it is nearest to so far.
+
+    ``nearest_limit`` and ``gap``, the distance to it, are updated in place.
+    """
+    # If an entry is 0 or nothing is promised, inf − inf is NaN, and the comparison is false.
     with np.errstate(invalid="ignore"):
-        bound = log + step
-        distance = np.abs(bound - logs)
+        new_limit = placed_log + step
+        distance = np.abs(new_limit - logs)
     is_nearer = distance < gap
     gap[is_nearer] = distance[is_nearer]
-    limit[is_nearer] = bound[is_nearer]
+    nearest_limit[is_nearer] = new_limit[is_nearer]

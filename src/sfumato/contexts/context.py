@@ -25,7 +25,7 @@ __all__ = ["MAX_MATRIX_SIZE", "Context"]
 MAX_MATRIX_SIZE = 4096
 """The largest number of symbols for which a full privacy matrix is built (128 MiB)."""
 
-_MAX_SHOWN_SIZE = 12  # symbols in the largest matrix that notebooks display
+_MAX_DISPLAYED_SYMBOLS = 12  # notebooks display the matrix only up to this size
 
 
 class Context(ABC):
@@ -42,7 +42,7 @@ class Context(ABC):
     kind: ClassVar[str]
     """The name of this kind of context in records and survey files."""
 
-    gist: str = "pair by pair"
+    gist: str = "a separate promise for each pair"
     """A short phrase that describes the promise."""
 
     max_recorded_size: ClassVar[int] = 2**24
@@ -65,7 +65,7 @@ class Context(ABC):
 
     @property
     def domain(self) -> Domain:
-        """The labels of the symbols."""
+        """The domain, which contains the label of each symbol."""
         return self._domain
 
     @property
@@ -75,26 +75,26 @@ class Context(ABC):
 
     @property
     def groups(self) -> "GroupedContext | None":
-        """The context in grouped form, if it has one; see ``GroupedContext``."""
+        """The context in grouped form (see ``GroupedContext``), or ``None`` if it has none."""
         return None
 
     @property
     def as_blocks(self) -> "Blocks | None":
-        """The context itself if it consists of blocks."""
+        """The context itself if it consists of blocks, otherwise ``None``."""
         return None
 
     @property
     def as_high_low(self) -> "HighLow | None":
-        """The context itself if it is a high-low context."""
+        """The context itself if it is a high-low context, otherwise ``None``."""
         return None
 
     @property
     def as_union(self) -> "ContextUnion | None":
-        """The context itself if it is a union of parts with no promise between them."""
+        """The context itself if it is a ``ContextUnion``, otherwise ``None``."""
         return None
 
     def epsilon(self, x: ArrayLike, x2: ArrayLike) -> Floats:
-        """Return ``E[x, x2]`` as floats; x and x2 are arrays of symbols that broadcast together.
+        """Return ``E[x, x2]`` as floats, for arrays of symbols that broadcast together.
 
         For exact entries, call ``exact_epsilon``.
         """
@@ -104,7 +104,7 @@ class Context(ABC):
             first, second = np.broadcast_arrays(first, second)
         except ValueError:
             raise InvalidSymbols(
-                f"x and x2 must broadcast; got shapes {first.shape} and {second.shape}."
+                f"x and x2 must broadcast together; got shapes {first.shape} and {second.shape}."
             ) from None
         return np.where(first == second, 0.0, self._epsilon(first, second))
 
@@ -126,7 +126,7 @@ class Context(ABC):
         return ExactMatrix.parse(rows, "the context")
 
     def with_domain(self, domain: Domain) -> Self:
-        """Return the same matrix over a different domain of the same size."""
+        """Return the same context over a different domain of the same size."""
         if domain.size != self.size:
             raise ContextMismatch(
                 f"this context has {self.size} symbols; the domain has {domain.size} labels."
@@ -152,7 +152,7 @@ class Context(ABC):
     def exact_epsilon(self, x: int, x2: int) -> Epsilon:
         """Return the exact ``E[x, x2]``: a ``Fraction``, or ``inf``."""
 
-    # --- checks that a device runs before it answers ---------------------------------------------
+    # --- what a device checks before it answers --------------------------------------------------
 
     @property
     def largest_finite(self) -> Fraction:
@@ -161,7 +161,7 @@ class Context(ABC):
 
     @property
     def has_unprotected_pairs(self) -> bool:
-        """Whether some pair of symbols has no promise, so a report may tell the two apart."""
+        """Whether some pair of symbols has no promise, so that a report may tell them apart."""
         return self.has_partly_protected_symbols or self.unprotected_symbols().size > 0
 
     def unprotected_symbols(self) -> Symbols:
@@ -198,7 +198,10 @@ class Context(ABC):
 
     @classmethod
     def from_record(cls, record: Fields) -> "Context":
-        """Parse the record of a context of this kind; ``context_from_record`` parses any kind."""
+        """Return the context of this kind that a record describes.
+
+        For a record of any kind, call ``context_from_record``.
+        """
         raise NotImplementedError
 
     def _record(self, **fields: Json) -> Json:
@@ -213,10 +216,10 @@ class Context(ABC):
 
     @abstractmethod
     def _epsilon(self, x: Symbols, x2: Symbols) -> Floats:
-        """Return ``E[x, x2]`` where x and x2 differ; the caller ignores all other entries."""
+        """Return ``E[x, x2]`` for x ≠ x2; the caller ignores the entries for x = x2."""
 
     def __add__(self, other: "Context") -> "ContextSum":
-        """Return the promise to a person who answers under both contexts: E1 + E2."""
+        """Return E1 + E2, the promise made to a person who answers under both contexts."""
         from sfumato.contexts.composite import ContextSum
 
         if not isinstance(other, Context):
@@ -238,9 +241,9 @@ class Context(ABC):
         promise = f"smallest ε = {self.smallest_epsilon:.4g}"
         if np.isinf(self.smallest_epsilon):
             promise = "nothing is promised"
-        name = escape(type(self).__name__)
-        html = f"<p><b>{name}</b>: {self.size:,} symbols, {promise}</p>"
-        if self.size <= _MAX_SHOWN_SIZE:
+        class_name = escape(type(self).__name__)
+        html = f"<p><b>{class_name}</b>: {self.size:,} symbols, {promise}</p>"
+        if self.size <= _MAX_DISPLAYED_SYMBOLS:
             html += _matrix_html(self)
         return html
 
@@ -256,12 +259,12 @@ class Context(ABC):
 def _matrix_html(context: Context) -> str:
     """Return E as an HTML table; a darker cell means a stronger promise."""
     labels = [escape(str(label)) for label in context.domain.labels]
-    head = "".join(f'<th scope="col">{label}</th>' for label in labels)
+    header = "".join(f'<th scope="col">{label}</th>' for label in labels)
     body = ""
     for x, row in enumerate(context.matrix().tolist()):
         cells = [_entry_html(entry, x == x2) for x2, entry in enumerate(row)]
         body += f'<tr><th scope="row">{labels[x]}</th>{"".join(cells)}</tr>'
-    return f"<table><thead><tr><th></th>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return f"<table><thead><tr><th></th>{header}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def _entry_html(epsilon: float, is_on_diagonal: bool) -> str:

@@ -1,6 +1,6 @@
 """Describe a promise as rows: which answers are protected, against which others, and how strongly.
 
-Pages turn the rows into prose.
+The web pages turn these rows into prose.
 """
 
 from collections.abc import Iterator
@@ -18,11 +18,11 @@ from sfumato.randomness import Epsilon
 
 __all__ = ["ComparisonScope", "PromiseRow", "describe"]
 
-_MAX_CLOSURE_SIZE = 256  # symbols; shortest paths take cubic time, and direct promises hold anyway
+_MAX_CLOSURE_SIZE = 256  # shortest paths take cubic time, and direct promises hold anyway
 
 
 class ComparisonScope(Enum):
-    """Which other answers an answer is protected against."""
+    """The other answers that an answer is protected against."""
 
     ANY_OTHER = auto()
     SAME_BLOCK = auto()
@@ -35,10 +35,10 @@ class PromiseRow:
     """One ε, and the pairs of answers it applies to.
 
     ``symbols`` are the answers the promise covers; ``None`` means every answer. ``pair_count`` is
-    the number of ordered pairs. In a ``PARTNER`` row, ``symbols`` is the first pair, and
-    ``is_mutual`` is true if the promise applies in both directions. In an ``OTHER_BLOCKS`` row,
-    ``singleton_block_count`` is the number of single-answer blocks. In a row that applies only
-    inside one block of a union, ``block`` contains the symbols of that block.
+    the number of ordered pairs. A ``PARTNER`` row covers individual pairs: ``symbols`` is the first
+    of them, and ``is_mutual`` is true if the promise applies in both directions. In an
+    ``OTHER_BLOCKS`` row, ``singleton_block_count`` is the number of single-answer blocks. In a row
+    that applies only inside one block of a union, ``block`` contains the symbols of that block.
     """
 
     symbols: Symbols | None
@@ -56,11 +56,11 @@ class PromiseRow:
 
 
 def describe(context: Context, *, use_closure: bool = False) -> list[PromiseRow]:
-    """Return the rows of a context's promise: the strongest first, unprotected pairs last.
+    """Return the rows that describe a promise: the strongest first, unprotected pairs last.
 
-    For grouped contexts, implied promises are included. With ``use_closure``, they are also
-    included for matrices of up to 256 symbols. The result is empty for a sum with too many symbols
-    for a full matrix.
+    For grouped contexts, implied promises are included. If ``use_closure`` is true, they are also
+    included for matrices of up to 256 symbols. The result is empty for a sum that has too many
+    symbols for a full matrix.
 
     >>> from sfumato.contexts import HighLow
     >>> [(row.symbols, row.epsilon) for row in describe(HighLow(3, [1], 2))]
@@ -112,7 +112,7 @@ def _describe_parts(context: ContextUnion, use_closure: bool) -> Iterator[Promis
 
 
 def _between_blocks_row(epsilon: Epsilon, sizes: Symbols) -> PromiseRow:
-    """Return the row for pairs in different blocks."""
+    """Return the row for pairs of symbols in different blocks."""
     k = int(sizes.sum())
     pair_count = k * k - int((sizes * sizes).sum())
     return PromiseRow(

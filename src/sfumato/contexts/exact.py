@@ -1,8 +1,8 @@
 """Matrices with exact entries: integers over a common denominator.
 
-Fractions and decimals given as text are stored exactly. So are floats, if every float in
-the matrix is a short decimal (about 15 digits). Other floats are rounded *down*, towards privacy,
-to multiples of a power of two below 2^−40.
+Fractions and decimals given as text are stored exactly. Floats are also stored exactly if every
+float in the matrix is a short decimal (about 15 digits). Otherwise, all floats are rounded *down*,
+towards privacy, to multiples of a power of two below 2^−40.
 """
 
 from collections.abc import Sequence
@@ -22,14 +22,17 @@ __all__ = ["ExactMatrix"]
 
 _MAX_INFINITE = 2**61  # `infinite` is below this, so that twice its value fits in 64 bits
 _MAX_DECIMAL_PLACES = 15
-_SAMPLE_SIZE = 4096  # entries to test first for being short decimals
-_MAX_SHORT_NUMERATOR = 2**52  # below it, decimals n/10^places and floats correspond one to one
+_SAMPLE_SIZE = 4096  # how many entries to try first when looking for short decimals
+_MAX_SHORT_NUMERATOR = 2**52  # below this, decimals n/10^places and floats correspond one to one
 Integers = NDArray[np.int64]  # or Python integers, if 64 bits are not enough
 
 
 @dataclass(frozen=True)
 class ExactMatrix:
-    """``entry[x, x2] = numerators[x, x2] / denominator``, or inf for the numerator ``infinite``."""
+    """A matrix whose entries are ``numerators / denominator``.
+
+    The numerator ``infinite`` represents an infinite entry.
+    """
 
     numerators: Integers
     denominator: int
@@ -39,15 +42,16 @@ class ExactMatrix:
     def parse(cls, entries: object, name: str) -> "ExactMatrix":
         """Parse a square matrix of non-negative numbers or inf, with zeros on its diagonal.
 
-        ``entries`` is an array or nested lists. Error messages call the matrix ``name``.
+        ``entries`` is an array or nested lists. Error messages refer to the matrix as ``name``.
         """
         array = _square_array(entries, name)
         floats = _parse_floats(array, name)
         finite_mask = np.isfinite(floats)
         if array.dtype.kind == "O":
-            exact = [Fraction(exact_number(entry, name)) for entry in array[finite_mask].tolist()]
-            denominator = lcm(*(entry.denominator for entry in exact))
-            numerators = [int(entry * denominator) for entry in exact]
+            finite_entries = array[finite_mask].tolist()
+            fractions = [Fraction(exact_number(entry, name)) for entry in finite_entries]
+            denominator = lcm(*(fraction.denominator for fraction in fractions))
+            numerators = [int(fraction * denominator) for fraction in fractions]
             return cls.from_finite(numerators, denominator, finite_mask)
         size = len(floats)
         decimals = _as_decimals(floats[finite_mask], size)
@@ -61,11 +65,11 @@ class ExactMatrix:
     ) -> "ExactMatrix":
         """Return the matrix with ``numerators / denominator`` at ``finite_mask``, inf elsewhere."""
         largest = numerators.max() if isinstance(numerators, np.ndarray) else max(numerators)
-        infinite = len(finite_mask) * int(largest) + 1  # above every sum along a path
+        infinite = len(finite_mask) * int(largest) + 1  # larger than any sum along a path
         dtype = np.int64 if infinite < _MAX_INFINITE else object
-        entries = np.full(finite_mask.shape, infinite, dtype=dtype)
-        entries[finite_mask] = numerators
-        return cls(_freeze(entries), denominator, infinite)
+        all_numerators = np.full(finite_mask.shape, infinite, dtype=dtype)
+        all_numerators[finite_mask] = numerators
+        return cls(_freeze(all_numerators), denominator, infinite)
 
     @classmethod
     def block_diagonal(
@@ -86,7 +90,7 @@ class ExactMatrix:
         return cls.from_finite(numerators[finite_mask], denominator, finite_mask)
 
     def submatrix(self, symbols: NDArray[np.int64]) -> "ExactMatrix":
-        """Return the rows and columns of these symbols."""
+        """Return the rows and columns of the given symbols."""
         entries = self.numerators[np.ix_(symbols, symbols)]
         return ExactMatrix(_freeze(entries), self.denominator, self.infinite)
 
@@ -107,7 +111,7 @@ class ExactMatrix:
         """Return all entries, rounded to the nearest float."""
         floats = self.numerators / self.denominator
         # NumPy rounds large integers before it divides, which is harmless only if the denominator
-        # is a power of two. Python divides integers of any size correctly.
+        # is a power of two. Python rounds the quotient of any two integers correctly.
         has_large_integers = max(self.infinite, self.denominator) >= 2**53
         is_power_of_two = self.denominator & (self.denominator - 1) == 0
         if self.numerators.dtype == object or (has_large_integers and not is_power_of_two):
@@ -146,7 +150,7 @@ class ExactMatrix:
         return mask
 
     def numerators_off_diagonal(self) -> Integers:
-        """Return the numerators with a diagonal above ``infinite``, for finding minima."""
+        """Return the numerators with a diagonal above ``infinite``, so that minima ignore it."""
         return self.numerators + 2 * self.infinite * np.eye(self.size, dtype=self.numerators.dtype)
 
     def minimum(self) -> Epsilon:
@@ -161,7 +165,7 @@ class ExactMatrix:
         return Fraction(int(self.numerators[self._finite_mask].max()), self.denominator)
 
     def unprotected_symbols(self) -> NDArray[np.int64]:
-        """Return the rows whose off-diagonal entries are all infinite."""
+        """Return the indices of rows whose off-diagonal entries are all infinite."""
         if self.size == 1:
             return np.zeros(0, dtype=np.int64)
         return np.flatnonzero(self._finite_mask.sum(axis=1) == 1)
@@ -172,18 +176,19 @@ class ExactMatrix:
         return bool(((finite_count > 1) & (finite_count < self.size)).any())
 
     def closure(self) -> "ExactMatrix":
-        """Return shortest-path distances (Floyd 1962, Warshall 1962), with zeros made mutual.
+        """Return shortest-path distances (Floyd 1962, Warshall 1962), with symmetric zeros.
 
-        A new zero may create a shorter path, so both steps are repeated until nothing changes.
+        Making a zero symmetric may create a shorter path, so both steps are repeated until nothing
+        changes.
         """
         N = self.numerators.copy()
         while True:
             for z in range(self.size):
                 np.minimum(N, N[:, z, None] + N[None, z, :], out=N)
-            one_way = (N == 0) != (N == 0).T
-            if not one_way.any():
+            is_one_way_zero = (N == 0) != (N == 0).T
+            if not is_one_way_zero.any():
                 return ExactMatrix(_freeze(N), self.denominator, self.infinite)
-            N[one_way] = 0
+            N[is_one_way_zero] = 0
 
 
 def _square_array(entries: object, name: str) -> NDArray[np.generic]:
@@ -198,7 +203,7 @@ def _square_array(entries: object, name: str) -> NDArray[np.generic]:
     if array.dtype.kind in "US":
         array = array.astype(object)
     if array.dtype.kind not in "iufO":
-        raise InvalidContext(f"{name} must contain numbers or inf; got other entries.")
+        raise InvalidContext(f"{name} must contain only numbers or inf.")
     return array
 
 
@@ -220,16 +225,16 @@ def _parse_floats(array: NDArray[np.generic], name: str) -> Floats:
         x = int(np.flatnonzero(floats.diagonal())[0])
         raise InvalidContext(
             f"{name} must be zero on its diagonal; entry [{x}, {x}] is {floats[x, x]:g}. "
-            "Pass 0.0 there."
+            "Set it to 0."
         )
     return floats
 
 
 def _as_decimals(entries: Floats, size: int) -> tuple[Integers, int] | None:
     """Return the entries as numerators over a power of ten, if all of them are short decimals."""
-    sample = entries[:_SAMPLE_SIZE]  # enough to reject most other matrices
-    for places in range(_MAX_DECIMAL_PLACES + 1):
-        power = 10.0**places
+    sample = entries[:_SAMPLE_SIZE]  # enough to reject most matrices with other floats
+    for decimal_places in range(_MAX_DECIMAL_PLACES + 1):
+        power = 10.0**decimal_places
         if (np.rint(sample * power) / power != sample).any():
             continue
         scaled = np.rint(entries * power)
@@ -238,14 +243,14 @@ def _as_decimals(entries: Floats, size: int) -> tuple[Integers, int] | None:
         # Division rounds correctly, so equality means that an entry is the float nearest to its
         # decimal.
         if (scaled / power == entries).all():
-            return scaled.astype(np.int64), 10**places
+            return scaled.astype(np.int64), 10**decimal_places
     return None
 
 
 def _round_down(entries: Floats, size: int, name: str) -> tuple[Integers, int]:
     """Return the entries as numerators over a power of two, rounded down.
 
-    Sums of numerators along a path fit in 64 bits.
+    The power is small enough for sums of numerators along a path to fit in 64 bits.
     """
     magnitude = int(np.floor(np.log2(max(entries.max(), 1.0))))
     spare_bits = 59 - size.bit_length() - magnitude
@@ -255,8 +260,8 @@ def _round_down(entries: Floats, size: int, name: str) -> tuple[Integers, int]:
             f"finite entries of {name} must be below 2^{max_exponent}. Use inf, or rescale them."
         )
     shift = min(52, 53 - magnitude, spare_bits)
-    # A float may exceed its printed decimal by half a unit in the last place. One more step down
-    # covers that excess.
+    # A float may exceed its printed decimal by half a unit in the last place. Subtracting 1
+    # compensates for that.
     numerators = np.floor(np.ldexp(entries, shift)).astype(np.int64) - (entries > 0)
     if (numerators[entries > 0] <= 0).any():
         raise InvalidContext(

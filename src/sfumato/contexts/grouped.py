@@ -1,4 +1,4 @@
-"""Contexts of groups, with one promise inside each group and one outward, to all others."""
+"""Grouped contexts: one promise inside each group, and one from each group to all others."""
 
 import copy
 from collections.abc import Hashable, Iterable, Sequence
@@ -30,17 +30,17 @@ __all__ = [
 ]
 
 _MAX_SHOWN_TIERS = 4  # tiers listed in a repr
-_INT64_LIMIT = 2**62
+_MAX_INT64_NUMERATOR = 2**62  # larger numerators are stored as Python integers
 
 
 class GroupedContext(Context):
     """A privacy matrix with one promise inside each group and one from each group to all others.
 
-        E[x, x2] = inside[g]     for x ≠ x2 in one group g
+        E[x, x2] = inside[g]     for x ≠ x2 in the same group g
                    outward[g]    for x in g and x2 in another group
 
-    Groups are numbered in the order of their first symbols. ``inside[g]`` is meaningless for a
-    group with a single symbol, and ``outward`` is meaningless for a single group.
+    Groups are numbered in order of first appearance. ``inside[g]`` is meaningless if group g has a
+    single symbol, and ``outward`` is meaningless if there is only one group.
     """
 
     inside: tuple[Epsilon, ...]
@@ -62,7 +62,7 @@ class GroupedContext(Context):
         self.inside = inside
         self.outward = outward
 
-    # --- the groups ------------------------------------------------------------------------------
+    # --- groups ----------------------------------------------------------------------------------
 
     @property
     def groups(self) -> "GroupedContext":
@@ -98,30 +98,31 @@ class GroupedContext(Context):
 
     @property
     def may_reveal_groups(self) -> bool:
-        """Whether nothing is promised between groups, so a report may reveal the group."""
+        """Whether a report may reveal the group, because nothing is promised between groups."""
         return all(epsilon == inf for epsilon in self.outward)
 
     @property
     def protected_groups(self) -> list[int]:
-        """The groups with a promise against other groups."""
+        """The indices of the groups with a promise against other groups."""
         return [g for g, outward in enumerate(self.outward) if isinstance(outward, Fraction)]
 
     def effective_promises(self, g: int) -> tuple[Fraction, Fraction]:
-        """Return the effective promises of a protected group, inside and outward.
+        """Return the effective promises inside a protected group and outward.
 
-        A group with a single symbol has no promise inside, so both are its outward promise. In a
-        larger group, a detour through another group limits the promise inside to 2·outward.
+        A group with a single symbol has no promise inside, so its outward promise is returned for
+        both. In a larger group, a detour through another group limits the promise inside to
+        2·outward.
         """
         outward = Fraction(self.outward[g])
         if self.sizes[g] == 1:
             return outward, outward
         return Fraction(min(self.inside[g], 2 * outward)), outward
 
-    # --- E ---------------------------------------------------------------------------------------
+    # --- the matrix E ----------------------------------------------------------------------------
 
     @property
     def _promises(self) -> list[Epsilon]:
-        """The promises that apply to at least one pair, with duplicates."""
+        """The promises that apply to at least one pair, including duplicates."""
         promises = [self.inside[g] for g in np.flatnonzero(self.sizes > 1).tolist()]
         if len(self.outward) > 1:
             promises.extend(self.outward)
@@ -192,9 +193,9 @@ class GroupedContext(Context):
     def closure(self) -> Self:
         """Return the equivalent context with the smallest promises.
 
-        A path that leaves group g and returns has length outward[g] plus the outward promise of
-        another group, which may be less than inside[g]. Every other path is at least as long as the
-        direct entry.
+        The length of a path that leaves group g and returns is outward[g] plus the outward promise
+        of another group. The sum may be less than inside[g]. Every other path is at least as long
+        as the direct entry.
         """
         if len(self.outward) == 1 or self.inside == self.outward:
             return self
@@ -203,18 +204,18 @@ class GroupedContext(Context):
             return self
         inside = list(self.inside)
         for g in np.flatnonzero(self.sizes > 1).tolist():
-            way_back = second_smallest if self.outward[g] == smallest else smallest
-            inside[g] = min(inside[g], self.outward[g] + way_back)
+            return_length = second_smallest if self.outward[g] == smallest else smallest
+            inside[g] = min(inside[g], self.outward[g] + return_length)
         if tuple(inside) == self.inside:
             return self
         closure = copy.copy(self)
         closure.inside = tuple(inside)
-        for cached_property_name in ("exact_minimum", "_inside_floats"):
-            vars(closure).pop(cached_property_name, None)
+        for outdated_cache in ("exact_minimum", "_inside_floats"):
+            vars(closure).pop(outdated_cache, None)
         return closure
 
     def simplify(self) -> "GroupedContext":
-        """Return the simplest grouped context that promises the same."""
+        """Return the simplest grouped context that makes the same promises."""
         return self
 
     def _epsilon(self, x: Symbols, x2: Symbols) -> Floats:
@@ -242,7 +243,7 @@ class Uniform(GroupedContext):
     """
 
     kind = "uniform"
-    gist = "every pair alike"
+    gist = "the same promise for every pair"
     max_recorded_size = 2**26  # the record's size does not depend on the number of symbols
     uniform_epsilon: Epsilon
     """The exact ε for every pair."""
@@ -258,7 +259,7 @@ class Uniform(GroupedContext):
 
     @classmethod
     def from_record(cls, record: Fields) -> "Uniform":
-        """Parse the record of a uniform context."""
+        """Return the uniform context that a record describes."""
         fields, domain = cls._read_fields(record, "epsilon")
         return cls(domain, fields["epsilon"])
 
@@ -283,18 +284,18 @@ class HighLow(GroupedContext):
     is_sensitive: Booleans
     """For each symbol, whether it is sensitive."""
     exact_inside: Epsilon
-    """The exact ε for sensitive symbols."""
+    """The exact ε promised for sensitive symbols."""
 
     def __init__(self, domain: object, sensitive: Iterable[Label], epsilon: object) -> None:
         parsed_domain = as_domain(domain)
         self.exact_inside = positive_epsilon(epsilon)
-        self.is_sensitive = _mark_sensitive(parsed_domain, sensitive)
+        self.is_sensitive = _sensitive_mask(parsed_domain, sensitive)
         self.is_sensitive.flags.writeable = False
-        is_first_sensitive = bool(self.is_sensitive[0])
-        class_of = (self.is_sensitive != is_first_sensitive).astype(np.int64)
-        epsilons = [self.exact_inside if is_first_sensitive else inf]
+        first_is_sensitive = bool(self.is_sensitive[0])
+        class_of = (self.is_sensitive != first_is_sensitive).astype(np.int64)
+        epsilons = [self.exact_inside if first_is_sensitive else inf]
         if class_of.any():
-            epsilons.append(inf if is_first_sensitive else self.exact_inside)
+            epsilons.append(inf if first_is_sensitive else self.exact_inside)
         group_of, outward = _merge_classes(class_of, epsilons)
         super().__init__(parsed_domain, group_of, outward, outward)
 
@@ -315,7 +316,7 @@ class HighLow(GroupedContext):
 
     @classmethod
     def from_record(cls, record: Fields) -> "HighLow":
-        """Parse the record of a high-low context."""
+        """Return the high-low context that a record describes."""
         fields, domain = cls._read_fields(record, "epsilon", "sensitive")
         sensitive = unpack_u32(fields["sensitive"], "sensitive", domain.size)
         return cls(domain, [domain.labels[x] for x in sensitive.tolist()], fields["epsilon"])
@@ -328,11 +329,11 @@ class HighLow(GroupedContext):
 class Blocks(GroupedContext):
     """``E[x, x2] = ε_j`` inside block j, and ``across`` between blocks.
 
-    ``block_of`` is the block of each symbol: a sequence in domain order (integers or names), or a
-    mapping from label to block. Blocks are numbered in the order of their first labels. ``epsilon``
-    is one number for all blocks, a mapping from block to ε, or a sequence in the order of blocks.
-    By default, a report may reveal the block (Acharya et al. 2020, Definition 4). A finite
-    ``across`` also protects the block, usually less than the symbol inside it.
+    ``block_of`` gives the block of each symbol: a sequence in domain order (integers or names), or
+    a mapping from label to block. Blocks are numbered in order of first appearance. ``epsilon`` is
+    one number for all blocks, a mapping from block to ε, or a sequence in block order. By default,
+    a report may reveal the block (Acharya et al. 2020, Definition 4). A finite ``across`` also
+    protects the block, usually less strongly than the symbol inside it.
 
     >>> Blocks({"Rue A": "Paris", "Rue B": "Paris", "Via C": "Rome"}, epsilon=1).matrix()
     array([[ 0.,  1., inf],
@@ -346,15 +347,15 @@ class Blocks(GroupedContext):
     """
 
     kind = "blocks"
-    gist = "hidden inside a block"
+    gist = "answers are hidden within their block"
     block_names: tuple[Hashable, ...]
     """The names of the blocks, as passed to the constructor."""
 
     def __init__(
         self, block_of: object, epsilon: object, *, across: object = inf, domain: object = None
     ) -> None:
-        blocks = Assignment.read(block_of, domain, "block")
-        inside = _epsilon_inside(blocks, epsilon)
+        blocks = Assignment.parse(block_of, domain, "block")
+        inside = _epsilons_inside(blocks, epsilon)
         outward = (positive_epsilon(across, "across"),) * len(inside)
         super().__init__(blocks.domain, blocks.class_of, inside, outward)
         self.block_names = blocks.names
@@ -368,7 +369,7 @@ class Blocks(GroupedContext):
 
     @property
     def block_of(self) -> Symbols:
-        """The index of each symbol's block; blocks are in the order of their first labels."""
+        """The index of each symbol's block; blocks are numbered in order of first appearance."""
         return self.group_of
 
     @property
@@ -383,20 +384,23 @@ class Blocks(GroupedContext):
 
     @property
     def exact_inside(self) -> Epsilon:
-        """The exact ε inside all blocks, if they share one and nothing is promised between them."""
+        """The exact ε that all blocks share, if nothing is promised between blocks.
+
+        Raises ``ContextMismatch`` if blocks differ in ε or there is a promise between them.
+        """
         if not self._has_shared_epsilon or self.exact_across != inf:
             raise ContextMismatch(
-                "no single ε describes these blocks: they have different ε, or there is a promise "
+                "no single ε describes these blocks: they differ in ε, or there is a promise "
                 "between them. Use exact_epsilons and exact_across."
             )
         return self.inside[0]
 
     def simplify(self) -> GroupedContext:
-        """Return the simplest grouped context that promises the same.
+        """Return the simplest grouped context that makes the same promises.
 
-        Blocks that a report may reveal are returned unchanged. Otherwise, implied promises are
-        included, and the result may be uniform. A block whose ε inside equals ``across`` is split
-        into single symbols.
+        If a report may reveal the block, the context is returned unchanged. Otherwise, implied
+        promises are included, and the result may be uniform. A block whose ε equals ``across`` is
+        split into single symbols.
         """
         if self.exact_across == inf:
             return self
@@ -411,14 +415,14 @@ class Blocks(GroupedContext):
         if closure is self and not blocks_to_split:
             return self
         block_of: list[int] = []
-        epsilon_of: dict[int, Epsilon] = {}
+        epsilon_of_block: dict[int, Epsilon] = {}
         for x, b in enumerate(self.block_of.tolist()):
             block = self.sizes.size + x if b in blocks_to_split else b
             block_of.append(block)
-            # An ε implied by a detour may exceed the largest valid ε. If so, keep the original ε.
+            # An ε implied by a detour may exceed the largest valid ε. Then keep the original ε.
             inside = closure.inside[b]
-            epsilon_of[block] = inside if inside <= LARGEST_EPSILON else self.inside[b]
-        return Blocks(block_of, epsilon_of, across=self.exact_across, domain=self.domain)
+            epsilon_of_block[block] = inside if inside <= LARGEST_EPSILON else self.inside[b]
+        return Blocks(block_of, epsilon_of_block, across=self.exact_across, domain=self.domain)
 
     def to_record(self) -> Json:
         """Return the context as JSON-compatible data.
@@ -436,18 +440,18 @@ class Blocks(GroupedContext):
 
     @classmethod
     def from_record(cls, record: Fields) -> "Blocks":
-        """Parse the record of blocks."""
+        """Return the blocks that a record describes."""
         epsilon_field = "epsilons" if "epsilons" in record else "epsilon"
-        optional = ["across"] if "across" in record else []
-        fields, domain = cls._read_fields(record, epsilon_field, *optional, "block_of")
+        optional_fields = ["across"] if "across" in record else []
+        fields, domain = cls._read_fields(record, epsilon_field, *optional_fields, "block_of")
         block_of = unpack_u32(fields["block_of"], "block_of", domain.size)
         across = fields.get("across", "inf")
         return cls(block_of, fields[epsilon_field], across=across, domain=domain)
 
     @property
     def _has_shared_epsilon(self) -> bool:
-        first = self.inside[0]
-        return all(epsilon is first or epsilon == first for epsilon in self.inside)
+        first_epsilon = self.inside[0]
+        return all(epsilon is first_epsilon or epsilon == first_epsilon for epsilon in self.inside)
 
     def __repr__(self) -> str:
         epsilon = decimal_text(min(self.inside))
@@ -459,14 +463,14 @@ class Blocks(GroupedContext):
 
 
 class Tiers(GroupedContext):
-    """``E[x, x2] = ε_l`` for x in tier l and every x2: high-low with any number of levels.
+    """``E[x, x2] = ε_l`` for x in tier l and every x2: ``HighLow`` with any number of levels.
 
     A report may favour a symbol of tier l over any other symbol by odds of at most e^{ε_l}. If a
     tier's ε is ``inf``, a report may prove that the answer was one of its symbols.
 
-    ``tier_of`` is the tier of each symbol: a sequence in domain order (integers or names), or a
+    ``tier_of`` gives the tier of each symbol: a sequence in domain order (integers or names), or a
     mapping from label to tier. ``epsilons`` is a mapping from tier to ε, or a sequence in the order
-    of tiers, which is the order of their first labels.
+    in which the tiers first appear.
 
     >>> tier_of = {"park": "public", "bar": "private", "clinic": "secret"}
     >>> Tiers(tier_of, {"secret": 0.5, "private": 2, "public": "inf"}).matrix()
@@ -478,24 +482,25 @@ class Tiers(GroupedContext):
     kind = "tiers"
     gist = "some answers are more sensitive than others"
     tier_of: Symbols
-    """The index of each symbol's tier; tiers are in the order of their first labels."""
+    """The index of each symbol's tier; tiers are numbered in order of first appearance."""
     tier_names: tuple[Hashable, ...]
     """The names of the tiers, as passed to the constructor."""
     exact_epsilons: tuple[Epsilon, ...]
     """The exact ε of each tier."""
 
     def __init__(self, tier_of: object, epsilons: object, *, domain: object = None) -> None:
-        tiers = Assignment.read(tier_of, domain, "tier")
+        tiers = Assignment.parse(tier_of, domain, "tier")
         self.tier_of = tiers.class_of
         self.tier_names = tiers.names
-        self.exact_epsilons = tiers.read_epsilons(epsilons, "epsilons")
+        self.exact_epsilons = tiers.parse_epsilons(epsilons, "epsilons")
         group_of, outward = _merge_classes(self.tier_of, self.exact_epsilons)
         super().__init__(tiers.domain, group_of, outward, outward)
 
     def simplify(self) -> GroupedContext:
-        """Return the simplest grouped context that promises the same.
+        """Return the simplest grouped context that makes the same promises.
 
-        If all tiers share one ε, the result is uniform. If the only other ε is inf, it is high-low.
+        The result is uniform if all tiers have the same ε, and high-low if there is only one finite
+        ε besides inf.
         """
         if len(self.inside) == 1:
             return Uniform(self.domain, self.inside[0])
@@ -513,7 +518,7 @@ class Tiers(GroupedContext):
 
     @classmethod
     def from_record(cls, record: Fields) -> "Tiers":
-        """Parse the record of tiers."""
+        """Return the tiers that a record describes."""
         fields, domain = cls._read_fields(record, "epsilons", "tier_of")
         tier_of = unpack_u32(fields["tier_of"], "tier_of", domain.size)
         return cls(tier_of, fields["epsilons"], domain=domain)
@@ -543,7 +548,7 @@ def ranks_within(group_of: Symbols) -> Symbols:
     array([0, 0, 1, 0, 1])
     """
     sizes = np.bincount(group_of)
-    start = np.cumsum(sizes) - sizes  # of each group, once symbols are sorted by group
+    start = np.cumsum(sizes) - sizes  # the first position of each group after sorting by group
     order = np.argsort(group_of, kind="stable")
     rank = np.empty(group_of.size, dtype=np.int64)
     rank[order] = np.arange(group_of.size) - start[group_of[order]]
@@ -555,7 +560,7 @@ def _merge_classes(
 ) -> tuple[Symbols | None, tuple[Epsilon, ...]]:
     """Merge classes with equal ε into groups; return the group of each symbol and each group's ε.
 
-    Instead of an array of groups, return ``None`` if there is only one group.
+    If there is only one group, ``None`` is returned instead of an array of groups.
     """
     index_of = {epsilon: g for g, epsilon in enumerate(dict.fromkeys(epsilons))}
     if len(index_of) == 1:
@@ -566,14 +571,14 @@ def _merge_classes(
     return group_of_class[class_of], tuple(index_of)
 
 
-def _epsilon_inside(blocks: Assignment, epsilon: object) -> tuple[Epsilon, ...]:
+def _epsilons_inside(blocks: Assignment, epsilon: object) -> tuple[Epsilon, ...]:
     """Return the ε inside each block; a single number applies to every block."""
     if is_collection(epsilon):
-        return blocks.read_epsilons(epsilon, "epsilon")
+        return blocks.parse_epsilons(epsilon, "epsilon")
     return (positive_epsilon(epsilon),) * len(blocks.names)
 
 
-def _mark_sensitive(domain: Domain, sensitive: object) -> Booleans:
+def _sensitive_mask(domain: Domain, sensitive: object) -> Booleans:
     """Return, for each symbol, whether its label is in ``sensitive``."""
     if isinstance(sensitive, str | bytes) or not isinstance(sensitive, Iterable):
         raise InvalidContext("sensitive must be a list of labels. Put a single label in [...].")
@@ -588,11 +593,11 @@ def _mark_sensitive(domain: Domain, sensitive: object) -> Booleans:
 def _numerators(epsilons: tuple[Epsilon, ...], denominator: int) -> Symbols:
     """Return the numerators of all ε over a common denominator, with −1 for inf.
 
-    They are Python integers if some of them do not fit in 64 bits.
+    They are Python integers if any of them does not fit in 64 bits.
     """
     numerators = []
     for epsilon in epsilons:
         is_finite = isinstance(epsilon, Fraction)
         numerators.append(int(epsilon * denominator) if is_finite else -1)
-    dtype = np.int64 if max(numerators) < _INT64_LIMIT else object
+    dtype = np.int64 if max(numerators) < _MAX_INT64_NUMERATOR else object
     return np.array(numerators, dtype=dtype)

@@ -1,4 +1,4 @@
-"""A privacy matrix with an entry for every pair."""
+"""Privacy matrices with an explicit entry for every pair of symbols."""
 
 import numpy as np
 
@@ -27,10 +27,10 @@ class PrivacyMatrix(Context):
     def __init__(self, E: object, *, domain: object = None) -> None:
         exact = ExactMatrix.parse(E, "the privacy matrix")
         super().__init__(matrix_domain(domain, exact.size))
-        too_large = exact.numerators > LARGEST_EPSILON * exact.denominator
-        finite = exact.numerators != exact.infinite
-        if (too_large & finite).any():
-            x, x2 = np.argwhere(too_large & finite)[0].tolist()
+        is_finite = exact.numerators != exact.infinite
+        is_too_large = is_finite & (exact.numerators > LARGEST_EPSILON * exact.denominator)
+        if is_too_large.any():
+            x, x2 = np.argwhere(is_too_large)[0].tolist()
             raise InvalidContext(
                 f"the entries of the privacy matrix must be at most {LARGEST_EPSILON}, or inf; "
                 f"entry [{x}, {x2}] is {float(exact.entry(x, x2))!r}. Use inf or a smaller ε."
@@ -39,9 +39,9 @@ class PrivacyMatrix(Context):
 
     @classmethod
     def from_exact(cls, exact: ExactMatrix, domain: Domain | None = None) -> "PrivacyMatrix":
-        """Return a matrix derived from valid ones, such as a closure; its entries may exceed 40.
+        """Return a matrix with entries derived from valid contexts, such as those of a closure.
 
-        Without a ``domain``, the labels are the integers from 0.
+        Finite entries may exceed 40. The default labels are the integers from 0.
         """
         matrix = cls.__new__(cls)
         Context.__init__(matrix, domain or IntegerDomain(exact.size))
@@ -71,12 +71,12 @@ class PrivacyMatrix(Context):
         return PrivacyMatrix.from_exact(self._exact.closure(), self.domain)
 
     def to_record(self) -> Json:
-        """Return the context as JSON-compatible data: entries are exact decimals or ``inf``."""
+        """Return the context as JSON-compatible data; entries are exact decimals or ``inf``."""
         return self._record(matrix=self._exact.to_decimals())
 
     @classmethod
     def from_record(cls, record: Fields) -> "PrivacyMatrix":
-        """Parse the record of a privacy matrix."""
+        """Return the privacy matrix that a record describes."""
         fields, domain = cls._read_fields(record, "matrix")
         return cls(fields["matrix"], domain=domain)
 
@@ -90,7 +90,7 @@ class PrivacyMatrix(Context):
 
 
 def matrix_domain(domain: object, size: int) -> Domain:
-    """Return the domain for a matrix of ``size`` rows: by default, the integers from 0."""
+    """Return the domain for a matrix with ``size`` rows; by default, the integers from 0."""
     if size > MAX_MATRIX_SIZE:
         raise InvalidContext(
             f"a privacy matrix may have at most {MAX_MATRIX_SIZE} symbols; got {size}. "

@@ -18,14 +18,14 @@ from sfumato.randomness import Epsilon, positive_epsilon
 
 __all__ = ["Metric"]
 
-_DECIMALS = 9  # to which distances between points are rounded
+_DISTANCE_DECIMALS = 9  # distances between points are rounded to this many decimals
 
 
 class Metric(Context):
     """``E[x, x2] = ε · d(x, x2)`` for a symmetric matrix of distances.
 
-    Distances need not satisfy the triangle inequality, but those of the closure do. A distance of 0
-    means that no report may tell the two symbols apart.
+    Distances need not satisfy the triangle inequality; those of the closure always do. A distance
+    of 0 means that no report may tell the two symbols apart.
 
     >>> Metric([[0, 1, 3], [1, 0, 1], [3, 1, 0]], epsilon=0.5).closure().matrix()
     array([[0. , 0.5, 1. ],
@@ -40,9 +40,9 @@ class Metric(Context):
     def __init__(self, distances: object, epsilon: object = 1.0, *, domain: object = None) -> None:
         exact = ExactMatrix.parse(distances, "distances")
         super().__init__(matrix_domain(domain, exact.size))
-        asymmetric = exact.numerators != exact.numerators.T
-        if asymmetric.any():
-            x, x2 = np.argwhere(asymmetric)[0]
+        is_asymmetric = exact.numerators != exact.numerators.T
+        if is_asymmetric.any():
+            x, x2 = np.argwhere(is_asymmetric)[0]
             raise InvalidContext(
                 f"distances must be symmetric; entries [{x}, {x2}] and [{x2}, {x}] differ. "
                 "Use PrivacyMatrix for asymmetric promises."
@@ -51,7 +51,7 @@ class Metric(Context):
 
     @classmethod
     def _from_exact(cls, distances: ExactMatrix, epsilon: Epsilon, domain: Domain) -> "Metric":
-        """Return a metric whose distances are known to be valid."""
+        """Return a metric without validating its distances."""
         metric = cls.__new__(cls)
         Context.__init__(metric, domain)
         metric._set_distances(distances, epsilon)
@@ -70,7 +70,7 @@ class Metric(Context):
     def from_points(
         cls, points: ArrayLike, epsilon: object = 1.0, *, domain: object = None
     ) -> "Metric":
-        """Return the Euclidean metric for points, given as rows of coordinates.
+        """Return the Euclidean metric on points, given as rows of coordinates.
 
         Distances are rounded to nine decimals.
 
@@ -85,11 +85,11 @@ class Metric(Context):
     def tiles_of_points(
         cls, points: ArrayLike, tile_of: object, epsilon: object = 1.0, *, domain: object = None
     ) -> Context:
-        """Return the Euclidean metric inside each tile of points, with no promise between tiles.
+        """Return a context with the Euclidean metric inside each tile and no promise between tiles.
 
         Use this for domains too large for one matrix. A report may reveal the tile. ``tile_of``
         contains the tile of each point. Tiles of the same shape have the same matrix, so a design
-        uses one mechanism for all of them.
+        needs only one mechanism for all of them.
 
         >>> points = [[0, 0], [0, 1], [5, 0], [5, 1]]
         >>> Metric.tiles_of_points(points, ["west", "west", "east", "east"], epsilon=2).matrix()
@@ -100,7 +100,7 @@ class Metric(Context):
         """
         coordinates = _parse_coordinates(points)
         point_domain = len(coordinates) if domain is None else domain
-        tiles = Assignment.read(tile_of, point_domain, "tile")
+        tiles = Assignment.parse(tile_of, point_domain, "tile")
         parts = []
         for j in range(len(tiles.names)):
             parts.append(cls.from_points(coordinates[tiles.class_of == j], epsilon))
@@ -109,7 +109,7 @@ class Metric(Context):
     def tiles(self, tile_of: object) -> Context:
         """Return only the promises inside each tile: a report may reveal the tile.
 
-        The result promises less than the metric itself: a report may tell apart two neighbours on
+        The result promises less than the metric itself: a report may distinguish two neighbours on
         opposite sides of a border between tiles.
 
         >>> line = Metric([[0, 1, 2], [1, 0, 1], [2, 1, 0]])
@@ -118,7 +118,7 @@ class Metric(Context):
                [ 1.,  0., inf],
                [inf, inf,  0.]])
         """
-        tiles = Assignment.read(tile_of, self.domain, "tile")
+        tiles = Assignment.parse(tile_of, self.domain, "tile")
         parts = []
         for j in range(len(tiles.names)):
             symbols = np.flatnonzero(tiles.class_of == j)
@@ -153,7 +153,7 @@ class Metric(Context):
 
     @classmethod
     def from_record(cls, record: Fields) -> "Metric":
-        """Parse the record of a metric."""
+        """Return the metric that a record describes."""
         fields, domain = cls._read_fields(record, "epsilon", "distances")
         return cls(fields["distances"], fields["epsilon"], domain=domain)
 
@@ -184,6 +184,6 @@ def _parse_coordinates(points: ArrayLike) -> Floats:
 
 
 def _euclidean_distances(coordinates: Floats) -> Floats:
-    """Return the distance between any two points, rounded to nine decimals."""
+    """Return the matrix of distances between points, rounded to nine decimals."""
     differences = coordinates[:, None, :] - coordinates[None, :, :]
-    return np.sqrt((differences**2).sum(axis=2)).round(_DECIMALS)
+    return np.sqrt((differences**2).sum(axis=2)).round(_DISTANCE_DECIMALS)

@@ -1,4 +1,4 @@
-"""The designer: find a mechanism that satisfies a context, and bound its risk."""
+"""Find a mechanism that satisfies a context, and bound the risk of any such mechanism."""
 
 from sfumato.designer.bounds import lower_bound_risk, lower_bound_risk_at_uniform, ye_barg_bound
 from sfumato.designer.choose import mechanism_for

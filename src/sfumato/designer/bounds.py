@@ -2,8 +2,8 @@
 
 Let q be the distribution of reports. The Fisher information that one report carries about p is
 ``J = Q diag(1/q) Qᵀ``, restricted to vectors whose entries add up to 0. An unbiased estimate from n
-reports satisfies ``n · E‖p̂ − p‖² ≥ tr J⁻¹`` (Cramér and Rao), and privacy bounds the contribution
-of each report to J. The bounds hold for every n, for every mechanism that satisfies the context,
+reports satisfies ``n · E‖p̂ − p‖² ≥ tr J⁻¹`` (Cramér–Rao), and privacy bounds the contribution of
+each report to J. The bounds hold for every n, for every mechanism that satisfies the context,
 and for every estimate that is unbiased near p. For biased estimates, they hold asymptotically, as
 local minimax bounds (Hájek and Le Cam). The derivations are in docs/bounds.md.
 """
@@ -21,11 +21,11 @@ from sfumato.foundation.arrays import Floats, Symbols
 
 __all__ = ["high_low_bound", "lower_bound_risk", "lower_bound_risk_at_uniform", "ye_barg_bound"]
 
-# The closure of a larger matrix is not computed. Its bound is still valid, but may be lower.
+# For more symbols, the closure is not computed. The bound is then still valid, but may be lower.
 _MAX_CLOSURE_SIZE = 512
 _MAX_EXPONENT = 700.0  # exp() overflows a float just above e^709
-_ROUND_COUNT = 60  # of improving the mixture; the bound is valid after every round
-_SENSITIVE_SHARES = [i / 32 for i in range(1, 32)]
+_ROUND_COUNT = 60  # rounds of improving the mixture; the bound is valid after each of them
+_SENSITIVE_SHARES = [i / 32 for i in range(1, 32)]  # shares of people with a sensitive symbol
 _START_COUNT = 16  # symbols from which to grow sets of close symbols
 
 CloseSet = tuple[int, float]
@@ -40,7 +40,7 @@ def ye_barg_bound(size: int, epsilon: float) -> float:
     R is the risk of a design whose sets have w symbols (``codes.search.ye_barg_risk``). R
     decreases up to w = k/(e^ε + 1) and increases from there. The bound holds for every unbiased
     estimate. Reference: Ye and Barg (2018), "Optimal schemes for discrete distribution estimation
-    under locally differential privacy"; docs/bounds.md has a non-asymptotic argument.
+    under locally differential privacy"; docs/bounds.md has a non-asymptotic proof.
 
     >>> round(ye_barg_bound(2, 1.0), 4), ye_barg_bound(1, 1.0), ye_barg_bound(5, math.inf)
     (2.3413, 0.0, 0.8)
@@ -54,9 +54,9 @@ def ye_barg_bound(size: int, epsilon: float) -> float:
         return 0.0
     if epsilon == 0:
         return math.inf
-    best_w = k / (1 + math.exp(min(epsilon, _MAX_EXPONENT)))
-    w_below = min(max(math.floor(best_w), 1), k - 1)
-    w_above = min(max(math.ceil(best_w), 1), k - 1)
+    optimum = k / (1 + math.exp(min(epsilon, _MAX_EXPONENT)))
+    w_below = min(max(math.floor(optimum), 1), k - 1)
+    w_above = min(max(math.ceil(optimum), 1), k - 1)
     return min(ye_barg_risk(k, w_below, epsilon), ye_barg_risk(k, w_above, epsilon))
 
 
@@ -95,8 +95,8 @@ def lower_bound_risk(context: Context) -> float:
 def lower_bound_risk_at_uniform(context: Context) -> float:
     """Return a lower bound on the risk at uniform p of every mechanism that satisfies the context.
 
-    It is the bound of ``lower_bound_risk`` for sets that together contain every symbol, where the
-    share of each set is its size divided by k.
+    This is the bound in ``lower_bound_risk`` for sets that together contain every symbol. The share
+    of each set is its size divided by k.
 
     >>> from sfumato.contexts import Blocks
     >>> lower_bound_risk_at_uniform(Blocks([0, 0, 1, 1], 1)) == ye_barg_bound(2, 1.0) + 0.25
@@ -114,7 +114,7 @@ def lower_bound_risk_at_uniform(context: Context) -> float:
 
 
 def _simplify(context: Context) -> Context:
-    """Return the equivalent structured context if it is cheap to find, else the context itself."""
+    """Return the equivalent structured context if it is cheap to find, or the context itself."""
     is_matrix = context.groups is None and not context.parts
     if is_matrix and context.size > _MAX_CLOSURE_SIZE:
         return context
@@ -149,22 +149,25 @@ def _worst_shares(family: Sequence[CloseSet]) -> Floats:
         return np.eye(a.size)[int(np.argmax(a))]
     a = a - a.max()  # only differences matter; next to a large a, 1/k would be lost to rounding
     order = np.argsort(-a, kind="stable")
-    # Entry i is θ if only the first i + 1 sets have a share. The last entry that is below its a is
-    # correct.
-    theta = (np.cumsum(k[order] * a[order]) - 2) / np.cumsum(k[order])
-    last = np.flatnonzero(theta < a[order])[-1]
-    shares = k * np.maximum(a - theta[last], 0.0)
+    # Entry i is θ if only the first i + 1 sets have a positive share. The true θ is the last entry
+    # that is below the a of its set.
+    thetas = (np.cumsum(k[order] * a[order]) - 2) / np.cumsum(k[order])
+    last = np.flatnonzero(thetas < a[order])[-1]
+    shares = k * np.maximum(a - thetas[last], 0.0)
     return shares / shares.sum()
 
 
 def _pair_bound(context: Context) -> float:
-    """Return the highest bound that any pair of symbols gives.
+    """Return the highest lower bound from any pair of symbols.
 
     The optimal mechanism for two symbols is known (Acharya et al. 2020, Theorem 2). It sends report
     1 with probabilities P(1|0) and P(1|1) = P(1|0) + Δ. The bound is ``2 m (1 − m)/Δ²``, where m is
     the number between these probabilities that is closest to ½.
     """
-    E = _closure_matrix(context) if context.groups is None else _between_groups(context.groups)
+    if context.groups is None:
+        E = _closure_matrix(context)
+    else:
+        E = _matrix_between_groups(context.groups)
     if len(E) < 2:
         return 0.0
     pairs = np.triu_indices(len(E), 1)
@@ -178,8 +181,11 @@ def _pair_bound(context: Context) -> float:
     return float(np.where(np.minimum(a, b) > 0, bounds, np.inf).max())
 
 
-def _between_groups(groups: GroupedContext) -> Floats:
-    """Return E for one symbol of each kind of group; inside groups, sets give better bounds."""
+def _matrix_between_groups(groups: GroupedContext) -> Floats:
+    """Return E for one symbol from each kind of group.
+
+    Pairs inside a group are left out, because sets of close symbols give better bounds for them.
+    """
     outward = np.array([float(epsilon) for epsilon in dict.fromkeys(groups.outward)])
     E = np.broadcast_to(outward[:, None], (outward.size, outward.size)).copy()
     np.fill_diagonal(E, 0.0)
@@ -197,9 +203,10 @@ def _closure_matrix(context: Context) -> Floats:
 
 
 def _high_low_bounds(context: Context, shares: Sequence[float] = ()) -> list[float]:
-    """Return the bound of a high-low context for each share of people with a sensitive symbol.
+    """Return the bound for a high-low context at each share of people with a sensitive symbol.
 
-    By default, that share is the share of sensitive symbols. Return no bounds for other contexts.
+    By default, the only share is the fraction of symbols that are sensitive. Return an empty list
+    for any other context.
     """
     groups = context.groups
     if groups is None or groups.inside != groups.outward or len(groups.protected_groups) != 1:
@@ -216,13 +223,13 @@ def _high_low_bounds(context: Context, shares: Sequence[float] = ()) -> list[flo
     return bounds
 
 
-def high_low_bound(sensitive: int, free: int, epsilon: float, share: float) -> float:
-    """Return a lower bound on the risk of any high-low mechanism, at a share π of sensitive people.
+def high_low_bound(sensitive_count: int, free_count: int, epsilon: float, share: float) -> float:
+    """Return a lower bound on the risk of any high-low mechanism, at π = ``share``.
 
     The bound is sharper than the bound from the sensitive symbols alone. A share π of all people is
     spread evenly over the s sensitive symbols, and the others evenly over the t free ones. Then one
-    of the best mechanisms treats all sensitive symbols alike, and all free ones alike. Its
-    information consists of three numbers: j_A for directions among sensitive symbols, j_B for those
+    of the best mechanisms treats all sensitive symbols alike, and all free ones alike. Its Fisher
+    information is given by three numbers: j_A for directions among sensitive symbols, j_B for those
     among free symbols, and j_AB for π. This triple is a mixture of s triples, one for each number w
     of sensitive symbols that a report can favour (docs/bounds.md):
 
@@ -233,14 +240,15 @@ def high_low_bound(sensitive: int, free: int, epsilon: float, share: float) -> f
     >>> round(high_low_bound(1, 1, 1.0, 0.5), 4)
     1.082
     """
-    D = np.array([sensitive - 1, free - 1, 1])  # dimensions of the three kinds of directions
-    J = _information_triples(sensitive, free, epsilon, share)[D > 0]
+    # The dimensions of the three kinds of directions.
+    D = np.array([sensitive_count - 1, free_count - 1, 1])
+    J = _information_triples(sensitive_count, free_count, epsilon, share)[D > 0]
     D = D[D > 0][:, None]
-    best = int(np.argmin((D / J).sum(axis=0)))
-    j = J[:, [best]]
+    best_column = int(np.argmin((D / J).sum(axis=0)))
+    j = J[:, [best_column]]
     bound = 0.0
     for round_index in range(_ROUND_COUNT):
-        # Cauchy and Schwarz: (Σ D/j)² ≤ (Σ D/J)(Σ D J/j²) for every mixture J and any j.
+        # Cauchy–Schwarz: (Σ D/j)² ≤ (Σ D/J)(Σ D J/j²) for every mixture J and any j.
         slopes = (D * J / j**2).sum(axis=0)
         bound = max(bound, float((D / j).sum() ** 2 / slopes.max()))
         steepest = int(np.argmax(slopes))
@@ -257,14 +265,14 @@ def _information_triples(s: int, t: int, epsilon: float, share: float) -> Floats
     """
     w = np.arange(1, s + 1)
     shrink = math.exp(-epsilon)
-    favoured = w + (s - w) * shrink
-    mu = s / favoured
-    nu = w * (1 - shrink) / favoured
-    q = share * favoured / s + (1 - share) * shrink  # probability of a report, divided by μ
+    sensitive_total = w + (s - w) * shrink  # relative probabilities of all sensitive symbols
+    mu = s / sensitive_total
+    nu = w * (1 - shrink) / sensitive_total
+    q = share * sensitive_total / s + (1 - share) * shrink  # probability of a report, divided by μ
     among_sensitive = mu * w * (s - w) * (1 - shrink) ** 2 / (s * max(s - 1, 1) * q)
     among_free = t * nu / (1 - share)
     between = (mu * (w * (1 - shrink) / s) ** 2 / q + nu / (1 - share)) / (1 / s + 1 / t)
-    # For w = s, there is no information about sensitive symbols; avoid a division by zero.
+    # For w = s, reports do not tell sensitive symbols apart; avoid dividing by zero.
     return np.maximum(np.array([among_sensitive, among_free, between]), 1e-300)
 
 
@@ -272,17 +280,17 @@ def _information_triples(s: int, t: int, epsilon: float, share: float) -> Floats
 
 
 def _families(context: Context) -> Iterator[list[CloseSet]]:
-    """Yield families of disjoint close sets; the first contains all symbols."""
+    """Yield families of disjoint close sets; the sets of the first family contain all symbols."""
     if context.parts:
         complete: list[CloseSet] = []
-        best: list[CloseSet] = []
+        best_of_parts: list[CloseSet] = []
         for part in context.parts:
             families = list(_families(part))
             complete.extend(families[0])
             best_family = max(families, key=_worst_risk)
-            best.extend(best_family)
+            best_of_parts.extend(best_family)
         yield complete
-        yield best
+        yield best_of_parts
     elif context.groups is not None:
         yield from _group_families(context.groups.closure())
     else:
@@ -290,7 +298,10 @@ def _families(context: Context) -> Iterator[list[CloseSet]]:
 
 
 def _group_families(groups: GroupedContext) -> Iterator[list[CloseSet]]:
-    """Yield the groups; then, for each outward ε, merge all groups with at most that outward ε."""
+    """Yield the family of all groups, then one family for each outward ε.
+
+    In the latter, all groups with at most that outward ε are merged.
+    """
     sizes = groups.sizes.tolist()
     inside = [float(epsilon) for epsilon in groups.inside]
     outward = [float(epsilon) for epsilon in groups.outward]
@@ -310,7 +321,7 @@ def _group_families(groups: GroupedContext) -> Iterator[list[CloseSet]]:
 
 
 def _grown_families(context: Context) -> Iterator[list[CloseSet]]:
-    """Yield the sets with finite promises in both directions, then the best sets inside them."""
+    """Yield all sets with finite promises in both directions, then the best sets inside them."""
     E = _closure_matrix(context)
     mutual = np.maximum(E, E.T)
     complete: list[CloseSet] = []
@@ -334,7 +345,7 @@ def _mutually_finite_sets(mutual: Floats) -> Iterator[Symbols]:
 
 
 def _grow_sets(mutual: Floats) -> Iterator[CloseSet]:
-    """Yield the sets grown from several starts by repeatedly adding the nearest symbol."""
+    """Yield the sets grown from several symbols by repeatedly adding the nearest symbol."""
     k = len(mutual)
     for start in sorted({i * k // _START_COUNT for i in range(_START_COUNT)}):
         epsilon = 0.0

@@ -1,4 +1,4 @@
-"""Choose among mechanisms with a closed form by their exact risk."""
+"""Choose among closed-form mechanisms by their exact risk."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -33,8 +33,8 @@ CODES: Mapping[str, CodeFamily] = {
 }
 """The code families, by name."""
 
-_MIN_EPSILON = 1e-15  # below it, e^ε rounds to 1
-_MAX_PRODUCT_ENTRIES = 2**20  # so a product response is built and certified within a second
+_MIN_EPSILON = 1e-15  # below this, e^ε rounds to 1 in floating point
+_MAX_PRODUCT_ENTRIES = 2**20  # more would take over a second to build and certify
 
 
 def mechanism_for(
@@ -46,15 +46,16 @@ def mechanism_for(
 ) -> Mechanism:
     """Return a closed-form mechanism that satisfies ``context``. The choice is deterministic.
 
-    It takes about a second for up to a few hundred thousand symbols and a few kinds of groups.
+    This takes about a second for up to a few hundred thousand symbols and a few kinds of groups.
 
     For two symbols, the result is the universally optimal binary response, whatever the matrix,
     unless you name a code. For uniform, high-low, tiered and block contexts, for unions, and for
-    equivalent matrices, it is the frame for that structure, built around the ``code`` you name
-    ("hadamard", "cyclic", "randomized") or the best known code ("best"). Reports have at most
-    ``max_bits`` bits. If several frames fit, the one with the smallest worst-case risk is chosen.
-    For a high-low context, you can instead minimise the risk at ``sensitive_share``, a guess of the
-    share of people with a sensitive value.
+    equivalent matrices, it is a frame, that is, a mechanism for that structure. The frame is built
+    around the ``code`` you name ("hadamard", "cyclic", "randomized") or the best known code
+    ("best"). Reports have at most ``max_bits`` bits. If several frames fit, the one with the
+    smallest worst-case risk is chosen. For a high-low context, you can instead minimise the risk at
+    ``sensitive_share``, a guess at the share of people with a sensitive value.
+
     Raise ``NoClosedForm`` for other matrices, and ``NothingToLearn`` if some promise is 0.
 
     >>> mechanism_for(Uniform(4, 3.0))
@@ -99,15 +100,16 @@ class _Options:
             raise InvalidArgument(f"sensitive_share must be between 0 and 1; got {share!r}.")
 
     @property
-    def fits_codes(self) -> bool:
-        """Whether the code is fitted to the frame, rather than used as is."""
+    def uses_fitted_codes(self) -> bool:
+        """Whether codes are fitted to the frame, rather than used as is."""
         return self.code in ("best", "cyclic")
 
 
 def _candidates(context: Context, options: _Options) -> Iterator[Mechanism]:
     """Yield one mechanism for a named code, or several for the best codes.
 
-    The best codes have fewer and fewer bits, and the last mechanism uses randomized response.
+    The best codes have fewer bits from one mechanism to the next. The last mechanism uses
+    randomized response.
     """
     if context.size == 2 and options.code == "best" and options.sensitive_share is None:
         yield BinaryResponse(context)
@@ -117,7 +119,7 @@ def _candidates(context: Context, options: _Options) -> Iterator[Mechanism]:
         raise ContextMismatch(
             "sensitive_share applies only to high-low contexts, and this is not one."
         )
-    if not options.fits_codes:
+    if not options.uses_fitted_codes:
         yield _frame(structured, CODES[options.code], options)
         return
     for extra_bits in range(EXTRA_BITS, -1, -1):
@@ -143,7 +145,7 @@ def _risk(mechanism: Mechanism, sensitive_share: float | None) -> float:
 
 
 def _frame(context: Context, family: CodeFamily, options: _Options) -> Mechanism:
-    """Return the frame that fits the structure of a structured context."""
+    """Return the best frame for a structured context."""
     if context.as_union is not None:
         return _union_frame(context.as_union, family, options)
     if context.uniform_epsilon is not None:
@@ -159,7 +161,7 @@ def _frame(context: Context, family: CodeFamily, options: _Options) -> Mechanism
     candidates = _group_frames(groups, family)
     if blocks is not None and _fits_product(blocks):
         candidates.append(ProductResponse(blocks, family))
-    return _best([*candidates, *_uniform_frames(groups, family)], options)
+    return _choose_best([*candidates, *_uniform_frames(groups, family)], options)
 
 
 def _union_frame(context: ContextUnion, family: CodeFamily, options: _Options) -> Mechanism:
@@ -174,19 +176,19 @@ def _union_frame(context: ContextUnion, family: CodeFamily, options: _Options) -
 
 def _high_low_frame(context: HighLow, family: CodeFamily, options: _Options) -> Mechanism:
     sensitive_count = context.sensitive.size
-    if options.fits_codes and sensitive_count == 1:
+    if options.uses_fitted_codes and sensitive_count == 1:
         # For a single sensitive symbol, this is Mangat's response.
         return HighLowResponse(context, RandomizedCode)
     candidates = [HighLowResponse(context, family)]
-    is_private = isinstance(context.exact_inside, Fraction)
-    if isinstance(family, BestCode) and sensitive_count > 1 and is_private:
-        fitted = frame_families(context, family.extra_bits, options.sensitive_share)[0]
-        candidates.append(HighLowResponse(context, fitted))
+    has_finite_epsilon = isinstance(context.exact_inside, Fraction)
+    if isinstance(family, BestCode) and sensitive_count > 1 and has_finite_epsilon:
+        fitted_family = frame_families(context, family.extra_bits, options.sensitive_share)[0]
+        candidates.append(HighLowResponse(context, fitted_family))
     return min(candidates, key=lambda mechanism: _risk(mechanism, options.sensitive_share))
 
 
 def _group_frames(context: GroupedContext, family: CodeFamily) -> list[Mechanism]:
-    """Return a list with the group frame; empty if a promise between groups is too strong."""
+    """Return a list with the group frame, or an empty list if a promise is too strong for it."""
     families: CodeFamily | list[CodeFamily] = family
     if isinstance(family, BestCode):
         families = frame_families(context, family.extra_bits)
@@ -196,15 +198,15 @@ def _group_frames(context: GroupedContext, family: CodeFamily) -> list[Mechanism
 
 
 def _uniform_frames(context: Context, family: CodeFamily) -> list[Mechanism]:
-    """Return a list with the plain response for the smallest ε; empty if nothing is promised."""
+    """Return a list with the plain response for the smallest ε, or an empty list if it is inf."""
     epsilon = context.exact_minimum
     if epsilon == inf:
         return []
     return [PlainResponse(Uniform(context.domain, epsilon), family)]
 
 
-def _best(candidates: list[Mechanism], options: _Options) -> Mechanism:
-    """Return the candidate with the smallest risk; if possible, one within ``max_bits``."""
+def _choose_best(candidates: list[Mechanism], options: _Options) -> Mechanism:
+    """Return the candidate with the smallest risk, within ``max_bits`` bits if possible."""
     short_enough = []
     for mechanism in candidates:
         if options.max_bits is None or mechanism.bits <= options.max_bits:
@@ -213,8 +215,8 @@ def _best(candidates: list[Mechanism], options: _Options) -> Mechanism:
 
 
 def _fits_product(context: Blocks) -> bool:
-    """Return whether a product response is small enough and some ε inside is below ``across``."""
-    inside = [context.inside[b] for b in np.flatnonzero(context.sizes > 1).tolist()]
+    """Return whether a product response is small enough and some block's ε is below ``across``."""
+    inside_epsilons = [context.inside[b] for b in np.flatnonzero(context.sizes > 1).tolist()]
     max_outputs = (context.size << EXTRA_BITS) * (context.sizes.size << EXTRA_BITS)
     is_small = context.size * max_outputs <= _MAX_PRODUCT_ENTRIES
-    return is_small and min(inside, default=inf) < context.exact_across
+    return is_small and min(inside_epsilons, default=inf) < context.exact_across

@@ -26,28 +26,28 @@ from sfumato.mechanisms import Mechanism
 
 __all__ = [
     "Clock",
-    "Component",
     "ComponentContext",
+    "ComponentDesign",
     "Round",
     "design_component",
     "split",
 ]
 
 _MAX_SEARCHED_SIZE = 128  # symbols in the largest component that a search can handle
-_MAX_GAP = 1e-5  # ends a search; also the loss up to which a closed form is preferred to a table
+_MAX_GAP = 1e-5  # where a search ends; up to this loss, a closed form is preferred to a table
 _MAX_CLOSED_FORM_GAP = 1e-2  # for closed forms with many symbols, where a search would be slow
 _MAX_SMALL_SIZE = 12  # symbols; up to this size, a closed form must meet _MAX_GAP
-_MIN_CONVERGED_ROUNDS = 3  # if the bound is estimated, because each round searches elsewhere
+_MIN_CONVERGED_ROUNDS = 3  # for an estimated bound, because each round searches elsewhere
 _MAX_STALLED_ROUNDS = 12
-_MIN_PROGRESS = 1e-6  # the smallest relative change of the risk that counts
-_BINARY_ROUNDING = 1e-9  # exceeds the relative loss from rounding a binary response to integers
+_MIN_PROGRESS = 1e-6  # the smallest relative change in the risk that counts as progress
+_MAX_ROUNDING_LOSS = 1e-9  # relative, from rounding a binary response to integers
 _MAX_CLOSURE_SIZE = 512  # symbols in the largest matrix whose closure is computed
-_MIN_EPSILON = 1e-6  # for a search; below it, rounding loses more than there is to learn
+_MIN_EPSILON = 1e-6  # for a search; below this, rounding loses more than reports reveal
 
 
 @dataclass(frozen=True)
 class ComponentContext:
-    """The symbols of a component, and their context, relabelled as the integers from 0."""
+    """The symbols of a component, and its context, in which they are renumbered from 0."""
 
     symbols: Symbols
     context: Context
@@ -67,9 +67,9 @@ def split(context: Context) -> list[ComponentContext]:
 
 def _components(context: Context) -> Iterator[ComponentContext]:
     groups = context.groups
-    blocks = context.as_union
-    if blocks is not None:
-        for symbols, part in zip(blocks.members(), blocks.parts, strict=True):
+    union = context.as_union
+    if union is not None:
+        for symbols, part in zip(union.members(), union.parts, strict=True):
             for component in split(part):
                 yield ComponentContext(symbols[component.symbols], component.context)
     elif groups is None:
@@ -118,8 +118,11 @@ class Round:
 
 
 @dataclass(frozen=True)
-class Component:
-    """A mechanism for a component, its value ``tr(W M⁻¹)``, and a lower bound on any value."""
+class ComponentDesign:
+    """A mechanism for a component, with its value ``tr(W M⁻¹)``.
+
+    ``bound`` is a lower bound on the value of any mechanism for the component.
+    """
 
     mechanism: Mechanism
     value: float
@@ -130,7 +133,7 @@ class Component:
 
 
 class Clock:
-    """The time limit for all searches, and the callback that reports their rounds."""
+    """The time limit for all searches, and the callback for their progress."""
 
     def __init__(self, time_limit: float, on_progress: Callable[[Round], None] | None) -> None:
         self._start = time.monotonic()
@@ -140,16 +143,16 @@ class Clock:
 
     @property
     def seconds(self) -> float:
-        """Seconds since the start."""
+        """The time since the start, in seconds."""
         return time.monotonic() - self._start
 
-    def deadline(self, components_left: int) -> float:
+    def deadline(self, remaining_count: int) -> float:
         """Return when the next search must end, in seconds since the start.
 
-        The remaining time is shared equally among the components left.
+        The remaining time is shared equally among the remaining components.
         """
         time_left = max(self._end - time.monotonic(), 0.0)
-        return self.seconds + time_left / components_left
+        return self.seconds + time_left / remaining_count
 
     def stop_reason(self, deadline: float) -> str | None:
         """Return why a search must stop, or ``None`` if it may continue."""
@@ -157,23 +160,23 @@ class Clock:
             return "interrupted"
         return "time limit" if self.seconds >= deadline else None
 
-    def report(self, latest: Round) -> None:
-        """Pass the latest round to ``on_progress``, if there is such a callback."""
+    def report(self, latest_round: Round) -> None:
+        """Pass the latest round to ``on_progress``, if it is not ``None``."""
         if self._on_progress is not None:
-            self._on_progress(latest)
+            self._on_progress(latest_round)
 
 
 def design_component(
     context: Context, objective: Objective, clock: Clock, seed: int, number: int, count: int
-) -> Component:
+) -> ComponentDesign:
     """Return the better of the closed form, if there is one, and the result of a search.
 
-    This is component ``number`` of ``count``.
+    ``number`` is the position of this component among ``count`` components, starting at 1.
     """
     closed_form = _solve_in_closed_form(context, objective)
     if closed_form is not None:
-        min_risk = max(closed_form.bound - objective.offset, 1e-300)
-        gap = (closed_form.value - objective.offset) / min_risk - 1
+        risk_bound = max(closed_form.bound - objective.offset, 1e-300)
+        gap = (closed_form.value - objective.offset) / risk_bound - 1
         max_gap = _MAX_GAP if context.size <= _MAX_SMALL_SIZE else _MAX_CLOSED_FORM_GAP
         is_good_enough = closed_form.value <= closed_form.bound or gap <= max_gap
         if is_good_enough or context.exact_minimum < _MIN_EPSILON:
@@ -192,33 +195,33 @@ def design_component(
 
 
 def _choose_better(
-    closed_form: Component | None, search_result: Component, objective: Objective
-) -> Component:
-    """Return the closed form, or the search result if it is better; keep the higher bound."""
+    closed_form: ComponentDesign | None, search_result: ComponentDesign, objective: Objective
+) -> ComponentDesign:
+    """Return the closed form, or the search result if it is better, with the higher bound."""
     if closed_form is None:
         return search_result
     closed_form_risk = closed_form.value - objective.offset
     search_risk = search_result.value - objective.offset
     best = search_result if search_risk < closed_form_risk * (1 - _MAX_GAP) else closed_form
-    higher = search_result if search_result.bound > closed_form.bound else closed_form
+    tighter = search_result if search_result.bound > closed_form.bound else closed_form
     return replace(
         search_result,
         mechanism=best.mechanism,
         value=best.value,
-        bound=higher.bound,
-        certified=higher.certified,
+        bound=tighter.bound,
+        certified=tighter.certified,
     )
 
 
 # --- closed forms ---------------------------------------------------------------------------------
 
 
-def _solve_in_closed_form(context: Context, objective: Objective) -> Component | None:
+def _solve_in_closed_form(context: Context, objective: Objective) -> ComponentDesign | None:
     is_matrix = context.groups is None and not context.parts and not context.terms
     try:
-        # The closure of a large matrix is slow to compute, and structure is usually visible as is.
+        # The closure of a large matrix is slow to compute, and usually not needed to see structure.
         if is_matrix and context.size > _MAX_CLOSURE_SIZE:
-            # In a structured matrix, a row has at most two ε: inside its group and outward.
+            # In a structured matrix, a row has at most two ε off the diagonal: inside and outward.
             if np.unique(context.epsilon(0, np.arange(1, context.size))).size > 2:
                 return None
             context = recognise_as_written(context)
@@ -227,7 +230,7 @@ def _solve_in_closed_form(context: Context, objective: Objective) -> Component |
         return None
     value = objective.value_of(mechanism)
     bound = min(_lower_bound(context, objective, value), value)
-    return Component(
+    return ComponentDesign(
         mechanism, value, bound, certified=True, round_count=0, stop_reason="closed form"
     )
 
@@ -235,10 +238,10 @@ def _solve_in_closed_form(context: Context, objective: Objective) -> Component |
 def _lower_bound(context: Context, objective: Objective, value: float) -> float:
     """Return a proven lower bound on the value of any mechanism for a structured context."""
     if context.size == 1 or context.exact_minimum == inf:
-        return value  # answers are sent unchanged
+        return value  # people send their answers unchanged
     if context.size == 2:
         # The value is optimal up to rounding (Acharya et al. 2020, Theorem 2).
-        return value * (1 - _BINARY_ROUNDING)
+        return value * (1 - _MAX_ROUNDING_LOSS)
     if objective.is_uniform:
         weight = float(objective.weights[0])
         return weight * lower_bound_risk_at_uniform(context) + objective.offset
@@ -253,10 +256,10 @@ def _search(
     objective: Objective,
     clock: Clock,
     seed: int,
-    closed_form: Component | None,
+    closed_form: ComponentDesign | None,
     number: int,
     count: int,
-) -> Component:
+) -> ComponentDesign:
     exact = context.exact_matrix().closure()
     require_distinct_symbols(exact)
     if exact.minimum() < _MIN_EPSILON:
@@ -266,11 +269,11 @@ def _search(
             "them into one label, or use a larger ε."
         )
     deadline = clock.deadline(count - number + 1)
-    unit = float(objective.weights.mean())  # the search uses weights around 1
-    scaled = objective.scale(1 / unit)
+    mean_weight = float(objective.weights.mean())  # the search works with weights around 1
+    scaled = objective.scale(1 / mean_weight)
     section = CrossSection(Cone(exact), objective.prior)
     columns = _starting_columns(closed_form, context.size)
-    rounds = search_rounds(section, objective.weights / unit, seed, columns)
+    rounds = search_rounds(section, objective.weights / mean_weight, seed, columns)
     try:
         progress = _SearchProgress(scaled, next(rounds))
     except KeyboardInterrupt:
@@ -281,7 +284,7 @@ def _search(
     stop_reason = None
     while stop_reason is None:
         try:
-            clock.report(progress.latest_round(number, count, clock.seconds, unit))
+            clock.report(progress.latest_round(number, count, clock.seconds, mean_weight))
             stop_reason = progress.stop_reason() or clock.stop_reason(deadline)
             if stop_reason is None:
                 progress.add(next(rounds))
@@ -295,11 +298,13 @@ def _search(
         )
     mechanism = to_table(context, progress.best, scaled)
     value = objective.value_of(mechanism)
-    bound = min(progress.bound * unit, value)
-    return Component(mechanism, value, bound, progress.certified, progress.round_count, stop_reason)
+    bound = min(progress.bound * mean_weight, value)
+    return ComponentDesign(
+        mechanism, value, bound, progress.certified, progress.round_count, stop_reason
+    )
 
 
-def _starting_columns(closed_form: Component | None, size: int) -> Floats:
+def _starting_columns(closed_form: ComponentDesign | None, size: int) -> Floats:
     """Return the columns of the closed form, if they are few enough to start a search with."""
     if closed_form is None or closed_form.mechanism.outputs > 16 * size:
         return np.empty((0, size))
@@ -309,16 +314,16 @@ def _starting_columns(closed_form: Component | None, size: int) -> Floats:
 class _SearchProgress:
     """The best solution of a search so far, and whether the search is finished."""
 
-    def __init__(self, objective: Objective, first: Solution) -> None:
+    def __init__(self, objective: Objective, first_solution: Solution) -> None:
         self._offset = objective.offset
         self._min_value = objective.min_value
-        self._converged_rounds = 0
-        self._stalled_rounds = 0
+        self._converged_round_count = 0
+        self._stalled_round_count = 0
         self.round_count = 0
-        self.best = first
+        self.best = first_solution
         self.bound = objective.min_value
-        self.certified = first.certified
-        self.add(first)
+        self.certified = first_solution.certified
+        self.add(first_solution)
 
     @property
     def risk(self) -> float:
@@ -333,36 +338,37 @@ class _SearchProgress:
     def add(self, solution: Solution) -> None:
         """Add the solution of the next round."""
         self.round_count += 1
-        value = self.best.mixture.value
-        bound = self.bound
-        if solution.mixture.value < value:
+        previous_value = self.best.mixture.value
+        previous_bound = self.bound
+        if solution.mixture.value < previous_value:
             self.best = solution
         # All certified bounds are valid, so keep the highest. Of the estimates, keep the latest.
-        known_bound = bound if self.certified else self._min_value
+        known_bound = previous_bound if self.certified else self._min_value
         new_bound = solution.bound if isfinite(solution.bound) else 0.0
         self.bound = max(known_bound, new_bound)
-        min_change = _MIN_PROGRESS * (value - self._offset)
-        value_fell = solution.mixture.value < value - min_change
-        bound_rose = self.certified and self.bound > bound + min_change
-        self._stalled_rounds = 0 if value_fell or bound_rose else self._stalled_rounds + 1
+        min_change = _MIN_PROGRESS * (previous_value - self._offset)
+        value_decreased = solution.mixture.value < previous_value - min_change
+        bound_increased = self.certified and self.bound > previous_bound + min_change
+        has_progressed = value_decreased or bound_increased
+        self._stalled_round_count = 0 if has_progressed else self._stalled_round_count + 1
         is_converged = self.risk <= self.lower_bound * (1 + _MAX_GAP)
-        self._converged_rounds = self._converged_rounds + 1 if is_converged else 0
+        self._converged_round_count = self._converged_round_count + 1 if is_converged else 0
 
-    def latest_round(self, number: int, count: int, seconds: float, unit: float) -> Round:
-        """Describe the latest round; ``unit`` converts scaled risks to the caller's weights."""
+    def latest_round(self, number: int, count: int, elapsed: float, mean_weight: float) -> Round:
+        """Return the latest round, with risks multiplied by ``mean_weight`` to undo the scaling."""
         return Round(
             component_number=number,
             component_count=count,
             round_number=self.round_count,
-            risk=self.risk * unit,
-            lower_bound=self.lower_bound * unit,
+            risk=self.risk * mean_weight,
+            lower_bound=self.lower_bound * mean_weight,
             certified=self.certified,
             ray_count=len(self.best.rays),
-            seconds=seconds,
+            seconds=elapsed,
         )
 
     def stop_reason(self) -> str | None:
-        """Return "converged" if the gap is closed, "stalled" if progress stopped, or ``None``."""
-        if self._converged_rounds >= (1 if self.certified else _MIN_CONVERGED_ROUNDS):
+        """Return "converged" if the gap is closed, "stalled" if progress stopped, else ``None``."""
+        if self._converged_round_count >= (1 if self.certified else _MIN_CONVERGED_ROUNDS):
             return "converged"
-        return "stalled" if self._stalled_rounds >= _MAX_STALLED_ROUNDS else None
+        return "stalled" if self._stalled_round_count >= _MAX_STALLED_ROUNDS else None

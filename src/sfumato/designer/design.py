@@ -13,8 +13,8 @@ from sfumato.contexts import Context, ContextUnion
 from sfumato.designer.choose import mechanism_for
 from sfumato.designer.component import (
     Clock,
-    Component,
     ComponentContext,
+    ComponentDesign,
     Round,
     design_component,
     split,
@@ -28,7 +28,7 @@ from sfumato.promises import Certificate, certify
 
 __all__ = ["Design", "design"]
 
-# Why a search can end. If the reasons differ between components, the last one listed is reported.
+# Why a search can end. If components stop for different reasons, the last one listed is reported.
 _STOP_REASONS = ("closed form", "converged", "stalled", "time limit", "interrupted")
 
 
@@ -37,10 +37,11 @@ class Design:
     """A mechanism, and a bound on how far it can be from the best possible one.
 
     ``risk`` is ``n · E Σ_x w_x (p̂_x − p_x)²`` for the mechanism's unbiased estimate at ``prior`` p,
-    with ``weights`` w. No mechanism for the context has a risk below ``lower_bound`` at p. If the
-    bound is ``certified``, that is proven. Otherwise the bound is estimated: a search found no
-    counterexample. ``stop_reason`` is why the search ended: "closed form" (there was no search),
-    "converged", "stalled" (no more progress, but a gap remains), "time limit" or "interrupted".
+    with ``weights`` w. ``lower_bound`` is a lower bound on the risk at p of any mechanism for the
+    context. If ``certified`` is true, the bound is proven. Otherwise it is an estimate, to which a
+    search found no counterexample. ``stop_reason`` is why the search ended: "closed form" (there
+    was no search), "converged", "stalled" (no more progress, but a gap remains), "time limit" or
+    "interrupted".
     """
 
     context: Context
@@ -69,11 +70,11 @@ class Design:
     def summary(self) -> str:
         """Return the result as a short paragraph."""
         if self.gap == 0:
-            position = "equal to"
+            comparison = "equal to"
         elif isfinite(self.gap):
-            position = f"{100 * self.gap:.2g}% above"
+            comparison = f"{100 * self.gap:.2g}% above"
         else:
-            position = "above"
+            comparison = "above"
         if self.certified:
             meaning = "no mechanism for this context has a smaller risk than the bound"
         elif self.stop_reason in ("time limit", "interrupted"):
@@ -81,7 +82,7 @@ class Design:
         else:
             meaning = "the search found no better mechanism, but that is not a proof"
         return (
-            f"Risk {self.risk:.6g}, {position} the {self.bound_status} bound of "
+            f"Risk {self.risk:.6g}, {comparison} the {self.bound_status} bound of "
             f"{self.lower_bound:.6g}: {meaning}. Reports have {self.mechanism.bits} bits."
         )
 
@@ -118,20 +119,20 @@ def design(
     seed: int = 0,
     on_progress: Callable[[Round], None] | None = None,
 ) -> Design:
-    """Compute a mechanism for any context: exactly private, its risk close to the minimum.
+    """Compute an exactly private mechanism for any context, with a risk close to the minimum.
 
     ``prior`` is a guess at the distribution at which to minimise the risk, uniform by default.
-    Shares below a millionth are raised to a millionth. ``weights`` are the relative importance of
-    each symbol's error. Components with no promise between them are designed one by one. Each uses
-    its closed form, if it has one, unless a search finds a better mechanism. A search runs until
-    the gap is closed, no round makes progress, or ``time_limit`` seconds have passed. Rounding to
+    Shares below a millionth are raised to a millionth. ``weights`` contains the relative importance
+    of each symbol's error. Components with no promise between them are designed separately. Each
+    uses its closed form, if it has one, unless a search finds a better mechanism. A search runs
+    until the gap is closed, progress stops, or ``time_limit`` seconds have passed. Rounding to
     integers and certifying take extra time: well under a second for 16 symbols, about ten seconds
     for 64.
 
-    For up to 12 symbols, the bound is certified; for more, it is estimated. An interrupt (Ctrl-C)
-    ends the search with the best mechanism so far. The same ``seed`` and the same number of rounds
-    give the same mechanism on the same machine; a time limit only limits the number of rounds.
-    ``on_progress`` is called after every round.
+    For up to 12 symbols, the bound is certified; for more, it is estimated. After an interrupt
+    (Ctrl-C), the result is the best mechanism found so far. On the same machine, the same ``seed``
+    and the same number of rounds give the same mechanism; the time limit affects only the number of
+    rounds. ``on_progress`` is called after every round.
 
     Raise ``NothingToLearn`` if the context forbids telling two symbols apart, and ``NoClosedForm``
     if it connects more than 128 symbols and has no known structure.
@@ -161,80 +162,82 @@ def design(
         raise InvalidArgument(f"seed must be an integer; got {seed!r}.")
     # The matrices are small: threads would slow the search down, and change the rounding.
     with threadpool_limits(1):
-        contexts = split(context)
+        components = split(context)
         clock = Clock(time_limit, on_progress)
-        components = _design_components(contexts, objective, clock, int(seed))
-        mechanism = _join(context, contexts, components)
-        return _assemble(context, mechanism, objective, contexts, components)
+        designs = _design_components(components, objective, clock, int(seed))
+        mechanism = _join(context, components, designs)
+        return _assemble(context, mechanism, objective, components, designs)
 
 
 def _design_components(
-    contexts: Sequence[ComponentContext], objective: Objective, clock: Clock, seed: int
-) -> list[Component]:
-    """Design each component; identical components share one mechanism."""
-    if len(contexts) == 1:
-        return [design_component(contexts[0].context, objective, clock, seed, 1, 1)]
-    objectives = [objective.restrict(component.symbols) for component in contexts]
+    components: Sequence[ComponentContext], objective: Objective, clock: Clock, seed: int
+) -> list[ComponentDesign]:
+    """Return a design for each component; identical components share one design."""
+    if len(components) == 1:
+        return [design_component(components[0].context, objective, clock, seed, 1, 1)]
+    objectives = [objective.restrict(component.symbols) for component in components]
     keys = []
-    for component, part in zip(contexts, objectives, strict=True):
+    for component, restricted in zip(components, objectives, strict=True):
         context_id = fingerprint(component.context.to_record())
-        keys.append((context_id, part.counts, part.weights.tobytes()))
-    count = len(set(keys))
-    designs: dict[object, Component] = {}
-    for component, part, key in zip(contexts, objectives, keys, strict=True):
-        if key not in designs:
-            number = len(designs) + 1
-            designs[key] = design_component(component.context, part, clock, seed, number, count)
-    return [designs[key] for key in keys]
+        keys.append((context_id, restricted.counts, restricted.weights.tobytes()))
+    distinct_count = len(set(keys))
+    design_by_key: dict[object, ComponentDesign] = {}
+    for component, restricted, key in zip(components, objectives, keys, strict=True):
+        if key not in design_by_key:
+            number = len(design_by_key) + 1
+            design_by_key[key] = design_component(
+                component.context, restricted, clock, seed, number, distinct_count
+            )
+    return [design_by_key[key] for key in keys]
 
 
 def _join(
-    context: Context, contexts: Sequence[ComponentContext], components: Sequence[Component]
+    context: Context,
+    components: Sequence[ComponentContext],
+    designs: Sequence[ComponentDesign],
 ) -> Mechanism:
-    """Join the mechanisms of all components.
+    """Return one mechanism for all components.
 
-    A single mechanism is returned as is. If all components use closed forms, and the entire context
-    also has a closed form, return the latter. Otherwise, return a union.
+    If there is only one mechanism, return it as is. If all components use closed forms, and the
+    entire context also has a closed form, return that one. Otherwise, return a union.
     """
-    mechanisms = [component.mechanism for component in components]
+    mechanisms = [component_design.mechanism for component_design in designs]
     if len(mechanisms) == 1:
         return mechanisms[0]
     if not any(isinstance(mechanism, TableResponse) for mechanism in mechanisms):
         with suppress(NoClosedForm):
             return mechanism_for(context)
     block_of = np.empty(context.size, dtype=np.int64)
-    for j, component in enumerate(contexts):
+    for j, component in enumerate(components):
         block_of[component.symbols] = j
-    parts = [mechanism.context for mechanism in mechanisms]
-    return UnionResponse(ContextUnion(parts, block_of, domain=context.domain), mechanisms)
+    part_contexts = [mechanism.context for mechanism in mechanisms]
+    return UnionResponse(ContextUnion(part_contexts, block_of, domain=context.domain), mechanisms)
 
 
 def _assemble(
     context: Context,
     mechanism: Mechanism,
     objective: Objective,
-    contexts: Sequence[ComponentContext],
-    components: Sequence[Component],
+    components: Sequence[ComponentContext],
+    designs: Sequence[ComponentDesign],
 ) -> Design:
-    """Return the complete design."""
-    # tr(W M⁻¹) of a union is the mean over its parts, weighted by their shares of the prior.
+    """Return the design: the mechanism, its certificate, its risk and the lower bound."""
+    # The value tr(W M⁻¹) of a union is the mean value of its parts, weighted by their prior shares.
     value_bound = 0.0
-    for component_context, component in zip(contexts, components, strict=True):
-        share = float(objective.prior[component_context.symbols].sum())
-        value_bound += share * component.bound
+    for component, component_design in zip(components, designs, strict=True):
+        share = float(objective.prior[component.symbols].sum())
+        value_bound += share * component_design.bound
     risk = objective.value_of(mechanism) - objective.offset
-    distinct = {id(component): component for component in components}.values()
+    distinct_designs = {id(part): part for part in designs}.values()
     return Design(
         context=context,
         mechanism=mechanism,
         certificate=certify(mechanism, context),
         risk=risk,
         lower_bound=min(value_bound - objective.offset, risk),
-        certified=all(component.certified for component in components),
-        round_count=sum(component.round_count for component in distinct),
-        stop_reason=max(
-            (component.stop_reason for component in components), key=_STOP_REASONS.index
-        ),
+        certified=all(part.certified for part in designs),
+        round_count=sum(part.round_count for part in distinct_designs),
+        stop_reason=max((part.stop_reason for part in designs), key=_STOP_REASONS.index),
         prior=objective.prior,
         weights=objective.weights,
     )

@@ -1,14 +1,14 @@
-"""Choose the codes for groups that cover for each other, based on the risk of the entire frame.
+"""Choose the codes of a frame: a mechanism in which groups send cover reports for each other.
 
-The best code for a group alone is not the best one in a frame: the sets of its code also determine
+The best code for a group on its own is not the best one in a frame, because its sets also determine
 how often all other groups must send cover reports. So set sizes are chosen by the risk of the
 entire frame, one kind of group after another, as if a flat design existed for every size. Then each
 kind gets the actual design that comes closest.
 
-The risk has a closed form. For a design with b outputs, where each symbol has r of them and each
-pair of symbols shares λ, the risk depends only on ``f = r/b`` and ``l = λ/b``. So a frame can be
-evaluated before any code is built. The formula is for the estimate without total correction, which
-differs from Sfumato's estimate only in the correction for unused points.
+The risk has a closed form. For a design with b outputs, where each symbol favours r of them and
+each pair of symbols shares λ, the risk depends only on ``f = r/b`` and ``l = λ/b``. So a frame can
+be evaluated before any code is built. The formula is for the estimate without total correction,
+which differs from Sfumato's estimate only in the correction for unused points.
 """
 
 from collections import Counter
@@ -32,11 +32,11 @@ from sfumato.contexts import GroupedContext
 
 __all__ = ["FrameGroup", "frame_families", "frame_risks"]
 
-_MAX_SWEEPS = 4
-_MAX_SIZE_COUNT = 96  # geometrically spaced set sizes to try for each kind of group
+_MAX_SWEEPS = 4  # over the kinds of groups
+_SPACED_SIZE_COUNT = 96  # geometrically spaced set sizes to try for each kind of group
 _MAX_SEARCHED_SIZE = 1000  # symbols in the largest group for which designs are searched
 _MAX_FLATNESS = 1.01  # the search for designs ends once one is this flat
-_MIN_GAIN = 1e-9
+_MIN_GAIN = 1e-9  # of a design worth considering
 
 
 # --- the risk of a frame --------------------------------------------------------------------------
@@ -44,9 +44,9 @@ _MIN_GAIN = 1e-9
 
 @dataclass(frozen=True)
 class FrameGroup:
-    """A group of k symbols, its promises, and f and l of its code's design.
+    """A group of ``size`` symbols, its promises, and the ratios f and l of its code's design.
 
-    ``count`` is the number of identical groups.
+    ``count`` is the number of identical groups in the frame.
 
     >>> FrameGroup(8, inside=1.0, outward=2.0, f=0.25, l=0.25 * 1 / 7).gain > 0
     True
@@ -76,9 +76,9 @@ class FrameGroup:
 
 
 def frame_risks(groups: Sequence[FrameGroup]) -> tuple[list[float], float]:
-    """Return ``R_i`` for each group, and ``R_F`` for the symbols that have no promise.
+    """Return ``R_i`` for each group, and ``R_F`` for the free symbols, which have no promise.
 
-    With shares p_i of people in the groups and p_F of people with a free symbol:
+    If a share p_i of people is in each group and a share p_F has a free symbol, then
 
         risk(p) = Σ p_i R_i + p_F R_F − ‖p‖²
 
@@ -88,37 +88,42 @@ def frame_risks(groups: Sequence[FrameGroup]) -> tuple[list[float], float]:
     (1.0, 2.164)
     """
     beta = 1 / (1 + sum(group.count / group.gain for group in groups))
-    squares = [_square_scores(group, beta) for group in groups]
+    squares = [_score_squares(group, beta) for group in groups]
     total_constant = 0.0
     for group, square in zip(groups, squares, strict=True):
         total_constant += group.count * square.constant
     # What each group's reports add to the risk when another group sends them.
-    covers = [square.v * (square.other + total_constant - square.constant) for square in squares]
-    total_cover = 0.0
-    for group, cover in zip(groups, covers, strict=True):
-        total_cover += group.count * cover
+    cover_risks = []
+    for square in squares:
+        other_squares = square.sent_by_others + total_constant - square.constant
+        cover_risks.append(square.v * other_squares)
+    total_cover_risk = 0.0
+    for group, cover_risk in zip(groups, cover_risks, strict=True):
+        total_cover_risk += group.count * cover_risk
     risks = []
-    for square, cover in zip(squares, covers, strict=True):
-        own_risk = (square.v + beta) * (square.own + total_constant - square.constant)
-        risks.append(own_risk + total_cover - cover)
-    return risks, total_cover + beta * total_constant + 1 / beta
+    for square, cover_risk in zip(squares, cover_risks, strict=True):
+        own_squares = square.sent_by_members + total_constant - square.constant
+        own_risk = (square.v + beta) * own_squares
+        risks.append(own_risk + total_cover_risk - cover_risk)
+    return risks, total_cover_risk + beta * total_constant + 1 / beta
 
 
 @dataclass(frozen=True)
 class _SquaredScores:
     """Sums of the squared scores of a group's symbols, by report and sender.
 
-    ``own`` is for the group's reports sent by one of its symbols, ``other`` for the group's reports
-    sent by another group, and ``constant`` for the reports of other groups; ``v = β/g``.
+    ``sent_by_members`` is for the group's reports sent by people in the group, ``sent_by_others``
+    for the group's reports sent by people in other groups, and ``constant`` for the reports of
+    other groups; ``v = β/g``.
     """
 
     v: float
-    own: float
-    other: float
+    sent_by_members: float
+    sent_by_others: float
     constant: float
 
 
-def _square_scores(group: FrameGroup, beta: float) -> _SquaredScores:
+def _score_squares(group: FrameGroup, beta: float) -> _SquaredScores:
     A = group.A
     B = group.B
     f = group.f
@@ -126,16 +131,17 @@ def _square_scores(group: FrameGroup, beta: float) -> _SquaredScores:
     k = group.size
     v = beta / group.gain
     if k == 1:
-        own = ((1 - v) / beta) ** 2
-        return _SquaredScores(v, own, own, (v / beta) ** 2)
+        square = ((1 - v) / beta) ** 2
+        return _SquaredScores(v, square, square, (v / beta) ** 2)
     h = v * (l * A + (f - l) * B - f)
     G = 1 / (v * (f - l) * (A - B))
     u = v * f + (1 - v) * h / beta
-    # The expected number of symbols in the set of a report sent by one of the group's symbols.
+    # The expected number of symbols in the set of a report sent by a member of the group.
     mean_set_size = (f * A + (k - 1) * (l * A + (f - l) * B)) / (f * A + (1 - f) * B)
-    own = G**2 * (mean_set_size * (1 - 2 * u) + k * u**2)
-    other = G**2 * (k * f * (1 - 2 * u) + k * u**2)
-    return _SquaredScores(v, own, other, k * G**2 * (v * f - v * h / beta) ** 2)
+    sent_by_members = G**2 * (mean_set_size * (1 - 2 * u) + k * u**2)
+    sent_by_others = G**2 * (k * f * (1 - 2 * u) + k * u**2)
+    constant = k * G**2 * (v * f - v * h / beta) ** 2
+    return _SquaredScores(v, sent_by_members, sent_by_others, constant)
 
 
 # --- the choice of codes --------------------------------------------------------------------------
@@ -150,7 +156,7 @@ class _Kind:
     outward: Fraction
 
     def with_flat_design(self, w: int, count: int = 1) -> FrameGroup:
-        """Return a group with a flat design of set size w, assuming that one exists."""
+        """Return a group of this kind with a flat design of set size w, assuming one exists."""
         k = self.size
         l = w * (w - 1) / (k * (k - 1)) if k > 1 else 0.0  # noqa: E741
         return FrameGroup(k, float(self.inside), float(self.outward), w / k, l, count)
@@ -159,9 +165,9 @@ class _Kind:
 def frame_families(
     groups: GroupedContext, extra_bits: int, sensitive_share: float | None = None
 ) -> list[CodeFamily]:
-    """Return a code family for each protected group, in the order of groups.
+    """Return a code family for each protected group, in group order.
 
-    The families minimise the worst-case risk: the largest risk of any group or of free symbols.
+    The families minimise the worst-case risk: the largest risk of any group or of the free symbols.
     With ``sensitive_share``, they minimise the risk at a distribution that gives this share to the
     protected groups, in proportion to their sizes.
     """
@@ -170,13 +176,13 @@ def frame_families(
         kinds.append(_Kind(int(groups.sizes[g]), *groups.effective_promises(g)))
     has_free_symbols = len(kinds) < len(groups.outward)
     frame = _Frame(Counter(kinds), has_free_symbols, sensitive_share)
-    frame.choose_sizes()
-    family_of = {kind: frame.family_for(kind, extra_bits) for kind in frame.counts}
-    return [family_of[kind] for kind in kinds]
+    frame.choose_set_sizes()
+    family_by_kind = {kind: frame.family_for(kind, extra_bits) for kind in frame.counts}
+    return [family_by_kind[kind] for kind in kinds]
 
 
 class _Frame:
-    """Kinds of groups, and the set size chosen for each."""
+    """The kinds of groups in a frame, with the set size chosen for each."""
 
     def __init__(
         self, counts: Counter[_Kind], has_free_symbols: bool, sensitive_share: float | None
@@ -184,32 +190,37 @@ class _Frame:
         self.counts = counts
         self._has_free_symbols = has_free_symbols
         self._sensitive_share = sensitive_share
-        self._sizes = {}
+        self._set_sizes = {}
         for kind in counts:
-            best_alone = best_sizes(kind.size, float(kind.inside))[0] if kind.size > 1 else 1
-            self._sizes[kind] = best_alone
+            if kind.size > 1:
+                self._set_sizes[kind] = best_sizes(kind.size, float(kind.inside))[0]
+            else:
+                self._set_sizes[kind] = 1
 
-    def choose_sizes(self) -> None:
-        """Improve one kind's set size after another, starting from the best for each kind alone."""
+    def choose_set_sizes(self) -> None:
+        """Improve the set size of one kind after another.
+
+        Start from the size that is best for each kind alone.
+        """
         for _ in range(_MAX_SWEEPS):
-            previous_sizes = dict(self._sizes)
+            previous_sizes = dict(self._set_sizes)
             for kind in self.counts:
                 if kind.size > 1:
-                    self._sizes[kind] = self._best_size(kind)
-            if self._sizes == previous_sizes:
+                    self._set_sizes[kind] = self._best_set_size(kind)
+            if self._set_sizes == previous_sizes:
                 break
 
-    def _best_size(self, kind: _Kind) -> int:
-        best = self._sizes[kind]
+    def _best_set_size(self, kind: _Kind) -> int:
+        best_size = self._set_sizes[kind]
         min_risk = None
         for w in _sizes_to_try(kind.size // 2):
             if kind.with_flat_design(w).gain > _MIN_GAIN:
                 # Round, so floating-point noise does not decide. The smallest size wins ties.
-                risk = round(self._risk(self._flat_groups({**self._sizes, kind: w})), 9)
+                risk = round(self._risk(self._flat_groups({**self._set_sizes, kind: w})), 9)
                 if min_risk is None or risk < min_risk:
                     min_risk = risk
-                    best = w
-        return best
+                    best_size = w
+        return best_size
 
     def _risk(self, groups: Sequence[FrameGroup]) -> float:
         """Return the risk to minimise: the worst risk, or the risk at ``sensitive_share``."""
@@ -217,33 +228,36 @@ class _Frame:
         if self._sensitive_share is None:
             return max([*risks, free_risk]) if self._has_free_symbols else max(risks)
         symbol_count = 0
-        total = 0.0
+        total_risk = 0.0
         for group, risk in zip(groups, risks, strict=True):
             symbol_count += group.count * group.size
-            total += group.count * group.size * risk
-        mean_risk = total / symbol_count
+            total_risk += group.count * group.size * risk
+        mean_risk = total_risk / symbol_count
         return self._sensitive_share * mean_risk + (1 - self._sensitive_share) * free_risk
 
-    def _flat_groups(self, sizes: dict[_Kind, int]) -> list[FrameGroup]:
-        return [kind.with_flat_design(sizes[kind], count) for kind, count in self.counts.items()]
+    def _flat_groups(self, set_sizes: dict[_Kind, int]) -> list[FrameGroup]:
+        groups = []
+        for kind, count in self.counts.items():
+            groups.append(kind.with_flat_design(set_sizes[kind], count))
+        return groups
 
     def family_for(self, kind: _Kind, extra_bits: int) -> CodeFamily:
         """Return an actual design for one kind, assuming flat designs for the others.
 
-        The design is randomized response, a design from searched base blocks or a Singer design.
+        It is randomized response, a design with base blocks found by search, or a Singer design.
         """
-        size = self._sizes[kind]
-        if size == 1:
+        set_size = self._set_sizes[kind]
+        if set_size == 1:
             return RandomizedCode
-        outputs = max_outputs(kind.size, extra_bits)
-        flat = self._flat_groups(self._sizes)
-        singer = self._best_singer(kind, flat, outputs)
+        output_limit = max_outputs(kind.size, extra_bits)
+        flat_groups = self._flat_groups(self._set_sizes)
+        singer = self._best_singer(kind, flat_groups, output_limit)
         searched: tuple[float, CodeFamily] | None = None
         if kind.size <= _MAX_SEARCHED_SIZE:
-            searched = _flattest_design(kind.size, size, outputs)
+            searched = _flattest_design(kind.size, set_size, output_limit)
         if searched is not None:
             flatness, design = searched
-            if singer is None or flatness * self._risk(flat) <= singer[0]:
+            if singer is None or flatness * self._risk(flat_groups) <= singer[0]:
                 return design
         if singer is None:
             return RandomizedCode
@@ -251,26 +265,29 @@ class _Frame:
         return CyclicDesign.from_base_blocks(singer_design.points, singer_set(singer_design))
 
     def _best_singer(
-        self, kind: _Kind, flat: list[FrameGroup], outputs: int
+        self, kind: _Kind, flat_groups: list[FrameGroup], output_limit: int
     ) -> tuple[float, SingerDesign] | None:
+        """Return the smallest risk and its Singer design, or ``None`` if no design fits."""
         position = list(self.counts).index(kind)
         best: tuple[float, SingerDesign] | None = None
-        for design in singer_designs(kind.size, outputs):
+        for design in singer_designs(kind.size, output_limit):
             f = design.raised / design.points
             l = design.shared / design.points  # noqa: E741
-            group = replace(flat[position], f=f, l=l)
+            group = replace(flat_groups[position], f=f, l=l)
             if group.gain <= 0:
                 continue
-            risk = self._risk([*flat[:position], group, *flat[position + 1 :]])
+            risk = self._risk([*flat_groups[:position], group, *flat_groups[position + 1 :]])
             if best is None or risk < best[0]:
                 best = (risk, design)
         return best
 
 
-def _flattest_design(size: int, set_size: int, outputs: int) -> tuple[float, CodeFamily] | None:
-    """Return the flattest design found by searching base blocks, with its flatness, or ``None``."""
+def _flattest_design(
+    size: int, set_size: int, output_limit: int
+) -> tuple[float, CodeFamily] | None:
+    """Return the smallest flatness and its design, or ``None`` if the search finds no design."""
     best: tuple[float, CodeFamily] | None = None
-    for design, flatness in search_designs(size, [set_size], outputs):
+    for design, flatness in search_designs(size, [set_size], output_limit):
         if best is None or flatness < best[0]:
             best = (flatness, design)
         if flatness <= _MAX_FLATNESS:
@@ -281,9 +298,9 @@ def _flattest_design(size: int, set_size: int, outputs: int) -> tuple[float, Cod
 def _sizes_to_try(max_size: int) -> list[int]:
     """Return all sizes up to 32, and geometrically spaced sizes from there to ``max_size``."""
     largest = max(max_size, 1)
-    ratio = max(largest, 2) ** (1 / _MAX_SIZE_COUNT)
+    ratio = max(largest, 2) ** (1 / _SPACED_SIZE_COUNT)
     sizes = set(range(1, min(largest, 32) + 1))
-    for i in range(_MAX_SIZE_COUNT + 1):
+    for i in range(_SPACED_SIZE_COUNT + 1):
         size = round(ratio**i)
         if size <= largest:
             sizes.add(size)

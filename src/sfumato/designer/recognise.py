@@ -23,13 +23,13 @@ __all__ = [
     "symbols_by_component",
 ]
 
-_NO_PAIR = -1  # stands for the numerator inside a block that has only one symbol
+_NO_PAIR = -1  # in place of the numerator inside a block with only one symbol
 
 
 def recognise(context: Context) -> Context:
     """Return the structured context that promises the same as ``context``, over the same domain.
 
-    The closure of the matrix is what counts, so equivalent matrices are recognised as the same
+    Only the closure of the matrix matters, so equivalent matrices are recognised as the same
     form. If several forms fit, the first one in this order is chosen: uniform, blocks that a report
     may reveal, high-low, tiers, blocks that a report may not reveal, and a union, whose parts are
     recognised one by one. Raise ``NoClosedForm`` for any other matrix.
@@ -64,7 +64,7 @@ def recognise_as_written(context: Context) -> Context:
 
 
 def require_distinct_symbols(exact: ExactMatrix) -> None:
-    """Raise ``NothingToLearn`` if a closed matrix has a zero off its diagonal."""
+    """Raise ``NothingToLearn`` if a closed matrix has an off-diagonal zero."""
     zeros = np.argwhere((exact.numerators == 0) & _off_diagonal(exact))
     if zeros.size:
         x, x2 = zeros[0]
@@ -79,8 +79,8 @@ def _recognise_union(context: ContextUnion) -> Context:
     for block, part in enumerate(context.parts):
         try:
             parts.append(recognise(part))
-        except (NoClosedForm, NothingToLearn) as problem:
-            raise type(problem)(f"inside block {block}: {problem}") from None
+        except (NoClosedForm, NothingToLearn) as error:
+            raise type(error)(f"inside block {block}: {error}") from None
     if all(new is old for new, old in zip(parts, context.parts, strict=True)):
         return context
     return union(parts, block_of=context.block_of, domain=context.domain)
@@ -100,35 +100,35 @@ def _recognise_matrix(exact: ExactMatrix, domain: Domain) -> Context:
 
 
 def _as_blocks(exact: ExactMatrix, domain: Domain, across: int) -> Uniform | Blocks | None:
-    """Return blocks with one ε in each and the numerator ``across`` between them, or ``None``."""
+    """Return blocks with one ε in each block and numerator ``across`` between them, or ``None``."""
     N = exact.numerators
     same_block: Booleans = np.not_equal(N, across)
-    pairs = same_block & _off_diagonal(exact)
-    first = same_block.argmax(axis=1)  # identify a block by its first symbol
-    inside = np.where(pairs, N, _NO_PAIR).max(axis=1)
-    is_partition = (same_block == np.equal.outer(first, first)).all()
-    has_one_epsilon_per_row = (inside[:, None] == N)[pairs].all()
-    has_one_epsilon_per_block = (inside == inside[first]).all()
+    is_pair = same_block & _off_diagonal(exact)
+    first_symbol = same_block.argmax(axis=1)  # identifies the block
+    inside = np.where(is_pair, N, _NO_PAIR).max(axis=1)
+    is_partition = (same_block == np.equal.outer(first_symbol, first_symbol)).all()
+    has_one_epsilon_per_row = (inside[:, None] == N)[is_pair].all()
+    has_one_epsilon_per_block = (inside == inside[first_symbol]).all()
     if not (is_partition and has_one_epsilon_per_row and has_one_epsilon_per_block):
         return None
-    between = exact.to_epsilon(across)
-    # A symbol that is alone in its block has only the promise against other blocks.
+    epsilon_across = exact.to_epsilon(across)
+    # For a symbol that is alone in its block, the only ε is the one between blocks.
     epsilons = []
-    promised = set()
-    for numerator in inside[np.unique(first)].tolist():
+    distinct_inside = set()
+    for numerator in inside[np.unique(first_symbol)].tolist():
         if numerator == _NO_PAIR:
-            epsilons.append(between)
+            epsilons.append(epsilon_across)
         else:
             epsilons.append(exact.to_epsilon(numerator))
-            promised.add(exact.to_epsilon(numerator))
-    if not promised or same_block.all():
-        return Uniform(domain, min(promised, default=between))
-    epsilon = epsilons if len(promised) > 1 else min(promised)
-    return Blocks(first, epsilon, across=between, domain=domain)
+            distinct_inside.add(exact.to_epsilon(numerator))
+    if not distinct_inside or same_block.all():
+        return Uniform(domain, min(distinct_inside, default=epsilon_across))
+    epsilon = epsilons if len(distinct_inside) > 1 else min(distinct_inside)
+    return Blocks(first_symbol, epsilon, across=epsilon_across, domain=domain)
 
 
 def _as_tiers(exact: ExactMatrix, domain: Domain) -> Context | None:
-    """Return tiers, or high-low if only one ε is finite; ``None`` unless each row has one ε."""
+    """Return tiers, or high-low if only one ε is finite, or ``None`` if a row has several ε."""
     row_numerators = exact.numerators_off_diagonal().min(axis=1)
     if not (row_numerators[:, None] == exact.numerators)[_off_diagonal(exact)].all():
         return None
@@ -141,8 +141,8 @@ def _as_tiers(exact: ExactMatrix, domain: Domain) -> Context | None:
 def _as_hidden_blocks(exact: ExactMatrix, domain: Domain) -> Context | None:
     """Return blocks with a finite ε between them, or ``None``.
 
-    The first row then has at most two distinct off-diagonal entries: one for its own block and one
-    for all others. Try each of them as ``across``; at most one gives blocks.
+    In such a matrix, the first row has at most two distinct off-diagonal entries: one for its own
+    block and one for all others. Try each of them as ``across``; at most one gives blocks.
     """
     candidates = np.unique(exact.numerators[0, 1:]).tolist()
     if len(candidates) > 2:
@@ -156,7 +156,7 @@ def _as_hidden_blocks(exact: ExactMatrix, domain: Domain) -> Context | None:
 
 
 def _as_union(exact: ExactMatrix, domain: Domain) -> Context:
-    """Return a union of parts with no promise between them."""
+    """Return a union of parts with no promise between them, or raise ``NoClosedForm``."""
     blocks = symbols_by_component(exact)
     if len(blocks) == 1:
         raise NoClosedForm(
@@ -191,7 +191,7 @@ def _off_diagonal(exact: ExactMatrix) -> Booleans:
 
 
 def _renumber_by_first(values: Symbols) -> tuple[Symbols, Symbols]:
-    """Number values by first occurrence; return each entry's number, and the distinct values."""
+    """Number values by first occurrence; return each entry's number, and the values in order."""
     distinct, first, inverse = np.unique(values, return_index=True, return_inverse=True)
     order = np.argsort(first)
     rank = np.empty_like(order)

@@ -45,8 +45,8 @@ def as_domain(domain: object) -> Domain:
 
 
 def domain_from_record(record: object) -> Domain:
-    """Parse the record of any domain."""
+    """Return the domain stored in a record, which may be of any kind."""
     kind = record_kind(record, "promise.context.domain")
     if kind not in DOMAIN_KINDS:
-        raise InvalidSurvey(f"domain.kind {kind!r} is not known to this version.")
+        raise InvalidSurvey(f"domain.kind {kind!r} is not supported by this version.")
     return require_canonical(DOMAIN_KINDS[kind].from_record(record), record, "domain")

@@ -21,8 +21,8 @@ __all__ = [
     "unknown_value_error",
 ]
 
-_MAX_INTEGER = 2**53  # every client can represent smaller integers
-_MAX_SHOWN_LABELS = 4  # labels in a repr
+_MAX_INTEGER = 2**53  # every client can represent smaller integers exactly
+_MAX_SHOWN_LABELS = 4  # the maximum number of labels in a repr
 _KIND_NAMES = {
     "f": "floats",
     "c": "complex numbers",
@@ -37,11 +37,11 @@ Label = str | int
 
 
 class Domain:
-    """The possible answers to a question, in order: symbol x is the index of a label, from 0.
+    """The possible answers to a question, in order: the symbol of a label is its zero-based index.
 
-    Labels are text or integers, distinct after Unicode normalisation. ``other`` is the label for
-    unknown and missing values; it is appended if it is not one of ``labels``. Without ``other``,
-    an unknown value is an error.
+    Labels are text or integers, and distinct after Unicode normalisation. ``other`` is the label
+    for unknown and missing values; it is appended if it is not one of ``labels``. Without
+    ``other``, an unknown value is an error.
 
     >>> places = Domain(["park", "café", "clinic"], other="elsewhere")
     >>> places.size, places.symbols(["clinic", "zoo", "park"])
@@ -88,8 +88,8 @@ class Domain:
     def symbols(self, values: Iterable[object]) -> Symbols:
         """Return the symbols for people's values.
 
-        Raise ``UnknownValue`` if a value has no label. The error contains the positions of such
-        values, but no values.
+        Raise ``UnknownValue`` if a value has no label. The error gives the number of such values
+        and the position of the first, but no values.
         """
         symbols = np.fromiter(map(self.find, values), dtype=np.int64)
         if (symbols < 0).any():
@@ -97,15 +97,19 @@ class Domain:
         return symbols
 
     def find(self, value: object) -> int:
-        """Return the symbol for a value; if it is unknown, the symbol for ``other``, or else −1."""
+        """Return the symbol for a value.
+
+        If the value is unknown, return the symbol for ``other``, or −1 without one.
+        """
         default = -1 if self._other is None else self._symbol_of[self._other]
         label = _normalize(value)
         return default if label is None else self._symbol_of.get(label, default)
 
     def label_symbols(self, labels: Iterable[Label], name: str) -> Symbols:
-        """Return the symbols for labels that a survey's author passes as the argument ``name``.
+        """Return the symbols for labels in a survey's definition.
 
-        Unlike a person's value, a label is not private, so the error shows an unknown label.
+        ``name`` is the argument that contains the labels, for error messages. Unlike a person's
+        value, a label is not private, so error messages may quote it.
         """
         return np.array([self._label_symbol(label, name) for label in labels], dtype=np.int64)
 
@@ -121,7 +125,7 @@ class Domain:
 
     @classmethod
     def from_record(cls, record: object) -> "Domain":
-        """Parse the record of a domain of this kind; ``domain_from_record`` parses any kind."""
+        """Return the domain stored in a record of this kind; see also ``domain_from_record``."""
         fields = require_fields(record, "domain", ("kind", "labels", "other"))
         return Domain(fields["labels"], other=fields["other"])
 
@@ -139,7 +143,7 @@ class Domain:
 
 
 def unknown_value_error(positions: Symbols, value_count: int) -> UnknownValue:
-    """Return the error for values outside the domain. It gives their positions, but no values."""
+    """Return the error for values at these positions. It does not contain the values."""
     first = int(positions[0])
     count = int(positions.size)
     return UnknownValue(
@@ -162,7 +166,7 @@ def _read_labels(labels: object) -> list[Label]:
 def require_label(label: object, name: str) -> Label:
     """Return a label in its normal form: NFC text, or an integer that clients can represent.
 
-    Error messages call the label ``name``.
+    ``name`` describes the label in error messages.
     """
     normalized = _normalize(label)
     if isinstance(normalized, str):
@@ -217,7 +221,7 @@ def require_symbols(symbols: object, size: int) -> Symbols:
 
 
 def _as_array(symbols: object) -> np.ndarray:
-    """Convert to an array. NumPy's error could quote a value, so raise a different error."""
+    """Return symbols as an array. Replace NumPy's error, which could quote a value."""
     with suppress(ValueError, TypeError):
         return np.asarray(symbols)
     raise InvalidSymbols("symbols must be an array of integers; got a ragged sequence.")
@@ -226,8 +230,8 @@ def _as_array(symbols: object) -> np.ndarray:
 def all_in_range(array: np.ndarray, size: int) -> bool:
     """Return whether all integers are in ``0 … size − 1``.
 
-    For native signed integers, one pass is enough: viewed as unsigned integers, negative ones are
-    too large.
+    For native signed integers, one pass is enough: viewed as unsigned integers, negative ones
+    become too large.
 
     >>> all_in_range(np.array([-1], dtype=np.int8), 300), all_in_range(np.array([0, 299]), 300)
     (False, True)

@@ -1,4 +1,4 @@
-"""A grid of latitudes and longitudes that maps positions to cells, precise to 1e-7 degree."""
+"""A domain of grid cells, to which positions are mapped with a precision of 1e-7 degree."""
 
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from contextlib import suppress
@@ -25,8 +25,8 @@ class GridDomain(Domain):
     """Cells of ``step`` degrees inside a box, row by row from the box's south-western corner.
 
     A coordinate is rounded to 1e-7 degree, ``c = ⌊degrees·10⁷ + ½⌋``, and its cell is
-    ``⌊(c − origin)/step⌋`` in integers. A cell's northern and eastern edges belong to the next
-    cells. A cell's label is its south-western corner. A position outside the grid is mapped to
+    ``⌊(c − origin)/step⌋`` in integers. A cell's northern and eastern edges belong to its
+    neighbours. A cell's label is its south-western corner. A position outside the grid is mapped to
     ``other`` if there is such a label, and is an error otherwise.
 
     >>> grid = GridDomain(25, 50, -130, -60, 0.2)
@@ -87,13 +87,15 @@ class GridDomain(Domain):
         return _GridLabels(self)
 
     def symbols_at(self, latitudes: ArrayLike, longitudes: ArrayLike) -> Symbols:
-        """Return the cells that contain the positions, given in degrees.
+        """Return the symbols of the cells that contain the positions, given in degrees.
 
-        Raise ``UnknownValue`` for positions outside the grid. The error contains their indices, but
-        no coordinates.
+        Raise ``UnknownValue`` for positions outside the grid, unless there is an ``other`` label.
+        The error does not contain coordinates.
         """
-        rows, is_row_inside = _locate(latitudes, self._south, self._step, self._row_count)
-        columns, is_column_inside = _locate(longitudes, self._west, self._step, self._column_count)
+        rows, is_row_inside = _find_indices(latitudes, self._south, self._step, self._row_count)
+        columns, is_column_inside = _find_indices(
+            longitudes, self._west, self._step, self._column_count
+        )
         if rows.shape != columns.shape or rows.ndim != 1:
             raise InvalidSymbols("latitudes and longitudes must be two sequences of equal length.")
         is_inside = is_row_inside & is_column_inside
@@ -102,7 +104,7 @@ class GridDomain(Domain):
         return np.where(is_inside, rows * self._column_count + columns, self.cell_count)
 
     def symbols(self, values: Iterable[object]) -> Symbols:
-        """Return the cells that contain the pairs (latitude, longitude)."""
+        """Return the symbols of the cells that contain the pairs (latitude, longitude)."""
         if isinstance(values, np.ndarray) and values.ndim == 2 and values.shape[1] == 2:
             return self.symbols_at(values[:, 0], values[:, 1])
         pairs = list(values)
@@ -116,14 +118,17 @@ class GridDomain(Domain):
         return self.symbols_at(latitudes, longitudes)
 
     def find(self, value: object) -> int:
-        """Return the cell that contains a pair (latitude, longitude), or else ``other`` or −1."""
+        """Return the symbol of the cell that contains a pair (latitude, longitude).
+
+        If no cell does, return the symbol for ``other``, or −1 without one.
+        """
         try:
             return int(self.symbols([value])[0])
         except (UnknownValue, InvalidSymbols):
             return -1 if self._other is None else self.cell_count
 
     def centres(self) -> tuple[Floats, Floats]:
-        """Return latitudes and longitudes of the cells' centres in degrees, without ``other``."""
+        """Return the latitudes and longitudes of all cell centres in degrees, without ``other``."""
         rows = np.arange(self._row_count) + 0.5
         columns = np.arange(self._column_count) + 0.5
         latitudes = (self._south + self._step * rows) / _UNITS_PER_DEGREE
@@ -144,7 +149,7 @@ class GridDomain(Domain):
 
     @classmethod
     def from_record(cls, record: object) -> "GridDomain":
-        """Parse the record of a grid."""
+        """Return the grid stored in a record."""
         names = ("south", "north", "west", "east", "step")
         fields = require_fields(record, "domain", ("kind", *names, "other"))
         return GridDomain(*(fields[name] for name in names), other=fields["other"])
@@ -165,7 +170,7 @@ class GridDomain(Domain):
         return cell
 
     def _cell_of(self, label: Label) -> int | None:
-        """Return the cell with this label, or ``None``."""
+        """Return the cell with this label, or ``None`` if no cell has it."""
         try:
             latitude, longitude = (Decimal(part) for part in str(label).split(","))
             row = (int(latitude * _UNITS_PER_DEGREE) - self._south) // self._step
@@ -242,8 +247,10 @@ def _count_steps(
     return (high - low) // step
 
 
-def _locate(degrees: ArrayLike, origin: int, step: int, count: int) -> tuple[Symbols, Booleans]:
-    """Return the row or column of each coordinate, and whether it is inside the grid.
+def _find_indices(
+    degrees: ArrayLike, origin: int, step: int, count: int
+) -> tuple[Symbols, Booleans]:
+    """Return the row or column of each coordinate, and a mask of the coordinates inside the grid.
 
     NaN and infinities are outside.
     """
@@ -255,7 +262,7 @@ def _locate(degrees: ArrayLike, origin: int, step: int, count: int) -> tuple[Sym
 
 
 def coordinates(degrees: ArrayLike) -> Floats:
-    """Return degrees as floats, with NaN for a missing value. Errors contain no values."""
+    """Return degrees as floats, with NaN for missing values. Error messages contain no values."""
     if isinstance(degrees, np.ndarray) and degrees.dtype.kind in "iuf":
         return degrees.astype(np.float64)
     error = InvalidSymbols("latitudes and longitudes must be two sequences of numbers, in degrees.")

@@ -22,7 +22,7 @@ _MAX_CELLS = 2_000_000
 
 
 class H3Domain(Domain):
-    """H3 cells that all have the same resolution.
+    """A domain of H3 cells with the same resolution.
 
     ``symbols`` accepts cell indices as text; ``symbols_at`` accepts positions.
 
@@ -33,11 +33,11 @@ class H3Domain(Domain):
 
     kind = "h3"
     resolution: int
-    """The resolution of the cells, from 0 (continents) to 15 (about a square metre)."""
+    """The resolution of the cells, from 0 (about 4 million km²) to 15 (about a square metre)."""
 
     def __init__(self, cells: object, *, other: Label | None = None) -> None:
         super().__init__(cells, other=other)
-        h3 = _h3()
+        h3 = _import_h3()
         if self.other is not None and self.other != self.labels[-1]:
             raise InvalidContext("other must not be one of the cells. Choose a different label.")
         self._cells: list[str] = []
@@ -63,8 +63,8 @@ class H3Domain(Domain):
         east: float,
         other: Label | None = None,
     ) -> "H3Domain":
-        """Return the domain of cells whose centre is inside a box of latitudes and longitudes."""
-        h3 = _h3()
+        """Return the domain of all cells whose centre is inside a box of coordinates in degrees."""
+        h3 = _import_h3()
         if not 0 <= resolution <= 15:
             raise InvalidContext(f"resolution must be between 0 and 15; got {resolution}.")
         if not (-90 <= south < north <= 90 and -180 <= west < east <= 180):
@@ -98,8 +98,8 @@ class H3Domain(Domain):
         return len(self._cells)
 
     def symbols_at(self, latitudes: ArrayLike, longitudes: ArrayLike) -> Symbols:
-        """Return the cells that contain the positions, given in degrees."""
-        h3 = _h3()
+        """Return the symbols of the cells that contain the positions, given in degrees."""
+        h3 = _import_h3()
         latitude = coordinates(latitudes)
         longitude = coordinates(longitudes)
         if latitude.shape != longitude.shape or latitude.ndim != 1:
@@ -111,8 +111,8 @@ class H3Domain(Domain):
         return self.symbols(cells)
 
     def centres(self) -> tuple[Floats, Floats]:
-        """Return latitudes and longitudes of the cells' centres in degrees, without ``other``."""
-        h3 = _h3()
+        """Return the latitudes and longitudes of all cell centres in degrees, without ``other``."""
+        h3 = _import_h3()
         positions = np.array([h3.cell_to_latlng(cell) for cell in self._cells])
         return positions[:, 0], positions[:, 1]
 
@@ -122,7 +122,7 @@ class H3Domain(Domain):
             raise InvalidContext(
                 f"the resolution of parents must be in 0..{self.resolution - 1}; got {resolution}."
             )
-        h3 = _h3()
+        h3 = _import_h3()
         return [h3.cell_to_parent(cell, resolution) for cell in self._cells]
 
     def to_record(self) -> Json:
@@ -135,7 +135,7 @@ class H3Domain(Domain):
 
     @classmethod
     def from_record(cls, record: object) -> "H3Domain":
-        """Parse the record of an H3 domain."""
+        """Return the H3 domain stored in a record."""
         fields = require_fields(record, "domain", ("kind", "cells", "other"))
         return H3Domain(fields["cells"], other=fields["other"])
 
@@ -143,7 +143,7 @@ class H3Domain(Domain):
         return f"H3Domain({self.cell_count} cells of resolution {self.resolution})"
 
 
-def _h3() -> ModuleType:
+def _import_h3() -> ModuleType:
     try:
         import h3
     except ImportError:

@@ -86,7 +86,7 @@ class IntegerDomain(Domain):
 
     @classmethod
     def from_record(cls, record: object) -> "IntegerDomain":
-        """Parse the record of a range of integers."""
+        """Return the integer domain stored in a record."""
         fields = require_fields(record, "domain", ("kind", "size", "start"))
         return IntegerDomain(fields["size"], start=fields["start"])
 

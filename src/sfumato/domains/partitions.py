@@ -1,6 +1,6 @@
 """Partition a domain into blocks: each function returns the block of every symbol, for ``Blocks``.
 
-The symbol for ``other`` is a block by itself: it only means that a person is elsewhere. "The paper"
+The symbol for ``other`` gets its own block: it only means that a person is elsewhere. "The paper"
 is Acharya et al. (2020).
 """
 
@@ -21,19 +21,24 @@ _MILLIMETRE = 1.6e-10  # relative to the radius of the earth
 
 
 def grid_tiles(grid: GridDomain, rows: int, columns: int) -> Symbols:
-    """Divide a grid into ``rows × columns`` tiles of nearly equal size (the paper's m₁ and m₂).
+    """Return the block of every symbol, with ``rows × columns`` tiles of nearly equal size.
+
+    These are the m₁ × m₂ blocks of the paper.
 
     >>> grid_tiles(GridDomain(0, 2, 0, 4, 1), rows=1, columns=2)
     array([0, 0, 1, 1, 0, 0, 1, 1])
     """
-    row = _part_of(grid.shape[0], rows, "rows")
-    column = _part_of(grid.shape[1], columns, "columns")
-    tiles = row[:, None] * columns + column[None, :]
+    tile_rows = _split_evenly(grid.shape[0], rows, "rows")
+    tile_columns = _split_evenly(grid.shape[1], columns, "columns")
+    tiles = tile_rows[:, None] * columns + tile_columns[None, :]
     return _with_other(tiles.ravel(), grid.size)
 
 
 def h3_parents(domain: H3Domain, resolution: int) -> Symbols:
-    """Return blocks of cells that share a parent at the given coarser resolution."""
+    """Return the block of every symbol; cells with the same parent are in the same block.
+
+    ``resolution`` is the parents' resolution, which must be coarser than that of the cells.
+    """
     _, blocks = np.unique(domain.parents(resolution), return_inverse=True)
     return _with_other(blocks, domain.size)
 
@@ -41,7 +46,7 @@ def h3_parents(domain: H3Domain, resolution: int) -> Symbols:
 def nearest_places(
     domain: GridDomain | H3Domain, latitudes: ArrayLike, longitudes: ArrayLike
 ) -> Symbols:
-    """Return blocks around places: each cell belongs to the place nearest to its centre.
+    """Return the block of every symbol; each cell belongs to the place nearest to its centre.
 
     Distances are measured on the globe, and ties go to the first place. If the places are cities,
     the blocks reflect where people live, as the paper's conclusion suggests.
@@ -72,14 +77,14 @@ def nearest_places(
     distances, places = result
     nearest = places[:, 0].astype(np.int64)
     # Rounding must not decide between places at the same distance. So if distances differ by less
-    # than a millimetre, choose the first place.
+    # than a millimetre, choose the place that comes first.
     is_tie = distances[:, 1] - distances[:, 0] < _MILLIMETRE
     for cell in np.flatnonzero(is_tie).tolist():
         nearest[cell] = min(tree.query_ball_point(cells[cell], distances[cell, 0] + _MILLIMETRE))
     return _with_other(nearest, domain.size)
 
 
-def _part_of(length: int, part_count: int, name: str) -> Symbols:
+def _split_evenly(length: int, part_count: int, name: str) -> Symbols:
     """Divide ``length`` cells into parts of nearly equal size; return the part of each cell."""
     is_integer = isinstance(part_count, int) and not isinstance(part_count, bool)
     if not is_integer or not 1 <= part_count <= length:
@@ -88,7 +93,7 @@ def _part_of(length: int, part_count: int, name: str) -> Symbols:
 
 
 def _unit_vectors(latitudes: Floats, longitudes: Floats) -> Floats:
-    """Return points on the unit sphere; the nearer in space, the nearer on the ground."""
+    """Return points on the unit sphere. Their straight-line distances grow with ground distance."""
     phi = latitudes * (math.pi / 180)
     theta = longitudes * (math.pi / 180)
     x = np.cos(phi) * np.cos(theta)
@@ -97,6 +102,6 @@ def _unit_vectors(latitudes: Floats, longitudes: Floats) -> Floats:
 
 
 def _with_other(blocks: Symbols, size: int) -> Symbols:
-    """Append a block for ``other`` if the domain has such a symbol."""
+    """Return the blocks, with a block for ``other`` if the domain has such a symbol."""
     other_block = np.full(size - blocks.size, blocks.max() + 1, dtype=np.int64)
     return np.concatenate([blocks.astype(np.int64), other_block])

@@ -1,8 +1,8 @@
 """The local engine: privatise files of answers on the cores of this machine.
 
-Every worker draws randomness from the operating system, so no two runs give the same reports. If
-you need only a tally, answers are randomised and counted in one pass. A report then exists only
-until it is counted, and each worker needs memory for one tally.
+Every worker draws randomness from the operating system, so no two runs give the same reports.
+``tally_files`` randomises and counts answers in one pass. Each report exists only until it is
+counted, and each worker needs memory for one tally.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,7 +28,7 @@ def tally_files(
     workers: int = 1,
     on_progress: Progress = lambda rows: None,
 ) -> Tally:
-    """Privatise the answers in files and return their tally, without keeping any report.
+    """Privatise the answers in files and return the tally of the reports, which are not kept.
 
     Workers are spawned processes, so your script must be importable without side effects (use
     ``if __name__ == "__main__":``).
@@ -53,9 +53,9 @@ def privatize_files(
 ) -> Iterator[Reports]:
     """Yield one report for each answer in the files, in order, batch by batch.
 
-    Several workers help only if all files are Parquet: each worker returns the reports for some row
-    groups at once, and a CSV file has no row groups. The reports for a few such sets of row groups
-    are in memory at any time.
+    Several workers are used only if all files are Parquet. Each worker returns the reports for
+    several row groups at once, and a few such results are in memory at any time. A CSV file has no
+    row groups.
     """
     survey.certify()
     task = partial(_make_reports, survey, columns)

@@ -1,4 +1,4 @@
-"""Estimates: the distribution behind the reports, with error bars."""
+"""Estimate the distribution behind a tally, with confidence intervals."""
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 __all__ = ["Estimate", "estimate"]
 
 Selection = slice | NDArray[np.intp]
-"""The symbols to select."""
+"""A selection of symbols: a slice of the domain, or an array of symbols."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -53,7 +53,7 @@ class Estimate:
     ``details`` describes how the decoder arrived at it; ``bootstrap`` estimates its error.
 
     ``unbiased``, ``standard_errors``: the unbiased estimate, on which all intervals are based.
-    Every entry is correct on average, even if it is negative.
+    Each entry is correct on average, but may be negative.
 
     ``fingerprint``: the fingerprint of the mechanism or survey whose reports were decoded.
     ``leverage``: how many honest people one fake report can outweigh.
@@ -77,16 +77,16 @@ class Estimate:
     def interval(self, level: float = 0.95) -> Bounds:
         """Return an interval for each symbol that covers its frequency with probability ``level``.
 
-        It is a binomial interval that matches three moments of the scores (``intervals.py``). For
-        unrandomized symbols it is the interval for a count. Near 0 and 1 it is the interval of
-        Feldman and Cousins: within [0, 1], and never empty even if the estimate is negative.
+        The intervals are binomial and match three moments of the scores (see ``intervals.py``). For
+        unrandomized symbols, they are the intervals for a count. Near 0 and 1, they are
+        Feldman–Cousins intervals: within [0, 1], and never empty even if the estimate is negative.
         """
         return self._all_bounds(tail_probability(level))
 
     def simultaneous_interval(self, level: float = 0.95) -> Bounds:
-        """Return wider intervals that cover all symbols simultaneously with probability ``level``.
+        """Return intervals that cover all frequencies simultaneously with probability ``level``.
 
-        Each of the k intervals has the level ``1 − (1 − level)/k`` (Bonferroni).
+        Each of the k intervals has level ``1 − (1 − level)/k`` (Bonferroni).
         """
         return self._all_bounds(tail_probability(level, len(self.labels)))
 
@@ -105,27 +105,27 @@ class Estimate:
 
         ``weights``: one weight for each symbol, or a mapping from label to weight.
         """
-        by_symbol = symbol_weights(self._mechanism, weights)
-        return Total.from_tally(self._mechanism, self._tally, by_symbol, level)
+        weight_array = symbol_weights(self._mechanism, weights)
+        return Total.from_tally(self._mechanism, self._tally, weight_array, level)
 
     def block_shares(self, level: float = 0.95) -> Shares:
-        """Return each symbol's share of its own block, if blocks are reported without noise.
+        """Return each symbol's share of its block.
 
-        Intervals marked ``exact`` are valid for any number of reports. If no block is reported
-        without noise, all symbols form a single block.
+        Blocks are known only if they are reported without noise; otherwise, all symbols form a
+        single block. Intervals marked ``exact`` are valid for any number of reports.
         """
         return block_shares(self._mechanism, self._tally, level)
 
     def shares_within(self, labels: Iterable[Label], level: float = 0.95) -> Shares:
-        """Return the share of each of these labels in their total, which may itself be noisy."""
-        part = label_weights(self._mechanism, labels) > 0
-        return shares_within(self._mechanism, self._tally, part, level)
+        """Return each label's share of the total of ``labels``, which may itself be noisy."""
+        part_mask = label_weights(self._mechanism, labels) > 0
+        return shares_within(self._mechanism, self._tally, part_mask, level)
 
     def difference(self, other: "Estimate", level: float = 0.95) -> Difference:
         """Return ``other`` minus this estimate, with a verdict on whether each symbol changed.
 
         With probability at least ``level``, no symbol is wrongly reported as changed. The two
-        estimates must be for the same labels and for different people. Their mechanisms and
+        estimates must have the same labels and come from different people. Their mechanisms and
         numbers of reports may differ.
         """
         if self._mechanism.context.domain != other._mechanism.context.domain:
@@ -150,7 +150,7 @@ class Estimate:
         return TopSymbols.from_intervals(self.labels, self.unbiased, bounds, size, level)
 
     def _all_bounds(self, tail: float) -> Bounds:
-        """Return the bounds for all symbols, cached because pages read them repeatedly."""
+        """Return the bounds for all symbols, cached because report pages use them repeatedly."""
         if tail not in self._bounds_cache:
             low, high = self._share_bounds(tail, slice(None))
             low.flags.writeable = False
@@ -165,7 +165,7 @@ class Estimate:
     def _share_bounds(self, tail: float, symbols: Selection) -> Bounds:
         if len(self.labels) == 1:
             return np.ones(1), np.ones(1)
-        if self.reports == 1:  # a single report does not show any spread
+        if self.reports == 1:  # a single report does not reveal any spread
             selected = self.unbiased[symbols]
             return np.zeros_like(selected), np.ones_like(selected)
         return share_bounds(self._moments.select(symbols), self.reports, tail)
@@ -183,13 +183,13 @@ class Estimate:
         f = self._tally.counts / self.reports
         return ScoreMoments.for_symbols(self._mechanism.scores, f)
 
-    # --- the decoded estimate, and checks of the reports -----------------------------------------
+    # --- the decoded estimate, and checks on the reports -----------------------------------------
 
     def bootstrap(self, runs: int = 200, *, seed: int = 0, level: float = 0.95) -> Bootstrap:
         """Estimate the error of the decoded frequencies: total variation and standard errors.
 
-        Treat the frequencies as the truth. Then draw reports, decode them and compare, ``runs``
-        times (``bootstrap.py``).
+        Treat the frequencies as the truth; then, ``runs`` times, draw reports, decode them and
+        compare the result with the truth. See ``bootstrap.py``.
         """
         return Bootstrap.run(
             self._mechanism,
@@ -215,7 +215,7 @@ class Estimate:
     def manipulation(self, fakes: int) -> Manipulation:
         """Bound how far ``fakes`` fake people could have moved the estimate.
 
-        ``manipulation.py`` derives the bounds.
+        See ``manipulation.py`` for the derivation.
         """
         return self._manipulation_bounds.for_fakes(fakes)
 
@@ -226,11 +226,14 @@ class Estimate:
     # --- tables ----------------------------------------------------------------------------------
 
     def to_arrow(self, level: float = 0.95) -> Arrow:
-        """Return a ``pyarrow.Table``: label, frequency, unbiased, standard_error, low, high."""
+        """Return the estimate as a ``pyarrow.Table`` with one row per symbol.
+
+        The columns are label, frequency, unbiased, standard_error, low and high.
+        """
         return self._table(level, slice(None)).to_arrow()
 
     def to_pandas(self, level: float = 0.95) -> "pd.DataFrame":
-        """Return the table of ``to_arrow`` as a data frame. Requires pandas, which is optional."""
+        """Return the ``to_arrow`` table as a pandas data frame. Requires pandas."""
         try:
             import pandas  # noqa: F401 - check that pandas, which pyarrow uses, is installed
         except ImportError:
@@ -238,14 +241,14 @@ class Estimate:
         return self.to_arrow(level).to_pandas()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """Export the table of ``to_arrow`` to any library that reads Arrow (Polars, DuckDB, …)."""
+        """Export the ``to_arrow`` table to any library that reads Arrow (Polars, DuckDB, …)."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def __repr__(self) -> str:
         return self._table(0.95, slice(MAX_SYMBOLS_SHOWN)).to_text()
 
     def _repr_html_(self) -> str:
-        """Return the most frequent symbols for notebooks, with both estimates side by side."""
+        """Return an HTML table of the most frequent symbols, for notebooks."""
         most_frequent = np.lexsort((-self.unbiased, -self.frequencies))[:MAX_SYMBOLS_SHOWN]
         return self._table(0.95, most_frequent).to_html()
 
@@ -266,7 +269,7 @@ class Estimate:
             labels,
             columns,
             level=level,
-            size=len(self.labels),
+            domain_size=len(self.labels),
             reports=self.reports,
             decoder=self.decoder,
             fingerprint=self.fingerprint,

@@ -1,8 +1,8 @@
 """An estimate as a table, in text, HTML or Arrow.
 
-The *decoded* estimate is a distribution and usually the more accurate of the two. The *unbiased*
-estimate, with its interval, is correct on average and may be negative. Every table shows the two in
-separate columns.
+The *decoded* estimate is a distribution, and usually more accurate than the unbiased estimate. The
+*unbiased* estimate is correct on average, but may be negative; the intervals are based on it. Every
+table shows the two estimates in separate columns.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,16 +23,17 @@ _SHOWN_COLUMNS = ("frequency", "unbiased", "low", "high")
 
 @dataclass(frozen=True, eq=False)
 class EstimateTable:
-    """Estimates for some or all symbols of a domain with ``size`` symbols.
+    """Estimates for some or all of the symbols in a domain.
 
     ``columns``: frequency, unbiased, standard_error, low and high.
     ``level``: the confidence level of the intervals from low to high.
+    ``domain_size``: the number of symbols in the domain.
     """
 
     labels: Sequence[Label]
     columns: Mapping[str, Floats]
     level: float
-    size: int
+    domain_size: int
     reports: int
     decoder: str
     fingerprint: str
@@ -55,17 +56,17 @@ class EstimateTable:
             lines.append(
                 f"{label:<{width}}  {frequency:9.4f} {unbiased:9.4f} {low:7.4f} {high:7.4f}"
             )
-        if self.size > len(labels):
-            lines.append(f"… {self.size - len(labels)} more")
+        if self.domain_size > len(labels):
+            lines.append(f"… {self.domain_size - len(labels)} more")
         return "\n".join(lines)
 
     def to_html(self) -> str:
-        """Format the table for a notebook. Its labels must be the most frequent ones."""
+        """Format the table for a notebook. Its rows must be the most frequent symbols."""
         row_count = len(self.labels)
-        subset = f"; the {row_count} most frequent of {self.size:,}"
-        if self.size <= row_count:
-            subset = ""
-        title = f"<p><b>Estimate</b> from {self.reports:,} reports{subset}</p>"
+        subset_note = f"; the {row_count} most frequent of {self.domain_size:,}"
+        if self.domain_size <= row_count:
+            subset_note = ""
+        title = f"<p><b>Estimate</b> from {self.reports:,} reports{subset_note}</p>"
         group_headers = (
             '<th rowspan="2" scope="col">label</th>'
             f'<th scope="colgroup">decoded estimate ({escape(self.decoder)})</th>'
@@ -81,7 +82,7 @@ class EstimateTable:
         return f"{title}<table>{head}<tbody>{body}</tbody></table>"
 
     def to_arrow(self) -> Arrow:
-        """Return a ``pyarrow.Table`` whose metadata explains its columns."""
+        """Return a ``pyarrow.Table`` whose metadata describes its columns."""
         import pyarrow as pa
 
         labels = list(self.labels)

@@ -1,4 +1,4 @@
-"""Code that every package uses: array types, canonical JSON, atomic files, exact linear algebra.
+"""Code shared by all packages: array types, canonical JSON, atomic files, exact linear algebra.
 
 This module imports a package's public names on first use. The package's ``__init__.pyi`` lists
 those names, both for type checkers and for this module.
@@ -16,7 +16,7 @@ def public_names(package: str) -> list[str]:
 
 
 def load_name(package: str, name: str) -> object:
-    """Import a public name from the module that defines it."""
+    """Import a public name from the module that defines it, and return its value."""
     if name not in _defining_modules(package):
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
     module = _defining_modules(package)[name]
@@ -27,7 +27,7 @@ def load_name(package: str, name: str) -> object:
 
 @cache
 def _defining_modules(package: str) -> dict[str, str]:
-    """Return the module that defines each public name."""
+    """Return the module that defines each public name, by name."""
     from importlib.resources import files  # deferred: it takes milliseconds to import
 
     stub = files(package).joinpath("__init__.pyi")  # also works inside a zip file

@@ -1,4 +1,4 @@
-"""Array types that packages pass to each other."""
+"""Array types shared by all packages."""
 
 from typing import Any
 

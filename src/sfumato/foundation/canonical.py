@@ -2,7 +2,7 @@
 
 The text is UTF-8 with keys sorted by code point, strings in Unicode's NFC form, no whitespace and
 no floats. Decimals are strings, and so are integers of 2^53 or more, because JavaScript cannot
-represent all of them exactly as numbers.
+represent all such integers exactly.
 
 Records are the JSON objects that represent domains, contexts, codes and mechanisms. Their readers
 are strict: they reject unknown fields, unknown kinds and anything that is not in canonical form,
@@ -33,7 +33,7 @@ _INTEGER_LIMIT = 2**53
 
 
 def canonical_bytes(data: Json) -> bytes:
-    r"""Serialize ``data`` to canonical JSON.
+    r"""Serialise ``data`` to canonical JSON.
 
     >>> canonical_bytes({"b": [1, "é"], "a": True})
     b'{"a":true,"b":[1,"\xc3\xa9"]}'
@@ -70,7 +70,7 @@ def decimal_text(number: Fraction | float) -> str:
 
 
 def pack_u32(numbers: ArrayLike) -> str:
-    """Encode integers below 2^32 as base64 of little-endian 32-bit integers."""
+    """Encode integers below 2^32 as little-endian 32-bit integers, in base64."""
     array = np.asarray(numbers)
     if array.size and not (array.min() >= 0 and array.max() < 2**32):
         raise ValueError("numbers must be integers from 0 to 2^32 − 1.")
@@ -93,7 +93,7 @@ def _decimal_places(q: int) -> int | None:
 def _are_ascii_strings(items: Sequence[Json]) -> bool:
     """Return whether all items are ASCII strings, which NFC leaves unchanged.
 
-    Lists may have a million items, so skipping normalization saves time.
+    Lists may have a million items, so skipping normalisation saves time.
     """
     return set(map(type, items)) == {str} and "".join(items).isascii()  # type: ignore[arg-type]
 
@@ -127,13 +127,13 @@ def _normalize(data: Json) -> Json:
 
 
 class HasRecord(Protocol):
-    """An object that can be serialized to a record."""
+    """An object that can be serialised to a record."""
 
     def to_record(self) -> Json:
         """Return the object as plain data."""
 
 
-_R = TypeVar("_R", bound=HasRecord)
+_Restored = TypeVar("_Restored", bound=HasRecord)
 
 
 def require_fields(record: object, name: str, fields: Sequence[str]) -> Fields:
@@ -163,15 +163,15 @@ def record_kind(record: object, name: str) -> str:
     return str(record["kind"])
 
 
-def require_canonical(restored: _R, record: object, name: str) -> _R:
-    """Return ``restored`` if it serializes to exactly the record it was read from."""
+def require_canonical(restored: _Restored, record: object, name: str) -> _Restored:
+    """Return ``restored`` if it serialises to exactly the record it was read from."""
     if restored.to_record() != record:
         raise InvalidSurvey(f"{name} is not in canonical form. Resolve the survey again.")
     return restored
 
 
 def unpack_u32(text: object, name: str, limit: int) -> Symbols:
-    """Decode integers below ``limit`` that ``pack_u32`` encoded."""
+    """Decode integers that ``pack_u32`` encoded. They must be below ``limit``."""
     try:
         raw = base64.b64decode(str(text), validate=True)
         numbers = np.frombuffer(raw, dtype="<u4").astype(np.int64)
@@ -183,7 +183,7 @@ def unpack_u32(text: object, name: str, limit: int) -> Symbols:
 
 
 def parse_count(text: object) -> int:
-    """Parse a word count, which is a string because it may be too large for a JSON number."""
+    """Parse a number of words, which is a string because it may be too large for a JSON number."""
     if not isinstance(text, str) or not text.isascii() or not text.isdigit() or len(text) > 40:
         raise InvalidSurvey("word counts must be non-negative integers, written as strings.")
     return int(text)
@@ -202,7 +202,7 @@ def require_index(index: object, limit: int, name: str) -> int:
 
 
 def require_word_bits(bits: object) -> int:
-    """Return ``bits`` if it is a valid word length."""
+    """Return ``bits`` if it is a valid number of bits per word."""
     if isinstance(bits, bool) or not isinstance(bits, int) or not 8 <= bits <= 64:
         raise InvalidSurvey("word_bits must be an integer from 8 to 64.")
     return bits

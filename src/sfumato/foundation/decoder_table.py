@@ -1,18 +1,18 @@
 """The table of decoders. It does not import NumPy, so ``sfumato --help`` stays fast.
 
 The command line, the aggregator, the dashboard and ``sfumato.estimation.decoders`` read this table.
-To add a decoder, add an entry to it.
+To add a decoder, add an entry here.
 """
 
 from typing import NamedTuple
 
 
 class DecoderEntry(NamedTuple):
-    """Where to find a decoder, and how menus and the command's help describe it.
+    """Where to find a decoder, and how menus and the command-line help describe it.
 
     ``path``: ``module:Class``, in the package ``sfumato.estimation.decoders``.
     ``title``: the menu entry.
-    ``help``: the description in the command's help.
+    ``help``: the description in the command-line help.
     """
 
     path: str

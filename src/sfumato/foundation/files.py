@@ -56,12 +56,12 @@ def write_atomically(
 
 
 def _open_owner_only(path: str, flags: int) -> int:
-    """Create a file that only its owner can read. Its mode is set once it is complete."""
+    """Create a file that only its owner can read. The final mode is set once it is complete."""
     return os.open(path, flags, 0o600)
 
 
 def find_resource(package: str, name: str, repository_path: str) -> Traversable:
-    """Return a file or folder that ships with a package, installed or in the repository."""
+    """Return a file or folder that ships with a package, from the installation or a checkout."""
     from importlib.resources import files
 
     installed = files(package).joinpath(name)

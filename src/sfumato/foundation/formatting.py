@@ -1,6 +1,6 @@
 """Format numbers and untrusted text for people: on pages, in plans and on the command line.
 
-Bounds are rounded up, so no text promises more than its context does.
+Bounds are rounded up, so no text overstates a promise.
 """
 
 import math
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 _MAX_EXPONENT = 600.0  # above this ε, e^ε is written as a power of ten
 
-_ROUNDING_ERROR = 1e-9  # floating-point error may add this much to a round number
+_FLOAT_ERROR = 1e-9  # ignore an excess this small when rounding up
 
 # Unicode categories: C contains control, format (including bidirectional), surrogate, private-use
 # and unassigned characters; Zl and Zp contain the line and paragraph separators.
@@ -26,7 +26,7 @@ def format_count(number: int) -> str:
 
 
 def format_number(number: float | None, digits: int = 3) -> str:
-    """Format a number with ``digits`` significant digits, or as an integer from 1,000 up.
+    """Format a number with ``digits`` significant digits. From 1,000 up, round to an integer.
 
     >>> format_number(0.012345), format_number(12345.6), format_number(math.inf)
     ('0.0123', '12,346', '∞')
@@ -120,7 +120,7 @@ def format_upper_bound(bound: float, digits: int = 3) -> str:
     if bound <= 0:
         return "0"
     unit = 10.0 ** (math.floor(math.log10(bound)) + 1 - digits)
-    return f"{math.ceil(bound / unit - _ROUNDING_ERROR) * unit:,.10g}"
+    return f"{math.ceil(bound / unit - _FLOAT_ERROR) * unit:,.10g}"
 
 
 def format_epsilon(epsilon: float) -> str:
@@ -152,12 +152,12 @@ def format_odds_factor(epsilon: float) -> str:
         return "1"
     exponent = math.floor(math.log10(factor))
     if exponent >= 6:
-        mantissa = math.ceil(factor / 10 ** (exponent - 2) - _ROUNDING_ERROR) / 100
+        mantissa = math.ceil(factor / 10 ** (exponent - 2) - _FLOAT_ERROR) / 100
         return f"{mantissa:g} × 10^{exponent}"
     places = 2 - exponent
     if factor < 2:  # show three digits of the excess over 1
         places = 1 - math.floor(math.log10(factor - 1))
-    rounded = math.ceil(factor * 10.0**places - _ROUNDING_ERROR) / 10.0**places
+    rounded = math.ceil(factor * 10.0**places - _FLOAT_ERROR) / 10.0**places
     if places <= 0:
         return f"{rounded:,.0f}"
     return f"{rounded:.{places}f}".rstrip("0").rstrip(".")

@@ -22,10 +22,10 @@ Result = TypeVar("Result")
 _POLL_SECONDS = 0.2  # between calls to on_progress
 
 Progress = Callable[[int], None]
-"""Called with a running total, for example the number of rows so far."""
+"""A callback that is called with a running total, such as the number of rows so far."""
 
 Task = Callable[[Any, Progress], Result]
-"""A function of an item, and of a callback to which it reports its progress on that item.
+"""A function that takes an item, and a callback to call with the progress on that item.
 
 Every worker receives a pickled copy of the task. If the task returns an iterator, the worker
 converts it to a list.
@@ -82,11 +82,11 @@ def _map_in_processes(
     pool = ProcessPoolExecutor(
         workers, mp_context=context, initializer=_start_worker, initargs=(task, total)
     )
-    remaining = iter(items)
+    remaining_items = iter(items)
     futures: deque[Future[Any]] = deque()
 
     def submit(count: int) -> None:
-        futures.extend(pool.submit(_run_task, item) for item in islice(remaining, count))
+        futures.extend(pool.submit(_run_task, item) for item in islice(remaining_items, count))
 
     try:
         submit(2 * workers)
@@ -108,7 +108,7 @@ def _map_in_processes(
 
 
 def _pass_increments(add: Progress) -> Progress:
-    """Return a function that accepts a running total and passes each increase to ``add``."""
+    """Return a callback that takes a running total and passes each increase to ``add``."""
     last_total = 0
 
     def report(total: int) -> None:
@@ -133,7 +133,7 @@ def _start_worker(task: Task[Any], total: Any) -> None:  # noqa: ANN401
 
 
 def _exit_with_parent() -> None:
-    """Exit when the parent does: an orphaned worker would keep answers in memory forever."""
+    """Exit when the parent does, because an orphaned worker would hold answers in memory."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()

@@ -1,4 +1,4 @@
-"""The total variation between distributions, and projection onto the probability simplex.
+"""The total variation distance, and projection onto the probability simplex.
 
 For a total τ, the point of ``{p ≥ 0, Σp = τ}`` nearest to ``v`` is ``max(v − θ, 0)``, where θ is
 the unique number that makes the entries sum to τ (Held, Wolfe, Crowder 1974). The local-privacy
@@ -21,7 +21,7 @@ def total_variation(p: Floats, p2: Floats) -> float:
 
 
 def project(vector: ArrayLike, total: float = 1.0) -> Floats:
-    """Return the point of ``{p ≥ 0, Σp = total}`` nearest to ``vector``, in O(k log k).
+    """Return the point of ``{p ≥ 0, Σp = total}`` nearest to ``vector``, in O(k log k) time.
 
     >>> project([0.8, 0.5, -0.2])
     array([0.65, 0.35, 0.  ])
@@ -33,7 +33,7 @@ def project(vector: ArrayLike, total: float = 1.0) -> Floats:
 
 
 def project_groups(vector: Floats, group_of: np.typing.NDArray[np.int64], totals: Floats) -> Floats:
-    """Project each group of entries onto the simplex with its total, sorting all groups at once.
+    """Project each group of entries onto the simplex with its total, in one sort for all groups.
 
     ``group_of[x]``: the group of entry x, counting from 0.
     ``totals[group]``: the sum of the group's projected entries.
@@ -48,8 +48,8 @@ def project_groups(vector: Floats, group_of: np.typing.NDArray[np.int64], totals
     # Relative to its group's largest entry, no entry below −total can stay positive. Clipping
     # there does not change the result, and avoids rounding errors when entries are huge.
     v = vector[order]
-    largest = v[np.minimum(group_start, v.size - 1)]
-    v = np.maximum(v - largest[group], -totals[group])
+    largest_in_group = v[np.minimum(group_start, v.size - 1)]
+    v = np.maximum(v - largest_in_group[group], -totals[group])
     rank = np.arange(v.size) - group_start[group]
     cumulative = np.cumsum(v)
     sum_before = np.where(group_start > 0, cumulative[np.maximum(group_start, 1) - 1], 0.0)
@@ -66,11 +66,11 @@ def project_groups(vector: Floats, group_of: np.typing.NDArray[np.int64], totals
 def nearest_in_groups(
     vector: Floats, group_of: np.typing.NDArray[np.int64], totals: Floats, scales: Floats
 ) -> Floats:
-    """Return the p ≥ 0 with these group totals that minimizes ``Σ_x (p_x − v_x)²/d_x``.
+    """Return the p ≥ 0 with these group totals that minimises ``Σ_x (p_x − v_x)²/d_x``.
 
     Here v is the vector and d the scales. The solution is ``max(v − θ_j d, 0)`` in group j. With
     equal scales, it is the projection. With variances as scales, entries with a smaller variance
-    change less. Newton's method finds θ from below: an entry that is negative for one θ stays
+    change less. Newton's method approaches θ from below: an entry that is negative for one θ stays
     negative for all larger ones (Michelot 1986).
 
     >>> scales = np.array([1.0, 2.0, 1.0])

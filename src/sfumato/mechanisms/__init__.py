@@ -1,4 +1,4 @@
-"""Mechanisms: channels from symbols to reports that keep a context's promise."""
+"""Mechanisms: channels that map symbols to reports and satisfy a privacy context."""
 
 from sfumato.mechanisms.blocks import BlockResponse, PlainResponse
 from sfumato.mechanisms.composition import ComposedResponse, ProcessedResponse, compose

@@ -1,4 +1,4 @@
-"""Block-structured response, and its special case of a single block, the plain response."""
+"""Block response, and plain response, its special case with a single block."""
 
 from fractions import Fraction
 from functools import cached_property
@@ -42,19 +42,20 @@ __all__ = ["BlockResponse", "PlainResponse"]
 
 
 class BlockResponse(CodedMechanism):
-    """A response that sends the block and hides the symbol within it.
+    """A response that reveals a symbol's block and hides the symbol within the block.
 
-    Here e stands for e^ε. For x in block j, with the code's sets S_x and ``Z_j = r e + K_j − r``::
+    Here e stands for e^ε. The code of block j has K_j outputs, of which each symbol x favours a set
+    S_x of r outputs. For x in block j, with ``Z_j = r e + K_j − r``::
 
         Q((j, y)|x) = e/Z_j  if y ∈ S_x,   1/Z_j  otherwise
         (Hadamard: 2e/(K_j(e+1)) and 2/(K_j(e+1)))
 
-    Report ``offset_j + y`` represents (j, y). Block j has K_j reports; blocks are in the order of
-    their first labels. Each block may have its own ε.
+    Report ``offset_j + y`` represents (j, y); blocks are in the order of their first labels. Each
+    block may have its own ε.
 
-    Guarantees: for x, x2 in one block and any y, the log-ratio is at most ε; nothing is promised
-    across blocks; every row sums to 1; a block with one symbol sends only the block; at most 2k
-    outputs with the Hadamard code. The shares of blocks are observed without noise.
+    Guarantees: for any two symbols in the same block and any y, the log-ratio is at most ε; there
+    is no promise across blocks; every row sums to 1; a block with one symbol has one report; at
+    most 2k outputs with the Hadamard code. Block shares are observed without noise.
     Cost per report: one word. Error: at most that of the estimator in the reference below,
     ``n·Var(p̂_x) = c² p(X_j) − p_x²`` summed over a block, where p(X_j) is the block's share and
     ``c = (e+1)/(e−1)``.
@@ -89,14 +90,14 @@ class BlockResponse(CodedMechanism):
     ) -> None:
         """Choose a code for each block; ``rank`` contains each symbol's rank in its block."""
         super().__init__(context)
-        self._families = family
+        self._code_families = family
         self.word_bits = word_bits
         codes, code_index_of_block = _choose_block_codes(context, family, word_bits)
         self._set_groups(codes, code_index_of_block, context.group_of, rank)
-        self._first_output = self._group_start[context.group_of].astype(np.uint64)
+        self._first_report_of = self._group_starts[context.group_of].astype(np.uint64)
 
     def to_record(self) -> Json:
-        """Return the channel's integers as plain data."""
+        """Return the channel's integers as JSON-compatible data."""
         return {
             "kind": self.kind,
             "codes": [code.to_record() for code in self._codes],
@@ -105,7 +106,7 @@ class BlockResponse(CodedMechanism):
 
     @classmethod
     def from_record(cls, record: Fields, context: Context) -> Self:
-        """Return the mechanism with the integers in its record."""
+        """Return the mechanism stored in a record, for the given context."""
         fields = require_fields(record, "mechanism", ("kind", "codes", "code_of_block"))
         if not fields["codes"]:
             raise InvalidSurvey("mechanism.codes must contain at least one code.")
@@ -133,42 +134,42 @@ class BlockResponse(CodedMechanism):
 
     def _respond(self, symbols: Symbols, words: Words) -> Words:
         word = words[:, 0]
-        if self._group_start.size == 1:  # in a single block, ranks equal symbols
+        if self._group_starts.size == 1:  # in a single block, ranks equal symbols
             return self._codes[0].encode(symbols.view(np.uint64), word)
         point = self._point_of.take(symbols).view(np.uint64)
-        first_output = self._first_output.take(symbols)
+        first_report = self._first_report_of.take(symbols)
         if len(self._codes) == 1:
-            return self._codes[0].encode(point, word) + first_output
+            return self._codes[0].encode(point, word) + first_report
         output = np.empty(symbols.size, dtype=np.uint64)
         people_by_code = indices_by_value(self._code_index_of[symbols], len(self._codes))
         for code, people in zip(self._codes, people_by_code, strict=True):
             output[people] = code.encode(point[people], word[people])
-        return output + first_output
+        return output + first_report
 
     # --- the channel -----------------------------------------------------------------------------
 
     def compact_row(self, x: int) -> CompactRow:
-        """Return the row of x.
+        """Return the row of x as levels and indices.
 
         ``high`` words map to each report in S_x, ``low`` words to each of the block's other
         reports, and the leftover words to the block's first report.
         """
-        code_index, own_reports, favoured = self._locate(x)
+        code_index, block_reports, favoured = self._locate(x)
         code = self._codes[code_index]
         level_indices = np.zeros(self.outputs, dtype=np.intp)
-        level_indices[own_reports] = favoured + 1
+        level_indices[block_reports] = favoured + 1
         levels = [0, code.low, code.high]
-        levels.append(levels[level_indices[own_reports.start]] + code.leftover)
-        level_indices[own_reports.start] = 3
+        levels.append(levels[level_indices[block_reports.start]] + code.leftover)
+        level_indices[block_reports.start] = 3
         return levels, level_indices
 
     def row_classes(self) -> tuple[RowClass, ...]:
-        """Return one class per code: rows differ only in which outputs they favour."""
+        """Return one class per code: symbols with the same code differ only in their sets S_x."""
         classes = []
         for code, symbols in zip(self._codes, self._symbols_by_code(), strict=True):
             claim = RowClass(
                 symbols,
-                self._group_start[self._group_of[symbols]],
+                self._group_starts[self._group_of[symbols]],
                 code.outputs,
                 code.raised,
                 code.high,
@@ -180,10 +181,10 @@ class BlockResponse(CodedMechanism):
 
     def ideal_row(self, x: int) -> Floats:
         """Return the row of x from the formula in the class docstring."""
-        code_index, own_reports, favoured = self._locate(x)
+        code_index, block_reports, favoured = self._locate(x)
         high, low = self._codes[code_index].ideal_levels()
         row = np.zeros(self.outputs)
-        row[own_reports] = np.where(favoured, high, low)
+        row[block_reports] = np.where(favoured, high, low)
         return row
 
     def forward(self, p: ArrayLike) -> Floats:
@@ -192,11 +193,11 @@ class BlockResponse(CodedMechanism):
         q = np.zeros(self.outputs)
         for batch in self._batches:
             code = batch.code
-            inside = batch.arrange_by_point(distribution)
-            share = row_sums(inside)
-            words = code.low * share + (code.high - code.low) * code.spread(inside)
+            by_point = batch.arrange_by_point(distribution)
+            block_shares = row_sums(by_point)
+            words = code.low * block_shares + (code.high - code.low) * code.spread(by_point)
             q[batch.reports] = words / code.denominator
-            q[batch.first_reports] += float(leftover_share(code)) * share[:, 0]
+            q[batch.first_reports] += float(leftover_share(code)) * block_shares[:, 0]
         return q
 
     def adjoint(self, v: ArrayLike) -> Floats:
@@ -205,9 +206,10 @@ class BlockResponse(CodedMechanism):
         means = np.zeros(self.inputs)
         for batch in self._batches:
             code = batch.code
-            V = values[batch.reports]
-            words = code.low * row_sums(V) + (code.high - code.low) * code.gather(V)
-            batch.fill(means, words / code.denominator + float(leftover_share(code)) * V[:, :1])
+            by_output = values[batch.reports]
+            sums = code.low * row_sums(by_output) + (code.high - code.low) * code.gather(by_output)
+            from_leftover = float(leftover_share(code)) * by_output[:, :1]
+            batch.fill(means, sums / code.denominator + from_leftover)
         return means
 
     @cached_property
@@ -217,16 +219,17 @@ class BlockResponse(CodedMechanism):
 
 
 class PlainResponse(BlockResponse):
-    """A code over the entire domain: the block response with a single block.
+    """A response that encodes the entire domain with one code: a block response with one block.
 
     With ``HadamardCode`` it is Hadamard response; with ``RandomizedCode`` it is k-ary randomized
-    response::
+    response. The code has K outputs, of which each symbol x favours a set S_x of r outputs. Here e
+    stands for e^ε::
 
-        Q(y|x) = e/Z  if y ∈ S_x,   1/Z  otherwise,   Z = r e + K − r,   e stands for e^ε
+        Q(y|x) = e/Z  if y ∈ S_x,   1/Z  otherwise,   Z = r e + K − r
 
     Guarantees: for any x, x2 and y, the log-ratio is at most ε; every row sums to 1; a single
     symbol, or any symbol at ε = inf, is sent unchanged.
-    Cost per report: one word. Error: that of the code. Reference: Acharya, Sun, Zhang (2019).
+    Cost per report: one word. Error: that of the code. Reference: Acharya, Sun and Zhang (2019).
     Proof: docs/proofs/plain.md.
 
     >>> from sfumato.contexts import Uniform
@@ -256,7 +259,7 @@ class PlainResponse(BlockResponse):
 
 
 class BlockScores(CodedScores):
-    """Scores for blocks: 0 on the reports of other blocks, which makes block totals exact."""
+    """Scores for blocks. A report from another block scores 0, so block totals are exact."""
 
     mechanism: BlockResponse
 
@@ -281,15 +284,16 @@ class BlockScores(CodedScores):
         )
 
     def observed_shares(self, tally: Tally) -> tuple[Symbols, Floats]:
-        """Return each symbol's block, and the blocks' shares, which are observed without noise."""
+        """Return each symbol's block, and each block's share, which is observed without noise."""
         f = self._frequencies(tally)
-        return self.mechanism._group_of, np.add.reduceat(f, self.mechanism._group_start)
+        return self.mechanism._group_of, np.add.reduceat(f, self.mechanism._group_starts)
 
     def hits(self, counts: NDArray[np.int64]) -> Hits:
-        """Count the reports from x's block that are in S_x, if the block's code is balanced.
+        """Count, for each symbol x, the reports from its block that are in S_x.
 
-        Everyone else in the block then hits S_x with the same probability, so the number of hits
-        is binomial and does not depend on the other people's symbols.
+        Only symbols in blocks with a balanced code are counted. In such a block, the reports of all
+        other symbols are in S_x with the same probability. So the count is binomial, and its
+        distribution does not depend on the shares of the other symbols.
         """
         hits = Hits.unknown(self.mechanism.inputs)
         for batch in self._batches:
@@ -297,12 +301,12 @@ class BlockScores(CodedScores):
             if not code.is_balanced:
                 continue
             block_counts = counts[batch.reports].astype(np.float64)
-            inside = np.rint(code.gather(block_counts))
-            trials = np.broadcast_to(row_sums(block_counts), inside.shape)
+            hit_counts = np.rint(code.gather(block_counts))
+            trials = np.broadcast_to(row_sums(block_counts), hit_counts.shape)
             base = float(code.overlap) + float(leftover_share(code)) * zero_in_sets(code)
-            batch.fill(hits.hits, inside)
+            batch.fill(hits.hits, hit_counts)
             batch.fill(hits.trials, trials)
-            batch.fill(hits.base, np.broadcast_to(base, inside.shape))
+            batch.fill(hits.base, np.broadcast_to(base, hit_counts.shape))
             hits.contrast[batch.symbols] = float(code.contrast)
             hits.known_mask[batch.symbols] = True
         return hits
@@ -311,11 +315,11 @@ class BlockScores(CodedScores):
 def _choose_block_codes(
     context: GroupedContext, family: CodeFamily, word_bits: int
 ) -> tuple[list[Code], NDArray[np.int64]]:
-    """Return the distinct codes of the blocks, and the index of each block's code."""
+    """Return the blocks' distinct codes, and the index of each block's code."""
     blocks = _sizes_and_epsilons(context)
     codes: list[Code] = []
     index_by_record: dict[str, int] = {}
-    index_by_block: dict[tuple[int, Epsilon], int] = {}
+    index_by_size_and_epsilon: dict[tuple[int, Epsilon], int] = {}
     for size, epsilon in sorted(set(blocks)):
         if size == 1 or isinstance(epsilon, float):
             code: Code = ClearCode(size, word_bits=word_bits)
@@ -325,8 +329,8 @@ def _choose_block_codes(
         if record not in index_by_record:
             index_by_record[record] = len(codes)
             codes.append(code)
-        index_by_block[size, epsilon] = index_by_record[record]
-    return codes, np.array([index_by_block[block] for block in blocks], dtype=np.int64)
+        index_by_size_and_epsilon[size, epsilon] = index_by_record[record]
+    return codes, np.array([index_by_size_and_epsilon[block] for block in blocks], dtype=np.int64)
 
 
 def _sizes_and_epsilons(context: GroupedContext) -> list[tuple[int, Epsilon]]:

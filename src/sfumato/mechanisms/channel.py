@@ -1,8 +1,9 @@
-"""Integer channels: each row counts the words that give each output.
+"""Integer channels: each row contains the number of words that map to each output.
 
-A rounded stochastic matrix must satisfy its context exactly. So round each column and lift it into
-the context's cone. Then correct the row sums by adjusting the column with the most room. If the
-adjusted column leaves the cone, shrink all columns to make room, and try again.
+A stochastic matrix must satisfy its context exactly even after rounding. So each column is rounded
+and lifted into the context's cone, the set of columns that satisfy the context. Then the row sums
+are corrected by adjusting the column that lies deepest inside the cone. If this moves the column
+out of the cone, all columns are shrunk to leave more room, and the procedure is repeated.
 """
 
 from collections.abc import Iterable, Sequence
@@ -31,7 +32,7 @@ __all__ = [
 
 _WEIGHT_BITS = 128  # weights are integers in units of 2^−128
 _SHRINK_BITS = 64  # the precision of the factor 1 − shrink
-_MAX_SHRINK = 0.5  # give up if columns would have to shrink by a larger share
+_MAX_SHRINK = 0.5  # give up if columns would have to shrink by more than this
 _MIN_SHRINK = 2.0**-48  # with long words, floats cannot resolve a smaller change to a column
 _BALANCING_ROUNDS = 3
 
@@ -40,7 +41,7 @@ to_integers = np.frompyfunc(int, 1, 1)
 
 
 class IntegerChannel:
-    """A channel in which ``rows[y][z]`` of the words map row y to output z.
+    """A channel in which ``rows[y][z]`` is the number of words that map input y to output z.
 
     Each row adds up to ``2^word_bits``.
     """
@@ -61,7 +62,7 @@ class IntegerChannel:
         ends = np.cumsum(np.array(self.rows, dtype=object), axis=1)[:, :-1]
         # An output's end is the first word after its range. An end of 2^word_bits may not fit in 64
         # bits, but no word reaches it or any end after it, so only the ends before it matter.
-        self._reachable = (ends < total).sum(axis=1)
+        self._reachable_counts = (ends < total).sum(axis=1)
         bits = (self.outputs - 1).bit_length()
         self._steps = [1 << i for i in reversed(range(bits))]
         self._ends: Words = np.zeros((len(rows), 1 << bits), dtype=np.uint64)
@@ -72,21 +73,22 @@ class IntegerChannel:
 
         This is a binary search that takes the same number of steps for every row and word.
         """
-        reachable = self._reachable[row]
+        reachable_counts = self._reachable_counts[row]
         output = np.zeros(row.shape, dtype=np.int64)
         for step in self._steps:
-            next_end = output + step
-            output += step * ((next_end <= reachable) & (self._ends[row, next_end] <= word))
+            candidate = output + step
+            is_passed = (candidate <= reachable_counts) & (self._ends[row, candidate] <= word)
+            output += step * is_passed
         return output.astype(np.uint64)
 
     @classmethod
     def from_fractions(cls, rows: Sequence[Sequence[Fraction]], word_bits: int) -> "IntegerChannel":
-        """Round fractions to the nearest channel in multiples of 2^−B; zeros stay zero."""
+        """Return the channel nearest to a matrix of fractions; zeros stay zero."""
         return cls([_round_row(row, 1 << word_bits) for row in rows], word_bits)
 
 
 def _round_row(row: Sequence[Fraction], total: int) -> list[int]:
-    """Round a row to integers that add up to ``total``, by largest remainders."""
+    """Scale a row by ``total`` and round it to integers with that sum, by largest remainders."""
     counts = [int(entry * total) for entry in row]
     by_remainder = sorted(range(len(row)), key=lambda z: counts[z] - row[z] * total)
     for z in by_remainder[: total - sum(counts)]:
@@ -98,33 +100,33 @@ def _round_row(row: Sequence[Fraction], total: int) -> list[int]:
 
 
 def format_rows(rows: Iterable[Sequence[int]]) -> list[Json]:
-    """Write integers as strings, because they are too large for JSON numbers."""
+    """Return rows with integers as strings, because they may be too large for JSON numbers."""
     return [list(map(str, row)) for row in rows]
 
 
 def parse_rows(rows: Iterable[Iterable[object]]) -> list[list[int]]:
-    """Read the rows of an untrusted record, written by ``format_rows``."""
+    """Parse rows in the format of ``format_rows``. They may come from an untrusted record."""
     return [list(map(parse_count, row)) for row in rows]
 
 
-def parse_stochastic_rows(W: Sequence[Sequence[object]]) -> list[list[Fraction]]:
-    """Return W as fractions; raise ``InvalidContext`` unless each row adds up to exactly 1."""
+def parse_stochastic_rows(matrix: Sequence[Sequence[object]]) -> list[list[Fraction]]:
+    """Return a matrix as fractions; raise ``InvalidContext`` unless each row adds up to 1."""
     rows = []
-    for row in W:
+    for row in matrix:
         entries = []
         for entry in row:
-            number = exact_number(entry, "an entry of W")
+            number = exact_number(entry, "an entry of the matrix")
             if isinstance(number, float):
-                raise InvalidContext("entries of W must be finite probabilities.")
+                raise InvalidContext("entries of the matrix must be finite probabilities.")
             entries.append(Fraction(number))
         rows.append(entries)
     if not rows:
-        raise InvalidContext("W must have a row for each report; got none.")
+        raise InvalidContext("the matrix must have at least one row; got none.")
     for y, entries in enumerate(rows):
         if len(entries) != len(rows[0]) or sum(entries) != 1:
             raise InvalidContext(
-                f"W must be stochastic: each row needs {len(rows[0])} entries that add up to "
-                f"exactly 1, but row {y} has {len(entries)} that add up to "
+                f"the matrix must be stochastic: each row needs {len(rows[0])} entries that add up "
+                f"to exactly 1, but row {y} has {len(entries)} that add up to "
                 f"{float(sum(entries)):g}. Pass fractions such as Fraction(1, 3)."
             )
     return rows
@@ -136,7 +138,7 @@ def parse_stochastic_rows(W: Sequence[Sequence[object]]) -> list[list[Fraction]]
 def round_table(
     rows: Sequence[Sequence[Fraction]], context: Context, word_bits: int
 ) -> list[list[int]]:
-    """Return integer rows close to ``rows``.
+    """Return integer rows close to ``2^word_bits · rows``.
 
     Each row adds up to ``2^word_bits``, and together the rows satisfy ``context`` exactly.
     """
@@ -147,9 +149,9 @@ def round_table(
 
 
 def round_solution(Q: Floats, context: Context, word_bits: int) -> list[list[int]]:
-    """Return integer rows close to a solver's matrix.
+    """Return integer rows close to ``2^word_bits · Q``, where Q is the matrix found by a solver.
 
-    The rows of Q need to add up to 1, and its columns to be in the cone, only approximately.
+    The rows of Q need only add up to about 1, and its columns need only be close to the cone.
     """
     cone = Cone.from_context(context)
     in_cone = np.ascontiguousarray(cone.snap(Q.T).T)
@@ -163,14 +165,14 @@ def _round(weights: LongIntegers, cone: Cone, word_bits: int) -> list[list[int]]
     shrink = 0.0
     while shrink <= _MAX_SHRINK:
         columns = cone.lift_integers(_shrink(weights, shrink, word_bits).T)
-        roomiest = int(cone.flat_parts(columns.astype(np.float64)).argmax())
-        balance = columns[roomiest] + (total - columns.sum(axis=0))
-        if cone.contains(balance):
-            columns[roomiest] = balance
+        deepest = int(cone.flat_parts(columns.astype(np.float64)).argmax())
+        adjusted = columns[deepest] + (total - columns.sum(axis=0))
+        if cone.contains(adjusted):
+            columns[deepest] = adjusted
             return columns.T.tolist()
-        # A flat column of this height would bring the balance back into the cone. Rounding again
-        # may need slightly more.
-        flat_part = float(cone.flat_parts(balance[None].astype(np.float64))[0])
+        # Adding `missing` to every entry would bring the adjusted column back into the cone. The
+        # next attempt is rounded again and may need slightly more.
+        flat_part = float(cone.flat_parts(adjusted[None].astype(np.float64))[0])
         missing = max(-flat_part, 0.0)
         shrink = max(4 * shrink, _MIN_SHRINK + 1.5 * (missing + 1) / total)
     raise NothingToLearn(
@@ -181,22 +183,22 @@ def _round(weights: LongIntegers, cone: Cone, word_bits: int) -> list[list[int]]
 def _shrink(weights: LongIntegers, shrink: float, word_bits: int) -> LongIntegers:
     """Return the integers nearest to ``weights · 2^(word_bits − 128) · (1 − shrink)``."""
     shift = _WEIGHT_BITS + _SHRINK_BITS - word_bits
-    remaining = (1 << _SHRINK_BITS) - int(np.ldexp(shrink, _SHRINK_BITS))
-    return (weights * remaining + (1 << shift - 1)) >> shift
+    factor = (1 << _SHRINK_BITS) - int(np.ldexp(shrink, _SHRINK_BITS))
+    return (weights * factor + (1 << shift - 1)) >> shift
 
 
 def _balance(Q: Floats) -> Floats:
     """Rescale columns, as little as possible, so that rows add up to 1.
 
     Columns stay in the cone. Column y is multiplied by ``1 + δ_y``, where ``Σ_y Q(y|x) δ_y`` must
-    be the amount missing from row x. With q the mean row, ``δ_y = Σ_x λ_x Q(y|x)/q(y)`` minimises
-    ``Σ_y q(y) δ_y²``.
+    equal the amount by which row x falls short of 1. With q the mean row,
+    ``δ_y = Σ_x λ_x Q(y|x)/q(y)`` minimises ``Σ_y q(y) δ_y²``.
     """
     for _ in range(_BALANCING_ROUNDS):
         ratios = Q / Q.mean(axis=0)
         lambdas = np.linalg.lstsq(ratios @ Q.T, 1 - Q.sum(axis=1))[0]
         factors = 1 + lambdas @ ratios
-        if factors.min() < 0.5:  # rescaling cannot correct these rows, so they must shrink
+        if factors.min() < 0.5:  # rescaling cannot correct these rows; leave them to _round
             break
         Q = Q * factors
     return Q

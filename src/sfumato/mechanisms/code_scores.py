@@ -1,7 +1,8 @@
 """Code scores: the amount that a report adds to the estimate of each symbol in a group.
 
-A group is the set of symbols that answer through one code. All scores are built from *contrasts*
-z, which compare the symbols of a group with each other and are independent of their total:
+A *group* is a set of symbols that are encoded together: each symbol is a *point* of the group's
+code. For point x, the code favours a set S_x of outputs. All scores are built from *contrasts* z,
+which compare the symbols of a group with each other and do not depend on the group's total:
 ``Σ_x z(x, y) = 0`` and
 
     Σ_y P(y|x2) z(x, y) = [x = x2] − 1/k,
@@ -12,8 +13,8 @@ z, which compare the symbols of a group with each other and are independent of t
 
 Here k is the size of the group, Δ is ``Code.contrast`` and q is ``Code.overlap``. Words that are
 spread evenly over the code's outputs have a mean contrast of 0. Let ℓ be the share of leftover
-words, which give output 0 for every symbol, and let τ(y) be the contribution of report y to the
-group's total (1 in a block). Then the corrected scores and those of Acharya et al. (2020), "the
+words, which map to output 0 for every symbol, and let τ(y) be the contribution of report y to the
+group's total (1 for a block). Then the corrected scores and those of Acharya et al. (2020), "the
 paper" from here on, are both unbiased:
 
     corrected:   A[x, y] = z(x, y) − ℓ z(x, 0) + τ(y)/k                 (used by default)
@@ -51,13 +52,13 @@ __all__ = [
 
 Sizes = Sequence[int] | NDArray[np.int64]
 
-_TOLERANCE = 1e-12  # offsets that differ by less, relative to the largest, count as equal
+_TOLERANCE = 1e-12  # smaller differences, relative to the largest offset, are ignored
 
 
 class ScoreKernel(ABC):
     """The part ``K(x, y)`` of a score that depends on both the symbol and the report.
 
-    Arrays over outputs and points may have leading axes. ``used`` is 1 for points that have a
+    Arrays over outputs and points may have leading axes. ``used`` is 1 for points that represent a
     symbol and 0 for the others.
     """
 
@@ -102,7 +103,7 @@ class MembershipKernel(ScoreKernel):
         return self.gain**2 * self.code.spread(used)
 
     def maxima(self, offsets: Floats, sign: int) -> Floats:
-        """Return the maximum of two values: over the outputs in S_x, and over those outside it.
+        """Return the larger of two maxima: over the outputs in S_x, and over those outside it.
 
         Offsets have few distinct values. Try the values in descending order. For each value, one
         transform finds the points x for which an output inside S_x has that offset, and those for
@@ -122,7 +123,7 @@ class MembershipKernel(ScoreKernel):
         return np.maximum(sign * self.gain + inside, outside)
 
     def absolute_sums(self, used: Floats, offsets: Floats) -> Floats:
-        """Return the sum of two absolute values, each times the number of symbols with it."""
+        """Return the sums. For each output there are only two distinct values to add."""
         inside_counts = self.code.spread(used)
         outside_counts = row_sums(used) - inside_counts
         return inside_counts * np.abs(self.gain + offsets) + outside_counts * np.abs(offsets)
@@ -146,25 +147,27 @@ class CyclicKernel(ScoreKernel):
         return correlate(weights, spectrum, self.code.points)
 
     def squares(self, used: Floats) -> Floats:
-        """Return the same sum for all outputs of a base block, because every point is used."""
+        """Return the sums, which do not vary within a base block because every point is used."""
         by_block = ((self.gain * self.code.kernels) ** 2).sum(axis=-1)
         by_output = np.repeat(by_block, self.code.points)
         return np.broadcast_to(by_output, (*used.shape[:-1], self.code.outputs))
 
     def maxima(self, offsets: Floats, sign: int) -> Floats:
-        """Return the same maximum for every point: each point takes all values of all kernels.
+        """Return the maxima, which are equal for all points.
 
-        Offsets must be equal on the outputs of a base block.
+        Over the outputs, each point takes all values of all kernels. Offsets must be constant
+        within each base block.
         """
         by_block = self._split_blocks(offsets).max(axis=-1)
         peaks = (sign * self.gain * self.code.kernels).max(axis=1)
-        best = (by_block + peaks).max(axis=-1, keepdims=True)
-        return np.broadcast_to(best, (*offsets.shape[:-1], self.code.points))
+        maximum = (by_block + peaks).max(axis=-1, keepdims=True)
+        return np.broadcast_to(maximum, (*offsets.shape[:-1], self.code.points))
 
     def absolute_sums(self, used: Floats, offsets: Floats) -> Floats:
-        """Return the sum over the kernel of each base block.
+        """Return the sums over the kernel of each base block.
 
-        Where offsets differ within a base block, add the difference, which gives an upper bound.
+        Where offsets differ within a base block, add their difference. The sums are then upper
+        bounds.
         """
         by_block = self._split_blocks(offsets)
         first_offsets = by_block[..., :1]
@@ -173,7 +176,7 @@ class CyclicKernel(ScoreKernel):
         return sums.reshape(offsets.shape)
 
     def _split_blocks(self, offsets: Floats) -> Floats:
-        """Split the last axis into base blocks and the outputs in each."""
+        """Split the last axis in two: base blocks, and the outputs in each block."""
         return offsets.reshape(*offsets.shape[:-1], -1, self.code.points)
 
 
@@ -182,7 +185,7 @@ class BatchScores:
     """``A[x, y] = K(x, y) + offsets[j, y] + shifts[j, x]`` for groups j that share a code.
 
     Arrays over reports have shape ``(groups, outputs)``; arrays over symbols have shape
-    ``(groups, points)``. ``used`` is a mask of the points for which each group has a symbol.
+    ``(groups, points)``. ``used`` is a mask of the points that represent a symbol of each group.
     """
 
     kernel: ScoreKernel
@@ -195,7 +198,7 @@ class BatchScores:
 
         Here ``g(y)`` are the offsets and ``h(x)`` the shifts.
         """
-        weights = [f]  # f·g^i
+        weights = [f]  # weights[i] is f·g^i
         for _ in range(power):
             weights.append(weights[-1] * self.offsets)
         total = np.zeros_like(self.shifts)
@@ -225,7 +228,7 @@ class BatchScores:
         return squares + with_offsets + with_shifts + constant
 
     def extremes(self) -> tuple[Floats, Floats]:
-        """Return the largest and the smallest ``A[x, y]`` over the outputs, for every point."""
+        """Return the largest and the smallest ``A[x, y]`` over all outputs y, for every point x."""
         highest = self.kernel.maxima(self.offsets, 1)
         lowest = -self.kernel.maxima(-self.offsets, -1)
         return highest + self.shifts, lowest + self.shifts
@@ -233,7 +236,7 @@ class BatchScores:
     def absolute_sums(self) -> Floats:
         """Return an upper bound on ``Σ_x |A[x, y]|`` for every y.
 
-        It is exact if there are no leftover words.
+        The bound is exact if there are no leftover words.
         """
         used = self.used.astype(np.float64)
         shift_sums = row_sums(np.abs(self.shifts * used))
@@ -252,11 +255,11 @@ def paper_block_scores(code: Code, sizes: Sizes) -> BatchScores:
 
 
 def require_balanced(code: Code) -> None:
-    """Raise ``ContextMismatch`` if the code would bias the paper's estimator."""
+    """Raise ``ContextMismatch`` for an unbalanced code, which would bias the paper's estimator."""
     if not code.is_balanced:
         raise ContextMismatch(
-            "the paper's estimator needs a code in which every two points share the same number of "
-            "outputs."
+            "the estimator of Acharya et al. (2020) needs a code in which any two points share the "
+            "same number of outputs."
         )
 
 
@@ -270,16 +273,16 @@ def batch_scores(
 ) -> BatchScores:
     """Return scores with total correction.
 
-    ``rise`` is ``high − low`` as a share of all words. ``leftover`` is the share of words that give
-    the group's output 0 for every symbol. ``totals`` is the contribution of a report to the group's
-    total. ``leftover`` and ``totals`` are numbers, or columns with an entry for each group.
+    ``rise`` is ``high − low`` as a share of all words. ``leftover`` is the share of words that map
+    to the group's output 0 for every symbol. ``totals`` is the contribution of a report to the
+    group's total. ``leftover`` and ``totals`` are numbers, or columns with an entry for each group.
     """
     used = _points_in_use(code, sizes)
     group_size = np.maximum(row_sums(used), 1)
     contrasts, offsets = _contrasts(code, used, rise)
-    output_zero = np.zeros((1, code.outputs))
-    output_zero[0, 0] = 1.0
-    z_at_zero = np.where(used, contrasts.moments(output_zero, 1) + offsets[:, :1], 0.0)
+    zero_indicator = np.zeros((1, code.outputs))
+    zero_indicator[0, 0] = 1.0
+    z_at_zero = np.where(used, contrasts.moments(zero_indicator, 1) + offsets[:, :1], 0.0)
     leftover_shares = leftover if isinstance(leftover, np.ndarray) else float(leftover)
     return BatchScores(contrasts, used, offsets + totals / group_size, -leftover_shares * z_at_zero)
 
@@ -307,7 +310,7 @@ def exact_group_scores(
     leftover: Fraction,
     total: Fraction,
 ) -> list[Fraction]:
-    """Return one column of corrected scores; ``output=None`` means a report outside the code."""
+    """Return one column of corrected scores; ``output=None`` means a report of another group."""
     if size == 0:
         return []
     z_at_zero = _exact_contrasts(code, size, 0, rise)
@@ -330,7 +333,7 @@ def _exact_contrasts(code: Code, size: int, output: int, rise: Fraction) -> list
 
 
 def leftover_share(code: Code) -> Fraction:
-    """Return ℓ: the share of words that give output 0 for every point."""
+    """Return ℓ: the share of words that map to output 0 for every point."""
     return Fraction(code.leftover, code.denominator)
 
 
@@ -340,7 +343,7 @@ def zero_in_sets(code: Code) -> Booleans:
 
 
 def _points_in_use(code: Code, sizes: Sizes) -> Booleans:
-    """Return a mask of the points that have a symbol, one row per group."""
+    """Return a mask of the points that represent a symbol, with one row per group."""
     return np.arange(code.points)[None, :] < np.asarray(sizes)[:, None]
 
 
@@ -350,7 +353,7 @@ def row_sums(table: Floats | Booleans) -> Floats:
 
 
 def _descending_values(offsets: Floats) -> Iterator[tuple[Floats, Booleans]]:
-    """Yield each row's largest value and a mask of the entries equal to it; then the next largest.
+    """Yield the distinct values of each row, largest first, with masks of the equal entries.
 
     Stop when no row has values left. Until then, an exhausted row yields −inf and an empty mask.
     """

@@ -1,4 +1,4 @@
-"""Mechanisms whose symbols answer through codes, with scores computed by fast transforms.
+"""Mechanisms that encode groups of symbols, with scores computed by fast transforms.
 
 "The paper" is Acharya et al. (2020).
 """
@@ -38,16 +38,16 @@ __all__ = [
 ]
 
 Index = Any
-"""Selects entries of an array: an array of indices, or a slice if they are consecutive."""
+"""An index into an array: an array of integers, or a slice if they are consecutive."""
 
 
 @dataclass(frozen=True)
 class CodeBatch:
     """The groups that share the code at ``code_index``, which one transform can process together.
 
-    ``reports`` selects the groups' reports, as a table ``(groups, outputs of the code)``.
-    ``symbols`` selects their symbols. For each symbol, ``rows`` is the row of its group in the
-    batch, and ``points`` is its point in the code.
+    ``reports`` selects the groups' reports, as a table of shape ``(groups, outputs of the code)``.
+    ``symbols`` selects their symbols. For each symbol, ``rows`` contains the row of its group in
+    the batch, and ``points`` its point in the code.
     """
 
     code_index: int
@@ -61,13 +61,13 @@ class CodeBatch:
     points: Index
 
     def arrange_by_point(self, values: Floats) -> Floats:
-        """Arrange the symbols' values as ``(groups, points)``, with 0 on unused points."""
+        """Return the symbols' values as a ``(groups, points)`` table, with 0 for unused points."""
         table = np.zeros((self.sizes.size, self.code.points))
         table[self.rows, self.points] = values[self.symbols]
         return table
 
     def fill(self, values: Floats, table: Floats) -> None:
-        """Write the entries of a ``(groups, points)`` table to their symbols in ``values``."""
+        """Copy a ``(groups, points)`` table into the symbols' entries of ``values``."""
         values[self.symbols] = table[self.rows, self.points]
 
     def members(self, row: int) -> list[int]:
@@ -78,14 +78,14 @@ class CodeBatch:
 
 
 class CodedMechanism(Mechanism):
-    """A mechanism whose symbols are in groups, each of which answers through a code.
+    """A mechanism that divides symbols into groups and encodes each group with a code.
 
     The reports of the groups come first, group by group, one for each output of the group's code.
     A symbol in no group is *free* and has its own report. The reports of free symbols come last, in
     symbol order.
     """
 
-    _families: Any  # a code family, or a list with one for each group
+    _code_families: Any  # one code family for all groups, or a list with a family for each group
     _beta = Fraction(1)  # the probability that a free symbol sends its own report
 
     def _set_groups(
@@ -97,8 +97,8 @@ class CodedMechanism(Mechanism):
     ) -> None:
         """Set the codes, and assign report numbers to groups and free symbols.
 
-        ``code_index_of_group`` is the index of each group's code, ``group_of`` is the group of each
-        symbol (−1 for a free symbol), and ``point_of`` is the symbol's point in the group's code.
+        ``code_index_of_group`` contains the index of each group's code. ``group_of`` contains the
+        group of each symbol (−1 for a free symbol), and ``point_of`` its point in the group's code.
         """
         self._codes = codes
         self._code_index_of_group = code_index_of_group
@@ -107,39 +107,40 @@ class CodedMechanism(Mechanism):
         # The index of each symbol's code; len(codes) for free symbols.
         code_index_of = np.append(code_index_of_group, len(codes))[group_of]
         self._code_index_of = code_index_of.astype(np.min_scalar_type(len(codes)))
-        lengths = np.array([code.outputs for code in codes], dtype=np.int64)
-        self._report_counts = lengths[code_index_of_group]  # the number of reports of each group
+        output_counts = np.array([code.outputs for code in codes], dtype=np.int64)
+        # The number of reports of each group.
+        self._report_counts = output_counts[code_index_of_group]
         # The first report of each group.
-        self._group_start = np.cumsum(self._report_counts) - self._report_counts
+        self._group_starts = np.cumsum(self._report_counts) - self._report_counts
         self._coded_outputs = int(self._report_counts.sum())
         self._free_symbols = np.flatnonzero(group_of < 0)
         self.outputs = require_output_count(self._coded_outputs + self._free_symbols.size)
 
     def with_word_bits(self, word_bits: int) -> Self:
-        """Return the same mechanism over shorter words."""
+        """Return the same mechanism with shorter words."""
         cls: Any = type(self)
-        return cls(self.context, self._families, word_bits=word_bits)
+        return cls(self.context, self._code_families, word_bits=word_bits)
 
     def _locate(self, x: int) -> tuple[int, slice, Booleans]:
         """Return the index of x's code, the reports of x's group, and a mask of those in S_x."""
         g = int(self._group_of[x])
         code_index = int(self._code_index_of_group[g])
-        first = int(self._group_start[g])
+        start = int(self._group_starts[g])
         code = self._codes[code_index]
         favoured = code.membership(int(self._point_of[x]))
-        return code_index, slice(first, first + code.outputs), favoured
+        return code_index, slice(start, start + code.outputs), favoured
 
     @cached_property
     def _batches(self) -> list[CodeBatch]:
-        """One batch of groups for each code, built on first use: a client never needs batches."""
-        sizes = np.bincount(self._group_of[self._group_of >= 0], minlength=self._group_start.size)
-        row_of_group = np.zeros(self._group_start.size, dtype=np.int64)
+        """One batch of groups for each code. Built on first use: a client never needs batches."""
+        sizes = np.bincount(self._group_of[self._group_of >= 0], minlength=self._group_starts.size)
+        row_of_group = np.zeros(self._group_starts.size, dtype=np.int64)
         batches = []
         for code_index, symbols in enumerate(self._symbols_by_code()):
             code = self._codes[code_index]
             groups = np.flatnonzero(self._code_index_of_group == code_index)
             row_of_group[groups] = np.arange(groups.size)
-            first_reports = self._group_start[groups]
+            first_reports = self._group_starts[groups]
             points = self._point_of[symbols]
             reports: Index
             layout: tuple[Index, Index, Index]  # symbols, rows, points
@@ -162,6 +163,7 @@ class CodedMechanism(Mechanism):
 
 
 def _are_consecutive(symbols: Symbols, points: NDArray[np.int64]) -> bool:
+    """Return whether the symbols are consecutive and their points are 0, 1, 2, …."""
     in_sequence = symbols[-1] - symbols[0] == symbols.size - 1
     return bool(in_sequence and (points == np.arange(symbols.size)).all())
 
@@ -207,7 +209,7 @@ class CodedScores(Scores):
 
     @abstractmethod
     def _build_part(self, batch: CodeBatch) -> ScorePart:
-        """Compute the scores with total correction."""
+        """Return the batch's scores with total correction."""
 
     @cached_property
     def _paper_score_parts(self) -> list[ScorePart]:
@@ -215,14 +217,15 @@ class CodedScores(Scores):
 
     @abstractmethod
     def _build_paper_part(self, batch: CodeBatch) -> ScorePart:
-        """Compute the paper's scores; raise ``ContextMismatch`` if the code is not balanced."""
+        """Return the paper's scores; raise ``ContextMismatch`` if the code is not balanced."""
 
     def exact_column(self, y: int) -> list[Fraction]:
         """Return ``A[·, y]`` exactly, group by group."""
         column = [Fraction(0)] * self.mechanism.inputs
         for batch in self._batches:
-            for row, first in enumerate(batch.first_reports.tolist()):
-                output = y - first if first <= y < first + batch.code.outputs else None
+            for row, first_report in enumerate(batch.first_reports.tolist()):
+                is_group_report = first_report <= y < first_report + batch.code.outputs
+                output = y - first_report if is_group_report else None
                 scores = self._exact_scores(batch, row, output)
                 for x, score in zip(batch.members(row), scores, strict=True):
                     column[x] = score
@@ -244,9 +247,9 @@ class CodedScores(Scores):
         f = float_vector(frequencies, self.mechanism.outputs, "frequencies")
         moments = np.empty(self.mechanism.inputs)
         for part in parts:
-            own_frequencies = f[part.batch.reports]
-            other_frequency = f.sum() - row_sums(own_frequencies)
-            table = part.inside.moments(own_frequencies, power)
+            group_frequencies = f[part.batch.reports]
+            other_frequency = f.sum() - row_sums(group_frequencies)
+            table = part.inside.moments(group_frequencies, power)
             table += other_frequency * part.outside**power
             part.batch.fill(moments, table)
         moments[self._free_symbols] = f[self._coded_outputs :] / float(self._beta**power)
@@ -279,10 +282,10 @@ class CodedScores(Scores):
     # --- extremes --------------------------------------------------------------------------------
 
     def _compute_reach(self) -> Reach:
-        """Return the extremes of each symbol's scores, inside and outside its group's reports.
+        """Return the extremes of each symbol's scores over all reports.
 
-        A free symbol has only two scores. The sum of absolute scores may be overestimated by up to
-        the share of leftover words.
+        A free symbol has only two distinct scores. The sum of absolute scores may be overestimated
+        by up to the share of leftover words.
         """
         free_score = float(1 / self._beta)
         highest = np.full(self.mechanism.inputs, free_score)
@@ -293,16 +296,16 @@ class CodedScores(Scores):
             sums = row_sums(np.abs(part.inside.used * part.outside))
             outside_sums.append(sums)
             outside_total += float(sums.sum())
-        has_other_reports = self.mechanism._group_start.size > 1 or self._free_symbols.size > 0
+        has_other_reports = self.mechanism._group_starts.size > 1 or self._free_symbols.size > 0
         max_absolute_sum = free_score + outside_total if self._free_symbols.size else 0.0
-        for part, own_outside_sums in zip(self._score_parts, outside_sums, strict=True):
+        for part, batch_outside_sums in zip(self._score_parts, outside_sums, strict=True):
             high, low = part.inside.extremes()
             if has_other_reports:
                 high = np.maximum(high, part.outside)
                 low = np.minimum(low, part.outside)
             part.batch.fill(highest, high)
             part.batch.fill(lowest, low)
-            sums = part.inside.absolute_sums() - own_outside_sums
+            sums = part.inside.absolute_sums() - batch_outside_sums
             max_absolute_sum = max(max_absolute_sum, float(sums.max()) + outside_total)
         return Reach(highest, lowest, max_absolute_sum)
 
@@ -313,19 +316,19 @@ class CodedScores(Scores):
         return self._moments_from(self._paper_score_parts, self._frequencies(tally), 1)
 
     def paper_variances(self, p: ArrayLike, n: int) -> Floats:
-        """Return the exact variance of ``paper_estimate``."""
+        """Return the exact variance of ``paper_estimate`` for ``n`` people drawn from p."""
         second_moments = self._moments_from(self._paper_score_parts, self.mechanism.forward(p), 2)
         return (second_moments - np.asarray(p, dtype=np.float64) ** 2) / require_people(n)
 
 
 class GroupScores(CodedScores):
-    """The scores of groups that cover for each other.
+    """Scores for groups of symbols that cover for each other.
 
     Let v_j be the probability that a symbol outside group j sends one of j's reports. A report of
     group j adds ``(1 − v_j)/β`` to j's total and ``−v_l/β`` to the total of any other group l.
 
-    ``levels`` are the integers for each code, and ``leftover`` is the share of leftover words,
-    which give report 0 for every symbol.
+    ``levels`` contains the levels of each code, and ``leftover`` is the share of leftover words,
+    which map to report 0 for every symbol.
     """
 
     def __init__(
@@ -363,10 +366,10 @@ class GroupScores(CodedScores):
         return Fraction(level.high - level.low, self.mechanism.denominator)
 
     def _build_paper_part(self, batch: CodeBatch) -> ScorePart:
-        """Compute ``G ([y ∈ S_x] − P(S_x | outside the group) − τ(y) h)``.
+        """Return the scores ``G ([y ∈ S_x] − P(S_x | outside the group) − τ(y) h)``.
 
-        h is how much more likely another member of x's group is to hit S_x than a symbol outside
-        the group.
+        h is how much more likely it is that another member of x's group sends a report in S_x than
+        that a symbol outside the group does. G is the factor that makes the scores unbiased.
         """
         code = batch.code
         level = self._levels[batch.code_index]
@@ -374,7 +377,7 @@ class GroupScores(CodedScores):
         N = self.mechanism.denominator
         beta = float(self._beta)
         v, leftover = self._outside_shares(batch)
-        unshared = code.raised - code.shared  # outputs in S_x that another point does not share
+        unshared = code.raised - code.shared  # how many outputs of S_x another point does not share
         G = float(N / (unshared * (level.high - level.low)))
         member_words = code.shared * level.high + unshared * level.low
         h = float((member_words - code.raised * level.cover) / N)
@@ -389,12 +392,12 @@ class GroupScores(CodedScores):
     def _exact_scores(self, batch: CodeBatch, row: int, output: int | None) -> list[Fraction]:
         leftover = self._leftover if batch.groups[row] == 0 else Fraction(0)
         v = self._cover_share(batch) + leftover
-        is_own = output is not None
+        is_group_report = output is not None
         return exact_group_scores(
             batch.code,
             int(batch.sizes[row]),
             output,
             rise=self._rise(batch),
             leftover=leftover,
-            total=(is_own - v) / self._beta,
+            total=(is_group_report - v) / self._beta,
         )

@@ -28,10 +28,10 @@ class ProcessedResponse(DenseMechanism):
 
     Guarantees: for every pair of symbols x and x2,
     ``Σ_y Q(y|x) W(z|y) ≤ e^{E[x, x2]} Σ_y Q(y|x2) W(z|y)``, because every term satisfies this
-    inequality. The guarantee applies to the rounded W that the second word samples from,
-    however much it differs from the W that you pass.
-    Cost per report: the mechanism's word and one more word. Error: that of the minimum-variance
-    unbiased estimate at the uniform distribution.
+    inequality. The guarantee holds for the rounded W that reports are drawn from, however much it
+    differs from the W that you pass.
+    Cost per report: two words, one for the mechanism and one for W.
+    Error: that of the minimum-variance unbiased estimate at the uniform distribution.
     Reference: Acharya et al. (2020), Proposition 1.
     Proof: docs/proofs/processed.md.
 
@@ -56,7 +56,7 @@ class ProcessedResponse(DenseMechanism):
             rows = product.tolist()
             mechanism = mechanism._mechanism
         if mechanism.words > 1:
-            raise ContextMismatch("a channel can only follow a mechanism that reads one word.")
+            raise ContextMismatch("a channel can only follow a mechanism that uses one word.")
         self._mechanism: Mechanism = mechanism
         self._W: list[list[Fraction]] = rows
         self.word_bits = mechanism.word_bits
@@ -64,7 +64,7 @@ class ProcessedResponse(DenseMechanism):
         self.outputs = self._integer_W.outputs
 
     def to_record(self) -> Json:
-        """Return both channels as plain data."""
+        """Return both channels as JSON-compatible data."""
         return {
             "kind": self.kind,
             "mechanism": self._mechanism.to_record(),
@@ -74,7 +74,7 @@ class ProcessedResponse(DenseMechanism):
         }
 
     def with_word_bits(self, word_bits: int) -> Self:
-        """Return the same mechanism over shorter words."""
+        """Return the same mechanism with shorter words."""
         return type(self)(self._mechanism.with_word_bits(word_bits), self._W)
 
     def _respond(self, symbols: Symbols, words: Words) -> Words:
@@ -98,7 +98,7 @@ class ProcessedResponse(DenseMechanism):
 
 
 class ComposedResponse(DenseMechanism):
-    """Two answers from one person, where the first report selects the second mechanism.
+    """A response with two answers, where the first report selects the second mechanism.
 
     ``Q(y1, y2|x) = Q1(y1|x) · Q2^{y1}(y2|x)`` satisfies E1 + E2.
 
@@ -121,14 +121,14 @@ class ComposedResponse(DenseMechanism):
             self._second_mechanisms = [second] * first.outputs
         else:
             self._second_mechanisms = [second(y1) for y1 in range(first.outputs)]
-        context = self._second_mechanisms[0].context
+        second_context = self._second_mechanisms[0].context
         for mechanism in self._second_mechanisms:
-            if mechanism.context != context or mechanism.word_bits != first.word_bits:
+            if mechanism.context != second_context or mechanism.word_bits != first.word_bits:
                 raise ContextMismatch(
                     "all mechanisms must use the same word length, and all second mechanisms must "
                     "have the same context."
                 )
-        super().__init__(first.context + context)
+        super().__init__(first.context + second_context)
         self.words = first.words + max(mechanism.words for mechanism in self._second_mechanisms)
         if self.words > WORDS_PER_POSITION:
             raise ContextMismatch(
@@ -140,16 +140,16 @@ class ComposedResponse(DenseMechanism):
         self.outputs = require_output_count(first.outputs * self._max_second_outputs)
 
     def to_record(self) -> Json:
-        """Return the first and the second mechanisms as plain data."""
-        seconds: list[Json] = []
+        """Return the first and second mechanisms as JSON-compatible data."""
+        second_records: list[Json] = []
         for mechanism in self._distinct_mechanisms:
-            seconds.append(
+            second_records.append(
                 {"context": mechanism.context.to_record(), "mechanism": mechanism.to_record()}
             )
         return {
             "kind": self.kind,
             "first": self._first.to_record(),
-            "seconds": seconds,
+            "seconds": second_records,
             "second_of": list(self._second_index_of),
         }
 
@@ -164,31 +164,31 @@ class ComposedResponse(DenseMechanism):
         return [self._distinct_mechanisms.index(mechanism) for mechanism in self._second_mechanisms]
 
     def with_word_bits(self, word_bits: int) -> Self:
-        """Return the same composition over shorter words."""
-        shorter = [mechanism.with_word_bits(word_bits) for mechanism in self._distinct_mechanisms]
+        """Return the same composition with shorter words."""
+        shortened = [mechanism.with_word_bits(word_bits) for mechanism in self._distinct_mechanisms]
         return type(self)(
-            self._first.with_word_bits(word_bits), lambda y1: shorter[self._second_index_of[y1]]
+            self._first.with_word_bits(word_bits), lambda y1: shortened[self._second_index_of[y1]]
         )
 
     def _respond(self, symbols: Symbols, words: Words) -> Words:
         y1 = self._first._respond(symbols, words[:, : self._first.words])
-        remaining = words[:, self._first.words :]
+        second_words = words[:, self._first.words :]
         y2 = np.empty(symbols.size, dtype=np.uint64)
         people_by_second = indices_by_value(
             np.array(self._second_index_of)[y1], len(self._distinct_mechanisms)
         )
         for mechanism, people in zip(self._distinct_mechanisms, people_by_second, strict=True):
-            y2[people] = mechanism._respond(symbols[people], remaining[people])
+            y2[people] = mechanism._respond(symbols[people], second_words[people])
         return y1.astype(np.uint64) * np.uint64(self._max_second_outputs) + y2
 
     def integer_row(self, x: int) -> list[int]:
         """Return the product of both mechanisms' rows, with 0 for pairs that cannot occur."""
-        pairs: list[int] = []
+        counts: list[int] = []
         for n1, second in zip(self._first.integer_row(x), self._second_mechanisms, strict=True):
             row = second.integer_row(x)
-            pairs += [n1 * n2 for n2 in row]
-            pairs += [0] * (self._max_second_outputs - len(row))
-        return pairs
+            counts += [n1 * n2 for n2 in row]
+            counts += [0] * (self._max_second_outputs - len(row))
+        return counts
 
     def ideal_row(self, x: int) -> Floats:
         """Return the product of both mechanisms' rows, computed from their formulas."""
@@ -204,7 +204,7 @@ class ComposedResponse(DenseMechanism):
 
 
 class ComposedScores(DenseScores):
-    """A weighted mean of the two reports' scores; it is unbiased because both scores are."""
+    """Weighted means of the two reports' scores, unbiased because both scores are unbiased."""
 
     mechanism: ComposedResponse
 
@@ -231,18 +231,17 @@ class ComposedScores(DenseScores):
         sampling_risk = 1 - 1 / k
         first_noise = max(self.mechanism._first.scores.risk(p) - sampling_risk, 0.0)
         second_noise = max(self.mechanism._second_mechanisms[0].scores.risk(p) - sampling_risk, 0.0)
-        noise = first_noise + second_noise
-        if noise <= _MIN_NOISE:
+        total_noise = first_noise + second_noise
+        if total_noise <= _MIN_NOISE:
             return Fraction(1, 2)
-        return Fraction(second_noise / noise).limit_denominator(1000)
+        return Fraction(second_noise / total_noise).limit_denominator(1000)
 
 
 def compose(first: Mechanism, second: Mechanism | Callable[[int], Mechanism]) -> ComposedResponse:
     """Return a mechanism that answers twice; ``second`` may depend on the first report.
 
     The mechanism promises the sum of the two contexts, and ``certify`` checks this like any other
-    promise. If the second mechanism for even a single first report breaks that sum, ``certify``
-    detects it.
+    promise. It detects a violation even if it occurs after only one of the first reports.
 
     >>> from sfumato.contexts import Uniform
     >>> from sfumato.mechanisms import BinaryResponse

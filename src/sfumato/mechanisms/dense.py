@@ -1,4 +1,4 @@
-"""Mechanisms small enough to store their channel and its scores as matrices.
+"""Mechanisms that are small enough to store their channels and scores as matrices.
 
 ``LeftInverse`` computes scores for any such channel: ``A = M⁻¹ Q G`` with ``M = Q G Qᵀ``, where G
 is the diagonal matrix of ``1/q(y)`` and q is the distribution of reports from an assumed
@@ -33,7 +33,7 @@ __all__ = [
 _WEIGHT_BITS = 24
 _ROUNDING_ERROR = 2.0**-53  # the rounding error of a float near 1
 _TOLERANCE = 1e-10  # the largest error allowed, relative to the largest score
-_MAX_RESIDUAL = 1e-3  # the largest residual of an initial inverse that can be corrected
+_MAX_RESIDUAL = 1e-3  # the largest residual of an approximate inverse that can be corrected
 _INVERSE_BITS = 60
 _LIMB_BITS = 20
 _LIMB_COLUMNS = 2**13  # floats can add this many products of limbs exactly
@@ -43,11 +43,11 @@ _Integers = NDArray[np.object_]
 
 
 class DenseMechanism(Mechanism):
-    """A mechanism that computes everything from its rows of integers."""
+    """A mechanism that computes everything from its integer rows."""
 
     @abstractmethod
     def integer_row(self, x: int) -> list[int]:
-        """Return how many of the ``denominator`` draws make symbol x send each report."""
+        """Return, for each report, how many of the ``denominator`` draws make symbol x send it."""
 
     def compact_row(self, x: int) -> CompactRow:
         """Return the row of x: its distinct integers, and the index of each report's integer."""
@@ -76,7 +76,7 @@ class DenseScores(Scores):
 
     @cached_property
     def _A(self) -> Floats:
-        """The scores, one row per symbol. By default they are computed by ``exact_column``."""
+        """The scores, one row per symbol. By default they are computed with ``exact_column``."""
         columns = [self.exact_column(y) for y in range(self.mechanism.outputs)]
         return np.array(columns, dtype=np.float64).T
 
@@ -101,7 +101,7 @@ class DenseScores(Scores):
 class MinimumVarianceScores(DenseScores):
     """The unbiased scores with the minimum variance for people distributed like a crowd.
 
-    ``crowd`` contains an integer for each symbol; by default, all symbols are equally likely.
+    ``crowd`` contains an integer weight for each symbol; by default, all weights are equal.
     """
 
     def __init__(self, mechanism: Mechanism, crowd: Sequence[int] | None = None) -> None:
@@ -114,7 +114,7 @@ class MinimumVarianceScores(DenseScores):
         return LeftInverse(rows, self.mechanism.denominator, self._crowd)
 
     def exact_column(self, y: int) -> list[Fraction]:
-        """Return one column of the scores."""
+        """Return the scores of report y."""
         return self._inverse.column(y)
 
     @cached_property
@@ -126,7 +126,7 @@ class LeftInverse:
     """Scores A with ``Σ_y Q(y|x2) A[x, y] = [x = x2]``, for ``Q = rows / denominator``.
 
     They have the minimum variance for people distributed like ``crowd``, which contains an integer
-    for each symbol.
+    weight for each symbol.
 
     >>> scores = LeftInverse([[3, 1], [1, 3]], 4, crowd=[1, 1])
     >>> scores.column(0)
@@ -165,14 +165,14 @@ class LeftInverse:
         solution = solve_integers(self._M.tolist(), identity)
         if solution is None:
             raise NothingToLearn(
-                "two mixtures of symbols give the same distribution of reports, so nothing can "
-                "undo this channel."
+                "two mixtures of symbols give the same distribution of reports, so this channel "
+                "cannot be inverted."
             )
         adjugate, determinant = solution
         return np.array(adjugate, dtype=object), determinant
 
     def to_floats(self) -> Floats:
-        """Return A as floats, accurate to 10⁻¹⁰ of its largest entry.
+        """Return A as floats, with errors of at most 10⁻¹⁰ times the largest entry.
 
         Solve in floating point if that is guaranteed to be accurate enough, otherwise exactly.
         """
@@ -198,11 +198,11 @@ class LeftInverse:
 
 
 def _float_inverse(M: _Integers, half_bits: list[int]) -> tuple[Floats, float] | None:
-    """Return the inverse Y of M, and an error bound for its entries in units of 2^−53.
+    """Return the inverse Y of the scaled M, and an error bound for its entries in units of 2^−53.
 
-    M is scaled so that its diagonal is about 1, and Y is the inverse of the scaled matrix. An
-    initial inverse Y0 has ``M Y0 = 1 − F``, where F is computed in integers. Then
-    ``Y = Y0 (1 − F)⁻¹`` to float precision.
+    M is scaled so that its diagonal is about 1. An approximate inverse Y0 satisfies
+    ``M Y0 = 1 − F``, where F is computed exactly. Then ``Y = Y0 (1 − F)⁻¹``, up to float error.
+    Return ``None`` if Y0 is too inaccurate.
     """
     k = len(M)
     bits = 2 * max(half_bits)
@@ -223,7 +223,7 @@ def _float_inverse(M: _Integers, half_bits: list[int]) -> tuple[Floats, float] |
 
 
 def _exact_product(left: _Integers, right: _Integers) -> _Integers:
-    """Return ``left · rightᵀ`` for non-negative integers, split into limbs for exact products."""
+    """Return ``left · rightᵀ`` for non-negative integers, computed exactly from their limbs."""
     product = np.zeros((len(left), len(right)), dtype=object)
     for start in range(0, left.shape[1], _LIMB_COLUMNS):
         columns = slice(start, start + _LIMB_COLUMNS)

@@ -1,12 +1,13 @@
 """Codes and integers for groups of symbols that cover for each other.
 
 Group j has a code with b outputs, of which each symbol favours r, and two promises: ε_in inside
-the group, and ε_out from the group to everyone else. Every symbol maps each of the N = 2^B words
-to an output. For a member of the group, ``high`` words map to each output it favours, and ``low``
-words to each of the group's other outputs. For everyone else, ``cover`` words map to each of the
-group's outputs. So a member has ``clear`` more words on its group's outputs than everyone else
-has; ``clear`` is the same for every group. For a symbol without a promise, ``clear`` words map to
-its own report. The ``leftover`` words map to report 0 for every symbol. These numbers satisfy
+the group, and ε_out from the group to all other symbols. Every symbol maps each of the N = 2^B
+words to a report. For a member of the group, ``high`` words map to each output it favours, and
+``low`` words to each of the group's other outputs. For all other symbols, ``cover`` words map to
+each of the group's outputs. So ``clear`` more words map to the group's outputs for a member than
+for any other symbol; ``clear`` is the same for every group. For a symbol without a promise,
+``clear`` words map to its own report. The ``leftover`` words map to report 0 for every symbol.
+These numbers satisfy
 
     r·high + (b − r)·low − b·cover = clear,        Σ_j b_j·cover_j + clear + leftover = N
 
@@ -48,9 +49,9 @@ __all__ = [
 
 @dataclass(frozen=True)
 class GroupShape:
-    """The b (``outputs``) and r (``raised``) of a group's code, and the group's two ε.
+    """The parameters b (``outputs``) and r (``raised``) of a group's code, and the group's two ε.
 
-    ``count`` groups share this shape.
+    ``count`` is the number of groups with this shape.
     """
 
     outputs: int
@@ -83,8 +84,8 @@ class GroupShape:
 class GroupLevels:
     """The number of words that map to each output of a group's code.
 
-    For a member of the group, it is ``high`` for outputs that the member favours and ``low`` for
-    the others. For everyone else, it is ``cover`` for every output.
+    For a member of the group, the number is ``high`` for outputs that the member favours and
+    ``low`` for the others. For all other symbols, it is ``cover`` for every output.
     """
 
     high: int
@@ -92,7 +93,7 @@ class GroupLevels:
     cover: int
 
     def to_record(self) -> Json:
-        """Return the integers as plain data."""
+        """Return the integers as JSON-compatible data."""
         return {"high": str(self.high), "low": str(self.low), "cover": str(self.cover)}
 
     @classmethod
@@ -109,9 +110,9 @@ class GroupLevels:
 class GroupIntegers:
     """The integers of a group response.
 
-    For each group, ``code_index_of_group`` contains the index of its code in ``codes`` and of its
-    levels in ``levels``. ``clear_words`` is the number of words that are neither cover words nor
-    leftover words.
+    For each group, ``code_index_of_group`` contains the index of its code in ``codes``, which is
+    also the index of its levels in ``levels``. ``clear_words`` is the number of words that are
+    neither cover words nor leftover words.
     """
 
     codes: list[Code]
@@ -126,7 +127,7 @@ class GroupIntegers:
         return [self.codes[i].outputs * self.levels[i].cover for i in self.code_index_of_group]
 
     def to_record(self) -> dict[str, Json]:
-        """Return the integers as plain data."""
+        """Return the integers as JSON-compatible data."""
         return {
             "codes": [code.to_record() for code in self.codes],
             "levels": [level.to_record() for level in self.levels],
@@ -138,8 +139,8 @@ class GroupIntegers:
     @classmethod
     def from_record(cls, record: Fields, groups: GroupedContext) -> "GroupIntegers":
         """Return the integers stored in a record, for the given groups."""
-        names = ("kind", "codes", "levels", "code_of_group", "clear", "word_bits")
-        fields = require_fields(record, "mechanism", names)
+        field_names = ("kind", "codes", "levels", "code_of_group", "clear", "word_bits")
+        fields = require_fields(record, "mechanism", field_names)
         for name in ("codes", "levels", "code_of_group"):
             if not isinstance(fields[name], list):
                 raise InvalidSurvey(f"mechanism.{name} must be a list.")
@@ -158,7 +159,7 @@ class GroupIntegers:
         return cls(codes, levels, code_index_of_group, parse_count(fields["clear"]), word_bits)
 
     def require_fitting_codes(self, sizes: list[int]) -> None:
-        """Raise ``ContextMismatch`` unless the codes can serve groups of these sizes."""
+        """Raise ``ContextMismatch`` unless the codes fit groups of these sizes."""
         if len(self.code_index_of_group) != len(sizes) or len(self.levels) != len(self.codes):
             raise ContextMismatch(
                 f"each of the {len(sizes)} groups must have a code, and each code must have levels."
@@ -176,7 +177,7 @@ class GroupIntegers:
         """Raise ``ContextMismatch`` unless the integers satisfy this module's equations."""
         total = 1 << self.word_bits
         wrong_sum_error = ContextMismatch(
-            f"the words of a group response must add up to 2^{self.word_bits}."
+            f"the word counts of a group response must add up to 2^{self.word_bits}."
         )
         covers_fit = all(0 <= level.cover < total for level in self.levels)
         if not 1 <= self.clear_words < 2 * total or not covers_fit:
@@ -187,8 +188,8 @@ class GroupIntegers:
             member_words = r * level.high + (b - r) * level.low
             if member_words != self.clear_words + b * level.cover or level.low >= level.high:
                 raise ContextMismatch(
-                    "a member must have exactly `clear` more words on its group's outputs than "
-                    "everyone else."
+                    "exactly `clear` more words must map to a group's outputs for its members than "
+                    "for other symbols."
                 )
         word_count = sum(self.cover_words) + self.clear_words
         if word_count > total or (not self.codes and word_count != total):
@@ -196,9 +197,9 @@ class GroupIntegers:
 
 
 def find_protected_groups(groups: GroupedContext) -> tuple[list[int], Symbols]:
-    """Return the groups that must not be distinguishable from other groups, and an array.
+    """Return the protected groups, and the index of each symbol's group among them.
 
-    The array contains, for each symbol, the position of its group in the returned list, or −1 for a
+    A group is protected if it must be hard to tell apart from other groups. The index is −1 for a
     symbol without a promise.
     """
     protected = groups.protected_groups
@@ -206,8 +207,8 @@ def find_protected_groups(groups: GroupedContext) -> tuple[list[int], Symbols]:
         if isinstance(groups.inside[g], Fraction) and groups.sizes[g] > 1:
             raise ContextMismatch(
                 "a group response hides groups from each other. For a group that may be revealed "
-                "but hides its symbols, use a block response; for a single group, use a plain "
-                "response. mechanism_for chooses a mechanism; sf.union combines contexts."
+                "while its symbols stay hidden, use a block response; for a single group, use a "
+                "plain response. mechanism_for chooses a mechanism; sf.union combines contexts."
             )
     index_of_group = np.full(len(groups.outward), -1, dtype=np.int64)
     index_of_group[protected] = np.arange(len(protected))
@@ -257,10 +258,10 @@ def find_levels(shapes: Sequence[GroupShape], word_bits: int) -> tuple[int, list
     ...     GroupShape(3, 1, Fraction(1), Fraction(2)),
     ...     GroupShape(1, 1, Fraction(1), Fraction(1)),
     ... ]
-    >>> clear, (three, one) = find_levels(shapes, 12)
+    >>> clear, levels = find_levels(shapes, 12)
     >>> clear
     2170
-    >>> three
+    >>> levels[0]
     GroupLevels(high=1631, low=601, cover=221)
     """
     N = 1 << word_bits
@@ -268,11 +269,11 @@ def find_levels(shapes: Sequence[GroupShape], word_bits: int) -> tuple[int, list
         return N, []
     if any(shape.gain <= 0 for shape in shapes):
         raise NothingToLearn(
-            "the promise across groups is too strong for the promise inside a group. Use a plain "
-            "response instead."
+            "the promise across groups is too strong compared with the promise inside a group. Use "
+            "a plain response instead."
         )
     beta = 1 / (1 + sum(shape.count / shape.gain for shape in shapes))
-    # clear must be a multiple of every gcd(r, b): otherwise a group's equation has no solution.
+    # Unless clear is a multiple of every gcd(r, b), a group's equation has no solution.
     step = lcm(*(gcd(shape.raised, shape.outputs) for shape in shapes))
     clear = int(N * beta) // step * step
     while clear > 0:
@@ -284,15 +285,15 @@ def find_levels(shapes: Sequence[GroupShape], word_bits: int) -> tuple[int, list
             _require_contrast(shapes, levels, word_bits)
             return clear, levels
         clear -= max(1, int(excess * beta) // step) * step
-    raise _too_short_error(word_bits)
+    raise _words_too_short_error(word_bits)
 
 
 def _solve_levels(shape: GroupShape, clear: int) -> GroupLevels:
-    """Return levels that satisfy the group's equation exactly and keep its two promises."""
+    """Return levels that satisfy the group's equation exactly and keep both of its promises."""
     b = shape.outputs
     r = shape.raised
     A, _ = shape.odds
-    if b == r:  # a single symbol favours every output and has nothing to hide inside its group
+    if b == r:  # a single symbol favours every output, and its group has no pair to protect
         cover = _ceil(Fraction(clear, b) / (A - 1))
         return GroupLevels(clear // b + cover, cover, cover)
     high = int(clear * A / (b * shape.gain))
@@ -311,13 +312,13 @@ def _solve_levels(shape: GroupShape, clear: int) -> GroupLevels:
 def _require_contrast(
     shapes: Sequence[GroupShape], levels: Sequence[GroupLevels], word_bits: int
 ) -> None:
-    """Raise ``NothingToLearn`` if the members of a group would favour no output."""
+    """Raise ``NothingToLearn`` if rounding leaves a group's members with no favoured output."""
     for shape, level in zip(shapes, levels, strict=True):
         if level.high <= level.low and shape.outputs > 1:
-            raise _too_short_error(word_bits)
+            raise _words_too_short_error(word_bits)
 
 
-def _too_short_error(word_bits: int) -> NothingToLearn:
+def _words_too_short_error(word_bits: int) -> NothingToLearn:
     return NothingToLearn(
         f"{word_bits}-bit words cannot represent the odds of these groups: a report would carry no "
         "information. Use a larger ε, or fewer or smaller groups."

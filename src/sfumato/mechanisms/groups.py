@@ -37,27 +37,28 @@ __all__ = ["GroupResponse", "HighLowResponse"]
 
 
 class GroupResponse(CodedMechanism):
-    """A response with one promise inside each group and another from the group to everyone else.
+    """A response with one promise inside each group and another from the group to other symbols.
 
-    Use it for tiers, two levels of blocks, and high-low contexts. Group j has a code with b outputs
-    and sets S_x of r outputs. With f = r/b, ``A = e^ε_out`` and ``B = e^{ε_out − ε_in}``::
+    Use it for tiers, blocks with a promise across them, and high-low contexts. Group j has a code
+    with b outputs, of which each symbol x favours a set S_x of r outputs. With f = r/b,
+    ``A = e^ε_out`` and ``B = e^{ε_out − ε_in}``::
 
         Q((j, y)|x) = v_j/b · ( A  for x in j, y ∈ S_x;
                                 B  for x in j, y ∉ S_x;
-                                1  for x elsewhere )
+                                1  for x not in j )
         x without a promise: its own report with probability β
 
         g_j = f A + (1 − f) B − 1,   β = 1/(1 + Σ 1/g_j),   v_j = β/g_j
 
-    The reports of the groups' codes come first, with groups in the order of their first labels.
-    Then comes one report for each symbol without a promise, in domain order.
+    The reports of the groups come first, with groups in the order of their first labels. They are
+    followed by one report for each symbol without a promise, in domain order.
 
     Guarantees: every log-ratio is at most ε_in inside group j, and at most ε_out from j to any
     other symbol; every row sums to 1; a group with one symbol has one report. Requires
     ``ε_in ≤ ε_out + ε_out'`` for any two groups, which holds in every closed context.
     Cost per report: one word.
-    Error: at most a third above the minimum if ε_in ≥ 1; at most 1.8 times the minimum for small ε,
-    where ``mechanism_for`` prefers other mechanisms.
+    Error: at most a third above the smallest possible error if ε_in ≥ 1; for small ε, where
+    ``mechanism_for`` prefers other mechanisms, at most 1.8 times the smallest possible error.
     Reference: Acharya et al. (2020), section 5.1, for one group with ε_in = ε_out.
     Proof: docs/proofs/groups.md.
 
@@ -93,7 +94,7 @@ class GroupResponse(CodedMechanism):
                 f"{len(protected)} groups with a promise."
             )
         codes, code_index_of_group = assign_codes(groups, protected, families, word_bits)
-        self._families = code
+        self._code_families = code
         self._shapes = find_shapes(groups, protected, codes, code_index_of_group)
         clear_words, levels = find_levels(self._shapes, word_bits)
         super().__init__(context)
@@ -102,7 +103,7 @@ class GroupResponse(CodedMechanism):
 
     @classmethod
     def from_integers(cls, context: Context, integers: GroupIntegers) -> Self:
-        """Return the mechanism with the given integers, such as those of a published survey."""
+        """Return the mechanism with the given integers, e.g. those of a published survey."""
         if context.groups is None:
             raise ContextMismatch("a group response needs a context of groups.")
         protected, group_of = find_protected_groups(context.groups)
@@ -110,7 +111,7 @@ class GroupResponse(CodedMechanism):
         integers.require_valid_sums()
         codes = integers.codes
         mechanism = cls.__new__(cls)
-        mechanism._families = [
+        mechanism._code_families = [
             codes[code_index].family for code_index in integers.code_index_of_group
         ]
         mechanism._shapes = find_shapes(
@@ -123,7 +124,7 @@ class GroupResponse(CodedMechanism):
     def _set_integers(self, group_of: Symbols, integers: GroupIntegers) -> None:
         """Set the channel's integers, and assign its reports and words.
 
-        ``group_of`` is the group of each symbol, or −1 for a symbol without a promise.
+        ``group_of`` contains the group of each symbol, or −1 for a symbol without a promise.
         """
         self._integers = integers
         self.word_bits = integers.word_bits
@@ -138,7 +139,7 @@ class GroupResponse(CodedMechanism):
         self._assign_words()
 
     def _assign_words(self) -> None:
-        """Order the words: cover words first, group by group, then clear words, then leftover."""
+        """Order the words: first the groups' cover words, then clear words, then leftover words."""
         cover_words = self._integers.cover_words
         ends = np.cumsum(np.array([0, *cover_words], dtype=object))
         self._cover_starts = ends[:-1].astype(np.uint64)
@@ -149,12 +150,12 @@ class GroupResponse(CodedMechanism):
         self._cover_levels = np.array(cover_levels, dtype=np.uint64)[self._code_index_of_group]
 
     def to_record(self) -> Json:
-        """Return the channel's integers as plain data."""
+        """Return the channel's integers as JSON-compatible data."""
         return {"kind": self.kind, **self._integers.to_record()}
 
     @classmethod
     def from_record(cls, record: Fields, context: Context) -> Self:
-        """Return the mechanism with the integers in its record."""
+        """Return the mechanism stored in a record, for the given context."""
         if context.groups is None:
             raise InvalidSurvey("a mechanism of kind 'groups' needs a context of groups.")
         return cls.from_integers(context, GroupIntegers.from_record(record, context.groups))
@@ -162,10 +163,10 @@ class GroupResponse(CodedMechanism):
     # --- randomising -----------------------------------------------------------------------------
 
     def _respond(self, symbols: Symbols, words: Words) -> Words:
-        """Return the reports.
+        """Return one report per symbol.
 
-        Cover words of other groups give the same report for every symbol; all other words depend
-        on the symbol.
+        A group's cover words give the same report for every symbol outside the group. Leftover
+        words give report 0. For all other words, the report depends on the symbol.
         """
         word = words[:, 0]
         group = self._group_of.take(symbols)
@@ -176,11 +177,11 @@ class GroupResponse(CodedMechanism):
         covered_group, cover_reports = self._decode_cover_words(word)
         in_own_cover = in_cover & (covered_group == group)
         positions = self._word_positions(word, group, in_own_cover)
-        inside_reports = self._inside_reports(symbols, group, positions)
-        reports = np.where(group >= 0, inside_reports, own_reports)
+        member_reports = self._member_reports(symbols, group, positions)
+        reports = np.where(group >= 0, member_reports, own_reports)
         reports = np.where(in_cover & ~in_own_cover, cover_reports, reports)
         is_leftover = word > np.uint64(self.denominator - self._leftover - 1)
-        if is_leftover.any():  # rare at 64 bits, and independent of the symbol
+        if is_leftover.any():  # rare with 64-bit words, and independent of the symbol
             reports[is_leftover] = 0
         return reports
 
@@ -194,35 +195,39 @@ class GroupResponse(CodedMechanism):
             return (report // np.uint64(self._codes[0].outputs)).view(np.int64), report
         group = np.searchsorted(self._cover_starts, word, side="right") - 1
         output = (word - self._cover_starts[group]) // self._cover_levels[group]
-        return group, output + self._group_start[group].view(np.uint64)
+        return group, output + self._group_starts[group].view(np.uint64)
 
     def _word_positions(self, word: Words, group: Symbols, in_own_cover: Booleans) -> Words:
-        """Return word positions: cover words of the member's group first, then clear words."""
-        if self._cover_starts.size == 1:  # a single group has no cover words for other groups
+        """Return each word's position among the cover words of the group and the clear words.
+
+        The cover words come first.
+        """
+        if self._cover_starts.size == 1:  # with a single group, no other group has cover words
             return word
         if len(self._codes) == 1:
-            length = self._cover_words[0]
-            start = group.view(np.uint64) * length
-            return word - np.where(in_own_cover, start, np.uint64(self._cover_end) - length)
+            cover_words = self._cover_words[0]
+            start = group.view(np.uint64) * cover_words
+            return word - np.where(in_own_cover, start, np.uint64(self._cover_end) - cover_words)
         clear_position = word - np.uint64(self._cover_end) + self._cover_words[group]
         return np.where(in_own_cover, word - self._cover_starts[group], clear_position)
 
-    def _inside_reports(self, symbols: Symbols, group: Symbols, position: Words) -> Words:
-        """Return each member's report for the word at the position from ``_word_positions``.
+    def _member_reports(self, symbols: Symbols, group: Symbols, position: Words) -> Words:
+        """Return each member's report for the word at a position from ``_word_positions``.
 
-        Entries for symbols in no group and for leftover words are never used.
+        Entries for free symbols and for leftover words are undefined.
         """
         point = self._point_of.take(symbols).view(np.uint64)
         if len(self._codes) == 1:
-            first = group.view(np.uint64) * np.uint64(self._codes[0].outputs)
-            return self._member_reports(0, point, position) + first
+            first_report = group.view(np.uint64) * np.uint64(self._codes[0].outputs)
+            return self._member_outputs(0, point, position) + first_report
         reports = np.empty(symbols.size, dtype=np.uint64)
         people_by_code = indices_by_value(self._code_index_of[symbols], len(self._codes))
         for code_index, people in enumerate(people_by_code):
-            reports[people] = self._member_reports(code_index, point[people], position[people])
-        return reports + self._group_start[group].view(np.uint64)
+            reports[people] = self._member_outputs(code_index, point[people], position[people])
+        return reports + self._group_starts[group].view(np.uint64)
 
-    def _member_reports(self, code_index: int, point: Words, position: Words) -> Words:
+    def _member_outputs(self, code_index: int, point: Words, position: Words) -> Words:
+        """Return the output of the code for each point and word position."""
         code = self._codes[code_index]
         level = self._levels[code_index]
         index = two_level_index(position, code.raised, level.high, level.low)
@@ -232,7 +237,7 @@ class GroupResponse(CodedMechanism):
 
     @cached_property
     def _cover_row(self) -> NDArray[np.intp]:
-        """For each report, the level index of every symbol outside the report's group."""
+        """For each report, the level index of symbols outside the report's group."""
         row = np.zeros(self.outputs, dtype=np.intp)
         row[: self._coded_outputs] = np.repeat(
             3 * self._code_index_of_group + 2, self._report_counts
@@ -243,18 +248,18 @@ class GroupResponse(CodedMechanism):
         """Return the level index of symbol x for each report.
 
         Level 0 is 0 words, and level 1 is the number of clear words. Levels 3i + 2 to 3i + 4 are
-        the cover, low and high of code i.
+        the cover, low and high levels of code i.
         """
         row = self._cover_row.copy()
         if self._group_of[x] < 0:
             row[int(self._own_report[x])] = 1
         else:
-            code_index, own_reports, favoured = self._locate(x)
-            row[own_reports] = 3 * code_index + 3 + favoured
+            code_index, group_reports, favoured = self._locate(x)
+            row[group_reports] = 3 * code_index + 3 + favoured
         return row
 
     def compact_row(self, x: int) -> CompactRow:
-        """Return the row of x: cover outside x's own reports, and leftover words on report 0."""
+        """Return the row of x as levels and indices. Report 0 also gets the leftover words."""
         levels = [0, self._clear_words]
         for level in self._levels:
             levels += [level.cover, level.low, level.high]
@@ -266,7 +271,7 @@ class GroupResponse(CodedMechanism):
     def row_classes(self) -> tuple[RowClass, ...]:
         """Return one class for free symbols, one for the first group, and one per code.
 
-        The first group is separate because its first report has the leftover words.
+        The first group is separate because the leftover words map to its first report.
         """
         classes = [
             RowClass(
@@ -282,7 +287,7 @@ class GroupResponse(CodedMechanism):
             for symbols, leftover in ((first_members, self._leftover), (other_members, 0)):
                 claim = RowClass(
                     symbols,
-                    self._group_start[self._group_of[symbols]],
+                    self._group_starts[self._group_of[symbols]],
                     code.outputs,
                     code.raised,
                     level.high,
@@ -294,11 +299,11 @@ class GroupResponse(CodedMechanism):
         return tuple(claim for claim in classes if claim.symbols.size)
 
     def ideal_row(self, x: int) -> Floats:
-        """Return the row from the formula in the class docstring."""
+        """Return the row of x from the formula in the class docstring."""
         return np.array(self._ideal_levels())[self._level_row(x)]
 
     def _ideal_levels(self) -> list[float]:
-        """Return the levels from the formula: 0, β, then the cover, low and high of each code."""
+        """Return the levels from the formula: 0, β, then each code's cover, low and high levels."""
         inverse_gains = sum(shape.count / float(shape.gain) for shape in self._shapes)
         beta = 1 / (1 + inverse_gains)
         levels = [0.0, beta]
@@ -316,9 +321,9 @@ class GroupResponse(CodedMechanism):
         total = distribution.sum()
         N = self.denominator
         for batch, level in zip(self._batches, self._levels, strict=True):
-            inside = batch.arrange_by_point(distribution)
-            share = row_sums(inside)
-            raised = (level.high - level.low) / N * batch.code.spread(inside)
+            by_point = batch.arrange_by_point(distribution)
+            share = row_sums(by_point)
+            raised = (level.high - level.low) / N * batch.code.spread(by_point)
             q[batch.reports] = level.cover / N * (total - share) + level.low / N * share + raised
         q[self._coded_outputs :] = float(self._beta) * distribution[self._free_symbols]
         q[:1] += self._leftover / N * total
@@ -347,26 +352,26 @@ class GroupResponse(CodedMechanism):
 
 
 class HighLowResponse(GroupResponse):
-    """Sensitive symbols answer through a code; the others tell the truth or cover for them.
+    """A response that encodes sensitive symbols; other symbols are sent as they are or as cover.
 
-    The code has K outputs and sets S_x of r outputs. Here e stands for e^ε. With
-    ``Z = r e + K − r`` and ``β = r(e−1)/Z``::
+    The code has K outputs, of which each sensitive symbol x favours a set S_x of r outputs. Here e
+    stands for e^ε. With ``Z = r e + K − r`` and ``β = r(e−1)/Z``::
 
         x sensitive:      Q(y|x) = e/Z  if y ∈ S_x,   1/Z  otherwise,   y < K
         x not sensitive:  Q(y|x) = 1/Z  for y < K,    β  on x's own report,   0 elsewhere
 
     (Hadamard: ``2e/(K(e+1))``, ``2/(K(e+1))`` and ``β = (e−1)/(e+1)``.) Reports 0..K−1 are the
-    code's outputs. Then comes one report for each symbol that is not sensitive, in domain order.
-    This is the group response for one group with ε_in = ε_out.
+    code's outputs. They are followed by one report for each symbol that is not sensitive, in domain
+    order. This is the group response for one group with ε_in = ε_out.
 
     Guarantees: for sensitive x, any x2 and any y, the log-ratio is at most ε; every row sums to 1;
     the response is the identity if no symbol is sensitive, and the plain response if all are; at
     most 2k outputs with the Hadamard code.
-    Cost per report: one word. Error (Hadamard code, estimator of the reference below): with
+    Cost per report: one word. Error (Hadamard code, estimator in the reference below): with
     ``c = (e+1)/(e−1)``, ``n·Var`` is ``c²(p_A + 2p_B/(e+1)) − p_x²`` for sensitive x and
     ``c p_x − p_x²`` for the others, where p_A and p_B are the total shares of sensitive and other
     symbols.
-    Reference: Acharya et al. (2020), section 5.1, with row x+1 of the Hadamard matrix.
+    Reference: Acharya et al. (2020), section 5.1, with row x+1 of the Hadamard matrix for x.
     Proof: docs/proofs/high-low.md.
 
     >>> from sfumato.contexts import HighLow
@@ -387,18 +392,18 @@ class HighLowResponse(GroupResponse):
                 "a high-low response needs a HighLow context. "
                 "Use mechanism_for to choose a mechanism."
             )
-        self._families = code
-        s = high_low.sensitive.size
+        self._code_families = code
+        sensitive_count = high_low.sensitive.size
         epsilon = high_low.exact_inside
-        if s == 0 or isinstance(epsilon, float):
-            self._code: Code = ClearCode(s, word_bits=word_bits)
+        if sensitive_count == 0 or isinstance(epsilon, float):
+            self._code: Code = ClearCode(sensitive_count, word_bits=word_bits)
         else:
-            self._code = code(s, epsilon, word_bits)
+            self._code = code(sensitive_count, epsilon, word_bits)
         # The group uses the code's own levels, with the low level as its cover.
         high = self._code.high
         low = self._code.low
-        codes = [self._code] if s else []
-        levels = [GroupLevels(high, low, low)] if s else []
+        codes = [self._code] if sensitive_count else []
+        levels = [GroupLevels(high, low, low)] if sensitive_count else []
         Mechanism.__init__(self, context)
         group_of = np.where(high_low.is_sensitive, 0, -1)
         clear_words = self._code.raised * (high - low)
@@ -406,12 +411,12 @@ class HighLowResponse(GroupResponse):
         self._set_integers(group_of, integers)
 
     def to_record(self) -> Json:
-        """Return the channel's integers as plain data."""
+        """Return the channel's integers as JSON-compatible data."""
         return {"kind": self.kind, "codes": [self._code.to_record()]}
 
     @classmethod
     def from_record(cls, record: Fields, context: Context) -> Self:
-        """Return the mechanism with the integers in its record."""
+        """Return the mechanism stored in a record, for the given context."""
         fields = require_fields(record, "mechanism", ("kind", "codes"))
         high_low = context.as_high_low
         if high_low is None:

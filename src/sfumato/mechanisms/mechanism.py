@@ -41,10 +41,10 @@ _ALIGN_LEFT = 'style="text-align:left"'
 
 
 class Mechanism(ABC):
-    """A channel over integers that keeps a context's promise.
+    """A channel with exact probabilities that keeps a context's promise.
 
-    A report is a pure function of the symbol and of ``words`` words of ``word_bits`` bits each.
-    There is no rejection sampling, and every symbol needs the same number of words.
+    A report is a pure function of the symbol and of ``words`` random words, each of ``word_bits``
+    bits. There is no rejection sampling, and every symbol needs the same number of words.
 
     ``context`` is the promise that the mechanism keeps, ``inputs`` is the number k of symbols and
     ``outputs`` is the number of distinct reports.
@@ -75,7 +75,7 @@ class Mechanism(ABC):
 
     @abstractmethod
     def to_record(self) -> Json:
-        """Return the integers of the channel as plain data, for fingerprints and files."""
+        """Return the channel's integers as JSON-compatible data, for fingerprints and files."""
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the context and the mechanism, with all their integers, as canonical JSON.
@@ -91,7 +91,7 @@ class Mechanism(ABC):
         write_atomically(path, canonical_bytes(content) + b"\n")
 
     def _file_record(self) -> Json:
-        """Return the record, or an equivalent table if the mechanism reads several words."""
+        """Return the record, or that of an equivalent table if a report uses several words."""
         if self.words == 1:
             return self.to_record()
         rows = format_rows(map(self.integer_row, range(self.inputs)))
@@ -99,14 +99,14 @@ class Mechanism(ABC):
 
     @abstractmethod
     def with_word_bits(self, word_bits: int) -> Self:
-        """Return the same mechanism over shorter words, so a test can try every word."""
+        """Return the same mechanism with shorter words, so that tests can enumerate all words."""
 
     # --- randomising -----------------------------------------------------------------------------
 
     def privatize(self, symbols: object, source: WordSource | None = None) -> Reports:
         """Return one report per symbol.
 
-        ``source`` supplies the random words. Only the default, the operating system, is private.
+        ``source`` supplies the random words. Only the default, the operating system, gives privacy.
         """
         symbol_array = self._check_symbols(symbols)
         if symbol_array.size == 0:
@@ -120,9 +120,9 @@ class Mechanism(ABC):
         return reports
 
     def privatize_and_tally(self, symbols: object, source: WordSource | None = None) -> Tally:
-        """Tally one report per symbol without storing the reports.
+        """Return the tally of one report per symbol, without storing the reports.
 
-        ``symbols`` is one batch, or an iterable of batches, which may be empty. Memory use is
+        ``symbols`` is one batch, or an iterable of batches; batches may be empty. Memory use is
         limited to the counts and one chunk of people.
 
         >>> from sfumato import HadamardCode, PlainResponse, Uniform
@@ -142,7 +142,7 @@ class Mechanism(ABC):
         return _symbol_vector(symbols, self.inputs)
 
     def _report_chunks(self, symbols: Symbols, source: WordSource) -> Iterator[Words | Reports]:
-        """Yield the reports, chunk by chunk."""
+        """Yield the reports in chunks."""
         shift = np.uint64(64 - self.word_bits)
         for first in range(0, symbols.size, _PEOPLE_PER_KEY):
             key_batch = symbols[first : first + _PEOPLE_PER_KEY]
@@ -159,9 +159,9 @@ class Mechanism(ABC):
                 yield self._respond(key_batch[chunk], words[chunk])
 
     def reports_from(self, symbols: object, words: object) -> Reports:
-        """Return the report for each symbol and its words, as a pure function.
+        """Return the report that each symbol and its words determine.
 
-        ``words`` has shape ``(people, words)`` and type ``uint64``.
+        ``words`` is an array of ``uint64`` with one row per symbol and ``self.words`` columns.
         """
         symbol_array = _symbol_vector(symbols, self.inputs)
         word_array = np.asarray(words)
@@ -174,10 +174,10 @@ class Mechanism(ABC):
 
     @abstractmethod
     def _respond(self, symbols: Symbols, words: Words) -> Words | Reports:
-        """Compute reports elementwise from valid symbols and words of ``word_bits`` bits."""
+        """Return one report per symbol, from valid symbols and words of ``word_bits`` bits."""
 
     def tally(self, reports: ArrayLike | Iterable[ArrayLike]) -> Tally:
-        """Count reports: one batch (an array or a list of integers), or an iterable of batches."""
+        """Count reports, passed as one array or list of integers, or as an iterable of batches."""
         return tally_batches(_batches(reports), outputs=self.outputs, fingerprint=self.fingerprint)
 
     # --- the channel -----------------------------------------------------------------------------
@@ -192,7 +192,7 @@ class Mechanism(ABC):
         """Return the row of x: its distinct integers, and the index of each report's integer."""
 
     def integer_row(self, x: int) -> list[int]:
-        """Return how many of the ``denominator`` draws make symbol x send each report."""
+        """Return, for each report, how many of the ``denominator`` draws make symbol x send it."""
         levels, level_indices = self.compact_row(x)
         return [levels[i] for i in level_indices.tolist()]
 
@@ -202,7 +202,7 @@ class Mechanism(ABC):
 
     @abstractmethod
     def ideal_row(self, x: int) -> Floats:
-        """Return the row of x from the published formula, which the integers approximate."""
+        """Return the row of x from the published formula that the integers approximate."""
 
     def matrix(self) -> Floats:
         """Return Q as a matrix, one row per symbol; raise ``InvalidContext`` if it is too large."""
@@ -213,9 +213,9 @@ class Mechanism(ABC):
         return np.array(rows)
 
     def row_classes(self) -> tuple[RowClass, ...]:
-        """Return claims about all rows, used to certify a channel that is too large to enumerate.
+        """Return claims about all rows, for certifying a channel that is too large to enumerate.
 
-        The result is empty if the mechanism has no such structure.
+        The result is empty if the rows have no such structure.
         """
         return ()
 
@@ -236,7 +236,7 @@ class Mechanism(ABC):
 
     @abstractmethod
     def adjoint(self, v: ArrayLike) -> Floats:
-        """Return ``Σ_y Q(y|x) v_y`` for every x: the mean of v over x's reports."""
+        """Return ``Σ_y Q(y|x) v_y`` for every x: the mean of v over the reports of symbol x."""
 
     @property
     @abstractmethod
@@ -275,7 +275,7 @@ def require_output_count(outputs: int) -> int:
 
 
 def _batches(values: object) -> Iterable[ArrayLike]:
-    """Split ``values`` into batches: an array, a column or a list of integers is one batch."""
+    """Return the batches in ``values``: an array, column or list of integers is one batch."""
     if hasattr(values, "__array__") or not isinstance(values, Iterable):
         return [values]  # type: ignore[list-item]
     if isinstance(values, Sequence) and all(isinstance(v, int | np.integer) for v in values):

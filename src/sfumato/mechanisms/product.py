@@ -1,4 +1,4 @@
-"""Product response: one answer about the block, another about the symbol."""
+"""Product response: one answer about the block, and another about the symbol."""
 
 from fractions import Fraction
 from functools import cached_property
@@ -22,15 +22,15 @@ from sfumato.mechanisms.scores import MAX_MATRIX_ENTRIES
 
 __all__ = ["ProductResponse"]
 
-_MAX_DENOMINATOR = 10**6  # weights are rounded to such fractions, which keeps scores short
+_MAX_DENOMINATOR = 10**6  # round weights to short fractions, which keeps exact scores short
 
 
 class ProductResponse(DenseMechanism):
-    """A composed response for small ε and blocks with one promise inside and another across.
+    """A response, best at small ε, for blocks with one promise inside and another across.
 
-    ``Q(J, T|x) = Q1(J|block of x) · Q2(T|x)``. Q1 is a code on the blocks at ``ε_across − ε_in``,
-    and Q2 is a code on all symbols at ``ε_in``, the smallest ε inside a block. Report
-    ``J · K2 + T`` represents the pair (J, T).
+    ``Q(J, T|x) = Q1(J|block of x) · Q2(T|x)``. Q1 encodes the block at ``ε_across − ε_in``, and Q2
+    encodes the symbol at ``ε_in``, the smallest ε inside a block. Report ``J · K2 + T`` represents
+    the pair (J, T), where K2 is the number of outputs of Q2.
 
     Guarantees: two symbols in the same block share Q1, so their log-ratio is at most ε_in; for
     symbols in different blocks it is at most ``(ε_across − ε_in) + ε_in``; every row sums to 1.
@@ -64,8 +64,8 @@ class ProductResponse(DenseMechanism):
         self.outputs = self._block_response.outputs * self._symbol_response.outputs
         if self.outputs * self.inputs > MAX_MATRIX_ENTRIES:
             raise InvalidContext(
-                f"a product response can have at most {MAX_MATRIX_ENTRIES} entries; this one would "
-                f"have {self.inputs} × {self.outputs}. Use a GroupResponse."
+                f"the matrix of a product response can have at most {MAX_MATRIX_ENTRIES} entries; "
+                f"this one would have {self.inputs} × {self.outputs}. Use a GroupResponse."
             )
         self._block_of = context.block_of
 
@@ -92,13 +92,13 @@ class ProductResponse(DenseMechanism):
         return context.exact_across - smallest_inside, smallest_inside
 
     def to_record(self) -> Json:
-        """Return the two codes as plain data."""
+        """Return the two codes as JSON-compatible data."""
         codes = self._block_response._codes + self._symbol_response._codes
         return {"kind": self.kind, "codes": [code.to_record() for code in codes]}
 
     @classmethod
     def from_record(cls, record: Fields, context: Context) -> Self:
-        """Return the mechanism with the integers in its record."""
+        """Return the mechanism stored in a record, for the given context."""
         fields = require_fields(record, "mechanism", ("kind", "codes"))
         records = fields["codes"]
         blocks = context.as_blocks
@@ -115,7 +115,7 @@ class ProductResponse(DenseMechanism):
         return cls(blocks, codes, word_bits=codes.word_bits)
 
     def with_word_bits(self, word_bits: int) -> Self:
-        """Return the same mechanism over shorter words."""
+        """Return the same mechanism with shorter words."""
         return type(self)(self.context, self._family, word_bits=word_bits)  # type: ignore[arg-type]
 
     def _respond(self, symbols: Symbols, words: Words) -> Words:
@@ -141,7 +141,7 @@ class ProductResponse(DenseMechanism):
 
 
 class ProductScores(DenseScores):
-    """``w_j(J) A2[x, T]``, shifted equally within each block to add up to the block's total.
+    """The scores ``w_j(J) A2[x, T]``, shifted equally within a block to add up to its total.
 
     A1 and A2 are the scores of the answers about the block and about the symbol. The block's total
     is a weighted mean of A1 and of the sum of ``w_j(J) A2[x, T]`` over the block's symbols, plus a
@@ -158,7 +158,7 @@ class ProductScores(DenseScores):
         self._members = indices_by_value(self._block_of, self._block_response.inputs)
 
     def exact_column(self, y: int) -> list[Fraction]:
-        """Return one column of the scores."""
+        """Return the scores of report y."""
         J, T = divmod(y, self._symbol_response.outputs)
         A1 = self._block_response.scores.exact_column(J)
         A2 = self._symbol_response.scores.exact_column(T)
@@ -197,8 +197,8 @@ class ProductScores(DenseScores):
         """``w_j(J) A2[x, T]`` over (x, J, T), its block sums over (j, J, T), and ``A1[j, J]``."""
         A1 = self._block_response.scores.matrix()
         A2 = self._symbol_response.scores.matrix()
-        low, high = np.array(self._answer_weights, dtype=np.float64).T
-        w = np.where(self._favours_block, high[:, None], low[:, None])
+        outside, inside = np.array(self._answer_weights, dtype=np.float64).T
+        w = np.where(self._favours_block, inside[:, None], outside[:, None])
         weighted = w[self._block_of][:, :, None] * A2[:, None, :]
         block_sums = np.array([A2[block].sum(axis=0) for block in self._members])
         sums = w[:, :, None] * block_sums[:, None, :]
@@ -214,10 +214,10 @@ class ProductScores(DenseScores):
     def _answer_weights(self) -> list[tuple[Fraction, Fraction]]:
         """``w_j`` for J outside S_j and for J inside it.
 
-        The weights have mean 1 for members of j and minimise the noise if symbols are equally
-        likely. Let h be the probability that J ∈ S_j for a member of j, and P the probability for
-        a random person. Then the best weights inside and outside S_j are proportional to h/P and
-        (1 − h)/(1 − P).
+        The weights have mean 1 for members of j and minimise the noise if all symbols are equally
+        likely. Let h be the probability that J ∈ S_j for a member of j, and P the same probability
+        for a random person. Then the best weights inside and outside S_j are proportional to h/P
+        and (1 − h)/(1 − P).
         """
         code = self._block_response._codes[0]
         q = float(code.overlap)
@@ -229,15 +229,15 @@ class ProductScores(DenseScores):
             inside_ratio = float(h) / P
             outside_ratio = (1 - float(h)) / (1 - P)
             mean_ratio = float(h) * inside_ratio + (1 - float(h)) * outside_ratio
-            high = Fraction(inside_ratio / mean_ratio).limit_denominator(_MAX_DENOMINATOR)
-            weights.append(((1 - high * h) / (1 - h), high))
+            inside = Fraction(inside_ratio / mean_ratio).limit_denominator(_MAX_DENOMINATOR)
+            weights.append(((1 - inside * h) / (1 - h), inside))
         return weights
 
     @cached_property
     def _mixing_weights(self) -> list[Fraction]:
-        """μ_j: the weight of the sum over the block's symbols in the block's total.
+        """μ_j, the weight that the sum over the block's symbols has in the block's total.
 
-        This weight minimises the variance if symbols are equally likely.
+        These weights minimise the variance if all symbols are equally likely.
         """
         _, sums, A1 = self._score_terms
         k = self.mechanism.inputs
@@ -247,7 +247,7 @@ class ProductScores(DenseScores):
             a = by_symbols - (q * by_symbols).sum()
             b = np.broadcast_to(by_block[:, None], by_symbols.shape)
             b = b - (q * b).sum()
-            spread = float((q * (a - b) ** 2).sum())
-            mu = float((q * b * (b - a)).sum()) / spread if spread > 0 else 0.0
+            variance = float((q * (a - b) ** 2).sum())
+            mu = float((q * b * (b - a)).sum()) / variance if variance > 0 else 0.0
             weights.append(Fraction(mu).limit_denominator(_MAX_DENOMINATOR))
         return weights

@@ -16,13 +16,13 @@ __all__ = ["mechanism_from_record"]
 
 
 def mechanism_from_record(record: object, context: Context) -> Mechanism:
-    """Return the mechanism for a context, with the integers in its record.
+    """Return the mechanism stored in a record, for the given context.
 
-    The integers may differ from those that this version would choose.
+    Its integers may differ from those that this version of Sfumato would choose.
     """
     kind = record_kind(record, "promise.mechanism")
     if kind not in _READERS or not isinstance(record, Mapping):
-        raise InvalidSurvey(f"mechanism.kind {kind!r} is not known to this version.")
+        raise InvalidSurvey(f"mechanism.kind {kind!r} is not supported by this version.")
     mechanism = _READERS[kind](record, context)
     return require_canonical(mechanism, record, "mechanism")
 

@@ -1,4 +1,4 @@
-"""Row classes: the premises of a certificate, as data that anyone can verify."""
+"""Row classes: the claims that a certificate relies on, as data that anyone can verify."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -14,15 +14,16 @@ __all__ = ["RowClass"]
 
 @dataclass(frozen=True)
 class RowClass:
-    """A claim about the row of every symbol in the class, which counts words out of ``2^B``.
+    """A claim about the rows of a set of symbols. A row maps ``2^B`` words to reports.
 
-    The *range* of symbol i is the ``outputs`` reports that start at ``first_reports[i]``. Of these,
-    ``raised`` reports have ``high`` words and the rest have ``low``; the first report has
-    ``leftover`` additional words. Symbols with a different range have ``cover`` words on each of
-    these reports instead, and the same leftover words unless ``cover`` is 0. If ``own_words`` is
-    not 0, one report outside all ranges has that many words. All other reports have none.
+    The *range* of symbol i is the ``outputs`` reports that start at ``first_reports[i]``. ``high``
+    words map to each of ``raised`` reports in the range, and ``low`` words to each of the others;
+    ``leftover`` additional words map to the first report. For symbols with a different range,
+    ``cover`` words map to each report in this range instead, and the same leftover words to the
+    first report unless ``cover`` is 0. If ``own_words`` is not 0, that many words map to one report
+    outside all ranges. No words map to any other report.
 
-    By default the range is empty, and a row has only other ranges' cover and its own report.
+    By default the range is empty, and a row contains only cover words and its own report.
     """
 
     symbols: Symbols
@@ -37,16 +38,16 @@ class RowClass:
 
     @property
     def words(self) -> int:
-        """The number of words that a row of this class has in its range."""
+        """The number of words that a row of this class maps to its range."""
         return self.raised * self.high + (self.outputs - self.raised) * self.low + self.leftover
 
     @property
     def cover_words(self) -> int:
-        """The number of words that a row with a different range has in this class's range."""
+        """The number of words that a row with a different range maps to a range of this class."""
         return self.outputs * self.cover + (self.leftover if self.cover else 0)
 
     def is_sound(self, outputs: int) -> bool:
-        """Return whether rows of ``outputs`` entries, none above high, can satisfy the claim."""
+        """Return whether the claim is consistent, for a channel with ``outputs`` reports."""
         if self.outputs and self.high <= 0:
             return False
         if not (0 <= self.low <= self.high and 0 <= self.cover <= self.high):
@@ -83,7 +84,7 @@ class RowClass:
         return +counts == +claim and words_outside == ([self.own_words] if self.own_words else [])
 
     def to_record(self) -> Json:
-        """Return the claim as plain data, without the list of symbols."""
+        """Return the claim as JSON-compatible data, without the list of symbols."""
         return {
             "rows": int(self.symbols.size),
             "outputs": self.outputs,

@@ -44,13 +44,13 @@ MAX_MATRIX_ENTRIES = 2**24
 
 @dataclass(frozen=True, eq=False)
 class Reach:
-    """The maximum effect of one forged report on an estimate, from the extreme scores.
+    """The maximum effect of one forged report on an estimate, derived from the extreme scores.
 
     ``highest`` and ``lowest`` are ``max_y A[x, y]`` and ``min_y A[x, y]`` for every x, and
     ``max_absolute_sum`` is ``max_y Σ_x |A[x, y]|``.
 
-    On average, an honest person adds 1 to their own symbol and 0 to every other. Suppose that m of
-    n reports are forged. Compare the estimate with the average estimate if those m people, with
+    On average, an honest person adds 1 to their own symbol and 0 to every other symbol. Suppose
+    that m of n reports are forged. Compare the estimate with its average if those m people, with
     symbols x_i, had reported honestly::
 
         n (p̂_x − honest average) = Σ over the forged reports y_i of A[x, y_i] − [x = x_i]
@@ -158,9 +158,9 @@ class Scores(ABC):
     def leverage(self) -> float:
         """The number of honest people that one forged report outweighs: the largest ``|A[x, y]|``.
 
-        On average, an honest report adds 1 to its own symbol and 0 to the others. A forged one can
-        add ``leverage`` to a symbol, or subtract it. So m forged reports among n change an estimate
-        by at most ``m (leverage + 1)/n``, compared with m honest reports on average.
+        On average, an honest report adds 1 to its own symbol and 0 to the others. A forged report
+        can add or subtract up to ``leverage``. So m forged reports among n change an estimate by
+        at most ``m (leverage + 1)/n``, compared with m honest reports on average.
         """
         return float(max(self.reach.highest.max(), -self.reach.lowest.min()))
 
@@ -234,10 +234,10 @@ class Scores(ABC):
 class ScoreMoments:
     """``Σ_y f(y) A^i`` for i = 1, 2, 3, and the extremes of A, for each symbol or total.
 
-    Confidence intervals are computed from them. The unbiased estimate for symbol x is the mean of
-    the scores ``A[x, Y]`` over n reports, and two moments give its standard error. The third
-    measures the skewness of the scores. A symbol with its own report has a score of 1/β on a few
-    reports and 0 on all others, so its estimate is as far from normal as a small count.
+    They are used to compute confidence intervals. The unbiased estimate for symbol x is the mean of
+    the scores ``A[x, Y]`` over n reports, and the first two moments give its standard error. The
+    third measures the skewness of the scores. A symbol with its own report has a score of 1/β on a
+    few reports and 0 on all others, so its estimate is as far from normal as a small count.
     """
 
     first: Floats
@@ -283,7 +283,7 @@ class ScoreMoments:
         )
 
     def with_report(self, score: Floats, report_counts: Floats) -> "ScoreMoments":
-        """Return the moments after adding one report with this score to the existing reports."""
+        """Return the moments after adding one report with the given score to the others."""
         n = report_counts
         return replace(
             self,
@@ -293,7 +293,7 @@ class ScoreMoments:
         )
 
     def within_share(self, share: Floats) -> "ScoreMoments":
-        """Return the moments within a share of the reports; all others must have a score of 0."""
+        """Return the moments over a share of the reports; all others must have a score of 0."""
         return replace(
             self, first=self.first / share, second=self.second / share, third=self.third / share
         )

@@ -38,11 +38,11 @@ from sfumato.randomness import binary_flips
 __all__ = ["BinaryResponse", "TableResponse"]
 
 _MAX_CHANGE = 1e-3  # the largest change that rounding may make to an entry
-_MIN_PRECISE_BITS = 32  # shorter words are only for tests, and round coarsely
+_MIN_PRECISE_BITS = 32  # shorter words, used only in tests, round coarsely
 _MAX_WEIGHT = 2**32  # the largest weight of a symbol in a crowd
 _SUM_TOLERANCE = 1e-6
 _ZERO_TOLERANCE = 1e-9
-_MIN_PROBABILITY = 2.0**-40  # drop reports that no symbol sends at least this often
+_MIN_PROBABILITY = 2.0**-40  # drop reports that are rarer than this for every symbol
 
 
 class TableResponse(DenseMechanism):
@@ -52,9 +52,9 @@ class TableResponse(DenseMechanism):
     does not check the promise; ``certify`` does. ``from_fractions`` and ``from_floats`` round a
     matrix to a table that satisfies the context exactly.
 
-    A ``crowd`` is the expected population: one integer weight for each symbol. Scores have the
-    minimum variance if people are distributed like the crowd. If no crowd is given, all symbols are
-    assumed equally likely. The crowd does not affect privacy, and the estimate is unbiased for
+    A ``crowd`` describes the expected population: one integer weight for each symbol. Scores have
+    the minimum variance if people are distributed like the crowd. If no crowd is given, all symbols
+    are assumed equally likely. The crowd does not affect privacy, and the estimate is unbiased for
     every crowd.
 
     Guarantees: every row sums to 1; a table built by ``from_fractions`` or ``from_floats`` keeps
@@ -100,9 +100,9 @@ class TableResponse(DenseMechanism):
         crowd: Sequence[int] | None = None,
         word_bits: int = 64,
     ) -> Self:
-        """Return a table close to the stochastic matrix Q that satisfies ``context`` exactly.
+        """Return a table that satisfies ``context`` exactly and is close to the matrix Q.
 
-        The entries of Q are fractions or decimals.
+        Q is a stochastic matrix of fractions or decimals.
         """
         rows = parse_stochastic_rows(Q)
         integers = round_table(rows, context, word_bits)
@@ -119,11 +119,11 @@ class TableResponse(DenseMechanism):
         crowd: Sequence[int] | None = None,
         word_bits: int = 64,
     ) -> Self:
-        """Return a table close to a solver's matrix Q that satisfies ``context`` exactly.
+        """Return a table that satisfies ``context`` exactly and is close to a solver's matrix Q.
 
-        Q should satisfy the context to about 10⁻⁹, in its row sums and in the ratios within its
-        columns. Entries within 10⁻⁸ of a promise's limit are moved to the limit. Reports that are
-        almost never sent are dropped.
+        The row sums of Q, and the ratios within its columns, should be accurate to about 10⁻⁹.
+        Entries within 10⁻⁸ of the limit that a promise sets are moved to the limit. Reports that
+        are almost never sent are dropped.
 
         >>> from sfumato.contexts import Uniform
         >>> odds = np.e + 1e-9 * np.array([[0, 1, -2], [2, 0, 1], [-1, 1, 0]])
@@ -146,11 +146,11 @@ class TableResponse(DenseMechanism):
         if self.word_bits >= _MIN_PRECISE_BITS and change > _MAX_CHANGE:
             raise ContextMismatch(
                 f"Q does not satisfy the context: an entry would have to change by {change:.2g}. "
-                "Pass a matrix that does."
+                "Pass a matrix that satisfies it."
             )
 
     def to_record(self) -> Json:
-        """Return the integers, and the crowd if there is one, as plain data."""
+        """Return the integers, and the crowd if there is one, as JSON-compatible data."""
         rows = format_rows(self._integers.rows)
         record: dict[str, Json] = {"kind": self.kind, "word_bits": self.word_bits, "rows": rows}
         if self.crowd is not None:
@@ -159,11 +159,11 @@ class TableResponse(DenseMechanism):
 
     @classmethod
     def from_record(cls, record: Fields, context: Context) -> Self:
-        """Return the table with the integers in its record."""
-        names: tuple[str, ...] = ("kind", "word_bits", "rows")
+        """Return the table stored in a record, for the given context."""
+        field_names: tuple[str, ...] = ("kind", "word_bits", "rows")
         if "crowd" in record:
-            names += ("crowd",)
-        fields = require_fields(record, "mechanism", names)
+            field_names += ("crowd",)
+        fields = require_fields(record, "mechanism", field_names)
         word_bits = require_word_bits(fields["word_bits"])
         rows = parse_rows(fields["rows"])
         crowd = None
@@ -187,7 +187,7 @@ class TableResponse(DenseMechanism):
         return self._integers.choose(symbols.astype(np.uint64), words[:, 0])
 
     def integer_row(self, x: int) -> list[int]:
-        """Return the row of x."""
+        """Return, for each report, how many words make symbol x send it."""
         return list(self._integers.rows[x])
 
     def ideal_row(self, x: int) -> Floats:
@@ -252,15 +252,15 @@ def _require_nearly_stochastic(Q: ArrayLike, size: int) -> Floats:
 
 
 class BinaryResponse(DenseMechanism):
-    """The optimal mechanism for two symbols: every other mechanism is a post-processing of it.
+    """The optimal mechanism for two symbols: post-processing it gives every other mechanism.
 
     With ``a = E[0, 1]``, ``b = E[1, 0]``, ``D = 1 − e^{−(a+b)}``::
 
         Q = 1/D · [[ 1 − e^{−b},            e^{−b}(1 − e^{−a}) ],
                    [ e^{−a}(1 − e^{−b}),    1 − e^{−a}         ]]
 
-    ``a = b`` is Warner's randomized response (1965), ``a = inf`` is Mangat's (1994) with
-    p = e^{−b}, and ``a = b = inf`` is the identity.
+    ``a = b`` gives Warner's randomized response (1965), ``a = inf`` gives Mangat's (1994) with
+    p = e^{−b}, and ``a = b = inf`` gives the identity.
 
     Guarantees: for both reports, the two log-ratios of the rows are at most a and b; every row sums
     to 1; no mechanism has a higher utility, if utility obeys the data-processing inequality.
@@ -298,18 +298,18 @@ class BinaryResponse(DenseMechanism):
             )
 
     def _set_flips(self, zero_to_one: int, one_to_zero: int) -> None:
-        """Set how many words make each symbol send the other symbol."""
+        """Set the number of words for which each symbol reports the other symbol."""
         self._flips = (zero_to_one, one_to_zero)
         self._flip_array = np.array(self._flips, dtype=np.uint64)
 
     def to_record(self) -> Json:
-        """Return the channel's integers as plain data."""
+        """Return the channel's integers as JSON-compatible data."""
         rows = format_rows([self.integer_row(0), self.integer_row(1)])
         return {"kind": self.kind, "word_bits": self.word_bits, "rows": rows}
 
     @classmethod
     def from_record(cls, record: Fields, context: Context) -> Self:
-        """Return the mechanism with the integers in its record."""
+        """Return the mechanism stored in a record, for the given context."""
         fields = require_fields(record, "mechanism", ("kind", "word_bits", "rows"))
         word_bits = require_word_bits(fields["word_bits"])
         rows = parse_rows(fields["rows"])
@@ -320,23 +320,23 @@ class BinaryResponse(DenseMechanism):
         is_binary = len(rows) == 2 and len(rows[0]) == 2
         if not is_binary or rows[0][1] + rows[1][0] >= total:
             raise ContextMismatch(
-                "a binary response must have two rows of two reports and flip less than half of "
+                "a binary response must have two rows of two entries and flip less than half of "
                 "the time on average."
             )
         mechanism._set_flips(rows[0][1], rows[1][0])
         return mechanism
 
     def with_word_bits(self, word_bits: int) -> Self:
-        """Return the same mechanism over shorter words."""
+        """Return the same mechanism with shorter words."""
         return type(self)(self.context, word_bits=word_bits)
 
     def _respond(self, symbols: Symbols, words: Words) -> Words:
-        """Send the other symbol for the first words, and the true symbol for all other words."""
+        """Report the other symbol for the lowest words, and the true symbol for all others."""
         is_flipped = words[:, 0] < self._flip_array[symbols]
         return (symbols ^ is_flipped).astype(np.uint64)
 
     def integer_row(self, x: int) -> list[int]:
-        """Return the row of x."""
+        """Return, for each report, how many words make symbol x send it."""
         flips = self._flips[x]
         row = [flips, flips]
         row[x] = self.denominator - flips
@@ -360,12 +360,12 @@ class BinaryResponse(DenseMechanism):
 
 
 class BinaryScores(DenseScores):
-    """The inverse of the channel."""
+    """The scores of a binary response: the inverse of its channel matrix."""
 
     mechanism: BinaryResponse
 
     def exact_column(self, y: int) -> list[Fraction]:
-        """Return a column of the scores.
+        """Return the scores of report y.
 
         ``p̂_1 = (f(1) − Q(1|0)) / (1 − Q(1|0) − Q(0|1))`` and ``p̂_0 = 1 − p̂_1``.
         """

@@ -1,4 +1,4 @@
-"""Union response: sends the block, and uses any mechanism inside each block."""
+"""Union response: reveals the block, and uses any mechanism inside each block."""
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -23,13 +23,13 @@ __all__ = ["UnionResponse", "contains_table"]
 
 
 class UnionResponse(Mechanism):
-    """A response that sends the block, and answers inside it with the block's own mechanism.
+    """A response that reveals the block, and hides the symbol with the block's own mechanism.
 
-    ``Q((j, y)|x) = Q_j(y|x)`` for x in block j. Report ``offset_j + y`` represents (j, y). Block j
-    has one report for each output of Q_j; blocks are in the order of their first labels.
+    ``Q((j, y)|x) = Q_j(y|x)`` for x in block j. Report ``offset_j + y`` represents (j, y); blocks
+    are in the order of their first labels.
 
-    Guarantees: the promise of Q_j inside block j; nothing across blocks; every row sums to 1. The
-    shares of blocks are observed without noise.
+    Guarantees: the promise of Q_j inside block j; no promise across blocks; every row sums to 1.
+    Block shares are observed without noise.
     Cost per report: the largest number of words that any block's mechanism needs. Error:
     ``Σ_j [p_j R_j + p_j(1 − p_j)‖θ_j‖²]``, where θ_j is the distribution inside block j, p_j is the
     block's share and R_j is the risk of Q_j at θ_j.
@@ -68,15 +68,15 @@ class UnionResponse(Mechanism):
         self.parts = tuple(parts)
         self.words = max(part.words for part in parts)
         self.word_bits = parts[0].word_bits
-        lengths = [part.outputs for part in parts]
-        self.offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        output_counts = [part.outputs for part in parts]
+        self.offsets = np.concatenate([[0], np.cumsum(output_counts)]).astype(np.int64)
         self.outputs = require_output_count(int(self.offsets[-1]))
         self.symbols = context.members()
-        ranges = [slice(*ends) for ends in pairwise(self.offsets.tolist())]
-        self._layout = list(zip(self.parts, self.symbols, ranges, strict=True))
+        report_ranges = [slice(*bounds) for bounds in pairwise(self.offsets.tolist())]
+        self._layout = list(zip(self.parts, self.symbols, report_ranges, strict=True))
 
     def to_record(self) -> Json:
-        """Return the parts as plain data."""
+        """Return the parts as JSON-compatible data."""
         return {"kind": self.kind, "parts": [part.to_record() for part in self.parts]}
 
     @classmethod
@@ -86,7 +86,7 @@ class UnionResponse(Mechanism):
         context: Context,
         read_part: Callable[[object, Context], Mechanism],
     ) -> Self:
-        """Return the mechanism described by a record; ``read_part`` reads the record of a part."""
+        """Return the mechanism stored in a record; ``read_part`` reads the record of a part."""
         fields = require_fields(record, "mechanism", ("kind", "parts"))
         records = fields["parts"]
         union = context.as_union
@@ -101,7 +101,7 @@ class UnionResponse(Mechanism):
         return cls(union, list(map(read_part, records, union.parts)))
 
     def with_word_bits(self, word_bits: int) -> Self:
-        """Return the same mechanism over shorter words."""
+        """Return the same mechanism with shorter words."""
         return type(self)(self.context, [part.with_word_bits(word_bits) for part in self.parts])
 
     def _respond(self, symbols: Symbols, words: Words) -> Words:
@@ -118,14 +118,14 @@ class UnionResponse(Mechanism):
     # --- the channel -----------------------------------------------------------------------------
 
     def _locate(self, x: int) -> tuple[Mechanism, int, slice]:
-        """Return the part that contains x, the symbol of x in that part, and the part's reports."""
+        """Return the part that contains x, the rank of x in that part, and the part's reports."""
         part, _, reports = self._layout[self.context.block_of[x]]
         return part, int(self.context.rank[x]), reports
 
     def compact_row(self, x: int) -> CompactRow:
         """Return the row of x in its part, with 0 on the reports of other blocks.
 
-        A part that uses fewer words ignores the remaining ones, so its counts are scaled up.
+        A part that uses fewer words ignores the remaining words, so its counts are scaled up.
         """
         part, rank, reports = self._locate(x)
         factor = 1 << (self.word_bits * (self.words - part.words))
@@ -142,28 +142,28 @@ class UnionResponse(Mechanism):
         return row
 
     def forward(self, p: ArrayLike) -> Floats:
-        """Return the parts' report distributions, concatenated."""
+        """Return ``q(y) = Σ_x p_x Q(y|x)``, computed by the parts."""
         distribution = float_vector(p, self.inputs, "p")
-        return self._on_reports(lambda part, values: part.forward(values), distribution)
+        return self._map_to_reports(lambda part, values: part.forward(values), distribution)
 
     def adjoint(self, v: ArrayLike) -> Floats:
-        """Return the means computed by the parts, block by block."""
+        """Return ``Σ_y Q(y|x) v_y``, computed by the parts."""
         values = float_vector(v, self.outputs, "v")
-        return self._on_symbols(lambda part, part_values: part.adjoint(part_values), values)
+        return self._map_to_symbols(lambda part, part_values: part.adjoint(part_values), values)
 
-    def _on_reports(
+    def _map_to_reports(
         self, apply: Callable[[Mechanism, Floats], Floats], by_symbol: Floats
     ) -> Floats:
-        """Map values by symbol to values by report, applying ``apply`` to each part."""
+        """Convert values by symbol to values by report, calling ``apply`` for each part."""
         by_report = np.empty(self.outputs)
         for part, symbols, reports in self._layout:
             by_report[reports] = apply(part, by_symbol[symbols])
         return by_report
 
-    def _on_symbols(
+    def _map_to_symbols(
         self, apply: Callable[[Mechanism, Floats], Floats], by_report: Floats
     ) -> Floats:
-        """Map values by report to values by symbol, applying ``apply`` to each part."""
+        """Convert values by report to values by symbol, calling ``apply`` for each part."""
         by_symbol = np.empty(self.inputs)
         for part, symbols, reports in self._layout:
             by_symbol[symbols] = apply(part, by_report[reports])
@@ -176,12 +176,12 @@ class UnionResponse(Mechanism):
 
 
 class UnionScores(Scores):
-    """The parts' scores, with 0 on the reports of other parts."""
+    """The scores of the parts. A report from another part scores 0."""
 
     mechanism: UnionResponse
 
     def exact_column(self, y: int) -> list[Fraction]:
-        """Return the scores of the part to which report y belongs."""
+        """Return the scores of report y, which are 0 outside the part that y belongs to."""
         union = self.mechanism
         j = int(np.searchsorted(union.offsets, y, side="right")) - 1
         part, symbols, reports = union._layout[j]
@@ -194,14 +194,14 @@ class UnionScores(Scores):
     def moments(self, frequencies: ArrayLike, power: int) -> Floats:
         """Return ``Σ_y f(y) A[x, y]^power``, part by part."""
         f = float_vector(frequencies, self.mechanism.outputs, "frequencies")
-        return self.mechanism._on_symbols(
+        return self.mechanism._map_to_symbols(
             lambda part, part_f: part.scores.moments(part_f, power), f
         )
 
     def totals(self, weights: ArrayLike) -> Floats:
         """Return ``Σ_x weights_x A[x, y]``, part by part."""
         w = float_vector(weights, self.mechanism.inputs, "weights")
-        return self.mechanism._on_reports(lambda part, part_w: part.scores.totals(part_w), w)
+        return self.mechanism._map_to_reports(lambda part, part_w: part.scores.totals(part_w), w)
 
     def squares(self) -> Floats:
         """Return ``Σ_x A[x, y]²``, part by part."""
@@ -221,7 +221,7 @@ class UnionScores(Scores):
         return Reach(highest, lowest, max_absolute_sum)
 
     def observed_shares(self, tally: Tally) -> tuple[Symbols, Floats]:
-        """Return every block's share, split into the shares observed by its part."""
+        """Return the shares observed by each part, as shares of all reports."""
         f = self._frequencies(tally)
         union = self.mechanism
         group_of = np.empty(union.inputs, dtype=np.int64)
@@ -246,6 +246,6 @@ class UnionScores(Scores):
 
 
 def contains_table(mechanism: object) -> bool:
-    """Return whether a mechanism, or a part of it, is a table."""
+    """Return whether a mechanism, or one of its parts, is a ``TableResponse``."""
     parts = mechanism.parts if isinstance(mechanism, UnionResponse) else (mechanism,)
     return any(isinstance(part, TableResponse) for part in parts)

@@ -45,9 +45,9 @@ MAX_HEATMAP_SYMBOLS = 30
 """The largest number of symbols for which a privacy matrix is drawn."""
 
 _MAX_NUMBERED_SYMBOLS = 12  # larger heatmaps have no numbers in their squares
-_MAX_HOURS = 24 * 8  # beyond this, each bar is a day
-_HOUR = 3_600_000  # milliseconds, the unit of plotly's date axis
-_DAY = 24 * _HOUR
+_MAX_HOURLY_BARS = 24 * 8  # with more hours, each bar is a day
+_HOUR_MS = 3_600_000  # plotly's date axis is in milliseconds
+_DAY_MS = 24 * _HOUR_MS
 _NARROW_LABEL_LENGTH = 18  # characters on a narrow screen
 _TINY_LABEL_LENGTH = 9
 _STYLE_ID_PATTERN = (
@@ -106,9 +106,9 @@ def whisker_chart(estimate: Estimate) -> "Figure":
 def _label_rows(figure: "Figure", answers: TopAnswers) -> "Figure":
     """Label each row, and use the same horizontal axis in both charts."""
     row_count = len(answers.labels)
-    largest = float(max(answers.high.max(), answers.decoded.max()))
-    span = min(1.03 * largest, 1.02)
-    figure.update_xaxes(tickformat=".3~p", range=[0, span], nticks=7, tickangle=0)
+    max_share = float(max(answers.high.max(), answers.decoded.max()))
+    axis_end = min(1.03 * max_share, 1.02)
+    figure.update_xaxes(tickformat=".3~p", range=[0, axis_end], nticks=7, tickangle=0)
     figure.update_yaxes(
         tickvals=list(range(row_count)),
         ticktext=_plotly_labels(answers.labels, MAX_LABEL_LENGTH),
@@ -151,7 +151,7 @@ def reports_over_time(hours: Sequence[tuple[str, int]]) -> "Figure":
 
     Hours are UTC, such as ``2026-11-15T17``.
     """
-    is_daily = len(hours) > _MAX_HOURS
+    is_daily = len(hours) > _MAX_HOURLY_BARS
     counts = Counter[str]()
     for hour, report_count in hours:
         counts[hour[:10] if is_daily else f"{hour}:00"] += report_count
@@ -159,7 +159,7 @@ def reports_over_time(hours: Sequence[tuple[str, int]]) -> "Figure":
     figure.add_bar(
         x=list(counts.keys()),
         y=list(counts.values()),
-        width=0.8 * (_DAY if is_daily else _HOUR),
+        width=0.8 * (_DAY_MS if is_daily else _HOUR_MS),
         offset=0,
         marker_color=BAR,
         hovertemplate="%{x}<br>%{y:,} reports<extra></extra>",
@@ -232,7 +232,7 @@ def _colour_bar(bottom: float, top: float) -> dict[str, object]:
 
 
 def privacy_heatmap(context: Context) -> "Figure":
-    """Draw the privacy matrix. The darker a square, the harder it is to tell its answers apart.
+    """Draw the privacy matrix. The darker a square, the harder its two answers are to tell apart.
 
     ∞ means that nothing is promised for the pair.
     """
@@ -243,15 +243,17 @@ def privacy_heatmap(context: Context) -> "Figure":
             f"this context has {k}."
         )
     E = context.matrix()
-    promised = np.isfinite(E) & ~np.eye(k, dtype=np.bool_)
-    largest = max(4.0, float(E[promised].max(initial=0.0)))
+    is_promised = np.isfinite(E) & ~np.eye(k, dtype=np.bool_)
+    max_epsilon = max(4.0, float(E[is_promised].max(initial=0.0)))
     plain = [[0, BACKGROUND], [1, BACKGROUND]]
     colours = _colour_scale(PROMISE_SCALE, (0, 0.5, 1))
     faint_font = {"color": FAINT}
     figure = _new_figure()
-    _add_squares(figure, context, np.where(promised, np.nan, 0.0), largest, plain, faint_font)
-    _add_squares(figure, context, np.where(promised, E, np.nan), largest, colours, {})
-    _label_cells(figure, context.domain.labels)
+    _add_squares(
+        figure, context, np.where(is_promised, np.nan, 0.0), max_epsilon, plain, faint_font
+    )
+    _add_squares(figure, context, np.where(is_promised, E, np.nan), max_epsilon, colours, {})
+    _label_axes(figure, context.domain.labels)
     return figure
 
 
@@ -259,7 +261,7 @@ def _add_squares(
     figure: "Figure",
     context: Context,
     values: Floats,
-    largest: float,
+    max_epsilon: float,
     colours: list[list[object]],
     font: Mapping[str, object],
 ) -> None:
@@ -285,7 +287,7 @@ def _add_squares(
         hoverinfo="text",
         colorscale=colours,
         zmin=0,
-        zmax=largest,
+        zmax=max_epsilon,
         showscale=False,
         xgap=2,
         ygap=2,
@@ -303,7 +305,7 @@ def _pair_text(first: Label, second: Label, epsilon: float) -> str:
     return f"{pair}from 1:1 to at most {factor}:1 (ε = {format_epsilon(epsilon)})"
 
 
-def _label_cells(figure: "Figure", labels: Sequence[Label]) -> None:
+def _label_axes(figure: "Figure", labels: Sequence[Label]) -> None:
     k = len(labels)
     figure.update_xaxes(title="… against this one", side="top")
     figure.update_yaxes(title="odds of this answer …", autorange="reversed", scaleanchor="x")
@@ -382,14 +384,14 @@ def _plotly_label(label: Label, length: int) -> str:
 
 
 def promise_figures(survey: Survey) -> Figures:
-    """Draw the privacy matrix if it is small enough."""
+    """Return a figure of the privacy matrix, or no figures if the matrix is too large."""
     if survey.context.size > MAX_HEATMAP_SYMBOLS:
         return {}
     return {"privacy": privacy_heatmap(survey.context)}
 
 
 def estimate_figures(survey: Survey, estimate: Estimate) -> Figures:
-    """Draw the decoded and unbiased estimates, and the map if the domain is a grid."""
+    """Return the figures of both estimates, and a map if the domain is a grid."""
     figures = {"decoded": bar_chart(estimate), "unbiased": whisker_chart(estimate)}
     domain = survey.context.domain
     if isinstance(domain, GridDomain):

@@ -9,9 +9,9 @@ from sfumato.domains import GridDomain
 from sfumato.errors import InvalidArgument
 from sfumato.foundation.arrays import Floats
 
-_MAX_CELLS = 100_000  # larger maps have their cells merged, to keep a page below 6 MB
+_MAX_CELLS = 100_000  # larger maps merge cells, to keep a page below 6 MB
 _MAX_DECADES = 4.0  # on the colour scale
-_MAX_STRETCH = 3.0
+_MAX_STRETCH = 3.0  # near the poles, the true stretch is much larger
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +25,7 @@ class MapCells:
 
     @property
     def extent(self) -> tuple[float, float, float, float]:
-        """The edges in degrees: west, east, south, north."""
+        """The edges of the map in degrees: west, east, south, north."""
         west = float(self.longitudes[0])
         south = float(self.latitudes[0])
         east = west + len(self.longitudes) * self.step
@@ -37,19 +37,19 @@ def arrange_cells(grid: GridDomain, frequencies: Floats) -> MapCells:
     """Arrange shares in rows and columns, merging neighbouring cells of very large grids."""
     if len(frequencies) != grid.size:
         raise InvalidArgument(
-            f"frequencies must have {grid.size} entries, one per symbol of the grid; "
+            f"frequencies must have {grid.size} entries, one for each symbol of the grid; "
             f"got {len(frequencies)}."
         )
     height, width = grid.shape
-    factor = math.ceil(math.sqrt(grid.cell_count / _MAX_CELLS))
-    rows = range(0, height, factor)
-    columns = range(0, width, factor)
+    merge_factor = math.ceil(math.sqrt(grid.cell_count / _MAX_CELLS))
+    rows = range(0, height, merge_factor)
+    columns = range(0, width, merge_factor)
     shares = np.asarray(frequencies, dtype=np.float64)[: grid.cell_count].reshape(grid.shape)
     shares = np.add.reduceat(shares, np.array(rows), axis=0)
     shares = np.add.reduceat(shares, np.array(columns), axis=1)
     latitudes = [grid.corner(row * width).split(",")[0] for row in rows]
     longitudes = [grid.corner(column).split(",")[1] for column in columns]
-    return MapCells(shares, latitudes, longitudes, factor * _grid_value(grid, "step"))
+    return MapCells(shares, latitudes, longitudes, merge_factor * _grid_value(grid, "step"))
 
 
 def log_shares(shares: Floats) -> tuple[Floats, float, float]:
@@ -70,7 +70,7 @@ def log_shares(shares: Floats) -> tuple[Floats, float, float]:
 
 
 def decade_ticks(bottom: float, top: float) -> tuple[list[float], list[str]]:
-    """Return ticks and labels: powers of ten, or the ends of the scale if fewer than two fit."""
+    """Return ticks and their labels: powers of ten, or both ends if fewer than two fit."""
     ticks = [float(decade) for decade in range(math.ceil(bottom), math.floor(top) + 1)]
     if len(ticks) < 2:
         ticks = [bottom, top]
@@ -78,7 +78,10 @@ def decade_ticks(bottom: float, top: float) -> tuple[list[float], list[str]]:
 
 
 def latitude_stretch(grid: GridDomain) -> float:
-    """Return the length of a degree of latitude over one of longitude mid-grid, at most 3."""
+    """Return the ratio of a degree of latitude to a degree of longitude, at most 3.
+
+    The ratio is for the latitude in the middle of the grid.
+    """
     middle = (_grid_value(grid, "south") + _grid_value(grid, "north")) / 2
     cosine = math.cos(math.radians(middle))
     return 1 / max(cosine, 1 / _MAX_STRETCH)

@@ -34,7 +34,7 @@ def read_asset(path: str) -> str:
 
 
 def render(path: str, /, **values: object) -> Html:
-    """Fill the template in the file ``path``, and drop its final line break."""
+    """Fill the template in the file ``path``, without the file's final line break."""
     return fill(read_asset(path).removesuffix("\n"), **values)
 
 
@@ -69,7 +69,7 @@ def join(parts: Iterable[Html], separator: str = "") -> Html:
 
 
 def lead_paragraph(text: str) -> Html:
-    """Return the survey author's introduction as a paragraph, if any."""
+    """Return an introductory paragraph, or no markup if the text is empty."""
     return fill('<p class="lead" dir="auto">$text</p>', text=text) if text else EMPTY
 
 
@@ -85,7 +85,7 @@ def fact_rows(facts: Iterable[tuple[str, str]]) -> Html:
 
 
 def number_row(name: str, numbers: Iterable[str], css_class: str = "") -> Html:
-    """Return a table row of numbers."""
+    """Return a table row: a name, followed by numbers."""
     attribute = fill(' class="$name"', name=css_class) if css_class else EMPTY
     cells = fill_each('<td class="number">$number</td>', number=numbers)
     row = '<tr$attribute><th scope="row" dir="auto">$name</th>$cells</tr>'
@@ -126,10 +126,11 @@ def offline_document(
 ) -> str:
     """Return a self-contained page, including its styles and scripts.
 
-    Its policy forbids the browser to load anything. ``css`` extends the style that all pages share.
+    The default policy prevents the browser from loading anything. ``css`` is added to the style
+    that all pages share.
     """
-    sfumato = version("sfumato")
+    sfumato_version = version("sfumato")
     style = Html(read_asset("style.css") + css)
-    head = render("offline_head.html", policy=Html(policy), version=sfumato, style=style)
-    body = render("offline_body.html", sections=sections, version=sfumato, scripts=scripts)
+    head = render("offline_head.html", policy=Html(policy), version=sfumato_version, style=style)
+    body = render("offline_body.html", sections=sections, version=sfumato_version, scripts=scripts)
     return document(title, kicker=kicker, head=head, body=body, opening=opening)

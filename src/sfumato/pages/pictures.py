@@ -68,17 +68,17 @@ def require_matplotlib() -> None:
 
 
 def figure_png(figure: "Figure") -> bytes:
-    """Return the contents of a PNG file that shows a figure."""
+    """Return a figure as the contents of a PNG file."""
     file = io.BytesIO()
     figure.savefig(file, format="png", dpi=160)
     return file.getvalue()
 
 
 def figure_svg(draw: "Callable[[], Figure]", *, salt: str) -> str:
-    """Return a figure as an ``<svg>`` element, in which text stays text.
+    """Return a figure as an ``<svg>`` element that contains text as text, not as outlines.
 
-    ``salt`` makes its ids unique, so a page can contain several figures. The same figure and salt
-    always give the same bytes.
+    ``salt`` makes the element's ids unique, so that a page can contain several figures. The same
+    figure and salt always give the same bytes.
     """
     require_matplotlib()
     import matplotlib as mpl
@@ -117,7 +117,7 @@ def style_axes(axes: "Axes") -> None:
 def draw_cells(
     axes: "Axes", grid: GridDomain, cells: MapCells, logs: Floats, limits: tuple[float, float]
 ) -> "AxesImage":
-    """Colour the cells of a map by ``logs``, on a scale with these limits. NaN stays blank."""
+    """Colour the cells of a map by ``logs``, on a scale with these limits; leave NaN blank."""
     bottom, top = limits
     axes.set_facecolor(BACKGROUND)
     return axes.imshow(

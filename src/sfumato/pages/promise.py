@@ -21,11 +21,11 @@ from sfumato.randomness import Epsilon, float_above
 MAX_LABEL_LENGTH = 36
 """The longest label in a list or next to a bar, in characters."""
 
-_MAX_LISTED = 12  # answers in a list
+_MAX_LISTED_ANSWERS = 12
 _MAX_LEVELS = 6  # with more, only the strongest and weakest get a sentence
 _MOVES_ODDS = "one report can move the odds of any answer against any other"
 _BLOCK_DISCLOSURE = (
-    "Between blocks nothing is promised: a report may show which block the answer is in."
+    "Between blocks nothing is promised: a report may reveal which block the answer is in."
 )
 
 
@@ -38,32 +38,33 @@ def promise_sentences(context: Context) -> list[str]:
     'from 1:1 to at most 2.72:1 (ε = 1).'
     """
     if math.isinf(context.smallest_epsilon):
-        return ["Nothing is promised: a report may show the answer openly."]
+        return ["Nothing is promised: a report may reveal the answer."]
     rows = describe(context)
     if context.as_union is not None:
         return _union_sentences(context, rows)
-    comparisons = {row.against for row in rows}
-    if ComparisonScope.OTHER_BLOCKS in comparisons:
+    scopes = {row.against for row in rows}
+    if ComparisonScope.OTHER_BLOCKS in scopes:
         return _block_sentences(context, rows)
-    if ComparisonScope.ANY_OTHER in comparisons:
+    if ComparisonScope.ANY_OTHER in scopes:
         return _answer_sentences(context, rows)
     return _pair_sentences(context, rows)
 
 
 def promise_facts(context: Context) -> list[tuple[str, str]]:
-    """Return the names and values of a small table: what is promised, and for how many pairs."""
+    """Return the names and values for a table: what is promised, and for how many pairs."""
     facts = [
         ("Kind of promise", f"{context.kind}: {context.gist}"),
         ("Possible answers", format_count(context.size)),
     ]
     rows = describe(context)
     finite = _finite_rows(rows)
-    pairs = _count_pairs(rows)
-    if pairs:
-        promised = _count_pairs(finite)
-        counts = f"{format_count(promised)} of {format_count(pairs)}"
-        facts.append(("Ordered pairs with a promise", f"{counts} ({_percentage(promised, pairs)})"))
-        facts.append(("Ordered pairs without", format_count(pairs - promised)))
+    pair_count = _count_pairs(rows)
+    if pair_count:
+        promised_count = _count_pairs(finite)
+        count_text = f"{format_count(promised_count)} of {format_count(pair_count)}"
+        share_text = _percentage(promised_count, pair_count)
+        facts.append(("Ordered pairs with a promise", f"{count_text} ({share_text})"))
+        facts.append(("Ordered pairs without", format_count(pair_count - promised_count)))
     smallest = context.smallest_epsilon
     if math.isinf(smallest):
         return [*facts, ("Strongest promise", "none: nothing is promised")]
@@ -81,13 +82,13 @@ def blocks_text(context: Context) -> str:
     sizes = blocks_of(context).sizes
     smallest = format_count(int(sizes.min()))
     largest = format_count(int(sizes.max()))
-    size = largest if smallest == largest else f"{smallest} to {largest}"
-    blocks = plural(sizes.size, "block")
-    return f"The {format_count(context.size)} answers are in {blocks} of {size}"
+    size_text = largest if smallest == largest else f"{smallest} to {largest}"
+    count_text = plural(sizes.size, "block")
+    return f"The {format_count(context.size)} answers are in {count_text} of {size_text}"
 
 
 def blocks_of(context: Context) -> GroupedContext | ContextUnion:
-    """Return a context with blocks as the class that lists them."""
+    """Return a context that has blocks as the type that lists them."""
     blocks = context.groups or context.as_union
     assert blocks is not None  # noqa: S101 - for the type checker
     return blocks
@@ -107,7 +108,7 @@ def _answer_sentences(context: Context, rows: Sequence[PromiseRow]) -> list[str]
     finite = _finite_rows(rows)
     if len(rows) == 1:
         return [
-            "Every answer is protected alike, against every other.",
+            "All answers are protected equally, each against every other.",
             "One report can move the odds of any answer against any other "
             f"{_describe_move(rows[0].epsilon)}.",
         ]
@@ -139,9 +140,9 @@ def _answer_sentences(context: Context, rows: Sequence[PromiseRow]) -> list[str]
 def _sensitive_sentences(context: Context, row: PromiseRow) -> list[str]:
     symbols = _symbols_of(context, row)
     verb = "is" if symbols.size == 1 else "are"
-    counts = f"{format_count(symbols.size)} of {format_count(context.size)} answers"
+    count_text = f"{format_count(symbols.size)} of {format_count(context.size)} answers"
     return [
-        f"{counts} {verb} sensitive: {_quote_labels(context, symbols)}.",
+        f"{count_text} {verb} sensitive: {_quote_labels(context, symbols)}.",
         "One report can move the odds of a sensitive answer against any other answer "
         f"{_describe_move(row.epsilon)}.",
         "For the other answers nothing is promised: a report may prove that a person gave one of "
@@ -173,13 +174,13 @@ def _block_sentences(context: Context, rows: Sequence[PromiseRow]) -> list[str]:
         sentences.append(f"Between blocks, {_MOVES_ODDS} {_describe_move(between.epsilon)}.")
         return sentences
     sentences.append(_BLOCK_DISCLOSURE)
-    single_count = between.singleton_block_count
-    if single_count == 1:
-        sentences.append("One block has a single answer: for it nothing is promised at all.")
-    elif single_count:
+    singleton_count = between.singleton_block_count
+    if singleton_count == 1:
+        sentences.append("One block has a single answer, for which nothing is promised at all.")
+    elif singleton_count:
         sentences.append(
-            f"{format_count(single_count)} blocks have a single answer: for those nothing is "
-            "promised at all."
+            f"{format_count(singleton_count)} blocks have a single answer each, for which nothing "
+            "is promised at all."
         )
     return sentences
 
@@ -189,20 +190,20 @@ def _union_sentences(context: Context, rows: Sequence[PromiseRow]) -> list[str]:
     strongest = context.exact_minimum
     sentences = [
         f"{blocks_text(context)}, and each block has its own promise.",
-        f"At the strongest, one report can move odds {_describe_move(strongest)}.",
+        "Where the promise is strongest, one report can move the odds "
+        f"{_describe_move(strongest)}.",
     ]
     if finite and finite[-1].epsilon != strongest:
         weakest = _describe_move(finite[-1].epsilon)
-        sentences.append(
-            f"At the weakest, where something is promised, it can move them {weakest}."
-        )
+        sentences.append(f"Where the promise is weakest, one report can move the odds {weakest}.")
     if rows and rows[-1].block is None:
         sentences.append(_BLOCK_DISCLOSURE)
-    unprotected = context.unprotected_symbols().size
-    if unprotected:
-        counts = f"{format_count(unprotected)} of {format_count(context.size)} answers"
+    unprotected_count = context.unprotected_symbols().size
+    if unprotected_count:
+        count_text = f"{format_count(unprotected_count)} of {format_count(context.size)} answers"
         sentences.append(
-            f"For {counts} nothing is promised: a report may prove that a person gave one of them."
+            f"For {count_text} nothing is promised: a report may prove that a person gave one of "
+            "them."
         )
     return sentences
 
@@ -216,18 +217,21 @@ def _count_blocks(context: Context, row: PromiseRow) -> int:
 
 
 def _pair_sentences(context: Context, rows: Sequence[PromiseRow]) -> list[str]:
-    """State the strongest and the weakest promise, each with an example of a pair."""
+    """State the strongest and the weakest promise, each with a pair as an example."""
     opening = describe_pairs(context)
     if not rows:
         strongest = _describe_move(context.exact_minimum)
-        return [opening, f"At the strongest, one report can move odds {strongest}."]
+        return [
+            opening,
+            f"Where the promise is strongest, one report can move the odds {strongest}.",
+        ]
     finite = _finite_rows(rows)
     sentences = [opening, f"The strongest promise: {_pair_text(context, finite[0])}."]
     if len(finite) > 1:
         sentences.append(f"The weakest promise: {_pair_text(context, finite[-1])}.")
     if len(finite) < len(rows):
-        counts = f"{format_count(rows[-1].pair_count)} of {format_count(_count_pairs(rows))}"
-        sentences.append(f"For {counts} ordered pairs nothing is promised directly.")
+        count_text = f"{format_count(rows[-1].pair_count)} of {format_count(_count_pairs(rows))}"
+        sentences.append(f"For {count_text} ordered pairs nothing is promised directly.")
     return sentences
 
 
@@ -268,14 +272,14 @@ def epsilon_text(epsilon: float) -> str:
 
 
 def round_up(epsilon: Epsilon) -> float:
-    """Return the ε as a float, rounded up so that it never promises too much."""
+    """Return the ε as a float, rounded up so that it never overstates the promise."""
     return math.inf if isinstance(epsilon, float) else float_above(epsilon)
 
 
 def _percentage(part: int, total: int) -> str:
     if 0 < part < total / 1000:
-        return "less than 0.1\u00a0%"
-    return f"{math.floor(1000 * part / total) / 10:g}\u00a0%"
+        return "less than 0.1%"
+    return f"{math.floor(1000 * part / total) / 10:g}%"
 
 
 def _symbols_of(context: Context, row: PromiseRow) -> Symbols:
@@ -285,14 +289,14 @@ def _symbols_of(context: Context, row: PromiseRow) -> Symbols:
 def _count_and_list(context: Context, row: PromiseRow) -> str:
     """State how many answers a row covers, and list them."""
     symbols = _symbols_of(context, row)
-    counts = f"{format_count(symbols.size)} of {format_count(context.size)} answers"
-    return f"{counts} ({_quote_labels(context, symbols)})"
+    count_text = f"{format_count(symbols.size)} of {format_count(context.size)} answers"
+    return f"{count_text} ({_quote_labels(context, symbols)})"
 
 
 def _quote_labels(context: Context, symbols: Symbols) -> str:
     labels = context.domain.labels
-    text = ", ".join(f"“{labels[x]}”" for x in symbols[:_MAX_LISTED].tolist())
-    unlisted = symbols.size - _MAX_LISTED
+    text = ", ".join(f"“{labels[x]}”" for x in symbols[:_MAX_LISTED_ANSWERS].tolist())
+    unlisted = symbols.size - _MAX_LISTED_ANSWERS
     return f"{text} and {format_count(unlisted)} more" if unlisted > 0 else text
 
 
@@ -312,7 +316,7 @@ def plural(count: int, noun: str) -> str:
 def shorten_label(label: Label, length: int = MAX_LABEL_LENGTH) -> str:
     """Return a label on one line, with the middle cut out if it is longer than ``length``.
 
-    The end is kept, because labels that begin alike often end differently.
+    The end is kept, because labels with the same beginning often differ at the end.
 
     >>> shorten_label("University Hospital, north entrance", 20)
     'University Ho…trance'

@@ -19,7 +19,7 @@ _MEDIA_TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; char
 
 @cache
 def static_files() -> Mapping[str, tuple[bytes, str]]:
-    """Map each path under ``static/`` to the file's content and media type."""
+    """Return the content and media type of each file, keyed by its path under ``static/``."""
     pages = files("sfumato.pages")
     client = _client_folder()
     folders = {
@@ -43,7 +43,7 @@ def _client_folder() -> Traversable:
     installed = files("sfumato.pages").joinpath("javascript")
     if installed.is_dir():
         return installed
-    repository = Path(__file__).parents[3] / "clients" / "javascript" / "src"
-    if repository.is_dir():
-        return repository
+    source_folder = Path(__file__).parents[3] / "clients" / "javascript" / "src"
+    if source_folder.is_dir():
+        return source_folder
     raise MissingExtra("the JavaScript client is missing. Reinstall Sfumato.")

@@ -17,7 +17,7 @@ MAX_BARS = 30
 
 @dataclass(frozen=True, eq=False)
 class TopAnswers:
-    """The decoded and unbiased estimates of the most frequent answers, in decoded order.
+    """The decoded and unbiased estimates of the most frequent answers, most frequent first.
 
     ``low`` and ``high`` are the ends of the 95% interval of the unbiased estimate. ``decimals`` is
     the number of decimal places in a percentage.
@@ -46,11 +46,11 @@ class TopAnswers:
 
     @property
     def middle(self) -> Floats:
-        """Where to draw the unbiased estimate: clipped to its interval."""
+        """The unbiased estimate clipped to its interval, which is where to draw it."""
         return np.clip(self.unbiased, self.low, self.high)
 
     def format_share(self, share: float) -> str:
-        """Return a share as a percentage."""
+        """Return a share as a percentage with ``decimals`` decimal places."""
         return format_share(float(share), self.decimals)
 
 
@@ -71,7 +71,7 @@ def typical_error(estimate: Estimate) -> float:
 
 
 def decimal_places(estimate: Estimate) -> int:
-    """Return how many decimal places of a percentage show two digits of a typical error."""
+    """Return the decimal places of a percentage that show two digits of a typical error."""
     error = typical_error(estimate)
     if error == 0:
         return 2

@@ -1,8 +1,8 @@
-"""Figure 1 of the paper: how a promise bounds the error rates of a guess based on one report.
+"""Reproduce Figure 1 of Acharya et al. (2020): how a promise bounds the errors of a guess.
 
-"The paper" is Acharya et al. (2020). Its Theorem 1 gives the region of possible error rates, and
-its Theorem 2 relies on the binary optimum filling that region. Error rates are computed exactly
-from the integers of each channel, and also measured on actual reports.
+The guess is based on a single report. Theorem 1 of the paper gives the region of possible error
+rates, and Theorem 2 relies on the fact that the binary optimum fills that region. Error rates are
+computed exactly from the integers of each channel, and also measured on simulated reports.
 """
 
 import math
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ["error_region"]
 
-_PEOPLE_PER_SYMBOL = 25_000  # in one run
+_PEOPLE_PER_SYMBOL = 25_000  # per run
+# E[x, x2] and E[x2, x] in each panel of the paper's figure.
 _PAPER_EPSILONS = ((math.log(3), math.log(3)), (math.log(2), math.log(4)))
 _COLUMNS = (
     "case",
@@ -44,7 +45,10 @@ _COLUMNS = (
 
 @dataclass(frozen=True)
 class _Test:
-    """An optimal test, which guesses x for some reports, and its exact and measured errors."""
+    """An optimal test, and its exact and measured error rates.
+
+    The test guesses x for the reports in ``x_outputs``, and x2 for all others.
+    """
 
     x_outputs: tuple[int, ...]
     false_alarm: Fraction
@@ -55,7 +59,10 @@ class _Test:
 
 @dataclass(frozen=True, eq=False)
 class _MechanismTests:
-    """A mechanism, the error region of its tests, and its optimal tests except the blind ones."""
+    """A mechanism with its error region and its optimal tests.
+
+    The blind tests, which ignore the report, are omitted.
+    """
 
     name: str
     region: ErrorRegion
@@ -64,21 +71,24 @@ class _MechanismTests:
 
 @dataclass(frozen=True, eq=False)
 class _Panel:
-    """The promises ``E[x, x2]`` and ``E[x2, x]``, and mechanisms that satisfy them."""
+    """A panel of the figure: two promises, and mechanisms that satisfy both.
+
+    ``epsilons``: the promises ``E[x, x2]`` and ``E[x2, x]``.
+    """
 
     epsilons: tuple[float, float]
     mechanisms: tuple[_MechanismTests, ...]
 
     @property
-    def odds(self) -> tuple[str, str]:
-        """``e^E[x, x2]`` and ``e^E[x2, x]``."""
+    def odds_texts(self) -> tuple[str, str]:
+        """``e^E[x, x2]`` and ``e^E[x2, x]``, formatted as text."""
         a, b = self.epsilons
         return _fraction_text(math.exp(a)), _fraction_text(math.exp(b))
 
     @property
     def name(self) -> str:
         """A short name that states both odds."""
-        forward, backward = self.odds
+        forward, backward = self.odds_texts
         return f"odds {forward} and {backward}"
 
 
@@ -104,11 +114,11 @@ def error_region(
         "people_per_symbol": _PEOPLE_PER_SYMBOL,
         "runs": runs,
         "seed": options.seed,
-        "panels": list(map(_to_dict, panels)),
+        "panels": list(map(_panel_to_dict, panels)),
     }
     return ExperimentResult(
         name="error-region",
-        title="Error regions: the binary optimum fills what its promise allows",
+        title="Error regions: the binary optimum fills the region that its promise allows",
         summary=_summarize(panels),
         columns=_COLUMNS,
         rows=tuple(_table_rows(panels)),
@@ -117,12 +127,12 @@ def error_region(
         notes=(
             "P_FA: the test guesses x, but the symbol was x2. P_MD: the test guesses x2, but the "
             "symbol was x. Each row is an optimal test of a mechanism; the two blind tests, "
-            "(0, 1) and (1, 0), are omitted. Exact rates come from the integers of the channel.",
+            "(0, 1) and (1, 0), are omitted. Exact rates are computed from the channel's integers.",
             f"Measured: {runs} runs of {_PEOPLE_PER_SYMBOL:,} reports for each symbol.",
             "Corner of the region: P_FA = (e^b − 1)/(e^(a+b) − 1), P_MD = (e^a − 1)/(e^(a+b) − 1), "
-            "with a = E[x, x2] and b = E[x2, x]. The paper's figure agrees. Its appendix prints "
-            "the first expression twice, and its text says “miss detection” where the small "
-            "E[x, x2] in fact raises the false alarm rate.",
+            "with a = E[x, x2] and b = E[x2, x]. This agrees with the paper's figure. The paper's "
+            "appendix prints the first expression twice, and its text says “miss detection” where "
+            "the small E[x, x2] in fact raises the false alarm rate.",
         ),
     )
 
@@ -130,14 +140,14 @@ def error_region(
 def _epsilon_pairs(
     epsilon: float | None, epsilon_back: float | None
 ) -> tuple[tuple[float, float], ...]:
-    values = [value for value in (epsilon, epsilon_back) if value is not None]
-    if not values:
+    given = [value for value in (epsilon, epsilon_back) if value is not None]
+    if not given:
         return _PAPER_EPSILONS
-    return ((values[0], values[-1]),)
+    return ((given[0], given[-1]),)
 
 
 def _measure_panel(context: Context, runs: int, seed: int) -> _Panel:
-    """Test the binary optimum for the context, and mechanisms that use only the smaller ε."""
+    """Test the binary optimum, and mechanisms that use the smaller ε in both directions."""
     a = context.exact_epsilon(0, 1)
     b = context.exact_epsilon(1, 0)
     classical = Uniform(2, min(a, b))
@@ -155,7 +165,7 @@ def _measure_panel(context: Context, runs: int, seed: int) -> _Panel:
 
 
 def _optimal_tests(mechanism: Mechanism, runs: int, seed: int) -> Iterator[_Test]:
-    """Yield the likelihood-ratio tests, starting with the test that guesses x least often."""
+    """Yield the likelihood-ratio tests, ordered by how often they guess x."""
     row = mechanism.exact_row(0)
     row2 = mechanism.exact_row(1)
     ratios = []
@@ -166,14 +176,14 @@ def _optimal_tests(mechanism: Mechanism, runs: int, seed: int) -> Iterator[_Test
     thresholds = sorted(set(ratios), reverse=True)
     for threshold in thresholds[:-1]:  # the last test is blind: it always guesses x
         x_outputs = [y for y, ratio in enumerate(ratios) if ratio >= threshold]
-        hits = shares[:, x_outputs].sum(axis=1)
-        false_alarms = shares2[:, x_outputs].sum(axis=1)
+        hit_rates = shares[:, x_outputs].sum(axis=1)
+        false_alarm_rates = shares2[:, x_outputs].sum(axis=1)
         yield _Test(
             x_outputs=tuple(x_outputs),
             false_alarm=Fraction(sum(row2[y] for y in x_outputs)),
             miss=1 - Fraction(sum(row[y] for y in x_outputs)),
-            measured_false_alarm=Spread.from_figures(false_alarms),
-            measured_miss=Spread.from_figures(1 - hits),
+            measured_false_alarm=Spread.from_figures(false_alarm_rates),
+            measured_miss=Spread.from_figures(1 - hit_rates),
         )
 
 
@@ -182,7 +192,7 @@ def _measure_shares(mechanism: Mechanism, x: int, runs: int, seed: int) -> Float
     symbols = np.full(_PEOPLE_PER_SYMBOL, x)
     shares = []
     for run in range(runs):
-        words = SeededWords(seed, run=2 * run + x)  # the two symbols must not share words
+        words = SeededWords(seed, run=2 * run + x)  # different words for each symbol
         shares.append(mechanism.privatize_and_tally(symbols, words).counts / _PEOPLE_PER_SYMBOL)
     return np.array(shares)
 
@@ -210,26 +220,27 @@ def _summarize(panels: list[_Panel]) -> str:
     corners = []
     for panel in panels:
         false_alarm, miss = map(_fraction_text, panel.mechanisms[0].region.promised[1])
-        corners.append(f"at {panel.name} the corner is P_FA = {false_alarm}, P_MD = {miss}")
+        corners.append(f"with {panel.name}, the corner is P_FA = {false_alarm}, P_MD = {miss}")
     text = "; ".join(corners)
     return (
         "The binary optimum reaches the corner of its region, so an observer can learn as much as "
-        "the promise allows. Hadamard response, designed for many symbols, stays inside. "
+        "the promise allows. Hadamard response, designed for many symbols, stays inside the "
+        "region. "
         f"{text[0].upper()}{text[1:]}."
     )
 
 
-def _to_dict(panel: _Panel) -> dict[str, object]:
+def _panel_to_dict(panel: _Panel) -> dict[str, object]:
     a, b = panel.epsilons
     return {
-        "epsilon": _epsilon_to_dict(a),
-        "epsilon_back": _epsilon_to_dict(b),
+        "epsilon": _epsilon_to_json(a),
+        "epsilon_back": _epsilon_to_json(b),
         "promised": list(map(list, panel.mechanisms[0].region.promised)),
         "mechanisms": list(map(_mechanism_to_dict, panel.mechanisms)),
     }
 
 
-def _epsilon_to_dict(epsilon: float) -> float | str:
+def _epsilon_to_json(epsilon: float) -> float | str:
     """Return ε as a number, or infinity as text, because JSON has no infinity."""
     return epsilon if math.isfinite(epsilon) else "inf"
 
@@ -254,7 +265,7 @@ def _mechanism_to_dict(mechanism: _MechanismTests) -> dict[str, object]:
 
 
 def _fraction_text(number: float) -> str:
-    """Format a number as a fraction if its denominator is small, otherwise to three digits."""
+    """Format a number as a fraction with a small denominator, or else to three digits."""
     if math.isfinite(number):
         fraction = Fraction(number).limit_denominator(20)
         if abs(fraction - number) < 1e-6:
@@ -294,16 +305,16 @@ def _draw_figure(panels: list[_Panel]) -> "Figure":
 
 def _draw_panel(axes: "Axes", panel: _Panel) -> None:
     region = panel.mechanisms[0].region
-    forward, backward = panel.odds
+    forward, backward = panel.odds_texts
     _, (false_alarm, miss), _ = region.promised
     corner = (miss, false_alarm)
     false_alarms, misses = zip(*region.promised, strict=True)
     axes.fill(misses, false_alarms, color=MAP_SCALE[0], linewidth=0)
     axes.plot([0, 1], [1, 0], color=FAINT, linewidth=0.9, linestyle="--")
     for mechanism in panel.mechanisms[1:]:
-        _draw_inner_edge(axes, mechanism)
+        _draw_inner_boundary(axes, mechanism)
     axes.plot(
-        *_edge_vertices(region).T,
+        *_boundary_vertices(region).T,
         color=MAP_SCALE[2],
         linewidth=2.4,
         solid_joinstyle="round",
@@ -313,19 +324,19 @@ def _draw_panel(axes: "Axes", panel: _Panel) -> None:
     axes.plot(*corner_guides, color=WHISKER, linewidth=0.9, linestyle=(0, (3, 2)))
     axes.plot(*corner, "o", color=WHISKER, markersize=5.5, zorder=4)
     if backward != "inf":
-        _write_along(axes, (0, 1), corner, f"P_FA + {backward} P_MD = 1")
+        _write_along_edge(axes, (0, 1), corner, f"P_FA + {backward} P_MD = 1")
     if forward != "inf":
-        _write_along(axes, corner, (1, 0), f"{forward} P_FA + P_MD = 1")
+        _write_along_edge(axes, corner, (1, 0), f"{forward} P_FA + P_MD = 1")
     _style_panel(axes, panel, false_alarm, miss)
 
 
-def _edge_vertices(region: ErrorRegion) -> Floats:
-    """Return the vertices (miss, false alarm) of the edge that a mechanism reaches."""
+def _boundary_vertices(region: ErrorRegion) -> Floats:
+    """Return the vertices of a mechanism's boundary, with one row (miss, false alarm) each."""
     return np.array(region.realised, dtype=np.float64)[:, ::-1]
 
 
-def _draw_inner_edge(axes: "Axes", mechanism: _MechanismTests) -> None:
-    """Draw and name the edge of a mechanism that stays inside the region."""
+def _draw_inner_boundary(axes: "Axes", mechanism: _MechanismTests) -> None:
+    """Draw and name the boundary of a mechanism that stays inside the region."""
     colour = PROMISE_SCALE[1]
     line_style: Any = "-"
     name_position = (0.72, 0.5)
@@ -333,9 +344,9 @@ def _draw_inner_edge(axes: "Axes", mechanism: _MechanismTests) -> None:
         colour = INK
         line_style = (0, (1.2, 1.6))
         name_position = (0.55, 0.78)
-    edge = _edge_vertices(mechanism.region)
-    axes.plot(*edge.T, color=colour, linewidth=1.5, linestyle=line_style)
-    inner_vertices = edge[1:-1]
+    boundary = _boundary_vertices(mechanism.region)
+    axes.plot(*boundary.T, color=colour, linewidth=1.5, linestyle=line_style)
+    inner_vertices = boundary[1:-1]
     axes.plot(*inner_vertices.T, "o", color=colour, markersize=3.5)
     connector = {"arrowstyle": "-", "color": colour, "linewidth": 0.8, "shrinkB": 4}
     # The first inner vertex is the closest to P_MD = 1, where there is room for the name.
@@ -354,8 +365,8 @@ def _style_panel(axes: "Axes", panel: _Panel, false_alarm: float, miss: float) -
     axes.set_xticks(*_ticks(miss))
     axes.set_yticks(*_ticks(false_alarm))
     axes.set(xlim=(-0.012, 1.03), ylim=(-0.012, 1.03), aspect="equal")
-    axes.set_xlabel("miss rate P_MD: guesses x2, was x", color=FAINT)
-    axes.set_ylabel("false alarm rate P_FA: guesses x, was x2", color=FAINT)
+    axes.set_xlabel("miss rate P_MD: guess x2, truth x", color=FAINT)
+    axes.set_ylabel("false alarm rate P_FA: guess x, truth x2", color=FAINT)
     axes.tick_params(length=0, labelcolor=INK)
     for side, spine in axes.spines.items():
         spine.set(color=FAINT, linewidth=0.8, visible=side in ("left", "bottom"))
@@ -381,20 +392,20 @@ def _ticks(corner_rate: float) -> tuple[list[float], list[str]]:
 
 def _panel_titles(panel: _Panel) -> tuple[str, str]:
     a, b = panel.epsilons
-    forward, backward = panel.odds
+    forward, backward = panel.odds_texts
     if a == b:
         title = "Classical: one ε for both directions"
         return title, f"e^ε = {forward} in both directions: the region is symmetric."
     if a < b:
         title = "Context-aware: x is protected more than x2"
-        errors = "false alarms"
+        error_kind = "false alarms"
     else:
         title = "Context-aware: x2 is protected more than x"
-        errors = "misses"
-    return title, f"e^E[x, x2] = {forward} and e^E[x2, x] = {backward}: {errors} rise."
+        error_kind = "misses"
+    return title, f"e^E[x, x2] = {forward} and e^E[x2, x] = {backward}: more {error_kind}."
 
 
-def _write_along(
+def _write_along_edge(
     axes: "Axes", start: tuple[float, float], end: tuple[float, float], text: str
 ) -> None:
     """Write text below the edge from ``start`` to ``end``, parallel to it."""

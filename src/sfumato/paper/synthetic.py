@@ -1,6 +1,6 @@
-"""Figure 2 of the paper: blocks versus plain local privacy, on four synthetic populations.
+"""Reproduce Figure 2 of Acharya et al. (2020), "the paper": blocks versus plain local privacy.
 
-"The paper" is Acharya et al. (2020).
+People are drawn from four synthetic distributions.
 """
 
 from collections import defaultdict
@@ -32,30 +32,36 @@ if TYPE_CHECKING:
 __all__ = [
     "draw_curve",
     "geometric",
-    "name_curves",
+    "label_curves",
     "space_out",
     "style_panel",
     "synthetic",
     "zipf",
 ]
 
-K = 1000
+K = 1000  # symbols
 EPSILON = 1
 BLOCK_COUNTS = (1, 10, 20, 50, 100)
 SIZES = tuple(1000 * 2**i for i in range(10))
 DISTRIBUTIONS = ("Uniform", "Geo(0.95)", "Geo(0.95), shuffled", "Zipf(1)")
-_COLOURS = {1: PROMISE_SCALE[0], 10: PROMISE_SCALE[1], 20: FAINT, 50: BAR, 100: MAP_SCALE[2]}
+_COLOUR_BY_BLOCK_COUNT = {
+    1: PROMISE_SCALE[0],
+    10: PROMISE_SCALE[1],
+    20: FAINT,
+    50: BAR,
+    100: MAP_SCALE[2],
+}
 _COLUMNS = ("distribution", "blocks", "people", "paper", "paper_se", "here", "here_se")
 
-_MIN_ERROR = 1e-4  # the smallest error that the axis shows; smaller errors are drawn here
-_SOLID: dict[str, Any] = {
+_MIN_ERROR = 1e-4  # the bottom of the error axis; smaller errors are drawn there
+_SOLID_STYLE: dict[str, Any] = {
     "linestyle": "-",
     "linewidth": 1.9,
     "marker": ".",
     "markersize": 4.0,
     "zorder": 3,
 }
-_DASHED: dict[str, Any] = {
+_DASHED_STYLE: dict[str, Any] = {
     "linestyle": (0, (3, 1.6)),
     "linewidth": 1.3,
     "marker": "o",
@@ -89,13 +95,13 @@ def synthetic(
             for run in range(runs):
                 jobs.append(_Job(distribution, size, run, options.seed))
 
-    def show_progress(done_count: int) -> None:
-        options.on_progress(f"{done_count} of {len(jobs)} runs")
+    def show_progress(finished_count: int) -> None:
+        options.on_progress(f"{finished_count} of {len(jobs)} runs")
 
-    results = run_jobs(_measure, jobs, workers=workers, on_progress=show_progress)
+    results = run_jobs(_measure_population, jobs, workers=workers, on_progress=show_progress)
     errors_by_population = defaultdict(list)
     for job, errors in zip(jobs, results, strict=True):
-        errors_by_population[job.distribution, job.people].append(errors)
+        errors_by_population[job.distribution, job.size].append(errors)
     panels = []
     rows = []
     curves = []
@@ -129,10 +135,10 @@ def synthetic(
             "p(i) ∝ 0.95^i; the formula printed in the paper would put nearly everyone on three "
             "symbols.",
             "Paper: Hadamard code, the paper's estimator, one Euclidean projection onto the "
-            "simplex. Here: Sfumato's best code and its default decoder, which is not told the "
-            "kind of distribution.",
-            "For the uniform distribution, the default decoder soon finds that all symbols are "
-            "about equally frequent, so blocks make little difference. The other distributions "
+            "simplex. Here: Sfumato's best code and its default decoder, which does not know "
+            "the kind of distribution.",
+            "For the uniform distribution, the default decoder quickly learns that all symbols "
+            "are about equally frequent, so blocks make little difference. The other distributions "
             "give a fairer comparison.",
             "The shuffled order is drawn from the seed, once for all points.",
         ),
@@ -164,7 +170,7 @@ class _Job:
     """One population: its distribution, its size and the run number."""
 
     distribution: str
-    people: int
+    size: int
     run: int
     seed: int
 
@@ -174,7 +180,7 @@ class _Point(NamedTuple):
 
     people: int
     paper: Spread
-    here: Spread
+    best: Spread
 
 
 @dataclass(frozen=True)
@@ -182,25 +188,25 @@ class _Curve:
     """The errors of both schemes for one distribution and number of blocks."""
 
     distribution: str
-    blocks: int
+    block_count: int
     points: list[_Point]
 
     def to_rows(self) -> list[tuple[Cell, ...]]:
         rows: list[tuple[Cell, ...]] = []
-        for people, paper, here in self.points:
-            cells = (*spread_cells(paper), *spread_cells(here))
-            rows.append((self.distribution, self.blocks, people, *cells))
+        for people, paper, best in self.points:
+            cells = (*spread_cells(paper), *spread_cells(best))
+            rows.append((self.distribution, self.block_count, people, *cells))
         return rows
 
     def to_dict(self) -> dict[str, object]:
-        schemes = _schemes(self.blocks)
+        schemes = _schemes(self.block_count)
         points = []
-        for people, paper, here in self.points:
-            point = {"people": people, "paper": paper.to_dict(), "here": here.to_dict()}
+        for people, paper, best in self.points:
+            point = {"people": people, "paper": paper.to_dict(), "here": best.to_dict()}
             points.append(point)
         return {
             "distribution": self.distribution,
-            "blocks": self.blocks,
+            "blocks": self.block_count,
             "bits": {"paper": schemes.paper.bits, "here": schemes.best.bits},
             "total_variation": points,
         }
@@ -226,16 +232,16 @@ def _schemes(m: int) -> Schemes:
     return Schemes(Blocks(np.arange(K) // (K // m), EPSILON))
 
 
-def _measure(job: _Job) -> Floats:
+def _measure_population(job: _Job) -> Floats:
     """Return the errors for one population: one row per block count, one column per scheme."""
     p = _probabilities(job.distribution, job.seed)
-    name = f"synthetic/{job.distribution}/{job.people}"
-    symbols = draw_people(p, job.people, name, job.run, job.seed)
+    name = f"synthetic/{job.distribution}/{job.size}"
+    symbols = draw_people(p, job.size, name, job.run, job.seed)
     errors = np.empty((len(BLOCK_COUNTS), 2))
     for row, m in zip(errors, BLOCK_COUNTS, strict=True):
-        word_names = (f"{name}/{m}/paper", f"{name}/{m}/here")
-        paper, here = _schemes(m).estimate(symbols, word_names, job.run, job.seed)
-        row[:] = (total_variation(paper, p), total_variation(here, p))
+        stream_names = (f"{name}/{m}/paper", f"{name}/{m}/here")
+        paper, best = _schemes(m).estimate(symbols, stream_names, job.run, job.seed)
+        row[:] = (total_variation(paper, p), total_variation(best, p))
     return errors
 
 
@@ -245,32 +251,33 @@ def _build_curve(
     m: int,
     sizes: Sequence[int],
 ) -> _Curve:
-    """Return the curve for m blocks. Populations are keyed by distribution and size."""
+    """Return the curve for m blocks. Errors are keyed by the population's distribution and size."""
     points = []
     for n in sizes:
         errors = np.array(errors_by_population[distribution, n])
-        paper, here = errors[:, BLOCK_COUNTS.index(m)].T
-        points.append(_Point(n, Spread.from_figures(paper), Spread.from_figures(here)))
+        paper, best = errors[:, BLOCK_COUNTS.index(m)].T
+        points.append(_Point(n, Spread.from_figures(paper), Spread.from_figures(best)))
     return _Curve(distribution, m, points)
 
 
 def _summarize(panels: Sequence[Sequence[_Curve]], people: int) -> str:
-    """State the errors at the right ends of the curves, and how often Sfumato's error is lower."""
+    """State the errors for the largest population, and how often Sfumato's error is lower."""
     texts = []
     point_count = 0
     lower_count = 0
     for panel in panels:
-        plain = panel[0].points[-1]
+        no_blocks = panel[0].points[-1]
         finest = panel[-1].points[-1]
         texts.append(
-            f"{panel[0].distribution} {plain.paper.mean:.3f} → {finest.paper.mean:.3f} "
-            f"(here {plain.here.mean:.3f} → {finest.here.mean:.3f})"
+            f"{panel[0].distribution} {no_blocks.paper.mean:.3f} → {finest.paper.mean:.3f} "
+            f"(here {no_blocks.best.mean:.3f} → {finest.best.mean:.3f})"
         )
         for curve in panel:
             point_count += len(curve.points)
-            lower_count += sum(point.here.mean < point.paper.mean for point in curve.points)
+            lower_count += sum(point.best.mean < point.paper.mean for point in curve.points)
     return (
-        f"Total variation with {people:,} people, from no blocks to {BLOCK_COUNTS[-1]}: "
+        f"Total variation error with {people:,} people, from no blocks to {BLOCK_COUNTS[-1]} "
+        "blocks: "
         f"{'; '.join(texts)}. "
         f"Sfumato's best code and default decoder have the smaller error at {lower_count} of "
         f"{point_count} points."
@@ -293,15 +300,15 @@ def _draw_figure(panels: Sequence[Sequence[_Curve]]) -> "Figure":
 
 def _draw_panel(axes: "Axes", curves: Sequence[_Curve]) -> None:
     style_panel(axes, curves[0].distribution)
-    names = []
+    labels = []
     smallest_error = 1.0
     for curve in curves:
-        colour = _COLOURS[curve.blocks]
-        blocks_text = "no blocks" if curve.blocks == 1 else f"{curve.blocks} blocks"
+        colour = _COLOUR_BY_BLOCK_COUNT[curve.block_count]
+        blocks_text = "no blocks" if curve.block_count == 1 else f"{curve.block_count} blocks"
         people, *errors_by_scheme = zip(*curve.points, strict=True)
         for errors, scheme in zip(errors_by_scheme, ("paper", "here"), strict=True):
             draw_curve(axes, people, errors, colour, dashed=scheme == "paper")
-            names.append((errors[-1].mean, f"{blocks_text}, {scheme}", colour))
+            labels.append((errors[-1].mean, f"{blocks_text}, {scheme}", colour))
             smallest_error = min(smallest_error, *(error.mean for error in errors))
     right = people[-1] * 1.1
     axes.set_xlim(people[0] / 1.1, right)
@@ -309,10 +316,10 @@ def _draw_panel(axes: "Axes", curves: Sequence[_Curve]) -> None:
     axes.set_xticks(people if len(people) < 6 else people[::3])
     axes.set_xlabel("people", color=INK, fontsize=9)
     axes.set_ylabel("total variation error", color=INK, fontsize=9)
-    name_curves(axes, right, names, distance=0.036)
+    label_curves(axes, right, labels, min_distance=0.036)
 
 
-# --- curves in a panel, with names at their ends instead of a legend ------------------------------
+# --- curves in a panel, with labels at their ends instead of a legend -----------------------------
 
 
 def draw_curve(
@@ -320,30 +327,30 @@ def draw_curve(
 ) -> None:
     """Draw a curve, with error bars of one standard error if there are several runs."""
     means = []
-    bars = []
+    error_bars = []
     for error in errors:
         means.append(max(error.mean, _MIN_ERROR))
-        bars.append(error.standard_error or 0.0)
-    style = _DASHED if dashed else _SOLID
-    axes.errorbar(people, means, bars, color=colour, elinewidth=0.8, **style)
+        error_bars.append(error.standard_error or 0.0)
+    style = _DASHED_STYLE if dashed else _SOLID_STYLE
+    axes.errorbar(people, means, error_bars, color=colour, elinewidth=0.8, **style)
 
 
-def name_curves(
-    axes: "Axes", x: float, names: Sequence[tuple[float, str, str]], *, distance: float
+def label_curves(
+    axes: "Axes", x: float, labels: Sequence[tuple[float, str, str]], *, min_distance: float
 ) -> None:
-    """Write curve names to the right of x, moving them up or down to avoid overlaps.
+    """Write curve labels to the right of x, moving them up or down to avoid overlaps.
 
-    Each name is ``(height, text, colour)``. ``distance`` is the minimum distance between two names,
-    as a fraction of the panel's height. Set the axis limits first.
+    Each label is ``(height, text, colour)``. ``min_distance``: the minimum distance between two
+    labels, as a fraction of the panel's height. Set the axis limits first.
     """
     low, high = np.log(axes.get_ylim())
     span = high - low
-    from_bottom = sorted(names)
+    from_bottom = sorted(labels)
     heights = []
     for height, _, _ in from_bottom:
         log_height = float(np.log(max(height, _MIN_ERROR)))
         heights.append((log_height - low) / span)
-    positions = space_out(heights, distance)
+    positions = space_out(heights, min_distance)
     for position, (_, text, colour) in zip(positions, from_bottom, strict=True):
         y = float(np.exp(low + position * span))
         axes.annotate(
@@ -358,19 +365,19 @@ def name_curves(
         )
 
 
-def space_out(positions: Sequence[float], distance: float) -> list[float]:
-    """Move increasing positions as little as possible so that they are ``distance`` apart.
+def space_out(positions: Sequence[float], min_distance: float) -> list[float]:
+    """Move increasing positions as little as possible, to be at least ``min_distance`` apart.
 
     This is isotonic regression: positions that are too close are spread around their common mean.
 
     >>> [round(position, 3) for position in space_out([0.0, 0.5, 0.52], 0.1)]
     [0.0, 0.46, 0.56]
     """
-    # A pool is a mean and a number of members. Each position is reduced by the space that the
-    # positions below it need, so pooled members share one value.
+    # A pool is a mean and a number of members. Each position is first reduced by the space that the
+    # positions below it need, so that all members of a pool have the same value.
     pools: list[tuple[float, int]] = []
     for index, position in enumerate(positions):
-        mean = position - index * distance
+        mean = position - index * min_distance
         member_count = 1
         while pools and pools[-1][0] > mean:
             lower_mean, lower_count = pools.pop()
@@ -381,12 +388,12 @@ def space_out(positions: Sequence[float], distance: float) -> list[float]:
     spaced: list[float] = []
     for mean, member_count in pools:
         for _ in range(member_count):
-            spaced.append(mean + len(spaced) * distance)
+            spaced.append(mean + len(spaced) * min_distance)
     return spaced
 
 
 def style_panel(axes: "Axes", title: str) -> None:
-    """Set the title, logarithmic axes and a pale grid."""
+    """Set the title and logarithmic axes, and draw a pale grid."""
     from matplotlib.ticker import LogLocator
 
     axes.set_xscale("log")

@@ -1,4 +1,4 @@
-"""Planning: how many people a survey needs, and limits that no survey can beat."""
+"""Planning: how many people a survey needs, and bounds that no mechanism can beat."""
 
 from sfumato.designer import lower_bound_risk, lower_bound_risk_at_uniform, ye_barg_bound
 from sfumato.planning.people_bounds import (

@@ -2,18 +2,18 @@
 
 They depend only on the context; no mechanism is built. Below, "the paper" is Acharya et al. (2020).
 
-*Upper bounds* state what the Hadamard code achieves: the paper's bounds, and tight ones. They hold
-for the paper's estimate and for the corrected estimate that Sfumato uses, and for every
-distribution p.
+*Upper bounds* state what the Hadamard code achieves. There are the paper's bounds and tighter ones.
+They hold for every distribution p, both for the paper's estimate and for the corrected estimate
+that Sfumato uses.
 
 *Lower bounds* state what no mechanism can beat. They are based on hard families: distributions
 
     p_z = p_0 + Σ_i z_i γ_i (1_{plus_i} − 1_{minus_i}),    z ∈ {−1, +1}^d
 
 that are hard to distinguish through a private channel. Let the signs z be fair coin flips. If an
-estimate has a mean total variation error of at most a for every member of the family, it reveals at
-least ``I`` bits about the signs. Each report reveals at most χ² bits about them. So ``n ≥ I/χ²``:
-this is Lemma 13 of Acharya, Canonne and Tyagi (2019) with explicit constants.
+estimate has a small mean total variation error for every member of the family, it reveals at least
+``I`` bits about the signs. Each report reveals at most χ² bits about them. So ``n ≥ I/χ²``: this is
+Lemma 13 of Acharya, Canonne and Tyagi (2019) with explicit constants.
 
 Derivations: docs/bounds.md.
 """
@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 _ALPHA_MULTIPLES = (2.5, 3, 3.5, 4, 4.5, 5, 6, 7, 8, 9, 10, 12, 16)
-"""The values of α at which to try a family, as multiples of the error."""
+"""The values of α to try for a hard family, as multiples of the error."""
 
 Block = tuple[int, Epsilon]
 """A set of symbols with the same promise for every pair: its size and its ε."""
@@ -147,20 +147,20 @@ def people_lower_bound(context: Context, error: float) -> int:
     With fewer people, no mechanism and no estimate achieves a mean total variation of at most
     ``error`` for every p. The function tries every hard family of the context at several values of
     α, with the largest χ² that the context allows. The bound grows like the paper's sample
-    complexity, but its constant is far from optimal: actual mechanisms need hundreds of times as
-    many people.
+    complexity, but its constant factor is far from optimal: actual mechanisms need hundreds of
+    times as many people.
 
     >>> from sfumato.contexts import Uniform
     >>> people_lower_bound(Uniform(1000, 1), 0.05)
     1380824
     """
-    a = _check_error(error)
+    max_error = _check_error(error)
     people = 1
     for family in hard_families(context):
         max_alpha = float(family.max_alpha)
         for multiple in _ALPHA_MULTIPLES:
-            ratio = min(multiple * a / max_alpha, 1.0)
-            people = max(people, family.people_needed(a, ratio))
+            ratio = min(multiple * max_error / max_alpha, 1.0)
+            people = max(people, family.people_needed(max_error, ratio))
             if ratio == 1:
                 break
     return people
@@ -184,7 +184,10 @@ class HardFamily:
     max_chi_square: Fraction
 
     def people_needed(self, error: float, ratio: float = 1.0) -> int:
-        """Return ``I/χ²``, rounded up, for the family scaled by ``ratio``."""
+        """Return ``I/χ²``, rounded up, for the family scaled by ``ratio``.
+
+        With fewer people, the mean total variation exceeds ``error`` for a member of the family.
+        """
         chi_square = float(self.max_chi_square) * ratio**2
         if chi_square == 0:
             return 1
@@ -214,17 +217,19 @@ class HardFamily:
         if 2 * error >= math.fsum(w * count for w, count in counts.items()):
             return 0.0
 
-        def bound(rate: float) -> float:
-            terms = [count * (1 - math.log2(1 + 2 ** (-rate * w))) for w, count in counts.items()]
-            return math.fsum(terms) - rate * error
+        def bound_at(multiplier: float) -> float:
+            terms = []
+            for w, count in counts.items():
+                terms.append(count * (1 - math.log2(1 + 2 ** (-multiplier * w))))
+            return math.fsum(terms) - multiplier * error
 
-        # Each of the d signs adds at most 1 bit, so the bound is negative for rates beyond d/a.
-        best_rate = argmax_concave(bound, 0.0, sum(counts.values()) / error)
-        return max(0.0, bound(best_rate))
+        # Each of the d signs adds at most 1 bit, so the bound is negative for every λ above d/a.
+        best_multiplier = argmax_concave(bound_at, 0.0, sum(counts.values()) / error)
+        return max(0.0, bound_at(best_multiplier))
 
 
 def hard_families(context: Context) -> list[HardFamily]:
-    """Return the widest hard families for a context; an empty list if no pair has a promise.
+    """Return the widest hard families for a context, or an empty list if no pair has a promise.
 
     For a high-low context, the paper's family comes first. Then come a family on the sensitive
     symbols alone, which form a block with plain ε-LDP, and a family on the free symbols alone,
@@ -237,7 +242,8 @@ def hard_families(context: Context) -> list[HardFamily]:
     groups = context.groups
     if groups is None:
         raise NoClosedForm(
-            f"lower bounds on people are known only for contexts with groups; got {context!r}."
+            "lower bounds on the number of people are known only for contexts with groups; got "
+            f"{context!r}."
         )
     sensitive = _sensitive_block(groups)
     if sensitive is None:
@@ -266,9 +272,9 @@ def high_low_family(s: int, t: int, epsilon: Epsilon) -> HardFamily:
     """
     k = s + t
     alpha = Fraction(1, k)
-    inverse = _inverse_odds(epsilon)
-    eta = 1 - inverse
-    max_chi_square = k * alpha**2 / t * (eta + eta**2 / (1 + t * inverse))
+    inverse_exp = _inverse_exp(epsilon)
+    eta = 1 - inverse_exp
+    max_chi_square = k * alpha**2 / t * (eta + eta**2 / (1 + t * inverse_exp))
     return HardFamily(alpha, {alpha / (2 * t): t}, max_chi_square)
 
 
@@ -283,13 +289,13 @@ def block_family(blocks: Sequence[Block]) -> HardFamily:
     ``χ² ≤ k Σ_j γ_j² gain_j k_j``. For even sizes and e^ε ≤ 3, this bound is ``8kα²/(c² Σ k_j²)``.
     """
     k = sum(size for size, _ in blocks)
-    moving = [size // 2 * 2 for size, _ in blocks]
-    squares = sum(m * m for m in moving)
-    alpha = Fraction(squares, 2 * k * max(moving))
+    moving_counts = [size // 2 * 2 for size, _ in blocks]
+    square_sum = sum(m * m for m in moving_counts)
+    alpha = Fraction(square_sum, 2 * k * max(moving_counts))
     separations: dict[Fraction, int] = {}
     weighted_gain = Fraction(0)
-    for (size, epsilon), m in zip(blocks, moving, strict=True):
-        step = 2 * m * alpha / squares
+    for (size, epsilon), m in zip(blocks, moving_counts, strict=True):
+        step = 2 * m * alpha / square_sum
         if m > 0:
             separations[step] = separations.get(step, 0) + m // 2
         weighted_gain += step**2 * _gain(size, epsilon) * size
@@ -305,7 +311,7 @@ def free_family(t: int, epsilon: Epsilon) -> HardFamily:
     """
     family = block_family([(t, math.inf)])
     ((step, pair_count),) = family.separations.items()
-    eta = 1 - _inverse_odds(epsilon)
+    eta = 1 - _inverse_exp(epsilon)
     return HardFamily(family.max_alpha, family.separations, step**2 * t * 2 * pair_count * eta)
 
 
@@ -350,7 +356,7 @@ def _noise_factor(epsilon: Epsilon) -> float:
     return 1 / math.tanh(float(epsilon) / 2)
 
 
-def _inverse_odds(epsilon: Epsilon) -> Fraction:
+def _inverse_exp(epsilon: Epsilon) -> Fraction:
     """Return ``1/e^ε``, or 0 if ε is infinite.
 
     The result is rounded down, which can only raise the upper bounds on χ².
@@ -361,19 +367,20 @@ def _inverse_odds(epsilon: Epsilon) -> Fraction:
 def _gain(size: int, epsilon: Epsilon) -> Fraction:
     """Return the largest ``Σ_i (v_up − v_down)²/(Σ_x v_x)²`` over v with ratios up to e^ε.
 
-    The maximum is attained by a v that consists of m pairs ``(e^ε, 1)`` and ones elsewhere. Such a
-    v gives ``m r²/(k_j + m r)²`` with ``r = e^ε − 1``, which is largest near ``m = k_j/r``.
+    The maximum is attained by a vector v that has m pairs ``(e^ε, 1)`` and is 1 elsewhere. The
+    expression is then ``m r²/(k_j + m r)²`` with ``r = e^ε − 1``, which is largest near
+    ``m = k_j/r``.
     """
     pair_count = size // 2
-    inverse = _inverse_odds(epsilon)
+    inverse_exp = _inverse_exp(epsilon)
     if pair_count == 0:
         return Fraction(0)
-    if inverse == 0:
+    if inverse_exp == 0:
         return Fraction(1)
-    rise = 1 / inverse - 1
-    best = Fraction(0)
-    nearest = math.floor(size / rise)
-    for m in (nearest, nearest + 1):
+    r = 1 / inverse_exp - 1
+    largest_gain = Fraction(0)
+    floor_m = math.floor(size / r)
+    for m in (floor_m, floor_m + 1):
         m = min(max(m, 1), pair_count)
-        best = max(best, m * rise**2 / (size + m * rise) ** 2)
-    return best
+        largest_gain = max(largest_gain, m * r**2 / (size + m * r) ** 2)
+    return largest_gain

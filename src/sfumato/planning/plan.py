@@ -33,14 +33,25 @@ _MEASURE_NAMES = {
     "l2": "Euclidean error",
 }
 _DISTRIBUTION_NAMES = {
-    "worst": "the hardest distribution for this mechanism",
+    "worst": "the hardest distribution",
     "uniform": "people spread evenly",
     "given": "people drawn from the distribution you provided",
 }
-_TABLE_HEADER = ["mechanism", "people", "error", "mean", "bits", "leverage", "risk", "over bound"]
+_TABLE_HEADER = [
+    "mechanism",
+    "people",
+    "error",
+    "mean error",
+    "bits",
+    "leverage",
+    "risk",
+    "risk ratio",
+]
 _MAX_PEOPLE_TEXT = "10^12"
-_CLEARLY_BETTER = 0.95  # mention another row if its cost is below this fraction of the chosen one's
 _FAKE_SHARE = 0.01  # the fraction of fake reports that a plan warns about
+_CLEARLY_BETTER_RATIO = 0.95
+"""Mention another mechanism if its cost is below this fraction of the chosen mechanism's cost."""
+
 _DESIGN_ADVICE = (
     "No closed form is known for this privacy matrix. To compute a mechanism for it, use "
     "sf.design(context) or the command sfumato design."
@@ -49,7 +60,7 @@ _DESIGN_ADVICE = (
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Plan:
-    """A predicted error or number of people, and a comparison with other mechanisms.
+    """The predicted error or number of people for a mechanism, and a comparison with others.
 
     ``measure``: which error is predicted: "tv", "symbol", "total" or "l2".
     ``confidence``: the probability that the error stays within the predicted value.
@@ -58,7 +69,8 @@ class Plan:
     ``is_feasible``: whether the plan meets the goal; true if there is no goal.
     ``lower_bound``: a lower bound on the risk of any mechanism for the context.
     ``has_closed_form``: whether a closed form is known for the context.
-    ``rows``: the mechanisms considered; ``chosen`` is the name of the one that the plan is for.
+    ``chosen``: the name of the mechanism that the plan is for.
+    ``rows``: the mechanisms considered, with their figures.
     """
 
     context: Context
@@ -74,30 +86,30 @@ class Plan:
 
     @property
     def row(self) -> PlanRow:
-        """The row that the plan is for."""
+        """The row of the chosen mechanism."""
         return next(row for row in self.rows if row.name == self.chosen)
 
     @property
     def people(self) -> int | None:
-        """The number of people; ``None`` if no number meets the goal."""
+        """The number of people; ``None`` if no number is enough to meet the goal."""
         figures = self.row.figures
         return None if figures is None else figures.people
 
     @property
     def error(self) -> float | None:
-        """The error at the plan's confidence; ``None`` if no number of people meets the goal."""
+        """The error at the plan's confidence; ``None`` if no number of people is enough."""
         figures = self.row.figures
         return None if figures is None else figures.error
 
     @property
-    def mean(self) -> float | None:
-        """The mean error; ``None`` if no number of people meets the goal."""
+    def mean_error(self) -> float | None:
+        """The mean error; ``None`` if no number of people is enough to meet the goal."""
         figures = self.row.figures
-        return None if figures is None else figures.mean
+        return None if figures is None else figures.mean_error
 
     @property
     def estimate(self) -> str:
-        """The estimate that the figures are for, "decoded" or "unbiased".
+        """Which estimate the figures are for: "decoded" or "unbiased".
 
         Surveys report the decoded estimate; intervals come from the unbiased one.
         """
@@ -120,7 +132,7 @@ class Plan:
         return (self._shortfall(self.goal), *design_advice, *self._remedies())
 
     def at(self, people: int) -> "Plan":
-        """Return the same plan for a different number of people, without a goal."""
+        """Return this plan for a different number of people, without a goal."""
         n = require_people(people)
         rows = tuple(row.at(n) for row in self.rows)
         return replace(self, goal=None, is_feasible=True, rows=rows)
@@ -133,9 +145,9 @@ class Plan:
         """Return the answer, its conditions, the effect of fake reports, and any advice."""
         return [
             self._answer(),
-            self._fine_print(),
+            self._assumptions(),
             *self._fake_report_warning(),
-            *self._better_mechanism(),
+            *self._better_mechanism_note(),
             *self.advice,
         ]
 
@@ -150,7 +162,7 @@ class Plan:
             "goal": self.goal,
             "people": self.people,
             "error": self.error,
-            "mean": self.mean,
+            "mean": self.mean_error,
             "feasible": self.is_feasible,
             "advice": list(self.advice),
             "lower_bound_risk": self.lower_bound if math.isfinite(self.lower_bound) else None,
@@ -167,7 +179,7 @@ class Plan:
         return table
 
     def notes(self) -> list[str]:
-        """Return the reasons why rows have no mechanism or need none, merging duplicates."""
+        """Return the reasons given in the rows, without duplicates."""
         titles: dict[str, str] = {}
         for row in self.rows:
             if row.reason in titles:
@@ -205,16 +217,16 @@ class Plan:
         figures = self.row.figures
         if figures is None:
             return (
-                f"No number of people up to {_MAX_PEOPLE_TEXT} keeps the {measure_name} to "
+                f"Not even {_MAX_PEOPLE_TEXT} people are enough to keep the {measure_name} within "
                 f"{self.goal:g}."
             )
         qualifier = ""
         if self.goal is not None and self.estimate == "decoded":
             qualifier = "about "
         answer = (
-            f"With {qualifier}{figures.people:,} people the {measure_name} is at most "
+            f"With {qualifier}{figures.people:,} people, the {measure_name} is at most "
             f"{format_number(figures.error)} with probability {format_percent(self.confidence)} "
-            f"({format_number(figures.mean)} on average)"
+            f"({format_number(figures.mean_error)} on average)"
         )
         if not self.is_feasible:
             return f"{answer}; that exceeds your goal of {self.goal:g}."
@@ -222,15 +234,15 @@ class Plan:
             return f"{answer}: too few people to learn anything."
         return f"{answer}."
 
-    def _fine_print(self) -> str:
+    def _assumptions(self) -> str:
         estimate = "the unbiased estimate"
         if self.decoder is not None:
             estimate = f"the decoded estimate ({self.decoder})"
         distribution = _DISTRIBUTION_NAMES[self.distribution]
-        return f"This assumes {distribution}, and {estimate} of this mechanism: {self.row.title}."
+        return f"This assumes {distribution}, {estimate}, and this mechanism: {self.row.title}."
 
     def _fake_report_warning(self) -> list[str]:
-        """State what happens if 1% of reports are fake; more people do not reduce that effect."""
+        """State what happens if 1% of reports are fake; more people do not reduce the effect."""
         mechanism = self.row.mechanism
         if mechanism is None or mechanism.inputs == 1:
             return []
@@ -247,18 +259,18 @@ class Plan:
             "total_variation": _FAKE_SHARE * reach.total_variation,
         }
 
-    def _better_mechanism(self) -> list[str]:
+    def _better_mechanism_note(self) -> list[str]:
         """Mention the mechanism with the lowest cost if it is clearly better than the chosen one.
 
-        The best closed form minimizes the squared error for its worst distribution. By the measure
-        of the plan, a different mechanism may be better.
+        The best closed form minimizes the squared error for its worst distribution. By the plan's
+        measure, a different mechanism may be better.
         """
         if self.row.figures is None or self.row.figures.error == 0:
             return []
-        # Rows differ in people or in error, never in both. The error falls as 1/√n, so compare the
-        # product error · √n, which is the cost.
+        # Rows differ either in the number of people or in the error, but not both. The error falls
+        # as 1/√n, so compare the cost, which is error · √n.
         best = None
-        min_cost = _CLEARLY_BETTER * self.row.figures.cost
+        min_cost = _CLEARLY_BETTER_RATIO * self.row.figures.cost
         for row in self.rows:
             if row.figures is not None and row.name != self.chosen and row.figures.cost < min_cost:
                 best = row
@@ -267,8 +279,8 @@ class Plan:
             return []
         error = format_number(best.figures.error)
         return [
-            f"By this measure, another mechanism is better: {best.title}, "
-            f"{error} with {best.figures.people:,} people."
+            f"By this measure, another mechanism is better: {best.title}, with an error of {error} "
+            f"for {best.figures.people:,} people."
         ]
 
     def _shortfall(self, goal: float) -> str:
@@ -276,12 +288,12 @@ class Plan:
         if self.people is None:
             error = format_number(self.row.figures_at(MAX_PEOPLE).error)
             return (
-                f"Even {_MAX_PEOPLE_TEXT} people leave an error of {error}, because it falls only "
-                "with the square root of their number."
+                f"Even with {_MAX_PEOPLE_TEXT} people, the error is {error}, because it decreases "
+                "only with the square root of the number of people."
             )
         needed = self.row.for_error(goal).figures
         if needed is None:
-            return f"No number of people up to {_MAX_PEOPLE_TEXT} is enough."
+            return f"Not even {_MAX_PEOPLE_TEXT} people are enough."
         return f"About {needed.people:,} people are enough."
 
     def _remedies(self) -> list[str]:
@@ -295,7 +307,8 @@ class Plan:
             )
         if self.distribution == "worst":
             remedies.append(
-                "Most distributions are easier than the worst: pass one if you have a good guess."
+                "Most distributions are easier than the worst one. If you have a good guess, "
+                "pass that instead."
             )
         groups = self.context.groups
         if groups is not None and len(groups.inside) == 1:
@@ -309,31 +322,35 @@ class Plan:
             )
         if math.isfinite(self.context.smallest_epsilon):
             remedies.append(
-                "A larger ε helps too: while ε is small, doubling it saves three quarters of the "
-                "people."
+                "A larger ε helps too: while ε is small, doubling it cuts the number of people "
+                "needed by three quarters."
             )
         return remedies
 
 
 def _figure_cells(row: PlanRow) -> list[str]:
-    """Return the cells with the people, the error and the mean error of a row."""
+    """Return the cells with the number of people, the error and the mean error."""
     figures = row.figures
     if figures is not None:
-        return [f"{figures.people:,}", format_number(figures.error), format_number(figures.mean)]
+        return [
+            f"{figures.people:,}",
+            format_number(figures.error),
+            format_number(figures.mean_error),
+        ]
     if row.is_available:
         return [f"> {_MAX_PEOPLE_TEXT}", "–", "–"]
     return ["–", "–", "–"]
 
 
 def _mechanism_cells(row: PlanRow) -> list[str]:
-    """Return the cells with the bits, leverage, risk, and risk divided by its lower bound."""
+    """Return the cells with the bits, the leverage, the risk and the risk ratio."""
     if not row.is_available:
         return ["–"] * 4
     return [
         str(row.bits),
         format_number(row.leverage),
         format_number(row.risk),
-        format_factor(row.over_bound),
+        format_factor(row.risk_ratio),
     ]
 
 
@@ -396,9 +413,9 @@ def plan(
         distribution=distribution,
         labels=labels,
     )
-    bound = lower_bound_risk(context)
+    risk_bound = lower_bound_risk(context)
     mechanisms = find_mechanisms(context, mechanism)
-    rows = build_rows(mechanisms, context, target, decoder, bound)
+    rows = build_rows(mechanisms, context, target, decoder, risk_bound)
     chosen = _choose_row(rows, mechanism)
     rows = _add_figures(rows, chosen, goal, n)
     return Plan(
@@ -408,7 +425,7 @@ def plan(
         distribution=distribution if isinstance(distribution, str) else "given",
         goal=goal,
         is_feasible=_is_feasible(rows, chosen, goal, n),
-        lower_bound=bound,
+        lower_bound=risk_bound,
         has_closed_form=not isinstance(mechanisms["best"], NoClosedForm),
         chosen=chosen,
         rows=tuple(rows),
@@ -452,23 +469,23 @@ def _choose_row(rows: list[PlanRow], custom_mechanism: Mechanism | None) -> str:
 def _add_figures(
     rows: list[PlanRow], chosen: str, goal: float | None, people: int | None
 ) -> list[PlanRow]:
-    """Return the rows with figures for this number of people, or for the number the goal needs.
+    """Return the rows with figures for this number of people, or for the number that a goal needs.
 
     For a goal, start with the chosen row. Its decoded and unbiased estimates need different numbers
-    of people, and the ratio of these numbers tells the other rows where to start their search.
+    of people. The ratio of these numbers determines where the other rows start their search.
     """
     if people is not None or goal is None:
         return [row.at(people or 1) for row in rows]
-    first = next(row for row in rows if row.name == chosen).for_error(goal)
+    chosen_row = next(row for row in rows if row.name == chosen).for_error(goal)
     ratio = 1.0
-    if first.unbiased is not None and first.decoded is not None:
-        ratio = first.decoded.people / first.unbiased.people
-    return [first if row.name == chosen else row.for_error(goal, ratio) for row in rows]
+    if chosen_row.unbiased is not None and chosen_row.decoded is not None:
+        ratio = chosen_row.decoded.people / chosen_row.unbiased.people
+    return [chosen_row if row.name == chosen else row.for_error(goal, ratio) for row in rows]
 
 
 def _is_feasible(rows: list[PlanRow], chosen: str, goal: float | None, people: int | None) -> bool:
     figures = next(row for row in rows if row.name == chosen).figures
     if figures is None:
         return False
-    # If ``people`` is not given, the number of people was chosen to meet the goal.
+    # If ``people`` is ``None``, the number of people was chosen to meet the goal.
     return people is None or goal is None or figures.error <= goal

@@ -2,21 +2,21 @@
 
 A tally gives two estimates, and a plan treats them separately.
 
-*Unbiased.* The mechanism gives exact variances ``σ_x²/n``, and for many people the errors are
-approximately normal. So every predicted error is a constant divided by ``√n``, and solving for n
-gives the number of people needed for a given error.
+*The unbiased estimate.* Its exact variances ``σ_x²/n`` are known, and its errors are approximately
+normal if there are many people. So every predicted error is a constant divided by ``√n``, and
+solving for n gives the number of people needed for a given error.
 
-*Decoded* (the estimate that a survey reports). There is no formula, so this module draws
-histograms of reports from ``Q p`` and decodes them.
+*The decoded estimate*, which a survey reports. There is no formula for its error, so this module
+draws histograms of reports from ``Qᵀ p`` and decodes them.
 
-Each prediction has two figures. ``mean`` is the mean error: the mean absolute error of a share or a
-total, the mean TV, or the root mean square for l2. ``error`` is a value that the actual error does
-not exceed with probability ``confidence``: the half-width of the interval for a share or a total, a
+Each prediction has two figures. ``mean_error`` is the mean absolute error of a share or a total,
+the mean TV, or the root mean square for l2. ``error`` is a value that the actual error does not
+exceed with probability ``confidence``: the half-width of the interval for a share or a total, or a
 quantile for TV and l2.
 
-"Worst" in a plan means the distribution for which the mechanism has the largest error. Let A be the
-scores of the mechanism, and ``M[x, x2] = Σ_y Q(y|x2) A[x, y]²``. Then the variance of one entry of
-the unbiased estimate is given by
+In a plan, "worst" refers to the distribution for which the mechanism has the largest error. Let A
+be the scores of the mechanism, and ``M[x, x2] = Σ_y Q(y|x2) A[x, y]²``. Then the variance of one
+entry of the unbiased estimate is given by
 
     n Var_x(p) = Σ_x2 M[x, x2] p_x2 − p_x²,
 
@@ -51,34 +51,33 @@ __all__ = [
 ]
 
 MAX_PEOPLE = 10**12
-"""The most people that a plan considers: a hundred times the world population."""
+"""The largest number of people that a plan considers: over a hundred times the world population."""
 
 _HALF_NORMAL_MEAN = math.sqrt(2 / math.pi)  # E|Z| of a standard normal Z
 _MAX_COVARIANCE_SIZE = 256  # up to this many symbols, compute the full covariance matrix
 _MIN_DRAWS = 4
 _MAX_DRAWS = 1000
-_MAX_DRAWN_COUNTS = 2**19  # counts that one prediction may draw, beyond the minimum number of draws
+_MAX_DRAWN_COUNTS = 2**19  # per prediction, unless this would allow fewer than _MIN_DRAWS draws
 _PRECISION = 0.015  # target relative standard error of the mean over draws
 _MAX_SECANT_STEPS = 12
 _MAX_UNGROUPED = 128  # up to this many symbols, each forms its own group
-_MAX_UNGROUPED_UNCLASSED = 512  # the same for a mechanism without row classes
+_MAX_UNGROUPED_WITHOUT_CLASSES = 512  # the same, for mechanisms without row classes
 _MAX_GROUPS = 16  # if there are more row classes, merge them
 _MAX_ASCENT_STEPS = 500
 _RELATIVE_GAP = 1e-3  # stop the ascent when the objective is this close to its maximum
 _TINY = 1e-300  # avoids division by 0
-_TERNARY_STEPS = 100  # each shortens the interval by a third
+_TERNARY_STEPS = 100  # each step shortens the interval by a third
 
 
 @dataclass(frozen=True)
 class Figures:
-    """The predicted error for a number of people.
+    """The predicted mean error, and the predicted ``error``, for a number of people.
 
-    ``mean``: the mean error.
-    ``error``: the error that is not exceeded with the target's confidence.
+    With the target's confidence, the actual error does not exceed ``error``.
     """
 
     people: int
-    mean: float
+    mean_error: float
     error: float
 
     @property
@@ -86,21 +85,28 @@ class Figures:
         """``error · √people``, which hardly changes with the number of people."""
         return self.error * math.sqrt(self.people)
 
+    def to_dict(self) -> dict[str, float]:
+        """Return the figures as ``sfumato plan --json`` prints them."""
+        return {"people": self.people, "mean": self.mean_error, "error": self.error}
+
 
 @dataclass(frozen=True)
 class UnbiasedForecast:
     """The figures of the unbiased estimate for one person; for n people, divide them by ``√n``."""
 
-    mean: float
+    mean_error: float
     error: float
 
     @classmethod
     def for_target(cls, mechanism: Mechanism, target: Target) -> "UnbiasedForecast":
         """Predict errors from exact variances, assuming that the errors are normal.
 
-        A share or a total: ``mean = σ √(2/π)``, and ``error = z σ`` with the two-sided normal
-        quantile z. TV: ``mean = ½ √(2/π) Σ_x σ_x``; without the factor ``√(2/π) ≈ 0.8``, the sum is
-        an upper bound on the mean TV for every n (by Jensen's inequality). l2: ``mean² = risk``.
+        - For a share or a total, the mean error is ``σ √(2/π)``, and the error is ``z σ`` with the
+          two-sided normal quantile z.
+        - For TV, the mean error is ``½ √(2/π) Σ_x σ_x``. Without the factor ``√(2/π) ≈ 0.8``, this
+          is an upper bound on the mean TV for every n (by Jensen's inequality).
+        - For l2, the mean error is ``√risk``.
+
         The quantiles of TV and of l2² are those of a gamma variable with the same mean and
         variance.
         """
@@ -115,13 +121,14 @@ class UnbiasedForecast:
         p = hardest_for_l2(mechanism) if target.p is None else target.p
         covariances = _covariances(mechanism, p)
         risk = float(np.trace(covariances) if covariances.ndim == 2 else covariances.sum())
-        variance = 2 * float((covariances**2).sum())  # of ‖Z‖², Z normal with these covariances
+        # The variance of ‖Z‖² for a normal Z with these covariances.
+        variance = 2 * float((covariances**2).sum())
         return cls(math.sqrt(risk), math.sqrt(_gamma_quantile(risk, variance, target.confidence)))
 
     def at(self, people: int) -> Figures:
-        """Return the figures for ``people``."""
+        """Return the figures for this number of people."""
         root = math.sqrt(people)
-        return Figures(people, self.mean / root, self.error / root)
+        return Figures(people, self.mean_error / root, self.error / root)
 
     def people_for(self, error: float) -> int | None:
         """Return the smallest number of people whose predicted error is at most ``error``.
@@ -131,13 +138,13 @@ class UnbiasedForecast:
         people = (self.error / error) ** 2
         if people > MAX_PEOPLE:
             return None
-        # The error predicted for n people must give n people again, despite float errors.
+        # Subtract a little before rounding up, so that float error alone never adds a person.
         return max(math.ceil(people * (1 - 1e-12)), 1)
 
 
 @dataclass(frozen=True, eq=False)
 class DecodedForecast:
-    """The error of the decoded estimate, predicted by drawing histograms from ``Q p``."""
+    """The error of the decoded estimate, predicted by drawing histograms from ``Qᵀ p``."""
 
     mechanism: Mechanism
     measure: str
@@ -147,9 +154,9 @@ class DecodedForecast:
     _cache: dict[int, Figures] = field(default_factory=dict, repr=False)
 
     def at(self, people: int) -> Figures:
-        """Return the figures for ``people``.
+        """Return the figures for this number of people.
 
-        The mean is accurate to about 1.5%, unless that would require drawing more than half a
+        The mean error is accurate to about 1.5%, unless that would require drawing more than half a
         million counts.
         """
         if people not in self._cache:
@@ -157,11 +164,11 @@ class DecodedForecast:
         return self._cache[people]
 
     def people_for(self, error: float, start: int) -> int | None:
-        """Return about how many people are needed for this ``error``.
+        """Return the approximate number of people needed for this ``error``.
 
         The number is rounded up to three significant digits. Return ``None`` if even ``MAX_PEOPLE``
-        people are too few. This applies the secant method to the logarithms of the number of people
-        and of the error, starting from ``start`` people.
+        people are too few. The search uses the secant method on the logarithms of the number of
+        people and of the error. It starts from ``start`` people.
         """
         if self.at(MAX_PEOPLE).error > error:
             return None
@@ -183,9 +190,9 @@ class DecodedForecast:
                 secant = (log_excess - previous[1]) / (log_people - previous[0])
                 slope = min(max(secant, -1.0), -0.05)
             previous = log_people, log_excess
-            next_log = log_people - log_excess / slope
-            if math.log(too_few) < next_log < math.log(enough):
-                guess = math.exp(next_log)
+            next_log_people = log_people - log_excess / slope
+            if math.log(too_few) < next_log_people < math.log(enough):
+                guess = math.exp(next_log_people)
             else:
                 # The secant left the bracket and could cycle, so bisect.
                 guess = math.sqrt(too_few * enough)
@@ -209,9 +216,9 @@ class DecodedForecast:
     def _draw_errors(self, people: int) -> Floats:
         decoder = get_decoder(self.decoder)
         q = self.mechanism.forward(self.p)
-        draws = min(max(_MAX_DRAWN_COUNTS // self.mechanism.outputs, _MIN_DRAWS), _MAX_DRAWS)
+        max_draws = min(max(_MAX_DRAWN_COUNTS // self.mechanism.outputs, _MIN_DRAWS), _MAX_DRAWS)
         errors: list[float] = []
-        for draw in range(draws):
+        for draw in range(max_draws):
             tally = draw_tally(self.mechanism, q, people, draw)
             frequencies = decoder.decode(self.mechanism, tally).frequencies
             if self.measure == "tv":
@@ -254,7 +261,7 @@ def _covariances(mechanism: Mechanism, p: Floats) -> Floats:
 def _tv_moments(covariances: Floats) -> tuple[float, float]:
     """Return the mean and variance of ``½ Σ|Z_x|`` for a normal Z with these covariances.
 
-    ``E|Z_x Z_x2| = (2/π) σ_x σ_x2 (√(1 − ρ²) + ρ arcsin ρ)``.
+    ``E|Z_x Z_x2| = (2/π) σ_x σ_x2 (√(1 − ρ²) + ρ arcsin ρ)``, where ρ is the correlation.
     """
     if covariances.ndim == 1:
         mean = _HALF_NORMAL_MEAN * float(np.sqrt(covariances).sum()) / 2
@@ -292,7 +299,11 @@ def _round_up_to_three_digits(number: float) -> int:
 
 
 def hardest_for_l2(mechanism: Mechanism) -> Floats:
-    """Return the p that maximizes ``risk(p) = ρ·p − ‖p‖²``: the distribution nearest to ``ρ/2``."""
+    """Return the p that maximizes the risk.
+
+    The risk is ``ρ·p − ‖p‖²`` with ``ρ_x = Σ_y Q(y|x) Σ_x2 A[x2, y]²``, so this p is the
+    distribution nearest to ``ρ/2``.
+    """
     rho = mechanism.adjoint(mechanism.scores.squares())
     return project(rho / 2)
 
@@ -300,16 +311,17 @@ def hardest_for_l2(mechanism: Mechanism) -> Floats:
 def hardest_for_tv(mechanism: Mechanism) -> Floats:
     """Return a p whose ``Σ_x √Var_x(p)`` is within 0.1% of the maximum.
 
-    Consider only p with fixed proportions within groups of symbols. In small domains, each symbol
-    is its own group. In large domains, a group consists of symbols with similar rows (a row class
-    of the mechanism). By symmetry, some hardest p is constant on each row class, up to the padding
-    of codes. Blocks of the same size get equal shares. Blocks of different sizes in one group get
-    shares in proportion to the squares of their sizes, which is optimal for blocks.
+    The search considers only p with fixed proportions within groups of symbols. In small domains,
+    each symbol is its own group. In large domains, a group consists of symbols with similar rows (a
+    row class of the mechanism). By symmetry, there is a hardest p that is constant on each row
+    class, up to the padding of codes. Blocks of the same size get equal shares. Blocks of different
+    sizes in one group get shares in proportion to the squares of their sizes, which is optimal for
+    blocks.
 
-    The method is multiplicative ascent. It stops when the gradient shows that no other p considered
-    is better by more than 0.1%.
+    The method is multiplicative ascent. It stops when the gradient shows that no other p in the
+    search is better by more than 0.1%.
     """
-    weights, group_of = _groups(mechanism)
+    weights, group_of = _group_symbols(mechanism)
     group_count = int(group_of.max()) + 1
     proportions = weights / np.bincount(group_of, weights=weights)[group_of]
     # moments[h, x]: the second moment of the score for symbol x if all people are in group h
@@ -334,13 +346,13 @@ def hardest_for_tv(mechanism: Mechanism) -> Floats:
 def worst_symbol_variance(mechanism: Mechanism) -> float:
     """Return the largest ``n Var_x(p)`` over x and p.
 
-    For a given x the maximum is exact: put a share t on x and the remainder on the symbol that adds
-    the most noise to x, the one with the largest entry ``m = M[x, x2]``. The variance is
+    For a given x, the maximum is exact: put a share t on x, and the remainder on the symbol that
+    adds the most noise to x, which is the x2 with the largest ``m = M[x, x2]``. The variance is
     ``t M[x, x] + (1 − t) m − t²``, which is largest at ``t = (M[x, x] − m)/2``. In small domains,
     try every x. In large domains, try two symbols from each group of similar rows: those with the
     largest variance for a typical p.
     """
-    return max(_worst_variance(mechanism, x) for x in _candidates(mechanism))
+    return max(_worst_variance_of_symbol(mechanism, x) for x in _candidate_symbols(mechanism))
 
 
 def worst_total_variance(mechanism: Mechanism, weights: Floats) -> float:
@@ -355,8 +367,8 @@ def worst_total_variance(mechanism: Mechanism, weights: Floats) -> float:
     def negative_dual(s: float) -> float:
         return -float((M - 2 * s * weights).max()) - s * s
 
-    best = argmax_concave(negative_dual, float(weights.min()), float(weights.max()))
-    return -negative_dual(best)
+    best_s = argmax_concave(negative_dual, float(weights.min()), float(weights.max()))
+    return -negative_dual(best_s)
 
 
 def argmax_concave(function: Callable[[float], float], low: float, high: float) -> float:
@@ -372,7 +384,7 @@ def argmax_concave(function: Callable[[float], float], low: float, high: float) 
     return (low + high) / 2
 
 
-def _worst_variance(mechanism: Mechanism, x: int) -> float:
+def _worst_variance_of_symbol(mechanism: Mechanism, x: int) -> float:
     unit = np.zeros(mechanism.inputs)
     unit[x] = 1.0
     M = mechanism.adjoint(mechanism.scores.totals(unit) ** 2)
@@ -385,22 +397,22 @@ def _worst_variance(mechanism: Mechanism, x: int) -> float:
     return t * own_moment + (1 - t) * m - t * t
 
 
-def _candidates(mechanism: Mechanism) -> list[int]:
+def _candidate_symbols(mechanism: Mechanism) -> list[int]:
     """Return the symbols to try in the search for the largest variance."""
     if mechanism.inputs <= _MAX_UNGROUPED:
         return list(range(mechanism.inputs))
-    weights, group_of = _groups(mechanism)
+    weights, group_of = _group_symbols(mechanism)
     moments = mechanism.scores.moments(mechanism.forward(weights / weights.sum()), 2)
     order = np.lexsort((-moments, group_of))
     rank = np.arange(order.size) - np.searchsorted(group_of[order], group_of[order])
     return order[rank < 2].tolist()
 
 
-def _groups(mechanism: Mechanism) -> tuple[Floats, Symbols]:
+def _group_symbols(mechanism: Mechanism) -> tuple[Floats, Symbols]:
     """Return the weight of each symbol within its group, and the index of that group."""
     k = mechanism.inputs
     classes = mechanism.row_classes()
-    if k <= _MAX_UNGROUPED or (not classes and k <= _MAX_UNGROUPED_UNCLASSED):
+    if k <= _MAX_UNGROUPED or (not classes and k <= _MAX_UNGROUPED_WITHOUT_CLASSES):
         return np.ones(k), np.arange(k)
     weights = np.ones(k)
     group_of = np.zeros(k, dtype=np.int64)

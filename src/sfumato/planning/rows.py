@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,11 +21,11 @@ _TITLES = {
     "exponential": "exponential mechanism",
     "hadamard": "Hadamard code",
     "best": "best closed form",
-    "own": "the survey's own",
+    "own": "the survey's mechanism",
 }
 _DESIGNED_TITLE = "designed for this matrix"
-_NO_PROMISE_REASON = "the context does not protect any pair, so everyone may answer unrandomized."
-_MAX_FAST_SIZE = 48  # exact arithmetic inverts channels with up to this many symbols within seconds
+_NO_PROMISE_REASON = "the context does not protect any pair, so answers need not be randomized."
+_MAX_EXACT_SIZE = 48  # up to this many symbols, inverting a channel exactly takes only seconds
 _MAX_CONDITION = 2e4  # above this condition number, floats may be too imprecise to invert a channel
 
 MechanismOrError = Mechanism | SfumatoError
@@ -34,16 +34,16 @@ MechanismOrError = Mechanism | SfumatoError
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PlanRow:
-    """One mechanism in a plan, or the reason why that mechanism does not exist.
+    """One mechanism in a plan, or the reason why it could not be built.
 
     ``name``: "classical", "exponential", "hadamard", "best" or "own".
     ``title``: the name shown in tables.
     ``risk``: the mechanism's ``worst_risk()``.
-    ``over_bound``: the risk divided by a lower bound on the risk of any mechanism for the context.
+    ``risk_ratio``: the risk divided by a lower bound on the risk of any mechanism for the context.
     ``unbiased``, ``decoded``: the predicted figures for the unbiased and the decoded estimate;
-    ``None`` if no number of people meets the goal. ``decoded`` is predicted only for the
-    measures "tv" and "l2", and only if the distribution is not "worst".
-    ``reason``: why there is no mechanism, or why none is needed.
+    ``None`` if no number of people is enough to meet the goal. ``decoded`` is predicted only for
+    the measures "tv" and "l2", and only if the distribution is not "worst".
+    ``reason``: why the mechanism could not be built, or why none is needed; otherwise empty.
     """
 
     name: str
@@ -52,7 +52,7 @@ class PlanRow:
     bits: int | None = None
     leverage: float | None = None
     risk: float | None = None
-    over_bound: float | None = None
+    risk_ratio: float | None = None
     unbiased: Figures | None = None
     decoded: Figures | None = None
     reason: str = ""
@@ -61,7 +61,7 @@ class PlanRow:
 
     @property
     def is_available(self) -> bool:
-        """Whether the mechanism exists."""
+        """Whether the mechanism could be built."""
         return self.mechanism is not None
 
     @property
@@ -70,14 +70,14 @@ class PlanRow:
         return self.unbiased if self.decoded_forecast is None else self.decoded
 
     def figures_at(self, people: int) -> Figures:
-        """Predict ``figures`` for a different number of people."""
+        """Return ``figures`` predicted for a different number of people."""
         forecast = self.decoded_forecast or self.unbiased_forecast
         if forecast is None:
             raise NoClosedForm(self.reason)
         return forecast.at(require_people(people))
 
     def at(self, people: int) -> "PlanRow":
-        """Return the row with the figures for this number of people."""
+        """Return this row with the figures for a number of people."""
         if self.unbiased_forecast is None:
             return self
         unbiased = self.unbiased_forecast.at(people)
@@ -87,10 +87,10 @@ class PlanRow:
         return replace(self, unbiased=unbiased, decoded=decoded)
 
     def for_error(self, error: float, decoded_ratio: float = 1.0) -> "PlanRow":
-        """Return the row with the figures for the number of people needed to reach this error.
+        """Return this row with the figures for the number of people needed to reach an error.
 
-        ``decoded_ratio``: where to start the search: a guess of the number of people that the
-        decoded estimate needs, divided by the number that the unbiased estimate needs.
+        ``decoded_ratio``: a guess at the number of people that the decoded estimate needs, divided
+        by the number that the unbiased estimate needs. The search starts from this guess.
         """
         if self.unbiased_forecast is None:
             return self
@@ -116,20 +116,23 @@ class PlanRow:
             "bits": self.bits,
             "leverage": self.leverage,
             "risk": self.risk,
-            "risk_over_lower_bound": self.over_bound,
-            "unbiased": None if self.unbiased is None else asdict(self.unbiased),
-            "decoded": None if self.decoded is None else asdict(self.decoded),
+            "risk_over_lower_bound": self.risk_ratio,
+            "unbiased": None if self.unbiased is None else self.unbiased.to_dict(),
+            "decoded": None if self.decoded is None else self.decoded.to_dict(),
             "reason": self.reason or None,
         }
 
 
-def find_mechanisms(context: Context, own: Mechanism | None) -> dict[str, MechanismOrError]:
+def find_mechanisms(
+    context: Context, custom_mechanism: Mechanism | None
+) -> dict[str, MechanismOrError]:
     """Return the mechanisms that a plan considers, by name, or the errors from building them.
 
     Classical LDP uses the smallest ε of any pair for all pairs. The exponential mechanism is the
-    usual choice for metrics, and for matrices without a closed form. ``own`` is the mechanism to
-    plan for, if the caller has one. It is included unless it has the same channel as the best
-    closed form or the exponential mechanism.
+    usual choice for metrics, and for matrices without a closed form.
+
+    ``custom_mechanism``: the mechanism to plan for, if the caller has one. It is included unless it
+    has the same channel as the best closed form or the exponential mechanism.
     """
     mechanisms = {
         "classical": _build_or_error(
@@ -140,11 +143,12 @@ def find_mechanisms(context: Context, own: Mechanism | None) -> dict[str, Mechan
     }
     if context.is_metric or isinstance(mechanisms["best"], NoClosedForm):
         mechanisms["exponential"] = _build_or_error(lambda: _build_exponential(context))
-    if own is not None:
-        if own.context.domain != context.domain:
+    if custom_mechanism is not None:
+        if custom_mechanism.context.domain != context.domain:
             raise ContextMismatch("the mechanism and the context must have the same domain.")
-        if not any(_is_same_channel(mechanisms.get(name), own) for name in ("best", "exponential")):
-            mechanisms["own"] = own
+        others = (mechanisms.get("best"), mechanisms.get("exponential"))
+        if not any(_is_same_channel(other, custom_mechanism) for other in others):
+            mechanisms["own"] = custom_mechanism
     return {name: mechanisms[name] for name in _TITLES if name in mechanisms}
 
 
@@ -153,11 +157,11 @@ def build_rows(
     context: Context,
     target: Target,
     decoder: str,
-    bound: float,
+    risk_bound: float,
 ) -> list[PlanRow]:
     """Build a row for each mechanism, without figures.
 
-    ``bound``: a lower bound on the risk of any mechanism.
+    ``risk_bound``: a lower bound on the risk of any mechanism.
 
     Mechanisms with the same channel share their forecasts, so nothing is predicted twice.
     """
@@ -171,7 +175,7 @@ def build_rows(
         if twin is not None:
             rows.append(replace(twin, name=name, title=title, reason=""))
             continue
-        row = _build_row(name, title, mechanism, target, decoder, bound)
+        row = _build_row(name, title, mechanism, target, decoder, risk_bound)
         if name == "classical" and math.isinf(context.smallest_epsilon) and context.size > 1:
             row = replace(row, reason=_NO_PROMISE_REASON)
         rows.append(row)
@@ -179,15 +183,17 @@ def build_rows(
 
 
 def _build_row(
-    name: str, title: str, mechanism: Mechanism, target: Target, decoder: str, bound: float
+    name: str, title: str, mechanism: Mechanism, target: Target, decoder: str, risk_bound: float
 ) -> PlanRow:
-    decoded = None
+    decoded_forecast = None
     if target.p is not None and target.measure in DECODED_MEASURES:
-        decoded = DecodedForecast(mechanism, target.measure, target.confidence, target.p, decoder)
+        decoded_forecast = DecodedForecast(
+            mechanism, target.measure, target.confidence, target.p, decoder
+        )
     risk = mechanism.scores.worst_risk()
-    over_bound = None
-    if 0 < bound < math.inf:
-        over_bound = risk / bound
+    risk_ratio = None
+    if 0 < risk_bound < math.inf:
+        risk_ratio = risk / risk_bound
     return PlanRow(
         name,
         title,
@@ -195,9 +201,9 @@ def _build_row(
         bits=mechanism.bits,
         leverage=float(mechanism.scores.leverage),
         risk=risk,
-        over_bound=over_bound,
+        risk_ratio=risk_ratio,
         unbiased_forecast=UnbiasedForecast.for_target(mechanism, target),
-        decoded_forecast=decoded,
+        decoded_forecast=decoded_forecast,
     )
 
 
@@ -211,13 +217,13 @@ def _build_or_error(build: Callable[[], Mechanism]) -> MechanismOrError:
 def _build_exponential(context: Context) -> Mechanism:
     """Build the exponential mechanism; raise an error if inverting it fails or would take too long.
 
-    Short distances between symbols make their rows similar, and inverting a channel with similar
-    rows requires exact arithmetic.
+    Symbols with a small ε between them have similar rows in the channel, and inverting a channel
+    with similar rows requires exact arithmetic.
     """
     mechanism = exponential_response(context)
-    if mechanism.inputs > _MAX_FAST_SIZE and np.linalg.cond(mechanism.matrix()) > _MAX_CONDITION:
+    if mechanism.inputs > _MAX_EXACT_SIZE and np.linalg.cond(mechanism.matrix()) > _MAX_CONDITION:
         raise NothingToLearn(
-            f"the rows of its {mechanism.inputs} symbols are so similar that inverting them takes "
+            f"the {mechanism.inputs} rows of the channel are so similar that inverting it takes "
             "too long for a plan. Merge labels, or allow a larger ε."
         )
     mechanism.scores.worst_risk()  # raises an error if the channel cannot be inverted

@@ -1,4 +1,4 @@
-"""The target of a plan: the measure of error, the confidence, and the distribution of people."""
+"""The target of a plan: the error measure, the confidence, and the distribution of people."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -15,14 +15,15 @@ from sfumato.foundation.arrays import Floats
 __all__ = ["DECODED_MEASURES", "MEASURES", "Target", "check_goal"]
 
 MEASURES = ("tv", "symbol", "total", "l2")
-"""Total variation, the least certain share, a weighted total of shares, Euclidean distance."""
+"""The error measures: total variation, the error of the least certain share, the error of a
+weighted total of shares, and Euclidean distance."""
 
 DECODED_MEASURES = ("tv", "l2")
-"""Measures that a plan also predicts for the decoded estimate. The other measures concern
+"""The measures that a plan also predicts for the decoded estimate. The other measures describe
 intervals, which come from the unbiased estimate."""
 
 _MAX_ERRORS = {"tv": 1.0, "symbol": 1.0, "l2": math.sqrt(2)}
-_SUM_TOLERANCE = 1e-6  # allowed deviation of the sum of shares from 1
+_SUM_TOLERANCE = 1e-6  # how far a sum of shares may deviate from 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,17 +64,17 @@ class Target:
             weights = _parse_weights(context, labels)
         if (measure == "total") != (weights is not None):
             raise InvalidArgument(
-                'pass labels= with the measure "total" to choose what to add up; other measures '
-                "do not accept it."
+                'the measure "total" requires labels=, the labels to add up; other measures do not '
+                "accept labels=."
             )
         p = _parse_distribution(context, distribution)
         return cls(measure, float(confidence), p, weights)
 
 
 def check_goal(error: float, measure: str) -> float:
-    """Return the error to plan for.
+    """Return the error to plan for as a ``float``.
 
-    Raise ``InvalidArgument`` if it is not a positive number, or if every estimate meets it.
+    Raise ``InvalidArgument`` if it is not a positive number, or if every estimate achieves it.
     """
     if not _is_number(error) or not 0 < error < math.inf:
         raise InvalidArgument(f"error must be a positive number such as 0.05; got {error!r}.")

@@ -1,4 +1,4 @@
-"""Check privacy promises exactly, and compute what they mean to an observer."""
+"""Check privacy promises exactly, and compute what they imply for an observer."""
 
 from sfumato.mechanisms import compose
 from sfumato.promises.certificate import Certificate, certify

@@ -1,4 +1,4 @@
-"""Certificates: a finite, exact check that a realised mechanism satisfies a context."""
+"""Certificates: the results of exact checks that a realised mechanism satisfies a context."""
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -16,7 +16,7 @@ from sfumato.randomness import float_above, float_below
 MAX_ENUMERATED_OUTPUTS = 512
 """With at most this many outputs, every pair of symbols is compared on every output."""
 
-_MAX_UNSTRUCTURED_ENTRIES = 2**22  # the largest channel to enumerate if it claims no structure
+_MAX_UNSTRUCTURED_ENTRIES = 2**22  # channels that claim no structure are enumerated up to this size
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Certificate:
         return float_below(max(unused, Fraction(0)))
 
     def to_record(self) -> Json:
-        """Return the certificate as plain data."""
+        """Return the certificate as JSON-compatible data."""
         return {
             "mechanism": self.mechanism,
             "context": self.context,
@@ -77,7 +77,7 @@ class Certificate:
     def __str__(self) -> str:
         scope = "every pair on every report"
         if self.method == "structural":
-            scope = f"{self.rows} rows against their structure"
+            scope = f"{self.rows} rows checked against their claimed structure"
         case = self.tightest
         if case is None:
             return f"Certified ({scope}): nothing is promised, so no promise can be broken."
@@ -88,7 +88,7 @@ class Certificate:
         )
 
     def _repr_html_(self) -> str:
-        """Render the certificate for notebooks."""
+        """Return the certificate as HTML, for notebooks."""
         return (
             f"<p><b>Certificate</b> for {self.pair_count:,} ordered pairs of symbols</p>"
             f"<p>{escape(str(self))}</p><p>mechanism <code>{escape(self.mechanism)}</code></p>"
@@ -100,8 +100,8 @@ def certify(mechanism: Mechanism, context: Context | None = None) -> Certificate
 
     ``context`` defaults to the mechanism's own context; any other context must have the same
     domain. With at most 512 outputs, every case is enumerated. With more, the structure that the
-    mechanism claims is re-checked, and the promise follows from that structure. If the promise is
-    broken, raises ``PrivacyViolation`` with a pair of symbols and an output that show it.
+    mechanism claims is re-checked, and the promise follows from that structure. If the
+    promise is broken, raises ``PrivacyViolation`` with a pair of symbols and an output as evidence.
 
     >>> from sfumato.contexts import Uniform
     >>> from sfumato.mechanisms import PlainResponse
@@ -140,7 +140,7 @@ def certify(mechanism: Mechanism, context: Context | None = None) -> Certificate
 def _certify_parts(
     mechanism: UnionResponse, context: Context
 ) -> tuple[TightestCase | None, int, tuple[RowClass, ...]]:
-    """Certify each part separately.
+    """Certify each part separately; return the tightest case, the rows checked, and the premises.
 
     A union reveals the block of the symbol. So the context must not promise anything across blocks,
     and every part must keep the promise inside its block.

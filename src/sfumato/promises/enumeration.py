@@ -1,9 +1,10 @@
-"""Compare every pair of symbols on every output, with integers, and find the tightest case.
+"""Compare every pair of symbols on every output, using integers, and find the tightest case.
 
 Small domains are compared pair by pair. A grouped context has one ε inside each group and one from
-each group to all others. So on a given output, a group's promise is kept if and only if the largest
-integer in the group is at most e^ε times the smallest integer inside, or outside, the group. For
-large domains, only these extremes are compared, which takes linear time and is just as exact.
+each group to all others. So on a given output, a group's promises are kept if and only if the
+largest integer in the group is at most e^ε times the smallest integer inside it, and at most e^ε
+times the smallest integer outside it, each with its own ε. For large domains, only these extremes
+are compared. That takes linear time and is just as exact.
 """
 
 from collections import defaultdict
@@ -28,15 +29,15 @@ _Location = tuple[int, int, int]
 """Two symbols x and x2, and an output."""
 
 _SLACK_TOLERANCE = 1e-14  # the float error of a slack, relative to ε
-_MAX_PAIRWISE_SYMBOLS = 512  # for larger grouped domains, only the extremes are compared
+_MAX_PAIRWISE_SYMBOLS = 512  # in larger grouped domains, only the extremes are compared
 
 
 @dataclass(frozen=True)
 class TightestCase:
     """The case that comes closest to breaking a promise.
 
-    Report ``output`` favours ``x`` over ``x2`` with odds ``high : low``, two integers over the same
-    denominator.
+    The report ``output`` favours ``x`` over ``x2`` with odds ``high : low``. Both are integers over
+    the same denominator.
     """
 
     x: int
@@ -57,7 +58,7 @@ class TightestCase:
         return float(self.promised) - self.realised
 
     def to_record(self) -> Json:
-        """Return the case as plain data."""
+        """Return the case as JSON-compatible data."""
         return {
             "x": self.x,
             "x2": self.x2,
@@ -84,7 +85,7 @@ def require_row(mechanism: Mechanism, x: int) -> CompactRow:
     return levels, level_indices
 
 
-def broken_promise(case: TightestCase) -> PrivacyViolation:
+def broken_promise_error(case: TightestCase) -> PrivacyViolation:
     """Return the error for a case that breaks its promise."""
     return PrivacyViolation(
         f"report {case.output} distinguishes symbol {case.x} from symbol {case.x2} by "
@@ -97,24 +98,25 @@ def broken_promise(case: TightestCase) -> PrivacyViolation:
 
 
 def enumerate_cases(mechanism: Mechanism, context: Context) -> TightestCase | None:
-    """Compare all rows; return the tightest case, or ``None`` if nothing is promised.
+    """Compare all rows, and return the tightest case, or ``None`` if nothing is promised.
 
     Raises ``PrivacyViolation`` if a promise is broken.
     """
-    integers, table = _index_entries(mechanism)
+    integers, index_table = _index_entries(mechanism)
     search = _Search(integers, mechanism.denominator)
     groups = context.groups
     if groups is None or mechanism.inputs <= _MAX_PAIRWISE_SYMBOLS:
-        _compare_pairs(search, table, context)
+        _compare_pairs(search, index_table, context)
     else:
-        _compare_extremes(search, table, groups)
+        _compare_extremes(search, index_table, groups)
     return search.tightest
 
 
 class _Search:
-    """A search for the tightest case in a channel whose distinct entries are ``integers``.
+    """A search for the tightest case in a channel.
 
-    ``tightest`` is the tightest case found so far.
+    ``integers`` are the distinct entries of the channel. ``tightest`` is the tightest case found so
+    far.
     """
 
     def __init__(self, integers: _Integers, denominator: int) -> None:
@@ -126,10 +128,10 @@ class _Search:
     def compare(
         self, pairs: _Indices, epsilon: Fraction, locate: Callable[[int], _Location]
     ) -> None:
-        """Compare pairs of indices into ``integers``; raise if a promise is broken.
+        """Compare pairs of integers; raise ``PrivacyViolation`` if a promise is broken.
 
-        The pair of indices (i, j) is encoded as ``i · len(integers) + j``. ``locate`` returns the
-        symbols and the output where an encoded pair occurs.
+        A pair of indices (i, j) into ``integers`` is encoded as ``i · len(integers) + j``.
+        ``locate`` returns the symbols and the output where an encoded pair occurs.
         """
         n = len(self.integers)
         distinct = _distinct_pairs(pairs, n**2)
@@ -142,18 +144,18 @@ class _Search:
         x, x2, output = locate(int(distinct[i]))
         case = TightestCase(x, x2, output, high[i], low[i], epsilon)
         if slack[i] < 0:
-            raise broken_promise(case)
+            raise broken_promise_error(case)
         # Compare slacks as they are displayed, with the realised ε rounded up.
         if self.tightest is None or case.slack < self._smallest_slack:
             self._smallest_slack = case.slack
             self.tightest = case
 
 
-def _compare_pairs(search: _Search, table: _Indices, context: Context) -> None:
+def _compare_pairs(search: _Search, index_table: _Indices, context: Context) -> None:
     """Compare each symbol with all others, one promised ε at a time."""
-    for x in range(len(table)):
+    for x in range(len(index_table)):
         for epsilon, others in _symbols_by_promise(context, x).items():
-            pairs = table[x] * len(search.integers) + table[others]
+            pairs = index_table[x] * len(search.integers) + index_table[others]
             search.compare(pairs, epsilon, _row_locator(pairs, x, others))
 
 
@@ -166,24 +168,24 @@ def _row_locator(pairs: _Indices, x: int, others: list[int]) -> Callable[[int], 
 
 
 def _symbols_by_promise(context: Context, x: int) -> dict[Fraction, list[int]]:
-    """Group the symbols x2 ≠ x by ``E[x, x2]``, omitting those where it is infinite."""
-    symbols: dict[Fraction, list[int]] = defaultdict(list)
+    """Group the symbols x2 ≠ x by ``E[x, x2]``, omitting those for which it is infinite."""
+    by_promise: dict[Fraction, list[int]] = defaultdict(list)
     for x2 in range(context.size):
         epsilon = context.exact_epsilon(x, x2)
         if x2 != x and isinstance(epsilon, Fraction):
-            symbols[epsilon].append(x2)
-    return symbols
+            by_promise[epsilon].append(x2)
+    return by_promise
 
 
 # --- group extremes -------------------------------------------------------------------------------
 
 
-def _compare_extremes(search: _Search, table: _Indices, groups: GroupedContext) -> None:
+def _compare_extremes(search: _Search, index_table: _Indices, groups: GroupedContext) -> None:
     """Compare each group's largest integer with the smallest ones inside and outside the group."""
     ascending = _sort_order(search.integers)
     rank_of = np.empty(ascending.size, dtype=np.int64)
     rank_of[ascending] = np.arange(ascending.size)
-    ranks = rank_of[table]
+    ranks = rank_of[index_table]
     search.integers = search.integers[ascending]
     group_of = groups.group_of
     order = np.argsort(group_of, kind="stable")
@@ -206,10 +208,10 @@ def _compare_extremes(search: _Search, table: _Indices, groups: GroupedContext) 
 
 
 def _smallest_outside(smallest: _Indices) -> _Indices:
-    """Return the smallest rank outside each group, for each output.
+    """Return, for each group and output, the smallest rank outside the group.
 
-    That is the overall minimum or, for the group that contains it, the minimum over all other
-    groups.
+    It is the overall minimum or, for the group that contains this minimum, the minimum over all
+    other groups.
     """
     outputs = np.arange(smallest.shape[1])
     argmin = smallest.argmin(axis=0)
@@ -224,7 +226,7 @@ def _smallest_outside(smallest: _Indices) -> _Indices:
 def _groups_by_promise(
     promises: Sequence[Epsilon], has_pair: Booleans
 ) -> dict[Fraction, list[int]]:
-    """Return the indices of the groups with each finite promise, omitting groups without a pair."""
+    """Return the groups with each finite promise, omitting groups without a pair."""
     by_promise: dict[Fraction, list[int]] = defaultdict(list)
     for g, epsilon in enumerate(promises):
         if has_pair[g] and isinstance(epsilon, Fraction):
@@ -266,17 +268,17 @@ def _slack(high: _Integers, low: _Integers, epsilon: Fraction, denominator: int)
 
     For a rational ``b ≤ e^ε``, ``b·low ≥ high`` proves that the promise is kept, using integers
     only, and the difference between the two sides gives the slack. If the inequality does not hold,
-    lower and upper bounds on e^ε are refined until one of them shows whether the promise is kept.
+    bounds on e^ε are refined until one of them shows whether the promise is kept.
     """
     # If the denominator has n bits, the odds of two positive word counts are below e^n.
-    capped = min(epsilon, Fraction(denominator.bit_length()))
-    b = exp_bounds(capped)[0]
+    capped_epsilon = min(epsilon, Fraction(denominator.bit_length()))
+    b = exp_bounds(capped_epsilon)[0]
     scaled_low = low * b.numerator
     margin = scaled_low - high * b.denominator
     divisor = np.where(scaled_low == 0, 1, scaled_low)
     relative_margin = (margin / divisor).astype(np.float64)
-    with np.errstate(divide="ignore"):  # the relative margin is 1 if x never sends the report
-        slack = -np.log1p(-relative_margin) + float(epsilon - capped)
+    with np.errstate(divide="ignore"):  # the relative margin is 1 if high is 0
+        slack = -np.log1p(-relative_margin) + float(epsilon - capped_epsilon)
     for i in np.flatnonzero(margin < 0).tolist():
         is_kept = within_odds(high[i], low[i], epsilon)
         slack[i] = 0.0 if is_kept else -np.inf
@@ -288,27 +290,24 @@ def _slack(high: _Integers, low: _Integers, epsilon: Fraction, denominator: int)
 def _index_entries(mechanism: Mechanism) -> tuple[_Integers, _Indices]:
     """Return the channel's distinct integers, and the channel as a table of indices into them."""
     index_of: dict[int, int] = {}
-    table = np.empty((mechanism.inputs, mechanism.outputs), dtype=np.int64)
+    index_table = np.empty((mechanism.inputs, mechanism.outputs), dtype=np.int64)
     for x in range(mechanism.inputs):
         levels, level_indices = require_row(mechanism, x)
-        # If several cases are equally tight, the order of a row's levels decides which is found.
+        # If several cases are equally tight, the order of the levels decides which one is found.
         indices = [index_of.setdefault(level, len(index_of)) for level in levels]
-        table[x] = np.array(indices)[level_indices]
-    return np.array(list(index_of), dtype=object), table
+        index_table[x] = np.array(indices)[level_indices]
+    return np.array(list(index_of), dtype=object), index_table
 
 
 def _sort_order(integers: _Integers) -> NDArray[np.intp]:
-    """Return the indices that sort the integers: ten times faster if these fit into 64 bits."""
-    if max(integers) < 2**64:
+    """Return the indices that sort the integers."""
+    if max(integers) < 2**64:  # sorting 64-bit integers is ten times faster
         return np.argsort(integers.astype(np.uint64))
     return np.argsort(integers)
 
 
 def _distinct_pairs(pairs: _Indices, pair_limit: int) -> _Indices:
-    """Return the distinct pairs, which are all below ``pair_limit``.
-
-    If ``pair_limit`` is small, counting is faster than sorting.
-    """
-    if pair_limit <= pairs.size:
+    """Return the distinct encoded pairs, all of which are below ``pair_limit``."""
+    if pair_limit <= pairs.size:  # counting is faster than sorting
         return np.flatnonzero(np.bincount(pairs.ravel(), minlength=pair_limit))
     return np.unique(pairs)

@@ -1,4 +1,4 @@
-"""The exam that every mechanism, built-in or custom, must pass: its claims must be true.
+"""The exam that every mechanism, built-in or custom, must pass: all of its claims must be true.
 
 A finite channel is a matrix, so nearly everything is checked exactly. The mechanism is realised
 over words short enough to run its production kernel on every word for every symbol. The counts of
@@ -30,9 +30,9 @@ from sfumato.randomness import KEY_BYTES, WORDS_PER_POSITION, words_from
 from sfumato.tally import Tally
 
 ALPHA = 1e-6
-"""The probability that a correct mechanism fails the statistical check."""
+"""The maximum probability that a correct mechanism fails the statistical check."""
 
-_MAX_UNSTRUCTURED_ENTRIES = 2**19  # the largest channel to examine if it claims no structure
+_MAX_UNSTRUCTURED_ENTRIES = 2**19  # channels that claim no structure are examined up to this size
 _CHUNK_SIZE = 2**16  # draws per kernel call
 _REPORT_COUNT = 2**19  # reports in the statistical check
 _TOLERANCE = 1e-9  # the largest float error, relative to the scale of the values
@@ -40,14 +40,14 @@ _TOLERANCE = 1e-9  # the largest float error, relative to the scale of the value
 
 @dataclass(frozen=True)
 class ExamReport:
-    """The names of the checks that passed, and the length of the short words in bits."""
+    """The names of the checks that passed, and the length in bits of the short words."""
 
     passed: tuple[str, ...]
     word_bits: int
 
 
 def check_mechanism(mechanism: Mechanism, *, seed: int = 0) -> ExamReport:
-    """Run every check on a mechanism; raise ``ExamFailed`` at the first one that fails.
+    """Run every check on a mechanism; raise ``ExamFailed`` at the first failure.
 
     The mechanism may have up to 512 outputs, or up to 2^19 entries in its matrix if it claims no
     structure. ``seed`` selects the words for the statistical check.
@@ -57,8 +57,8 @@ def check_mechanism(mechanism: Mechanism, *, seed: int = 0) -> ExamReport:
     >>> check_mechanism(BlockResponse(Blocks([0, 0, 1], epsilon=1))).word_bits
     12
     """
-    entries = mechanism.inputs * mechanism.outputs
-    is_small_table = not mechanism.row_classes() and entries <= _MAX_UNSTRUCTURED_ENTRIES
+    entry_count = mechanism.inputs * mechanism.outputs
+    is_small_table = not mechanism.row_classes() and entry_count <= _MAX_UNSTRUCTURED_ENTRIES
     if mechanism.outputs > MAX_ENUMERATED_OUTPUTS and not is_small_table:
         raise InvalidArgument(
             f"the exam accepts at most {MAX_ENUMERATED_OUTPUTS} outputs, or "
@@ -66,26 +66,26 @@ def check_mechanism(mechanism: Mechanism, *, seed: int = 0) -> ExamReport:
             "smaller instance."
         )
     short = _shorten(mechanism)
-    both = (short, mechanism)
+    both_versions = (short, mechanism)
     checks: list[tuple[Callable[[Mechanism], None], tuple[Mechanism, ...]]] = [
-        (rows_sum_to_one, both),
+        (rows_sum_to_one, both_versions),
         (kernel_matches_integers, (short,)),
-        (keeps_its_context, both),
-        (structure_is_as_claimed, both),
+        (keeps_its_context, both_versions),
+        (structure_is_as_claimed, both_versions),
         (formula_is_met, (mechanism,)),
-        (transforms_match_the_matrix, both),
-        (scores_undo_the_channel, both),
-        (fast_scores_match_exact_ones, both),
-        (moments_match_the_scores, both),
-        (reports_are_a_pure_function, both),
+        (transforms_match_the_matrix, both_versions),
+        (scores_undo_the_channel, both_versions),
+        (fast_scores_match_exact_ones, both_versions),
+        (moments_match_the_scores, both_versions),
+        (reports_are_a_pure_function, both_versions),
         (words_do_not_depend_on_the_symbol, (mechanism,)),
         (tallies_add_up, (mechanism,)),
-        (records_are_canonical, both),
+        (records_are_canonical, both_versions),
     ]
     passed = []
-    for check, candidates in checks:
-        for candidate in candidates:
-            check(candidate)
+    for check, instances in checks:
+        for instance in instances:
+            check(instance)
         passed.append(check.__name__)
     sampler_matches_its_matrix(mechanism, seed)
     passed.append(sampler_matches_its_matrix.__name__)
@@ -99,11 +99,13 @@ def kernel_matches_integers(mechanism: Mechanism) -> None:
     """Check that the production kernel, run on every word, matches ``integer_row``."""
     for x in range(mechanism.inputs):
         counts = np.zeros(mechanism.outputs, dtype=np.int64)
-        for words in _every_word(mechanism):
+        for words in _all_draws(mechanism):
             reports = mechanism.reports_from(np.full(len(words), x), words)
             counts += np.bincount(reports, minlength=mechanism.outputs)
         matches = counts.tolist() == mechanism.integer_row(x)
-        _require(matches, "kernel_matches_integers", f"row {x} differs from the kernel's reports.")
+        _require(
+            matches, "kernel_matches_integers", f"row {x} does not match the kernel's reports."
+        )
 
 
 def reports_are_a_pure_function(mechanism: Mechanism) -> None:
@@ -141,7 +143,10 @@ def words_do_not_depend_on_the_symbol(mechanism: Mechanism) -> None:
 
 
 def sampler_matches_its_matrix(mechanism: Mechanism, seed: int = 0) -> None:
-    """Test reports from full-length words against the matrix: χ² tests with total level 1e-6."""
+    """Test reports from full-length words against the matrix, using χ² tests.
+
+    The levels of the tests for all symbols add up to 1e-6.
+    """
     from scipy.stats import chi2
 
     name = "sampler_matches_its_matrix"
@@ -150,15 +155,16 @@ def sampler_matches_its_matrix(mechanism: Mechanism, seed: int = 0) -> None:
         reports = mechanism.privatize(np.full(sample_size, x), _KeyedWords(seed, x))
         counts = np.bincount(reports, minlength=mechanism.outputs)
         expected = sample_size * _float_row(mechanism, x)
-        impossible = counts[expected == 0].sum()
-        _require(impossible == 0, name, f"symbol {x} sends a report that has probability 0.")
-        statistic, degrees = _chi_square(counts, expected)
-        level = ALPHA / mechanism.inputs
-        bound = chi2.isf(level, degrees) if degrees else 0.0
+        impossible_count = counts[expected == 0].sum()
+        _require(impossible_count == 0, name, f"symbol {x} sends a report that has probability 0.")
+        statistic, degrees_of_freedom = _chi_square(counts, expected)
+        if degrees_of_freedom == 0:
+            continue
+        critical_value = chi2.isf(ALPHA / mechanism.inputs, degrees_of_freedom)
         _require(
-            statistic <= bound or degrees == 0,
+            statistic <= critical_value,
             name,
-            f"symbol {x}: χ² = {statistic:.1f} exceeds {bound:.1f} (seed {seed}, "
+            f"symbol {x}: χ² = {statistic:.1f} exceeds {critical_value:.1f} (seed {seed}, "
             f"n = {sample_size}).",
         )
 
@@ -220,7 +226,7 @@ def scores_undo_the_channel(mechanism: Mechanism) -> None:
     k = mechanism.inputs
     rows = np.array(list(map(mechanism.integer_row, range(k))), dtype=object)
     sums = np.zeros((k, k), dtype=object)
-    denominator = 1  # common to all scores so far
+    denominator = 1  # the common denominator of all scores so far
     for y in range(mechanism.outputs):
         scores = mechanism.scores.exact_column(y)
         new_denominator = lcm(denominator, *(score.denominator for score in scores))
@@ -257,13 +263,13 @@ def fast_scores_match_exact_ones(mechanism: Mechanism) -> None:
         "leverage is not the largest score.",
     )
     reach = scores.reach
-    _require_close(reach.highest, A.max(axis=1), scale, name, "the highest score in reach")
-    _require_close(reach.lowest, A.min(axis=1), scale, name, "the lowest score in reach")
-    heaviest = float(np.abs(A).sum(axis=0).max())
+    _require_close(reach.highest, A.max(axis=1), scale, name, "reach.highest")
+    _require_close(reach.lowest, A.min(axis=1), scale, name, "reach.lowest")
+    max_absolute_sum = float(np.abs(A).sum(axis=0).max())
     _require(
-        heaviest * (1 - 1e-9) <= reach.max_absolute_sum,
+        max_absolute_sum * (1 - 1e-9) <= reach.max_absolute_sum,
         name,
-        "a report exceeds the heaviest weight in reach.",
+        "reach.max_absolute_sum is too small.",
     )
 
 
@@ -305,7 +311,7 @@ def tallies_add_up(mechanism: Mechanism) -> None:
 
 
 def records_are_canonical(mechanism: Mechanism) -> None:
-    """Check that the record is canonical JSON, and that a fingerprint identifies its channel."""
+    """Check that the record is canonical JSON, and that the fingerprint identifies the channel."""
     name = "records_are_canonical"
     canonical_bytes(mechanism.to_record())
     word_bits = mechanism.word_bits
@@ -339,7 +345,7 @@ class _CountingWords:
 
 
 class _KeyedWords:
-    """Reproducible words from a key derived from a seed and a symbol, for the exam only."""
+    """Reproducible words from a key derived from a seed and a symbol. For the exam only."""
 
     def __init__(self, seed: int, symbol: int) -> None:
         self._key = hashlib.sha256(f"sfumato/exam/{seed}/{symbol}".encode()).digest()
@@ -360,8 +366,8 @@ def _shorten(mechanism: Mechanism) -> Mechanism:
             continue
     raise ExamFailed(
         "kernel_matches_integers",
-        "no word size small enough to try every word can realise this mechanism. Examine it at a "
-        "larger ε.",
+        "no word length short enough to try every word can realise this mechanism. Examine it with "
+        "a larger ε.",
     )
 
 
@@ -369,7 +375,7 @@ def _short_word_bits(mechanism: Mechanism) -> range:
     """Return the word lengths to try.
 
     They allow at most 2^20 different draws. A mechanism that claims no structure needs about 16
-    draws per report, and may have 2^22 draws.
+    draws per report, so up to 2^22 draws are allowed.
     """
     if mechanism.words == 2:
         return range(6, 11)
@@ -378,8 +384,8 @@ def _short_word_bits(mechanism: Mechanism) -> range:
     return range(max(12, (16 * mechanism.outputs).bit_length()), 23)
 
 
-def _every_word(mechanism: Mechanism) -> Iterator[Words]:
-    """Yield all possible draws in chunks: a draw's words are the digits of its index."""
+def _all_draws(mechanism: Mechanism) -> Iterator[Words]:
+    """Yield all possible draws in chunks; the words of a draw are the digits of its index."""
     digit_positions = np.arange(mechanism.words, dtype=np.uint64)[::-1]
     shifts = digit_positions * np.uint64(mechanism.word_bits)
     mask = np.uint64((1 << mechanism.word_bits) - 1)
@@ -397,7 +403,7 @@ def _float_matrix(mechanism: Mechanism) -> Floats:
     return np.array([_float_row(mechanism, x) for x in range(mechanism.inputs)])
 
 
-@lru_cache(maxsize=2)  # two checks use it, each for the short and the full words
+@lru_cache(maxsize=2)  # two checks use it, each for short and full-length words
 def _score_table(mechanism: Mechanism) -> Floats:
     columns = []
     for y in range(mechanism.outputs):
@@ -411,15 +417,16 @@ def _chi_square(counts: np.typing.NDArray[np.int64], expected: Floats) -> tuple[
     Rare cells are merged, and cells that cannot occur are left out.
     """
     is_rare = expected < 10
-    observed = np.append(counts[~is_rare], counts[is_rare].sum())
-    merged = np.append(expected[~is_rare], expected[is_rare].sum())
-    can_occur = merged > 0
-    merged = merged[can_occur]
-    terms = (observed[can_occur] - merged) ** 2 / merged
-    return float(terms.sum()), merged.size - 1
+    merged_counts = np.append(counts[~is_rare], counts[is_rare].sum())
+    merged_expected = np.append(expected[~is_rare], expected[is_rare].sum())
+    can_occur = merged_expected > 0
+    merged_expected = merged_expected[can_occur]
+    terms = (merged_counts[can_occur] - merged_expected) ** 2 / merged_expected
+    return float(terms.sum()), merged_expected.size - 1
 
 
 def _ramp(size: int) -> Floats:
+    """Return a distribution whose probabilities increase linearly."""
     weights = np.arange(1.0, size + 1)
     return weights / weights.sum()
 

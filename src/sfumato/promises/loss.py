@@ -1,14 +1,14 @@
 """Repeated surveys: the exact (ε, δ) curve for a pair of symbols.
 
 One report moves the log-odds of x against x2 by its loss ``log Q(y|x)/Q(y|x2)``; the losses of T
-independent reports add up. Let P(s) and P2(s) be the probabilities that their sum is s, under x and
-under x2. Then T reports together are (ε, δ)-private for
+independent reports add up. Let P(s) and P2(s) be the probabilities that their sum is s under x and
+under x2. Then the T reports together are (ε, δ)-private for
 
     δ(ε) = Σ_s max(0, P(s) − e^ε P2(s)).
 
-The losses for two rows of a mechanism take only two or three values, so there are few sums. P and
-P2 are computed with integers over a common denominator; P is rounded up and P2 is rounded down. The
-rounding errors are far smaller than those of floats.
+For two rows of a mechanism, a loss has only two or three possible values, so there are few sums. P
+and P2 are computed with integers over a common denominator; P is rounded up and P2 is rounded down.
+The rounding errors are far smaller than float errors.
 """
 
 import math
@@ -24,13 +24,13 @@ from sfumato.mechanisms import Mechanism
 from sfumato.promises.observer import context_and_rows
 from sfumato.randomness import Epsilon, exact_number, exp_bounds
 
-_KEPT_BITS = 512  # kept in a count, in addition to those needed for the largest sum of losses
+_KEPT_BITS = 512  # bits kept in a count, besides those needed for the largest sum of losses
 _MAX_SUMS = 100_000
 _ONE = 1 << 64  # represents odds of 1; odds are rounded up to multiples of 2^−64
-_MAX_EPSILON = 1000  # anything larger counts as inf: e^−1000 is below any δ
+_MAX_EPSILON = 1000  # treat anything larger as inf: e^−1000 is below any positive float
 
 _Sum = tuple[int, ...] | None
-"""A sum of losses: the coefficient of each basic loss, or ``None`` if it is infinite."""
+"""A sum of losses, as the coefficient of each basic loss; ``None`` if the sum is infinite."""
 
 _Loss = tuple[_Sum, int, int]
 """A loss with its counts under x and under x2."""
@@ -66,7 +66,10 @@ class PrivacyLoss:
         return min(math.nextafter(float(delta_bound), 1.0), 1.0) if delta_bound else 0.0
 
     def epsilon(self, delta: float) -> float:
-        """Return the smallest ε for which the reports are (ε, δ)-private, rounded up to 1e-9."""
+        """Return the smallest ε for which the reports are (ε, δ)-private.
+
+        The result is rounded up by at most 1e-9.
+        """
         if not 0 <= delta < 1:
             raise InvalidArgument(f"delta must be in [0, 1); got {delta}. Pass e.g. 1e-6.")
         if self.delta(math.inf) > delta:
@@ -97,9 +100,9 @@ def privacy_loss(
 ) -> PrivacyLoss:
     """Return the privacy loss of ``reports`` independent reports of one value, for x against x2.
 
-    For a mechanism, the loss comes from its rows for x and x2. For a context, it is the worst case
-    over all mechanisms that satisfy the context. That is the binary optimum (Theorem 2 of Acharya
-    et al., 2020), with both odds rounded up.
+    For a mechanism, the loss is computed from its rows for x and x2. For a context, it is the worst
+    case over all mechanisms that satisfy the context. The worst case is the binary optimum (Theorem
+    2 of Acharya et al., 2020), with both odds rounded up.
 
     >>> from sfumato.contexts import Uniform
     >>> loss = privacy_loss(Uniform(2, 0.5), 0, 1, reports=100)
@@ -112,16 +115,16 @@ def privacy_loss(
     epsilon = context.exact_epsilon(x, x2)
     if not row:
         row, row2 = _dominating_rows(epsilon, context.exact_epsilon(x2, x))
-    counts, denominator = _convolve(_basic_losses(row, row2), sum(row), reports)
+    counts, denominator = _convolve(_distinct_losses(row, row2), sum(row), reports)
     return PrivacyLoss(reports, reports * float(epsilon), counts, denominator)
 
 
 def _dominating_rows(a: Epsilon, b: Epsilon) -> tuple[list[int], list[int]]:
     """Return the rows of the binary optimum as integers, for odds A ≥ e^a and B ≥ e^b.
 
-    [[A(B − 1), A − 1], [B − 1, B(A − 1)]] over AB − 1
+    They are [[A(B − 1), A − 1], [B − 1, B(A − 1)]], with denominator AB − 1.
     """
-    one = _ONE
+    one = _ONE  # odds of 1
     A = _odds_above(a)
     B = _odds_above(b)
     # For infinite odds, divide the rows by the odds and take the limit.
@@ -139,18 +142,18 @@ def _dominating_rows(a: Epsilon, b: Epsilon) -> tuple[list[int], list[int]]:
 
 
 def _odds_above(epsilon: Epsilon) -> int | None:
-    """Return ``⌈2^64 e^ε⌉`` or a little more, or ``None`` for infinite odds."""
+    """Return ``⌈2^64 e^ε⌉`` or slightly more; ``None`` for infinite odds."""
     if isinstance(epsilon, float) or epsilon > _MAX_EPSILON:
         return None
-    above = exp_bounds(epsilon)[1] * _ONE
-    return -(-above.numerator // above.denominator)
+    scaled_odds = exp_bounds(epsilon)[1] * _ONE
+    return -(-scaled_odds.numerator // scaled_odds.denominator)
 
 
-def _basic_losses(row: Iterable[int], row2: Iterable[int]) -> list[_Loss]:
+def _distinct_losses(row: Iterable[int], row2: Iterable[int]) -> list[_Loss]:
     """Return the distinct losses of one report with their counts under x and x2.
 
-    Each loss is a vector of coefficients of basic losses. Odds and their inverse have coefficients
-    +1 and −1 of the same basic loss, so their losses cancel.
+    Each loss is a vector with a coefficient for each basic loss. Odds and their inverse have the
+    coefficients +1 and −1 for the same basic loss, so their losses cancel.
     """
     counts: dict[Fraction | None, _Counts] = defaultdict(lambda: (0, 0))
     for p, p2 in zip(row, row2, strict=True):
@@ -163,15 +166,15 @@ def _basic_losses(row: Iterable[int], row2: Iterable[int]) -> list[_Loss]:
     zero = (0,) * len(basic_odds)
     coefficients: dict[Fraction | None, _Sum] = {None: None, Fraction(1): zero}
     for i, odds in enumerate(basic_odds):
-        before = zero[:i]
-        after = zero[i + 1 :]
-        coefficients[odds] = (*before, 1, *after)
-        coefficients[1 / odds] = (*before, -1, *after)
+        zeros_before = zero[:i]
+        zeros_after = zero[i + 1 :]
+        coefficients[odds] = (*zeros_before, 1, *zeros_after)
+        coefficients[1 / odds] = (*zeros_before, -1, *zeros_after)
     return [(coefficients[odds], *count) for odds, count in counts.items()]
 
 
 def _convolve(losses: list[_Loss], denominator: int, reports: int) -> tuple[list[_Counts], int]:
-    """Return the counts of each sum of ``reports`` losses, and the counts' denominator.
+    """Return the counts of each sum of ``reports`` losses, and the denominator of the counts.
 
     Counts under x are rounded up, and counts under x2 are rounded down.
     """
@@ -186,7 +189,7 @@ def _convolve(losses: list[_Loss], denominator: int, reports: int) -> tuple[list
     sums: dict[_Sum, _Counts] = {(0,) * basic_loss_count: (1, 1)}
     total = 1
     for _ in range(reports):
-        sums = _add_loss(sums, losses)
+        sums = _add_report(sums, losses)
         total *= denominator
         shift = max(total.bit_length() - kept_bits, 0)
         total >>= shift
@@ -194,23 +197,23 @@ def _convolve(losses: list[_Loss], denominator: int, reports: int) -> tuple[list
             sums[key] = (-(-p >> shift), p2 >> shift)
         if len(sums) > _MAX_SUMS:
             raise InvalidArgument(
-                f"{reports} reports have more than {_MAX_SUMS:,} sums of losses. Pass fewer "
+                f"{reports} reports would have more than {_MAX_SUMS:,} sums of losses. Pass fewer "
                 "reports."
             )
     return list(sums.values()), total
 
 
-def _add_loss(sums: dict[_Sum, _Counts], losses: list[_Loss]) -> dict[_Sum, _Counts]:
+def _add_report(sums: dict[_Sum, _Counts], losses: list[_Loss]) -> dict[_Sum, _Counts]:
     new_sums: dict[_Sum, _Counts] = defaultdict(lambda: (0, 0))
     for loss_sum, (p, p2) in sums.items():
         for loss, q, q2 in losses:
-            key = _add(loss_sum, loss)
+            key = _add_coefficients(loss_sum, loss)
             count, count2 = new_sums[key]
             new_sums[key] = (count + p * q, count2 + p2 * q2)
     return new_sums
 
 
-def _add(loss_sum: _Sum, loss: _Sum) -> _Sum:
+def _add_coefficients(loss_sum: _Sum, loss: _Sum) -> _Sum:
     if loss_sum is None or loss is None:
         return None
     return tuple(map(add, loss_sum, loss))

@@ -1,7 +1,7 @@
 """What an observer can learn from a report.
 
 **Errors** (Theorem 1 of Acharya et al., 2020). The observer knows that the value is x or x2, and
-guesses which one from the report. Let ``P_FA = P(guess x | x2)`` be the false alarm rate and
+guesses from the report which one it is. Let ``P_FA = P(guess x | x2)`` be the false alarm rate and
 ``P_MD = P(guess x2 | x)`` the miss rate. A mechanism is E-LDP if and only if every test satisfies,
 for every ordered pair,
 
@@ -39,7 +39,7 @@ ExactPoint = tuple[Fraction, Fraction]
 class BrokenTest:
     """A test with smaller errors than the context allows.
 
-    It guesses x if the report is in ``x_outputs``, and x2 otherwise. ``inequality`` names the
+    The test guesses x if the report is in ``x_outputs``, and x2 otherwise. ``inequality`` is the
     inequality that its errors violate.
     """
 
@@ -53,11 +53,11 @@ class BrokenTest:
 class ErrorRegion:
     """The possible errors of tests of x against x2, as points ``(P_FA, P_MD)``.
 
-    ``promised`` are the vertices of the region that the context allows, from "never guess x" at
-    (0, 1) through its corner to "always guess x" at (1, 0). ``realised`` are the exact vertices of
-    the mechanism's region, whose boundary consists of likelihood-ratio tests (Neyman and Pearson,
-    1933). For a bare context, ``realised`` is empty. ``broken`` is a test that violates an
-    inequality, or ``None`` if no test does.
+    ``promised`` contains the vertices of the region that the context allows, from "never guess x"
+    at (0, 1) through its corner to "always guess x" at (1, 0). ``realised`` contains the exact
+    vertices of the mechanism's region, whose boundary consists of likelihood-ratio tests (Neyman
+    and Pearson, 1933). Without a mechanism, ``realised`` is empty. ``broken`` is a test that
+    violates an inequality, or ``None`` if no test does.
     """
 
     x: int
@@ -70,15 +70,15 @@ class ErrorRegion:
 
     @property
     def corner(self) -> Point | None:
-        """The errors of the best test; ``None`` if the context allows only blind guessing."""
+        """The errors of the best possible test; ``None`` if only blind guessing is allowed."""
         return self.promised[1] if len(self.promised) == 3 else None
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Draw the region on ``ax``, or on new axes. Requires the ``charts`` extra."""
         ax = _new_axes() if ax is None else ax
-        _fill(ax, [*self.promised, (0.0, 1.0)], "#b9c7d8", "allowed by the context")
+        _fill_region(ax, [*self.promised, (0.0, 1.0)], "#b9c7d8", "allowed by the context")
         if self.realised:
-            _fill(ax, self.realised, "#35618f", "achieved by the mechanism")
+            _fill_region(ax, self.realised, "#35618f", "achieved by the mechanism")
         ax.plot(
             [0, 1], [1, 0], color="#555555", linewidth=0.8, linestyle="--", label="blind guessing"
         )
@@ -104,7 +104,7 @@ class ErrorRegion:
 
 
 def error_region(context_or_mechanism: Context | Mechanism, x: int, x2: int) -> ErrorRegion:
-    """Return the possible errors when guessing between symbols x and x2 from a report.
+    """Return the possible errors when guessing from a report whether the symbol is x or x2.
 
     >>> from sfumato.contexts import PrivacyMatrix
     >>> region = error_region(PrivacyMatrix([[0, "0.6931"], ["1.3863", 0]]), 0, 1)
@@ -128,7 +128,7 @@ def error_region(context_or_mechanism: Context | Mechanism, x: int, x2: int) -> 
 def context_and_rows(
     context_or_mechanism: Context | Mechanism, x: int, x2: int
 ) -> tuple[Context, list[int], list[int]]:
-    """Return the context and the rows of x and x2. For a bare context, the rows are empty.
+    """Return the context and the rows of x and x2. Without a mechanism, the rows are empty.
 
     Raises ``InvalidSymbols`` unless x and x2 are two different symbols of the context.
     """
@@ -150,7 +150,7 @@ def _is_symbol(context: Context, x: int) -> bool:
 
 
 def _context_vertices(a: float, b: float) -> tuple[Point, ...]:
-    """Return the two ends of the region's boundary, with its corner between them.
+    """Return the two ends of the boundary of the context's region, with its corner between them.
 
     ``P_FA = e^−a (1 − e^−b)/D``, ``P_MD = e^−b (1 − e^−a)/D`` with ``D = 1 − e^−(a+b)``.
     """
@@ -163,10 +163,10 @@ def _context_vertices(a: float, b: float) -> tuple[Point, ...]:
 
 
 def _mechanism_vertices(row: Sequence[int], row2: Sequence[int]) -> tuple[ExactPoint, ...]:
-    """Trace the boundary of the mechanism's region.
+    """Return the vertices of the mechanism's region, in order along its boundary.
 
-    At first, the test never guesses x. Then it guesses x for one more report at a time, in order of
-    decreasing likelihood ratio.
+    The first test never guesses x. Each of the next tests guesses x for one more report, in order
+    of decreasing likelihood ratio.
     """
     if not row:
         return ()
@@ -179,7 +179,7 @@ def _mechanism_vertices(row: Sequence[int], row2: Sequence[int]) -> tuple[ExactP
     for y, next_y in zip(order, [*order[1:], None], strict=True):
         false_alarm += row2[y]
         miss -= row[y]
-        # Reports with equal ratios are on the same edge.
+        # Reports with equal ratios lie on the same edge.
         if next_y is None or ratios[next_y] != ratios[y]:
             points.append((Fraction(false_alarm, total), Fraction(miss, total)))
     return tuple(dict.fromkeys(points))
@@ -190,8 +190,8 @@ def _find_broken_test(
 ) -> BrokenTest | None:
     """Return a test that violates an inequality, or ``None`` if no test does.
 
-    The test guesses x on the reports that favour x too much. If no report does, the test guesses x2
-    on the reports that favour x2 too much.
+    The test guesses x only for the reports that favour x too strongly. If there are none, it
+    guesses x2 only for the reports that favour x2 too strongly.
     """
     favours_x: set[int] = set()
     favours_x2: set[int] = set()
@@ -212,11 +212,11 @@ def _find_broken_test(
 
 def _ratio(q: int, q2: int) -> Fraction | float:
     if q == q2 == 0:
-        return -1.0  # never sent, so sort it last
+        return -1.0  # this report is never sent, so it comes last
     return Fraction(q, q2) if q2 else math.inf
 
 
-def _fill(ax: "Axes", points: Sequence[Point | ExactPoint], color: str, label: str) -> None:
+def _fill_region(ax: "Axes", points: Sequence[Point | ExactPoint], color: str, label: str) -> None:
     false_alarms, misses = np.array(points, dtype=np.float64).T
     ax.fill(misses, false_alarms, color=color, label=label)
 
@@ -236,7 +236,8 @@ def _new_axes() -> "Axes":
 class PosteriorOdds:
     """Bounds on the odds of x against x2 after a report, for an observer with a prior belief.
 
-    ``P(x|y)/P(x2|y) ≤ exp(E[x, x2]) · p(x)/p(x2)`` for every report y and any side information.
+    ``P(x|y)/P(x2|y) ≤ exp(E[x, x2]) · p(x)/p(x2)`` for every report y, whatever else the observer
+    knows.
     """
 
     context: Context
@@ -260,7 +261,10 @@ class PosteriorOdds:
         return math.exp(epsilon) * self.prior_odds(x, x2)
 
     def matrix(self) -> Floats:
-        """Return the ``k × k`` bounds. Raises ``InvalidContext`` for more than 4096 symbols."""
+        """Return the bounds for all pairs as a ``k × k`` array.
+
+        Raises ``InvalidContext`` for more than 4096 symbols.
+        """
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             prior_odds = self.prior[:, None] / self.prior[None, :]
             bounds = np.exp(self.context.matrix()) * prior_odds
@@ -269,7 +273,7 @@ class PosteriorOdds:
         return bounds
 
     def in_words(self, x: int, x2: int) -> str:
-        """Describe the bound in a sentence."""
+        """Return the bound as a sentence."""
         label = repr(self.context.domain.labels[x])
         label2 = repr(self.context.domain.labels[x2])
         prior_text = _format_odds(self.prior_odds(x, x2))
@@ -294,8 +298,8 @@ def posterior_odds(context: Context, prior: ArrayLike | None = None) -> Posterio
     if prior is None:
         prior = np.full(k, 1 / k)
     p = np.array(prior, dtype=np.float64)
-    is_valid = p.shape == (k,) and np.isfinite(p).all()
-    if not is_valid or p.min() < 0 or abs(p.sum() - 1) > 1e-9:
+    is_finite_vector = p.shape == (k,) and np.isfinite(p).all()
+    if not is_finite_vector or p.min() < 0 or abs(p.sum() - 1) > 1e-9:
         raise InvalidArgument(
             f"prior must be a distribution over the {k} symbols: non-negative and adding up to 1."
         )
@@ -304,7 +308,7 @@ def posterior_odds(context: Context, prior: ArrayLike | None = None) -> Posterio
 
 
 def _format_odds(odds: float) -> str:
-    """Return e.g. ``3:1`` or ``1:4``, with the larger number rounded to two significant digits."""
+    """Return odds as text such as ``3:1``, with the larger number rounded to two digits."""
     if odds == 0:
         return "0:1"
     if math.isinf(odds):

@@ -16,7 +16,7 @@ Channel = Sequence[Sequence[Fraction]]
 
 
 def binary_optimum(odds: Fraction, reverse_odds: Fraction) -> list[list[Fraction]]:
-    """Return Q* for rational odds ``A = e^E[0,1]`` and ``B = e^E[1,0]``.
+    """Return the optimal channel Q* for rational odds ``A = e^E[0,1]`` and ``B = e^E[1,0]``.
 
         Q* = [[A(B − 1), A − 1], [B − 1, B(A − 1)]] / (AB − 1)
 
@@ -29,9 +29,9 @@ def binary_optimum(odds: Fraction, reverse_odds: Fraction) -> list[list[Fraction
         raise NothingToLearn(
             "both odds must be above 1; with odds of 1, the two rows of any channel are equal."
         )
-    D = A * B - 1
-    row = [A * (B - 1) / D, (A - 1) / D]
-    row2 = [(B - 1) / D, B * (A - 1) / D]
+    denominator = A * B - 1
+    row = [A * (B - 1) / denominator, (A - 1) / denominator]
+    row2 = [(B - 1) / denominator, B * (A - 1) / denominator]
     return [row, row2]
 
 
@@ -40,8 +40,8 @@ def factor(Q: Channel, optimum: Channel) -> list[list[Fraction]]:
 
     W never sees the symbol, so Q* is at least as useful as Q for any purpose. ``W = Q*⁻¹ Q``: its
     row 0 is ``(Q*[1][1] Q[0] − Q*[0][1] Q[1])/det``, and row 1 is similar. W is non-negative if and
-    only if the ratios between the rows of Q do not exceed those of Q*. Raises ``PrivacyViolation``
-    with an output where a ratio does.
+    only if no ratio between the rows of Q exceeds those of Q*. If one does, raises
+    ``PrivacyViolation`` with the first such output.
 
     >>> half = [Fraction(1, 2), Fraction(1, 2)]
     >>> factor([half, half], binary_optimum(2, 4))
@@ -49,7 +49,9 @@ def factor(Q: Channel, optimum: Channel) -> list[list[Fraction]]:
     """
     has_two_rows = len(Q) == 2 and len(Q[0]) == len(Q[1])
     if not has_two_rows or any(sum(row) != 1 for row in Q):
-        raise ContextMismatch("Q must have two rows of fractions, each adding up to exactly 1.")
+        raise ContextMismatch(
+            "Q must have two rows of fractions, and each row must add up to exactly 1."
+        )
     (s, t), (u, v) = optimum
     determinant = s * v - t * u
     if determinant == 0:
@@ -84,19 +86,19 @@ def mutual_information(Q: ArrayLike, p: float = 0.5) -> float:
     return float(np.where(joint > 0, terms, 0.0).sum())
 
 
-def minimax_risk(Q: ArrayLike, grid: int = 201) -> float:
-    """Return ``max_p 1/I(p)``: the worst ``n · E(p̂ − p)²`` of the best estimator, for large n.
+def minimax_risk(Q: ArrayLike, grid_size: int = 201) -> float:
+    """Return ``max_p 1/I(p)``: for large n, the worst ``n · E(p̂ − p)²`` of the best estimator.
 
     ``I(p) = Σ_y (Q(y|1) − Q(y|0))²/q(y)`` is the Fisher information, which post-processing can only
-    reduce. The maximum is over ``grid`` equally spaced points in [0, 1].
+    reduce. The maximum is taken over ``grid_size`` equally spaced points in [0, 1].
     """
     row, row2 = np.asarray(Q, dtype=np.float64)
-    p = np.linspace(0, 1, grid)[:, None]
+    p = np.linspace(0, 1, grid_size)[:, None]
     q: Floats = (1 - p) * row + p * row2
     squared_difference = np.broadcast_to((row2 - row) ** 2, q.shape)
     terms = np.divide(squared_difference, q, out=np.zeros_like(q), where=q > 0)
     information = terms.sum(axis=1)
-    # At p = 0 or 1, a report that only the other symbol sends makes the information infinite.
+    # At p = 0 or 1, a report that only the absent symbol sends makes the information infinite.
     is_infinite = (q == 0) & (squared_difference > 0)
     information[is_infinite.any(axis=1)] = np.inf
     minimum = float(information.min())

@@ -2,15 +2,15 @@
 
 In the row of a symbol, each report in the symbol's own range has ``high`` or ``low`` words, and
 each report in another range has ``cover`` words. One report that is shared with other symbols also
-gets c leftover words. A symbol may also have a report that only it sends (see ``RowClass``). So for
-every report y
+has c leftover words. A symbol may also have a report that only it sends (see ``RowClass``). So for
+every report y:
 
     x, x2 with the same range:     Q(y|x)/Q(y|x2) ≤ (high + c)/(low + c) ≤ high/low
     x, x2 with different ranges:   ≤ high/cover on x's range, cover/low on x2's range, 1 elsewhere
 
-and nothing can be promised for a symbol with a report that only it sends. So a context is satisfied
-if these few odds are within the promises for the pairs they represent (see the proof pages). A
-mechanism describes the structure that it claims as data (``row_classes``). The claims are
+Nothing can be promised for a symbol with a report that only it sends. So a context is satisfied if
+these few odds are within the promises for the pairs they represent (see the proof pages). The
+method ``row_classes`` of a mechanism returns its claims about this structure. The claims are
 re-checked here: on all rows if there are at most 1000 symbols, and otherwise on 1000 random rows.
 """
 
@@ -27,15 +27,17 @@ from sfumato.contexts import Context, ExactMatrix, GroupedContext
 from sfumato.errors import NoClosedForm, PrivacyViolation
 from sfumato.foundation.arrays import Booleans, Symbols
 from sfumato.mechanisms import Mechanism, RowClass
-from sfumato.promises.enumeration import TightestCase, broken_promise, require_row
+from sfumato.promises.enumeration import TightestCase, broken_promise_error, require_row
 from sfumato.randomness import Epsilon, SystemWords, within_odds
 
 RANDOM_ROWS = 1000
-"""The number of rows that are re-checked if the domain has more symbols than this."""
+"""The number of random rows to re-check; all rows are re-checked if there are no more than this."""
 
 _INDEX_TYPE = np.uint32  # large enough to index the levels of any mechanism
 
-_Odds = list[tuple[int, int]]
+_Odds = tuple[int, int]
+"""The word counts of a report under x and x2."""
+
 _Pair = tuple[int, int, Fraction]
 """Two symbols x and x2, and the promised ``E[x, x2]``."""
 
@@ -46,8 +48,8 @@ def check_structure(
     """Return the tightest case, and the number of rows that were re-checked.
 
     Raises ``PrivacyViolation`` if a promise is broken or a claim is false. For two symbols with the
-    same range, the case has the odds ``high : low`` of their class: leftover words can only make
-    the actual odds smaller.
+    same range, the case has the odds ``high : low`` of their class, because leftover words can only
+    make the actual odds smaller.
     """
     if not classes:
         raise NoClosedForm("this mechanism claims no structure and is too large to enumerate.")
@@ -68,12 +70,12 @@ def check_structure(
     return tightest, rows.size
 
 
-# --- check the claims about the rows --------------------------------------------------------------
+# --- claims about the rows ------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class _Ranges:
-    """The class of each symbol, the start of its range, and the cover that other symbols use.
+    """The claimed class and range of each symbol, and the level of each report outside the range.
 
     ``start_of`` is the first report of each symbol's range, or −1 for a symbol without a range.
     Report y has the level ``cover_levels[cover[y]]`` for symbols whose range does not contain y.
@@ -87,42 +89,45 @@ class _Ranges:
 
     @classmethod
     def from_claims(cls, mechanism: Mechanism, classes: tuple[RowClass, ...]) -> "_Ranges":
-        """Combine the claims. Each symbol must be in exactly one class; ranges must not overlap."""
+        """Combine the claims, and check that they are consistent.
+
+        Each symbol must be in exactly one class, and ranges must not overlap.
+        """
         class_of = np.full(mechanism.inputs, -1, dtype=np.int64)
         start_of = np.full(mechanism.inputs, -1, dtype=np.int64)
-        owner = np.full(mechanism.outputs, -1, dtype=np.int64)
+        class_of_report = np.full(mechanism.outputs, -1, dtype=np.int64)
         cover = np.zeros(mechanism.outputs, dtype=np.intp)
         cover_levels = [0]
         for index, claim in enumerate(classes):
             class_of[claim.symbols] = index
             if not claim.symbols.size:
-                raise _false_claim(0, 0)
+                raise _false_claim_error(0, 0)
             symbol = int(claim.symbols[0])
-            has_starts = claim.first_reports.shape == claim.symbols.shape
-            if not has_starts or not claim.is_sound(mechanism.outputs):
-                raise _false_claim(symbol, 0)
+            has_start_per_symbol = claim.first_reports.shape == claim.symbols.shape
+            if not has_start_per_symbol or not claim.is_sound(mechanism.outputs):
+                raise _false_claim_error(symbol, 0)
             if not claim.outputs:
                 continue
             start_of[claim.symbols] = claim.first_reports
             starts = np.unique(claim.first_reports)
             reports = starts[:, None] + np.arange(claim.outputs)
             has_overlap = np.unique(reports).size != reports.size
-            if has_overlap or (owner[reports] >= 0).any():
-                raise _false_claim(symbol, int(claim.first_reports[0]))
-            owner[reports] = index
+            if has_overlap or (class_of_report[reports] >= 0).any():
+                raise _false_claim_error(symbol, int(claim.first_reports[0]))
+            class_of_report[reports] = index
             shared_leftover = claim.leftover if claim.cover else 0
             cover_levels += [claim.cover, claim.cover + shared_leftover]
             cover[reports] = len(cover_levels) - 2
             cover[starts] = len(cover_levels) - 1
         symbol_count = sum(claim.symbols.size for claim in classes)
         if (class_of < 0).any() or symbol_count != mechanism.inputs:
-            raise _false_claim(int(np.argmin(class_of)), 0)
+            raise _false_claim_error(int(np.argmin(class_of)), 0)
         counts = np.bincount(cover, minlength=len(cover_levels)).tolist()
         total_cover = sum(map(mul, cover_levels, counts))
         for claim in classes:
             other_cover = total_cover - claim.cover_words
             if other_cover + claim.words + claim.own_words != mechanism.denominator:
-                raise _false_claim(int(claim.symbols[0]), int(claim.first_reports[0]))
+                raise _false_claim_error(int(claim.symbols[0]), int(claim.first_reports[0]))
         return cls(classes, class_of, start_of, cover_levels, cover)
 
     def claim_of(self, x: int) -> RowClass:
@@ -144,26 +149,26 @@ def _choose_rows(inputs: int) -> Symbols:
 
 def _check_claims(mechanism: Mechanism, ranges: _Ranges, rows: Symbols) -> None:
     """Raise ``PrivacyViolation`` unless each of ``rows`` matches the claim about its class."""
-    # Replace the large integers by indices, which are faster to compare with the cover.
-    distinct = dict.fromkeys(ranges.cover_levels)
-    index_of = {level: index for index, level in enumerate(distinct)}
-    not_cover = len(index_of)
+    # Replace the large integers with indices, which are faster to compare with the cover.
+    distinct_levels = dict.fromkeys(ranges.cover_levels)
+    index_of = {level: index for index, level in enumerate(distinct_levels)}
+    other_index = len(index_of)  # stands for every level that is not a cover level
     cover_indices = np.array([index_of[level] for level in ranges.cover_levels])
     cover = cover_indices[ranges.cover].astype(_INDEX_TYPE)
     for x in rows.tolist():
         levels, level_indices = require_row(mechanism, x)
-        indices = [index_of.get(level, not_cover) for level in levels]
+        indices = [index_of.get(level, other_index) for level in levels]
         row = np.array(indices, dtype=_INDEX_TYPE).take(level_indices)
-        differing = np.flatnonzero(row != cover)
+        differing_reports = np.flatnonzero(row != cover)
         start = max(int(ranges.start_of[x]), 0)
-        if not ranges.claim_of(x).matches(levels, level_indices, start, differing):
-            raise _false_claim(x, start)
+        if not ranges.claim_of(x).matches(levels, level_indices, start, differing_reports):
+            raise _false_claim_error(x, start)
 
 
-def _false_claim(x: int, output: int) -> PrivacyViolation:
+def _false_claim_error(x: int, output: int) -> PrivacyViolation:
     return PrivacyViolation(
-        f"the row of symbol {x} is not what the mechanism claims, so its claims prove nothing. "
-        "The mechanism must not be used.",
+        f"the row of symbol {x} does not match the mechanism's claims, so the claims prove "
+        "nothing. The mechanism must not be used.",
         x=x,
         x2=x,
         output=output,
@@ -175,7 +180,7 @@ def _false_claim(x: int, output: int) -> PrivacyViolation:
 
 @dataclass(frozen=True)
 class _GroupPromises:
-    """The promise of a grouped context, or of a sum of grouped contexts.
+    """The promises of a grouped context, or of a sum of grouped contexts.
 
     The ε promised for symbol x is at least ``epsilons[inside[x]]`` against symbols in its group,
     and at least ``epsilons[outward[x]]`` against all others.
@@ -188,11 +193,11 @@ class _GroupPromises:
 
     @classmethod
     def from_terms(cls, terms: list[GroupedContext], k: int) -> "_GroupPromises":
-        """Add up ε over the terms of a sum.
+        """Return the promises of a sum of terms over k symbols.
 
         Terms that promise the same ε inside and outward do not affect the groups. Two symbols in
-        different groups are separated by at least one of the other terms. Their promise is at least
-        the minimum over the terms that could separate them.
+        different groups are separated by at least one of the remaining terms. Their promise is at
+        least the minimum over the terms that may separate them.
         """
         # A cell is a set of symbols that are in the same group in every term.
         columns = [np.zeros(k, dtype=np.int64)]
@@ -218,7 +223,7 @@ class _GroupPromises:
 
 
 def _promise_of_cell(terms: list[GroupedContext], cell: list[int]) -> tuple[Epsilon, Epsilon]:
-    """Return a cell's ε inside its group, and a lower bound on its ε to symbols outside."""
+    """Return a cell's ε inside its group, and a lower bound on its ε against symbols outside."""
     inside: list[Epsilon] = []
     outward: list[Epsilon] = []
     for term, g in zip(terms, cell, strict=True):
@@ -229,29 +234,29 @@ def _promise_of_cell(terms: list[GroupedContext], cell: list[int]) -> tuple[Epsi
     outward_totals = []
     for i, term in enumerate(terms):
         if term.inside != term.outward or len(terms) == 1:
-            others = minima[:i] + minima[i + 1 :]
-            outward_totals.append(sum(others, outward[i]))
+            other_minima = minima[:i] + minima[i + 1 :]
+            outward_totals.append(sum(other_minima, outward[i]))
     return total_inside, min(outward_totals, default=total_inside)
 
 
-# --- check that the promises are kept -------------------------------------------------------------
+# --- pairs to check -------------------------------------------------------------------------------
 
 
 def _matrix_pairs(exact: ExactMatrix, ranges: _Ranges) -> Iterator[_Pair]:
     """Yield the pair with the strongest promise for each combination of two classes.
 
-    Pairs with the same range and pairs with different ranges are treated separately.
+    Pairs in the same range and pairs in different ranges are treated separately.
     """
     E = exact.numerators_off_diagonal()
     has_range = ranges.start_of >= 0
     same_start = ranges.start_of[:, None] == ranges.start_of[None, :]
-    shared = same_start & has_range
+    shares_range = same_start & has_range
     members = ranges.symbols_by_class()
     for rows, columns, same_range in itertools.product(members, members, (True, False)):
         block = np.ix_(rows, columns)
-        promises = np.where(shared[block] == same_range, E[block], exact.infinite)
-        strongest = int(promises.argmin())
-        i, j = np.unravel_index(strongest, promises.shape)
+        promises = np.where(shares_range[block] == same_range, E[block], exact.infinite)
+        strongest_index = int(promises.argmin())
+        i, j = np.unravel_index(strongest_index, promises.shape)
         if promises[i, j] < exact.infinite:
             promised = Fraction(int(promises[i, j]), exact.denominator)
             yield int(rows[i]), int(columns[j]), promised
@@ -260,7 +265,7 @@ def _matrix_pairs(exact: ExactMatrix, ranges: _Ranges) -> Iterator[_Pair]:
 def _group_pairs(promises: _GroupPromises, ranges: _Ranges) -> Iterator[_Pair]:
     """Yield one pair for each possible combination of classes, groups and ranges.
 
-    A combination says which classes the two symbols are in, and whether they share a group or a
+    A combination specifies the classes of the two symbols, and whether they share a group or a
     range. The ε of the pair is a lower bound on the promise for all pairs in its combination.
     """
     kinds = np.column_stack([promises.inside, promises.outward, ranges.class_of])
@@ -268,32 +273,32 @@ def _group_pairs(promises: _GroupPromises, ranges: _Ranges) -> Iterator[_Pair]:
     # Give each symbol without a range a unique range, which no other symbol shares.
     unique_ranges = -1 - np.arange(ranges.start_of.size)
     range_of = np.where(ranges.start_of >= 0, ranges.start_of, unique_ranges)
-    always = np.ones(range_of.size, dtype=np.bool_)
+    any_symbol = np.ones(range_of.size, dtype=np.bool_)
     has_several_ranges = _has_several(promises.group_of, range_of)
     has_several_groups = _has_several(range_of, promises.group_of)
-    # For each (same_group, same_range): whether each symbol may be in such a pair.
+    # For each (same_group, same_range), whether each symbol may be in such a pair.
     may_exist = {
-        (True, True): always,
+        (True, True): any_symbol,
         (True, False): has_several_ranges,
         (False, True): has_several_groups,
-        (False, False): always,
+        (False, False): any_symbol,
     }
     for inside, outward, class_index in np.unique(kinds, axis=0).tolist():
         is_kind = (kinds == [inside, outward, class_index]).all(axis=1)
         symbols = np.flatnonzero(is_kind)
         # Classes never share a range, so symbols with the same range are in the same class.
-        others = [(members[class_index], True)]
+        partner_choices = [(members[class_index], True)]
         for symbols2 in members:
-            others.append((symbols2, False))
+            partner_choices.append((symbols2, False))
         for same_group, promise_index in ((True, inside), (False, outward)):
             promised = promises.epsilons[promise_index]
             if not isinstance(promised, Fraction):
                 continue
-            for candidates, same_range in others:
+            for partners, same_range in partner_choices:
                 if not may_exist[same_group, same_range][symbols].any():
                     continue
                 pair = _first_pair(
-                    symbols, candidates, promises.group_of, ranges.start_of, same_group, same_range
+                    symbols, partners, promises.group_of, ranges.start_of, same_group, same_range
                 )
                 if pair is not None:
                     yield *pair, promised
@@ -309,13 +314,13 @@ def _has_several(outer: Symbols, inner: Symbols) -> Booleans:
 
 def _first_pair(
     symbols: Symbols,
-    others: Symbols,
+    partners: Symbols,
     group_of: Symbols,
     start_of: Symbols,
     same_group: bool,
     same_range: bool,
 ) -> tuple[int, int] | None:
-    """Return x from ``symbols`` and x2 ≠ x from ``others``, or ``None`` if no pair qualifies.
+    """Return x from ``symbols`` and x2 ≠ x from ``partners``, or ``None`` if no pair qualifies.
 
     The pair must share a group if and only if ``same_group``, and a range if and only if
     ``same_range``. It is enough to try one x for each combination of group and range.
@@ -323,36 +328,36 @@ def _first_pair(
     cells = np.column_stack([group_of[symbols], start_of[symbols]])
     _, representatives = np.unique(cells, axis=0, return_index=True)
     for x in symbols[representatives].tolist():
-        shares_group = group_of[others] == group_of[x]
+        shares_group = group_of[partners] == group_of[x]
         # A symbol without a range does not share one with any other symbol.
-        shares_range = (start_of[others] == start_of[x]) & (start_of[others] >= 0)
-        matches = (shares_group == same_group) & (shares_range == same_range) & (others != x)
-        candidates = others[matches]
+        shares_range = (start_of[partners] == start_of[x]) & (start_of[partners] >= 0)
+        matches = (shares_group == same_group) & (shares_range == same_range) & (partners != x)
+        candidates = partners[matches]
         if candidates.size:
             return x, int(candidates[0])
     return None
 
 
-def _candidate_odds(ranges: _Ranges, x: int, x2: int) -> _Odds:
-    """Return candidates for the largest odds of x against x2, as claimed by their classes."""
+def _candidate_odds(ranges: _Ranges, x: int, x2: int) -> list[_Odds]:
+    """Return candidates for the largest odds of x against x2, according to the claims."""
     claim = ranges.claim_of(x)
-    other = ranges.claim_of(x2)
+    claim2 = ranges.claim_of(x2)
     if claim.own_words:
         return [(claim.own_words, 0)]
     if ranges.start_of[x] == ranges.start_of[x2]:
         return [(claim.high, claim.low)]
-    # With cover, symbols of other ranges share the leftover words. Without cover, only x has them.
-    largest = claim.high if claim.cover else claim.high + claim.leftover
-    odds = [(largest, claim.cover)]
-    if other.outputs:
-        odds.append((other.cover, other.low))
+    # With cover, symbols with other ranges share the leftover words. Without it, only x has them.
+    max_words = claim.high if claim.cover else claim.high + claim.leftover
+    odds = [(max_words, claim.cover)]
+    if claim2.outputs:
+        odds.append((claim2.cover, claim2.low))
     return odds
 
 
 def _check_pair(
     mechanism: Mechanism, context: Context, pair: _Pair, ranges: _Ranges
 ) -> TightestCase:
-    """Return the tightest case for a pair; raise unless its odds are within the promise."""
+    """Return the tightest case for a pair; raise an error if its odds may exceed the promise."""
     x, x2, promised = pair
     epsilon = context.exact_epsilon(x, x2)
     witness = _find_witness(mechanism, x, x2, promised if isinstance(epsilon, float) else epsilon)
@@ -362,12 +367,12 @@ def _check_pair(
         return replace(witness, high=high, low=low, promised=promised)
     if isinstance(epsilon, float) or within_odds(witness.high, witness.low, epsilon):
         raise NoClosedForm(
-            "this mechanism has too many rows to enumerate and too little structure for a proof."
+            "this mechanism is too large to enumerate and has too little structure for a proof."
         )
-    raise broken_promise(witness)
+    raise broken_promise_error(witness)
 
 
-def _odds_ratio(odds: tuple[int, int]) -> Fraction:
+def _odds_ratio(odds: _Odds) -> Fraction:
     high, low = odds
     return Fraction(high, max(low, 1))
 
@@ -383,9 +388,9 @@ def _find_witness(mechanism: Mechanism, x: int, x2: int, epsilon: Fraction) -> T
         i, i2 = divmod(pair, len(levels2))
         case = TightestCase(x, x2, output, levels[i], levels2[i2], epsilon)
         cases.append(case)
-    return max(cases, key=_odds_key)
+    return max(cases, key=_odds_sort_key)
 
 
-def _odds_key(case: TightestCase) -> tuple[bool, Fraction]:
+def _odds_sort_key(case: TightestCase) -> tuple[bool, Fraction]:
     is_infinite = case.high > 0 and case.low == 0
     return is_infinite, Fraction(case.high, max(case.low, 1))

@@ -1,8 +1,9 @@
-"""Exact ε, and rational bounds on e^ε.
+"""Exact values of ε, and rational bounds on e^ε.
 
-An ε is a ``Fraction`` or ``math.inf``. A float means the decimal it prints as: ``0.1`` is exactly
-one tenth. ``e^ε`` is irrational for every rational ε ≠ 0, so it is only ever bounded. Probabilities
-are chosen with a lower bound. Checks refine the bounds until the comparison is decided.
+An ε is a ``Fraction`` or ``math.inf``. A float stands for the decimal it prints as: ``0.1`` is
+exactly one tenth. ``e^ε`` is irrational for every rational ε ≠ 0, so it is only ever bounded.
+Probabilities are computed from a lower bound. Checks refine the bounds until they decide the
+comparison.
 """
 
 import math
@@ -29,7 +30,7 @@ Epsilon = Fraction | float
 """An exact ε: a ``Fraction``, or ``math.inf`` (the only float allowed)."""
 
 LARGEST_EPSILON = 40
-"""The largest finite ε. With larger odds, a 64-bit word has too little room for other outputs."""
+"""The largest finite ε. Above it, too few 64-bit words would be left for the other outputs."""
 
 _MIN_NUMBER = Fraction(1, 10**18)
 _MAX_CHARACTERS = 64
@@ -122,8 +123,9 @@ def float_above(epsilon: Epsilon) -> float:
 def exp_bounds(epsilon: Fraction, bits: int = _START_BITS) -> tuple[Fraction, Fraction]:
     """Return rationals ``low ≤ e^ε ≤ high`` with ``high − low`` about ``2^−bits``.
 
-    The Taylor series is summed twice in integers, with the terms ``ε^i / i!`` rounded down and
-    rounded up. Once ``ε/(i+1) ≤ ½``, the remainder of the series is at most twice the next term.
+    The Taylor series is summed twice in integers: once with the terms ``ε^i / i!`` rounded down,
+    and once with them rounded up. As soon as ``ε/(i+1) ≤ ½``, the remainder of the series is at
+    most twice the next term.
 
     >>> low, high = exp_bounds(Fraction(1))
     >>> digits = Fraction(271828182845904523536028747135, 10**29)
@@ -156,8 +158,8 @@ def _exp_bounds(epsilon: Fraction, bits: int) -> tuple[Fraction, Fraction]:
 def within_odds(high: int, low: int, epsilon: Epsilon) -> bool:
     """Return whether ``high ≤ e^ε · low``, exactly, for integers ``high, low ≥ 0``.
 
-    The bounds on e^ε are refined until they decide. This terminates because e^ε is irrational
-    unless ε = 0.
+    The bounds on e^ε are refined until they decide the comparison. This terminates because e^ε is
+    irrational unless ε = 0.
 
     >>> within_odds(271828, 100000, Fraction(1)), within_odds(271829, 100000, Fraction(1))
     (True, False)
@@ -180,7 +182,7 @@ def within_odds(high: int, low: int, epsilon: Epsilon) -> bool:
 
 
 def epsilon_of_odds(high: int, low: int) -> float:
-    """Return ``log(high/low)``, rounded up so that the float's printed decimal is no smaller.
+    """Return ``log(high/low)``, rounded up so that the decimal it prints as is not too small.
 
     >>> epsilon_of_odds(3, 1) >= math.log(3), epsilon_of_odds(5, 5), epsilon_of_odds(1, 0)
     (True, 0.0, inf)
@@ -189,7 +191,7 @@ def epsilon_of_odds(high: int, low: int) -> float:
         return 0.0
     if low == 0:
         return math.inf
-    # log1p is accurate for odds near 1, so the loop below takes at most a few dozen steps.
+    # log1p is accurate for odds near 1, so the loop below needs at most a few dozen steps.
     fits = high < low << 900
     guess = math.log1p(Fraction(high - low, low)) if fits else math.log(high) - math.log(low)
     guess *= 1 - 2.0**-48

@@ -1,6 +1,6 @@
 """Turn words into choices, with integer odds that are rounded towards more privacy.
 
-A channel over words of ``B`` bits assigns each output an integer number of the ``2^B`` words. Where
+A channel over words of ``B`` bits assigns a whole number of the ``2^B`` words to each output. Where
 the formula has odds of ``e^ε : 1``, the integers satisfy ``high ≤ e^ε · low`` exactly, so rounding
 can only strengthen the promise. Nothing in this module sees a private value.
 """
@@ -21,7 +21,7 @@ _MAX_EPSILON = Fraction(100)  # no two word counts have odds this large: e^100 >
 
 @dataclass(frozen=True)
 class TwoLevels:
-    """The numbers of words per output: ``high`` for each raised output, ``low`` for the others.
+    """The number of words for each output: ``high`` for a raised output, ``low`` for any other.
 
     The ``leftover`` words go to one output. The numbers satisfy ``0 < low < high ≤ e^ε · low`` and
     ``raised·high + (outputs − raised)·low + leftover = 2^B``.
@@ -35,11 +35,11 @@ class TwoLevels:
 def two_levels(outputs: int, raised: int, epsilon: Fraction, word_bits: int) -> TwoLevels:
     """Return a row that gives ``raised`` of its outputs odds of almost ``e^ε`` over the others.
 
-    Let ``e = e^ε`` and ``Z = raised·e + outputs − raised``. There are two ways to round ``low =
-    2^B/Z``, both private. Rounded down, ``high = ⌊e · low⌋``: better odds, but up to Z leftover
-    words. Rounded up, the raised outputs share all remaining words: ``high ≤ 2^B e/Z ≤ e · low``,
-    and fewer than ``raised`` leftover words. The result is the one with the larger contrast
-    ``high − low``.
+    Let ``Z = raised·e^ε + outputs − raised``. There are two ways to round ``low = 2^B/Z``, and both
+    keep the promise. If low is rounded down, ``high = ⌊e^ε · low⌋``, which gives better odds but up
+    to Z leftover words. If low is rounded up, the raised outputs share all remaining words, so
+    ``high ≤ 2^B e^ε/Z ≤ e^ε · low`` and there are fewer than ``raised`` leftover words. The result
+    is the row with the larger contrast ``high − low``.
 
     >>> two_levels(4, 1, Fraction(1), 12)
     TwoLevels(high=1946, low=716, leftover=2)
@@ -77,7 +77,7 @@ def two_level_index(word: Words, raised: int, high: int, low: int) -> Words:
 
 
 def coin_threshold(total: int, epsilon: Fraction) -> int:
-    """Return how many of ``total`` words are heads: the largest ``t ≤ e^ε · (total − t)``.
+    """Return how many of ``total`` words mean heads: the largest ``t ≤ e^ε · (total − t)``.
 
     >>> coin_threshold(1 << 12, Fraction(1))
     2994
@@ -90,11 +90,11 @@ def coin_threshold(total: int, epsilon: Fraction) -> int:
 
 
 def binary_flips(a: Fraction | float, b: Fraction | float, word_bits: int) -> tuple[int, int]:
-    """Return the numbers of words for which symbols 0 and 1 report the other symbol (Theorem 2).
+    """Return the number of words for which symbol 0 reports 1, and for which symbol 1 reports 0.
 
-    ``n01 = ⌈N (e^a − 1)/(e^{a+b} − 1)⌉`` and ``n10 = ⌈N (e^b − 1)/(e^{a+b} − 1)⌉``, with
-    a = E[0,1], b = E[1,0] > 0 and N = 2^B. Both are increased together until the ratios of the two
-    rows satisfy the promise exactly.
+    They are ``n01 = ⌈N (e^a − 1)/(e^{a+b} − 1)⌉`` and ``n10 = ⌈N (e^b − 1)/(e^{a+b} − 1)⌉``, with
+    a = E[0,1] > 0, b = E[1,0] > 0 and N = 2^B (Theorem 2 of Acharya et al., 2020). Both are
+    increased together until the ratios of the two rows satisfy the promise exactly.
 
     >>> binary_flips(Fraction(1), Fraction(1), 12)
     (1102, 1102)

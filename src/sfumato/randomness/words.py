@@ -3,9 +3,9 @@
 Position ``i`` under a 256-bit key contains the AES-256 encryption of the 128-bit big-endian integer
 ``i``: one block, read as two little-endian 64-bit words. When words come from a seed or a stored
 key, each person uses one position. So a report depends only on the key and on the person's
-position, not on the preceding people in the same chunk, worker or file. ``SystemWords`` uses each
-key only once, so people who need a single word can share a position. Consecutive positions are AES
-in counter mode, which yields about 8 GB/s on one core.
+position, not on how people are divided into chunks, workers or files. ``SystemWords`` uses each key
+only once, so two people who need a single word each can share a position. Consecutive positions are
+computed by AES in counter mode, at about 8 GB/s on one core.
 """
 
 import os
@@ -36,10 +36,10 @@ _ZEROS = memoryview(bytes(2**18))  # the plaintext: encrypting zeros yields the 
 
 
 class WordSource(Protocol):
-    """A source of words that never returns the same ones twice."""
+    """A source of random words that never reuses any of them."""
 
     def take(self, count: int, words: int = WORDS_PER_POSITION) -> Words:
-        """Return words for the next ``count`` people, shape ``(count, words)``."""
+        """Return words for the next ``count`` people, as an array of shape ``(count, words)``."""
         ...
 
 
@@ -47,15 +47,16 @@ class SystemWords:
     """The source to use for privacy: AES-256 under a fresh key from the operating system.
 
     Every ``take`` draws a new key and discards it, so there is no state that a forked process could
-    inherit, two threads could read twice or a pickle could leak. A key costs about a microsecond,
-    once per chunk of people. Raises ``EntropyUnavailable`` if the system provides no entropy.
+    inherit, two threads could both read, or a pickle could leak. Drawing a key takes about a
+    microsecond, once per chunk of people. Raises ``EntropyUnavailable`` if the system provides no
+    entropy.
     """
 
     def take(self, count: int, words: int = WORDS_PER_POSITION) -> Words:
-        """Return words for ``count`` people, shape ``(count, words)``.
+        """Return words for ``count`` people, as an array of shape ``(count, words)``.
 
-        The key is used only once, so people need no positions of their own. Those who need a single
-        word share positions in pairs, which halves the work.
+        The key is used only once, so people need no positions of their own. If each person needs a
+        single word, two people share a position, which halves the work.
         """
         positions = -(-count * words // WORDS_PER_POSITION)
         drawn = words_from(fresh_key(), 0, positions).reshape(-1)
@@ -71,7 +72,7 @@ class SystemWords:
 
 
 def words_from(key: bytes, first: int, count: int) -> Words:
-    """Return the words at positions ``first … first + count − 1``, shape ``(count, 2)``.
+    """Return the words at positions ``first … first + count − 1``, in shape ``(count, 2)``.
 
     >>> words = words_from(bytes(32), 0, 4)
     >>> bool((words[2:] == words_from(bytes(32), 2, 2)).all())
@@ -90,10 +91,10 @@ def words_from(key: bytes, first: int, count: int) -> Words:
 
 
 def words_at(key: bytes, blocks: bytes) -> Words:
-    """Return the words at arbitrary positions, shape ``(positions, 2)``.
+    """Return the words at arbitrary positions, in shape ``(positions, 2)``.
 
-    ``blocks`` contains 16 big-endian bytes for each position. The caller must ensure that positions
-    differ: with equal positions, two people would get the same words.
+    ``blocks`` contains each position as 16 big-endian bytes. The caller must ensure that positions
+    are distinct; otherwise two people would get the same words.
 
     >>> positions = b"".join(position.to_bytes(16, "big") for position in (5, 6, 7))
     >>> bool((words_at(bytes(32), positions) == words_from(bytes(32), 5, 3)).all())

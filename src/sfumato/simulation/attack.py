@@ -1,8 +1,8 @@
-"""Simulate attacks by fake people among honest ones: the effect, and whether it is detected.
+"""Simulate attacks by fake people: how far they move an estimate, and whether they are detected.
 
-Seeded, so NOT PRIVATE. Instead of their own answers, fake people send reports that serve their
-purpose. They know the mechanism and its scores, they agree on a target label, and no single report
-can be verified. There are four kinds of attack:
+Simulations are seeded, so they are NOT PRIVATE. Instead of their own answers, fake people send
+reports that serve their purpose. They know the mechanism and its scores, they agree on a target
+label, and no single report can be verified. There are four kinds of attack:
 
 ``raise``
     Every fake person sends the report with the highest score for the target. No other reports raise
@@ -42,20 +42,20 @@ __all__ = ["KINDS", "AttackResult", "attack"]
 KINDS = ("raise", "lower", "blend", "pretend")
 """The kinds of attack."""
 
-_ROUNDING = 1e-9  # tolerance for rounding errors, relative to 1 plus the bound
+_ROUNDING_TOLERANCE = 1e-9  # relative to 1 plus the bound
 
 
 @dataclass(frozen=True, eq=False)
 class AttackResult:
     """The effect of an attack, and bounds on it.
 
-    ``shift``: the change in the target's unbiased share, compared with counting the true answers of
-    the fake people.
+    ``shift``: the change in the target's unbiased share, compared with counting the fake people's
+    true answers.
     ``bound``: a bound on the absolute value of ``shift``.
     ``total_variation``: the change in all unbiased shares together, as a total variation.
     ``total_variation_bound``: a bound on ``total_variation``.
     ``decoded_shift``, ``decoded_total_variation``: the change in the target's decoded share and in
-    all decoded shares, compared with the estimate if the same people had answered honestly.
+    all decoded shares, compared with the estimate if the fake people had answered honestly.
     ``decoded_bound``: a bound on ``decoded_total_variation``; ``None`` if no bound is known for the
     decoder.
     ``fit``: the result of the goodness-of-fit test on all reports.
@@ -89,7 +89,7 @@ class AttackResult:
         ]
         if self.decoded_bound is not None:
             changes.append((self.decoded_total_variation, self.decoded_bound))
-        return all(change <= bound + _ROUNDING * (1 + bound) for change, bound in changes)
+        return all(change <= bound + _ROUNDING_TOLERANCE * (1 + bound) for change, bound in changes)
 
 
 def attack(
@@ -104,7 +104,8 @@ def attack(
 ) -> AttackResult:
     """Let the last ``fakes`` people in ``symbols`` attack the share of ``target``.
 
-    Everyone else's reports are the same with and without the attack, and depend only on the seed.
+    Return the effect of the attack. Everyone else's reports are the same with and without it, and
+    depend only on the seed.
 
     >>> from sfumato.contexts import Uniform
     >>> from sfumato.mechanisms import PlainResponse
@@ -120,21 +121,23 @@ def attack(
     n = true_symbols.size
     if n == 0:
         raise NotEnoughReports("the population is empty.")
-    m = check_fakes(fakes, n)
+    fake_count = check_fakes(fakes, n)
     x = int(mechanism.context.domain.label_symbols([target], "target")[0])
 
     reports = mechanism.privatize(true_symbols, SeededWords(seed))
     honest_counts = np.bincount(reports, minlength=mechanism.outputs)
-    unchanged_counts = np.bincount(reports[: n - m], minlength=mechanism.outputs)
+    unchanged_counts = np.bincount(reports[: n - fake_count], minlength=mechanism.outputs)
     fake_counts = np.zeros_like(honest_counts)
-    if m > 0:
-        fake_reports = _forge_reports(kind, mechanism, x, m, SeededWords(seed, run=1))
+    if fake_count > 0:
+        words = SeededWords(seed, run=1)
+        fake_reports = _forge_reports(kind, mechanism, x, fake_count, words)
         fake_counts = np.bincount(fake_reports, minlength=mechanism.outputs)
     honest_tally = Tally(honest_counts, mechanism.fingerprint)
     attacked_tally = Tally(unchanged_counts + fake_counts, mechanism.fingerprint)
 
-    shift = _count_shift(mechanism, fake_counts, true_symbols[n - m :]) / n
-    bounds = ManipulationBounds.from_tally(mechanism, attacked_tally, decoder_object).for_fakes(m)
+    shift = _count_shift(mechanism, fake_counts, true_symbols[n - fake_count :]) / n
+    tally_bounds = ManipulationBounds.from_tally(mechanism, attacked_tally, decoder_object)
+    bounds = tally_bounds.for_fakes(fake_count)
     bound = bounds.up if shift[x] >= 0 else bounds.down
     decoded_before = decoder_object.decode(mechanism, honest_tally).frequencies
     decoded_after = decoder_object.decode(mechanism, attacked_tally).frequencies
@@ -156,20 +159,20 @@ def attack(
 
 
 def _forge_reports(
-    kind: str, mechanism: Mechanism, x: int, fakes: int, source: SeededWords
+    kind: str, mechanism: Mechanism, x: int, fake_count: int, words: SeededWords
 ) -> Symbols:
     """Return the reports that fake people send to attack the share of symbol x."""
     if kind == "pretend":
-        return mechanism.privatize(np.full(fakes, x), source).astype(np.int64)
-    unit = np.zeros(mechanism.inputs)
-    unit[x] = 1.0
-    scores = mechanism.scores.totals(unit)  # A[x, ·]
+        return mechanism.privatize(np.full(fake_count, x), words).astype(np.int64)
+    indicator = np.zeros(mechanism.inputs)
+    indicator[x] = 1.0
+    scores = mechanism.scores.totals(indicator)  # A[x, ·]
     if kind == "raise":
-        return np.full(fakes, np.argmax(scores))
+        return np.full(fake_count, np.argmax(scores))
     if kind == "lower":
-        return np.full(fakes, np.argmin(scores))
+        return np.full(fake_count, np.argmin(scores))
     favourable = np.flatnonzero(scores > 0)
-    indices = source.take(fakes)[:, 0] % np.uint64(favourable.size)
+    indices = words.take(fake_count)[:, 0] % np.uint64(favourable.size)
     return favourable[indices.astype(np.int64)]
 
 
@@ -177,10 +180,11 @@ def _count_shift(mechanism: Mechanism, fake_counts: Symbols, true_symbols: Symbo
     """Return the shift in the unbiased count of each symbol.
 
     The shift is the total score of the fake reports, minus the number of fake people who truly have
-    the symbol. ``fake_counts`` counts the fake reports; ``true_symbols`` are the fake people's own.
+    the symbol. ``fake_counts``: how often each report was forged. ``true_symbols``: the true
+    symbols of the fake people.
     """
     if true_symbols.size == 0:
         return np.zeros(mechanism.inputs)
-    fakes = fake_counts.sum()
-    scores = fakes * mechanism.scores.mean(fake_counts / fakes)
-    return scores - np.bincount(true_symbols, minlength=mechanism.inputs)
+    fake_count = fake_counts.sum()
+    total_scores = fake_count * mechanism.scores.mean(fake_counts / fake_count)
+    return total_scores - np.bincount(true_symbols, minlength=mechanism.inputs)

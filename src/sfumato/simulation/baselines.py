@@ -5,7 +5,7 @@ and each other label with probability q, all independently. Let C_x be the numbe
 n, that support x, and n_x the number of people with label x. Then
 
     p̂_x = (C_x/n − q)/(p − q)
-    n² Var(p̂_x) = (n_x p(1 − p) + (n − n_x) q(1 − q))/(p − q)²,   the covariances are 0
+    n² Var(p̂_x) = (n_x p(1 − p) + (n − n_x) q(1 − q))/(p − q)²,   all covariances are 0
 
 Do not use these mechanisms to protect anyone: their probabilities are floats, so no promise is
 certified.
@@ -83,9 +83,9 @@ class Baseline(ABC):
         k = self.size
         supported = self.leverage
         unsupported = self.other_probability / self.contrast
-        all_labels = k * supported - 1
-        all_but_own = (k - 1) * supported + unsupported + 1
-        return max(all_labels, all_but_own) / 2
+        sum_for_all = k * supported - 1
+        sum_for_all_but_own = (k - 1) * supported + unsupported + 1
+        return max(sum_for_all, sum_for_all_but_own) / 2
 
     def variances(self, counts: Symbols) -> Floats:
         """Return the exact variance of each entry of p̂ if ``counts[x]`` people have label x."""
@@ -152,8 +152,8 @@ class LocalHashing(Baseline):
     of support are ``p = e/(e + g − 1)`` and ``q = 1/g``, where g is the integer nearest to e + 1.
 
     The hash is ideal: each person's function is drawn uniformly from all functions. Then the hashes
-    of the other labels are uniform, and independent of each other and of y. So a report supports
-    each label independently of the others; its supports are not merely uncorrelated.
+    of the other labels are uniform, and independent of each other and of y. So whether a report
+    supports a label is independent of the other labels, and not merely uncorrelated with them.
 
     Guarantee: h reveals nothing about the label, and y limits the odds to e.
     Cost per report: 64 bits that identify h, and log2 g bits for y. Leverage:
@@ -201,7 +201,7 @@ def binomial_counts(trials: Symbols, probability: float | Floats, words: Words) 
     """
     from scipy.stats import binom
 
-    # Adding ½ to 52 bits never gives 0 or 1, even after rounding.
+    # With 52 bits plus ½, the result is never 0 or 1, even after rounding.
     bits = (words >> np.uint64(12)).astype(np.float64)
     uniform = (bits + 0.5) * 2.0**-52
     counts = binom.ppf(uniform, trials, probability)

@@ -29,17 +29,17 @@ _TITLES = {
     "oue": "OUE",
     "olh": "OLH",
 }
-_ROUNDING = 1e-12  # a mean squared error below this is a rounding error
+_ROUNDING_TOLERANCE = 1e-12  # a mean squared error below this is a rounding error
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Row:
-    """One mechanism and its figures.
+    """The results for one mechanism.
 
     ``l2``: the exact root mean square Euclidean error of the unbiased estimate.
     ``leverage``: how many people one fake report can add to a label or remove from it.
     ``reach``: how far replacing one honest report with a fake one can move the unbiased estimate in
-    total variation, in people.
+    total variation, as a number of people.
     ``errors``: the total variation error of each run if all mechanisms are decoded in the same way,
     by projecting the unbiased estimate onto the simplex.
     ``decoder_errors``: the errors with the chosen decoder; ``None`` for OUE and OLH, which cannot
@@ -89,7 +89,7 @@ class Row:
 class Comparison:
     """One row per mechanism, starting with your own. The ``repr`` is a table with a legend.
 
-    ``epsilon``: the ε of the classical mechanisms: the smallest ε of any pair in the context.
+    ``epsilon``: the ε of the classical mechanisms, which is the smallest ε in the context.
     ``is_uniform``: whether the context has the same ε for all pairs.
     """
 
@@ -106,10 +106,10 @@ class Comparison:
         return next(row for row in self.rows if row.name == name)
 
     def people_needed(self, row: Row) -> float | None:
-        """Return how many times as many people a mechanism needs for the same mean squared error.
+        """Return how many times as many people a mechanism needs as your own mechanism.
 
-        The factor is relative to your own mechanism, and exact for the unbiased estimate and this
-        population. Return ``None`` if your own mechanism has no error.
+        With that many people, both have the same mean squared error. The factor is exact for the
+        unbiased estimate and this population. Return ``None`` if your own mechanism has no error.
         """
         own_l2 = self.rows[0].l2
         if own_l2 == 0:
@@ -195,7 +195,7 @@ def compare(
 
 
 def _participants(context: Context, own_mechanism: Mechanism) -> dict[str, Mechanism | Baseline]:
-    """Return your own mechanism, and four that use the context's smallest ε for every pair."""
+    """Return your own mechanism, and four classical ones that use the smallest ε of any pair."""
     epsilon = context.smallest_epsilon
     if not 0 < epsilon < math.inf:
         raise NothingToLearn(
@@ -234,7 +234,7 @@ class _Trial:
         # For these n people, the mean squared error is (Σ_y q(y) Σ_x A[x, y]² − 1)/n.
         squared_error = float(mechanism.forward(self._true_shares) @ mechanism.scores.squares()) - 1
         l2 = 0.0
-        if squared_error > _ROUNDING:
+        if squared_error > _ROUNDING_TOLERANCE:
             l2 = math.sqrt(squared_error / self.counts.sum())
         return Row(
             name,
@@ -305,10 +305,10 @@ def _heading_lines(comparison: Comparison) -> list[str]:
 
 def _table_lines(comparison: Comparison) -> list[str]:
     decoded = f"error, {comparison.decoder}"
-    header = ["", "ε", "error, all alike", decoded, "people", "bits", "leverage", "reach"]
+    header = ["", "ε", "error, projected", decoded, "people", "bits", "leverage", "reach"]
     table = [header]
     for row in comparison.rows:
-        table.append(_cells(comparison, row))
+        table.append(_row_cells(comparison, row))
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     lines = []
     for title, *cells in table:
@@ -317,7 +317,7 @@ def _table_lines(comparison: Comparison) -> list[str]:
     return lines
 
 
-def _cells(comparison: Comparison, row: Row) -> list[str]:
+def _row_cells(comparison: Comparison, row: Row) -> list[str]:
     is_own = row is comparison.rows[0]
     prefix = "≥ " if is_own and not comparison.is_uniform else ""
     return [
@@ -336,11 +336,11 @@ def _legend_lines(comparison: Comparison) -> list[str]:
     spread = "" if comparison.draws.runs == 1 else ", mean ± standard error over the runs"
     return [
         f"error     total variation distance from the answers{spread};",
-        "          all alike: the unbiased estimate, projected onto the simplex;",
-        f"          {comparison.decoder}: this decoder, for mechanisms of this package",
-        "people    how many times as many you need for the same mean squared error (exact)",
+        "          projected: the unbiased estimate, projected onto the simplex;",
+        f"          {comparison.decoder}: this decoder, which OUE and OLH cannot use",
+        "people    how many times as many are needed for the same mean squared error (exact)",
         "bits      the length of one report",
         "leverage  how many people one fake report can add to a label or remove from it",
         "reach     how far one fake report, in place of an average honest one, can move the",
-        "          unbiased estimate in total variation, in people",
+        "          unbiased estimate in total variation, as a number of people",
     ]

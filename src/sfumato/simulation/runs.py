@@ -1,4 +1,4 @@
-"""A population, and repeated seeded runs over it. NOT PRIVATE: it reads unprotected answers."""
+"""Populations, and repeated seeded runs over them. NOT PRIVATE: answers are read unprotected."""
 
 import math
 from collections import Counter
@@ -33,12 +33,12 @@ Job = TypeVar("Job")
 Result = TypeVar("Result")
 
 _POSITIONS_PER_PARTICIPANT = 2**96  # more than any number of people
-_CHUNK = 2**20  # people to process at a time
+_CHUNK_SIZE = 2**20  # people to process at a time
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Population:
-    """The number of people with each symbol of a domain, and of rows without an answer."""
+    """The number of people with each symbol, and the number of rows without an answer."""
 
     domain: Domain
     counts: Symbols
@@ -62,14 +62,14 @@ def survey_population(
 def column_population(
     path: str, column: str, *, on_progress: Progress = lambda rows: None
 ) -> Population:
-    """Count the values in a column. The domain consists of its distinct values, sorted."""
+    """Count the values in a column. The domain consists of the column's distinct values, sorted."""
     count_of_label: Counter[str] = Counter()
-    rows = 0
+    row_count = 0
     with open_table(path) as table:
         for batch in table.batches({column: None}):
             count_of_label.update(label for label in label_texts(batch.column(0), column) if label)
-            rows += batch.num_rows
-            on_progress(rows)
+            row_count += batch.num_rows
+            on_progress(row_count)
     if len(count_of_label) < 2:
         raise InvalidTable(
             f"column {column!r} must contain at least two different answers; got "
@@ -77,7 +77,7 @@ def column_population(
         )
     labels = sorted(count_of_label)
     counts = np.array([count_of_label[label] for label in labels], dtype=np.int64)
-    return Population(Domain(labels), counts, rows - int(counts.sum()))
+    return Population(Domain(labels), counts, row_count - int(counts.sum()))
 
 
 class Spread(NamedTuple):
@@ -163,8 +163,8 @@ def tally_population(mechanism: Mechanism, counts: Symbols, words: SeededWords) 
 def _symbols_in_chunks(counts: Symbols) -> Iterator[Symbols]:
     ends = np.cumsum(counts)
     people = int(ends[-1])
-    for start in range(0, people, _CHUNK):
-        person_indices = np.arange(start, min(start + _CHUNK, people))
+    for start in range(0, people, _CHUNK_SIZE):
+        person_indices = np.arange(start, min(start + _CHUNK_SIZE, people))
         yield np.searchsorted(ends, person_indices, side="right")
 
 
@@ -173,7 +173,7 @@ def run_jobs(
     jobs: Sequence[Job],
     *,
     workers: int | None = None,
-    on_progress: Progress = lambda done: None,
+    on_progress: Progress = lambda finished_count: None,
 ) -> list[Result]:
     """Return ``work(job)`` for each job, using parallel processes.
 

@@ -1,4 +1,4 @@
-"""Random words, people and orders from a seed. NOT PRIVATE: the seed reveals every answer."""
+"""Random words, symbols and permutations from a seed. NOT PRIVATE: the seed reveals all answers."""
 
 import hashlib
 
@@ -40,13 +40,13 @@ class SeededWords:
 
 
 def experiment_words(name: str, run: int, seed: int) -> SeededWords:
-    """Return words that are unique to this name, run and seed. NOT PRIVATE."""
+    """Return a stream of words that depends only on the name, run and seed. NOT PRIVATE."""
     run_bytes = hashlib.sha256(f"sfumato/paper/{name}/{run}".encode()).digest()[:8]
     return SeededWords(seed, run=int.from_bytes(run_bytes, "big"))
 
 
 def draw_people(p: Floats, people: int, name: str, run: int, seed: int) -> Symbols:
-    """Draw the symbols of people from p. Each combination of name, run and seed is independent.
+    """Draw a symbol from p for each person, independently for each name, run and seed.
 
     >>> draw_people(np.array([0.0, 1.0]), 3, "example", run=0, seed=0).tolist()
     [1, 1, 1]
@@ -54,8 +54,8 @@ def draw_people(p: Floats, people: int, name: str, run: int, seed: int) -> Symbo
     key = hashlib.sha256(f"sfumato/paper/{name}/{seed}/{run}".encode()).digest()
     words = words_from(key, 0, (people + 1) // 2).ravel()[:people]
     uniform = (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
-    ends = np.cumsum(p)
-    symbols = np.searchsorted(ends / ends[-1], uniform, side="right")
+    cumulative = np.cumsum(p)
+    symbols = np.searchsorted(cumulative / cumulative[-1], uniform, side="right")
     return np.minimum(symbols, p.size - 1)
 
 

@@ -24,13 +24,12 @@ __all__ = ["Simulation", "simulate", "simulate_files"]
 class Simulation:
     """The results of repeated runs on the same data.
 
-    ``survey``: the fingerprint of the survey.
     ``truth``: the distribution p of the data.
     ``errors``: the total variation error ``½ Σ|p̂ − p|`` of each run.
     ``estimates``: the estimate p̂ of each run, one row per run.
     """
 
-    survey: str
+    survey_fingerprint: str
     decoder: str
     people: int
     truth: Floats
@@ -45,7 +44,7 @@ class Simulation:
     def to_dict(self) -> dict[str, object]:
         """Return the results as ``sfumato simulate --json`` prints them."""
         return {
-            "survey": self.survey,
+            "survey": self.survey_fingerprint,
             "runs": int(self.errors.size),
             "people": self.people,
             "decoder": self.decoder,
@@ -63,12 +62,12 @@ def simulate(
 ) -> Simulation:
     """Randomize batches of symbols ``runs`` times and compare each estimate with the data.
 
-    Memory: one batch and ``runs`` tallies. The same seed gives the same results, however the input
-    is divided into batches. For the same answers in files, ``simulate_files`` gives the same
-    results.
+    Only one batch and ``runs`` tallies are in memory at a time. The same seed gives the same
+    results, however the input is divided into batches, and also for ``simulate_files`` with the
+    same answers.
     """
     _check_options(runs, decoder)
-    true_counts, report_counts = _count_runs(survey.mechanism, batches, runs, seed)
+    true_counts, report_counts = _count_reports(survey.mechanism, batches, runs, seed)
     return _evaluate(survey, true_counts, report_counts, decoder)
 
 
@@ -122,7 +121,7 @@ class _CountSlice:
         file_slice, first_row = item
         domain = self.survey.context.domain
         batches = answer_batches(file_slice, self.columns, domain, on_progress=on_progress)
-        return _count_runs(self.survey.mechanism, batches, self.runs, self.seed, first_row)
+        return _count_reports(self.survey.mechanism, batches, self.runs, self.seed, first_row)
 
 
 def _check_options(runs: int, decoder: str) -> None:
@@ -132,7 +131,7 @@ def _check_options(runs: int, decoder: str) -> None:
     get_decoder(decoder)
 
 
-def _count_runs(
+def _count_reports(
     mechanism: Mechanism, batches: Iterable[Symbols], runs: int, seed: int, first_row: int = 0
 ) -> tuple[Symbols, Symbols]:
     """Return the number of people with each symbol, and the report counts with one row per run."""

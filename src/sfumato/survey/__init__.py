@@ -1,6 +1,6 @@
 """Surveys: one question asked of many people, described in a file."""
 
-from sfumato.survey.answers import Lookup, ReportBatch, column_to_symbols
+from sfumato.survey.answers import ReportBatch, SymbolLookup, column_to_symbols
 from sfumato.survey.description import EDITIONS, Description
 from sfumato.survey.question import DEFAULT_QUESTION, Question
 from sfumato.survey.survey import FAKE_COUNTS, RESULT_COLUMNS, Survey, result_rows, results_as_json
@@ -11,10 +11,10 @@ __all__ = [
     "FAKE_COUNTS",
     "RESULT_COLUMNS",
     "Description",
-    "Lookup",
     "Question",
     "ReportBatch",
     "Survey",
+    "SymbolLookup",
     "column_to_symbols",
     "result_rows",
     "results_as_json",

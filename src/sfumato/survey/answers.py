@@ -1,4 +1,4 @@
-"""Convert answers to symbols, and keep reports together with their survey's fingerprint."""
+"""Convert answers to symbols, and store reports with the fingerprint of their survey."""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -16,7 +16,7 @@ from sfumato.foundation.arrays import Arrow, Symbols
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ReportBatch:
-    """Reports as integers, with the fingerprint of the survey that they answer."""
+    """Reports, as integers, with the fingerprint of the survey that they answer."""
 
     numbers: NDArray[np.uint32]
     fingerprint: str
@@ -43,14 +43,14 @@ def to_symbols(domain: Domain, answers: Any) -> Symbols:  # noqa: ANN401 - any c
     Arrow PyCapsule interface). Positions on a grid are (latitude, longitude) pairs.
     """
     if hasattr(answers, "__arrow_c_stream__") or hasattr(answers, "__arrow_c_array__"):
-        return column_to_symbols(_arrow_column(answers), Lookup(domain))
+        return column_to_symbols(_arrow_column(answers), SymbolLookup(domain))
     if isinstance(answers, str | bytes) or not isinstance(answers, Iterable):
         raise InvalidSymbols("answers must be a list or a column of values, one per person.")
     return domain.symbols(answers)
 
 
-class Lookup:
-    """Look up the symbols for values.
+class SymbolLookup:
+    """Looks up the symbols for Arrow values.
 
     The symbols for the last Arrow dictionary are cached, because batches often share a dictionary.
     """
@@ -61,7 +61,7 @@ class Lookup:
         self._cached_symbols: Symbols = np.empty(0, dtype=np.int64)
 
     def symbols(self, values: Arrow) -> Symbols:
-        """Return the symbol for each value in an Arrow array, then the symbol for a missing value.
+        """Return the symbol for each value, followed by the symbol for a missing value.
 
         Values without a symbol map to −1.
         """
@@ -72,7 +72,7 @@ class Lookup:
         return self._cached_symbols
 
 
-def column_to_symbols(column: Arrow, lookup: Lookup) -> Symbols:
+def column_to_symbols(column: Arrow, lookup: SymbolLookup) -> Symbols:
     """Convert an Arrow column to symbols, looking up each distinct value once.
 
     A missing value is treated as unknown.
@@ -88,27 +88,27 @@ def column_to_symbols(column: Arrow, lookup: Lookup) -> Symbols:
     offset = 0
     for chunk in chunks:
         symbols = _chunk_to_symbols(chunk, lookup)
-        unknown = np.flatnonzero(symbols < 0)
-        if unknown.size:
-            raise unknown_value_error(offset + unknown, len(column))
+        unknown_indices = np.flatnonzero(symbols < 0)
+        if unknown_indices.size:
+            raise unknown_value_error(offset + unknown_indices, len(column))
         symbol_arrays.append(symbols)
         offset += len(chunk)
     return np.concatenate(symbol_arrays)
 
 
-def _chunk_to_symbols(chunk: Arrow, lookup: Lookup) -> Symbols:
+def _chunk_to_symbols(chunk: Arrow, lookup: SymbolLookup) -> Symbols:
     """Convert one chunk to symbols; values without a symbol map to −1.
 
-    Arrow's errors may contain people's values, so they are suppressed, and our own is raised.
+    Arrow's errors may contain people's values, so they are replaced with our own.
     """
     import pyarrow as pa
 
     with suppress(pa.ArrowException, ValueError, OverflowError):
         is_dictionary = pa.types.is_dictionary(chunk.type)
-        encoding = chunk if is_dictionary else chunk.dictionary_encode()
-        symbols = lookup.symbols(encoding.dictionary)
-        # Widen first: the index for missing values may not fit a narrow index type.
-        indices = encoding.indices.cast("int64").fill_null(symbols.size - 1)
+        encoded = chunk if is_dictionary else chunk.dictionary_encode()
+        symbols = lookup.symbols(encoded.dictionary)
+        # Widen the indices first: the index for missing values may not fit in a narrow type.
+        indices = encoded.indices.cast("int64").fill_null(symbols.size - 1)
         return symbols[indices.to_numpy(zero_copy_only=False)]
     raise InvalidSymbols("answers must be a column of UTF-8 text or integers.")
 

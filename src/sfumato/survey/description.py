@@ -24,8 +24,8 @@ _MAX_LABELS_SHOWN = 30
 class Description:
     """The parts of a survey that can be checked before its mechanism is designed.
 
-    ``about`` contains the other arguments of ``Survey``: title, text, contact, minimum_reports,
-    opens, closes and repeat. Those that are missing get their default values.
+    ``about`` contains further arguments of ``Survey``: title, text, contact, minimum_reports,
+    opens, closes and repeat. Missing arguments get their default values.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Description:
         for name in _TEXT_FIELDS:
             if not _is_utf8_text(about[name]):
                 raise InvalidSurvey(
-                    "title, text, contact, opens and closes must be text that UTF-8 can encode."
+                    "title, text, contact, opens and closes must be valid UTF-8 text."
                 )
         for name in ("opens", "closes"):
             _require_time(about[name], name)
@@ -77,25 +77,26 @@ class Description:
 
 
 def disclosure_text(context: Context) -> str:
-    """Describe in plain words what reports may reveal; empty if every pair of answers is protected.
+    """Return a plain-language description of what reports may reveal.
 
-    A pair is protected if the context promises it a finite ε.
+    The description is empty if every pair of answers is protected, that is, if the context promises
+    a finite ε for every pair.
     """
-    exposed = context.unprotected_symbols()
-    if exposed.size and exposed.size == context.size:
+    unprotected = context.unprotected_symbols()
+    if unprotected.size and unprotected.size == context.size:
         return "Every answer is sent as it is."
     sentences: list[str] = []
-    if exposed.size:
+    if unprotected.size:
         labels: list[str] = []
-        for symbol in exposed[:_MAX_LABELS_SHOWN].tolist():
-            # Labels are untrusted text: escape characters that move the cursor or reverse a line.
+        for symbol in unprotected[:_MAX_LABELS_SHOWN].tolist():
+            # Labels are untrusted: escape characters that move the cursor or reverse text.
             labels.append(printable(str(context.domain.labels[symbol])))
         listing = ", ".join(labels)
-        if exposed.size > _MAX_LABELS_SHOWN:
-            listing += f" and {exposed.size - _MAX_LABELS_SHOWN:,} more"
+        if unprotected.size > _MAX_LABELS_SHOWN:
+            listing += f" and {unprotected.size - _MAX_LABELS_SHOWN:,} more"
         sentences.append(f"These answers are sent as they are: {listing}.")
     if context.has_partly_protected_symbols:
-        sentences.append("A report may show to which group of answers yours belongs.")
+        sentences.append("A report may show which group of answers yours belongs to.")
     return " ".join(sentences)
 
 
@@ -120,7 +121,7 @@ def _is_utf8_text(text: object) -> bool:
 
 
 def _require_repeat(repeat: object) -> Json:
-    """Return ``repeat`` as plain data: "once", or a period and a number of distinct answers."""
+    """Return ``repeat`` as JSON data: "once", or a period and a number of distinct answers."""
     if repeat == "once":
         return "once"
     if isinstance(repeat, Mapping) and set(repeat) == {"every", "distinct"}:

@@ -1,13 +1,13 @@
 """The resolved survey: canonical JSON that clients, checkers and aggregators read.
 
-- ``promise``: the format, the name, the context with its domain, the mechanism with its integers,
-  and ``repeat``. The SHA-256 of the promise is the survey's fingerprint.
+- ``promise``: the format, the name, the context with its domain, the mechanism as integers, and
+  ``repeat``. The SHA-256 of the promise is the survey's fingerprint.
 - ``about``: the title, text, contact, minimum number of reports, and opening and closing times.
   Correcting them does not change the fingerprint.
 
-Within one ``format``, fields are never removed and never change their meaning. New fields are
-optional. Readers reject unknown fields, kinds and versions, because they must not rely on a promise
-that they only partly understand.
+Within one ``format``, no field is ever removed or changes its meaning. New fields are optional.
+Readers reject unknown fields, kinds and versions, because they must not rely on a promise that they
+only partly understand.
 
 Reading a resolved survey never chooses a mechanism: the mechanism is rebuilt from the integers in
 the file, even if this version of Sfumato would choose a different one.
@@ -31,7 +31,7 @@ EXTRA_OUTPUTS = 2**16
 
 
 def read_survey_file(path: Path) -> bytes:
-    """Return the content of a survey file, TOML or JSON; reject files over 256 MiB."""
+    """Return the content of a TOML or JSON survey file; reject files over 256 MiB."""
     try:
         if path.stat().st_size > _MAX_FILE_BYTES:
             raise InvalidSurvey(f"{path.name} is not a survey: it is larger than 256 MiB.")
@@ -71,12 +71,12 @@ def require_pinned(data: Json, pinned_fingerprint: str) -> None:
         )
 
 
-# A short record can describe an object that exhausts memory. Check the size of an object before
-# building it.
+# A short record can describe an object that would exhaust memory, so check the size of each object
+# before building it.
 
 
 def require_max_size(symbol_count: int, max_size: int) -> None:
-    """Reject a survey with more symbols than its kind of context allows."""
+    """Reject a survey with more than ``max_size`` symbols, the maximum for its kind of context."""
     if symbol_count > max_size:
         raise InvalidSurvey(
             f"a survey may have up to {Context.max_recorded_size:,} symbols, or "
@@ -85,7 +85,7 @@ def require_max_size(symbol_count: int, max_size: int) -> None:
 
 
 def require_buildable_context(record: object, nesting: int = 0) -> None:
-    """Reject an untrusted context that would exhaust memory, or that has such a part.
+    """Reject an untrusted context that would exhaust memory, or that has a part that would.
 
     A ledger skips this check, because the contexts of surveys that a device has already answered
     must stay readable.
@@ -126,6 +126,6 @@ def require_buildable_codes(
 
 
 def _list_field(record: Mapping[str, object], name: str) -> list[object]:
-    """Return a list from an untrusted record, or an empty list if the field is not a list."""
+    """Return a field of an untrusted record, or an empty list if the field is not a list."""
     items = record.get(name)
     return items if isinstance(items, list) else []

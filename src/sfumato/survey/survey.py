@@ -27,7 +27,7 @@ from sfumato.mechanisms import Mechanism, UnionResponse
 from sfumato.promises import Certificate, certify
 from sfumato.randomness import WordSource
 from sfumato.survey.answers import ReportBatch, to_symbols
-from sfumato.survey.description import EDITIONS, Description, disclosure_text
+from sfumato.survey.description import Description, disclosure_text
 from sfumato.survey.promise import about_record, parse_survey_record, promise_record
 from sfumato.survey.question import DEFAULT_QUESTION, Question
 from sfumato.survey.resolved import (
@@ -42,19 +42,19 @@ from sfumato.tally import Tally
 RESULT_COLUMNS = ("label", "frequency", "unbiased", "low", "high")
 
 FAKE_COUNTS = (1, 10, 100)
-"""Results show how far each of these numbers of fake people could move the estimate."""
+"""The numbers of fake people for which results show how far the estimate could be moved."""
 
 _MECHANISM_KINDS = ("binary", "table", "plain", "blocks", "high-low", "groups", "product", "union")
 _NOT_SINGLE_MESSAGE = (
     "a survey must have one context and one mechanism; sums and compositions combine several."
 )
 
-# Certificates of surveys that keep their promise, oldest first.
-_CERTIFICATES: dict[tuple[type[Mechanism], str], Certificate] = {}
-_CERTIFICATES_LOCK = Lock()
-_MAX_CERTIFICATES = 256
+# A cache of the certificates of surveys that keep their promise, oldest first.
+_CERTIFICATE_CACHE: dict[tuple[type[Mechanism], str], Certificate] = {}
+_CERTIFICATE_CACHE_LOCK = Lock()
+_MAX_CACHED_CERTIFICATES = 256
 
-# Errors that building a survey from malformed data may raise.
+# The errors that malformed data may cause while a survey is built.
 _BUILD_ERRORS = (
     SfumatoError,
     TypeError,
@@ -69,11 +69,12 @@ _BUILD_ERRORS = (
 class Survey:
     """A name, a context, a mechanism that satisfies it, and information for participants.
 
-    ``mechanism`` defaults to the best one that needs no search. ``minimum_reports`` is the smallest
+    ``mechanism`` defaults to the best closed-form mechanism. ``minimum_reports`` is the smallest
     number of reports for an estimate. ``opens`` and ``closes`` are dates or times. ``repeat`` is
-    "once", or a mapping with ``every`` (a period) and ``distinct`` (a number of different answers).
-    ``edition`` fixes the defaults and the format of the data. Pass ``edition=1`` to get the same
-    fingerprint as a survey that was created before edition 2.
+    "once", or a mapping with ``every`` (a period) and ``distinct`` (the maximum
+    number of different answers).
+    ``edition`` fixes the defaults and the format of the data: surveys of edition 1 keep their
+    fingerprints, and edition 2 has batches with periods (``docs/format.md``).
 
     The fingerprint identifies the promise. Reports, tallies and estimates carry it, and a survey
     rejects any that carry a different fingerprint. Correcting the title or the contact does not
@@ -99,7 +100,7 @@ class Survey:
         opens: str = "",
         closes: str = "",
         repeat: str | Mapping[str, Any] = "once",
-        edition: int = EDITIONS[-1],
+        edition: int = 1,
     ) -> None:
         about = {
             "title": title,
@@ -170,7 +171,9 @@ class Survey:
         return self._mechanism
 
     def disclosure(self) -> str:
-        """Describe in plain words what reports may reveal; empty if every pair is protected.
+        """Return a plain-language description of what reports may reveal.
+
+        It is empty if every pair of answers is protected.
 
         Show this text to participants before you allow answers that are sent as they are.
 
@@ -220,7 +223,7 @@ class Survey:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a survey: a TOML file that describes one, or a resolved survey (JSON)."""
+        """Read a survey file: TOML, or a resolved survey (JSON)."""
         from sfumato.survey.toml.file import parse_survey_toml
 
         source = Path(path)
@@ -239,7 +242,7 @@ class Survey:
 
     @classmethod
     def from_resolved(cls, raw: bytes, *, fingerprint: str | None = None) -> Self:
-        """Build a survey from a resolved file, with exactly the integers in that file.
+        """Build a survey from the content of a resolved file, using exactly the integers in it.
 
         If you have pinned a fingerprint, pass it as ``fingerprint``. Any other survey then raises
         ``WrongSurvey`` before anything is built from it: an untrusted survey of a few hundred bytes
@@ -268,7 +271,8 @@ class Survey:
     ) -> ReportBatch:
         """Draw one randomised report for each answer.
 
-        ``answers`` is a list, a NumPy array, or an Arrow, pandas or polars column. The survey
+        ``answers`` is a list, a NumPy array, or an Arrow, pandas or polars column. ``source``
+        supplies the random words. Only the default, the operating system, gives privacy. The survey
         certifies itself before its first report, and raises ``PrivacyViolation`` if its mechanism
         breaks its promise.
         """
@@ -307,7 +311,7 @@ class Survey:
     ) -> Estimate:
         """Estimate the distribution of answers from a tally.
 
-        ``decoder`` is a name or an object from ``sf.decoders``. ``covariate`` is a public number
+        ``decoder`` is a decoder from ``sf.decoders``, or its name. ``covariate`` is a public number
         for each symbol, for decoders that use one. Raise ``NotEnoughReports`` if there are fewer
         reports than the survey's minimum.
         """
@@ -317,12 +321,12 @@ class Survey:
                 f"this survey needs at least {self.minimum_reports} reports; there are "
                 f"{tally.reports}."
             )
-        counts = Tally(tally.counts, self._mechanism.fingerprint)
-        result = estimate(self._mechanism, counts, decoder=decoder, covariate=covariate)
+        mechanism_tally = Tally(tally.counts, self._mechanism.fingerprint)
+        result = estimate(self._mechanism, mechanism_tally, decoder=decoder, covariate=covariate)
         return replace(result, fingerprint=self.fingerprint)
 
     def certify(self) -> Certificate:
-        """Check that the mechanism satisfies the survey's context.
+        """Return a certificate that the mechanism satisfies the survey's context.
 
         If it does not, raise ``PrivacyViolation``, which names a pair of symbols and an output for
         which the promise is broken. The fingerprint covers every integer that is checked, so a
@@ -330,14 +334,14 @@ class Survey:
         """
         # A different mechanism class may use the same integers differently.
         key = (type(self._mechanism), self.fingerprint)
-        certificate = _CERTIFICATES.get(key)
+        certificate = _CERTIFICATE_CACHE.get(key)
         if certificate is None:
             certificate = certify(self._mechanism, self.context)
             _cache_certificate(key, certificate)
         return certificate
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Pickle the resolved form for workers: it is small and complete.
+        # Pickle the resolved survey: it is small and complete.
         return type(self).from_resolved, (self.resolved(),)
 
     def __eq__(self, other: object) -> bool:
@@ -352,14 +356,14 @@ class Survey:
 
 def _cache_certificate(key: tuple[type[Mechanism], str], certificate: Certificate) -> None:
     """Cache a certificate, and evict the oldest ones if there are too many."""
-    with _CERTIFICATES_LOCK:
-        _CERTIFICATES[key] = certificate
-        while len(_CERTIFICATES) > _MAX_CERTIFICATES:
-            del _CERTIFICATES[next(iter(_CERTIFICATES))]
+    with _CERTIFICATE_CACHE_LOCK:
+        _CERTIFICATE_CACHE[key] = certificate
+        while len(_CERTIFICATE_CACHE) > _MAX_CACHED_CERTIFICATES:
+            del _CERTIFICATE_CACHE[next(iter(_CERTIFICATE_CACHE))]
 
 
 def _require_single(mechanism: Mechanism) -> None:
-    """Reject mechanisms that answer several times, including those in the parts of a union."""
+    """Reject a mechanism that answers several times, or a union that contains one."""
     if mechanism.context.kind not in CONTEXT_KINDS or mechanism.kind not in _MECHANISM_KINDS:
         raise InvalidSurvey(_NOT_SINGLE_MESSAGE)
     if isinstance(mechanism, UnionResponse):
@@ -367,15 +371,15 @@ def _require_single(mechanism: Mechanism) -> None:
             _require_single(part)
 
 
-# --- results as plain data: the same names in files, on the command line and over HTTP ------------
+# --- results as plain data, with the same names in files, on the command line and over HTTP -------
 
 
 def results_as_json(survey: Survey, estimate: Estimate, level: float = 0.95) -> dict[str, Any]:
     """Return a survey's estimate as JSON data.
 
-    ``repeated`` is true if a person may have sent several reports; the intervals assume
-    one report per person. ``manipulation`` shows how far 1, 10 and 100 fake people could have moved
-    the estimate.
+    ``repeated`` is true if a person may have sent several reports; the intervals assume one report
+    per person. ``manipulation`` shows how far 1, 10 and 100 fake people could have moved the
+    estimate.
     """
     fit = estimate.fit_result
     rows = result_rows(estimate, level)
@@ -397,8 +401,8 @@ def result_rows(
 ) -> list[tuple[Label, float, float, float, float]]:
     """Return one row for each symbol, with the columns ``RESULT_COLUMNS``.
 
-    A row contains the symbol's label, its decoded and unbiased frequencies, and the ends of its
-    interval.
+    A row contains the symbol's label, its decoded and unbiased frequencies, and the endpoints of
+    its confidence interval.
     """
     low, high = estimate.interval(level)
     frequencies = estimate.frequencies.tolist()

@@ -1,6 +1,7 @@
 """Answers in files: columns of values, read as batches of symbols.
 
-Workers read files in slices. A slice is an entire file, or some row groups of a Parquet file.
+Files are split into slices, one per task. A slice is an entire file, or some row groups of a
+Parquet file.
 """
 
 import unicodedata
@@ -18,7 +19,7 @@ from sfumato.domains import Domain, GridDomain, H3Domain, IntegerDomain
 from sfumato.domains.domain import unknown_value_error
 from sfumato.errors import InvalidArgument, InvalidSymbols, InvalidTable, UnknownValue
 from sfumato.foundation.arrays import Arrow, Symbols
-from sfumato.survey import Lookup, column_to_symbols
+from sfumato.survey import SymbolLookup, column_to_symbols
 from sfumato.tables.read import open_table
 
 __all__ = [
@@ -38,7 +39,7 @@ _SLICE_ROWS = 2**22  # large enough to justify a process, small enough to balanc
 
 @dataclass(frozen=True)
 class AnswerColumns:
-    """The columns with the answers: one for values, or two for positions."""
+    """The columns that contain the answers: one for values, or two for positions."""
 
     value: str | None = None
     latitude: str | None = None
@@ -47,8 +48,8 @@ class AnswerColumns:
     def check(self, domain: Domain) -> None:
         """Reject columns that do not fit the domain."""
         has_value = self.value is not None
-        is_complete = (self.latitude is None) == (self.longitude is None) == has_value
-        if not is_complete:
+        is_consistent = (self.latitude is None) == (self.longitude is None) == has_value
+        if not is_consistent:
             raise InvalidArgument("pass either --column, or both --latitude and --longitude.")
         if has_value:
             if isinstance(domain, GridDomain):
@@ -89,16 +90,16 @@ class FileSlice:
 
 
 def _is_stream(path: str) -> bool:
-    """Whether ``path`` can be opened only once: standard input, a pipe or a descriptor."""
+    """Whether ``path`` can be opened only once: standard input, a pipe or a file descriptor."""
     return path == "-" or path.startswith(("/dev/", "/proc/")) or not Path(path).is_file()
 
 
 def slice_file(path: str) -> list[FileSlice]:
     """Split a Parquet file into slices of about four million rows. Do not split other files."""
-    if _is_stream(path):  # also true for a missing file; reading it will fail
+    if _is_stream(path):  # also true for a missing file, which cannot be read later
         return [FileSlice(path)]
     with open_table(path) as table:
-        group_sizes = table.row_groups
+        group_sizes = table.row_group_sizes
     if group_sizes is None:
         return [FileSlice(path)]
     slices = []
@@ -128,7 +129,7 @@ def slice_files(paths: Sequence[str], workers: int) -> tuple[list[FileSlice], in
 
 
 def first_rows(slices: Sequence[FileSlice], columns: AnswerColumns) -> list[int]:
-    """Return the index of each slice's first row, counted over all slices."""
+    """Return the index of each slice's first row, counting the rows of all slices."""
     first_indices = []
     total = 0
     for file_slice in slices:
@@ -160,8 +161,8 @@ def answer_batches(
 ) -> Iterator[Symbols]:
     """Yield the symbols for the answers in a file, or in a slice of one, batch by batch.
 
-    Errors contain the row of an unknown value, never the value. ``on_progress`` is called with the
-    number of rows read so far.
+    Errors contain the row number of an unknown value, never the value. ``on_progress`` is called
+    with the number of rows read so far.
     """
     columns.check(domain)
     file_slice = path if isinstance(path, FileSlice) else FileSlice(path)
@@ -193,7 +194,7 @@ def answer_batches(
 def _add_row_numbers(
     error: UnknownValue, name: str, first_row: int, row_count: int
 ) -> UnknownValue:
-    """Return the same error with row numbers in the file, counted from 1 after the header."""
+    """Return an error with row numbers relative to the file, counting from 1 after the header."""
     first_unknown = first_row + error.first
     last_row = first_row + row_count
     return UnknownValue(
@@ -223,7 +224,7 @@ class _ValueReader:
 
     def __init__(self, domain: Domain) -> None:
         self._domain = domain
-        self._lookup = Lookup(domain)
+        self._lookup = SymbolLookup(domain)
         self._label_types: set[type]
         if isinstance(domain, IntegerDomain):
             self._label_types = {int}
@@ -234,7 +235,7 @@ class _ValueReader:
         column = batch.column(0)
         name = batch.schema.names[0]
         _require_labels(column, name)
-        # The suppressed errors quote the data, so raise our own after their handler has ended.
+        # The suppressed errors quote the data, so raise a new error outside their handler.
         with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError, InvalidSymbols):
             return self._find_symbols(column)
         raise InvalidTable(f"column {name!r} must contain UTF-8 text or integers.")
@@ -276,12 +277,12 @@ def _read_positions(domain: Domain, batch: Arrow) -> Symbols:
 
 
 def label_texts(column: Arrow, name: str) -> list[str | None]:
-    """Return a column of labels as text, normalized to NFC like a domain's labels.
+    """Return the labels in a column as text, normalised to NFC like a domain's labels.
 
     Missing values and empty text are ``None``. ``name`` is the column's name, for error messages.
     """
     _require_labels(column, name)
-    with suppress(UnicodeDecodeError):  # it contains a value: raise our error after its handler
+    with suppress(UnicodeDecodeError):  # the error quotes a value: raise a new one below
         encoded = column.cast(pa.string()).dictionary_encode()
         texts: list[str | None] = []
         for value in encoded.dictionary.to_pylist():
@@ -308,7 +309,7 @@ def _is_text(type_: Arrow) -> bool:
 
 
 def _value_type(type_: Arrow) -> Arrow:
-    """Return the type of a column's values, dictionary-encoded or not."""
+    """Return the type of a column's values, even if the column is dictionary-encoded."""
     return type_.value_type if pa.types.is_dictionary(type_) else type_
 
 

@@ -1,9 +1,9 @@
 """Read tables as streams of Arrow batches, in constant memory.
 
-Our errors never contain a value, but errors from libraries may: Arrow quotes the data that it could
-not parse, and a codec error contains all the bytes. An error raised inside an exception handler
-refers to the original error, even with ``from None``. So raise our own errors after the handler has
-ended.
+Sfumato's errors never contain a value, but errors from libraries may: Arrow quotes the data that it
+could not parse, and a codec error contains all the bytes. An error raised inside an exception
+handler refers to the original error, even with ``from None``. So errors about the data are
+raised outside the handlers.
 """
 
 import csv
@@ -37,21 +37,21 @@ ColumnTypes = Mapping[str, Arrow]
 """The Arrow type of each column to read; ``None`` means text in CSV, or the type in Parquet."""
 
 _ReadBatches = Callable[[ColumnTypes, Sequence[int] | None], Iterator[Arrow]]
-"""Yields the given columns of all rows, or of some row groups, batch by batch."""
+"""A function that yields the given columns of all rows, or of some row groups, in batches."""
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
     """An open table: its name, its column names, its metadata, and the sizes of its row groups.
 
-    A CSV file has no metadata, and its ``row_groups`` is ``None``.
+    A CSV file has no metadata, and its ``row_group_sizes`` is ``None``.
     """
 
     name: str
     columns: list[str]
     read_batches: _ReadBatches
     metadata: Mapping[bytes, bytes] = field(default_factory=dict)
-    row_groups: list[int] | None = None
+    row_group_sizes: list[int] | None = None
 
     def batches(
         self, column_types: ColumnTypes, row_groups: Sequence[int] | None = None
@@ -66,7 +66,8 @@ class Table:
                 raise InvalidTable(
                     f"{self.name} has more than one column named {column!r}. Rename the duplicates."
                 )
-        if row_groups is not None and max(row_groups, default=-1) >= len(self.row_groups or ()):
+        group_count = len(self.row_group_sizes or ())
+        if row_groups is not None and max(row_groups, default=-1) >= group_count:
             raise InvalidTable(
                 f"{self.name} changed while it was being read. Nothing was written; "
                 "run the command again."
@@ -84,9 +85,9 @@ class Table:
     def _column_hint(self, missing: str) -> str:
         """Return a hint about the columns that exist.
 
-        Do not show the first line of a CSV file: if the header is missing, that line has values.
+        Do not show the first line of a CSV file: it contains values if the header is missing.
         """
-        if self.row_groups is not None:
+        if self.row_group_sizes is not None:
             columns = ", ".join(self.columns[:_MAX_LISTED_COLUMNS])
             ellipsis = ", …" if len(self.columns) > _MAX_LISTED_COLUMNS else ""
             return f"; its columns are {columns}{ellipsis}."
@@ -103,7 +104,7 @@ class Table:
 def open_table(path: str) -> Iterator[Table]:
     """Open a CSV file (optionally gzipped) or a Parquet file; ``-`` is standard input.
 
-    The format is detected from the content, not from the name.
+    The format is detected from the file's content, not from its name.
     """
     name = "standard input" if path == "-" else Path(path).name
     with ExitStack() as stack:
@@ -111,15 +112,15 @@ def open_table(path: str) -> Iterator[Table]:
             raw: Arrow = (
                 _standard_input() if path == "-" else stack.enter_context(Path(path).open("rb"))
             )
-            head = bytes(raw.peek(4)[:4])
+            first_bytes = bytes(raw.peek(4)[:4])
         except OSError as error:
             raise InvalidTable(f"cannot open {name}: {error.strerror or error}.") from None
-        if not head:
+        if not first_bytes:
             raise InvalidTable(f"{name} is empty.")
-        if head.startswith(_PARQUET_MAGIC):
+        if first_bytes.startswith(_PARQUET_MAGIC):
             yield _parquet_table(name, _make_seekable(raw, stack))
         else:
-            yield _csv_table(name, raw, is_gzipped=head.startswith(_GZIP_MAGIC))
+            yield _csv_table(name, raw, is_gzipped=first_bytes.startswith(_GZIP_MAGIC))
 
 
 def _standard_input() -> Arrow:
@@ -134,11 +135,11 @@ def _standard_input() -> Arrow:
 
 
 def _make_seekable(raw: BinaryIO, stack: ExitStack) -> BinaryIO:
-    """Copy a pipe to a temporary file, because Parquet keeps its metadata at the end."""
+    """Copy a pipe to a temporary file, because Parquet metadata is at the end of a file."""
     if raw.seekable():
         return raw
-    temporary = tempfile.TemporaryFile()  # noqa: SIM115 - the stack closes it
-    copy: BinaryIO = stack.enter_context(temporary)
+    temporary_file = tempfile.TemporaryFile()  # noqa: SIM115 - the stack closes it
+    copy: BinaryIO = stack.enter_context(temporary_file)
     shutil.copyfileobj(raw, copy)
     copy.seek(0)
     return copy
@@ -162,8 +163,8 @@ def _parquet_table(name: str, raw: BinaryIO) -> Table:
             batch_size=_BATCH_ROWS, columns=list(column_types), row_groups=row_groups
         )
 
-    groups = range(file.metadata.num_row_groups)
-    group_sizes = [file.metadata.row_group(group).num_rows for group in groups]
+    group_indices = range(file.metadata.num_row_groups)
+    group_sizes = [file.metadata.row_group(index).num_rows for index in group_indices]
     return Table(name, list(schema.names), read_batches, schema.metadata or {}, group_sizes)
 
 
@@ -221,7 +222,7 @@ def _csv_table(name: str, raw: BinaryIO, *, is_gzipped: bool) -> Table:
 
 
 class _CsvBody:
-    """A CSV file as a byte stream without its header, which is read first to choose columns."""
+    """The rows of a CSV file as a byte stream. Call ``read_header`` before reading them."""
 
     closed = False
 
@@ -251,7 +252,7 @@ class _CsvBody:
             raise InvalidTable(f"cannot read {self._name}: it is truncated or corrupt.") from None
 
     def is_at_end(self) -> bool:
-        """Whether there is no data after the header."""
+        """Whether no data is left."""
         self._buffer = self._buffer or self._read_chunk()
         return not self._buffer
 
@@ -288,7 +289,7 @@ def _parse_header(line: bytes, name: str) -> list[str]:
     """Parse the first line of a CSV file. Return the column names.
 
     If the header is missing, the line contains values. The codec's and the parser's errors would
-    quote it, so raise our own errors outside their handlers.
+    quote them, so raise new errors outside their handlers.
     """
     text = None
     with suppress(UnicodeDecodeError):

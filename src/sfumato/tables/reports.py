@@ -44,7 +44,7 @@ _SIMULATED = b"sfumato.simulated"
 
 
 class DuplicateGuard:
-    """Remembers the identifiers of files and tallies, so none is counted twice.
+    """Records the identifiers of files and tallies, so that none is counted twice.
 
     >>> guard = DuplicateGuard()
     >>> guard.check({"a"}, "monday.csv")
@@ -58,7 +58,7 @@ class DuplicateGuard:
         self._file_by_id: dict[str, str] = {}
 
     def check(self, ids: Set[str], name: str) -> None:
-        """Reject the file ``name`` if one of its identifiers was already counted."""
+        """Reject the file ``name`` if one of its identifiers is known. Otherwise, record them."""
         duplicates = ids & self._file_by_id.keys()
         if duplicates:
             earlier_name = self._file_by_id[min(duplicates)]
@@ -90,9 +90,9 @@ class ReportWriter:
                 sink, self._schema, compression="zstd", use_dictionary=False
             )
 
-    def write(self, numbers: NDArray[Any]) -> None:
-        """Write a batch."""
-        column = pa.array(numbers, pa.uint32())
+    def write(self, reports: NDArray[Any]) -> None:
+        """Write a batch of reports."""
+        column = pa.array(reports, pa.uint32())
         self._writer.write(pa.record_batch([column], schema=self._schema))
 
     def close(self) -> None:
@@ -102,7 +102,7 @@ class ReportWriter:
 
 @contextmanager
 def report_writer(path: str, fingerprint: str) -> Iterator[ReportWriter]:
-    """Open a writer for a .csv or .parquet file. ``-`` writes CSV to standard output.
+    """Open a writer for a .csv or .parquet file. ``-`` means CSV on standard output.
 
     The output appears complete or not at all. For standard output, the reports are buffered in a
     temporary file. That is safe because reports, unlike answers, are private.
@@ -121,7 +121,7 @@ def report_writer(path: str, fingerprint: str) -> Iterator[ReportWriter]:
             "the output must end in .csv or .parquet (.json for a tally), or be - for standard "
             f"output; got {name}."
         )
-    # Close the writer on failure too: otherwise Arrow would close it after the file, and fail.
+    # Close the writer on failure too: otherwise, Arrow would close it after the file, which fails.
     with (
         atomic_file(path) as file,
         closing(ReportWriter(file, fingerprint, as_csv=name.endswith(".csv"))) as writer,
@@ -135,7 +135,7 @@ def report_writer(path: str, fingerprint: str) -> Iterator[ReportWriter]:
 def report_batches(
     path: str, fingerprint: str, guard: DuplicateGuard | None = None
 ) -> Iterator[ReportBatch]:
-    """Yield the reports in a file, or in a folder that one job wrote, batch by batch.
+    """Yield the reports in a file, or in a folder written by one job, batch by batch.
 
     Raise an error for reports from another survey, simulated reports, and reports that ``guard``
     has already seen.
@@ -152,7 +152,7 @@ def report_batches(
             if guard is not None and header.id and header.id not in folder_ids:
                 guard.check({header.id}, table.name if file == path else Path(path).name)
             if header.column != "report":
-                # A job writes its identifier into the column name of all its files.
+                # The files written by a cluster job share an identifier, in the column's name.
                 folder_ids.add(header.id)
             for batch in table.batches({header.column: pa.uint32()}):
                 reports = batch.column(0)
@@ -164,7 +164,7 @@ def report_batches(
 
 
 def _list_files(path: str) -> list[str]:
-    """Return the file itself, or the Parquet files in a folder that a cluster job wrote."""
+    """Return the file itself, or the Parquet files in a folder written by a cluster job."""
     folder = Path(path)
     if not folder.is_dir():
         return [path]
@@ -180,7 +180,7 @@ def _list_files(path: str) -> list[str]:
 class _Header(NamedTuple):
     """The name of the report column, the survey's fingerprint, and the file's identifier.
 
-    In older files ``id`` is empty.
+    In files written by older versions, ``id`` is empty.
     """
 
     column: str
@@ -192,7 +192,8 @@ def _read_header(table: Table) -> _Header:
     prefixes = {column.partition("@")[0] for column in table.columns if "@" in column}
     if _SIMULATED in table.metadata or "simulated" in prefixes:
         raise WrongSurvey(
-            f"{table.name} was written with a seed: it is a simulation, not private reports."
+            f"{table.name} was written with a seed, so it contains simulated reports, "
+            "not private ones."
         )
     if _SURVEY in table.metadata and "report" in table.columns:
         fingerprint = table.metadata[_SURVEY].decode("ascii", "replace")
@@ -212,7 +213,7 @@ def _read_header(table: Table) -> _Header:
 
 
 def count_files(paths: Sequence[str], survey: Survey) -> Tally:
-    """Tally report files (CSV, Parquet) and exported tallies (JSON).
+    """Return the combined tally of report files (CSV, Parquet) and exported tallies (JSON).
 
     Raise an error if two inputs contain the same reports, even under different names.
     """

@@ -15,7 +15,14 @@ import pytest
 
 import sfumato as sf
 from sfumato.aggregator import Settings, create_app
-from sfumato.batches import ARROW, JSON, MAX_BATCH_BYTES, MAX_BATCH_REPORTS, to_arrow, to_json
+from sfumato.batches import (
+    ARROW_MEDIA_TYPE,
+    JSON_MEDIA_TYPE,
+    MAX_BATCH_BYTES,
+    MAX_BATCH_REPORTS,
+    to_arrow,
+    to_json,
+)
 from support.http_client import (
     batch_of,
     exchange,
@@ -50,7 +57,9 @@ def refused(aggregator, caplog):
 
     def check(body, status, problem, **headers):
         before = aggregator.dump()
-        answer = aggregator.post(SURVEY.fingerprint, body, {"Content-Type": JSON, **headers})
+        answer = aggregator.post(
+            SURVEY.fingerprint, body, {"Content-Type": JSON_MEDIA_TYPE, **headers}
+        )
         assert (answer.status, answer.problem) == (status, problem), answer
         assert aggregator.dump() == before
         spoken = answer.body.decode() + str(answer.headers) + caplog.text
@@ -173,9 +182,15 @@ def test_one_bad_report_rejects_its_batch_by_index(refused, name):
 def test_the_unmodified_body_counts(tmp_path):
     """All of the above differ from it in one thing."""
     with run_aggregator(tmp_path, SURVEY) as aggregator:
-        assert aggregator.post(SURVEY.fingerprint, BODY, {"Content-Type": JSON}).status == 201
+        assert (
+            aggregator.post(SURVEY.fingerprint, BODY, {"Content-Type": JSON_MEDIA_TYPE}).status
+            == 201
+        )
         last = _listed(f"[1,0,{OUTPUTS - 1}]").replace(GOOD.id.hex().encode(), b"ab" * 16)
-        assert aggregator.post(SURVEY.fingerprint, last, {"Content-Type": JSON}).status == 201
+        assert (
+            aggregator.post(SURVEY.fingerprint, last, {"Content-Type": JSON_MEDIA_TYPE}).status
+            == 201
+        )
 
 
 # --- Arrow ----------------------------------------------------------------------------------------
@@ -275,14 +290,16 @@ NOT_STREAMS = {
 
 @pytest.mark.parametrize("name", NOT_STREAMS)
 def test_malformed_streams_are_refused(refused, name):
-    refused(NOT_STREAMS[name], 400, "invalid-batch", **{"Content-Type": ARROW})
+    refused(NOT_STREAMS[name], 400, "invalid-batch", **{"Content-Type": ARROW_MEDIA_TYPE})
 
 
 @pytest.mark.parametrize(
     ("numbers", "index"), [((0, OUTPUTS), 1), ((CANARY_NUMBER, 0), 0), ((0, 0, 2**32 - 1), 2)]
 )
 def test_one_bad_report_in_a_stream_rejects_all(refused, numbers, index):
-    answer = refused(_stream(_reports(*numbers)), 422, "report-rejected", **{"Content-Type": ARROW})
+    answer = refused(
+        _stream(_reports(*numbers)), 422, "report-rejected", **{"Content-Type": ARROW_MEDIA_TYPE}
+    )
     assert answer.json["index"] == index
 
 
@@ -293,7 +310,10 @@ def test_the_unmodified_stream_counts(tmp_path):
         ):
             stream = stream.replace(b"ab" * 16, f"{number:032x}".encode())
             assert (
-                aggregator.post(SURVEY.fingerprint, stream, {"Content-Type": ARROW}).status == 201
+                aggregator.post(
+                    SURVEY.fingerprint, stream, {"Content-Type": ARROW_MEDIA_TYPE}
+                ).status
+                == 201
             )
 
 
@@ -380,7 +400,7 @@ ADDRESSES = [
 @pytest.mark.parametrize("address", ADDRESSES)
 def test_uploads_to_unknown_surveys_are_404(aggregator, address):
     before = aggregator.dump()
-    answer = aggregator.post(address, _with(survey="ab" * 32), {"Content-Type": JSON})
+    answer = aggregator.post(address, _with(survey="ab" * 32), {"Content-Type": JSON_MEDIA_TYPE})
     assert (answer.status, answer.problem) == (404, "unknown-survey")
     assert aggregator.dump() == before
     assert CANARY not in answer.body.decode()
@@ -390,7 +410,7 @@ def test_invalid_fingerprints_do_not_query_the_database(aggregator, monkeypatch)
     asked = []
     monkeypatch.setattr(aggregator.store, "read_resolved", lambda name: asked.append(name))
     for address in ADDRESSES:
-        aggregator.post(address, BODY, {"Content-Type": JSON})
+        aggregator.post(address, BODY, {"Content-Type": JSON_MEDIA_TYPE})
     assert asked == ["ab" * 32]
 
 
@@ -406,7 +426,7 @@ def test_unexpected_errors_are_answered_without_their_text(aggregator, caplog, m
     caplog.set_level(logging.DEBUG)
     before = aggregator.dump()
     monkeypatch.setattr("sfumato.aggregator.http.clients.get_media_type", broken)
-    answer = aggregator.post(SURVEY.fingerprint, BODY, {"Content-Type": JSON})
+    answer = aggregator.post(SURVEY.fingerprint, BODY, {"Content-Type": JSON_MEDIA_TYPE})
     assert (answer.status, answer.problem) == (500, "internal-error")
     assert CANARY not in answer.body.decode() + caplog.text
     assert "ValueError" in caplog.text

@@ -7,7 +7,7 @@ import pytest
 import sfumato as sf
 from sfumato.aggregator.http import limits as module
 from sfumato.aggregator.http.limits import ClientLimits
-from sfumato.batches import JSON, MAX_BATCH_BYTES, to_json
+from sfumato.batches import JSON_MEDIA_TYPE, MAX_BATCH_BYTES, to_json
 from support.http_client import batch_of, run_aggregator
 
 SURVEY = sf.Survey("places", sf.Uniform(["no", "yes"], 1))
@@ -126,7 +126,9 @@ def test_too_many_requests_get_retry_after(tmp_path):
 def test_refused_requests_use_up_the_bucket_too(tmp_path):
     with run_aggregator(tmp_path, SURVEY, requests_per_minute=2) as aggregator:
         statuses = [
-            aggregator.post(SURVEY.fingerprint, b"{", {"Content-Type": JSON}, client=ADDRESS).status
+            aggregator.post(
+                SURVEY.fingerprint, b"{", {"Content-Type": JSON_MEDIA_TYPE}, client=ADDRESS
+            ).status
             for _ in range(3)
         ]
         assert statuses == [400, 400, 429]
@@ -164,7 +166,7 @@ def test_a_large_body_is_refused_after_one_mebibyte(tmp_path, chunk, encoding):
     with run_aggregator(tmp_path, SURVEY) as aggregator:
         before = aggregator.dump()
         body = Endless(chunk=chunk)
-        headers = {"Content-Type": JSON, "Content-Encoding": encoding}
+        headers = {"Content-Type": JSON_MEDIA_TYPE, "Content-Encoding": encoding}
         answer = aggregator.post(SURVEY.fingerprint, body, headers)
         assert (answer.status, answer.problem) == (413, "body-too-large")
         assert answer.headers["connection"] == "close"
@@ -175,10 +177,10 @@ def test_a_large_body_is_refused_after_one_mebibyte(tmp_path, chunk, encoding):
 @pytest.mark.parametrize(
     ("fingerprint", "headers", "status"),
     [
-        (SURVEY.fingerprint, {"Content-Type": JSON, "Content-Length": "100000000"}, 413),
-        (SURVEY.fingerprint, {"Content-Type": JSON, "Content-Encoding": "br"}, 415),
+        (SURVEY.fingerprint, {"Content-Type": JSON_MEDIA_TYPE, "Content-Length": "100000000"}, 413),
+        (SURVEY.fingerprint, {"Content-Type": JSON_MEDIA_TYPE, "Content-Encoding": "br"}, 415),
         (SURVEY.fingerprint, {"Content-Type": "text/plain"}, 415),
-        ("ab" * 32, {"Content-Type": JSON}, 404),
+        ("ab" * 32, {"Content-Type": JSON_MEDIA_TYPE}, 404),
     ],
 )
 def test_rejected_requests_are_not_read(tmp_path, fingerprint, headers, status):
@@ -192,7 +194,10 @@ def test_disconnected_clients_count_nothing(tmp_path):
     with run_aggregator(tmp_path, SURVEY) as aggregator:
         before = aggregator.dump()
         answer = aggregator.post(
-            SURVEY.fingerprint, to_json(batch_of(SURVEY, [1])), {"Content-Type": JSON}, gone=True
+            SURVEY.fingerprint,
+            to_json(batch_of(SURVEY, [1])),
+            {"Content-Type": JSON_MEDIA_TYPE},
+            gone=True,
         )
         assert (answer.status, answer.problem) == (400, "invalid-request")
         assert aggregator.dump() == before
@@ -202,7 +207,7 @@ def test_a_tally_may_be_as_large_as_its_survey_and_no_larger(tmp_path):
     with run_aggregator(tmp_path, SURVEY) as aggregator:
         body = Endless()
         path = f"/v1/surveys/{SURVEY.fingerprint}/imports"
-        headers = {"Content-Type": JSON}
+        headers = {"Content-Type": JSON_MEDIA_TYPE}
         answer = aggregator.request_with_token(path, method="POST", body=body, headers=headers)
         assert (answer.status, answer.problem) == (413, "body-too-large")
         assert body.read < 1.2 * 2**20

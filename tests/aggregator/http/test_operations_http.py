@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from typer.main import get_command
 
 import sfumato as sf
-from sfumato.batches import JSON, TallyExport, tally_to_json
+from sfumato.batches import JSON_MEDIA_TYPE, TallyExport, tally_to_json
 from sfumato.cli.main import app
 from sfumato.tally import Tally
 from support.http_client import batch_of, run_aggregator
@@ -61,7 +61,10 @@ def _export(aggregator, name):
 
 def _bring(aggregator, body, **headers):
     return aggregator.request_with_token(
-        _path("imports"), method="POST", body=body, headers={"Content-Type": JSON, **headers}
+        _path("imports"),
+        method="POST",
+        body=body,
+        headers={"Content-Type": JSON_MEDIA_TYPE, **headers},
     )
 
 
@@ -287,7 +290,7 @@ def test_metrics_count_what_happened(aggregator):
     batch = batch_of(SURVEY, [1, 2, 3])
     for sent in (batch, batch, batch_of(SURVEY, [1])):
         aggregator.upload(sent)
-    aggregator.post(SURVEY.fingerprint, b"{", {"Content-Type": JSON})
+    aggregator.post(SURVEY.fingerprint, b"{", {"Content-Type": JSON_MEDIA_TYPE})
     found, families = _metrics(aggregator)
     assert found["sfumato_batches_total", "counted", "places"] == 1
     assert found["sfumato_batches_total", "replayed", "places"] == 1
@@ -311,7 +314,7 @@ def test_metrics_count_what_happened(aggregator):
 def test_metrics_name_no_client_and_no_unknown_survey(aggregator):
     for number in range(5):
         aggregator.upload(batch_of(SURVEY, [number], number), client=f"198.51.100.{number}")
-        aggregator.post(f"{number:064x}", b"{}", {"Content-Type": JSON})
+        aggregator.post(f"{number:064x}", b"{}", {"Content-Type": JSON_MEDIA_TYPE})
     text = aggregator.request_with_token("/metrics").body.decode()
     assert "198.51.100" not in text
     assert "000000" not in text

@@ -8,7 +8,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.aggregator.store import Store
-from sfumato.batches import ARROW, JSON, MAX_BATCH_REPORTS, to_json
+from sfumato.batches import ARROW_MEDIA_TYPE, JSON_MEDIA_TYPE, MAX_BATCH_REPORTS, to_json
 from support.http_client import batch_of, run_aggregator, upload_path
 
 SURVEY = sf.Survey("places", sf.Uniform(["park", "café", "clinic", "bar", "office"], 1))
@@ -30,7 +30,7 @@ def _histogram(*reports):
     return np.bincount(reports, minlength=SURVEY.mechanism.outputs).tolist()
 
 
-@pytest.mark.parametrize("form", [JSON, ARROW])
+@pytest.mark.parametrize("form", [JSON_MEDIA_TYPE, ARROW_MEDIA_TYPE])
 @pytest.mark.parametrize("packed", [False, True])
 def test_a_batch_counts_once(aggregator, form, packed):
     batch = batch_of(SURVEY, [1, 0, 1])
@@ -39,7 +39,7 @@ def test_a_batch_counts_once(aggregator, form, packed):
     assert (first.status, again.status) == (201, 200)
     assert first.body == again.body
     assert first.json == {"batch": batch.id.hex(), "reports": 3, "survey": SURVEY.fingerprint}
-    assert first.headers["content-type"] == again.headers["content-type"] == JSON
+    assert first.headers["content-type"] == again.headers["content-type"] == JSON_MEDIA_TYPE
     assert _counts(aggregator) == _histogram(1, 0, 1)
 
 
@@ -47,7 +47,7 @@ def test_json_and_arrow_of_one_batch_are_replays(aggregator):
     batch = batch_of(SURVEY, [1, 0, 1])
     answers = [
         aggregator.upload(batch, form=form, packed=packed)
-        for form in (ARROW, JSON)
+        for form in (ARROW_MEDIA_TYPE, JSON_MEDIA_TYPE)
         for packed in (False, True)
     ]
     assert [answer.status for answer in answers] == [201, 200, 200, 200]
@@ -90,14 +90,16 @@ def test_spaces_and_the_order_of_fields_do_not_matter(aggregator):
 def test_a_body_may_come_in_pieces(aggregator):
     body = to_json(batch_of(SURVEY, [1, 0, 1]))
     pieces = [body[i : i + 1] for i in range(len(body))]
-    assert aggregator.post(SURVEY.fingerprint, pieces, {"Content-Type": JSON}).status == 201
+    assert (
+        aggregator.post(SURVEY.fingerprint, pieces, {"Content-Type": JSON_MEDIA_TYPE}).status == 201
+    )
 
 
 def test_fifty_uploads_of_one_batch_at_once_count_once(aggregator):
     body = to_json(batch_of(SURVEY, [1, 0, 1]))
     request = (
         ("POST", upload_path(SURVEY.fingerprint)),
-        {"body": body, "headers": {"Content-Type": JSON}},
+        {"body": body, "headers": {"Content-Type": JSON_MEDIA_TYPE}},
     )
     answers = aggregator.http.request_all(*[request] * 50)
     assert sorted(answer.status for answer in answers) == [200] * 49 + [201]
@@ -110,7 +112,7 @@ def test_fifty_different_batches_at_once_all_count(aggregator):
         body = to_json(batch_of(SURVEY, [number % 5], number))
         return ("POST", upload_path(SURVEY.fingerprint)), {
             "body": body,
-            "headers": {"Content-Type": JSON},
+            "headers": {"Content-Type": JSON_MEDIA_TYPE},
         }
 
     answers = aggregator.http.request_all(*map(request, range(50)))
@@ -205,7 +207,7 @@ def test_surveys_are_listed_in_the_order_in_which_they_came(tmp_path):
 
 def test_a_survey_is_served_byte_for_byte(aggregator):
     answer = aggregator.http.get(f"/v1/surveys/{SURVEY.fingerprint}")
-    assert (answer.status, answer.headers["content-type"]) == (200, JSON)
+    assert (answer.status, answer.headers["content-type"]) == (200, JSON_MEDIA_TYPE)
     assert answer.body == SURVEY.resolved()
 
 
@@ -283,7 +285,7 @@ def test_responses_expose_etag_and_retry_after(tmp_path, monkeypatch):
 
     with run_aggregator(tmp_path, SURVEY, requests_per_minute=2) as aggregator:
         batch = batch_of(SURVEY, [1])
-        headers = {"Content-Type": JSON, "Origin": ORIGIN}
+        headers = {"Content-Type": JSON_MEDIA_TYPE, "Origin": ORIGIN}
         send = lambda: aggregator.post(SURVEY.fingerprint, to_json(batch), headers)  # noqa: E731
         answers = [send(), send(), send()]
         monkeypatch.setattr("sfumato.aggregator.http.clients.get_media_type", broken)

@@ -14,7 +14,7 @@ from sqlalchemy import event
 
 from sfumato.aggregator import Settings, create_app
 from sfumato.aggregator.store import Outcome, backends
-from sfumato.batches import JSON, to_json
+from sfumato.batches import JSON_MEDIA_TYPE, to_json
 from sfumato.errors import StoreFull, StoreUnavailable
 from support.http_client import AsgiClient, upload_path
 from support.unrandomized import batch_of, counts_of
@@ -310,7 +310,7 @@ def asking(store):
     with AsgiClient(create_app(store, Settings(requests_per_minute=0))) as http:
 
         def upload(batch):
-            headers = {"Content-Type": JSON}
+            headers = {"Content-Type": JSON_MEDIA_TYPE}
             return http.request(
                 "POST", upload_path(batch.fingerprint), body=to_json(batch), headers=headers
             )

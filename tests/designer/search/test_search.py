@@ -1,5 +1,6 @@
 """The search: bounds hold for every channel, rounds are repeatable, skipped rays are detected."""
 
+from functools import cache
 from itertools import islice
 
 import numpy as np
@@ -25,6 +26,7 @@ from support.matrices import (
     star,
     value_of,
 )
+from support.slow import slow_except
 
 MATRICES = {
     "asymmetric": asymmetric(5, 1),
@@ -60,31 +62,36 @@ def _rounds_of(E):
     return rounds
 
 
-def _best_value(E):
+def _best_value(rounds):
     """Return the least value of all rounds."""
-    return min(
-        a.mixture.value for a in _rounds_of(E) if np.abs(a.mixture.theta @ a.rays - 1).max() < 1e-8
-    )
+    return min(a.mixture.value for a in rounds if np.abs(a.mixture.theta @ a.rays - 1).max() < 1e-8)
 
 
-def _highest_bound(E):
-    return max(solution.bound for solution in _rounds_of(E))
+def _highest_bound(rounds):
+    return max(solution.bound for solution in rounds)
 
 
-@pytest.mark.parametrize("E", MATRICES.values(), ids=MATRICES)
-def test_bounds_stay_below_mixtures_and_meet_them(E):
-    assert 1 - 1e-5 <= _highest_bound(E) / _best_value(E) <= 1 + 1e-9
+@cache
+def _honest_rounds(name):
+    """Return the rounds without a planted fault."""
+    return _rounds_of(MATRICES[name])
+
+
+@pytest.mark.parametrize("name", MATRICES)
+def test_bounds_stay_below_mixtures_and_meet_them(name):
+    rounds = _honest_rounds(name)
+    assert 1 - 1e-5 <= _highest_bound(rounds) / _best_value(rounds) <= 1 + 1e-9
 
 
 @pytest.fixture(scope="module")
 def best_values():
-    return [_best_value(E) for E in MATRICES.values()]
+    return [_best_value(_honest_rounds(name)) for name in MATRICES]
 
 
 def _wrong_bounds(best_values):
     """Count the matrices with a bound above the value of a channel."""
     return sum(
-        _highest_bound(E) > best * (1 + 1e-6)
+        _highest_bound(_rounds_of(E)) > best * (1 + 1e-6)
         for E, best in zip(MATRICES.values(), best_values, strict=True)
     )
 
@@ -161,8 +168,11 @@ CLOSED = {
 }
 
 
-@pytest.mark.parametrize("context", CLOSED.values(), ids=CLOSED)
-def test_search_meets_known_optima(context):
+@pytest.mark.parametrize(
+    "name", slow_except(CLOSED.keys() - {"uniform 9", "high-low 5 of 10"}, CLOSED)
+)
+def test_search_meets_known_optima(name):
+    context = CLOSED[name]
     k = context.size
     rounds = _rounds(cross_section(context.matrix()), np.ones(k), 16)
     floor = lower_bound_risk_at_uniform(context)

@@ -141,7 +141,7 @@ def test_default_follows_the_weight(planted, least, most, monkeypatch):
 
 @pytest.mark.parametrize("reports", [2, 3, 10, 1_000, 100_000])
 def test_auto_weight_is_between_zero_and_one(reports):
-    for seed in range(3):
+    for seed in range(3 if reports <= 10 else 1):
         details = Auto().decode(PLAIN, _draw_tally(PLAIN, SPIKY, reports, seed)).details
         assert 0 <= details["share"] <= 1
 

@@ -1,5 +1,6 @@
 """Goodness of fit: honest reports pass, others are detected, and chance raises no alarm."""
 
+import itertools
 import warnings
 
 import numpy as np
@@ -16,10 +17,10 @@ from support.slow import slow_except
 
 LARGE = {
     "Hadamard": sf.PlainResponse(sf.Uniform(600, 1.0)),
-    "blocks": sf.BlockResponse(sf.Blocks(np.repeat(np.arange(60), 6), 1.0)),
+    "blocks": sf.BlockResponse(sf.Blocks(np.repeat(np.arange(40), 6), 1.0)),
     "high-low": sf.HighLowResponse(sf.HighLow(500, range(300), 1.0)),
     "cyclic": sf.PlainResponse(sf.Uniform(100, 2.0), sf.BestCode()),
-    "two-level": sf.GroupResponse(sf.Blocks(np.repeat(np.arange(4), 30), 1.0, across=2)),
+    "two-level": sf.GroupResponse(sf.Blocks(np.repeat(np.arange(4), 14), 1.0, across=2)),
 }
 
 
@@ -37,9 +38,10 @@ def _fit(mechanism, counts):
 
 
 @pytest.mark.parametrize("mechanism", ALL_REPRESENTATIVES, ids=repr)
-@pytest.mark.parametrize("reports", [1, 3, 100, 50_000])
-def test_honest_reports_are_possible(mechanism, reports):
-    for seed, concentration in ((0, 0.1), (1, 10)):
+def test_honest_reports_are_possible(mechanism):
+    for reports, (seed, concentration) in itertools.product(
+        [1, 3, 100, 50_000], [(0, 0.1), (1, 10)]
+    ):
         result = _fit(mechanism, _draw_counts(mechanism, reports, seed, concentration))
         assert result.is_possible, result
         assert "cannot have come" not in result.verdict
@@ -258,7 +260,7 @@ def test_reports_that_no_symbol_sends_are_named():
     assert _fit(mechanism, [40, 40, 20, 0]).impossible_count == 0
     result = _fit(mechanism, [40, 40, 20, 3])
     assert (result.p_value, result.impossible_count) == (0, 3)
-    assert "3 of 103 are reports that no symbol can send" in result.verdict
+    assert "no symbol can send 3 of the 103 reports" in result.verdict
 
 
 def test_wrong_residual_is_detected(monkeypatch):

@@ -501,13 +501,19 @@ H3 = 'kind = "h3"\nresolution = 3\nsouth = 1\nnorth = 2\nwest = 3\neast = 4'
             _toml(context='kind = "high-low"\nepsilon = 1\nsensitive = { column = "x" }'),
             ["context.sensitive refers to column 'x'", "the domain has no file"],
         ),
-        (_toml(context=BLOCKS), ["context needs exactly one way to form blocks", "nearest"]),
+        (_toml(context=BLOCKS), ["context needs exactly one way to define blocks", "nearest"]),
         (
             _toml(GRID, BLOCKS + 'rows = 2\ncolumns = 2\nnearest = "x.csv"'),
-            ["one way to form blocks"],
+            ["one way to define blocks"],
         ),
-        (_toml(GRID, BLOCKS + "rows = 2"), ["context.rows and context.columns go together"]),
-        (_toml(GRID, BLOCKS + "columns = 2"), ["context.rows and context.columns go together"]),
+        (
+            _toml(GRID, BLOCKS + "rows = 2"),
+            ["context.rows and context.columns must be set together"],
+        ),
+        (
+            _toml(GRID, BLOCKS + "columns = 2"),
+            ["context.rows and context.columns must be set together"],
+        ),
         (
             _toml(GRID, BLOCKS + "rows = 126\ncolumns = 1"),
             ["context", "rows must be an integer from 1 to 125"],

@@ -1,4 +1,4 @@
-"""The state that all of an aggregator's routes share."""
+"""The state shared by all of an aggregator's routes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,11 +15,11 @@ from sfumato.aggregator.http.problems import unknown_survey
 from sfumato.aggregator.http.token import Token
 from sfumato.aggregator.store import Store
 from sfumato.aggregator.writer import Writer
-from sfumato.batches import FINGERPRINT_PATTERN, JSON
+from sfumato.batches import FINGERPRINT_PATTERN, JSON_MEDIA_TYPE
 
 __all__ = ["JSON_OBJECT", "Aggregator", "CurrentAggregator", "RequestedSurvey", "Settings"]
 
-JSON_OBJECT: dict[str, Any] = {JSON: {"schema": {"type": "object"}}}
+JSON_OBJECT: dict[str, Any] = {JSON_MEDIA_TYPE: {"schema": {"type": "object"}}}
 """The OpenAPI description of a body that can be any JSON object."""
 
 _MAX_TOTAL_BODY_BYTES = 2**28  # over all concurrent requests
@@ -27,7 +27,7 @@ _MAX_TOTAL_BODY_BYTES = 2**28  # over all concurrent requests
 
 @dataclass(frozen=True)
 class Settings:
-    """An operator's choices.
+    """The settings that an operator can change.
 
     ``requests_per_minute``: the maximum for each client; 0 means no limit. ``body_timeout``: the
     number of seconds within which a request's body must arrive. ``now``: returns the current time.
@@ -39,7 +39,7 @@ class Settings:
 
 
 class Aggregator:
-    """The components of an aggregator. All reports that it receives are already private."""
+    """The components of an aggregator. The reports it receives are already private."""
 
     def __init__(self, store: Store, settings: Settings) -> None:
         self.store = store
@@ -52,7 +52,7 @@ class Aggregator:
         self.quota = MemoryQuota(_MAX_TOTAL_BODY_BYTES)
         self.limits = ClientLimits(settings.requests_per_minute)
         self.token = Token(store)
-        self.labels: dict[str, str] = {}  # label pages, keyed by their survey's ETag
+        self.label_pages: dict[str, str] = {}  # keyed by the survey's ETag
 
     async def find_survey(self, fingerprint: str) -> CatalogueEntry:
         """Return the survey with this fingerprint, or raise an ``unknown-survey`` problem."""

@@ -1,4 +1,4 @@
-"""Endpoints for clients: the list of surveys, each survey in full, and uploads.
+"""Endpoints for clients: list surveys, read a survey, and upload reports.
 
 They require no token, because reports are already private. The upload endpoint gets nearly all the
 traffic, so it is a plain Starlette route: FastAPI's parsing of parameters and bodies would take
@@ -24,10 +24,10 @@ from sfumato.aggregator.http.limits import admit, get_media_type, read_body
 from sfumato.aggregator.http.problems import Problem, problem_responses, unknown_survey
 from sfumato.aggregator.store import Outcome
 from sfumato.batches import (
-    ARROW,
+    ARROW_MEDIA_TYPE,
     FINGERPRINT_PATTERN,
     ID_PATTERN,
-    JSON,
+    JSON_MEDIA_TYPE,
     MAX_BATCH_BYTES,
     MAX_BATCH_REPORTS,
     Batch,
@@ -98,13 +98,13 @@ async def list_surveys(aggregator: CurrentAggregator) -> SurveyList:
 async def read_survey(entry: RequestedSurvey, request: Request) -> Response:
     """Return a resolved survey exactly as stored. Clients verify its fingerprint."""
     headers = {"ETag": entry.etag, "Cache-Control": "max-age=300"}
-    if _has_current_etag(request.headers.get("if-none-match", ""), entry.etag):
+    if _lists_etag(request.headers.get("if-none-match", ""), entry.etag):
         return Response(status_code=304, headers=headers)
-    return Response(entry.resolved, headers=headers, media_type=JSON)
+    return Response(entry.resolved, headers=headers, media_type=JSON_MEDIA_TYPE)
 
 
-def _has_current_etag(if_none_match: str, etag: str) -> bool:
-    """Whether the header lists this ETag. Proxies that compress replies mark tags as weak (W/)."""
+def _lists_etag(if_none_match: str, etag: str) -> bool:
+    """Whether the header lists this ETag. Proxies that compress replies add a W/ prefix."""
     tags = (tag.strip().removeprefix("W/") for tag in if_none_match.split(","))
     return etag in tags
 
@@ -114,8 +114,8 @@ def _has_current_etag(if_none_match: str, etag: str) -> bool:
 UPLOAD_PATH = "/v1/surveys/{fingerprint}/batches"
 
 _PARSERS: dict[str, Callable[[bytes, UploadRules], Batch]] = {
-    JSON: parse_batch,
-    ARROW: parse_arrow_batch,
+    JSON_MEDIA_TYPE: parse_batch,
+    ARROW_MEDIA_TYPE: parse_arrow_batch,
 }
 
 _UPLOAD_PROBLEMS = (
@@ -176,7 +176,9 @@ async def upload(request: Request) -> Response:
     entry = await aggregator.find_survey(fingerprint)
     parse = _PARSERS.get(get_media_type(request))
     if parse is None:
-        raise Problem("unknown-media-type", f"Content-Type must be {JSON} or {ARROW}.")
+        raise Problem(
+            "unknown-media-type", f"Content-Type must be {JSON_MEDIA_TYPE} or {ARROW_MEDIA_TYPE}."
+        )
     now = aggregator.settings.now()
     if entry.opens_later(now):
         raise Problem("survey-not-open", "See the survey's description for its opening time.")
@@ -200,7 +202,9 @@ def _upload_response(batch: Batch, outcome: Outcome) -> Response:
             f'{{"batch":"{batch.id.hex()}","reports":{batch.reports.size},'
             f'"survey":"{batch.fingerprint}"}}'
         )
-        return Response(receipt, 201 if outcome is Outcome.COUNTED else 200, media_type=JSON)
+        return Response(
+            receipt, 201 if outcome is Outcome.COUNTED else 200, media_type=JSON_MEDIA_TYPE
+        )
     if outcome is Outcome.CLOSED:
         raise _survey_closed()
     if outcome is Outcome.CONFLICT:
@@ -217,16 +221,17 @@ def _survey_closed() -> Problem:
 
 def describe_upload() -> dict[str, Any]:
     """Return the OpenAPI description of the upload endpoint."""
-    body = BatchBody.model_json_schema()
-    body["properties"]["reports"]["items"] |= {"minimum": 0, "maximum": 2**32 - 1}
-    content = {JSON: {"schema": body}, ARROW: {"schema": {"type": "string", "format": "binary"}}}
-    receipt = {JSON: {"schema": UploadReceipt.model_json_schema()}}
+    body_schema = BatchBody.model_json_schema()
+    body_schema["properties"]["reports"]["items"] |= {"minimum": 0, "maximum": 2**32 - 1}
+    arrow_schema = {"type": "string", "format": "binary"}
+    content = {JSON_MEDIA_TYPE: {"schema": body_schema}, ARROW_MEDIA_TYPE: {"schema": arrow_schema}}
+    receipt_content = {JSON_MEDIA_TYPE: {"schema": UploadReceipt.model_json_schema()}}
     responses = {
-        201: {"description": "Counted now.", "content": receipt},
-        200: {"description": "Already counted.", "content": receipt},
+        201: {"description": "Counted now.", "content": receipt_content},
+        200: {"description": "Already counted.", "content": receipt_content},
         **problem_responses(*_UPLOAD_PROBLEMS),
     }
-    fingerprint = {
+    fingerprint_parameter = {
         "name": "fingerprint",
         "in": "path",
         "required": True,
@@ -237,7 +242,7 @@ def describe_upload() -> dict[str, Any]:
         "summary": "Upload",
         "description": upload.__doc__,
         "operationId": "upload",
-        "parameters": [fingerprint],
+        "parameters": [fingerprint_parameter],
         "requestBody": {"required": True, "content": content},
         "responses": responses,
     }

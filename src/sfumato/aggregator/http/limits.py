@@ -1,6 +1,6 @@
-"""Limits on what a request may cost: the request rate, and the size and duration of a body.
+"""Limits on requests: their rate, the size of a body, and how long it may take to arrive.
 
-The rate limit stops accidents and simple floods, not a determined attacker. It identifies clients
+The rate limit stops accidental and simple floods, not a determined attacker. It identifies clients
 by a keyed hash of their address. The key is kept in memory and changes every hour. Nothing is
 logged, so nobody can find out later who sent what.
 """
@@ -34,7 +34,7 @@ _GZIP_WBITS = 31  # zlib's wbits value for gzip format with the largest window
 
 
 class ClientLimits:
-    """A token bucket for each client, refilled at ``per_minute``; 0 means no limit.
+    """A token bucket for each client, with ``per_minute`` new tokens a minute; 0 means no limit.
 
     >>> limits = ClientLimits(per_minute=60, clock=lambda: 0.0)
     >>> [limits.seconds_to_wait("198.51.100.7") for _ in range(61)][-2:]
@@ -42,27 +42,27 @@ class ClientLimits:
     """
 
     def __init__(self, per_minute: int, *, clock: Callable[[], float] = monotonic) -> None:
-        self._rate = per_minute / 60
+        self._tokens_per_second = per_minute / 60
         self._capacity = float(per_minute)
         self._clock = clock
         self._buckets: OrderedDict[bytes, tuple[float, float]] = OrderedDict()
         self._replace_key()
 
     def seconds_to_wait(self, address: str) -> float:
-        """Count a request. Return 0 if it is allowed, otherwise the seconds to wait."""
+        """Count a request. Return 0 if it is allowed, otherwise the number of seconds to wait."""
         if self._capacity == 0:
             return 0.0
         now = self._clock()
         if now - self._key_created_at > _KEY_LIFETIME:
             self._replace_key()
-        client = hashlib.blake2b(address.encode(), key=self._key, digest_size=16).digest()
-        tokens, updated_at = self._buckets.pop(client, (self._capacity, now))
-        tokens = min(self._capacity, tokens + (now - updated_at) * self._rate)
+        client_hash = hashlib.blake2b(address.encode(), key=self._key, digest_size=16).digest()
+        tokens, updated_at = self._buckets.pop(client_hash, (self._capacity, now))
+        tokens = min(self._capacity, tokens + (now - updated_at) * self._tokens_per_second)
         is_allowed = tokens >= 1
-        self._buckets[client] = (tokens - 1 if is_allowed else tokens, now)
+        self._buckets[client_hash] = (tokens - 1 if is_allowed else tokens, now)
         if len(self._buckets) > _MAX_CLIENTS:
             self._buckets.popitem(last=False)
-        return 0.0 if is_allowed else (1 - tokens) / self._rate
+        return 0.0 if is_allowed else (1 - tokens) / self._tokens_per_second
 
     def _replace_key(self) -> None:
         """Generate a new key, and forget all clients."""
@@ -74,12 +74,12 @@ class ClientLimits:
 async def admit(request: Request) -> None:
     """Reject a request from a client that exceeds the rate limit."""
     limits: ClientLimits = request.app.state.aggregator.limits
-    wait = limits.seconds_to_wait(request.client.host if request.client else "")
-    if wait:
+    wait_seconds = limits.seconds_to_wait(request.client.host if request.client else "")
+    if wait_seconds:
         raise Problem(
             "too-many-requests",
             "Retry after the number of seconds given in Retry-After.",
-            headers={"Retry-After": str(int(wait) + 1)},
+            headers={"Retry-After": str(int(wait_seconds) + 1)},
         )
 
 
@@ -89,21 +89,21 @@ async def admit(request: Request) -> None:
 class MemoryQuota:
     """Limits the memory for request bodies, so a flood of slow requests cannot exhaust it."""
 
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._used = 0
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._used_bytes = 0
 
     def acquire(self, size: int) -> None:
-        """Reserve ``size`` bytes; raise ``StoreUnavailable`` if that exceeds the limit."""
-        if self._used + size > self._limit:
+        """Reserve ``size`` bytes; raise ``StoreUnavailable`` if that exceeds ``max_bytes``."""
+        if self._used_bytes + size > self._max_bytes:
             raise StoreUnavailable(
                 "there is not enough memory for more uploads. Try again in a moment."
             )
-        self._used += size
+        self._used_bytes += size
 
     def release(self, size: int) -> None:
         """Release ``size`` bytes."""
-        self._used -= size
+        self._used_bytes -= size
 
 
 def get_media_type(request: Request) -> str:
@@ -111,10 +111,10 @@ def get_media_type(request: Request) -> str:
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-async def read_body(request: Request, limit: int) -> bytes:
+async def read_body(request: Request, max_size: int) -> bytes:
     """Read and decompress an untrusted body. Reject it if it is too large, too slow or truncated.
 
-    ``limit`` is the maximum size in bytes, both before and after decompression.
+    ``max_size`` is in bytes, and applies both before and after decompression.
     """
     encoding = request.headers.get("content-encoding", "identity").strip().lower()
     if encoding not in ("identity", "gzip"):
@@ -126,11 +126,11 @@ async def read_body(request: Request, limit: int) -> bytes:
     aggregator = request.app.state.aggregator
     timeout = aggregator.settings.body_timeout
     content_length = request.headers.get("content-length", "")
-    if content_length.isdecimal() and int(content_length[:20]) > limit:
-        raise _too_large(limit)
+    if content_length.isdecimal() and int(content_length[:20]) > max_size:
+        raise _too_large(max_size)
     try:
         async with asyncio.timeout(timeout):
-            body = await _receive(request, aggregator.quota, limit)
+            body = await _receive(request, aggregator.quota, max_size)
     except TimeoutError:
         raise Problem(
             "body-too-slow",
@@ -139,40 +139,40 @@ async def read_body(request: Request, limit: int) -> bytes:
         ) from None
     except ClientDisconnect:
         raise Problem("invalid-request", "The body is truncated.") from None
-    return body if encoding == "identity" else _decompress(body, limit)
+    return body if encoding == "identity" else _decompress(body, max_size)
 
 
-async def _receive(request: Request, quota: MemoryQuota, limit: int) -> bytes:
+async def _receive(request: Request, quota: MemoryQuota, max_size: int) -> bytes:
     chunks = []
     size = 0
     try:
         async for chunk in request.stream():
             quota.acquire(len(chunk))
             size += len(chunk)
-            if size > limit:
-                raise _too_large(limit)
+            if size > max_size:
+                raise _too_large(max_size)
             chunks.append(chunk)
         return b"".join(chunks)
     finally:
         quota.release(size)
 
 
-def _decompress(compressed: bytes, limit: int) -> bytes:
+def _decompress(compressed: bytes, max_size: int) -> bytes:
     decompressor = zlib.decompressobj(_GZIP_WBITS)
     try:
-        body = decompressor.decompress(compressed, limit + 1)
+        body = decompressor.decompress(compressed, max_size + 1)
     except zlib.error:
         raise Problem("invalid-request", "The body is not valid gzip data.") from None
-    if len(body) > limit:
-        raise _too_large(limit)
+    if len(body) > max_size:
+        raise _too_large(max_size)
     if not decompressor.eof or decompressor.unused_data:
         raise Problem("invalid-request", "The gzip data is truncated or has trailing data.")
     return body
 
 
-def _too_large(limit: int) -> Problem:
+def _too_large(max_size: int) -> Problem:
     return Problem(
         "body-too-large",
-        f"The body must not exceed {limit:,} bytes, before or after decompression.",
+        f"The body must not exceed {max_size:,} bytes, before or after decompression.",
         headers=_CLOSE_CONNECTION,
     )

@@ -58,10 +58,10 @@ class Metrics:
             buckets=[2**power for power in range(10)],
             registry=registry,
         )
-        queue = Gauge(
+        queue_length = Gauge(
             "sfumato_waiting_batches", "Batches waiting to be written.", registry=registry
         )
-        queue.set_function(count_waiting)
+        queue_length.set_function(count_waiting)
 
     def count_upload(self, survey: str, outcome: str, reports: int) -> None:
         """Count a batch by its outcome. ``reports`` is the number of new reports in it."""
@@ -114,13 +114,13 @@ class Readiness:
 
 @router.get("/health")
 async def live() -> dict[str, str]:
-    """Report that the process is alive."""
+    """Confirm that the process is alive."""
     return {"status": "alive"}
 
 
 @router.get("/ready", responses=problem_responses("store-unavailable", "store-full"))
 async def ready(request: Request) -> dict[str, str]:
-    """Return whether the store can be written to."""
+    """Confirm that the store can be written to."""
     await request.app.state.aggregator.readiness.require()
     return {"status": "ready"}
 

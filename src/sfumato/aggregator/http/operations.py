@@ -18,7 +18,14 @@ from sfumato.aggregator.http.limits import get_media_type, read_body
 from sfumato.aggregator.http.problems import Problem, problem_responses, unknown_survey
 from sfumato.aggregator.http.token import require_token
 from sfumato.aggregator.store import Outcome, State
-from sfumato.batches import ID_PATTERN, JSON, TallyExport, parse_id, parse_tally, tally_to_json
+from sfumato.batches import (
+    ID_PATTERN,
+    JSON_MEDIA_TYPE,
+    TallyExport,
+    parse_id,
+    parse_tally,
+    tally_to_json,
+)
 from sfumato.errors import InvalidBatch, WrongSurvey
 from sfumato.foundation.canonical import canonical_bytes
 
@@ -43,7 +50,7 @@ _IMPORT_PROBLEMS = problem_responses(
     "unknown-media-type",
 )
 
-_MAX_OVERHEAD = 2**20
+_MAX_OVERHEAD_BYTES = 2**20
 """The maximum size in bytes of an imported tally, excluding its counts."""
 
 _MAX_IMPORTED_CELLS = 400
@@ -85,7 +92,7 @@ class ImportReceipt(BaseModel):
 
     tally: str
     reports: str = Field(
-        description="The number of reports, as text: it may exceed JSON's safe integers."
+        description="The number of reports, as text, because it may exceed JSON's safe integers."
     )
     survey: str
 
@@ -150,7 +157,7 @@ async def export(
     )
     if result is None:
         raise Problem("not-enough-reports", "Nothing has been counted since the last export.")
-    return Response(await run_in_threadpool(tally_to_json, result), media_type=JSON)
+    return Response(await run_in_threadpool(tally_to_json, result), media_type=JSON_MEDIA_TYPE)
 
 
 @router.post(
@@ -167,11 +174,11 @@ async def import_tally(
     entry: RequestedSurvey, aggregator: CurrentAggregator, request: Request
 ) -> Response:
     """Add a tally that another aggregator exported. Sending it again changes nothing."""
-    if get_media_type(request) != JSON:
-        raise Problem("unknown-media-type", f"Content-Type must be {JSON}.")
+    if get_media_type(request) != JSON_MEDIA_TYPE:
+        raise Problem("unknown-media-type", f"Content-Type must be {JSON_MEDIA_TYPE}.")
     max_cells = _MAX_IMPORTED_CELLS if entry.rules.every else 1
     # A count has 8 bytes, encoded as base64.
-    max_size = min(11 * entry.outputs * max_cells, _MAX_IMPORT_BYTES) + _MAX_OVERHEAD
+    max_size = min(11 * entry.outputs * max_cells, _MAX_IMPORT_BYTES) + _MAX_OVERHEAD_BYTES
     body = await read_body(request, max_size)
     exported = await run_in_threadpool(parse_tally, body)
     cells = exported.cells
@@ -190,7 +197,7 @@ def _import_response(exported: TallyExport, outcome: Outcome) -> Response:
             "survey": exported.tally.fingerprint,
         }
         status = 201 if outcome is Outcome.COUNTED else 200
-        return Response(canonical_bytes(receipt), status, media_type=JSON)
+        return Response(canonical_bytes(receipt), status, media_type=JSON_MEDIA_TYPE)
     if outcome is Outcome.CLOSED:
         raise Problem("survey-closed", "The survey is closed. Open it to import a tally.")
     if outcome is Outcome.CONFLICT:

@@ -29,7 +29,7 @@ __all__ = ["router"]
 
 _RATE_LIMIT = [Depends(admit)]
 
-router = APIRouter(include_in_schema=False)  # OpenAPI need not describe pages for people
+router = APIRouter(include_in_schema=False)  # these pages are not part of the API
 
 
 @router.get("/", dependencies=_RATE_LIMIT)
@@ -46,11 +46,11 @@ async def try_survey(entry: RequestedSurvey) -> Response:
 
 @router.get("/label/{fingerprint}", dependencies=_RATE_LIMIT)
 async def label(entry: RequestedSurvey, aggregator: CurrentAggregator) -> Response:
-    """Return a survey's privacy label. The first request may take seconds to certify it."""
-    labels = aggregator.labels
-    if entry.etag not in labels:
-        labels[entry.etag] = await aggregator.estimates.run(lambda: label_page(entry.survey))
-    return _html_response(labels[entry.etag], STATIC_POLICY)
+    """Return a survey's privacy label. The first time, certifying the survey may take seconds."""
+    pages = aggregator.label_pages
+    if entry.etag not in pages:
+        pages[entry.etag] = await aggregator.estimates.run(lambda: label_page(entry.survey))
+    return _html_response(pages[entry.etag], STATIC_POLICY)
 
 
 @router.get("/static/{path:path}", dependencies=_RATE_LIMIT)
@@ -79,7 +79,7 @@ def _html_response(html: str, policy: str) -> Response:
 
 @router.get("/dashboard/ready", dependencies=_RATE_LIMIT)
 async def ready(aggregator: CurrentAggregator) -> dict[str, str]:
-    """Return whether the store can be written to."""
+    """Confirm that the store can be written to."""
     await aggregator.readiness.require()
     return {"status": "ready"}
 
@@ -92,7 +92,7 @@ async def promise(entry: RequestedSurvey) -> dict[str, Any]:
 
 @router.get("/dashboard/{fingerprint}/certificate", dependencies=_RATE_LIMIT)
 async def certificate(entry: RequestedSurvey, aggregator: CurrentAggregator) -> dict[str, Any]:
-    """Return the certificate for a survey's promise. The first request may take seconds."""
+    """Return the certificate for a survey's promise. Computing it may take seconds."""
     proof = await aggregator.estimates.run(entry.survey.certify)
     return certificate_view(entry.survey, proof)
 

@@ -28,7 +28,7 @@ from sfumato.errors import (
 from sfumato.foundation.canonical import canonical_bytes
 
 __all__ = [
-    "PROBLEM",
+    "PROBLEM_JSON",
     "Problem",
     "ProblemDocument",
     "problem_for",
@@ -37,7 +37,8 @@ __all__ = [
     "unknown_survey",
 ]
 
-PROBLEM = "application/problem+json"
+PROBLEM_JSON = "application/problem+json"
+"""The media type of problem documents."""
 
 _PROBLEMS = {
     "invalid-request": (400, "The request is not valid for this endpoint."),
@@ -146,12 +147,12 @@ def problem_response(problem: Problem) -> Response:
     }
     if problem.index is not None:
         document["index"] = problem.index
-    return Response(canonical_bytes(document), problem.status, problem.headers, PROBLEM)
+    return Response(canonical_bytes(document), problem.status, problem.headers, PROBLEM_JSON)
 
 
 def problem_responses(*names: str) -> dict[int | str, dict[str, Any]]:
     """Return the OpenAPI description of an endpoint's problems."""
-    content = {PROBLEM: {"schema": {"$ref": "#/components/schemas/ProblemDocument"}}}
+    content = {PROBLEM_JSON: {"schema": {"$ref": "#/components/schemas/ProblemDocument"}}}
     responses: dict[int | str, dict[str, Any]] = {}
     for name in names:
         status, description = _PROBLEMS[name]

@@ -16,7 +16,7 @@ from sfumato.aggregator.http.aggregator import JSON_OBJECT, CurrentAggregator, R
 from sfumato.aggregator.http.problems import problem_responses
 from sfumato.aggregator.http.token import require_token
 from sfumato.aggregator.store import State
-from sfumato.batches import JSON
+from sfumato.batches import JSON_MEDIA_TYPE
 from sfumato.domains import Domain, Label
 from sfumato.errors import InvalidArgument, InvalidContext
 from sfumato.foundation.decoder_table import DECODER_TABLE
@@ -109,14 +109,14 @@ async def read_estimate(
     decoder: DecoderName = "auto",
     level: Level = 0.95,
 ) -> Response:
-    """Return the decoded and unbiased frequencies of each symbol, with an interval."""
+    """Return each symbol's decoded and unbiased frequencies, with an interval."""
     estimate = await aggregator.estimates.estimate(entry, decoder)
 
     def to_json() -> str:
         return json.dumps(results_as_json(entry.survey, estimate, level))
 
-    # Outside the event loop: for a million symbols the text takes up a hundred megabytes.
-    return Response(await run_in_threadpool(to_json), media_type=JSON)
+    # Outside the event loop: for a million symbols, the text is about a hundred megabytes.
+    return Response(await run_in_threadpool(to_json), media_type=JSON_MEDIA_TYPE)
 
 
 @router.get("/v1/surveys/{fingerprint}/total", responses=_RESPONSES)
@@ -164,7 +164,7 @@ async def read_top(
 
 
 def _parse_label(domain: Domain, text: str) -> Label:
-    """Return the label in a query: text, or an integer written in digits."""
+    """Return the label that a query parameter refers to: text or an integer."""
     candidates: list[Label] = [text]
     if re.fullmatch(r"-?[0-9]{1,18}", text):
         candidates.append(int(text))

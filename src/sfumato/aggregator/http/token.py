@@ -18,7 +18,7 @@ from sfumato.randomness import fresh_key
 
 __all__ = ["Token", "require_token"]
 
-_SETTING = "token_sha256"
+_SETTING_NAME = "token_sha256"
 _REFRESH_INTERVAL = 5.0  # seconds
 
 _bearer = HTTPBearer(
@@ -27,7 +27,7 @@ _bearer = HTTPBearer(
 
 
 class Token:
-    """Gives access to results. It has 256 random bits, so storing a plain hash is safe."""
+    """The token that gives access to results. It has 256 random bits, so a plain hash is safe."""
 
     def __init__(self, store: Store, *, clock: Callable[[], float] = monotonic) -> None:
         self._store = store
@@ -42,7 +42,7 @@ class Token:
     def create(self) -> str:
         """Create and return a new token, which replaces the old one."""
         token = base64.urlsafe_b64encode(fresh_key()).decode("ascii").rstrip("=")
-        self._store.set_setting(_SETTING, _sha256(token))
+        self._store.set_setting(_SETTING_NAME, _sha256(token))
         self._refresh()
         return token
 
@@ -55,8 +55,8 @@ class Token:
         return hmac.compare_digest(_sha256(token), self._hash)
 
     def _refresh(self) -> None:
-        self._refreshed_at = self._clock()  # set first: do not poll an unavailable store
-        self._hash = self._store.get_setting(_SETTING) or ""
+        self._refreshed_at = self._clock()  # even if the read fails, do not retry at once
+        self._hash = self._store.get_setting(_SETTING_NAME) or ""
 
 
 async def require_token(

@@ -1,6 +1,6 @@
 """The two supported databases: how to open and lock them, and what their errors mean.
 
-SQLite uses one file with a write-ahead log and ``synchronous = FULL``, so commits are on disk.
+SQLite uses one file, a write-ahead log and ``synchronous = FULL``, so committed data is on disk.
 PostgreSQL is durable by default (``synchronous_commit``). Several aggregators can share a server.
 """
 
@@ -17,24 +17,24 @@ from sfumato.errors import InvalidSetting, MissingExtra, StoreFull, StoreUnavail
 
 __all__ = ["WRITES", "Backend", "backend_for"]
 
-_RESERVE = 2**25
+_RESERVE_BYTES = 2**25
 """Bytes to keep free on SQLite's disk: writing stops before the disk is full."""
 
 _LOCK_TIMEOUT = 5.0
 """Seconds that a writer waits for another writer's lock."""
 
-_KEEPALIVE = {
+_KEEPALIVE_SETTINGS = {
     "keepalives_idle": 10,
     "keepalives_interval": 5,
     "keepalives_count": 3,
     "tcp_user_timeout": 15_000,
 }
-"""Settings that detect within seconds that a server is gone, so clients can retry elsewhere."""
+"""Connection settings that detect a lost server within seconds, so clients can retry elsewhere."""
 
 _MIGRATION_LOCK_ID = 0x5F5A70  # arbitrary, but the same for all aggregators
 
 WRITES = "sfumato_writes"
-"""The execution option that marks connections that will write."""
+"""The execution option that marks a connection that will write."""
 
 _PRAGMAS = (
     "journal_mode = WAL",
@@ -67,29 +67,29 @@ class Backend:
         """Ensure that only one aggregator at a time migrates the tables."""
 
     def lock_rows(self, query: Select[Any]) -> Select[Any]:
-        """Return a query that locks its rows until the end of the transaction."""
+        """Return the query, changed to lock its rows until the transaction ends."""
         return query
 
     def translate(self, error: DBAPIError) -> StoreUnavailable:
-        """Translate a database error to one of the store's errors."""
+        """Translate a database error into one of the store's errors."""
         raise NotImplementedError
 
 
 def backend_for(
-    url: str, *, reserve: int = _RESERVE, lock_timeout: float = _LOCK_TIMEOUT
+    url: str, *, reserve: int = _RESERVE_BYTES, lock_timeout: float = _LOCK_TIMEOUT
 ) -> Backend:
     """Return the backend for ``sqlite:///reports.db`` or ``postgresql://user@host/database``.
 
     ``reserve``: bytes to keep free on SQLite's disk. ``lock_timeout``: seconds to wait for a lock.
     """
     try:
-        address = make_url(url)
+        parsed_url = make_url(url)
     except ArgumentError:
         raise _invalid_store_url() from None
-    if address.drivername == "sqlite":
-        return _SqliteBackend(address, reserve=reserve, lock_timeout=lock_timeout)
-    if address.drivername in ("postgresql", "postgres"):
-        return _PostgresBackend(address, lock_timeout=lock_timeout)
+    if parsed_url.drivername == "sqlite":
+        return _SqliteBackend(parsed_url, reserve=reserve, lock_timeout=lock_timeout)
+    if parsed_url.drivername in ("postgresql", "postgres"):
+        return _PostgresBackend(parsed_url, lock_timeout=lock_timeout)
     raise _invalid_store_url()
 
 
@@ -99,24 +99,24 @@ def _invalid_store_url() -> InvalidSetting:
 
 
 class _SqliteBackend(Backend):
-    """A file on the aggregator's machine. Each writing transaction locks the entire file."""
+    """A file on the aggregator's machine. Each write transaction locks the entire file."""
 
-    def __init__(self, address: URL, *, reserve: int, lock_timeout: float) -> None:
-        if not address.database or address.database == ":memory:":
+    def __init__(self, url: URL, *, reserve: int, lock_timeout: float) -> None:
+        if not url.database or url.database == ":memory:":
             raise InvalidSetting(
                 "the store must be a file, such as sqlite:///reports.db. "
                 "Reports in memory would be lost."
             )
-        self._file = Path(address.database).resolve()
+        self._file = Path(url.database).resolve()
         self._reserve = reserve
-        self._inode: tuple[int, int] | None = None
+        self._identity: tuple[int, int] | None = None
         if not self._file.parent.is_dir():
             raise InvalidSetting(
                 f"the store's folder {self._file.parent} does not exist. Create it first."
             )
         connect_args = {"check_same_thread": False, "timeout": lock_timeout}
-        self.engine = create_engine(address, connect_args=connect_args)
-        event.listen(self.engine, "connect", self._prepare)
+        self.engine = create_engine(url, connect_args=connect_args)
+        event.listen(self.engine, "connect", self._prepare_connection)
         event.listen(self.engine, "begin", _begin_sqlite)
 
     def require_space(self) -> None:
@@ -126,8 +126,8 @@ class _SqliteBackend(Backend):
         replaced would succeed, but be lost when the last connection closes.
         """
         try:
-            free = shutil.disk_usage(self._file.parent).free
-            was_replaced = self._inode is not None and self._inode != _get_inode(self._file)
+            free_bytes = shutil.disk_usage(self._file.parent).free
+            was_replaced = self._identity is not None and self._identity != _identify(self._file)
         except OSError:
             was_replaced = True
         if was_replaced:
@@ -135,16 +135,18 @@ class _SqliteBackend(Backend):
                 "the store's file was moved, replaced or deleted. "
                 "Restore it, or restart the aggregator."
             )
-        if free < self._reserve:
-            reserve = self._reserve // 2**20
-            raise StoreFull(f"the store's disk has less than {reserve} MiB left. Free some space.")
+        if free_bytes < self._reserve:
+            reserve_mib = self._reserve // 2**20
+            raise StoreFull(
+                f"the store's disk has less than {reserve_mib} MiB left. Free some space."
+            )
 
-    def _prepare(self, connection: sqlite3.Connection, _: object) -> None:
+    def _prepare_connection(self, connection: sqlite3.Connection, _: object) -> None:
         connection.isolation_level = None  # _begin_sqlite starts transactions, not the driver
         for pragma in _PRAGMAS:
             connection.execute(f"PRAGMA {pragma}").close()
-        if self._inode is None:
-            self._inode = _get_inode(self._file)
+        if self._identity is None:
+            self._identity = _identify(self._file)
 
     def translate(self, error: DBAPIError) -> StoreUnavailable:
         """Translate a SQLite error by its code."""
@@ -155,8 +157,8 @@ class _SqliteBackend(Backend):
         return StoreUnavailable(f"the store {problem}. Nothing changed; try again later.")
 
 
-def _get_inode(file: Path) -> tuple[int, int]:
-    """Return the device and inode numbers, which identify a file whatever its name."""
+def _identify(file: Path) -> tuple[int, int]:
+    """Return the device and inode numbers, which identify a file even if it is renamed."""
     status = file.stat()
     return status.st_dev, status.st_ino
 
@@ -170,7 +172,7 @@ def _begin_sqlite(connection: Connection) -> None:
 class _PostgresBackend(Backend):
     """A server that several aggregators can share. It reports a full disk itself."""
 
-    def __init__(self, address: URL, *, lock_timeout: float) -> None:
+    def __init__(self, url: URL, *, lock_timeout: float) -> None:
         try:
             import psycopg  # noqa: F401 - check that it is installed
         except ImportError:
@@ -179,9 +181,13 @@ class _PostgresBackend(Backend):
             ) from None
         options = f"-c lock_timeout={int(lock_timeout * 1000)} -c timezone=UTC"
         connect_timeout = max(2, int(lock_timeout))
-        connect_args = {"connect_timeout": connect_timeout, "options": options, **_KEEPALIVE}
+        connect_args = {
+            "connect_timeout": connect_timeout,
+            "options": options,
+            **_KEEPALIVE_SETTINGS,
+        }
         self.engine = create_engine(
-            address.set(drivername="postgresql+psycopg"),
+            url.set(drivername="postgresql+psycopg"),
             connect_args=connect_args,
             pool_pre_ping=True,
         )
@@ -192,7 +198,7 @@ class _PostgresBackend(Backend):
         connection.execute(query, {"lock": _MIGRATION_LOCK_ID})
 
     def lock_rows(self, query: Select[Any]) -> Select[Any]:
-        """Return a query that locks its rows. Locking a survey's row protects all its data."""
+        """Return the query with FOR UPDATE. Locking a survey's row protects all of its data."""
         return query.with_for_update()
 
     def translate(self, error: DBAPIError) -> StoreUnavailable:
@@ -204,7 +210,7 @@ class _PostgresBackend(Backend):
             return StoreUnavailable(
                 "the store is locked by another program. Nothing changed; try again later."
             )
-        if isinstance(error, OperationalError):  # perhaps during a commit
+        if isinstance(error, OperationalError):  # possibly during a commit
             return StoreUnavailable(
                 "the database server cannot be reached. Try again later; nothing is counted twice."
             )

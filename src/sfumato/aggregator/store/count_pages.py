@@ -15,11 +15,11 @@ __all__ = [
 ]
 
 PAGE_SIZE = 4096
-"""Counts per page (32 KiB). Dense counts take few statements, and sparse counts few bytes."""
+"""Counts per page (32 KiB): dense counts need few statements, and sparse counts few bytes."""
 
 
 def histogram_pages(reports: NDArray[np.uint32]) -> dict[int, NDArray[np.int64]]:
-    """Count reports. Return the non-empty pages of counts by page number.
+    """Count reports. Return the non-empty pages of counts, by page number.
 
     >>> pages = histogram_pages(np.array([1, 4098, 1], np.uint32))
     >>> {number: page.nonzero()[0].tolist() for number, page in pages.items()}
@@ -27,17 +27,17 @@ def histogram_pages(reports: NDArray[np.uint32]) -> dict[int, NDArray[np.int64]]
     """
     page_numbers = reports // PAGE_SIZE
     used_pages = np.flatnonzero(np.bincount(page_numbers, minlength=1))
-    # Renumber the used pages consecutively, so that memory depends on the number of reports, not on
-    # the number of outputs.
-    position = np.zeros(int(used_pages[-1]) + 1, dtype=np.int64)
-    position[used_pages] = np.arange(used_pages.size)
-    cells = position[page_numbers] * PAGE_SIZE + reports % PAGE_SIZE
+    # Renumber the used pages consecutively, so that the memory needed depends on the number of
+    # reports, not on the number of outputs.
+    consecutive_numbers = np.zeros(int(used_pages[-1]) + 1, dtype=np.int64)
+    consecutive_numbers[used_pages] = np.arange(used_pages.size)
+    cells = consecutive_numbers[page_numbers] * PAGE_SIZE + reports % PAGE_SIZE
     counts = np.bincount(cells, minlength=used_pages.size * PAGE_SIZE)
     return dict(zip(used_pages.tolist(), counts.reshape(-1, PAGE_SIZE), strict=True))
 
 
 def split_pages(counts: NDArray[np.int64]) -> dict[int, NDArray[np.int64]]:
-    """Split counts into pages. Return the non-empty pages by page number."""
+    """Split counts into pages. Return the non-empty pages, by page number."""
     padded = np.zeros(_round_up(counts.size), dtype=np.int64)
     padded[: counts.size] = counts
     pages = enumerate(padded.reshape(-1, PAGE_SIZE))
@@ -45,7 +45,7 @@ def split_pages(counts: NDArray[np.int64]) -> dict[int, NDArray[np.int64]]:
 
 
 def join_pages(pages: Iterable[tuple[int, bytes]], outputs: int) -> NDArray[np.int64]:
-    """Add up stored pages, in any order. A page number can occur once per part and day."""
+    """Add up stored pages and return all counts. A page number may occur several times."""
     counts = np.zeros(_round_up(outputs), dtype=np.int64)
     for number, stored in pages:
         start = number * PAGE_SIZE
@@ -63,5 +63,5 @@ def encode_page(page: NDArray[np.int64]) -> bytes:
     return page.astype("<i8", copy=False).tobytes()
 
 
-def _round_up(outputs: int) -> int:
-    return -(-outputs // PAGE_SIZE) * PAGE_SIZE
+def _round_up(size: int) -> int:
+    return -(-size // PAGE_SIZE) * PAGE_SIZE

@@ -44,7 +44,7 @@ __all__ = [
     "surveys",
 ]
 
-_VERSION = "version"
+_VERSION_SETTING = "version"
 
 # --- tables ---------------------------------------------------------------------------------------
 
@@ -63,7 +63,7 @@ surveys = Table(
     Column("number", Integer, primary_key=True),
     Column("fingerprint", Text, nullable=False, unique=True),
     Column("resolved", LargeBinary, nullable=False),
-    # open, closed, or ended (closed, with its identifiers deleted)
+    # open, closed, or ended (closed, with its batch identifiers deleted)
     Column("state", Text, nullable=False),
     # the part of the tally that new reports are added to; an export closes it
     Column("part", Integer, nullable=False),
@@ -171,7 +171,7 @@ class Database:
         try:
             self._migrate()
         except BaseException:
-            self.close()  # the caller has no store to close
+            self.close()  # the caller gets no object to close
             raise
 
     @classmethod
@@ -204,7 +204,7 @@ class Database:
 
     @contextmanager
     def _translate_errors(self) -> Iterator[None]:
-        """Raise our own errors: the database's errors may contain the data being written."""
+        """Replace the database's errors, which may contain the data being written."""
         try:
             yield
         except DBAPIError as error:
@@ -220,7 +220,7 @@ class Database:
             self._backend.lock_for_migration(connection)
             version = 0
             if inspect(connection).has_table(settings.name):
-                version = int(_get_setting(connection, _VERSION) or 0)
+                version = int(_get_setting(connection, _VERSION_SETTING) or 0)
             if version > len(MIGRATIONS):
                 raise StoreUnavailable(
                     f"the store was created by a newer version of Sfumato (schema {version}; "
@@ -228,7 +228,7 @@ class Database:
                 )
             for migration in MIGRATIONS[version:]:
                 migration(connection)
-            _set_setting(connection, _VERSION, str(len(MIGRATIONS)))
+            _set_setting(connection, _VERSION_SETTING, str(len(MIGRATIONS)))
 
     # --- settings ---------------------------------------------------------------------------------
 
@@ -243,8 +243,8 @@ class Database:
             _set_setting(connection, name, value)
 
     def ping(self) -> None:
-        """Raise ``StoreUnavailable`` unless the store is writable. This may miss a full disk."""
-        query = select(settings.c.value).where(settings.c.name == _VERSION)
+        """Raise ``StoreUnavailable`` unless the store is writable. A full disk may go unnoticed."""
+        query = select(settings.c.value).where(settings.c.name == _VERSION_SETTING)
         with self._write() as connection:
             connection.execute(self._backend.lock_rows(query))
 

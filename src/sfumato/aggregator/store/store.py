@@ -1,10 +1,10 @@
 """The store: surveys, identifiers and counts, updated atomically.
 
-``commit`` is the core. In one transaction it locks the survey, looks up which batches are known,
-writes the identifiers of the others and adds their reports to the counts. So a batch is counted if
-and only if its identifier is stored, and acknowledged batches survive any crash. The store does not
-keep reports. It keeps a checksum of each batch until the survey ends (docs/decisions/031.md
-explains what the checksum reveals).
+``commit`` is the central method. In one transaction, it locks the survey, looks up which batches
+are already known, stores the identifiers of the new ones, and adds their reports to the counts. So
+a batch is counted if and only if its identifier is stored, and acknowledged batches survive any
+crash. Individual reports are not stored. A checksum of each batch is kept until the survey ends
+(docs/decisions/031.md explains what the checksum reveals).
 """
 
 import json
@@ -52,9 +52,10 @@ from sfumato.tally import Tally
 
 __all__ = ["Outcome", "State", "Status", "Store"]
 
-_MAX_REPORTS = 2**62
-_NO_DAY = ""
+_MAX_REPORTS = 2**62  # per survey
+_NO_DAY = ""  # for imported tallies
 _NO_SENDER = ""
+_ID_BYTES = 16
 _DELETE_BATCH_SIZE = 5000
 
 
@@ -106,7 +107,7 @@ class Store(Database):
                 connection.execute(statement)
 
     def read_resolved(self, fingerprint: str) -> bytes | None:
-        """Return a survey's resolved form, or ``None`` if it is unknown."""
+        """Return a survey's resolved form, or ``None`` if the survey is unknown."""
         query = select(surveys.c.resolved).where(surveys.c.fingerprint == fingerprint)
         with self._read() as connection:
             resolved = connection.scalar(query)
@@ -122,7 +123,7 @@ class Store(Database):
     def set_open(self, fingerprint: str) -> None:
         """Accept reports again. Raise ``WrongSurvey`` if the survey has ended."""
         with self._write() as connection:
-            row = self._require_row(connection, fingerprint)
+            row = self._require_survey_row(connection, fingerprint)
             if row.state == "ended":
                 raise WrongSurvey(
                     "this survey has ended. Its identifiers are deleted, so repeated batches could "
@@ -133,7 +134,7 @@ class Store(Database):
     def set_closed(self, fingerprint: str) -> None:
         """Stop accepting reports. The survey keeps its identifiers, so it can be opened again."""
         with self._write() as connection:
-            row = self._require_row(connection, fingerprint)
+            row = self._require_survey_row(connection, fingerprint)
             if row.state != "ended":
                 _update_survey(connection, row, state="closed")
 
@@ -141,10 +142,10 @@ class Store(Database):
         """Delete the identifiers of a closed survey's batches. This ends the survey permanently.
 
         The state changes first. Then identifiers are deleted in small steps, so uploads to other
-        surveys need not wait. After a crash, call this method again to continue.
+        surveys do not have to wait. After a crash, call this method again to continue.
         """
         with self._write() as connection:
-            row = self._require_row(connection, fingerprint)
+            row = self._require_survey_row(connection, fingerprint)
             if row.state == "open":
                 raise WrongSurvey(
                     "an open survey needs its identifiers to recognise repeated batches. "
@@ -162,15 +163,15 @@ class Store(Database):
                     connection.execute(delete(batches).where(in_survey, batches.c.id.in_(ids)))
 
     def read_status(self, fingerprint: str) -> Status:
-        """Return a survey's state and its report counts."""
+        """Return a survey's state and how many reports arrived, in total and in each hour."""
         with self._read() as connection:
-            row = self._require_row(connection, fingerprint, lock=False)
+            row = self._require_survey_row(connection, fingerprint, lock=False)
             query = select(hours.c.hour, hours.c.reports).where(hours.c.survey == row.number)
             rows = connection.execute(query.order_by(hours.c.hour)).all()
         by_hour = tuple((hour, reports) for hour, reports in rows)
         return Status(row.state, row.reports, by_hour)
 
-    def _find_row(
+    def _find_survey_row(
         self, connection: Connection, fingerprint: str, *, lock: bool = True
     ) -> Row[Any] | None:
         query = select(surveys.c.number, surveys.c.state, surveys.c.part, surveys.c.reports)
@@ -179,10 +180,10 @@ class Store(Database):
             query = self._backend.lock_rows(query)
         return connection.execute(query).first()
 
-    def _require_row(
+    def _require_survey_row(
         self, connection: Connection, fingerprint: str, *, lock: bool = True
     ) -> Row[Any]:
-        row = self._find_row(connection, fingerprint, lock=lock)
+        row = self._find_survey_row(connection, fingerprint, lock=lock)
         if row is None:
             raise WrongSurvey("the store has no survey with this fingerprint.")
         return row
@@ -192,25 +193,27 @@ class Store(Database):
     def commit(self, group: Sequence[Batch]) -> list[Outcome]:
         """Count a group of batches in one transaction, and return the outcome of each.
 
-        Check the reports against their survey first (``Batch.require``).
+        The caller must check the reports against their survey first (``Batch.require``).
         """
         outcomes = [Outcome.UNKNOWN] * len(group)
         with self._write() as connection:
             # Lock surveys in sorted order, so that two aggregators cannot deadlock.
             for fingerprint in sorted({batch.fingerprint for batch in group}):
-                row = self._find_row(connection, fingerprint)
+                row = self._find_survey_row(connection, fingerprint)
                 if row is None:
                     continue
                 indices = [i for i, batch in enumerate(group) if batch.fingerprint == fingerprint]
                 if row.state == "open":
-                    survey_outcomes = self._count(connection, row, [group[i] for i in indices])
+                    survey_outcomes = self._count_batches(
+                        connection, row, [group[i] for i in indices]
+                    )
                 else:
                     survey_outcomes = [Outcome.CLOSED] * len(indices)
                 for i, outcome in zip(indices, survey_outcomes, strict=True):
                     outcomes[i] = outcome
         return outcomes
 
-    def _count(
+    def _count_batches(
         self, connection: Connection, row: Row[Any], group: Sequence[Batch]
     ) -> list[Outcome]:
         ids = [batch.id for batch in group]
@@ -248,21 +251,21 @@ class Store(Database):
             _add_pages(connection, row, pages, day=now.date().isoformat(), key=key)
         _add_reports(connection, row, total)
         hour = now.strftime("%Y-%m-%dT%H")
-        _add_to_hour(connection, row.number, hour, batch_count=len(group), reports=total)
+        _add_to_hour(connection, row.number, hour, batch_count=len(group), report_count=total)
 
     def tally(self, fingerprint: str, outputs: int) -> Tally:
         """Return all counts, exported or not."""
         with self._read() as connection:
-            row = self._require_row(connection, fingerprint, lock=False)
+            row = self._require_survey_row(connection, fingerprint, lock=False)
             return _sum_pages(connection, cells.c.survey == row.number, outputs, fingerprint)
 
     def tally_between(self, fingerprint: str, outputs: int, first: date, last: date) -> Tally:
-        """Return the counts of uploads from ``first`` to ``last``, inclusive (UTC).
+        """Return the counts of reports that arrived from ``first`` to ``last``, inclusive (UTC).
 
         Imported tallies have no day, so they are excluded.
         """
         with self._read() as connection:
-            row = self._require_row(connection, fingerprint, lock=False)
+            row = self._require_survey_row(connection, fingerprint, lock=False)
             in_survey = cells.c.survey == row.number
             in_period = cells.c.day.between(first.isoformat(), last.isoformat())
             return _sum_pages(connection, in_survey & in_period, outputs, fingerprint)
@@ -272,13 +275,13 @@ class Store(Database):
     def export(
         self, fingerprint: str, id_: bytes, outputs: int, edition: int = 1
     ) -> TallyExport | None:
-        """Close the open part and export it under an identifier.
+        """Close the open part of the tally and export it under the identifier ``id_``.
 
-        The same identifier returns the same tally again. Return ``None`` if nothing has been
-        counted since the last export.
+        Calling this again with the same identifier returns the same tally. Return ``None`` if
+        nothing has been counted since the last export.
         """
         with self._write() as connection:
-            row = self._require_row(connection, fingerprint)
+            row = self._require_survey_row(connection, fingerprint)
             matches_id = (exports.c.survey == row.number) & (exports.c.id == id_)
             part = connection.scalar(select(exports.c.part).where(matches_id))
             is_new = part is None
@@ -295,14 +298,14 @@ class Store(Database):
                 )
                 connection.execute(statement)
                 _update_survey(connection, row, part=part + 1)
-            was_imported = (imports.c.survey == row.number) & (imports.c.part == part)
-            covers = sorted(_import_ids(connection, was_imported))
-            return TallyExport(id_, tallies, tuple(covers), edition)
+            imported_into_part = (imports.c.survey == row.number) & (imports.c.part == part)
+            covered_ids = sorted(_import_ids(connection, imported_into_part))
+            return TallyExport(id_, tallies, tuple(covered_ids), edition)
 
     def list_exports(self, fingerprint: str) -> list[tuple[bytes, int]]:
         """List each exported tally's identifier and number of reports, oldest first."""
         with self._read() as connection:
-            row = self._require_row(connection, fingerprint, lock=False)
+            row = self._require_survey_row(connection, fingerprint, lock=False)
             query = select(exports.c.id, exports.c.reports).where(exports.c.survey == row.number)
             rows = connection.execute(query.order_by(exports.c.part)).all()
         return [(bytes(id_), reports) for id_, reports in rows]
@@ -310,7 +313,7 @@ class Store(Database):
     def import_tally(self, exported: TallyExport) -> Outcome:
         """Add a tally from another store, unless part of it was already counted here."""
         with self._write() as connection:
-            row = self._find_row(connection, exported.tally.fingerprint)
+            row = self._find_survey_row(connection, exported.tally.fingerprint)
             if row is None:
                 return Outcome.UNKNOWN
             if row.state != "open":
@@ -324,19 +327,19 @@ class Store(Database):
                 [exported.id, *exported.covers]
             ):
                 return Outcome.OVERLAP
-            reports = exported.tally.reports
+            report_count = exported.tally.reports
             statement = insert(imports).values(
                 survey=row.number,
                 id=exported.id,
                 digest=exported.digest,
                 part=row.part,
-                reports=reports,
+                reports=report_count,
                 covers=b"".join(exported.covers).hex(),
             )
             connection.execute(statement)
             for key, tally in exported.cells.cells.items():
                 _add_pages(connection, row, split_pages(tally.counts), day=_NO_DAY, key=key)
-            _add_reports(connection, row, reports)
+            _add_reports(connection, row, report_count)
             return Outcome.COUNTED
 
 
@@ -388,13 +391,18 @@ def _add_pages(
 
 
 def _add_to_hour(
-    connection: Connection, survey: int, hour: str, *, batch_count: int, reports: int
+    connection: Connection, survey_number: int, hour: str, *, batch_count: int, report_count: int
 ) -> None:
-    matches = (hours.c.survey == survey) & (hours.c.hour == hour)
-    sums = {"batches": hours.c.batches + batch_count, "reports": hours.c.reports + reports}
+    matches = (hours.c.survey == survey_number) & (hours.c.hour == hour)
+    sums = {"batches": hours.c.batches + batch_count, "reports": hours.c.reports + report_count}
     result = connection.execute(update(hours).where(matches).values(**sums))
     if result.rowcount == 0:
-        row = {"survey": survey, "hour": hour, "batches": batch_count, "reports": reports}
+        row = {
+            "survey": survey_number,
+            "hour": hour,
+            "batches": batch_count,
+            "reports": report_count,
+        }
         connection.execute(insert(hours).values(row))
 
 
@@ -419,10 +427,10 @@ def _sum_cells(
     return TallyCells(tallies) if tallies else None
 
 
-def _all_tally_ids(connection: Connection, survey: int) -> set[bytes]:
+def _all_tally_ids(connection: Connection, survey_number: int) -> set[bytes]:
     """Return the identifiers of all exported and imported tallies, and of tallies inside them."""
-    exported = connection.scalars(select(exports.c.id).where(exports.c.survey == survey))
-    return {*map(bytes, exported), *_import_ids(connection, imports.c.survey == survey)}
+    exported = connection.scalars(select(exports.c.id).where(exports.c.survey == survey_number))
+    return {*map(bytes, exported), *_import_ids(connection, imports.c.survey == survey_number)}
 
 
 def _import_ids(connection: Connection, condition: ColumnElement[bool]) -> list[bytes]:
@@ -430,7 +438,7 @@ def _import_ids(connection: Connection, condition: ColumnElement[bool]) -> list[
     ids = []
     for row in connection.execute(select(imports.c.id, imports.c.covers).where(condition)):
         ids.append(bytes(row.id))
-        covers = bytes.fromhex(row.covers)
-        for start in range(0, len(covers), 16):
-            ids.append(covers[start : start + 16])
+        covered = bytes.fromhex(row.covers)
+        for start in range(0, len(covered), _ID_BYTES):
+            ids.append(covered[start : start + _ID_BYTES])
     return ids

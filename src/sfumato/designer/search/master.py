@@ -1,4 +1,4 @@
-"""The objective of a design, and the best mixture of given rays: a convex problem.
+"""The objective of a design, and the best mixture of given rays, which is a convex problem.
 
 The columns of the channel are ``θ_r r``, for rays r with ``p·r = 1``. The covariance of the best
 unbiased estimate at p, times the number of people, is ``M⁻¹ − p pᵀ`` with ``M = Σ θ_r r rᵀ``. So,
@@ -8,12 +8,12 @@ for symbol weights w and ``W = diag(w)``,
 
 This is an A-optimal design of experiments (Pukelsheim 2006, "Optimal design of experiments") with
 linear constraints. It is solved along the central path: for increasing t, Newton's method minimises
-``t·tr(W M⁻¹) − Σ log θ_r`` on the constraints. At the minimum, every ray satisfies
+``t·tr(W M⁻¹) − Σ log θ_r`` subject to the constraints. At the minimum, every ray satisfies
 
     |W^½ M⁻¹ r|² + 1/(tθ_r) = ν·r
 
-where ν are the multipliers of the constraints. For N rays, ``tr(W M⁻¹)`` is then within ``N/t`` of
-its minimum.
+where ν contains the multipliers of the constraints. For N rays, ``tr(W M⁻¹)`` is then within
+``N/t`` of its minimum.
 """
 
 from collections.abc import Sequence
@@ -30,15 +30,15 @@ from sfumato.mechanisms import Mechanism
 __all__ = ["Mixture", "Objective", "best_mixture"]
 
 _PRIOR_TOTAL = 10**6  # the shares of a prior are scaled to this total and rounded
-_MAX_COUNT = 2**32
-_MAX_WEIGHT_RATIO = 1e6
+_MAX_COUNT = 2**32  # larger counts are treated as shares
+_MAX_WEIGHT_RATIO = 1e6  # of the largest weight to the smallest
 
 _T_GROWTH = 12.0  # the factor from one t to the next
-_MAX_T_COUNT = 40
+_MAX_T_COUNT = 40  # values of t on a path
 _MAX_NEWTON_STEPS = 40  # for one t
 _CENTRED_DECREMENT = 1e-2  # t grows once the Newton decrement is below this
 _BALANCE_TOLERANCE = 1e-9  # the largest accepted |Σ θ r − 1|
-_MAX_SHARE_TO_ZERO = 0.95  # a step covers at most this share of the way to θ = 0
+_MAX_SHARE_TO_ZERO = 0.95  # a step covers at most this share of the distance to θ = 0
 _MIN_STEP_LENGTH = 1e-12
 
 
@@ -46,7 +46,7 @@ _MIN_STEP_LENGTH = 1e-12
 class Objective:
     """The value ``tr(W M⁻¹)`` of mechanisms for a prior p and symbol weights w, and its minimum.
 
-    ``counts`` is p as coprime integers.
+    ``counts`` contains coprime integers proportional to p.
 
     >>> Objective.parse(3, prior=[0.5, 0.25, 0.25], weights=None).prior
     array([0.5 , 0.25, 0.25])
@@ -57,7 +57,7 @@ class Objective:
 
     @classmethod
     def parse(cls, size: int, prior: ArrayLike | None, weights: ArrayLike | None) -> "Objective":
-        """Parse the arguments of ``design``; the defaults are a uniform prior and weights of 1.
+        """Return the objective for arguments of ``design``: by default, uniform p and weights of 1.
 
         Counts are used as given. Shares are rounded to millionths, but never to 0.
         """
@@ -66,7 +66,7 @@ class Objective:
         return cls(_make_coprime(counts.astype(np.int64).tolist()), w)
 
     def restrict(self, symbols: NDArray[np.int64]) -> "Objective":
-        """Return the objective for these symbols alone."""
+        """Return the objective for the given symbols alone."""
         counts = [self.counts[x] for x in symbols.tolist()]
         return Objective(_make_coprime(counts), self.weights[symbols])
 
@@ -103,7 +103,7 @@ class Objective:
 def _parse_prior(prior: ArrayLike, size: int) -> Floats:
     counts = _parse_numbers(prior, size, "prior")
     if not counts.any():
-        raise InvalidArgument(f"prior must be {size} shares or counts, not all of them 0.")
+        raise InvalidArgument(f"prior must be {size} shares or counts that are not all 0.")
     are_positive_integers = (counts == np.rint(counts)).all() and counts.min() >= 1
     if are_positive_integers and counts.max() <= _MAX_COUNT:
         return counts
@@ -147,8 +147,8 @@ def _make_coprime(counts: Sequence[int]) -> tuple[int, ...]:
 class Mixture:
     """Weights θ of the rays, ``M⁻¹``, the multipliers ν of ``Σ θ r = 1``, and ``tr(W M⁻¹)``.
 
-    The value is inf if the rays do not tell all symbols apart, or if no mixture of them is the
-    column of ones, and so they do not form a channel.
+    The value is inf if the rays do not tell all symbols apart. It is also inf if no mixture of them
+    is the column of ones, because then they do not form a channel.
     """
 
     theta: Floats
@@ -163,7 +163,7 @@ def best_mixture(
     """Return weights θ for which ``tr(W M⁻¹)`` is within a relative ``tolerance`` of the minimum.
 
     ``start`` contains positive initial weights, which need not satisfy the constraints. The path
-    begins at ``first_tolerance``, which may be below 1 if these weights are nearly optimal.
+    begins at ``first_tolerance``, which may be below 1 if the initial weights are nearly optimal.
 
     >>> rays = np.array([[1.5, 0.5], [0.5, 1.5], [1.0, 1.0]])
     >>> best_mixture(rays, np.ones(2), np.full(3, 1 / 3), 1e-9).theta.round(6) + 0.0
@@ -175,7 +175,7 @@ def best_mixture(
         return Mixture(path.theta, path.inverse, path.multipliers, inf)
     t = N / (path.value * max(first_tolerance, tolerance))
     for _ in range(_MAX_T_COUNT):
-        # Stop early if floats are not precise enough: any point on the path is a valid mixture.
+        # Stop early if floats are not precise enough; every point on the path is a valid mixture.
         if not path.centre(t) or N / t <= tolerance * path.value:
             break
         t = min(t * _T_GROWTH, 1.01 * N / (tolerance * path.value))
@@ -200,7 +200,7 @@ class _Path:
         self.value = value if value > 0 else inf
 
     def centre(self, t: float) -> bool:
-        """Run Newton's method for one t, with steps d relative to θ, which converge fastest.
+        """Run Newton's method for one t, with steps relative to θ, which converge fastest.
 
         Return whether the equations could be solved in floating point.
         """
@@ -209,19 +209,19 @@ class _Path:
         for _ in range(_MAX_NEWTON_STEPS):
             scaled = self._R * self.theta[:, None]
             V = scaled @ (self.inverse * self._weight_roots)
-            H = (self._R @ self.inverse @ self._R.T) * (V @ V.T) * (2 * t)  # Hessian, scaled
+            H = (self._R @ self.inverse @ self._R.T) * (V @ V.T) * (2 * t)  # the scaled Hessian
             H[np.diag_indices_from(H)] += 1
             try:
                 factor = cho_factor(H, overwrite_a=True, check_finite=False)
             except LinAlgError:
                 return False
-            slope = (V**2).sum(axis=1) / self.theta * t + 1  # minus the gradient, scaled
-            columns = cho_solve(factor, np.column_stack([slope, scaled]), check_finite=False)
-            unconstrained = columns[:, 0]
-            correction = columns[:, 1:]
+            slope = (V**2).sum(axis=1) / self.theta * t + 1  # minus the scaled gradient
+            solutions = cho_solve(factor, np.column_stack([slope, scaled]), check_finite=False)
+            unconstrained = solutions[:, 0]
+            corrections = solutions[:, 1:]
             residual = 1 - scaled.sum(axis=0)
-            nu = _solve(scaled.T @ correction, scaled.T @ unconstrained - residual)
-            step = unconstrained - correction @ nu  # d/θ
+            nu = _solve(scaled.T @ corrections, scaled.T @ unconstrained - residual)
+            step = unconstrained - corrections @ nu
             self.multipliers = nu / t
             decrement = float(np.sqrt(max(step @ (slope - scaled @ nu), 0.0)))
             is_balanced = float(np.abs(residual).max()) < _BALANCE_TOLERANCE
@@ -248,7 +248,7 @@ class _Path:
         return isfinite(self.value) and float(np.abs(residual).max()) < _BALANCE_TOLERANCE
 
     def _advance(self, step: Floats, length: float, t: float, decrement: float | None) -> float:
-        """Halve ``length`` until a move along ``step`` is accepted; return the final length.
+        """Move along ``step``, halving ``length`` until the move is accepted; return the length.
 
         Until the constraints hold, ``decrement`` is ``None``, and a move is accepted if M has an
         inverse. After that, a move is accepted if the barrier function decreases enough.
@@ -279,7 +279,7 @@ def _solve(A: Floats, b: Floats) -> Floats:
 
 
 def _inverse(M: Floats) -> Floats:
-    """Return an exactly symmetric inverse of a symmetric matrix, or all inf if M is singular."""
+    """Return an exactly symmetric inverse of a symmetric M, or a matrix of inf if M is singular."""
     try:
         inverse = np.linalg.inv((M + M.T) / 2)
     except np.linalg.LinAlgError:

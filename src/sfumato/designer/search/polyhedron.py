@@ -6,7 +6,7 @@ over the symbols. Relaxing one of them moves one side of the tree, either until 
 stops it at a neighbouring vertex, or without limit.
 
 E is rounded up and perturbed upwards, so no vertex has more equalities than a tree has edges. The
-perturbation is less than a millionth of the smallest entry if 64 bits allow that. It only widens
+perturbation is less than a millionth of the smallest entry if 64 bits are enough. It only widens
 the cone, so a bound for the wider cone is valid for the true one.
 """
 
@@ -23,14 +23,14 @@ __all__ = ["Polyhedron", "Vertices"]
 Vertices = NDArray[np.int64]
 """One vertex per row: ``h·scale``, with 0 for the first symbol."""
 
-_UNBOUNDED = np.int64(1) << 62
+_UNBOUNDED = np.int64(1) << 62  # stands for an infinite entry
 _PERTURBATION = 2e-7  # relative to the smallest entry
 _MIN_AMPLITUDE = 2.0**24  # of the perturbation, in integer steps; keeps ties unlikely
 
 
 @dataclass(frozen=True)
 class Polyhedron:
-    """``{h : h_x − h_x2 ≤ N[x, x2]/scale}``, with ``N`` closed.
+    """The set ``{h : h_x − h_x2 ≤ N[x, x2]/scale}``, where ``N`` is closed.
 
     ``tail`` and ``head`` list the inequalities (x, x2) that are not implied by two others.
     """
@@ -42,18 +42,18 @@ class Polyhedron:
 
     @classmethod
     def enclosing(cls, E: Floats, attempt: int = 0) -> "Polyhedron":
-        """Return a polyhedron slightly larger than the one of the closed matrix E.
+        """Return a polyhedron slightly larger than that of the closed matrix E.
 
         ``attempt`` selects the perturbation.
         """
         k = len(E)
         is_bounded = np.isfinite(E) & ~np.eye(k, dtype=np.bool_)
-        # A power of two makes E·scale exact, and this one is small enough for sums along a path.
+        # A power of two makes E·scale exact. With this one, sums along a path fit in 64 bits.
         scale = 2.0 ** (59 - np.ceil(np.log2((k + 1) * E[is_bounded].max())))
         words = words_from(attempt.to_bytes(KEY_BYTES, "big"), 0, k * k)[:, 0].reshape(k, k)
         amplitude = max(_PERTURBATION * float(E[is_bounded].min()) * scale, _MIN_AMPLITUDE)
         noise = (words >> np.uint64(11)) * 2.0**-53 * amplitude
-        # Leave out entries that a detour implies: perturbing those would split one ray into many.
+        # Leave out entries implied by a detour: perturbing them would split one ray into several.
         is_bounded &= ~_is_implied(E)
         N = np.full((k, k), _UNBOUNDED, dtype=np.int64)
         # 1024 steps cover the rounding error of E, which is less than a thousand steps.
@@ -88,15 +88,15 @@ class Polyhedron:
         return self.N < _UNBOUNDED
 
     def restrict(self, symbols: NDArray[np.intp]) -> "Polyhedron":
-        """Return the polyhedron for these symbols alone."""
+        """Return the polyhedron for the given symbols alone."""
         return self._from_closed(self.N[np.ix_(symbols, symbols)], self.scale)
 
     def logarithms(self, vertices: Vertices) -> Floats:
-        """Return h for each vertex, shifted to make its largest entry 0."""
+        """Return h for each vertex, shifted so that its largest entry is 0."""
         return (vertices - vertices.max(axis=-1, keepdims=True)) / self.scale
 
     def chunk_size(self, comparisons: int) -> int:
-        """Return how many vertices to pass to ``neighbours`` for about this many comparisons."""
+        """Return how many vertices ``neighbours`` can process with about this many comparisons."""
         return max(comparisons // (self.size * max(self.tail.size, 1)), 1)
 
     def nearest_vertices(self, logarithms: Floats) -> Vertices:
@@ -124,7 +124,7 @@ class Polyhedron:
         return h - h[:, :1]
 
     def neighbours(self, vertices: Vertices) -> tuple[Vertices, Booleans] | None:
-        """Return the vertex reached by relaxing each equality, and whether there is such a vertex.
+        """Return the vertex reached by relaxing each equality, and whether it exists.
 
         Both arrays have one entry for each equality of each vertex. Return ``None`` if the
         equalities of some vertex do not form a tree, because the perturbation caused a tie.
@@ -143,19 +143,19 @@ class Polyhedron:
         return vertices[:, None, :] + (steps * exists)[:, :, None] * direction, exists
 
     def _directions(self, trees: NDArray[np.intp]) -> NDArray[np.int64]:
-        """Return, for each edge of each tree, the direction d in which h moves when it is relaxed.
+        """Return, for each edge of each tree, the direction d in which relaxing it moves h.
 
         If B is the incidence matrix of the tree, ``B d = −(unit vector of the edge)``. The entries
         of the inverse of B are 0 and ±1, so rounding makes the inverse exact.
         """
-        count, edges = trees.shape
-        tree = np.arange(count)[:, None]
-        edge = np.arange(edges)[None, :]
-        B = np.zeros((count, edges, self.size))
+        tree_count, edge_count = trees.shape
+        tree = np.arange(tree_count)[:, None]
+        edge = np.arange(edge_count)[None, :]
+        B = np.zeros((tree_count, edge_count, self.size))
         B[tree, edge, self.tail[trees]] = 1.0
         B[tree, edge, self.head[trees]] = -1.0
         inverse = np.rint(np.linalg.inv(B[:, :, 1:])).astype(np.int64)
-        d = np.zeros((count, edges, self.size), dtype=np.int64)
+        d = np.zeros((tree_count, edge_count, self.size), dtype=np.int64)
         d[:, :, 1:] = -inverse.transpose(0, 2, 1)
         return d
 
@@ -163,11 +163,12 @@ class Polyhedron:
 def _is_implied(E: Floats) -> Booleans:
     """Return which entries of a closed matrix are sums of two others, up to rounding error."""
     k = len(E)
-    implied = np.zeros((k, k), dtype=np.bool_)
+    is_implied = np.zeros((k, k), dtype=np.bool_)
     for z in range(k):
         is_other = np.arange(k) != z
-        implied |= np.outer(is_other, is_other) & (E[:, z, None] + E[None, z, :] <= E * (1 + 1e-12))
-    return implied & ~np.eye(k, dtype=np.bool_)
+        through_z = E[:, z, None] + E[None, z, :]
+        is_implied |= np.outer(is_other, is_other) & (through_z <= E * (1 + 1e-12))
+    return is_implied & ~np.eye(k, dtype=np.bool_)
 
 
 def _add(a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -1,16 +1,15 @@
 """Pricing: find the members of the cone that would improve a mixture most.
 
-A mixture with ``M⁻¹`` and multipliers ν is optimal if and only if φ is positive for no member r of
-the cone:
+A mixture with ``M⁻¹`` and multipliers ν is optimal if and only if, for all members r of the cone,
 
-    φ(r) = |W^½ M⁻¹ r|² − ν·r,   p·r = 1
+    φ(r) = |W^½ M⁻¹ r|² − ν·r ≤ 0,   p·r = 1
 
 φ is convex, so it is largest at an extreme ray. Except in small domains (``rays.py``), there are
 too many rays to try them all, so two searches look for good ones. *Climbing*, from many starts at
 once, visits one symbol after another and moves its entry to an end of the range that the other
-entries allow. It is fast, but soon gets stuck. *Walking* goes from a vertex to its best neighbour,
-which moves sets of symbols together. The largest φ found is a lower bound on the maximum, so it
-never proves that a mixture is optimal.
+entries allow. It is fast, but soon gets stuck. *Walking* repeatedly goes from a vertex to its best
+neighbour. Each step changes the entries of several symbols together. The largest φ found is a lower
+bound on the maximum, so it never proves that a mixture is optimal.
 """
 
 from collections.abc import Sequence
@@ -26,8 +25,8 @@ from sfumato.foundation.arrays import Floats
 
 __all__ = ["Price", "climb", "walk"]
 
-_MIN_GAIN = 1e-11  # the smallest relative increase of φ that counts
-_MIN_MEAN = 1e-4  # of a column under the prior, so that no climb ends at a column of zeros
+_MIN_GAIN = 1e-11  # the smallest relative increase in φ that counts
+_MIN_MEAN = 1e-4  # of a column under the prior; keeps climbs away from the column of zeros
 _MAX_STEPS = 100  # in a walk
 _MAX_COMPARISONS = 1 << 23  # in one chunk of vertices
 
@@ -104,7 +103,7 @@ class _Climbers:
         self.columns = starts
 
     def normalise(self) -> None:
-        """Scale all columns to mean 1 under the prior, and recompute their terms."""
+        """Scale all columns to a mean of 1 under the prior, and recompute their terms."""
         self.columns = self._section.normalise(self.columns)
         self._GR = self.columns @ self._G
         self._square = (self.columns * self._GR).sum(axis=1)
@@ -112,10 +111,10 @@ class _Climbers:
         self._mean = np.ones(len(self.columns))
 
     def best_step(self, x: int, *ends: Floats) -> Floats:
-        """Return the best change of entry x in each column: a move to one of ``ends``, or 0."""
-        best = (self._square / self._mean - self._linear) / self._mean
-        best = best + np.abs(best) * _MIN_GAIN + 1e-14
-        step = np.zeros(len(best))
+        """Return the best change to entry x of each column: a move to one of ``ends``, or 0."""
+        best_phi = (self._square / self._mean - self._linear) / self._mean
+        best_phi = best_phi + np.abs(best_phi) * _MIN_GAIN + 1e-14
+        step = np.zeros(len(best_phi))
         for end in ends:
             d = np.where(np.isfinite(end), end - self.columns[:, x], 0.0)
             m = self._mean + d * self._section.prior[x]
@@ -123,8 +122,8 @@ class _Climbers:
             m = np.where(is_allowed, m, 1.0)
             square = self._square + d * (2 * self._GR[:, x] + d * self._G[x, x])
             phi = (square / m - self._linear - d * self._nu[x]) / m
-            is_better = (phi > best) & is_allowed
-            best = np.where(is_better, phi, best)
+            is_better = (phi > best_phi) & is_allowed
+            best_phi = np.where(is_better, phi, best_phi)
             step = np.where(is_better, d, step)
         return step
 
@@ -139,8 +138,8 @@ class _Climbers:
 
 def _min_product(R: Floats, factors: Floats) -> Floats:
     """Return ``min_x2 factors_x2 r_x2`` over the finite factors."""
-    finite = np.isfinite(factors)
-    return (R[:, finite] * factors[finite]).min(axis=1, initial=np.inf)
+    is_finite = np.isfinite(factors)
+    return (R[:, is_finite] * factors[is_finite]).min(axis=1, initial=np.inf)
 
 
 def walk(section: CrossSection, price: Price, starts: Floats, polyhedron: Polyhedron) -> Floats:
@@ -154,12 +153,12 @@ def walk(section: CrossSection, price: Price, starts: Floats, polyhedron: Polyhe
     for _ in range(_MAX_STEPS):
         if active.size == 0:
             break
-        best, neighbours = _best_neighbours(section, price, polyhedron, vertices[active])
+        best_phi, neighbours = _best_neighbours(section, price, polyhedron, vertices[active])
         current = phi[active]
-        improves = best > current + np.abs(current) * _MIN_GAIN
+        improves = best_phi > current + np.abs(current) * _MIN_GAIN
         active = active[improves]
         vertices[active] = neighbours[improves]
-        phi[active] = best[improves]
+        phi[active] = best_phi[improves]
     return section.lower(np.exp(polyhedron.logarithms(vertices)))
 
 
@@ -171,7 +170,7 @@ def _best_neighbours(
     For a vertex whose equalities do not form a tree, return −inf and the vertex itself.
     """
     chunk_size = polyhedron.chunk_size(_MAX_COMPARISONS)
-    best = np.full(len(vertices), -np.inf)
+    best_phi = np.full(len(vertices), -np.inf)
     best_neighbours = vertices.copy()
     for start in range(0, len(vertices), chunk_size):
         chunk = slice(start, start + chunk_size)
@@ -182,9 +181,9 @@ def _best_neighbours(
         phi = np.where(exists, _phi_at(section, price, polyhedron, candidates), -np.inf)
         row = np.arange(len(phi))
         chosen = phi.argmax(axis=1)
-        best[chunk] = phi[row, chosen]
+        best_phi[chunk] = phi[row, chosen]
         best_neighbours[chunk] = candidates[row, chosen]
-    return best, best_neighbours
+    return best_phi, best_neighbours
 
 
 def _phi_at(

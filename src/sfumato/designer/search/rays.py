@@ -1,9 +1,9 @@
 """Rays of the cone: simple ones to start a search, or all of them, to certify a bound.
 
 Members of the cone are compared on its cross-section ``p·r = 1``. An extreme ray is ``e^h`` on its
-support. If the support contains a symbol x, it also contains every symbol against which x has a
-promise. On the support, h is a vertex of a polyhedron (``polyhedron.py``). The vertices and edges
-of a polyhedron form a connected graph, so all vertices can be reached from any one of them.
+support and 0 elsewhere. If the support contains a symbol x, it also contains every x2 for which
+E[x, x2] is finite. On the support, h is a vertex of a polyhedron (``polyhedron.py``). The vertices
+and edges of a polyhedron form a connected graph, so all vertices can be reached from any one.
 """
 
 from collections.abc import Iterator
@@ -36,11 +36,11 @@ class CrossSection:
         return self.cone.size
 
     def normalise(self, columns: Floats) -> Floats:
-        """Divide each column by its mean under the prior."""
+        """Return the columns, each divided by its mean under the prior."""
         return columns / (columns @ self.prior)[:, None]
 
     def lower(self, columns: Floats) -> Floats:
-        """Return the largest member of the cone below each column, then normalised."""
+        """Return the largest member of the cone below each column, normalised."""
         return self.normalise(self.cone.lower(columns))
 
     def simplest_rays(self) -> Floats:
@@ -60,10 +60,11 @@ class CrossSection:
         off_diagonal = ~np.eye(self.size, dtype=np.bool_)
         remainders = []
         for s in shrink:
-            # 1 − c s stays in the cone while c (s_x2 − e^−E s_x) ≤ 1 − e^−E for all x, x2.
-            room = (1 - shrink)[off_diagonal]
-            cost = (s[None, :] - shrink * s[:, None])[off_diagonal]
-            c = (room[cost > 0] / cost[cost > 0]).min(initial=1.0)
+            # 1 − c s is in the cone if c (s_x2 − e^−E s_x) ≤ 1 − e^−E for all x, x2.
+            right_side = (1 - shrink)[off_diagonal]
+            left_side = (s[None, :] - shrink * s[:, None])[off_diagonal]
+            is_binding = left_side > 0
+            c = (right_side[is_binding] / left_side[is_binding]).min(initial=1.0)
             remainders.append(1 - s * c / 2)
         return np.array(remainders)
 
@@ -77,7 +78,7 @@ class _TooManyRays(Exception):
 
 
 def wider_rays(E: Floats, max_rays: int) -> Floats | None:
-    """Return the extreme rays of a cone slightly wider than the one of the closed matrix E.
+    """Return the extreme rays of a cone slightly wider than that of the closed matrix E.
 
     Each row contains the logarithms of one ray, with −inf for an entry of 0. Return ``None`` if
     there are more than ``max_rays`` rays. (A finite matrix of k symbols has at most
@@ -97,30 +98,30 @@ def wider_rays(E: Floats, max_rays: int) -> Floats | None:
     return None
 
 
-def _all_rays(wider: Polyhedron, max_rays: int) -> Floats:
+def _all_rays(polyhedron: Polyhedron, max_rays: int) -> Floats:
     rays = []
-    remaining = max_rays
-    for index, support in enumerate(_supports(wider.finite_mask)):
+    remaining_count = max_rays
+    for index, support in enumerate(_supports(polyhedron.finite_mask)):
         if index == _MAX_SUPPORTS:
             raise _TooManyRays
-        part = wider.restrict(np.flatnonzero(support))
-        vertices = _all_vertices(part, remaining)
-        logarithms = np.full((len(vertices), wider.size), -np.inf)
+        part = polyhedron.restrict(np.flatnonzero(support))
+        vertices = _all_vertices(part, remaining_count)
+        logarithms = np.full((len(vertices), polyhedron.size), -np.inf)
         logarithms[:, support] = part.logarithms(vertices)
         rays.append(logarithms)
-        remaining -= len(vertices)
-        if remaining < 0:
+        remaining_count -= len(vertices)
+        if remaining_count < 0:
             raise _TooManyRays
     return np.vstack(rays)
 
 
-def _supports(has_promise: Booleans) -> Iterator[Booleans]:
-    """Yield the connected sets that contain every symbol their members have a promise against.
+def _supports(finite_mask: Booleans) -> Iterator[Booleans]:
+    """Yield the support of every extreme ray, given which entries of E are finite.
 
-    Each set is a union of overlapping sets ``has_promise[x]``.
+    Each support is a union of overlapping rows of ``finite_mask``.
     """
-    smallest = list(np.unique(has_promise, axis=0))
-    pending = list(smallest)
+    smallest_supports = list(np.unique(finite_mask, axis=0))
+    pending = list(smallest_supports)
     seen = set()
     while pending:
         support = pending.pop()
@@ -128,13 +129,13 @@ def _supports(has_promise: Booleans) -> Iterator[Booleans]:
             continue
         seen.add(support.tobytes())
         yield support
-        for row in smallest:
+        for row in smallest_supports:
             if (support & row).any() and (row & ~support).any():
                 pending.append(support | row)
 
 
 def _all_vertices(polyhedron: Polyhedron, max_count: int) -> Vertices:
-    """Return all vertices, found by breadth-first search from an arbitrary one."""
+    """Return all vertices, found by breadth-first search."""
     size = polyhedron.size
     if size == 1:
         return np.zeros((1, 1), dtype=np.int64)
@@ -180,7 +181,7 @@ def _without(vertices: Vertices, known: Vertices) -> Vertices:
 
 
 def _as_keys(vertices: Vertices) -> NDArray[np.void]:
-    """Return a view of each row as a single item that NumPy can sort and compare."""
+    """Return each row as a single item that NumPy can sort and compare."""
     contiguous = np.ascontiguousarray(vertices)
     row_bytes = contiguous.itemsize * contiguous.shape[1]
     return contiguous.view(np.dtype((np.void, row_bytes))).ravel()

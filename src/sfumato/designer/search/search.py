@@ -1,4 +1,4 @@
-"""Search for the best mechanism for one matrix: mix known rays, look for better ones, repeat.
+"""Search for the best mechanism for a matrix: mix known rays, look for better ones, repeat.
 
 Every round yields a solution, so the search can stop after any round. A solution consists of a
 mixture of members of the cone, which is a channel that satisfies the matrix, and a lower bound on
@@ -33,30 +33,30 @@ from sfumato.randomness import words_from
 
 __all__ = ["Solution", "search_rounds", "to_table"]
 
-_MAX_RAYS = 1_000_000
+_MAX_RAYS = 1_000_000  # to enumerate
 _MAX_ENUMERATED_SIZE = 12  # symbols in the largest matrix for which to try all rays
-_MAX_SPARSE_SIZE = 16  # the same if most of the promises follow from others
-_FIRST_TOLERANCE = 1e-2
-_LAST_TOLERANCE = 1e-6
+_MAX_SPARSE_SIZE = 16  # the same, if most promises follow from others
+_FIRST_TOLERANCE = 1e-2  # of the mixture in the first round, relative to the value
+_LAST_TOLERANCE = 1e-6  # of the mixtures in late rounds, relative to the risk
 _NEW_RAYS_WEIGHT = 1e-2  # total initial weight of new rays
-_MIN_PROGRESS = 1e-6  # the smallest relative decrease of the risk that counts as progress
+_MIN_PROGRESS = 1e-6  # the smallest relative decrease in the risk that counts as progress
 _MIN_POOL_WEIGHT = 1e-3  # relative to the average weight; lighter rays are dropped
 _MIN_POOL_SIZE = 600
 _MAX_POOL_SIZE = 1600
-_SWEEP_COUNT = 40
+_SWEEP_COUNT = 40  # in a climb
 _STARTS_PER_SYMBOL = 12  # looking for rays costs far less than mixing them
 _WALKS_PER_SYMBOL = 4
-_MAX_WALKED_ENTRIES = 2048  # in all columns from which walks start in one round
-_MAX_GAP_TO_WALK = 1.0  # with a larger gap, walking is not worth its time
-_BOUND_ROUNDING = 1 - 1e-12
+_MAX_WALKED_ENTRIES = 2048  # in all the columns from which the walks of one round start
+_MAX_GAP_TO_WALK = 1.0  # with a larger gap, only a few walks are worth the time
+_BOUND_SAFETY_FACTOR = 1 - 1e-12  # covers the rounding of the bound
 _DROP_THRESHOLDS = (0.3, 0.03, 3e-3, 0.0)  # relative to the average weight, tried in this order
-_MAX_LOSS = 5e-7  # the largest accepted relative increase of the risk when rays are dropped
-_TABLE_TOLERANCE = 3e-8
+_MAX_LOSS = 5e-7  # the largest accepted relative increase in the risk when rays are dropped
+_TABLE_TOLERANCE = 3e-8  # of the final mixture, relative to the risk
 
 
 @dataclass(frozen=True)
 class Solution:
-    """The mixture found in a round, and a lower bound on ``tr(W M⁻¹)`` for all mechanisms."""
+    """The mixture found in a round, and a lower bound on ``tr(W M⁻¹)`` for any mechanism."""
 
     rays: Floats
     mixture: Mixture
@@ -73,12 +73,13 @@ def search_rounds(
     rays. The same arguments always give the same solutions.
     """
     pricing = _choose_pricing(section, _Random(seed))
-    permanent = _drop_duplicates(np.vstack([section.simplest_rays(), section.lower(columns)]))
+    initial_rays = np.vstack([section.simplest_rays(), section.lower(columns)])
+    permanent_rays = _drop_duplicates(initial_rays)
     offset = float(weights @ section.prior**2)  # value minus risk
-    rays = permanent
+    rays = permanent_rays
     theta = np.full(len(rays), 1 / len(rays))
     gap = 1.0
-    best = inf
+    best_value = inf
     tolerance = _FIRST_TOLERANCE
     while True:
         first_tolerance = min(1.0, max(10 * gap, 1e-3))
@@ -86,28 +87,28 @@ def search_rounds(
         price = Price.from_mixture(mixture, weights)
         new_rays, delta = pricing.find_rays(price, rays, mixture, gap)
         trace = float(np.sqrt(weights) @ price.roots.diagonal())  # tr W^½ S
-        bound = trace**2 / (float(mixture.multipliers.sum()) + delta) * _BOUND_ROUNDING
+        bound = trace**2 / (float(mixture.multipliers.sum()) + delta) * _BOUND_SAFETY_FACTOR
         yield Solution(rays, mixture, bound, pricing.certified)
 
         value = mixture.value
         gap = (value - offset) / (bound - offset) - 1 if bound > offset else inf
         # The tolerance is relative to the value, but what matters is the risk, which may be a small
-        # part of the value. A round without progress has nothing left to find at this tolerance.
+        # part of the value. If a round makes no progress, this tolerance is too large to find more.
         risk_share = (value - offset) / value if isfinite(value) else 1.0
-        is_stalled = value > best - _MIN_PROGRESS * (best - offset)
+        is_stalled = value > best_value - _MIN_PROGRESS * (best_value - offset)
         if is_stalled:
             tolerance /= 10
         tolerance = min(tolerance, gap / 10 * risk_share)
         tolerance = max(tolerance, _LAST_TOLERANCE * risk_share)
-        best = min(best, value)
-        keep = _choose_pool(mixture.theta, len(permanent), section.size)
+        best_value = min(best_value, value)
+        is_kept = _choose_pool(mixture.theta, len(permanent_rays), section.size)
         new_theta = np.full(len(new_rays), _NEW_RAYS_WEIGHT / max(len(new_rays), 1))
-        rays = np.vstack([rays[keep], new_rays])
-        theta = np.concatenate([mixture.theta[keep], new_theta])
+        rays = np.vstack([rays[is_kept], new_rays])
+        theta = np.concatenate([mixture.theta[is_kept], new_theta])
 
 
 def _choose_pool(theta: Floats, permanent_count: int, size: int) -> Booleans:
-    """Return which rays to keep: the permanent ones, which come first, and the heaviest others.
+    """Return a mask of the rays to keep: the permanent ones, which come first, and heavy ones.
 
     The best mixture needs at most ``k(k+1)/2 + k`` rays, but finding them takes a larger pool.
     """
@@ -140,14 +141,17 @@ def _is_enumerable(E: Floats) -> bool:
 
 
 class _ExactPricing:
-    """Find rays with a large φ among all rays of a wider cone. The bounds are certified."""
+    """Find rays with a large φ (``pricing.py``) among all rays of a wider cone.
+
+    The bounds are certified.
+    """
 
     certified = True
 
     def __init__(self, section: CrossSection, random: "_Random", logarithms: Floats) -> None:
-        self._wider = section.normalise(np.exp(logarithms))
+        self._wider_rays = section.normalise(np.exp(logarithms))
         # Several rays of the wider cone may be perturbations of the same ray of the true cone.
-        self._true = _drop_duplicates(section.lower(self._wider))
+        self._true_rays = _drop_duplicates(section.lower(self._wider_rays))
         self._max_rays = 6 * section.size
         self._random = random
 
@@ -157,15 +161,19 @@ class _ExactPricing:
         """Return rays with a large φ, and an upper bound on φ over the entire cone.
 
         The choice is partly random, because the rays with the largest φ are often similar. For a
-        symmetric matrix, hundreds of rays have the same φ, and the first few would add little.
+        symmetric matrix, hundreds of rays can have the same φ, and the first few would add little.
         """
-        factors = self._random.uniform("rays", (len(self._true), 1)).ravel()
-        chosen = _select_largest(self._true, price(self._true) * factors, self._max_rays)
-        return chosen, price.upper_bound(self._wider)
+        factors = self._random.uniform("rays", (len(self._true_rays), 1)).ravel()
+        randomized_phi = price(self._true_rays) * factors
+        chosen = _select_largest(self._true_rays, randomized_phi, self._max_rays)
+        return chosen, price.upper_bound(self._wider_rays)
 
 
 class _HeuristicPricing:
-    """Find rays with a large φ by climbing and walking. The bounds are estimates."""
+    """Find rays with a large φ (``pricing.py``) by climbing and walking.
+
+    The bounds are estimates.
+    """
 
     certified = False
 
@@ -183,7 +191,7 @@ class _HeuristicPricing:
     def find_rays(
         self, price: Price, rays: Floats, mixture: Mixture, gap: float
     ) -> tuple[Floats, float]:
-        """Return those of the rays found that have the largest φ, and the largest φ found."""
+        """Return the rays with the largest φ among those found, and the largest φ itself."""
         sort_keys = self._random.uniform("orders", (_SWEEP_COUNT, self._section.size))
         orders = np.argsort(sort_keys, axis=1)
         heaviest = np.argsort(-mixture.theta, kind="stable")[: self._start_count]
@@ -192,20 +200,20 @@ class _HeuristicPricing:
         phi = price(columns)
         positive = np.flatnonzero((columns > 0).all(axis=1))
         walk_count = self._walk_count if gap < _MAX_GAP_TO_WALK else 4
-        best = positive[np.argsort(-phi[positive], kind="stable")[:walk_count]]
-        if best.size:
-            ends = walk(self._section, price, columns[best], self._polyhedron)
+        walk_starts = positive[np.argsort(-phi[positive], kind="stable")[:walk_count]]
+        if walk_starts.size:
+            ends = walk(self._section, price, columns[walk_starts], self._polyhedron)
             columns = _drop_duplicates(np.vstack([ends, columns]))
             phi = price(columns)
         # The rays in the pool are also members of the cone, so include their φ.
-        largest = max(float(phi.max()), float(price(rays).max()))
-        return _select_largest(columns, phi, self._max_rays), largest
+        largest_phi = max(float(phi.max()), float(price(rays).max()))
+        return _select_largest(columns, phi, self._max_rays), largest_phi
 
     def _new_starts(self, price: Price) -> Floats:
         """Return columns that each favour a set of symbols.
 
-        Some sets consist of the symbols with the same sign in a direction that is estimated badly;
-        the others are random.
+        Some sets consist of the symbols with the same sign in a poorly estimated direction; the
+        others are random.
         """
         k = self._section.size
         count = self._start_count
@@ -225,7 +233,7 @@ class _Random:
         self._call_counts = Counter[str]()
 
     def uniform(self, purpose: str, shape: tuple[int, int]) -> Floats:
-        """Return the next numbers between 0 and 1 from the stream for ``purpose``."""
+        """Return the next random numbers between 0 and 1 from the stream for ``purpose``."""
         self._call_counts[purpose] += 1
         text = f"sfumato/design/{self._seed}/{purpose}/{self._call_counts[purpose]}"
         key = hashlib.sha256(text.encode()).digest()
@@ -234,13 +242,16 @@ class _Random:
 
 
 def _select_largest(columns: Floats, values: Floats, max_count: int) -> Floats:
-    """Return at most ``max_count`` columns, those with the largest positive values."""
+    """Return the columns with the largest positive values, at most ``max_count`` of them."""
     chosen = np.argsort(-values, kind="stable")[:max_count]
     return columns[chosen[values[chosen] > 0]]
 
 
 def _drop_duplicates(columns: Floats) -> Floats:
-    """Drop near-duplicates; the tolerance is relative to the largest deviation from 1."""
+    """Return the columns without near-duplicates.
+
+    The tolerance is relative to the largest deviation from 1.
+    """
     spread = float(np.abs(columns - 1).max())
     rounded = np.round(columns / max(spread, 1e-300), 8)
     _, first_indices = np.unique(rounded, axis=0, return_index=True)
@@ -258,9 +269,10 @@ def to_table(context: Context, solution: Solution, objective: Objective) -> Tabl
 
 
 def _select_rays(solution: Solution, objective: Objective) -> tuple[Floats, Floats]:
-    """Return a few of the solution's rays whose best mixture is nearly as good, with their weights.
+    """Return a few of the solution's rays, with weights that give nearly the same value.
 
-    The central path gives every ray in the pool some weight, and each ray kept adds an output.
+    The central path gives some weight to every ray in the pool, but each ray adds an output to the
+    mechanism.
     """
     rays = solution.rays
     theta = solution.mixture.theta
@@ -270,16 +282,20 @@ def _select_rays(solution: Solution, objective: Objective) -> tuple[Floats, Floa
         is_heavy: Booleans = theta > threshold / len(theta)
         mixture = _mix(rays[is_heavy], objective, theta[is_heavy])
         if mixture.value <= value + max_loss:
-            return _to_vertex(rays[is_heavy], mixture, objective)
+            return _reduce_to_vertex(rays[is_heavy], mixture, objective)
     return rays, theta
 
 
-def _to_vertex(rays: Floats, mixture: Mixture, objective: Objective) -> tuple[Floats, Floats]:
-    """Return at most ``k(k+1)/2`` of the rays if some mixture has the same M, and their weights.
+def _reduce_to_vertex(
+    rays: Floats, mixture: Mixture, objective: Objective
+) -> tuple[Floats, Floats]:
+    """Return at most ``k(k+1)/2`` of the rays, with weights that give the same M.
+
+    If that fails, return all rays and their weights in the mixture.
 
     ``Σ θ r rᵀ = M`` consists of ``k(k+1)/2`` equations, and ``M p = 1`` makes each row of the
     channel add up to 1. At a vertex of the set of solutions, there are no more positive weights
-    than equations. For symmetric matrices, there are many more good rays than equations.
+    than equations. A symmetric matrix has many more good rays than equations.
     """
     from scipy.optimize import linprog
 
@@ -288,20 +304,20 @@ def _to_vertex(rays: Floats, mixture: Mixture, objective: Objective) -> tuple[Fl
         return rays, mixture.theta
     row, column = np.triu_indices(k)
     products = (rays[:, :, None] * rays[:, None, :])[:, row, column]
-    vertex = linprog(
+    result = linprog(
         -mixture.theta, A_eq=products.T, b_eq=mixture.theta @ products, method="highs-ds"
     )
-    if vertex.x is None:
+    if result.x is None:
         return rays, mixture.theta
-    positive: Booleans = vertex.x > 0
-    reduced = _mix(rays[positive], objective, vertex.x[positive])
+    is_positive: Booleans = result.x > 0
+    reduced = _mix(rays[is_positive], objective, result.x[is_positive])
     if reduced.value <= mixture.value + _MAX_LOSS * (mixture.value - objective.offset):
-        return rays[positive], reduced.theta
+        return rays[is_positive], reduced.theta
     return rays, mixture.theta
 
 
 def _mix(rays: Floats, objective: Objective, theta: Floats) -> Mixture:
-    """Return the best mixture of the rays, up to a tolerance that is relative to the risk."""
+    """Return the best mixture of the rays, with a tolerance relative to the risk."""
     min_risk = max(objective.min_value - objective.offset, 1e-12)
     value_over_risk = 1 + objective.offset / min_risk
     tolerance = _TABLE_TOLERANCE / value_over_risk

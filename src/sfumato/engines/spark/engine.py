@@ -1,9 +1,10 @@
 """Surveys on Apache Spark: a job's tasks randomise and count people's values.
 
-Without a key, only counts leave a task. Each attempt draws new randomness, but the driver uses only
-one attempt of each task, so it is safe to kill a task or run it twice. With a key, which identifies
-the person in each row, reports may leave a task, because every attempt produces the same reports
-(`tasks.py`). They are derived from the job's secret, which Spark never receives (`secret.py`).
+Without a key, only counts leave a task. Each attempt draws new randomness, but the driver uses the
+result of only one attempt, so it is safe to kill a task or run it twice. With a key, which
+identifies the person in each row, reports may leave a task, because every attempt produces the same
+reports (`tasks.py`). They are derived from the job's secret, which Spark never receives
+(`secret.py`).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -36,13 +37,13 @@ if TYPE_CHECKING:
 
 __all__ = ["keyed_reports", "privatize_to", "tally_column", "tally_files"]
 
-# Maximum bytes of counts that the driver collects from all tasks. Spark's own limit is twice that.
+# The maximum size of the counts that the driver collects. Spark's own default limit is twice that.
 _MAX_COUNT_BYTES = 2**29
 
 _INTEGER_TYPES = {"tinyint", "smallint", "int", "bigint"}
 _NUMBER_TYPES = _INTEGER_TYPES | {"float", "double"}
 
-# Our own names for the columns that tasks read.
+# The names of the columns that tasks read.
 _VALUE_COLUMN = AnswerColumns("value")
 _POSITION_COLUMNS = AnswerColumns(None, "latitude", "longitude")
 
@@ -61,8 +62,8 @@ def tally_column(
     ``longitude`` instead: two columns that contain degrees.
 
     Only counts leave a task, never reports. Each row is counted once, even if Spark kills or
-    repeats attempts. If any value is outside the domain, the entire table is rejected, with an
-    error that says how many such values were found, but not which. ::
+    repeats attempts. If any value is outside the domain, the entire table is rejected. The error
+    gives the number of such values, but not the values themselves. ::
 
         tally = tally_column(survey, spark.read.parquet("answers"), column="place")
         survey.estimate(tally)
@@ -77,10 +78,10 @@ def tally_column(
     def privatize_and_tally(batches: Iterable[Any]) -> Iterator[Any]:
         return spark_tasks.tally_in_task(resolved, columns, batches)
 
-    # Send counts directly to the driver, which uses one attempt of each task. In a shuffle, parts
+    # Send counts directly to the driver, which uses one attempt per task. In a shuffle, parts
     # of a lost attempt could be counted together with parts of its retry.
-    tasks = answers.coalesce(_max_tasks(dataframe.sparkSession, survey))
-    outcomes = tasks.mapInArrow(privatize_and_tally, spark_tasks.OUTCOME_SCHEMA)
+    coalesced = answers.coalesce(_max_tasks(dataframe.sparkSession, survey))
+    outcomes = coalesced.mapInArrow(privatize_and_tally, spark_tasks.OUTCOME_SCHEMA)
     return _sum_counts(survey, outcomes.collect())
 
 
@@ -105,8 +106,8 @@ def tally_files(
     def privatize_and_tally(batches: Iterable[Any]) -> Iterator[Any]:
         return spark_tasks.tally_files_in_task(resolved, columns, files, batches)
 
-    tasks = min(len(files), _max_tasks(spark, survey))
-    indices = spark.range(0, len(files), 1, tasks)
+    task_count = min(len(files), _max_tasks(spark, survey))
+    indices = spark.range(0, len(files), 1, task_count)
     outcomes = indices.mapInArrow(privatize_and_tally, spark_tasks.OUTCOME_SCHEMA)
     return _sum_counts(survey, outcomes.collect())
 
@@ -133,8 +134,8 @@ def privatize_to(
     with keyed_reports(
         survey, dataframe, key=key, column=column, latitude=latitude, longitude=longitude
     ) as reports:
-        # The column's name puts the fingerprint and the identifier into every file, like the header
-        # of a CSV report file.
+        # Put the fingerprint and the identifier into the column's name in every file, as in the
+        # header of a CSV report file.
         name = f"report@{survey.fingerprint}#{fresh_id().hex()}"
         reports.select(reports["report"].alias(name)).write.mode("error").parquet(path)
 
@@ -192,9 +193,9 @@ def keyed_reports(
     )
 
     resolved = survey.resolved()
-    settings = dataframe.sparkSession.sparkContext.getConf()
-    host = settings.get("spark.driver.host", "localhost").strip("[]")
-    listen_on = settings.get("spark.driver.bindAddress", host).strip("[]")
+    spark_conf = dataframe.sparkSession.sparkContext.getConf()
+    host = spark_conf.get("spark.driver.host", "localhost").strip("[]")
+    listen_on = spark_conf.get("spark.driver.bindAddress", host).strip("[]")
     with offer_secret(host, listen_on) as ticket:
 
         def privatize(batches: Iterable[Any]) -> Iterator[Any]:
@@ -226,7 +227,7 @@ def _require_pyspark() -> None:
 def _select_answers(
     survey: Survey, dataframe: "DataFrame", source: AnswerColumns, key: str | None = None
 ) -> tuple["DataFrame", AnswerColumns]:
-    """Select the answers under our own column names. With a key, also add each person's block.
+    """Select the answers under fixed column names. With a key, also add each person's block.
 
     Return the table and its answer columns.
     """
@@ -260,15 +261,15 @@ def _select_column(
             f"the table must have exactly one column {name!r}, but it has {count}. "
             f"Its columns start with {first_columns}."
         )
-    # The type's name may be followed by a collation.
+    # A collation may follow the name of the type.
     type_name = dataframe.schema[name].dataType.simpleString().partition(" ")[0]
     if type_name not in allowed_types:
         raise InvalidTable(
             f"column {name!r} must contain {requirement}, but its type is {type_name}. "
             "Convert it first."
         )
-    quoted = name.replace("`", "``")
-    return dataframe[f"`{quoted}`"]
+    escaped_name = name.replace("`", "``")
+    return dataframe[f"`{escaped_name}`"]
 
 
 def _block_column(fingerprint: str, key: "Column", key_type: "DataType") -> "Column":
@@ -285,14 +286,14 @@ def _require_valid_paths(paths: Sequence[str]) -> tuple[str, ...]:
     """Require absolute paths, each listed once."""
     if isinstance(paths, str) or not paths:
         raise InvalidTable("paths must be a list of at least one file.")
-    relative = [path for path in paths if not PurePath(path).is_absolute()]
-    if relative:
+    relative_paths = [path for path in paths if not PurePath(path).is_absolute()]
+    if relative_paths:
         raise InvalidTable(
             "paths must be absolute, because tasks run in different folders; "
-            f"{len(relative)} are relative, such as {relative[0]}."
+            f"{len(relative_paths)} are relative, such as {relative_paths[0]}."
         )
-    distinct = set(map(PurePath, paths))
-    if len(distinct) < len(paths):
+    distinct_paths = set(map(PurePath, paths))
+    if len(distinct_paths) < len(paths):
         raise InvalidTable(
             "a file is listed twice and would be counted twice. List each file once."
         )
@@ -305,13 +306,13 @@ def _require_unchanged(answers: "DataFrame", old_states: frozenset[FileState], r
     changed_paths = {path for path, _, _ in old_states ^ new_states}
     if changed_paths:
         raise InvalidTable(
-            "the table's files must not change while its reports are made; "
+            "the table's files must not change while reports are made; "
             f"{len(changed_paths)} of {len(old_states)} changed. {remedy}"
         )
 
 
 def _require_valid_rows(survey: Survey, answers: "DataFrame", columns: AnswerColumns) -> None:
-    """Check every key and value once, before making any report."""
+    """Reject missing keys, repeated keys and unknown values, before any report is made."""
     from pyspark.sql import functions as sql
 
     resolved = survey.resolved()
@@ -319,8 +320,9 @@ def _require_valid_rows(survey: Survey, answers: "DataFrame", columns: AnswerCol
     def flag_unknown(batches: Iterable[Any]) -> Iterator[Any]:
         return spark_tasks.flag_unknown(resolved, columns, batches)
 
-    by_person = answers.mapInArrow(flag_unknown, spark_tasks.FLAGS_SCHEMA).groupBy("block")
-    people = by_person.agg(sql.count(sql.lit(1)).alias("rows"), sql.sum("unknown").alias("unknown"))
+    flags = answers.mapInArrow(flag_unknown, spark_tasks.FLAGS_SCHEMA)
+    row_counts = sql.count(sql.lit(1)).alias("rows")
+    people = flags.groupBy("block").agg(row_counts, sql.sum("unknown").alias("unknown"))
     has_no_key = sql.col("block").isNull()
     is_duplicate = (sql.col("rows") > 1) & ~has_no_key
     totals = people.agg(
@@ -335,7 +337,7 @@ def _require_valid_rows(survey: Survey, answers: "DataFrame", columns: AnswerCol
         raise InvalidTable("the table has no rows.")
     if keyless_count:
         raise InvalidTable(
-            f"{keyless_count} of {row_count} rows have no key. Give each row its person's key."
+            f"{keyless_count} of {row_count} rows have no key. Every row needs its person's key."
         )
     if duplicate_count:
         raise InvalidTable(
@@ -357,16 +359,16 @@ def _require_valid_rows(survey: Survey, answers: "DataFrame", columns: AnswerCol
 def _max_tasks(spark: "SparkSession", survey: Survey) -> int:
     """Return the maximum number of tasks.
 
-    Their counts must fit in the driver's memory, but allow at least one task per core.
+    The counts from all tasks must fit in the driver's memory. Allow at least one task per core.
     """
-    context = getattr(spark, "sparkContext", None)  # a remote session has no context
-    cores = 1 if context is None else context.defaultParallelism
+    spark_context = getattr(spark, "sparkContext", None)  # None in a remote session
+    cores = 1 if spark_context is None else spark_context.defaultParallelism
     count_bytes = 8 * survey.mechanism.outputs
     return max(cores, _MAX_COUNT_BYTES // count_bytes, 1)
 
 
 def _sum_counts(survey: Survey, outcomes: list[Any]) -> Tally:
-    """Add up the counts from all tasks, or raise the error of the first failed task."""
+    """Return the sum of the counts from all tasks, or raise the first failed task's error."""
     failures = [row for row in outcomes if row["error"] is not None]
     if failures:
         first_failure = min(failures, key=itemgetter("part", "error", "message"))
@@ -384,7 +386,7 @@ def _sum_counts(survey: Survey, outcomes: list[Any]) -> Tally:
 
 
 def _error_class(name: str) -> Callable[[str], SfumatoError]:
-    """Return the error class whose name a task returned."""
+    """Return the error class with this name, which a task sent."""
     error = getattr(sfumato.errors, name, None)
     if isinstance(error, type) and issubclass(error, SfumatoError):
         return error

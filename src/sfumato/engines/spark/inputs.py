@@ -1,15 +1,15 @@
-"""Repeatable tables: their rows are the same each time Spark computes them.
+"""Checks that a table is repeatable: it has the same rows each time Spark computes it.
 
 Spark recomputes a table for every action, every retried task and every speculative attempt. If a
 person's value changes from one evaluation to the next, the person gets two reports, and if these
 reports differ, they prove that the value changed. Spark's own flag, ``deterministic``, does not
 rule this out: Spark also sets it for results that depend on the order in which rows arrive
 (``dropDuplicates``, ``mode``, ``row_number`` over ties), and for any function that is not declared
-random. So a plan is accepted only if every part of it is listed in this file:
+nondeterministic. So a plan is accepted only if every part of it is listed in this file:
 
 - *sources*: files in a built-in format, reliable checkpoints, and values inside the plan itself;
-- *steps* whose result depends only on which rows they receive, not on the order of the rows;
-- *expressions*: built-in functions of one row that read neither the clock nor task metadata.
+- *steps* whose result does not depend on the order of the rows they receive;
+- *expressions*: built-in functions of a single row that read neither the clock nor task metadata.
 
 The files must not change either. To check this, compare two results of ``file_states``.
 """
@@ -39,43 +39,43 @@ JavaObject = Any
 FileState = tuple[str, int, int]
 """The path of a file, its size in bytes, and its modification time in milliseconds."""
 
-_SPARK = "org.apache.spark.sql"
-_LOGICAL = f"{_SPARK}.catalyst.plans.logical"
-_SOURCES = f"{_SPARK}.execution.datasources"
-_CATALYST = f"{_SPARK}.catalyst.expressions"
+_SQL_PACKAGE = "org.apache.spark.sql"
+_PLAN_PACKAGE = f"{_SQL_PACKAGE}.catalyst.plans.logical"
+_SOURCE_PACKAGE = f"{_SQL_PACKAGE}.execution.datasources"
+_EXPRESSION_PACKAGE = f"{_SQL_PACKAGE}.catalyst.expressions"
 
 
-def _classes(package: str, short_names: str) -> set[str]:
+def _full_names(package: str, short_names: str) -> set[str]:
     """Return the full names of a package's classes, given their short names as one string."""
     return {f"{package}.{name}" for name in short_names.split()}
 
 
 # A join pairs all matching rows, and a union keeps all rows: neither selects among rows.
 # Aggregates, windows, limits and samples may depend on the order of rows, so they are not listed.
-_STEPS = _classes(
-    _LOGICAL,
+_REPEATABLE_STEPS = _full_names(
+    _PLAN_PACKAGE,
     """
     Project Filter Join Union SubqueryAlias View ResolvedHint
     Sort Repartition RepartitionByExpression RebalancePartitions
     """,
 )
-_VALUE_SOURCES = _classes(_LOGICAL, "LocalRelation Range")
-_FILE_RELATION = f"{_SOURCES}.LogicalRelation"
-_RDD_ROWS = f"{_SPARK}.execution.LogicalRDD"
-_CACHE = f"{_SPARK}.execution.columnar.InMemoryRelation"
+_VALUE_SOURCES = _full_names(_PLAN_PACKAGE, "LocalRelation Range")
+_FILE_RELATION = f"{_SOURCE_PACKAGE}.LogicalRelation"
+_RDD_NODE = f"{_SQL_PACKAGE}.execution.LogicalRDD"
+_CACHE_NODE = f"{_SQL_PACKAGE}.execution.columnar.InMemoryRelation"
 
-_HADOOP_FILES = f"{_SOURCES}.HadoopFsRelation"
-_FILE_INDEXES = _classes(_SOURCES, "InMemoryFileIndex CatalogFileIndex")
-_BINARY_FORMATS = _classes(_SOURCES, "parquet.ParquetFileFormat orc.OrcFileFormat")
+_HADOOP_RELATION = f"{_SOURCE_PACKAGE}.HadoopFsRelation"
+_FILE_INDEXES = _full_names(_SOURCE_PACKAGE, "InMemoryFileIndex CatalogFileIndex")
+_BINARY_FORMATS = _full_names(_SOURCE_PACKAGE, "parquet.ParquetFileFormat orc.OrcFileFormat")
 # Formats that store dates and times as text. How Spark interprets such text depends on the
 # session's settings, and a time without a date means a time today.
-_TEXT_FORMATS = _classes(_SOURCES, "csv.CSVFileFormat json.JsonFileFormat")
-_PLAIN_TEXT_FORMAT = f"{_SOURCES}.text.TextFileFormat"
-_FORMATS = _BINARY_FORMATS | _TEXT_FORMATS | {_PLAIN_TEXT_FORMAT}
-_SKIP_OPTIONS = ("ignoreCorruptFiles", "ignoreMissingFiles")
+_TEXT_FORMATS = _full_names(_SOURCE_PACKAGE, "csv.CSVFileFormat json.JsonFileFormat")
+_PLAIN_TEXT_FORMAT = f"{_SOURCE_PACKAGE}.text.TextFileFormat"
+_FILE_FORMATS = _BINARY_FORMATS | _TEXT_FORMATS | {_PLAIN_TEXT_FORMAT}
+_SKIPPING_OPTIONS = ("ignoreCorruptFiles", "ignoreMissingFiles")
 
-REPEATABLE_EXPRESSIONS = _classes(
-    _CATALYST,
+REPEATABLE_EXPRESSIONS = _full_names(
+    _EXPRESSION_PACKAGE,
     """
     Alias AttributeReference Cast Literal SortOrder
     EqualTo EqualNullSafe LessThan LessThanOrEqual GreaterThan GreaterThanOrEqual In
@@ -92,11 +92,11 @@ REPEATABLE_EXPRESSIONS = _classes(
     CreateNamedStruct CreateArray GetStructField GetArrayItem
     """,
 )
-_CAST = f"{_CATALYST}.Cast"
-_LITERAL = f"{_CATALYST}.Literal"
-_ATTRIBUTE = f"{_CATALYST}.AttributeReference"
-# Spark marks its metadata columns with this key. Their values depend on how files were split among
-# tasks, and the split may be different each time.
+_CAST = f"{_EXPRESSION_PACKAGE}.Cast"
+_LITERAL = f"{_EXPRESSION_PACKAGE}.Literal"
+_ATTRIBUTE = f"{_EXPRESSION_PACKAGE}.AttributeReference"
+# Spark marks its metadata columns with this key. Their values depend on how files are split among
+# tasks, which may be different each time.
 _METADATA_KEY = "__metadata_col"
 _NUMBER_TYPES = {"tinyint", "smallint", "int", "bigint", "float", "double", "decimal"}
 _TIME_INDEPENDENT_TYPES = _NUMBER_TYPES | {"string", "binary", "boolean"}
@@ -111,10 +111,10 @@ _REMEDY = (
 
 
 def require_driver_session(dataframe: "DataFrame") -> None:
-    """Reject a table from a remote session, because the driver's process must keep the secret."""
+    """Reject a table from a remote session, because this process must hold the secret."""
     if getattr(dataframe, "_jdf", None) is None:
         raise InvalidTable(
-            "reports need a session in the driver, which keeps the job's secret, but this session "
+            "reports need a session in the driver, which holds the job's secret, but this session "
             "is remote (Spark Connect). Run the job with spark-submit, or use tally_column."
         )
 
@@ -123,10 +123,10 @@ def require_driver_session(dataframe: "DataFrame") -> None:
 
 
 def require_repeatable(dataframe: "DataFrame") -> None:
-    """Reject a table unless every part of its plan is known to produce the same rows each time."""
+    """Reject a table unless every part of its plan is known to give the same rows each time."""
     if dataframe.isStreaming:
         raise _unrepeatable_error("a stream")
-    _require_no_skipping(dataframe)
+    _require_no_skipping_setting(dataframe)
     # This plan shows what Spark would actually read: a cached step appears as a cache node.
     plan = dataframe._jdf.queryExecution().withCachedData()
     for node in _walk_tree(plan):
@@ -138,13 +138,13 @@ def require_repeatable(dataframe: "DataFrame") -> None:
 
 def _require_repeatable_node(node: JavaObject) -> None:
     class_name = _class_name(node)
-    if class_name in _STEPS | _VALUE_SOURCES:
+    if class_name in _REPEATABLE_STEPS | _VALUE_SOURCES:
         return
     if class_name == _FILE_RELATION:
         _require_plain_files(node.relation())
-    elif class_name == _RDD_ROWS:
+    elif class_name == _RDD_NODE:
         _require_checkpoint(node)
-    elif class_name == _CACHE:
+    elif class_name == _CACHE_NODE:
         raise InvalidTable(
             "the table must not be cached: Spark drops cached rows when memory is low, and "
             "recomputes them from files that may have changed. Call unpersist() on the cached "
@@ -154,18 +154,18 @@ def _require_repeatable_node(node: JavaObject) -> None:
         raise _unrepeatable_error(f"the step {_short_name(node)}")
 
 
-def _require_no_skipping(dataframe: "DataFrame") -> None:
-    for setting in _SKIP_OPTIONS:
+def _require_no_skipping_setting(dataframe: "DataFrame") -> None:
+    for setting in _SKIPPING_OPTIONS:
         if dataframe.sparkSession.conf.get(f"spark.sql.files.{setting}") == "true":
             raise _skipping_error(f"the setting spark.sql.files.{setting}")
 
 
 def _require_plain_files(relation: JavaObject) -> None:
-    if _class_name(relation) != _HADOOP_FILES:
+    if _class_name(relation) != _HADOOP_RELATION:
         raise _unrepeatable_error(f"the source {_short_name(relation)}")
     _require_no_skipping_option(relation)
     _require_known_source(relation.location(), _FILE_INDEXES)
-    _require_known_source(relation.fileFormat(), _FORMATS)
+    _require_known_source(relation.fileFormat(), _FILE_FORMATS)
     if _class_name(relation.fileFormat()) in _TEXT_FORMATS:
         schema = json.loads(relation.dataSchema().json())
         if _contains_time_type(schema):
@@ -187,17 +187,17 @@ def _contains_time_type(data_type: object) -> bool:
 
 
 def _require_no_skipping_option(relation: JavaObject) -> None:
-    # Options keep the caller's capitalization, so compare them in lower case.
+    # Options keep the caller's capitalisation, so compare them in lower case.
     options = {}
     for pair in _to_list(relation.options().toSeq()):
         options[pair._1().lower()] = pair._2().lower()
-    for option in _SKIP_OPTIONS:
+    for option in _SKIPPING_OPTIONS:
         if options.get(option.lower()) == "true":
             raise _skipping_error(f"the option {option}")
 
 
 def _require_checkpoint(node: JavaObject) -> None:
-    # Only complete, reliable checkpoints have a folder. A local checkpoint has none, and may
+    # Only a complete, reliable checkpoint has a folder. A local checkpoint has none, and it may
     # contain two versions of the same block.
     if node.rdd().getCheckpointFile().isEmpty():
         raise _unrepeatable_error("an RDD or a list of Python rows")
@@ -216,8 +216,8 @@ def _require_repeatable_expression(expression: JavaObject) -> None:
 def _is_time_independent_cast(cast: JavaObject) -> bool:
     """Whether a cast gives the same result whenever it is computed.
 
-    A cast from text may not: 'now' and 'today' are valid dates, and a time without a date means a
-    time today.
+    A cast from text to a date or time may not: 'now' and 'today' are valid dates, and a time
+    without a date means a time today.
     """
     source = cast.child()
     if _type_name(cast) in _TIME_INDEPENDENT_TYPES:
@@ -245,7 +245,7 @@ def _unrepeatable_error(cause: str) -> InvalidTable:
 
 
 def file_states(dataframe: "DataFrame") -> frozenset[FileState]:
-    """Return the current state of each of the table's files. Deleted files are omitted."""
+    """Return the current state of each file that the table reads. Deleted files are omitted."""
     jvm: JavaObject = dataframe.sparkSession.sparkContext._jvm
     hadoop_conf = dataframe._jdf.sparkSession().sessionState().newHadoopConf()
     names_by_folder = defaultdict(set)
@@ -265,8 +265,8 @@ def file_states(dataframe: "DataFrame") -> frozenset[FileState]:
 
 def _input_files(dataframe: "DataFrame") -> Iterator[str]:
     """Yield the URIs of the files that Spark would read now, excluding pruned partitions."""
-    # Do not use `dataframe.inputFiles()`: its list of partitions may be stale, and it misses the
-    # files behind a cache.
+    # Do not use `dataframe.inputFiles()`: its list of partitions may be stale, and it omits the
+    # files from which a cached table was read.
     optimizer = dataframe._jdf.sparkSession().sessionState().optimizer()
     plan = optimizer.execute(dataframe._jdf.queryExecution().analyzed())
     for node in _walk_tree(plan):
@@ -277,7 +277,7 @@ def _input_files(dataframe: "DataFrame") -> Iterator[str]:
 def _checkpoint_folders(dataframe: "DataFrame") -> Iterator[str]:
     plan = dataframe._jdf.queryExecution().analyzed()
     for node in _walk_tree(plan):
-        if _class_name(node) == _RDD_ROWS:
+        if _class_name(node) == _RDD_NODE:
             yield node.rdd().getCheckpointFile().get()
 
 

@@ -1,17 +1,18 @@
-"""A job's secret: the driver keeps it, tasks fetch it, and it is never written to disk.
+"""A job's secret: the driver holds it, tasks fetch it, and it is never written to disk.
 
-Anything you give to Spark may end up on disk. Functions of more than a megabyte become files,
-smaller ones are kept in blocks that Spark moves to disk when memory is low, and settings appear in
-logs and on web pages. So Spark gets only a *ticket*: the driver's address and a password. A task
-that has the ticket receives the secret into its memory:
+Anything you pass to Spark may end up on disk. Serialised functions of more than a megabyte are
+written to files, smaller ones are stored in blocks that Spark moves to disk when memory is low, and
+settings appear in logs and on web pages. So Spark gets only a *ticket*: the driver's address and a
+password. A task that has the ticket fetches the secret into memory:
 
     task → driver    a fresh X25519 public key, T
     driver → task    a fresh X25519 public key, D, and the secret in AES-256-GCM
                      under HKDF-SHA-256(X25519(T, D), salt = password, info = T ‖ D)
 
-Without the password, the reply looks random. A task rejects an impostor's reply, because the cipher
-is authenticated. Someone who records the exchange and later finds the ticket learns nothing,
-because the private keys for T and D are gone. Once the secret is discarded, a ticket is useless.
+Without the password, the reply looks random. A task rejects an impostor's reply, because the
+encryption is authenticated. Someone who records the exchange and later finds the ticket learns
+nothing, because the private keys for T and D are gone. Once the secret is discarded, a ticket is
+useless.
 """
 
 import socket
@@ -36,7 +37,7 @@ _PUBLIC_KEY_BYTES = 32
 _TAG_BYTES = 16
 _REPLY_BYTES = _PUBLIC_KEY_BYTES + KEY_BYTES + _TAG_BYTES
 _TIMEOUT = 20.0  # seconds
-_NONCE = bytes(12)  # a constant is safe: each exchange has its own key, used only once
+_NONCE = bytes(12)  # safe, because each key encrypts only one message
 
 
 @dataclass(frozen=True)
@@ -52,15 +53,17 @@ class Ticket:
 
         Raise ``EntropyUnavailable`` if the secret was discarded or the driver is unreachable.
         """
-        private = _fresh_private_key()
-        public = private.public_key().public_bytes_raw()
+        task_private = _fresh_private_key()
+        task_public = task_private.public_key().public_bytes_raw()
         try:
             with socket.create_connection((self.host, self.port), timeout=_TIMEOUT) as connection:
-                connection.sendall(public)
+                connection.sendall(task_public)
                 reply = _receive(connection, _REPLY_BYTES)
             driver_public = reply[:_PUBLIC_KEY_BYTES]
             ciphertext = reply[_PUBLIC_KEY_BYTES:]
-            cipher = _derive_cipher(private, driver_public, self.password, public + driver_public)
+            cipher = _derive_cipher(
+                task_private, driver_public, self.password, task_public + driver_public
+            )
             return cipher.decrypt(_NONCE, ciphertext, None)
         except (OSError, ValueError, InvalidTag):
             raise EntropyUnavailable(
@@ -75,7 +78,7 @@ class Ticket:
 def offer_secret(host: str, listen_on: str) -> Iterator[Ticket]:
     """Generate a secret and serve it to ticket holders until the block ends.
 
-    ``host``: the driver's host name, as executors know it. ``listen_on``: the address to bind to.
+    ``host``: the driver's host name, as seen by executors. ``listen_on``: the address to bind to.
     """
     secret = fresh_key()
     password = fresh_key()
@@ -85,10 +88,12 @@ def offer_secret(host: str, listen_on: str) -> Iterator[Ticket]:
             self.request.settimeout(_TIMEOUT)
             try:
                 task_public = _receive(self.request, _PUBLIC_KEY_BYTES)
-                private = _fresh_private_key()
-                public = private.public_key().public_bytes_raw()
-                cipher = _derive_cipher(private, task_public, password, task_public + public)
-                self.request.sendall(public + cipher.encrypt(_NONCE, secret, None))
+                driver_private = _fresh_private_key()
+                driver_public = driver_private.public_key().public_bytes_raw()
+                cipher = _derive_cipher(
+                    driver_private, task_public, password, task_public + driver_public
+                )
+                self.request.sendall(driver_public + cipher.encrypt(_NONCE, secret, None))
             except (OSError, ValueError):
                 return  # a broken connection, or a peer that is not a task
 
@@ -116,10 +121,10 @@ def _start_server(
 
 
 def _derive_cipher(
-    private: X25519PrivateKey, peer_public: bytes, password: bytes, public_keys: bytes
+    private_key: X25519PrivateKey, peer_public: bytes, password: bytes, public_keys: bytes
 ) -> AESGCM:
     """Return the cipher for one exchange; ``public_keys`` is T ‖ D."""
-    shared_secret = private.exchange(X25519PublicKey.from_public_bytes(peer_public))
+    shared_secret = private_key.exchange(X25519PublicKey.from_public_bytes(peer_public))
     key_derivation = HKDF(SHA256(), KEY_BYTES, salt=password, info=public_keys)
     return AESGCM(key_derivation.derive(shared_secret))
 

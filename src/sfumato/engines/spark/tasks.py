@@ -1,8 +1,8 @@
 """Functions that run inside Spark tasks and convert Arrow batches to counts or reports.
 
-A survey is sent as its resolved bytes, and each Python worker rebuilds it once. Tasks return errors
-in the data as a row instead of raising them: Spark would retry a failing task several times, and
-print its traceback each time.
+A survey is sent in its resolved form, and each Python worker rebuilds it once. Tasks return errors
+as rows instead of raising them, because Spark would retry a failing task several times and print
+its traceback each time.
 
 With a key, a task that runs twice computes the same reports. The key identifies the person, F is
 the survey's fingerprint as 32 bytes, and each job has a secret of 32 bytes:
@@ -12,13 +12,14 @@ the survey's fingerprint as 32 bytes, and each job has a secret of 32 bytes:
 
 The symbol is encoded as 8 little-endian bytes and combined with the first half of the block. This
 is CBC-MAC over two blocks, which is pseudorandom for messages of a fixed length. So each pair of
-key and symbol has its own independent words. Words do not depend on rows, chunks, tasks or
+key and symbol has its own independent words, which do not depend on rows, chunks, tasks or
 attempts.
 
 This protects a person as long as each key has a single value. If a key has two values, the person
 sends two independent reports. Together their contents reveal at most 2E, but the mere fact that
 they differ *proves* that the values differ, and no privacy matrix bounds that. Callers must
-therefore rule out a second value; deriving the words from the symbol too only limits the damage.
+therefore rule out a second value. Deriving the words from the symbol as well as the key only limits
+the damage.
 Anyone with both the secret and a key can try every symbol.
 """
 
@@ -98,13 +99,13 @@ def _outcome_row(survey: Survey, symbols: Iterator[Symbols]) -> Arrow:
 
 
 def counts_to_bytes(counts: Counts) -> bytes:
-    """Serialize counts as the narrowest integers that fit, to save memory in the driver.
+    """Serialise counts as the narrowest integers that fit, to save memory in the driver.
 
     >>> list(counts_to_bytes(np.array([3, 0, 255]))), len(counts_to_bytes(np.array([3, 0, 256])))
     ([3, 0, 255], 6)
     """
-    narrowest = np.min_scalar_type(int(counts.max()))
-    return counts.astype(narrowest.newbyteorder("<")).tobytes()
+    narrowest_type = np.min_scalar_type(int(counts.max()))
+    return counts.astype(narrowest_type.newbyteorder("<")).tobytes()
 
 
 def counts_from_bytes(content: bytes, outputs: int) -> Counts:
@@ -117,7 +118,7 @@ def counts_from_bytes(content: bytes, outputs: int) -> Counts:
 
 
 def flag_unknown(resolved: bytes, columns: AnswerColumns, batches: Batches) -> Iterator[Arrow]:
-    """Yield each row's block, and the number of unknown values (per batch, in its first row)."""
+    """Yield each row's block. A batch's first row also has its number of unknown values."""
     survey = _load_survey(resolved)
     read = answer_reader(columns, survey.context.domain)
     for batch in batches:
@@ -133,7 +134,7 @@ def flag_unknown(resolved: bytes, columns: AnswerColumns, batches: Batches) -> I
 def report_in_task(
     resolved: bytes, columns: AnswerColumns, ticket: Ticket, batches: Batches
 ) -> Iterator[Arrow]:
-    """Yield each person's key and report, which is derived from the person's block and symbol."""
+    """Yield each person's key and report. Reports are derived from blocks and symbols."""
     survey = _load_survey(resolved)
     read = answer_reader(columns, survey.context.domain)
     secret = ticket.fetch()
@@ -148,12 +149,12 @@ def report_in_task(
 
 
 def person_block(fingerprint: str, key: str | int | bytes) -> bytes:
-    """Return a person's block. Hash text as UTF-8, integers as decimal digits, bytes unchanged.
+    """Return a person's block. Text is hashed as UTF-8, integers as digits, and bytes unchanged.
 
     >>> person_block("00" * 32, 7) == person_block("00" * 32, "7") == person_block("00" * 32, b"7")
     True
 
-    Such equal blocks are harmless: all keys in a job have the same type, and each job has its own
+    Such collisions are harmless: all keys in a job have the same type, and each job has its own
     secret.
     """
     key_bytes = key if isinstance(key, bytes) else str(key).encode("utf-8")
@@ -161,7 +162,7 @@ def person_block(fingerprint: str, key: str | int | bytes) -> bytes:
 
 
 def derive_reports(mechanism: Mechanism, symbols: Symbols, blocks: bytes, secret: bytes) -> Reports:
-    """Return one report per symbol. ``blocks``: 16 bytes per person, in the order of the symbols.
+    """Return one report per symbol. ``blocks``: 16 bytes per symbol, in the same order.
 
     >>> from sfumato import PlainResponse, Uniform
     >>> mechanism = PlainResponse(Uniform(5, 1))
@@ -178,9 +179,9 @@ def derive_reports(mechanism: Mechanism, symbols: Symbols, blocks: bytes, secret
 
 def _derive_words(symbols: Symbols, blocks: bytes, secret: bytes) -> Words:
     """Return two words for each pair of block and symbol, shape ``(people, 2)``."""
-    chain = words_at(secret, blocks).astype("<u8")
-    chain[:, 0] ^= symbols.astype("<u8")
-    return words_at(secret, chain.tobytes())
+    encrypted_blocks = words_at(secret, blocks).astype("<u8")
+    encrypted_blocks[:, 0] ^= symbols.astype("<u8")
+    return words_at(secret, encrypted_blocks.tobytes())
 
 
 # --- people's values ------------------------------------------------------------------------------

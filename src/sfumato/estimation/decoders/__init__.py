@@ -1,4 +1,4 @@
-"""Decoders, available as classes and by name. Construct a class to set its parameters."""
+"""Decoders, available by name and as classes. Instantiate a class to set its parameters."""
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
@@ -25,7 +25,7 @@ __all__ = [
 
 
 def _load_class(path: str) -> Callable[[], Decoder]:
-    """Import the class at a path such as ``auto:Auto``."""
+    """Import and return the class at a path such as ``auto:Auto``."""
     module_name, _, class_name = path.partition(":")
     module = import_module(f"{__name__}.{module_name}")
     decoder_class: Callable[[], Decoder] = getattr(module, class_name)
@@ -39,7 +39,7 @@ DECODERS: Mapping[str, Callable[[], Decoder]] = {
 
 
 def get_decoder(decoder: str | Decoder) -> Decoder:
-    """Return the decoder with this name, or a decoder object unchanged.
+    """Return the decoder with this name. If given a decoder object, return it unchanged.
 
     >>> get_decoder("projection")
     Projection()

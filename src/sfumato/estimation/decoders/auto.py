@@ -1,15 +1,15 @@
 """The default decoder: empirical Bayes, unless the tally itself shows that projection is better.
 
 Split the reports at random into two halves A and B, which are independent tallies of the same
-population. Decode A with both decoders, and use B as an unbiased reference. For estimates e (Bayes)
-and o (projection) from A, the mixture ``λe + (1 − λ)o`` that is closest to the truth p in squared
-error, weighted by 1/ω_x, has
+population. Decode A with both decoders, and use B as an unbiased reference. Let e (Bayes) and o
+(projection) be the estimates from A. Among the mixtures ``λe + (1 − λ)o``, the one that is closest
+to the truth p, in squared error with weights 1/ω_x, has
 
     λ = Σ_x D_x (o_x − p_x)/ω_x / Σ_x D_x²/ω_x,    D = o − e.
 
 Replacing p with B's unbiased estimate gives an unbiased λ with a known standard error. If ω_x is
 close to ``|D_x|``, the weighted squares approximate absolute values, as in the total variation.
-The weight of empirical Bayes is λ plus one standard error, limited to the range from 0 to 1.
+The weight of empirical Bayes is λ plus one standard error, clipped to [0, 1].
 """
 
 import hashlib
@@ -42,7 +42,7 @@ _KEY = hashlib.sha256(b"sfumato/estimation/halves").digest()
 
 @dataclass(frozen=True, eq=False)
 class Auto:
-    """A mixture of empirical Bayes and projection, with weights that the reports determine.
+    """A mixture of empirical Bayes and projection, with weights determined by the reports.
 
     If symbols have neighbours, it uses spatial empirical Bayes.
     ``covariate``: a public number for each symbol, used instead of neighbours.
@@ -58,8 +58,8 @@ class Auto:
             return DecoderResult(projected, {"chosen": "projection"})
         decoder = self._bayes_decoder(mechanism)
         decoded = decoder.decode(mechanism, tally)
-        weight, error = bayes_weight(_with_chosen_widths(decoder, decoded), mechanism, tally)
-        weight = min(max(weight + error, 0.0), 1.0)
+        weight, weight_error = bayes_weight(_with_chosen_widths(decoder, decoded), mechanism, tally)
+        weight = min(max(weight + weight_error, 0.0), 1.0)
         details = {"chosen": decoder.name, "share": round(weight, 4), **decoded.details}
         return DecoderResult(weight * decoded.frequencies + (1 - weight) * projected, details)
 
@@ -70,7 +70,7 @@ class Auto:
 
 
 def bayes_weight(decoder: Decoder, mechanism: Mechanism, tally: Tally) -> tuple[float, float]:
-    """Return λ and its standard error.
+    """Return λ, the weight of empirical Bayes, and its standard error.
 
     If comparing A with B is not precise enough, also compare B with A, and average the results.
     """
@@ -94,7 +94,7 @@ def split_in_half(tally: Tally) -> tuple[Tally, Tally]:
 def _with_chosen_widths(decoder: Decoder, decoded: DecoderResult) -> Decoder:
     """Return the decoder with only the widths that were chosen for all reports.
 
-    Left to choose again, it might prefer other widths for half of the reports.
+    Otherwise, it might choose different widths for half of the reports.
     """
     widths = decoded.details.get("widths")
     if not isinstance(decoder, SpatialBayes) or not isinstance(widths, Mapping):

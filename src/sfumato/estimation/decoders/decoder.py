@@ -3,10 +3,10 @@
 A decoder is a frozen dataclass with a ``name`` and a ``decode`` method; its fields are its
 parameters. To add a decoder, add a row to ``foundation/decoder_table.py``.
 
-Decoders can pool symbols in groups. In a group of k symbols with total share τ,
+Some decoders pool the symbols of a group. In a group of k symbols with total share τ,
 ``u_x = p̂_x k/τ`` is approximately Normal(θ_x, s_x²). Here θ_x is the share of symbol x divided by
 the group's mean share, and s_x follows from the mechanism's exact variances. These units make
-symbols of different groups comparable, however large the groups' totals are.
+symbols from different groups comparable, regardless of the groups' totals.
 """
 
 from collections.abc import Mapping
@@ -24,14 +24,14 @@ from sfumato.tally import Tally
 
 __all__ = ["Decoder", "DecoderResult", "Pools", "Projection", "Unbiased"]
 
-_MIN_SCALE = 1e-12  # relative to the largest scale; a scale of 0 would fix a symbol's share
+_MIN_SCALE = 1e-12  # relative to the largest scale; a scale of 0 would freeze a symbol's share
 
-_NOISE_RATIO = 4.0
-"""Pool a group only if its variance, which includes the randomization, is more than this many times
-the sampling variance. Errors are then nearly normal, and similar for all symbols of the group.
+_MIN_NOISE_RATIO = 4.0
+"""Pool a group only if its total variance (sampling and randomization) is more than this many times
+its sampling variance. The errors are then nearly normal, and similar for all symbols of the group.
 Otherwise, as for unrandomized symbols, a symbol's own count is the best estimate."""
 
-_MIN_UNCERTAINTY = 0.05
+_MIN_RELATIVE_ERROR = 0.05
 """Do not pool groups whose relative error is smaller than this: there is little to gain, and a
 prior on a grid of values is too coarse for such groups."""
 
@@ -70,30 +70,30 @@ class Unbiased:
 
 @dataclass(frozen=True)
 class Projection:
-    """The distribution closest to the unbiased estimate that has the observed block shares.
+    """The distribution with the observed block shares that is closest to the unbiased estimate.
 
     Distances are in units of each symbol's standard error, computed as if people were spread evenly
     within groups, so symbols with smaller errors move less. If all symbols of a block have the same
-    error, this is Euclidean projection onto the simplex, also known as Norm-Sub; ``simplex.py`` has
-    the formula.
+    error, this is Euclidean projection onto the simplex, also known as Norm-Sub. See ``simplex.py``
+    for the formula.
     """
 
     name: ClassVar[str] = "projection"
 
     def decode(self, mechanism: Mechanism, tally: Tally) -> DecoderResult:
         """Return the projection of ``p̂``."""
-        observed, shares = mechanism.scores.observed_shares(tally)
+        observed_groups, shares = mechanism.scores.observed_shares(tally)
         pools = Pools.from_tally(mechanism, tally)
         scales = pools.errors**2
         if not scales.any():
             scales = np.ones_like(scales)
         scales = np.maximum(scales, _MIN_SCALE * scales.max())
-        return DecoderResult(nearest_in_groups(pools.unbiased, observed, shares, scales))
+        return DecoderResult(nearest_in_groups(pools.unbiased, observed_groups, shares, scales))
 
 
 @dataclass(frozen=True, eq=False)
 class Pools:
-    """The symbols of a tally, in groups.
+    """The estimates from a tally, with the symbols arranged in groups for pooling.
 
     ``group_of``: the group of each symbol.
     ``totals``: the total share of each group.
@@ -109,14 +109,14 @@ class Pools:
 
     @classmethod
     def from_tally(cls, mechanism: Mechanism, tally: Tally) -> "Pools":
-        """Group symbols by the mechanism's observed shares, then subdivide by its context."""
-        observed, shares = mechanism.scores.observed_shares(tally)
+        """Group symbols by observed block, subdivided by the context's finest groups."""
+        observed_groups, shares = mechanism.scores.observed_shares(tally)
         unbiased = mechanism.scores.unbiased(tally)
-        keys = np.column_stack([observed, finest_groups(mechanism.context)])
-        distinct, group_of = np.unique(keys, axis=0, return_inverse=True)
-        group_of = group_of.reshape(observed.shape)
-        sums = np.bincount(group_of, unbiased, minlength=len(distinct)).astype(np.float64)
-        totals = project_groups(sums, distinct[:, 0], shares)
+        keys = np.column_stack([observed_groups, finest_groups(mechanism.context)])
+        distinct_keys, group_of = np.unique(keys, axis=0, return_inverse=True)
+        group_of = group_of.reshape(observed_groups.shape)
+        sums = np.bincount(group_of, unbiased, minlength=len(distinct_keys)).astype(np.float64)
+        totals = project_groups(sums, distinct_keys[:, 0], shares)
         means = (totals / np.bincount(group_of))[group_of]
         variances = mechanism.scores.variances(means / means.sum(), tally.reports)
         errors = np.sqrt(np.maximum(variances, 0.0))
@@ -141,8 +141,8 @@ class Pools:
         variances = np.bincount(self.group_of, self.errors**2, minlength=self.totals.size)
         nonempty = self.totals > 0
         has_peers = self.sizes > 1
-        noise_dominates = variances > _NOISE_RATIO * self.totals / self.reports
-        still_uncertain = variances * self.sizes > (_MIN_UNCERTAINTY * self.totals) ** 2
+        noise_dominates = variances > _MIN_NOISE_RATIO * self.totals / self.reports
+        still_uncertain = variances * self.sizes > (_MIN_RELATIVE_ERROR * self.totals) ** 2
         worth_pooling = nonempty & has_peers & noise_dominates & still_uncertain
         return worth_pooling[self.group_of]
 

@@ -8,7 +8,8 @@ variation ``½ Σ E|a_x − θ_x|`` is smallest if
     P(θ_x ≤ a_x | u_x) = level   with the same level for all symbols of a group,
 
 because the derivative of ``E|a − θ|`` is ``2 P(θ ≤ a) − 1``, and at the minimum this derivative is
-the same for every x in the group. So each group uses the level whose quantiles add up to its total.
+the same for every x in the group. So each group uses the level at which its quantiles add up to its
+total.
 """
 
 import math
@@ -41,18 +42,18 @@ WIDTHS = (0.7, 1.4, 2.8)
 """Neighbourhood widths to try, in cells. The tally determines their weights."""
 
 _BISECTIONS = 16
-_BIN_WIDTH = 0.02  # bin width of u, in units of s; symbols in a bin share a posterior
-_ERROR_STEP = 0.01  # relative bin width of s
+_U_BIN_WIDTH = 0.02  # bin width of u, in units of s; symbols in a bin share a posterior
+_S_BIN_WIDTH = 0.01  # relative bin width of s
 _EVIDENCE_POWER = 0.1
 """Exponent of the likelihood in model weights. Cells are not independent draws, so likelihoods are
 overconfident: models within about ten log units of the best should share the weight. Tuned on
 simulated maps of towns."""
-_MIN_WEIGHT = 0.02  # models with a smaller share of the weight are left out of the average
+_MIN_WEIGHT = 0.02  # models with a smaller fraction of the total weight are ignored
 _MAX_SEPARATE_POSTERIORS = 1 << 15  # up to this many symbols, each has its own posterior
-_MIN_STRATUM_SIZE = 500  # too few symbols to estimate a prior below this
+_MIN_STRATUM_SIZE = 500  # a prior cannot be estimated well from fewer symbols
 _MAX_STRATA = 12
-_KERNEL_RADIUS = 2.5  # cutoff of the kernel on H3 cells, in widths
-_MAX_PAIRS = 3e7  # of H3 cells; more would not justify the memory
+_KERNEL_RADIUS = 2.5  # cutoff of the kernel on H3 cells, in multiples of its width
+_MAX_CELL_PAIRS = 3e7  # more pairs of H3 cells would use too much memory
 _MIN_KERNEL_SUM = 1e-12  # avoids division by 0 for cells without neighbours
 
 
@@ -71,7 +72,7 @@ class EmpiricalBayes:
     name: ClassVar[str] = "empirical-bayes"
 
     def decode(self, mechanism: Mechanism, tally: Tally) -> DecoderResult:
-        """Return posterior quantiles, with one level for each group."""
+        """Return posterior quantiles, at the same level for all symbols of a group."""
         pools = Pools.from_tally(mechanism, tally)
         stratum_of: Symbols = np.zeros(pools.u.size, dtype=np.int64)
         if self.covariate is not None:
@@ -87,7 +88,8 @@ class SpatialBayes:
 
     It requires a domain with neighbours (a grid or H3). A cell's covariate is the mean of its
     neighbours' plain empirical Bayes estimates, excluding the cell itself. The tally determines how
-    wide neighbourhoods should be, and whether they help at all: models are averaged by evidence.
+    wide neighbourhoods should be, and whether they help at all: there is one model for each width,
+    and the models are averaged with weights based on their evidence.
     ``widths``: the neighbourhood widths to try, in cells.
     """
 
@@ -95,7 +97,7 @@ class SpatialBayes:
     name: ClassVar[str] = "spatial-bayes"
 
     def decode(self, mechanism: Mechanism, tally: Tally) -> DecoderResult:
-        """Return posterior quantiles, averaged over models by weight."""
+        """Return posterior quantiles, averaged over the models."""
         pools = Pools.from_tally(mechanism, tally)
         one_stratum = np.zeros(pools.u.size, dtype=np.int64)
         plain_model = _Model.fit(pools, one_stratum, bags=0)
@@ -108,7 +110,7 @@ class SpatialBayes:
             models[width] = _Model.fit(pools, stratify(predictions), bags=0)
         weights = _model_weights(models)
         if 0.0 in weights:
-            # Bag only the prior for all symbols; strata are averaged over widths instead.
+            # Use bagging only for the plain model; the other models are averaged over widths.
             models[0.0] = _Model.fit(pools, one_stratum, EmpiricalBayes.bags)
         frequencies = np.zeros(mechanism.inputs)
         rounded_weights = {}
@@ -148,18 +150,18 @@ class _Model:
     @classmethod
     def fit(cls, pools: Pools, stratum_of: Symbols, bags: int) -> "_Model":
         """Fit a prior to each stratum."""
-        largest = float(pools.sizes.max())  # θ of a symbol that has all of the largest group
+        max_theta = float(pools.sizes.max())  # for a symbol with all of the largest group's share
         strata = []
-        for stratum in range(int(stratum_of.max(initial=-1)) + 1):
-            members = np.flatnonzero(stratum_of == stratum)
+        for index in range(int(stratum_of.max(initial=-1)) + 1):
+            members = np.flatnonzero(stratum_of == index)
             u = pools.u[members]
             s = pools.s[members]
-            # All symbols together have mean 1 by definition. If there are several strata, use the
+            # The mean over all symbols is 1 by definition. If there are several strata, use the
             # weighted mean of the stratum's unbiased estimates.
             mean = 1.0
             if members.size < stratum_of.size:
                 mean = max(float((u / s**2).sum() / (1 / s**2).sum()), 1e-3)
-            prior = fit_prior(u, s, mean=mean, largest=largest, bags=bags)
+            prior = fit_prior(u, s, mean=mean, max_theta=max_theta, bags=bags)
             strata.append(_Stratum(members, prior))
         return cls(strata)
 
@@ -193,7 +195,7 @@ class _Model:
         return project_groups(frequencies, pools.group_of, pools.totals)
 
     def _level_quantiles(self, pools: Pools) -> Floats:
-        """Find, by bisection, the level of each group, and return the quantiles at these levels."""
+        """Find each group's level by bisection, and return the quantiles at these levels."""
         group_of = pools.group_of[pools.pooling_mask]
         means = pools.means[pools.pooling_mask]
         group_count = pools.totals.size
@@ -230,7 +232,7 @@ class _Model:
 
 
 def _model_weights(models: dict[float, _Model]) -> dict[float, float]:
-    """Return a weight for each model, based on its evidence, and leave out negligible weights.
+    """Return the weight of each model, based on its evidence; omit models with negligible weight.
 
     The evidence, a logarithm, is multiplied by a small factor because no model is exactly right.
     """
@@ -245,12 +247,12 @@ def _model_weights(models: dict[float, _Model]) -> dict[float, float]:
 
 
 def _posterior_table(pools: Pools, stratum: _Stratum) -> tuple[NDArray[np.float32], Symbols]:
-    """Return the distinct cumulative posteriors, and the index of each member's row."""
+    """Return the distinct cumulative posteriors, and the row index for each member."""
     u = pools.u[stratum.members]
     s = pools.s[stratum.members]
     rows: Symbols = np.arange(u.size)
     if u.size > _MAX_SEPARATE_POSTERIORS:
-        bins = np.rint(np.log(s) / _ERROR_STEP) + 1j * np.rint(u / s / _BIN_WIDTH)
+        bins = np.rint(np.log(s) / _S_BIN_WIDTH) + 1j * np.rint(u / s / _U_BIN_WIDTH)
         _, first_indices, rows = np.unique(bins, return_index=True, return_inverse=True)
         u = u[first_indices]
         s = s[first_indices]
@@ -262,7 +264,9 @@ def _posterior_table(pools: Pools, stratum: _Stratum) -> tuple[NDArray[np.float3
 
 
 def stratify(covariate: Floats) -> Symbols:
-    """Return the stratum of each symbol: strata of equal size by covariate, keeping ties together.
+    """Divide symbols into strata by covariate, and return the stratum of each symbol.
+
+    Strata have about the same size. Symbols with equal covariates are in the same stratum.
 
     >>> np.bincount(stratify(np.arange(1200.0))).tolist()
     [600, 600]
@@ -277,7 +281,7 @@ def stratify(covariate: Floats) -> Symbols:
 
 
 def has_neighbours(domain: Domain) -> bool:
-    """Return whether the domain's symbols are cells on a map."""
+    """Return whether the domain's symbols are cells with neighbours."""
     return isinstance(domain, GridDomain | H3Domain)
 
 
@@ -286,8 +290,8 @@ def predict_from_neighbours(
 ) -> Iterator[tuple[float, Floats]]:
     """Yield, for each width, predictions for the pooled symbols from neighbourhoods of that width.
 
-    A prediction is ``Σ_{x2 ≠ x} K(x, x2) share_x2 / Σ_{x2 ≠ x} K(x, x2)`` with a Gaussian K, in
-    units of the group's mean. A cell's own share is excluded.
+    A prediction is ``Σ_{x2 ≠ x} K(x, x2) share_x2 / Σ_{x2 ≠ x} K(x, x2)`` with a Gaussian kernel K,
+    in units of the group's mean. A cell's own share is excluded.
     """
     pooled = pools.pooling_mask
     if isinstance(domain, GridDomain):
@@ -306,7 +310,7 @@ def predict_from_neighbours(
 def _smooth_on_grid(
     domain: GridDomain, values: Floats, pooled: Booleans, widths: Sequence[float]
 ) -> Iterator[tuple[float, Floats]]:
-    """Smooth the pooled values on a grid, leaving out each cell's own value."""
+    """Yield each width, and the pooled values smoothed on a grid, excluding each cell's own."""
     from scipy.ndimage import gaussian_filter
 
     cell_count = domain.cell_count
@@ -328,7 +332,7 @@ def _smooth_on_grid(
 def _smooth_on_h3(
     domain: H3Domain, values: Floats, pooled: Booleans, widths: Sequence[float]
 ) -> Iterator[tuple[float, Floats]]:
-    """Smooth the pooled values on H3 cells by distance, leaving out each cell's own value."""
+    """Yield each width, and the pooled values smoothed by distance, excluding each cell's own."""
     from scipy.sparse import csr_matrix
     from scipy.spatial import cKDTree
 
@@ -338,13 +342,13 @@ def _smooth_on_h3(
     points = np.column_stack([x, y, np.sin(latitudes)])
     cell_count = len(points)
     tree = cKDTree(points)
-    nearest = np.asarray(tree.query(points, k=min(2, cell_count))[0]).reshape(cell_count, -1)
-    spacing = float(np.median(nearest[:, -1])) or 1.0
+    distances = np.asarray(tree.query(points, k=min(2, cell_count))[0]).reshape(cell_count, -1)
+    spacing = float(np.median(distances[:, -1])) or 1.0
     mask = pooled[:cell_count].astype(np.float64)
     masked_values = mask * values[:cell_count]
     for width in widths:
         radius = _KERNEL_RADIUS * width
-        if cell_count * np.pi * radius**2 > _MAX_PAIRS:
+        if cell_count * np.pi * radius**2 > _MAX_CELL_PAIRS:
             break
         pairs = tree.sparse_distance_matrix(tree, radius * spacing, output_type="coo_matrix")
         off_diagonal = pairs.row != pairs.col

@@ -1,8 +1,8 @@
 """Draw histograms of reports directly from their distribution, without simulating people.
 
-The counts of ``N ~ Poisson(n)`` reports are independent, ``count(y) ~ Poisson(n q(y))``. Given N,
-they are exactly multinomial. So the cost of a draw depends on the number of outputs, not on the
-number of people.
+If the number of reports is ``N ~ Poisson(n)``, their counts are independent, with
+``count(y) ~ Poisson(n q(y))``. Given N, they are exactly multinomial. So the cost of a draw depends
+on the number of outputs, not on the number of people.
 
 Keys are fixed, so plans and decoded estimates are reproducible. NOT PRIVATE: never use this to
 randomize anyone's answer.
@@ -20,14 +20,19 @@ from sfumato.tally import Tally
 __all__ = ["draw_histogram", "draw_tally", "halve_counts"]
 
 _KEY = hashlib.sha256(b"sfumato/planning").digest()
-_SMALL_MEAN = 16.0  # below this mean, draw counts by inversion; otherwise, from a corrected normal
-_MAX_BITS = 63  # halve counts up to this size bit by bit
+_SMALL_MEAN = (
+    16.0  # below this mean, draw counts by inversion; otherwise, transform normal variates
+)
+_MAX_BITS = 63  # counts up to this size are halved by adding up random bits
 
 
 def draw_tally(mechanism: Mechanism, q: Floats, people: int, draw: int, key: bytes = _KEY) -> Tally:
-    """Draw a non-empty tally of about ``people`` reports with distribution q."""
+    """Draw a non-empty tally of about ``people`` reports with distribution q.
+
+    ``draw``: the index of this draw. Different indices give independent draws.
+    """
     counts = draw_histogram(q, people, draw, key)
-    if not counts.any():  # with one or two people a draw may be empty
+    if not counts.any():  # with only a few people, a draw may be empty
         counts[int(np.argmax(q))] = 1
     return Tally(counts, mechanism.fingerprint)
 
@@ -44,25 +49,26 @@ def draw_histogram(q: Floats, people: int, draw: int, key: bytes = _KEY) -> Symb
     means = people * np.maximum(q, 0.0)  # a transform may leave −1e-17 instead of 0
     counts = _poisson_from_normal(means, _words_to_normal(words))
     small = np.flatnonzero(means < _SMALL_MEAN)
-    counts[small] = _poisson_by_inversion(means[small], _words_to_uniform(words[small, 0]))
+    uniform = _words_to_uniform(words[small, 0])
+    counts[small] = _poisson_by_inversion(means[small], uniform)
     return counts
 
 
 def halve_counts(counts: Symbols, key: bytes) -> Symbols:
     """Draw ``Binomial(count, ½)`` for each count.
 
-    For a small count, add up that many random bits; for a large one, round a normal variate.
+    For a small count, add up that many random bits; for a large count, round a normal variate.
 
     >>> halve_counts(np.array([0, 1, 10, 10**6]), bytes(32)).tolist()
     [0, 1, 7, 499409]
     """
     words = words_from(key, 0, counts.size)
-    bits = np.minimum(counts, _MAX_BITS).astype(np.uint64)
-    mask = (np.uint64(1) << bits) - np.uint64(1)
-    small = np.bitwise_count(words[:, 0] & mask).astype(np.int64)
-    large = np.rint(counts / 2 + np.sqrt(counts) / 2 * _words_to_normal(words))
-    large = np.clip(large, 0, counts).astype(np.int64)
-    return np.where(counts <= _MAX_BITS, small, large)
+    bit_counts = np.minimum(counts, _MAX_BITS).astype(np.uint64)
+    masks = (np.uint64(1) << bit_counts) - np.uint64(1)
+    bit_sums = np.bitwise_count(words[:, 0] & masks).astype(np.int64)
+    rounded = np.rint(counts / 2 + np.sqrt(counts) / 2 * _words_to_normal(words))
+    rounded = np.clip(rounded, 0, counts).astype(np.int64)
+    return np.where(counts <= _MAX_BITS, bit_sums, rounded)
 
 
 def _words_to_uniform(words: Words) -> Floats:
@@ -71,7 +77,7 @@ def _words_to_uniform(words: Words) -> Floats:
 
 
 def _words_to_normal(words: Words) -> Floats:
-    """Convert pairs of words to standard normal numbers (Box and Muller, 1958)."""
+    """Convert pairs of words to standard normal variates (Box and Muller, 1958)."""
     radius = np.sqrt(-2 * np.log(_words_to_uniform(words[:, 0])))
     return radius * np.cos(2 * np.pi * _words_to_uniform(words[:, 1]))
 

@@ -1,11 +1,11 @@
 """Maximum likelihood: the distribution that makes the observed reports most likely.
 
-With f the shares of the reports and ``q = Qᵀp`` their probabilities under p, maximize
+Let f be the shares of the reports, and ``q = Qᵀp`` their probabilities under p. Maximize
 
     ℓ(p) = n Σ_y f(y) log q(y)   over   p ≥ 0,  Σ_{x ∈ j} p_x = s_j for every group j.
 
-The s_j are shares that are observed without noise: there is one group with share 1, or one group
-for each block. ℓ is concave.
+The s_j are the group shares that are observed without noise: there is one group with share 1, or
+one group for each block. ℓ is concave.
 
 *The gap.* Let ``g = Q(f/q)``; then n g is the gradient of ℓ. For every feasible p*, because
 ``log t ≤ t − 1``,
@@ -13,15 +13,15 @@ for each block. ℓ is concave.
     ℓ(p*) − ℓ(p) = n Σ_y f(y) log(q*(y)/q(y)) ≤ n Σ_y f(y) q*(y)/q(y) − n = n Σ_x p*_x g_x − n
                  ≤ n (Σ_j s_j max_{x ∈ j} g_x − 1) = n Σ_j s_j (max_{x ∈ j} g_x − 1).
 
-The last line is the *gap*. It does not depend on p*. It is never negative, because
+The last expression is the *gap*. It does not depend on p*. It is never negative, because
 ``Σ_x p_x g_x = 1`` and a maximum is at least as large as a mean. It is 0 exactly where ℓ is
-maximal: a gap of 0 states the Karush–Kuhn–Tucker conditions.
+maximal: a gap of 0 is equivalent to the Karush–Kuhn–Tucker conditions.
 
-*The algorithm.* Accelerated projected gradients (Nesterov 1983; Beck, Teboulle 2009) with restarts
-(O'Donoghue, Candès 2015), using two transforms per step. Lengths are measured by
-``Σ_x (·)_x²/d_x``, where d_x is the variance of the unbiased estimate from one report. That
+*The algorithm* is accelerated projected gradient ascent (Nesterov 1983; Beck, Teboulle 2009) with
+restarts (O'Donoghue, Candès 2015). It uses two transforms per step. The squared length of a vector
+v is ``Σ_x v_x²/d_x``, where d_x is the variance of the unbiased estimate from one report. That
 estimate inverts the channel, so d approximates the diagonal of the inverse curvature, and a step of
-length 1 approximates Newton's. If the mechanism has as many outputs as symbols and p̂ has no
+length 1 approximates a Newton step. If the mechanism has as many outputs as symbols and p̂ has no
 negative entry, the projection is p̂ itself. Then q = f, so p̂ already maximizes ℓ.
 """
 
@@ -43,9 +43,10 @@ __all__ = ["Likelihood"]
 
 # Spread this fraction of the starting point evenly, so that every observed report is possible.
 _EVEN_SHARE = 0.001
-_SHORTENING = 1.5  # divide a step that overshoots by this factor …
-_LENGTHENING = 1.05  # … and multiply the next step by this one
-_MIN_REMAINING = 0.1  # momentum leaves every report at least this fraction of its probability
+_STEP_SHRINKAGE = 1.5  # after a step that is too long, divide the length by this factor
+_STEP_GROWTH = 1.05  # after a successful step, multiply the length by this factor
+# Momentum must leave each report at least this fraction of its probability.
+_MIN_REMAINING_FRACTION = 0.1
 
 
 @dataclass(frozen=True)
@@ -53,17 +54,18 @@ class Likelihood:
     """The most likely distribution that gives each block its observed share.
 
     Guarantee: no such distribution has a log-likelihood that exceeds the result's by more than
-    ``gap``, and the result is at least as likely as the projection. ``converged`` says whether
+    ``gap``, and the result is at least as likely as the projection. ``converged`` is true if
     ``gap ≤ tolerance``, which holds unless the decoder reaches ``max_iterations`` first. The
     default tolerance is far below what data can resolve: an entry that is off by one standard error
     lowers the log-likelihood by ½. Reports that no symbol can send carry no information and are
     left out of the log-likelihood.
 
     Cost: two transforms per iteration. Decoding takes about 5 to 50 iterations, or a few hundred if
-    different groups can send the same reports. Memory: about twenty arrays of the length of p or f.
+    different groups can send the same reports. Memory: about twenty arrays the size of p or f.
 
-    In this example the café and the park are unrandomized. The café has a quarter of the park's
-    reports and gets a quarter of its share. The projection subtracts the same amount from both.
+    In this example, the café and the park are unrandomized. The café has a quarter as many reports
+    as the park, and its share is a quarter of the park's. The projection subtracts the same amount
+    from both.
 
     >>> from sfumato.contexts import HighLow
     >>> from sfumato.mechanisms import HighLowResponse
@@ -91,21 +93,21 @@ class Likelihood:
             raise InvalidArgument(f"max_iterations must be a positive integer; got {iterations!r}.")
 
     def decode(self, mechanism: Mechanism, tally: Tally) -> DecoderResult:
-        """Return the projection if its gap is small; otherwise iterate until the gap is small."""
+        """Return the projection if its gap is within the tolerance; otherwise, maximize ℓ."""
         problem = _Problem.from_tally(mechanism, tally)
         best = problem.point_at(Projection().decode(mechanism, tally).frequencies)
         gap = problem.gap(best)
         iterations = 0
         if gap > self.tolerance:
             start = _interior_start(problem)
-            summit, iterations = _climb(problem, start, self.tolerance, self.max_iterations)
-            summit_gap = problem.gap(summit)
-            if problem.log_likelihood(summit) >= problem.log_likelihood(best):
-                best = summit
-                gap = summit_gap
+            candidate, iterations = _maximize(problem, start, self.tolerance, self.max_iterations)
+            candidate_gap = problem.gap(candidate)
+            if problem.log_likelihood(candidate) >= problem.log_likelihood(best):
+                best = candidate
+                gap = candidate_gap
             else:
                 # The gap of a point is also valid for every point with a higher likelihood.
-                gap = min(gap, summit_gap)
+                gap = min(gap, candidate_gap)
         details = {
             "gap": gap,
             "log_likelihood": problem.log_likelihood(best),
@@ -126,10 +128,10 @@ class _Point:
     q: Floats
 
     def extrapolate(self, previous: "_Point", factor: float) -> "_Point":
-        """Continue the line from ``previous`` to here by this factor, or as far as q allows."""
+        """Extend the line from ``previous`` to this point by ``factor``, or as far as q allows."""
         decrease = previous.q - self.q
         decreasing = decrease > 0
-        max_factors = (1 - _MIN_REMAINING) * self.q[decreasing] / decrease[decreasing]
+        max_factors = (1 - _MIN_REMAINING_FRACTION) * self.q[decreasing] / decrease[decreasing]
         factor = min(factor, float(max_factors.min(initial=math.inf)))
         return _Point(self.p + factor * (self.p - previous.p), self.q - factor * decrease)
 
@@ -140,7 +142,7 @@ class _Problem:
 
     mechanism: Mechanism
     observed: NDArray[np.intp]  # the reports that occurred and that some symbol can send
-    f: Floats  # their shares of all reports
+    f: Floats  # the share of each observed report among all reports
     reports: int
     group_of: Symbols
     shares: Floats
@@ -151,15 +153,15 @@ class _Problem:
     def from_tally(cls, mechanism: Mechanism, tally: Tally) -> "_Problem":
         """Build the problem, omitting reports that did not occur: they add ``0 log q = 0`` to ℓ."""
         group_of, shares = mechanism.scores.observed_shares(tally)
-        possible = mechanism.forward(np.full(mechanism.inputs, 1 / mechanism.inputs)) > 0
-        observed = np.flatnonzero((tally.counts > 0) & possible)
+        can_be_sent = mechanism.forward(np.full(mechanism.inputs, 1 / mechanism.inputs)) > 0
+        observed = np.flatnonzero((tally.counts > 0) & can_be_sent)
         f = tally.counts[observed] / tally.reports
         order = np.argsort(group_of, kind="stable")
         group_starts = np.searchsorted(group_of[order], np.arange(shares.size))
         return cls(mechanism, observed, f, tally.reports, group_of, shares, order, group_starts)
 
     def point_at(self, p: Floats) -> _Point:
-        """Return the point at p, computing its q."""
+        """Compute q for this p, and return both as a point."""
         return _Point(p, self.mechanism.forward(p)[self.observed])
 
     def log_likelihood(self, point: _Point) -> float:
@@ -185,11 +187,12 @@ class _Problem:
     def gap_from_slope(self, g: Floats) -> float:
         """Return the gap for this slope.
 
-        If reports are left out, ``Σ_x p_x g_x`` is less than 1 by their share.
+        The sum ``Σ_x p_x g_x``, which is 1 in the formula above, is ``Σ_y f(y)`` if reports are
+        left out.
         """
         maxima = np.maximum.reduceat(g[self.order], self.group_starts)
-        gain = float(self.shares @ maxima - self.f.sum())
-        return self.reports * max(gain, 0.0)
+        gap_per_report = float(self.shares @ maxima - self.f.sum())
+        return self.reports * max(gap_per_report, 0.0)
 
     def nearest(self, v: Floats, d: Floats) -> Floats:
         """Return the feasible p that minimizes ``Σ_x (p_x − v_x)²/d_x``."""
@@ -199,8 +202,8 @@ class _Problem:
 def _interior_start(problem: _Problem) -> _Point:
     """Return a starting point that makes every observed report possible.
 
-    Project p̂ in units of its own variances, mix in some of the even distribution, and take two EM
-    steps. In these units the projection subtracts less from symbols with smaller variances. EM
+    Project p̂ with distances in units of its own variances, so that the projection subtracts less
+    from symbols with smaller variances. Then mix in an even distribution, and take two EM steps. EM
     (``p_x ← p_x g_x``) restores unrandomized symbols that the projection set to 0 although their
     reports occurred.
     """
@@ -221,7 +224,7 @@ def _interior_start(problem: _Problem) -> _Point:
     return problem.point_at(p)
 
 
-def _climb(
+def _maximize(
     problem: _Problem, start: _Point, tolerance: float, max_iterations: int
 ) -> tuple[_Point, int]:
     """Run accelerated projected gradient ascent until the gap is small.
@@ -232,42 +235,42 @@ def _climb(
     moments = problem.mechanism.scores.moments(problem.mechanism.forward(start.p), 2)
     d = np.maximum(moments, start.p**2)
     current = start
-    ahead = start  # the current point, moved on by momentum
+    lookahead = start  # the current point, moved forward by momentum
     step = 1.0
     theta = 1.0
     for iteration in range(max_iterations):
-        g = problem.slope(ahead)
+        g = problem.slope(lookahead)
         if problem.gap_from_slope(g) <= tolerance:
             # Momentum may leave the feasible set, so check the nearest feasible p.
-            feasible = problem.point_at(problem.nearest(ahead.p, d))
+            feasible = problem.point_at(problem.nearest(lookahead.p, d))
             if problem.gap(feasible) <= tolerance:
                 return feasible, iteration
-        following, step = _take_step(problem, ahead, g, d, step)
-        if following is None:
-            ahead = current
+        next_point, step = _take_step(problem, lookahead, g, d, step)
+        if next_point is None:
+            lookahead = current
             theta = 1.0
             continue
         # Keep the momentum while it leads uphill.
-        if _inner_product(ahead.p - following.p, following.p - current.p, d) <= 0:
+        if _inner_product(lookahead.p - next_point.p, next_point.p - current.p, d) <= 0:
             next_theta = 2 / (1 + math.sqrt(1 + 4 / theta**2))
-            ahead = following.extrapolate(current, (1 / theta - 1) * next_theta)
+            lookahead = next_point.extrapolate(current, (1 / theta - 1) * next_theta)
             theta = next_theta
         else:
-            ahead = following
+            lookahead = next_point
             theta = 1.0
-        current = following
-        step *= _LENGTHENING
+        current = next_point
+        step *= _STEP_GROWTH
     return current, max_iterations
 
 
 def _take_step(
     problem: _Problem, origin: _Point, g: Floats, d: Floats, step: float
 ) -> tuple[_Point | None, float]:
-    """Return the feasible p nearest to ``origin + step · d g``, and the step used.
+    """Return the feasible point nearest to ``origin + step · d g``, and the step used.
 
     Shorten the step until its quadratic model is a lower bound on ℓ. Return ``None`` instead of a
-    point if no step is short enough: even the feasible p nearest to ``origin`` makes an observed
-    report impossible.
+    point if no step is short enough, because even the feasible p nearest to ``origin`` makes an
+    observed report impossible.
     """
     while step > np.finfo(np.float64).tiny:
         candidate = problem.point_at(problem.nearest(origin.p + step * d * g, d))
@@ -282,7 +285,7 @@ def _take_step(
                 return candidate, step
         elif (origin.p < 0).any():
             return None, step
-        step /= _SHORTENING
+        step /= _STEP_SHRINKAGE
     return None, 1.0
 
 

@@ -5,11 +5,11 @@ distribution G on [0, ∞). Find the most likely G (Kiefer and Wolfowitz, 1956) 
 
     maximize  Σ_i c_i log Σ_g w_g φ((u_i − θ_g)/s_i)   over  w ≥ 0,  Σ w = 1,  Σ w_g θ_g = mean
 
-Here c_i is how often observation i occurs, and φ is the normal density. Sequential quadratic
-programming solves this convex problem (Kim, Carbonetto, Stephens, Anitescu, 2020). The solution is
-a handful of atoms, far more certain than the data justify. Two remedies restore the uncertainty: a
-pseudo-observation spread evenly over the grid, and bagging, which averages fits to resampled
-observations.
+Here c_i is the number of times that observation i occurs, and φ is the normal density. Sequential
+quadratic programming solves this convex problem (Kim, Carbonetto, Stephens, Anitescu, 2020). The
+solution has only a handful of atoms, so it looks far more certain than the data justify. Two
+remedies restore the uncertainty: a pseudo-observation spread evenly over the grid, and bagging,
+which averages fits to resampled observations.
 """
 
 import hashlib
@@ -24,22 +24,22 @@ from sfumato.foundation.arrays import Floats, Symbols
 
 __all__ = ["Observations", "Posterior", "Prior", "fit_prior", "posterior_quantiles"]
 
-_GRID_POINTS = 64  # dense enough that adjacent values differ by less than the errors
+_GRID_SIZE = 64  # dense enough that adjacent values differ by less than the errors
 _PSEUDO_COUNT = 1.0  # count of the pseudo-observation
-_BIN_WIDTH = 0.5  # bin width of u, in units of s; binning adds 2% to the error variance
-_ERROR_STEP = 0.2  # relative bin width of s
+_U_BIN_WIDTH = 0.5  # bin width of u, in units of s; binning adds 2% to the error variance
+_S_BIN_WIDTH = 0.2  # relative bin width of s
 _OUTLIER_LIKELIHOOD = 1e-8  # added to all likelihoods, for observations far from all grid values
 _PENALTY = 1e3  # on the squared difference between the prior's mean and the required mean
 _MAX_STEPS = 40
 _MIN_STEP_LENGTH = 1e-6
 _TOLERANCE = 1e-5  # on the log-likelihood per observation
-_CHUNK_ROWS = 1 << 15  # rows of a posterior to keep in memory at once
+_CHUNK_ROWS = 1 << 15  # rows of a posterior to compute at once
 _KEY = hashlib.sha256(b"sfumato/estimation/prior").digest()
 
 
 @dataclass(frozen=True, eq=False)
 class Observations:
-    """Observations u with standard errors s, and how often each occurs."""
+    """Observations u with standard errors s, and the number of times that each occurs."""
 
     u: Floats
     s: Floats
@@ -47,9 +47,9 @@ class Observations:
 
     @classmethod
     def bin(cls, u: Floats, s: Floats) -> "Observations":
-        """Merge observations that are nearly equal, and count them."""
-        s_bins = np.rint(np.log(s) / _ERROR_STEP)
-        u_bins = np.rint(u / s / _BIN_WIDTH)
+        """Merge observations that are nearly equal, and count how many were merged."""
+        s_bins = np.rint(np.log(s) / _S_BIN_WIDTH)
+        u_bins = np.rint(u / s / _U_BIN_WIDTH)
         _, bin_of, counts = np.unique(s_bins + 1j * u_bins, return_inverse=True, return_counts=True)
         bin_of = bin_of.reshape(u.shape)
         mean_u = np.bincount(bin_of, u) / counts
@@ -88,8 +88,8 @@ class Posterior:
         """Return ``P(θ < θ_g) + ½ P(θ = θ_g)`` in single precision, for finding quantiles."""
         cumulative = [np.empty((0, self.prior.values.size), dtype=np.float32)]
         for rows in self._chunks():
-            middles = np.cumsum(rows, axis=1) - rows / 2
-            cumulative.append(middles.astype(np.float32))
+            mid_probabilities = np.cumsum(rows, axis=1) - rows / 2
+            cumulative.append(mid_probabilities.astype(np.float32))
         return np.concatenate(cumulative)
 
     def _chunks(self) -> Iterator[Floats]:
@@ -100,37 +100,38 @@ class Posterior:
             yield rows / rows.sum(axis=1, keepdims=True)
 
 
-def fit_prior(u: Floats, s: Floats, *, mean: float, largest: float, bags: int) -> Prior:
-    """Fit a bagged prior to observations whose θ have a known mean and do not exceed ``largest``.
+def fit_prior(u: Floats, s: Floats, *, mean: float, max_theta: float, bags: int) -> Prior:
+    """Fit a bagged prior to observations whose θ have a known mean and do not exceed ``max_theta``.
 
     ``bags``: how many times to refit the prior to resampled observations.
 
     >>> theta = np.repeat([0.0, 4.0], [750, 250])
     >>> noise = np.sin(np.arange(1000.0) * 7)  # irregular enough for this example
-    >>> prior = fit_prior(theta + noise, np.full(1000, 0.7), mean=1.0, largest=10.0, bags=8)
+    >>> prior = fit_prior(theta + noise, np.full(1000, 0.7), mean=1.0, max_theta=10.0, bags=8)
     >>> round(float(prior.weights @ prior.values), 2)
     1.0
     >>> round(float(prior.weights[prior.values > 2].sum()), 1)
     0.2
     """
     observations = Observations.bin(u, s)
-    values = _make_grid(observations, mean, largest)
+    values = _make_grid(observations, mean, max_theta)
     likelihoods = _likelihoods(observations.u, observations.s, values)
     L = np.vstack([likelihoods, np.eye(values.size) + _OUTLIER_LIKELIHOOD])
     pseudo_counts = np.full(values.size, _PSEUDO_COUNT / values.size)
-    total = observations.counts.sum()
+    total_count = observations.counts.sum()
 
     def fit(counts: Floats, start: Floats) -> Floats:
-        row_weights = np.concatenate([counts, pseudo_counts]) / (total + _PSEUDO_COUNT)
+        row_weights = np.concatenate([counts, pseudo_counts]) / (total_count + _PSEUDO_COUNT)
         return _maximize_likelihood(L, row_weights, values, mean, start)
 
     first_fit = fit(observations.counts, np.full(values.size, 1 / values.size))
     start = (first_fit + 1e-3 / values.size) / (1 + 1e-3)
     fits = [first_fit]
+    shares = observations.counts / total_count
     for bag in range(bags):
-        resampled = draw_histogram(observations.counts / total, int(total), draw=bag, key=_KEY)
+        resampled = draw_histogram(shares, int(total_count), draw=bag, key=_KEY)
         counts = resampled.astype(np.float64)
-        fits.append(fit(counts * (total / max(counts.sum(), 1.0)), start))
+        fits.append(fit(counts * (total_count / max(counts.sum(), 1.0)), start))
     weights = np.mean(fits, axis=0)
     # Each row of likelihoods was divided by its largest entry; undo that scaling.
     distances = np.abs(observations.u[:, None] - values).min(axis=1) / observations.s
@@ -142,19 +143,24 @@ def fit_prior(u: Floats, s: Floats, *, mean: float, largest: float, bags: int) -
 def posterior_quantiles(
     cumulative: NDArray[np.float32], rows: Symbols, values: Floats, levels: Floats
 ) -> Floats:
-    """Return the quantile of posterior ``rows[i]`` at ``levels[i]``, by linear interpolation."""
+    """Return the quantile at ``levels[i]`` of the posterior in row ``rows[i]``, for every i.
+
+    Interpolate linearly between the values of the grid.
+    """
     quantiles = np.empty(rows.size)
     for start in range(0, rows.size, _CHUNK_ROWS):
         chunk = slice(start, start + _CHUNK_ROWS)
         C = cumulative[rows[chunk]]
         chunk_levels = levels[chunk]
-        count_below = (chunk_levels.astype(np.float32)[:, None] > C).sum(axis=1)
-        upper = np.clip(count_below, 1, values.size - 1)
-        row_indices = np.arange(upper.size)
-        low = C[row_indices, upper - 1]
-        high = C[row_indices, upper]
+        counts_below = (chunk_levels.astype(np.float32)[:, None] > C).sum(axis=1)
+        upper_index = np.clip(counts_below, 1, values.size - 1)
+        lower_index = upper_index - 1
+        row_indices = np.arange(upper_index.size)
+        low = C[row_indices, lower_index]
+        high = C[row_indices, upper_index]
         fraction = np.clip((chunk_levels - low) / np.maximum(high - low, 1e-30), 0.0, 1.0)
-        quantiles[chunk] = values[upper - 1] + fraction * (values[upper] - values[upper - 1])
+        gaps = values[upper_index] - values[lower_index]
+        quantiles[chunk] = values[lower_index] + fraction * gaps
     return quantiles
 
 
@@ -164,13 +170,16 @@ def _likelihoods(u: Floats, s: Floats, values: Floats) -> Floats:
     return np.exp(exponents - exponents.max(axis=1, keepdims=True)) + _OUTLIER_LIKELIHOOD
 
 
-def _make_grid(observations: Observations, mean: float, largest: float) -> Floats:
-    """Return 0, the mean, and geometric steps from below the smallest error to the largest u."""
-    top = max(min(largest, float(observations.u.max(initial=0.0))), 2 * mean)
+def _make_grid(observations: Observations, mean: float, max_theta: float) -> Floats:
+    """Return a grid with 0, the mean, and a geometric sequence.
+
+    The sequence runs from a value below the smallest standard error to the largest u.
+    """
+    top = max(min(max_theta, float(observations.u.max(initial=0.0))), 2 * mean)
     small_value = min(0.02 * mean, 0.05 * float(observations.s.min()))
     bottom = max(small_value, 1e-6 * top)
-    steps = np.geomspace(bottom, top, _GRID_POINTS - 2)
-    return np.unique(np.concatenate([[0.0, mean], steps]))
+    sequence = np.geomspace(bottom, top, _GRID_SIZE - 2)
+    return np.unique(np.concatenate([[0.0, mean], sequence]))
 
 
 def _maximize_likelihood(
@@ -178,12 +187,13 @@ def _maximize_likelihood(
 ) -> Floats:
     """Return the prior weights that maximize the likelihood, by sequential quadratic programming.
 
-    ``c``: the weight of each row of L.
+    ``L``: the likelihoods, with one row for each observation.
+    ``c``: the weight of each row.
     """
     from scipy.optimize import nnls
 
-    # A penalty, relative to the grid's width, fixes the mean. Σw = 1 holds automatically at the
-    # optimum.
+    # A penalty on deviations from the mean, relative to the grid's width, enforces the mean. Σw = 1
+    # holds automatically at the optimum.
     offsets = (values - mean) / max(float(np.abs(values - mean).max()), 1e-300)
     w = start
     cost = _cost(L, c, offsets, w)

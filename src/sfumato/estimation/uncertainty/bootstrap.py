@@ -5,11 +5,11 @@ estimate. Instead, simulate repetitions of the survey: draw reports from ``q = Q
 estimate p̂ were the truth, and decode them. The results are as far from p̂ as p̂ is from the truth,
 if p̂ and the truth are equally hard to estimate.
 
-That condition is the method's limitation. A decoder that keeps noise (a projection with few reports
-per symbol) makes p̂ rougher than the truth, and a decoder that smooths makes p̂ smoother than the
-truth. The mean error is then off by 10% to 20%, and the interval, which is narrow in large domains,
-misses the actual error; ``docs/uncertainty.md`` has measurements. For intervals that are valid for
-every true distribution, use those of the unbiased estimate.
+That condition is the limitation of the method. If a decoder does not remove the noise (such as a
+projection with few reports per symbol), p̂ is rougher than the truth. If a decoder smooths, p̂ is
+smoother than the truth. The mean error is then off by 10% to 20%, and the interval, which is narrow
+in large domains, misses the actual error; see ``docs/uncertainty.md`` for measurements. The
+intervals of the unbiased estimate are valid for every true distribution.
 """
 
 import hashlib
@@ -34,14 +34,15 @@ class Bootstrap:
     """The errors of simulated surveys in which the decoded estimate is taken as the truth.
 
     ``errors``: the total variation error ``½ Σ|p̂* − p̂|`` of each run, where p̂* is its estimate.
-    ``mean``, ``low``, ``high``: the mean error, and an interval that contains a fraction ``level``
-    of the errors. Errors are measured from the decoded estimate, not from the actual truth.
+    Errors are measured from the decoded estimate p̂, not from the actual truth.
+    ``mean_error``: the mean of the errors.
+    ``low``, ``high``: an interval that contains a fraction ``level`` of the errors.
     ``standard_errors``: the standard errors of the decoded frequencies.
-    ``biases``: the mean deviation of each decoded frequency.
+    ``biases``: the mean deviation of each decoded frequency from p̂.
     """
 
     runs: int
-    mean: float
+    mean_error: float
     low: float
     high: float
     level: float
@@ -86,7 +87,7 @@ class Bootstrap:
         low, high = np.quantile(errors, [tail, 1 - tail]).tolist()
         return cls(
             runs=runs,
-            mean=float(errors.mean()),
+            mean_error=float(errors.mean()),
             low=low,
             high=high,
             level=level,
@@ -97,7 +98,7 @@ class Bootstrap:
 
     def __repr__(self) -> str:
         return (
-            f"Bootstrap(total variation {self.mean:.4f}, {100 * self.level:.4g}% interval "
+            f"Bootstrap(total variation {self.mean_error:.4f}, {100 * self.level:.4g}% interval "
             f"{self.low:.4f} to {self.high:.4f}, {self.runs} runs)"
         )
 

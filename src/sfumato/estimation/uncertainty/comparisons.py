@@ -8,8 +8,8 @@ probability at least ``level``. If they all hold, every statement here is correc
     low  = p̂₂ − p̂₁ − √( (p̂₂ − low₂)² + (high₁ − p̂₁)² )
     high = p̂₂ − p̂₁ + √( (high₂ − p̂₂)² + (p̂₁ − low₁)² )
 
-*Rankings.* A symbol is certainly among the top m if at most m − 1 other symbols can be above it. It
-is possibly among the top m if at most m − 1 other symbols must be above it.
+*Rankings.* A symbol is certainly among the top m if at most m − 1 other symbols can be more
+frequent. It is possibly among the top m if at most m − 1 other symbols must be more frequent.
 """
 
 from collections.abc import Sequence
@@ -63,23 +63,23 @@ class Difference:
     @property
     def verdicts(self) -> NDArray[np.str_]:
         """The verdict on each symbol: ``increased``, ``decreased`` or ``inconclusive``."""
-        not_up = np.where(self.high < 0, DECREASED, INCONCLUSIVE)
-        return np.where(self.low > 0, INCREASED, not_up)
+        decreased_or_inconclusive = np.where(self.high < 0, DECREASED, INCONCLUSIVE)
+        return np.where(self.low > 0, INCREASED, decreased_or_inconclusive)
 
     @property
     def changed(self) -> list[Label]:
-        """The labels that changed, starting with the largest change."""
+        """The labels whose share changed, sorted by decreasing size of the change."""
         changed_mask = (self.low > 0) | (self.high < 0)
         order = np.argsort(-np.abs(self.differences), kind="stable")
         return list(_select(self.labels, order[changed_mask[order]]))
 
     def __repr__(self) -> str:
-        up_count = int((self.low > 0).sum())
-        down_count = int((self.high < 0).sum())
-        unclear_count = len(self.labels) - up_count - down_count
+        increased_count = int((self.low > 0).sum())
+        decreased_count = int((self.high < 0).sum())
+        inconclusive_count = len(self.labels) - increased_count - decreased_count
         return (
-            f"Difference({up_count} increased, {down_count} decreased, "
-            f"{unclear_count} inconclusive; simultaneous level {self.level:.4g})"
+            f"Difference({increased_count} increased, {decreased_count} decreased, "
+            f"{inconclusive_count} inconclusive; simultaneous level {self.level:.4g})"
         )
 
 
@@ -112,7 +112,7 @@ class TopSymbols:
         """
         low, high = bounds
         k = low.size
-        counts_itself = high > low  # a symbol's upper bound is above its own lower bound
+        counts_itself = high > low  # the next line would count such a symbol as above itself
         possibly_above = k - np.searchsorted(np.sort(high), low, side="right") - counts_itself
         certainly_above = k - np.searchsorted(np.sort(low), high, side="right")
         order = np.argsort(-unbiased, kind="stable")

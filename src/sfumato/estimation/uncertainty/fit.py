@@ -1,29 +1,29 @@
 """Goodness of fit: whether the reports in a tally could have come from a mechanism at all.
 
-A broken client, a client of the wrong version or a forger sends reports with a distribution that no
-population can produce. Four tests detect such reports. None of them depends on the true
-distribution.
+A broken or outdated client, or a forger, may send reports whose distribution no population can
+produce. Four tests detect such reports. None of them depends on the true distribution.
 
-*Impossible reports.* Reports that no symbol can send.
+*Impossible reports.* The tally must not contain reports that no symbol can send.
 
 *Residuals.* ``r = f − Qᵀ A f`` has mean 0 for every p, because A inverts Q. With ``P = I − Qᵀ A``
-and weights ``W = 1/q̂``, the statistic is Pearson's, ``T = n Σ_y W r²``. It measures the dimensions
-that the symbols do not determine; there are as many as outputs minus inputs. T is a quadratic form
-in means of independent reports. With ``M = √W P D Pᵀ √W``, its moments are:
+and weights ``W = 1/q̂``, the statistic is Pearson's, ``T = n Σ_y W r²``. It measures deviations in
+the dimensions that p does not determine; their number is outputs minus inputs. T is a quadratic
+form in means of independent reports. With ``M = √W P D Pᵀ √W``, its moments are:
 
     mean  tr M at D = diag f      (T minus this is a U-statistic: exactly centred for any counts)
     variance  2 tr M² at D = diag q̂
     third cumulant  8 (tr M²)²/tr M + (4/n) Σ_y q̂² ρ³,   ρ = the diagonal of Pᵀ W P
 
-The last term accounts for coincidences among few reports. p-values are those of a gamma variable
-with these three moments. It is chi-square if all outputs have many reports, and still accurate if
-most outputs have none, so outputs need not be merged. This test requires at least 100 reports.
+The last term accounts for coincidences if there are few reports. p-values are those of a gamma
+distribution with these three moments. It is a chi-square distribution if all outputs have many
+reports. It is still accurate if most outputs have none, so outputs need not be merged. This test
+requires at least 100 reports.
 
 *Noise.* Reports drawn uniformly at random, without a value behind them, move the residuals in one
 direction. That direction has its own test, because among thousands of other directions the shift
 would go unnoticed.
 
-*Impossible shares.* An unbiased share, of a symbol or of a group, that is further below 0 than
+*Impossible shares.* The unbiased share of a symbol or a group may be below 0, but no further than
 chance allows. A share above 1 is impossible too, because it leaves a negative share for everyone
 else; that share is the mean of the scores ``1 − A``.
 
@@ -53,11 +53,11 @@ _DOUBTFUL_P_VALUE = 1e-3
 _KEY = hashlib.sha256(b"sfumato/fit").digest()
 _MAX_EXACT_OUTPUTS = 256  # up to this many outputs, compute traces exactly
 _MANY_OUTPUTS = 2**17  # above this many outputs, use few probes
-_PROBE_COUNT = 16  # random directions to estimate traces; the variance includes their error
+_PROBE_COUNT = 16  # random directions for estimating traces; the variance includes their error
 _FEW_PROBES = 4
-_MIN_REPORTS = 100  # with fewer, p-values of one in a million are not reliable
+_MIN_REPORTS = 100  # with fewer reports, p-values as small as 1e-6 are not reliable
 _MAX_GROUPS = 64
-_MIN_EVEN_SHARE = 0.1  # least weight of an even distribution in q̂, so no expected count is 0
+_MIN_EVEN_SHARE = 0.1  # minimum weight of an even distribution in q̂, so no expected count is 0
 
 _REASONS = {
     "residuals": "no distribution of symbols produces such a histogram",
@@ -79,7 +79,7 @@ class FitResult:
     ``statistic``: Pearson's statistic of the residuals.
     ``degrees_of_freedom``: the number of possible outputs minus the number of inputs.
     ``impossible_count``: the number of reports that no symbol can send.
-    ``tests``: the p-value of each test, before the correction for their number.
+    ``tests``: the p-value of each test, before the Bonferroni correction.
     """
 
     p_value: float
@@ -136,15 +136,15 @@ def _verdict(p_value: float, tests: Mapping[str, float], impossible_count: int, 
         return "Any reports would fit this mechanism."
     if impossible_count:
         return (
-            f"Reports cannot have come from this mechanism: {impossible_count} of {n} are reports "
-            "that no symbol can send."
+            "The reports cannot have come from this mechanism: no symbol can send "
+            f"{impossible_count} of the {n} reports."
         )
     if p_value >= _DOUBTFUL_P_VALUE:
         return "The reports fit the mechanism."
     reason = _REASONS[min(tests, key=lambda name: tests[name])]
     if p_value >= IMPOSSIBLE_P_VALUE:
         return f"The fit is doubtful (p = {p_value:.1g}): {reason}."
-    return f"Reports cannot have come from this mechanism (p = {p_value:.1g}): {reason}."
+    return f"The reports cannot have come from this mechanism (p = {p_value:.1g}): {reason}."
 
 
 class _Residuals:
@@ -194,7 +194,7 @@ class _Residuals:
             probe_factor = 1 + 1 / probe_count
         trace_at_f = float(self.f @ rho)  # tr M at D = diag f, the mean of T
         trace_at_q = float(q @ rho)
-        if trace_at_q <= 1e-9:  # all reports come from blocks without free dimensions
+        if trace_at_q <= 1e-9:  # the residuals are always 0
             return T, 1.0
         variance = 2 * trace_of_square * probe_factor
         coincidences = 4 / n * float(q**2 @ rho**3)
@@ -205,7 +205,7 @@ class _Residuals:
         return T, float(gammaincc(shape, max(shape + 2 * z / skewness, 0.0)))
 
     def noise_test(self) -> float:
-        """Return the p-value of a shift towards uniformly random reports."""
+        """Return the p-value of the test for a shift towards uniformly random reports."""
         even = self.can_be_sent / self.can_be_sent.sum()
         v = self.project_back(self.root_weights**2 * self.project(even))
         if float(np.abs(v).max()) <= 1e-9 * float(self.root_weights.max()) ** 2:
@@ -216,8 +216,9 @@ class _Residuals:
 def _smooth_q(mechanism: Mechanism, tally: Tally) -> Floats:
     """Return q̂: the distribution of reports for the projected estimate, mixed with an even one.
 
-    The weights in Pearson's statistic should hardly depend on the reports that they weight. So
-    with few reports, q̂ is the distribution of reports for people spread evenly within each block.
+    The weights in Pearson's statistic should depend as little as possible on the reports that they
+    weight. So with few reports, q̂ is the distribution of reports for people spread evenly within
+    each block.
     """
     groups, shares = mechanism.scores.observed_shares(tally)
     p = project_groups(mechanism.scores.unbiased(tally), groups, shares)

@@ -1,4 +1,4 @@
-"""Intervals for a mean of scores: binomial if there are two distinct scores, else nearly binomial.
+"""Intervals for a mean of scores, based on a binomial distribution that matches three moments.
 
 The unbiased estimate p̂ of a share, or of any total, is a mean of n scores. Let m, V and γ be their
 mean, their variance, and their third central moment divided by the variance. Exactly one pair of
@@ -6,9 +6,9 @@ values, one above m and one below, matches all three moments (the nodes of a Gau
 
     up, down:   (up − m)(m − down) = V,   (up − m) − (m − down) = γ,   so   up − down = √(γ² + 4V)
 
-Replace the scores with this pair. The number of reports with the value *up* is then binomial,
-``N = n (p̂ − down)/(up − down)``, and an interval for its success probability π gives an interval
-for the share p:
+Replace the scores with this pair. The number of reports with the value *up*,
+``N = n (p̂ − down)/(up − down)``, is then binomial. An interval for its success probability π gives
+an interval for the share p:
 
     π_low = Beta⁻¹(α/2; N + 1 − w, n − N + w),   π_high = Beta⁻¹(1 − α/2; N + w, n − N + 1 − w)
     p = down + (up − down) π
@@ -23,17 +23,17 @@ Pearson (1934), whose coverage is never too low. w = ½ gives Jeffreys' interval
 correct on average. We use w = 1 for counts up to 10 and ``½ + 5/count`` above. At level 0.95 the
 coverage is then at least 94.4% for small counts and 95.0% for large ones.
 
-The reports alone cannot show scores that did not occur: if a symbol has no reports, all its scores
-are equal. So the pair is computed from the reports plus one imaginary report. This report has the
-largest possible score for the upper bound, and the smallest for the lower bound.
+The reports alone do not reveal scores that did not occur: if a symbol has no reports, all its
+observed scores are equal. So the pair is computed from the reports plus one imaginary report. This
+report has the largest possible score for the upper bound, and the smallest for the lower bound.
 
 *Near 0 and 1.* A share is never negative, but its unbiased estimate often is. Clipping an interval
-at 0 leaves a sliver, or nothing at all, exactly when the estimate was unlucky, and readers would
-mistake a narrow interval for certainty. Shifting the interval up to keep its width makes its
-coverage too high. The interval of Feldman and Cousins avoids both problems. For an estimate x of
-μ ≥ 0 with standard error 1, it contains every μ that accepts x. Each μ accepts the most plausible
-estimates, with a total probability of ``level``. Plausibility is the likelihood of μ divided by the
-likelihood of the best μ ≥ 0:
+at 0 leaves a sliver, or nothing at all, if the estimate happens to be far too low, and readers
+would mistake the narrow interval for certainty. Shifting the interval up without changing its width
+makes its coverage too high. The interval of Feldman and Cousins avoids both problems. For an
+estimate x of μ ≥ 0 with standard error 1, it contains every μ that accepts x. Each μ accepts the
+most plausible estimates, with a total probability of ``level``. The plausibility of x is the
+likelihood of μ divided by the likelihood of the best μ ≥ 0:
 
     μ accepts x from x1 to x2 = μ + t,   x1 = μ − t  if that is ≥ 0, else (μ² − t²)/(2μ),
     with the t for which P(x1 ≤ x ≤ x2) = level
@@ -69,16 +69,16 @@ __all__ = [
 Bounds = tuple[Floats, Floats]
 """The lower and upper bounds of intervals."""
 
-_EXACT_COUNT = 10.0  # up to this count, use the interval of Clopper and Pearson
+_MAX_EXACT_COUNT = 10.0  # up to this count, use the interval of Clopper and Pearson
 _LARGE_COUNT = 100.0  # above this count, a closed form for beta quantiles is accurate enough
 # Variances below this, relative to the largest squared score, are rounding errors.
-_ROUNDING = 1e-14
-_GRID_STEPS = 2000
+_MIN_RELATIVE_VARIANCE = 1e-14
+_GRID_SIZE = 2000
 _BISECTIONS = 60
 
 
 def tail_probability(level: float, interval_count: int = 1) -> float:
-    """Return the probability that the truth lies beyond one given end of an interval.
+    """Return the probability that the truth lies beyond a given end of an interval.
 
     ``interval_count``: the number of intervals that must hold simultaneously (Bonferroni).
     """
@@ -116,13 +116,13 @@ def score_bounds(moments: ScoreMoments, reports: int | Floats, tail: float) -> B
 
 
 def _score_bound(
-    moments: ScoreMoments, extreme: Floats, n: Floats, tail: float, side: int
+    moments: ScoreMoments, extreme_score: Floats, n: Floats, tail: float, side: int
 ) -> Floats:
     """Return the lower (side 0) or upper (side 1) bound.
 
-    ``extreme``: the score of the imaginary report.
+    ``extreme_score``: the score of the imaginary report.
     """
-    down, up = two_values(moments.with_report(extreme, n))
+    down, up = two_values(moments.with_report(extreme_score, n))
     constant_mask = up <= down
     span = np.where(constant_mask, 1.0, up - down)
     counts = n * np.clip((moments.first - down) / span, 0.0, 1.0)
@@ -131,7 +131,7 @@ def _score_bound(
 
 
 def probability_below(moments: ScoreMoments, reports: int, value: float) -> Floats:
-    """Return the probability of no higher an estimate if the true share is ``value``."""
+    """Return the probability of an estimate no higher than this one if the share is ``value``."""
     from scipy.special import betainc
 
     n = np.broadcast_to(reports, moments.first.shape)
@@ -145,7 +145,7 @@ def probability_below(moments: ScoreMoments, reports: int, value: float) -> Floa
 
 
 def two_values(moments: ScoreMoments) -> tuple[Floats, Floats]:
-    """Return the two values that match three moments, or the mean twice if the variance is 0.
+    """Return the pair of values that matches three moments; if the variance is 0, the mean twice.
 
     >>> moments = ScoreMoments.for_total(np.array([-1.0, 3.0]), np.array([0.9, 0.1]))
     >>> down, up = two_values(moments)
@@ -154,10 +154,10 @@ def two_values(moments: ScoreMoments) -> tuple[Floats, Floats]:
     """
     m = moments.first
     V = moments.second - m**2
-    constant_mask = np.maximum(moments.lowest**2, moments.highest**2) * _ROUNDING >= V
+    constant_mask = np.maximum(moments.lowest**2, moments.highest**2) * _MIN_RELATIVE_VARIANCE >= V
     V = np.where(constant_mask, 1.0, V)
     gamma = (moments.third - 3 * m * moments.second + 2 * m**3) / V
-    # Compute the longer arm first. The shorter is V divided by the longer, to avoid cancellation.
+    # Compute the longer arm first. To avoid cancellation, divide V by it to get the shorter arm.
     longer_arm = (np.sqrt(gamma**2 + 4 * V) + np.abs(gamma)) / 2
     upper_arm = np.where(gamma >= 0, longer_arm, V / longer_arm)
     down = np.where(constant_mask, m, m - V / upper_arm)
@@ -174,7 +174,8 @@ def binomial_bounds(counts: Floats, trials: Floats, tail: float) -> Bounds:
     They are exact for counts up to 10; above that, their coverage is correct on average.
     """
     smaller_count = np.minimum(counts, trials - counts)
-    w = 0.5 + 0.5 * np.minimum(1.0, _EXACT_COUNT / np.maximum(smaller_count, _EXACT_COUNT))
+    clipped_count = np.maximum(smaller_count, _MAX_EXACT_COUNT)
+    w = 0.5 + 0.5 * np.minimum(1.0, _MAX_EXACT_COUNT / clipped_count)
     return _beta_bounds(counts, trials, w, tail)
 
 
@@ -189,7 +190,7 @@ def clopper_pearson(counts: Floats, trials: Floats, tail: float) -> Bounds:
 
 
 def _beta_bounds(counts: Floats, trials: Floats, w: Floats, tail: float) -> Bounds:
-    """Return both bounds. For precision, compute the upper bound from the lower bound on misses."""
+    """Return both bounds. For precision, derive the upper bound from the lower bound on misses."""
     misses = trials - counts
     low = _lower_bound(counts, misses, w, tail)
     high = 1 - _lower_bound(misses, counts, w, tail)
@@ -215,7 +216,7 @@ def _large_beta_quantile(a: Floats, b: Floats, tail: float) -> Floats:
 
     Cube roots of gamma variables are nearly normal, and two gamma variables give a beta variable:
     ``x/(1 − x) = (a/b) t³`` where t, the ratio of two normal cube roots, has the distribution
-    function ``Φ( ((1 − u) t − (1 − v)) / √(u t² + v) )``, u = 1/(9b), v = 1/(9a). Its quantile
+    function ``Φ( ((1 − u) t − (1 − v)) / √(u t² + v) )``, u = 1/(9b), v = 1/(9a). The quantile of t
     solves a quadratic equation.
     """
     z = -NormalDist().inv_cdf(tail)
@@ -233,17 +234,17 @@ def _large_beta_quantile(a: Floats, b: Floats, tail: float) -> Floats:
 
 
 def noisy_near_boundary(moments: ScoreMoments, reports: int | Floats) -> tuple[Booleans, Booleans]:
-    """Return two masks of noisy estimates: for true shares of 0, and for true shares of 1.
+    """Return a mask of estimates that are noisy if the true share is 0, and one for a share of 1.
 
-    An estimate is noisy if it would scatter on both sides of the true share. Otherwise, a true
-    share of 0 gives at most a handful of reports: the estimate is then a count, which stays within
-    its bounds anyway.
+    An estimate is noisy if it can be on either side of the true share. Otherwise, a true share of 0
+    gives at most a handful of reports: the estimate is then a count, whose interval stays within
+    [0, 1] anyway.
     """
     n = np.broadcast_to(reports, moments.first.shape)
     down, up = two_values(moments.with_report(moments.highest, n))
     span = np.where(up > down, up - down, np.inf)
-    near_zero = n * -down / span > _EXACT_COUNT
-    near_one = n * (up - 1) / span > _EXACT_COUNT
+    near_zero = n * -down / span > _MAX_EXACT_COUNT
+    near_one = n * (up - 1) / span > _MAX_EXACT_COUNT
     return near_zero, near_one
 
 
@@ -268,7 +269,7 @@ def boundary_bounds(
     low[near_zero], high[near_zero] = _feldman_cousins_bounds(
         estimates[near_zero], low[near_zero], high[near_zero], tail
     )
-    # A share near 1 leaves a share near 0 for the others.
+    # If a share is near 1, the share of all other symbols is near 0.
     others_low, others_high = _feldman_cousins_bounds(
         1 - estimates[near_one], 1 - high[near_one], 1 - low[near_one], tail
     )
@@ -309,7 +310,7 @@ def _acceptance_table(tail: float) -> tuple[Floats, Floats, Floats]:
     from scipy.special import ndtr
 
     z = -NormalDist().inv_cdf(tail)
-    mu = z * np.linspace(0, 1, _GRID_STEPS + 1)[1:] ** 2
+    mu = z * np.linspace(0, 1, _GRID_SIZE + 1)[1:] ** 2
     t_low = np.zeros_like(mu)
     t_high = np.full_like(mu, z)
     for _ in range(_BISECTIONS):

@@ -1,12 +1,12 @@
 """Manipulation: how far m fake people among n could have moved an estimate.
 
 *The unbiased estimate* is compared with what it would be, on average, if the m people had reported
-honestly. The bounds, for each symbol and in total variation, are those of ``scores.reach`` times
+honestly. The bounds, for each symbol and in total variation, are those in ``scores.reach`` times
 m/n, and an attacker can attain each of them.
 
-*The decoded estimate* is compared with the estimate that any other m reports would give in place of
-the fake ones, in total variation ``½ Σ_x |…|``. A decoder is not a sum over reports, so each
-decoder needs its own proof.
+*The decoded estimate* is compared with the estimate that would result if any other m reports
+replaced the fake ones, in total variation ``½ Σ_x |…|``. A decoder is not a sum over reports, so
+each decoder needs its own proof.
 
 ``unbiased``
     ``½ Σ_x |A[x, y] − A[x, y2]| ≤ max_y Σ_x |A[x, y]|`` for each replaced report.
@@ -21,15 +21,15 @@ decoder needs its own proof.
     Each unit of v either stays where it is or is shared among S: the columns of the derivative are
     non-negative, and each column adds up to 1. So projecting two points with the same d does not
     increase the total variation between them, and the bound on the unbiased estimate applies. If d
-    depends on the reports, one more step is needed. For every d, ``0 ≤ p ≤ max(v, 0)``, where p has
-    mass τ and max(v, 0) has mass τ + N, with N the negative mass of v. So projections of v with
-    two different d are at most N apart. The scores of tables add up to 1 only up to rounding; a
-    discrepancy c costs at most 3c.
+    depends on the reports, one more step is needed. Let N be the negative mass of v. For every d,
+    ``0 ≤ p ≤ max(v, 0)``, where p has mass τ and max(v, 0) has mass τ + N. So projections of v with
+    two different d are at most N apart. For mechanisms stored as tables, scores add up to 1 only up
+    to rounding; a discrepancy of c adds at most 3c to the bound.
 
 others
     No bound is known. Likelihood and empirical Bayes divide by estimated quantities, and the
     default decoder adapts to the reports. ``sfumato.simulation.attack`` measures the effect of
-    attacks on them, which is a lower bound.
+    specific attacks on these decoders, which is a lower bound on the effect of the worst attack.
 """
 
 import math
@@ -48,12 +48,12 @@ from sfumato.tally import Tally
 
 __all__ = ["Manipulation", "ManipulationBounds", "check_fakes"]
 
-_ROUNDING = 1e-9  # largest relative difference between weights that count as equal
+_EQUALITY_TOLERANCE = 1e-9  # weights with a smaller relative difference are considered equal
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Manipulation:
-    """Bounds on the effect of ``fakes`` fake people among ``reports``, as shares (not percentages).
+    """Bounds on the effect of ``fakes`` fake people among ``reports``, as fractions.
 
     ``up``, ``down``: how far the unbiased share of each label could have moved, compared with its
     average if the same people had reported honestly.
@@ -80,10 +80,10 @@ class Manipulation:
         """Return the bounds as a short paragraph."""
         if self.fakes == 1:
             fake_people = "1 fake person"
-            replacement = "report in its place"
+            replacement = "report in place of the fake one"
         else:
             fake_people = f"{self.fakes:,} fake people"
-            replacement = f"{self.fakes:,} reports in their place"
+            replacement = f"{self.fakes:,} reports in place of the fake ones"
         unbiased_text = (
             f"Compared with honest reporting, on average, {fake_people} among {self.reports:,} "
             f"could have moved any single unbiased share by at most "
@@ -98,7 +98,7 @@ class Manipulation:
         )
 
     def to_dict(self) -> dict[str, object]:
-        """Return the bounds in the form of JSON results."""
+        """Return the bounds as a dictionary for JSON output."""
         return {
             "fakes": self.fakes,
             "share": self.largest_shift,
@@ -114,8 +114,8 @@ class Manipulation:
 class ManipulationBounds:
     """Bounds on the effect of any number of fake people on one tally.
 
-    Each fake report moves the decoded estimate by at most ``decoded_slope/n``, and all of them
-    together by at most ``decoded_offset`` more, but never by more than ``decoded_limit``.
+    Fake reports move the decoded estimate by at most ``decoded_slope/n`` each, plus
+    ``decoded_offset`` for all of them together, but never by more than ``decoded_limit``.
     ``decoded_slope`` is ``None`` if no bound is known for the decoder.
 
     >>> from sfumato.contexts import Uniform
@@ -125,8 +125,8 @@ class ManipulationBounds:
     >>> ManipulationBounds.from_tally(mechanism, tally, Projection()).for_fakes(10)
     Compared with honest reporting, on average, 10 fake people among 1,000 could have moved any
     single unbiased share by at most 0.0322, and all shares together by at most 0.0322 in total
-    variation. Compared with any other 10 reports in their place, the decoded estimate (projection)
-    could have moved by at most 0.0544.
+    variation. Compared with any other 10 reports in place of the fake ones, the decoded estimate
+    (projection) could have moved by at most 0.0544.
     """
 
     mechanism: Mechanism
@@ -195,7 +195,7 @@ def _weights_are_fixed(mechanism: Mechanism, tally: Tally) -> bool:
     scales the reports of its own symbols. So if variances are equal within a group for one
     distribution, they are equal for every distribution.
     """
-    observed, shares = mechanism.scores.observed_shares(tally)
+    observed_groups, shares = mechanism.scores.observed_shares(tally)
     if Pools.from_tally(mechanism, tally).totals.size != shares.size:
         return False
     if shares.size == 1:
@@ -204,8 +204,8 @@ def _weights_are_fixed(mechanism: Mechanism, tally: Tally) -> bool:
     variances = mechanism.scores.variances(even, 1)
     smallest = np.full(shares.size, np.inf)
     largest = np.zeros(shares.size)
-    np.minimum.at(smallest, observed, variances)
-    np.maximum.at(largest, observed, variances)
-    has_peers = np.bincount(observed, minlength=shares.size) > 1
-    are_equal = largest - smallest <= _ROUNDING * largest
+    np.minimum.at(smallest, observed_groups, variances)
+    np.maximum.at(largest, observed_groups, variances)
+    has_peers = np.bincount(observed_groups, minlength=shares.size) > 1
+    are_equal = largest - smallest <= _EQUALITY_TOLERANCE * largest
     return bool(are_equal[has_peers].all())

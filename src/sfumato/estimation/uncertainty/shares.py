@@ -1,21 +1,20 @@
-"""Totals of several shares, and shares within a block or any part of the domain.
+"""Totals of several shares, and shares within a block or any other part of the domain.
 
-*Totals.* The scores of a weighted sum of shares are ``s(y) = Σ_x w_x A[x, y]``, which takes one
-fast transform, and the total is the mean of these scores. So the error of a total is known as
-precisely as that of a single symbol. It includes all covariances; the sum of the symbols' intervals
-would not.
+*Totals.* A weighted sum of shares is the mean of the scores ``s(y) = Σ_x w_x A[x, y]``, which one
+fast transform computes. So the error of a total is known as precisely as that of a single symbol.
+It includes all covariances; the sum of the symbols' intervals would not.
 
 *Shares of a block.* If a block is reported without noise, its reports form a separate sample. For a
-balanced code with sets S_x, the number of these reports in S_x is binomial, however the other
-people are distributed, because everyone else in the block hits S_x with the same probability:
+balanced code with sets S_x, the number of these reports in S_x is binomial. It does not matter how
+the other people in the block are distributed, because they all hit S_x with the same probability:
 
     N(S_x) given N_j  ~  Binomial(N_j, q + ℓ [0 ∈ S_x] + Δ θ_x),      θ_x = p_x / p_j
 
-So Clopper and Pearson's interval for the success probability gives an exact interval for θ_x with
-any number of reports. For unbalanced codes, and for other mechanisms, the interval of
+So the interval of Clopper and Pearson for the success probability gives an exact interval for θ_x,
+for any number of reports. For unbalanced codes, and for other mechanisms, the interval of
 ``intervals.py`` is applied to the block's reports.
 
-*Shares within any part.* If the part is randomized, both p_x and the part's total are estimates.
+*Shares of any part.* If the part is randomized, both p_x and the part's total are estimates.
 ``shares_within`` then finds the θ for which ``p̂_x − θ p̂_part`` is no further from 0 than chance
 allows (Fieller 1954). For unrandomized symbols, whose estimates are counts, it treats the ratio as
 a mean of scores, which is nearly correct. If the part may be empty, every interval is [0, 1].
@@ -73,7 +72,7 @@ class Total:
         estimate = float(f @ scores)
         if span == 0:  # the shares of all symbols add up to 1
             return cls(smallest, 0.0, smallest, smallest, level)
-        if n == 1:  # a single report does not show any spread
+        if n == 1:  # a single report does not reveal any spread
             return cls(estimate, math.inf, smallest, smallest + span, level)
         error = math.sqrt(float(f @ (scores - estimate) ** 2) / (n - 1))
         # Rescale the smallest weight to 0 and the largest to 1.
@@ -85,17 +84,17 @@ class Total:
 
 
 def label_weights(mechanism: Mechanism, labels: Iterable[Label] | Label) -> Floats:
-    """Return weight 1 for the symbols of one or more labels, and 0 for all others."""
+    """Return a weight for each symbol: 1 for the given labels, and 0 for all others."""
     label_list = [labels] if isinstance(labels, str | int) else list(labels)
     if not label_list:
-        raise InvalidArgument("labels must list at least one label; got none.")
+        raise InvalidArgument("labels must contain at least one label; got none.")
     weights = np.zeros(mechanism.inputs)
     weights[mechanism.context.domain.label_symbols(label_list, "labels")] = 1.0
     return weights
 
 
 def symbol_weights(mechanism: Mechanism, weights: Mapping[Label, float] | ArrayLike) -> Floats:
-    """Return one finite weight per symbol, in domain order; labels not in a mapping get 0."""
+    """Return one finite weight per symbol, in domain order; labels missing from a mapping get 0."""
     if isinstance(weights, Mapping):
         by_symbol = np.zeros(mechanism.inputs)
         symbols = mechanism.context.domain.label_symbols(weights.keys(), "weights")
@@ -112,7 +111,7 @@ def symbol_weights(mechanism: Mechanism, weights: Mapping[Label, float] | ArrayL
 
 @dataclass(frozen=True, eq=False)
 class Shares:
-    """The share of each label in a part of the domain, each with its own interval at ``level``.
+    """The share of each label in a part of the domain, with an interval at ``level`` for each.
 
     ``exact``: whether each interval has a coverage of at least ``level`` for any number of reports.
     """
@@ -126,9 +125,10 @@ class Shares:
 
 
 def block_shares(mechanism: Mechanism, tally: Tally, level: float) -> Shares:
-    """Return every symbol's share of its own block, if blocks are reported without noise.
+    """Return each symbol's share of its block.
 
-    Otherwise all symbols form a single block.
+    Blocks are known only if they are reported without noise; otherwise, all symbols form a single
+    block.
     """
     tail = tail_probability(level)
     group_of, totals = mechanism.scores.observed_shares(tally)
@@ -152,24 +152,25 @@ def block_shares(mechanism: Mechanism, tally: Tally, level: float) -> Shares:
     return Shares(labels, estimates, low, high, exact_mask | alone_mask | ~has_reports, level)
 
 
-def shares_within(mechanism: Mechanism, tally: Tally, part: Booleans, level: float) -> Shares:
-    """Return the share of each symbol of ``part`` in the part's total.
+def shares_within(mechanism: Mechanism, tally: Tally, part_mask: Booleans, level: float) -> Shares:
+    """Return each symbol's share of the total of a part of the domain.
 
-    If the total may be 0, every interval is [0, 1].
+    ``part_mask``: a mask of the symbols in the part. If its total may be 0, every interval is
+    [0, 1].
     """
     tail = tail_probability(level)
-    ratio = _Ratio(mechanism, tally, part)
-    size = int(part.sum())
+    ratios = _Ratios(mechanism, tally, part_mask)
+    size = int(part_mask.sum())
     low = np.zeros(size)
     high = np.ones(size)
-    estimates = ratio.estimates
+    estimates = ratios.estimates
     if size == 1:
         low = np.ones(1)
         estimates = np.ones(1)
-    elif tally.reports > 1 and ratio.is_bounded(tail):
-        low, high = ratio.bounds(tail)
+    elif tally.reports > 1 and ratios.are_bounded(tail):
+        low, high = ratios.bounds(tail)
     labels = mechanism.context.domain.labels
-    part_labels = [labels[x] for x in np.flatnonzero(part).tolist()]
+    part_labels = [labels[x] for x in np.flatnonzero(part_mask).tolist()]
     return Shares(part_labels, estimates, low, high, np.full(size, size == 1), level)
 
 
@@ -178,34 +179,34 @@ def _write_exact_bounds(
 ) -> Booleans:
     """Write exact bounds to ``low`` and ``high``; return a mask of the symbols that have them."""
     binomial = mechanism.scores.hits(counts)
-    known = binomial.known_mask
-    pi_low, pi_high = clopper_pearson(binomial.hits[known], binomial.trials[known], tail)
-    base = binomial.base[known]
-    contrast = binomial.contrast[known]
-    low[known] = (pi_low - base) / contrast
-    high[known] = (pi_high - base) / contrast
-    return known
+    mask = binomial.known_mask
+    pi_low, pi_high = clopper_pearson(binomial.hits[mask], binomial.trials[mask], tail)
+    base = binomial.base[mask]
+    contrast = binomial.contrast[mask]
+    low[mask] = (pi_low - base) / contrast
+    high[mask] = (pi_high - base) / contrast
+    return mask
 
 
-class _Ratio:
+class _Ratios:
     """The ratios ``θ_x = p̂_x / p̂_part`` for the symbols of a part.
 
     A denotes the scores of x, and τ those of the part.
     """
 
-    def __init__(self, mechanism: Mechanism, tally: Tally, part: Booleans) -> None:
+    def __init__(self, mechanism: Mechanism, tally: Tally, part_mask: Booleans) -> None:
         self.scores = mechanism.scores
-        self.part = part
+        self.part_mask = part_mask
         self.n = tally.reports
         self.f = tally.counts / tally.reports
-        self.tau = self.scores.totals(part.astype(np.float64))
+        self.tau = self.scores.totals(part_mask.astype(np.float64))
         self.total = float(self.f @ self.tau)
-        self.estimates = np.full(int(part.sum()), np.nan)
+        self.estimates = np.full(int(part_mask.sum()), np.nan)
         if self.total > 0:
-            self.estimates = self.scores.mean(self.f)[part] / self.total
+            self.estimates = self.scores.mean(self.f)[part_mask] / self.total
 
-    def is_bounded(self, tail: float) -> bool:
-        """Return whether the part's total is above 0 beyond chance, so that ratios have bounds."""
+    def are_bounded(self, tail: float) -> bool:
+        """Return whether the part's total is significantly above 0, so that ratios have bounds."""
         if self.total <= 0:
             return False
         variance = float(self.f @ (self.tau - self.total) ** 2)
@@ -235,14 +236,14 @@ class _Ratio:
         """
         f = self.f
         tau = self.tau
-        part = self.part
+        part_mask = self.part_mask
         theta = self.estimates
         A = ScoreMoments.for_symbols(self.scores, f)
         # Σ_y f (A − θ̂ τ)² and Σ_y f (A − θ̂ τ)³, expanded
-        second = A.second[part] - 2 * theta * self.scores.mean(f * tau)[part]
+        second = A.second[part_mask] - 2 * theta * self.scores.mean(f * tau)[part_mask]
         second = second + theta**2 * float(f @ tau**2)
-        third = A.third[part] - 3 * theta * self.scores.moments(f * tau, 2)[part]
-        third = third + 3 * theta**2 * self.scores.mean(f * tau**2)[part]
+        third = A.third[part_mask] - 3 * theta * self.scores.moments(f * tau, 2)[part_mask]
+        third = third + 3 * theta**2 * self.scores.mean(f * tau**2)[part_mask]
         third = third - theta**3 * float(f @ tau**3)
         # (A − θ̂ τ)/p̂_part has mean 0; shift it by θ̂.
         second = second / self.total**2
@@ -252,8 +253,8 @@ class _Ratio:
             theta,
             second + theta**2,
             third + 3 * theta * second + theta**3,
-            theta + (A.lowest[part] - highest) / self.total,
-            theta + (A.highest[part] - lowest) / self.total,
+            theta + (A.lowest[part_mask] - highest) / self.total,
+            theta + (A.highest[part_mask] - lowest) / self.total,
         )
 
     def _fieller_bounds(self, tail: float) -> Bounds:
@@ -261,7 +262,7 @@ class _Ratio:
         t = NormalDist().inv_cdf(tail) ** 2 / self.n
         x = self.estimates * self.total
         a = (1 + t) * self.total**2 - t * float(self.f @ self.tau**2)
-        b = (1 + t) * x * self.total - t * self.scores.mean(self.f * self.tau)[self.part]
-        c = (1 + t) * x**2 - t * self.scores.moments(self.f, 2)[self.part]
+        b = (1 + t) * x * self.total - t * self.scores.mean(self.f * self.tau)[self.part_mask]
+        c = (1 + t) * x**2 - t * self.scores.moments(self.f, 2)[self.part_mask]
         root = np.sqrt(np.maximum(b**2 - a * c, 0.0))
         return (b - root) / a, (b + root) / a

@@ -51,7 +51,7 @@ it rule by rule; the hash is that of the empty string.
 """
 
 COMPARISON_PERIODS = {1: "the day before", 7: "the seven days before", 30: "the thirty days before"}
-"""Periods, in days, that can be compared with the previous one."""
+"""The periods that the dashboard can compare with, keyed by their length in days."""
 
 _DEFAULT_DAYS = 7
 _MAX_CHANGES = 40
@@ -66,7 +66,7 @@ def dashboard_page() -> str:
         decoders=_render_options(titles, "auto"),
         periods=_render_options(COMPARISON_PERIODS, _DEFAULT_DAYS),
     )
-    # Plotly skips style elements whose ids are already in use; the policy would forbid them.
+    # Plotly skips style elements whose ids are already in use; the policy would block them.
     reserved_ids = fill_each('<meta id="$name">', name=plotly_style_ids())
     return document(
         "Sfumato aggregator",
@@ -88,7 +88,7 @@ def _render_options(choices: Mapping[str, str] | Mapping[int, str], default: str
 
 
 def promise_view(survey: Survey) -> View:
-    """Return the promise, which everyone may see."""
+    """Return the title and the promise, which everyone may see."""
     title = render("dashboard/title.html", title=survey.title, fingerprint=survey.fingerprint)
     return {
         "parts": {"title": title, "promise": promise_section(survey)},
@@ -134,18 +134,18 @@ def _hours_section(hours: Sequence[tuple[str, int]]) -> Html:
 
 
 def _changes_section(estimate: Estimate, changes: Difference | None, days: int) -> Html:
-    """Show which answers are now more or less frequent."""
+    """Show which answers have become more or less frequent."""
     period = "day" if days == 1 else f"{days} days"
     if changes is None:
         sentence = (
             f"There are not enough reports in the last {period}, or in the {period} before, to "
-            "compare them."
+            "compare the two."
         )
         note = fill('<p class="note">$sentence</p>', sentence=sentence)
         return render("dashboard/changes.html", text=note, table=EMPTY)
     symbols = _certain_changes(changes)
     text = (
-        f"The last {period} against the {period} before: {format_count(len(symbols))} of "
+        f"The last {period} compared with the {period} before: {format_count(len(symbols))} of "
         f"{format_count(len(changes.labels))} answers have changed; for the others, the reports "
         "are inconclusive. With 95% probability, every change listed is real."
     )

@@ -30,7 +30,7 @@ from sfumato.pages.markup import (
 )
 from sfumato.pages.promise import plural, promise_sentences
 
-_MAX_COMPARED_SYMBOLS = 128  # with more, the alternatives take too long
+_MAX_COMPARED_SYMBOLS = 128  # with more, the alternatives take too long to compute
 _MAX_RECOGNISED_SYMBOLS = 512  # larger matrices take too long to recognise
 _STOP_REASONS = {
     "converged": "converged",
@@ -39,8 +39,8 @@ _STOP_REASONS = {
     "interrupted": "stopped early",
 }
 _FIGURE = (
-    '<div class="plot $scheme" role="img" aria-label="Three matrices of pairs of answers: '
-    'promised, used and left over. Below, the channel.">$svg</div>'
+    '<div class="plot $scheme" role="img" aria-label="Three matrices with a square for each '
+    'pair of answers: what is promised, used and left over. Below them, the channel.">$svg</div>'
 )
 
 
@@ -51,7 +51,8 @@ _FIGURE = (
 class Alternative:
     """A different mechanism for the same promise.
 
-    ``risk`` is for the design's prior and weights; ``times`` is the ratio to the design's risk.
+    ``what``: a short description. ``risk``: the risk with the design's prior and weights.
+    ``times``: this risk divided by the design's risk.
     """
 
     name: str
@@ -65,7 +66,11 @@ class Alternative:
 
 
 def alternatives_to(design: Design) -> list[Alternative]:
-    """Return classical LDP at the smallest ε and the exponential mechanism, if quick to compute."""
+    """Return classical LDP at the smallest ε, and the exponential mechanism.
+
+    Omit those that do not exist or cannot be inverted. Return an empty list if there are too many
+    symbols, if nothing is promised, or if the design has no risk.
+    """
     context = design.context
     if (
         context.size > _MAX_COMPARED_SYMBOLS
@@ -80,9 +85,9 @@ def alternatives_to(design: Design) -> list[Alternative]:
         ("exponential", "exponential mechanism", lambda: exponential_response(context)),
     ]
     alternatives = []
-    for name, what, create in candidates:
+    for name, what, create_mechanism in candidates:
         try:
-            variances = create().scores.variances(design.prior, 1)
+            variances = create_mechanism().scores.variances(design.prior, 1)
         except SfumatoError:  # the mechanism does not exist, or cannot be inverted
             continue
         risk = float(design.weights @ variances)
@@ -120,8 +125,8 @@ def bound_sentence(design: Design) -> str:
             "the bound."
         )
     return (
-        "The lower bound is estimated: a search found no report that would help, which does not "
-        "prove that none exists. The gap may be larger than it seems."
+        "The lower bound is estimated: a search found no report that lowers the risk, which does "
+        "not prove that none exists. The gap may be larger than it seems."
     )
 
 
@@ -141,7 +146,7 @@ def name_closed_form(design: Design) -> str:
 def _describe_closed_form(design: Design) -> str:
     name = name_closed_form(design)
     if not name:
-        return "none known; the mechanism was searched for"
+        return "none known; the mechanism was found by a search"
     if design.stop_reason == "closed form":
         return name
     outcome = "a better" if contains_table(design.mechanism) else "no better"
@@ -151,7 +156,7 @@ def _describe_closed_form(design: Design) -> str:
 def _distribution_text(design: Design) -> str:
     people = "people spread evenly"
     if np.ptp(design.prior) >= 1e-12:
-        people = "people distributed like the prior"
+        people = "people distributed according to the prior"
     if np.ptp(design.weights) < 1e-12:
         return people
     return f"{people}, symbols weighted"
@@ -165,7 +170,7 @@ def design_page(
     alternatives: Sequence[Alternative],
     *,
     seconds: float,
-    title: str = "Design of a mechanism",
+    title: str = "Mechanism design",
 ) -> str:
     """Return the design page as self-contained HTML.
 

@@ -43,11 +43,11 @@ _MAX_LABELS = 24  # if there are more symbols, about 12 of them have a label
 _MAX_NUMBERED_SYMBOLS = 10  # larger matrices have no numbers
 _ROW_LABEL_LENGTH = 18  # characters
 _COLUMN_LABEL_LENGTH = 12
-_CHANNEL_COLUMNS = 1600  # pixels
-_MIN_LABEL_WIDTH = 0.025  # symbols whose reports take a smaller share have no label below
+_CHANNEL_WIDTH = 1600  # pixels
+_MIN_LABEL_WIDTH = 0.025  # symbols whose reports take up a smaller share have no label
 _LUMINANCE = np.array([0.30, 0.59, 0.11])
-_ROUNDING = 1e-6  # differences below this share of the promise are due to rounding
-_TIE = 1e-6  # logarithms that differ by less count as equal
+_ROUNDING = 1e-6  # differences below this fraction of the promise are rounding errors
+_TIE_TOLERANCE = 1e-6  # numbers that differ by less count as equal
 _FACTORS = (1, 1.1, 1.2, 1.5, 2, 3, 5, 10, 20, 50, 100, 1000, 1e4, 1e6, 1e8, 1e10, 1e12, 1e14, 1e16)
 _MAX_TICKS = 8  # on the scale of factors
 
@@ -69,13 +69,13 @@ def require_drawable(symbol_count: int) -> None:
 
 def design_png(design: Design) -> bytes:
     """Return the figure as the contents of a PNG file."""
-    return figure_png(_figure(design, _LIGHT))
+    return figure_png(_draw_figure(design, _LIGHT))
 
 
 def design_svg(design: Design, *, dark: bool = False) -> str:
     """Return the figure as an ``<svg>`` element, for a light or a dark page."""
     palette = DARK_FOR_LIGHT if dark else _LIGHT
-    return figure_svg(lambda: _figure(design, palette), salt=f"sfumato {dark}")
+    return figure_svg(lambda: _draw_figure(design, palette), salt=f"sfumato {dark}")
 
 
 # --- what to draw ---------------------------------------------------------------------------------
@@ -97,13 +97,13 @@ def compute_used_promise(Q: Floats) -> Floats:
 
 
 def order_reports(Q: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Order the reports by the symbol that sends each most often, the most revealing first.
+    """Order the reports by the symbol that sends each most often, then by how much they reveal.
 
-    Return the order, and the symbol of each report in that order. The less often other symbols
-    send a report, the more it reveals.
+    The less often other symbols send a report, the more it reveals. Return the order, with the most
+    revealing reports first, and the symbol of each report in that order.
     """
     relative = Q / Q.max(axis=0)
-    symbols = (relative >= 1 - _TIE).argmax(axis=0)
+    symbols = (relative >= 1 - _TIE_TOLERANCE).argmax(axis=0)
     order = np.lexsort((relative.sum(axis=0).round(6), symbols))
     return order, symbols[order]
 
@@ -127,7 +127,7 @@ def _channel_image(Q: Floats, prior: Floats) -> tuple[Floats, list[_Span]]:
     with np.errstate(divide="ignore"):
         logs = np.log(Q / Q.max(axis=0))
     ends = np.cumsum((prior @ Q)[order])
-    columns = (np.arange(_CHANNEL_COLUMNS) + 0.5) / _CHANNEL_COLUMNS * ends[-1]
+    columns = (np.arange(_CHANNEL_WIDTH) + 0.5) / _CHANNEL_WIDTH * ends[-1]
     reports = np.minimum(np.searchsorted(ends, columns), len(ends) - 1)
     edges = np.concatenate([[0.0], ends / ends[-1]])
     starts = np.flatnonzero(np.diff(symbols, prepend=-1))
@@ -139,7 +139,7 @@ def _channel_image(Q: Floats, prior: Floats) -> tuple[Floats, list[_Span]]:
 
 
 def _compute_unused_promise(E: Floats, T: Floats) -> Floats:
-    """Return ``E − T`` without rounding errors, or inf where nothing is promised."""
+    """Return ``E − T``, with rounding errors set to 0, or inf where nothing is promised."""
     difference = np.full_like(E, np.inf)
     np.subtract(E, T, where=np.isfinite(E), out=difference)
     return np.where(difference < _ROUNDING * E, 0.0, difference)
@@ -148,7 +148,7 @@ def _compute_unused_promise(E: Floats, T: Floats) -> Floats:
 # --- drawing --------------------------------------------------------------------------------------
 
 
-def _figure(design: Design, palette: Palette) -> "Figure":
+def _draw_figure(design: Design, palette: Palette) -> "Figure":
     require_drawable(design.context.size)
     import matplotlib as mpl
     from matplotlib.figure import Figure
@@ -229,9 +229,9 @@ def _draw_channel(axes: "Axes", design: Design, palette: Palette) -> None:
     Q = design.mechanism.matrix()
     logs, spans = _channel_image(Q, design.prior)
     is_sent = np.isfinite(logs)
-    depth = float(-logs[is_sent].min(initial=0.0)) or 1.0
+    log_range = float(-logs[is_sent].min(initial=0.0)) or 1.0
     colour_scale = _colour_map(MAP_SCALE, palette)
-    colours = colour_scale(1 + np.where(is_sent, logs, 0) / depth)
+    colours = colour_scale(1 + np.where(is_sent, logs, 0) / log_range)
     colours[~is_sent] = 0
     _draw_hatch(axes, palette)
     extent = (0, 1, len(Q) - 0.5, -0.5)
@@ -245,16 +245,16 @@ def _draw_channel(axes: "Axes", design: Design, palette: Palette) -> None:
             symbols.append(span.symbol)
             centres.append((span.left + span.right) / 2)
     _label_answers(axes, design.context.domain.labels, symbols, centres)
-    axes.set_title("the reports of each answer")
+    axes.set_title("how often each answer sends each report")
     axes.set_xlabel(
         f"{design.mechanism.outputs:,} reports, grouped by the answer that sends them most often; "
         "width: frequency"
     )
     axes.set_ylabel("sent by this answer")
     title = "times less often than the answer that sends it most often"
-    bar = _draw_colour_bar([axes], colour_scale, depth, title)
-    factors = _factor_ticks(depth)
-    positions = [depth - math.log(factor) for factor in factors]
+    bar = _draw_colour_bar([axes], colour_scale, log_range, title)
+    factors = _factor_ticks(log_range)
+    positions = [log_range - math.log(factor) for factor in factors]
     bar.set_ticks(positions, labels=[f"{factor:,g}" for factor in factors])
 
 
@@ -279,12 +279,12 @@ def _symbols_to_label(labels: Sequence[Label]) -> range:
     return range(0, len(labels), step)
 
 
-def _factor_ticks(depth: float) -> list[float]:
-    """Return round factors up to e^depth that do not crowd a logarithmic scale."""
+def _factor_ticks(log_range: float) -> list[float]:
+    """Return round factors up to e^log_range, far enough apart for a logarithmic scale."""
     ticks: list[float] = [1]
     for factor in _FACTORS:
-        has_room = depth / _MAX_TICKS <= math.log(factor / ticks[-1])
-        if has_room and math.log(factor) <= depth + _TIE:
+        has_room = log_range / _MAX_TICKS <= math.log(factor / ticks[-1])
+        if has_room and math.log(factor) <= log_range + _TIE_TOLERANCE:
             ticks.append(factor)
     return ticks
 

@@ -40,7 +40,7 @@ from sfumato.promises import Certificate
 from sfumato.randomness import Epsilon
 from sfumato.survey import Survey
 
-_PEOPLE = 10_000  # the label states the accuracy for this many people
+_REPORT_COUNT = 10_000  # the label states the accuracy for this many reports
 
 
 def label_page(survey: Survey, certificate: Certificate | None = None) -> str:
@@ -104,12 +104,12 @@ def _render_odds_table(survey: Survey, levels: Sequence[ProtectionLevel]) -> Htm
         headings.append("In everyday words")
     else:
         count = format_count(distinct_count)
-        headings.append(f"all of them, up to {count} different answers")
-        headings.append("In everyday words, for all of them")
+        headings.append(f"all reports together, for up to {count} different answers")
+        headings.append("In everyday words, for all reports")
         repeat_note = (
-            f" The same answer sends the same report and gives away nothing new; up to {count} "
-            "different answers multiply the odds once each. After that, the device repeats its "
-            "last report."
+            " Giving the same answer again sends the same report and reveals nothing new. Each "
+            f"different answer, up to {count} of them, multiplies the odds once more. After that, "
+            "the device repeats its last report."
         )
     return render(
         "label/odds.html",
@@ -120,12 +120,12 @@ def _render_odds_table(survey: Survey, levels: Sequence[ProtectionLevel]) -> Htm
 
 
 def _render_row(level: ProtectionLevel, distinct_count: int) -> Html:
-    """Return a row of the table. Each of ``distinct_count`` different answers costs ε."""
+    """Return a table row. Each of ``distinct_count`` different answers costs the level's ε."""
     total = distinct_count * level.epsilon
     odds = _render_odds_cell(total)
     if distinct_count > 1:
-        first_cell = _render_odds_cell(level.epsilon, "one report")
-        odds = join([first_cell, _render_odds_cell(total, "all of them")])
+        one_report = _render_odds_cell(level.epsilon, "one report")
+        odds = join([one_report, _render_odds_cell(total, "all reports")])
     return render(
         "label/row.html",
         css=Html(' class="open"') if level.epsilon == math.inf else EMPTY,
@@ -156,8 +156,8 @@ def _certificate_text(survey: Survey, certificate: Certificate | None) -> str:
         certificate = certificate or survey.certify()
     except (NoClosedForm, ContextMismatch):
         return (
-            "None: this channel is too large for an exact check. The promise rests on the proof of "
-            "its mechanism."
+            "None: this channel is too large for an exact check. The promise rests on the "
+            "mechanism's proof."
         )
     if certificate.tightest is None:
         return "Nothing is promised, so nothing can be broken."
@@ -170,21 +170,22 @@ def _certificate_text(survey: Survey, certificate: Certificate | None) -> str:
             f"{rows} of {inputs} answers"
         )
     return (
-        f"Kept: {check}, in exact integers. The tightest case uses "
+        f"Kept: {check}, with exact integers. The tightest case uses "
         f"ε = {certificate.realised_epsilon!r} of {certificate.promised_epsilon!r} promised."
     )
 
 
 def _accuracy_text(survey: Survey) -> str:
-    """State the largest standard error for people spread evenly over the answers."""
+    """State the largest standard error of a share if all answers are equally frequent."""
     k = survey.context.size
-    variances = survey.mechanism.scores.variances(np.full(k, 1 / k), _PEOPLE)
+    variances = survey.mechanism.scores.variances(np.full(k, 1 / k), _REPORT_COUNT)
     error = math.sqrt(max(float(variances.max()), 0.0))
     points = f"{100 * error:#.2g}".rstrip(".")
     text = (
-        f"With {format_count(_PEOPLE)} reports the share of an answer has a standard error of up "
-        f"to {points} percentage points, if all answers are equally frequent."
+        f"With {format_count(_REPORT_COUNT)} reports, the share of an answer has a standard error "
+        f"of up to {points} percentage points, if all answers are equally frequent."
     )
     if survey.minimum_reports > 1:
-        text += f" No results are shown below {format_count(survey.minimum_reports)} reports."
+        minimum = format_count(survey.minimum_reports)
+        text += f" No results are shown for fewer than {minimum} reports."
     return text

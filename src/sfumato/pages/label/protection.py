@@ -1,7 +1,8 @@
-"""Levels of protection: the classes of answers of a context, with the ε promised to each.
+"""The levels of protection in a context: classes of answers, with the ε promised to each.
 
-Each level is a row of the label: if your answer is one of these, a report moves its odds against
-those by a factor of at most e^ε. Implied promises are included (``Context.closure``).
+Each level is a row of the label: if your answer is in this class, a report changes its odds against
+certain other answers by a factor of at most e^ε. Implied promises are included
+(``Context.closure``).
 """
 
 import math
@@ -20,14 +21,14 @@ from sfumato.randomness import Epsilon
 _MAX_LEVELS = 6
 _MAX_BLOCKS = 6
 _OTHER_BLOCK = "an answer in another block"
-_MAX_OPEN = 2  # unprotected classes to list inside the blocks of a union
+_MAX_UNPROTECTED = 2  # unprotected classes listed inside the blocks of a union
 
 
 @dataclass(frozen=True)
 class ProtectionLevel:
-    """Some answers, the answers to compare them with, and the ε between them, as HTML.
+    """A class of answers, the answers to compare it with, and the ε between them.
 
-    Where ε is infinite, ``disclosure`` says what a report may show.
+    If ε is infinite, ``disclosure`` states what a report may reveal. All text is HTML.
     """
 
     answers: str
@@ -37,7 +38,7 @@ class ProtectionLevel:
 
 
 def opening_text(context: Context) -> str:
-    """State how the answers differ, in a sentence of HTML."""
+    """State how protection differs between answers, as HTML."""
     if context.size == 1:
         return "There is only one possible answer, so there is nothing to find out."
     if math.isinf(context.smallest_epsilon):
@@ -48,14 +49,14 @@ def opening_text(context: Context) -> str:
     if context.groups is None:
         return describe_pairs(context)
     if len(rows) == 1:
-        return "All answers are protected alike."
+        return "All answers are protected equally."
     if len(rows) > 2 or not rows[-1].is_unbounded:
         return f"There are {format_count(len(rows))} levels of protection."
     assert rows[0].symbols is not None  # noqa: S101 - for the type checker: one of two classes
-    sensitive = rows[0].symbols.size
-    verb = "is" if sensitive == 1 else "are"
-    counts = f"{format_count(sensitive)} of {format_count(context.size)} answers"
-    return f"{counts} {verb} sensitive. Nothing is promised for the others."
+    sensitive_count = rows[0].symbols.size
+    verb = "is" if sensitive_count == 1 else "are"
+    count_text = f"{format_count(sensitive_count)} of {format_count(context.size)} answers"
+    return f"{count_text} {verb} sensitive. Nothing is promised for the others."
 
 
 def protection_levels(context: Context) -> list[ProtectionLevel]:
@@ -89,7 +90,7 @@ def _block_key(row: PromiseRow) -> int:
 
 
 def _create_level(row: PromiseRow, domain: Domain, class_count: int) -> ProtectionLevel:
-    """Put a row into words. ``class_count`` is the number of rows with the same block."""
+    """Describe a row in words. ``class_count`` is the number of rows with the same block."""
     if row.against is ComparisonScope.PARTNER:
         return _pair_level(row, domain)
     answers = "any answer" if row.symbols is None else list_answers(domain, row.symbols)
@@ -106,13 +107,13 @@ def _create_level(row: PromiseRow, domain: Domain, class_count: int) -> Protecti
 
 
 def _answer_disclosure(row: PromiseRow, answers: str, class_count: int) -> str:
-    """State what a report may show about answers without a promise."""
+    """State what a report may reveal about answers without a promise."""
     if row.symbols is None:
-        return "Your answer itself. A report may show it openly."
+        return "Your answer itself. A report may reveal it."
     if row.against is ComparisonScope.SAME_BLOCK:
         return f"Your answer itself, if it is one of these: {answers}."
     if class_count == 1:
-        return f"Your answer itself, if it is one of these: {answers}. A report may show it openly."
+        return f"Your answer itself, if it is one of these: {answers}. A report may reveal it."
     if class_count == 2:
         return (
             f"That your answer is one of these: {answers}; and therefore not one of the sensitive "
@@ -122,7 +123,7 @@ def _answer_disclosure(row: PromiseRow, answers: str, class_count: int) -> str:
 
 
 def _block_disclosure(row: PromiseRow) -> str:
-    disclosure = "Which block your answer is in. A report may show it openly."
+    disclosure = "Which block your answer is in. A report may reveal it."
     singleton_count = row.singleton_block_count
     if not singleton_count:
         return disclosure
@@ -133,31 +134,31 @@ def _block_disclosure(row: PromiseRow) -> str:
 
 
 def _pair_level(row: PromiseRow, domain: Domain) -> ProtectionLevel:
-    """Put a row of pairs into words, with the first pair as an example."""
+    """Describe a row of pairs in words, with the first pair as an example."""
     assert row.symbols is not None  # noqa: S101 - for the type checker: a pair has two
     x, x2 = row.symbols.tolist()
-    one = quote(domain.labels[x])
-    other = quote(domain.labels[x2])
+    first = quote(domain.labels[x])
+    second = quote(domain.labels[x2])
     pair_count = row.pair_count // 2 if row.is_mutual else row.pair_count
     more_pairs = plural(pair_count - 1, "more pair")
     disclosure = ""
     if row.is_unbounded:
-        claim = f"{one} or {other}" if row.is_mutual else f"{one} and not {other}"
+        claim = f"{first} or {second}" if row.is_mutual else f"{first} and not {second}"
         disclosure = f"Whether your answer is {claim}: a report may prove it."
         if pair_count > 1:
-            disclosure += f" The same for {more_pairs}."
+            disclosure += f" The same applies to {more_pairs}."
     if pair_count > 1:
-        against = f"{other}; and {more_pairs} like this one"
-        return ProtectionLevel(one, against, row.epsilon, disclosure)
+        against = f"{second}; and {more_pairs} like this one"
+        return ProtectionLevel(first, against, row.epsilon, disclosure)
     if row.is_mutual:
-        return ProtectionLevel(f"{one} or {other}", "the other", row.epsilon, disclosure)
-    return ProtectionLevel(one, other, row.epsilon, disclosure)
+        return ProtectionLevel(f"{first} or {second}", "the other", row.epsilon, disclosure)
+    return ProtectionLevel(first, second, row.epsilon, disclosure)
 
 
 # --- many rows ------------------------------------------------------------------------------------
 
 
-def _merge_equal(levels: Sequence[ProtectionLevel]) -> list[ProtectionLevel]:
+def _merge_by_epsilon(levels: Sequence[ProtectionLevel]) -> list[ProtectionLevel]:
     """Merge levels with the same ε."""
     merged = []
     for epsilon, equal_levels in groupby(levels, key=lambda level: level.epsilon):
@@ -170,9 +171,9 @@ def _merge_equal(levels: Sequence[ProtectionLevel]) -> list[ProtectionLevel]:
 
 
 def _shorten_finite(levels: list[ProtectionLevel]) -> list[ProtectionLevel]:
-    """Merge equal levels if there are many; if too many remain, summarize all but the extremes."""
+    """Shorten a long list of levels: merge equal ones, then summarize all but the extremes."""
     if len(levels) > _MAX_LEVELS:
-        levels = _merge_equal(levels)
+        levels = _merge_by_epsilon(levels)
     if len(levels) <= _MAX_LEVELS:
         return levels
     strongest = levels[0]
@@ -188,16 +189,16 @@ def _shorten_unprotected(levels: Sequence[ProtectionLevel]) -> list[ProtectionLe
     between = []
     if inside and inside[-1].against == _OTHER_BLOCK:
         between = [inside.pop()]
-    if len(inside) > _MAX_OPEN:
-        omitted = format_count(len(inside) - _MAX_OPEN)
-        disclosure = f"The same for {omitted} more classes of answers."
+    if len(inside) > _MAX_UNPROTECTED:
+        omitted = format_count(len(inside) - _MAX_UNPROTECTED)
+        disclosure = f"The same applies to {omitted} more classes of answers."
         summary = ProtectionLevel(f"{omitted} more classes", "others", math.inf, disclosure)
-        inside = [*inside[:_MAX_OPEN], summary]
+        inside = [*inside[:_MAX_UNPROTECTED], summary]
     return inside + between
 
 
 def _block_examples(context: Context) -> str:
-    """Give examples of answers that share a block."""
+    """Return text that gives examples of answers in the same block, as HTML."""
     domain = context.domain
     blocks = blocks_of(context).members()
     if len(blocks) <= _MAX_BLOCKS and context.size <= 2 * MAX_LISTED:
@@ -205,6 +206,6 @@ def _block_examples(context: Context) -> str:
     largest = max(blocks, key=len)
     if largest.size == 1:
         return ""
-    one = quote(domain.labels[largest[0]])
-    other = quote(domain.labels[largest[1]])
-    return f"; for example, {one} and {other} share one"
+    first = quote(domain.labels[largest[0]])
+    second = quote(domain.labels[largest[1]])
+    return f"; for example, {first} and {second} share a block"

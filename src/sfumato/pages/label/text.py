@@ -72,7 +72,7 @@ def _grid_text(grid: GridDomain) -> str:
 # --- odds, exact and rounded up -------------------------------------------------------------------
 
 CERTAINTY = 1000
-"""A belief of 100%, in tenths of a percent like the result of ``belief``."""
+"""A belief of 100%, in tenths of a percent, like the results of ``belief``."""
 
 _CERTAIN_EPSILON = 7  # e^7 exceeds 1,000, so the belief rounds up to 100%
 
@@ -80,9 +80,9 @@ _CERTAIN_EPSILON = 7  # e^7 exceeds 1,000, so the belief rounds up to 100%
 def belief(epsilon: Epsilon) -> int:
     """Return ``e^ε/(1 + e^ε)`` in tenths of a percent, rounded up.
 
-    This is the most to which a report can raise a belief of 50%. By Proposition 3 of the paper, it
-    changes odds of 1:1 between x and x2 to at most ``e^{E[x, x2]}`` to 1. A rational upper bound on
-    e^ε ensures that the number is never too small.
+    A report can raise a belief of 50% to at most this value. By Proposition 3 of Acharya et al.
+    (2020), a report changes odds of 1:1 between x and x2 to at most ``e^{E[x, x2]}`` to 1. A
+    rational upper bound on e^ε ensures that the result is never too small.
 
     >>> from fractions import Fraction
     >>> belief(Fraction(1)), belief(Fraction(0)), belief(math.inf)
@@ -104,18 +104,18 @@ def odds_text(epsilon: Epsilon) -> str:
     'from 50 : 50 to at most 73.2 : 26.8'
     """
     start = _ratio(CERTAINTY // 2)
-    end = belief(epsilon)
+    end_belief = belief(epsilon)
     if epsilon == 0:
         return f"not at all: they stay at {start}"
-    if end < CERTAINTY:
-        return f"from {start} to at most {_ratio(end)}"
+    if end_belief < CERTAINTY:
+        return f"from {start} to at most {_ratio(end_belief)}"
     if epsilon != math.inf:
         return f"from {start} to beyond {_ratio(CERTAINTY - 1)}: practically certain"
     return f"from {start} to certainty: nothing is promised"
 
 
 def everyday_text(epsilon: Epsilon) -> str:
-    """State the same as a share of wrong guesses, rounded down.
+    """State how often a guess based on a report is wrong, rounded down.
 
     >>> from fractions import Fraction
     >>> everyday_text(Fraction(1))
@@ -151,7 +151,7 @@ def factor_text(epsilon: Epsilon) -> str:
 
 
 def _ratio(tenths: int) -> str:
-    """Return the ratio of two percentages, with non-breaking spaces."""
+    """Return a belief and its complement as a ratio of percentages, with non-breaking spaces."""
     return f"{tenths / 10:g}\u00a0:\u00a0{(CERTAINTY - tenths) / 10:g}"
 
 
@@ -186,7 +186,7 @@ def repeat_text(survey: Survey) -> str:
 
 
 def max_different_answers(survey: Survey) -> int:
-    """Return how many different answers one person can give. Each costs the promise once more."""
+    """Return how many different answers one person can give. Each costs the same ε again."""
     repeat = survey.description.about["repeat"]
     return 1 if repeat == "once" else int(repeat["distinct"])
 
@@ -209,35 +209,35 @@ def _time_text(text: str) -> str:
 
 
 def disclosure_sentences(survey: Survey, disclosures: Sequence[Html]) -> list[str]:
-    """List what is not protected: what reports may show, then what no report can hide."""
+    """List what is not protected: what reports may reveal, then what no report can hide."""
     sentences = [
         *disclosures,
-        "That you took part or did not, when, and from which address: the network sees that.",
+        "Whether you took part, when, and from which address: the network can see that.",
     ]
     if max_different_answers(survey) > 1:
         sentences.append(
-            "When your answer changes: anyone who can tell that two reports are yours sees that "
-            "they differ."
+            "When your answer changes: anyone who can tell that two reports are yours can see "
+            "that they differ."
         )
     return [
         *sentences,
         budget_text(survey),
-        "What a browser forgets: if a website's data are deleted, its record of your budget and "
-        "its memory of your answers are gone, and your browser looks like a new device.",
+        "What a browser forgets: if a website's data is deleted, its record of your budget and "
+        "of your answers is gone, and your browser looks like a new device.",
         "What is true of people like you: results are about everyone, whether or not you take "
         "part.",
-        "Your answer before it is blurred: the device and the software that asks can see it, and "
-        "so can those who control them.",
+        "Your answer before it is blurred: the device and the software that asks for it can see "
+        "it, and so can those who control them.",
     ]
 
 
 def budget_text(survey: Survey) -> str:
-    """State that surveys add up, and how a budget limits the sum."""
+    """State that the costs of surveys add up, and how a budget limits the total."""
     cost = max_different_answers(survey) * survey.context.largest_finite
     cost_text = f"This survey uses up to {decimal_text(cost)} of it. " if cost else ""
     return (
-        "Other surveys: each reveals some more, and the odds multiply. Your device limits the sum "
-        f"with a budget, {decimal_text(DEFAULT_BUDGET)} unless the software that asks sets a "
+        "Other surveys: each one reveals a little more, and the odds multiply. Your device limits "
+        f"the total with a budget of {decimal_text(DEFAULT_BUDGET)}, unless the software sets a "
         f"different one. {cost_text}In a browser, each website has its own budget."
     )
 
@@ -248,11 +248,11 @@ def storage_sentences(survey: Survey) -> list[str]:
     bits = plural(survey.mechanism.bits, "bit")
     return [
         f"Your device turns your answer into a report, a whole number below {outputs} ({bits}). It "
-        "is drawn by chance, with odds that depend on your answer, before anything is sent.",
+        "is drawn at random, with odds that depend on your answer, before anything is sent.",
         "Only the report is sent, with the fingerprint below and an identifier that prevents "
-        "counting it twice.",
+        "it from being counted twice.",
         "A Sfumato aggregator stores how often each number arrived, how many reports arrived each "
-        "hour, and the identifier and checksum of each upload; no names, no addresses, no finer "
-        "times.",
+        "hour, and the identifier and checksum of each upload; no names, no addresses, and no "
+        "more precise times.",
         "The promise depends on none of this: it holds against anyone who reads every report.",
     ]

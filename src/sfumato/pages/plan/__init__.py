@@ -48,7 +48,7 @@ _LINE_STYLES = {  # the colour and line style of each mechanism
     "own": (INK, (0, (4, 1.5, 1, 1.5))),
 }
 _LINE_WIDTH = 1.8
-_CHOSEN_WIDTH = 2.6
+_CHOSEN_LINE_WIDTH = 2.6
 _MEASURES = {
     "tv": "total variation error",
     "symbol": "error of the least accurate share",
@@ -62,17 +62,17 @@ _DISTRIBUTIONS = {
 }
 _DECADES = 2  # powers of ten shown on either side of the plan's number of people
 _SIMULATED_POINTS = 9  # on a curve that must be simulated point by point
-_MAX_ERROR = 20.0  # errors above 1 tell nothing, so larger ones need not be shown
+_MAX_ERROR = 20.0  # the end of the axis; errors above 1 are meaningless anyway
 
 
-def plan_page(plan: Plan, *, title: str = "Plan of a survey") -> str:
+def plan_page(plan: Plan, *, title: str = "Survey plan") -> str:
     """Return the plan page as self-contained HTML."""
-    (mechanism, *columns), *table = plan.table()
+    (mechanism_heading, *columns), *table = plan.table()
     sections = render(
         "plan/plan.html",
         chart=_render_chart(plan),
         confidence=format_percent(plan.confidence),
-        mechanism=mechanism,
+        mechanism=mechanism_heading,
         columns=fill_each('<th scope="col" class="number">$name</th>', name=columns),
         rows=_render_rows(plan, table),
         notes=fill_each('<p class="note">$note</p>', note=plan.notes()),
@@ -98,14 +98,14 @@ def _render_opening(plan: Plan) -> Html:
 
 def _render_rows(plan: Plan, table: Iterable[Iterable[str]]) -> Html:
     rows = []
-    for mechanism, (name, *numbers) in zip(plan.rows, table, strict=True):
-        css_class = "chosen" if mechanism.name == plan.chosen else ""
+    for row, (name, *numbers) in zip(plan.rows, table, strict=True):
+        css_class = "chosen" if row.name == plan.chosen else ""
         rows.append(number_row(name, numbers, css_class))
     return join(rows)
 
 
 def _render_chart(plan: Plan) -> Html:
-    """Draw the plan with CSS variables as colours, which change on a dark page."""
+    """Return the chart with CSS variables as colours, so that they can change on a dark page."""
     svg = plan_svg(plan)
     for colour in DARK_FOR_LIGHT:
         svg = svg.replace(colour, f"var({_css_variable(colour)})")
@@ -133,15 +133,15 @@ def _css_variable(colour: str) -> str:
 
 def plan_png(plan: Plan) -> bytes:
     """Return the figure as the contents of a PNG file."""
-    return figure_png(_figure(plan))
+    return figure_png(_draw_figure(plan))
 
 
 def plan_svg(plan: Plan) -> str:
     """Return the figure as an ``<svg>`` element. Equal plans give equal bytes."""
-    return figure_svg(lambda: _figure(plan), salt="sfumato")
+    return figure_svg(lambda: _draw_figure(plan), salt="sfumato")
 
 
-def _figure(plan: Plan) -> "Figure":
+def _draw_figure(plan: Plan) -> "Figure":
     require_matplotlib()
     from matplotlib.figure import Figure
 
@@ -156,7 +156,7 @@ def _figure(plan: Plan) -> "Figure":
 
 
 def _people_range(plan: Plan) -> tuple[float, float]:
-    """Return the range to show: two powers of ten on either side, or more if a goal needs it."""
+    """Return the range of the horizontal axis, which includes every row's number of people."""
     centre = math.log10(plan.people or MAX_PEOPLE)
     low = math.floor(centre) - _DECADES
     high = math.ceil(centre) + _DECADES
@@ -170,13 +170,13 @@ def _draw_line(axes: "Axes", plan: Plan, row: PlanRow) -> None:
     colour, style = _LINE_STYLES[row.name]
     width = _LINE_WIDTH
     layer = 3
-    if row.name == plan.chosen:  # thick and below, so coinciding lines stay visible on top
+    if row.name == plan.chosen:  # thick and at the back, so that coinciding lines stay visible
         style = "-"
-        width = _CHOSEN_WIDTH
+        width = _CHOSEN_LINE_WIDTH
         layer = 2
     point_count = 2 if plan.estimate == "unbiased" else _SIMULATED_POINTS
-    even_steps = np.geomspace(*_people_range(plan), point_count)
-    people = np.unique(np.rint(even_steps).astype(np.int64)).tolist()
+    spaced = np.geomspace(*_people_range(plan), point_count)
+    people = np.unique(np.rint(spaced).astype(np.int64)).tolist()
     errors = [row.figures_at(n).error for n in people]
     axes.plot(
         people,
@@ -192,7 +192,7 @@ def _draw_line(axes: "Axes", plan: Plan, row: PlanRow) -> None:
 
 
 def _draw_goal(axes: "Axes", plan: Plan) -> None:
-    """Draw the goal as a line, and draw a ring around the plan's point."""
+    """Draw a line at the goal, and a ring around the plan's own point."""
     note_style: dict[str, Any] = {
         "textcoords": "offset points",
         "ha": "right",

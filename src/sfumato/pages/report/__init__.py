@@ -45,8 +45,8 @@ def report_page(
 ) -> str:
     """Return the report page: what is promised, what was learned, and how reliable it is.
 
-    The HTML is self-contained, and its policy forbids the browser to load anything.
-    Raise ``WrongSurvey`` if ``certificate`` or ``estimate`` is for a different survey.
+    The HTML is self-contained: its content security policy prevents the browser from loading
+    anything. Raise ``WrongSurvey`` if ``certificate`` or ``estimate`` is for a different survey.
     """
     _require_same_survey(survey, estimate, certificate)
     heading = title or survey.title
@@ -108,7 +108,8 @@ def _render_scripts(figures: Figures) -> Html:
 def _embed_script(source: str) -> Html:
     r"""Escape a script so that it cannot close its own element.
 
-    In a JavaScript string, ``<\/script`` means the same as ``</script``, but HTML ignores it.
+    In a JavaScript string, ``<\/script`` means the same as ``</script``, but it does not end
+    the element in HTML.
     """
     return Html(source.replace("</script", r"<\/script").replace("<!--", r"<\!--"))
 

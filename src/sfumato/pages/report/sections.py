@@ -37,7 +37,8 @@ def summary(survey: Survey, estimate: Estimate) -> Html:
     sentence = (
         f"{plural(estimate.reports, 'randomised report')} on "
         f"{plural(survey.context.size, 'possible answer')}; the most frequent, "
-        f"“{top.labels[0]}”, has about {top.format_share(top.decoded[0])} in the decoded estimate. "
+        f"“{top.labels[0]}”, has a share of about {top.format_share(top.decoded[0])} in the "
+        "decoded estimate. "
         f"Its unbiased estimate is {top.format_share(top.unbiased[0])}, with a 95% interval from "
         f"{top.format_share(low)} to {top.format_share(high)}."
     )
@@ -59,13 +60,13 @@ def _misfit_caution(estimate: Estimate) -> Html:
         f"{fit.verdict} A broken client, a different version or a forger may have sent them. Do "
         "not rely on what follows."
     )
-    return fill(_CAUTION, heading="These reports do not fit.", text=text)
+    return fill(_CAUTION, heading="These reports do not fit the mechanism.", text=text)
 
 
 def _noise_caution(survey: Survey, estimate: Estimate, low: float, high: float) -> Html:
     """Warn if the noise is as large as the most frequent share, or if there are too few reports.
 
-    ``low`` and ``high`` are the interval of that share.
+    ``low`` and ``high`` are the ends of that share's interval.
     """
     has_too_few_reports = estimate.reports < survey.minimum_reports
     is_clear = low > 0 and high < 3 * low
@@ -74,12 +75,12 @@ def _noise_caution(survey: Survey, estimate: Estimate, low: float, high: float) 
     half_width = format_share((high - low) / 2, decimal_places(estimate))
     points = half_width.removesuffix("%").strip()
     text = (
-        f"Even the most frequent answer is known only to about ± {points} percentage points. Treat "
-        "the order of the answers below as a hint, not as a result."
+        f"Even the most frequent answer is known only to within about {points} percentage points. "
+        "Treat the order of the answers below as a hint, not as a result."
     )
     if has_too_few_reports:
         minimum = format_count(survey.minimum_reports)
-        text = f"This survey is not meant to show results below {minimum} reports. {text}"
+        text = f"This survey should not show results for fewer than {minimum} reports. {text}"
     return fill(_CAUTION, heading="Few reports.", text=text)
 
 
@@ -123,21 +124,21 @@ def _repeat_sentence(survey: Survey) -> str:
     repeat = survey.description.about["repeat"]
     if repeat == "once":
         return (
-            "This holds for one report per person; the ε of several reports from one person add up."
+            "This holds for one report per person. If a person sends several, the ε values of "
+            "these reports add up."
         )
     return (
-        f"This holds for one report. People may be asked every {repeat['every']}. A device that "
-        f"repeats its report while its answer stays the same, for at most {repeat['distinct']} "
-        "different answers, adds one such promise per different answer; a fresh report every time "
-        "adds one per report."
+        f"This holds for one report. People may be asked every {repeat['every']}. If a device "
+        "repeats its report while its answer stays the same, with at most "
+        f"{repeat['distinct']} different answers, then ε adds up once per different answer. If it "
+        "sends a fresh report every time, ε adds up once per report."
     )
 
 
 def _render_promise_figure(survey: Survey) -> Html:
     if survey.context.size > MAX_HEATMAP_SYMBOLS:
         return Html(
-            '<p class="note">There are too many pairs to draw each of them; the table counts them '
-            "all.</p>"
+            '<p class="note">There are too many pairs to draw. The table counts them all.</p>'
         )
     caption = (
         "Row against column: how far one report can move the odds. The stronger the colour, the "
@@ -184,8 +185,8 @@ def map_section(survey: Survey, estimate: Estimate) -> Html:
     if error:
         half_width = format_share(1.96 * error, decimals)
         caption += (
-            f" Typically, a single cell below about {half_width} cannot be told from an empty one; "
-            "see the intervals in the table."
+            f" Typically, a single cell below about {half_width} cannot be distinguished "
+            "from an empty one; see the intervals in the table."
         )
     if grid.other is not None:
         share = format_share(float(estimate.frequencies[grid.cell_count]), decimals)
@@ -276,7 +277,7 @@ def fakes_section(survey: Survey, estimate: Estimate) -> Html:
 def _describe_decoded_bound(manipulation: Manipulation) -> str:
     """State the bound on the decoded estimate, or that none is known."""
     if manipulation.decoded is None:
-        return f"For the decoded estimate no bound is known (decoder “{manipulation.decoder}”)."
+        return f"No bound is known for the decoded estimate (decoder “{manipulation.decoder}”)."
     subject = "One fake report moves"
     replacement = "report in its place"
     fakes = manipulation.fakes
@@ -290,7 +291,7 @@ def _describe_decoded_bound(manipulation: Manipulation) -> str:
 
 
 def _points(share: float) -> str:
-    """Format a share in percentage points, rounded up to two digits."""
+    """Format a share in percentage points, rounded up to two significant digits."""
     return "over 100" if share > 1 else format_upper_bound(100 * share, digits=2)
 
 

@@ -1,6 +1,6 @@
-"""The try page: pick an answer, see what would be sent and what it reveals, then send it.
+"""The try-it page: pick an answer, see what would be sent and what it reveals, then send it.
 
-``try.js`` runs the JavaScript client in the browser, so the page shows what a device really does.
+``try.js`` runs the JavaScript client in the browser, so the page shows exactly what a device does.
 It loads nothing from other sites, and answers leave the device only as reports.
 """
 
@@ -17,9 +17,9 @@ TRY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-"""Content security policy that allows only the page's own scripts and aggregator."""
+"""Content security policy that restricts scripts and connections to the aggregator."""
 
-_MAX_LISTED = 12  # if there are more answers, people type theirs
+_MAX_LISTED = 12  # if there are more answers, people type theirs in a box
 _MAX_SUGGESTED = 2000
 _MAP_WIDTH = 800  # pixels
 
@@ -45,7 +45,7 @@ def try_page(survey: Survey) -> str:
 
 
 def _render_choice(domain: Domain) -> Html:
-    """Return the form to pick an answer: a map, a list, or a box with suggestions."""
+    """Return the form for picking an answer: a map, a list, or a box with suggestions."""
     if isinstance(domain, GridDomain):
         return _render_map(domain)
     if domain.size <= _MAX_LISTED:

@@ -30,12 +30,12 @@ from sfumato.foundation.formatting import printable
 from sfumato.randomness import Epsilon, exact_number
 
 _MAX_FILE_BYTES = 2**28
-_MAX_QUOTED_LENGTH = 40  # of a cell, in error messages
+_MAX_QUOTED_LENGTH = 40  # error messages quote at most this many characters of a cell
 _SEPARATOR_HINT = "Separate cells with commas, and use a decimal point in numbers."
 
 
 def get_column(table: Mapping[str, Sequence[str]], column: str, field: str) -> Sequence[str]:
-    """Return a column of the labels file. ``field`` is the survey field that names the column."""
+    """Return a column of the labels file. ``field`` is the survey field that refers to it."""
     if not table:
         raise InvalidSurvey(
             f"{field} refers to column {column!r} of domain.file, but the domain has no file."
@@ -48,9 +48,9 @@ def get_column(table: Mapping[str, Sequence[str]], column: str, field: str) -> S
 
 
 def read_columns(path: Path, field: str) -> dict[str, list[str]]:
-    """Read the columns of a CSV file with a header. Errors start with ``field``."""
+    """Read the columns of a CSV file with a header. Error messages start with ``field``."""
     location = f"{field}: {path.name}"
-    with _open_text(path, field) as lines:
+    with _read_text(path, field) as lines:
         reader = csv.DictReader(lines, strict=True)
         try:
             rows = list(reader)
@@ -69,7 +69,7 @@ def read_columns(path: Path, field: str) -> dict[str, list[str]]:
     return {column: [row[column] for row in rows] for column in header}
 
 
-def _open_text(path: Path, field: str) -> io.StringIO:
+def _read_text(path: Path, field: str) -> io.StringIO:
     location = f"{field}: {printable(path.name)}"
     try:
         raw = _read_bytes(path)
@@ -87,7 +87,7 @@ def _open_text(path: Path, field: str) -> io.StringIO:
 
 
 def _read_bytes(path: Path) -> bytes:
-    """Read at most one byte more than the maximum size.
+    """Read a file, up to one byte more than the maximum size.
 
     A gzip file may expand to a thousand times its size.
     """
@@ -100,36 +100,39 @@ def _read_bytes(path: Path) -> bytes:
 
 @dataclass(frozen=True)
 class _Line:
-    """The cells of one line, stripped of whitespace."""
+    """The number of a line, and its cells without surrounding whitespace."""
 
     number: int
     cells: list[str]
 
 
 def read_matrix(path: Path, field: str) -> tuple[list[str], list[list[str]]]:
-    """Read the labels in the first row, and the matrix below. Errors start with ``field``."""
-    return _parse_labelled(_read_lines(path, field), f"{field}: {path.name}")
+    """Return the labels in the first row, and the matrix below them.
+
+    Error messages start with ``field``.
+    """
+    return _parse_labelled_matrix(_read_lines(path, field), f"{field}: {path.name}")
 
 
-def read_matrix_over(domain: Domain, path: Path, field: str) -> list[list[str]]:
-    """Read a matrix over a known domain.
+def read_domain_matrix(domain: Domain, path: Path, field: str) -> list[list[str]]:
+    """Read a matrix with one row and one column for each label of ``domain``.
 
     The first row may list the domain's labels, in order. Otherwise, the file contains only numbers.
     """
     lines = _read_lines(path, field)
     location = f"{field}: {path.name}"
     if not _has_labels(lines, domain.size):
-        return _parse_numbers(lines, location)
-    labels, rows = _parse_labelled(lines, location)
+        return _parse_square_matrix(lines, location)
+    labels, rows = _parse_labelled_matrix(lines, location)
     if len(labels) != domain.size:
         raise InvalidSurvey(
             f"{location} must list the {domain.size} labels of the domain; it lists {len(labels)}."
         )
-    for actual, label in zip(labels, domain.labels, strict=True):
-        if actual != str(label):
+    for label, expected_label in zip(labels, domain.labels, strict=True):
+        if label != str(expected_label):
             raise InvalidSurvey(
                 f"{location} must list the labels of the domain in order: expected "
-                f"{_quote_cell(str(label))}, got {_quote_cell(actual)}."
+                f"{_quote_cell(str(expected_label))}, got {_quote_cell(label)}."
             )
     return rows
 
@@ -137,8 +140,8 @@ def read_matrix_over(domain: Domain, path: Path, field: str) -> list[list[str]]:
 def _has_labels(lines: Sequence[_Line], size: int) -> bool:
     """Return whether the first line contains labels.
 
-    The number of lines decides, because labels may be numbers. If that number fits neither layout,
-    the first line contains labels unless all its cells are numbers.
+    Labels may be numbers, so the number of lines decides. If it fits neither layout, the first line
+    contains labels unless all its cells are numbers.
     """
     if len(lines) in (size, size + 1):
         return len(lines) == size + 1
@@ -148,13 +151,13 @@ def _has_labels(lines: Sequence[_Line], size: int) -> bool:
 def _read_lines(path: Path, field: str) -> list[_Line]:
     location = f"{field}: {path.name}"
     lines: list[_Line] = []
-    with _open_text(path, field) as text:
+    with _read_text(path, field) as text:
         reader = csv.reader(text, strict=True, skipinitialspace=True)
         try:
             for cells in reader:
                 if cells:
-                    stripped = [unicodedata.normalize("NFC", cell.strip()) for cell in cells]
-                    lines.append(_Line(reader.line_num, stripped))
+                    normalized = [unicodedata.normalize("NFC", cell.strip()) for cell in cells]
+                    lines.append(_Line(reader.line_num, normalized))
         except csv.Error as problem:
             raise InvalidSurvey(f"{location} is not valid CSV: {problem}.") from None
     if not lines:
@@ -172,7 +175,9 @@ def _read_lines(path: Path, field: str) -> list[_Line]:
     return lines
 
 
-def _parse_labelled(lines: Sequence[_Line], location: str) -> tuple[list[str], list[list[str]]]:
+def _parse_labelled_matrix(
+    lines: Sequence[_Line], location: str
+) -> tuple[list[str], list[list[str]]]:
     """Return the labels, and the numbers below them.
 
     If there are as many columns as lines, the first column contains labels too.
@@ -187,7 +192,7 @@ def _parse_labelled(lines: Sequence[_Line], location: str) -> tuple[list[str], l
         )
     _check_labels(labels, f"{location}, line {header.number}")
     if not has_label_column:
-        return labels, _parse_numbers(body, location)
+        return labels, _parse_square_matrix(body, location)
     if _all_numbers(header):
         # A symmetric matrix without labels looks like a smaller matrix with labels.
         raise InvalidSurvey(
@@ -196,7 +201,7 @@ def _parse_labelled(lines: Sequence[_Line], location: str) -> tuple[list[str], l
         )
     _check_label_column(body, labels, location)
     lines_without_labels = [_Line(line.number, line.cells[1:]) for line in body]
-    return labels, _parse_numbers(lines_without_labels, location, columns_before=1)
+    return labels, _parse_square_matrix(lines_without_labels, location, columns_before=1)
 
 
 def _check_labels(labels: Sequence[str], location: str) -> None:
@@ -221,10 +226,13 @@ def _check_label_column(body: Sequence[_Line], labels: Sequence[str], location: 
             )
 
 
-def _parse_numbers(
+def _parse_square_matrix(
     lines: Sequence[_Line], location: str, columns_before: int = 0
 ) -> list[list[str]]:
-    """Return the rows of a square matrix that has ``columns_before`` columns to its left."""
+    """Return the rows of a square matrix, as text.
+
+    ``columns_before`` is the number of columns to its left in the file.
+    """
     size = len(lines)
     rows: list[list[str]] = []
     for line in lines:

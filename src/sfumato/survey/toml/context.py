@@ -21,7 +21,7 @@ from sfumato.domains import Domain, GridDomain, H3Domain
 from sfumato.domains.partitions import grid_tiles, h3_parents, nearest_places
 from sfumato.errors import InvalidSurvey
 from sfumato.foundation.arrays import Booleans
-from sfumato.survey.toml.companion_files import get_column, read_columns, read_matrix_over
+from sfumato.survey.toml.companion_files import get_column, read_columns, read_domain_matrix
 from sfumato.survey.toml.schema import Number, Section, TextOrInteger, require_only, require_value
 
 _Table = Mapping[str, Sequence[str]]
@@ -33,13 +33,13 @@ _NO = {"0", "false", "no", ""}
 
 
 class ColumnFields(Section):
-    """A column in the labels file, given instead of a list of labels."""
+    """A column of the labels file, instead of a list of labels."""
 
     column: str
 
 
 class ContextFields(Section):
-    """``[context]``. Its kind decides which of the other fields apply."""
+    """The fields of ``[context]``. ``kind`` determines which of the others apply."""
 
     kind: Literal["uniform", "high-low", "blocks", "tiers", "metric", "matrix"]
     epsilon: dict[str, Number] | list[Number] | Number | None = None
@@ -57,7 +57,7 @@ class ContextFields(Section):
     matrix: list[list[Number]] | str | None = None
 
 
-EXPECTED = {
+EXPECTED_IN_CONTEXT = {
     "context.epsilon": "a number; for blocks also a table of block = number, or a list of numbers",
     "context.epsilons": "a table of tier = number, or a list of numbers in tier order",
     "context.sensitive": 'a list of labels, or { column = "…" }',
@@ -66,7 +66,7 @@ EXPECTED = {
     "context.distances": "rows of numbers, or the name of a CSV file",
     "context.matrix": "rows of numbers, or the name of a CSV file",
 }
-"""What to write in each field that accepts several types."""
+"""For each field that accepts several types, what it must be."""
 
 
 def read_context(fields: ContextFields, domain: Domain, table: _Table, folder: Path) -> Context:
@@ -163,16 +163,21 @@ def _single_epsilon(fields: ContextFields) -> Any:  # noqa: ANN401
 
 
 def _high_low_in_blocks(blocks: Blocks, is_sensitive: Booleans) -> Context:
-    """Return a union of high-low contexts. Blocks without sensitive symbols are unprotected."""
+    """Return a union of high-low contexts, one per block.
+
+    A block without sensitive symbols is unprotected.
+    """
     parts: list[Context] = []
-    for j, epsilon in enumerate(blocks.exact_epsilons):
-        mask = is_sensitive[blocks.block_of == j]
-        if mask.all():
-            parts.append(Uniform(mask.size, epsilon))
-        elif mask.any():
-            parts.append(HighLow(mask.size, np.flatnonzero(mask).tolist(), epsilon))
+    for block, epsilon in enumerate(blocks.exact_epsilons):
+        sensitive_mask = is_sensitive[blocks.block_of == block]
+        if sensitive_mask.all():
+            parts.append(Uniform(sensitive_mask.size, epsilon))
+        elif sensitive_mask.any():
+            parts.append(
+                HighLow(sensitive_mask.size, np.flatnonzero(sensitive_mask).tolist(), epsilon)
+            )
         else:
-            parts.append(Uniform(mask.size, "inf"))
+            parts.append(Uniform(sensitive_mask.size, "inf"))
     return union(parts, block_of=blocks.block_of, domain=blocks.domain)
 
 
@@ -180,8 +185,8 @@ def _block_epsilons(fields: ContextFields, block_of: Any, domain: Domain) -> Any
     """Return a single ε for all blocks, or one ε for each block."""
     epsilons = _key_by_name(fields.epsilon, block_of)
     if isinstance(epsilons, dict) and fields.block_of is None and domain.other is not None:
-        # The label `other` is alone in a block that the file does not name. That block contains
-        # no pairs, so any ε will do.
+        # The `other` label is alone in a block that the survey file does not name. That block
+        # contains no pairs, so any ε will do.
         other_block = block_of[-1]
         if sum(name == other_block for name in block_of) == 1:
             epsilons.setdefault(other_block, "inf")
@@ -189,7 +194,7 @@ def _block_epsilons(fields: ContextFields, block_of: Any, domain: Domain) -> Any
 
 
 def _key_by_name(epsilons: Any, names: Any) -> Any:  # noqa: ANN401
-    """Key a table by the names of blocks or tiers.
+    """If ``epsilons`` is a table, return it keyed by the names of blocks or tiers.
 
     The keys of a TOML table are text, but the names may be integers.
     """
@@ -197,8 +202,8 @@ def _key_by_name(epsilons: Any, names: Any) -> Any:  # noqa: ANN401
         return epsilons
     if isinstance(names, dict):
         names = names.values()
-    name_of: dict[str, Any] = {str(name): name for name in names}
-    return {name_of.get(key, key): epsilon for key, epsilon in epsilons.items()}
+    name_by_text: dict[str, Any] = {str(name): name for name in names}
+    return {name_by_text.get(key, key): epsilon for key, epsilon in epsilons.items()}
 
 
 def _sensitive_labels(
@@ -234,14 +239,14 @@ def _read_block_of(
         methods = ["rows and columns"]
     if len(methods) != 1:
         raise InvalidSurvey(
-            "context needs exactly one way to form blocks: rows and columns, parents, nearest, "
+            "context needs exactly one way to define blocks: rows and columns, parents, nearest, "
             f"column or block_of; got {', '.join(methods) or 'none'}."
         )
     if fields.block_of is not None:
         return fields.block_of
     if fields.column is not None:
         blocks = list(get_column(table, fields.column, "context.column"))
-        # The file does not list `other`. Put that label alone in a block with an unused name.
+        # The file does not list the `other` label. Put it alone in a block with an unused name.
         other_block = next(name for name in map(str, itertools.count()) if name not in blocks)
         return blocks + [other_block] * (domain.size - len(blocks))
     if fields.parents is not None:
@@ -254,7 +259,7 @@ def _read_block_of(
         return nearest_places(domain, *_read_places(folder / fields.nearest))
     if not isinstance(domain, GridDomain) or fields.rows is None or fields.columns is None:
         raise InvalidSurvey(
-            "context.rows and context.columns go together, and need a domain of kind grid."
+            "context.rows and context.columns must be set together, for a domain of kind grid."
         )
     return grid_tiles(domain, fields.rows, fields.columns)
 
@@ -276,5 +281,7 @@ def _read_matrix(
     matrix: list[list[Number]] | str | None, field: str, domain: Domain, folder: Path
 ) -> list[list[Any]]:
     """Return rows of numbers, from the survey file itself or from a CSV file."""
-    matrix = require_value(matrix, field, EXPECTED[field])
-    return matrix if isinstance(matrix, list) else read_matrix_over(domain, folder / matrix, field)
+    matrix = require_value(matrix, field, EXPECTED_IN_CONTEXT[field])
+    return (
+        matrix if isinstance(matrix, list) else read_domain_matrix(domain, folder / matrix, field)
+    )

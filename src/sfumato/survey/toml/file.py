@@ -1,4 +1,4 @@
-"""Read TOML survey files. Every error message names the field and says how to fix it."""
+"""Read TOML survey files. Each error message names the field and says how to fix it."""
 
 import math
 import tomllib
@@ -20,7 +20,7 @@ from sfumato.mechanisms import Mechanism
 from sfumato.survey.description import Description
 from sfumato.survey.question import DEFAULT_QUESTION, Question
 from sfumato.survey.toml.companion_files import read_columns
-from sfumato.survey.toml.context import EXPECTED, ContextFields, read_context
+from sfumato.survey.toml.context import EXPECTED_IN_CONTEXT, ContextFields, read_context
 from sfumato.survey.toml.schema import (
     DomainFields,
     MechanismFields,
@@ -44,7 +44,7 @@ class QuestionFields(Section):
 
 
 class FileFields(Section):
-    """The top-level fields."""
+    """The top-level fields of a survey file."""
 
     name: str
     title: str = ""
@@ -63,7 +63,7 @@ class FileFields(Section):
 
 @dataclass(frozen=True)
 class FileDescription(Description):
-    """The description in a survey file, with its mechanism options."""
+    """The description in a survey file, with its options for the mechanism."""
 
     mechanism_fields: MechanismFields
 
@@ -94,7 +94,9 @@ def parse_survey_toml(raw: bytes, folder: Path) -> FileDescription:
     try:
         file = FileFields.model_validate(data)
     except ValidationError as problem:
-        messages = [printable(describe_error(error, EXPECTED)) for error in problem.errors()]
+        messages = [
+            printable(describe_error(error, EXPECTED_IN_CONTEXT)) for error in problem.errors()
+        ]
         distinct_messages = dict.fromkeys(messages)
         raise InvalidSurvey("\n".join(distinct_messages)) from None
     return _describe(file, folder)
@@ -103,7 +105,7 @@ def parse_survey_toml(raw: bytes, folder: Path) -> FileDescription:
 def _parse_decimal(text: str) -> Decimal | str:
     """Return a number exactly as typed.
 
-    If it is not a valid Decimal, return its text, which the field then rejects.
+    If it is not a valid ``Decimal``, return its text, which validation then rejects.
     """
     try:
         return Decimal(text)
@@ -189,16 +191,16 @@ def _read_domain(fields: DomainFields, table: Mapping[str, Sequence[str]]) -> Do
     require_only(fields, "domain", (*edges, "resolution", "file", "other"))
     if fields.file is not None:
         return H3Domain(table["label"], other=fields.other)
-    box: dict[str, float] = {}
+    bounds: dict[str, float] = {}
     for edge in edges:
         try:
-            box[edge] = float(_require_degrees(fields, edge))
+            bounds[edge] = float(_require_degrees(fields, edge))
         except ValueError:
             raise InvalidSurvey(f"domain.{edge} must be a number of degrees; got text.") from None
     resolution = require_value(
         fields.resolution, "domain.resolution", "an integer from 0 to 15, unless you set file"
     )
-    return H3Domain.box(resolution, other=fields.other, **box)
+    return H3Domain.box(resolution, other=fields.other, **bounds)
 
 
 def _require_degrees(fields: DomainFields, name: str) -> Any:  # noqa: ANN401

@@ -12,7 +12,7 @@ TextOrInteger = str | int
 
 
 def _require_number(value: object) -> object:
-    """Keep numbers as typed; the code that uses them checks their range."""
+    """Reject a value that cannot be a number. The code that uses the number checks its range."""
     if isinstance(value, bool) or not isinstance(value, Decimal | int | str):
         raise ValueError("a number")  # noqa: TRY004 - pydantic handles only ValueError
     return value
@@ -31,7 +31,7 @@ _S = TypeVar("_S", bound=Section)
 
 
 class DomainFields(Section):
-    """``[domain]``. Its kind decides which of the other fields apply."""
+    """The fields of ``[domain]``. ``kind`` determines which of the others apply."""
 
     kind: Literal["labels", "range", "grid", "h3"]
     labels: list[TextOrInteger] | None = None
@@ -48,7 +48,7 @@ class DomainFields(Section):
 
 
 class MechanismFields(Section):
-    """``[mechanism]``."""
+    """The fields of ``[mechanism]``."""
 
     code: Literal["best", "hadamard", "randomized", "cyclic"] = "best"
     max_bits: int | None = None
@@ -56,13 +56,13 @@ class MechanismFields(Section):
 
 
 class RepeatFields(Section):
-    """``repeat``, if it is not "once"."""
+    """The fields of ``repeat``, if it is not "once"."""
 
     every: str
     distinct: int
 
 
-# What a field must be, by pydantic's error type.
+# What a field must be, for each type of pydantic error.
 _EXPECTED_BY_ERROR = {
     "int_type": "an integer",
     "string_type": "text",
@@ -89,28 +89,30 @@ _TYPE_NAMES = {
 
 
 def describe_error(error: Any, expected_in_context: Mapping[str, str]) -> str:  # noqa: ANN401
-    """Translate a pydantic error into the terms of the survey file."""
+    """Describe a pydantic error in terms of the survey file."""
     # After the field's name, the location contains pydantic's names for alternative types.
     names = [part for part in error["loc"] if isinstance(part, str)]
     depth = _DEPTH.get(names[0], 1)
     if names[0] == "question" and names[1:2] in (["domain"], ["context"]):
         depth = 3
     field = ".".join(names[:depth])
-    kind = error["type"]
-    if kind == "missing":
+    error_type = error["type"]
+    if error_type == "missing":
         return f"repeat.{names[-1]} is missing." if field == "repeat" else f"{field} is missing."
-    if kind == "extra_forbidden":
+    if error_type == "extra_forbidden":
         return f"{field} is not a field of a survey file. Check its spelling."
-    if kind == "literal_error" and field != "repeat":
+    if error_type == "literal_error" and field != "repeat":
         return f"{field} must be one of {error['ctx']['expected']}; got {error['input']!r}."
     expected_by_field = {**_EXPECTED_BY_FIELD, **expected_in_context}
-    expected = expected_by_field.get(field) or _EXPECTED_BY_ERROR.get(kind, "of a different type")
-    return f"{field} must be {expected}; got {_name_type(error['input'])}."
+    expected = expected_by_field.get(field) or _EXPECTED_BY_ERROR.get(
+        error_type, "of a different type"
+    )
+    return f"{field} must be {expected}; got {_type_name(error['input'])}."
 
 
-def _name_type(value: object) -> str:
-    for kind, name in _TYPE_NAMES.items():
-        if isinstance(value, kind):
+def _type_name(value: object) -> str:
+    for python_type, name in _TYPE_NAMES.items():
+        if isinstance(value, python_type):
             return name
     return "an unsupported type"
 
@@ -130,11 +132,11 @@ def require_section(section: _S | None, name: str) -> _S:
 
 
 def require_only(section: Section, name: str, allowed: Sequence[str]) -> None:
-    """Reject fields that do not apply to a section of this kind."""
+    """Reject fields that are not ``allowed`` for the kind of a section."""
     kind = getattr(section, "kind", "")
-    unused = sorted(section.model_fields_set - {"kind", *allowed})
-    if unused:
+    disallowed = sorted(section.model_fields_set - {"kind", *allowed})
+    if disallowed:
         raise InvalidSurvey(
-            f"{name}.{unused[0]} does not apply to kind = {kind!r}; "
+            f"{name}.{disallowed[0]} does not apply to kind = {kind!r}; "
             f"allowed fields: {', '.join(allowed)}."
         )

@@ -1,8 +1,8 @@
-"""Sfumato's own client, speaking the line protocol: ``python -m sfumato.conformance.own_client``.
+"""A client that answers the line protocol: ``python -m sfumato.conformance.reference_client``.
 
-Each line of standard input is a request, and each line of standard output is its answer. Both are
-single JSON objects. To write a client in another language, read this file along with the
-specification (docs/client-spec.md).
+Each line of standard input is a request, and the same line of standard output is the answer. Both
+are JSON objects. To write a client in another language, read this file along with the specification
+(docs/client-spec.md).
 """
 
 import hashlib
@@ -26,10 +26,10 @@ from sfumato.mechanisms import Mechanism
 from sfumato.survey import Survey
 
 
-class OwnClient:
-    """Answer line-protocol requests. The only state is the set of loaded surveys.
+class ReferenceClient:
+    """Answers line-protocol requests. Its only state is the set of loaded surveys.
 
-    >>> OwnClient().answer({"op": "canonical", "text": '{"b": 1, "a": 2}'})["ok"]["text"]
+    >>> ReferenceClient().answer({"op": "canonical", "text": '{"b": 1, "a": 2}'})["ok"]["text"]
     '{"a":2,"b":1}'
     """
 
@@ -82,17 +82,18 @@ class OwnClient:
     @staticmethod
     def _canonical(request: Fields) -> Fields:
         try:
-            raw = canonical_bytes(json.loads(request["text"]))
+            canonical = canonical_bytes(json.loads(request["text"]))
         except (ValueError, TypeError):
             raise InvalidSurvey("this text has no canonical form.") from None
-        return {"text": raw.decode("utf-8"), "sha256": hashlib.sha256(raw).hexdigest()}
+        digest = hashlib.sha256(canonical).hexdigest()
+        return {"text": canonical.decode("utf-8"), "sha256": digest}
 
     # --- reports ---------------------------------------------------------------------------------
 
     def _reports(self, request: Fields) -> Fields:
         mechanism = self._survey(request).mechanism
-        pairs = [(int(digits[:16], 16), int(digits[16:], 16)) for digits in request["words"]]
-        words = np.array(pairs, dtype=np.uint64)[:, : mechanism.words]
+        word_pairs = [(int(digits[:16], 16), int(digits[16:], 16)) for digits in request["words"]]
+        words = np.array(word_pairs, dtype=np.uint64)[:, : mechanism.words]
         words >>= np.uint64(64 - mechanism.word_bits)
         return {"reports": mechanism.reports_from(request["symbols"], words).tolist()}
 
@@ -150,7 +151,7 @@ class OwnClient:
 
 
 def _all_words(mechanism: Mechanism) -> Words:
-    """Return every possible draw of the mechanism's words, one per row."""
+    """Return every combination of the mechanism's words, one per row."""
     values = np.arange(1 << mechanism.word_bits, dtype=np.uint64)
     grids = np.meshgrid(*[values] * mechanism.words, indexing="ij")
     return np.stack(grids, axis=-1).reshape(-1, mechanism.words)
@@ -158,7 +159,7 @@ def _all_words(mechanism: Mechanism) -> Words:
 
 def main() -> None:
     """Answer requests until standard input ends."""
-    client = OwnClient()
+    client = ReferenceClient()
     for line in sys.stdin:
         print(json.dumps(client.answer(json.loads(line))), flush=True)
 
