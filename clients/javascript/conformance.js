@@ -96,7 +96,7 @@ const OPERATIONS = {
     return { spent: q === 1n ? `${p}` : `${p}/${q}`, entries: entries.length };
   },
 
-  batch: (request, known) => ({ body: toJson(request.batch, known(request).fingerprint, request.reports) }),
+  batch: (request, known) => ({ body: toJson(request.batch, known(request), request.reports, request.period) }),
 };
 
 const wordsOfHex = (digits) => [0, 16].map((at) => BigInt(`0x${digits.slice(at, at + 16)}`));

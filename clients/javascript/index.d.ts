@@ -30,6 +30,8 @@ export class Survey {
   readonly opens: string;
   readonly closes: string;
   readonly repeat: Repeat;
+  /** The edition of the survey, which fixes the format of its batches. */
+  readonly edition: 1 | 2;
   readonly fingerprint: string;
   /** The number of symbols. */
   readonly size: number;

@@ -1,7 +1,12 @@
 /** A batch in JSON. A retry posts the same bytes under the same identifier. */
-const FORMAT = 1;
 
-/** Serialize a batch: its identifier (32 hexadecimal digits), the survey's fingerprint and the reports. */
-export function toJson(batch, fingerprint, reports) {
-  return `{"batch":"${batch}","format":${FORMAT},"reports":[${reports.join(",")}],"survey":"${fingerprint}"}`;
+/**
+ * Serialize a batch: its identifier (32 hexadecimal digits), the survey, the reports and their period. Format 2 has the
+ * period, and only half of the fingerprint, because the address of the upload has all of it.
+ */
+export function toJson(batch, { edition, fingerprint }, reports, period) {
+  const isFirst = edition === 1;
+  const key = period && !isFirst ? `"period":"${period}",` : "";
+  const survey = isFirst ? fingerprint : fingerprint.slice(0, 32);
+  return `{"batch":"${batch}","format":${edition},${key}"reports":[${reports.join(",")}],"survey":"${survey}"}`;
 }

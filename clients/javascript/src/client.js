@@ -158,9 +158,9 @@ export class Client {
 
   // --- sending --------------------------------------------------------------------------------------------------
 
-  #request({ batch, report }) {
-    const survey = this.#survey.fingerprint;
-    return { batch, survey, body: toJson(batch, survey, [report]) };
+  #request({ batch, report, period }) {
+    const survey = this.#survey;
+    return { batch, survey: survey.fingerprint, body: toJson(batch, survey, [report], period) };
   }
 
   /**

@@ -16,8 +16,12 @@ import { mechanismOf, reportOf } from "./mechanism.js";
 import { fetchBytes, surveyAddress } from "./http.js";
 import { freshWords, sha256 } from "./words.js";
 
-const FORMAT = 1;
 const PROMISE = ["format", "name", "context", "mechanism", "mechanism_context", "repeat"];
+// What format 2 has room for and this client cannot do: it must be asked for nothing else.
+const NEUTRAL =
+  '{"cap":null,"cohorts":1,"collection":"plain","invitations":null,"learn":null,"missing":null,"public":[]}';
+const NEUTRAL_ABOUT =
+  '{"questions":[{"labels":null,"text":"","title":""}],"reports_per_upload":null,"translations":{}}';
 const ABOUT = ["title", "text", "contact", "minimum_reports", "opens", "closes"];
 const PERIODS = ["day", "week", "month", "year"];
 const MAX_ROW = 2 ** 20;
@@ -28,11 +32,11 @@ export class Survey {
   /** Use `Survey.load` or `Survey.of` instead: they check their arguments. */
   constructor(promise, about, context, mechanism, fingerprint, checked) {
     const { minimum_reports, ...texts } = about;
-    const { name, repeat } = promise;
+    const { name, repeat, format: edition } = promise;
     const { size, entries } = context;
     const { outputs } = mechanism;
     const leavesOpen = entries.includes(Infinity);
-    Object.assign(this, texts, { title: about.title || name, name, repeat, fingerprint, context, mechanism });
+    Object.assign(this, texts, { title: about.title || name, name, repeat, edition, fingerprint, context, mechanism });
     Object.assign(this, { size, outputs, checked, leavesOpen });
     Object.freeze(this);
   }
@@ -59,9 +63,9 @@ export class Survey {
     if ("fingerprint" in options && own !== fingerprint)
       throw new WrongSurvey(`survey ${own} is not the one that was pinned`);
     await requireModules(missing);
-    const { context, mechanism } = section("survey", () => build(data));
+    const { about, context, mechanism } = section("survey", () => build(data));
     const checked = await checkPromise(mechanism, context);
-    return new Survey(data.promise, data.about, context, mechanism, own, checked);
+    return new Survey(data.promise, about, context, mechanism, own, checked);
   }
 
   /** Count the symbols that are sent as they are, and list the labels of the first ones. */
@@ -121,13 +125,13 @@ function parse(resolved) {
   expect(canonicalText(data) === text, "the canonical form");
   const promise = data?.promise;
   expect(Object(promise) === promise, "a promise");
-  const missing = missingModules(promise.context, promise.mechanism, promise.mechanism_context);
+  const { context } = promise.questions?.[0] ?? promise;
+  const missing = missingModules(context, promise.mechanism, promise.mechanism_context);
   return { data, text: canonicalText(promise), missing };
 }
 
 function build(data) {
-  const { promise, about } = requireFields(data, "promise", "about");
-  expect(promise.format === FORMAT, `format ${FORMAT}`);
+  const { promise, about } = firstFormat(requireFields(data, "promise", "about"));
   requireFields(promise, ...PROMISE);
   section("about", () => requireAbout(about));
   requireName(promise.name);
@@ -140,7 +144,24 @@ function build(data) {
     requireCodes(promise.mechanism, context.size);
     return mechanismOf(promise.mechanism, other === null ? context : read(other));
   });
-  return { context, mechanism };
+  return { about, context, mechanism };
+}
+
+/** Return the parts of either format under the names of format 1. */
+function firstFormat({ promise, about }) {
+  if (promise.format === 1) return { promise, about };
+  expect(promise.format === 2, "format 1 or 2");
+  const { format, name, mechanism, mechanism_context, repeat, questions, ...reserved } = promise;
+  const [{ name: question, context, missing }] = list(questions, 1).map((item) =>
+    requireFields(item, "context", "missing", "name"),
+  );
+  requireName(question);
+  const { questions: texts, reports_per_upload, translations, ...first } = about;
+  const isNeutral =
+    canonicalText({ ...reserved, missing }) === NEUTRAL &&
+    canonicalText({ questions: texts, reports_per_upload, translations }) === NEUTRAL_ABOUT;
+  expect(isNeutral, "nothing that this version cannot do");
+  return { promise: { format, name, context, mechanism, mechanism_context, repeat }, about: first };
 }
 
 function read(record) {

@@ -121,12 +121,13 @@ def _require_report_schema(schema: Arrow, rules: UploadRules) -> None:
         )
     if _metadata_text(schema, _FORMAT_KEY) != str(rules.edition):
         raise InvalidBatch(
-            f"{_FORMAT_KEY.decode()} in the schema's metadata must be {rules.edition} for this survey."
+            f"{_FORMAT_KEY.decode()} in the schema's metadata must be {rules.edition} for this "
+            "survey."
         )
     if bool(_metadata_text(schema, _PERIOD_KEY)) != bool(rules.every):
         raise InvalidBatch(
-            f"{_PERIOD_KEY.decode()} must be in the schema's metadata if the survey is repeated, and "
-            "must be absent otherwise."
+            f"{_PERIOD_KEY.decode()} must be in the schema's metadata if the survey is repeated, "
+            "and must be absent otherwise."
         )
 
 

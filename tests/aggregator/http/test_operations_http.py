@@ -139,7 +139,7 @@ def test_exports_do_not_overlap_and_are_repeatable(aggregator):
         for name, held in ((FIRST, (1, 2)), (SECOND, (3,)))
     }
     for answer, name in ((first, FIRST), (second, SECOND)):
-        assert (answer.status, answer.headers["content-type"]) == (200, JSON)
+        assert (answer.status, answer.headers["content-type"]) == (200, JSON_MEDIA_TYPE)
         assert answer.body == tally_to_json(
             TallyExport.from_tally(bytes.fromhex(name), expected[name])
         )
