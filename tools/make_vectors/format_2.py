@@ -42,9 +42,8 @@ _BAD_QUESTION: dict[str, list[Any]] = {
     "context": [None, {}, []],
 }
 _BAD_ABOUT: dict[str, list[Any]] = {
-    "reports_per_upload": [0, 1, "1", False],
-    "translations": [None, [], {"de": {"title": "Mittagessen"}}],
-    "questions": [None, [], {}, [{"labels": None, "text": "", "title": "Lunch"}]],
+    "texts": [None, [], "", {"de": {"title": "Mittagessen"}}],
+    "uploads": [0, 1, "1", False, {}],
 }
 
 
@@ -136,7 +135,6 @@ def _bad_surveys() -> Iterator[Case]:
         "promise": (lambda data: data["promise"], _BAD_PROMISE),
         "question": (lambda data: data["promise"]["questions"][0], _BAD_QUESTION),
         "about": (lambda data: data["about"], _BAD_ABOUT),
-        "texts of a question": (lambda data: data["about"]["questions"][0], {"labels": [[]]}),
     }
     for name, (find, bad_values) in sections.items():
         for field, values in bad_values.items():
@@ -154,7 +152,6 @@ def _bad_surveys() -> Iterator[Case]:
         yield _reject_data(f"{name}: an unknown field", data)
     data = _parse(survey)
     data["promise"]["questions"] *= 2
-    data["about"]["questions"] *= 2
     yield _reject_data("two questions", data)
     data = _parse(survey)
     data["promise"]["context"] = data["promise"]["questions"][0]["context"]
