@@ -36,11 +36,11 @@ The shortest file of edition 2:
 ```toml
 {shortest}```
 
-`edition = 2` makes the file resolve to format 2, in which a question has a name and the batches of
-a repeated survey carry their period. A file without this line is of edition 1 and resolves as it
-always did: same mechanism, same fingerprint. Write the line in every new file. Do not add it to a
-survey that already collects reports: the edition is part of the promise, so the fingerprint would
-change.
+`edition = 2` makes the file resolve to [format 2](format.md), in which a question has a name and
+the batches of a repeated survey carry their period. A file without this line is of edition 1 and
+resolves as it always did: same mechanism, same fingerprint. Write the line in every new file. Do
+not add it to a survey that already collects reports: the format is part of the promise, so the
+fingerprint would change.
 
 In the tables below, *editions* lists the editions that know a key. A dash instead of a default
 means that the key has no value unless you set it. Decimal numbers are exact: 0.1 is one tenth. An ε
