@@ -96,14 +96,15 @@ class FileFields(Section):
     )
     opens: str = Field(
         default="",
-        description="The date or time (ISO 8601) from which the aggregator accepts reports. "
-        "Without it, it accepts them at once.",
+        description="The time (ISO 8601, in UTC unless it names a zone) from which the aggregator "
+        "accepts reports. A date means the start of that day. Without it, the survey is open from "
+        "the start.",
         examples=['opens = "2026-11-01"\n'],
     )
     closes: str = Field(
         default="",
-        description="The date or time (ISO 8601) from which the aggregator rejects reports. "
-        "Without it, the survey stays open.",
+        description="The time (ISO 8601, in UTC unless it names a zone) from which the aggregator "
+        "rejects reports. A date means the start of that day. Without it, the survey stays open.",
         examples=['closes = "2026-11-30T18:00Z"\n'],
     )
     repeat: Literal["once"] | RepeatFields = Field(
