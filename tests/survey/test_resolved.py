@@ -269,7 +269,7 @@ def test_counts_must_be_plain_digits(count):
 @pytest.mark.parametrize(
     ("path", "value", "said"),
     [
-        (("promise", "format"), 2, "missing .*questions"),
+        (("promise", "format"), 2, "'questions']"),
         (("promise", "format"), 3, "format must be 1 or 2"),
         (("promise", "format"), "1", "format must be 1 or 2"),
         (("promise", "format"), None, "format must be 1 or 2"),
