@@ -1998,7 +1998,11 @@ def require_promise(promise, version):
         question = only_item(promise["questions"], "promise.questions")
         fields(question, "promise.questions[0]", "name", "context", *NEUTRAL_QUESTION)
         require_neutral(question, "promise.questions[0]", NEUTRAL_QUESTION)
-        require_name(question["name"], "promise.questions[0].name")
+        name = require_name(question["name"], "promise.questions[0].name")
+        demand(
+            name.isprintable() and name == name.strip(),
+            "promise.questions[0].name must be one line of printable text",
+        )
     require_name(promise["name"], "name")
 
 
@@ -2021,6 +2025,7 @@ def require_about(about, version):
 def require_name(value, name):
     text = text_of(value, name)
     demand(0 < len(text) <= 100, f"{name} must have 1 to 100 characters")
+    return text
 
 
 def require_neutral(record, name, neutral):

@@ -10,6 +10,7 @@ from sfumato.contexts import CONTEXT_KINDS
 from sfumato.foundation.canonical import canonical_bytes
 from sfumato.survey import Question
 from support.lone_checker import check_file, check_file_alone, verdict_of
+from support.paths import VECTORS
 from support.run_here import run_command
 from support.second_format import to_format_2
 
@@ -116,12 +117,29 @@ def test_the_command_writes_a_certificate_that_the_lone_file_reads(tmp_path):
     assert (code, printed) == check_file(tmp_path / "certificate.json")
 
 
-def test_control_characters_in_the_name_of_a_question_are_not_printed():
-    data = second_format_of(KEPT["high-low"])
-    data["promise"]["questions"][0]["name"] = "a\x1b[2K\u202eb"
-    code, lines = verdict_of(canonical_bytes(data))
-    assert code == 0
-    assert lines[1] == 'Question:     "a\\u001b[2K\\u202eb"'
+def test_a_backslash_in_the_name_of_a_question_is_escaped():
+    """So that text in a name cannot look like the escape of a control character."""
+    _, lines = verdict_of(in_edition_2(KEPT["high-low"], "a\\u001b").resolved())
+    assert lines[1] == 'Question:     "a\\\\u001b"'
+
+
+def _vectors():
+    cases = json.loads((VECTORS / "format_2.json").read_text(encoding="utf-8"))
+    return [case for case in cases if case["request"]["op"] == "load"]
+
+
+@pytest.mark.parametrize("case", _vectors(), ids=lambda case: case["about"])
+def test_the_checker_reads_what_clients_must_load_and_refuses_what_they_must_reject(case):
+    code, lines = verdict_of(case["request"]["text"].encode())
+    if "ok" in case["answer"]:
+        assert code == 0
+        assert f"Fingerprint:  {case['request']['fingerprint']}" in lines
+    else:
+        assert code == 2
+
+
+def test_the_vectors_have_surveys_of_both_sorts():
+    assert {"ok" in case["answer"] for case in _vectors()} == {True, False}
 
 
 # --- forgeries ------------------------------------------------------------------------------------
@@ -275,6 +293,13 @@ def test_a_question_without_a_name_is_refused(name):
     code, lines = verdict_of(canonical_bytes(changed((*QUESTION, "name"), name)))
     assert code == 2
     assert "promise.questions[0].name must " in lines[0]
+
+
+@pytest.mark.parametrize("name", [" a", "a ", "a\n", "a\x1b[2K", "a\u202eb", "a\u2028b", "\ue000"])
+def test_a_name_of_a_question_that_is_not_one_printable_line_is_refused(name):
+    code, lines = verdict_of(canonical_bytes(changed((*QUESTION, "name"), name)))
+    assert code == 2
+    assert lines[0].endswith("promise.questions[0].name must be one line of printable text")
 
 
 def _add(number):
