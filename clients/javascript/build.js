@@ -23,7 +23,18 @@ export function hashesText(contents) {
     return `  ${file.replace(/\.js$/, "")}: "sha256-${digest}",\n`;
   });
   const about = "/** The modules that this core loads, by their hashes. Written by `npm run hashes`; do not edit. */";
-  return `${about}\nexport const HASHES = {\n${lines.join("")}};\n`;
+  const kinds = MODULES.map((file) => `  ${file.replace(/\.js$/, "")}: ${kindsOf(file)},\n`);
+  const aboutKinds = "/** The kinds of records that each module reads. */";
+  return (
+    `${about}\nexport const HASHES = {\n${lines.join("")}};\n\n` +
+    `${aboutKinds}\nexport const KINDS = {\n${kinds.join("")}};\n`
+  );
+}
+
+/** The list of kinds in the source of a module. */
+function kindsOf(file) {
+  const source = readFileSync(`${ROOT}src/modules/${file}`, "utf8");
+  return source.match(/^export const kinds = (\[.*\]);$/m)[1];
 }
 
 /** The text that `src/hashes.js` must have. */

@@ -1,7 +1,15 @@
 /** The modules that this core loads, by their hashes. Written by `npm run hashes`; do not edit. */
 export const HASHES = {
-  composites: "sha256-9YKX8DCuKcSoIx+xP/8r4H7wpGvva+rRw0df6CKnWF0=",
-  groups: "sha256-lnO7XIAs7FntAysQsrif36mvnx+En1Q+/0rCFjLfHyg=",
-  places: "sha256-cO3JjKoFMjPLblByFg2ZrFP/HH1XSO1rP+ml49UKxV8=",
-  tables: "sha256-QrWiZtnpFaN18zcdyAaSW9PEw8VqLCyVdwaL+N4TsVs=",
+  composites: "sha256-ZoX89cbunRHmUuoFVt+kbTuBDiClnI5AbHeTDz8jd7g=",
+  groups: "sha256-lNkiKdyok9PjofroXsQGsWG1rOqXt7T2V9ggbaCcfcU=",
+  places: "sha256-flJuGXjmTnrzbpzgqB3N/WHkQ83Yqe7EEb2pkWNArN0=",
+  tables: "sha256-WFkAb8YK/lukEB3ZT9Q/O55VZFWxT3kYISskwLzI+uY=",
+};
+
+/** The kinds of records that each module reads. */
+export const KINDS = {
+  composites: ["product", "union"],
+  groups: ["groups", "high-low", "tiers"],
+  places: ["grid", "h3"],
+  tables: ["binary", "matrix", "metric", "table"],
 };

@@ -22,15 +22,8 @@ import { PrivacyViolation } from "./errors.js";
 import { parseCount, expect, requireFields, MAX_SIZE, list } from "./fields.js";
 import { frame, mechanismOf, MECHANISMS } from "./mechanism.js";
 import { atMost, exactNumber, reduceFraction, oddsOf, positiveEpsilon, withinOdds } from "./odds.js";
+import { KINDS } from "./hashes.js";
 import { rangesKeep } from "./ranges.js";
-
-/** The kinds that each module reads. */
-export const KINDS = {
-  composites: ["product", "union"],
-  groups: ["groups", "high-low", "tiers"],
-  places: ["grid", "h3"],
-  tables: ["binary", "matrix", "metric", "table"],
-};
 
 const CORE = {
   MAX_SIZE,

@@ -2,6 +2,9 @@
  * Mechanisms that combine others. A union reveals the block; inside a block, there is any context and any mechanism. A
  * product answers about the block and about the symbol.
  */
+/** The kinds of records that this module reads. */
+export const kinds = ["product", "union"];
+
 export default (core) => {
   const { classesOf, contextFields, contextOf, expect, requireFields, list, mechanismOf, ranksWithin, sizesOf } = core;
   const { codeOf, frame, withinOdds } = core;

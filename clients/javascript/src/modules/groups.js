@@ -8,6 +8,9 @@
  * nothing has them on a report of its own. Words 0, 1, … are cover, group after group; `clear` words follow; the rest
  * are leftover and give report 0. Reports are those of the groups' codes, then one for each symbol that owes nothing.
  */
+/** The kinds of records that this module reads. */
+export const kinds = ["groups", "high-low", "tiers"];
+
 export default (core) => {
   const { codeOf, contextFields, parseCount, expect, requireFit, requireFields, frame, list, positiveEpsilon } = core;
   const { rangesKeep, ranksWithin, twoLevelIndex } = core;

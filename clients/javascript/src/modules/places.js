@@ -1,4 +1,7 @@
 /** Domains of places: cells of a grid in degrees, and H3 cells. */
+/** The kinds of records that this module reads. */
+export const kinds = ["grid", "h3"];
+
 export default ({ MAX_SIZE, expect, requireLabel, requireFields, labelDomain, list }) => {
   const UNITS = 1e7; // the finest step of a grid, 1e-7 degree: a centimetre on the ground
 

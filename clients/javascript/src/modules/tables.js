@@ -2,6 +2,9 @@
  * Promises and channels that are written out: contexts of kind matrix and metric, mechanisms of kind table and binary,
  * and the proof by rows, for every mechanism without a proof by odds.
  */
+/** The kinds of records that this module reads. */
+export const kinds = ["binary", "matrix", "metric", "table"];
+
 export default (core) => {
   const { atMost, contextFields, parseCount, expect, exactNumber, list } = core;
   const { reduceFraction, oddsOf, positiveEpsilon, wordsOf } = core;
