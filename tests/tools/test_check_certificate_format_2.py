@@ -318,6 +318,7 @@ MALFORMED = {
     "a negative minimum": (("about", "minimum_reports"), -1),
     "a title that is not text": (("about", "title"), None),
     "another repeat": (("promise", "repeat"), "often"),
+    "a survey without a name": (("promise", "name"), ""),
 }
 
 
