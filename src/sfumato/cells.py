@@ -39,7 +39,7 @@ class CellKey:
 
     @classmethod
     def from_record(cls, record: object) -> "CellKey":
-        """Build a key from its record. Whoever knows the survey checks the names of periods."""
+        """Build a key from its record. The reader of a survey checks the names of periods."""
         if not isinstance(record, Mapping) or not set(record) <= {"period"}:
             raise InvalidTally("the key of a cell may only have a period.")
         period = record.get("period", "")

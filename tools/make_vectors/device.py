@@ -22,7 +22,7 @@ from tools.make_vectors.case import accept, load, survey_request
 from tools.make_vectors.catalogue import large_surveys, shorten, surveys
 
 SECRETS = (bytes(32), bytes(range(32)), bytes([255] * 32), hashlib.sha256(b"a device").digest())
-_SURVEY_NAMES = (
+SURVEY_NAMES = (
     "binary, uneven",
     "table",
     "plain, hadamard",
@@ -60,7 +60,7 @@ PERIOD_FORMATS = {
 def derivations() -> Iterator[Case]:
     """Yield remembered answers, tokens and batch identifiers."""
     known = surveys()
-    for name in _SURVEY_NAMES:
+    for name in SURVEY_NAMES:
         yield from answers(known[name])
     yield from answers(large_surveys()[0])
     yield from answers(shorten(known["plain, cyclic"]))

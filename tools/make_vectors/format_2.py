@@ -16,7 +16,7 @@ from sfumato.mechanisms import PlainResponse
 from sfumato.survey import Question, Survey
 from tools.make_vectors.case import accept, load, load_request, reject, survey_request
 from tools.make_vectors.catalogue import large_surveys, surveys
-from tools.make_vectors.device import SECRETS, answers, identifiers
+from tools.make_vectors.device import SECRETS, SURVEY_NAMES, answers, identifiers
 
 Data = dict[str, Any]
 
@@ -42,9 +42,8 @@ _BAD_QUESTION: dict[str, list[Any]] = {
     "context": [None, {}, []],
 }
 _BAD_ABOUT: dict[str, list[Any]] = {
-    "reports_per_upload": [0, 1, "1", False],
-    "translations": [None, [], {"de": {"title": "Mittagessen"}}],
-    "questions": [None, [], {}, [{"labels": None, "text": "", "title": "Lunch"}]],
+    "texts": [None, [], "", {"de": {"title": "Mittagessen"}}],
+    "uploads": [0, 1, "1", False, {}],
 }
 
 
@@ -54,12 +53,11 @@ def format_2() -> Iterator[Case]:
         yield load(survey)
         yield _reports(survey)
     for every in _REPEATS:
-        survey = _repeated(every)
+        survey = _repeating_survey(every)
         yield from identifiers(survey, every)
         yield from _batches(survey, every)
         yield _charge(survey)
     yield from answers(_upgrade(large_surveys()[0]))
-    yield from _bad_surveys()
 
 
 def _upgrade(survey: Survey) -> Survey:
@@ -68,14 +66,15 @@ def _upgrade(survey: Survey) -> Survey:
 
 
 def _second_edition() -> Iterator[Survey]:
-    for survey in surveys().values():
-        yield _upgrade(survey)
+    known = surveys()
+    for name in SURVEY_NAMES:
+        yield _upgrade(known[name])
     context = Uniform(["car", "bus", "bike"], 1)
     yield Survey("a named question", Question("mode", context), edition=2)
     yield Survey("a longer name", Question("How do you get to work?", context), edition=2)
 
 
-def _repeated(every: str) -> Survey:
+def _repeating_survey(every: str) -> Survey:
     repeat = "once" if every == "once" else {"every": every, "distinct": 3}
     context = Uniform(["bus", "tram", "bicycle"], 1)
     name = f"uploads of format 2: {every}"
@@ -130,13 +129,13 @@ def _charge(survey: Survey) -> Case:
 # --- surveys to reject ----------------------------------------------------------------------------
 
 
-def _bad_surveys() -> Iterator[Case]:
-    survey = _repeated("week")
+def bad_format_2() -> Iterator[Case]:
+    """Yield surveys of format 2 with one field that is wrong, missing or unknown."""
+    survey = _repeating_survey("week")
     sections: dict[str, tuple[Callable[[Data], Data], dict[str, list[Any]]]] = {
         "promise": (lambda data: data["promise"], _BAD_PROMISE),
         "question": (lambda data: data["promise"]["questions"][0], _BAD_QUESTION),
         "about": (lambda data: data["about"], _BAD_ABOUT),
-        "texts of a question": (lambda data: data["about"]["questions"][0], {"labels": [[]]}),
     }
     for name, (find, bad_values) in sections.items():
         for field, values in bad_values.items():
@@ -154,7 +153,6 @@ def _bad_surveys() -> Iterator[Case]:
         yield _reject_data(f"{name}: an unknown field", data)
     data = _parse(survey)
     data["promise"]["questions"] *= 2
-    data["about"]["questions"] *= 2
     yield _reject_data("two questions", data)
     data = _parse(survey)
     data["promise"]["context"] = data["promise"]["questions"][0]["context"]

@@ -21,7 +21,7 @@ export class Client {
   #survey;
   #address;
   #device;
-  #budget;
+  #limit;
   #allowClear;
   #clock;
   #transport;
@@ -50,8 +50,8 @@ export class Client {
     this.#survey = survey;
     this.#address = batchAddress(url, survey.fingerprint);
     this.#device = new Device(store);
-    if (budget !== undefined) parseBudget(budget); // refuse a malformed budget now
-    this.#budget = budget;
+    parseBudget(budget ?? null); // refuse a malformed budget now
+    this.#limit = { budget: budget && `${budget}` };
     if (typeof allowClear !== "boolean") throw new InvalidSymbols("allowClear must be true or false");
     this.#allowClear = allowClear;
     this.#clock = clock;
@@ -126,7 +126,7 @@ export class Client {
   /** Return the book with the survey's full cost in its ledger. */
   async #charge(book) {
     const { budget: stored = DEFAULT_BUDGET } = book;
-    const budget = this.#budget === undefined ? stored : this.#budget && `${this.#budget}`;
+    const { budget = stored } = this.#limit;
     const entries = charge(book.entries, entryOf(this.#survey, book.secret), parseBudget(budget));
     const charged = { ...book, budget, entries };
     if (entries.length > book.entries.length || budget !== stored) await this.#device.writeBook(charged);

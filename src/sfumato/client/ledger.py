@@ -187,7 +187,7 @@ def survey_cost(context: Context, distinct: int) -> Fraction:
     >>> survey_cost(HighLow(["park", "clinic"], ["clinic"], "0.5"), 3)
     Fraction(3, 2)
     """
-    return distinct * context.largest_finite
+    return distinct * context.largest_finite_epsilon
 
 
 def _without_duplicates(entries: Sequence[Entry]) -> tuple[Entry, ...]:

@@ -199,7 +199,7 @@ def test_a_store_contains_only_identifiers_counts_and_hours(store, store_url, su
     store.commit([second])
     fingerprint = survey.fingerprint
     found = dump(store_url)
-    pages = found.pop("counts")
+    pages = found.pop("cells")
     assert found == {
         "facts": (("name", "value"), {("version", str(len(MIGRATIONS)))}),
         "surveys": (
@@ -214,12 +214,15 @@ def test_a_store_contains_only_identifiers_counts_and_hours(store, store_url, su
         "exports": (("survey", "id", "part", "reports"), set()),
         "imports": (("survey", "id", "digest", "part", "reports", "covers"), set()),
     }
-    assert pages[0] == ("survey", "part", "day", "page", "cells")
+    assert pages[0] == ("survey", "part", "day", "sender", "key", "page", "counts")
     held = {
-        row[:4]: Counter({i: int(n) for i, n in enumerate(decode_page(row[4])) if n})
+        row[:6]: Counter({i: int(n) for i, n in enumerate(decode_page(row[6])) if n})
         for row in pages[1]
     }
-    assert held == {(1, 0, "2026-11-15", 0): {5: 2, 7: 1}, (1, 0, "2026-11-15", 1): {1: 1}}
+    assert held == {
+        (1, 0, "2026-11-15", "", "", 0): {5: 2, 7: 1},
+        (1, 0, "2026-11-15", "", "", 1): {1: 1},
+    }
 
 
 def test_counts_do_not_reveal_batches(new_url, open_store, survey):
@@ -232,7 +235,7 @@ def test_counts_do_not_reveal_batches(new_url, open_store, survey):
     one.commit([batch_of(survey, 1, 5, 4_097, 5)])
     for number, report in enumerate([4_097, 5, 5]):
         other.commit([batch_of(survey, number, report)])
-    assert dump(together)["counts"] == dump(apart)["counts"]
+    assert dump(together)["cells"] == dump(apart)["cells"]
 
 
 def test_hours_are_in_utc_and_in_order(store, survey, clock):
@@ -474,4 +477,4 @@ def test_tables_have_the_required_keys(store, store_url):
     engine.dispose()
     assert keys["batches"] == ["id", "survey"]
     assert keys["imports"] == ["survey", "id"]
-    assert keys["counts"] == ["survey", "part", "day", "page"]
+    assert keys["cells"] == ["survey", "part", "day", "sender", "key", "page"]
