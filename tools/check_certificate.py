@@ -1932,8 +1932,7 @@ NEUTRAL_PROMISE = {
     "public": [],
 }
 NEUTRAL_QUESTION = {"missing": None}
-NEUTRAL_ABOUT = {"reports_per_upload": None, "translations": {}}
-NEUTRAL_QUESTION_TEXTS = {"labels": None, "text": "", "title": ""}
+NEUTRAL_ABOUT = {"texts": {}, "uploads": None}
 
 
 def check(raw):
@@ -2011,11 +2010,8 @@ def require_about(about, version):
     if version == 1:
         fields(about, "about", *ABOUT)
     else:
-        fields(about, "about", *ABOUT, "questions", *NEUTRAL_ABOUT)
+        fields(about, "about", *ABOUT, *NEUTRAL_ABOUT)
         require_neutral(about, "about", NEUTRAL_ABOUT)
-        texts = only_item(about["questions"], "about.questions")
-        fields(texts, "about.questions[0]", *NEUTRAL_QUESTION_TEXTS)
-        require_neutral(texts, "about.questions[0]", NEUTRAL_QUESTION_TEXTS)
     *texts, minimum = (about[name] for name in ABOUT)
     for text in texts:
         text_of(text, "everything in about but minimum_reports")

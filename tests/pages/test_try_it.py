@@ -13,7 +13,14 @@ pytest.importorskip("fastapi")
 import sfumato as sf
 from sfumato.domains.partitions import grid_tiles
 from sfumato.pages import static
-from support.browser import accessibility_violations, external_requests, run_aggregator, uploads
+from sfumato.survey import Question
+from support.browser import (
+    NOON,
+    accessibility_violations,
+    external_requests,
+    run_aggregator,
+    uploads,
+)
 from support.survey_results import HOSTILE
 
 MANY = [f"town {x}" for x in range(1990)] + [
@@ -50,6 +57,12 @@ def surveys():
             "try-mixed", sf.Blocks({"park": "free time", "bar": "free time", "clinic": "health"}, 1)
         ),
         "many": sf.Survey("try-many", sf.HighLow(MANY, MANY[:2], 1)),
+        "edition 2": sf.Survey(
+            "try-edition-2",
+            Question("place", lunch),
+            repeat={"every": "week", "distinct": 2},
+            edition=2,
+        ),
     }
 
 
@@ -266,6 +279,22 @@ def test_sending_again_sends_nothing_new(show, browser, aggregator):
     assert uploads(later) == []
     assert len(uploads(page)) == 1
     assert sum(aggregator.counts(SURVEYS["list"])) == before + 1
+
+
+def test_a_report_of_edition_2_carries_its_period(browser, aggregator):
+    page = browser.new_page()
+    page.clock.set_fixed_time(NOON)
+    page.goto(f"{aggregator.url}try/{SURVEYS['edition 2'].fingerprint}")
+    # A repeated survey needs storage that lasts, which a browser without a person does not grant.
+    page.evaluate("() => { navigator.storage.persist = async () => true; }")
+    pick(page, "edition 2")
+    page.get_by_role("button", name="Send one report").click()
+    page.get_by_text("Counted.").wait_for()
+    assert page.complaints == []
+    assert sum(aggregator.counts(SURVEYS["edition 2"])) == 1
+    shown = json.loads(page.locator("#body").inner_text())
+    assert (shown["format"], shown["period"]) == (2, "2026-W46")
+    assert shown["survey"] == SURVEYS["edition 2"].fingerprint[:32]
 
 
 def test_offline_reports_wait(show, browser, aggregator):

@@ -19,6 +19,5 @@ def to_format_2(data, question="answer"):
         public=[],
     )
     if "about" in data:
-        texts = {"labels": None, "text": "", "title": ""}
-        data["about"].update(questions=[texts], reports_per_upload=None, translations={})
+        data["about"].update(texts={}, uploads=None)
     return data
