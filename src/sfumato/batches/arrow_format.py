@@ -20,7 +20,6 @@ from sfumato.batches.batch import (
     require_same_survey,
 )
 from sfumato.batches.rules import UploadRules
-from sfumato.cells import CellKey
 from sfumato.errors import InvalidBatch
 from sfumato.foundation.arrays import Arrow
 
@@ -33,6 +32,7 @@ _SURVEY_KEY = b"sfumato.survey"
 _BATCH_KEY = b"sfumato.batch"
 _PERIOD_KEY = b"sfumato.period"
 _SIMULATED_KEY = b"sfumato.simulated"
+_KEY_PREFIX = b"sfumato."
 _END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 
 
@@ -106,7 +106,7 @@ def _parse(body: bytes, rules: UploadRules) -> Batch:
     reports = columns[0] if len(columns) == 1 else np.concatenate(columns)
     id_ = parse_id(_metadata_text(schema, _BATCH_KEY))
     require_same_survey(parse_fingerprint(_metadata_text(schema, _SURVEY_KEY)), rules.fingerprint)
-    key = CellKey(_metadata_text(schema, _PERIOD_KEY))
+    key = rules.parse_key(_metadata_text(schema, _PERIOD_KEY))
     return Batch(id_, rules.fingerprint, reports, key, rules.edition)
 
 
@@ -124,11 +124,21 @@ def _require_report_schema(schema: Arrow, rules: UploadRules) -> None:
             f"{_FORMAT_KEY.decode()} in the schema's metadata must be {rules.edition} for this "
             "survey."
         )
-    if bool(_metadata_text(schema, _PERIOD_KEY)) != bool(rules.every):
-        raise InvalidBatch(
-            f"{_PERIOD_KEY.decode()} must be in the schema's metadata if the survey is repeated, "
-            "and must be absent otherwise."
-        )
+    if rules.edition >= 2:
+        _require_exact_metadata(schema, rules)
+
+
+def _require_exact_metadata(schema: Arrow, rules: UploadRules) -> None:
+    """Reject a field that this survey does not have: it could ask for another cell.
+
+    Format 1 ignores such fields. Metadata of other programs is always ignored.
+    """
+    expected = {_FORMAT_KEY, _SURVEY_KEY, _BATCH_KEY}
+    if rules.every:
+        expected.add(_PERIOD_KEY)
+    if {name for name in schema.metadata if name.startswith(_KEY_PREFIX)} != expected:
+        names = b", ".join(sorted(expected)).decode()
+        raise InvalidBatch(f"the schema's metadata must have exactly these fields: {names}.")
 
 
 def _metadata_text(schema: Arrow, name: bytes) -> str:

@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime, timedelta, timezone
 
 import numpy as np
 import pytest
-from sqlalchemy import MetaData, inspect, select, text
+from sqlalchemy import inspect, text
 
 import sfumato as sf
 from sfumato.aggregator import Token
@@ -19,6 +19,7 @@ from sfumato.aggregator.store import store as store_module
 from sfumato.aggregator.store.count_pages import decode_page
 from sfumato.aggregator.store.database import MIGRATIONS
 from sfumato.errors import InvalidSetting, StoreUnavailable, WrongSurvey
+from support.store_tables import dump
 from support.unrandomized import batch_id, batch_of, counts_of, unrandomized_survey
 
 COUNTED = Outcome.COUNTED
@@ -26,26 +27,6 @@ REPLAYED = Outcome.REPLAYED
 CONFLICT = Outcome.CONFLICT
 CLOSED = Outcome.CLOSED
 UNKNOWN = Outcome.UNKNOWN
-
-
-def dump(url):
-    """Every table as it lies in the database: columns, and rows as sets of plain tuples."""
-    engine = backend_for(url).engine
-    tables = MetaData()
-    with engine.connect() as connection:
-        tables.reflect(connection)
-        found = {
-            name: (
-                tuple(column.name for column in table.columns),
-                {
-                    tuple(bytes(v) if isinstance(v, memoryview) else v for v in row)
-                    for row in connection.execute(select(table))
-                },
-            )
-            for name, table in tables.tables.items()
-        }
-    engine.dispose()
-    return found
 
 
 # --- counting -------------------------------------------------------------------------------------
@@ -199,7 +180,7 @@ def test_a_store_contains_only_identifiers_counts_and_hours(store, store_url, su
     store.commit([second])
     fingerprint = survey.fingerprint
     found = dump(store_url)
-    pages = found.pop("counts")
+    pages = found.pop("cells")
     assert found == {
         "facts": (("name", "value"), {("version", str(len(MIGRATIONS)))}),
         "surveys": (
@@ -214,12 +195,15 @@ def test_a_store_contains_only_identifiers_counts_and_hours(store, store_url, su
         "exports": (("survey", "id", "part", "reports"), set()),
         "imports": (("survey", "id", "digest", "part", "reports", "covers"), set()),
     }
-    assert pages[0] == ("survey", "part", "day", "page", "cells")
+    assert pages[0] == ("survey", "part", "day", "sender", "key", "page", "counts")
     held = {
-        row[:4]: Counter({i: int(n) for i, n in enumerate(decode_page(row[4])) if n})
+        row[:6]: Counter({i: int(n) for i, n in enumerate(decode_page(row[6])) if n})
         for row in pages[1]
     }
-    assert held == {(1, 0, "2026-11-15", 0): {5: 2, 7: 1}, (1, 0, "2026-11-15", 1): {1: 1}}
+    assert held == {
+        (1, 0, "2026-11-15", "", "", 0): {5: 2, 7: 1},
+        (1, 0, "2026-11-15", "", "", 1): {1: 1},
+    }
 
 
 def test_counts_do_not_reveal_batches(new_url, open_store, survey):
@@ -232,7 +216,7 @@ def test_counts_do_not_reveal_batches(new_url, open_store, survey):
     one.commit([batch_of(survey, 1, 5, 4_097, 5)])
     for number, report in enumerate([4_097, 5, 5]):
         other.commit([batch_of(survey, number, report)])
-    assert dump(together)["counts"] == dump(apart)["counts"]
+    assert dump(together)["cells"] == dump(apart)["cells"]
 
 
 def test_hours_are_in_utc_and_in_order(store, survey, clock):
@@ -412,7 +396,7 @@ def test_a_failed_migration_changes_nothing(store, store_url, open_store, survey
 
     def fails(connection):
         planted([])(connection)
-        connection.execute(text("DELETE FROM counts"))
+        connection.execute(text("DELETE FROM cells"))
         connection.execute(text("SELECT * FROM nowhere"))
 
     with monkeypatch.context() as patched, pytest.raises(StoreUnavailable):
@@ -474,4 +458,4 @@ def test_tables_have_the_required_keys(store, store_url):
     engine.dispose()
     assert keys["batches"] == ["id", "survey"]
     assert keys["imports"] == ["survey", "id"]
-    assert keys["counts"] == ["survey", "part", "day", "page"]
+    assert keys["cells"] == ["survey", "part", "day", "sender", "key", "page"]
