@@ -209,14 +209,14 @@ def test_malformed_json_is_rejected(body):
         parse_batch(body, RULES["weekly"])
 
 
-def as_arrow(changes=(), base=WEEKLY):
+def as_arrow(changes=(), base=WEEKLY, more=()):
     """A batch in Arrow with some metadata changed; ``None`` takes a field away."""
     with pa.ipc.open_stream(to_arrow(base)) as reader:
         table = reader.read_all()
     metadata = {name.decode(): value for name, value in table.schema.metadata.items()}
     metadata |= changes
-    kept = {name: value for name, value in metadata.items() if value is not None}
-    table = table.replace_schema_metadata(kept)
+    kept = [(name, value) for name, value in metadata.items() if value is not None]
+    table = table.replace_schema_metadata(pa.KeyValueMetadata([*kept, *more]))
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
@@ -232,6 +232,8 @@ WRONG_ARROW = {
     "half of the fingerprint": as_arrow({"sfumato.survey": SURVEY[:32]}),
     "another survey": as_arrow({"sfumato.survey": SURVEY[32:] * 2}),
     "a simulation": as_arrow({"sfumato.simulated": ""}),
+    "another period too": as_arrow(more=[("sfumato.period", "2026-W45")]),
+    "the same period twice": as_arrow(more=[("sfumato.period", WEEK)]),
 }
 
 

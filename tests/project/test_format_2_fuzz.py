@@ -502,7 +502,12 @@ def make_arrow_batch(choose):
             metadata[name] = changes[name]()
     column = pa.array(batch.reports, choose.choice([pa.uint32()] * 9 + [pa.uint64()]))
     names = [choose.choice(["report"] * 9 + ["reports"])]
-    table = pa.table([column], names=names).replace_schema_metadata(metadata)
+    pairs = list(metadata.items())
+    if pairs and choose.random() < 0.1:
+        name = choose.choice(pairs)[0]
+        pairs.append((name, changes[name]()))
+    table = pa.table([column], names=names)
+    table = table.replace_schema_metadata(pa.KeyValueMetadata(pairs) if pairs else None)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table, max_chunksize=choose.choice([1, 3, 100]))
@@ -524,6 +529,7 @@ def is_canonical_arrow_batch(made, batch):
     own = {name: value for name, value in metadata.items() if name.startswith(b"sfumato.")}
     return (
         own == rewritten.schema.metadata
+        and {body.count(name) for name in own} == {1}
         and {name.decode().removeprefix("sfumato.") for name in own}
         == batch_fields(rules) - {"reports"}
         and table.column("report").to_pylist() == batch.reports.tolist()

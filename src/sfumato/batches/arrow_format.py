@@ -90,6 +90,8 @@ def _parse(body: bytes, rules: UploadRules) -> Batch:
     _require_little_endian(schema_message)
     schema = pa.ipc.read_schema(schema_message)
     _require_report_schema(schema, rules)
+    if rules.edition >= 2:
+        _require_exact_metadata(schema, schema_message, rules)
     columns = []
     row_count = 0
     while source.tell() < len(body):
@@ -124,15 +126,15 @@ def _require_report_schema(schema: Arrow, rules: UploadRules) -> None:
             f"{_FORMAT_KEY.decode()} in the schema's metadata must be {rules.edition} for this "
             "survey."
         )
-    if rules.edition >= 2:
-        _require_exact_metadata(schema, rules)
 
 
-def _require_exact_metadata(schema: Arrow, rules: UploadRules) -> None:
-    """Reject a field that this survey does not have: it could ask for another cell.
+def _require_exact_metadata(schema: Arrow, message: Arrow, rules: UploadRules) -> None:
+    """Reject a field twice, or one that this survey does not have: it could name another cell.
 
     Format 1 ignores such fields. Metadata of other programs is always ignored.
     """
+    if _metadata_count(message) != len(schema.metadata):
+        raise InvalidBatch("duplicate field in the schema's metadata.")
     expected = {_FORMAT_KEY, _SURVEY_KEY, _BATCH_KEY}
     if rules.every:
         expected.add(_PERIOD_KEY)
@@ -184,6 +186,15 @@ def _require_little_endian(message: Arrow) -> None:
     endianness_position = _field_position(raw, table, 0)
     if endianness_position and struct.unpack_from("<h", raw, endianness_position)[0]:
         raise InvalidBatch("the Arrow stream must be little-endian.")
+
+
+def _metadata_count(message: Arrow) -> int:
+    """Return the length of Schema.custom_metadata. Arrow shows only the first of two equal keys."""
+    raw, table = _read_header(message)
+    position = _field_position(raw, table, 2)
+    (offset,) = struct.unpack_from("<I", raw, position)
+    length: int = struct.unpack_from("<I", raw, position + offset)[0]
+    return length
 
 
 def _read_header(message: Arrow) -> tuple[bytes, int]:

@@ -10,10 +10,12 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
+from sfumato.aggregator.http.operations import _max_import_size
 from sfumato.batches import (
     ARROW_MEDIA_TYPE,
     JSON_MEDIA_TYPE,
     TallyExport,
+    UploadRules,
     tally_to_json,
     to_arrow,
     to_json,
@@ -22,6 +24,7 @@ from sfumato.cells import CellKey, TallyCells
 from sfumato.tally import Tally
 from support.http_client import batch_of, run_aggregator
 from support.store_tables import dump
+from support.unrandomized import unrandomized_survey
 
 CONTEXT = sf.Uniform(["park", "café", "clinic", "bar", "office"], 1)
 REPEAT = {"every": "week", "distinct": 1}
@@ -141,26 +144,23 @@ def test_reports_are_counted_in_the_cell_of_their_period(running):
     assert running.get(WEEKLY, "status").json["reports"] == 6
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize(("survey", "period"), [(ONCE, ""), (WEEKLY, WEEK)])
-def test_replays_count_once_in_either_form(running, form, survey, period):
-    batch = batch_of(survey, [1, 0, 1], period=period)
-    assert running.upload(batch, form).status == 201
-    before = running.dump()
-    for again in FORMS:
-        assert running.upload(batch, again).status == 200
-    assert running.dump() == before
+def test_replays_count_once_in_either_form(running):
+    for number, form in enumerate(FORMS):
+        for batch in (batch_of(ONCE, [1, 0], number), batch_of(WEEKLY, [1, 0], number, WEEK)):
+            assert running.upload(batch, form).status == 201
+            before = running.dump()
+            for again in FORMS:
+                assert running.upload(batch, again).status == 200
+            assert running.dump() == before
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize(
-    ("reports", "period"), [([1, 0, 1], LAST_WEEK), ([1, 0], WEEK), ([0, 1, 1], WEEK)]
-)
-def test_another_period_or_report_under_an_identifier_is_a_conflict(running, form, reports, period):
-    running.upload(batch_of(WEEKLY, [1, 0, 1], period=WEEK), form)
+def test_another_period_or_report_under_an_identifier_is_a_conflict(running):
+    running.upload(batch_of(WEEKLY, [1, 0, 1], period=WEEK))
     before = running.dump()
-    answer = running.upload(batch_of(WEEKLY, reports, period=period), form)
-    assert (answer.status, answer.problem) == (409, "batch-conflict")
+    for reports, period in (([1, 0, 1], LAST_WEEK), ([1, 0], WEEK), ([0, 1, 1], WEEK)):
+        for form in FORMS:
+            answer = running.upload(batch_of(WEEKLY, reports, period=period), form)
+            assert (answer.status, answer.problem) == (409, "batch-conflict")
     assert running.dump() == before
 
 
@@ -388,6 +388,32 @@ def test_totals_over_all_cells_are_at_most_2_to_the_62(running):
     answer = running.bring(WEEKLY, _tally(WEEKLY, SECOND, {WEEK: _histogram(1)}))
     assert (answer.status, answer.problem) == (400, "invalid-tally")
     assert running.dump() == before
+
+
+def test_the_largest_import_has_many_cells_or_one_of_any_size():
+    outputs = 20_000
+    one = 11 * outputs + 2**20
+    assert _max_import_size(UploadRules(1, WEEKLY.fingerprint, outputs)) == one
+    assert _max_import_size(UploadRules(2, WEEKLY.fingerprint, outputs)) == one
+    many = 400 * 11 * outputs + 2**20
+    assert _max_import_size(UploadRules(2, WEEKLY.fingerprint, outputs, "week")) == many
+    largest = 2**26  # the largest uniform context
+    for every in ("", "week"):
+        rules = UploadRules(2, WEEKLY.fingerprint, largest, every)
+        assert _max_import_size(rules) == 11 * largest + 2**20
+    middle = UploadRules(2, WEEKLY.fingerprint, 2**20, "week")
+    assert _max_import_size(middle) == 2**28 + 2**20
+
+
+def test_tallies_with_a_hundred_large_cells_are_imported(new_url, tmp_path):
+    wide = unrandomized_survey("wide", 2_000, repeat=REPEAT, edition=2)
+    cells = {f"{year}-W{week:02}": [1] * 2_000 for year in (2025, 2026) for week in range(1, 51)}
+    body = _tally(wide, FIRST, cells)
+    assert len(body) > 2 * 2**20
+    with run_aggregator(tmp_path, wide, url=new_url()) as found:
+        running = Running(found, None)
+        assert running.bring(wide, body).json["reports"] == "200000"
+        assert running.export(wide, SECOND).json["cells"] == json.loads(body)["cells"]
 
 
 # --- results --------------------------------------------------------------------------------------
