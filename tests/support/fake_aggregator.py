@@ -6,7 +6,7 @@ import threading
 from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from sfumato.batches import ARROW, UploadRules, parse_arrow_batch, parse_batch
+from sfumato.batches import ARROW_MEDIA_TYPE, UploadRules, parse_arrow_batch, parse_batch
 
 PROBLEM = "urn:sfumato:problem:"
 DROP_REQUEST = "drop request"  # read the request, do nothing, close the connection
@@ -108,7 +108,9 @@ class _Handler(BaseHTTPRequestHandler):
         fingerprint = self.path.split("/")[-2]
         if fingerprint not in self.server.surveys:
             return self._problem(404, "unknown-survey")
-        parse = parse_arrow_batch if self.headers["Content-Type"] == ARROW else parse_batch
+        parse = (
+            parse_arrow_batch if self.headers["Content-Type"] == ARROW_MEDIA_TYPE else parse_batch
+        )
         batch = parse(body, UploadRules.from_survey(self.server.surveys[fingerprint]))
         status = self.server.count(fingerprint, batch)
         if fault == DROP_RESPONSE:

@@ -131,9 +131,13 @@ def test_counting_goes_on(old_url, open_store):
     assert list(store.read_states())[-1] == new_survey.fingerprint
 
 
+def _fail(connection):
+    connection.execute(text("SELECT * FROM nowhere"))
+
+
 def _split_then_fail(connection):
     MIGRATIONS[1](connection)
-    connection.execute(text("SELECT * FROM nowhere"))
+    _fail(connection)
 
 
 def _fail_before_the_old_counts_are_dropped(connection):
@@ -150,16 +154,17 @@ def _fail_before_the_old_counts_are_dropped(connection):
 
 
 @pytest.mark.parametrize(
-    ("migration", "error"),
+    ("further", "error"),
     [
-        (_split_then_fail, StoreUnavailable),
-        (_fail_before_the_old_counts_are_dropped, KeyboardInterrupt),
+        ([_split_then_fail], StoreUnavailable),
+        ([_fail_before_the_old_counts_are_dropped], KeyboardInterrupt),
+        ([MIGRATIONS[1], _fail], StoreUnavailable),  # all migrations are one transaction
     ],
 )
-def test_a_failure_leaves_version_1(old_url, open_store, monkeypatch, migration, error):
+def test_a_failure_leaves_version_1(old_url, open_store, monkeypatch, further, error):
     before = dump(old_url)
     with monkeypatch.context() as patched, pytest.raises(error):
-        patched.setattr(database_module, "MIGRATIONS", (MIGRATIONS[0], migration))
+        patched.setattr(database_module, "MIGRATIONS", (MIGRATIONS[0], *further))
         open_store(old_url)
     assert dump(old_url) == before
     assert read_results(open_store(old_url)) == EXPECTED
