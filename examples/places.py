@@ -99,7 +99,7 @@ def main() -> None:
 
     comparison = compare(context, counts, decoder="projection", draws=Draws(runs=1, seed=1))
     best = min(comparison.rows[1:], key=lambda row: row.l2)
-    times = f"{comparison.people_needed(best):.0f} times as many people"
+    times = f"{comparison.people_ratio(best):.0f} times as many people"
     print("\nFor the same accuracy, hiding every city among all cities of the world takes")
     print(f"{times} ({best.title}, the best of four classical mechanisms).")
     if len(sys.argv) > 1:

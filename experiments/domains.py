@@ -108,7 +108,7 @@ def _measure(data: RealData, runs: int, options: RunOptions, workers: int | None
     )
     spreads = []
     for scheme in errors.values():
-        spreads += [scheme.paper, scheme.best]
+        spreads += [scheme.paper_error, scheme.best_error]
     return _Result(data, dict(zip(_COLOURS, spreads, strict=True)))
 
 

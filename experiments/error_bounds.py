@@ -185,9 +185,9 @@ def _risk_line(job: _Job, best: Mechanism, paper: PaperResponse, n: int) -> Line
         paper=_measure_error(job, n, paper, p_paper, paper.scores.paper_estimate, risk),
         exact_best=best.scores.risk(p_best),
         exact_paper=float(paper.scores.paper_variances(p_paper, 1).sum()),
-        tight=n * upper.tight_l2,
-        paper_bound=n * upper.paper_l2,
-        printed=n * upper.paper_l2,
+        tight=n * upper.tight_l2_squared,
+        paper_bound=n * upper.paper_l2_squared,
+        printed=n * upper.paper_l2_squared,
     )
 
 

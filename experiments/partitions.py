@@ -33,7 +33,7 @@ from sfumato.paper.population import (
     map_grid,
     map_population,
 )
-from sfumato.paper.schemes import MapErrors, measure_contexts
+from sfumato.paper.schemes import MapResult, measure_contexts
 
 _EPSILON = 1.0
 _KM_PER_DEGREE = 111.2  # of latitude
@@ -94,7 +94,7 @@ class Hiding:
         )
 
 
-Measured = tuple[Partition, Hiding, MapErrors]
+Measured = tuple[Partition, Hiding, MapResult]
 """A partition, how well people are hidden in it, and the errors of both schemes."""
 
 
@@ -253,26 +253,26 @@ def _context(domain: GridDomain, block_of: Symbols) -> Uniform | Blocks:
     return Uniform(domain, _EPSILON)
 
 
-def _row(partition: Partition, hiding: Hiding, errors: MapErrors) -> tuple[str | int, ...]:
+def _row(partition: Partition, hiding: Hiding, errors: MapResult) -> tuple[str | int, ...]:
     return (
         partition.name,
         hiding.blocks,
         hiding.largest_block,
         hiding.typical_block,
         f"{hiding.share_alone:.1%}",
-        str(errors.paper),
-        str(errors.best),
+        str(errors.paper_error),
+        str(errors.best_error),
         partition.reveals,
     )
 
 
-def _to_json(partition: Partition, hiding: Hiding, errors: MapErrors) -> dict[str, object]:
+def _to_json(partition: Partition, hiding: Hiding, errors: MapResult) -> dict[str, object]:
     return {
         "partition": partition.name,
         **asdict(hiding),
         "reveals": partition.reveals,
-        "hadamard_projection": errors.paper.to_dict(),
-        "best": errors.best.to_dict(),
+        "hadamard_projection": errors.paper_error.to_dict(),
+        "best": errors.best_error.to_dict(),
     }
 
 
@@ -281,7 +281,7 @@ def _summary(population: MapPopulation, runs: int, measured: Sequence[Measured])
     texts = []
     for partition, hiding, errors in (tiles, towns, cities):
         typical = f"a typical person is hidden among {hiding.typical_block:,} cells"
-        texts.append(f"{errors.best.mean:.3f} with {partition.name} ({typical})")
+        texts.append(f"{errors.best_error.mean:.3f} with {partition.name} ({typical})")
     times = "once" if runs == 1 else f"{runs} times"
     return (
         f"{population}, randomised {times}. Total variation error of the best scheme here: "
@@ -298,13 +298,13 @@ def _figure(domain: GridDomain, population: MapPopulation, measured: Sequence[Me
     above, below = canvas.subfigures(2, 1, squeeze=False, height_ratios=(1, 2)).flat
     maps = measured[1 : 1 + _MAP_COUNT]
     for axes, (partition, _, _) in zip(above.subplots(1, _MAP_COUNT), maps, strict=True):
-        draw_shares(axes, domain, population.truth)
+        draw_shares(axes, domain, population.true_shares)
         _draw_borders(axes, domain, partition.block_of)
         axes.set_title(partition.name, loc="left", fontsize=9.5, color=INK)
     rows = []
     for partition, hiding, errors in measured:
         label = f"{partition.name}: {hiding.typical_block:,} cells in a typical person's block"
-        rows.append((label, (errors.paper, errors.best)))
+        rows.append((label, (errors.paper_error, errors.best_error)))
     draw_dots(below.subplots(), f"Total variation error. {population}", rows, _COLOURS)
     return canvas
 

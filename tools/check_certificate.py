@@ -2,7 +2,8 @@
 
 This file stands alone. It needs Python 3.11 and nothing else, and shares no code with the package. Exit code 0: the
 promise is kept. 1: it is broken, or the certificate in the file belongs to another promise. 2: anything else (the file
-cannot be read or is not canonical, the case is too large or cannot be decided, the call is wrong).
+cannot be read or is not canonical, it asks for what this file cannot check, the case is too large or cannot be decided,
+the call is wrong).
 
 WHAT IS CHECKED. Let Q(y|x) be the number of random words, of all 2^B, on which a device that holds symbol x sends
 report y. A context promises E[x, x2] for each ordered pair of different symbols, or nothing (an infinite E). The
@@ -54,6 +55,10 @@ shows the part, so a finite promise across its parts is broken; inside each part
 
 CERTIFICATES. Every field of a `certificate` section is compared with what this file computes from the promise next to
 it. One thing is not compared: that no other place is tighter than the one which the certificate names.
+
+FORMATS. A survey of format 1 has one context. A survey of format 2 has a list of questions, each with its own context,
+and fields for surveys that ask for more. This file checks surveys of one question that ask for nothing more. It refuses
+any other, and names the field: part of a promise must not pass for the whole.
 """
 
 import base64
@@ -1915,18 +1920,27 @@ def repeat_text(repeat):
 # --- Files ------------------------------------------------------------------------------------------------------------
 
 ABOUT = ("title", "text", "contact", "opens", "closes", "minimum_reports")
-PROMISE = ("format", "name", "context", "mechanism", "mechanism_context", "repeat")
+PROMISE = ("format", "name", "mechanism", "mechanism_context", "repeat")
+
+# Fields of format 2 that this checker cannot act on, with the only values that it knows.
+NEUTRAL_PROMISE = {
+    "cap": None,
+    "cohorts": 1,
+    "collection": "plain",
+    "invitations": None,
+    "learn": None,
+    "public": [],
+}
+NEUTRAL_QUESTION = {"missing": None}
+NEUTRAL_ABOUT = {"reports_per_upload": None, "translations": {}}
+NEUTRAL_QUESTION_TEXTS = {"labels": None, "text": "", "title": ""}
 
 
 def check(raw):
     """The exit code for the bytes of a file, and what to print."""
     data = read_json(raw)
     survey, certificate = sections_of(data)
-    demand(
-        type(survey["format"]) is int and survey["format"] == 1,
-        "format must be 1; this checker knows no other",
-    )
-    context = context_of(survey["context"])
+    context = context_of(question_of(survey)["context"])
     frame = frame_of(survey, context)
     channel = channel_of(survey["mechanism"], frame)
 
@@ -1951,20 +1965,90 @@ def sections_of(data):
     if "promise" not in data:
         more = ["mechanism_context"] if "mechanism_context" in data else []
         fields(data, "a saved mechanism", "format", "context", "mechanism", *more)
+        format_of(data, "a saved mechanism", 1)
         return data, None
 
     certified = "certificate" in data
     promise, other = fields(data, "the file", "promise", "certificate" if certified else "about")
-    fields(promise, "promise", *PROMISE)
-    name = text_of(promise["name"], "name")
-    demand(0 < len(name) <= 100, "name must have 1 to 100 characters")
+    version = format_of(promise, "promise", 1, 2)
+    require_promise(promise, version)
     demand(isinstance(other, dict), "a certificate must be an object")
     if not certified:
-        *texts, minimum = fields(other, "about", *ABOUT)
-        for text in texts:
-            text_of(text, "everything in about but minimum_reports")
-        whole(minimum, "minimum_reports", 0, 2**53)
+        require_about(other, version)
     return promise, other if certified else None
+
+
+def format_of(record, name, *known):
+    demand(isinstance(record, dict), f"{name} must be an object")
+    version = record.get("format")
+    demand(
+        type(version) is int and version in known,
+        f"the format of {name} must be {' or '.join(map(str, known))}; this checker knows no other",
+    )
+    return version
+
+
+def require_promise(promise, version):
+    """Refuse a promise that has other fields than its format, or asks for what is not checked here."""
+    if version == 1:
+        fields(promise, "promise", *PROMISE, "context")
+    else:
+        fields(promise, "promise", *PROMISE, "questions", *NEUTRAL_PROMISE)
+        require_neutral(promise, "promise", NEUTRAL_PROMISE)
+        question = only_item(promise["questions"], "promise.questions")
+        fields(question, "promise.questions[0]", "name", "context", *NEUTRAL_QUESTION)
+        require_neutral(question, "promise.questions[0]", NEUTRAL_QUESTION)
+        name = require_name(question["name"], "promise.questions[0].name")
+        demand(
+            name.isprintable() and name == name.strip(),
+            "promise.questions[0].name must be one line of printable text",
+        )
+    require_name(promise["name"], "name")
+
+
+def require_about(about, version):
+    """Refuse what is shown to people in the same way."""
+    if version == 1:
+        fields(about, "about", *ABOUT)
+    else:
+        fields(about, "about", *ABOUT, "questions", *NEUTRAL_ABOUT)
+        require_neutral(about, "about", NEUTRAL_ABOUT)
+        texts = only_item(about["questions"], "about.questions")
+        fields(texts, "about.questions[0]", *NEUTRAL_QUESTION_TEXTS)
+        require_neutral(texts, "about.questions[0]", NEUTRAL_QUESTION_TEXTS)
+    *texts, minimum = (about[name] for name in ABOUT)
+    for text in texts:
+        text_of(text, "everything in about but minimum_reports")
+    whole(minimum, "minimum_reports", 0, 2**53)
+
+
+def require_name(value, name):
+    text = text_of(value, name)
+    demand(0 < len(text) <= 100, f"{name} must have 1 to 100 characters")
+    return text
+
+
+def require_neutral(record, name, neutral):
+    for field, value in neutral.items():
+        # As bytes, because True == 1 in Python.
+        if canonical_bytes(record[field]) != canonical_bytes(value):
+            expected = canonical_bytes(value).decode()
+            raise NotChecked(
+                f"not checked: {name}.{field} must be {expected}; this checker knows no other value"
+            )
+
+
+def only_item(items, name):
+    if len(listed(items, name)) != 1:
+        raise NotChecked(
+            f"not checked: {name} must have one item; this checker knows one question per survey"
+        )
+    return items[0]
+
+
+def question_of(survey):
+    """The part of a promise that holds the context: the only question, or all of it in format 1."""
+    return survey["questions"][0] if "questions" in survey else survey
 
 
 def frame_of(survey, context):
@@ -1982,12 +2066,14 @@ def frame_of(survey, context):
 
 def header(survey, context, frame, channel):
     size = context.domain.size
+    question = question_of(survey)
     whole_promise = "name" in survey
     named = survey if whole_promise else {"context": frame.record, "mechanism": survey["mechanism"]}
     what = "" if whole_promise else " (of context and mechanism)"
     made_for = "" if frame is context else f", made for a context of kind {frame.record['kind']}"
     return [
         f"Survey:       {quoted(survey['name'], 100) if whole_promise else 'none: a saved mechanism'}",
+        *([f"Question:     {quoted(question['name'], 100)}"] if question is not survey else []),
         f"Fingerprint:  {fingerprint(named)}{what}",
         f"Labels:       {size:,}: {some_labels(context.domain, range(size), size)}",
         *([f"Asked:        {repeat_text(survey['repeat'])}"] if whole_promise else []),

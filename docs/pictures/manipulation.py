@@ -46,7 +46,9 @@ def first_noticed(
 ) -> tuple[AttackResult, bool]:
     """The attack by the smallest share of fakes that is noticed, or by the largest if none is."""
     for share in SHARES:
-        found = attack(mechanism, people, fakes=round(share * PEOPLE), target=TARGET, kind=kind)
+        found = attack(
+            mechanism, people, fake_count=round(share * PEOPLE), target=TARGET, kind=kind
+        )
         if found.is_detected:
             return found, True
     return found, False
@@ -64,7 +66,7 @@ def main() -> None:
         ticks.append((height + 1.5, name))
         for kind in KINDS:
             found, noticed = first_noticed(mechanism, people, kind)
-            share, moved = found.fakes / PEOPLE, 100 * found.decoded_shift
+            share, moved = found.fake_count / PEOPLE, 100 * found.decoded_shift
             axes.plot([SHARES[0], share], [height, height], color=COLOURS[kind], linewidth=2)
             axes.plot([share], [height], "o" if noticed else ">", color=COLOURS[kind], markersize=7)
             axes.annotate(

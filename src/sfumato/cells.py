@@ -7,7 +7,7 @@ cohort, and the question or pair of questions. None of them depends on a person'
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import reduce
+from functools import lru_cache, reduce
 from operator import add
 
 from sfumato.errors import InvalidTally
@@ -30,8 +30,7 @@ class CellKey:
     @property
     def text(self) -> str:
         """The key as canonical JSON, or "" if it has no parts."""
-        record = self.to_record()
-        return canonical_bytes(record).decode("utf-8") if record else ""
+        return _key_text(self)
 
     def to_record(self) -> dict[str, Json]:
         """Return the parts of the key that are set."""
@@ -46,6 +45,12 @@ class CellKey:
         if not isinstance(period, str) or not period.isascii() or (period == "" and record):
             raise InvalidTally("the period of a cell must be text such as 2026-W46.")
         return cls(period)
+
+
+@lru_cache(maxsize=1024)  # every upload needs the text, and uploads share a few keys
+def _key_text(key: CellKey) -> str:
+    record = key.to_record()
+    return canonical_bytes(record).decode("utf-8") if record else ""
 
 
 NO_KEY = CellKey()

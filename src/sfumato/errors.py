@@ -194,7 +194,7 @@ class BudgetExceeded(SfumatoError):
 
 
 class EngineStopped(SfumatoError):
-    """Workers exited before finishing. Nothing was kept; you can try again."""
+    """Workers exited before finishing. Nothing was saved; you can try again."""
 
 
 class NotDelivered(SfumatoError):

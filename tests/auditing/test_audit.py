@@ -14,18 +14,18 @@ from sfumato.auditing import SamplePlan
 from sfumato.auditing.audit import rows_with_drift
 from sfumato.auditing.black_box import (
     BatchBox,
-    CountBox,
+    PerSymbolBox,
     count_reports,
-    count_table,
     make_black_box,
+    table_of_counts,
 )
 from sfumato.auditing.bounds import (
-    detectable_as_suspect,
-    detectable_by_test,
-    errors_above,
-    log_ratio_bounds,
-    mean_bound,
-    share_bound,
+    detectable_log_ratio,
+    log_ratio_lower_bounds,
+    poisson_mean_lower_bound,
+    probability_lower_bound,
+    standard_errors_above,
+    suspicious_log_ratio,
 )
 from sfumato.auditing.events import (
     MAX_REPORTS,
@@ -60,7 +60,7 @@ def seeded(mechanism, seed=0):
 @pytest.mark.parametrize("trials", [1, 2, 7, 40])
 def test_share_bound_keeps_its_level(trials, level):
     successes = np.arange(trials + 1)
-    bounds = share_bound(successes, trials, level)
+    bounds = probability_lower_bound(successes, trials, level)
     for probability in np.linspace(0, 1, 201):
         too_large = binom.pmf(successes, trials, probability)[bounds > probability + 1e-12].sum()
         assert too_large <= level * (1 + 1e-9)
@@ -70,7 +70,7 @@ def test_share_bound_keeps_its_level(trials, level):
 def test_share_bound_is_tight(level):
     """Clopper and Pearson's bound is the p whose upper tail has exactly that probability."""
     for trials, successes in ((1, 1), (10, 3), (40, 39), (1000, 500)):
-        bound = float(share_bound(successes, trials, level))
+        bound = float(probability_lower_bound(successes, trials, level))
         assert binom.sf(successes - 1, trials, bound) == pytest.approx(level, rel=1e-8)
 
 
@@ -84,12 +84,14 @@ def test_log_ratio_bound_keeps_its_level(means, odds, level):
     probability = poisson.pmf(a, means[0]) * poisson.pmf(b, means[1])
     assert probability.sum() > 1 - 1e-9
     true = math.log(means[0] / means[1] / odds)
-    too_large = probability[log_ratio_bounds(a, b, odds, level) > max(true, 0.0) + 1e-12].sum()
+    too_large = probability[
+        log_ratio_lower_bounds(a, b, odds, level) > max(true, 0.0) + 1e-12
+    ].sum()
     assert 0 < too_large <= level
 
 
 def test_log_ratio_bound_is_non_negative_and_increasing():
-    bounds = log_ratio_bounds(np.arange(200), 50, 1.0, 0.01)
+    bounds = log_ratio_lower_bounds(np.arange(200), 50, 1.0, 0.01)
     assert bounds[0] == 0
     assert (bounds >= 0).all()
     assert (np.diff(bounds[100:]) > 0).all()
@@ -98,7 +100,7 @@ def test_log_ratio_bound_is_non_negative_and_increasing():
 @pytest.mark.parametrize("level", [0.3, 0.005])
 def test_mean_bound_keeps_its_level_and_is_tight(level):
     counts = np.arange(200)
-    bounds = mean_bound(counts, level)
+    bounds = poisson_mean_lower_bound(counts, level)
     for mean in np.linspace(0.01, 60, 400):
         assert poisson.pmf(counts, mean)[bounds > mean].sum() <= level * (1 + 1e-9)
     assert bounds[0] == 0
@@ -128,11 +130,11 @@ def test_changing_channels_keep_the_level():
         chances = after
     a, b = np.indices(chances.shape)
     assert chances.sum() == pytest.approx(1)
-    assert 0 < chances[log_ratio_bounds(a, b, 1.0, level) > E].sum() <= level
+    assert 0 < chances[log_ratio_lower_bounds(a, b, 1.0, level) > E].sum() <= level
 
 
 def test_report_of_one_symbol_only_gives_a_large_bound():
-    assert log_ratio_bounds(10_000, 0, 1.0, 0.001) > math.log(1000)
+    assert log_ratio_lower_bounds(10_000, 0, 1.0, 0.001) > math.log(1000)
 
 
 # --- the sample plan ------------------------------------------------------------------------------
@@ -150,8 +152,8 @@ def test_levels_add_up_to_alpha(pairs, suspects):
 
 def test_the_parts_add_up_to_the_samples():
     plan = SamplePlan()
-    ordering, choosing = plan.first_sizes(1_000_000, 8)
-    means = plan.test_means(1_000_000, 8, [2, 5, 2])
+    ordering, choosing = plan.ordering_and_choosing_sizes(1_000_000, 8)
+    means = plan.mean_test_sizes(1_000_000, 8, [2, 5, 2])
     assert 8 * (ordering + choosing) + means.sum() == pytest.approx(1_000_000, abs=20)
     assert means[2] == means[5] == means.max() > 10 * means[0]
     assert len(set(np.delete(means, [2, 5]).tolist())) == 1
@@ -244,9 +246,9 @@ def test_reports_seen_once_are_pooled():
 
 
 def test_a_table_has_a_column_for_any_other_report():
-    counts = count_table([Counter(a=5, b=2, c=1), Counter(b=1, d=7)], ["b", "a"])
+    counts = table_of_counts([Counter(a=5, b=2, c=1), Counter(b=1, d=7)], ["b", "a"])
     assert counts.tolist() == [[2, 5, 1], [1, 0, 7]]
-    assert count_table([Counter(a=5), Counter(b=1)], []).tolist() == [[5], [1]]
+    assert table_of_counts([Counter(a=5), Counter(b=1)], []).tolist() == [[5], [1]]
 
 
 def test_pairs_without_a_promise_are_not_tested():
@@ -366,7 +368,7 @@ def test_errors_above_measures_standard_errors():
     for mean, mean2 in ((300, 100), (40, 40), (30, 900)):
         a, b = (np.arange(int(m + 10 * math.sqrt(m)))[:, None] for m in (mean, mean2))
         weights = poisson.pmf(a, mean) * poisson.pmf(b.T, mean2)
-        found = errors_above(a, b.T + 1e-9, math.log(mean / mean2))
+        found = standard_errors_above(a, b.T + 1e-9, math.log(mean / mean2))
         average = (weights * found).sum()
         assert abs(average) < 0.1
         assert abs((weights * found**2).sum() - average**2 - 1) < 0.1
@@ -394,7 +396,7 @@ def detected(promised, mean2, odds, level, log_ratio, most=math.inf):
         np.arange(max(int(m - 7 * math.sqrt(m)), 0), int(m + 7 * math.sqrt(m)) + 8)
         for m in (mean, mean2)
     )
-    above = log_ratio_bounds(a[:, None], b[None, :], odds, level) > promised
+    above = log_ratio_lower_bounds(a[:, None], b[None, :], odds, level) > promised
     return float(poisson.pmf(a, mean) @ above @ poisson.pmf(b, mean2))
 
 
@@ -414,7 +416,7 @@ def detected(promised, mean2, odds, level, log_ratio, most=math.inf):
 def test_ratios_at_the_resolution_are_detected_with_the_stated_power(
     promised, mean2, odds, level, most
 ):
-    least = float(detectable_by_test(promised, mean2, odds, level, 0.99, most))
+    least = float(detectable_log_ratio(promised, mean2, odds, level, 0.99, most))
     assert least > promised
     assert 0.989 < detected(promised, mean2, odds, level, least, most) < 0.998
     assert (
@@ -424,8 +426,8 @@ def test_ratios_at_the_resolution_are_detected_with_the_stated_power(
 
 def test_an_event_that_is_almost_certain_has_a_resolution():
     """x cannot send it more often, but x2 can send it less often."""
-    assert 1.2 < detectable_by_test(1.0, 500, 1.0, 0.001, 0.99, 1000.0) < 1.4
-    assert 1 < detectable_as_suspect(1.0, 500, 2.0, 0.99, 1000.0) < 1.3
+    assert 1.2 < detectable_log_ratio(1.0, 500, 1.0, 0.001, 0.99, 1000.0) < 1.4
+    assert 1 < suspicious_log_ratio(1.0, 500, 2.0, 0.99, 1000.0) < 1.3
     context = sf.HighLow(["park", "clinic"], ["clinic"], 1)
     found = sf.audit(
         seeded(sf.mechanism_for(context)), context, samples=100_000, source=SeededWords(6)
@@ -437,15 +439,15 @@ def test_an_event_that_is_almost_certain_has_a_resolution():
 
 def test_undetectable_pairs_have_infinite_resolution():
     assert (
-        detectable_by_test(1.0, 0.0, 1.0, 0.001, 0.99, 1000.0) == np.inf
+        detectable_log_ratio(1.0, 0.0, 1.0, 0.001, 0.99, 1000.0) == np.inf
     )  # x2 may never send it, nor x
     assert (
-        detectable_by_test(1.0, 3.0, 1.0, 0.001, 0.99, 4.0) == np.inf
+        detectable_log_ratio(1.0, 3.0, 1.0, 0.001, 0.99, 4.0) == np.inf
     )  # four samples show nothing
     assert (
-        detectable_by_test(800.0, 500.0, 1.0, 0.001, 0.99, 1000.0) == np.inf
+        detectable_log_ratio(800.0, 500.0, 1.0, 0.001, 0.99, 1000.0) == np.inf
     )  # nor do a thousand, of so much
-    assert detectable_as_suspect(1.0, 0.0, 1.0, 0.99, 1000.0) == np.inf
+    assert suspicious_log_ratio(1.0, 0.0, 1.0, 0.99, 1000.0) == np.inf
 
 
 @pytest.mark.parametrize(
@@ -465,19 +467,19 @@ def test_ratios_at_the_resolution_of_a_count_are_detected_with_probability_99(
     counts = np.arange(int(mean2 + 6 * math.sqrt(mean2)) + 4)
 
     def seen(means, power):
-        least = detectable_by_test(promised, means, 1.0, level, power, np.inf).tolist()
+        least = detectable_log_ratio(promised, means, 1.0, level, power, np.inf).tolist()
         powers = [
             1.0 if r > promised + 4 else detected(promised, mean2, 1.0, level, r) for r in least
         ]
         return poisson.pmf(counts, mean2) @ powers
 
-    assert seen(mean_bound(counts, 0.005), 0.995) >= 0.99
+    assert seen(poisson_mean_lower_bound(counts, 0.005), 0.995) >= 0.99
     assert seen(counts + 0.5, 0.99) < 0.99
 
 
 def test_suspects_need_larger_ratios_among_worse_pairs():
     low, high = (
-        float(detectable_as_suspect(1.0, 5000, threshold, 0.99, np.inf)) for threshold in (1.0, 3.0)
+        float(suspicious_log_ratio(1.0, 5000, threshold, 0.99, np.inf)) for threshold in (1.0, 3.0)
     )
     assert 1 < low < high < 1.2
 
@@ -691,7 +693,7 @@ def test_changes_inside_a_block_are_not_violations_for_batch_boxes(stamps):
     ).violates
 
 
-@pytest.mark.parametrize("kind", [CountBox, BatchBox])
+@pytest.mark.parametrize("kind", [PerSymbolBox, BatchBox])
 def test_blocks_are_queried_in_random_order(kind):
     calls = []
 
@@ -703,7 +705,7 @@ def test_blocks_are_queried_in_random_order(kind):
         calls.extend((symbol, 1) for symbol in symbols.tolist())
         return symbols.tolist()
 
-    box = kind(in_runs if kind is CountBox else one_by_one)
+    box = kind(in_runs if kind is PerSymbolBox else one_by_one)
     symbols = np.array([3, 5, 8])
     sizes = np.array([40, 0, 60])
     source = SeededWords(1)
@@ -717,7 +719,7 @@ def test_blocks_are_queried_in_random_order(kind):
         }
         assert all(set(reports) <= {symbol} for symbol, reports in answers.items())
         orders.append(tuple(calls))
-    assert len(set(orders)) == (2 if kind is CountBox else 20)
+    assert len(set(orders)) == (2 if kind is PerSymbolBox else 20)
 
 
 def test_functions_are_queried_for_few_reports_at_a_time():

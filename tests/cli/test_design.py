@@ -238,7 +238,10 @@ def test_prior_may_be_counts(call, folder):
 
 TABLES = {
     "absent": ("", "cannot be read"),
-    "no such column": ("label,number\npark,1\n", "must have a label column and one of the columns"),
+    "no such column": (
+        "label,number\npark,1\n",
+        "must have a label column and exactly one of the columns",
+    ),
     "a label twice": ("label,weight,share\npark,1,1\npark,1,1\n", "twice"),
     "an unknown label": ("label,weight,share\nzoo,1,1\n", "not a label"),
     "text": ("label,weight,share\npark,much,much\n", "numbers only"),

@@ -159,9 +159,9 @@ def test_covariate_is_passed_in_domain_order(folder, call, reports, decoder, mon
         (FIVE + "bar,1\n", "twice"),
         (FIVE.replace(",30", ",many"), "numbers only"),
         (FIVE.replace(",30", ",inf"), "must be finite numbers"),
-        (FIVE.replace("label", "place"), "label column and one other column"),
-        ("label\npark\n", "label column and one other column"),
-        ("label,a,b\npark,1,2\n", "label column and one other column"),
+        (FIVE.replace("label", "place"), "label column and exactly one other column"),
+        ("label\npark\n", "label column and exactly one other column"),
+        ("label,a,b\npark,1,2\n", "label column and exactly one other column"),
         ("", "at least one row"),
     ],
 )

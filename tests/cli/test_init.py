@@ -34,6 +34,27 @@ def test_templates_load_and_certify(folder, call, template):
     assert call("verify", "new.toml").code == 0
 
 
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_template_is_of_edition_2(folder, call, template):
+    assert call("init", "--template", template, "new.toml").code == 0
+    assert_edition_2(folder / "new.toml")
+
+
+@pytest.mark.parametrize("options", [[], ["--sensitive", "clinic"], ["--blocks", "place"]])
+def test_survey_from_answers_is_of_edition_2(folder, call, options):
+    command = ("init", "--from", "answers.csv", "--column", "place", *options, "new.toml")
+    assert call(*command).code == 0
+    assert_edition_2(folder / "new.toml")
+
+
+def assert_edition_2(path):
+    """The edition is the line after the name, where people see it first."""
+    name, edition, *_ = path.read_text("utf-8").splitlines()
+    assert name.startswith("name = ")
+    assert edition == "edition = 2"
+    assert Survey.load(path).edition == 2
+
+
 def test_the_template_of_labels_names_every_kind_of_context():
     told = next(
         line.partition("#")[2] for line in TEMPLATES["labels"].splitlines() if " | " in line

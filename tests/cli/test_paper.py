@@ -16,9 +16,9 @@ from sfumato.errors import MissingExtra
 from sfumato.foundation.formatting import format_cell
 from sfumato.paper.experiment import (
     ExperimentResult,
-    NotRun,
     PageSection,
     RunOptions,
+    SkippedExperiment,
     paper_page,
 )
 from support.command import read_folder
@@ -184,7 +184,7 @@ def test_wrong_calls_are_refused_before_anything_runs(error_from, calls, argumen
 def test_read_only_folders_are_refused_first(error_from, folder, calls, monkeypatch):
     # Patched, because permissions do not bind root.
     monkeypatch.setattr(paper.os, "access", lambda path, mode: False)
-    assert "read-only" in error_from("paper", "synthetic", "-o", "figures")
+    assert "not writable" in error_from("paper", "synthetic", "-o", "figures")
     assert calls == {}
 
 
@@ -310,7 +310,7 @@ def test_numbers_are_right_aligned():
     page = paper_page(
         [
             PageSection(_result("synthetic"), "sfumato paper synthetic"),
-            PageSection(NotRun("gowalla", "no <data>"), "again"),
+            PageSection(SkippedExperiment("gowalla", "no <data>"), "again"),
         ]
     )
     assert (

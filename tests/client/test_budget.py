@@ -52,7 +52,7 @@ def test_members_of_a_context_agree_with_its_entries():
     for _ in range(400):
         context = random_context(generator)
         E = {pair: context.exact_epsilon(*pair) for pair in itertools.permutations(range(SIZE), 2)}
-        assert context.largest_finite == max((e for e in E.values() if e != inf), default=0)
+        assert context.largest_finite_epsilon == max((e for e in E.values() if e != inf), default=0)
         assert context.has_unprotected_pairs == (inf in E.values())
         rows = [x for x in range(SIZE) if all(E[x, x2] == inf for x2 in range(SIZE) if x2 != x)]
         assert context.unprotected_symbols().tolist() == rows, context
@@ -77,7 +77,7 @@ def test_members_of_a_context_agree_with_its_entries():
     ],
 )
 def test_single_symbol_contexts_cost_nothing(context):
-    assert context.largest_finite == 0
+    assert context.largest_finite_epsilon == 0
     assert not context.has_unprotected_pairs
     assert context.unprotected_symbols().size == 0
     assert not context.has_partly_protected_symbols
@@ -87,7 +87,7 @@ def test_single_symbol_contexts_cost_nothing(context):
 def test_a_block_of_one_is_unprotected_only_if_nothing_is_promised_across():
     assert sf.Blocks([0, 1, 1], [9, 1]).unprotected_symbols().tolist() == [0]
     assert sf.Blocks([0, 1, 1], [9, 1], across=2).unprotected_symbols().size == 0
-    assert sf.Blocks([0, 1, 1], [9, 1], across=2).largest_finite == 2
+    assert sf.Blocks([0, 1, 1], [9, 1], across=2).largest_finite_epsilon == 2
     union = ContextUnion([sf.Uniform(1, 1), sf.HighLow(2, [0], 2)], [0, 1, 1])
     assert union.unprotected_symbols().tolist() == [0, 2]
     assert ContextUnion([sf.HighLow(2, [0], 2)], [0, 0]).unprotected_symbols().tolist() == [1]

@@ -39,10 +39,11 @@ def running(store, **settings):
         thread.join()
 
 
-@pytest.fixture
-def clear():
+@pytest.fixture(params=[1, 2], ids=["edition 1", "edition 2"])
+def clear(request):
     """Reports are the answers themselves: what must be counted is known exactly."""
-    return sf.Survey("clear", sf.Uniform(7, "inf"), repeat={"every": "day", "distinct": 2})
+    repeat = {"every": "day", "distinct": 2}
+    return sf.Survey("clear", sf.Uniform(7, "inf"), repeat=repeat, edition=request.param)
 
 
 @pytest.fixture

@@ -187,7 +187,7 @@ def test_worst_block_cost_fits_a_double():
 @pytest.mark.parametrize("k", [2, 3, 7, 100, 1999])
 def test_circle_is_correctly_rounded(k):
     angle = 2 * np.pi * np.arange(k) / k
-    cos, sin = module._circle_points(k, 16)
+    cos, sin = module._roots_of_unity(k, 16)
     assert np.abs(cos - 2**16 * np.cos(angle)).max() <= 0.5 + 1e-9
     assert np.abs(sin - 2**16 * np.sin(angle)).max() <= 0.5 + 1e-9
 

@@ -181,7 +181,7 @@ def test_detour_may_exceed_forty():
         ([], "each of the 2 blocks; got 0"),
         ({"a": 1}, "epsilon must contain an ε for every block; 'b' has none"),
         ({}, "'a' has none"),
-        ({"a": 1, "b": 2, "c": 3}, "epsilon contains 'c', a block without labels"),
+        ({"a": 1, "b": 2, "c": 3}, "epsilon contains 'c', but no label belongs to that block"),
         ({"a": 1, "b": 2, 0: 3}, "epsilon contains 0, a block"),
     ],
     ids=repr,
@@ -256,7 +256,7 @@ def test_tiers_know_their_names_and_epsilons():
             ["a", "b"],
             {"a": 1, "b": 2, "c": 3},
             ContextMismatch,
-            "contains 'c', a tier without labels",
+            "contains 'c', but no label belongs to that tier",
         ),
         (
             "ab",

@@ -262,11 +262,11 @@ def test_exact_risks_stay_below_both_upper_bounds(mechanism):
     bounds = upper_bounds(mechanism.context, n)
     for p in distributions(mechanism.inputs, rng):
         variances = mechanism.scores.variances(p, n)
-        assert variances.sum() <= bounds.tight_l2 * NEARLY_ONE
+        assert variances.sum() <= bounds.tight_l2_squared * NEARLY_ONE
         # E|p̂ − p| ≤ sqrt(Var): half their sum bounds the mean total variation.
         assert np.sqrt(np.maximum(variances, 0)).sum() / 2 <= bounds.tight_tv * NEARLY_ONE
-    assert mechanism.scores.worst_risk() / n <= bounds.tight_l2 * NEARLY_ONE
-    assert bounds.tight_l2 <= bounds.paper_l2
+    assert mechanism.scores.worst_risk() / n <= bounds.tight_l2_squared * NEARLY_ONE
+    assert bounds.tight_l2_squared <= bounds.paper_l2_squared
     assert bounds.tight_tv <= bounds.paper_tv
 
 
@@ -274,10 +274,10 @@ def test_upper_bounds_match_the_paper():
     c = (math.e + 1) / (math.e - 1)
     n = 500
     blocks = upper_bounds(sf.Blocks([0, 0, 0, 1, 1], 1), n)
-    assert blocks.paper_l2 == pytest.approx(12 * 3 / n * c**2)
+    assert blocks.paper_l2_squared == pytest.approx(12 * 3 / n * c**2)
     assert 2 * blocks.paper_tv == pytest.approx(2 * c * math.sqrt(3 * (9 + 4) / n))
     high_low = upper_bounds(sf.HighLow(10, [0, 1, 2], 1), n)
-    assert high_low.paper_l2 == pytest.approx((3 * 3 * c**2 + c) / n)
+    assert high_low.paper_l2_squared == pytest.approx((3 * 3 * c**2 + c) / n)
     assert 2 * high_low.paper_tv == pytest.approx(
         math.sqrt(3 * 9 / n * c**2) + math.sqrt(c * 10 / n)
     )
@@ -287,12 +287,12 @@ def test_l2_bound_is_tight_for_the_papers_estimator():
     """Over the largest block the paper's own risk is c²k_j − 1/k_j: 1/k_j below the bound."""
     k = 7
     c = (math.e + 1) / (math.e - 1)
-    assert upper_bounds(sf.Uniform(k, 1), 1).tight_l2 == pytest.approx(c**2 * k)
+    assert upper_bounds(sf.Uniform(k, 1), 1).tight_l2_squared == pytest.approx(c**2 * k)
 
 
 def test_half_the_noise_is_detected():
     mechanism = sf.PlainResponse(sf.Uniform(16, "0.5"))
-    halved = upper_bounds(mechanism.context, 1).tight_l2 / 2
+    halved = upper_bounds(mechanism.context, 1).tight_l2_squared / 2
     assert mechanism.scores.worst_risk() > halved
 
 
@@ -311,7 +311,9 @@ def test_upper_bound_people_inverts_the_bound(context):
 def test_blocks_may_differ_in_epsilon():
     mixed = sf.Blocks([0, 0, 1, 1, 1], [1, 2])
     c = [(math.exp(epsilon) + 1) / (math.exp(epsilon) - 1) for epsilon in (1, 2)]
-    assert upper_bounds(mixed, 1).tight_l2 == pytest.approx(max(2 * c[0] ** 2, 3 * c[1] ** 2))
+    assert upper_bounds(mixed, 1).tight_l2_squared == pytest.approx(
+        max(2 * c[0] ** 2, 3 * c[1] ** 2)
+    )
     assert sample_complexity(mixed, 0.5) == pytest.approx((4 / 1 + 9 / 4) / 0.25)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.contexts import ContextUnion
-from sfumato.designer.component import split
+from sfumato.designer.component import split_into_components
 from support.matrices import asymmetric, chain, without
 
 APART = np.not_equal.outer([0, 1, 0, 2, 1, 0], [0, 1, 0, 2, 1, 0])
@@ -47,7 +47,7 @@ def _first_connected(finite):
 @pytest.mark.parametrize("context", CONTEXTS.values(), ids=CONTEXTS)
 def test_components_are_the_context_with_no_promise_between_them(context):
     E = context.matrix()
-    pieces = split(context)
+    pieces = split_into_components(context)
     piece_of = np.full(context.size, -1)
     for j, piece in enumerate(pieces):
         assert (piece_of[piece.symbols] == -1).all()
@@ -67,7 +67,7 @@ def test_components_are_the_context_with_no_promise_between_them(context):
 def test_components_are_minimal_except_for_unrandomized_symbols(name):
     context = CONTEXTS[name]
     first = _first_connected(np.isfinite(context.matrix()))
-    for piece in split(context):
+    for piece in split_into_components(context):
         together = set(first[piece.symbols].tolist())
         assert len(together) == 1 or len(together) == piece.symbols.size
 
@@ -76,7 +76,7 @@ def test_split_keeps_exact_promises():
     from fractions import Fraction
 
     context = sf.PrivacyMatrix([[0, "inf", "0.1"], ["inf", 0, "inf"], ["0.3", "inf", 0]])
-    first, alone = split(context)
+    first, alone = split_into_components(context)
     assert first.context.exact_epsilon(0, 1) == Fraction(1, 10)
     assert first.context.exact_epsilon(1, 0) == Fraction(3, 10)
     assert alone.symbols.tolist() == [1]
@@ -84,7 +84,7 @@ def test_split_keeps_exact_promises():
 
 
 def test_isolated_symbols_share_a_component():
-    pieces = split(
+    pieces = split_into_components(
         sf.PrivacyMatrix(without(asymmetric(5, 1), ~np.isin(np.arange(25).reshape(5, 5), [1, 5])))
     )
     assert [piece.symbols.tolist() for piece in pieces] == [[0, 1], [2, 3, 4]]

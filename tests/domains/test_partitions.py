@@ -130,5 +130,5 @@ def test_duplicate_places_go_to_the_first():
     ids=["none", "NaN", "inf", "unequal", "text", "latitude"],
 )
 def test_invalid_places_raise(latitudes, longitudes):
-    with pytest.raises(InvalidContext, match="latitude and longitude"):
+    with pytest.raises(InvalidContext, match="latitudes"):
         nearest_places(GridDomain(0, 2, 0, 2, 1), latitudes, longitudes)

@@ -36,7 +36,7 @@ PRIVATE = sf.Survey("private", sf.Uniform(K, 1))
 
 @pytest.fixture
 def small_pieces(monkeypatch):
-    monkeypatch.setattr(answers, "_SLICE_ROWS", 700)
+    monkeypatch.setattr(answers, "_TARGET_SLICE_ROWS", 700)
 
 
 def parquet(folder, name, symbols, group=300):
@@ -98,7 +98,7 @@ def test_rows_are_numbered_through_all_files(files, small_pieces):
 
 
 def test_standard_input_must_come_last():
-    with pytest.raises(InvalidArgument, match="standard input must come last"):
+    with pytest.raises(InvalidArgument, match="all files except the last must be regular files"):
         first_rows([FileSlice("-"), FileSlice("-")], PLACE)
 
 
@@ -127,7 +127,7 @@ def test_reports_keep_the_order_of_the_answers(files, kind, workers, small_piece
 
 def test_workers_draw_independent_words(tmp_path, monkeypatch):
     """Forty pieces of the same 60 people in the same order: no two of them are answered alike."""
-    monkeypatch.setattr(answers, "_SLICE_ROWS", 60)
+    monkeypatch.setattr(answers, "_TARGET_SLICE_ROWS", 60)
     path = parquet(tmp_path, "same.parquet", np.tile(np.arange(60) % K, 40), group=60)
     reports = np.concatenate(list(privatize_files(PRIVATE, [path], PLACE, workers=2)))
     assert len({row.tobytes() for row in reports.reshape(40, 60)}) == 40
@@ -185,7 +185,7 @@ def test_empty_row_groups_make_no_slice(tmp_path, small_pieces):
 
 
 def test_a_file_without_rows_is_refused(tmp_path):
-    with pytest.raises(InvalidTable, match=r"none\.parquet has a header but no rows"):
+    with pytest.raises(InvalidTable, match=r"none\.parquet has no rows"):
         tally_files(IN_CLEAR, [parquet(tmp_path, "none.parquet", SYMBOLS[:0])], PLACE)
 
 

@@ -10,7 +10,7 @@ from experiments import partitions
 from experiments.partitions import Hiding, borders, make_partitions, select_spaced
 from sfumato.paper.experiment import RunOptions
 from sfumato.paper.population import american_places, map_grid
-from sfumato.paper.schemes import MapErrors
+from sfumato.paper.schemes import MapResult
 from sfumato.simulation import Spread
 
 KINDS = ["no blocks", *2 * ["tiles", "hexagons", "towns", "cities"]]
@@ -116,7 +116,7 @@ def fast_options(monkeypatch):
         options.append((runs, seed, list(contexts.values())))
         truth = counts / counts.sum()
         return {
-            name: MapErrors(Spread(0.5, None), Spread(0.4, None), truth, truth) for name in contexts
+            name: MapResult(Spread(0.5, None), Spread(0.4, None), truth, truth) for name in contexts
         }
 
     monkeypatch.setattr(partitions, "measure_contexts", fake_measurement)

@@ -40,7 +40,7 @@ def beta(shapes):
         f = shape.raised / shape.outputs
         gains.append(f * A + (1 - f) * B - 1)
     return 1 / (
-        1 + sum(shape.count / gain for shape, gain in zip(shapes, gains, strict=True))
+        1 + sum(shape.group_count / gain for shape, gain in zip(shapes, gains, strict=True))
     ), gains
 
 
@@ -62,7 +62,7 @@ def demand_whole(shapes, clear, levels, word_bits):
                 for e in owed
                 if shape.epsilon_in <= shape.epsilon_out + e
             )
-        covered += shape.count * b * level.cover
+        covered += shape.group_count * b * level.cover
     leftover = (1 << word_bits) - covered - clear
     assert leftover >= 0 < clear
     return leftover
@@ -86,7 +86,7 @@ def test_levels_add_up_and_keep_their_promises(shapes):
 @given(shapes())
 def test_levels_match_the_formula_to_a_billionth(shapes):
     """Cover and odds determine the risk; both match the ideal row, except in vast frames."""
-    assume(sum(shape.count * shape.outputs for shape in shapes) < 10**5)
+    assume(sum(shape.group_count * shape.outputs for shape in shapes) < 10**5)
     clear, levels = find_levels(shapes, 64)
     ideal, gains = beta(shapes)
     assert clear / N == pytest.approx(ideal, rel=1e-9)

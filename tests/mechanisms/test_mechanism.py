@@ -324,7 +324,7 @@ def test_invalid_symbols_are_rejected_without_being_printed(symbols):
     "words", [[[1]], np.ones((2, 1), np.int64), np.ones(2, np.uint64), np.ones((2, 2), np.uint64)]
 )
 def test_invalid_words_are_rejected(words):
-    with pytest.raises(InvalidSymbols, match="words must be 64-bit"):
+    with pytest.raises(InvalidSymbols, match="words must be a uint64 array"):
         MECHANISM.reports_from([0, 1], words)
 
 

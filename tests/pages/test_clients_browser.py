@@ -76,12 +76,11 @@ def aggregator(tmp_path_factory):
         yield server
 
 
-@pytest.fixture
+@pytest.fixture(params=[1, 2], ids=["edition 1", "edition 2"])
 def survey(aggregator, request):
     """Ten answers without protection: the reports are the answers."""
-    return aggregator.add(
-        sf.Survey(request.node.name[:90], sf.Uniform(sf.IntegerDomain(10), "inf"))
-    )
+    context = sf.Uniform(sf.IntegerDomain(10), "inf")
+    return aggregator.add(sf.Survey(request.node.name[:90], context, edition=request.param))
 
 
 @pytest.fixture
@@ -670,7 +669,7 @@ def test_repeated_surveys_need_persistent_storage(browser, site, aggregator, wee
     assert page.evaluate("navigator.storage.persist()") is False
     name, words = refusal(page, aggregator, weekly.fingerprint, 1)
     assert name == "MemoryUnavailable"
-    assert "its storage may not last" in words
+    assert "storage may not last" in words
     assert page.evaluate("localStorage.length") == 0
 
 

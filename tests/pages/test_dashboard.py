@@ -351,7 +351,7 @@ def test_choosing_a_decoder(show_all, aggregator):
 def test_unsuitable_decoder_says_why(show_all):
     page = show_all()
     page.get_by_label("decoded by").select_option("spatial-bayes")
-    page.locator("#problem", has_text="This domain has no neighbours").wait_for()
+    page.locator("#problem", has_text="The symbols of this domain have no neighbours").wait_for()
     page.get_by_label("decoded by").select_option("projection")
     page.locator("#estimate", has_text="“projection”").wait_for()
     assert page.locator("#problem").is_hidden()

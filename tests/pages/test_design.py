@@ -21,7 +21,7 @@ from sfumato.pages.design import (
     bound_sentence,
     design_facts,
     design_page,
-    name_closed_form,
+    name_of_closed_form,
 )
 from sfumato.pages.design.chart import (
     compute_used_promise,
@@ -133,7 +133,7 @@ def test_closed_forms_are_named_and_have_no_search(context, kind):
         context, sf.mechanism_for(context), stop_reason="closed form", round_count=0
     )
     facts = dict(design_facts(design, 0.1))
-    assert name_closed_form(design) == facts["closed form"] == kind
+    assert name_of_closed_form(design) == facts["closed form"] == kind
     assert "search" not in facts
 
 

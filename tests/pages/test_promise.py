@@ -102,7 +102,7 @@ def test_facts_match_the_matrix(context):
     facts = dict(promise_facts(context))
     finite = off[np.isfinite(off)]
     assert facts["Ordered pairs with a promise"].startswith(f"{finite.size} of {off.size} ")
-    assert facts["Ordered pairs without"] == str(off.size - finite.size)
+    assert facts["Ordered pairs without a promise"] == str(off.size - finite.size)
     if finite.min() == finite.max():
         assert "Every promise" in facts
     else:

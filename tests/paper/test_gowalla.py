@@ -8,7 +8,7 @@ import pytest
 import sfumato as sf
 from sfumato.paper import gowalla
 from sfumato.paper.experiment import RunOptions
-from sfumato.paper.schemes import MapErrors
+from sfumato.paper.schemes import MapResult
 from sfumato.simulation import Spread
 
 COUNTS = "row,column,count\n0,0,3\n124,349,2\n0,0,1\n1,2,0\n"
@@ -24,7 +24,7 @@ def quick_runs(monkeypatch):
         options.append((runs, seed, blocks))
         truth = counts / counts.sum()
         error = 0.01 if runs > 1 else None
-        errors = MapErrors(Spread(0.5, error), Spread(0.4, error), truth, truth)
+        errors = MapResult(Spread(0.5, error), Spread(0.4, error), truth, truth)
         return dict.fromkeys(contexts, errors)
 
     monkeypatch.setattr(gowalla, "measure_contexts", fixed_errors)

@@ -50,7 +50,7 @@ def test_counts_of_a_cell_add_up(tmp_path, name):
     nonempty = {x: int(people.counts[x]) for x in np.flatnonzero(people.counts)}
     assert nonempty == {0: 4, 125 * 350 - 1: 2}
     assert people.people == 6
-    assert people.truth.sum() == pytest.approx(1)
+    assert people.true_shares.sum() == pytest.approx(1)
     assert "counts.csv" in people.note
     assert "3,671,812" in people.note
 

@@ -50,7 +50,7 @@ def test_paper_scheme_matches_its_formula(name, sizes):
     reports = np.repeat(np.arange(counts.size), counts)
     slow = slow_paper_estimate(reports, sizes, symbols.size)
     assert errors.paper_map == pytest.approx(slow, abs=1e-9)
-    assert errors.paper.mean == pytest.approx(np.abs(slow - PEOPLE / 800).sum() / 2, abs=1e-9)
+    assert errors.paper_error.mean == pytest.approx(np.abs(slow - PEOPLE / 800).sum() / 2, abs=1e-9)
 
 
 @pytest.mark.slow
@@ -58,8 +58,8 @@ def test_results_do_not_depend_on_workers():
     alone = measure_contexts(CONTEXTS, PEOPLE, runs=6, seed=1, workers=1)
     together = measure_contexts(CONTEXTS, PEOPLE, runs=6, seed=1, workers=2)
     for name in CONTEXTS:
-        assert alone[name].paper == together[name].paper
-        assert alone[name].best == together[name].best
+        assert alone[name].paper_error == together[name].paper_error
+        assert alone[name].best_error == together[name].best_error
         assert (alone[name].best_map == together[name].best_map).all()
 
 
@@ -67,7 +67,7 @@ def test_runs_and_seeds_differ_and_their_order_does_not_matter():
     one = measure_contexts(CONTEXTS, PEOPLE, runs=1, seed=0, workers=1)["all"]
     two = measure_contexts(CONTEXTS, PEOPLE, runs=2, seed=0, workers=1)["all"]
     other = measure_contexts(CONTEXTS, PEOPLE, runs=1, seed=1, workers=1)["all"]
-    assert two.paper.standard_error > 0
+    assert two.paper_error.standard_error > 0
     assert (one.paper_map == two.paper_map).all()
     assert not (one.paper_map == other.paper_map).all()
 

@@ -415,7 +415,7 @@ def test_report_reveals_at_most_chi_square_bits(context, code):
 
 
 def bits(family, error):
-    return family.bounds.bits(error, float(family.ratio))
+    return family.bounds.min_bits(error, float(family.ratio))
 
 
 @pytest.mark.parametrize("ratio", [0.05, 0.25, 1 / 3, 0.49])

@@ -37,6 +37,6 @@ def test_every_frame_of_every_size_passes_the_exam(k, epsilon, code):
     ids=repr,
 )
 def test_every_row_of_a_large_mechanism_is_as_claimed(context, monkeypatch):
-    monkeypatch.setattr(structure, "RANDOM_ROWS", 50_000)
+    monkeypatch.setattr(structure, "RANDOM_ROW_COUNT", 50_000)
     certificate = sf.certify(sf.mechanism_for(context, code="hadamard"))
     assert certificate.rows == 43_750

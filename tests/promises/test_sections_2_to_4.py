@@ -171,7 +171,7 @@ def test_theorem_1_a_private_channel_obeys_both_inequalities_for_all_tests(seed)
     mechanism = random_channel(rng, random_context(rng, 3), outputs=int(rng.integers(2, 10)))
     sf.certify(mechanism)
     for x, x2 in itertools.permutations(range(3), 2):
-        assert sf.error_region(mechanism, x, x2).broken is None
+        assert sf.error_region(mechanism, x, x2).violating_test is None
         assert not any(
             breaks_an_inequality(mechanism, x, x2, set(S)) for S in subsets(mechanism.outputs)
         )
@@ -193,7 +193,7 @@ def test_theorem_1_a_violation_of_a_billionth_yields_a_test(seed):
     rows[x][y] += lift
     rows[x][donor] -= lift
     broken = TableResponse(context, rows)
-    test = sf.error_region(broken, x, x2).broken
+    test = sf.error_region(broken, x, x2).violating_test
     assert test is not None
     assert y in test.x_outputs
     assert breaks_an_inequality(broken, x, x2, test.x_outputs)

@@ -42,7 +42,12 @@ def test_attacks_stay_within_their_bounds(mechanism, kind):
         (300, -1, "unbiased"),
     ):
         result = attack(
-            mechanism, people, fakes=m, target=_target(mechanism, x), kind=kind, decoder=decoder
+            mechanism,
+            people,
+            fake_count=m,
+            target=_target(mechanism, x),
+            kind=kind,
+            decoder=decoder,
         )
         assert result.is_within_bounds, result
 
@@ -51,9 +56,13 @@ def test_attacks_stay_within_their_bounds(mechanism, kind):
 def test_worst_attacks_attain_the_bound(mechanism):
     """Upwards if no fake person has the target, downwards if all of them do."""
     target = _target(mechanism)
-    others = attack(mechanism, np.repeat([0, 1], [180, 20]), fakes=20, target=target, kind="raise")
+    others = attack(
+        mechanism, np.repeat([0, 1], [180, 20]), fake_count=20, target=target, kind="raise"
+    )
     assert others.shift == pytest.approx(others.bound, rel=1e-9)
-    holders = attack(mechanism, np.repeat([1, 0], [180, 20]), fakes=20, target=target, kind="lower")
+    holders = attack(
+        mechanism, np.repeat([1, 0], [180, 20]), fake_count=20, target=target, kind="lower"
+    )
     assert -holders.shift == pytest.approx(holders.bound, rel=1e-9)
 
 
@@ -72,8 +81,8 @@ def test_attack_exceeds_a_bound_that_is_too_small():
 
     symbols = np.repeat([0, 1], [180, 20])
     context = sf.Uniform(8, 1.0)
-    assert attack(sf.PlainResponse(context), symbols, fakes=20, target=0).is_within_bounds
-    assert not attack(Modest(context), symbols, fakes=20, target=0).is_within_bounds
+    assert attack(sf.PlainResponse(context), symbols, fake_count=20, target=0).is_within_bounds
+    assert not attack(Modest(context), symbols, fake_count=20, target=0).is_within_bounds
 
 
 @pytest.mark.parametrize("mechanism", SEVERAL, ids=repr)
@@ -85,7 +94,7 @@ def test_pretending_moves_a_share_by_the_share_of_fakes(mechanism):
     target = _target(mechanism)
     shifts = []
     for seed in range(4):
-        result = attack(mechanism, people, fakes=m, target=target, kind="pretend", seed=seed)
+        result = attack(mechanism, people, fake_count=m, target=target, kind="pretend", seed=seed)
         shifts.append(result.shift)
     error = np.sqrt(mechanism.scores.variances(np.eye(mechanism.inputs)[0], m * len(shifts))[0])
     assert np.mean(shifts) * n / m == pytest.approx(1, abs=6 * error + 1e-9)
@@ -94,7 +103,7 @@ def test_pretending_moves_a_share_by_the_share_of_fakes(mechanism):
 def test_fit_notices_repeated_reports_but_not_pretending():
     people = _population(HADAMARD, 50_000)
     results = {
-        kind: attack(HADAMARD, people, fakes=1500, target=_target(HADAMARD), kind=kind)
+        kind: attack(HADAMARD, people, fake_count=1500, target=_target(HADAMARD), kind=kind)
         for kind in KINDS
     }
     assert results["raise"].is_detected
@@ -108,10 +117,10 @@ def test_fit_notices_repeated_reports_but_not_pretending():
 def test_randomised_response_hides_small_attacks():
     """With as many reports as symbols, every histogram fits until some share is far above 1."""
     people = _population(RANDOMISED, 50_000)
-    result = attack(RANDOMISED, people, fakes=100, target=_target(RANDOMISED))
+    result = attack(RANDOMISED, people, fake_count=100, target=_target(RANDOMISED))
     assert not result.is_detected
     assert result.shift > 0.06  # with two fake people in a thousand
-    flood = attack(RANDOMISED, people, fakes=2500, target=_target(RANDOMISED))
+    flood = attack(RANDOMISED, people, fake_count=2500, target=_target(RANDOMISED))
     assert flood.is_detected
     assert flood.shift > 1.5
 
@@ -120,7 +129,7 @@ def test_randomised_response_hides_small_attacks():
 def test_attack_measures_decoders_without_a_bound(decoder):
     people = _population(HADAMARD, 20_000)
     result = attack(
-        HADAMARD, people, fakes=800, target=_target(HADAMARD), kind="blend", decoder=decoder
+        HADAMARD, people, fake_count=800, target=_target(HADAMARD), kind="blend", decoder=decoder
     )
     assert result.decoded_bound is None
     assert result.decoder == decoder
@@ -137,7 +146,7 @@ def test_honest_reports_are_the_same_with_and_without_an_attack(m):
     A = HADAMARD.scores.matrix()
     honest = HADAMARD.privatize(people, SeededWords(seed))
     result = attack(
-        HADAMARD, people, fakes=m, target=x, kind="raise", decoder="unbiased", seed=seed
+        HADAMARD, people, fake_count=m, target=x, kind="raise", decoder="unbiased", seed=seed
     )
     change = m * A[x].max() - A[x, honest[-m:]].sum()
     assert result.decoded_shift == pytest.approx(change / 2000, rel=0, abs=1e-9)
@@ -145,16 +154,16 @@ def test_honest_reports_are_the_same_with_and_without_an_attack(m):
 
 def test_same_seed_gives_the_same_attack():
     people = _population(HADAMARD, 2000)
-    first = attack(HADAMARD, people, fakes=50, target=3, kind="blend", seed=4)
-    second = attack(HADAMARD, people, fakes=50, target=3, kind="blend", seed=4)
-    other = attack(HADAMARD, people, fakes=50, target=3, kind="blend", seed=5)
+    first = attack(HADAMARD, people, fake_count=50, target=3, kind="blend", seed=4)
+    second = attack(HADAMARD, people, fake_count=50, target=3, kind="blend", seed=4)
+    other = attack(HADAMARD, people, fake_count=50, target=3, kind="blend", seed=5)
     assert first.fit == second.fit
     assert first.shift == second.shift
     assert other.shift != first.shift
 
 
 def test_without_fakes_nothing_moves():
-    result = attack(HADAMARD, _population(HADAMARD, 500), fakes=0, target=3)
+    result = attack(HADAMARD, _population(HADAMARD, 500), fake_count=0, target=3)
     assert (result.shift, result.bound) == (0, 0)
     assert (result.decoded_total_variation, result.decoded_bound) == (0, 0)
 
@@ -164,14 +173,14 @@ def test_without_fakes_nothing_moves():
     [
         ({"kind": "bribe"}, InvalidArgument, "kind must be one of raise, lower, blend, pretend"),
         ({"target": "nowhere"}, InvalidContext, "target contains"),
-        ({"fakes": 4}, InvalidArgument, "from 0 to the number of reports, 3"),
-        ({"fakes": -1}, InvalidArgument, "from 0 to the number of reports, 3"),
+        ({"fake_count": 4}, InvalidArgument, "from 0 to the number of reports, 3"),
+        ({"fake_count": -1}, InvalidArgument, "from 0 to the number of reports, 3"),
         ({"decoder": "nonsense"}, InvalidArgument, "decoder must be one of"),
         ({"symbols": [0, 99]}, InvalidSymbols, "must be in"),
         ({"symbols": np.empty(0, dtype=int)}, NotEnoughReports, "population is empty"),
     ],
 )
 def test_invalid_arguments_are_rejected(changes, error, message):
-    arguments = {"symbols": [0, 1, 2], "fakes": 1, "target": 0, **changes}
+    arguments = {"symbols": [0, 1, 2], "fake_count": 1, "target": 0, **changes}
     with pytest.raises(error, match=message):
         attack(HADAMARD, arguments.pop("symbols"), **arguments)

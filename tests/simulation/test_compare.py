@@ -190,7 +190,7 @@ def test_number_of_buckets_is_nearly_optimal(epsilon):
     """The variance of a label that no one has is proportional to (e + g − 1)²/(g − 1)."""
     e = math.exp(epsilon)
     cost = {g: (e + g - 1) ** 2 / (g - 1) for g in range(2, 1000)}
-    assert cost[LocalHashing(5, epsilon).buckets] <= 1.01 * min(cost.values())
+    assert cost[LocalHashing(5, epsilon).bucket_count] <= 1.01 * min(cost.values())
 
 
 @pytest.mark.parametrize("epsilon", [1e-12, 1e-6, 40.0])
@@ -432,19 +432,19 @@ def test_rows_do_not_share_words():
 
 def test_people_needed_is_the_ratio_of_mean_squares():
     result = quick(draws=Draws(1))
-    assert result.people_needed(result.rows[0]) == 1
+    assert result.people_ratio(result.rows[0]) == 1
     expected = UnaryEncoding(4, 1.0).variances(np.array(COUNTS)).sum() / result.rows[0].l2 ** 2
-    assert result.people_needed(result.row("oue")) == pytest.approx(expected)
+    assert result.people_ratio(result.row("oue")) == pytest.approx(expected)
     many = quick(counts=np.array(COUNTS) * 1000, draws=Draws(1))
-    assert many.people_needed(many.row("oue")) == pytest.approx(
-        result.people_needed(result.row("oue"))
+    assert many.people_ratio(many.row("oue")) == pytest.approx(
+        result.people_ratio(result.row("oue"))
     )
 
 
 def test_people_needed_is_none_without_an_error():
     result = quick(sf.Blocks([0, 0, 1], 1), [0, 0, 5], draws=Draws(1))
     assert result.rows[0].l2 == 0
-    assert {result.people_needed(row) for row in result.rows} == {None}
+    assert {result.people_ratio(row) for row in result.rows} == {None}
     json.loads(json.dumps(result.to_dict(), allow_nan=False))
 
 

@@ -74,7 +74,7 @@ def test_runs_must_be_positive(survey, runs):
 
 @pytest.mark.parametrize("batches", [[], [np.empty(0, dtype=np.int64)]])
 def test_empty_input_is_rejected(survey, batches):
-    with pytest.raises(NotEnoughReports, match="the input has no rows"):
+    with pytest.raises(NotEnoughReports, match="the input contains no answers"):
         simulate(survey, batches)
 
 

@@ -217,7 +217,7 @@ class TurnedTheOtherWay(CyclicCode):
     """``x + d`` instead of ``x − d``."""
 
     def output_at(self, point, index):
-        steps, first = self._steps
+        steps, first = self._steps_and_first_outputs
         K = np.uint64(self.points)
         return first[index] + (point + K - steps[index]) % K
 

@@ -35,6 +35,7 @@ FAULTS = {
     "refilled": "entries of the first format are not counted",
     "in the clear": "open pairs need no permission",
     "smallest": "a survey costs its smallest entry",
+    "no period": "a batch of format 2 does not say its period",
 }
 
 
@@ -61,6 +62,8 @@ class PlainClient:
         name = hashlib.sha256(self.canonical(promise).encode()).hexdigest()
         if name != request["fingerprint"]:
             raise Refused("WrongSurvey")
+        if promise["format"] == 2:
+            promise = {**promise, **promise["questions"][0], "name": promise["name"]}
         context = promise["mechanism_context"] or promise["context"]
         mechanism = Mechanism(promise["mechanism"], context, self.fault)
         self.surveys[name] = promise, mechanism
@@ -246,8 +249,15 @@ class PlainClient:
 
     def op_batch(self, request):
         reports = ",".join(map(str, request["reports"]))
-        start = f'{{"batch":"{request["batch"]}","format":1,"reports":[{reports}],'
-        return {"body": start + f'"survey":"{request["survey"]}"}}'}
+        edition = self.survey(request)[0]["format"]
+        key = ""
+        survey = request["survey"]
+        if edition == 2:
+            survey = survey[:32]
+            if request["period"] is not None and self.fault != "no period":
+                key = f'"period":"{request["period"]}",'
+        start = f'{{"batch":"{request["batch"]}","format":{edition},{key}"reports":[{reports}],'
+        return {"body": start + f'"survey":"{survey}"}}'}
 
     def survey(self, request):
         return self.surveys[request["survey"]]

@@ -22,6 +22,7 @@ from sfumato.mechanisms import (
 )
 from sfumato.promises import certify
 from sfumato.survey import Survey
+from sfumato.survey import survey as survey_module
 from sfumato.survey.resolved import require_buildable_codes, require_buildable_context
 
 inf = math.inf
@@ -268,9 +269,10 @@ def test_counts_must_be_plain_digits(count):
 @pytest.mark.parametrize(
     ("path", "value", "said"),
     [
-        (("promise", "format"), 2, "format must be 1"),
-        (("promise", "format"), "1", "format must be 1"),
-        (("promise", "format"), None, "format must be 1"),
+        (("promise", "format"), 2, "'questions']"),
+        (("promise", "format"), 3, "format must be 1 or 2"),
+        (("promise", "format"), "1", "format must be 1 or 2"),
+        (("promise", "format"), None, "format must be 1 or 2"),
         (("promise", "context", "kind"), "heights", "context.kind 'heights' is not supported"),
         (
             ("promise", "context", "domain", "kind"),
@@ -505,7 +507,9 @@ def test_oversized_surveys_are_rejected_before_building(survey, size, monkeypatc
     with pytest.raises(InvalidSurvey, match="symbols"):
         Survey.from_resolved(raw)
     # With a pin, nothing of the survey is built at all.
-    monkeypatch.setattr(Survey, "_from_record", lambda data: pytest.fail("the survey was built"))
+    monkeypatch.setattr(
+        survey_module, "parse_survey_record", lambda data: pytest.fail("the survey was built")
+    )
     with pytest.raises(WrongSurvey, match="pinned"):
         Survey.from_resolved(raw, fingerprint=survey.fingerprint)
 

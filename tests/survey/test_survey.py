@@ -369,7 +369,9 @@ def test_estimate_passes_decoder_and_covariate():
     tally = survey.tally(survey.privatize(["park", "zoo", "clinic"] * 50, _FixedWords()))
     assert survey.estimate(tally).decoder == "auto"
     assert survey.estimate(tally, decoder="likelihood").details["converged"]
-    own = survey.estimate(tally, decoder=EmpiricalBayes(bags=2), covariate=np.arange(LUNCH.size))
+    own = survey.estimate(
+        tally, decoder=EmpiricalBayes(bag_count=2), covariate=np.arange(LUNCH.size)
+    )
     assert (own.decoder, own.fingerprint) == ("empirical-bayes", survey.fingerprint)
     with pytest.raises(InvalidArgument, match="one finite number for each"):
         survey.estimate(tally, covariate=[1.0])

@@ -10,7 +10,7 @@ from sfumato.contexts import Metric, PrivacyMatrix
 from sfumato.designer.exponential import exponential_response
 from sfumato.domains import Domain
 from sfumato.errors import InvalidSurvey, NoClosedForm
-from sfumato.survey import Description, Survey
+from sfumato.survey import Description, Question, Survey
 from sfumato.survey.toml.companion_files import read_domain_matrix, read_matrix
 from sfumato.survey.toml.file import parse_survey_toml
 
@@ -97,9 +97,9 @@ def test_a_survey_is_its_description_and_a_mechanism(tmp_path):
     survey = Survey.from_description(described, mechanism)
     repeat = {"every": "week", "distinct": 3}
     assert survey == Survey("stops", STOPS, mechanism, title="Which stop?", repeat=repeat)
-    assert survey.description == Description(
-        "stops", STOPS, {"title": "Which stop?", "repeat": repeat}
-    )
+    question = Question("answer", STOPS)
+    about = {"title": "Which stop?", "repeat": repeat}
+    assert survey.description == Description("stops", (question,), about, edition=1)
     assert Survey.from_description(survey.description, mechanism) == survey
 
 

@@ -8,8 +8,10 @@ import sys
 import pytest
 
 import sfumato as sf
+from sfumato.foundation.canonical import canonical_bytes
 from support.lone_checker import check_certificate, verdict_of
 from support.paths import ROOT
+from support.second_format import to_format_2
 from support.slow import slow_except
 
 SCRIPT = ROOT / "benchmarks" / "forgeries.py"
@@ -43,6 +45,19 @@ def test_no_forgery_is_kept(count):
     assert outcome["large"] >= count // 4
     assert outcome["verdicts"]["checker"].get("too large", 0) == 0
     assert set(outcome["certificates"]) == {"right"}
+
+
+def test_a_forgery_has_the_same_verdict_in_format_2():
+    forger = forgeries.Forger(2027, large=[forgeries.flat_at_the_end(sf.Uniform(1010, 1))])
+    codes = set()
+    for _ in range(60):
+        way, data = forger.forge()
+        code = verdict_of(canonical_bytes(data))[0]
+        raw = canonical_bytes(to_format_2(data, "lunch"))
+        assert verdict_of(raw)[0] == code, way
+        assert forgeries.certify(raw) == ("kept", "broken", "refused")[code], way
+        codes.add(code)
+    assert codes == {0, 1, 2}
 
 
 # --- planted faults -------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from tools.make_vectors.budget import budgets
 from tools.make_vectors.canonical import canonical_forms
 from tools.make_vectors.device import batches, derivations
 from tools.make_vectors.domains import values
+from tools.make_vectors.format_2 import bad_format_2, format_2
 from tools.make_vectors.mechanisms import enumerations, samples
 
 VECTORS: Mapping[str, Callable[[], Iterable[Case]]] = {
@@ -24,6 +25,8 @@ VECTORS: Mapping[str, Callable[[], Iterable[Case]]] = {
     "bad_surveys.json": bad_surveys,
     "budget.json": budgets,
     "strangers.json": untrusted_surveys,
+    "format_2.json": format_2,
+    "bad_format_2.json": bad_format_2,
 }
 """The function that generates the cases for each file."""
 

@@ -21,8 +21,8 @@ from sfumato.survey import Survey
 from tools.make_vectors.case import accept, load, survey_request
 from tools.make_vectors.catalogue import large_surveys, shorten, surveys
 
-_SECRETS = (bytes(32), bytes(range(32)), bytes([255] * 32), hashlib.sha256(b"a device").digest())
-_SURVEY_NAMES = (
+SECRETS = (bytes(32), bytes(range(32)), bytes([255] * 32), hashlib.sha256(b"a device").digest())
+SURVEY_NAMES = (
     "binary, uneven",
     "table",
     "plain, hadamard",
@@ -47,7 +47,7 @@ _TIMES = (
     "2026-01-05T00:00:00Z",  # week 2, written with two digits
     "1999-12-31T23:59:59Z",
 )
-_PERIOD_FORMATS = {
+PERIOD_FORMATS = {
     "once": "",
     "day": "%Y-%m-%d",
     "week": "%G-W%V",
@@ -60,12 +60,15 @@ _PERIOD_FORMATS = {
 def derivations() -> Iterator[Case]:
     """Yield remembered answers, tokens and batch identifiers."""
     known = surveys()
-    for name in _SURVEY_NAMES:
-        yield from _answers(known[name])
-    yield from _answers(large_surveys()[0])
-    yield from _answers(shorten(known["plain, cyclic"]))
-    for interval, period_format in _PERIOD_FORMATS.items():
-        yield from _identifiers(interval, period_format)
+    for name in SURVEY_NAMES:
+        yield from answers(known[name])
+    yield from answers(large_surveys()[0])
+    yield from answers(shorten(known["plain, cyclic"]))
+    for interval in PERIOD_FORMATS:
+        repeat = "once" if interval == "once" else {"every": interval, "distinct": 3}
+        context = Uniform(["bus", "tram", "bicycle"], 1)
+        survey = Survey(f"uploads: {interval}", context, PlainResponse(context), repeat=repeat)
+        yield from identifiers(survey, interval)
 
 
 def batches() -> Iterator[Case]:
@@ -84,10 +87,11 @@ def batches() -> Iterator[Case]:
         yield accept(f"{len(reports)} reports", request, body=to_json(batch).decode("ascii"))
 
 
-def _answers(survey: Survey) -> Iterator[Case]:
+def answers(survey: Survey) -> Iterator[Case]:
+    """Yield remembered answers to a survey."""
     yield load(survey)
     last = survey.mechanism.inputs - 1
-    for secret in _SECRETS:
+    for secret in SECRETS:
         for x in sorted({0, 1, last // 2, last}):
             yield _answer_case(survey, secret, x)
 
@@ -104,19 +108,17 @@ def _answer_case(survey: Survey, secret: bytes, x: int) -> Case:
     return accept(f"{survey.name}: remembered", request, words=words_hex, report=report)
 
 
-def _identifiers(interval: str, period_format: str) -> Iterator[Case]:
+def identifiers(survey: Survey, interval: str) -> Iterator[Case]:
     """Yield value tokens and batch identifiers for a survey that repeats at this interval."""
-    repeat = "once" if interval == "once" else {"every": interval, "distinct": 3}
-    context = Uniform(["bus", "tram", "bicycle"], 1)
-    survey = Survey(f"uploads: {interval}", context, PlainResponse(context), repeat=repeat)
+    period_format = PERIOD_FORMATS[interval]
     pin = survey.fingerprint
     yield load(survey)
-    for secret in _SECRETS[1:3]:
+    for secret in SECRETS[1:3]:
         for x in range(3):
             token = _digest("value", secret, _fingerprint_bytes(survey), x.to_bytes(4, "little"))
             request = survey_request("token", pin, secret=secret.hex(), symbol=x)
             yield accept(f"{survey.name}: token", request, token=token.hex())
-    secret = _SECRETS[1]
+    secret = SECRETS[1]
     for time in _TIMES:
         period = datetime.fromisoformat(time).astimezone(UTC).strftime(period_format)
         batch = _digest("batch", secret, _fingerprint_bytes(survey), period.encode("ascii"))

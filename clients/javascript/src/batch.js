@@ -5,8 +5,7 @@
  * period, and only half of the fingerprint, because the address of the upload has all of it.
  */
 export function toJson(batch, { edition, fingerprint }, reports, period) {
-  const isFirst = edition === 1;
-  const key = period && !isFirst ? `"period":"${period}",` : "";
-  const survey = isFirst ? fingerprint : fingerprint.slice(0, 32);
+  const key = edition > 1 && period ? `"period":"${period}",` : "";
+  const survey = fingerprint.slice(0, 64 / edition);
   return `{"batch":"${batch}","format":${edition},${key}"reports":[${reports.join(",")}],"survey":"${survey}"}`;
 }

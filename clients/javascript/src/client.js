@@ -21,7 +21,7 @@ export class Client {
   #survey;
   #address;
   #device;
-  #budget;
+  #limit;
   #allowClear;
   #clock;
   #transport;
@@ -29,14 +29,15 @@ export class Client {
   /**
    * `store`: get, set and delete text by key, directly or by promises. A `Map` is enough for a process that may forget;
    * repeated surveys also need `persist()`. `budget`: the most that all surveys of this device may spend together; null
-   * for no limit. `allowClear`: true once the person has seen what is sent unprotected. `fetch`, `clock`, `sleep` and
-   * `now` are for tests.
+   * for no limit. The device stores it, and a client that passes none uses the stored budget, "4" at first.
+   * `allowClear`: true once the person has seen what is sent unprotected. `fetch`, `clock`, `sleep` and `now` are for
+   * tests.
    */
   constructor(survey, options = {}) {
     const {
       url,
       store = pageStore,
-      budget = DEFAULT_BUDGET,
+      budget,
       allowClear = false,
       patience = PATIENCE,
       clock = Date.now,
@@ -49,7 +50,8 @@ export class Client {
     this.#survey = survey;
     this.#address = batchAddress(url, survey.fingerprint);
     this.#device = new Device(store);
-    this.#budget = parseBudget(budget);
+    parseBudget(budget ?? null); // refuse a malformed budget now
+    this.#limit = { budget: budget && `${budget}` };
     if (typeof allowClear !== "boolean") throw new InvalidSymbols("allowClear must be true or false");
     this.#allowClear = allowClear;
     this.#clock = clock;
@@ -123,9 +125,12 @@ export class Client {
 
   /** Return the book with the survey's full cost in its ledger. */
   async #charge(book) {
-    const entries = charge(book.entries, entryOf(this.#survey, book.secret), this.#budget);
-    if (entries.length > book.entries.length) await this.#device.writeBook({ ...book, entries });
-    return { ...book, entries };
+    const { budget: stored = DEFAULT_BUDGET } = book;
+    const { budget = stored } = this.#limit;
+    const entries = charge(book.entries, entryOf(this.#survey, book.secret), parseBudget(budget));
+    const charged = { ...book, budget, entries };
+    if (entries.length > book.entries.length || budget !== stored) await this.#device.writeBook(charged);
+    return charged;
   }
 
   /** Return the report for a new period, and the tokens of all values so far: at most `distinct` are ever sent. */

@@ -51,8 +51,8 @@ export class Device {
   async requirePersistence() {
     if (!this.#store.persist || !(await this.#call("persist")))
       throw new MemoryUnavailable(
-        "this survey repeats, but its storage may not last; nothing was sent. Allow persistent storage, or pass a " +
-          "store with persist()",
+        "storage may not last, but the survey repeats; nothing was sent. Allow persistent storage, or pass a store " +
+          "with persist()",
       );
   }
 

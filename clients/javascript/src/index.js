@@ -2,14 +2,12 @@
 import { install } from "./kinds.js";
 import groups from "./modules/groups.js";
 import places from "./modules/places.js";
-import products from "./modules/products.js";
+import composites from "./modules/composites.js";
 import tables from "./modules/tables.js";
-import unions from "./modules/unions.js";
 
 install("groups", groups);
 install("places", places);
-install("products", products);
+install("composites", composites);
 install("tables", tables);
-install("unions", unions);
 
 export * from "./api.js";

@@ -26,11 +26,10 @@ import { rangesKeep } from "./ranges.js";
 
 /** The kinds that each module reads. */
 export const KINDS = {
+  composites: ["product", "union"],
   groups: ["groups", "high-low", "tiers"],
   places: ["grid", "h3"],
-  products: ["product"],
   tables: ["binary", "matrix", "metric", "table"],
-  unions: ["union"],
 };
 
 const CORE = {

@@ -17,11 +17,9 @@ import { fetchBytes, surveyAddress } from "./http.js";
 import { freshWords, sha256 } from "./words.js";
 
 const PROMISE = ["format", "name", "context", "mechanism", "mechanism_context", "repeat"];
-// What format 2 has room for and this client cannot do: it must be asked for nothing else.
+// What a survey of format 2 has besides: the fields of features that this version lacks, which must ask for nothing.
 const NEUTRAL =
-  '{"cap":null,"cohorts":1,"collection":"plain","invitations":null,"learn":null,"missing":null,"public":[]}';
-const NEUTRAL_ABOUT =
-  '{"questions":[{"labels":null,"text":"","title":""}],"reports_per_upload":null,"translations":{}}';
+  '[{"cap":null,"cohorts":1,"collection":"plain","invitations":null,"learn":null,"public":[]},{"missing":null},[],{},null]';
 const ABOUT = ["title", "text", "contact", "minimum_reports", "opens", "closes"];
 const PERIODS = ["day", "week", "month", "year"];
 const MAX_ROW = 2 ** 20;
@@ -31,14 +29,14 @@ export class Survey {
 
   /** Use `Survey.load` or `Survey.of` instead: they check their arguments. */
   constructor(promise, about, context, mechanism, fingerprint, checked) {
-    const { minimum_reports, ...texts } = about;
+    const { minimum_reports, texts, uploads, ...shown } = about;
     const { name, repeat, format: edition } = promise;
     const { size, entries } = context;
     const { outputs } = mechanism;
     const leavesOpen = entries.includes(Infinity);
-    Object.assign(this, texts, { title: about.title || name, name, repeat, edition, fingerprint, context, mechanism });
-    Object.assign(this, { size, outputs, checked, leavesOpen });
-    Object.freeze(this);
+    const title = about.title || name;
+    const shared = { title, name, repeat, edition, fingerprint, context, mechanism, size, outputs, checked, leavesOpen };
+    Object.freeze(Object.assign(this, shown, shared));
   }
 
   /** Fetch a survey from an aggregator. */
@@ -63,9 +61,9 @@ export class Survey {
     if ("fingerprint" in options && own !== fingerprint)
       throw new WrongSurvey(`survey ${own} is not the one that was pinned`);
     await requireModules(missing);
-    const { about, context, mechanism } = section("survey", () => build(data));
+    const { context, mechanism } = section("survey", () => build(data));
     const checked = await checkPromise(mechanism, context);
-    return new Survey(data.promise, about, context, mechanism, own, checked);
+    return new Survey(data.promise, data.about, context, mechanism, own, checked);
   }
 
   /** Count the symbols that are sent as they are, and list the labels of the first ones. */
@@ -131,9 +129,8 @@ function parse(resolved) {
 }
 
 function build(data) {
-  const { promise, about } = firstFormat(requireFields(data, "promise", "about"));
-  requireFields(promise, ...PROMISE);
-  section("about", () => requireAbout(about));
+  const promise = promiseOf(requireFields(data, "promise", "about"));
+  section("about", () => requireAbout(data.about));
   requireName(promise.name);
   requireRepeat(promise.repeat);
   const { context: own, mechanism_context: other } = promise;
@@ -144,24 +141,23 @@ function build(data) {
     requireCodes(promise.mechanism, context.size);
     return mechanismOf(promise.mechanism, other === null ? context : read(other));
   });
-  return { about, context, mechanism };
+  return { context, mechanism };
 }
 
-/** Return the parts of either format under the names of format 1. */
-function firstFormat({ promise, about }) {
-  if (promise.format === 1) return { promise, about };
-  expect(promise.format === 2, "format 1 or 2");
+/** Check the fields of a survey of either format, and return its promise with the context of its only question. */
+function promiseOf({ promise, about }) {
   const { format, name, mechanism, mechanism_context, repeat, questions, ...reserved } = promise;
-  const [{ name: question, context, missing }] = list(questions, 1).map((item) =>
-    requireFields(item, "context", "missing", "name"),
-  );
+  if (format === 1) {
+    requireFields(promise, ...PROMISE);
+    requireFields(about, ...ABOUT);
+    return promise;
+  }
+  expect(format === 2, "format 1 or 2");
+  const [{ name: question, context, ...item }, ...others] = questions;
+  const { texts, uploads } = requireFields(about, ...ABOUT, "texts", "uploads");
+  expect(canonicalText([reserved, item, others, texts, uploads]) === NEUTRAL, "fields of this version");
   requireName(question);
-  const { questions: texts, reports_per_upload, translations, ...first } = about;
-  const isNeutral =
-    canonicalText({ ...reserved, missing }) === NEUTRAL &&
-    canonicalText({ questions: texts, reports_per_upload, translations }) === NEUTRAL_ABOUT;
-  expect(isNeutral, "nothing that this version cannot do");
-  return { promise: { format, name, context, mechanism, mechanism_context, repeat }, about: first };
+  return { ...promise, context };
 }
 
 function read(record) {
@@ -176,9 +172,9 @@ function requireCodes({ codes = [], parts = [] }, symbols) {
 }
 
 function requireAbout(about) {
-  const { minimum_reports, ...texts } = requireFields(about, ...ABOUT);
+  const { minimum_reports, texts, uploads, ...shown } = about;
   expect(
-    Object.values(texts).every((text) => typeof text === "string"),
+    Object.values(shown).every((text) => typeof text === "string"),
     "text about the survey",
   );
   const isDate = (text) => /^(\d{4}|$)/.test(text); // shown to people; only the aggregator parses it

@@ -64,6 +64,46 @@ test("365 identical answers say what one says", async () => {
   assert.deepEqual([entry.cost, others], [`${daily.repeat.distinct}/1`, []]);
 });
 
+test("a batch of format 2 names the period of its answer, even if it is sent later", async () => {
+  const daily2 = await surveyOf("format_2.json", "uploads of format 2: day");
+  const once2 = await surveyOf("format_2.json", "uploads of format 2: once");
+  let now = Date.UTC(2026, 0, 1);
+  const { aggregator, client } = made(daily2, undefined, { clock: () => now, patience: 0 });
+  const bodies = () => aggregator.requests.map(({ body }) => JSON.parse(body));
+  await client.answer(daily2.label(1));
+  assert.deepEqual(bodies()[0], {
+    batch: bodies()[0].batch,
+    format: 2,
+    period: "2026-01-01",
+    reports: aggregator.reports,
+    survey: daily2.fingerprint.slice(0, 32),
+  });
+  aggregator.faults = ["drop"];
+  now += DAY;
+  assert.equal((await client.answer(daily2.label(1))).delivered, false);
+  now += DAY;
+  await client.answer(daily2.label(1));
+  assert.deepEqual(
+    bodies()
+      .slice(-2)
+      .map(({ period }) => period),
+    ["2026-01-02", "2026-01-03"],
+  );
+  const single = made(once2);
+  await single.client.answer(once2.label(0));
+  assert.ok(!("period" in JSON.parse(single.aggregator.requests[0].body)));
+});
+
+test("the device stores its budget, and a client that passes none uses it", async () => {
+  const store = lastingStore();
+  await made(once, store, { budget: 1.5 }).client.answer(once.label(0));
+  assert.equal(bookOf(store).budget, "1.5");
+  const other = await surveyOf("memory.json", "uploads: year");
+  await assert.rejects(made(other, store).client.answer(other.label(0)), BudgetExceeded);
+  await made(other, store, { budget: null }).client.answer(other.label(0));
+  assert.equal(bookOf(store).budget, null);
+});
+
 test("at most `distinct` values are sent; then the last report goes on, whatever the value", async () => {
   const text = JSON.parse(surveyText("memory.json", "uploads: day"));
   text.promise.repeat.distinct = 2;

@@ -19,9 +19,8 @@ const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const NEEDING = {
   groups: surveyText("samples.json", "high-low, hadamard"),
   places: casesOf("domains.json").find(({ request }) => request.text?.includes('"kind":"grid"')).request.text,
-  products: surveyText("samples.json", "product, randomized"),
   tables: surveyText("samples.json", "table"),
-  unions: surveyText("samples.json", "union"),
+  composites: surveyText("samples.json", "union"),
 };
 
 /** A copy of the sources of its own, so that nothing is loaded yet. */
@@ -75,7 +74,7 @@ for (const [name, text] of Object.entries(NEEDING)) {
     });
     assert.equal(globalThis.tampered, undefined);
     // The others load, and so does this one once it is what it was.
-    for (const other of Object.keys(NEEDING).filter((one) => one !== name && one !== "unions"))
+    for (const other of Object.keys(NEEDING).filter((one) => one !== name && one !== "composites"))
       assert.ok(await Survey.of(NEEDING[other]));
     cpSync(`${ROOT}src/modules/${name}.js`, join(source, "modules", `${name}.js`));
     assert.ok(await Survey.of(text));

@@ -23,13 +23,12 @@ const { dependencies, peerDependencies, scripts, exports, type, sideEffects, lic
 
 /** Bytes, minified and compressed: what each file has, and a little room. */
 const MAX_SIZE = {
-  "core.js": 11_800,
+  "core.js": 11_990,
   "sfumato.js": 16_000,
+  "modules/composites.js": 1_100,
   "modules/groups.js": 1_700,
   "modules/places.js": 900,
-  "modules/products.js": 550,
   "modules/tables.js": 2_200,
-  "modules/unions.js": 650,
 };
 
 test("it is small", async (t) => {

@@ -7,17 +7,18 @@ import numpy as np
 from sfumato.auditing.black_box import (
     ANY_OTHER,
     BlackBox,
+    Counts,
     Histogram,
     Randomizer,
     count_reports,
-    count_table,
     make_black_box,
+    table_of_counts,
 )
 from sfumato.auditing.bounds import (
-    detectable_as_suspect,
-    detectable_by_test,
-    log_ratio_bounds,
-    mean_bound,
+    detectable_log_ratio,
+    log_ratio_lower_bounds,
+    poisson_mean_lower_bound,
+    suspicious_log_ratio,
 )
 from sfumato.auditing.events import Choice, PromisedPair, choose_events, pairs_with_promise
 from sfumato.auditing.sample_plan import SamplePlan, even_blocks, poisson_blocks
@@ -38,8 +39,8 @@ MIN_SAMPLES = 100
 
 _MAX_EVENT_REPORTS = 8  # at most this many reports of an event are listed in a result
 
-_DRIFT_LEVEL = 1e-6  # the level for all symbols together; false alarms must be rare
-_MIN_EXPECTED = 5.0  # the χ² approximation is poor for smaller expected counts
+_DRIFT_LEVEL = 1e-6  # the significance level for all symbols together; false alarms must be rare
+_MIN_EXPECTED_COUNT = 5.0  # the χ² approximation is poor for smaller expected counts
 
 
 def audit(
@@ -70,21 +71,22 @@ def audit(
     a finite promise, and the few pairs that look worst (*suspects*). It then draws fresh samples,
     most of them for the suspects. On the fresh samples, each event gives an exact (Clopper–Pearson)
     lower bound on its pair's log-ratio, and hence on the realised entry of E. Each pair has its own
-    level, and the levels of all pairs add up to 1 − confidence.
+    significance level, and the levels of all pairs add up to 1 − confidence.
 
-    **Guarantee.** With probability ``confidence``, none of the bounds is too large. So a randomizer
-    that keeps its promise is accused with probability at most 1 − confidence. This holds for every
-    channel, every number of reports and every choice of events. It requires reports that are
-    independent of each other and of earlier queries. The channel may change over time, as long as
-    it satisfies the context at all times. It may change after any report if symbols are sent one
-    by one (mechanisms, surveys, commands), and between blocks of calls if ``randomize`` is a
-    function. If it does change, a bound applies to the largest value of the entry during the audit.
+    **Guarantee.** With probability at least ``confidence``, none of the bounds is too large. So a
+    randomizer that keeps its promise is falsely accused with probability at most 1 − confidence.
+    This holds for every channel, every number of reports and every choice of events. It requires
+    reports that are independent of each other and of earlier queries. The channel may change over
+    time, as long as it satisfies the context at all times. It may change after any report if
+    symbols are sent one by one (mechanisms, surveys, commands), and between blocks of calls if
+    ``randomize`` is a function. If the channel does change, a bound applies to the largest value of
+    the entry during the audit.
 
     **If no violation is found.** For each pair, ``resolution`` is the smallest log-ratio on the
     event that would have been detected with probability 0.99; the module ``bounds`` explains how it
     is computed. Such a verdict is not a proof; for mechanisms in this package, ``certify`` gives a
-    proof. It also covers only the time of the audit: a client that knows when it is being audited
-    can cheat. ``changed_symbols`` lists the symbols whose reports changed during the audit.
+    proof. The verdict also covers only the time of the audit: a client that knows when it is being
+    audited can cheat. ``changed_symbols`` lists the symbols whose reports changed during the audit.
 
     There is no seed. The black box uses its own randomness. Words from ``source`` determine only
     the order of the samples and, in the test, the Poisson-distributed sample sizes.
@@ -98,8 +100,8 @@ def audit(
     True
     """
     box, promise = make_black_box(randomize, context)
-    selected = _select_symbols(promise, symbols)
-    k = selected.size
+    selected_symbols = _select_symbols(promise, symbols)
+    k = selected_symbols.size
     _require_samples(samples, k)
     if not isinstance(confidence, float) or not 0.5 <= confidence < 1:
         raise InvalidArgument(
@@ -107,55 +109,55 @@ def audit(
         )
     plan = sample_plan or SamplePlan()
     source = source or SystemWords()
-    pairs = pairs_with_promise(promise, selected)
-    audited_symbols = tuple(selected.tolist())
+    pairs = pairs_with_promise(promise, selected_symbols)
+    audited_symbols = tuple(selected_symbols.tolist())
     labels = tuple(promise.domain.labels[symbol] for symbol in audited_symbols)
     if not pairs:
         return Audit((), audited_symbols, labels, 0, confidence, 0.0, ())
 
-    sampler = _Sampler(box, selected, source, on_progress)
+    sampler = _Sampler(box, selected_symbols, source, on_progress)
     block_size = box.block_size(k)
-    ordering_size, choosing_size = plan.first_sizes(samples, k)
-    ordering = sampler.draw(even_blocks(ordering_size, k, block_size))
-    choosing = sampler.draw(even_blocks(choosing_size, k, block_size))
-    choice = choose_events(pairs, ordering, choosing, plan.suspect_count)
+    ordering_size, choosing_size = plan.ordering_and_choosing_sizes(samples, k)
+    ordering_histograms = sampler.draw(even_blocks(ordering_size, k, block_size))
+    choosing_histograms = sampler.draw(even_blocks(choosing_size, k, block_size))
+    choice = choose_events(pairs, ordering_histograms, choosing_histograms, plan.suspect_count)
 
     suspect_rows: list[int] = []
     for i in choice.suspects:
         suspect_rows += pairs[i].rows
-    means = plan.test_means(samples, k, suspect_rows)
-    test = sampler.draw(poisson_blocks(means, block_size, source))
-    counts = count_table(test, choice.reports)
+    means = plan.mean_test_sizes(samples, k, suspect_rows)
+    test_histograms = sampler.draw(poisson_blocks(means, block_size, source))
+    test_counts = table_of_counts(test_histograms, choice.reports)
     levels = plan.levels(1 - confidence, len(pairs), choice.suspects)
-    tests = _PairTests(pairs, choice, counts, means, levels)
+    tests = _PairTests(pairs, choice, test_counts, means, levels)
     return Audit(
         pairs=tests.results(plan.min_suspect_mean(samples, k)),
         symbols=audited_symbols,
         labels=labels,
-        samples=sampler.total,
+        samples=sampler.report_count,
         confidence=confidence,
         rare_share=choice.rare_share,
         changed_symbols=tuple(
-            audited_symbols[row] for row in rows_with_drift(choice.counts, counts)
+            audited_symbols[row] for row in rows_with_drift(choice.counts, test_counts)
         ),
     )
 
 
 def _select_symbols(context: Context, symbols: Sequence[int] | None) -> Symbols:
     if symbols is None:
-        selected = np.arange(context.size)
+        selected_symbols = np.arange(context.size)
     else:
-        selected = np.unique(require_symbols(symbols, context.size))
-        if selected.size < 2:
+        selected_symbols = np.unique(require_symbols(symbols, context.size))
+        if selected_symbols.size < 2:
             raise InvalidSymbols(
-                f"symbols must contain at least two different symbols; got {selected.size}."
+                f"symbols must contain at least two different symbols; got {selected_symbols.size}."
             )
-    if selected.size > MAX_SYMBOLS:
+    if selected_symbols.size > MAX_SYMBOLS:
         raise InvalidSymbols(
-            f"an audit compares at most {MAX_SYMBOLS} symbols; got {selected.size}. "
+            f"an audit compares at most {MAX_SYMBOLS} symbols; got {selected_symbols.size}. "
             "Choose the most important ones: symbols=[…], or --symbols on the command line."
         )
-    return selected
+    return selected_symbols
 
 
 def _require_samples(samples: object, symbol_count: int) -> None:
@@ -168,7 +170,10 @@ def _require_samples(samples: object, symbol_count: int) -> None:
 
 
 class _Sampler:
-    """Draws reports of each symbol, block by block. ``total`` is the number of reports so far."""
+    """Draws reports of each symbol, block by block.
+
+    ``report_count`` is the number of reports drawn so far.
+    """
 
     def __init__(
         self,
@@ -181,9 +186,9 @@ class _Sampler:
         self._symbols = symbols
         self._source = source
         self._on_progress = on_progress
-        self.total = 0
+        self.report_count = 0
 
-    def draw(self, blocks: Symbols) -> list[Histogram]:
+    def draw(self, blocks: Counts) -> list[Histogram]:
         """Return a histogram of each symbol's reports.
 
         ``blocks`` has a row for each block, with the number of reports to draw for each symbol.
@@ -193,8 +198,8 @@ class _Sampler:
             size_of = dict(zip(histograms, sizes.tolist(), strict=True))
             for symbol, reports in self._box.sample(self._symbols, sizes, self._source):
                 histograms[symbol].update(count_reports(reports, size_of[symbol]))
-            self.total += int(sizes.sum())
-            self._on_progress(self.total)
+            self.report_count += int(sizes.sum())
+            self._on_progress(self.report_count)
         return list(histograms.values())
 
 
@@ -209,7 +214,7 @@ class _PairTests:
         self,
         pairs: Sequence[PromisedPair],
         choice: Choice,
-        counts: Symbols,
+        counts: Counts,
         means: Floats,
         levels: Floats,
     ) -> None:
@@ -226,12 +231,12 @@ class _PairTests:
         self._hits2 = hits[:, 1]
 
     def results(self, suspect_lambda: float) -> tuple[PairAudit, ...]:
-        """Return the bound and the resolution for every pair.
+        """Return the result for every pair.
 
         ``suspect_lambda`` is the expected number of test samples for a symbol in a suspect pair.
         """
-        odds = self._lambda / self._lambda2
-        bounds = log_ratio_bounds(self._hits, self._hits2, odds, self._levels)
+        size_ratio = self._lambda / self._lambda2
+        bounds = log_ratio_lower_bounds(self._hits, self._hits2, size_ratio, self._levels)
         resolutions = self._resolutions(suspect_lambda)
         suspects = set(self._choice.suspects.tolist())
         reports = [*self._choice.reports, ANY_OTHER]
@@ -263,21 +268,24 @@ class _PairTests:
         """
         E = np.array([pair.promised for pair in self._pairs])
         choice = self._choice
-        risk = (
-            1 - POWER
-        ) / 2  # of missing a violation, either by the bound on the event's rate or by the test
-        rate2 = mean_bound(self._hits2, risk) / self._lambda2
-        odds = self._lambda / self._lambda2
-        by_test = detectable_by_test(
-            E, rate2 * self._lambda2, odds, self._levels, 1 - risk, self._lambda
+        # Half of the risk of missing a violation is for the bound on the rate of the event under
+        # x2, and half for the test.
+        risk = (1 - POWER) / 2
+        rate2 = poisson_mean_lower_bound(self._hits2, risk) / self._lambda2
+        size_ratio = self._lambda / self._lambda2
+        direct_resolution = detectable_log_ratio(
+            E, rate2 * self._lambda2, size_ratio, self._levels, 1 - risk, self._lambda
         )
         threshold = float(choice.suspicions[choice.suspects].min())
         power = 1 - risk / 2
-        as_suspect = detectable_as_suspect(E, rate2 * choice.size, threshold, power, choice.size)
-        in_suspect_test = detectable_by_test(
+        sample_count = choice.samples_per_symbol
+        suspicious_ratio = suspicious_log_ratio(
+            E, rate2 * sample_count, threshold, power, sample_count
+        )
+        suspect_resolution = detectable_log_ratio(
             E, rate2 * suspect_lambda, 1.0, self._levels.max(), power, suspect_lambda
         )
-        return np.minimum(by_test, np.maximum(as_suspect, in_suspect_test))
+        return np.minimum(direct_resolution, np.maximum(suspicious_ratio, suspect_resolution))
 
 
 # --- drift ----------------------------------------------------------------------------------------
@@ -289,7 +297,7 @@ class _PairTests:
 # that they changed.
 
 
-def rows_with_drift(before: Symbols, after: Symbols) -> list[int]:
+def rows_with_drift(counts_before: Counts, counts_after: Counts) -> list[int]:
     """Return the rows whose distributions differ significantly between two tables of counts.
 
     Each table has one row per symbol.
@@ -300,31 +308,31 @@ def rows_with_drift(before: Symbols, after: Symbols) -> list[int]:
     from scipy.special import chdtrc
 
     rows = []
-    for row in range(len(before)):
-        counts = np.stack([before[row], after[row]])
-        cells = _pool_small_cells(counts.astype(np.float64))
-        degrees_of_freedom = cells.shape[1] - 1
+    for row in range(len(counts_before)):
+        counts = np.stack([counts_before[row], counts_after[row]])
+        table = _pool_small_columns(counts.astype(np.float64))
+        degrees_of_freedom = table.shape[1] - 1
         if degrees_of_freedom < 1:
             continue
-        row_totals = cells.sum(axis=1, keepdims=True)
-        column_totals = cells.sum(axis=0)
-        expected = row_totals * column_totals / cells.sum()
-        statistic = ((cells - expected) ** 2 / expected).sum()
-        if chdtrc(degrees_of_freedom, statistic) < _DRIFT_LEVEL / len(before):
+        row_totals = table.sum(axis=1, keepdims=True)
+        column_totals = table.sum(axis=0)
+        expected_counts = row_totals * column_totals / table.sum()
+        statistic = ((table - expected_counts) ** 2 / expected_counts).sum()
+        if chdtrc(degrees_of_freedom, statistic) < _DRIFT_LEVEL / len(counts_before):
             rows.append(row)
     return rows
 
 
-def _pool_small_cells(counts: Floats) -> Floats:
-    """Return a 2 × m table with the columns that are too small to compare merged into one.
+def _pool_small_columns(counts: Floats) -> Floats:
+    """Return a 2 × m table in which the columns that are too small to compare are merged into one.
 
     If even their sum is too small, they are dropped.
     """
-    smaller_share = counts.sum(axis=1).min() / counts.sum()
-    min_expected = counts.sum(axis=0) * smaller_share
-    is_large = min_expected >= _MIN_EXPECTED
-    large = counts[:, is_large]
-    if min_expected[~is_large].sum() < _MIN_EXPECTED:
-        return large
-    pooled = counts[:, ~is_large].sum(axis=1)
-    return np.column_stack([large, pooled])
+    smaller_row_share = counts.sum(axis=1).min() / counts.sum()
+    min_expected_counts = counts.sum(axis=0) * smaller_row_share
+    is_large = min_expected_counts >= _MIN_EXPECTED_COUNT
+    large_columns = counts[:, is_large]
+    if min_expected_counts[~is_large].sum() < _MIN_EXPECTED_COUNT:
+        return large_columns
+    pooled_column = counts[:, ~is_large].sum(axis=1)
+    return np.column_stack([large_columns, pooled_column])

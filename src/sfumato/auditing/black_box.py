@@ -16,6 +16,7 @@ from numbers import Number
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sfumato.contexts import Context
 from sfumato.errors import ContextMismatch, InvalidArgument, NotEnoughReports, ReportRejected
@@ -24,14 +25,17 @@ from sfumato.mechanisms import Mechanism
 from sfumato.randomness import WordSource
 from sfumato.survey import Survey
 
-ReportList = Any
-"""An array or a sequence of reports, as returned by the audited code."""
+ReturnedReports = Any
+"""An array or another iterable of reports, as returned by the audited code."""
 
-Randomizer = Callable[[int, int], ReportList]
+Randomizer = Callable[[int, int], ReturnedReports]
 """``randomize(symbol, count)`` returns ``count`` independent, hashable reports of the symbol."""
 
 Histogram = Counter[Hashable]
 """The number of times each report was sent."""
+
+Counts = NDArray[np.int64]
+"""Numbers of reports."""
 
 _REPORTS_PER_CALL = 128  # on average, for a function that accepts a symbol and a count
 _SYMBOLS_PER_CALL = 2**14  # for a function that accepts many symbols
@@ -44,27 +48,27 @@ class BlackBox(Protocol):
         """Return the number of reports to draw per block, for ``symbol_count`` symbols."""
 
     def sample(
-        self, symbols: Symbols, sizes: Symbols, source: WordSource
-    ) -> Iterator[tuple[int, ReportList]]:
+        self, symbols: Symbols, sizes: Counts, source: WordSource
+    ) -> Iterator[tuple[int, ReturnedReports]]:
         """Yield each symbol with its reports: ``sizes[i]`` reports of ``symbols[i]``.
 
         ``source`` determines the order of the queries.
         """
 
 
-class CountBox:
-    """A black box that wraps a function of a symbol and a count."""
+class PerSymbolBox:
+    """A black box that wraps a function of one symbol and a count."""
 
     def __init__(self, randomize: Randomizer) -> None:
         self._randomize = randomize
 
     def block_size(self, symbol_count: int) -> int:
-        """Return a block size so small that the channel changes little within a block."""
+        """Return a block size small enough for the channel to change little within a block."""
         return _REPORTS_PER_CALL * symbol_count
 
     def sample(
-        self, symbols: Symbols, sizes: Symbols, source: WordSource
-    ) -> Iterator[tuple[int, ReportList]]:
+        self, symbols: Symbols, sizes: Counts, source: WordSource
+    ) -> Iterator[tuple[int, ReturnedReports]]:
         """Call the function once for each symbol."""
         for row in _shuffle(np.flatnonzero(sizes), source).tolist():
             symbol = int(symbols[row])
@@ -74,13 +78,13 @@ class CountBox:
 class BatchBox:
     """A black box that wraps a function of many symbols, which returns one report for each.
 
-    It is also a ``Randomizer``.
+    The box can also be called, as a ``Randomizer``.
     """
 
-    def __init__(self, randomize: Callable[[Symbols], ReportList]) -> None:
+    def __init__(self, randomize: Callable[[Symbols], ReturnedReports]) -> None:
         self._randomize = randomize
 
-    def __call__(self, symbol: int, count: int) -> ReportList:
+    def __call__(self, symbol: int, count: int) -> ReturnedReports:
         """Return ``count`` reports of one symbol."""
         return self._randomize(np.full(count, symbol))
 
@@ -89,8 +93,8 @@ class BatchBox:
         return _SYMBOLS_PER_CALL
 
     def sample(
-        self, symbols: Symbols, sizes: Symbols, source: WordSource
-    ) -> Iterator[tuple[int, ReportList]]:
+        self, symbols: Symbols, sizes: Counts, source: WordSource
+    ) -> Iterator[tuple[int, ReturnedReports]]:
         """Call the function once, with all symbols of the block in random order."""
         queries = _shuffle(np.repeat(symbols, sizes), source)
         reports = self._randomize(queries)
@@ -102,28 +106,29 @@ class BatchBox:
                 yield symbol, [reports[position] for position in positions.tolist()]
 
 
-def make_black_box(audited: object, context: Context | None) -> tuple[BlackBox, Context]:
+def make_black_box(randomizer: object, context: Context | None) -> tuple[BlackBox, Context]:
     """Return a black box to query, and the promise to test.
 
-    A mechanism or a survey is queried only through its ``privatize`` method.
+    A mechanism is queried only through its ``privatize`` method, and a survey through that of its
+    mechanism.
     """
-    if isinstance(audited, Survey | Mechanism):
-        promise = audited.context if context is None else context
-        if promise.size != audited.context.size:
+    if isinstance(randomizer, Survey | Mechanism):
+        promise = randomizer.context if context is None else context
+        if promise.size != randomizer.context.size:
             raise ContextMismatch(
                 f"the context has {promise.size} symbols, but the audited randomizer has "
-                f"{audited.context.size}."
+                f"{randomizer.context.size}."
             )
-        mechanism = audited.mechanism if isinstance(audited, Survey) else audited
+        mechanism = randomizer.mechanism if isinstance(randomizer, Survey) else randomizer
         return BatchBox(mechanism.privatize), promise
-    if not callable(audited):
+    if not callable(randomizer):
         raise InvalidArgument(
             "randomize must be a mechanism, a survey, or a function of a symbol and a count; "
-            f"got {type(audited).__name__}."
+            f"got {type(randomizer).__name__}."
         )
     if context is None:
         raise InvalidArgument("a bare function has no privacy context. Pass context=.")
-    return audited if isinstance(audited, BatchBox) else CountBox(audited), context
+    return randomizer if isinstance(randomizer, BatchBox) else PerSymbolBox(randomizer), context
 
 
 def _shuffle(symbols: Symbols, source: WordSource) -> Symbols:
@@ -144,7 +149,7 @@ class _AnyOther:
 ANY_OTHER = _AnyOther()
 
 
-def count_table(histograms: Sequence[Histogram], reports: Sequence[Hashable]) -> Symbols:
+def table_of_counts(histograms: Sequence[Histogram], reports: Sequence[Hashable]) -> Counts:
     """Return a matrix of counts: a row for each symbol, a column for each of ``reports``.
 
     The last column counts all other reports, so each row adds up to its symbol's sample count.
@@ -157,20 +162,23 @@ def count_table(histograms: Sequence[Histogram], reports: Sequence[Hashable]) ->
     return table
 
 
-def count_reports(reports: ReportList, size: int) -> Histogram:
-    """Count how often each report occurs among ``size`` reports, comparing by equality.
+def count_reports(reports: ReturnedReports, expected_count: int) -> Histogram:
+    """Return how often each report occurs; there must be ``expected_count`` reports in total.
+
+    Reports are the same if they are equal. All NaNs count as the same report.
 
     >>> sorted(count_reports(["no", "yes", "no"], 3).items())
     [('no', 2), ('yes', 1)]
     """
     rows = _report_rows(reports)
-    if len(rows) != size:
+    if len(rows) != expected_count:
         raise NotEnoughReports(
-            f"randomize must return {size} reports for a symbol; it returned {len(rows)}."
+            f"randomize must return exactly {expected_count} reports for a symbol; it returned "
+            f"{len(rows)}."
         )
     if isinstance(rows, np.ndarray):
         values, counts = np.unique(rows, axis=0, return_counts=True)
-        return _merge_nans(zip(_as_tuples(values), counts.tolist(), strict=True))
+        return _merge_nans(zip(_as_hashables(values), counts.tolist(), strict=True))
     try:
         count_by_report = Counter(rows)
     except TypeError:
@@ -181,10 +189,10 @@ def count_reports(reports: ReportList, size: int) -> Histogram:
     return _merge_nans(count_by_report.items())
 
 
-def _report_rows(reports: ReportList) -> Sequence[Any] | np.ndarray[Any, Any]:
-    """Return the reports as a sequence or an array; reject a bare string."""
+def _report_rows(reports: ReturnedReports) -> Sequence[Any] | np.ndarray[Any, Any]:
+    """Return the reports as a sequence or an array; reject text and objects without items."""
     if isinstance(reports, np.ndarray) and reports.ndim:
-        return _as_tuples(reports) if reports.dtype == object else reports
+        return _as_hashables(reports) if reports.dtype == object else reports
     if isinstance(reports, Iterable) and not isinstance(reports, str | bytes | np.ndarray):
         return reports if isinstance(reports, Sequence) else list(reports)
     raise ReportRejected(
@@ -192,8 +200,8 @@ def _report_rows(reports: ReportList) -> Sequence[Any] | np.ndarray[Any, Any]:
     )
 
 
-def _as_tuples(reports: np.ndarray[Any, Any]) -> list[Any]:
-    """Return numbers unchanged, and rows of numbers, such as bit vectors, as tuples."""
+def _as_hashables(reports: np.ndarray[Any, Any]) -> list[Any]:
+    """Return the entries of a vector unchanged, and the rows of a matrix as tuples."""
     if reports.ndim == 1:
         return list(reports.tolist())
     rows = reports.reshape(len(reports), math.prod(reports.shape[1:]))
@@ -201,7 +209,7 @@ def _as_tuples(reports: np.ndarray[Any, Any]) -> list[Any]:
 
 
 def _merge_nans(counts: Iterable[tuple[Hashable, int]]) -> Histogram:
-    """Return a histogram that counts all NaNs as the same report, although they are not equal."""
+    """Return a histogram in which all NaNs are the same report, although they are not equal."""
     histogram: Histogram = Counter()
     for report, count in counts:
         histogram[_normalize_nan(report)] += count

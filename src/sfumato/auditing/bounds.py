@@ -1,12 +1,12 @@
-"""Compare two counts: bounds on their log-ratio, and the smallest log-ratio an audit can detect.
+"""Bound the log-ratio of an event's probabilities under two symbols, and compute resolutions.
 
 **Exact bounds.** The number of samples for each symbol has a Poisson distribution
 (see ``sample_plan.py``). The counts a and b of an event S under x and x2 are then independent and
-Poisson, with means ``λ_x P(S|x)`` and ``λ_x2 P(S|x2)``. Given their sum, a is binomial:
+Poisson, with means ``λ_x P(S|x)`` and ``λ_x2 P(S|x2)``. Given a + b, a is binomial:
 
     a | a + b  ~  Bin(a + b, π),   π/(1 − π) = (λ_x/λ_x2) · P(S|x)/P(S|x2)
 
-So a single Clopper–Pearson bound on π bounds the ratio, with no other unknown and no approximation.
+So a single Clopper–Pearson bound on π bounds the ratio, with no other unknowns or approximation.
 Bounding each probability separately would require about a third more samples for randomized
 response with ε = 1.
 
@@ -22,9 +22,9 @@ by the binomial count for a ratio of e^E, and a bound above E is at least as imp
 angle or subtracted from it even if one of the counts is 0. (The angle is Fisher's arcsine transform
 of the share a/(a + b).) Audits use angles for choices and predictions, never for their bounds.
 
-**Resolution.** Let μ_x2 be the expected count of a pair's event S under x2. Suppose that the
-probability of S under x is e^r times its probability under x2. If it would exceed 1, set it to 1
-and reduce the probability under x2:
+**Resolution.** What is the smallest log-ratio that an audit can detect? Let μ_x2 be the expected
+count of a pair's event S under x2. Suppose that the probability of S under x is e^r times its
+probability under x2. If the former would exceed 1, set it to 1 and reduce the latter:
 
     μ_x = min((λ_x/λ_x2) e^r μ_x2, λ_x),   μ_x2 ← μ_x / ((λ_x/λ_x2) e^r)
 
@@ -35,20 +35,20 @@ probability β if the angle of these expected counts exceeds the angle at r = E 
 
 The smallest such r is the *resolution* of the pair on its event. Since counts are integers and the
 bound is exact, the expected count for x is reduced by 1 and that for x2 is increased by 1. The
-probability is then β or slightly more.
+probability of detection is then β or slightly more.
 
 The true μ_x2 is unknown, so a lower bound is computed from the observed count of x2. The resolution
 is too small only if that bound is too large. Half of the risk of missing a violation is allotted to
 that bound, and half to the test.
 
-A violation by a pair that was not a suspect could have been detected in two ways. The pair's own
-test, at a small level, could have detected it. Or the pair's suspicion could have exceeded the
-smallest one among the suspects, and the test with a suspect's samples could have detected the
-violation. The pair's resolution is the smallest log-ratio for which one of these two ways succeeds.
-In the second way, each of the two steps is allotted half of the test's risk.
+A violation by a pair that was not a suspect could have been detected in two ways: by the pair's
+own test, at a small level; or by a test with a suspect's samples, if the pair's suspicion had
+exceeded the smallest suspicion among the suspects. The pair's resolution is the smallest log-ratio
+for which one of these two ways succeeds. In the second way, each of the two steps is allotted half
+of the test's risk.
 
-The resolution is for a given event. An audit may choose a poor event if there are too many
-different reports for the number of samples. It cannot detect violations outside the event. The
+The resolution applies only to the chosen event. An audit may choose a poor event if there are too
+many different reports for the number of samples. It cannot detect violations on other events. The
 share of rare reports indicates how much the audit may miss.
 
 References: Clopper and Pearson (1934); Garwood (1936) for one Poisson mean; Przyborowski and
@@ -64,13 +64,15 @@ _MAX_EXCESS = 60.0  # the search ends at log-ratios this far above the promise
 _BISECTION_STEPS = 60
 
 
-def share_bound(successes: ArrayLike, trials: ArrayLike, level: ArrayLike) -> Floats:
+def probability_lower_bound(successes: ArrayLike, trials: ArrayLike, level: ArrayLike) -> Floats:
     """Return the Clopper–Pearson lower bound on a probability.
 
     The bound is too large with probability at most ``level``.
 
-    >>> float(share_bound(10, 10, 0.05).round(4)), float(share_bound(0, 10, 0.05))
-    (0.7411, 0.0)
+    >>> float(probability_lower_bound(10, 10, 0.05).round(4))
+    0.7411
+    >>> float(probability_lower_bound(0, 10, 0.05))
+    0.0
     """
     from scipy.special import betaincinv
 
@@ -80,13 +82,15 @@ def share_bound(successes: ArrayLike, trials: ArrayLike, level: ArrayLike) -> Fl
     return np.where(a > 0, bound, 0.0)
 
 
-def mean_bound(count: ArrayLike, level: float) -> Floats:
+def poisson_mean_lower_bound(count: ArrayLike, level: float) -> Floats:
     """Return a lower bound on the mean of a Poisson count.
 
     The bound is too large with probability at most ``level``.
 
-    >>> float(mean_bound(10, 0.05).round(3)), float(mean_bound(0, 0.05))
-    (5.425, 0.0)
+    >>> float(poisson_mean_lower_bound(10, 0.05).round(3))
+    5.425
+    >>> float(poisson_mean_lower_bound(0, 0.05))
+    0.0
     """
     from scipy.special import gammaincinv
 
@@ -94,33 +98,35 @@ def mean_bound(count: ArrayLike, level: float) -> Floats:
     return np.where(b > 0, gammaincinv(np.maximum(b, 1), level), 0.0)
 
 
-def log_ratio_bounds(
-    hits: ArrayLike, hits2: ArrayLike, odds: ArrayLike, level: ArrayLike
+def log_ratio_lower_bounds(
+    hits: ArrayLike, hits2: ArrayLike, size_ratio: ArrayLike, level: ArrayLike
 ) -> Floats:
-    """Return a lower bound on ``log P(S|x)/P(S|x2)``, or 0 if that bound is negative.
+    """Return a lower bound on ``max(log P(S|x)/P(S|x2), 0)``.
 
-    ``hits`` and ``hits2`` are the counts of S under x and x2; ``odds`` is ``λ_x/λ_x2``. The bound
-    is too large with probability at most ``level``, for any two probabilities.
+    ``hits`` and ``hits2`` are the counts of S under x and x2; ``size_ratio`` is ``λ_x/λ_x2``. The
+    bound is too large with probability at most ``level``, whatever the two probabilities are.
 
-    >>> float(log_ratio_bounds(3000, 1000, 1.0, 0.01).round(3))  # log 3 is 1.099
+    >>> float(log_ratio_lower_bounds(3000, 1000, 1.0, 0.01).round(3))  # log 3 is 1.099
     1.013
     """
     a = np.asarray(hits, dtype=float)
     b = np.asarray(hits2, dtype=float)
-    share = share_bound(a, a + b, level)
+    share = probability_lower_bound(a, a + b, level)
     with np.errstate(divide="ignore"):
-        bounds = np.log(share) - np.log1p(-share) - np.log(odds)
+        bounds = np.log(share) - np.log1p(-share) - np.log(size_ratio)
     return np.maximum(bounds, 0.0)
 
 
-# --- approximations by angles ---------------------------------------------------------------------
+# --- approximations with angles -------------------------------------------------------------------
 
 
-def errors_above(hits: ArrayLike, hits2: ArrayLike, log_ratio: ArrayLike) -> Floats:
+def standard_errors_above(hits: ArrayLike, hits2: ArrayLike, log_ratio: ArrayLike) -> Floats:
     """Return how many standard errors the ratio of two counts is above exp(log_ratio).
 
-    >>> float(errors_above(300, 100, np.log(3))), float(errors_above(300, 100, np.log(2)).round(2))
-    (0.0, 3.68)
+    >>> float(standard_errors_above(300, 100, np.log(3)))
+    0.0
+    >>> float(standard_errors_above(300, 100, np.log(2)).round(2))
+    3.68
     """
     a = np.asarray(hits, dtype=float)
     b = np.asarray(hits2, dtype=float)
@@ -130,16 +136,16 @@ def errors_above(hits: ArrayLike, hits2: ArrayLike, log_ratio: ArrayLike) -> Flo
     return 2 * np.sqrt(a + b) * excess
 
 
-def lower_log_ratio(hits: Floats, hits2: Floats, errors: float) -> Floats:
-    """Return the log-ratio of two counts after reducing its angle by ``errors`` standard errors.
+def cautious_log_ratio(hits: Floats, hits2: Floats, standard_errors: float) -> Floats:
+    """Return the log-ratio of two counts, after subtracting standard errors from its angle.
 
     The result is −inf if the counts are too small.
 
-    >>> float(lower_log_ratio(np.array(40.0), np.array(0.0), 4.0).round(2))
+    >>> float(cautious_log_ratio(np.array(40.0), np.array(0.0), 4.0).round(2))
     2.23
     """
     standard_error = 1 / (2 * np.sqrt(hits + hits2))
-    angle = np.arctan2(np.sqrt(hits), np.sqrt(hits2)) - errors * standard_error
+    angle = np.arctan2(np.sqrt(hits), np.sqrt(hits2)) - standard_errors * standard_error
     with np.errstate(divide="ignore"):
         return 2 * np.log(np.tan(np.maximum(angle, 0.0)))
 
@@ -147,52 +153,56 @@ def lower_log_ratio(hits: Floats, hits2: Floats, errors: float) -> Floats:
 # --- resolution -----------------------------------------------------------------------------------
 
 
-def detectable_by_test(
+def detectable_log_ratio(
     promised: ArrayLike,
     mean2: ArrayLike,
-    odds: ArrayLike,
+    size_ratio: ArrayLike,
     level: ArrayLike,
     power: float,
-    samples: ArrayLike,
+    max_count: ArrayLike,
 ) -> Floats:
     """Return the smallest log-ratio that the test detects with probability ``power``.
 
     The result is ``inf`` if the test cannot detect any log-ratio with that probability.
 
-    ``mean2`` is the expected count of the event under x2; ``odds`` is ``λ_x/λ_x2``; ``samples`` is
-    the number of samples for x, which limits the count of the event under x.
+    ``mean2`` is the expected count of the event under x2; ``size_ratio`` is ``λ_x/λ_x2``. The count
+    of the event under x is at most ``max_count``, the number of samples for x.
     """
     from scipy.special import ndtri
 
-    errors = ndtri(power) - ndtri(np.asarray(level, dtype=float))
-    return _smallest_log_ratio(promised, mean2, odds, errors, samples)
+    required_errors = ndtri(power) - ndtri(np.asarray(level, dtype=float))
+    return _smallest_log_ratio(promised, mean2, size_ratio, required_errors, max_count)
 
 
-def detectable_as_suspect(
-    promised: ArrayLike, mean2: ArrayLike, threshold: float, power: float, samples: ArrayLike
+def suspicious_log_ratio(
+    promised: ArrayLike, mean2: ArrayLike, threshold: float, power: float, max_count: ArrayLike
 ) -> Floats:
     """Return the smallest log-ratio that makes a pair a suspect with probability ``power``.
 
     The result is ``inf`` if no log-ratio does. A suspect has a suspicion above ``threshold``.
-    Suspects are chosen from one part of the samples, which has ``samples`` samples for each symbol.
-    ``mean2`` is the expected count of the event under x2 in that part.
+    Suspects are chosen from one part of the samples, which has ``max_count`` samples for each
+    symbol. ``mean2`` is the expected count of the event under x2 in that part.
     """
     from scipy.special import ndtri
 
-    errors = np.asarray(max(threshold, 0.0) + ndtri(power))
-    return _smallest_log_ratio(promised, mean2, 1.0, errors, samples)
+    required_errors = np.asarray(max(threshold, 0.0) + ndtri(power))
+    return _smallest_log_ratio(promised, mean2, 1.0, required_errors, max_count)
 
 
 def _smallest_log_ratio(
-    promised: ArrayLike, mean2: ArrayLike, odds: ArrayLike, errors: Floats, samples: ArrayLike
+    promised: ArrayLike,
+    mean2: ArrayLike,
+    size_ratio: ArrayLike,
+    required_errors: Floats,
+    max_count: ArrayLike,
 ) -> Floats:
-    """Return the smallest log-ratio r whose expected counts are far enough above E, by bisection.
+    """Find by bisection the smallest log-ratio r whose expected counts are far enough above E.
 
-    Their angle must be at least ``errors`` standard errors above the angle at r = E.
+    Their angle must be at least ``required_errors`` standard errors above the angle at r = E.
     """
-    arguments = (promised, mean2, odds, errors, samples)
+    arguments = (promised, mean2, size_ratio, required_errors, max_count)
     arrays = [np.asarray(argument, dtype=float) for argument in arguments]
-    E, mu, w, required_errors, max_count = np.broadcast_arrays(*arrays)
+    E, mu, w, min_errors, max_a = np.broadcast_arrays(*arrays)
     low = E
     high = E + _MAX_EXCESS
     for _ in range(_BISECTION_STEPS):
@@ -200,11 +210,11 @@ def _smallest_log_ratio(
         # Use logarithms: a promise may be so large that e^r overflows.
         log_ratio = np.log(w) + r
         with np.errstate(divide="ignore"):
-            log_a = np.minimum(np.log(mu) + log_ratio, np.log(max_count))
+            log_a = np.minimum(np.log(mu) + log_ratio, np.log(max_a))
         a = np.exp(log_a)
         b = np.exp(log_a - log_ratio)
-        expected_errors = errors_above(np.maximum(a - 1, 0), b + 1, E + np.log(w))
-        is_detected = expected_errors >= required_errors
+        expected_errors = standard_errors_above(np.maximum(a - 1, 0), b + 1, E + np.log(w))
+        is_detected = expected_errors >= min_errors
         low = np.where(is_detected, low, r)
         high = np.where(is_detected, r, high)
     return np.where(high < E + _MAX_EXCESS, high, np.inf)

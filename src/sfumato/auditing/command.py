@@ -21,16 +21,16 @@ from sfumato.errors import NotEnoughReports, ReportRejected
 from sfumato.foundation.arrays import Symbols
 
 _MAX_LINE_BYTES = 2**16
-_BATCH_SIZE = 2**12  # symbols per query; so few that any client can buffer their reports
-_EXIT_TIMEOUT = 5.0  # seconds for the process to exit after its input ends
+_BATCH_SIZE = 2**12  # symbols per query; few enough for any client to buffer their reports
+_EXIT_TIMEOUT = 5.0  # the maximum number of seconds to wait for extra lines or the exit
 
 
 class LineProcess:
     """A process that reads and writes lines. Leaving the ``with`` block kills it.
 
     A thread reads the output to avoid deadlocks. ``timeout`` is the number of seconds to wait for
-    the process. Lines are truncated at ``max_line_bytes`` bytes. At most ``max_queued`` lines are
-    read ahead, so the process cannot exhaust our memory.
+    the process. Lines of more than ``max_line_bytes`` bytes are split. At most ``max_queued`` lines
+    are read ahead, so the process cannot exhaust our memory.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class LineProcess:
     ) -> None:
         self.timeout = timeout
         self.lines: queue.Queue[bytes] = queue.Queue(max_queued)
-        """The lines that the process has written; an empty line marks the end of its output."""
+        """The lines of output that are still to be processed; ``b""`` marks the end."""
         self._max_line_bytes = max_line_bytes
         self._process = subprocess.Popen(  # noqa: S603 - the user asked to start this command
             list(command),
@@ -56,9 +56,9 @@ class LineProcess:
             self.lines.put(b"", timeout=self.timeout)
 
     def write(self, data: bytes) -> threading.Event:
-        """Write in another thread, so that a process that does not read its input cannot block us.
+        """Write ``data`` in another thread, so that a process that does not read cannot block us.
 
-        Returns an event that is set once the data has been written or the process has exited.
+        Returns an event that is set once the data has been written or writing has failed.
         """
         done = threading.Event()
 
@@ -77,7 +77,10 @@ class LineProcess:
             self._process.stdin.close()  # type: ignore[union-attr]
 
     def exit_text(self) -> str:
-        """Return the exit code as text for an error message, or "" if the process is running."""
+        """Return the exit code as text for an error message.
+
+        Returns "" if the process does not exit within a second.
+        """
         try:
             return f" with exit code {self._process.wait(1)}"
         except subprocess.TimeoutExpired:
@@ -87,7 +90,7 @@ class LineProcess:
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        """Kill the process and all processes that it started."""
+        """Kill the process and, on POSIX systems, its whole process group."""
         with suppress(ProcessLookupError, PermissionError):  # the process has already exited
             if os.name == "posix":
                 os.killpg(self._process.pid, signal.SIGKILL)
@@ -103,7 +106,7 @@ def command_randomizer(command: Sequence[str], timeout: float = 60.0) -> Iterato
 
     ``command`` is the program and its arguments. ``timeout`` is the number of seconds to wait for
     each report. Raises ``NotEnoughReports`` if the process exits early or stops answering, and
-    ``ReportRejected`` if it writes more lines than it reads.
+    ``ReportRejected`` if it writes a line that is too long, or more lines than it reads.
 
     >>> import sys
     >>> echo = "import sys\nfor line in sys.stdin: print(line.strip(), flush=True)"

@@ -15,16 +15,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.auditing.black_box import Histogram, count_table
-from sfumato.auditing.bounds import errors_above, lower_log_ratio
+from sfumato.auditing.black_box import Counts, Histogram, table_of_counts
+from sfumato.auditing.bounds import cautious_log_ratio, standard_errors_above
 from sfumato.contexts import Context
 from sfumato.errors import InvalidContext
 from sfumato.foundation.arrays import Floats, Symbols
 
 MAX_REPORTS = 4096
-"""The maximum number of reports to judge individually; the most frequent ones are chosen."""
+"""The maximum number of different reports to judge individually: the most frequent ones."""
 
-_SUBTRACTED_ERRORS = 4.0  # standard errors to subtract from a ratio before comparing it with others
+_SUBTRACTED_ERRORS = 4.0  # standard errors to subtract from ratios before comparing them
 _MIN_REPORT_COUNT = 5  # a report's ratio is unreliable unless some symbol sent it this many times
 
 
@@ -54,7 +54,7 @@ class Event:
 
     def suspicion(self, promised: float) -> float:
         """Return by how many standard errors the promise seems to be broken, before any test."""
-        return float(errors_above(*self.hits, promised))
+        return float(standard_errors_above(*self.hits, promised))
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,21 +63,21 @@ class Choice:
 
     They are tested on fresh samples. ``events`` has one event for each pair. The columns of an
     event are indices into ``reports``; one more column stands for all other reports. ``suspicions``
-    has, for each pair, the number of standard errors by which its promise seems to be broken.
+    contains, for each pair, the number of standard errors by which its promise seems to be broken.
     ``suspects`` are the indices of the pairs with the largest suspicions. ``counts`` is the table
-    from which events and suspects were chosen. ``rare_share`` is the share of reports that were too
-    rare to judge individually, for the symbol with the most of them.
+    of counts from the second part. ``rare_share`` is the share of reports that were too rare to
+    judge individually, for the symbol with the most of them.
     """
 
     reports: list[Hashable]
     events: list[Event]
     suspicions: Floats
     suspects: Symbols
-    counts: Symbols
+    counts: Counts
     rare_share: float
 
     @property
-    def size(self) -> int:
+    def samples_per_symbol(self) -> int:
         """The number of samples for each symbol in ``counts``."""
         return int(self.counts[0].sum())
 
@@ -85,13 +85,14 @@ class Choice:
 def pairs_with_promise(context: Context, symbols: Symbols) -> list[PromisedPair]:
     """Return all ordered pairs of the given symbols that have a finite promise.
 
-    Promises implied through a third symbol are included, even if that symbol is not audited.
+    Promises implied through a third symbol are included, even if that symbol is not audited, unless
+    the context is too large to compute them.
     """
     try:
-        closed = context.closure()
+        closure = context.closure()
     except InvalidContext:  # too large for a matrix, so audit only the direct promises
-        closed = context
-    E = closed.epsilon(symbols[:, None], symbols[None, :])
+        closure = context
+    E = closure.epsilon(symbols[:, None], symbols[None, :])
     is_promised = np.isfinite(E) & ~np.eye(symbols.size, dtype=bool)
     pairs = []
     for i, j in np.argwhere(is_promised).tolist():
@@ -103,14 +104,14 @@ def pairs_with_promise(context: Context, symbols: Symbols) -> list[PromisedPair]
 
 def choose_events(
     pairs: Sequence[PromisedPair],
-    ordering: Sequence[Histogram],
-    choosing: Sequence[Histogram],
+    ordering_histograms: Sequence[Histogram],
+    choosing_histograms: Sequence[Histogram],
     suspect_count: int,
 ) -> Choice:
     """Choose events and suspects, based on each symbol's reports in two parts of the samples."""
-    reports = frequent_reports(ordering)
-    ordering_counts = count_table(ordering, reports)
-    choosing_counts = count_table(choosing, reports)
+    reports = frequent_reports(ordering_histograms)
+    ordering_counts = table_of_counts(ordering_histograms, reports)
+    choosing_counts = table_of_counts(choosing_histograms, reports)
     events = []
     suspicions = np.empty(len(pairs))
     for i, pair in enumerate(pairs):
@@ -129,41 +130,43 @@ def choose_events(
 def frequent_reports(histograms: Sequence[Histogram]) -> list[Hashable]:
     """Return the reports to judge individually: the most frequent of those seen at least twice.
 
-    All others are judged together. Reports that were seen once belong with those that have not been
-    seen yet: the number of the former predicts how many new ones will arrive (Good, 1953).
+    All others are judged together. Reports that were seen only once belong with those that have not
+    been seen yet: how many there are predicts how many new ones will arrive (Good, 1953).
     """
-    total: Histogram = Histogram()
+    total_counts: Histogram = Histogram()
     for histogram in histograms:
-        total.update(histogram)
-    return [report for report, count in total.most_common(MAX_REPORTS) if count > 1]
+        total_counts.update(histogram)
+    return [report for report, count in total_counts.most_common(MAX_REPORTS) if count > 1]
 
 
-def choose_event(ordering: tuple[Symbols, Symbols], choosing: tuple[Symbols, Symbols]) -> Event:
-    """Return the event with the largest ratio on ``choosing``, by a cautious estimate.
+def choose_event(
+    ordering_counts: tuple[Counts, Counts], choosing_counts: tuple[Counts, Counts]
+) -> Event:
+    """Return the event with the largest ratio of ``choosing_counts``, by a cautious estimate.
 
-    The candidates are the upper level sets of the ratio on ``ordering``. Each argument is a pair of
-    rows: the counts of all reports under x and under x2, from equally many samples. One half is
-    added to all counts, so that reports that x2 never sent are ordered by how often x sent them.
-    Reports that neither symbol sent are left out.
+    The candidates are the upper level sets of the ratio of ``ordering_counts``. Each argument is a
+    pair of rows: the counts of all reports under x and under x2, from equally many samples. One
+    half is added to all counts, so that reports that x2 never sent are ordered by how often x sent
+    them. Reports that neither symbol sent are left out.
     """
-    ratio = (ordering[0] + 0.5) / (ordering[1] + 0.5)
-    columns = np.argsort(-ratio, kind="stable")
-    was_sent = np.sum([*ordering, *choosing], axis=0) > 0
+    ratios = (ordering_counts[0] + 0.5) / (ordering_counts[1] + 0.5)
+    columns = np.argsort(-ratios, kind="stable")
+    was_sent = np.sum([*ordering_counts, *choosing_counts], axis=0) > 0
     columns = columns[was_sent[columns]]
-    a = np.cumsum(choosing[0][columns], dtype=np.float64) + 0.5
-    b = np.cumsum(choosing[1][columns], dtype=np.float64) + 0.5
+    a = np.cumsum(choosing_counts[0][columns], dtype=np.float64) + 0.5
+    b = np.cumsum(choosing_counts[1][columns], dtype=np.float64) + 0.5
     # Skip the set of all reports, whose ratio is 1.
-    log_ratios = lower_log_ratio(a, b, _SUBTRACTED_ERRORS)[: max(columns.size - 1, 1)]
-    best = int(np.argmax(log_ratios))
-    hits = (float(a[best]), float(b[best]))
-    return Event(columns[: best + 1], hits)
+    log_ratios = cautious_log_ratio(a, b, _SUBTRACTED_ERRORS)[: max(columns.size - 1, 1)]
+    best_index = int(np.argmax(log_ratios))
+    hits = (float(a[best_index]), float(b[best_index]))
+    return Event(columns[: best_index + 1], hits)
 
 
-def _rare_share(ordering: Symbols, choosing: Symbols) -> float:
-    """Return the largest share, over all symbols, of reports that no symbol sent often.
+def _rare_share(ordering_counts: Counts, choosing_counts: Counts) -> float:
+    """Return the share of reports that no symbol sent often, for the symbol with the most of them.
 
     The last column combines many different reports, so it counts as rare.
     """
-    is_frequent = ordering[:, :-1].max(axis=0, initial=0) >= _MIN_REPORT_COUNT
-    frequent_counts = choosing[:, :-1][:, is_frequent].sum(axis=1)
-    return float((1 - frequent_counts / choosing.sum(axis=1)).max())
+    is_frequent = ordering_counts[:, :-1].max(axis=0, initial=0) >= _MIN_REPORT_COUNT
+    frequent_counts = choosing_counts[:, :-1][:, is_frequent].sum(axis=1)
+    return float((1 - frequent_counts / choosing_counts.sum(axis=1)).max())

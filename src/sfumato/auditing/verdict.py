@@ -14,7 +14,7 @@ from sfumato.foundation.formatting import align_table, format_percent, printable
 POWER = 0.99
 """The probability that a log-ratio at a pair's resolution would have been detected."""
 
-_MAX_ROWS = 10  # pairs in a table, or symbols in a list
+_MAX_LISTED = 10  # the maximum number of pairs in a table, or of symbols in a sentence
 _MAX_LABEL_LENGTH = 24  # characters of a label in a table
 _COLUMNS = ("x", "x2", "promised", "at least", "resolution", "event", "seen")
 _NOTABLE_RARE_SHARE = 0.01  # the verdict mentions rare reports if their share is larger
@@ -24,13 +24,13 @@ _NOTABLE_RARE_SHARE = 0.01  # the verdict mentions rare reports if their share i
 class PairAudit:
     """The result of testing ``E[x, x2]``.
 
-    ``bound`` is a lower bound on the realised entry, at ``level``; it should not exceed
-    ``promised``. ``resolution`` is the smallest log-ratio on the event that would have been
-    detected with probability 0.99. The event consists of ``event_size`` reports, and ``event``
-    lists the most informative ones. x sent a report in the event ``hits[0]`` times, and x2 sent one
-    ``hits[1]`` times. ``samples`` are the means of their sample sizes, which are
-    Poisson-distributed. If ``includes_other`` is true, one of the event's reports represents all
-    reports that were too rare to judge individually; it is shown as "(any other)".
+    ``bound`` is a lower bound on the realised entry, at the significance level ``level``; it should
+    not exceed ``promised``. ``resolution`` is the smallest log-ratio on the event that would have
+    been detected with probability 0.99. The event consists of ``event_size`` reports, and ``event``
+    lists the most informative ones. ``hits`` are the numbers of times that x and x2 sent a report
+    in the event. ``samples`` are the means of their sample sizes, which are Poisson-distributed. If
+    ``includes_other`` is true, one of the event's reports represents all reports that are not
+    judged individually; it is shown as "(any other)".
     """
 
     x: int
@@ -48,7 +48,7 @@ class PairAudit:
 
     @property
     def violates(self) -> bool:
-        """Whether the bound exceeds the promise, so the promise is broken."""
+        """Whether the bound exceeds the promise."""
         return self.bound > self.promised
 
     @property
@@ -86,7 +86,9 @@ class PairAudit:
 
 @dataclass(frozen=True, repr=False)
 class Audit:
-    """The result of an audit. With probability ``confidence``, none of its bounds is too large.
+    """The result of an audit.
+
+    With probability at least ``confidence``, none of its bounds is too large.
 
     ``pairs`` has an entry for every ordered pair of the audited ``symbols`` with a finite promise,
     and ``labels`` are the labels of these symbols. ``samples`` is the number of reports drawn.
@@ -106,19 +108,19 @@ class Audit:
 
     @property
     def violates(self) -> bool:
-        """Whether any pair breaks its promise."""
+        """Whether the bound of any pair exceeds its promise."""
         return any(pair.violates for pair in self.pairs)
 
     @property
     def violations(self) -> tuple[PairAudit, ...]:
-        """The pairs that break their promise, the worst first."""
+        """The pairs whose bound exceeds their promise, the worst first."""
         return tuple(pair for pair in self._pairs_by_excess() if pair.violates)
 
     @property
     def bounds(self) -> Floats:
-        """Lower bounds on the realised E, with a row and a column for each symbol.
+        """Lower bounds on the realised E, with a row and a column for each audited symbol.
 
-        Entries without a promise are ``nan``.
+        The bounds are ``nan`` for pairs without a promise.
         """
         bounds = np.full((len(self.symbols), len(self.symbols)), np.nan)
         np.fill_diagonal(bounds, 0.0)
@@ -137,31 +139,34 @@ class Audit:
         return finding + self._rare_text() + self._drift_text()
 
     def _violation_text(self) -> str:
-        worst = self.violations[0]
+        worst_pair = self.violations[0]
+        x_text = self._symbol_text(worst_pair.x)
+        x2_text = self._symbol_text(worst_pair.x2)
+        x_hits, x2_hits = worst_pair.hits
         text = (
             f"Violates its promise, with confidence {format_percent(self.confidence)}: symbol "
-            f"{self._symbol_text(worst.x)} against {self._symbol_text(worst.x2)} has ε of at least "
-            f"{worst.bound:.4g}, but {worst.promised:.4g} is promised. The evidence is an event "
-            f"({worst.event_text}) that was seen {worst.hits[0]:,} times for {worst.x} and "
-            f"{worst.hits[1]:,} times for {worst.x2}."
+            f"{x_text} against {x2_text} has ε of at least {worst_pair.bound:.4g}, but "
+            f"{worst_pair.promised:.4g} is promised. The evidence is an event "
+            f"({worst_pair.event_text}) that was seen {x_hits:,} times for {worst_pair.x} and "
+            f"{x2_hits:,} times for {worst_pair.x2}."
         )
         if len(self.violations) > 1:
-            text += f" In all, {len(self.violations)} ordered pairs violate it."
+            text += f" In all, {len(self.violations)} ordered pairs violate their promise."
         return text
 
     def _no_violation_text(self) -> str:
         text = "No violation found; this is not a proof."
-        resolved = [pair for pair in self.pairs if math.isfinite(pair.resolution)]
-        if resolved:
-            worst = max(resolved, key=lambda pair: pair.resolution - pair.promised)
+        resolved_pairs = [pair for pair in self.pairs if math.isfinite(pair.resolution)]
+        if resolved_pairs:
+            worst_pair = max(resolved_pairs, key=lambda pair: pair.resolution - pair.promised)
             text += (
-                f" On the events tested, anything above ε = {worst.resolution:.4g} where "
-                f"{worst.promised:.4g} is promised would have been detected with probability "
-                f"{format_percent(POWER)}. This is for symbol {self._symbol_text(worst.x)} against "
-                f"{self._symbol_text(worst.x2)}"
+                f" On the events tested, anything above ε = {worst_pair.resolution:.4g} where "
+                f"{worst_pair.promised:.4g} is promised would have been detected with probability "
+                f"{format_percent(POWER)}. This is for symbol {self._symbol_text(worst_pair.x)} "
+                f"against {self._symbol_text(worst_pair.x2)}"
             )
-            text += "; other pairs have a finer resolution." if len(resolved) > 1 else "."
-        unresolved_count = len(self.pairs) - len(resolved)
+            text += "; other pairs have a finer resolution." if len(resolved_pairs) > 1 else "."
+        unresolved_count = len(self.pairs) - len(resolved_pairs)
         if unresolved_count:
             text += (
                 f" For {unresolved_count:,} of {len(self.pairs):,} ordered pairs, no excess could "
@@ -172,9 +177,8 @@ class Audit:
     def _rare_text(self) -> str:
         if self.rare_share <= _NOTABLE_RARE_SHARE:
             return ""
-        share = (
-            math.floor(1000 * self.rare_share) / 1000
-        )  # rounding up to "100%" would be misleading
+        # Round down: "100%" would be misleading for a smaller share.
+        share = math.floor(1000 * self.rare_share) / 1000
         return (
             f" But for at least one symbol, {format_percent(share)} of the reports are too rare to "
             "be judged individually. They were judged together, so anything that one of them "
@@ -185,12 +189,12 @@ class Audit:
         if not self.changed_symbols:
             return ""
         noun = "symbol" if len(self.changed_symbols) == 1 else "symbols"
-        names = ", ".join(map(self._symbol_text, self.changed_symbols[:_MAX_ROWS]))
-        if len(self.changed_symbols) > _MAX_ROWS:
+        names = ", ".join(map(self._symbol_text, self.changed_symbols[:_MAX_LISTED]))
+        if len(self.changed_symbols) > _MAX_LISTED:
             names += ", …"
         return (
             f" The reports of {noun} {names} changed during the audit, so the result applies only "
-            "to that time."
+            "to the time of the audit."
         )
 
     def _symbol_text(self, symbol: int) -> str:
@@ -224,7 +228,7 @@ class Audit:
         if not self.pairs:
             return self.verdict
         lines = align_table([_COLUMNS, *self._rows()])
-        omitted_count = len(self.pairs) - _MAX_ROWS
+        omitted_count = len(self.pairs) - _MAX_LISTED
         if omitted_count > 0:
             lines.append(f"… and {omitted_count:,} ordered pairs with more slack")
         lines += ["", f"{self.samples:,} samples. {self.verdict}"]
@@ -252,7 +256,7 @@ class Audit:
     def _rows(self) -> list[tuple[str, ...]]:
         """Return the table's rows as text, for the pairs with the largest excess."""
         rows: list[tuple[str, ...]] = []
-        for pair in self._pairs_by_excess()[:_MAX_ROWS]:
+        for pair in self._pairs_by_excess()[:_MAX_LISTED]:
             row = (
                 self._symbol_text(pair.x),
                 self._symbol_text(pair.x2),

@@ -14,7 +14,7 @@ from sfumato.foundation.formatting import printable
 if TYPE_CHECKING:
     from sfumato.auditing.black_box import Randomizer
 
-_MAX_RANGE_SIZE = 10_000  # in symbols, so that a mistyped range does not exhaust memory
+_MAX_RANGE_LENGTH = 10_000  # last minus first, so that a mistyped range cannot exhaust memory
 
 
 def audit(
@@ -23,7 +23,7 @@ def audit(
         list[str] | None,
         typer.Argument(
             metavar="[CLIENT]",
-            help="Command that starts a client; put -- first. Default: the survey's own mechanism.",
+            help="Command that starts a client; put -- first. Default: use the survey's mechanism.",
         ),
     ] = None,
     samples: Annotated[
@@ -82,13 +82,16 @@ def audit(
 
 
 def _parse_symbols(text: str) -> list[int]:
-    """Parse a list of symbols and ranges, such as 0,3,7-12."""
+    """Return the symbols in a list of numbers and ranges, such as 0,3,7-12."""
     symbols: list[int] = []
     for part in text.split(","):
         match = re.fullmatch(r"\s*(\d{1,9})(?:-(\d{1,9}))?\s*", part)
         first = int(match[1]) if match else 0
         last = int(match[2] or match[1]) if match else 0
-        if match is None or last - first > _MAX_RANGE_SIZE:
-            raise typer.BadParameter("--symbols must be numbers and ranges, such as 0,3,7-12.")
+        if match is None or last - first > _MAX_RANGE_LENGTH:
+            raise typer.BadParameter(
+                "--symbols must be numbers, or ranges no longer than "
+                f"{_MAX_RANGE_LENGTH:,}, such as 0,3,7-12."
+            )
         symbols += range(first, last + 1)
     return symbols

@@ -98,7 +98,7 @@ def compare(
 
 
 class _ComparisonInput(NamedTuple):
-    """The input of a comparison: a promise, a mechanism that keeps it, and people to simulate.
+    """The input of a comparison: a promise, a mechanism that keeps it, and the people to simulate.
 
     If ``mechanism`` is ``None``, the default mechanism is used. ``survey_fingerprint`` is ``None``
     if there is no survey. ``notes`` contains lines to print after the result.
@@ -134,7 +134,7 @@ def _input_from_column(
     Uniform(2, epsilon)  # rejects an invalid ε before any data is read
     if columns.value is None or columns.latitude is not None or columns.longitude is not None:
         raise InvalidArgument(
-            "without a survey, pass the --column with the answers. Positions require a survey."
+            "without a survey, pass --column with the name of a column. Positions require a survey."
         )
     population = column_population(answers, columns.value, on_progress=on_rows)
     context = Uniform(population.domain, epsilon)
@@ -142,7 +142,7 @@ def _input_from_column(
 
 
 def _column_notes(population: "Population") -> list[str]:
-    """Return notes to print if the labels were taken from the answers."""
+    """Return notes about labels that were taken from a column of answers."""
     notes = [
         "",
         f"The labels are the column's {population.domain.size:,} distinct values, sorted. "

@@ -29,9 +29,9 @@ def conformance(
     patience: Annotated[float, typer.Option(min=0.1, help="Seconds to wait for an answer.")] = 30.0,
     as_json: Json = False,
 ) -> None:
-    """Test a client with every test vector, over the line protocol of the client specification.
+    """Test a client with the test vectors, over the line protocol of the client specification.
 
-    Exits 1 if an answer is wrong.
+    Exits 1 if an answer is wrong or missing.
 
     Examples:
       sfumato conformance ./my-client

@@ -29,7 +29,7 @@ def notify(text: str) -> None:
 
 
 def print_csv(text: str) -> None:
-    """Print CSV to standard output; escape control characters if that is a terminal.
+    """Print CSV to standard output; escape control characters if it is a terminal.
 
     A pipe must carry exactly the data that a file would contain.
     """
@@ -98,8 +98,8 @@ def _describe_round(search_round: "Round") -> str:
         f"{search_round.seconds:.0f} s",
     ]
     if search_round.component_count > 1:
-        component = f"part {search_round.component_number} of {search_round.component_count}"
-        parts.insert(0, component)
+        component_text = f"part {search_round.component_number} of {search_round.component_count}"
+        parts.insert(0, component_text)
     return ", ".join(parts)
 
 

@@ -26,6 +26,8 @@ CREDIT = (
 
 @dataclass(frozen=True)
 class _DemoResult:
+    """The result of a survey under one promise. ``error`` is the total variation error."""
+
     promise: str
     survey: "Survey"
     estimate: "Estimate"
@@ -62,10 +64,13 @@ def demo(
     promises = {
         "hide the cell within the whole map (classical local privacy)": Uniform(grid, EPSILON),
         "hide the cell within its tile (1,750 equal tiles)": tile_context,
-        "hide the cell within the area nearest to one city (1,750 cities)": city_context,
+        "hide the cell among those nearest to the same city (1,750 cities)": city_context,
     }
-    cells = " × ".join(map(str, grid.shape))
-    say(f"{PEOPLE_COUNT:,} people on {cells} cells, ε = {EPSILON:g}. Places: GeoNames (CC BY 4.0).")
+    shape_text = " × ".join(map(str, grid.shape))
+    say(
+        f"{PEOPLE_COUNT:,} people on {shape_text} cells, ε = {EPSILON:g}. "
+        "Places: GeoNames (CC BY 4.0)."
+    )
     results = []
     for index, (promise, context) in enumerate(promises.items()):
         results.append(_run_survey(index, promise, context, homes))

@@ -135,13 +135,13 @@ class _DesignResult:
         return page.encode("utf-8")
 
     def to_dict(self) -> dict[str, object]:
-        from sfumato.pages import name_closed_form
+        from sfumato.pages import name_of_closed_form
 
         return {
             "survey": self.survey.fingerprint,
             "name": self.survey.name,
             "symbols": self.survey.context.size,
-            "recognised": name_closed_form(self.design) or None,
+            "recognised": name_of_closed_form(self.design) or None,
             **self.design.to_dict(),
             "seconds": round(self.seconds, 3),
             "compared": [alternative.to_dict() for alternative in self.alternatives],

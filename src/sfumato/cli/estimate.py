@@ -12,7 +12,7 @@ from sfumato.cli.options import (
     SurveyFile,
     check_output_paths,
     read_values,
-    require_distinct,
+    require_distinct_files,
 )
 from sfumato.errors import InvalidArgument, InvalidSetting
 from sfumato.foundation.formatting import printable
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from sfumato.estimation import Estimate, FitResult
     from sfumato.survey import Survey
 
-_MAX_ROWS = 20  # print at most this many labels
+_MAX_PRINTED_LABELS = 20
 _DISTRUST_ADVICE = (
     "The reports may be forged, or come from a broken client. Do not rely on this estimate."
 )
@@ -52,7 +52,7 @@ def estimate(
             metavar="FILE.csv",
             help=(
                 "Public numbers that may correlate with the shares, for auto and empirical-bayes: "
-                "CSV with a label column and one other column."
+                "CSV with a label column and exactly one other column."
             ),
         ),
     ] = None,
@@ -84,7 +84,7 @@ def estimate(
     if covariate is not None:
         inputs.append(covariate)
     check_output_paths(None if to_stdout else output, html, png, inputs=inputs)
-    require_distinct(reports)
+    require_distinct_files(reports)
     chosen_decoder = get_decoder(decoder)
     if covariate is not None and not hasattr(chosen_decoder, "covariate"):
         raise InvalidArgument(
@@ -143,8 +143,8 @@ def _to_text(result: "Estimate", fit: "FitResult") -> str:
 
     rows = result_rows(result)
     row_count = len(rows)
-    if row_count > _MAX_ROWS:
-        rows = [rows[int(x)] for x in most_frequent(result, _MAX_ROWS)]
+    if row_count > _MAX_PRINTED_LABELS:
+        rows = [rows[int(x)] for x in most_frequent(result, _MAX_PRINTED_LABELS)]
     labels = [printable(str(row[0])) for row in rows]
     width = max(map(len, [*labels, "label"]))
     lines = [
@@ -156,9 +156,10 @@ def _to_text(result: "Estimate", fit: "FitResult") -> str:
     for label, (_, frequency, unbiased, low, high) in zip(labels, rows, strict=True):
         unbiased_text = f"{unbiased:7.4f} ({low:.4f} to {high:.4f})"
         lines.append(f"{label:<{width}}  {frequency:16.4f}   {unbiased_text}")
-    if row_count > _MAX_ROWS:
+    if row_count > _MAX_PRINTED_LABELS:
         lines.append(
-            f"… the {_MAX_ROWS} most frequent of {row_count:,} labels; -o FILE.csv writes all."
+            f"… the {_MAX_PRINTED_LABELS} most frequent of {row_count:,} labels; "
+            "-o FILE.csv writes all."
         )
     return "\n".join(lines)
 

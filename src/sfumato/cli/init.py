@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 _MIN_PEOPLE_PER_LABEL = 10  # an answer given by fewer people may identify someone
 
 TEMPLATES = {
-    "yes-no": """name  = "my-survey"                # unique per question
+    "yes-no": """name = "my-survey"                 # unique per question
+edition = 2
 title = "Have you ever …?"
 
 [domain]
@@ -31,7 +32,8 @@ kind = "high-low"                  # only "yes" needs protection
 epsilon = 1.0
 sensitive = ["yes"]
 """,
-    "labels": """name  = "my-survey"                # unique per question
+    "labels": """name = "my-survey"                 # unique per question
+edition = 2
 title = "Where did you have lunch?"
 
 [domain]
@@ -44,7 +46,8 @@ kind = "high-low"                  # uniform | high-low | tiers | blocks | metri
 epsilon = 1.0
 sensitive = ["clinic", "bar"]
 """,
-    "grid": """name  = "my-survey"                # unique per question
+    "grid": """name = "my-survey"                 # unique per question
+edition = 2
 title = "Where do people check in?"
 
 [domain]
@@ -300,6 +303,7 @@ def _survey_toml(
 
     lines = [
         f"name = {_format_string(name)}  # unique per question",
+        "edition = 2",
         'title = ""',
         "",
         "[domain]",

@@ -1,7 +1,7 @@
 """The `sfumato` command.
 
 Subcommands import what they need when they run, so --help is fast. Exit codes: 0 for success, 1 for
-a negative result (a privacy violation, an infeasible plan), 2 for invalid usage or input.
+a negative result (such as a privacy violation or an infeasible plan), 2 for all other failures.
 """
 
 import io
@@ -37,7 +37,7 @@ class _OutputClosed(Exception):
 
 
 class _Commands(TyperGroup):
-    """Reserves exit code 1 for negative results. Typer also uses 1 for closed pipes and Ctrl-D."""
+    """Reserves exit code 1 for negative results. Typer also uses it for closed pipes and Ctrl-D."""
 
     def invoke(self, ctx: typer.Context) -> object:  # type: ignore[override]
         """Run a subcommand."""
@@ -109,7 +109,8 @@ def run() -> None:
         _exit(f"{problem.strerror or problem}{file_note}", 2)
     except Exception as problem:  # noqa: BLE001 - a traceback could show a person's value
         # Exit code 1 would wrongly suggest a privacy violation.
-        _exit(f"internal error ({type(problem).__name__}). Nothing was written.", 2)
+        name = type(problem).__name__
+        _exit(f"internal error ({name}). Details are hidden: they may contain a person's value.", 2)
 
 
 def _exit(message: str, code: int) -> None:

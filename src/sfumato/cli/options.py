@@ -56,16 +56,19 @@ Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 
 def check_output_paths(*paths: str | None, inputs: Sequence[str] = ()) -> None:
-    """Reject outputs that cannot be written, before any work is done.
+    """Reject outputs that cannot be written, or that are also inputs, before any work is done.
 
-    This way, a command writes all of its outputs or none. Paths that are ``None`` are ignored.
+    Otherwise, a command could fail after it has written some of its outputs. Paths that are
+    ``None`` are ignored.
     """
     outputs = [path for path in paths if path is not None]
-    identities = [_file_identity(path) for path in outputs]
+    output_identities = [_file_identity(path) for path in outputs]
     input_identities = {_file_identity(path) for path in inputs}
-    if len(set(identities)) < len(identities) or input_identities.intersection(identities):
+    has_duplicates = len(set(output_identities)) < len(output_identities)
+    if has_duplicates or input_identities.intersection(output_identities):
         raise InvalidSetting(
-            "an output must not be an input or another output. Choose a different name."
+            "an output must not be the same file as an input or another output. Choose a "
+            "different name."
         )
     for path in outputs:
         if path in ("", "-"):
@@ -80,7 +83,7 @@ def check_output_paths(*paths: str | None, inputs: Sequence[str] = ()) -> None:
                 f"cannot write {path}: there is no folder {folder}. Create it first."
             )
         if not os.access(folder, os.W_OK):
-            raise InvalidSetting(f"cannot write {path}: the folder {folder} is read-only.")
+            raise InvalidSetting(f"cannot write {path}: the folder {folder} is not writable.")
 
 
 def write_outputs(*outputs: tuple[str | None, Callable[[], bytes]]) -> None:
@@ -92,8 +95,8 @@ def write_outputs(*outputs: tuple[str | None, Callable[[], bytes]]) -> None:
         write_atomically(path, content)
 
 
-def require_distinct(files: Sequence[str]) -> None:
-    """Reject a file that is listed twice: its rows would be counted twice."""
+def require_distinct_files(files: Sequence[str]) -> None:
+    """Reject a file that is listed twice, because its rows would be counted twice."""
     seen = set()
     for path in files:
         identity = _file_identity(path)
@@ -153,7 +156,7 @@ def parse_label(text: str, domain: "Domain") -> str | int:
 
 
 def read_shares(path: str, name: str, domain: "Domain") -> "Floats":
-    """Read a distribution, in domain order. A label that is not in the file has share 0.
+    """Read the share, frequency or count of each label, in domain order, or 0 if it is missing.
 
     ``name`` identifies the file in error messages.
     """
@@ -191,21 +194,25 @@ def read_values(
 def _read_numbers(
     path: str, name: str, domain: "Domain", columns: Sequence[str] | None
 ) -> dict[int, float]:
-    """Return the number of each symbol whose label is in the file."""
+    """Return the numbers in the file, keyed by the symbols of their labels."""
     from sfumato.survey.toml.companion_files import read_columns
 
     table = read_columns(Path(path), name)
-    candidates = [column for column in columns or table if column in table and column != "label"]
-    if "label" not in table or len(candidates) != 1:
-        number_column = (
-            f"one of the columns {', '.join(columns)}" if columns else "one other column"
+    number_columns = [
+        column for column in columns or table if column in table and column != "label"
+    ]
+    if "label" not in table or len(number_columns) != 1:
+        expected_column = (
+            f"exactly one of the columns {', '.join(columns)}"
+            if columns
+            else "exactly one other column"
         )
-        raise InvalidTable(f"{path} must have a label column and {number_column}.")
+        raise InvalidTable(f"{path} must have a label column and {expected_column}.")
     labels = [parse_label(text, domain) for text in table["label"]]
     symbols = domain.label_symbols(labels, path).tolist()
     if len(set(symbols)) < len(symbols):
         raise InvalidTable(f"{path} lists a label twice. List each label once.")
-    column = candidates[0]
+    column = number_columns[0]
     try:
         return dict(zip(symbols, map(float, table[column]), strict=True))
     except ValueError:

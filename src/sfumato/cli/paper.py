@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sfumato.paper.experiment import ExperimentResult, PageSection
 
 EXPERIMENTS = ("error-region", "synthetic", "gowalla")
-"""Each experiment is a function in the module of the same name in ``sfumato.paper``."""
+"""The names of the experiments. Each is a function in a module of ``sfumato.paper``."""
 
 DEFAULT_FOLDER = "paper-figures"
 PAGE_NAME = "paper.html"
@@ -89,8 +89,8 @@ def error_region(
 ) -> None:
     """Figure 1: the error rates of an observer who guesses an answer from its report.
 
-    Shows what the promise allows and what mechanisms achieve, computed exactly and on sampled
-    reports.
+    Shows what the promise allows and what mechanisms achieve, computed exactly and measured
+    on simulated reports.
 
     Example: sfumato paper error-region --epsilon 1 --epsilon-back 2
     """
@@ -172,7 +172,8 @@ class ExperimentCommand:
     """A command that runs experiments, with the options that they share.
 
     ``package`` is the Python package with the experiments. ``program`` is the command line up to
-    the name of the experiment. The constructor rejects an unusable output folder.
+    the name of the experiment. The constructor raises an error if matplotlib is missing, or if
+    nothing can be written to the output folder.
     """
 
     output: str
@@ -187,7 +188,7 @@ class ExperimentCommand:
         from sfumato.errors import MissingExtra
 
         if find_spec("matplotlib") is None:
-            raise MissingExtra("figures need matplotlib: pip install 'sfumato[charts]'")
+            raise MissingExtra("figures require matplotlib: pip install 'sfumato[charts]'")
         _require_writable_folder(self.folder)
 
     @property
@@ -206,19 +207,19 @@ class ExperimentCommand:
         say("Written: " + ", ".join(map(str, paths)))
 
     def run_section(self, name: str, **arguments: str | None) -> "PageSection":
-        """Run one experiment for the page.
+        """Run one experiment, and return its section of the page.
 
-        Its files are written immediately, because a later experiment may fail.
+        Write the experiment's files immediately, because a later experiment may fail.
         """
         from sfumato.errors import MissingExtra
-        from sfumato.paper.experiment import NotRun, PageSection
+        from sfumato.paper.experiment import PageSection, SkippedExperiment
 
         command_line = self._command_line(name, arguments)
         try:
             result = self._run_experiment(name, arguments)
             self._save(result)
         except MissingExtra as problem:
-            return PageSection(NotRun(name, str(problem)), command_line)
+            return PageSection(SkippedExperiment(name, str(problem)), command_line)
         if not self.as_json:
             _print_result(result)
         return PageSection(result, command_line)
@@ -226,9 +227,9 @@ class ExperimentCommand:
     def _run_experiment(self, name: str, arguments: Mapping[str, object]) -> "ExperimentResult":
         from sfumato.paper.experiment import RunOptions
 
-        module = name.replace("-", "_")
+        module_name = name.replace("-", "_")
         experiment: Callable[..., ExperimentResult]
-        experiment = getattr(import_module(f"{self.package}.{module}"), module)
+        experiment = getattr(import_module(f"{self.package}.{module_name}"), module_name)
         with show_status(name) as show:
             options = RunOptions(self.runs, self.seed, self.quick, on_progress=show)
             return experiment(options, **arguments)
@@ -256,26 +257,28 @@ def _require_writable_folder(folder: Path) -> None:
 
     absolute_path = folder.absolute()
     candidates = (absolute_path, *absolute_path.parents)
-    existing = next(path for path in candidates if path.exists())
-    if not existing.is_dir():
+    existing_path = next(path for path in candidates if path.exists())
+    if not existing_path.is_dir():
         raise InvalidSetting(
-            f"the output {folder} must be a folder, but {existing.name} is a file."
+            f"the output {folder} must be a folder, but {existing_path.name} is a file."
         )
-    if not os.access(existing, os.W_OK | os.X_OK):
-        raise InvalidSetting(f"cannot write to {folder}: the folder {existing} is read-only.")
+    if not os.access(existing_path, os.W_OK | os.X_OK):
+        raise InvalidSetting(
+            f"cannot write to {folder}: the folder {existing_path} is not writable."
+        )
 
 
 def _write_page(command: ExperimentCommand, sections: "list[PageSection]") -> None:
     """Write the page, and print what was written and what was skipped."""
     from sfumato.errors import MissingExtra
     from sfumato.foundation.files import write_atomically
-    from sfumato.paper.experiment import NotRun, paper_page
+    from sfumato.paper.experiment import SkippedExperiment, paper_page
 
     data: dict[str, object] = {}
-    skipped: list[NotRun] = []
+    skipped: list[SkippedExperiment] = []
     for section in sections:
         result = section.result
-        if isinstance(result, NotRun):
+        if isinstance(result, SkippedExperiment):
             skipped.append(result)
             data[result.name] = {"not_run": result.reason}
         else:
@@ -290,7 +293,7 @@ def _write_page(command: ExperimentCommand, sections: "list[PageSection]") -> No
     if command.as_json:
         say(json.dumps(data, allow_nan=False))
     else:
-        say(f"Written: figures and tables in {command.folder}, and one page with all: {page_path}")
+        say(f"Written: figures and tables in {command.folder}, and all on one page: {page_path}")
 
 
 def _print_result(result: "ExperimentResult") -> None:

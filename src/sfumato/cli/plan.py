@@ -38,7 +38,8 @@ def plan(
         str, typer.Option(help="How to measure the error: tv, symbol, total or l2.")
     ] = "tv",
     labels: Annotated[
-        str | None, typer.Option(help="For total: the labels to sum, separated by commas.")
+        str | None,
+        typer.Option(help="For --measure total: the labels to sum, separated by commas."),
     ] = None,
     distribution: Annotated[
         str,
@@ -88,8 +89,8 @@ def plan(
     from sfumato.planning import plan as make_plan
     from sfumato.survey import Survey
 
-    is_distribution_file = distribution not in ("worst", "uniform")
-    inputs = [survey, distribution] if is_distribution_file else [survey]
+    has_distribution_file = distribution not in ("worst", "uniform")
+    inputs = [survey, distribution] if has_distribution_file else [survey]
     check_output_paths(html, plot, inputs=inputs)
     loaded_survey = Survey.load(survey)
     domain = loaded_survey.context.domain
@@ -105,7 +106,7 @@ def plan(
         confidence=confidence,
         distribution=(
             read_shares(distribution, "distribution", domain)
-            if is_distribution_file
+            if has_distribution_file
             else distribution
         ),
         labels=labels_to_sum,

@@ -14,7 +14,7 @@ from sfumato.cli.options import (
     Workers,
     check_output_paths,
     choose_worker_count,
-    require_distinct,
+    require_distinct_files,
 )
 
 
@@ -56,7 +56,7 @@ def privatize(
     from sfumato.tables import AnswerColumns, report_writer, write_tally
 
     check_output_paths(None if output == "-" else output, inputs=[survey, *answers])
-    require_distinct(answers)
+    require_distinct_files(answers)
     loaded_survey = Survey.load(survey)
     loaded_survey.certify()
     columns = AnswerColumns(column, latitude, longitude)

@@ -41,8 +41,8 @@ def serve(
 ) -> None:
     """Run an aggregator: receive reports, count them and serve results to analysts.
 
-    Serves these surveys and all surveys already in the store. The first run prints a new token for
-    analysts; only its hash is stored.
+    Serves the given surveys and all surveys already in the store. The first run prints a new token
+    for analysts; only its hash is stored.
 
     Examples:
       sfumato serve survey.toml
@@ -65,8 +65,8 @@ def serve(
         aggregator.listen(host, port) as socket,
         closing(aggregator.Store.open(store)) as open_store,
     ):
-        _register(open_store, surveys or [])
-        _show_token(open_store, new_token=new_token)
+        _register_surveys(open_store, surveys or [])
+        _show_new_token(open_store, new_token=new_token)
         settings = aggregator.Settings(requests_per_minute=requests_per_minute)
         config = uvicorn.Config(
             aggregator.create_app(open_store, settings),
@@ -83,7 +83,7 @@ def serve(
         )
 
 
-def _register(store: "Store", paths: list[str]) -> None:
+def _register_surveys(store: "Store", paths: list[str]) -> None:
     from sfumato.survey import Survey
 
     loaded_surveys = [Survey.load(path) for path in paths]
@@ -94,7 +94,8 @@ def _register(store: "Store", paths: list[str]) -> None:
         notify(f"survey {survey.name}: {survey.fingerprint}")
 
 
-def _show_token(store: "Store", *, new_token: bool) -> None:
+def _show_new_token(store: "Store", *, new_token: bool) -> None:
+    """Create and print an analyst token if the store has no token, or if ``new_token`` is true."""
     from sfumato.aggregator import Token
 
     token = Token(store)

@@ -15,7 +15,7 @@ from sfumato.cli.options import (
     SurveyFile,
     Workers,
     choose_worker_count,
-    require_distinct,
+    require_distinct_files,
 )
 
 
@@ -43,7 +43,7 @@ def simulate(
     from sfumato.survey import Survey
     from sfumato.tables import AnswerColumns
 
-    require_distinct(answers)
+    require_distinct_files(answers)
     loaded_survey = Survey.load(survey)
     columns = AnswerColumns(column, latitude, longitude)
     with show_row_count("simulating") as on_progress:

@@ -14,7 +14,7 @@ from sfumato.client.answer_log import Answer, AnswerLog
 from sfumato.client.device import Device
 from sfumato.client.http import AggregatorClient, BatchConflict, Receipt
 from sfumato.client.ledger import (
-    DEFAULT_BUDGET,
+    BudgetChoice,
     count_distinct_values,
     parse_budget,
     require_consent,
@@ -75,7 +75,8 @@ class Client:
 
     ``budget``: the maximum total cost of all surveys on this device (see
     ``sfumato.client.ledger``). Pass a larger budget if the person agrees to it, or ``None`` for
-    no limit.
+    no limit. The ledger stores the budget, and clients that pass none use the stored one: 4 on a
+    new device.
 
     ``allow_clear``: must be ``True`` for a survey that leaves some pair of answers unprotected,
     such as the non-sensitive answers in a high-low survey. A report may then reveal an answer, and
@@ -100,13 +101,13 @@ class Client:
         url: str | AggregatorClient,
         *,
         home: str | os.PathLike[str],
-        budget: object = DEFAULT_BUDGET,
+        budget: object = BudgetChoice.STORED,
         allow_clear: bool = False,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._survey = survey if isinstance(survey, Survey) else Survey.load(survey)
         self._survey.certify()
-        self._budget = parse_budget(budget)
+        self._budget = budget if isinstance(budget, BudgetChoice) else parse_budget(budget)
         if not isinstance(allow_clear, bool):
             raise InvalidArgument(
                 f"allow_clear must be True or False; got {type(allow_clear).__name__}."

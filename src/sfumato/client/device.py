@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.client.answer_log import Answer, AnswerLog
-from sfumato.client.ledger import LEDGER_FORMATS, Entry, Ledger
+from sfumato.client.ledger import LEDGER_FORMATS, BudgetChoice, Entry, Ledger
 from sfumato.client.memory import fresh_secret, secret_tag
 from sfumato.errors import DamagedState
 from sfumato.foundation.canonical import Json, canonical_bytes
@@ -76,16 +76,22 @@ class Device:
             )
         return Ledger()
 
-    def charge(self, survey: Survey, budget: Fraction | None) -> tuple[bytes, AnswerLog]:
+    def charge(
+        self, survey: Survey, budget: Fraction | BudgetChoice | None
+    ) -> tuple[bytes, AnswerLog]:
         """Charge a survey unless it was already charged. Return the secret and the survey's log.
 
-        Raise ``BudgetExceeded``, and charge nothing, if the ledger would exceed the budget.
+        A budget that the caller passes replaces the one in the ledger. Raise ``BudgetExceeded``,
+        and change nothing, if the ledger would exceed it.
         """
         secret, ledger = self._load_state()
         tag = secret_tag(secret)
         entry = Entry.from_survey(survey, tag)
-        charged_ledger = ledger.charge(entry, budget)
-        if charged_ledger is not ledger:
+        limited_ledger = ledger
+        if not isinstance(budget, BudgetChoice):
+            limited_ledger = replace(ledger, budget=budget)
+        charged_ledger = limited_ledger.charge(entry)
+        if charged_ledger != ledger:
             if self.read_log(survey.fingerprint, tag) is None:
                 self.write_log(survey.fingerprint, AnswerLog(tag))
             self._write_ledger(charged_ledger)

@@ -22,6 +22,7 @@ context instead of a cost. All of them now count towards the single budget.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 from fractions import Fraction
 from typing import Any, Self
 
@@ -34,6 +35,7 @@ from sfumato.survey import Survey
 __all__ = [
     "DEFAULT_BUDGET",
     "LEDGER_FORMATS",
+    "BudgetChoice",
     "Entry",
     "Ledger",
     "count_distinct_values",
@@ -46,6 +48,13 @@ DEFAULT_BUDGET = Fraction(4)
 """Within this budget, reports change the odds between any two answers by a factor of at most
 e^4 ≈ 55: a 50:50 guess becomes at most 98:2. It allows four surveys at ε = 1. A larger budget would
 leave little deniability."""
+
+
+class BudgetChoice(Enum):
+    """Which budget applies if the caller does not pass one."""
+
+    STORED = "stored"  # the budget in the device's ledger
+
 
 LEDGER_FORMATS = (1, 2)
 """The formats that this version can read. It writes the last of them."""
@@ -87,46 +96,53 @@ class Entry:
 
 @dataclass(frozen=True)
 class Ledger:
-    """All entries of a device, oldest first, and the tag of its current secret.
+    """All entries of a device, oldest first, the tag of its current secret, and its budget.
 
-    The tag shows whether the secret file is damaged. With a different secret, the device would
-    produce new reports for the same questions.
+    The budget is part of the ledger because it belongs to the device: a survey never sets it. The
+    tag shows whether the secret file is damaged. With a different secret, the device would produce
+    new reports for the same questions.
     """
 
     entries: tuple[Entry, ...] = ()
     secret: str = ""
+    budget: Fraction | None = DEFAULT_BUDGET
 
     @property
     def spent(self) -> Fraction:
         """The total cost of all entries: an upper bound on what the device has revealed."""
         return sum((entry.cost for entry in self.entries), start=Fraction(0))
 
-    def charge(self, entry: Entry, budget: Fraction | None) -> "Ledger":
-        """Return the ledger with a new entry. Raise ``BudgetExceeded`` if that exceeds ``budget``.
+    def charge(self, entry: Entry) -> "Ledger":
+        """Return the ledger with a new entry. Raise ``BudgetExceeded`` if it exceeds the budget.
 
         Return the ledger itself if the survey was already charged under this secret.
         """
         if any(existing.key == entry.key for existing in self.entries):
             return self
         charged = replace(self, entries=(*self.entries, entry))
-        if budget is not None and charged.spent > budget:
+        if self.budget is not None and charged.spent > self.budget:
             raise BudgetExceeded(
                 f"survey {entry.survey[:12]}… would exceed this device's budget of "
-                f"{decimal_text(budget)}: it has spent {decimal_text(self.spent)}, and would have "
-                f"spent {decimal_text(charged.spent)}. Nothing was sent. A budget is not refilled "
-                "over time. If the person agrees to more, pass a larger budget."
+                f"{decimal_text(self.budget)}: it has spent {decimal_text(self.spent)}, and would "
+                f"have spent {decimal_text(charged.spent)}. Nothing was sent. A budget is not "
+                "refilled over time. If the person agrees to more, pass a larger budget."
             )
         return charged
 
     def to_record(self) -> dict[str, Json]:
         """Return the ledger as plain data."""
-        return {"entries": [entry.to_record() for entry in self.entries], "secret": self.secret}
+        return {
+            "budget": None if self.budget is None else decimal_text(self.budget),
+            "entries": [entry.to_record() for entry in self.entries],
+            "secret": self.secret,
+        }
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Self:
-        """Build a ledger from a record in either format."""
+        """Build a ledger from a record in either format. Older records have no budget."""
         entries = [Entry.from_record(entry) for entry in record["entries"]]
-        return cls(_without_duplicates(entries), str(record["secret"]))
+        budget = parse_budget(record.get("budget", DEFAULT_BUDGET))
+        return cls(_without_duplicates(entries), str(record["secret"]), budget)
 
 
 def parse_budget(budget: object) -> Fraction | None:
@@ -171,7 +187,7 @@ def survey_cost(context: Context, distinct: int) -> Fraction:
     >>> survey_cost(HighLow(["park", "clinic"], ["clinic"], "0.5"), 3)
     Fraction(3, 2)
     """
-    return distinct * context.largest_finite
+    return distinct * context.largest_finite_epsilon
 
 
 def _without_duplicates(entries: Sequence[Entry]) -> tuple[Entry, ...]:

@@ -1,7 +1,7 @@
 """Find the best known code for a number of points and an ε.
 
-Its risk is within a few percent of the minimum. At uniform p, any ε-private response with an
-unbiased estimate has a risk of at least (Ye and Barg, 2018)
+Its risk is usually within a few percent of the minimum. At uniform p, any ε-private response with
+an unbiased estimate has a risk of at least (Ye and Barg, 2018)
 
     LB(k, ε) = min_w R(k, w, e),   R(k, w, e) = (k−1)²(we + k − w)²/(k(e−1)²w(k−w))
 
@@ -39,15 +39,17 @@ EXTRA_BITS = 3
 """How many bits a report may have in addition to the ⌈log2(k+1)⌉ bits of a Hadamard report."""
 
 _GOOD_RATIO = 1.01  # the search stops when the risk is at most this multiple of the bound
-_ALWAYS_SEARCH_POINTS = 1000  # up to this many, search for blocks even if Singer's sets are good
-_GOOD_SINGER_RATIO = 1.03  # above this ratio, search at any size up to _MAX_SEARCH_POINTS
-_MAX_SEARCH_POINTS = 1 << 14
+_FAST_SEARCH_POINTS = 1000  # up to this many, search unless a Singer design has a _GOOD_RATIO
+_GOOD_SINGER_RATIO = 1.03  # with more points, search only above this ratio
+_MAX_SEARCH_POINTS = 1 << 14  # with more points, never search
 _SINGER_DESIGN_COUNT = 2  # designs with the smallest cyclic_risk, whose exact risk is computed
 
 
 @dataclass(frozen=True)
 class BestCode:
-    """The best codes with reports at most ``extra_bits`` bits longer than a Hadamard report.
+    """The family of the best known codes within a limit on the length of reports.
+
+    A report is at most ``extra_bits`` bits longer than a Hadamard report.
 
     >>> code = BestCode()(20, Fraction(1))
     >>> code.kind, code.outputs
@@ -66,7 +68,10 @@ class BestCode:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A family of codes, with the ratio of its exact risk at uniform p to the lower bound."""
+    """A family of codes, and the ratio of its exact risk at uniform p to the lower bound.
+
+    ``outputs`` is the number of outputs of its codes.
+    """
 
     family: CodeFamily
     ratio: float
@@ -74,13 +79,13 @@ class Candidate:
 
 
 def max_outputs(points: int, extra_bits: int) -> int:
-    """Return how many distinct reports fit in ``⌈log2(k+1)⌉ + extra_bits`` bits."""
+    """Return how many distinct reports fit in ``⌈log2(points + 1)⌉ + extra_bits`` bits."""
     return 1 << (points.bit_length() + extra_bits)
 
 
 @lru_cache(maxsize=1024)
 def best_candidate(points: int, epsilon: Fraction, output_limit: int) -> Candidate:
-    """Return the candidate with the lowest risk and at most ``output_limit`` outputs.
+    """Return the best candidate found, with at most ``output_limit`` outputs.
 
     Among equally good candidates, the one with the fewest outputs wins.
 
@@ -99,7 +104,7 @@ def best_candidate(points: int, epsilon: Fraction, output_limit: int) -> Candida
     if sizes[0] == 1:
         return best
     best = min([best, *_singer_candidates(k, e, output_limit, bound)], key=_rank)
-    good_ratio = _GOOD_RATIO if k <= _ALWAYS_SEARCH_POINTS else _GOOD_SINGER_RATIO
+    good_ratio = _GOOD_RATIO if k <= _FAST_SEARCH_POINTS else _GOOD_SINGER_RATIO
     if best.ratio <= good_ratio or k > _MAX_SEARCH_POINTS:
         return best
     for candidate in _search_candidates(k, float(epsilon), sizes, output_limit, bound):
@@ -136,7 +141,10 @@ def _search_candidates(
 def search_designs(
     points: int, sizes: list[int], output_limit: int
 ) -> Iterator[tuple[CyclicDesign, float]]:
-    """Yield designs with base blocks of these sizes, and their flatness; fewest blocks first."""
+    """Yield designs with base blocks of these sizes, and their flatness; fewest blocks first.
+
+    Designs with infinite flatness are omitted.
+    """
     shapes = []
     for w in sizes:
         for t in block_counts(points, w, output_limit):
@@ -152,8 +160,8 @@ def search_designs(
 def cyclic_risk(points: int, circle_size: int, raised: int, shared: float, e: float) -> float:
     """Return the risk at uniform p without total correction, ``k μ(1 − μ)/Δ²``.
 
-    The code uses k of the circle's K points. For any x, μ is the probability that a report is in
-    S_x, and Δ is the ``contrast``.
+    The code uses k = ``points`` of the K = ``circle_size`` points on the circle. For any x, μ is
+    the probability that a report is in S_x, and Δ is the code's ``contrast``.
     """
     Z = raised * e + circle_size - raised
     q = (shared * e + raised - shared) / Z
@@ -170,9 +178,9 @@ def singer_risk(points: int, design: SingerDesign, e: float) -> float:
     k = points
     K = design.points
     r = design.raised
-    uncorrected = cyclic_risk(k, K, r, design.shared, e)
+    uncorrected_risk = cyclic_risk(k, K, r, design.shared, e)
     if k == K:
-        return uncorrected
+        return uncorrected_risk
     Z = r * e + K - r
     delta = (r - design.shared) * (e - 1) / Z
     in_set = np.zeros(K)
@@ -181,4 +189,4 @@ def singer_risk(points: int, design: SingerDesign, e: float) -> float:
     in_use[:k] = 1.0
     w = np.fft.irfft(np.fft.rfft(in_use) * np.fft.rfft(in_set).conj(), K)
     P = (1 + (e - 1) * w / k) / Z
-    return uncorrected - float(P @ w**2 - (P @ w) ** 2) / (k * delta**2)
+    return uncorrected_risk - float(P @ w**2 - (P @ w) ** 2) / (k * delta**2)

@@ -99,7 +99,7 @@ class Code(ABC):
         """
 
     def ideal_levels(self) -> tuple[float, float]:
-        """Return ``Q(y|x)`` for y inside and outside S_x, from the published formula.
+        """Return ``Q(y|x)`` for y inside and outside S_x, before rounding to words.
 
         For K outputs, r of them in S_x, these are ``e/Z`` and ``1/Z`` with ``Z = re + K − r``,
         where e stands for e^ε.
@@ -135,7 +135,7 @@ class Code(ABC):
 
     @property
     def family(self) -> "CodeFamily":
-        """The family that builds this code for any word length and ε."""
+        """The family of this code, which builds such codes for any word length and ε."""
         return type(self)  # type: ignore[return-value]
 
     def can_serve(self, size: int) -> bool:
@@ -174,7 +174,7 @@ class Code(ABC):
         require_word_bits(fields["word_bits"])
         for name in ("outputs", "points"):
             if not is_count(fields[name]) or fields[name] > MAX_OUTPUTS:
-                raise InvalidSurvey("a code must have between 0 and 2^31 points and outputs.")
+                raise InvalidSurvey(f"{name!r} in a code must be an integer from 0 to 2^31.")
         high, low, leftover = (parse_count(fields[name]) for name in ("high", "low", "leftover"))
         return fields, TwoLevels(high, low, leftover)
 

@@ -1,4 +1,4 @@
-"""Cyclic response: a point's set consists of base blocks rotated around a circle."""
+"""Cyclic response: outputs are rotated base blocks, and a point favours those that contain it."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -58,8 +58,8 @@ class CyclicDesign:
             )
 
     def _is_ascending_set(self, block: tuple[int, ...]) -> bool:
-        in_range = all(0 <= d < self.circle_size for d in block)
-        return in_range and tuple(sorted(set(block))) == block
+        is_in_range = all(0 <= d < self.circle_size for d in block)
+        return is_in_range and tuple(sorted(set(block))) == block
 
     @classmethod
     def from_base_blocks(cls, circle_size: int, base: NDArray[np.int64]) -> "CyclicDesign":
@@ -90,10 +90,10 @@ class CyclicCode(Code):
     """Outputs ``(i, y)`` are rotated base blocks: ``S_x = {(i, y) : x − y mod K ∈ D_i}``.
 
     Output ``(i, y)`` is represented by ``i·K + y``. ``Q((i, y)|x)`` is ``e/Z`` inside S_x and
-    ``1/Z`` outside, with ``Z = t(we + K − w)``, where e stands for e^ε. A difference set (one base
-    block in which every difference occurs equally often) is balanced, and may leave points unused.
-    Other base blocks must use every point. Reports carry information about frequency j around the
-    circle in proportion to its strength ``S_j = Σ_i |FFT(D_i)_j|²``.
+    ``1/Z`` outside, with ``Z = t(we + K − w)``, where e stands for e^ε. If every nonzero
+    difference occurs equally often in the base blocks, the code is balanced, and may leave points
+    unused. Otherwise, it must use every point. Reports carry information about frequency j around
+    the circle in proportion to its strength ``S_j = Σ_i |FFT(D_i)_j|²``.
     Randomized response is the case ``D = {0}``.
     Guarantee: odds of at most e^ε between any two points, for every output.
     Cost per report: one word, a division and a table lookup. Error: within a few percent of the
@@ -128,7 +128,7 @@ class CyclicCode(Code):
 
     @property
     def family(self) -> CyclicDesign:
-        """The design, which builds this code for any word length and ε."""
+        """The design, which builds such codes for any word length and ε."""
         return self.design
 
     def to_record(self) -> dict[str, Json]:
@@ -154,7 +154,7 @@ class CyclicCode(Code):
     # --- the sets --------------------------------------------------------------------------------
 
     @cached_property
-    def _steps(self) -> tuple[Words, Words]:
+    def _steps_and_first_outputs(self) -> tuple[Words, Words]:
         """For each index, the number of steps around the circle, and its block's first output."""
         K = self.points
         blocks, offsets = np.nonzero(self._membership)
@@ -165,7 +165,7 @@ class CyclicCode(Code):
 
     def output_at(self, point: Words, index: Words) -> Words:
         """Return the output ``(i, x − d mod K)``: first those with d in D_i, then the others."""
-        steps, first_outputs = self._steps
+        steps, first_outputs = self._steps_and_first_outputs
         signed_index = index.view(np.int64)
         y = steps.take(signed_index, mode="clip")
         y += point
@@ -183,7 +183,10 @@ class CyclicCode(Code):
         return self._membership[i.astype(np.int64), ((point + K - y) % K).astype(np.int64)]
 
     def membership(self, point: int) -> Booleans:
-        """Return the mask of each base block, read backwards around the circle from the point."""
+        """Return a mask of the outputs in S_point.
+
+        It is the mask of each base block, read backwards around the circle from the point.
+        """
         down_to_zero = self._membership[:, point::-1]
         down_from_top = self._membership[:, :point:-1]
         return np.concatenate([down_to_zero, down_from_top], axis=1).reshape(-1)
@@ -216,8 +219,8 @@ class CyclicCode(Code):
     def kernels(self) -> Floats:
         """The kernels a_i, one per row: ``Σ_{i,y} [x2 − y ∈ D_i] a_i(x − y) = [x = x2] − 1/K``.
 
-        This is the least-squares solution: in the frequency domain, ``â_i(j) = FFT(D_i)_j / S_j``
-        for j ≠ 0 and ``â_i(0) = 0``.
+        This is the solution with the smallest sum of squares. In the frequency domain,
+        ``â_i(j) = FFT(D_i)_j / S_j`` for j ≠ 0 and ``â_i(0) = 0``.
         """
         spectrum = self._spectrum.copy()
         spectrum[:, 1:] /= self._strengths[1:]

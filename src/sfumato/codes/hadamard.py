@@ -82,14 +82,14 @@ class HadamardCode(Code):
         return code
 
     def output_at(self, point: Words, index: Words) -> Words:
-        """Return the outputs with sign +1 in row x+1, then those with sign −1.
+        """Return the output at each index: those with sign +1 in row x+1, then those with sign −1.
 
         Half of the outputs have each sign. The index sets all bits except the lowest set bit of
         x+1, which determines the sign.
         """
         row = point + np.uint64(1)
         half = np.uint64(self.outputs // 2)
-        lowest_bit = _lowest_bit(row)
+        lowest_bit = _lowest_set_bit(row)
         free_bits = index & (half - np.uint64(1))
         y = ~(lowest_bit - np.uint64(1))
         y &= free_bits
@@ -105,7 +105,7 @@ class HadamardCode(Code):
         row = point + np.uint64(1)
         y = word & np.uint64(self.outputs - 1)
         is_minus = word >= np.uint64(self._threshold << self._log_outputs)
-        return _with_sign(y, row, _lowest_bit(row), is_minus)
+        return _with_sign(y, row, _lowest_set_bit(row), is_minus)
 
     def contains(self, point: Words | np.uint64, output: Words | np.uint64) -> Booleans:
         """Return whether ``H_K(x+1, y) = +1``: x+1 and y have an even number of bits in common."""
@@ -122,14 +122,17 @@ class HadamardCode(Code):
         return (weights.sum(axis=-1, keepdims=True) + walsh_hadamard(rows)) / 2
 
 
-def _lowest_bit(row: Words) -> Words:
+def _lowest_set_bit(row: Words) -> Words:
     bit = np.negative(row)
     bit &= row
     return bit
 
 
 def _with_sign(y: Words, row: Words, lowest_bit: Words, is_minus: Booleans) -> Words:
-    """Return y with the row's lowest set bit flipped if the sign is wrong. Overwrite the arrays."""
+    """Return y with the row's lowest set bit flipped if its sign is wrong.
+
+    The arrays ``y`` and ``lowest_bit`` are overwritten.
+    """
     flip = np.bitwise_count(row & y)  # its parity gives the sign of y
     flip ^= is_minus.view(np.uint8)
     flip &= np.uint8(1)

@@ -44,7 +44,7 @@ class RecordedCodes:
 
     @property
     def word_bits(self) -> int:
-        """The word length, which is the same for all codes."""
+        """The word length of the first code."""
         return next(iter(self._codes.values())).word_bits
 
     def __call__(self, points: int, epsilon: Epsilon, word_bits: int = 64) -> Code:

@@ -55,8 +55,8 @@ _MAX_COST = 1 << 27  # maximum of points × size × blocks, the cost of the firs
 _STEP_TERMS = 1 << 13  # the number of positions tried in one step × the number of frequencies
 _MAX_RANDOM_MOVES = 4  # maximum number of random moves when no single move helps
 _UNIT = 1 << 18  # the term of frequency j in the cost if S_j = t·w
-_NEARLY_FLAT = 2.0**-12  # when no move helps, stop if this close to the minimum cost
-_FLAT_ENOUGH = 2.0**-7  # while designing a survey, stop as soon as blocks are this close to flat
+_NEARLY_FLAT = 2.0**-12  # when no move helps, stop if the flatness is at most 1 plus this
+_FLAT_ENOUGH = 2.0**-7  # the flatness minus 1 at which the search for a survey's blocks stops
 
 
 def ye_barg_risk(points: int, size: int, epsilon: float) -> float:
@@ -87,8 +87,8 @@ def best_sizes(points: int, epsilon: float) -> list[int]:
     k = points
     e = exp(epsilon)
     below_optimum = int(k / (e + 1))
-    nearby = range(max(below_optimum - 1, 1), min(max(below_optimum, 1) + 2, k - 1) + 1)
-    return sorted(nearby, key=lambda w: ye_barg_risk(k, w, epsilon))[:2]
+    nearby_sizes = range(max(below_optimum - 1, 1), min(max(below_optimum, 1) + 2, k - 1) + 1)
+    return sorted(nearby_sizes, key=lambda w: ye_barg_risk(k, w, epsilon))[:2]
 
 
 def flatness(base: BaseBlocks, points: int) -> float:
@@ -121,17 +121,17 @@ def search_blocks(points: int, size: int, block_count: int) -> BaseBlocks:
     >>> search_blocks(7, 3, 1).shape
     (1, 3)
     """
-    in_range = 2 <= points <= _MAX_POINTS and 1 <= size < points and block_count >= 1
-    if not in_range or points * size * block_count > _MAX_COST:
+    is_in_range = 2 <= points <= _MAX_POINTS and 1 <= size < points and block_count >= 1
+    if not is_in_range or points * size * block_count > _MAX_COST:
         raise InvalidContext(
             f"a search for blocks needs 2 to {_MAX_POINTS} points, a size from 1 to points − 1 and "
             f"at least one block, and the product of all three must be at most {_MAX_COST}; got "
             f"{points} points, size {size} and {block_count} blocks. For many points, use a "
             "Singer design."
         )
-    stored = _package_blocks().get(f"{points} {size} {block_count}")
-    if stored:
-        base = unpack(stored, size)
+    packed_blocks = _package_blocks().get(f"{points} {size} {block_count}")
+    if packed_blocks:
+        base = unpack(packed_blocks, size)
     else:
         base = search(points, size, block_count, MAX_STEPS, _FLAT_ENOUGH)
     base.flags.writeable = False
@@ -141,8 +141,8 @@ def search_blocks(points: int, size: int, block_count: int) -> BaseBlocks:
 def block_counts(points: int, size: int, output_limit: int) -> list[int]:
     """Return the numbers of blocks worth trying with at most ``output_limit`` outputs, ascending.
 
-    These are the numbers for which the package contains blocks, the largest number that fits, and
-    8, with which most codes are within 1% of flat.
+    These are the numbers for which the package contains blocks, the largest number that fits (at
+    least 1), and 8 if it fits, because most codes with 8 blocks are within 1% of flat.
 
     >>> block_counts(500, 9, 8192)
     [8, 16]
@@ -166,10 +166,10 @@ def package_sizes() -> list[tuple[int, int, int]]:
 
 @lru_cache(maxsize=1)
 def _package_blocks() -> dict[str, str]:
-    """Return the stored blocks, keyed by ``"points size blocks"``."""
+    """Return the packed blocks that ship with the package, keyed by ``"points size blocks"``."""
     text = files("sfumato.codes").joinpath("searched.json").read_text("utf-8")
-    stored: dict[str, str] = json.loads(text)
-    return stored
+    packed_blocks: dict[str, str] = json.loads(text)
+    return packed_blocks
 
 
 def pack(base: BaseBlocks) -> str:
@@ -185,17 +185,20 @@ def unpack(text: str, size: int) -> BaseBlocks:
 def search(
     points: int, size: int, block_count: int, max_steps: int, tolerance: float = 0.0
 ) -> BaseBlocks:
-    """Return the flattest blocks found, or the first blocks within ``tolerance`` of flat."""
+    """Return the flattest blocks found in ``max_steps`` steps.
+
+    With a ``tolerance``, stop at the first blocks whose flatness is at most ``1 + tolerance``.
+    """
     draws = _random_draws(f"{points} {size} {block_count}")
     initial_blocks = [_shuffle(points, draws)[:size] for _ in range(block_count)]
     climb = _HillClimb(points, np.array(initial_blocks))
     target_cost = climb.cost_of_flatness(tolerance) if tolerance else 0
     best_blocks = climb.D.copy()
     best_cost = inf
-    idle_steps = 0
+    idle_step_count = 0
     order: list[int] = []
     for _ in range(max_steps):
-        if idle_steps >= size * block_count:  # no single move helps
+        if idle_step_count >= size * block_count:  # no single move helps
             if climb.cost > best_cost:
                 climb.restart(best_blocks.copy())
             else:
@@ -205,11 +208,11 @@ def search(
                 break
             for _ in range(1 + _draw_below(_MAX_RANDOM_MOVES, draws)):
                 climb.move_at_random(draws)
-            idle_steps = 0
+            idle_step_count = 0
         if not order:
             order = _shuffle(size * block_count, draws)
         i, m = divmod(order.pop(), size)
-        idle_steps = 0 if climb.step(i, m, draws) else idle_steps + 1
+        idle_step_count = 0 if climb.step(i, m, draws) else idle_step_count + 1
         if climb.cost <= target_cost:
             break
     return np.sort(climb.D if climb.cost < best_cost else best_blocks, axis=1)
@@ -272,8 +275,9 @@ class _HillClimb:
         """Move a randomly chosen number to a random free position."""
         i = _draw_below(self.D.shape[0], draws)
         m = _draw_below(self.D.shape[1], draws)
-        free = np.setdiff1d(np.arange(self._k), self.D[i])
-        self._move(i, m, int(free[_draw_below(len(free), draws)]))
+        free_positions = np.setdiff1d(np.arange(self._k), self.D[i])
+        index = _draw_below(len(free_positions), draws)
+        self._move(i, m, int(free_positions[index]))
 
     def _positions_to_try(self, i: int, a: int, draws: Iterator[int]) -> NDArray[np.int64]:
         """Return the positions to try for the number a in block i: a itself, then free positions.
@@ -322,7 +326,7 @@ class _Waves:
 
     def __init__(self, points: int, log_B: int) -> None:
         self._k = points
-        self._cos, self._sin = _circle_points(points, log_B)
+        self._cos, self._sin = _roots_of_unity(points, log_B)
         self._j = np.arange(1, points // 2 + 1)
         # Small tables (up to 4 MB) are precomputed; rows of larger ones are computed on demand.
         self._rows = self._compute(np.arange(points)) if points <= 1024 else None
@@ -355,7 +359,7 @@ class _Waves:
 _PI = 0x3243F6A8885A308D313198A2E03707344  # in units of 2^−128
 
 
-def _circle_points(points: int, log_B: int) -> tuple[Floats, Floats]:
+def _roots_of_unity(points: int, log_B: int) -> tuple[Floats, Floats]:
     """Return ``2^log_B · (cos, sin)(2πx/k)`` for x = 0 … k − 1, rounded.
 
     The computation uses integers in units of 2^−128, because floating-point cosines differ between

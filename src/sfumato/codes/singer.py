@@ -14,7 +14,7 @@ For q = p^a, all arithmetic is done mod p. For every linear form L over the fiel
 trace of α^i to the field with q elements vanishes if and only if L vanishes on
 ``α^i, α^(i+K), …, α^(i+(a−1)K)``, because α^K generates that field.
 
-Reference: Singer (1938); Feldman, Nelson, Nguyen, Talwar (2022) for its use as a response.
+Reference: Singer (1938); Feldman, Nelson, Nguyen, Talwar (2022) for their use as a response.
 """
 
 from collections.abc import Iterator
@@ -52,9 +52,9 @@ class SingerDesign:
 
     def __post_init__(self) -> None:
         # Check the sizes first: they bound the cost of all later checks.
-        in_range = self.q >= 2 and 3 <= self.dimension <= MAX_POINTS.bit_length()
-        fits = in_range and self.q**2 < MAX_POINTS and self.points <= MAX_POINTS
-        if not fits or not _is_prime_power(self.q):
+        is_in_range = self.q >= 2 and 3 <= self.dimension <= MAX_POINTS.bit_length()
+        is_small = is_in_range and self.q**2 < MAX_POINTS and self.points <= MAX_POINTS
+        if not is_small or not _is_prime_power(self.q):
             raise InvalidContext(
                 "a Singer design needs a prime power q, a dimension of at least 3, and at most "
                 f"{MAX_POINTS} points; got q = {self.q}, dimension {self.dimension}. "
@@ -142,7 +142,7 @@ def require_difference_set(D: NDArray[np.int64], design: SingerDesign) -> None:
 
 
 def _point_count(q: int, dimension: int) -> int:
-    """Return the number of points in the projective space of dimension ``dimension − 1``."""
+    """Return ``(q^dimension − 1)/(q − 1)``, the number of points in a projective space."""
     return (q**dimension - 1) // (q - 1)
 
 
@@ -178,7 +178,8 @@ def _primitive_roots(p: int) -> set[int]:
 def _is_primitive(f: list[int], p: int, order: int, primes: list[int]) -> bool:
     """Return whether x mod f has multiplicative order ``order``, which is p^n − 1.
 
-    If so, the powers of x are all the nonzero elements, so f is irreducible too.
+    ``primes`` contains the prime factors of ``order``. If the result is true, the powers of x are
+    all the nonzero elements, so f is irreducible too.
     """
     one = [1] + [0] * (len(f) - 1)
     if _power_of_x(order, f, p) != one:
@@ -208,8 +209,8 @@ def _product(a: list[int], b: list[int], f: list[int], p: int) -> list[int]:
 
 def _times_x(a: list[int], f: list[int], p: int) -> list[int]:
     """Return ``x·a mod f``: replace x^n by the lower terms of −f."""
-    leading = a[-1]
-    return [(c - leading * d) % p for c, d in zip([0, *a[:-1]], f, strict=True)]
+    leading_coefficient = a[-1]
+    return [(c - leading_coefficient * d) % p for c, d in zip([0, *a[:-1]], f, strict=True)]
 
 
 def _recurrence_terms(f: list[int], p: int, n: int, length: int) -> NDArray[np.int64]:

@@ -58,7 +58,7 @@ class ClearCode(SingletonCode):
         return code
 
     def output_at(self, point: Words, index: Words) -> Words:
-        """Return the point itself, then the remaining points in cyclic order (never drawn)."""
+        """Return the point at index 0; larger indices, which are never drawn, give the others."""
         return (point + index) % np.uint64(self.outputs)
 
     def encode(self, point: Words, word: Words) -> Words:

@@ -23,6 +23,8 @@ FILES = (
     "bad_surveys.json",
     "budget.json",
     "strangers.json",
+    "format_2.json",
+    "bad_format_2.json",
 )
 
 _MAX_TEXT_LENGTH = 200  # a failure quotes at most this many characters of a value

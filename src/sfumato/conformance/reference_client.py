@@ -16,7 +16,7 @@ import numpy as np
 
 from sfumato.batches import Batch, to_json
 from sfumato.cells import CellKey
-from sfumato.client.ledger import Entry, Ledger, parse_budget, require_consent
+from sfumato.client.ledger import Entry, Ledger, require_consent
 from sfumato.client.memory import batch_id, derive_report, derive_words, value_token
 from sfumato.errors import InvalidSurvey, SfumatoError, WrongSurvey
 from sfumato.foundation.arrays import Words
@@ -139,9 +139,10 @@ class ReferenceClient:
     def _charge(self, request: Fields) -> Fields:
         survey = self._survey(request)
         require_consent(survey, request["allow_clear"])
-        ledger = Ledger.from_record({"entries": request["entries"], "secret": request["secret"]})
+        record = {name: request[name] for name in ("budget", "entries", "secret")}
+        ledger = Ledger.from_record(record)
         entry = Entry.from_survey(survey, request["secret"])
-        ledger = ledger.charge(entry, parse_budget(request["budget"]))
+        ledger = ledger.charge(entry)
         return {"spent": str(ledger.spent), "entries": len(ledger.entries)}
 
     def _survey(self, request: Fields) -> Survey:

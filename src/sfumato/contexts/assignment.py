@@ -34,17 +34,18 @@ class Assignment:
 
     @classmethod
     def parse(cls, classes: object, domain: object, noun: str) -> "Assignment":
-        """Parse a sequence in domain order (integers or names), or a mapping from label to class.
+        """Parse a sequence of class names in domain order, or a mapping from label to class name.
 
-        If ``domain`` is ``None``, the labels are the keys of the mapping, or the integers from 0.
+        Class names are text or integers. If ``domain`` is ``None``, the labels are the keys of the
+        mapping or, for a sequence, the integers from 0.
         """
         if isinstance(classes, Mapping):
-            names, parsed_domain = _parse_mapping(classes, domain, noun)
+            class_names, parsed_domain = _parse_mapping(classes, domain, noun)
         else:
-            names, parsed_domain = _parse_sequence(classes, domain, noun)
+            class_names, parsed_domain = _parse_sequence(classes, domain, noun)
         index_of: dict[Hashable, int] = {}
-        indices = (index_of.setdefault(name, len(index_of)) for name in names)
-        class_of = np.fromiter(indices, np.int64, len(names))
+        indices = (index_of.setdefault(name, len(index_of)) for name in class_names)
+        class_of = np.fromiter(indices, np.int64, len(class_names))
         class_of.flags.writeable = False
         return cls(parsed_domain, class_of, tuple(index_of), noun)
 
@@ -105,8 +106,8 @@ class Assignment:
         if len(value_by_name) > len(self.names):
             unknown_class = next(iter(value_by_name.keys() - set(self.names)))
             raise ContextMismatch(
-                f"{name} contains {unknown_class!r}, a {self.noun} without labels. Remove or "
-                "correct it."
+                f"{name} contains {unknown_class!r}, but no label belongs to that {self.noun}. "
+                "Remove or correct it."
             )
         return [value_by_name[class_name] for class_name in self.names]
 
@@ -158,7 +159,7 @@ def _normalize_class_name(name: object, noun: str) -> Hashable:
     if isinstance(name, np.integer):
         return int(name)
     if isinstance(name, str):
-        # Different Unicode encodings of a name must not become different classes.
+        # Different Unicode forms of the same name must not become different classes.
         return unicodedata.normalize("NFC", name)
     if isinstance(name, bool) or not isinstance(name, int):
         raise InvalidContext(

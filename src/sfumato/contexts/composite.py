@@ -65,7 +65,7 @@ class ContextSum(Context):
         return reduce(add, (term.exact_epsilon(x, x2) for term in self.terms))
 
     def closure(self) -> Context:
-        """Return the shortest-path distances over E.
+        """Return the equivalent context with the smallest entries: shortest-path distances over E.
 
         If every term is closed, so is the sum: triangle inequalities are preserved under addition.
         """
@@ -95,8 +95,8 @@ class ContextUnion(Context):
     """``E[x, x2] = E_j[i, i2]`` if x and x2 are symbols i and i2 of block j, otherwise ``inf``.
 
     A report may reveal the block. Inside block j, any mechanism that satisfies part j can be used.
-    To create a union, call ``union``. Part j is a context over the symbols 0 … k_j − 1 of its
-    block, in domain order. The parts do not have labels; only the union does.
+    To create a union, call ``union``. In part j, the symbols of block j are numbered 0 … k_j − 1,
+    in domain order. These numbers are also the labels of the part.
 
     >>> from sfumato.contexts import HighLow, Uniform
     >>> ContextUnion([Uniform(2, 1), HighLow(2, [1], 2)], [0, 1, 1, 0]).matrix()
@@ -113,9 +113,9 @@ class ContextUnion(Context):
     sizes: Symbols
     """The number of symbols in each block (k_j)."""
     rank: Symbols
-    """The position of each symbol inside its block, which is its symbol in that part."""
+    """The position of each symbol inside its block, which is also its number in the part."""
     block_names: tuple[Hashable, ...]
-    """The names of the blocks, as passed to the constructor."""
+    """The names of the blocks, in order of first appearance."""
 
     def __init__(self, parts: Iterable[object], block_of: object, *, domain: object = None) -> None:
         blocks = Assignment.parse(block_of, domain, "block")
@@ -143,12 +143,12 @@ class ContextUnion(Context):
         return min(part.exact_minimum for part in self.parts)
 
     @property
-    def largest_finite(self) -> Fraction:
-        """The largest finite entry of any part."""
-        return max(part.largest_finite for part in self.parts)
+    def largest_finite_epsilon(self) -> Fraction:
+        """The largest finite off-diagonal entry of any part; 0 if no such entry is finite."""
+        return max(part.largest_finite_epsilon for part in self.parts)
 
     def unprotected_symbols(self) -> Symbols:
-        """Return the symbols that have no promise, not even inside their block."""
+        """Return the symbols with no promise against any other symbol, not even in their block."""
         if len(self.parts) == 1:
             return self.parts[0].unprotected_symbols()
         is_unprotected = self.sizes[self.block_of] == 1
@@ -161,7 +161,7 @@ class ContextUnion(Context):
         """Whether some symbol has a promise against one symbol but not against another."""
         if len(self.parts) == 1:
             return self.parts[0].has_partly_protected_symbols
-        return self.largest_finite > 0
+        return self.largest_finite_epsilon > 0
 
     def members(self) -> list[Symbols]:
         """Return the symbols of each block, in domain order."""
@@ -210,12 +210,12 @@ class ContextUnion(Context):
 
     def _epsilon(self, x: Symbols, x2: Symbols) -> Floats:
         entries = np.full(x.shape, inf)
-        same_block = self.block_of[x] == self.block_of[x2]
-        for j in np.unique(self.block_of[x[same_block]]).tolist():
-            in_block = same_block & (self.block_of[x] == j)
-            rank = self.rank[x[in_block]]
-            rank2 = self.rank[x2[in_block]]
-            entries[in_block] = self.parts[j]._epsilon(rank, rank2)
+        is_same_block = self.block_of[x] == self.block_of[x2]
+        for j in np.unique(self.block_of[x[is_same_block]]).tolist():
+            is_in_block = is_same_block & (self.block_of[x] == j)
+            rank = self.rank[x[is_in_block]]
+            rank2 = self.rank[x2[is_in_block]]
+            entries[is_in_block] = self.parts[j]._epsilon(rank, rank2)
         return entries
 
     def __repr__(self) -> str:
@@ -225,12 +225,13 @@ class ContextUnion(Context):
 
 
 def union(contexts: object, *, block_of: object = None, domain: object = None) -> Context:
-    """Return the union of contexts: each applies in its own block; nothing is promised across.
+    """Return the union of contexts. Each applies in one block; nothing is promised between blocks.
 
-    ``contexts`` is a sequence of contexts, or a mapping from block to context. Without
-    ``block_of``, the symbols and labels of the contexts are concatenated. With it (and optionally a
-    ``domain``), the symbols of block j, in domain order, are the symbols 0, 1, … of context j. If
-    every context is uniform, the union is ``Blocks``; otherwise it is a ``ContextUnion``.
+    ``contexts`` is a sequence of contexts, or a mapping from block to context. ``block_of`` gives
+    the block of each symbol: the symbols of block j, in domain order, are the symbols 0, 1, … of
+    context j. By default, the symbols of all contexts are concatenated, and so are their labels
+    unless ``domain`` is given. If every context is uniform, the result is ``Blocks``; otherwise it
+    is a ``ContextUnion``.
 
     >>> from sfumato.contexts import HighLow, Uniform
     >>> union([Uniform(["bus", "tram"], 1), HighLow(["park", "clinic"], ["clinic"], 2)]).matrix()
@@ -271,7 +272,10 @@ def _parse_contexts(contexts: object) -> dict[object, Context]:
 
 
 def _join_domains(domains: Sequence[Domain]) -> Domain:
-    """Return a domain with the labels of all domains, in order."""
+    """Return a domain with the labels of all domains, in order.
+
+    Integer domains that start at 0 are joined into one, which also starts at 0.
+    """
     if all(isinstance(domain, IntegerDomain) and domain.labels[0] == 0 for domain in domains):
         return IntegerDomain(sum(domain.size for domain in domains))
     other_labels = [domain.other for domain in domains if domain.other is not None]
@@ -320,17 +324,18 @@ def parts_by_block(context: Context, block_of: Symbols) -> Sequence[Context] | N
         return union_context.parts
     if context.size > MAX_MATRIX_SIZE:
         return None
-    exact = context.exact_matrix()
-    is_across = block_of[:, None] != block_of[None, :]
-    if not (exact.numerators[is_across] == exact.infinite).all():
+    entries = context.exact_matrix()
+    is_between_blocks = block_of[:, None] != block_of[None, :]
+    if not (entries.numerators[is_between_blocks] == entries.infinity).all():
         return None
-    return [
-        PrivacyMatrix.from_exact(exact.submatrix(symbols)) for symbols in symbols_by_group(block_of)
-    ]
+    parts = []
+    for symbols in symbols_by_group(block_of):
+        parts.append(PrivacyMatrix.from_exact(entries.submatrix(symbols)))
+    return parts
 
 
 def finest_groups(context: Context) -> Symbols:
-    """Return the group of each symbol; groups in different parts of a union are distinct.
+    """Return the index of each symbol's group; parts of a union never share a group.
 
     A context without groups counts as a single group.
     """

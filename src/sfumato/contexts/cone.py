@@ -1,13 +1,13 @@
-"""The cone of a context: the columns that a private channel can have.
+"""The cone of a context: the columns that a channel satisfying the context can have.
 
 A channel satisfies E if and only if each of its columns ``r = Q(y|·)``, a function of the symbol,
 is in
 
     C_E = {r ≥ 0 : r_x ≤ e^{E[x, x2]} r_x2 for all x, x2}
 
-Members can be added and scaled. So a mechanism is a way to write the column of ones as a sum of
-members, and the best mechanisms use only extreme rays. Columns are computed with floats; membership
-is decided with integers.
+Sums and non-negative multiples of members are members. So a mechanism is a way to write the column
+of ones as a sum of members, and the best mechanisms use only extreme rays. Columns are computed in
+floating point; membership is decided in integer arithmetic.
 """
 
 from fractions import Fraction
@@ -28,16 +28,17 @@ LongIntegers = NDArray[np.object_]
 
 _FRACTION_BITS = 128  # bits after the binary point of e^−E in integer arithmetic
 
-# e^100 > 2^144 exceeds the ratio of any two word counts. Larger exponents are slow to compute.
+# Replaces any larger ε, whose exponential would be slow to compute. This makes no difference,
+# because e^100 > 2^144 exceeds the ratio of any two word counts.
 _MAX_EPSILON = Fraction(100)
 
-_MIN_SHRINK_FACTOR = 1e-300  # replaces a positive e^−E that underflows
-_SAFETY_FACTOR = 1 + 1e-9  # closer comparisons use integers; float errors are below 1e-12
-_SNAP_DISTANCE = 1e-8  # an entry from a solver is moved to a limit this close to it
+_MIN_SHRINK_FACTOR = 1e-300  # replaces any smaller positive e^−E
+_SAFETY_FACTOR = 1 + 1e-9  # closer comparisons use integers; relative float errors are below 1e-12
+_SNAP_DISTANCE = 1e-8  # an entry is moved to a limit if their logarithms differ by at most this
 
 
 class Cone:
-    """The cone of a closed matrix. In arrays of columns, each row is one column of a channel.
+    """The cone of a closed matrix. In an array of columns, each row is one column of a channel.
 
     >>> from sfumato.contexts import PrivacyMatrix
     >>> cone = Cone.from_context(PrivacyMatrix([[0, 1], [2, 0]]))
@@ -76,22 +77,22 @@ class Cone:
 
     def lower(self, columns: Floats) -> Floats:
         """Return the largest member below each column: ``r_x = min_x2 e^{E[x, x2]} c_x2``."""
-        lowered = columns.copy()
+        members = columns.copy()
         for x2 in range(self.size):
             finite_mask = np.isfinite(self.growth_factors[:, x2])
-            upper_limit = self.growth_factors[finite_mask, x2] * columns[:, x2, None]
-            lowered[:, finite_mask] = np.minimum(lowered[:, finite_mask], upper_limit)
-        return lowered
+            upper_limits = self.growth_factors[finite_mask, x2] * columns[:, x2, None]
+            members[:, finite_mask] = np.minimum(members[:, finite_mask], upper_limits)
+        return members
 
     def lift(self, columns: Floats) -> Floats:
         """Return the smallest member above each column: ``r_x2 = max_x e^{−E[x, x2]} c_x``.
 
         One pass is enough, because E is closed.
         """
-        lifted = columns.copy()
+        members = columns.copy()
         for x in range(self.size):
-            np.maximum(lifted, columns[:, x, None] * self.shrink_factors[x], out=lifted)
-        return lifted
+            np.maximum(members, columns[:, x, None] * self.shrink_factors[x], out=members)
+        return members
 
     def snap(self, columns: Floats) -> Floats:
         """Return members of the cone near ``columns``, with entries moved to nearby limits.
@@ -141,10 +142,10 @@ class Cone:
     @cached_property
     def _exact_shrink_factors(self) -> LongIntegers:
         """``e^−E`` in units of 2^−128, rounded up; 0 for pairs with no promise."""
-        distinct, inverse = np.unique(self._closed_matrix.numerators, return_inverse=True)
-        factors = np.zeros(distinct.size, dtype=object)
-        for i, numerator in enumerate(distinct.tolist()):
-            if numerator != self._closed_matrix.infinite:
+        numerators, inverse = np.unique(self._closed_matrix.numerators, return_inverse=True)
+        factors = np.zeros(numerators.size, dtype=object)
+        for i, numerator in enumerate(numerators.tolist()):
+            if numerator != self._closed_matrix.infinity:
                 epsilon = Fraction(numerator, self._closed_matrix.denominator)
                 odds, _ = exp_bounds(min(epsilon, _MAX_EPSILON))  # a lower bound on e^ε
                 factors[i] = -(-(odds.denominator << _FRACTION_BITS) // odds.numerator)
@@ -152,21 +153,24 @@ class Cone:
 
     def lift_integers(self, columns: LongIntegers) -> LongIntegers:
         """Return the smallest integer member above each column of integers."""
-        lifted = columns.copy()
-        pending = np.arange(len(columns))
-        while pending.size:
-            batch = lifted[pending]
+        lifted_columns = columns.copy()
+        pending_rows = np.arange(len(columns))
+        while pending_rows.size:
+            batch = lifted_columns[pending_rows]
             has_changed = self._lift_once(batch)
-            lifted[pending] = batch
-            pending = pending[has_changed]
-        return lifted
+            lifted_columns[pending_rows] = batch
+            pending_rows = pending_rows[has_changed]
+        return lifted_columns
 
     def contains(self, column: LongIntegers) -> bool:
         """Return whether a column of integers is in the cone."""
         return bool(min(column) >= 0 and (self.lift_integers(column[None])[0] == column).all())
 
     def _lift_once(self, columns: LongIntegers) -> Booleans:
-        """Raise entries in place to what the others require; return which columns changed."""
+        """Raise entries in place to the minimum that the other entries require.
+
+        Returns whether each column has changed.
+        """
         floats = columns.astype(np.float64)
         has_changed = np.zeros(len(columns), dtype=np.bool_)
         for x in range(self.size):
@@ -174,9 +178,9 @@ class Cone:
             is_doubtful = floats[:, x, None] * self.shrink_factors[x] * _SAFETY_FACTOR > floats
             is_doubtful[:, x] = False
             y, x2 = np.nonzero(is_doubtful)
-            needed = -((-columns[y, x] * self._exact_shrink_factors[x, x2]) >> _FRACTION_BITS)
-            is_too_low = columns[y, x2] < needed
-            columns[y[is_too_low], x2[is_too_low]] = needed[is_too_low]
+            minimum = -((-columns[y, x] * self._exact_shrink_factors[x, x2]) >> _FRACTION_BITS)
+            is_too_low = columns[y, x2] < minimum
+            columns[y[is_too_low], x2[is_too_low]] = minimum[is_too_low]
             has_changed[y[is_too_low]] = True
         return has_changed
 
@@ -184,9 +188,9 @@ class Cone:
 def _update_limits(
     placed_log: Floats, step: Floats, logs: Floats, gap: Floats, nearest_limit: Floats
 ) -> None:
-    """Make ``placed_log + step`` the limit of each entry that it is nearest to so far.
+    """Replace the nearest limit of each entry with ``placed_log + step`` if that is nearer.
 
-    ``nearest_limit`` and ``gap``, the distance to it, are updated in place.
+    ``nearest_limit``, and ``gap``, the distance to that limit, are updated in place.
     """
     # If an entry is 0 or nothing is promised, inf − inf is NaN, and the comparison is false.
     with np.errstate(invalid="ignore"):

@@ -98,15 +98,16 @@ class Context(ABC):
 
         For exact entries, call ``exact_epsilon``.
         """
-        first = require_symbols(x, self.size)
-        second = require_symbols(x2, self.size)
+        symbols = require_symbols(x, self.size)
+        symbols2 = require_symbols(x2, self.size)
         try:
-            first, second = np.broadcast_arrays(first, second)
+            symbols, symbols2 = np.broadcast_arrays(symbols, symbols2)
         except ValueError:
             raise InvalidSymbols(
-                f"x and x2 must broadcast together; got shapes {first.shape} and {second.shape}."
+                f"x and x2 must broadcast together; got shapes {symbols.shape} and "
+                f"{symbols2.shape}."
             ) from None
-        return np.where(first == second, 0.0, self._epsilon(first, second))
+        return np.where(symbols == symbols2, 0.0, self._epsilon(symbols, symbols2))
 
     def matrix(self) -> Floats:
         """Return E as a ``k × k`` array.
@@ -155,9 +156,9 @@ class Context(ABC):
     # --- what a device checks before it answers --------------------------------------------------
 
     @property
-    def largest_finite(self) -> Fraction:
+    def largest_finite_epsilon(self) -> Fraction:
         """The largest finite off-diagonal entry; 0 if no such entry is finite."""
-        return self.exact_matrix().largest_finite()
+        return self.exact_matrix().largest_finite_entry()
 
     @property
     def has_unprotected_pairs(self) -> bool:
@@ -177,7 +178,7 @@ class Context(ABC):
     def has_partly_protected_symbols(self) -> bool:
         """Whether some symbol has a promise against one symbol but not against another.
 
-        A report may then reveal that symbol's group.
+        A report may then distinguish that symbol from some symbols, but not from others.
         """
         return self.exact_matrix().has_partly_protected_symbols()
 
@@ -210,7 +211,10 @@ class Context(ABC):
 
     @classmethod
     def _read_fields(cls, record: Fields, *names: str) -> tuple[Fields, Domain]:
-        """Check that a record has the fields ``names``; return all its fields and its domain."""
+        """Return the fields and the domain of a record.
+
+        Besides its kind and its domain, the record must have exactly the fields ``names``.
+        """
         fields = require_fields(record, "context", ("kind", "domain", *names))
         return fields, domain_from_record(fields["domain"])
 

@@ -35,10 +35,11 @@ class PromiseRow:
     """One ε, and the pairs of answers it applies to.
 
     ``symbols`` are the answers the promise covers; ``None`` means every answer. ``pair_count`` is
-    the number of ordered pairs. A ``PARTNER`` row covers individual pairs: ``symbols`` is the first
-    of them, and ``is_mutual`` is true if the promise applies in both directions. In an
-    ``OTHER_BLOCKS`` row, ``singleton_block_count`` is the number of single-answer blocks. In a row
-    that applies only inside one block of a union, ``block`` contains the symbols of that block.
+    the number of ordered pairs. A ``PARTNER`` row covers individual pairs: ``symbols`` contains the
+    two symbols of the first pair, and ``is_mutual`` is true if the context promises the same in
+    both directions for every pair. In an ``OTHER_BLOCKS`` row, ``singleton_block_count`` is the
+    number of single-answer blocks. In a row that applies only inside one block of a union,
+    ``block`` contains the symbols of that block.
     """
 
     symbols: Symbols | None
@@ -59,8 +60,8 @@ def describe(context: Context, *, use_closure: bool = False) -> list[PromiseRow]
     """Return the rows that describe a promise: the strongest first, unprotected pairs last.
 
     For grouped contexts, implied promises are included. If ``use_closure`` is true, they are also
-    included for matrices of up to 256 symbols. The result is empty for a sum that has too many
-    symbols for a full matrix.
+    included for other contexts of up to 256 symbols. The result is empty for a sum that has too
+    many symbols for a full matrix.
 
     >>> from sfumato.contexts import HighLow
     >>> [(row.symbols, row.epsilon) for row in describe(HighLow(3, [1], 2))]
@@ -125,16 +126,16 @@ def _between_blocks_row(epsilon: Epsilon, sizes: Symbols) -> PromiseRow:
 
 
 def _describe_pairs(context: Context, use_closure: bool) -> Iterator[PromiseRow]:
-    """Yield a row for each distinct entry of the matrix."""
+    """Yield a row for each distinct off-diagonal entry of the matrix."""
     if use_closure and context.size <= _MAX_CLOSURE_SIZE:
         context = context.closure()
-    exact = context.exact_matrix()
-    k = exact.size
-    numerators = exact.numerators[~np.eye(k, dtype=np.bool_)]
-    is_symmetric = bool((exact.numerators == exact.numerators.T).all())
+    entries = context.exact_matrix()
+    k = entries.size
+    numerators = entries.numerators[~np.eye(k, dtype=np.bool_)]
+    is_symmetric = bool((entries.numerators == entries.numerators.T).all())
     _, first_indices, counts = np.unique(numerators, return_index=True, return_counts=True)
     for index, count in zip(first_indices.tolist(), counts.tolist(), strict=True):
         x, column = divmod(index, k - 1)
         x2 = column + (column >= x)  # skip the diagonal
         pair = np.array([x, x2])
-        yield PromiseRow(pair, ComparisonScope.PARTNER, exact.entry(x, x2), count, is_symmetric)
+        yield PromiseRow(pair, ComparisonScope.PARTNER, entries.entry(x, x2), count, is_symmetric)

@@ -1,8 +1,9 @@
 """Matrices with exact entries: integers over a common denominator.
 
-Fractions and decimals given as text are stored exactly. Floats are also stored exactly if every
-float in the matrix is a short decimal (about 15 digits). Otherwise, all floats are rounded *down*,
-towards privacy, to multiples of a power of two below 2^−40.
+If any entry is given as text or as a ``Fraction``, all entries are stored exactly; a float stands
+for the decimal it prints as. The same is true of an array of floats if every finite entry is a
+short decimal (about 15 digits). Otherwise, all finite entries are rounded *down*, towards privacy,
+to multiples of a power of two, which is 2^−41 or smaller if no finite entry exceeds 40.
 """
 
 from collections.abc import Sequence
@@ -20,10 +21,10 @@ from sfumato.randomness import Epsilon, exact_number
 
 __all__ = ["ExactMatrix"]
 
-_MAX_INFINITE = 2**61  # `infinite` is below this, so that twice its value fits in 64 bits
+_MAX_INFINITY = 2**61  # 64-bit numerators are used only if `infinity` is below this
 _MAX_DECIMAL_PLACES = 15
 _SAMPLE_SIZE = 4096  # how many entries to try first when looking for short decimals
-_MAX_SHORT_NUMERATOR = 2**52  # below this, decimals n/10^places and floats correspond one to one
+_MAX_SHORT_NUMERATOR = 2**52  # below this, different decimals n/10^places have different floats
 Integers = NDArray[np.int64]  # or Python integers, if 64 bits are not enough
 
 
@@ -31,12 +32,12 @@ Integers = NDArray[np.int64]  # or Python integers, if 64 bits are not enough
 class ExactMatrix:
     """A matrix whose entries are ``numerators / denominator``.
 
-    The numerator ``infinite`` represents an infinite entry.
+    The numerator ``infinity`` represents an infinite entry.
     """
 
     numerators: Integers
     denominator: int
-    infinite: int
+    infinity: int
 
     @classmethod
     def parse(cls, entries: object, name: str) -> "ExactMatrix":
@@ -54,22 +55,22 @@ class ExactMatrix:
             numerators = [int(fraction * denominator) for fraction in fractions]
             return cls.from_finite(numerators, denominator, finite_mask)
         size = len(floats)
-        decimals = _as_decimals(floats[finite_mask], size)
-        if decimals is None:
-            decimals = _round_down(floats[finite_mask], size, name)
-        return cls.from_finite(*decimals, finite_mask)
+        quotients = _as_decimals(floats[finite_mask], size)
+        if quotients is None:
+            quotients = _round_down(floats[finite_mask], size, name)
+        return cls.from_finite(*quotients, finite_mask)
 
     @classmethod
     def from_finite(
         cls, numerators: Sequence[int] | Integers, denominator: int, finite_mask: Booleans
     ) -> "ExactMatrix":
-        """Return the matrix with ``numerators / denominator`` at ``finite_mask``, inf elsewhere."""
-        largest = numerators.max() if isinstance(numerators, np.ndarray) else max(numerators)
-        infinite = len(finite_mask) * int(largest) + 1  # larger than any sum along a path
-        dtype = np.int64 if infinite < _MAX_INFINITE else object
-        all_numerators = np.full(finite_mask.shape, infinite, dtype=dtype)
+        """Return the matrix with the given finite entries at ``finite_mask``, and inf elsewhere."""
+        maximum = numerators.max() if isinstance(numerators, np.ndarray) else max(numerators)
+        infinity = len(finite_mask) * int(maximum) + 1  # larger than any sum along a path
+        dtype = np.int64 if infinity < _MAX_INFINITY else object
+        all_numerators = np.full(finite_mask.shape, infinity, dtype=dtype)
         all_numerators[finite_mask] = numerators
-        return cls(_freeze(all_numerators), denominator, infinite)
+        return cls(_freeze(all_numerators), denominator, infinity)
 
     @classmethod
     def block_diagonal(
@@ -79,20 +80,22 @@ class ExactMatrix:
         size = sum(part.size for part in parts)
         denominator = lcm(*(part.denominator for part in parts))
         factors = [denominator // part.denominator for part in parts]
-        largest = max(part.infinite * factor for part, factor in zip(parts, factors, strict=True))
-        dtype = np.int64 if largest < _MAX_INFINITE else object
+        scaled_infinities = []
+        for part, factor in zip(parts, factors, strict=True):
+            scaled_infinities.append(part.infinity * factor)
+        dtype = np.int64 if max(scaled_infinities) < _MAX_INFINITY else object
         finite_mask = np.zeros((size, size), dtype=np.bool_)
         numerators = np.zeros((size, size), dtype=dtype)
         for part, factor, rows in zip(parts, factors, positions, strict=True):
             block = np.ix_(rows, rows)
-            finite_mask[block] = part.numerators != part.infinite
+            finite_mask[block] = part.numerators != part.infinity
             numerators[block] = part.numerators.astype(dtype) * factor
         return cls.from_finite(numerators[finite_mask], denominator, finite_mask)
 
     def submatrix(self, symbols: NDArray[np.int64]) -> "ExactMatrix":
-        """Return the rows and columns of the given symbols."""
+        """Return the submatrix with the rows and columns of the given symbols."""
         entries = self.numerators[np.ix_(symbols, symbols)]
-        return ExactMatrix(_freeze(entries), self.denominator, self.infinite)
+        return ExactMatrix(_freeze(entries), self.denominator, self.infinity)
 
     @property
     def size(self) -> int:
@@ -100,41 +103,42 @@ class ExactMatrix:
         return len(self.numerators)
 
     def entry(self, x: int, x2: int) -> Epsilon:
-        """Return one exact entry."""
+        """Return the exact entry in row x and column x2."""
         return self.to_epsilon(int(self.numerators[x, x2]))
 
     def to_epsilon(self, numerator: int) -> Epsilon:
-        """Return the exact entry with this numerator."""
-        return inf if numerator == self.infinite else Fraction(numerator, self.denominator)
+        """Return the exact value of an entry with the given numerator."""
+        return inf if numerator == self.infinity else Fraction(numerator, self.denominator)
 
     def to_floats(self) -> Floats:
         """Return all entries, rounded to the nearest float."""
         floats = self.numerators / self.denominator
         # NumPy rounds large integers before it divides, which is harmless only if the denominator
         # is a power of two. Python rounds the quotient of any two integers correctly.
-        has_large_integers = max(self.infinite, self.denominator) >= 2**53
+        has_large_integers = max(self.infinity, self.denominator) >= 2**53
         is_power_of_two = self.denominator & (self.denominator - 1) == 0
         if self.numerators.dtype == object or (has_large_integers and not is_power_of_two):
             rows = self.numerators.tolist()
             floats = np.array([[n / self.denominator for n in row] for row in rows])
-        return np.where(self.numerators == self.infinite, inf, floats)
+        return np.where(self.numerators == self.infinity, inf, floats)
 
     def to_decimals(self) -> list[list[str]]:
-        """Return all entries as exact decimals, for records."""
+        """Return all entries as text for records: exact decimals, fractions p/q, or "inf"."""
         texts = []
         for row in self.numerators.tolist():
             texts.append([decimal_text(self.to_epsilon(numerator)) for numerator in row])
         return texts
 
     def __add__(self, other: "ExactMatrix") -> "ExactMatrix":
-        """Return the sum of two matrices."""
+        """Return the sum; an entry is infinite if it is infinite in either matrix."""
         finite_mask = self._finite_mask & other._finite_mask
         denominator = lcm(self.denominator, other.denominator)
         factor = denominator // self.denominator
         other_factor = denominator // other.denominator
-        left = self.numerators[finite_mask].tolist()
-        right = other.numerators[finite_mask].tolist()
-        numerators = [n * factor + n2 * other_factor for n, n2 in zip(left, right, strict=True)]
+        own_numerators = self.numerators[finite_mask].tolist()
+        other_numerators = other.numerators[finite_mask].tolist()
+        pairs = zip(own_numerators, other_numerators, strict=True)
+        numerators = [n * factor + n2 * other_factor for n, n2 in pairs]
         return ExactMatrix.from_finite(numerators, denominator, finite_mask)
 
     def scale(self, factor: Fraction) -> "ExactMatrix":
@@ -146,21 +150,21 @@ class ExactMatrix:
 
     @property
     def _finite_mask(self) -> Booleans:
-        mask: Booleans = self.numerators != self.infinite
+        mask: Booleans = self.numerators != self.infinity
         return mask
 
     def numerators_off_diagonal(self) -> Integers:
-        """Return the numerators with a diagonal above ``infinite``, so that minima ignore it."""
-        return self.numerators + 2 * self.infinite * np.eye(self.size, dtype=self.numerators.dtype)
+        """Return the numerators, with 2 · ``infinity`` on the diagonal so that minima ignore it."""
+        return self.numerators + 2 * self.infinity * np.eye(self.size, dtype=self.numerators.dtype)
 
     def minimum(self) -> Epsilon:
-        """Return the smallest off-diagonal entry; ``inf`` for a single symbol."""
+        """Return the smallest off-diagonal entry, or ``inf`` for a single symbol."""
         if self.size == 1:
             return inf
         x, x2 = divmod(int(self.numerators_off_diagonal().argmin()), self.size)
         return self.entry(x, x2)
 
-    def largest_finite(self) -> Fraction:
+    def largest_finite_entry(self) -> Fraction:
         """Return the largest finite entry; 0 if no off-diagonal entry is finite."""
         return Fraction(int(self.numerators[self._finite_mask].max()), self.denominator)
 
@@ -176,19 +180,19 @@ class ExactMatrix:
         return bool(((finite_count > 1) & (finite_count < self.size)).any())
 
     def closure(self) -> "ExactMatrix":
-        """Return shortest-path distances (Floyd 1962, Warshall 1962), with symmetric zeros.
+        """Return the matrix of shortest-path distances (Floyd 1962, Warshall 1962).
 
-        Making a zero symmetric may create a shorter path, so both steps are repeated until nothing
-        changes.
+        If a distance is zero, the distance in the other direction is set to zero as well. This may
+        create shorter paths, so both steps are repeated until nothing changes.
         """
-        N = self.numerators.copy()
+        distances = self.numerators.copy()
         while True:
             for z in range(self.size):
-                np.minimum(N, N[:, z, None] + N[None, z, :], out=N)
-            is_one_way_zero = (N == 0) != (N == 0).T
+                np.minimum(distances, distances[:, z, None] + distances[None, z, :], out=distances)
+            is_one_way_zero = (distances == 0) != (distances == 0).T
             if not is_one_way_zero.any():
-                return ExactMatrix(_freeze(N), self.denominator, self.infinite)
-            N[is_one_way_zero] = 0
+                return ExactMatrix(_freeze(distances), self.denominator, self.infinity)
+            distances[is_one_way_zero] = 0
 
 
 def _square_array(entries: object, name: str) -> NDArray[np.generic]:
@@ -231,19 +235,22 @@ def _parse_floats(array: NDArray[np.generic], name: str) -> Floats:
 
 
 def _as_decimals(entries: Floats, size: int) -> tuple[Integers, int] | None:
-    """Return the entries as numerators over a power of ten, if all of them are short decimals."""
+    """Return the entries as numerators over a power of ten.
+
+    Returns ``None`` if some entry is not a short decimal.
+    """
     sample = entries[:_SAMPLE_SIZE]  # enough to reject most matrices with other floats
     for decimal_places in range(_MAX_DECIMAL_PLACES + 1):
         power = 10.0**decimal_places
         if (np.rint(sample * power) / power != sample).any():
             continue
-        scaled = np.rint(entries * power)
-        if scaled.max() >= min(_MAX_SHORT_NUMERATOR, _MAX_INFINITE // size):
+        numerators = np.rint(entries * power)
+        if numerators.max() >= min(_MAX_SHORT_NUMERATOR, _MAX_INFINITY // size):
             return None
         # Division rounds correctly, so equality means that an entry is the float nearest to its
         # decimal.
-        if (scaled / power == entries).all():
-            return scaled.astype(np.int64), 10**decimal_places
+        if (numerators / power == entries).all():
+            return numerators.astype(np.int64), 10**decimal_places
     return None
 
 
@@ -265,7 +272,8 @@ def _round_down(entries: Floats, size: int, name: str) -> tuple[Integers, int]:
     numerators = np.floor(np.ldexp(entries, shift)).astype(np.int64) - (entries > 0)
     if (numerators[entries > 0] <= 0).any():
         raise InvalidContext(
-            f"{name} has an entry too small to represent. Use 0, or at least {2.0**-shift:.1g}."
+            f"{name} has an entry too small to represent. Use 0, or at least "
+            f"{2.0 ** (2 - shift):.1g}."
         )
     return numerators, 2**shift
 

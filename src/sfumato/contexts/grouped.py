@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 _MAX_SHOWN_TIERS = 4  # tiers listed in a repr
-_MAX_INT64_NUMERATOR = 2**62  # larger numerators are stored as Python integers
+_MAX_INT64_NUMERATOR = 2**62  # from this on, numerators are stored as Python integers
 
 
 class GroupedContext(Context):
@@ -103,11 +103,11 @@ class GroupedContext(Context):
 
     @property
     def protected_groups(self) -> list[int]:
-        """The indices of the groups with a promise against other groups."""
+        """The indices of the groups with a finite promise against other groups."""
         return [g for g, outward in enumerate(self.outward) if isinstance(outward, Fraction)]
 
     def effective_promises(self, g: int) -> tuple[Fraction, Fraction]:
-        """Return the effective promises inside a protected group and outward.
+        """Return the effective promises of a protected group: inside it, and outward.
 
         A group with a single symbol has no promise inside, so its outward promise is returned for
         both. In a larger group, a detour through another group limits the promise inside to
@@ -134,10 +134,10 @@ class GroupedContext(Context):
         return min(self._promises, default=inf)
 
     @property
-    def largest_finite(self) -> Fraction:
+    def largest_finite_epsilon(self) -> Fraction:
         """The largest finite promise for any pair; 0 if no pair has a finite promise."""
-        finite = [epsilon for epsilon in self._promises if isinstance(epsilon, Fraction)]
-        return max(finite, default=Fraction(0))
+        finite_epsilons = [epsilon for epsilon in self._promises if isinstance(epsilon, Fraction)]
+        return max(finite_epsilons, default=Fraction(0))
 
     @property
     def has_unprotected_pairs(self) -> bool:
@@ -184,8 +184,8 @@ class GroupedContext(Context):
                 denominator = lcm(denominator, epsilon.denominator)
         inside = _numerators(self.inside, denominator)[self.group_of, None]
         outward = _numerators(self.outward, denominator)[self.group_of, None]
-        same_group = np.equal.outer(self.group_of, self.group_of)
-        numerators = np.where(same_group, inside, outward)
+        is_same_group = np.equal.outer(self.group_of, self.group_of)
+        numerators = np.where(is_same_group, inside, outward)
         np.fill_diagonal(numerators, 0)
         finite_mask = numerators >= 0
         return ExactMatrix.from_finite(numerators[finite_mask], denominator, finite_mask)
@@ -193,25 +193,25 @@ class GroupedContext(Context):
     def closure(self) -> Self:
         """Return the equivalent context with the smallest promises.
 
-        The length of a path that leaves group g and returns is outward[g] plus the outward promise
-        of another group. The sum may be less than inside[g]. Every other path is at least as long
-        as the direct entry.
+        A path from group g to another group and back has a length of outward[g] plus the outward
+        promise of the other group. This may be less than inside[g]. Every other path is at least as
+        long as the direct entry.
         """
         if len(self.outward) == 1 or self.inside == self.outward:
             return self
-        smallest, second_smallest = nsmallest(2, self.outward)
-        if second_smallest == inf:
+        minimum, second_minimum = nsmallest(2, self.outward)
+        if second_minimum == inf:
             return self
         inside = list(self.inside)
         for g in np.flatnonzero(self.sizes > 1).tolist():
-            return_length = second_smallest if self.outward[g] == smallest else smallest
+            return_length = second_minimum if self.outward[g] == minimum else minimum
             inside[g] = min(inside[g], self.outward[g] + return_length)
         if tuple(inside) == self.inside:
             return self
         closure = copy.copy(self)
         closure.inside = tuple(inside)
-        for outdated_cache in ("exact_minimum", "_inside_floats"):
-            vars(closure).pop(outdated_cache, None)
+        for cached_property_name in ("exact_minimum", "_inside_floats"):
+            vars(closure).pop(cached_property_name, None)
         return closure
 
     def simplify(self) -> "GroupedContext":
@@ -349,7 +349,7 @@ class Blocks(GroupedContext):
     kind = "blocks"
     gist = "answers are hidden within their block"
     block_names: tuple[Hashable, ...]
-    """The names of the blocks, as passed to the constructor."""
+    """The names of the blocks, in order of first appearance."""
 
     def __init__(
         self, block_of: object, epsilon: object, *, across: object = inf, domain: object = None
@@ -419,7 +419,7 @@ class Blocks(GroupedContext):
         for x, b in enumerate(self.block_of.tolist()):
             block = self.sizes.size + x if b in blocks_to_split else b
             block_of.append(block)
-            # An ε implied by a detour may exceed the largest valid ε. Then keep the original ε.
+            # If the ε implied by a detour exceeds the largest valid ε, keep the original ε.
             inside = closure.inside[b]
             epsilon_of_block[block] = inside if inside <= LARGEST_EPSILON else self.inside[b]
         return Blocks(block_of, epsilon_of_block, across=self.exact_across, domain=self.domain)
@@ -484,7 +484,7 @@ class Tiers(GroupedContext):
     tier_of: Symbols
     """The index of each symbol's tier; tiers are numbered in order of first appearance."""
     tier_names: tuple[Hashable, ...]
-    """The names of the tiers, as passed to the constructor."""
+    """The names of the tiers, in order of first appearance."""
     exact_epsilons: tuple[Epsilon, ...]
     """The exact ε of each tier."""
 
@@ -499,8 +499,8 @@ class Tiers(GroupedContext):
     def simplify(self) -> GroupedContext:
         """Return the simplest grouped context that makes the same promises.
 
-        The result is uniform if all tiers have the same ε, and high-low if there is only one finite
-        ε besides inf.
+        The result is uniform if all tiers have the same ε, and high-low if every ε is either
+        ``inf`` or the same finite number.
         """
         if len(self.inside) == 1:
             return Uniform(self.domain, self.inside[0])
@@ -558,9 +558,9 @@ def ranks_within(group_of: Symbols) -> Symbols:
 def _merge_classes(
     class_of: Symbols, epsilons: Sequence[Epsilon]
 ) -> tuple[Symbols | None, tuple[Epsilon, ...]]:
-    """Merge classes with equal ε into groups; return the group of each symbol and each group's ε.
+    """Merge classes with equal ε; return the index of each symbol's group, and each group's ε.
 
-    If there is only one group, ``None`` is returned instead of an array of groups.
+    If there is only one group, ``None`` is returned instead of the indices.
     """
     index_of = {epsilon: g for g, epsilon in enumerate(dict.fromkeys(epsilons))}
     if len(index_of) == 1:
@@ -593,7 +593,7 @@ def _sensitive_mask(domain: Domain, sensitive: object) -> Booleans:
 def _numerators(epsilons: tuple[Epsilon, ...], denominator: int) -> Symbols:
     """Return the numerators of all ε over a common denominator, with −1 for inf.
 
-    They are Python integers if any of them does not fit in 64 bits.
+    They are Python integers if one of them is 2^62 or more.
     """
     numerators = []
     for epsilon in epsilons:

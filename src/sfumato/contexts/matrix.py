@@ -25,54 +25,54 @@ class PrivacyMatrix(Context):
     kind = "matrix"
 
     def __init__(self, E: object, *, domain: object = None) -> None:
-        exact = ExactMatrix.parse(E, "the privacy matrix")
-        super().__init__(matrix_domain(domain, exact.size))
-        is_finite = exact.numerators != exact.infinite
-        is_too_large = is_finite & (exact.numerators > LARGEST_EPSILON * exact.denominator)
+        entries = ExactMatrix.parse(E, "the privacy matrix")
+        super().__init__(matrix_domain(domain, entries.size))
+        is_finite = entries.numerators != entries.infinity
+        is_too_large = is_finite & (entries.numerators > LARGEST_EPSILON * entries.denominator)
         if is_too_large.any():
             x, x2 = np.argwhere(is_too_large)[0].tolist()
             raise InvalidContext(
                 f"the entries of the privacy matrix must be at most {LARGEST_EPSILON}, or inf; "
-                f"entry [{x}, {x2}] is {float(exact.entry(x, x2))!r}. Use inf or a smaller ε."
+                f"entry [{x}, {x2}] is {float(entries.entry(x, x2))!r}. Use inf or a smaller ε."
             )
-        self._set_entries(exact)
+        self._set_entries(entries)
 
     @classmethod
-    def from_exact(cls, exact: ExactMatrix, domain: Domain | None = None) -> "PrivacyMatrix":
-        """Return a matrix with entries derived from valid contexts, such as those of a closure.
+    def from_exact(cls, entries: ExactMatrix, domain: Domain | None = None) -> "PrivacyMatrix":
+        """Return a privacy matrix with the given entries, such as those of a closure.
 
         Finite entries may exceed 40. The default labels are the integers from 0.
         """
         matrix = cls.__new__(cls)
-        Context.__init__(matrix, domain or IntegerDomain(exact.size))
-        matrix._set_entries(exact)
+        Context.__init__(matrix, domain or IntegerDomain(entries.size))
+        matrix._set_entries(entries)
         return matrix
 
-    def _set_entries(self, exact: ExactMatrix) -> None:
-        self._exact = exact
-        self._floats = exact.to_floats()
+    def _set_entries(self, entries: ExactMatrix) -> None:
+        self._entries = entries
+        self._floats = entries.to_floats()
         self._floats.flags.writeable = False
 
     @property
     def exact_minimum(self) -> Epsilon:
-        """The smallest off-diagonal entry."""
-        return self._exact.minimum()
+        """The exact smallest off-diagonal entry; ``inf`` if nothing is promised."""
+        return self._entries.minimum()
 
     def exact_epsilon(self, x: int, x2: int) -> Epsilon:
         """Return the exact ``E[x, x2]``."""
-        return self._exact.entry(x, x2)
+        return self._entries.entry(x, x2)
 
     def exact_matrix(self) -> ExactMatrix:
         """Return E with exact entries."""
-        return self._exact
+        return self._entries
 
     def closure(self) -> "PrivacyMatrix":
-        """Return the matrix of shortest-path distances over E, computed with integers."""
-        return PrivacyMatrix.from_exact(self._exact.closure(), self.domain)
+        """Return the matrix of shortest-path distances over E, computed in integer arithmetic."""
+        return PrivacyMatrix.from_exact(self._entries.closure(), self.domain)
 
     def to_record(self) -> Json:
         """Return the context as JSON-compatible data; entries are exact decimals or ``inf``."""
-        return self._record(matrix=self._exact.to_decimals())
+        return self._record(matrix=self._entries.to_decimals())
 
     @classmethod
     def from_record(cls, record: Fields) -> "PrivacyMatrix":
@@ -93,8 +93,8 @@ def matrix_domain(domain: object, size: int) -> Domain:
     """Return the domain for a matrix with ``size`` rows; by default, the integers from 0."""
     if size > MAX_MATRIX_SIZE:
         raise InvalidContext(
-            f"a privacy matrix may have at most {MAX_MATRIX_SIZE} symbols; got {size}. "
-            "Use a structured context (Uniform, HighLow, Blocks)."
+            f"a matrix may have at most {MAX_MATRIX_SIZE} rows; got {size}. "
+            "Use a structured context, such as Uniform, HighLow or Blocks."
         )
     parsed_domain = as_domain(size if domain is None else domain)
     if parsed_domain.size != size:

@@ -38,16 +38,16 @@ class Metric(Context):
     is_metric = True
 
     def __init__(self, distances: object, epsilon: object = 1.0, *, domain: object = None) -> None:
-        exact = ExactMatrix.parse(distances, "distances")
-        super().__init__(matrix_domain(domain, exact.size))
-        is_asymmetric = exact.numerators != exact.numerators.T
+        exact_distances = ExactMatrix.parse(distances, "distances")
+        super().__init__(matrix_domain(domain, exact_distances.size))
+        is_asymmetric = exact_distances.numerators != exact_distances.numerators.T
         if is_asymmetric.any():
             x, x2 = np.argwhere(is_asymmetric)[0]
             raise InvalidContext(
                 f"distances must be symmetric; entries [{x}, {x2}] and [{x2}, {x}] differ. "
                 "Use PrivacyMatrix for asymmetric promises."
             )
-        self._set_distances(exact, positive_epsilon(epsilon))
+        self._set_distances(exact_distances, positive_epsilon(epsilon))
 
     @classmethod
     def _from_exact(cls, distances: ExactMatrix, epsilon: Epsilon, domain: Domain) -> "Metric":
@@ -107,7 +107,7 @@ class Metric(Context):
         return union(parts, block_of=tiles.class_of, domain=tiles.domain)
 
     def tiles(self, tile_of: object) -> Context:
-        """Return only the promises inside each tile: a report may reveal the tile.
+        """Return a context with only the promises inside each tile; a report may reveal the tile.
 
         The result promises less than the metric itself: a report may distinguish two neighbours on
         opposite sides of a border between tiles.
@@ -129,7 +129,7 @@ class Metric(Context):
 
     @property
     def exact_minimum(self) -> Epsilon:
-        """The smallest distance times ε."""
+        """The smallest distance between two different symbols, times ε."""
         return self._times_epsilon(self._distances.minimum())
 
     def exact_epsilon(self, x: int, x2: int) -> Epsilon:
@@ -172,13 +172,11 @@ def _parse_coordinates(points: ArrayLike) -> Floats:
     try:
         coordinates = np.asarray(points, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InvalidContext(
-            "points must be rows of coordinates, all of the same length."
-        ) from None
+        raise InvalidContext("points must be rows of numbers, all of the same length.") from None
     if coordinates.ndim != 2 or coordinates.size == 0 or not np.isfinite(coordinates).all():
         raise InvalidContext(
-            "points must be rows of finite coordinates, one row per symbol; got shape "
-            f"{coordinates.shape}."
+            "points must be a non-empty matrix of finite coordinates, with one row per symbol; its "
+            f"shape is {coordinates.shape}."
         )
     return coordinates
 

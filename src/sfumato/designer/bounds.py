@@ -26,7 +26,7 @@ _MAX_CLOSURE_SIZE = 512
 _MAX_EXPONENT = 700.0  # exp() overflows a float just above e^709
 _ROUND_COUNT = 60  # rounds of improving the mixture; the bound is valid after each of them
 _SENSITIVE_SHARES = [i / 32 for i in range(1, 32)]  # shares of people with a sensitive symbol
-_START_COUNT = 16  # symbols from which to grow sets of close symbols
+_START_COUNT = 16  # the number of symbols from which sets of close symbols are grown
 
 CloseSet = tuple[int, float]
 """The size of a set of symbols, and an upper bound on ε for all its pairs."""
@@ -70,11 +70,11 @@ def lower_bound_risk(context: Context) -> float:
         Σ_j [π_j LB(k_j, ε_j) + π_j (1 − π_j)/k_j]
 
     The result is this bound for the worst shares and the best known family of sets: all symbols of
-    a uniform context, the blocks, or the groups, separate or combined. High-low contexts and pairs
-    of symbols have bounds of their own, which are used if they are higher. For uniform, block and
-    high-low contexts, some channel attains the bound at the worst shares. For other contexts, the
-    sets are grown greedily, and a higher bound may exist. Such contexts may have at most 4096
-    symbols, because their full matrix is computed.
+    a uniform context, the blocks, or the groups, separate or combined. High-low contexts, pairs of
+    symbols, and the parts of a union have bounds of their own, which are used if they are higher.
+    For uniform, block and high-low contexts, some channel attains the bound at the worst shares.
+    For other contexts, the sets are grown greedily, and a higher bound may exist. Such contexts may
+    have at most 4096 symbols, because their full matrix is computed.
 
     >>> from sfumato.contexts import HighLow, Uniform
     >>> lower_bound_risk(Uniform(7, 1)) == ye_barg_bound(7, 1.0)
@@ -83,7 +83,7 @@ def lower_bound_risk(context: Context) -> float:
     True
     """
     context = _simplify(context)
-    bounds = [_worst_risk(family) for family in _families(context)]
+    bounds = [_bound_at_worst_shares(family) for family in _families(context)]
     bounds.extend(_high_low_bounds(context, _SENSITIVE_SHARES))
     if context.parts:
         bounds.extend(lower_bound_risk(part) for part in context.parts)
@@ -95,8 +95,9 @@ def lower_bound_risk(context: Context) -> float:
 def lower_bound_risk_at_uniform(context: Context) -> float:
     """Return a lower bound on the risk at uniform p of every mechanism that satisfies the context.
 
-    This is the bound in ``lower_bound_risk`` for sets that together contain every symbol. The share
-    of each set is its size divided by k.
+    This is the bound from ``lower_bound_risk`` for sets that together contain every symbol. The
+    share of each set is its size divided by k. For a high-low context, the bound for high-low
+    contexts is used if it is higher.
 
     >>> from sfumato.contexts import Blocks
     >>> lower_bound_risk_at_uniform(Blocks([0, 0, 1, 1], 1)) == ye_barg_bound(2, 1.0) + 0.25
@@ -108,13 +109,13 @@ def lower_bound_risk_at_uniform(context: Context) -> float:
     for family in _families(context):
         sizes = np.array([size for size, _ in family])
         if sizes.sum() == k:
-            bounds.append(_risk_at(family, sizes / k))
+            bounds.append(_bound_at(family, sizes / k))
     bounds.extend(_high_low_bounds(context))
     return max(bounds)
 
 
 def _simplify(context: Context) -> Context:
-    """Return the equivalent structured context if it is cheap to find, or the context itself."""
+    """Return an equivalent structured context if one is cheap to find, else the context itself."""
     is_matrix = context.groups is None and not context.parts
     if is_matrix and context.size > _MAX_CLOSURE_SIZE:
         return context
@@ -124,11 +125,11 @@ def _simplify(context: Context) -> Context:
         return context
 
 
-def _worst_risk(family: Sequence[CloseSet]) -> float:
-    return _risk_at(family, _worst_shares(family))
+def _bound_at_worst_shares(family: Sequence[CloseSet]) -> float:
+    return _bound_at(family, _worst_shares(family))
 
 
-def _risk_at(family: Sequence[CloseSet], shares: Floats) -> float:
+def _bound_at(family: Sequence[CloseSet], shares: Floats) -> float:
     """Return ``Σ_j [π_j LB(k_j, ε_j) + π_j (1 − π_j)/k_j]``."""
     total = 0.0
     for (size, epsilon), share in zip(family, shares.tolist(), strict=True):
@@ -138,9 +139,9 @@ def _risk_at(family: Sequence[CloseSet], shares: Floats) -> float:
 
 
 def _worst_shares(family: Sequence[CloseSet]) -> Floats:
-    """Return the shares π that maximise ``_risk_at``.
+    """Return the shares π that maximise ``_bound_at``.
 
-    The risk ``Σ_j a_j π_j − π_j²/k_j``, with ``a_j = LB_j + 1/k_j``, is concave in π. So
+    The bound ``Σ_j a_j π_j − π_j²/k_j``, with ``a_j = LB_j + 1/k_j``, is concave in π. So
     ``π_j = k_j max(a_j − θ, 0)/2``, where θ makes the shares add up to 1.
     """
     k = np.array([size for size, _ in family], dtype=np.float64)
@@ -152,17 +153,18 @@ def _worst_shares(family: Sequence[CloseSet]) -> Floats:
     # Entry i is θ if only the first i + 1 sets have a positive share. The true θ is the last entry
     # that is below the a of its set.
     thetas = (np.cumsum(k[order] * a[order]) - 2) / np.cumsum(k[order])
-    last = np.flatnonzero(thetas < a[order])[-1]
-    shares = k * np.maximum(a - thetas[last], 0.0)
+    last_index = np.flatnonzero(thetas < a[order])[-1]
+    shares = k * np.maximum(a - thetas[last_index], 0.0)
     return shares / shares.sum()
 
 
 def _pair_bound(context: Context) -> float:
-    """Return the highest lower bound from any pair of symbols.
+    """Return the highest lower bound from a pair of symbols.
 
-    The optimal mechanism for two symbols is known (Acharya et al. 2020, Theorem 2). It sends report
-    1 with probabilities P(1|0) and P(1|1) = P(1|0) + Δ. The bound is ``2 m (1 − m)/Δ²``, where m is
-    the number between these probabilities that is closest to ½.
+    If the context has groups, only pairs between groups are considered. The optimal mechanism for
+    two symbols is known (Acharya et al. 2020, Theorem 2). It sends report 1 with probabilities
+    P(1|0) and P(1|1) = P(1|0) + Δ. The bound is ``2 m (1 − m)/Δ²``, where m is the number between
+    these probabilities that is closest to ½.
     """
     if context.groups is None:
         E = _closure_matrix(context)
@@ -182,9 +184,9 @@ def _pair_bound(context: Context) -> float:
 
 
 def _matrix_between_groups(groups: GroupedContext) -> Floats:
-    """Return E for one symbol from each kind of group.
+    """Return E for one symbol from each of several groups, one group per distinct outward ε.
 
-    Pairs inside a group are left out, because sets of close symbols give better bounds for them.
+    All other pairs are left out, because sets of close symbols give better bounds for them.
     """
     outward = np.array([float(epsilon) for epsilon in dict.fromkeys(groups.outward)])
     E = np.broadcast_to(outward[:, None], (outward.size, outward.size)).copy()
@@ -226,7 +228,7 @@ def _high_low_bounds(context: Context, shares: Sequence[float] = ()) -> list[flo
 def high_low_bound(sensitive_count: int, free_count: int, epsilon: float, share: float) -> float:
     """Return a lower bound on the risk of any high-low mechanism, at π = ``share``.
 
-    The bound is sharper than the bound from the sensitive symbols alone. A share π of all people is
+    The bound is sharper than the one from the sensitive symbols alone. A share π of all people is
     spread evenly over the s sensitive symbols, and the others evenly over the t free ones. Then one
     of the best mechanisms treats all sensitive symbols alike, and all free ones alike. Its Fisher
     information is given by three numbers: j_A for directions among sensitive symbols, j_B for those
@@ -240,7 +242,7 @@ def high_low_bound(sensitive_count: int, free_count: int, epsilon: float, share:
     >>> round(high_low_bound(1, 1, 1.0, 0.5), 4)
     1.082
     """
-    # The dimensions of the three kinds of directions.
+    # The number of dimensions for each of the three kinds of directions.
     D = np.array([sensitive_count - 1, free_count - 1, 1])
     J = _information_triples(sensitive_count, free_count, epsilon, share)[D > 0]
     D = D[D > 0][:, None]
@@ -264,16 +266,18 @@ def _information_triples(s: int, t: int, epsilon: float, share: float) -> Floats
     is sent unchanged.
     """
     w = np.arange(1, s + 1)
-    shrink = math.exp(-epsilon)
-    sensitive_total = w + (s - w) * shrink  # relative probabilities of all sensitive symbols
+    shrink_factor = math.exp(-epsilon)
+    # The sum of the relative probabilities of a report for all sensitive symbols.
+    sensitive_total = w + (s - w) * shrink_factor
     mu = s / sensitive_total
-    nu = w * (1 - shrink) / sensitive_total
-    q = share * sensitive_total / s + (1 - share) * shrink  # probability of a report, divided by μ
-    among_sensitive = mu * w * (s - w) * (1 - shrink) ** 2 / (s * max(s - 1, 1) * q)
-    among_free = t * nu / (1 - share)
-    between = (mu * (w * (1 - shrink) / s) ** 2 / q + nu / (1 - share)) / (1 / s + 1 / t)
+    nu = w * (1 - shrink_factor) / sensitive_total
+    # The probability of a report, divided by μ.
+    q = share * sensitive_total / s + (1 - share) * shrink_factor
+    j_A = mu * w * (s - w) * (1 - shrink_factor) ** 2 / (s * max(s - 1, 1) * q)
+    j_B = t * nu / (1 - share)
+    j_AB = (mu * (w * (1 - shrink_factor) / s) ** 2 / q + nu / (1 - share)) / (1 / s + 1 / t)
     # For w = s, reports do not tell sensitive symbols apart; avoid dividing by zero.
-    return np.maximum(np.array([among_sensitive, among_free, between]), 1e-300)
+    return np.maximum(np.array([j_A, j_B, j_AB]), 1e-300)
 
 
 # --- sets of symbols that are close to each other -------------------------------------------------
@@ -282,15 +286,15 @@ def _information_triples(s: int, t: int, epsilon: float, share: float) -> Floats
 def _families(context: Context) -> Iterator[list[CloseSet]]:
     """Yield families of disjoint close sets; the sets of the first family contain all symbols."""
     if context.parts:
-        complete: list[CloseSet] = []
-        best_of_parts: list[CloseSet] = []
+        complete_family: list[CloseSet] = []
+        best_family: list[CloseSet] = []
         for part in context.parts:
-            families = list(_families(part))
-            complete.extend(families[0])
-            best_family = max(families, key=_worst_risk)
-            best_of_parts.extend(best_family)
-        yield complete
-        yield best_of_parts
+            part_families = list(_families(part))
+            complete_family.extend(part_families[0])
+            best_part_family = max(part_families, key=_bound_at_worst_shares)
+            best_family.extend(best_part_family)
+        yield complete_family
+        yield best_family
     elif context.groups is not None:
         yield from _group_families(context.groups.closure())
     else:
@@ -298,63 +302,68 @@ def _families(context: Context) -> Iterator[list[CloseSet]]:
 
 
 def _group_families(groups: GroupedContext) -> Iterator[list[CloseSet]]:
-    """Yield the family of all groups, then one family for each outward ε.
+    """Yield the family of all groups, then one family for each finite outward ε.
 
-    In the latter, all groups with at most that outward ε are merged.
+    In the latter, all groups with at most that outward ε are merged into one set.
     """
     sizes = groups.sizes.tolist()
     inside = [float(epsilon) for epsilon in groups.inside]
     outward = [float(epsilon) for epsilon in groups.outward]
     yield list(zip(sizes, inside, strict=True))
     for max_outward in sorted(set(outward) - {math.inf}):
-        size = 0
-        epsilon = max_outward
-        others: list[CloseSet] = []
+        merged_size = 0
+        merged_epsilon = max_outward
+        other_sets: list[CloseSet] = []
         for g in range(len(sizes)):
             if outward[g] > max_outward:
-                others.append((sizes[g], inside[g]))
+                other_sets.append((sizes[g], inside[g]))
                 continue
-            size += sizes[g]
+            merged_size += sizes[g]
             if sizes[g] > 1:
-                epsilon = max(epsilon, inside[g])
-        yield [(size, epsilon), *others]
+                merged_epsilon = max(merged_epsilon, inside[g])
+        yield [(merged_size, merged_epsilon), *other_sets]
 
 
 def _grown_families(context: Context) -> Iterator[list[CloseSet]]:
-    """Yield all sets with finite promises in both directions, then the best sets inside them."""
+    """Yield a family of sets that contain all symbols, and a family of the best sets in them."""
     E = _closure_matrix(context)
-    mutual = np.maximum(E, E.T)
-    complete: list[CloseSet] = []
-    grown: list[CloseSet] = []
-    for members in _mutually_finite_sets(mutual):
-        inner = mutual[np.ix_(members, members)]
-        complete.append((members.size, float(inner.max())))
-        grown.append(max(_grow_sets(inner), key=lambda close_set: ye_barg_bound(*close_set)))
-    yield complete
-    yield grown
+    mutual_epsilons = np.maximum(E, E.T)
+    complete_family: list[CloseSet] = []
+    grown_family: list[CloseSet] = []
+    for members in _mutually_finite_sets(mutual_epsilons):
+        inner_epsilons = mutual_epsilons[np.ix_(members, members)]
+        complete_family.append((members.size, float(inner_epsilons.max())))
+        grown_sets = _grow_sets(inner_epsilons)
+        grown_family.append(max(grown_sets, key=lambda close_set: ye_barg_bound(*close_set)))
+    yield complete_family
+    yield grown_family
 
 
-def _mutually_finite_sets(mutual: Floats) -> Iterator[Symbols]:
-    """Yield disjoint sets of symbols with finite promises in both directions."""
-    is_unassigned = np.ones(len(mutual), dtype=np.bool_)
+def _mutually_finite_sets(mutual_epsilons: Floats) -> Iterator[Symbols]:
+    """Yield disjoint sets that together contain all symbols.
+
+    In each set, the promises between the first symbol and the others are finite both ways.
+    """
+    is_unassigned = np.ones(len(mutual_epsilons), dtype=np.bool_)
     while is_unassigned.any():
         first = int(np.argmax(is_unassigned))
-        members = np.flatnonzero(is_unassigned & np.isfinite(mutual[first]))
+        members = np.flatnonzero(is_unassigned & np.isfinite(mutual_epsilons[first]))
         is_unassigned[members] = False
         yield members
 
 
-def _grow_sets(mutual: Floats) -> Iterator[CloseSet]:
-    """Yield the sets grown from several symbols by repeatedly adding the nearest symbol."""
-    k = len(mutual)
+def _grow_sets(mutual_epsilons: Floats) -> Iterator[CloseSet]:
+    """Yield every set reached from one of several symbols by repeatedly adding the nearest one."""
+    k = len(mutual_epsilons)
     for start in sorted({i * k // _START_COUNT for i in range(_START_COUNT)}):
         epsilon = 0.0
-        distance = mutual[start].copy()  # from each symbol to the farthest member of the set
-        distance[start] = math.inf
+        # From each symbol to the farthest member of the set.
+        distances = mutual_epsilons[start].copy()
+        distances[start] = math.inf
         yield 1, 0.0
         for size in range(2, k + 1):
-            nearest = int(np.argmin(distance))
-            epsilon = max(epsilon, float(distance[nearest]))
-            distance = np.maximum(distance, mutual[nearest])
-            distance[nearest] = math.inf
+            nearest = int(np.argmin(distances))
+            epsilon = max(epsilon, float(distances[nearest]))
+            distances = np.maximum(distances, mutual_epsilons[nearest])
+            distances[nearest] = math.inf
             yield size, epsilon

@@ -34,7 +34,7 @@ CODES: Mapping[str, CodeFamily] = {
 """The code families, by name."""
 
 _MIN_EPSILON = 1e-15  # below this, e^ε rounds to 1 in floating point
-_MAX_PRODUCT_ENTRIES = 2**20  # more would take over a second to build and certify
+_MAX_PRODUCT_ENTRIES = 2**20  # in the channel; more would take over a second to build and certify
 
 
 def mechanism_for(
@@ -49,14 +49,15 @@ def mechanism_for(
     This takes about a second for up to a few hundred thousand symbols and a few kinds of groups.
 
     For two symbols, the result is the universally optimal binary response, whatever the matrix,
-    unless you name a code. For uniform, high-low, tiered and block contexts, for unions, and for
-    equivalent matrices, it is a frame, that is, a mechanism for that structure. The frame is built
-    around the ``code`` you name ("hadamard", "cyclic", "randomized") or the best known code
-    ("best"). Reports have at most ``max_bits`` bits. If several frames fit, the one with the
-    smallest worst-case risk is chosen. For a high-low context, you can instead minimise the risk at
-    ``sensitive_share``, a guess at the share of people with a sensitive value.
+    unless you name a code or pass ``sensitive_share``. For uniform, high-low, tiered and block
+    contexts, for unions, and for equivalent matrices, it is a frame, that is, a mechanism for that
+    structure. The frame is built around the ``code`` you name ("hadamard", "cyclic", "randomized")
+    or the best known code ("best"). Reports have at most ``max_bits`` bits. If several frames fit,
+    the one with the smallest worst-case risk is chosen. For a high-low context, you can instead
+    minimise the risk at ``sensitive_share``, a guess at the share of people with a sensitive value.
 
-    Raise ``NoClosedForm`` for other matrices, and ``NothingToLearn`` if some promise is 0.
+    Raise ``NoClosedForm`` for other matrices, ``NothingToLearn`` if some promise is 0 or too close
+    to 0, and ``InvalidArgument`` if no mechanism has reports as short as ``max_bits``.
 
     >>> mechanism_for(Uniform(4, 3.0))
     PlainResponse(Uniform(IntegerDomain(4, start=0), epsilon=3), 4 outputs)
@@ -70,17 +71,17 @@ def mechanism_for(
             "Use a larger ε."
         )
     candidates = _candidates(context, options)
-    preferred = next(candidates)
-    if max_bits is None or preferred.bits <= max_bits:
-        return preferred
-    mechanisms = [preferred, *candidates]
-    short_enough = [mechanism for mechanism in mechanisms if mechanism.bits <= max_bits]
-    if not short_enough:
+    first_choice = next(candidates)
+    if max_bits is None or first_choice.bits <= max_bits:
+        return first_choice
+    mechanisms = [first_choice, *candidates]
+    allowed_mechanisms = [mechanism for mechanism in mechanisms if mechanism.bits <= max_bits]
+    if not allowed_mechanisms:
         fewest_bits = min(mechanism.bits for mechanism in mechanisms)
         raise InvalidArgument(
             f"max_bits must be at least {fewest_bits} for this context; got {max_bits}."
         )
-    return min(short_enough, key=lambda mechanism: _risk(mechanism, sensitive_share))
+    return min(allowed_mechanisms, key=lambda mechanism: _risk(mechanism, sensitive_share))
 
 
 @dataclass(frozen=True)
@@ -106,25 +107,25 @@ class _Options:
 
 
 def _candidates(context: Context, options: _Options) -> Iterator[Mechanism]:
-    """Yield one mechanism for a named code, or several for the best codes.
+    """Yield the mechanisms to choose from, the first choice first.
 
-    The best codes have fewer bits from one mechanism to the next. The last mechanism uses
-    randomized response.
+    With fitted codes, each mechanism may use fewer extra bits than the one before, and the last one
+    uses randomized response. Otherwise, and for a binary response, there is only one mechanism.
     """
     if context.size == 2 and options.code == "best" and options.sensitive_share is None:
         yield BinaryResponse(context)
         return
-    structured = recognise(context)
-    if options.sensitive_share is not None and structured.as_high_low is None:
+    structured_context = recognise(context)
+    if options.sensitive_share is not None and structured_context.as_high_low is None:
         raise ContextMismatch(
             "sensitive_share applies only to high-low contexts, and this is not one."
         )
     if not options.uses_fitted_codes:
-        yield _frame(structured, CODES[options.code], options)
+        yield _frame(structured_context, CODES[options.code], options)
         return
     for extra_bits in range(EXTRA_BITS, -1, -1):
-        yield _frame(structured, BestCode(extra_bits), options)
-    yield _frame(structured, RandomizedCode, options)
+        yield _frame(structured_context, BestCode(extra_bits), options)
+    yield _frame(structured_context, RandomizedCode, options)
 
 
 def _risk(mechanism: Mechanism, sensitive_share: float | None) -> float:
@@ -145,7 +146,7 @@ def _risk(mechanism: Mechanism, sensitive_share: float | None) -> float:
 
 
 def _frame(context: Context, family: CodeFamily, options: _Options) -> Mechanism:
-    """Return the best frame for a structured context."""
+    """Return the best frame for a structured context, with codes from ``family``."""
     if context.as_union is not None:
         return _union_frame(context.as_union, family, options)
     if context.uniform_epsilon is not None:
@@ -159,7 +160,7 @@ def _frame(context: Context, family: CodeFamily, options: _Options) -> Mechanism
     if groups is None:
         raise NoClosedForm(f"no frame is known for {type(context).__name__}.")
     candidates = _group_frames(groups, family)
-    if blocks is not None and _fits_product(blocks):
+    if blocks is not None and _should_try_product(blocks):
         candidates.append(ProductResponse(blocks, family))
     return _choose_best([*candidates, *_uniform_frames(groups, family)], options)
 
@@ -207,15 +208,15 @@ def _uniform_frames(context: Context, family: CodeFamily) -> list[Mechanism]:
 
 def _choose_best(candidates: list[Mechanism], options: _Options) -> Mechanism:
     """Return the candidate with the smallest risk, within ``max_bits`` bits if possible."""
-    short_enough = []
+    allowed_mechanisms = []
     for mechanism in candidates:
         if options.max_bits is None or mechanism.bits <= options.max_bits:
-            short_enough.append(mechanism)
-    return min(short_enough or candidates, key=lambda mechanism: _risk(mechanism, None))
+            allowed_mechanisms.append(mechanism)
+    return min(allowed_mechanisms or candidates, key=lambda mechanism: _risk(mechanism, None))
 
 
-def _fits_product(context: Blocks) -> bool:
-    """Return whether a product response is small enough and some block's ε is below ``across``."""
+def _should_try_product(context: Blocks) -> bool:
+    """Return whether a product response is small enough, and some block's ε is below ``across``."""
     inside_epsilons = [context.inside[b] for b in np.flatnonzero(context.sizes > 1).tolist()]
     max_outputs = (context.size << EXTRA_BITS) * (context.sizes.size << EXTRA_BITS)
     is_small = context.size * max_outputs <= _MAX_PRODUCT_ENTRIES

@@ -30,16 +30,16 @@ __all__ = [
     "ComponentDesign",
     "Round",
     "design_component",
-    "split",
+    "split_into_components",
 ]
 
 _MAX_SEARCHED_SIZE = 128  # symbols in the largest component that a search can handle
-_MAX_GAP = 1e-5  # where a search ends; up to this loss, a closed form is preferred to a table
+_MAX_GAP = 1e-5  # a search ends at this gap; for a smaller gain, a table is not worth using
 _MAX_CLOSED_FORM_GAP = 1e-2  # for closed forms with many symbols, where a search would be slow
 _MAX_SMALL_SIZE = 12  # symbols; up to this size, a closed form must meet _MAX_GAP
 _MIN_CONVERGED_ROUNDS = 3  # for an estimated bound, because each round searches elsewhere
 _MAX_STALLED_ROUNDS = 12
-_MIN_PROGRESS = 1e-6  # the smallest relative change in the risk that counts as progress
+_MIN_PROGRESS = 1e-6  # the smallest change in the risk or bound that counts, relative to the risk
 _MAX_ROUNDING_LOSS = 1e-9  # relative, from rounding a binary response to integers
 _MAX_CLOSURE_SIZE = 512  # symbols in the largest matrix whose closure is computed
 _MIN_EPSILON = 1e-6  # for a search; below this, rounding loses more than reports reveal
@@ -53,12 +53,14 @@ class ComponentContext:
     context: Context
 
 
-def split(context: Context) -> list[ComponentContext]:
+def split_into_components(context: Context) -> list[ComponentContext]:
     """Return the components of a context, in the order of their first symbols.
 
-    Symbols without a promise in either direction share one component, and are sent unchanged.
+    In a matrix, symbols without a promise in either direction share one component, and are sent
+    unchanged.
 
-    >>> components = split(PrivacyMatrix([[0, 1, "inf"], [1, 0, "inf"], ["inf", "inf", 0]]))
+    >>> E = [[0, 1, "inf"], [1, 0, "inf"], ["inf", "inf", 0]]
+    >>> components = split_into_components(PrivacyMatrix(E))
     >>> [component.symbols.tolist() for component in components]
     [[0, 1], [2]]
     """
@@ -70,7 +72,7 @@ def _components(context: Context) -> Iterator[ComponentContext]:
     union = context.as_union
     if union is not None:
         for symbols, part in zip(union.members(), union.parts, strict=True):
-            for component in split(part):
+            for component in split_into_components(part):
                 yield ComponentContext(symbols[component.symbols], component.context)
     elif groups is None:
         yield from _split_matrix(context)
@@ -99,7 +101,8 @@ def _split_matrix(context: Context) -> Iterator[ComponentContext]:
 class Round:
     """The progress of a search after one round.
 
-    ``risk`` and ``lower_bound`` are those of the current component.
+    ``risk`` and ``lower_bound`` are those of the current component. ``certified`` is whether the
+    bound is proven. ``seconds`` is the time since the design started.
     """
 
     component_number: int
@@ -121,7 +124,8 @@ class Round:
 class ComponentDesign:
     """A mechanism for a component, with its value ``tr(W M⁻¹)``.
 
-    ``bound`` is a lower bound on the value of any mechanism for the component.
+    ``bound`` is a lower bound on the value of any mechanism for the component, proven if
+    ``certified`` is true and estimated otherwise.
     """
 
     mechanism: Mechanism
@@ -161,17 +165,23 @@ class Clock:
         return "time limit" if self.seconds >= deadline else None
 
     def report(self, latest_round: Round) -> None:
-        """Pass the latest round to ``on_progress``, if it is not ``None``."""
+        """Pass the latest round to ``on_progress``, if there is one."""
         if self._on_progress is not None:
             self._on_progress(latest_round)
 
 
 def design_component(
-    context: Context, objective: Objective, clock: Clock, seed: int, number: int, count: int
+    context: Context,
+    objective: Objective,
+    clock: Clock,
+    seed: int,
+    component_number: int,
+    component_count: int,
 ) -> ComponentDesign:
-    """Return the better of the closed form, if there is one, and the result of a search.
+    """Return the closed form if it is good enough, or the better of it and the result of a search.
 
-    ``number`` is the position of this component among ``count`` components, starting at 1.
+    Components are numbered from 1. Raise ``NoClosedForm`` if there is no closed form and the
+    component is too large for a search.
     """
     closed_form = _solve_in_closed_form(context, objective)
     if closed_form is not None:
@@ -182,7 +192,9 @@ def design_component(
         if is_good_enough or context.exact_minimum < _MIN_EPSILON:
             return closed_form
     if context.size <= _MAX_SEARCHED_SIZE:
-        search_result = _search(context, objective, clock, seed, closed_form, number, count)
+        search_result = _search(
+            context, objective, clock, seed, closed_form, component_number, component_count
+        )
         return _choose_better(closed_form, search_result, objective)
     if closed_form is None:
         raise NoClosedForm(
@@ -197,19 +209,24 @@ def design_component(
 def _choose_better(
     closed_form: ComponentDesign | None, search_result: ComponentDesign, objective: Objective
 ) -> ComponentDesign:
-    """Return the closed form, or the search result if it is better, with the higher bound."""
+    """Return the better mechanism, with the higher of the two bounds.
+
+    If the search gains almost nothing, return the closed form.
+    """
     if closed_form is None:
         return search_result
     closed_form_risk = closed_form.value - objective.offset
     search_risk = search_result.value - objective.offset
-    best = search_result if search_risk < closed_form_risk * (1 - _MAX_GAP) else closed_form
-    tighter = search_result if search_result.bound > closed_form.bound else closed_form
+    is_better = search_risk < closed_form_risk * (1 - _MAX_GAP)
+    better_design = search_result if is_better else closed_form
+    is_tighter = search_result.bound > closed_form.bound
+    tighter_design = search_result if is_tighter else closed_form
     return replace(
         search_result,
-        mechanism=best.mechanism,
-        value=best.value,
-        bound=tighter.bound,
-        certified=tighter.certified,
+        mechanism=better_design.mechanism,
+        value=better_design.value,
+        bound=tighter_design.bound,
+        certified=tighter_design.certified,
     )
 
 
@@ -219,9 +236,9 @@ def _choose_better(
 def _solve_in_closed_form(context: Context, objective: Objective) -> ComponentDesign | None:
     is_matrix = context.groups is None and not context.parts and not context.terms
     try:
-        # The closure of a large matrix is slow to compute, and usually not needed to see structure.
+        # The closure of a large matrix is slow to compute, and rarely needed to see its structure.
         if is_matrix and context.size > _MAX_CLOSURE_SIZE:
-            # In a structured matrix, a row has at most two ε off the diagonal: inside and outward.
+            # Except in unions, a row of a structured matrix has at most two ε off the diagonal.
             if np.unique(context.epsilon(0, np.arange(1, context.size))).size > 2:
                 return None
             context = recognise_as_written(context)
@@ -257,8 +274,8 @@ def _search(
     clock: Clock,
     seed: int,
     closed_form: ComponentDesign | None,
-    number: int,
-    count: int,
+    component_number: int,
+    component_count: int,
 ) -> ComponentDesign:
     exact = context.exact_matrix().closure()
     require_distinct_symbols(exact)
@@ -268,14 +285,14 @@ def _search(
             f"{_MIN_EPSILON:.0e}, a table of 64-bit words cannot tell the symbols apart. Merge "
             "them into one label, or use a larger ε."
         )
-    deadline = clock.deadline(count - number + 1)
+    deadline = clock.deadline(component_count - component_number + 1)
     mean_weight = float(objective.weights.mean())  # the search works with weights around 1
-    scaled = objective.scale(1 / mean_weight)
+    scaled_objective = objective.scale(1 / mean_weight)
     section = CrossSection(Cone(exact), objective.prior)
     columns = _starting_columns(closed_form, context.size)
     rounds = search_rounds(section, objective.weights / mean_weight, seed, columns)
     try:
-        progress = _SearchProgress(scaled, next(rounds))
+        progress = _SearchProgress(scaled_objective, next(rounds))
     except KeyboardInterrupt:
         if closed_form is None:
             raise
@@ -284,7 +301,9 @@ def _search(
     stop_reason = None
     while stop_reason is None:
         try:
-            clock.report(progress.latest_round(number, count, clock.seconds, mean_weight))
+            clock.report(
+                progress.latest_round(component_number, component_count, clock.seconds, mean_weight)
+            )
             stop_reason = progress.stop_reason() or clock.stop_reason(deadline)
             if stop_reason is None:
                 progress.add(next(rounds))
@@ -296,7 +315,7 @@ def _search(
             "the promises of this matrix differ too much for a search in floating point. Merge the "
             "symbols with the smallest ε, or increase their ε."
         )
-    mechanism = to_table(context, progress.best, scaled)
+    mechanism = to_table(context, progress.best, scaled_objective)
     value = objective.value_of(mechanism)
     bound = min(progress.bound * mean_weight, value)
     return ComponentDesign(
@@ -305,7 +324,7 @@ def _search(
 
 
 def _starting_columns(closed_form: ComponentDesign | None, size: int) -> Floats:
-    """Return the columns of the closed form, if they are few enough to start a search with."""
+    """Return the columns of the closed form, or none if there are too many for a search."""
     if closed_form is None or closed_form.mechanism.outputs > 16 * size:
         return np.empty((0, size))
     return closed_form.mechanism.matrix().T
@@ -354,17 +373,19 @@ class _SearchProgress:
         is_converged = self.risk <= self.lower_bound * (1 + _MAX_GAP)
         self._converged_round_count = self._converged_round_count + 1 if is_converged else 0
 
-    def latest_round(self, number: int, count: int, elapsed: float, mean_weight: float) -> Round:
+    def latest_round(
+        self, component_number: int, component_count: int, seconds: float, mean_weight: float
+    ) -> Round:
         """Return the latest round, with risks multiplied by ``mean_weight`` to undo the scaling."""
         return Round(
-            component_number=number,
-            component_count=count,
+            component_number=component_number,
+            component_count=component_count,
             round_number=self.round_count,
             risk=self.risk * mean_weight,
             lower_bound=self.lower_bound * mean_weight,
             certified=self.certified,
             ray_count=len(self.best.rays),
-            seconds=elapsed,
+            seconds=seconds,
         )
 
     def stop_reason(self) -> str | None:

@@ -17,7 +17,7 @@ from sfumato.designer.component import (
     ComponentDesign,
     Round,
     design_component,
-    split,
+    split_into_components,
 )
 from sfumato.designer.search import Objective
 from sfumato.errors import InvalidArgument, InvalidContext, NoClosedForm
@@ -121,7 +121,7 @@ def design(
 ) -> Design:
     """Compute an exactly private mechanism for any context, with a risk close to the minimum.
 
-    ``prior`` is a guess at the distribution at which to minimise the risk, uniform by default.
+    The risk is minimised at ``prior``, a guess at the distribution, which is uniform by default.
     Shares below a millionth are raised to a millionth. ``weights`` contains the relative importance
     of each symbol's error. Components with no promise between them are designed separately. Each
     uses its closed form, if it has one, unless a search finds a better mechanism. A search runs
@@ -129,13 +129,15 @@ def design(
     integers and certifying take extra time: well under a second for 16 symbols, about ten seconds
     for 64.
 
-    For up to 12 symbols, the bound is certified; for more, it is estimated. After an interrupt
-    (Ctrl-C), the result is the best mechanism found so far. On the same machine, the same ``seed``
-    and the same number of rounds give the same mechanism; the time limit affects only the number of
-    rounds. ``on_progress`` is called after every round.
+    For a component with up to 12 symbols, or with a closed form that needs no search, the bound is
+    certified. Otherwise, it is usually estimated. After an interrupt (Ctrl-C), the result is the
+    best mechanism found so far. On the same machine, the same ``seed`` and the same number of
+    rounds give the same mechanism; the time limit affects only the number of rounds.
+    ``on_progress`` is called after every round.
 
-    Raise ``NothingToLearn`` if the context forbids telling two symbols apart, and ``NoClosedForm``
-    if it connects more than 128 symbols and has no known structure.
+    Raise ``NothingToLearn`` if the context forbids telling two symbols apart, or promises an ε too
+    small for a search. Raise ``NoClosedForm`` if it connects more than 128 symbols and has no known
+    structure.
     For the derivation and the proof of the bound, see docs/designer.md.
 
     >>> from sfumato.contexts import PrivacyMatrix
@@ -162,7 +164,7 @@ def design(
         raise InvalidArgument(f"seed must be an integer; got {seed!r}.")
     # The matrices are small: threads would slow the search down, and change the rounding.
     with threadpool_limits(1):
-        components = split(context)
+        components = split_into_components(context)
         clock = Clock(time_limit, on_progress)
         designs = _design_components(components, objective, clock, int(seed))
         mechanism = _join(context, components, designs)
@@ -177,16 +179,17 @@ def _design_components(
         return [design_component(components[0].context, objective, clock, seed, 1, 1)]
     objectives = [objective.restrict(component.symbols) for component in components]
     keys = []
-    for component, restricted in zip(components, objectives, strict=True):
+    for component, component_objective in zip(components, objectives, strict=True):
         context_id = fingerprint(component.context.to_record())
-        keys.append((context_id, restricted.counts, restricted.weights.tobytes()))
+        weights = component_objective.weights.tobytes()
+        keys.append((context_id, component_objective.counts, weights))
     distinct_count = len(set(keys))
     design_by_key: dict[object, ComponentDesign] = {}
-    for component, restricted, key in zip(components, objectives, keys, strict=True):
+    for component, component_objective, key in zip(components, objectives, keys, strict=True):
         if key not in design_by_key:
             number = len(design_by_key) + 1
             design_by_key[key] = design_component(
-                component.context, restricted, clock, seed, number, distinct_count
+                component.context, component_objective, clock, seed, number, distinct_count
             )
     return [design_by_key[key] for key in keys]
 

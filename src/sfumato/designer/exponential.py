@@ -39,7 +39,7 @@ def exponential_response(context: Context) -> TableResponse:
         )
     exact = context.exact_matrix()
     numerators = np.minimum(exact.numerators, exact.numerators.T)
-    d = ExactMatrix(numerators, exact.denominator, exact.infinite).closure()
+    d = ExactMatrix(numerators, exact.denominator, exact.infinity).closure()
     require_distinct_symbols(d)
     weights = np.exp(-d.to_floats() / 2)
     return TableResponse.from_floats(context, weights / weights.sum(axis=1, keepdims=True))

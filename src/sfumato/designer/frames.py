@@ -3,7 +3,7 @@
 The best code for a group on its own is not the best one in a frame, because its sets also determine
 how often all other groups must send cover reports. So set sizes are chosen by the risk of the
 entire frame, one kind of group after another, as if a flat design existed for every size. Then each
-kind gets the actual design that comes closest.
+kind gets an actual design with nearly the same risk.
 
 The risk has a closed form. For a design with b outputs, where each symbol favours r of them and
 each pair of symbols shares λ, the risk depends only on ``f = r/b`` and ``l = λ/b``. So a frame can
@@ -78,7 +78,7 @@ class FrameGroup:
 def frame_risks(groups: Sequence[FrameGroup]) -> tuple[list[float], float]:
     """Return ``R_i`` for each group, and ``R_F`` for the free symbols, which have no promise.
 
-    If a share p_i of people is in each group and a share p_F has a free symbol, then
+    If a share p_i of people is in group i and a share p_F has a free symbol, then
 
         risk(p) = Σ p_i R_i + p_F R_F − ‖p‖²
 
@@ -88,23 +88,23 @@ def frame_risks(groups: Sequence[FrameGroup]) -> tuple[list[float], float]:
     (1.0, 2.164)
     """
     beta = 1 / (1 + sum(group.count / group.gain for group in groups))
-    squares = [_score_squares(group, beta) for group in groups]
+    squared_scores = [_score_squares(group, beta) for group in groups]
     total_constant = 0.0
-    for group, square in zip(groups, squares, strict=True):
-        total_constant += group.count * square.constant
+    for group, squares in zip(groups, squared_scores, strict=True):
+        total_constant += group.count * squares.constant
     # What each group's reports add to the risk when another group sends them.
     cover_risks = []
-    for square in squares:
-        other_squares = square.sent_by_others + total_constant - square.constant
-        cover_risks.append(square.v * other_squares)
+    for squares in squared_scores:
+        cover_squares = squares.sent_by_others + total_constant - squares.constant
+        cover_risks.append(squares.v * cover_squares)
     total_cover_risk = 0.0
     for group, cover_risk in zip(groups, cover_risks, strict=True):
         total_cover_risk += group.count * cover_risk
     risks = []
-    for square, cover_risk in zip(squares, cover_risks, strict=True):
-        own_squares = square.sent_by_members + total_constant - square.constant
-        own_risk = (square.v + beta) * own_squares
-        risks.append(own_risk + total_cover_risk - cover_risk)
+    for squares, cover_risk in zip(squared_scores, cover_risks, strict=True):
+        member_squares = squares.sent_by_members + total_constant - squares.constant
+        member_risk = (squares.v + beta) * member_squares
+        risks.append(member_risk + total_cover_risk - cover_risk)
     return risks, total_cover_risk + beta * total_constant + 1 / beta
 
 
@@ -148,7 +148,7 @@ def _score_squares(group: FrameGroup, beta: float) -> _SquaredScores:
 
 
 @dataclass(frozen=True)
-class _Kind:
+class _GroupKind:
     """A kind of group: the size and the promises that all its groups have in common."""
 
     size: int
@@ -167,13 +167,13 @@ def frame_families(
 ) -> list[CodeFamily]:
     """Return a code family for each protected group, in group order.
 
-    The families minimise the worst-case risk: the largest risk of any group or of the free symbols.
-    With ``sensitive_share``, they minimise the risk at a distribution that gives this share to the
-    protected groups, in proportion to their sizes.
+    They are chosen to minimise the worst-case risk: the largest risk of any group or of the free
+    symbols. With ``sensitive_share``, they are chosen to minimise the risk at a distribution that
+    gives this share to the protected groups, in proportion to their sizes.
     """
     kinds = []
     for g in groups.protected_groups:
-        kinds.append(_Kind(int(groups.sizes[g]), *groups.effective_promises(g)))
+        kinds.append(_GroupKind(int(groups.sizes[g]), *groups.effective_promises(g)))
     has_free_symbols = len(kinds) < len(groups.outward)
     frame = _Frame(Counter(kinds), has_free_symbols, sensitive_share)
     frame.choose_set_sizes()
@@ -185,7 +185,7 @@ class _Frame:
     """The kinds of groups in a frame, with the set size chosen for each."""
 
     def __init__(
-        self, counts: Counter[_Kind], has_free_symbols: bool, sensitive_share: float | None
+        self, counts: Counter[_GroupKind], has_free_symbols: bool, sensitive_share: float | None
     ) -> None:
         self.counts = counts
         self._has_free_symbols = has_free_symbols
@@ -210,7 +210,7 @@ class _Frame:
             if self._set_sizes == previous_sizes:
                 break
 
-    def _best_set_size(self, kind: _Kind) -> int:
+    def _best_set_size(self, kind: _GroupKind) -> int:
         best_size = self._set_sizes[kind]
         min_risk = None
         for w in _sizes_to_try(kind.size // 2):
@@ -235,13 +235,13 @@ class _Frame:
         mean_risk = total_risk / symbol_count
         return self._sensitive_share * mean_risk + (1 - self._sensitive_share) * free_risk
 
-    def _flat_groups(self, set_sizes: dict[_Kind, int]) -> list[FrameGroup]:
+    def _flat_groups(self, set_sizes: dict[_GroupKind, int]) -> list[FrameGroup]:
         groups = []
         for kind, count in self.counts.items():
             groups.append(kind.with_flat_design(set_sizes[kind], count))
         return groups
 
-    def family_for(self, kind: _Kind, extra_bits: int) -> CodeFamily:
+    def family_for(self, kind: _GroupKind, extra_bits: int) -> CodeFamily:
         """Return an actual design for one kind, assuming flat designs for the others.
 
         It is randomized response, a design with base blocks found by search, or a Singer design.
@@ -251,32 +251,32 @@ class _Frame:
             return RandomizedCode
         output_limit = max_outputs(kind.size, extra_bits)
         flat_groups = self._flat_groups(self._set_sizes)
-        singer = self._best_singer(kind, flat_groups, output_limit)
-        searched: tuple[float, CodeFamily] | None = None
+        singer_result = self._best_singer_design(kind, flat_groups, output_limit)
+        search_result: tuple[float, CodeFamily] | None = None
         if kind.size <= _MAX_SEARCHED_SIZE:
-            searched = _flattest_design(kind.size, set_size, output_limit)
-        if searched is not None:
-            flatness, design = searched
-            if singer is None or flatness * self._risk(flat_groups) <= singer[0]:
+            search_result = _flattest_design(kind.size, set_size, output_limit)
+        if search_result is not None:
+            flatness, design = search_result
+            if singer_result is None or flatness * self._risk(flat_groups) <= singer_result[0]:
                 return design
-        if singer is None:
+        if singer_result is None:
             return RandomizedCode
-        _, singer_design = singer
+        _, singer_design = singer_result
         return CyclicDesign.from_base_blocks(singer_design.points, singer_set(singer_design))
 
-    def _best_singer(
-        self, kind: _Kind, flat_groups: list[FrameGroup], output_limit: int
+    def _best_singer_design(
+        self, kind: _GroupKind, flat_groups: list[FrameGroup], output_limit: int
     ) -> tuple[float, SingerDesign] | None:
         """Return the smallest risk and its Singer design, or ``None`` if no design fits."""
-        position = list(self.counts).index(kind)
+        kind_index = list(self.counts).index(kind)
         best: tuple[float, SingerDesign] | None = None
         for design in singer_designs(kind.size, output_limit):
             f = design.raised / design.points
             l = design.shared / design.points  # noqa: E741
-            group = replace(flat_groups[position], f=f, l=l)
+            group = replace(flat_groups[kind_index], f=f, l=l)
             if group.gain <= 0:
                 continue
-            risk = self._risk([*flat_groups[:position], group, *flat_groups[position + 1 :]])
+            risk = self._risk([*flat_groups[:kind_index], group, *flat_groups[kind_index + 1 :]])
             if best is None or risk < best[0]:
                 best = (risk, design)
         return best

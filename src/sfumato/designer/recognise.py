@@ -32,7 +32,8 @@ def recognise(context: Context) -> Context:
     Only the closure of the matrix matters, so equivalent matrices are recognised as the same
     form. If several forms fit, the first one in this order is chosen: uniform, blocks that a report
     may reveal, high-low, tiers, blocks that a report may not reveal, and a union, whose parts are
-    recognised one by one. Raise ``NoClosedForm`` for any other matrix.
+    recognised one by one. Raise ``NoClosedForm`` for any other matrix, and ``NothingToLearn`` if
+    the closure has a zero off the diagonal.
 
     >>> from sfumato.contexts import PrivacyMatrix
     >>> recognise(PrivacyMatrix([[0, 1, "inf"], [1, 0, "inf"], ["inf", "inf", 0]]))
@@ -64,7 +65,7 @@ def recognise_as_written(context: Context) -> Context:
 
 
 def require_distinct_symbols(exact: ExactMatrix) -> None:
-    """Raise ``NothingToLearn`` if a closed matrix has an off-diagonal zero."""
+    """Raise ``NothingToLearn`` if a matrix has a zero off the diagonal."""
     zeros = np.argwhere((exact.numerators == 0) & _off_diagonal(exact))
     if zeros.size:
         x, x2 = zeros[0]
@@ -90,45 +91,57 @@ def _recognise_union(context: ContextUnion) -> Context:
 
 
 def _recognise_matrix(exact: ExactMatrix, domain: Domain) -> Context:
-    """Return the structured form of a closed matrix without zeros."""
+    """Return the structured form of a matrix with no zeros off the diagonal.
+
+    Raise ``NoClosedForm`` if the matrix has no such form.
+    """
     return (
-        _as_blocks(exact, domain, exact.infinite)
+        _as_blocks(exact, domain, exact.infinity)
         or _as_tiers(exact, domain)
         or _as_hidden_blocks(exact, domain)
         or _as_union(exact, domain)
     )
 
 
-def _as_blocks(exact: ExactMatrix, domain: Domain, across: int) -> Uniform | Blocks | None:
-    """Return blocks with one ε in each block and numerator ``across`` between them, or ``None``."""
+def _as_blocks(
+    exact: ExactMatrix, domain: Domain, numerator_across: int
+) -> Uniform | Blocks | None:
+    """Return blocks with one ε inside each, and ``numerator_across`` between them.
+
+    If there is only one block, or only one symbol in each, return a uniform context. Return
+    ``None`` if the matrix does not have this form.
+    """
     N = exact.numerators
-    same_block: Booleans = np.not_equal(N, across)
+    same_block: Booleans = np.not_equal(N, numerator_across)
     is_pair = same_block & _off_diagonal(exact)
     first_symbol = same_block.argmax(axis=1)  # identifies the block
-    inside = np.where(is_pair, N, _NO_PAIR).max(axis=1)
+    inside_numerators = np.where(is_pair, N, _NO_PAIR).max(axis=1)
     is_partition = (same_block == np.equal.outer(first_symbol, first_symbol)).all()
-    has_one_epsilon_per_row = (inside[:, None] == N)[is_pair].all()
-    has_one_epsilon_per_block = (inside == inside[first_symbol]).all()
+    has_one_epsilon_per_row = (inside_numerators[:, None] == N)[is_pair].all()
+    has_one_epsilon_per_block = (inside_numerators == inside_numerators[first_symbol]).all()
     if not (is_partition and has_one_epsilon_per_row and has_one_epsilon_per_block):
         return None
-    epsilon_across = exact.to_epsilon(across)
+    epsilon_across = exact.to_epsilon(numerator_across)
     # For a symbol that is alone in its block, the only ε is the one between blocks.
     epsilons = []
-    distinct_inside = set()
-    for numerator in inside[np.unique(first_symbol)].tolist():
+    distinct_epsilons = set()
+    for numerator in inside_numerators[np.unique(first_symbol)].tolist():
         if numerator == _NO_PAIR:
             epsilons.append(epsilon_across)
         else:
             epsilons.append(exact.to_epsilon(numerator))
-            distinct_inside.add(exact.to_epsilon(numerator))
-    if not distinct_inside or same_block.all():
-        return Uniform(domain, min(distinct_inside, default=epsilon_across))
-    epsilon = epsilons if len(distinct_inside) > 1 else min(distinct_inside)
+            distinct_epsilons.add(exact.to_epsilon(numerator))
+    if not distinct_epsilons or same_block.all():
+        return Uniform(domain, min(distinct_epsilons, default=epsilon_across))
+    epsilon = epsilons if len(distinct_epsilons) > 1 else min(distinct_epsilons)
     return Blocks(first_symbol, epsilon, across=epsilon_across, domain=domain)
 
 
 def _as_tiers(exact: ExactMatrix, domain: Domain) -> Context | None:
-    """Return tiers, or high-low if only one ε is finite, or ``None`` if a row has several ε."""
+    """Return tiers, or a high-low context if only one ε is finite.
+
+    Return ``None`` if a row has several ε, or if the matrix is uniform.
+    """
     row_numerators = exact.numerators_off_diagonal().min(axis=1)
     if not (row_numerators[:, None] == exact.numerators)[_off_diagonal(exact)].all():
         return None
@@ -142,14 +155,14 @@ def _as_hidden_blocks(exact: ExactMatrix, domain: Domain) -> Context | None:
     """Return blocks with a finite ε between them, or ``None``.
 
     In such a matrix, the first row has at most two distinct off-diagonal entries: one for its own
-    block and one for all others. Try each of them as ``across``; at most one gives blocks.
+    block and one for all others. Try each as the entry between blocks; at most one gives blocks.
     """
     candidates = np.unique(exact.numerators[0, 1:]).tolist()
     if len(candidates) > 2:
         return None
-    for across in candidates:
-        if across != exact.infinite:
-            blocks = _as_blocks(exact, domain, across)
+    for numerator_across in candidates:
+        if numerator_across != exact.infinity:
+            blocks = _as_blocks(exact, domain, numerator_across)
             if blocks is not None and blocks.uniform_epsilon is None:
                 return blocks
     return None
@@ -179,7 +192,7 @@ def symbols_by_component(exact: ExactMatrix) -> list[Symbols]:
     """
     from scipy.sparse.csgraph import connected_components
 
-    is_promised = exact.numerators != exact.infinite
+    is_promised = exact.numerators != exact.infinity
     _, component_of = connected_components(is_promised, directed=True, connection="weak")
     is_alone = np.bincount(component_of)[component_of] == 1
     set_of, _ = _renumber_by_first(np.where(is_alone, -1, component_of).astype(np.int64))
@@ -192,8 +205,10 @@ def _off_diagonal(exact: ExactMatrix) -> Booleans:
 
 def _renumber_by_first(values: Symbols) -> tuple[Symbols, Symbols]:
     """Number values by first occurrence; return each entry's number, and the values in order."""
-    distinct, first, inverse = np.unique(values, return_index=True, return_inverse=True)
-    order = np.argsort(first)
+    distinct_values, first_indices, inverse = np.unique(
+        values, return_index=True, return_inverse=True
+    )
+    order = np.argsort(first_indices)
     rank = np.empty_like(order)
     rank[order] = np.arange(order.size)
-    return rank[inverse.reshape(-1)], distinct[order]
+    return rank[inverse.reshape(-1)], distinct_values[order]

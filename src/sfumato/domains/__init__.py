@@ -25,9 +25,9 @@ __all__ = [
     "require_symbols",
 ]
 
-_CLASSES: tuple[type[Domain], ...] = (Domain, IntegerDomain, GridDomain, H3Domain)
+_DOMAIN_CLASSES: tuple[type[Domain], ...] = (Domain, IntegerDomain, GridDomain, H3Domain)
 
-DOMAIN_KINDS: Mapping[str, type[Domain]] = {cls.kind: cls for cls in _CLASSES}
+DOMAIN_KINDS: Mapping[str, type[Domain]] = {cls.kind: cls for cls in _DOMAIN_CLASSES}
 """The domain classes, by kind."""
 
 

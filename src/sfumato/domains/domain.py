@@ -21,7 +21,7 @@ __all__ = [
     "unknown_value_error",
 ]
 
-_MAX_INTEGER = 2**53  # every client can represent smaller integers exactly
+_INTEGER_LIMIT = 2**53  # every client can represent smaller integers exactly
 _MAX_SHOWN_LABELS = 4  # the maximum number of labels in a repr
 _KIND_NAMES = {
     "f": "floats",
@@ -88,8 +88,8 @@ class Domain:
     def symbols(self, values: Iterable[object]) -> Symbols:
         """Return the symbols for people's values.
 
-        Raise ``UnknownValue`` if a value has no label. The error gives the number of such values
-        and the position of the first, but no values.
+        Raise ``UnknownValue`` if a value is unknown and there is no ``other``. The error gives the
+        number of unknown values and the position of the first, but not the values themselves.
         """
         symbols = np.fromiter(map(self.find, values), dtype=np.int64)
         if (symbols < 0).any():
@@ -99,7 +99,7 @@ class Domain:
     def find(self, value: object) -> int:
         """Return the symbol for a value.
 
-        If the value is unknown, return the symbol for ``other``, or −1 without one.
+        If the value is unknown, return the symbol for ``other``, or −1 if there is no ``other``.
         """
         default = -1 if self._other is None else self._symbol_of[self._other]
         label = _normalize(value)
@@ -143,7 +143,7 @@ class Domain:
 
 
 def unknown_value_error(positions: Symbols, value_count: int) -> UnknownValue:
-    """Return the error for values at these positions. It does not contain the values."""
+    """Return the error for unknown values at these positions. It does not contain the values."""
     first = int(positions[0])
     count = int(positions.size)
     return UnknownValue(
@@ -166,7 +166,7 @@ def _read_labels(labels: object) -> list[Label]:
 def require_label(label: object, name: str) -> Label:
     """Return a label in its normal form: NFC text, or an integer that clients can represent.
 
-    ``name`` describes the label in error messages.
+    Raise ``InvalidContext`` for any other label. ``name`` describes the label in error messages.
     """
     normalized = _normalize(label)
     if isinstance(normalized, str):
@@ -178,7 +178,7 @@ def require_label(label: object, name: str) -> Label:
             )
         return normalized
     if isinstance(normalized, int):
-        if abs(normalized) >= _MAX_INTEGER:
+        if abs(normalized) >= _INTEGER_LIMIT:
             raise InvalidContext(
                 f"{name} must be an integer below 2^53 in absolute value, or text."
             )
@@ -201,6 +201,8 @@ def _normalize(value: object) -> Label | None:
 def require_symbols(symbols: object, size: int) -> Symbols:
     """Return ``symbols`` as an array of integers in ``0 … size − 1``, of any shape.
 
+    Raise ``InvalidSymbols`` if that is not possible.
+
     >>> require_symbols([2, 0, 1], size=3)
     array([2, 0, 1])
     """
@@ -221,10 +223,12 @@ def require_symbols(symbols: object, size: int) -> Symbols:
 
 
 def _as_array(symbols: object) -> np.ndarray:
-    """Return symbols as an array. Replace NumPy's error, which could quote a value."""
+    """Return symbols as an array. NumPy's error could quote a value, so it is replaced."""
     with suppress(ValueError, TypeError):
         return np.asarray(symbols)
-    raise InvalidSymbols("symbols must be an array of integers; got a ragged sequence.")
+    raise InvalidSymbols(
+        "symbols must be an array of integers; got values that do not form an array."
+    )
 
 
 def all_in_range(array: np.ndarray, size: int) -> bool:
@@ -242,7 +246,7 @@ def all_in_range(array: np.ndarray, size: int) -> bool:
 
 
 def describe_kind(array: np.ndarray) -> str:
-    """Return the kind of values in an array, for error messages that must not reveal any value."""
+    """Describe the kind of values in an array, for error messages that must not reveal a value."""
     if array.size == 0:
         return "nothing"
     return _KIND_NAMES.get(array.dtype.kind, "something else")

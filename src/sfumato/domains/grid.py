@@ -1,4 +1,4 @@
-"""A domain of grid cells, to which positions are mapped with a precision of 1e-7 degree."""
+"""A domain of grid cells; positions are rounded to 1e-7 degree before a cell is chosen."""
 
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from contextlib import suppress
@@ -18,14 +18,14 @@ from sfumato.foundation.canonical import decimal_text, require_fields
 __all__ = ["GridDomain", "coordinates"]
 
 _UNITS_PER_DEGREE = 10**7  # one unit of latitude is about a centimetre on the ground
-_MAX_CELLS = 2**31
+_CELL_LIMIT = 2**31
 
 
 class GridDomain(Domain):
     """Cells of ``step`` degrees inside a box, row by row from the box's south-western corner.
 
     A coordinate is rounded to 1e-7 degree, ``c = ⌊degrees·10⁷ + ½⌋``, and its cell is
-    ``⌊(c − origin)/step⌋`` in integers. A cell's northern and eastern edges belong to its
+    ``⌊(c − origin)/step⌋`` in integer arithmetic. A cell's northern and eastern edges belong to its
     neighbours. A cell's label is its south-western corner. A position outside the grid is mapped to
     ``other`` if there is such a label, and is an error otherwise.
 
@@ -57,7 +57,7 @@ class GridDomain(Domain):
             raise InvalidContext("step must be a positive number of degrees. Pass e.g. 0.2.")
         self._row_count = _count_steps(self._south, self._north, self._step, "south", "north", 90)
         self._column_count = _count_steps(self._west, self._east, self._step, "west", "east", 180)
-        if self.cell_count >= _MAX_CELLS:
+        if self.cell_count >= _CELL_LIMIT:
             raise InvalidContext(
                 f"a grid must have fewer than 2^31 cells; got {self._row_count} × "
                 f"{self._column_count}. Use a larger step."
@@ -104,7 +104,7 @@ class GridDomain(Domain):
         return np.where(is_inside, rows * self._column_count + columns, self.cell_count)
 
     def symbols(self, values: Iterable[object]) -> Symbols:
-        """Return the symbols of the cells that contain the pairs (latitude, longitude)."""
+        """Return the symbols of the cells that contain positions: pairs (latitude, longitude)."""
         if isinstance(values, np.ndarray) and values.ndim == 2 and values.shape[1] == 2:
             return self.symbols_at(values[:, 0], values[:, 1])
         pairs = list(values)
@@ -118,9 +118,9 @@ class GridDomain(Domain):
         return self.symbols_at(latitudes, longitudes)
 
     def find(self, value: object) -> int:
-        """Return the symbol of the cell that contains a pair (latitude, longitude).
+        """Return the symbol of the cell that contains a position: a pair (latitude, longitude).
 
-        If no cell does, return the symbol for ``other``, or −1 without one.
+        If no cell does, return the symbol for ``other``, or −1 if there is no ``other``.
         """
         try:
             return int(self.symbols([value])[0])
@@ -219,7 +219,7 @@ def _to_units(value: object, name: str) -> int:
     except InvalidOperation:
         degrees = Decimal("nan")
     if not degrees.is_finite() or abs(degrees) > 360:
-        raise InvalidContext(f"{name} must be a number of degrees. Pass e.g. 25.0.")
+        raise InvalidContext(f"{name} must be a number of degrees within ±360. Pass e.g. 25.0.")
     units = degrees * _UNITS_PER_DEGREE
     if units != units.to_integral_value():
         raise InvalidContext(f"{name} must have at most 7 decimal places.")

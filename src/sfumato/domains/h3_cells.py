@@ -1,4 +1,4 @@
-"""Domains of H3 cells: hexagons of roughly equal size, whose parent cells can serve as blocks.
+"""Domains of H3 cells: hexagons of similar size, whose parent cells can serve as blocks.
 
 Requires the ``geo`` extra.
 """
@@ -68,14 +68,17 @@ class H3Domain(Domain):
         if not 0 <= resolution <= 15:
             raise InvalidContext(f"resolution must be between 0 and 15; got {resolution}.")
         if not (-90 <= south < north <= 90 and -180 <= west < east <= 180):
-            raise InvalidContext("south must be below north, and west below east, in degrees.")
-        # The area of the box relative to the globe.
+            raise InvalidContext(
+                "south must be below north, both within ±90 degrees, and west below east, both "
+                "within ±180 degrees."
+            )
+        # The area of the box as a share of the globe's surface.
         height = math.sin(math.radians(north)) - math.sin(math.radians(south))
         area_share = height / 2 * (east - west) / 360
         if area_share * h3.get_num_cells(resolution) > _MAX_CELLS:
             raise InvalidContext(
-                f"the box contains more than {_MAX_CELLS} cells. Choose a coarser resolution or a "
-                "smaller box."
+                f"the box contains more than about {_MAX_CELLS} cells. Choose a coarser resolution "
+                "or a smaller box."
             )
         cells: set[str] = set()
         # The h3 library mistakes a polygon larger than half the globe for its complement, so split
@@ -98,7 +101,10 @@ class H3Domain(Domain):
         return len(self._cells)
 
     def symbols_at(self, latitudes: ArrayLike, longitudes: ArrayLike) -> Symbols:
-        """Return the symbols of the cells that contain the positions, given in degrees."""
+        """Return the symbols of the cells that contain the positions, given in degrees.
+
+        Raise ``UnknownValue`` for positions in no cell, unless there is an ``other`` label.
+        """
         h3 = _import_h3()
         latitude = coordinates(latitudes)
         longitude = coordinates(longitudes)
@@ -117,7 +123,7 @@ class H3Domain(Domain):
         return positions[:, 0], positions[:, 1]
 
     def parents(self, resolution: int) -> list[str]:
-        """Return the parent of each cell at a coarser resolution, without ``other``."""
+        """Return the parent of each cell at a coarser resolution; ``other`` has no parent."""
         if not 0 <= resolution < self.resolution:
             raise InvalidContext(
                 f"the resolution of parents must be in 0..{self.resolution - 1}; got {resolution}."

@@ -1,4 +1,4 @@
-"""Domains of consecutive integers, which need not store their labels."""
+"""Domains of consecutive integers, which do not need to store their labels."""
 
 from collections.abc import Iterable, Sequence
 

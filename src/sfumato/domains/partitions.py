@@ -1,7 +1,7 @@
 """Partition a domain into blocks: each function returns the block of every symbol, for ``Blocks``.
 
-The symbol for ``other`` gets its own block: it only means that a person is elsewhere. "The paper"
-is Acharya et al. (2020).
+The label ``other`` only means that a person is elsewhere, so its symbol gets its own block. "The
+paper" is Acharya et al. (2020).
 """
 
 import math
@@ -61,26 +61,26 @@ def nearest_places(
         longitude = coordinates(longitudes)
     except InvalidSymbols:
         raise InvalidContext(
-            "places must be pairs of latitude and longitude, in degrees."
+            "latitudes and longitudes must be sequences of numbers, in degrees."
         ) from None
     if latitude.shape != longitude.shape or latitude.ndim != 1 or latitude.size == 0:
         raise InvalidContext(
-            "places must be pairs of latitude and longitude: two sequences of equal length."
+            "latitudes and longitudes must be two non-empty sequences of equal length."
         )
     if not ((np.abs(latitude) <= 90) & (np.abs(longitude) <= 360)).all():  # false for NaN
         raise InvalidContext(
-            "places must be pairs of latitude and longitude within ±90 and ±360 degrees."
+            "latitudes must be within ±90 degrees, and longitudes within ±360 degrees."
         )
-    cells = _unit_vectors(*domain.centres())
+    centres = _unit_vectors(*domain.centres())
     tree = cKDTree(_unit_vectors(latitude, longitude))
-    result: Any = tree.query(cells, k=[1, 2])
+    result: Any = tree.query(centres, k=[1, 2])
     distances, places = result
     nearest = places[:, 0].astype(np.int64)
     # Rounding must not decide between places at the same distance. So if distances differ by less
     # than a millimetre, choose the place that comes first.
     is_tie = distances[:, 1] - distances[:, 0] < _MILLIMETRE
     for cell in np.flatnonzero(is_tie).tolist():
-        nearest[cell] = min(tree.query_ball_point(cells[cell], distances[cell, 0] + _MILLIMETRE))
+        nearest[cell] = min(tree.query_ball_point(centres[cell], distances[cell, 0] + _MILLIMETRE))
     return _with_other(nearest, domain.size)
 
 
@@ -102,6 +102,6 @@ def _unit_vectors(latitudes: Floats, longitudes: Floats) -> Floats:
 
 
 def _with_other(blocks: Symbols, size: int) -> Symbols:
-    """Return the blocks, with a block for ``other`` if the domain has such a symbol."""
+    """Return the blocks, with an extra block for ``other`` if the domain has such a symbol."""
     other_block = np.full(size - blocks.size, blocks.max() + 1, dtype=np.int64)
     return np.concatenate([blocks.astype(np.int64), other_block])

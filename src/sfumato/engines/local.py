@@ -1,8 +1,8 @@
 """The local engine: privatise files of answers on the cores of this machine.
 
 Every worker draws randomness from the operating system, so no two runs give the same reports.
-``tally_files`` randomises and counts answers in one pass. Each report exists only until it is
-counted, and each worker needs memory for one tally.
+``tally_files`` randomises answers and counts the reports in one pass. Each report exists only until
+it is counted, and each worker needs memory for one tally.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,7 +28,7 @@ def tally_files(
     workers: int = 1,
     on_progress: Progress = lambda rows: None,
 ) -> Tally:
-    """Privatise the answers in files and return the tally of the reports, which are not kept.
+    """Privatise the answers in files and return the tally of the reports, which are not stored.
 
     Workers are spawned processes, so your script must be importable without side effects (use
     ``if __name__ == "__main__":``).
@@ -53,9 +53,9 @@ def privatize_files(
 ) -> Iterator[Reports]:
     """Yield one report for each answer in the files, in order, batch by batch.
 
-    Several workers are used only if all files are Parquet. Each worker returns the reports for
-    several row groups at once, and a few such results are in memory at any time. A CSV file has no
-    row groups.
+    Several workers are used only if all files are Parquet files, because only these are split into
+    slices. Each worker returns all the reports for a slice at once, and a few such results are in
+    memory at any time.
     """
     survey.certify()
     task = partial(_make_reports, survey, columns)

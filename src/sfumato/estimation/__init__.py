@@ -8,7 +8,7 @@ from sfumato.estimation.uncertainty.fit import FitResult, FitWarning, check_fit
 from sfumato.estimation.uncertainty.manipulation import (
     Manipulation,
     ManipulationBounds,
-    check_fakes,
+    check_fake_count,
 )
 
 __all__ = [
@@ -18,7 +18,7 @@ __all__ = [
     "FitWarning",
     "Manipulation",
     "ManipulationBounds",
-    "check_fakes",
+    "check_fake_count",
     "check_fit",
     "decoders",
     "draw_tally",

@@ -75,25 +75,27 @@ class Estimate:
     # --- the unbiased estimate -------------------------------------------------------------------
 
     def interval(self, level: float = 0.95) -> Bounds:
-        """Return an interval for each symbol that covers its frequency with probability ``level``.
+        """Return an interval for each symbol that covers its true share with probability ``level``.
 
         The intervals are binomial and match three moments of the scores (see ``intervals.py``). For
-        unrandomized symbols, they are the intervals for a count. Near 0 and 1, they are
-        Feldman–Cousins intervals: within [0, 1], and never empty even if the estimate is negative.
+        unrandomized symbols, they are the usual binomial intervals. Noisy estimates near 0 or 1 get
+        Feldman–Cousins intervals, which stay within [0, 1] and are never empty.
         """
         return self._all_bounds(tail_probability(level))
 
     def simultaneous_interval(self, level: float = 0.95) -> Bounds:
-        """Return intervals that cover all frequencies simultaneously with probability ``level``.
+        """Return intervals that cover all true shares simultaneously.
 
-        Each of the k intervals has level ``1 − (1 − level)/k`` (Bonferroni).
+        The probability that all of them do is at least ``level``, because each of the k intervals
+        has level ``1 − (1 − level)/k`` (Bonferroni).
         """
         return self._all_bounds(tail_probability(level, len(self.labels)))
 
     def total(self, labels: Iterable[Label] | Label, level: float = 0.95) -> Total:
-        """Return the combined share of several labels (a region, a category), with its interval.
+        """Return the unbiased estimate of the combined share of some labels, with its interval.
 
-        The interval accounts for covariances: it is not the sum of the labels' intervals.
+        The labels could be those of a region or a category. The interval accounts for covariances;
+        it is not the sum of the labels' intervals.
         """
         weights = label_weights(self._mechanism, labels)
         return Total.from_tally(self._mechanism, self._tally, weights, level)
@@ -101,9 +103,11 @@ class Estimate:
     def weighted_total(
         self, weights: Mapping[Label, float] | ArrayLike, level: float = 0.95
     ) -> Total:
-        """Return a weighted sum of the frequencies, such as a mean, with its interval.
+        """Return the unbiased estimate of a weighted sum of shares, with its interval.
 
-        ``weights``: one weight for each symbol, or a mapping from label to weight.
+        For example, if the labels stand for numbers and these are the weights, the sum is the mean.
+        ``weights``: one weight for each symbol, or a mapping from label to weight. Labels that are
+        missing from the mapping get weight 0.
         """
         weight_array = symbol_weights(self._mechanism, weights)
         return Total.from_tally(self._mechanism, self._tally, weight_array, level)
@@ -117,7 +121,7 @@ class Estimate:
         return block_shares(self._mechanism, self._tally, level)
 
     def shares_within(self, labels: Iterable[Label], level: float = 0.95) -> Shares:
-        """Return each label's share of the total of ``labels``, which may itself be noisy."""
+        """Return the share of each label in the total of all ``labels``, which may be noisy."""
         part_mask = label_weights(self._mechanism, labels) > 0
         return shares_within(self._mechanism, self._tally, part_mask, level)
 
@@ -143,7 +147,7 @@ class Estimate:
         )
 
     def top(self, size: int, level: float = 0.95) -> TopSymbols:
-        """Return the labels that are certainly, or possibly, among the ``size`` most frequent."""
+        """Return the labels that certainly or possibly belong to the ``size`` most frequent."""
         if isinstance(size, bool) or not isinstance(size, int) or size < 1:
             raise InvalidArgument(f"size must be a positive integer; got {size!r}.")
         bounds = self.simultaneous_interval(level)
@@ -171,7 +175,7 @@ class Estimate:
         return share_bounds(self._moments.select(symbols), self.reports, tail)
 
     def _raw_bounds(self, tail: float) -> Bounds:
-        """Return bounds for the unbiased estimate, which may extend beyond [0, 1]."""
+        """Return bounds on the true shares, without adjusting them to [0, 1]."""
         if len(self.labels) == 1:
             return self.unbiased, self.unbiased
         if self.reports == 1:
@@ -212,12 +216,12 @@ class Estimate:
             warnings.warn(self.fit_result.verdict, FitWarning, stacklevel=2)
         return self.fit_result
 
-    def manipulation(self, fakes: int) -> Manipulation:
-        """Bound how far ``fakes`` fake people could have moved the estimate.
+    def manipulation(self, fake_count: int) -> Manipulation:
+        """Return bounds on how far ``fake_count`` fake people could have moved the estimate.
 
         See ``manipulation.py`` for the derivation.
         """
-        return self._manipulation_bounds.for_fakes(fakes)
+        return self._manipulation_bounds.for_fake_count(fake_count)
 
     @cached_property
     def _manipulation_bounds(self) -> ManipulationBounds:
@@ -282,7 +286,7 @@ def estimate(
     """Estimate the distribution behind a tally.
 
     ``decoder``: the name of a decoder, or a decoder object from ``sfumato.estimation.decoders``.
-    ``covariate``: a public number for each symbol, for decoders that can use it.
+    ``covariate``: a public number for each symbol, for decoders that use one.
 
     >>> from sfumato.contexts import Uniform
     >>> from sfumato.mechanisms import PlainResponse
@@ -314,7 +318,7 @@ def _with_covariate(decoder: Decoder, covariate: object) -> Decoder:
         return decoder
     if "covariate" not in getattr(decoder, "__dataclass_fields__", {}):
         raise InvalidArgument(
-            f"the decoder {decoder.name!r} does not use a covariate. Omit it, or choose a decoder "
-            "that uses one."
+            f"the decoder {decoder.name!r} does not use a covariate. Omit covariate=, or choose a "
+            "decoder that uses one."
         )
     return replace(decoder, covariate=covariate)  # type: ignore[type-var]

@@ -43,7 +43,7 @@ class EstimateTable:
         return f"{100 * self.level:.4g}%"
 
     def to_text(self) -> str:
-        """Format the table for a terminal."""
+        """Return the table as text for a terminal."""
         labels = [printable(str(label)) for label in self.labels]
         width = max(map(len, [*labels, "label"]))
         legend = (
@@ -61,7 +61,7 @@ class EstimateTable:
         return "\n".join(lines)
 
     def to_html(self) -> str:
-        """Format the table for a notebook. Its rows must be the most frequent symbols."""
+        """Return the table as HTML for a notebook. Its rows must be the most frequent symbols."""
         row_count = len(self.labels)
         subset_note = f"; the {row_count} most frequent of {self.domain_size:,}"
         if self.domain_size <= row_count:

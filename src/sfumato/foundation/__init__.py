@@ -1,7 +1,7 @@
 """Code shared by all packages: array types, canonical JSON, atomic files, exact linear algebra.
 
-This module imports a package's public names on first use. The package's ``__init__.pyi`` lists
-those names, both for type checkers and for this module.
+The functions in this module import a package's public names on first use. The package's
+``__init__.pyi`` lists those names, both for type checkers and for these functions.
 """
 
 from functools import cache
@@ -16,7 +16,7 @@ def public_names(package: str) -> list[str]:
 
 
 def load_name(package: str, name: str) -> object:
-    """Import a public name from the module that defines it, and return its value."""
+    """Import a public name from the module that defines it, and return the object."""
     if name not in _defining_modules(package):
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
     module = _defining_modules(package)[name]

@@ -9,13 +9,13 @@ Arrow = Any
 """Any pyarrow object; pyarrow has no type annotations."""
 
 Symbols = NDArray[np.int64]
-"""Symbols: integers in 0..k-1, one per person."""
+"""Symbols (integers in 0..k-1), or other integers such as the group of each symbol."""
 
 Reports = NDArray[np.uint32]
 """Reports: integers in 0..outputs-1, one per person."""
 
 Words = NDArray[np.uint64]
-"""Words: uniformly random 64-bit integers."""
+"""Uniformly random 64-bit words, or outputs computed from them."""
 
 Floats = NDArray[np.float64]
 Booleans = NDArray[np.bool_]

@@ -105,7 +105,9 @@ def _normalize(data: Json) -> Json:
         return data
     if isinstance(data, int):
         if abs(data) >= _INTEGER_LIMIT:
-            raise ValueError("integers must be below 2^53; pass larger ones as strings.")
+            raise ValueError(
+                "integers must be below 2^53 in absolute value; pass larger ones as strings."
+            )
         return data
     if isinstance(data, Mapping):
         normalized = {
@@ -130,14 +132,14 @@ class HasRecord(Protocol):
     """An object that can be serialised to a record."""
 
     def to_record(self) -> Json:
-        """Return the object as plain data."""
+        """Return the object as a record."""
 
 
 _Restored = TypeVar("_Restored", bound=HasRecord)
 
 
 def require_fields(record: object, name: str, fields: Sequence[str]) -> Fields:
-    """Return ``record`` if it is a JSON object with exactly these fields.
+    """Return ``record``; raise ``InvalidSurvey`` unless it is an object with exactly these fields.
 
     ``name`` identifies the record in error messages.
     """
@@ -164,14 +166,17 @@ def record_kind(record: object, name: str) -> str:
 
 
 def require_canonical(restored: _Restored, record: object, name: str) -> _Restored:
-    """Return ``restored`` if it serialises to exactly the record it was read from."""
+    """Return ``restored``; raise ``InvalidSurvey`` unless it serialises to exactly ``record``."""
     if restored.to_record() != record:
         raise InvalidSurvey(f"{name} is not in canonical form. Resolve the survey again.")
     return restored
 
 
 def unpack_u32(text: object, name: str, limit: int) -> Symbols:
-    """Decode integers that ``pack_u32`` encoded. They must be below ``limit``."""
+    """Decode integers that ``pack_u32`` encoded, which must be below ``limit``.
+
+    ``name`` identifies the field in error messages.
+    """
     try:
         raw = base64.b64decode(str(text), validate=True)
         numbers = np.frombuffer(raw, dtype="<u4").astype(np.int64)
@@ -183,9 +188,9 @@ def unpack_u32(text: object, name: str, limit: int) -> Symbols:
 
 
 def parse_count(text: object) -> int:
-    """Parse a number of words, which is a string because it may be too large for a JSON number."""
+    """Parse a count, which is a string because it may be too large for a JSON number."""
     if not isinstance(text, str) or not text.isascii() or not text.isdigit() or len(text) > 40:
-        raise InvalidSurvey("word counts must be non-negative integers, written as strings.")
+        raise InvalidSurvey("counts must be strings of at most 40 decimal digits.")
     return int(text)
 
 
@@ -195,14 +200,14 @@ def is_count(number: object) -> bool:
 
 
 def require_index(index: object, limit: int, name: str) -> int:
-    """Return ``index`` if it is an integer in 0 … limit − 1."""
+    """Return ``index``; raise ``InvalidSurvey`` unless it is an integer in 0 … limit − 1."""
     if not isinstance(index, int) or not is_count(index) or index >= limit:
         raise InvalidSurvey(f"{name} must contain only non-negative integers below {limit}.")
     return int(index)
 
 
 def require_word_bits(bits: object) -> int:
-    """Return ``bits`` if it is a valid number of bits per word."""
+    """Return ``bits``; raise ``InvalidSurvey`` unless it is an integer from 8 to 64."""
     if isinstance(bits, bool) or not isinstance(bits, int) or not 8 <= bits <= 64:
         raise InvalidSurvey("word_bits must be an integer from 8 to 64.")
     return bits

@@ -1,4 +1,4 @@
-"""The table of decoders. It does not import NumPy, so ``sfumato --help`` stays fast.
+"""The table of decoders. This module does not import NumPy, so ``sfumato --help`` stays fast.
 
 The command line, the aggregator, the dashboard and ``sfumato.estimation.decoders`` read this table.
 To add a decoder, add an entry here.
@@ -44,7 +44,7 @@ DECODER_TABLE = {
     "spatial-bayes": DecoderEntry(
         "empirical_bayes:SpatialBayes",
         "spatial Bayes (maps)",
-        "the same, but also learns from each cell's neighbours",
+        "empirical Bayes that also learns from each cell's neighbours",
     ),
     "unbiased": DecoderEntry(
         "decoder:Unbiased",

@@ -2,9 +2,9 @@
 
 
 def solve_integers(M: list[list[int]], B: list[list[int]]) -> tuple[list[list[int]], int] | None:
-    """Return ``(det M) · M⁻¹ B`` and ``det M``, or None if M is singular.
+    """Return ``d · M⁻¹ B`` and d, where d is ``det M`` up to sign, or None if M is singular.
 
-    Fraction-free elimination (Bareiss 1968): every entry stays an integer.
+    Fraction-free elimination (Bareiss 1968) keeps every entry an integer.
 
     >>> solve_integers([[2, 1], [1, 3]], [[1], [0]])
     ([[3], [-1]], 5)

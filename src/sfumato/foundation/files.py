@@ -56,7 +56,7 @@ def write_atomically(
 
 
 def _open_owner_only(path: str, flags: int) -> int:
-    """Create a file that only its owner can read. The final mode is set once it is complete."""
+    """Create a file that only its owner can read. The final mode is set later."""
     return os.open(path, flags, 0o600)
 
 

@@ -96,7 +96,7 @@ def format_share(share: float, places: int) -> str:
 
 
 def format_gap(gap: float) -> str:
-    """Format the gap between a risk and its lower bound as a percentage.
+    """Format the relative gap between a risk and its lower bound as a percentage.
 
     >>> format_gap(0.0312), format_gap(3e-9), format_gap(40.0), format_gap(math.inf)
     ('3.12%', 'below 0.0001%', '4,000%', 'unknown')
@@ -155,7 +155,7 @@ def format_odds_factor(epsilon: float) -> str:
         mantissa = math.ceil(factor / 10 ** (exponent - 2) - _FLOAT_ERROR) / 100
         return f"{mantissa:g} × 10^{exponent}"
     places = 2 - exponent
-    if factor < 2:  # show three digits of the excess over 1
+    if factor < 2:  # show two significant digits of the excess over 1
         places = 1 - math.floor(math.log10(factor - 1))
     rounded = math.ceil(factor * 10.0**places - _FLOAT_ERROR) / 10.0**places
     if places <= 0:

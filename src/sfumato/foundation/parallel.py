@@ -51,7 +51,7 @@ def parallel_map(
     With one worker, the task runs in this process. With more, at most one item per worker waits in
     the queue, so memory does not grow with the number of items.
 
-    ``on_progress``: called with the total progress on all items.
+    ``on_progress`` is called with the total progress on all items.
     """
     if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
         raise InvalidArgument(f"workers must be a positive integer; got {workers!r}.")
@@ -101,7 +101,7 @@ def _map_in_processes(
         raise EngineStopped(
             "a worker exited before it finished. The system may have run out of memory, the "
             "worker may have been killed, or the calling script cannot be imported (it needs "
-            '`if __name__ == "__main__":`). Nothing was kept. Try again with fewer workers.'
+            '`if __name__ == "__main__":`). Nothing was saved. Try again with fewer workers.'
         ) from None
     finally:
         pool.shutdown(cancel_futures=True)
@@ -111,12 +111,12 @@ def _pass_increments(add: Progress) -> Progress:
     """Return a callback that takes a running total and passes each increase to ``add``."""
     last_total = 0
 
-    def report(total: int) -> None:
+    def pass_increment(total: int) -> None:
         nonlocal last_total
         add(total - last_total)
         last_total = total
 
-    return report
+    return pass_increment
 
 
 # --- in a worker ----------------------------------------------------------------------------------

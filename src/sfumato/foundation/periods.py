@@ -5,6 +5,7 @@ contains its first Thursday.
 """
 
 from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
 
 __all__ = ["PERIODS", "period_name", "period_start", "recent_period"]
 
@@ -56,11 +57,15 @@ def recent_period(every: str, name: str, now: datetime) -> bool:
     >>> recent_period("week", "2031-W46", datetime(2026, 11, 18, tzinfo=UTC))
     False
     """
+    return _is_recent(every, name, now.astimezone(UTC).date())
+
+
+@lru_cache(maxsize=1024)  # nearly all uploads name one of a few periods
+def _is_recent(every: str, name: str, today: date) -> bool:
     try:
         start = period_start(every, name)
     except ValueError:
         return False
-    today = now.astimezone(UTC).date()
     max_age = timedelta(days=_MAX_PERIODS_LATE * _MAX_DAYS[every])
     return today - max_age <= start <= today + timedelta(days=1)
 

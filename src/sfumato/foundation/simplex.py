@@ -28,12 +28,12 @@ def project(vector: ArrayLike, total: float = 1.0) -> Floats:
     """
     v = np.asarray(vector, dtype=np.float64)
     if v.ndim != 1 or v.size == 0:
-        raise ValueError(f"vector must be a one-dimensional array; got shape {v.shape}.")
+        raise ValueError(f"vector must be a non-empty one-dimensional array; got shape {v.shape}.")
     return project_groups(v, np.zeros(v.shape, dtype=np.int64), np.array([total], dtype=np.float64))
 
 
 def project_groups(vector: Floats, group_of: np.typing.NDArray[np.int64], totals: Floats) -> Floats:
-    """Project each group of entries onto the simplex with its total, in one sort for all groups.
+    """Project each group of entries onto the simplex with its total, with one sort for all groups.
 
     ``group_of[x]``: the group of entry x, counting from 0.
     ``totals[group]``: the sum of the group's projected entries.

@@ -1,4 +1,4 @@
-"""Mechanisms: channels that map symbols to reports and satisfy a privacy context."""
+"""Mechanisms: channels that randomly map symbols to reports and satisfy a privacy context."""
 
 from sfumato.mechanisms.blocks import BlockResponse, PlainResponse
 from sfumato.mechanisms.composition import ComposedResponse, ProcessedResponse, compose

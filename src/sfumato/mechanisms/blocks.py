@@ -1,4 +1,4 @@
-"""Block response, and plain response, its special case with a single block."""
+"""Block response, and its special case with a single block, plain response."""
 
 from fractions import Fraction
 from functools import cached_property
@@ -88,7 +88,7 @@ class BlockResponse(CodedMechanism):
     def _set_blocks(
         self, context: GroupedContext, rank: Symbols, family: CodeFamily, word_bits: int
     ) -> None:
-        """Choose a code for each block; ``rank`` contains each symbol's rank in its block."""
+        """Initialise the mechanism; ``rank`` contains each symbol's rank in its block."""
         super().__init__(context)
         self._code_families = family
         self.word_bits = word_bits
@@ -127,7 +127,7 @@ class BlockResponse(CodedMechanism):
 
     @classmethod
     def _require_blocks(cls, context: Context) -> list[tuple[int, Epsilon]]:
-        """Return the size and ε of each block; raise ``InvalidSurvey`` if there are no blocks."""
+        """Return the context's block sizes and ε; raise ``InvalidSurvey`` if it has no blocks."""
         if context.as_blocks is None:
             raise InvalidSurvey("a mechanism of kind 'blocks' needs a context of blocks.")
         return _sizes_and_epsilons(context.as_blocks)
@@ -164,7 +164,7 @@ class BlockResponse(CodedMechanism):
         return levels, level_indices
 
     def row_classes(self) -> tuple[RowClass, ...]:
-        """Return one class per code: symbols with the same code differ only in their sets S_x."""
+        """Return one class per code: rows with the same code differ only in their block and S_x."""
         classes = []
         for code, symbols in zip(self._codes, self._symbols_by_code(), strict=True):
             claim = RowClass(
@@ -195,8 +195,8 @@ class BlockResponse(CodedMechanism):
             code = batch.code
             by_point = batch.arrange_by_point(distribution)
             block_shares = row_sums(by_point)
-            words = code.low * block_shares + (code.high - code.low) * code.spread(by_point)
-            q[batch.reports] = words / code.denominator
+            mean_words = code.low * block_shares + (code.high - code.low) * code.spread(by_point)
+            q[batch.reports] = mean_words / code.denominator
             q[batch.first_reports] += float(leftover_share(code)) * block_shares[:, 0]
         return q
 
@@ -208,13 +208,13 @@ class BlockResponse(CodedMechanism):
             code = batch.code
             by_output = values[batch.reports]
             sums = code.low * row_sums(by_output) + (code.high - code.low) * code.gather(by_output)
-            from_leftover = float(leftover_share(code)) * by_output[:, :1]
-            batch.fill(means, sums / code.denominator + from_leftover)
+            leftover_means = float(leftover_share(code)) * by_output[:, :1]
+            batch.fill(means, sums / code.denominator + leftover_means)
         return means
 
     @cached_property
     def scores(self) -> "BlockScores":
-        """The scores that undo the channel."""
+        """The scores that undo the channel on average."""
         return BlockScores(self)
 
 
@@ -259,7 +259,7 @@ class PlainResponse(BlockResponse):
 
 
 class BlockScores(CodedScores):
-    """Scores for blocks. A report from another block scores 0, so block totals are exact."""
+    """Scores for blocks. A report from another block scores 0, so block totals have no noise."""
 
     mechanism: BlockResponse
 

@@ -48,21 +48,23 @@ class IntegerChannel:
 
     def __init__(self, rows: Sequence[Sequence[int]], word_bits: int) -> None:
         total = 1 << word_bits
-        width = len(rows[0]) if rows else 0
-        is_channel = width > 0
+        output_count = len(rows[0]) if rows else 0
+        is_channel = output_count > 0
         for row in rows:
-            is_channel &= len(row) == width and min(row, default=0) >= 0 and sum(row) == total
+            is_channel &= (
+                len(row) == output_count and min(row, default=0) >= 0 and sum(row) == total
+            )
         if not is_channel:
             raise InvalidContext(
-                "the rows of a channel must have the same length and add up to exactly "
-                f"2^{word_bits}."
+                "the rows of a channel must contain non-negative integers, have the same length "
+                f"and add up to exactly 2^{word_bits}."
             )
         self.rows = [list(row) for row in rows]
-        self.outputs = width
+        self.outputs = output_count
         ends = np.cumsum(np.array(self.rows, dtype=object), axis=1)[:, :-1]
         # An output's end is the first word after its range. An end of 2^word_bits may not fit in 64
         # bits, but no word reaches it or any end after it, so only the ends before it matter.
-        self._reachable_counts = (ends < total).sum(axis=1)
+        self._reachable_end_counts = (ends < total).sum(axis=1)
         bits = (self.outputs - 1).bit_length()
         self._steps = [1 << i for i in reversed(range(bits))]
         self._ends: Words = np.zeros((len(rows), 1 << bits), dtype=np.uint64)
@@ -73,11 +75,11 @@ class IntegerChannel:
 
         This is a binary search that takes the same number of steps for every row and word.
         """
-        reachable_counts = self._reachable_counts[row]
+        end_counts = self._reachable_end_counts[row]
         output = np.zeros(row.shape, dtype=np.int64)
         for step in self._steps:
             candidate = output + step
-            is_passed = (candidate <= reachable_counts) & (self._ends[row, candidate] <= word)
+            is_passed = (candidate <= end_counts) & (self._ends[row, candidate] <= word)
             output += step * is_passed
         return output.astype(np.uint64)
 
@@ -105,19 +107,19 @@ def format_rows(rows: Iterable[Sequence[int]]) -> list[Json]:
 
 
 def parse_rows(rows: Iterable[Iterable[object]]) -> list[list[int]]:
-    """Parse rows in the format of ``format_rows``. They may come from an untrusted record."""
+    """Parse rows written by ``format_rows``; raise ``InvalidSurvey`` if an entry is invalid."""
     return [list(map(parse_count, row)) for row in rows]
 
 
 def parse_stochastic_rows(matrix: Sequence[Sequence[object]]) -> list[list[Fraction]]:
-    """Return a matrix as fractions; raise ``InvalidContext`` unless each row adds up to 1."""
+    """Return a matrix as fractions; raise ``InvalidContext`` unless it is stochastic."""
     rows = []
     for row in matrix:
         entries = []
         for entry in row:
             number = exact_number(entry, "an entry of the matrix")
             if isinstance(number, float):
-                raise InvalidContext("entries of the matrix must be finite probabilities.")
+                raise InvalidContext("entries of the matrix must be probabilities; got inf.")
             entries.append(Fraction(number))
         rows.append(entries)
     if not rows:

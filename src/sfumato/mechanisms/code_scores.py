@@ -1,4 +1,4 @@
-"""Code scores: the amount that a report adds to the estimate of each symbol in a group.
+"""Code scores: the amounts that a report adds to the estimates of the symbols in a group.
 
 A *group* is a set of symbols that are encoded together: each symbol is a *point* of the group's
 code. For point x, the code favours a set S_x of outputs. All scores are built from *contrasts* z,
@@ -11,11 +11,11 @@ which compare the symbols of a group with each other and do not depend on the gr
     balanced codes:   z(x, y) = ([y ∈ S_x] − mean of [y ∈ S_x] over the group) / Δ
     cyclic codes:     z(x, (i, y)) = a_i(x − y) / (high − low)          (``CyclicCode.kernels``)
 
-Here k is the size of the group, Δ is ``Code.contrast`` and q is ``Code.overlap``. Words that are
-spread evenly over the code's outputs have a mean contrast of 0. Let ℓ be the share of leftover
-words, which map to output 0 for every symbol, and let τ(y) be the contribution of report y to the
-group's total (1 for a block). Then the corrected scores and those of Acharya et al. (2020), "the
-paper" from here on, are both unbiased:
+Here k is the size of the group, Δ is ``Code.contrast`` and q is ``Code.overlap``. The mean
+contrast over all outputs of the code is 0. Let ℓ be the share of leftover words, which map to
+output 0 for every symbol, and let τ(y) be the contribution of report y to the group's total (1 for
+a block). Then the corrected scores and those of Acharya et al. (2020), "the paper" from here on,
+are both unbiased:
 
     corrected:   A[x, y] = z(x, y) − ℓ z(x, 0) + τ(y)/k                 (used by default)
     the paper's: A[x, y] = ([y ∈ S_x] − ℓ [0 ∈ S_x] − q) / Δ
@@ -58,8 +58,8 @@ _TOLERANCE = 1e-12  # smaller differences, relative to the largest offset, are i
 class ScoreKernel(ABC):
     """The part ``K(x, y)`` of a score that depends on both the symbol and the report.
 
-    Arrays over outputs and points may have leading axes. ``used`` is 1 for points that represent a
-    symbol and 0 for the others.
+    Arrays over outputs and points may have leading axes. ``used`` contains 1 for points that
+    represent a symbol and 0 for the others.
     """
 
     @abstractmethod
@@ -244,12 +244,12 @@ class BatchScores:
 
 
 def paper_block_scores(code: Code, sizes: Sizes) -> BatchScores:
-    """Return the paper's scores for blocks, without total correction."""
+    """Return the paper's scores for blocks, which are not corrected."""
     require_balanced(code)
     used = _points_in_use(code, sizes)
     offsets = np.full((len(used), code.outputs), -float(code.overlap / code.contrast))
-    leftover = -float(leftover_share(code) / code.contrast)
-    shifts = np.where(zero_in_sets(code), leftover, 0.0)
+    leftover_shift = -float(leftover_share(code) / code.contrast)
+    shifts = np.where(zero_in_sets(code), leftover_shift, 0.0)
     kernel = MembershipKernel(code, float(1 / code.contrast))
     return BatchScores(kernel, used, offsets, shifts[None, :])
 
@@ -271,7 +271,7 @@ def batch_scores(
     leftover: Fraction | Floats,
     totals: float | Floats = 1.0,
 ) -> BatchScores:
-    """Return scores with total correction.
+    """Return the corrected scores for groups that share a code.
 
     ``rise`` is ``high − low`` as a share of all words. ``leftover`` is the share of words that map
     to the group's output 0 for every symbol. ``totals`` is the contribution of a report to the
@@ -279,15 +279,15 @@ def batch_scores(
     """
     used = _points_in_use(code, sizes)
     group_size = np.maximum(row_sums(used), 1)
-    contrasts, offsets = _contrasts(code, used, rise)
+    kernel, offsets = _contrast_kernel(code, used, rise)
     zero_indicator = np.zeros((1, code.outputs))
     zero_indicator[0, 0] = 1.0
-    z_at_zero = np.where(used, contrasts.moments(zero_indicator, 1) + offsets[:, :1], 0.0)
+    z_at_zero = np.where(used, kernel.moments(zero_indicator, 1) + offsets[:, :1], 0.0)
     leftover_shares = leftover if isinstance(leftover, np.ndarray) else float(leftover)
-    return BatchScores(contrasts, used, offsets + totals / group_size, -leftover_shares * z_at_zero)
+    return BatchScores(kernel, used, offsets + totals / group_size, -leftover_shares * z_at_zero)
 
 
-def _contrasts(code: Code, used: Booleans, rise: Fraction) -> tuple[ScoreKernel, Floats]:
+def _contrast_kernel(code: Code, used: Booleans, rise: Fraction) -> tuple[ScoreKernel, Floats]:
     """Return the contrasts z, as a kernel and an offset for each report."""
     if isinstance(code, CyclicCode) and not code.is_balanced:
         if not used.all():
@@ -310,7 +310,10 @@ def exact_group_scores(
     leftover: Fraction,
     total: Fraction,
 ) -> list[Fraction]:
-    """Return one column of corrected scores; ``output=None`` means a report of another group."""
+    """Return a group's corrected scores for one report.
+
+    ``output`` is the report's output in the group's code, or ``None`` for any other report.
+    """
     if size == 0:
         return []
     z_at_zero = _exact_contrasts(code, size, 0, rise)
@@ -338,7 +341,7 @@ def leftover_share(code: Code) -> Fraction:
 
 
 def zero_in_sets(code: Code) -> Booleans:
-    """Return whether ``0 ∈ S_x``, for every point x."""
+    """Return a mask of the points x with ``0 ∈ S_x``."""
     return code.contains(np.arange(code.points, dtype=np.uint64), np.uint64(0))
 
 

@@ -24,7 +24,7 @@ from sfumato.mechanisms.code_scores import (
     zero_in_sets,
 )
 from sfumato.mechanisms.group_levels import GroupLevels
-from sfumato.mechanisms.mechanism import Mechanism, require_output_count
+from sfumato.mechanisms.mechanism import Mechanism, require_max_outputs
 from sfumato.mechanisms.scores import Reach, Scores, float_vector, require_people
 from sfumato.tally import Tally
 
@@ -38,13 +38,14 @@ __all__ = [
 ]
 
 Index = Any
-"""An index into an array: an array of integers, or a slice if they are consecutive."""
+"""An index into an array, such as an array of integers or a slice."""
 
 
 @dataclass(frozen=True)
 class CodeBatch:
     """The groups that share the code at ``code_index``, which one transform can process together.
 
+    ``groups``, ``sizes`` and ``first_reports`` contain each group's index, size and first report.
     ``reports`` selects the groups' reports, as a table of shape ``(groups, outputs of the code)``.
     ``symbols`` selects their symbols. For each symbol, ``rows`` contains the row of its group in
     the batch, and ``points`` its point in the code.
@@ -114,10 +115,10 @@ class CodedMechanism(Mechanism):
         self._group_starts = np.cumsum(self._report_counts) - self._report_counts
         self._coded_outputs = int(self._report_counts.sum())
         self._free_symbols = np.flatnonzero(group_of < 0)
-        self.outputs = require_output_count(self._coded_outputs + self._free_symbols.size)
+        self.outputs = require_max_outputs(self._coded_outputs + self._free_symbols.size)
 
     def with_word_bits(self, word_bits: int) -> Self:
-        """Return the same mechanism with shorter words."""
+        """Return the same mechanism with words of ``word_bits`` bits."""
         cls: Any = type(self)
         return cls(self.context, self._code_families, word_bits=word_bits)
 
@@ -163,20 +164,20 @@ class CodedMechanism(Mechanism):
 
 
 def _are_consecutive(symbols: Symbols, points: NDArray[np.int64]) -> bool:
-    """Return whether the symbols are consecutive and their points are 0, 1, 2, …."""
+    """Return whether the symbols are consecutive and their points are 0, 1, 2 and so on."""
     in_sequence = symbols[-1] - symbols[0] == symbols.size - 1
     return bool(in_sequence and (points == np.arange(symbols.size)).all())
 
 
-def indices_by_value(numbers: NDArray[np.integer], count: int) -> list[Symbols]:
-    """Return the indices where ``numbers`` is 0, where it is 1, … up to ``count`` − 1.
+def indices_by_value(numbers: NDArray[np.integer], value_count: int) -> list[Symbols]:
+    """Return, for each value below ``value_count``, the indices where ``numbers`` has that value.
 
     >>> indices_by_value(np.array([1, 0, 1, 2]), 2)
     [array([1]), array([0, 2])]
     """
     order = np.argsort(numbers, kind="stable")
-    ends = np.cumsum(np.bincount(numbers, minlength=count))
-    return np.split(order, ends[:count])[:-1]
+    ends = np.cumsum(np.bincount(numbers, minlength=value_count))
+    return np.split(order, ends[:value_count])[:-1]
 
 
 @dataclass(frozen=True)
@@ -209,7 +210,7 @@ class CodedScores(Scores):
 
     @abstractmethod
     def _build_part(self, batch: CodeBatch) -> ScorePart:
-        """Return the batch's scores with total correction."""
+        """Return the batch's corrected scores."""
 
     @cached_property
     def _paper_score_parts(self) -> list[ScorePart]:
@@ -284,8 +285,8 @@ class CodedScores(Scores):
     def _compute_reach(self) -> Reach:
         """Return the extremes of each symbol's scores over all reports.
 
-        A free symbol has only two distinct scores. The sum of absolute scores may be overestimated
-        by up to the share of leftover words.
+        A free symbol has only two distinct scores. The largest sum of absolute scores is an upper
+        bound, which is exact if there are no leftover words.
         """
         free_score = float(1 / self._beta)
         highest = np.full(self.mechanism.inputs, free_score)
@@ -312,11 +313,11 @@ class CodedScores(Scores):
     # --- the paper's estimator -------------------------------------------------------------------
 
     def paper_estimate(self, tally: Tally) -> Floats:
-        """Return the paper's estimate (sections 5.1 and 6.1), without total correction."""
+        """Return the paper's estimate (sections 5.1 and 6.1), without the correction."""
         return self._moments_from(self._paper_score_parts, self._frequencies(tally), 1)
 
     def paper_variances(self, p: ArrayLike, n: int) -> Floats:
-        """Return the exact variance of ``paper_estimate`` for ``n`` people drawn from p."""
+        """Return the exact variances of ``paper_estimate`` for ``n`` people drawn from p."""
         second_moments = self._moments_from(self._paper_score_parts, self.mechanism.forward(p), 2)
         return (second_moments - np.asarray(p, dtype=np.float64) ** 2) / require_people(n)
 
@@ -325,7 +326,7 @@ class GroupScores(CodedScores):
     """Scores for groups of symbols that cover for each other.
 
     Let v_j be the probability that a symbol outside group j sends one of j's reports. A report of
-    group j adds ``(1 − v_j)/β`` to j's total and ``−v_l/β`` to the total of any other group l.
+    group j adds ``(1 − v_j)/β`` to j's total; any other report adds ``−v_j/β``.
 
     ``levels`` contains the levels of each code, and ``leftover`` is the share of leftover words,
     which map to report 0 for every symbol.
@@ -368,8 +369,8 @@ class GroupScores(CodedScores):
     def _build_paper_part(self, batch: CodeBatch) -> ScorePart:
         """Return the scores ``G ([y ∈ S_x] − P(S_x | outside the group) − τ(y) h)``.
 
-        h is how much more likely it is that another member of x's group sends a report in S_x than
-        that a symbol outside the group does. G is the factor that makes the scores unbiased.
+        h is the probability that another member of x's group sends a report in S_x, minus the
+        probability that a symbol outside the group does. G makes the scores unbiased.
         """
         code = batch.code
         level = self._levels[batch.code_index]

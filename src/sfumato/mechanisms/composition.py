@@ -13,12 +13,12 @@ from sfumato.foundation.canonical import Json, decimal_text
 from sfumato.mechanisms.channel import IntegerChannel, format_rows, parse_stochastic_rows
 from sfumato.mechanisms.coded import indices_by_value
 from sfumato.mechanisms.dense import DenseMechanism, DenseScores, MinimumVarianceScores
-from sfumato.mechanisms.mechanism import Mechanism, require_output_count
+from sfumato.mechanisms.mechanism import Mechanism, require_max_outputs
 from sfumato.randomness import WORDS_PER_POSITION
 
 __all__ = ["ComposedResponse", "ProcessedResponse", "compose"]
 
-_MIN_NOISE = 1e-12  # anything smaller is rounding error
+_MIN_NOISE = 1e-12  # less noise than this is only rounding error
 
 
 class ProcessedResponse(DenseMechanism):
@@ -74,12 +74,12 @@ class ProcessedResponse(DenseMechanism):
         }
 
     def with_word_bits(self, word_bits: int) -> Self:
-        """Return the same mechanism with shorter words."""
+        """Return the same mechanism with words of ``word_bits`` bits."""
         return type(self)(self._mechanism.with_word_bits(word_bits), self._W)
 
     def _respond(self, symbols: Symbols, words: Words) -> Words:
-        first_reports = self._mechanism._respond(symbols, words[:, :1]).astype(np.uint64)
-        return self._integer_W.choose(first_reports, words[:, 1])
+        unprocessed = self._mechanism._respond(symbols, words[:, :1]).astype(np.uint64)
+        return self._integer_W.choose(unprocessed, words[:, 1])
 
     def integer_row(self, x: int) -> list[int]:
         """Return the row of x in the product of the two channels' integer matrices."""
@@ -88,12 +88,12 @@ class ProcessedResponse(DenseMechanism):
         return (row @ W).tolist()
 
     def ideal_row(self, x: int) -> Floats:
-        """Return the mechanism's row from its formula, times the W that you passed."""
+        """Return the mechanism's row from its formula, times W before rounding."""
         return self._mechanism.ideal_row(x) @ np.array(self._W, dtype=np.float64)
 
     @cached_property
     def scores(self) -> MinimumVarianceScores:
-        """The scores that undo the channel."""
+        """The scores that undo the channel on average."""
         return MinimumVarianceScores(self)
 
 
@@ -137,7 +137,7 @@ class ComposedResponse(DenseMechanism):
             )
         self.word_bits = first.word_bits
         self._max_second_outputs = max(mechanism.outputs for mechanism in self._second_mechanisms)
-        self.outputs = require_output_count(first.outputs * self._max_second_outputs)
+        self.outputs = require_max_outputs(first.outputs * self._max_second_outputs)
 
     def to_record(self) -> Json:
         """Return the first and second mechanisms as JSON-compatible data."""
@@ -199,7 +199,7 @@ class ComposedResponse(DenseMechanism):
 
     @cached_property
     def scores(self) -> "ComposedScores":
-        """The scores that undo the channel."""
+        """The scores that undo the channel on average."""
         return ComposedScores(self)
 
 
@@ -223,8 +223,9 @@ class ComposedScores(DenseScores):
     def _first_weight(self) -> Fraction:
         """α = (R2 − T)/((R1 − T) + (R2 − T)), the best weight at uniform p for risks R1 and R2.
 
-        Both reports come from the same person, so the two estimates share the sampling risk
-        T = 1 − 1/k. Only the noise of the mechanisms is independent.
+        R2 is the risk of the second mechanism for the case that the first report is 0. Both reports
+        come from the same person, so the two estimates share the sampling risk T = 1 − 1/k. Only
+        the noise of the mechanisms is independent.
         """
         k = self.mechanism.inputs
         p = np.full(k, 1 / k)
@@ -238,10 +239,10 @@ class ComposedScores(DenseScores):
 
 
 def compose(first: Mechanism, second: Mechanism | Callable[[int], Mechanism]) -> ComposedResponse:
-    """Return a mechanism that answers twice; ``second`` may depend on the first report.
+    """Return a mechanism that answers twice; ``second`` may be a function of the first report.
 
     The mechanism promises the sum of the two contexts, and ``certify`` checks this like any other
-    promise. It detects a violation even if it occurs after only one of the first reports.
+    promise. A violation is detected even if only one value of the first report leads to it.
 
     >>> from sfumato.contexts import Uniform
     >>> from sfumato.mechanisms import BinaryResponse

@@ -3,8 +3,8 @@
 ``LeftInverse`` computes scores for any such channel: ``A = M⁻¹ Q G`` with ``M = Q G Qᵀ``, where G
 is the diagonal matrix of ``1/q(y)`` and q is the distribution of reports from an assumed
 population, the *crowd*. These scores give the minimum-variance unbiased estimate if people are
-distributed like the crowd. Because ``A Qᵀ = M⁻¹ M`` for any G, A is always unbiased. So the entries
-of G are rounded to short integers, and everything else is exact.
+distributed like the crowd. For any G, ``A Qᵀ = M⁻¹ M`` is the identity, so A is unbiased. The
+entries of G can therefore be rounded to short integers; exact scores need no other rounding.
 """
 
 from abc import abstractmethod
@@ -30,11 +30,11 @@ __all__ = [
     "are_independent_mod_prime",
 ]
 
-_WEIGHT_BITS = 24
+_WEIGHT_BITS = 24  # G is computed with this many fractional bits, and keeps 16 of them
 _ROUNDING_ERROR = 2.0**-53  # the rounding error of a float near 1
 _TOLERANCE = 1e-10  # the largest error allowed, relative to the largest score
 _MAX_RESIDUAL = 1e-3  # the largest residual of an approximate inverse that can be corrected
-_INVERSE_BITS = 60
+_INVERSE_BITS = 60  # the number of fractional bits of an approximate inverse in integers
 _LIMB_BITS = 20
 _LIMB_COLUMNS = 2**13  # floats can add this many products of limbs exactly
 _PRIME = 2**31 - 1
@@ -50,7 +50,7 @@ class DenseMechanism(Mechanism):
         """Return, for each report, how many of the ``denominator`` draws make symbol x send it."""
 
     def compact_row(self, x: int) -> CompactRow:
-        """Return the row of x: its distinct integers, and the index of each report's integer."""
+        """Return the row of x as its distinct integers, and the index of each report's integer."""
         row = self.integer_row(x)
         levels = list(dict.fromkeys(row))
         if len(levels) == len(row):
@@ -183,7 +183,7 @@ class LeftInverse:
         return np.array(columns, dtype=np.float64).T
 
     def _solve_in_floats(self) -> Floats | None:
-        """Return A from a corrected float inverse of M, or ``None`` if it may be inaccurate."""
+        """Return A from a corrected float inverse of M, or ``None`` if A may be inaccurate."""
         half_bits = [int(entry).bit_length() // 2 for entry in self._M.diagonal()]
         inverse = _float_inverse(self._M, half_bits)
         if inverse is None:
@@ -235,7 +235,7 @@ def _exact_product(left: _Integers, right: _Integers) -> _Integers:
 
 
 def _limbs(integers: _Integers) -> list[Floats]:
-    """Return the base-2^20 digits of the integers, lowest first."""
+    """Return the base-2^20 digits of the integers, least significant first."""
     limb_count = -(-int(integers.max()).bit_length() // _LIMB_BITS)
     limbs = []
     for i in range(limb_count):

@@ -51,23 +51,23 @@ __all__ = [
 class GroupShape:
     """The parameters b (``outputs``) and r (``raised``) of a group's code, and the group's two ε.
 
-    ``count`` is the number of groups with this shape.
+    ``group_count`` is the number of groups with this shape.
     """
 
     outputs: int
     raised: int
     epsilon_in: Fraction
     epsilon_out: Fraction
-    count: int = 1
+    group_count: int = 1
 
     @property
     def odds(self) -> tuple[Fraction, Fraction]:
         """``A = e^ε_out`` and ``B = e^{ε_out − ε_in}``, rounded down."""
         A = exp_bounds(self.epsilon_out)[0]
-        slack = self.epsilon_out - self.epsilon_in
-        if slack >= 0:
-            return A, exp_bounds(slack)[0]
-        return A, 1 / exp_bounds(-slack)[1]
+        difference = self.epsilon_out - self.epsilon_in
+        if difference >= 0:
+            return A, exp_bounds(difference)[0]
+        return A, 1 / exp_bounds(-difference)[1]
 
     @property
     def gain(self) -> Fraction:
@@ -153,13 +153,16 @@ class GroupIntegers:
         for index, g in zip(code_index_of_group, groups.protected_groups, strict=False):
             epsilon_by_index[index] = groups.inside[g]
         codes = []
-        for index, code in enumerate(fields["codes"]):
-            codes.append(code_from_record(code, epsilon_by_index.get(index, inf)))
+        for index, code_record in enumerate(fields["codes"]):
+            codes.append(code_from_record(code_record, epsilon_by_index.get(index, inf)))
         word_bits = require_word_bits(fields["word_bits"])
         return cls(codes, levels, code_index_of_group, parse_count(fields["clear"]), word_bits)
 
     def require_fitting_codes(self, sizes: list[int]) -> None:
-        """Raise ``ContextMismatch`` unless the codes fit groups of these sizes."""
+        """Raise ``ContextMismatch`` unless the codes fit groups of these sizes.
+
+        The codes must also be listed in the order in which the groups use them.
+        """
         if len(self.code_index_of_group) != len(sizes) or len(self.levels) != len(self.codes):
             raise ContextMismatch(
                 f"each of the {len(sizes)} groups must have a code, and each code must have levels."
@@ -174,33 +177,35 @@ class GroupIntegers:
             )
 
     def require_valid_sums(self) -> None:
-        """Raise ``ContextMismatch`` unless the integers satisfy this module's equations."""
+        """Raise ``ContextMismatch`` unless the integers satisfy the equations in this module."""
         total = 1 << self.word_bits
-        wrong_sum_error = ContextMismatch(
-            f"the word counts of a group response must add up to 2^{self.word_bits}."
+        word_count_error = ContextMismatch(
+            "the word counts of a group response must be in range and add up to "
+            f"2^{self.word_bits}."
         )
         covers_fit = all(0 <= level.cover < total for level in self.levels)
         if not 1 <= self.clear_words < 2 * total or not covers_fit:
-            raise wrong_sum_error
+            raise word_count_error
         for code, level in zip(self.codes, self.levels, strict=True):
             b = code.outputs
             r = code.raised
             member_words = r * level.high + (b - r) * level.low
             if member_words != self.clear_words + b * level.cover or level.low >= level.high:
                 raise ContextMismatch(
-                    "exactly `clear` more words must map to a group's outputs for its members than "
-                    "for other symbols."
+                    "a group's `low` must be below its `high`, and exactly `clear` more words must "
+                    "map to its outputs for its members than for other symbols."
                 )
         word_count = sum(self.cover_words) + self.clear_words
         if word_count > total or (not self.codes and word_count != total):
-            raise wrong_sum_error
+            raise word_count_error
 
 
 def find_protected_groups(groups: GroupedContext) -> tuple[list[int], Symbols]:
     """Return the protected groups, and the index of each symbol's group among them.
 
     A group is protected if it must be hard to tell apart from other groups. The index is −1 for a
-    symbol without a promise.
+    symbol without a promise. Raise ``ContextMismatch`` if the symbols inside a group that is not
+    protected must be hard to tell apart.
     """
     protected = groups.protected_groups
     for g in set(range(len(groups.outward))) - set(protected):
@@ -218,7 +223,7 @@ def find_protected_groups(groups: GroupedContext) -> tuple[list[int], Symbols]:
 def assign_codes(
     groups: GroupedContext, protected: list[int], families: Sequence[CodeFamily], word_bits: int
 ) -> tuple[list[Code], list[int]]:
-    """Return the distinct codes, and the index of each group's code.
+    """Return the codes, and the index of each protected group's code.
 
     Groups with the same size, promises and family share a code.
     """
@@ -252,7 +257,9 @@ def find_shapes(
 
 
 def find_levels(shapes: Sequence[GroupShape], word_bits: int) -> tuple[int, list[GroupLevels]]:
-    """Return the largest possible ``clear``, and the levels for each shape.
+    """Return the number of clear words, and the levels for each shape.
+
+    Start from the ideal number of clear words, and decrease it until levels exist for all shapes.
 
     >>> shapes = [
     ...     GroupShape(3, 1, Fraction(1), Fraction(2)),
@@ -272,7 +279,7 @@ def find_levels(shapes: Sequence[GroupShape], word_bits: int) -> tuple[int, list
             "the promise across groups is too strong compared with the promise inside a group. Use "
             "a plain response instead."
         )
-    beta = 1 / (1 + sum(shape.count / shape.gain for shape in shapes))
+    beta = 1 / (1 + sum(shape.group_count / shape.gain for shape in shapes))
     # Unless clear is a multiple of every gcd(r, b), a group's equation has no solution.
     step = lcm(*(gcd(shape.raised, shape.outputs) for shape in shapes))
     clear = int(N * beta) // step * step
@@ -280,7 +287,7 @@ def find_levels(shapes: Sequence[GroupShape], word_bits: int) -> tuple[int, list
         levels = [_solve_levels(shape, clear) for shape in shapes]
         excess = clear - N
         for shape, level in zip(shapes, levels, strict=True):
-            excess += shape.count * shape.outputs * level.cover
+            excess += shape.group_count * shape.outputs * level.cover
         if excess <= 0 and all(level.high > max(level.cover, 0) for level in levels):
             _require_contrast(shapes, levels, word_bits)
             return clear, levels
@@ -312,7 +319,7 @@ def _solve_levels(shape: GroupShape, clear: int) -> GroupLevels:
 def _require_contrast(
     shapes: Sequence[GroupShape], levels: Sequence[GroupLevels], word_bits: int
 ) -> None:
-    """Raise ``NothingToLearn`` if rounding leaves a group's members with no favoured output."""
+    """Raise ``NothingToLearn`` if rounding leaves a group's ``high`` no larger than its ``low``."""
     for shape, level in zip(shapes, levels, strict=True):
         if level.high <= level.low and shape.outputs > 1:
             raise _words_too_short_error(word_bits)

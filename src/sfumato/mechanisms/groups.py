@@ -83,14 +83,14 @@ class GroupResponse(CodedMechanism):
         groups = context.groups
         if groups is None:
             raise ContextMismatch(
-                "a group response needs a context of groups (Tiers, Blocks with across, HighLow). "
-                "Use mechanism_for to choose a mechanism."
+                "a group response needs a context of groups: Tiers, HighLow, or Blocks with "
+                "`across`. Use mechanism_for to choose a mechanism."
             )
         protected, group_of = find_protected_groups(groups)
         families = [code] * len(protected) if callable(code) else list(code)
         if len(families) != len(protected):
             raise ContextMismatch(
-                "pass one code for all groups, or one for each of the "
+                "code must be one code for all groups, or one for each of the "
                 f"{len(protected)} groups with a promise."
             )
         codes, code_index_of_group = assign_codes(groups, protected, families, word_bits)
@@ -173,13 +173,13 @@ class GroupResponse(CodedMechanism):
         own_reports = self._own_report.take(symbols)
         if not self._cover_starts.size:
             return own_reports
-        in_cover = word < np.uint64(self._cover_end)
+        is_cover = word < np.uint64(self._cover_end)
         covered_group, cover_reports = self._decode_cover_words(word)
-        in_own_cover = in_cover & (covered_group == group)
-        positions = self._word_positions(word, group, in_own_cover)
+        is_own_cover = is_cover & (covered_group == group)
+        positions = self._word_positions(word, group, is_own_cover)
         member_reports = self._member_reports(symbols, group, positions)
         reports = np.where(group >= 0, member_reports, own_reports)
-        reports = np.where(in_cover & ~in_own_cover, cover_reports, reports)
+        reports = np.where(is_cover & ~is_own_cover, cover_reports, reports)
         is_leftover = word > np.uint64(self.denominator - self._leftover - 1)
         if is_leftover.any():  # rare with 64-bit words, and independent of the symbol
             reports[is_leftover] = 0
@@ -197,19 +197,19 @@ class GroupResponse(CodedMechanism):
         output = (word - self._cover_starts[group]) // self._cover_levels[group]
         return group, output + self._group_starts[group].view(np.uint64)
 
-    def _word_positions(self, word: Words, group: Symbols, in_own_cover: Booleans) -> Words:
-        """Return each word's position among the cover words of the group and the clear words.
+    def _word_positions(self, word: Words, group: Symbols, is_own_cover: Booleans) -> Words:
+        """Return each word's position in the group's cover words followed by the clear words.
 
-        The cover words come first.
+        Entries for all other words are undefined.
         """
         if self._cover_starts.size == 1:  # with a single group, no other group has cover words
             return word
         if len(self._codes) == 1:
             cover_words = self._cover_words[0]
             start = group.view(np.uint64) * cover_words
-            return word - np.where(in_own_cover, start, np.uint64(self._cover_end) - cover_words)
+            return word - np.where(is_own_cover, start, np.uint64(self._cover_end) - cover_words)
         clear_position = word - np.uint64(self._cover_end) + self._cover_words[group]
-        return np.where(in_own_cover, word - self._cover_starts[group], clear_position)
+        return np.where(is_own_cover, word - self._cover_starts[group], clear_position)
 
     def _member_reports(self, symbols: Symbols, group: Symbols, position: Words) -> Words:
         """Return each member's report for the word at a position from ``_word_positions``.
@@ -271,7 +271,8 @@ class GroupResponse(CodedMechanism):
     def row_classes(self) -> tuple[RowClass, ...]:
         """Return one class for free symbols, one for the first group, and one per code.
 
-        The first group is separate because the leftover words map to its first report.
+        The first group is separate because the leftover words map to its first report, so the
+        classes of codes contain only the symbols of other groups. Empty classes are omitted.
         """
         classes = [
             RowClass(
@@ -304,7 +305,7 @@ class GroupResponse(CodedMechanism):
 
     def _ideal_levels(self) -> list[float]:
         """Return the levels from the formula: 0, β, then each code's cover, low and high levels."""
-        inverse_gains = sum(shape.count / float(shape.gain) for shape in self._shapes)
+        inverse_gains = sum(shape.group_count / float(shape.gain) for shape in self._shapes)
         beta = 1 / (1 + inverse_gains)
         levels = [0.0, beta]
         for shape in self._shapes:
@@ -322,9 +323,12 @@ class GroupResponse(CodedMechanism):
         N = self.denominator
         for batch, level in zip(self._batches, self._levels, strict=True):
             by_point = batch.arrange_by_point(distribution)
-            share = row_sums(by_point)
-            raised = (level.high - level.low) / N * batch.code.spread(by_point)
-            q[batch.reports] = level.cover / N * (total - share) + level.low / N * share + raised
+            group_shares = row_sums(by_point)
+            q[batch.reports] = (
+                level.cover / N * (total - group_shares)
+                + level.low / N * group_shares
+                + (level.high - level.low) / N * batch.code.spread(by_point)
+            )
         q[self._coded_outputs :] = float(self._beta) * distribution[self._free_symbols]
         q[:1] += self._leftover / N * total
         return q
@@ -334,25 +338,25 @@ class GroupResponse(CodedMechanism):
         values = float_vector(v, self.outputs, "v")
         N = self.denominator
         sums = [row_sums(values[batch.reports]) for batch in self._batches]
-        cover = 0.0
+        cover_mean = 0.0
         for level, group_sums in zip(self._levels, sums, strict=True):
-            cover += level.cover / N * float(group_sums.sum())
-        cover += self._leftover / N * float(values[0])
-        means = np.full(self.inputs, cover)
+            cover_mean += level.cover / N * float(group_sums.sum())
+        cover_mean += self._leftover / N * float(values[0])
+        means = np.full(self.inputs, cover_mean)
         means[self._free_symbols] += float(self._beta) * values[self._coded_outputs :]
         for batch, level, group_sums in zip(self._batches, self._levels, sums, strict=True):
-            raised = (level.high - level.low) / N * batch.code.gather(values[batch.reports])
-            batch.fill(means, cover + (level.low - level.cover) / N * group_sums + raised)
+            extra = (level.high - level.low) / N * batch.code.gather(values[batch.reports])
+            batch.fill(means, cover_mean + (level.low - level.cover) / N * group_sums + extra)
         return means
 
     @cached_property
     def scores(self) -> GroupScores:
-        """The scores that undo the channel."""
+        """The scores that undo the channel on average."""
         return GroupScores(self, self._levels, Fraction(self._leftover, self.denominator))
 
 
 class HighLowResponse(GroupResponse):
-    """A response that encodes sensitive symbols; other symbols are sent as they are or as cover.
+    """A response that encodes sensitive symbols; other symbols are sent unchanged or act as cover.
 
     The code has K outputs, of which each sensitive symbol x favours a set S_x of r outputs. Here e
     stands for e^ε. With ``Z = r e + K − r`` and ``β = r(e−1)/Z``::

@@ -1,9 +1,9 @@
-"""The base class of all mechanisms, which randomise symbols and describe their channel exactly.
+"""The base class of all mechanisms, which randomise symbols and describe their channels exactly.
 
-The channel is ``Q(y|x)``, where x is a symbol and y is a report. ``mechanism.scores`` undoes it on
-average.
+A channel is ``Q(y|x)``, the probability that symbol x sends report y. The scores in
+``mechanism.scores`` undo the channel on average.
 
-A mechanism never stores a person's value or a source of randomness: both are arguments.
+A mechanism never stores a person's value or a source of randomness: both are passed as arguments.
 """
 
 import os
@@ -30,24 +30,26 @@ from sfumato.mechanisms.scores import Scores, require_matrix_size
 from sfumato.randomness import SystemWords, WordSource
 from sfumato.tally import Tally, tally_batches
 
-__all__ = ["CompactRow", "Mechanism", "require_output_count"]
+__all__ = ["CompactRow", "Mechanism", "require_max_outputs"]
 
 CompactRow = tuple[list[int], NDArray[np.intp]]
-"""A row of a channel: its distinct integers (levels), and the index of each report's level."""
+"""A row of a channel: a list of integers (levels), and the index of each report's level."""
 
-_PEOPLE_PER_KEY = 2**16  # the number of people whose words are drawn under one key
-_CHUNK_SIZE = 2**15  # people per chunk: their words, symbols and reports fit in the cache
+_PEOPLE_PER_KEY = 2**16  # the number of people whose words are drawn in one call
+_CHUNK_SIZE = 2**15  # people per chunk, so that their words and reports fit in the CPU cache
 _ALIGN_LEFT = 'style="text-align:left"'
 
 
 class Mechanism(ABC):
-    """A channel with exact probabilities that keeps a context's promise.
+    """A channel with exact probabilities, designed to keep a context's promise.
+
+    ``certify`` checks that the channel keeps the promise.
 
     A report is a pure function of the symbol and of ``words`` random words, each of ``word_bits``
     bits. There is no rejection sampling, and every symbol needs the same number of words.
 
-    ``context`` is the promise that the mechanism keeps, ``inputs`` is the number k of symbols and
-    ``outputs`` is the number of distinct reports.
+    ``context`` is the promise, ``inputs`` is the number k of symbols and ``outputs`` is the number
+    of distinct reports.
     """
 
     kind: ClassVar[str]
@@ -91,7 +93,7 @@ class Mechanism(ABC):
         write_atomically(path, canonical_bytes(content) + b"\n")
 
     def _file_record(self) -> Json:
-        """Return the record, or that of an equivalent table if a report uses several words."""
+        """Return the mechanism's record, or that of an equivalent table if ``words`` is above 1."""
         if self.words == 1:
             return self.to_record()
         rows = format_rows(map(self.integer_row, range(self.inputs)))
@@ -99,14 +101,18 @@ class Mechanism(ABC):
 
     @abstractmethod
     def with_word_bits(self, word_bits: int) -> Self:
-        """Return the same mechanism with shorter words, so that tests can enumerate all words."""
+        """Return the same mechanism with words of ``word_bits`` bits.
+
+        Tests use short words, because they can enumerate all of them.
+        """
 
     # --- randomising -----------------------------------------------------------------------------
 
     def privatize(self, symbols: object, source: WordSource | None = None) -> Reports:
         """Return one report per symbol.
 
-        ``source`` supplies the random words. Only the default, the operating system, gives privacy.
+        ``source`` supplies the random words. Only the default source, the operating system,
+        provides privacy.
         """
         symbol_array = self._check_symbols(symbols)
         if symbol_array.size == 0:
@@ -120,29 +126,33 @@ class Mechanism(ABC):
         return reports
 
     def privatize_and_tally(self, symbols: object, source: WordSource | None = None) -> Tally:
-        """Return the tally of one report per symbol, without storing the reports.
+        """Privatize the symbols and return the tally of their reports, without storing the reports.
 
-        ``symbols`` is one batch, or an iterable of batches; batches may be empty. Memory use is
-        limited to the counts and one chunk of people.
+        ``symbols`` is one batch, or an iterable of batches; batches may be empty. Memory use does
+        not grow with the number of batches.
 
-        >>> from sfumato import HadamardCode, PlainResponse, Uniform
+        >>> from sfumato import PlainResponse, Uniform
         >>> PlainResponse(Uniform(1000, 1)).privatize_and_tally(np.arange(1000)).reports
         1000
         """
         word_source = SystemWords() if source is None else source
-        counts = np.zeros(require_output_count(self.outputs), dtype=np.int64)
+        counts = np.zeros(require_max_outputs(self.outputs), dtype=np.int64)
         for batch in _batches(symbols):
             for chunk in self._report_chunks(self._check_symbols(batch), word_source):
                 np.add.at(counts, chunk.astype(np.intp, copy=False), 1)
         return Tally(counts, self.fingerprint)
 
     def _check_symbols(self, symbols: object) -> Symbols:
-        """Return the symbols as an array, one per person; raise ``InvalidSymbols`` if invalid."""
-        require_output_count(self.outputs)
+        """Return the symbols as a vector, one entry per person.
+
+        Raise ``InvalidSymbols`` if they are invalid, and ``InvalidContext`` if there are too many
+        distinct reports.
+        """
+        require_max_outputs(self.outputs)
         return _symbol_vector(symbols, self.inputs)
 
     def _report_chunks(self, symbols: Symbols, source: WordSource) -> Iterator[Words | Reports]:
-        """Yield the reports in chunks."""
+        """Yield one report per symbol, in chunks."""
         shift = np.uint64(64 - self.word_bits)
         for first in range(0, symbols.size, _PEOPLE_PER_KEY):
             key_batch = symbols[first : first + _PEOPLE_PER_KEY]
@@ -159,15 +169,16 @@ class Mechanism(ABC):
                 yield self._respond(key_batch[chunk], words[chunk])
 
     def reports_from(self, symbols: object, words: object) -> Reports:
-        """Return the report that each symbol and its words determine.
+        """Return the report determined by each symbol and its words.
 
-        ``words`` is an array of ``uint64`` with one row per symbol and ``self.words`` columns.
+        ``words`` is an array of ``uint64`` with one row per symbol and ``self.words`` columns. Its
+        entries must be below ``2^word_bits``.
         """
         symbol_array = _symbol_vector(symbols, self.inputs)
         word_array = np.asarray(words)
         shape = (symbol_array.size, self.words)
         if word_array.dtype != np.uint64 or word_array.shape != shape:
-            raise InvalidSymbols(f"words must be 64-bit unsigned integers of shape {shape}.")
+            raise InvalidSymbols(f"words must be a uint64 array of shape {shape}.")
         if self.word_bits < 64 and (word_array >> np.uint64(self.word_bits)).any():
             raise InvalidSymbols(f"words must be below 2^{self.word_bits}.")
         return self._respond(symbol_array, word_array).astype(np.uint32)
@@ -177,19 +188,19 @@ class Mechanism(ABC):
         """Return one report per symbol, from valid symbols and words of ``word_bits`` bits."""
 
     def tally(self, reports: ArrayLike | Iterable[ArrayLike]) -> Tally:
-        """Count reports, passed as one array or list of integers, or as an iterable of batches."""
+        """Return the tally of reports, given as an array or list of integers, or as batches."""
         return tally_batches(_batches(reports), outputs=self.outputs, fingerprint=self.fingerprint)
 
     # --- the channel -----------------------------------------------------------------------------
 
     @property
     def denominator(self) -> int:
-        """The number of possible draws; every probability is an integer divided by it."""
+        """The number of equally likely draws; every probability is an integer divided by it."""
         return 1 << (self.word_bits * self.words)
 
     @abstractmethod
     def compact_row(self, x: int) -> CompactRow:
-        """Return the row of x: its distinct integers, and the index of each report's integer."""
+        """Return the row of x as a list of levels, and the index of each report's level."""
 
     def integer_row(self, x: int) -> list[int]:
         """Return, for each report, how many of the ``denominator`` draws make symbol x send it."""
@@ -202,7 +213,7 @@ class Mechanism(ABC):
 
     @abstractmethod
     def ideal_row(self, x: int) -> Floats:
-        """Return the row of x from the published formula that the integers approximate."""
+        """Return the row of x from the formula that the integers approximate."""
 
     def matrix(self) -> Floats:
         """Return Q as a matrix, one row per symbol; raise ``InvalidContext`` if it is too large."""
@@ -213,9 +224,9 @@ class Mechanism(ABC):
         return np.array(rows)
 
     def row_classes(self) -> tuple[RowClass, ...]:
-        """Return claims about all rows, for certifying a channel that is too large to enumerate.
+        """Return claims that describe all rows, to certify a channel too large to enumerate.
 
-        The result is empty if the rows have no such structure.
+        The result is empty if the mechanism makes no such claims.
         """
         return ()
 
@@ -241,7 +252,10 @@ class Mechanism(ABC):
     @property
     @abstractmethod
     def scores(self) -> Scores:
-        """The scores that undo the channel. Computed on first use: a client never needs them."""
+        """The scores that undo the channel on average.
+
+        They are computed on first use, because a client never needs them.
+        """
 
     # --- display ---------------------------------------------------------------------------------
 
@@ -250,7 +264,7 @@ class Mechanism(ABC):
 
     def _repr_html_(self) -> str:
         """Return an HTML table that summarises the mechanism in notebooks."""
-        leverage = f"one fake report outweighs up to {self.scores.leverage:,.3g} honest people"
+        leverage = f"one forged report outweighs up to {self.scores.leverage:,.3g} honest people"
         summary = {
             "context": repr(self.context),
             "reports": f"{self.outputs:,} distinct reports of {self.bits} bits each",
@@ -265,8 +279,8 @@ class Mechanism(ABC):
         return f"<p><b>{title}</b></p><table><tbody>{rows}</tbody></table>"
 
 
-def require_output_count(outputs: int) -> int:
-    """Return ``outputs``; raise ``InvalidContext`` unless every report fits in 32 bits."""
+def require_max_outputs(outputs: int) -> int:
+    """Return ``outputs``; raise ``InvalidContext`` if it exceeds 2^31."""
     if outputs > MAX_OUTPUTS:
         raise InvalidContext(
             f"a mechanism can have at most 2^31 distinct reports; this one would have {outputs}."

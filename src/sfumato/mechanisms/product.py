@@ -26,14 +26,15 @@ _MAX_DENOMINATOR = 10**6  # round weights to short fractions, which keeps exact 
 
 
 class ProductResponse(DenseMechanism):
-    """A response, best at small ε, for blocks with one promise inside and another across.
+    """A response for blocks with one promise inside them and another across; best at small ε.
 
     ``Q(J, T|x) = Q1(J|block of x) · Q2(T|x)``. Q1 encodes the block at ``ε_across − ε_in``, and Q2
     encodes the symbol at ``ε_in``, the smallest ε inside a block. Report ``J · K2 + T`` represents
     the pair (J, T), where K2 is the number of outputs of Q2.
 
-    Guarantees: two symbols in the same block share Q1, so their log-ratio is at most ε_in; for
-    symbols in different blocks it is at most ``(ε_across − ε_in) + ε_in``; every row sums to 1.
+    Guarantees: two symbols in the same block share a row of Q1, so their log-ratio is at most ε_in;
+    for symbols in different blocks, the log-ratio is at most ``(ε_across − ε_in) + ε_in``; every
+    row sums to 1.
     Cost per report: two words. Error: below that of the group response if both ε are small
     (ε_in < 1).
     Estimates: each answer about the symbol is weighted according to the answer about the block.
@@ -71,15 +72,18 @@ class ProductResponse(DenseMechanism):
 
     @staticmethod
     def epsilons(context: Blocks) -> tuple[Fraction, Fraction]:
-        """Return the ε of the answer about the block and of the answer about the symbol."""
+        """Return the ε of the answer about the block and of the answer about the symbol.
+
+        Raise ``ContextMismatch`` if a product response does not fit the context.
+        """
         if (
             context.as_blocks is None
             or context.sizes.size < 2
             or not isinstance(context.exact_across, Fraction)
         ):
             raise ContextMismatch(
-                "a product response needs Blocks with a finite ε across. Use mechanism_for to "
-                "choose a mechanism."
+                "a product response needs a Blocks context with two or more blocks and a finite ε "
+                "across them. Use mechanism_for to choose a mechanism."
             )
         smallest_inside = context.exact_across
         for epsilon, size in zip(context.exact_epsilons, context.sizes.tolist(), strict=True):
@@ -115,7 +119,7 @@ class ProductResponse(DenseMechanism):
         return cls(blocks, codes, word_bits=codes.word_bits)
 
     def with_word_bits(self, word_bits: int) -> Self:
-        """Return the same mechanism with shorter words."""
+        """Return the same mechanism with words of ``word_bits`` bits."""
         return type(self)(self.context, self._family, word_bits=word_bits)  # type: ignore[arg-type]
 
     def _respond(self, symbols: Symbols, words: Words) -> Words:
@@ -136,7 +140,7 @@ class ProductResponse(DenseMechanism):
 
     @cached_property
     def scores(self) -> "ProductScores":
-        """The scores that undo the channel."""
+        """The scores that undo the channel on average."""
         return ProductScores(self)
 
 
@@ -165,19 +169,19 @@ class ProductScores(DenseScores):
         weights = []
         sums = []
         totals = []
-        for j, block in enumerate(self._members):
+        for j, members in enumerate(self._members):
             outside_weight, inside_weight = self._answer_weights[j]
             w = inside_weight if self._favours_block[j, J] else outside_weight
-            block_sum = w * sum(A2[x] for x in block.tolist())
+            block_sum = w * sum(A2[x] for x in members.tolist())
             mu = self._mixing_weights[j]
             weights.append(w)
             sums.append(block_sum)
             totals.append(mu * block_sum + (1 - mu) * A1[j])
         correction = (1 - sum(totals, Fraction(0))) / len(totals)  # totals must add up to 1
         column = [Fraction(0)] * self.mechanism.inputs
-        for j, block in enumerate(self._members):
-            shift = (totals[j] + correction - sums[j]) / block.size
-            for x in block.tolist():
+        for j, members in enumerate(self._members):
+            shift = (totals[j] + correction - sums[j]) / members.size
+            for x in members.tolist():
                 column[x] = weights[j] * A2[x] + shift
         return column
 
@@ -188,7 +192,7 @@ class ProductScores(DenseScores):
         mu = np.array(self._mixing_weights, dtype=np.float64)[:, None, None]
         totals = mu * sums + (1 - mu) * A1[:, :, None]
         totals += (1 - totals.sum(axis=0)) / len(self._members)
-        sizes = np.array([block.size for block in self._members])[:, None, None]
+        sizes = np.array([members.size for members in self._members])[:, None, None]
         A = weighted + ((totals - sums) / sizes)[self._block_of]
         return A.reshape(self.mechanism.inputs, self.mechanism.outputs)
 
@@ -200,13 +204,13 @@ class ProductScores(DenseScores):
         outside, inside = np.array(self._answer_weights, dtype=np.float64).T
         w = np.where(self._favours_block, inside[:, None], outside[:, None])
         weighted = w[self._block_of][:, :, None] * A2[:, None, :]
-        block_sums = np.array([A2[block].sum(axis=0) for block in self._members])
+        block_sums = np.array([A2[members].sum(axis=0) for members in self._members])
         sums = w[:, :, None] * block_sums[:, None, :]
         return weighted, sums, A1
 
     @cached_property
     def _favours_block(self) -> Booleans:
-        """``[J ∈ S_j]`` over (j, J)."""
+        """A mask over (j, J) of the pairs with ``J ∈ S_j``."""
         code = self._block_response._codes[0]
         return np.array([code.membership(j) for j in range(len(self._members))])
 
@@ -222,10 +226,10 @@ class ProductScores(DenseScores):
         code = self._block_response._codes[0]
         q = float(code.overlap)
         weights = []
-        for j, block in enumerate(self._members):
+        for j, members in enumerate(self._members):
             row = np.array(self._block_response.integer_row(j), dtype=object)
             h = Fraction(int(row[self._favours_block[j]].sum()), code.denominator)
-            P = q + block.size / self.mechanism.inputs * float(code.contrast)
+            P = q + members.size / self.mechanism.inputs * float(code.contrast)
             inside_ratio = float(h) / P
             outside_ratio = (1 - float(h)) / (1 - P)
             mean_ratio = float(h) * inside_ratio + (1 - float(h)) * outside_ratio
@@ -247,7 +251,9 @@ class ProductScores(DenseScores):
             a = by_symbols - (q * by_symbols).sum()
             b = np.broadcast_to(by_block[:, None], by_symbols.shape)
             b = b - (q * b).sum()
-            variance = float((q * (a - b) ** 2).sum())
-            mu = float((q * b * (b - a)).sum()) / variance if variance > 0 else 0.0
+            difference_variance = float((q * (a - b) ** 2).sum())
+            mu = 0.0
+            if difference_variance > 0:
+                mu = float((q * b * (b - a)).sum()) / difference_variance
             weights.append(Fraction(mu).limit_denominator(_MAX_DENOMINATOR))
         return weights

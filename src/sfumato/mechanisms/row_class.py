@@ -16,12 +16,12 @@ __all__ = ["RowClass"]
 class RowClass:
     """A claim about the rows of a set of symbols. A row maps ``2^B`` words to reports.
 
-    The *range* of symbol i is the ``outputs`` reports that start at ``first_reports[i]``. ``high``
-    words map to each of ``raised`` reports in the range, and ``low`` words to each of the others;
-    ``leftover`` additional words map to the first report. For symbols with a different range,
-    ``cover`` words map to each report in this range instead, and the same leftover words to the
-    first report unless ``cover`` is 0. If ``own_words`` is not 0, that many words map to one report
-    outside all ranges. No words map to any other report.
+    The *range* of ``symbols[i]`` is the ``outputs`` consecutive reports that start with
+    ``first_reports[i]``. ``high`` words map to each of ``raised`` reports in the range, and ``low``
+    words to each of the others; ``leftover`` additional words map to the first report. For symbols
+    with a different range, ``cover`` words map to each report in this range instead, and the same
+    leftover words to the first report unless ``cover`` is 0. If ``own_words`` is not 0, that many
+    words map to one report outside all ranges. No words map to any other report.
 
     By default the range is empty, and a row contains only cover words and its own report.
     """
@@ -37,7 +37,7 @@ class RowClass:
     own_words: int = 0
 
     @property
-    def words(self) -> int:
+    def words_in_range(self) -> int:
         """The number of words that a row of this class maps to its range."""
         return self.raised * self.high + (self.outputs - self.raised) * self.low + self.leftover
 
@@ -46,8 +46,8 @@ class RowClass:
         """The number of words that a row with a different range maps to a range of this class."""
         return self.outputs * self.cover + (self.leftover if self.cover else 0)
 
-    def is_sound(self, outputs: int) -> bool:
-        """Return whether the claim is consistent, for a channel with ``outputs`` reports."""
+    def is_consistent(self, outputs: int) -> bool:
+        """Return whether the claim's numbers are consistent, given ``outputs`` reports in all."""
         if self.outputs and self.high <= 0:
             return False
         if not (0 <= self.low <= self.high and 0 <= self.cover <= self.high):
@@ -63,25 +63,26 @@ class RowClass:
         self,
         levels: list[int],
         level_indices: NDArray[np.intp],
-        first: int,
+        first_report: int,
         exceptions: NDArray[np.intp],
     ) -> bool:
         """Return whether a compact row matches the claim.
 
-        The row's range starts at report ``first``. ``exceptions`` are the reports where the row
-        differs from the cover.
+        The row's range starts at ``first_report``. ``exceptions`` contains the reports where the
+        row differs from the cover.
         """
-        counts = _count_levels(levels, level_indices[first : first + self.outputs])
+        counts = _count_levels(levels, level_indices[first_report : first_report + self.outputs])
         if self.outputs:  # remove the leftover words from the first report
-            first_level = levels[level_indices[first]]
+            first_level = levels[level_indices[first_report]]
             counts[first_level] -= 1
             counts[first_level - self.leftover] += 1
-        claim = Counter({self.low: self.outputs - self.raised})
-        claim[self.high] += self.raised
-        is_outside = (exceptions < first) | (exceptions >= first + self.outputs)
-        outside = exceptions[is_outside]
+        claimed_counts = Counter({self.low: self.outputs - self.raised})
+        claimed_counts[self.high] += self.raised
+        range_end = first_report + self.outputs
+        outside = exceptions[(exceptions < first_report) | (exceptions >= range_end)]
         words_outside = [levels[i] for i in level_indices[outside].tolist()]
-        return +counts == +claim and words_outside == ([self.own_words] if self.own_words else [])
+        claimed_outside = [self.own_words] if self.own_words else []
+        return +counts == +claimed_counts and words_outside == claimed_outside
 
     def to_record(self) -> Json:
         """Return the claim as JSON-compatible data, without the list of symbols."""

@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 MAX_MATRIX_ENTRIES = 2**24
-"""The maximum number of entries in a channel or score matrix (128 MiB)."""
+"""The maximum number of entries in a channel or score matrix (128 MiB of floats)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,22 +76,25 @@ class Reach:
 
     @property
     def up(self) -> Floats:
-        """The number of people by which one forged report can raise each symbol's count."""
+        """The largest number by which one forged report can raise each symbol's estimated count."""
         return self.highest - self._certain_share
 
     @property
     def down(self) -> Floats:
-        """The number of people by which one forged report can lower each symbol's count."""
+        """The largest number by which one forged report can lower each symbol's estimated count."""
         return 1 - self.lowest
 
     @property
     def total_variation(self) -> float:
-        """The number of people by which one forged report can shift the distribution."""
+        """The largest number of people by which one forged report can move the whole estimate.
+
+        It is measured in total variation.
+        """
         return (1 + self.max_absolute_sum) / 2 - self._certain_share
 
     @property
     def max_shift(self) -> float:
-        """The number of people by which one forged report can change any symbol's count."""
+        """The largest number by which one forged report can change any symbol's estimated count."""
         return float(max(self.up.max(), self.down.max()))
 
     @property
@@ -156,7 +159,7 @@ class Scores(ABC):
 
     @property
     def leverage(self) -> float:
-        """The number of honest people that one forged report outweighs: the largest ``|A[x, y]|``.
+        """How many honest people one forged report can outweigh: the largest ``|A[x, y]|``.
 
         On average, an honest report adds 1 to its own symbol and 0 to the others. A forged report
         can add or subtract up to ``leverage``. So m forged reports among n change an estimate by
@@ -203,12 +206,15 @@ class Scores(ABC):
     # --- errors for a known distribution ---------------------------------------------------------
 
     def variances(self, p: ArrayLike, n: int) -> Floats:
-        """Return the exact variance of ``unbiased`` for ``n`` independent people drawn from p."""
+        """Return the exact variances of ``unbiased`` for ``n`` independent people drawn from p."""
         second_moments = self.moments(self.mechanism.forward(p), 2)
         return (second_moments - np.asarray(p, dtype=np.float64) ** 2) / require_people(n)
 
     def covariances(self, p: ArrayLike, n: int) -> Floats:
-        """Return the exact covariance matrix of ``unbiased``, for small domains."""
+        """Return the exact covariance matrix of ``unbiased`` for ``n`` people drawn from p.
+
+        Raise ``InvalidContext`` if the score matrix is too large.
+        """
         distribution = np.asarray(p, dtype=np.float64)
         A = self.matrix()
         # A diag(q) Aᵀ − p pᵀ
@@ -283,7 +289,7 @@ class ScoreMoments:
         )
 
     def with_report(self, score: Floats, report_counts: Floats) -> "ScoreMoments":
-        """Return the moments after adding one report with the given score to the others."""
+        """Return the moments after adding a report with this score to ``report_counts`` reports."""
         n = report_counts
         return replace(
             self,

@@ -1,4 +1,4 @@
-"""Channels defined by a table of integers, and the optimal channel for two symbols."""
+"""Mechanisms defined by a table of integers, and the optimal mechanism for two symbols."""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -37,20 +37,20 @@ from sfumato.randomness import binary_flips
 
 __all__ = ["BinaryResponse", "TableResponse"]
 
-_MAX_CHANGE = 1e-3  # the largest change that rounding may make to an entry
-_MIN_PRECISE_BITS = 32  # shorter words, used only in tests, round coarsely
+_MAX_CHANGE = 1e-3  # the largest change to an entry that rounding may make
+_MIN_PRECISE_BITS = 32  # shorter words, used only in tests, may change Q more than that
 _MAX_WEIGHT = 2**32  # the largest weight of a symbol in a crowd
-_SUM_TOLERANCE = 1e-6
-_ZERO_TOLERANCE = 1e-9
+_SUM_TOLERANCE = 1e-6  # the largest error allowed in a row sum
+_ZERO_TOLERANCE = 1e-9  # entries may be this far below 0
 _MIN_PROBABILITY = 2.0**-40  # drop reports that are rarer than this for every symbol
 
 
 class TableResponse(DenseMechanism):
-    """A table of integers: ``integers[x][y]`` of the words make symbol x send report y.
+    """A table of integers: ``integers[x][y]`` words make symbol x send report y.
 
-    There are ``2^word_bits`` words. The constructor accepts any integers that form a channel and
-    does not check the promise; ``certify`` does. ``from_fractions`` and ``from_floats`` round a
-    matrix to a table that satisfies the context exactly.
+    There are ``2^word_bits`` words in total. The constructor accepts any integers that form a
+    channel and does not check the promise; ``certify`` does. ``from_fractions`` and ``from_floats``
+    round a matrix to a table that satisfies the context exactly.
 
     A ``crowd`` describes the expected population: one integer weight for each symbol. Scores have
     the minimum variance if people are distributed like the crowd. If no crowd is given, all symbols
@@ -60,8 +60,8 @@ class TableResponse(DenseMechanism):
     Guarantees: every row sums to 1; a table built by ``from_fractions`` or ``from_floats`` keeps
     every promise of its context.
     Cost per report: one word, and one comparison for each bit of the report. Error: that of the
-    minimum-variance unbiased estimate for people distributed like the crowd. Reference: the
-    rounding is specific to Sfumato; see the proof page.
+    minimum-variance unbiased estimate for people distributed like the crowd.
+    Reference: none; the rounding is specific to Sfumato (see the proof page).
     Proof: docs/proofs/table.md.
 
     >>> from sfumato.contexts import PrivacyMatrix
@@ -134,14 +134,17 @@ class TableResponse(DenseMechanism):
                [0.211942, 0.576117, 0.211942],
                [0.211942, 0.211942, 0.576117]])
         """
-        solution = _require_nearly_stochastic(Q, context.size)
+        solution = _clean_solution(Q, context.size)
         integers = round_solution(solution, context, word_bits)
         table = cls(context, integers, word_bits=word_bits, crowd=crowd)
         table._require_close(solution)
         return table
 
     def _require_close(self, Q: Floats) -> None:
-        """Raise ``ContextMismatch`` if Q had to change too much to satisfy the context."""
+        """Raise ``ContextMismatch`` if Q had to change too much to satisfy the context.
+
+        Tables for short words are not checked.
+        """
         change = float(np.abs(self.matrix() - Q).max())
         if self.word_bits >= _MIN_PRECISE_BITS and change > _MAX_CHANGE:
             raise ContextMismatch(
@@ -196,12 +199,12 @@ class TableResponse(DenseMechanism):
 
     @cached_property
     def scores(self) -> MinimumVarianceScores:
-        """The scores that undo the channel."""
+        """The scores that undo the channel on average."""
         return MinimumVarianceScores(self, self.crowd)
 
 
 def _require_crowd(crowd: Sequence[int] | None, size: int) -> tuple[int, ...] | None:
-    """Return the crowd, or ``None`` if it is uniform; raise ``InvalidContext`` if it is invalid.
+    """Return the crowd, or ``None`` for equal weights; raise ``InvalidContext`` if it is invalid.
 
     A crowd must be in lowest terms, so each distribution has a unique representation.
     """
@@ -229,14 +232,14 @@ def _is_crowd_weight(weight: object) -> bool:
     return 1 <= int(weight) <= _MAX_WEIGHT
 
 
-def _require_nearly_stochastic(Q: ArrayLike, size: int) -> Floats:
-    """Return Q without negative entries and without reports that are almost never sent.
+def _clean_solution(Q: ArrayLike, size: int) -> Floats:
+    """Return Q with negative entries set to 0, without reports that are almost never sent.
 
     Raise ``InvalidContext`` if Q is not nearly stochastic.
     """
     floats = np.array(Q, dtype=np.float64)
-    is_matrix = floats.ndim == 2 and len(floats) == size and np.isfinite(floats).all()
-    if not is_matrix or (floats < -_ZERO_TOLERANCE).any():
+    is_finite_matrix = floats.ndim == 2 and len(floats) == size and np.isfinite(floats).all()
+    if not is_finite_matrix or (floats < -_ZERO_TOLERANCE).any():
         raise InvalidContext(
             f"Q must be a matrix of probabilities with a row for each of the {size} symbols."
         )
@@ -252,7 +255,9 @@ def _require_nearly_stochastic(Q: ArrayLike, size: int) -> Floats:
 
 
 class BinaryResponse(DenseMechanism):
-    """The optimal mechanism for two symbols: post-processing it gives every other mechanism.
+    """The optimal mechanism for two symbols.
+
+    Post-processing turns it into any other mechanism that satisfies the same context.
 
     With ``a = E[0, 1]``, ``b = E[1, 0]``, ``D = 1 − e^{−(a+b)}``::
 
@@ -265,7 +270,7 @@ class BinaryResponse(DenseMechanism):
     Guarantees: for both reports, the two log-ratios of the rows are at most a and b; every row sums
     to 1; no mechanism has a higher utility, if utility obeys the data-processing inequality.
     Cost per report: one word, one comparison.
-    Error: ``n·Var(p̂_1) = q(1−q)/(1 − Q(1|0) − Q(0|1))²``.
+    Error: ``n·Var(p̂_1) = q(1−q)/(1 − Q(1|0) − Q(0|1))²``, where q is the probability of report 1.
     Reference: Acharya et al. (2020), Theorem 2.
     Proof: docs/proofs/binary.md.
 
@@ -327,7 +332,7 @@ class BinaryResponse(DenseMechanism):
         return mechanism
 
     def with_word_bits(self, word_bits: int) -> Self:
-        """Return the same mechanism with shorter words."""
+        """Return the same mechanism with words of ``word_bits`` bits."""
         return type(self)(self.context, word_bits=word_bits)
 
     def _respond(self, symbols: Symbols, words: Words) -> Words:
@@ -355,7 +360,7 @@ class BinaryResponse(DenseMechanism):
 
     @cached_property
     def scores(self) -> "BinaryScores":
-        """The scores that undo the channel."""
+        """The scores that undo the channel on average."""
         return BinaryScores(self)
 
 

@@ -1,4 +1,4 @@
-"""Union response: reveals the block, and uses any mechanism inside each block."""
+"""Union response, which reveals the block and uses any mechanism inside each block."""
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -14,7 +14,7 @@ from sfumato.errors import ContextMismatch, InvalidSurvey
 from sfumato.foundation.arrays import Floats, Symbols, Words
 from sfumato.foundation.canonical import Fields, Json, require_fields
 from sfumato.mechanisms.coded import indices_by_value
-from sfumato.mechanisms.mechanism import CompactRow, Mechanism, require_output_count
+from sfumato.mechanisms.mechanism import CompactRow, Mechanism, require_max_outputs
 from sfumato.mechanisms.scores import Hits, Reach, Scores, float_vector
 from sfumato.mechanisms.table import TableResponse
 from sfumato.tally import Tally
@@ -70,7 +70,7 @@ class UnionResponse(Mechanism):
         self.word_bits = parts[0].word_bits
         output_counts = [part.outputs for part in parts]
         self.offsets = np.concatenate([[0], np.cumsum(output_counts)]).astype(np.int64)
-        self.outputs = require_output_count(int(self.offsets[-1]))
+        self.outputs = require_max_outputs(int(self.offsets[-1]))
         self.symbols = context.members()
         report_ranges = [slice(*bounds) for bounds in pairwise(self.offsets.tolist())]
         self._layout = list(zip(self.parts, self.symbols, report_ranges, strict=True))
@@ -101,7 +101,7 @@ class UnionResponse(Mechanism):
         return cls(union, list(map(read_part, records, union.parts)))
 
     def with_word_bits(self, word_bits: int) -> Self:
-        """Return the same mechanism with shorter words."""
+        """Return the same mechanism with words of ``word_bits`` bits."""
         return type(self)(self.context, [part.with_word_bits(word_bits) for part in self.parts])
 
     def _respond(self, symbols: Symbols, words: Words) -> Words:
@@ -171,7 +171,7 @@ class UnionResponse(Mechanism):
 
     @cached_property
     def scores(self) -> "UnionScores":
-        """The scores that undo the channel."""
+        """The scores that undo the channel on average."""
         return UnionScores(self)
 
 
@@ -221,7 +221,10 @@ class UnionScores(Scores):
         return Reach(highest, lowest, max_absolute_sum)
 
     def observed_shares(self, tally: Tally) -> tuple[Symbols, Floats]:
-        """Return the shares observed by each part, as shares of all reports."""
+        """Return each symbol's group, and each group's share of all reports.
+
+        The groups of each part are those whose shares the part observes without noise.
+        """
         f = self._frequencies(tally)
         union = self.mechanism
         group_of = np.empty(union.inputs, dtype=np.int64)

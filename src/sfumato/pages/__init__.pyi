@@ -11,7 +11,7 @@ from sfumato.pages.design import alternatives_to as alternatives_to
 from sfumato.pages.design import bound_sentence as bound_sentence
 from sfumato.pages.design import design_facts as design_facts
 from sfumato.pages.design import design_page as design_page
-from sfumato.pages.design import name_closed_form as name_closed_form
+from sfumato.pages.design import name_of_closed_form as name_of_closed_form
 from sfumato.pages.design.chart import design_png as design_png
 from sfumato.pages.design.chart import require_drawable as require_drawable
 from sfumato.pages.label import label_page as label_page

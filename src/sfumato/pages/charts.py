@@ -48,8 +48,9 @@ _MAX_NUMBERED_SYMBOLS = 12  # larger heatmaps have no numbers in their squares
 _MAX_HOURLY_BARS = 24 * 8  # with more hours, each bar is a day
 _HOUR_MS = 3_600_000  # plotly's date axis is in milliseconds
 _DAY_MS = 24 * _HOUR_MS
-_NARROW_LABEL_LENGTH = 18  # characters on a narrow screen
+_SHORT_LABEL_LENGTH = 18  # characters
 _TINY_LABEL_LENGTH = 9
+# Matches the code in plotly.js that adds a style element. The group is the element's id.
 _STYLE_ID_PATTERN = (
     r'getElementById\("([0-9a-f]{64})"\)\)\{var \w+=document\.createElement\("style"\)'
 )
@@ -71,27 +72,27 @@ def bar_chart(estimate: Estimate) -> "Figure":
         hovertext=_hover_texts(answers),
         hoverinfo="text",
     )
-    return _label_rows(figure, answers)
+    return _lay_out_rows(figure, answers)
 
 
 def whisker_chart(estimate: Estimate) -> "Figure":
     """Draw the unbiased estimates of the most frequent symbols, with their 95% intervals.
 
-    An estimate outside its interval, for example below zero, is drawn at the interval's end.
+    An estimate outside its interval, for example below zero, is drawn at the nearer end.
     """
     answers = TopAnswers.from_estimate(estimate, MAX_BARS)
     whiskers = {
         "type": "data",
         "symmetric": False,
-        "array": (answers.high - answers.middle).tolist(),
-        "arrayminus": (answers.middle - answers.low).tolist(),
+        "array": (answers.high - answers.points_to_draw).tolist(),
+        "arrayminus": (answers.points_to_draw - answers.low).tolist(),
         "color": WHISKER,
         "thickness": 1.6,
         "width": 4,
     }
     figure = _new_figure()
     figure.add_scatter(
-        x=answers.middle.tolist(),
+        x=answers.points_to_draw.tolist(),
         y=list(range(len(answers.labels))),
         mode="markers",
         name="unbiased estimate, 95% interval",
@@ -100,11 +101,11 @@ def whisker_chart(estimate: Estimate) -> "Figure":
         hovertext=_hover_texts(answers),
         hoverinfo="text",
     )
-    return _label_rows(figure, answers)
+    return _lay_out_rows(figure, answers)
 
 
-def _label_rows(figure: "Figure", answers: TopAnswers) -> "Figure":
-    """Label each row, and use the same horizontal axis in both charts."""
+def _lay_out_rows(figure: "Figure", answers: TopAnswers) -> "Figure":
+    """Label the rows and set the layout, with the same horizontal axis in both charts."""
     row_count = len(answers.labels)
     max_share = float(max(answers.high.max(), answers.decoded.max()))
     axis_end = min(1.03 * max_share, 1.02)
@@ -116,20 +117,20 @@ def _label_rows(figure: "Figure", answers: TopAnswers) -> "Figure":
         showgrid=False,
         automargin=True,
     )
-    narrow_labels = _plotly_labels(answers.labels, _NARROW_LABEL_LENGTH)
-    narrow = {"xaxis": {"nticks": 4}, "yaxis": {"ticktext": narrow_labels}}
+    narrow_labels = _plotly_labels(answers.labels, _SHORT_LABEL_LENGTH)
+    narrow_layout = {"xaxis": {"nticks": 4}, "yaxis": {"ticktext": narrow_labels}}
     figure.update_layout(
         height=74 + 26 * row_count,
         bargap=0.35,
         margin={"t": 10, "b": 36},
-        meta={"narrow": narrow},
+        meta={"narrow": narrow_layout},
         showlegend=False,
     )
     return figure
 
 
 def _hover_texts(answers: TopAnswers) -> list[str]:
-    """Return the text to show when hovering over each symbol: both estimates."""
+    """Return a hover text for each symbol, with both estimates."""
     texts = []
     for i, label in enumerate(answers.labels):
         decoded = answers.format_share(answers.decoded[i])
@@ -143,17 +144,17 @@ def _hover_texts(answers: TopAnswers) -> list[str]:
     return texts
 
 
-# --- reports over time, and on a map --------------------------------------------------------------
+# --- reports over time, and estimates on a map ----------------------------------------------------
 
 
-def reports_over_time(hours: Sequence[tuple[str, int]]) -> "Figure":
+def reports_over_time(reports_by_hour: Sequence[tuple[str, int]]) -> "Figure":
     """Draw the number of reports per hour, or per day if there are many hours.
 
-    Hours are UTC, such as ``2026-11-15T17``.
+    Each entry is a UTC hour, such as ``2026-11-15T17``, and its number of reports.
     """
-    is_daily = len(hours) > _MAX_HOURLY_BARS
+    is_daily = len(reports_by_hour) > _MAX_HOURLY_BARS
     counts = Counter[str]()
-    for hour, report_count in hours:
+    for hour, report_count in reports_by_hour:
         counts[hour[:10] if is_daily else f"{hour}:00"] += report_count
     figure = _new_figure()
     figure.add_bar(
@@ -176,10 +177,11 @@ def reports_over_time(hours: Sequence[tuple[str, int]]) -> "Figure":
 
 
 def grid_map(grid: GridDomain, frequencies: Floats) -> "Figure":
-    """Colour the cells of a grid by the logarithm of their frequency, leaving zero blank.
+    """Colour the cells of a grid by the logarithm of their frequency, leaving empty cells blank.
 
-    Both axes have the same scale in the middle of the map. In maps of more than 100,000 cells,
-    neighbouring cells are merged. The label ``other`` has no location and is omitted.
+    In the middle of the map, both axes have the same scale, except near the poles. In maps of more
+    than 100,000 cells, neighbouring cells are merged. The grid's ``other`` label has no location
+    and is omitted.
     """
     cells = arrange_cells(grid, frequencies)
     logs, bottom, top = log_shares(cells.shares)
@@ -232,9 +234,10 @@ def _colour_bar(bottom: float, top: float) -> dict[str, object]:
 
 
 def privacy_heatmap(context: Context) -> "Figure":
-    """Draw the privacy matrix. The darker a square, the harder its two answers are to tell apart.
+    """Draw the privacy matrix as a heatmap.
 
-    ∞ means that nothing is promised for the pair.
+    The stronger the colour of a square, the harder its two answers are to tell apart. ∞ means that
+    nothing is promised for the pair itself.
     """
     k = context.size
     if k > MAX_HEATMAP_SYMBOLS:
@@ -245,47 +248,50 @@ def privacy_heatmap(context: Context) -> "Figure":
     E = context.matrix()
     is_promised = np.isfinite(E) & ~np.eye(k, dtype=np.bool_)
     max_epsilon = max(4.0, float(E[is_promised].max(initial=0.0)))
-    plain = [[0, BACKGROUND], [1, BACKGROUND]]
-    colours = _colour_scale(PROMISE_SCALE, (0, 0.5, 1))
+    plain_scale = _colour_scale((BACKGROUND, BACKGROUND), (0, 1))
+    promise_scale = _colour_scale(PROMISE_SCALE, (0, 0.5, 1))
     faint_font = {"color": FAINT}
     figure = _new_figure()
-    _add_squares(
-        figure, context, np.where(is_promised, np.nan, 0.0), max_epsilon, plain, faint_font
-    )
-    _add_squares(figure, context, np.where(is_promised, E, np.nan), max_epsilon, colours, {})
-    _label_axes(figure, context.domain.labels)
+    plain_values = np.where(is_promised, np.nan, 0.0)
+    promise_values = np.where(is_promised, E, np.nan)
+    _add_squares(figure, context, plain_values, max_epsilon, plain_scale, faint_font)
+    _add_squares(figure, context, promise_values, max_epsilon, promise_scale, {})
+    _lay_out_heatmap(figure, context.domain.labels)
     return figure
 
 
 def _add_squares(
     figure: "Figure",
     context: Context,
-    values: Floats,
+    colour_values: Floats,
     max_epsilon: float,
-    colours: list[list[object]],
+    colour_scale: list[list[object]],
     font: Mapping[str, object],
 ) -> None:
-    """Add the squares whose values are not NaN, each with its ε and hover text."""
+    """Add the squares whose colour values are not NaN, with hover texts.
+
+    In small heatmaps, also write each pair's ε in its square.
+    """
     k = context.size
     E = context.matrix()
     labels = context.domain.labels
-    colour_values: list[list[float | None]] = [[None] * k for _ in range(k)]
+    z_values: list[list[float | None]] = [[None] * k for _ in range(k)]
     numbers = [[""] * k for _ in range(k)]
     hover_texts = [[""] * k for _ in range(k)]
-    for x, x2 in np.argwhere(~np.isnan(values)).tolist():
+    for x, x2 in np.argwhere(~np.isnan(colour_values)).tolist():
         epsilon = float(E[x, x2])
-        colour_values[x][x2] = float(values[x, x2])
+        z_values[x][x2] = float(colour_values[x, x2])
         numbers[x][x2] = "–" if x == x2 else format_epsilon(epsilon).removeprefix("≈ ")
         hover_texts[x][x2] = _pair_text(labels[x], labels[x2], epsilon)
     has_numbers = k <= _MAX_NUMBERED_SYMBOLS
     figure.add_heatmap(
-        z=colour_values,
+        z=z_values,
         text=numbers if has_numbers else None,
         texttemplate="%{text}" if has_numbers else None,
         textfont={"size": 13, **font},
         hovertext=hover_texts,
         hoverinfo="text",
-        colorscale=colours,
+        colorscale=colour_scale,
         zmin=0,
         zmax=max_epsilon,
         showscale=False,
@@ -305,14 +311,14 @@ def _pair_text(first: Label, second: Label, epsilon: float) -> str:
     return f"{pair}from 1:1 to at most {factor}:1 (ε = {format_epsilon(epsilon)})"
 
 
-def _label_axes(figure: "Figure", labels: Sequence[Label]) -> None:
+def _lay_out_heatmap(figure: "Figure", labels: Sequence[Label]) -> None:
     k = len(labels)
     figure.update_xaxes(title="… against this one", side="top")
     figure.update_yaxes(title="odds of this answer …", autorange="reversed", scaleanchor="x")
     for update_axes in (figure.update_xaxes, figure.update_yaxes):
         update_axes(
             tickvals=list(range(k)),
-            ticktext=_plotly_labels(labels, _NARROW_LABEL_LENGTH),
+            ticktext=_plotly_labels(labels, _SHORT_LABEL_LENGTH),
             showgrid=False,
             constrain="domain",
             automargin=True,
@@ -328,9 +334,9 @@ def _label_axes(figure: "Figure", labels: Sequence[Label]) -> None:
 # --- the style of all figures ---------------------------------------------------------------------
 
 
-def _import_plotly(module: str) -> ModuleType:
+def _import_plotly(module_name: str) -> ModuleType:
     try:
-        return import_module(f"plotly.{module}")
+        return import_module(f"plotly.{module_name}")
     except ImportError:
         raise MissingExtra("charts require plotly: pip install 'sfumato[charts]'") from None
 
@@ -348,7 +354,12 @@ def _new_figure() -> "Figure":
         "size": 13,
         "color": INK,
     }
-    hover = {"align": "left", "bgcolor": BACKGROUND, "bordercolor": FAINT, "font": {"color": INK}}
+    hover_label = {
+        "align": "left",
+        "bgcolor": BACKGROUND,
+        "bordercolor": FAINT,
+        "font": {"color": INK},
+    }
     layout = {
         "template": "none",
         "font": font,
@@ -359,7 +370,7 @@ def _new_figure() -> "Figure":
         "yaxis": axis,
         "dragmode": False,
         "modebar": {"bgcolor": "rgba(0,0,0,0)", "color": FAINT, "activecolor": INK},
-        "hoverlabel": hover,
+        "hoverlabel": hover_label,
     }
     return _import_plotly("graph_objects").Figure(layout=layout)
 
@@ -368,23 +379,23 @@ def _colour_scale(colours: tuple[str, ...], positions: tuple[float, ...]) -> lis
     return list(map(list, zip(positions, colours, strict=True)))
 
 
-def _plotly_labels(labels: Sequence[Label], length: int) -> list[str]:
-    return [_plotly_label(label, length) for label in labels]
+def _plotly_labels(labels: Sequence[Label], max_length: int) -> list[str]:
+    return [_plotly_label(label, max_length) for label in labels]
 
 
-def _plotly_label(label: Label, length: int) -> str:
+def _plotly_label(label: Label, max_length: int) -> str:
     """Shorten and escape a label for plotly.
 
     Plotly would interpret ``<b>`` and ``<a href>`` as markup, and ``$…$`` as mathematics.
     """
-    return escape(shorten_label(label, length), quote=False).replace("$", "&#36;")
+    return escape(shorten_label(label, max_length), quote=False).replace("$", "&#36;")
 
 
 # --- figures for the browser ----------------------------------------------------------------------
 
 
 def promise_figures(survey: Survey) -> Figures:
-    """Return a figure of the privacy matrix, or no figures if the matrix is too large."""
+    """Return the heatmap of the privacy matrix, or no figure if the matrix is too large."""
     if survey.context.size > MAX_HEATMAP_SYMBOLS:
         return {}
     return {"privacy": privacy_heatmap(survey.context)}
@@ -402,21 +413,22 @@ def estimate_figures(survey: Survey, estimate: Estimate) -> Figures:
 def figure_data(figures: Figures) -> dict[str, object]:
     """Return the figures as JSON-compatible data.
 
-    The cells of a map are base64-encoded 32-bit floats, which ``figures.js`` unpacks.
+    The cell values of a map are moved to its metadata as base64-encoded 32-bit floats, which
+    ``figures.js`` unpacks.
     """
     data = {}
-    for name, figure in figures.items():
-        if name == "map":
+    for element_id, figure in figures.items():
+        if element_id == "map":
             cells = np.asarray(figure.data[0].z, dtype="<f4")
             packed = base64.b64encode(cells.tobytes()).decode()
             figure.update_traces(z=None)
             figure.update_layout(meta={**figure.layout.meta, "packed": packed})
-        data[name] = json.loads(figure.to_json())
+        data[element_id] = json.loads(figure.to_json())
     return data
 
 
 def plotly_source() -> str:
-    """Return the JavaScript source bundled with plotly's Python package."""
+    """Return the source of plotly.js, which plotly's Python package contains."""
     return str(_import_plotly("offline").get_plotlyjs())
 
 

@@ -1,4 +1,4 @@
-"""The cells of a map: which to draw, their colour range and their aspect ratio."""
+"""The cells of a map: their shares and corners, their colour scale and their aspect ratio."""
 
 import math
 from dataclasses import dataclass
@@ -9,9 +9,9 @@ from sfumato.domains import GridDomain
 from sfumato.errors import InvalidArgument
 from sfumato.foundation.arrays import Floats
 
-_MAX_CELLS = 100_000  # larger maps merge cells, to keep a page below 6 MB
-_MAX_DECADES = 4.0  # on the colour scale
-_MAX_STRETCH = 3.0  # near the poles, the true stretch is much larger
+_MAX_CELLS = 100_000  # in larger maps, cells are merged to keep the page below 6 MB
+_MAX_DECADES = 4.0  # the number of powers of ten that the colour scale can span
+_MAX_STRETCH = 3.0  # the true value is much larger near the poles
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +34,7 @@ class MapCells:
 
 
 def arrange_cells(grid: GridDomain, frequencies: Floats) -> MapCells:
-    """Arrange shares in rows and columns, merging neighbouring cells of very large grids."""
+    """Arrange frequencies in rows and columns, merging neighbouring cells if there are too many."""
     if len(frequencies) != grid.size:
         raise InvalidArgument(
             f"frequencies must have {grid.size} entries, one for each symbol of the grid; "
@@ -53,14 +53,14 @@ def arrange_cells(grid: GridDomain, frequencies: Floats) -> MapCells:
 
 
 def log_shares(shares: Floats) -> tuple[Floats, float, float]:
-    """Return log10 of the shares, with NaN for zero, and the ends of the colour scale.
+    """Return log10 of the shares, with NaN if not positive, and the ends of the colour scale.
 
     The scale spans at most four powers of ten below the largest share.
     """
-    positive = shares > 0
+    is_positive = shares > 0
     logs = np.full(shares.shape, np.nan)
-    np.log10(shares, where=positive, out=logs)
-    if not positive.any():
+    np.log10(shares, where=is_positive, out=logs)
+    if not is_positive.any():
         return logs, -1.0, 0.0
     bottom = float(np.nanmin(logs))
     top = float(np.nanmax(logs))
@@ -70,7 +70,10 @@ def log_shares(shares: Floats) -> tuple[Floats, float, float]:
 
 
 def decade_ticks(bottom: float, top: float) -> tuple[list[float], list[str]]:
-    """Return ticks and their labels: powers of ten, or both ends if fewer than two fit."""
+    """Return the ticks of a logarithmic colour scale, and their labels as percentages.
+
+    Ticks are at powers of ten, or at both ends of the scale if it contains fewer than two.
+    """
     ticks = [float(decade) for decade in range(math.ceil(bottom), math.floor(top) + 1)]
     if len(ticks) < 2:
         ticks = [bottom, top]
@@ -78,14 +81,14 @@ def decade_ticks(bottom: float, top: float) -> tuple[list[float], list[str]]:
 
 
 def latitude_stretch(grid: GridDomain) -> float:
-    """Return the ratio of a degree of latitude to a degree of longitude, at most 3.
+    """Return the length of a degree of latitude divided by that of a degree of longitude.
 
-    The ratio is for the latitude in the middle of the grid.
+    The lengths are those at the grid's middle latitude. The result is at most 3.
     """
-    middle = (_grid_value(grid, "south") + _grid_value(grid, "north")) / 2
-    cosine = math.cos(math.radians(middle))
+    middle_latitude = (_grid_value(grid, "south") + _grid_value(grid, "north")) / 2
+    cosine = math.cos(math.radians(middle_latitude))
     return 1 / max(cosine, 1 / _MAX_STRETCH)
 
 
-def _grid_value(grid: GridDomain, name: str) -> float:
-    return float(str(grid.to_record()[name]))
+def _grid_value(grid: GridDomain, field: str) -> float:
+    return float(str(grid.to_record()[field]))

@@ -1,6 +1,6 @@
 """HTML templates, and the document structure that all pages share.
 
-Everything that goes into a page is escaped here, and only here.
+Values are escaped when they are inserted into a template, unless they are ``Html``.
 """
 
 from collections.abc import Iterable
@@ -29,17 +29,17 @@ STATIC_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 @cache
 def read_asset(path: str) -> str:
-    """Read a template, style or script; ``path`` is relative to this package."""
+    """Return the text of a template, style sheet or script in this package."""
     return files("sfumato.pages").joinpath(path).read_text(encoding="utf-8")
 
 
 def render(path: str, /, **values: object) -> Html:
-    """Fill the template in the file ``path``, without the file's final line break."""
+    """Fill the template in the file ``path``, ignoring the file's final line break."""
     return fill(read_asset(path).removesuffix("\n"), **values)
 
 
 def fill(template: str, /, **values: object) -> Html:
-    """Replace each ``$name`` in the template with its value, escaped unless it is ``Html``.
+    """Return the template with each ``$name`` replaced by its value, escaped if it is not ``Html``.
 
     >>> fill("<b>$name</b> $mark", name="Q & A", mark=Html("<hr>"))
     '<b>Q &amp; A</b> <hr>'
@@ -61,7 +61,7 @@ def fill_each(template: str, /, **columns: Iterable[object]) -> Html:
 
 
 def join(parts: Iterable[Html], separator: str = "") -> Html:
-    """Join pieces of markup."""
+    """Join pieces of markup. The separator is not escaped."""
     return Html(separator.join(parts))
 
 
@@ -79,17 +79,17 @@ def list_items(sentences: Iterable[str]) -> Html:
 
 
 def fact_rows(facts: Iterable[tuple[str, str]]) -> Html:
-    """Return a table row for each name and value."""
+    """Return a table row for each pair of a name and a value."""
     row = '<tr><th scope="row">$name</th><td>$value</td></tr>'
     return join(fill(row, name=name, value=value) for name, value in facts)
 
 
 def number_row(name: str, numbers: Iterable[str], css_class: str = "") -> Html:
     """Return a table row: a name, followed by numbers."""
-    attribute = fill(' class="$name"', name=css_class) if css_class else EMPTY
+    class_attribute = fill(' class="$name"', name=css_class) if css_class else EMPTY
     cells = fill_each('<td class="number">$number</td>', number=numbers)
-    row = '<tr$attribute><th scope="row" dir="auto">$name</th>$cells</tr>'
-    return fill(row, attribute=attribute, name=name, cells=cells)
+    row = '<tr$class_attribute><th scope="row" dir="auto">$name</th>$cells</tr>'
+    return fill(row, class_attribute=class_attribute, name=name, cells=cells)
 
 
 # --- complete pages -------------------------------------------------------------------------------
@@ -126,8 +126,8 @@ def offline_document(
 ) -> str:
     """Return a self-contained page, including its styles and scripts.
 
-    The default policy prevents the browser from loading anything. ``css`` is added to the style
-    that all pages share.
+    The default policy prevents the browser from running scripts and from loading other files.
+    ``css`` is added to the style sheet that all pages share.
     """
     sfumato_version = version("sfumato")
     style = Html(read_asset("style.css") + css)

@@ -31,16 +31,17 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.image import AxesImage
 
-INK = "#2b2b2b"
-FAINT = "#77736c"
-PALE = "#e4e1dc"
+# Colours on a light page.
+INK = "#2b2b2b"  # text
+FAINT = "#77736c"  # less important text and lines
+PALE = "#e4e1dc"  # grid lines and axes
 BACKGROUND = "#f3f1ed"
 BAR = "#7ba0bc"
 WHISKER = "#a8432c"
 PROMISE_SCALE = ("#b04a33", "#d08a74", "#f6e7e1")
 MAP_SCALE = ("#e3ebf1", "#8fb3cd", "#3d6b8c", "#12293d")
 
-DARK_FOR_LIGHT = {
+LIGHT_TO_DARK = {
     INK: "#e8e4dd",
     FAINT: "#a19c93",
     PALE: "#3a3833",
@@ -69,25 +70,25 @@ def require_matplotlib() -> None:
 
 def figure_png(figure: "Figure") -> bytes:
     """Return a figure as the contents of a PNG file."""
-    file = io.BytesIO()
-    figure.savefig(file, format="png", dpi=160)
-    return file.getvalue()
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=160)
+    return buffer.getvalue()
 
 
 def figure_svg(draw: "Callable[[], Figure]", *, salt: str) -> str:
     """Return a figure as an ``<svg>`` element that contains text as text, not as outlines.
 
-    ``salt`` makes the element's ids unique, so that a page can contain several figures. The same
-    figure and salt always give the same bytes.
+    ``draw`` creates the figure. ``salt`` makes the element's ids unique, so that a page can contain
+    several figures. The same figure and salt always give the same text.
     """
     require_matplotlib()
     import matplotlib as mpl
 
-    file = io.StringIO()
+    buffer = io.StringIO()
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": salt}):
         no_metadata = dict.fromkeys(("Date", "Creator", "Format", "Type"))
-        draw().savefig(file, format="svg", transparent=True, metadata=no_metadata, dpi=200)
-    svg = file.getvalue()
+        draw().savefig(buffer, format="svg", transparent=True, metadata=no_metadata, dpi=200)
+    svg = buffer.getvalue()
     return svg[svg.index("<svg") :]
 
 
@@ -115,10 +116,10 @@ def style_axes(axes: "Axes") -> None:
 
 
 def draw_cells(
-    axes: "Axes", grid: GridDomain, cells: MapCells, logs: Floats, limits: tuple[float, float]
+    axes: "Axes", grid: GridDomain, cells: MapCells, logs: Floats, scale_ends: tuple[float, float]
 ) -> "AxesImage":
-    """Colour the cells of a map by ``logs``, on a scale with these limits; leave NaN blank."""
-    bottom, top = limits
+    """Colour the cells of a map by the logarithms of their shares, leaving NaN blank."""
+    bottom, top = scale_ends
     axes.set_facecolor(BACKGROUND)
     return axes.imshow(
         logs,
@@ -132,9 +133,9 @@ def draw_cells(
     )
 
 
-def matplotlib_label(label: Label, length: int = MAX_LABEL_LENGTH) -> str:
+def matplotlib_label(label: Label, max_length: int = MAX_LABEL_LENGTH) -> str:
     """Shorten a label, and escape ``$``, which matplotlib would interpret as mathematics."""
-    return shorten_label(label, length).replace("$", r"\$")
+    return shorten_label(label, max_length).replace("$", r"\$")
 
 
 # --- an estimate as a PNG file --------------------------------------------------------------------
@@ -143,7 +144,7 @@ def matplotlib_label(label: Label, length: int = MAX_LABEL_LENGTH) -> str:
 def save_png(
     estimate: Estimate, path: str | os.PathLike[str], grid: GridDomain | None = None
 ) -> None:
-    """Write a PNG file atomically: a map if there is a grid, otherwise a bar chart."""
+    """Write an estimate as a PNG file, atomically: a map if ``grid`` is given, else a bar chart."""
     require_matplotlib()
     from matplotlib.figure import Figure
 
@@ -161,22 +162,23 @@ def save_png(
 
 
 def _plot_height(estimate: Estimate, grid: GridDomain | None) -> float:
+    """Return the height of the plot in inches."""
     if grid is None:
         return _BAR_HEIGHT * min(len(estimate.labels), MAX_BARS)
-    rows, columns = grid.shape
-    height = 7.5 * latitude_stretch(grid) * rows / columns
+    row_count, column_count = grid.shape
+    height = 7.5 * latitude_stretch(grid) * row_count / column_count
     return min(max(height, 1.5), 12)
 
 
 def _draw_bars(axes: "Axes", estimate: Estimate) -> None:
     answers = TopAnswers.from_estimate(estimate, MAX_BARS)
     rows = np.arange(len(answers.labels))
-    middle = answers.middle
+    unbiased = answers.points_to_draw
     axes.barh(rows, 100 * answers.decoded, height=0.65, color=BAR, label="decoded estimate")
     axes.errorbar(
-        100 * middle,
+        100 * unbiased,
         rows,
-        xerr=100 * np.vstack([middle - answers.low, answers.high - middle]),
+        xerr=100 * np.vstack([unbiased - answers.low, answers.high - unbiased]),
         fmt="D",
         ms=3,
         lw=1.2,

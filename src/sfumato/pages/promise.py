@@ -19,18 +19,18 @@ from sfumato.foundation.formatting import format_count, format_epsilon, format_o
 from sfumato.randomness import Epsilon, float_above
 
 MAX_LABEL_LENGTH = 36
-"""The longest label in a list or next to a bar, in characters."""
+"""The maximum length of a label in a list or next to a bar, in characters."""
 
 _MAX_LISTED_ANSWERS = 12
-_MAX_LEVELS = 6  # with more, only the strongest and weakest get a sentence
-_MOVES_ODDS = "one report can move the odds of any answer against any other"
+_MAX_LEVELS = 6  # if there are more, only the strongest and weakest get a sentence
+_ODDS_CLAUSE = "one report can move the odds of any answer against any other"
 _BLOCK_DISCLOSURE = (
     "Between blocks nothing is promised: a report may reveal which block the answer is in."
 )
 
 
 def promise_sentences(context: Context) -> list[str]:
-    """Describe the promise in plain sentences, one idea each.
+    """Return plain sentences that describe the promise, one idea each.
 
     >>> from sfumato.contexts import Uniform
     >>> odds = promise_sentences(Uniform(["no", "yes"], 1.0))[1]
@@ -57,38 +57,38 @@ def promise_facts(context: Context) -> list[tuple[str, str]]:
         ("Possible answers", format_count(context.size)),
     ]
     rows = describe(context)
-    finite = _finite_rows(rows)
+    finite_rows = _select_finite(rows)
     pair_count = _count_pairs(rows)
     if pair_count:
-        promised_count = _count_pairs(finite)
+        promised_count = _count_pairs(finite_rows)
         count_text = f"{format_count(promised_count)} of {format_count(pair_count)}"
         share_text = _percentage(promised_count, pair_count)
         facts.append(("Ordered pairs with a promise", f"{count_text} ({share_text})"))
-        facts.append(("Ordered pairs without", format_count(pair_count - promised_count)))
-    smallest = context.smallest_epsilon
-    if math.isinf(smallest):
+        facts.append(("Ordered pairs without a promise", format_count(pair_count - promised_count)))
+    smallest_epsilon = context.smallest_epsilon
+    if math.isinf(smallest_epsilon):
         return [*facts, ("Strongest promise", "none: nothing is promised")]
-    strongest = _epsilon_and_odds(smallest)
-    if not finite:
+    strongest = _epsilon_and_odds(smallest_epsilon)
+    if not finite_rows:
         return [*facts, ("Strongest promise", strongest)]
-    if finite[-1].epsilon == context.exact_minimum:
+    if finite_rows[-1].epsilon == context.exact_minimum:
         return [*facts, ("Every promise", strongest)]
-    weakest = _epsilon_and_odds(round_up(finite[-1].epsilon))
+    weakest = _epsilon_and_odds(round_up(finite_rows[-1].epsilon))
     return [*facts, ("Strongest promise", strongest), ("Weakest promise", weakest)]
 
 
 def blocks_text(context: Context) -> str:
-    """State the number and size of the blocks, without a full stop."""
+    """State the number and the sizes of the blocks, without a final full stop."""
     sizes = blocks_of(context).sizes
-    smallest = format_count(int(sizes.min()))
-    largest = format_count(int(sizes.max()))
-    size_text = largest if smallest == largest else f"{smallest} to {largest}"
+    min_size = format_count(int(sizes.min()))
+    max_size = format_count(int(sizes.max()))
+    size_text = max_size if min_size == max_size else f"{min_size} to {max_size}"
     count_text = plural(sizes.size, "block")
     return f"The {format_count(context.size)} answers are in {count_text} of {size_text}"
 
 
 def blocks_of(context: Context) -> GroupedContext | ContextUnion:
-    """Return a context that has blocks as the type that lists them."""
+    """Return the grouped context or union that lists the blocks of a context with blocks."""
     blocks = context.groups or context.as_union
     assert blocks is not None  # noqa: S101 - for the type checker
     return blocks
@@ -105,31 +105,32 @@ def describe_pairs(context: Context) -> str:
 
 
 def _answer_sentences(context: Context, rows: Sequence[PromiseRow]) -> list[str]:
-    finite = _finite_rows(rows)
+    finite_rows = _select_finite(rows)
     if len(rows) == 1:
         return [
             "All answers are protected equally, each against every other.",
             "One report can move the odds of any answer against any other "
             f"{_describe_move(rows[0].epsilon)}.",
         ]
-    if len(finite) == 1:
-        return _sensitive_sentences(context, finite[0])
-    shown = finite
-    if len(finite) > _MAX_LEVELS:
-        shown = [finite[0], finite[-1]]
+    if len(finite_rows) == 1:
+        return _sensitive_sentences(context, finite_rows[0])
+    shown_rows = finite_rows
+    if len(finite_rows) > _MAX_LEVELS:
+        shown_rows = [finite_rows[0], finite_rows[-1]]
     sentences = []
-    for row in shown:
+    for row in shown_rows:
         sentences.append(
             f"For {_count_and_list(context, row)}, one report can move the odds of such an answer "
             f"against any other {_describe_move(row.epsilon)}."
         )
-    if shown is not finite:
-        omitted = format_count(len(finite) - 2)
+    if shown_rows is not finite_rows:
+        omitted_count = format_count(len(finite_rows) - 2)
         sentences.insert(
             1,
-            f"There are {omitted} more levels of protection between the strongest and the weakest.",
+            f"There are {omitted_count} more levels of protection between the strongest and the "
+            "weakest.",
         )
-    if len(finite) < len(rows):
+    if len(finite_rows) < len(rows):
         sentences.append(
             f"For {_count_and_list(context, rows[-1])}, nothing is promised: a report may prove "
             "that a person gave such an answer."
@@ -155,26 +156,28 @@ def _sensitive_sentences(context: Context, row: PromiseRow) -> list[str]:
 
 def _block_sentences(context: Context, rows: Sequence[PromiseRow]) -> list[str]:
     sentences = [f"{blocks_text(context)}."]
-    inside = [row for row in rows if row.against is ComparisonScope.SAME_BLOCK]
-    finite = _finite_rows(inside)
-    if len(finite) == 1:
-        sentences.append(f"Inside a block, {_MOVES_ODDS} {_describe_move(finite[0].epsilon)}.")
-    elif finite:
-        strongest = _describe_move(finite[0].epsilon)
-        weakest = _describe_move(finite[-1].epsilon)
+    inside_rows = [row for row in rows if row.against is ComparisonScope.SAME_BLOCK]
+    finite_rows = _select_finite(inside_rows)
+    if len(finite_rows) == 1:
         sentences.append(
-            f"Inside a block, {_MOVES_ODDS} {strongest} where the promise is strongest, and "
+            f"Inside a block, {_ODDS_CLAUSE} {_describe_move(finite_rows[0].epsilon)}."
+        )
+    elif finite_rows:
+        strongest = _describe_move(finite_rows[0].epsilon)
+        weakest = _describe_move(finite_rows[-1].epsilon)
+        sentences.append(
+            f"Inside a block, {_ODDS_CLAUSE} {strongest} where the promise is strongest, and "
             f"{weakest} where it is weakest."
         )
-    if len(finite) < len(inside):
-        blocks = plural(_count_blocks(context, inside[-1]), "block")
-        sentences.append(f"Inside {blocks} nothing is promised.")
-    between = next(row for row in rows if row.against is ComparisonScope.OTHER_BLOCKS)
-    if not between.is_unbounded:
-        sentences.append(f"Between blocks, {_MOVES_ODDS} {_describe_move(between.epsilon)}.")
+    if len(finite_rows) < len(inside_rows):
+        blocks_count_text = plural(_count_blocks(context, inside_rows[-1]), "block")
+        sentences.append(f"Inside {blocks_count_text} nothing is promised.")
+    between_row = next(row for row in rows if row.against is ComparisonScope.OTHER_BLOCKS)
+    if not between_row.is_unbounded:
+        sentences.append(f"Between blocks, {_ODDS_CLAUSE} {_describe_move(between_row.epsilon)}.")
         return sentences
     sentences.append(_BLOCK_DISCLOSURE)
-    singleton_count = between.singleton_block_count
+    singleton_count = between_row.singleton_block_count
     if singleton_count == 1:
         sentences.append("One block has a single answer, for which nothing is promised at all.")
     elif singleton_count:
@@ -186,15 +189,15 @@ def _block_sentences(context: Context, rows: Sequence[PromiseRow]) -> list[str]:
 
 
 def _union_sentences(context: Context, rows: Sequence[PromiseRow]) -> list[str]:
-    finite = _finite_rows(rows)
-    strongest = context.exact_minimum
+    finite_rows = _select_finite(rows)
+    smallest_epsilon = context.exact_minimum
     sentences = [
         f"{blocks_text(context)}, and each block has its own promise.",
         "Where the promise is strongest, one report can move the odds "
-        f"{_describe_move(strongest)}.",
+        f"{_describe_move(smallest_epsilon)}.",
     ]
-    if finite and finite[-1].epsilon != strongest:
-        weakest = _describe_move(finite[-1].epsilon)
+    if finite_rows and finite_rows[-1].epsilon != smallest_epsilon:
+        weakest = _describe_move(finite_rows[-1].epsilon)
         sentences.append(f"Where the promise is weakest, one report can move the odds {weakest}.")
     if rows and rows[-1].block is None:
         sentences.append(_BLOCK_DISCLOSURE)
@@ -217,7 +220,10 @@ def _count_blocks(context: Context, row: PromiseRow) -> int:
 
 
 def _pair_sentences(context: Context, rows: Sequence[PromiseRow]) -> list[str]:
-    """State the strongest and the weakest promise, each with a pair as an example."""
+    """State the strongest and the weakest promise, each with a pair as an example.
+
+    Without rows, state only the strongest promise.
+    """
     opening = describe_pairs(context)
     if not rows:
         strongest = _describe_move(context.exact_minimum)
@@ -225,11 +231,11 @@ def _pair_sentences(context: Context, rows: Sequence[PromiseRow]) -> list[str]:
             opening,
             f"Where the promise is strongest, one report can move the odds {strongest}.",
         ]
-    finite = _finite_rows(rows)
-    sentences = [opening, f"The strongest promise: {_pair_text(context, finite[0])}."]
-    if len(finite) > 1:
-        sentences.append(f"The weakest promise: {_pair_text(context, finite[-1])}.")
-    if len(finite) < len(rows):
+    finite_rows = _select_finite(rows)
+    sentences = [opening, f"The strongest promise: {_pair_text(context, finite_rows[0])}."]
+    if len(finite_rows) > 1:
+        sentences.append(f"The weakest promise: {_pair_text(context, finite_rows[-1])}.")
+    if len(finite_rows) < len(rows):
         count_text = f"{format_count(rows[-1].pair_count)} of {format_count(_count_pairs(rows))}"
         sentences.append(f"For {count_text} ordered pairs nothing is promised directly.")
     return sentences
@@ -245,7 +251,7 @@ def _pair_text(context: Context, row: PromiseRow) -> str:
 # --- numbers and labels ---------------------------------------------------------------------------
 
 
-def _finite_rows(rows: Sequence[PromiseRow]) -> list[PromiseRow]:
+def _select_finite(rows: Sequence[PromiseRow]) -> list[PromiseRow]:
     """Return the rows that promise something."""
     return [row for row in rows if not row.is_unbounded]
 
@@ -277,6 +283,7 @@ def round_up(epsilon: Epsilon) -> float:
 
 
 def _percentage(part: int, total: int) -> str:
+    """Format a percentage, rounded down."""
     if 0 < part < total / 1000:
         return "less than 0.1%"
     return f"{math.floor(1000 * part / total) / 10:g}%"
@@ -296,8 +303,8 @@ def _count_and_list(context: Context, row: PromiseRow) -> str:
 def _quote_labels(context: Context, symbols: Symbols) -> str:
     labels = context.domain.labels
     text = ", ".join(f"“{labels[x]}”" for x in symbols[:_MAX_LISTED_ANSWERS].tolist())
-    unlisted = symbols.size - _MAX_LISTED_ANSWERS
-    return f"{text} and {format_count(unlisted)} more" if unlisted > 0 else text
+    unlisted_count = symbols.size - _MAX_LISTED_ANSWERS
+    return f"{text} and {format_count(unlisted_count)} more" if unlisted_count > 0 else text
 
 
 # --- counts and labels in running text ------------------------------------------------------------
@@ -313,8 +320,8 @@ def plural(count: int, noun: str) -> str:
     return f"{format_count(count)} {noun}{ending}"
 
 
-def shorten_label(label: Label, length: int = MAX_LABEL_LENGTH) -> str:
-    """Return a label on one line, with the middle cut out if it is longer than ``length``.
+def shorten_label(label: Label, max_length: int = MAX_LABEL_LENGTH) -> str:
+    """Return a label on one line. If it is longer than ``max_length``, replace its middle with "…".
 
     The end is kept, because labels with the same beginning often differ at the end.
 
@@ -322,8 +329,8 @@ def shorten_label(label: Label, length: int = MAX_LABEL_LENGTH) -> str:
     'University Ho…trance'
     """
     text = " ".join(str(label).split())
-    if len(text) <= length:
+    if len(text) <= max_length:
         return text
-    tail = length // 3
-    head = length - tail - 1
-    return f"{text[:head].rstrip()}…{text[-tail:].lstrip()}"
+    tail_length = max_length // 3
+    head_length = max_length - tail_length - 1
+    return f"{text[:head_length].rstrip()}…{text[-tail_length:].lstrip()}"

@@ -9,7 +9,7 @@ from pathlib import Path
 from sfumato.errors import MissingExtra
 from sfumato.pages.charts import plotly_source
 
-_SHARED_FILES = {  # files that several pages use, keyed by their path under static/
+_SHARED_FILES = {  # files that several pages load, keyed by their path under static/
     "report.css": "style.css",
     "figures.js": "report/figures.js",
     "rows.js": "report/rows.js",
@@ -40,9 +40,9 @@ def static_files() -> Mapping[str, tuple[bytes, str]]:
 
 def _client_folder() -> Traversable:
     """Find the JavaScript client in the installed package or in the repository."""
-    installed = files("sfumato.pages").joinpath("javascript")
-    if installed.is_dir():
-        return installed
+    installed_folder = files("sfumato.pages").joinpath("javascript")
+    if installed_folder.is_dir():
+        return installed_folder
     source_folder = Path(__file__).parents[3] / "clients" / "javascript" / "src"
     if source_folder.is_dir():
         return source_folder

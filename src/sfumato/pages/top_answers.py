@@ -12,7 +12,7 @@ from sfumato.foundation.arrays import Floats
 from sfumato.foundation.formatting import format_share
 
 MAX_BARS = 30
-"""The largest number of symbols in a bar chart."""
+"""The largest number of answers in a bar chart."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +32,7 @@ class TopAnswers:
 
     @classmethod
     def from_estimate(cls, estimate: Estimate, count: int) -> "TopAnswers":
-        """Extract the ``count`` most frequent symbols of an estimate."""
+        """Return the ``count`` most frequent answers of an estimate, or all if there are fewer."""
         symbols = most_frequent(estimate, count)
         low, high = estimate.interval(0.95)
         return cls(
@@ -45,8 +45,8 @@ class TopAnswers:
         )
 
     @property
-    def middle(self) -> Floats:
-        """The unbiased estimate clipped to its interval, which is where to draw it."""
+    def points_to_draw(self) -> Floats:
+        """The unbiased estimates, each clipped to its interval, for drawing."""
         return np.clip(self.unbiased, self.low, self.high)
 
     def format_share(self, share: float) -> str:
@@ -55,7 +55,7 @@ class TopAnswers:
 
 
 def most_frequent(estimate: Estimate, count: int) -> NDArray[np.intp]:
-    """Return the symbols with the largest decoded frequencies, largest first.
+    """Return the ``count`` symbols with the largest decoded frequencies, largest first.
 
     Ties are broken by the unbiased estimate, then by the order of the domain.
     """
@@ -71,7 +71,10 @@ def typical_error(estimate: Estimate) -> float:
 
 
 def decimal_places(estimate: Estimate) -> int:
-    """Return the decimal places of a percentage that show two digits of a typical error."""
+    """Return how many decimal places a percentage needs to show two digits of a typical error.
+
+    The result is from 1 to 6. It is 2 if no error is known.
+    """
     error = typical_error(estimate)
     if error == 0:
         return 2

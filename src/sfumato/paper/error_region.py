@@ -1,4 +1,4 @@
-"""Reproduce Figure 1 of Acharya et al. (2020): how a promise bounds the errors of a guess.
+"""Reproduce Figure 1 of Acharya et al. (2020): how a promise bounds the error rates of a guess.
 
 The guess is based on a single report. Theorem 1 of the paper gives the region of possible error
 rates, and Theorem 2 relies on the fact that the binary optimum fills that region. Error rates are
@@ -51,10 +51,10 @@ class _Test:
     """
 
     x_outputs: tuple[int, ...]
-    false_alarm: Fraction
-    miss: Fraction
-    measured_false_alarm: Spread
-    measured_miss: Spread
+    false_alarm_rate: Fraction
+    miss_rate: Fraction
+    measured_false_alarm_rate: Spread
+    measured_miss_rate: Spread
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +87,7 @@ class _Panel:
 
     @property
     def name(self) -> str:
-        """A short name that states both odds."""
+        """A short name for the panel, which states both odds."""
         forward, backward = self.odds_texts
         return f"odds {forward} and {backward}"
 
@@ -131,7 +131,7 @@ def error_region(
             f"Measured: {runs} runs of {_PEOPLE_PER_SYMBOL:,} reports for each symbol.",
             "Corner of the region: P_FA = (e^b − 1)/(e^(a+b) − 1), P_MD = (e^a − 1)/(e^(a+b) − 1), "
             "with a = E[x, x2] and b = E[x2, x]. This agrees with the paper's figure. The paper's "
-            "appendix prints the first expression twice, and its text says “miss detection” where "
+            "appendix prints the first expression twice, and its text has “miss detection” where "
             "the small E[x, x2] in fact raises the false alarm rate.",
         ),
     )
@@ -140,10 +140,10 @@ def error_region(
 def _epsilon_pairs(
     epsilon: float | None, epsilon_back: float | None
 ) -> tuple[tuple[float, float], ...]:
-    given = [value for value in (epsilon, epsilon_back) if value is not None]
-    if not given:
+    given_epsilons = [value for value in (epsilon, epsilon_back) if value is not None]
+    if not given_epsilons:
         return _PAPER_EPSILONS
-    return ((given[0], given[-1]),)
+    return ((given_epsilons[0], given_epsilons[-1]),)
 
 
 def _measure_panel(context: Context, runs: int, seed: int) -> _Panel:
@@ -157,11 +157,11 @@ def _measure_panel(context: Context, runs: int, seed: int) -> _Panel:
     else:
         mechanisms["Warner's response, smaller ε"] = BinaryResponse(classical)
         mechanisms["Hadamard response, smaller ε"] = PlainResponse(classical)
-    results = []
+    mechanism_tests = []
     for name, mechanism in mechanisms.items():
         tests = tuple(_optimal_tests(mechanism, runs, seed))
-        results.append(_MechanismTests(name, compute_region(mechanism, 0, 1), tests))
-    return _Panel((float(a), float(b)), tuple(results))
+        mechanism_tests.append(_MechanismTests(name, compute_region(mechanism, 0, 1), tests))
+    return _Panel((float(a), float(b)), tuple(mechanism_tests))
 
 
 def _optimal_tests(mechanism: Mechanism, runs: int, seed: int) -> Iterator[_Test]:
@@ -180,10 +180,10 @@ def _optimal_tests(mechanism: Mechanism, runs: int, seed: int) -> Iterator[_Test
         false_alarm_rates = shares2[:, x_outputs].sum(axis=1)
         yield _Test(
             x_outputs=tuple(x_outputs),
-            false_alarm=Fraction(sum(row2[y] for y in x_outputs)),
-            miss=1 - Fraction(sum(row[y] for y in x_outputs)),
-            measured_false_alarm=Spread.from_figures(false_alarm_rates),
-            measured_miss=Spread.from_figures(1 - hit_rates),
+            false_alarm_rate=Fraction(sum(row2[y] for y in x_outputs)),
+            miss_rate=1 - Fraction(sum(row[y] for y in x_outputs)),
+            measured_false_alarm_rate=Spread.from_figures(false_alarm_rates),
+            measured_miss_rate=Spread.from_figures(1 - hit_rates),
         )
 
 
@@ -208,11 +208,11 @@ def _table_rows(panels: list[_Panel]) -> Iterator[tuple[Cell, ...]]:
                     panel.name,
                     mechanism.name,
                     ", ".join(map(str, test.x_outputs)),
-                    round(float(test.false_alarm), 6),
-                    round(float(test.miss), 6),
-                    str(test.measured_false_alarm),
-                    str(test.measured_miss),
-                    "no" if mechanism.region.broken else "yes",
+                    round(float(test.false_alarm_rate), 6),
+                    round(float(test.miss_rate), 6),
+                    str(test.measured_false_alarm_rate),
+                    str(test.measured_miss_rate),
+                    "no" if mechanism.region.violating_test else "yes",
                 )
 
 
@@ -250,15 +250,15 @@ def _mechanism_to_dict(mechanism: _MechanismTests) -> dict[str, object]:
     for test in mechanism.tests:
         fields = {
             "says_x": list(test.x_outputs),
-            "false_alarm": str(test.false_alarm),
-            "miss": str(test.miss),
-            "counted_false_alarm": test.measured_false_alarm.to_dict(),
-            "counted_miss": test.measured_miss.to_dict(),
+            "false_alarm": str(test.false_alarm_rate),
+            "miss": str(test.miss_rate),
+            "counted_false_alarm": test.measured_false_alarm_rate.to_dict(),
+            "counted_miss": test.measured_miss_rate.to_dict(),
         }
         tests.append(fields)
     return {
         "name": mechanism.name,
-        "kept": mechanism.region.broken is None,
+        "kept": mechanism.region.violating_test is None,
         "realised": [list(map(float, point)) for point in mechanism.region.realised],
         "tests": tests,
     }
@@ -282,8 +282,8 @@ def _draw_figure(panels: list[_Panel]) -> "Figure":
     from matplotlib.patches import Patch
 
     figure = Figure(figsize=(5.5 * len(panels) + 0.2, 6.1))
-    left = 0.085 if len(panels) > 1 else 0.15
-    figure.subplots_adjust(left=left, right=0.985, top=0.88, bottom=0.17, wspace=0.24)
+    left_margin = 0.085 if len(panels) > 1 else 0.15
+    figure.subplots_adjust(left=left_margin, right=0.985, top=0.88, bottom=0.17, wspace=0.24)
     all_axes = figure.subplots(1, len(panels), squeeze=False)[0]
     for axes, panel in zip(all_axes, panels, strict=True):
         _draw_panel(axes, panel)
@@ -298,8 +298,10 @@ def _draw_figure(panels: list[_Panel]) -> "Figure":
         ),
         Line2D([], [], color=FAINT, linewidth=0.9, linestyle="--", label="blind guessing"),
     ]
-    columns = 3 if len(panels) > 1 else 2
-    figure.legend(handles=handles, loc="lower center", ncols=columns, frameon=False, fontsize=9.5)
+    column_count = 3 if len(panels) > 1 else 2
+    figure.legend(
+        handles=handles, loc="lower center", ncols=column_count, frameon=False, fontsize=9.5
+    )
     return figure
 
 

@@ -1,4 +1,4 @@
-"""Code that all experiments share: options, saving results, and a page that shows all results.
+"""Code that all experiments share: their options, their results, and a page with all results.
 
 "The paper" is Acharya et al. (2020). Nothing here protects privacy: all randomness comes from a
 seed, so that the figures are reproducible.
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 __all__ = [
     "Cell",
     "ExperimentResult",
-    "NotRun",
     "PageSection",
     "RunOptions",
+    "SkippedExperiment",
     "paper_page",
     "sort_sizes",
     "spread_cells",
@@ -65,8 +65,9 @@ _OPENING = Html(
 class RunOptions:
     """How to run an experiment.
 
-    ``runs``: the number of repetitions; by default, the number in the paper. ``quick``: use fewer
-    and smaller runs. ``on_progress``: called periodically with a line of progress text.
+    ``runs``: the number of repetitions; by default, as many as in the paper, or fewer if ``quick``
+    is true. ``quick``: use fewer and smaller runs. ``on_progress``: called periodically with a line
+    of progress text.
     """
 
     runs: int | None = None
@@ -79,7 +80,7 @@ class RunOptions:
             raise InvalidArgument(f"runs must be at least 1; got {self.runs}.")
 
     def run_count(self, full: int, quick: int) -> int:
-        """Return ``runs`` if given, otherwise ``quick`` or ``full``."""
+        """Return ``self.runs``; by default, return ``quick`` if ``self.quick``, else ``full``."""
         if self.runs is not None:
             return self.runs
         return quick if self.quick else full
@@ -135,23 +136,25 @@ class ExperimentResult:
         require_matplotlib()
         import matplotlib as mpl
 
-        file = io.BytesIO()
+        buffer = io.BytesIO()
         metadata = _NO_DATE_METADATA.get(file_format, {})
         settings = {"svg.fonttype": "none", "svg.hashsalt": "sfumato", "pdf.fonttype": 42}
         with mpl.rc_context(settings):  # type: ignore[arg-type]
-            self.draw_figure().savefig(file, format=file_format, dpi=160, metadata=metadata)
-        return file.getvalue()
+            self.draw_figure().savefig(buffer, format=file_format, dpi=160, metadata=metadata)
+        return buffer.getvalue()
 
     def _to_csv(self) -> bytes:
-        file = io.StringIO()
-        writer = csv.writer(file, lineterminator="\n")
+        buffer = io.StringIO()
+        writer = csv.writer(buffer, lineterminator="\n")
         writer.writerow(self.columns)
         writer.writerows(self.rows)
-        return file.getvalue().encode("utf-8")
+        return buffer.getvalue().encode("utf-8")
 
 
 def sort_sizes(sizes: Sequence[int]) -> tuple[int, ...]:
     """Return population sizes in increasing order, without duplicates.
+
+    Raise ``InvalidArgument`` if there are none, or if one is not positive.
 
     >>> sort_sizes([4000, 1000])
     (1000, 4000)
@@ -163,7 +166,7 @@ def sort_sizes(sizes: Sequence[int]) -> tuple[int, ...]:
 
 
 def spread_cells(spread: Spread) -> tuple[Cell, Cell]:
-    """Return the mean and the standard error, rounded to five decimals.
+    """Return the mean and the standard error, if any, rounded to five decimals.
 
     >>> spread_cells(Spread.from_figures([1.0, 2.0]))
     (1.5, 0.5)
@@ -178,7 +181,7 @@ def spread_cells(spread: Spread) -> tuple[Cell, Cell]:
 
 
 @dataclass(frozen=True)
-class NotRun:
+class SkippedExperiment:
     """An experiment that did not run because a package is missing.
 
     ``reason``: which package is missing, and how to install it.
@@ -197,7 +200,7 @@ class NotRun:
 class PageSection:
     """An experiment on the page, and the command that runs only this experiment."""
 
-    result: ExperimentResult | NotRun
+    result: ExperimentResult | SkippedExperiment
     command: str
 
 
@@ -242,8 +245,8 @@ def _render_section(section: PageSection) -> Html:
     )
 
 
-def _render_result(result: ExperimentResult | NotRun) -> Html:
-    if isinstance(result, NotRun):
+def _render_result(result: ExperimentResult | SkippedExperiment) -> Html:
+    if isinstance(result, SkippedExperiment):
         return fill('<p class="caution">$reason</p>', reason=result.reason)
     encoded = base64.b64encode(result.render_figure("png")).decode("ascii")
     image = '<figure class="picture"><img alt="$summary" src="$url"></figure>'
@@ -260,13 +263,16 @@ def _render_result(result: ExperimentResult | NotRun) -> Html:
 
 
 def _render_table(result: ExperimentResult) -> Html:
-    classes = []
+    class_attributes = []
     for is_numeric in result.numeric_columns():
-        classes.append(Html(' class="number"' if is_numeric else ""))
-    headings = fill_each('<th scope="col"$css>$title</th>', css=classes, title=result.columns)
+        class_attributes.append(Html(' class="number"' if is_numeric else ""))
+    heading = '<th scope="col"$class_attribute>$title</th>'
+    headings = fill_each(heading, class_attribute=class_attributes, title=result.columns)
+    cell = "<td$class_attribute>$text</td>"
     rows = []
     for row in result.rows:
-        cells = fill_each("<td$css>$text</td>", css=classes, text=map(format_cell, row))
+        texts = map(format_cell, row)
+        cells = fill_each(cell, class_attribute=class_attributes, text=texts)
         rows.append(fill("<tr>$cells</tr>", cells=cells))
     table = (
         '<div class="wide" tabindex="0"><table><thead><tr>$headings</tr></thead>'

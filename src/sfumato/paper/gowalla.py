@@ -19,7 +19,7 @@ from sfumato.pages.map_cells import arrange_cells
 from sfumato.pages.pictures import BAR, FAINT, INK, WHISKER, draw_cells, hide_sides
 from sfumato.paper.experiment import ExperimentResult, RunOptions
 from sfumato.paper.population import MapPopulation, map_grid, map_population
-from sfumato.paper.schemes import MapErrors, measure_contexts
+from sfumato.paper.schemes import MapResult, measure_contexts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,7 +34,7 @@ PAPER_TABLE: Mapping[str, tuple[tuple[int, int] | None, float]] = {
     "(25,35)": ((25, 35), 0.108),
     "(25,70)": ((25, 70), 0.082),
 }
-"""The rows of the paper's table: the tiles (down, across), if any, and the published error."""
+"""The rows of the paper's table: the number of tiles (down, across), if any, and the error."""
 
 PER_CHECKIN_NOTE = (
     "Privacy is per check-in, as in the paper: there is no promise that covers all of one person's "
@@ -62,7 +62,7 @@ def gowalla(
     grid: str | None = None,
     workers: int | None = None,
 ) -> ExperimentResult:
-    """Reproduce the paper's table of errors on check-ins, and draw each scheme's estimated map.
+    """Reproduce the paper's table of errors on check-ins, and draw some of the estimated maps.
 
     ``checkins``: SNAP's loc-gowalla_totalCheckins.txt.gz. ``grid``: a table of counts with columns
     row, column and count, where row 0 starts at 25N and column 0 at 130W. By default, people are
@@ -72,8 +72,8 @@ def gowalla(
     domain = map_grid()
     options.on_progress(f"{population} on {domain.cell_count:,} cells")
     contexts = {}
-    for name, (tiles, _) in PAPER_TABLE.items():
-        contexts[name] = _create_context(domain, tiles)
+    for name, (tile_counts, _) in PAPER_TABLE.items():
+        contexts[name] = _create_context(domain, tile_counts)
     runs = options.run_count(full=100, quick=3)
     results = measure_contexts(
         contexts,
@@ -85,14 +85,14 @@ def gowalla(
     )
     rows = []
     data = []
-    for name, errors in results.items():
-        paper_error = PAPER_TABLE[name][1]
-        rows.append((name, paper_error, str(errors.paper), str(errors.best)))
+    for name, result in results.items():
+        published_error = PAPER_TABLE[name][1]
+        rows.append((name, published_error, str(result.paper_error), str(result.best_error)))
         fields = {
             "blocks": name,
-            "paper": paper_error,
-            "hadamard_projection": errors.paper.to_dict(),
-            "best": errors.best.to_dict(),
+            "paper": published_error,
+            "hadamard_projection": result.paper_error.to_dict(),
+            "best": result.best_error.to_dict(),
         }
         data.append(fields)
     return ExperimentResult(
@@ -107,20 +107,21 @@ def gowalla(
     )
 
 
-def _create_context(domain: GridDomain, tiles: tuple[int, int] | None) -> Uniform | Blocks:
-    if tiles is None:
+def _create_context(domain: GridDomain, tile_counts: tuple[int, int] | None) -> Uniform | Blocks:
+    if tile_counts is None:
         return Uniform(domain, _EPSILON)
-    return Blocks(grid_tiles(domain, *tiles), _EPSILON, domain=domain)
+    return Blocks(grid_tiles(domain, *tile_counts), _EPSILON, domain=domain)
 
 
-def _summarize(population: MapPopulation, runs: int, results: Mapping[str, MapErrors]) -> str:
-    no_blocks = results["LDP"]
-    finest = results["(25,70)"]
+def _summarize(population: MapPopulation, runs: int, results: Mapping[str, MapResult]) -> str:
+    without_blocks = results["LDP"]
+    with_blocks = results["(25,70)"]
     times = "once" if runs == 1 else f"{runs} times"
     return (
         f"{population}, randomised {times}. Total variation error of the paper's scheme: "
-        f"{no_blocks.paper.mean:.3f} without blocks, {finest.paper.mean:.3f} with 1,750 blocks; of "
-        f"Sfumato's best: {no_blocks.best.mean:.3f} and {finest.best.mean:.3f}."
+        f"{without_blocks.paper_error.mean:.3f} without blocks, "
+        f"{with_blocks.paper_error.mean:.3f} with 1,750 blocks; of Sfumato's best: "
+        f"{without_blocks.best_error.mean:.3f} and {with_blocks.best_error.mean:.3f}."
     )
 
 
@@ -128,7 +129,7 @@ def _summarize(population: MapPopulation, runs: int, results: Mapping[str, MapEr
 
 
 def _draw_figure(
-    population: MapPopulation, runs: int, results: Mapping[str, MapErrors]
+    population: MapPopulation, runs: int, results: Mapping[str, MapResult]
 ) -> "Figure":
     """Draw the truth and the errors on the left, and both schemes' maps on the right."""
     from matplotlib.figure import Figure
@@ -140,15 +141,17 @@ def _draw_figure(
         left=0.045, right=0.988, top=0.875, bottom=0.125, wspace=0.06, hspace=0.17
     )
     figure.suptitle(_TITLE, x=0.02, y=0.97, ha="left", fontsize=15, color=INK)
-    image = draw_shares(panels[0, 0], domain, population.truth)
+    image = draw_shares(panels[0, 0], domain, population.true_shares)
     _set_title(panels[0, 0], f"the truth: {population}")
     for row, (name, map_title) in enumerate(_MAP_TITLES.items()):
-        errors = results[name]
+        result = results[name]
+        paper_error = f"error {result.paper_error.mean:.3f}"
+        best_error = f"error {result.best_error.mean:.3f}"
         _, paper_axes, best_axes = panels[row]
-        draw_shares(paper_axes, domain, errors.paper_map)
-        _set_title(paper_axes, f"the paper's scheme, {map_title}: error {errors.paper.mean:.3f}")
-        draw_shares(best_axes, domain, errors.best_map)
-        _set_title(best_axes, f"Sfumato's best, {map_title}: error {errors.best.mean:.3f}")
+        draw_shares(paper_axes, domain, result.paper_map)
+        _set_title(paper_axes, f"the paper's scheme, {map_title}: {paper_error}")
+        draw_shares(best_axes, domain, result.best_map)
+        _set_title(best_axes, f"Sfumato's best, {map_title}: {best_error}")
     _draw_errors(panels[1, 0], results, runs)
     _draw_colour_bar(figure, image)
     return figure
@@ -181,22 +184,24 @@ def _set_title(axes: "Axes", title: str) -> None:
     axes.set_title(title, loc="left", fontsize=9.5, color=INK)
 
 
-def _draw_errors(axes: "Axes", results: Mapping[str, MapErrors], runs: int) -> None:
-    """Draw a row for each context: the published error as a line, and the measured ones as bars.
+def _draw_errors(axes: "Axes", results: Mapping[str, MapResult], runs: int) -> None:
+    """Draw a row for each context: the published error as a line, the measured errors as bars.
 
     The upper bar is for the paper's scheme and the lower bar is for Sfumato's best.
     """
-    for row, (name, errors) in enumerate(results.items()):
-        published = PAPER_TABLE[name][1]
-        measured = errors.paper.mean
-        axes.plot([published, published], [row - 0.42, row], color=INK, linewidth=1.6)
-        fits_left_of_line = published - measured > _NUMBER_WIDTH
-        number_x = measured if fits_left_of_line else max(measured, published)
-        _draw_bar(axes, row - 0.2, measured, WHISKER, number_x)
-        _draw_bar(axes, row + 0.2, errors.best.mean, BAR, errors.best.mean)
+    for row, (name, result) in enumerate(results.items()):
+        published_error = PAPER_TABLE[name][1]
+        paper_error = result.paper_error.mean
+        best_error = result.best_error.mean
+        line_x = [published_error, published_error]
+        axes.plot(line_x, [row - 0.42, row], color=INK, linewidth=1.6)
+        fits_left_of_line = published_error - paper_error > _NUMBER_WIDTH
+        number_x = paper_error if fits_left_of_line else max(paper_error, published_error)
+        _draw_bar(axes, row - 0.2, paper_error, WHISKER, number_x)
+        _draw_bar(axes, row + 0.2, best_error, BAR, best_error)
     axes.text(0.01, -0.2, "the paper's scheme", va="center", fontsize=9, color="white")
     axes.text(0.01, 0.2, "Sfumato's best", va="center", fontsize=9, color="white")
-    remark_x = max(PAPER_TABLE["(5,7)"][1], results["(5,7)"].paper.mean) + 0.12
+    remark_x = max(PAPER_TABLE["(5,7)"][1], results["(5,7)"].paper_error.mean) + 0.12
     axes.text(
         remark_x, 0.8, "line: published, for the paper's data", va="center", fontsize=9, color=FAINT
     )

@@ -64,8 +64,8 @@ class MapPopulation:
         return int(self.counts.sum())
 
     @property
-    def truth(self) -> Floats:
-        """The true distribution over cells, which the experiments estimate."""
+    def true_shares(self) -> Floats:
+        """The share of people in each cell, which the experiments estimate."""
         return self.counts / self.people
 
     def __str__(self) -> str:
@@ -90,7 +90,8 @@ def map_population(
 ) -> MapPopulation:
     """Return the population in SNAP's check-in file or in a file of counts.
 
-    By default, simulate people from the populations of places in GeoNames.
+    ``checkins`` and ``grid`` are the paths of these files. By default, simulate people from the
+    populations of places in GeoNames.
     """
     if checkins is not None and grid is not None:
         raise InvalidArgument("pass a check-in file or a grid of counts, not both.")
@@ -299,15 +300,15 @@ def american_places() -> Places:
 def apportion(weights: Floats, people: int) -> Symbols:
     """Return how many people each weight gets, by the largest-remainder method.
 
-    Each proportional share is rounded down, and the shares with the largest remainders get one more
-    person each.
+    Each proportional share is rounded down. The shares with the largest remainders get one more
+    person each, until everyone is assigned.
 
     >>> apportion(np.array([2.0, 1.0]), 4)
     array([3, 1])
     """
     shares = weights / weights.sum() * people
     counts = np.floor(shares).astype(np.int64)
-    unassigned = people - int(counts.sum())
-    largest_remainders = np.argsort(counts - shares, kind="stable")[:unassigned]
+    unassigned_count = people - int(counts.sum())
+    largest_remainders = np.argsort(counts - shares, kind="stable")[:unassigned_count]
     counts[largest_remainders] += 1
     return counts

@@ -3,7 +3,7 @@
 "The paper" is Acharya et al. (2020). Its scheme consists of the Hadamard code, the paper's
 estimator, and Euclidean projection of the entire vector onto the simplex. The paper does not
 specify the projection, but its figures match the Euclidean one. Sfumato's best scheme is
-``mechanism_for`` with the default decoder. Neither scheme knows the true distribution, and both are
+``mechanism_for`` with the default decoder. Neither scheme uses the true distribution, and both are
 measured on simulated reports.
 """
 
@@ -21,7 +21,7 @@ from sfumato.foundation.simplex import project, total_variation
 from sfumato.mechanisms import BlockResponse, HighLowResponse, Mechanism, PlainResponse
 from sfumato.simulation import Spread, experiment_words, run_jobs
 
-__all__ = ["MapErrors", "Schemes", "best_estimate", "measure_contexts", "paper_estimate"]
+__all__ = ["MapResult", "Schemes", "best_estimate", "measure_contexts", "paper_estimate"]
 
 _RUNS_PER_JOB = 4  # a job builds its mechanisms once for all its runs
 
@@ -33,13 +33,13 @@ class Schemes:
     context: Uniform | Blocks
 
     @cached_property
-    def paper(self) -> BlockResponse:
+    def paper_mechanism(self) -> BlockResponse:
         """The paper's mechanism: a block response that uses the Hadamard code."""
         blocks = self.context.as_blocks
         return PlainResponse(self.context) if blocks is None else BlockResponse(blocks)
 
     @cached_property
-    def best(self) -> Mechanism:
+    def best_mechanism(self) -> Mechanism:
         """Sfumato's best mechanism for the context."""
         return mechanism_for(self.context)
 
@@ -52,8 +52,8 @@ class Schemes:
         run and the seed. ``stream_names`` are the names for the paper's scheme and for Sfumato's.
         """
         paper_stream, best_stream = stream_names
-        paper = paper_estimate(self.paper, symbols, paper_stream, run, seed)
-        best = best_estimate(self.best, symbols, best_stream, run, seed)
+        paper = paper_estimate(self.paper_mechanism, symbols, paper_stream, run, seed)
+        best = best_estimate(self.best_mechanism, symbols, best_stream, run, seed)
         return paper, best
 
 
@@ -64,7 +64,7 @@ def paper_estimate(
     run: int,
     seed: int,
 ) -> Floats:
-    """Return the paper's estimate, projected once over all symbols.
+    """Return the paper's estimate for simulated reports, projected onto the simplex.
 
     Unlike Sfumato's scores, the paper's estimator does not correct the group totals first. Raise an
     error if the code is not balanced, because the estimator would then be wrong.
@@ -76,7 +76,7 @@ def paper_estimate(
 def best_estimate(
     mechanism: Mechanism, symbols: Symbols, stream_name: str, run: int, seed: int
 ) -> Floats:
-    """Return Sfumato's estimate, from the default decoder.
+    """Return Sfumato's estimate for simulated reports, from the default decoder.
 
     It is an empirical Bayes estimate, combined with projection where the reports support it.
     """
@@ -88,11 +88,11 @@ def best_estimate(
 
 
 @dataclass(frozen=True, eq=False)
-class MapErrors:
+class MapResult:
     """The total variation errors of both schemes over all runs, and the first run's estimates."""
 
-    paper: Spread
-    best: Spread
+    paper_error: Spread
+    best_error: Spread
     paper_map: Floats
     best_map: Floats
 
@@ -106,7 +106,7 @@ def measure_contexts(
     stream_name: str | None = None,
     on_progress: Callable[[str], None] = lambda line: None,
     workers: int | None = None,
-) -> dict[str, MapErrors]:
+) -> dict[str, MapResult]:
     """Measure both schemes under each context, ``runs`` times on the same people.
 
     ``counts``: the number of people with each symbol. ``stream_name``: the name of the stream of
@@ -117,8 +117,8 @@ def measure_contexts(
     In this example every block has a single symbol, which is reported as is, so the error is zero:
 
     >>> contexts = {"single": Blocks([0, 1], epsilon=1)}
-    >>> errors = measure_contexts(contexts, np.array([3, 1]), runs=2, seed=0, workers=1)
-    >>> errors["single"].paper, errors["single"].paper_map
+    >>> result = measure_contexts(contexts, np.array([3, 1]), runs=2, seed=0, workers=1)["single"]
+    >>> result.paper_error, result.paper_map
     (Spread(mean=0.0, standard_error=0.0), array([0.75, 0.25]))
     """
     jobs = []
@@ -136,17 +136,18 @@ def measure_contexts(
         percentage = f"{finished_count / len(jobs):.0%}"
         on_progress(f"{job.context_name}: {job.runs.stop} of {runs} runs ({percentage} overall)")
 
-    results = run_jobs(_run_job, jobs, workers=workers, on_progress=show_progress)
-    errors_by_context = {}
+    job_results = run_jobs(_run_job, jobs, workers=workers, on_progress=show_progress)
+    results_by_context = {}
     for name in contexts:
-        matching = [result for result in results if result.context_name == name]
-        paper_errors, best_errors = np.concatenate([result.errors for result in matching]).T
-        errors_by_context[name] = MapErrors(
+        matching_results = [result for result in job_results if result.context_name == name]
+        errors = np.concatenate([result.errors for result in matching_results])
+        paper_errors, best_errors = errors.T
+        results_by_context[name] = MapResult(
             Spread.from_figures(paper_errors),
             Spread.from_figures(best_errors),
-            *matching[0].first_estimates,
+            *matching_results[0].first_estimates,
         )
-    return errors_by_context
+    return results_by_context
 
 
 @dataclass(frozen=True, eq=False)

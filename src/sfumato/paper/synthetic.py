@@ -39,10 +39,10 @@ __all__ = [
     "zipf",
 ]
 
-K = 1000  # symbols
+K = 1000  # the number of symbols
 EPSILON = 1
 BLOCK_COUNTS = (1, 10, 20, 50, 100)
-SIZES = tuple(1000 * 2**i for i in range(10))
+POPULATION_SIZES = tuple(1000 * 2**i for i in range(10))
 DISTRIBUTIONS = ("Uniform", "Geo(0.95)", "Geo(0.95), shuffled", "Zipf(1)")
 _COLOUR_BY_BLOCK_COUNT = {
     1: PROMISE_SCALE[0],
@@ -87,7 +87,7 @@ def synthetic(
     if sizes is not None:
         sizes = sort_sizes(sizes)
     else:
-        sizes = SIZES[::3] if options.quick else SIZES
+        sizes = POPULATION_SIZES[::3] if options.quick else POPULATION_SIZES
     runs = options.run_count(full=10, quick=2)
     jobs = []
     for size in reversed(sizes):
@@ -135,7 +135,7 @@ def synthetic(
             "p(i) ∝ 0.95^i; the formula printed in the paper would put nearly everyone on three "
             "symbols.",
             "Paper: Hadamard code, the paper's estimator, one Euclidean projection onto the "
-            "simplex. Here: Sfumato's best code and its default decoder, which does not know "
+            "simplex. Here: Sfumato's best code and its default decoder, which is not told "
             "the kind of distribution.",
             "For the uniform distribution, the default decoder quickly learns that all symbols "
             "are about equally frequent, so blocks make little difference. The other distributions "
@@ -179,8 +179,8 @@ class _Point(NamedTuple):
     """The errors of both schemes for one population size."""
 
     people: int
-    paper: Spread
-    best: Spread
+    paper_error: Spread
+    best_error: Spread
 
 
 @dataclass(frozen=True)
@@ -193,21 +193,28 @@ class _Curve:
 
     def to_rows(self) -> list[tuple[Cell, ...]]:
         rows: list[tuple[Cell, ...]] = []
-        for people, paper, best in self.points:
-            cells = (*spread_cells(paper), *spread_cells(best))
+        for people, paper_error, best_error in self.points:
+            cells = (*spread_cells(paper_error), *spread_cells(best_error))
             rows.append((self.distribution, self.block_count, people, *cells))
         return rows
 
     def to_dict(self) -> dict[str, object]:
         schemes = _schemes(self.block_count)
         points = []
-        for people, paper, best in self.points:
-            point = {"people": people, "paper": paper.to_dict(), "here": best.to_dict()}
+        for people, paper_error, best_error in self.points:
+            point = {
+                "people": people,
+                "paper": paper_error.to_dict(),
+                "here": best_error.to_dict(),
+            }
             points.append(point)
         return {
             "distribution": self.distribution,
             "blocks": self.block_count,
-            "bits": {"paper": schemes.paper.bits, "here": schemes.best.bits},
+            "bits": {
+                "paper": schemes.paper_mechanism.bits,
+                "here": schemes.best_mechanism.bits,
+            },
             "total_variation": points,
         }
 
@@ -240,8 +247,8 @@ def _measure_population(job: _Job) -> Floats:
     errors = np.empty((len(BLOCK_COUNTS), 2))
     for row, m in zip(errors, BLOCK_COUNTS, strict=True):
         stream_names = (f"{name}/{m}/paper", f"{name}/{m}/here")
-        paper, best = _schemes(m).estimate(symbols, stream_names, job.run, job.seed)
-        row[:] = (total_variation(paper, p), total_variation(best, p))
+        estimates = _schemes(m).estimate(symbols, stream_names, job.run, job.seed)
+        row[:] = [total_variation(estimate, p) for estimate in estimates]
     return errors
 
 
@@ -255,8 +262,10 @@ def _build_curve(
     points = []
     for n in sizes:
         errors = np.array(errors_by_population[distribution, n])
-        paper, best = errors[:, BLOCK_COUNTS.index(m)].T
-        points.append(_Point(n, Spread.from_figures(paper), Spread.from_figures(best)))
+        paper_errors, best_errors = errors[:, BLOCK_COUNTS.index(m)].T
+        paper_error = Spread.from_figures(paper_errors)
+        best_error = Spread.from_figures(best_errors)
+        points.append(_Point(n, paper_error, best_error))
     return _Curve(distribution, m, points)
 
 
@@ -266,15 +275,15 @@ def _summarize(panels: Sequence[Sequence[_Curve]], people: int) -> str:
     point_count = 0
     lower_count = 0
     for panel in panels:
-        no_blocks = panel[0].points[-1]
-        finest = panel[-1].points[-1]
-        texts.append(
-            f"{panel[0].distribution} {no_blocks.paper.mean:.3f} → {finest.paper.mean:.3f} "
-            f"(here {no_blocks.best.mean:.3f} → {finest.best.mean:.3f})"
-        )
+        without_blocks = panel[0].points[-1]
+        with_blocks = panel[-1].points[-1]
+        paper_text = f"{without_blocks.paper_error.mean:.3f} → {with_blocks.paper_error.mean:.3f}"
+        best_text = f"{without_blocks.best_error.mean:.3f} → {with_blocks.best_error.mean:.3f}"
+        texts.append(f"{panel[0].distribution} {paper_text} (here {best_text})")
         for curve in panel:
-            point_count += len(curve.points)
-            lower_count += sum(point.best.mean < point.paper.mean for point in curve.points)
+            for point in curve.points:
+                point_count += 1
+                lower_count += point.best_error.mean < point.paper_error.mean
     return (
         f"Total variation error with {people:,} people, from no blocks to {BLOCK_COUNTS[-1]} "
         "blocks: "
@@ -310,13 +319,13 @@ def _draw_panel(axes: "Axes", curves: Sequence[_Curve]) -> None:
             draw_curve(axes, people, errors, colour, dashed=scheme == "paper")
             labels.append((errors[-1].mean, f"{blocks_text}, {scheme}", colour))
             smallest_error = min(smallest_error, *(error.mean for error in errors))
-    right = people[-1] * 1.1
-    axes.set_xlim(people[0] / 1.1, right)
+    right_end = people[-1] * 1.1
+    axes.set_xlim(people[0] / 1.1, right_end)
     axes.set_ylim(max(smallest_error / 1.4, _MIN_ERROR), 1.1)
     axes.set_xticks(people if len(people) < 6 else people[::3])
     axes.set_xlabel("people", color=INK, fontsize=9)
     axes.set_ylabel("total variation error", color=INK, fontsize=9)
-    label_curves(axes, right, labels, min_distance=0.036)
+    label_curves(axes, right_end, labels, min_distance=0.036)
 
 
 # --- curves in a panel, with labels at their ends instead of a legend -----------------------------
@@ -343,16 +352,16 @@ def label_curves(
     Each label is ``(height, text, colour)``. ``min_distance``: the minimum distance between two
     labels, as a fraction of the panel's height. Set the axis limits first.
     """
-    low, high = np.log(axes.get_ylim())
-    span = high - low
-    from_bottom = sorted(labels)
+    bottom, top = np.log(axes.get_ylim())
+    span = top - bottom
+    sorted_labels = sorted(labels)
     heights = []
-    for height, _, _ in from_bottom:
+    for height, _, _ in sorted_labels:
         log_height = float(np.log(max(height, _MIN_ERROR)))
-        heights.append((log_height - low) / span)
+        heights.append((log_height - bottom) / span)
     positions = space_out(heights, min_distance)
-    for position, (_, text, colour) in zip(positions, from_bottom, strict=True):
-        y = float(np.exp(low + position * span))
+    for position, (_, text, colour) in zip(positions, sorted_labels, strict=True):
+        y = float(np.exp(bottom + position * span))
         axes.annotate(
             text,
             (x, y),

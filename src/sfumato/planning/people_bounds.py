@@ -2,11 +2,11 @@
 
 They depend only on the context; no mechanism is built. Below, "the paper" is Acharya et al. (2020).
 
-*Upper bounds* state what the Hadamard code achieves. There are the paper's bounds and tighter ones.
-They hold for every distribution p, both for the paper's estimate and for the corrected estimate
-that Sfumato uses.
+*Upper bounds* follow from bounds on the error of the Hadamard code: the paper's bounds and tighter
+ones. They hold for every distribution p, both for the paper's estimate and for the corrected
+estimate that Sfumato uses.
 
-*Lower bounds* state what no mechanism can beat. They are based on hard families: distributions
+*Lower bounds* hold for every mechanism. They are based on hard families: distributions
 
     p_z = p_0 + Σ_i z_i γ_i (1_{plus_i} − 1_{minus_i}),    z ∈ {−1, +1}^d
 
@@ -53,19 +53,19 @@ Block = tuple[int, Epsilon]
 class UpperBounds:
     """Bounds on the mean error of the Hadamard code that hold for every distribution p.
 
-    ``tight_l2`` and ``paper_l2`` bound ``E‖p̂ − p‖²``. ``tight_tv`` and ``paper_tv`` bound the mean
-    total variation ``E ½ Σ_x |p̂_x − p_x|``. The paper's propositions bound ``Σ_x |p̂_x − p_x|``
-    and call it total variation; ``paper_tv`` is half of their bound.
+    ``tight_l2_squared`` and ``paper_l2_squared`` bound ``E‖p̂ − p‖²``. ``tight_tv`` and ``paper_tv``
+    bound the mean total variation ``E ½ Σ_x |p̂_x − p_x|``. The paper's propositions bound
+    ``Σ_x |p̂_x − p_x|`` and call it total variation; ``paper_tv`` is half of their bound.
     """
 
-    tight_l2: float
+    tight_l2_squared: float
     tight_tv: float
-    paper_l2: float
+    paper_l2_squared: float
     paper_tv: float
 
 
 def upper_bounds(context: Context, people: int) -> UpperBounds:
-    """Return the bounds for n people, with ``c = (e^ε + 1)/(e^ε − 1)``.
+    """Return bounds on the mean error for n people, with ``c = (e^ε + 1)/(e^ε − 1)``.
 
         blocks:    E l2² ≤ max_j c² k_j/n,    E TV ≤ ½ sqrt(Σ_j c² k_j²/n)
         high-low:  E l2² ≤ (s c² + c)/n,      E TV ≤ ½ (c s + sqrt(c k))/√n
@@ -87,23 +87,28 @@ def upper_bounds(context: Context, people: int) -> UpperBounds:
         c = _noise_factor(epsilon)
         free_term = math.sqrt(c * context.size)
         return UpperBounds(
-            tight_l2=(s * c**2 + c) / n,
+            tight_l2_squared=(s * c**2 + c) / n,
             tight_tv=(c * s + free_term) / math.sqrt(n) / 2,
-            paper_l2=(3 * s * c**2 + c) / n,
+            paper_l2_squared=(3 * s * c**2 + c) / n,
             paper_tv=(math.sqrt(3) * c * s + free_term) / math.sqrt(n) / 2,
         )
-    l2 = 0.0
+    l2_squared = 0.0
     tv_terms = []
     for size, epsilon in _blocks(context):
         c = _noise_factor(epsilon)
-        l2 = max(l2, c**2 * size / n)
+        l2_squared = max(l2_squared, c**2 * size / n)
         tv_terms.append((c * size) ** 2)
     tv = math.sqrt(math.fsum(tv_terms) / n) / 2
-    return UpperBounds(tight_l2=l2, tight_tv=tv, paper_l2=12 * l2, paper_tv=math.sqrt(12) * tv)
+    return UpperBounds(
+        tight_l2_squared=l2_squared,
+        tight_tv=tv,
+        paper_l2_squared=12 * l2_squared,
+        paper_tv=math.sqrt(12) * tv,
+    )
 
 
 def people_upper_bound(context: Context, error: float) -> int:
-    """Return a number of people that guarantees a mean total variation of at most ``error``.
+    """Return a number of people that guarantees a mean total variation error of at most ``error``.
 
     The guarantee holds for every distribution p.
 
@@ -116,7 +121,7 @@ def people_upper_bound(context: Context, error: float) -> int:
 
 
 def sample_complexity(context: Context, error: float) -> float:
-    """Return the asymptotic number of people that the paper gives for a total variation of α.
+    """Return the asymptotic number of people that the paper gives for a total variation error of α.
 
         uniform  k²/(α²ε²)        blocks  Σ_j k_j²/(α²ε²)        high-low  s²/(α²ε²) + k/(α²ε)
 
@@ -144,26 +149,25 @@ def sample_complexity(context: Context, error: float) -> float:
 def people_lower_bound(context: Context, error: float) -> int:
     """Return a lower bound on the number of people needed for this mean total variation error.
 
-    With fewer people, no mechanism and no estimate achieves a mean total variation of at most
-    ``error`` for every p. The function tries every hard family of the context at several values of
-    α, with the largest χ² that the context allows. The bound grows like the paper's sample
-    complexity, but its constant factor is far from optimal: actual mechanisms need hundreds of
-    times as many people.
+    With fewer people, no mechanism and no estimate achieves a mean error of at most ``error`` for
+    every p. The function tries every hard family of the context at several values of α, with the
+    largest χ² that the context allows. The bound grows like the paper's sample complexity, but its
+    constant factor is far from optimal: actual mechanisms need hundreds of times as many people.
 
     >>> from sfumato.contexts import Uniform
     >>> people_lower_bound(Uniform(1000, 1), 0.05)
     1380824
     """
     max_error = _check_error(error)
-    people = 1
+    lower_bound = 1
     for family in hard_families(context):
         max_alpha = float(family.max_alpha)
         for multiple in _ALPHA_MULTIPLES:
             ratio = min(multiple * max_error / max_alpha, 1.0)
-            people = max(people, family.people_needed(max_error, ratio))
+            lower_bound = max(lower_bound, family.people_needed(max_error, ratio))
             if ratio == 1:
                 break
-    return people
+    return lower_bound
 
 
 @dataclass(frozen=True)
@@ -186,17 +190,17 @@ class HardFamily:
     def people_needed(self, error: float, ratio: float = 1.0) -> int:
         """Return ``I/χ²``, rounded up, for the family scaled by ``ratio``.
 
-        With fewer people, the mean total variation exceeds ``error`` for a member of the family.
+        With fewer people, the mean error exceeds ``error`` for at least one member of the family.
         """
         chi_square = float(self.max_chi_square) * ratio**2
         if chi_square == 0:
             return 1
-        people = self.bits(error, ratio) / chi_square
+        people = self.min_bits(error, ratio) / chi_square
         # Subtract a little before rounding up, so that float error alone never adds a person.
         return max(1, math.ceil(people * (1 - 1e-9)))
 
-    def bits(self, error: float, ratio: float = 1.0) -> float:
-        """Return a lower bound on the bits about the signs that an estimate must reveal.
+    def min_bits(self, error: float, ratio: float = 1.0) -> float:
+        """Return a lower bound on the number of bits about the signs that an estimate must reveal.
 
         ``error``: the mean total variation error of the estimate.
 
@@ -210,7 +214,7 @@ class HardFamily:
 
         >>> from sfumato.contexts import Uniform
         >>> (family,) = hard_families(Uniform(8, 1))
-        >>> round(family.bits(0.1, ratio=0.8), 4)  # 4 (1 − h(1/4))
+        >>> round(family.min_bits(0.1, ratio=0.8), 4)  # 4 (1 − h(1/4))
         0.7549
         """
         counts = {float(w) * ratio: count for w, count in self.separations.items()}
@@ -229,7 +233,9 @@ class HardFamily:
 
 
 def hard_families(context: Context) -> list[HardFamily]:
-    """Return the widest hard families for a context, or an empty list if no pair has a promise.
+    """Return the widest hard families for a context.
+
+    The list is empty if every group has only one symbol.
 
     For a high-low context, the paper's family comes first. Then come a family on the sensitive
     symbols alone, which form a block with plain ε-LDP, and a family on the free symbols alone,
@@ -271,11 +277,11 @@ def high_low_family(s: int, t: int, epsilon: Epsilon) -> HardFamily:
         χ² ≤ (k α²/t) (η + η²/(1 + t/e^ε)),     η = 1 − 1/e^ε
     """
     k = s + t
-    alpha = Fraction(1, k)
+    max_alpha = Fraction(1, k)
     inverse_exp = _inverse_exp(epsilon)
     eta = 1 - inverse_exp
-    max_chi_square = k * alpha**2 / t * (eta + eta**2 / (1 + t * inverse_exp))
-    return HardFamily(alpha, {alpha / (2 * t): t}, max_chi_square)
+    max_chi_square = k * max_alpha**2 / t * (eta + eta**2 / (1 + t * inverse_exp))
+    return HardFamily(max_alpha, {max_alpha / (2 * t): t}, max_chi_square)
 
 
 def block_family(blocks: Sequence[Block]) -> HardFamily:
@@ -291,15 +297,15 @@ def block_family(blocks: Sequence[Block]) -> HardFamily:
     k = sum(size for size, _ in blocks)
     moving_counts = [size // 2 * 2 for size, _ in blocks]
     square_sum = sum(m * m for m in moving_counts)
-    alpha = Fraction(square_sum, 2 * k * max(moving_counts))
+    max_alpha = Fraction(square_sum, 2 * k * max(moving_counts))
     separations: dict[Fraction, int] = {}
     weighted_gain = Fraction(0)
     for (size, epsilon), m in zip(blocks, moving_counts, strict=True):
-        step = 2 * m * alpha / square_sum
+        step = 2 * m * max_alpha / square_sum
         if m > 0:
             separations[step] = separations.get(step, 0) + m // 2
         weighted_gain += step**2 * _gain(size, epsilon) * size
-    return HardFamily(alpha, separations, k * weighted_gain)
+    return HardFamily(max_alpha, separations, k * weighted_gain)
 
 
 def free_family(t: int, epsilon: Epsilon) -> HardFamily:
@@ -319,7 +325,7 @@ def free_family(t: int, epsilon: Epsilon) -> HardFamily:
 
 
 def _sensitive_block(groups: GroupedContext | None) -> Block | None:
-    """Return the number of sensitive symbols and their ε if the context is high-low."""
+    """Return the number of sensitive symbols and their ε, or ``None`` if this is not high-low."""
     if groups is None or len(groups.inside) != 2:
         return None
     for sensitive, free in ((0, 1), (1, 0)):
@@ -346,7 +352,7 @@ def _blocks(context: Context) -> list[Block]:
 def _check_error(error: float) -> float:
     if not 0 < error <= 1:
         raise InvalidArgument(
-            f"error must be a total variation, greater than 0 and at most 1; got {error!r}."
+            f"error must be a total variation error, above 0 and at most 1; got {error!r}."
         )
     return float(error)
 

@@ -48,7 +48,7 @@ _TABLE_HEADER = [
     "risk ratio",
 ]
 _MAX_PEOPLE_TEXT = "10^12"
-_FAKE_SHARE = 0.01  # the fraction of fake reports that a plan warns about
+_FAKE_SHARE = 0.01  # the fraction of reports that the warning assumes to be fake
 _CLEARLY_BETTER_RATIO = 0.95
 """Mention another mechanism if its cost is below this fraction of the chosen mechanism's cost."""
 
@@ -66,11 +66,11 @@ class Plan:
     ``confidence``: the probability that the error stays within the predicted value.
     ``distribution``: "worst" (the hardest for the mechanism), "uniform" or "given".
     ``goal``: the error that you asked for, if any.
-    ``is_feasible``: whether the plan meets the goal; true if there is no goal.
-    ``lower_bound``: a lower bound on the risk of any mechanism for the context.
+    ``is_feasible``: whether the predicted error is within the goal; true if there is no goal.
+    ``risk_lower_bound``: a lower bound on the risk of any mechanism for the context.
     ``has_closed_form``: whether a closed form is known for the context.
     ``chosen``: the name of the mechanism that the plan is for.
-    ``rows``: the mechanisms considered, with their figures.
+    ``rows``: one row for each mechanism considered, with its figures.
     """
 
     context: Context
@@ -79,7 +79,7 @@ class Plan:
     distribution: str
     goal: float | None
     is_feasible: bool
-    lower_bound: float
+    risk_lower_bound: float
     has_closed_form: bool
     chosen: str
     rows: tuple[PlanRow, ...]
@@ -91,19 +91,19 @@ class Plan:
 
     @property
     def people(self) -> int | None:
-        """The number of people; ``None`` if no number is enough to meet the goal."""
+        """The number of people; ``None`` if not even ``MAX_PEOPLE`` are enough to meet the goal."""
         figures = self.row.figures
         return None if figures is None else figures.people
 
     @property
     def error(self) -> float | None:
-        """The error at the plan's confidence; ``None`` if no number of people is enough."""
+        """The error at the plan's confidence; ``None`` if ``people`` is ``None``."""
         figures = self.row.figures
         return None if figures is None else figures.error
 
     @property
     def mean_error(self) -> float | None:
-        """The mean error; ``None`` if no number of people is enough to meet the goal."""
+        """The mean error; ``None`` if ``people`` is ``None``."""
         figures = self.row.figures
         return None if figures is None else figures.mean_error
 
@@ -142,7 +142,7 @@ class Plan:
         return " ".join(self.sentences())
 
     def sentences(self) -> list[str]:
-        """Return the answer, its conditions, the effect of fake reports, and any advice."""
+        """Return the answer, its assumptions, a warning about fake reports, notes and advice."""
         return [
             self._answer(),
             self._assumptions(),
@@ -165,7 +165,7 @@ class Plan:
             "mean": self.mean_error,
             "feasible": self.is_feasible,
             "advice": list(self.advice),
-            "lower_bound_risk": self.lower_bound if math.isfinite(self.lower_bound) else None,
+            "lower_bound_risk": _finite_or_none(self.risk_lower_bound),
             "forged": self._fake_reports_json(),
             "mechanism": self.chosen,
             "mechanisms": [row.to_dict() for row in self.rows],
@@ -179,14 +179,14 @@ class Plan:
         return table
 
     def notes(self) -> list[str]:
-        """Return the reasons given in the rows, without duplicates."""
-        titles: dict[str, str] = {}
+        """Return the reasons given in the rows, each once, after the titles of its rows."""
+        titles_by_reason: dict[str, str] = {}
         for row in self.rows:
-            if row.reason in titles:
-                titles[row.reason] += f"; {row.title}"
+            if row.reason in titles_by_reason:
+                titles_by_reason[row.reason] += f"; {row.title}"
             elif row.reason:
-                titles[row.reason] = row.title
-        return [f"{title}: {reason}" for reason, title in titles.items()]
+                titles_by_reason[row.reason] = row.title
+        return [f"{titles}: {reason}" for reason, titles in titles_by_reason.items()]
 
     def __repr__(self) -> str:
         table = self.table()
@@ -201,10 +201,10 @@ class Plan:
 
     def _repr_html_(self) -> str:
         """Return the summary and the table for notebooks."""
-        header, *lines = self.table()
+        header, *body_rows = self.table()
         headers = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in header)
         rows = ""
-        for title, *cells in lines:
+        for title, *cells in body_rows:
             rows += f'<tr><th scope="row" style="text-align:left">{escape(title)}</th>'
             rows += "".join(f"<td>{escape(cell)}</td>" for cell in cells)
             rows += "</tr>"
@@ -235,19 +235,25 @@ class Plan:
         return f"{answer}."
 
     def _assumptions(self) -> str:
-        estimate = "the unbiased estimate"
+        estimate_name = "the unbiased estimate"
         if self.decoder is not None:
-            estimate = f"the decoded estimate ({self.decoder})"
-        distribution = _DISTRIBUTION_NAMES[self.distribution]
-        return f"This assumes {distribution}, {estimate}, and this mechanism: {self.row.title}."
+            estimate_name = f"the decoded estimate ({self.decoder})"
+        distribution_name = _DISTRIBUTION_NAMES[self.distribution]
+        return (
+            f"This assumes {distribution_name}, {estimate_name}, and this mechanism: "
+            f"{self.row.title}."
+        )
 
     def _fake_report_warning(self) -> list[str]:
-        """State what happens if 1% of reports are fake; more people do not reduce the effect."""
+        """State the effect of 1% fake reports, which more people do not reduce."""
         mechanism = self.row.mechanism
         if mechanism is None or mechanism.inputs == 1:
             return []
         shift = format_upper_bound(_FAKE_SHARE * mechanism.scores.reach.max_shift)
-        return [f"If 1% of the reports are fake, they can move an unbiased share by up to {shift}."]
+        return [
+            "If 1% of the reports are fake, they can move the unbiased estimate of a share by up "
+            f"to {shift}."
+        ]
 
     def _fake_reports_json(self) -> dict[str, float] | None:
         if self.row.mechanism is None:
@@ -270,11 +276,13 @@ class Plan:
         # Rows differ either in the number of people or in the error, but not both. The error falls
         # as 1/√n, so compare the cost, which is error · √n.
         best = None
-        min_cost = _CLEARLY_BETTER_RATIO * self.row.figures.cost
+        cost_to_beat = _CLEARLY_BETTER_RATIO * self.row.figures.cost
         for row in self.rows:
-            if row.figures is not None and row.name != self.chosen and row.figures.cost < min_cost:
+            if row.name == self.chosen or row.figures is None:
+                continue
+            if row.figures.cost < cost_to_beat:
                 best = row
-                min_cost = row.figures.cost
+                cost_to_beat = row.figures.cost
         if best is None or best.figures is None:
             return []
         error = format_number(best.figures.error)
@@ -284,17 +292,17 @@ class Plan:
         ]
 
     def _shortfall(self, goal: float) -> str:
-        """State how many people are needed to meet the goal, or that no number is enough."""
+        """State how many people are enough to meet the goal, or that ``MAX_PEOPLE`` are too few."""
         if self.people is None:
             error = format_number(self.row.figures_at(MAX_PEOPLE).error)
             return (
                 f"Even with {_MAX_PEOPLE_TEXT} people, the error is {error}, because it decreases "
                 "only with the square root of the number of people."
             )
-        needed = self.row.for_error(goal).figures
-        if needed is None:
+        needed_figures = self.row.for_error(goal).figures
+        if needed_figures is None:
             return f"Not even {_MAX_PEOPLE_TEXT} people are enough."
-        return f"About {needed.people:,} people are enough."
+        return f"About {needed_figures.people:,} people are enough."
 
     def _remedies(self) -> list[str]:
         remedies = []
@@ -326,6 +334,10 @@ class Plan:
                 "needed by three quarters."
             )
         return remedies
+
+
+def _finite_or_none(value: float) -> float | None:
+    return value if math.isfinite(value) else None
 
 
 def _figure_cells(row: PlanRow) -> list[str]:
@@ -380,8 +392,8 @@ def plan(
     - "l2": Euclidean distance, ``‖p̂ − p‖``.
 
     ``confidence``: the probability that the error stays within the predicted value. The error
-    includes both privacy noise and sampling, because it compares the estimate with the distribution
-    that people are drawn from.
+    includes both privacy noise and sampling error, because it compares the estimate with the
+    distribution that people are drawn from.
     ``distribution``: "worst", "uniform", a share or a count for each symbol, or a mapping from
     label to share. For "worst", the figures are for the unbiased estimate and the distribution that
     is hardest for it; most distributions are easier. For any other distribution, the measures "tv"
@@ -389,7 +401,7 @@ def plan(
     ``labels``: the labels to add up, or a mapping from label to weight; for "total" only.
     ``decoder``: the name of the decoder for the decoded estimate.
     ``mechanism``: the mechanism to plan for; by default the best closed form or, if no closed form
-    is known, the considered mechanism with the smallest risk.
+    is known, the mechanism with the smallest risk among those considered.
 
     >>> from sfumato.contexts import Uniform
     >>> colours = plan(Uniform(["red", "green", "blue"], 1), error=0.05)
@@ -398,8 +410,8 @@ def plan(
     """
     if error is None and people is None:
         raise InvalidArgument(
-            "pass error= to predict people, people= to predict the error, or both to check whether "
-            "that many people are enough."
+            "pass error= to predict the number of people, people= to predict the error, or both to "
+            "check whether that many people are enough."
         )
     goal = None
     if error is not None:
@@ -425,7 +437,7 @@ def plan(
         distribution=distribution if isinstance(distribution, str) else "given",
         goal=goal,
         is_feasible=_is_feasible(rows, chosen, goal, n),
-        lower_bound=risk_bound,
+        risk_lower_bound=risk_bound,
         has_closed_form=not isinstance(mechanisms["best"], NoClosedForm),
         chosen=chosen,
         rows=tuple(rows),
@@ -469,10 +481,11 @@ def _choose_row(rows: list[PlanRow], custom_mechanism: Mechanism | None) -> str:
 def _add_figures(
     rows: list[PlanRow], chosen: str, goal: float | None, people: int | None
 ) -> list[PlanRow]:
-    """Return the rows with figures for this number of people, or for the number that a goal needs.
+    """Return the rows with figures for a number of people.
 
-    For a goal, start with the chosen row. Its decoded and unbiased estimates need different numbers
-    of people. The ratio of these numbers determines where the other rows start their search.
+    If ``people`` is ``None``, each row gets the number of people that it needs to meet the goal. To
+    find these numbers, start with the chosen row. Its decoded and unbiased estimates need different
+    numbers of people. The ratio of the two determines where the search starts for the other rows.
     """
     if people is not None or goal is None:
         return [row.at(people or 1) for row in rows]

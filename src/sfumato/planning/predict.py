@@ -57,11 +57,11 @@ _HALF_NORMAL_MEAN = math.sqrt(2 / math.pi)  # E|Z| of a standard normal Z
 _MAX_COVARIANCE_SIZE = 256  # up to this many symbols, compute the full covariance matrix
 _MIN_DRAWS = 4
 _MAX_DRAWS = 1000
-_MAX_DRAWN_COUNTS = 2**19  # per prediction, unless this would allow fewer than _MIN_DRAWS draws
+_MAX_DRAWN_COUNTS = 2**19  # per prediction, unless _MIN_DRAWS draws have more counts
 _PRECISION = 0.015  # target relative standard error of the mean over draws
 _MAX_SECANT_STEPS = 12
-_MAX_UNGROUPED = 128  # up to this many symbols, each forms its own group
-_MAX_UNGROUPED_WITHOUT_CLASSES = 512  # the same, for mechanisms without row classes
+_MAX_UNGROUPED_SIZE = 128  # up to this many symbols, each forms its own group
+_MAX_UNGROUPED_SIZE_WITHOUT_CLASSES = 512  # the same, for mechanisms without row classes
 _MAX_GROUPS = 16  # if there are more row classes, merge them
 _MAX_ASCENT_STEPS = 500
 _RELATIVE_GAP = 1e-3  # stop the ascent when the objective is this close to its maximum
@@ -71,7 +71,7 @@ _TERNARY_STEPS = 100  # each step shortens the interval by a third
 
 @dataclass(frozen=True)
 class Figures:
-    """The predicted mean error, and the predicted ``error``, for a number of people.
+    """The predicted errors for a number of people.
 
     With the target's confidence, the actual error does not exceed ``error``.
     """
@@ -92,7 +92,7 @@ class Figures:
 
 @dataclass(frozen=True)
 class UnbiasedForecast:
-    """The figures of the unbiased estimate for one person; for n people, divide them by ``√n``."""
+    """The errors of the unbiased estimate for one person; for n people, divide them by ``√n``."""
 
     mean_error: float
     error: float
@@ -156,8 +156,8 @@ class DecodedForecast:
     def at(self, people: int) -> Figures:
         """Return the figures for this number of people.
 
-        The mean error is accurate to about 1.5%, unless that would require drawing more than half a
-        million counts.
+        The mean error is accurate to about 1.5%, unless that would require more than 1,000 draws or
+        more than half a million drawn counts.
         """
         if people not in self._cache:
             self._cache[people] = self._predict(people)
@@ -174,30 +174,30 @@ class DecodedForecast:
             return None
         guess = float(start)
         slope = -0.5  # the error falls as 1/√people
-        too_few = 1.0
-        enough = float(MAX_PEOPLE)
+        too_few_people = 1.0
+        enough_people = float(MAX_PEOPLE)
         previous: tuple[float, float] | None = None
         for _ in range(_MAX_SECANT_STEPS):
             log_people = math.log(guess)
             log_excess = math.log(max(self.at(round(guess)).error, 1e-300) / error)
             if log_excess <= 0:
-                enough = guess
+                enough_people = guess
             else:
-                too_few = guess
-            if abs(log_excess) < _PRECISION or enough <= too_few * 1.01:
+                too_few_people = guess
+            if abs(log_excess) < _PRECISION or enough_people <= too_few_people * 1.01:
                 break
             if previous is not None and log_people != previous[0]:
                 secant = (log_excess - previous[1]) / (log_people - previous[0])
                 slope = min(max(secant, -1.0), -0.05)
             previous = log_people, log_excess
             next_log_people = log_people - log_excess / slope
-            if math.log(too_few) < next_log_people < math.log(enough):
+            if math.log(too_few_people) < next_log_people < math.log(enough_people):
                 guess = math.exp(next_log_people)
             else:
                 # The secant left the bracket and could cycle, so bisect.
-                guess = math.sqrt(too_few * enough)
+                guess = math.sqrt(too_few_people * enough_people)
         if self.at(round(guess)).error > error * (1 + 2 * _PRECISION):
-            guess = enough
+            guess = enough_people
         return _round_up_to_three_digits(guess)
 
     def _predict(self, people: int) -> Figures:
@@ -309,7 +309,7 @@ def hardest_for_l2(mechanism: Mechanism) -> Floats:
 
 
 def hardest_for_tv(mechanism: Mechanism) -> Floats:
-    """Return a p whose ``Σ_x √Var_x(p)`` is within 0.1% of the maximum.
+    """Return a p whose ``Σ_x √Var_x(p)`` is close to the maximum.
 
     The search considers only p with fixed proportions within groups of symbols. In small domains,
     each symbol is its own group. In large domains, a group consists of symbols with similar rows (a
@@ -318,8 +318,8 @@ def hardest_for_tv(mechanism: Mechanism) -> Floats:
     sizes in one group get shares in proportion to the squares of their sizes, which is optimal for
     blocks.
 
-    The method is multiplicative ascent. It stops when the gradient shows that no other p in the
-    search is better by more than 0.1%.
+    The method is multiplicative ascent. It stops after 500 steps, or when the gradient shows that
+    no other p in the search is better by more than 0.1%.
     """
     weights, group_of = _group_symbols(mechanism)
     group_count = int(group_of.max()) + 1
@@ -349,8 +349,8 @@ def worst_symbol_variance(mechanism: Mechanism) -> float:
     For a given x, the maximum is exact: put a share t on x, and the remainder on the symbol that
     adds the most noise to x, which is the x2 with the largest ``m = M[x, x2]``. The variance is
     ``t M[x, x] + (1 − t) m − t²``, which is largest at ``t = (M[x, x] − m)/2``. In small domains,
-    try every x. In large domains, try two symbols from each group of similar rows: those with the
-    largest variance for a typical p.
+    try every x. In large domains, try two symbols from each group of similar rows: those whose
+    scores have the largest second moment for a typical p.
     """
     return max(_worst_variance_of_symbol(mechanism, x) for x in _candidate_symbols(mechanism))
 
@@ -388,18 +388,18 @@ def _worst_variance_of_symbol(mechanism: Mechanism, x: int) -> float:
     unit = np.zeros(mechanism.inputs)
     unit[x] = 1.0
     M = mechanism.adjoint(mechanism.scores.totals(unit) ** 2)
-    own_moment = float(M[x])
+    x_moment = float(M[x])
     if mechanism.inputs == 1:
-        return own_moment - 1
+        return x_moment - 1
     M[x] = -np.inf
     m = float(M.max())
-    t = min(max((own_moment - m) / 2, 0.0), 1.0)
-    return t * own_moment + (1 - t) * m - t * t
+    t = min(max((x_moment - m) / 2, 0.0), 1.0)
+    return t * x_moment + (1 - t) * m - t * t
 
 
 def _candidate_symbols(mechanism: Mechanism) -> list[int]:
     """Return the symbols to try in the search for the largest variance."""
-    if mechanism.inputs <= _MAX_UNGROUPED:
+    if mechanism.inputs <= _MAX_UNGROUPED_SIZE:
         return list(range(mechanism.inputs))
     weights, group_of = _group_symbols(mechanism)
     moments = mechanism.scores.moments(mechanism.forward(weights / weights.sum()), 2)
@@ -412,7 +412,7 @@ def _group_symbols(mechanism: Mechanism) -> tuple[Floats, Symbols]:
     """Return the weight of each symbol within its group, and the index of that group."""
     k = mechanism.inputs
     classes = mechanism.row_classes()
-    if k <= _MAX_UNGROUPED or (not classes and k <= _MAX_UNGROUPED_WITHOUT_CLASSES):
+    if k <= _MAX_UNGROUPED_SIZE or (not classes and k <= _MAX_UNGROUPED_SIZE_WITHOUT_CLASSES):
         return np.ones(k), np.arange(k)
     weights = np.ones(k)
     group_of = np.zeros(k, dtype=np.int64)

@@ -26,7 +26,7 @@ _TITLES = {
 _DESIGNED_TITLE = "designed for this matrix"
 _NO_PROMISE_REASON = "the context does not protect any pair, so answers need not be randomized."
 _MAX_EXACT_SIZE = 48  # up to this many symbols, inverting a channel exactly takes only seconds
-_MAX_CONDITION = 2e4  # above this condition number, floats may be too imprecise to invert a channel
+_MAX_CONDITION_NUMBER = 2e4  # above this, floats may be too imprecise to invert a channel
 
 MechanismOrError = Mechanism | SfumatoError
 """A mechanism, or the error from building it."""
@@ -41,8 +41,8 @@ class PlanRow:
     ``risk``: the mechanism's ``worst_risk()``.
     ``risk_ratio``: the risk divided by a lower bound on the risk of any mechanism for the context.
     ``unbiased``, ``decoded``: the predicted figures for the unbiased and the decoded estimate;
-    ``None`` if no number of people is enough to meet the goal. ``decoded`` is predicted only for
-    the measures "tv" and "l2", and only if the distribution is not "worst".
+    ``None`` if not even ``MAX_PEOPLE`` are enough to meet the goal. ``decoded`` is predicted only
+    for the measures "tv" and "l2", and only if the distribution is not "worst".
     ``reason``: why the mechanism could not be built, or why none is needed; otherwise empty.
     """
 
@@ -70,7 +70,7 @@ class PlanRow:
         return self.unbiased if self.decoded_forecast is None else self.decoded
 
     def figures_at(self, people: int) -> Figures:
-        """Return ``figures`` predicted for a different number of people."""
+        """Return what ``figures`` would be for a different number of people."""
         forecast = self.decoded_forecast or self.unbiased_forecast
         if forecast is None:
             raise NoClosedForm(self.reason)
@@ -221,7 +221,8 @@ def _build_exponential(context: Context) -> Mechanism:
     with similar rows requires exact arithmetic.
     """
     mechanism = exponential_response(context)
-    if mechanism.inputs > _MAX_EXACT_SIZE and np.linalg.cond(mechanism.matrix()) > _MAX_CONDITION:
+    is_large = mechanism.inputs > _MAX_EXACT_SIZE
+    if is_large and np.linalg.cond(mechanism.matrix()) > _MAX_CONDITION_NUMBER:
         raise NothingToLearn(
             f"the {mechanism.inputs} rows of the channel are so similar that inverting it takes "
             "too long for a plan. Merge labels, or allow a larger ε."

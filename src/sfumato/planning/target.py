@@ -74,7 +74,8 @@ class Target:
 def check_goal(error: float, measure: str) -> float:
     """Return the error to plan for as a ``float``.
 
-    Raise ``InvalidArgument`` if it is not a positive number, or if every estimate achieves it.
+    Raise ``InvalidArgument`` if it is not a positive, finite number, or if every estimate achieves
+    it.
     """
     if not _is_number(error) or not 0 < error < math.inf:
         raise InvalidArgument(f"error must be a positive number such as 0.05; got {error!r}.")
@@ -119,7 +120,8 @@ def _parse_distribution(
         if distribution == "uniform":
             return np.full(k, 1 / k)
         raise InvalidArgument(
-            f'distribution must be "worst", "uniform" or {k} shares; got {distribution!r}.'
+            f'distribution must be "worst", "uniform" or {k} shares or counts; got '
+            f"{distribution!r}."
         )
     if isinstance(distribution, Mapping):
         shares = np.zeros(k)
@@ -130,7 +132,8 @@ def _parse_distribution(
     total = shares.sum()
     if shares.shape != (k,) or not np.isfinite(shares).all() or (shares < 0).any() or total <= 0:
         raise InvalidArgument(
-            f"distribution must be {k} shares or counts in domain order: non-negative, not all 0."
+            f"distribution must be {k} shares or counts in domain order. They must be finite and "
+            "non-negative, and not all 0."
         )
     are_counts = (shares == np.rint(shares)).all()
     if abs(total - 1) > _SUM_TOLERANCE and not are_counts:

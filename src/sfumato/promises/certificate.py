@@ -25,8 +25,9 @@ class Certificate:
 
     ``mechanism`` and ``context`` are fingerprints. ``method`` is "enumerated" (every pair of
     symbols was compared on every output) or "structural" (the ``premises`` were re-checked on
-    ``rows`` rows, and the mechanism's proof page shows that they imply the promise). ``tightest``
-    is the case that comes closest to breaking the promise, or ``None`` if nothing is promised.
+    ``rows`` rows, and the mechanism's proof page shows that they imply the promise). ``inputs`` and
+    ``outputs`` are the size of the channel. ``tightest`` is the case that comes closest to breaking
+    the promise, or ``None`` if nothing is promised.
     """
 
     mechanism: str
@@ -55,11 +56,11 @@ class Certificate:
 
     @property
     def slack(self) -> float:
-        """The unused part of ε, ``promised − realised``, rounded down."""
+        """The unused part of the promised ε, rounded down; ``inf`` if nothing is promised."""
         if self.tightest is None:
             return inf
-        unused = self.tightest.promised - Fraction(repr(self.realised_epsilon))
-        return float_below(max(unused, Fraction(0)))
+        unused_epsilon = self.tightest.promised - Fraction(repr(self.realised_epsilon))
+        return float_below(max(unused_epsilon, Fraction(0)))
 
     def to_record(self) -> Json:
         """Return the certificate as JSON-compatible data."""
@@ -96,12 +97,14 @@ class Certificate:
 
 
 def certify(mechanism: Mechanism, context: Context | None = None) -> Certificate:
-    """Check with integers that ``Q(y|x) ≤ exp(E[x, x2]) Q(y|x2)`` for every x, x2 and y.
+    """Check in integer arithmetic that ``Q(y|x) ≤ exp(E[x, x2]) Q(y|x2)`` for all x, x2 and y.
 
     ``context`` defaults to the mechanism's own context; any other context must have the same
-    domain. With at most 512 outputs, every case is enumerated. With more, the structure that the
-    mechanism claims is re-checked, and the promise follows from that structure. If the
-    promise is broken, raises ``PrivacyViolation`` with a pair of symbols and an output as evidence.
+    domain. Every case is enumerated if there are at most 512 outputs, or if the mechanism claims no
+    structure and has at most 2^22 entries. Otherwise, the structure that the mechanism claims is
+    re-checked, and the promise follows from that structure. If the promise is broken, raises
+    ``PrivacyViolation`` with a pair of symbols and an output as evidence. If the structure is not
+    enough for a proof, raises ``NoClosedForm``.
 
     >>> from sfumato.contexts import Uniform
     >>> from sfumato.mechanisms import PlainResponse
@@ -140,16 +143,16 @@ def certify(mechanism: Mechanism, context: Context | None = None) -> Certificate
 def _certify_parts(
     mechanism: UnionResponse, context: Context
 ) -> tuple[TightestCase | None, int, tuple[RowClass, ...]]:
-    """Certify each part separately; return the tightest case, the rows checked, and the premises.
+    """Certify each part; return the tightest case, the number of rows checked, and the premises.
 
-    A union reveals the block of the symbol. So the context must not promise anything across blocks,
-    and every part must keep the promise inside its block.
+    A union reveals the block of the symbol. So the context must not promise anything between
+    blocks, and every part must keep the promise inside its block.
     """
     promises = parts_by_block(context, mechanism.context.block_of)
     if promises is None:
         raise ContextMismatch(
             "a union response of this size can be certified only for contexts that have the same "
-            "blocks or promise nothing across its blocks."
+            "blocks or promise nothing between its blocks."
         )
     rows = 0
     tightest: TightestCase | None = None

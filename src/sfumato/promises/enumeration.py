@@ -1,10 +1,10 @@
-"""Compare every pair of symbols on every output, using integers, and find the tightest case.
+"""Compare every pair of symbols on every output in integer arithmetic; find the tightest case.
 
-Small domains are compared pair by pair. A grouped context has one ε inside each group and one from
-each group to all others. So on a given output, a group's promises are kept if and only if the
-largest integer in the group is at most e^ε times the smallest integer inside it, and at most e^ε
-times the smallest integer outside it, each with its own ε. For large domains, only these extremes
-are compared. That takes linear time and is just as exact.
+Small domains, and all contexts without groups, are compared pair by pair. A grouped context has one
+ε inside each group and one from each group to all others. So on a given output, a group's promises
+are kept if and only if the largest integer in the group is at most e^ε times the smallest integer
+inside it, and at most e^ε times the smallest integer outside it, each with its own ε. For large
+grouped domains, only these extremes are compared. That takes linear time and is just as exact.
 """
 
 from collections import defaultdict
@@ -34,10 +34,10 @@ _MAX_PAIRWISE_SYMBOLS = 512  # in larger grouped domains, only the extremes are 
 
 @dataclass(frozen=True)
 class TightestCase:
-    """The case that comes closest to breaking a promise.
+    """The report, among those compared, that comes closest to breaking a promise, or breaks it.
 
-    The report ``output`` favours ``x`` over ``x2`` with odds ``high : low``. Both are integers over
-    the same denominator.
+    The report ``output`` favours ``x`` over ``x2`` with odds ``high : low``, two integers over the
+    same denominator. ``promised`` is the ε that the context promises for x against x2.
     """
 
     x: int
@@ -54,7 +54,7 @@ class TightestCase:
 
     @property
     def slack(self) -> float:
-        """The promised ε minus the realised ε."""
+        """The promised ε minus the realised ε, as a float."""
         return float(self.promised) - self.realised
 
     def to_record(self) -> Json:
@@ -76,7 +76,7 @@ def require_row(mechanism: Mechanism, x: int) -> CompactRow:
     total = sum(map(mul, levels, counts))
     if min(levels) < 0 or total != mechanism.denominator:
         raise PrivacyViolation(
-            f"the row of symbol {x} does not add up to the number of draws. "
+            f"the row of symbol {x} is not a probability distribution over the outputs. "
             "The mechanism must not be used.",
             x=x,
             x2=x,
@@ -128,20 +128,22 @@ class _Search:
     def compare(
         self, pairs: _Indices, epsilon: Fraction, locate: Callable[[int], _Location]
     ) -> None:
-        """Compare pairs of integers; raise ``PrivacyViolation`` if a promise is broken.
+        """Compare pairs of integers, and update the tightest case.
+
+        Raises ``PrivacyViolation`` if a promise is broken.
 
         A pair of indices (i, j) into ``integers`` is encoded as ``i · len(integers) + j``.
         ``locate`` returns the symbols and the output where an encoded pair occurs.
         """
         n = len(self.integers)
-        distinct = _distinct_pairs(pairs, n**2)
-        high = self.integers[distinct // n]
-        low = self.integers[distinct % n]
+        distinct_pairs = _distinct_pairs(pairs, n**2)
+        high = self.integers[distinct_pairs // n]
+        low = self.integers[distinct_pairs % n]
         slack = _slack(high, low, epsilon, self._denominator)
         i = int(slack.argmin())
         if slack[i] > self._smallest_slack + _SLACK_TOLERANCE * float(epsilon):
             return
-        x, x2, output = locate(int(distinct[i]))
+        x, x2, output = locate(int(distinct_pairs[i]))
         case = TightestCase(x, x2, output, high[i], low[i], epsilon)
         if slack[i] < 0:
             raise broken_promise_error(case)
@@ -182,51 +184,52 @@ def _symbols_by_promise(context: Context, x: int) -> dict[Fraction, list[int]]:
 
 def _compare_extremes(search: _Search, index_table: _Indices, groups: GroupedContext) -> None:
     """Compare each group's largest integer with the smallest ones inside and outside the group."""
-    ascending = _sort_order(search.integers)
-    rank_of = np.empty(ascending.size, dtype=np.int64)
-    rank_of[ascending] = np.arange(ascending.size)
+    ascending_order = _sort_order(search.integers)
+    rank_of = np.empty(ascending_order.size, dtype=np.int64)
+    rank_of[ascending_order] = np.arange(ascending_order.size)
     ranks = rank_of[index_table]
-    search.integers = search.integers[ascending]
+    search.integers = search.integers[ascending_order]
     group_of = groups.group_of
-    order = np.argsort(group_of, kind="stable")
+    group_order = np.argsort(group_of, kind="stable")
     group_indices = np.arange(len(groups.inside))
-    starts = np.searchsorted(group_of[order], group_indices)
-    largest = np.maximum.reduceat(ranks[order], starts)
-    smallest = np.minimum.reduceat(ranks[order], starts)
+    starts = np.searchsorted(group_of[group_order], group_indices)
+    largest_ranks = np.maximum.reduceat(ranks[group_order], starts)
+    smallest_ranks = np.minimum.reduceat(ranks[group_order], starts)
     n = len(search.integers)
     for epsilon, selected_groups in _groups_by_promise(groups.inside, groups.sizes > 1).items():
-        pairs = largest[selected_groups] * n + smallest[selected_groups]
+        pairs = largest_ranks[selected_groups] * n + smallest_ranks[selected_groups]
         locate = _group_locator(pairs, selected_groups, ranks, group_of, np.equal)
         search.compare(pairs, epsilon, locate)
     if len(groups.inside) < 2:
         return
-    smallest_outside = _smallest_outside(smallest)
+    outside_ranks = _smallest_ranks_outside(smallest_ranks)
     for epsilon, selected_groups in _groups_by_promise(groups.outward, groups.sizes > 0).items():
-        pairs = largest[selected_groups] * n + smallest_outside[selected_groups]
+        pairs = largest_ranks[selected_groups] * n + outside_ranks[selected_groups]
         locate = _group_locator(pairs, selected_groups, ranks, group_of, np.not_equal)
         search.compare(pairs, epsilon, locate)
 
 
-def _smallest_outside(smallest: _Indices) -> _Indices:
+def _smallest_ranks_outside(smallest_ranks: _Indices) -> _Indices:
     """Return, for each group and output, the smallest rank outside the group.
 
-    It is the overall minimum or, for the group that contains this minimum, the minimum over all
+    ``smallest_ranks`` contains, for each group and output, the smallest rank in the group. The
+    result is the overall minimum or, for the group that contains this minimum, the minimum over all
     other groups.
     """
-    outputs = np.arange(smallest.shape[1])
-    argmin = smallest.argmin(axis=0)
-    minimum = smallest[argmin, outputs]
-    others = smallest.copy()
-    others[argmin, outputs] = np.iinfo(np.int64).max
-    smallest_outside = np.broadcast_to(minimum, smallest.shape).copy()
-    smallest_outside[argmin, outputs] = others.min(axis=0)
-    return smallest_outside
+    outputs = np.arange(smallest_ranks.shape[1])
+    argmin = smallest_ranks.argmin(axis=0)
+    minimum = smallest_ranks[argmin, outputs]
+    other_ranks = smallest_ranks.copy()
+    other_ranks[argmin, outputs] = np.iinfo(np.int64).max
+    outside_ranks = np.broadcast_to(minimum, smallest_ranks.shape).copy()
+    outside_ranks[argmin, outputs] = other_ranks.min(axis=0)
+    return outside_ranks
 
 
 def _groups_by_promise(
     promises: Sequence[Epsilon], has_pair: Booleans
 ) -> dict[Fraction, list[int]]:
-    """Return the groups with each finite promise, omitting groups without a pair."""
+    """Return the groups that make each finite promise, omitting groups without a pair."""
     by_promise: dict[Fraction, list[int]] = defaultdict(list)
     for g, epsilon in enumerate(promises):
         if has_pair[g] and isinstance(epsilon, Fraction):
@@ -241,9 +244,10 @@ def _group_locator(
     group_of: Symbols,
     relation: Callable[[Symbols, int], Booleans],
 ) -> Callable[[int], _Location]:
-    """Return a function that locates an encoded pair of ranks inside a group or across groups.
+    """Return a function that finds the symbols and the output where an encoded pair occurs.
 
-    ``relation`` is ``np.equal`` for pairs inside a group and ``np.not_equal`` for pairs across.
+    ``relation`` is ``np.equal`` for pairs inside a group, and ``np.not_equal`` for pairs across
+    groups.
     """
     n = int(ranks.max()) + 1
 
@@ -251,8 +255,8 @@ def _group_locator(
         row, output = np.argwhere(pairs == pair)[0].tolist()
         high, low = divmod(pair, n)
         column = ranks[:, output]
-        in_group = group_of == selected_groups[row]
-        x = int(np.flatnonzero(in_group & (column == high))[0])
+        is_in_group = group_of == selected_groups[row]
+        x = int(np.flatnonzero(is_in_group & (column == high))[0])
         is_partner = relation(group_of, selected_groups[row]) & (column == low)
         is_partner[x] = False
         return x, int(np.flatnonzero(is_partner)[0]), output
@@ -266,9 +270,9 @@ def _group_locator(
 def _slack(high: _Integers, low: _Integers, epsilon: Fraction, denominator: int) -> Floats:
     """Return ``ε − log(high/low)``, capped at ε; negative if and only if the promise is broken.
 
-    For a rational ``b ≤ e^ε``, ``b·low ≥ high`` proves that the promise is kept, using integers
-    only, and the difference between the two sides gives the slack. If the inequality does not hold,
-    bounds on e^ε are refined until one of them shows whether the promise is kept.
+    For a rational ``b ≤ e^ε``, ``b·low ≥ high`` proves that the promise is kept. It is checked in
+    integer arithmetic, and the difference between the two sides gives the slack. If the inequality
+    does not hold, bounds on e^ε are refined until one of them shows whether the promise is kept.
     """
     # If the denominator has n bits, the odds of two positive word counts are below e^n.
     capped_epsilon = min(epsilon, Fraction(denominator.bit_length()))
@@ -282,8 +286,8 @@ def _slack(high: _Integers, low: _Integers, epsilon: Fraction, denominator: int)
     for i in np.flatnonzero(margin < 0).tolist():
         is_kept = within_odds(high[i], low[i], epsilon)
         slack[i] = 0.0 if is_kept else -np.inf
-    never_sent = (low == 0) & (high == 0)
-    slack[never_sent] = np.inf
+    is_never_sent = (low == 0) & (high == 0)
+    slack[is_never_sent] = np.inf
     return np.minimum(slack, float(epsilon))
 
 

@@ -65,11 +65,11 @@ def check_mechanism(mechanism: Mechanism, *, seed: int = 0) -> ExamReport:
             f"{_MAX_UNSTRUCTURED_ENTRIES} entries if the channel claims no structure. Examine a "
             "smaller instance."
         )
-    short = _shorten(mechanism)
-    both_versions = (short, mechanism)
+    short_version = _shorten(mechanism)
+    both_versions = (short_version, mechanism)
     checks: list[tuple[Callable[[Mechanism], None], tuple[Mechanism, ...]]] = [
         (rows_sum_to_one, both_versions),
-        (kernel_matches_integers, (short,)),
+        (kernel_matches_integers, (short_version,)),
         (keeps_its_context, both_versions),
         (structure_is_as_claimed, both_versions),
         (formula_is_met, (mechanism,)),
@@ -89,7 +89,7 @@ def check_mechanism(mechanism: Mechanism, *, seed: int = 0) -> ExamReport:
         passed.append(check.__name__)
     sampler_matches_its_matrix(mechanism, seed)
     passed.append(sampler_matches_its_matrix.__name__)
-    return ExamReport(tuple(passed), short.word_bits)
+    return ExamReport(tuple(passed), short_version.word_bits)
 
 
 # --- sampling -------------------------------------------------------------------------------------
@@ -113,14 +113,13 @@ def reports_are_a_pure_function(mechanism: Mechanism) -> None:
     symbols = np.arange(4 * mechanism.inputs) % mechanism.inputs
     words = words_from(bytes(KEY_BYTES), 0, symbols.size)[:, : mechanism.words]
     words = words >> np.uint64(64 - mechanism.word_bits)
-    in_order = mechanism.reports_from(symbols, words)
-    reversed_reports = mechanism.reports_from(symbols[::-1], words[::-1])
-    in_reverse = reversed_reports[::-1]
-    one_by_one = []
+    reports = mechanism.reports_from(symbols, words).tolist()
+    reversed_reports = mechanism.reports_from(symbols[::-1], words[::-1]).tolist()
+    single_reports = []
     for i in range(symbols.size):
         report = mechanism.reports_from(symbols[i : i + 1], words[i : i + 1])
-        one_by_one.append(int(report[0]))
-    is_pure = in_order.tolist() == in_reverse.tolist() == one_by_one
+        single_reports.append(int(report[0]))
+    is_pure = reports == reversed_reports[::-1] == single_reports
     _require(
         is_pure,
         "reports_are_a_pure_function",
@@ -129,7 +128,7 @@ def reports_are_a_pure_function(mechanism: Mechanism) -> None:
 
 
 def words_do_not_depend_on_the_symbol(mechanism: Mechanism) -> None:
-    """Check that privatising reads the same number of words for every symbol."""
+    """Check that ``privatize`` reads the same number of words for every symbol, in one call."""
     read_counts = set()
     for x in range(mechanism.inputs):
         source = _CountingWords()
@@ -138,14 +137,15 @@ def words_do_not_depend_on_the_symbol(mechanism: Mechanism) -> None:
     _require(
         read_counts == {(10 * mechanism.words,)},
         "words_do_not_depend_on_the_symbol",
-        "the number of words read depends on the symbol.",
+        f"privatize must read {10 * mechanism.words} words for 10 symbols, in one call, whatever "
+        "the symbols are.",
     )
 
 
 def sampler_matches_its_matrix(mechanism: Mechanism, seed: int = 0) -> None:
     """Test reports from full-length words against the matrix, using χ² tests.
 
-    The levels of the tests for all symbols add up to 1e-6.
+    The significance levels of the tests, one per symbol, add up to 1e-6.
     """
     from scipy.stats import chi2
 
@@ -154,10 +154,10 @@ def sampler_matches_its_matrix(mechanism: Mechanism, seed: int = 0) -> None:
     for x in range(mechanism.inputs):
         reports = mechanism.privatize(np.full(sample_size, x), _KeyedWords(seed, x))
         counts = np.bincount(reports, minlength=mechanism.outputs)
-        expected = sample_size * _float_row(mechanism, x)
-        impossible_count = counts[expected == 0].sum()
+        expected_counts = sample_size * _float_row(mechanism, x)
+        impossible_count = counts[expected_counts == 0].sum()
         _require(impossible_count == 0, name, f"symbol {x} sends a report that has probability 0.")
-        statistic, degrees_of_freedom = _chi_square(counts, expected)
+        statistic, degrees_of_freedom = _chi_square(counts, expected_counts)
         if degrees_of_freedom == 0:
             continue
         critical_value = chi2.isf(ALPHA / mechanism.inputs, degrees_of_freedom)
@@ -179,11 +179,15 @@ def rows_sum_to_one(mechanism: Mechanism) -> None:
         is_well_formed = len(row) == mechanism.outputs and min(row) >= 0
         sums_to_one = sum(row) == mechanism.denominator and sum(mechanism.exact_row(x)) == 1
         is_valid = is_well_formed and sums_to_one
-        _require(is_valid, "rows_sum_to_one", f"row {x} does not sum to 1.")
+        _require(
+            is_valid,
+            "rows_sum_to_one",
+            f"row {x} is not a probability distribution over the outputs.",
+        )
 
 
 def keeps_its_context(mechanism: Mechanism) -> None:
-    """Check with integers that every pair of symbols satisfies E on every output."""
+    """Check in integer arithmetic that every pair of symbols satisfies E on every output."""
     try:
         certify(mechanism)
     except PrivacyViolation as violation:
@@ -222,7 +226,7 @@ def transforms_match_the_matrix(mechanism: Mechanism) -> None:
 
 
 def scores_undo_the_channel(mechanism: Mechanism) -> None:
-    """Check with integers that ``Σ_y Q(y|x2) A[x, y]`` is 1 if x = x2, and 0 otherwise."""
+    """Check in exact arithmetic that ``Σ_y Q(y|x2) A[x, y]`` is 1 if x = x2, and 0 otherwise."""
     k = mechanism.inputs
     rows = np.array(list(map(mechanism.integer_row, range(k))), dtype=object)
     sums = np.zeros((k, k), dtype=object)
@@ -237,11 +241,11 @@ def scores_undo_the_channel(mechanism: Mechanism) -> None:
         column = rows[:, y]
         sums += np.outer(column, np.array(numerators, dtype=object))
     identity = np.eye(k, dtype=object) * (denominator * mechanism.denominator)
-    biased = np.flatnonzero((sums != identity).any(axis=1))
+    biased_symbols = np.flatnonzero((sums != identity).any(axis=1))
     _require(
-        biased.size == 0,
+        biased_symbols.size == 0,
         "scores_undo_the_channel",
-        f"the estimate is biased for symbols {biased.tolist()}.",
+        f"the estimate is biased for reports of symbols {biased_symbols.tolist()}.",
     )
 
 
@@ -260,7 +264,7 @@ def fast_scores_match_exact_ones(mechanism: Mechanism) -> None:
     _require(
         scale * (1 - 1e-9) <= scores.leverage <= scale * 1.01,
         name,
-        "leverage is not the largest score.",
+        "leverage is not the largest absolute score.",
     )
     reach = scores.reach
     _require_close(reach.highest, A.max(axis=1), scale, name, "reach.highest")
@@ -311,20 +315,23 @@ def tallies_add_up(mechanism: Mechanism) -> None:
 
 
 def records_are_canonical(mechanism: Mechanism) -> None:
-    """Check that the record is canonical JSON, and that the fingerprint identifies the channel."""
+    """Check that the record has a canonical form, and the fingerprint identifies the channel.
+
+    An identical copy must have the same fingerprint, and a different channel another one.
+    """
     name = "records_are_canonical"
     canonical_bytes(mechanism.to_record())
     word_bits = mechanism.word_bits
     copy = mechanism.with_word_bits(word_bits)
-    is_same = copy.fingerprint == mechanism.fingerprint
-    _require(is_same, name, "an identical mechanism has a different fingerprint.")
-    other_bits = word_bits + 1 if word_bits < 64 else word_bits - 1
-    other = mechanism.with_word_bits(other_bits)
-    same_channel = all(
-        mechanism.exact_row(x) == other.exact_row(x) for x in range(mechanism.inputs)
+    is_same_fingerprint = copy.fingerprint == mechanism.fingerprint
+    _require(is_same_fingerprint, name, "an identical mechanism has a different fingerprint.")
+    other_word_bits = word_bits + 1 if word_bits < 64 else word_bits - 1
+    other_mechanism = mechanism.with_word_bits(other_word_bits)
+    is_same_channel = all(
+        mechanism.exact_row(x) == other_mechanism.exact_row(x) for x in range(mechanism.inputs)
     )
     _require(
-        same_channel or other.fingerprint != mechanism.fingerprint,
+        is_same_channel or other_mechanism.fingerprint != mechanism.fingerprint,
         name,
         "two different channels share a fingerprint.",
     )
@@ -334,7 +341,7 @@ def records_are_canonical(mechanism: Mechanism) -> None:
 
 
 class _CountingWords:
-    """Words from a fixed key; ``counts`` lists how many words each call read."""
+    """Words from a fixed key; ``counts`` lists how many words each call has read."""
 
     def __init__(self) -> None:
         self.counts: list[int] = []
@@ -358,24 +365,24 @@ class _KeyedWords:
 
 
 def _shorten(mechanism: Mechanism) -> Mechanism:
-    """Return the mechanism over the shortest words of at least 12 bits that can realise it."""
-    for word_bits in _short_word_bits(mechanism):
+    """Return the mechanism over the shortest words that can realise it, of the lengths to try."""
+    for word_bits in _word_lengths_to_try(mechanism):
         try:
             return mechanism.with_word_bits(word_bits)
         except NothingToLearn:
             continue
     raise ExamFailed(
         "kernel_matches_integers",
-        "no word length short enough to try every word can realise this mechanism. Examine it with "
-        "a larger ε.",
+        "this mechanism cannot be realised with words short enough to try them all. Examine it "
+        "with a larger ε.",
     )
 
 
-def _short_word_bits(mechanism: Mechanism) -> range:
-    """Return the word lengths to try.
+def _word_lengths_to_try(mechanism: Mechanism) -> range:
+    """Return the word lengths to try, in bits.
 
-    They allow at most 2^20 different draws. A mechanism that claims no structure needs about 16
-    draws per report, so up to 2^22 draws are allowed.
+    There are at most 2^20 different draws, or 2^22 for a mechanism that claims no structure, which
+    needs about 16 draws per report.
     """
     if mechanism.words == 2:
         return range(6, 11)
@@ -411,14 +418,15 @@ def _score_table(mechanism: Mechanism) -> Floats:
     return np.array(columns).T
 
 
-def _chi_square(counts: np.typing.NDArray[np.int64], expected: Floats) -> tuple[float, int]:
+def _chi_square(counts: np.typing.NDArray[np.int64], expected_counts: Floats) -> tuple[float, int]:
     """Return Pearson's statistic and its degrees of freedom.
 
-    Rare cells are merged, and cells that cannot occur are left out.
+    ``expected_counts`` has an entry for each report. Rare reports are merged into one, which
+    is left out if it cannot occur.
     """
-    is_rare = expected < 10
+    is_rare = expected_counts < 10
     merged_counts = np.append(counts[~is_rare], counts[is_rare].sum())
-    merged_expected = np.append(expected[~is_rare], expected[is_rare].sum())
+    merged_expected = np.append(expected_counts[~is_rare], expected_counts[is_rare].sum())
     can_occur = merged_expected > 0
     merged_expected = merged_expected[can_occur]
     terms = (merged_counts[can_occur] - merged_expected) ** 2 / merged_expected

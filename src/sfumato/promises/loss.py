@@ -6,9 +6,9 @@ under x2. Then the T reports together are (ε, δ)-private for
 
     δ(ε) = Σ_s max(0, P(s) − e^ε P2(s)).
 
-For two rows of a mechanism, a loss has only two or three possible values, so there are few sums. P
-and P2 are computed with integers over a common denominator; P is rounded up and P2 is rounded down.
-The rounding errors are far smaller than float errors.
+For two rows of most mechanisms, a loss has only two or three possible values, so there are few
+sums. P and P2 are computed in integer arithmetic, over a common denominator; P is rounded up and P2
+is rounded down. The rounding errors are far smaller than float errors.
 """
 
 import math
@@ -24,7 +24,7 @@ from sfumato.mechanisms import Mechanism
 from sfumato.promises.observer import context_and_rows
 from sfumato.randomness import Epsilon, exact_number, exp_bounds
 
-_KEPT_BITS = 512  # bits kept in a count, besides those needed for the largest sum of losses
+_KEPT_BITS = 512  # bits to keep in a count, besides those for the largest sum of losses
 _MAX_SUMS = 100_000
 _ONE = 1 << 64  # represents odds of 1; odds are rounded up to multiples of 2^−64
 _MAX_EPSILON = 1000  # treat anything larger as inf: e^−1000 is below any positive float
@@ -41,13 +41,14 @@ _Counts = tuple[int, int]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PrivacyLoss:
-    """What ``reports`` reports from one person reveal about whether the value is x or x2.
+    """What ``report_count`` reports from one person reveal about whether the value is x or x2.
 
-    ``naive`` is the ε from basic composition. ``delta`` and ``epsilon`` give the exact curve.
+    ``naive_epsilon`` is the ε from basic composition. ``delta`` and ``epsilon`` give the exact
+    curve, rounded up.
     """
 
-    reports: int
-    naive: float
+    report_count: int
+    naive_epsilon: float
     _counts: list[_Counts]
     _denominator: int
 
@@ -90,39 +91,40 @@ class PrivacyLoss:
         return high
 
     def __repr__(self) -> str:
-        sum_count = len(self._counts)
-        details = f"{self.reports} reports, {sum_count} sums of losses, naive ε = {self.naive:g}"
-        return f"PrivacyLoss({details})"
+        return (
+            f"PrivacyLoss({self.report_count} reports, {len(self._counts)} sums of losses, "
+            f"naive ε = {self.naive_epsilon:g})"
+        )
 
 
 def privacy_loss(
-    context_or_mechanism: Context | Mechanism, x: int, x2: int, *, reports: int = 1
+    context_or_mechanism: Context | Mechanism, x: int, x2: int, *, report_count: int = 1
 ) -> PrivacyLoss:
-    """Return the privacy loss of ``reports`` independent reports of one value, for x against x2.
+    """Return the privacy loss of independent reports of the same value, for x against x2.
 
     For a mechanism, the loss is computed from its rows for x and x2. For a context, it is the worst
     case over all mechanisms that satisfy the context. The worst case is the binary optimum (Theorem
     2 of Acharya et al., 2020), with both odds rounded up.
 
     >>> from sfumato.contexts import Uniform
-    >>> loss = privacy_loss(Uniform(2, 0.5), 0, 1, reports=100)
-    >>> loss.naive, round(loss.epsilon(1e-6), 1)
+    >>> loss = privacy_loss(Uniform(2, 0.5), 0, 1, report_count=100)
+    >>> loss.naive_epsilon, round(loss.epsilon(1e-6), 1)
     (50.0, 33.3)
     """
     context, row, row2 = context_and_rows(context_or_mechanism, x, x2)
-    if isinstance(reports, bool) or not isinstance(reports, int) or reports < 1:
-        raise InvalidArgument(f"reports must be a positive integer; got {reports!r}.")
+    if isinstance(report_count, bool) or not isinstance(report_count, int) or report_count < 1:
+        raise InvalidArgument(f"report_count must be a positive integer; got {report_count!r}.")
     epsilon = context.exact_epsilon(x, x2)
     if not row:
         row, row2 = _dominating_rows(epsilon, context.exact_epsilon(x2, x))
-    counts, denominator = _convolve(_distinct_losses(row, row2), sum(row), reports)
-    return PrivacyLoss(reports, reports * float(epsilon), counts, denominator)
+    counts, denominator = _convolve(_distinct_losses(row, row2), sum(row), report_count)
+    return PrivacyLoss(report_count, report_count * float(epsilon), counts, denominator)
 
 
 def _dominating_rows(a: Epsilon, b: Epsilon) -> tuple[list[int], list[int]]:
     """Return the rows of the binary optimum as integers, for odds A ≥ e^a and B ≥ e^b.
 
-    They are [[A(B − 1), A − 1], [B − 1, B(A − 1)]], with denominator AB − 1.
+    For finite odds, they are [[A(B − 1), A − 1], [B − 1, B(A − 1)]], with denominator AB − 1.
     """
     one = _ONE  # odds of 1
     A = _odds_above(a)
@@ -150,10 +152,11 @@ def _odds_above(epsilon: Epsilon) -> int | None:
 
 
 def _distinct_losses(row: Iterable[int], row2: Iterable[int]) -> list[_Loss]:
-    """Return the distinct losses of one report with their counts under x and x2.
+    """Return the distinct losses of one report, with their counts under x and x2.
 
-    Each loss is a vector with a coefficient for each basic loss. Odds and their inverse have the
-    coefficients +1 and −1 for the same basic loss, so their losses cancel.
+    A basic loss is the logarithm of odds above 1. Each loss is a vector with a coefficient for each
+    basic loss. Odds and their inverse have the coefficients +1 and −1 for the same basic loss, so
+    their losses cancel.
     """
     counts: dict[Fraction | None, _Counts] = defaultdict(lambda: (0, 0))
     for p, p2 in zip(row, row2, strict=True):
@@ -163,18 +166,20 @@ def _distinct_losses(row: Iterable[int], row2: Iterable[int]) -> list[_Loss]:
             counts[odds] = (total + p, total2 + p2)
     finite_odds = {max(odds, 1 / odds) for odds in counts if odds is not None}
     basic_odds = sorted(finite_odds - {Fraction(1)})
-    zero = (0,) * len(basic_odds)
-    coefficients: dict[Fraction | None, _Sum] = {None: None, Fraction(1): zero}
+    zeros = (0,) * len(basic_odds)
+    coefficients: dict[Fraction | None, _Sum] = {None: None, Fraction(1): zeros}
     for i, odds in enumerate(basic_odds):
-        zeros_before = zero[:i]
-        zeros_after = zero[i + 1 :]
+        zeros_before = zeros[:i]
+        zeros_after = zeros[i + 1 :]
         coefficients[odds] = (*zeros_before, 1, *zeros_after)
         coefficients[1 / odds] = (*zeros_before, -1, *zeros_after)
     return [(coefficients[odds], *count) for odds, count in counts.items()]
 
 
-def _convolve(losses: list[_Loss], denominator: int, reports: int) -> tuple[list[_Counts], int]:
-    """Return the counts of each sum of ``reports`` losses, and the denominator of the counts.
+def _convolve(
+    losses: list[_Loss], denominator: int, report_count: int
+) -> tuple[list[_Counts], int]:
+    """Return the counts of each sum of ``report_count`` losses, and their denominator.
 
     Counts under x are rounded up, and counts under x2 are rounded down.
     """
@@ -185,10 +190,10 @@ def _convolve(losses: list[_Loss], denominator: int, reports: int) -> tuple[list
             basic_loss_count = len(loss)
         if q2:
             max_odds_bits = max(max_odds_bits, (q // q2).bit_length() + 1)
-    kept_bits = _KEPT_BITS + reports * max_odds_bits
+    kept_bits = _KEPT_BITS + report_count * max_odds_bits
     sums: dict[_Sum, _Counts] = {(0,) * basic_loss_count: (1, 1)}
     total = 1
-    for _ in range(reports):
+    for _ in range(report_count):
         sums = _add_report(sums, losses)
         total *= denominator
         shift = max(total.bit_length() - kept_bits, 0)
@@ -197,8 +202,8 @@ def _convolve(losses: list[_Loss], denominator: int, reports: int) -> tuple[list
             sums[key] = (-(-p >> shift), p2 >> shift)
         if len(sums) > _MAX_SUMS:
             raise InvalidArgument(
-                f"{reports} reports would have more than {_MAX_SUMS:,} sums of losses. Pass fewer "
-                "reports."
+                f"{report_count} reports would have more than {_MAX_SUMS:,} sums of losses. Pass "
+                "a smaller report_count."
             )
     return list(sums.values()), total
 

@@ -29,14 +29,14 @@ from sfumato.randomness import Epsilon, within_odds
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_MAX_EXPONENT = 700  # exp() overflows a float just above e^709
+_MAX_EXPONENT = 700  # math.exp overflows just above 709
 
 Point = tuple[float, float]
 ExactPoint = tuple[Fraction, Fraction]
 
 
 @dataclass(frozen=True)
-class BrokenTest:
+class ViolatingTest:
     """A test with smaller errors than the context allows.
 
     The test guesses x if the report is in ``x_outputs``, and x2 otherwise. ``inequality`` is the
@@ -56,8 +56,8 @@ class ErrorRegion:
     ``promised`` contains the vertices of the region that the context allows, from "never guess x"
     at (0, 1) through its corner to "always guess x" at (1, 0). ``realised`` contains the exact
     vertices of the mechanism's region, whose boundary consists of likelihood-ratio tests (Neyman
-    and Pearson, 1933). Without a mechanism, ``realised`` is empty. ``broken`` is a test that
-    violates an inequality, or ``None`` if no test does.
+    and Pearson, 1933). Without a mechanism, ``realised`` is empty. ``violating_test`` is a test
+    whose errors violate an inequality, or ``None`` if there is no such test.
     """
 
     x: int
@@ -66,7 +66,7 @@ class ErrorRegion:
     reverse_epsilon: Epsilon
     promised: tuple[Point, ...]
     realised: tuple[ExactPoint, ...]
-    broken: BrokenTest | None
+    violating_test: ViolatingTest | None
 
     @property
     def corner(self) -> Point | None:
@@ -121,14 +121,14 @@ def error_region(context_or_mechanism: Context | Mechanism, x: int, x2: int) -> 
         reverse_epsilon=b,
         promised=_context_vertices(float(a), float(b)),
         realised=_mechanism_vertices(row, row2),
-        broken=_find_broken_test(row, row2, a, b),
+        violating_test=_find_violating_test(row, row2, a, b),
     )
 
 
 def context_and_rows(
     context_or_mechanism: Context | Mechanism, x: int, x2: int
 ) -> tuple[Context, list[int], list[int]]:
-    """Return the context and the rows of x and x2. Without a mechanism, the rows are empty.
+    """Return the context and the integer rows of x and x2; for a context, the rows are empty.
 
     Raises ``InvalidSymbols`` unless x and x2 are two different symbols of the context.
     """
@@ -150,9 +150,10 @@ def _is_symbol(context: Context, x: int) -> bool:
 
 
 def _context_vertices(a: float, b: float) -> tuple[Point, ...]:
-    """Return the two ends of the boundary of the context's region, with its corner between them.
+    """Return the ends of the boundary of the context's region, and the corner between them, if any.
 
-    ``P_FA = e^−a (1 − e^−b)/D``, ``P_MD = e^−b (1 − e^−a)/D`` with ``D = 1 − e^−(a+b)``.
+    At the corner, ``P_FA = e^−a (1 − e^−b)/D`` and ``P_MD = e^−b (1 − e^−a)/D``, where
+    ``D = 1 − e^−(a+b)``.
     """
     if a == 0 or b == 0:  # equal rows: only blind guessing
         return (0.0, 1.0), (1.0, 0.0)
@@ -165,8 +166,8 @@ def _context_vertices(a: float, b: float) -> tuple[Point, ...]:
 def _mechanism_vertices(row: Sequence[int], row2: Sequence[int]) -> tuple[ExactPoint, ...]:
     """Return the vertices of the mechanism's region, in order along its boundary.
 
-    The first test never guesses x. Each of the next tests guesses x for one more report, in order
-    of decreasing likelihood ratio.
+    The first test never guesses x. Each subsequent test also guesses x for all reports with the
+    next smaller likelihood ratio.
     """
     if not row:
         return ()
@@ -185,29 +186,31 @@ def _mechanism_vertices(row: Sequence[int], row2: Sequence[int]) -> tuple[ExactP
     return tuple(dict.fromkeys(points))
 
 
-def _find_broken_test(
+def _find_violating_test(
     row: Sequence[int], row2: Sequence[int], a: Epsilon, b: Epsilon
-) -> BrokenTest | None:
-    """Return a test that violates an inequality, or ``None`` if no test does.
+) -> ViolatingTest | None:
+    """Return a test whose errors violate an inequality, or ``None`` if there is no such test.
 
     The test guesses x only for the reports that favour x too strongly. If there are none, it
     guesses x2 only for the reports that favour x2 too strongly.
     """
-    favours_x: set[int] = set()
-    favours_x2: set[int] = set()
+    outputs_favouring_x: set[int] = set()
+    outputs_favouring_x2: set[int] = set()
     for y, (q, q2) in enumerate(zip(row, row2, strict=True)):
         if not within_odds(q, q2, a):
-            favours_x.add(y)
+            outputs_favouring_x.add(y)
         if not within_odds(q2, q, b):
-            favours_x2.add(y)
-    if not favours_x and not favours_x2:
+            outputs_favouring_x2.add(y)
+    if not outputs_favouring_x and not outputs_favouring_x2:
         return None
-    x_outputs = frozenset(favours_x or set(range(len(row))) - favours_x2)
+    x_outputs = frozenset(outputs_favouring_x or set(range(len(row))) - outputs_favouring_x2)
     total = sum(row)
     false_alarm = Fraction(sum(row2[y] for y in x_outputs), total)
     miss = 1 - Fraction(sum(row[y] for y in x_outputs), total)
-    inequality = "exp(E[x, x2]) P_FA + P_MD >= 1" if favours_x else "P_FA + exp(E[x2, x]) P_MD >= 1"
-    return BrokenTest(x_outputs, false_alarm, miss, inequality)
+    inequality = "P_FA + exp(E[x2, x]) P_MD >= 1"
+    if outputs_favouring_x:
+        inequality = "exp(E[x, x2]) P_FA + P_MD >= 1"
+    return ViolatingTest(x_outputs, false_alarm, miss, inequality)
 
 
 def _ratio(q: int, q2: int) -> Fraction | float:

@@ -1,6 +1,6 @@
 """Theorem 2 of Acharya et al. (2020), for two symbols.
 
-Every E-LDP channel is a garbling of the binary optimum.
+Every E-LDP channel for two symbols is a garbling of the binary optimum.
 """
 
 from collections.abc import Sequence
@@ -40,8 +40,8 @@ def factor(Q: Channel, optimum: Channel) -> list[list[Fraction]]:
 
     W never sees the symbol, so Q* is at least as useful as Q for any purpose. ``W = Q*⁻¹ Q``: its
     row 0 is ``(Q*[1][1] Q[0] − Q*[0][1] Q[1])/det``, and row 1 is similar. W is non-negative if and
-    only if no ratio between the rows of Q exceeds those of Q*. If one does, raises
-    ``PrivacyViolation`` with the first such output.
+    only if no output of Q distinguishes the symbols better than Q* does. Otherwise, raises
+    ``PrivacyViolation`` with the first output that does.
 
     >>> half = [Fraction(1, 2), Fraction(1, 2)]
     >>> factor([half, half], binary_optimum(2, 4))
@@ -50,7 +50,7 @@ def factor(Q: Channel, optimum: Channel) -> list[list[Fraction]]:
     has_two_rows = len(Q) == 2 and len(Q[0]) == len(Q[1])
     if not has_two_rows or any(sum(row) != 1 for row in Q):
         raise ContextMismatch(
-            "Q must have two rows of fractions, and each row must add up to exactly 1."
+            "Q must have two rows of the same length, and each row must add up to exactly 1."
         )
     (s, t), (u, v) = optimum
     determinant = s * v - t * u
@@ -90,7 +90,7 @@ def minimax_risk(Q: ArrayLike, grid_size: int = 201) -> float:
     """Return ``max_p 1/I(p)``: for large n, the worst ``n · E(p̂ − p)²`` of the best estimator.
 
     ``I(p) = Σ_y (Q(y|1) − Q(y|0))²/q(y)`` is the Fisher information, which post-processing can only
-    reduce. The maximum is taken over ``grid_size`` equally spaced points in [0, 1].
+    reduce. The maximum is taken over ``grid_size`` equally spaced values of p in [0, 1].
     """
     row, row2 = np.asarray(Q, dtype=np.float64)
     p = np.linspace(0, 1, grid_size)[:, None]

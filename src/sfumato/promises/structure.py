@@ -1,17 +1,18 @@
 """Structural certificates, for channels that are too large to enumerate.
 
-In the row of a symbol, each report in the symbol's own range has ``high`` or ``low`` words, and
-each report in another range has ``cover`` words. One report that is shared with other symbols also
-has c leftover words. A symbol may also have a report that only it sends (see ``RowClass``). So for
-every report y:
+In the row of a symbol, ``high`` or ``low`` words map to each report in the symbol's own range, and
+``cover`` words map to each report in another range. The c leftover words map to one report that is
+shared with other symbols. A symbol may also have a report that only it sends (see ``RowClass``). So
+for every report y:
 
     x, x2 with the same range:     Q(y|x)/Q(y|x2) ≤ (high + c)/(low + c) ≤ high/low
     x, x2 with different ranges:   ≤ high/cover on x's range, cover/low on x2's range, 1 elsewhere
 
-Nothing can be promised for a symbol with a report that only it sends. So a context is satisfied if
-these few odds are within the promises for the pairs they represent (see the proof pages). The
-method ``row_classes`` of a mechanism returns its claims about this structure. The claims are
-re-checked here: on all rows if there are at most 1000 symbols, and otherwise on 1000 random rows.
+For a symbol with a report that only it sends, no finite ε can be promised. So a context is
+satisfied if these few odds are within the promises for the pairs they represent (see the proof
+pages). The method ``row_classes`` of a mechanism returns its claims about this structure. The
+claims are re-checked here: on all rows if there are at most 1000 symbols, and otherwise on 1000
+random rows.
 """
 
 import itertools
@@ -30,7 +31,7 @@ from sfumato.mechanisms import Mechanism, RowClass
 from sfumato.promises.enumeration import TightestCase, broken_promise_error, require_row
 from sfumato.randomness import Epsilon, SystemWords, within_odds
 
-RANDOM_ROWS = 1000
+RANDOM_ROW_COUNT = 1000
 """The number of random rows to re-check; all rows are re-checked if there are no more than this."""
 
 _INDEX_TYPE = np.uint32  # large enough to index the levels of any mechanism
@@ -47,9 +48,10 @@ def check_structure(
 ) -> tuple[TightestCase | None, int]:
     """Return the tightest case, and the number of rows that were re-checked.
 
-    Raises ``PrivacyViolation`` if a promise is broken or a claim is false. For two symbols with the
-    same range, the case has the odds ``high : low`` of their class, because leftover words can only
-    make the actual odds smaller.
+    Raises ``PrivacyViolation`` if a promise is broken or a claim is false, and ``NoClosedForm`` if
+    the claims are not enough for a proof. For two symbols with the same range, the case has the
+    odds ``high : low`` of their class, because leftover words can only make the actual odds
+    smaller.
     """
     if not classes:
         raise NoClosedForm("this mechanism claims no structure and is too large to enumerate.")
@@ -77,26 +79,28 @@ def check_structure(
 class _Ranges:
     """The claimed class and range of each symbol, and the level of each report outside the range.
 
-    ``start_of`` is the first report of each symbol's range, or −1 for a symbol without a range.
-    Report y has the level ``cover_levels[cover[y]]`` for symbols whose range does not contain y.
+    ``start_of`` is the first report of each symbol's range, or −1 for a symbol without a range. For
+    symbols whose range does not contain y, report y has the level
+    ``cover_levels[cover_index_of[y]]``.
     """
 
     classes: tuple[RowClass, ...]
     class_of: NDArray[np.int64]
     start_of: NDArray[np.int64]
     cover_levels: list[int]
-    cover: NDArray[np.intp]
+    cover_index_of: NDArray[np.intp]
 
     @classmethod
     def from_claims(cls, mechanism: Mechanism, classes: tuple[RowClass, ...]) -> "_Ranges":
         """Combine the claims, and check that they are consistent.
 
-        Each symbol must be in exactly one class, and ranges must not overlap.
+        Each symbol must be in exactly one class, ranges must not overlap, and the claimed words of
+        each row must add up to the denominator.
         """
         class_of = np.full(mechanism.inputs, -1, dtype=np.int64)
         start_of = np.full(mechanism.inputs, -1, dtype=np.int64)
         class_of_report = np.full(mechanism.outputs, -1, dtype=np.int64)
-        cover = np.zeros(mechanism.outputs, dtype=np.intp)
+        cover_index_of = np.zeros(mechanism.outputs, dtype=np.intp)
         cover_levels = [0]
         for index, claim in enumerate(classes):
             class_of[claim.symbols] = index
@@ -104,7 +108,7 @@ class _Ranges:
                 raise _false_claim_error(0, 0)
             symbol = int(claim.symbols[0])
             has_start_per_symbol = claim.first_reports.shape == claim.symbols.shape
-            if not has_start_per_symbol or not claim.is_sound(mechanism.outputs):
+            if not has_start_per_symbol or not claim.is_consistent(mechanism.outputs):
                 raise _false_claim_error(symbol, 0)
             if not claim.outputs:
                 continue
@@ -117,18 +121,18 @@ class _Ranges:
             class_of_report[reports] = index
             shared_leftover = claim.leftover if claim.cover else 0
             cover_levels += [claim.cover, claim.cover + shared_leftover]
-            cover[reports] = len(cover_levels) - 2
-            cover[starts] = len(cover_levels) - 1
+            cover_index_of[reports] = len(cover_levels) - 2
+            cover_index_of[starts] = len(cover_levels) - 1
         symbol_count = sum(claim.symbols.size for claim in classes)
         if (class_of < 0).any() or symbol_count != mechanism.inputs:
             raise _false_claim_error(int(np.argmin(class_of)), 0)
-        counts = np.bincount(cover, minlength=len(cover_levels)).tolist()
+        counts = np.bincount(cover_index_of, minlength=len(cover_levels)).tolist()
         total_cover = sum(map(mul, cover_levels, counts))
         for claim in classes:
             other_cover = total_cover - claim.cover_words
-            if other_cover + claim.words + claim.own_words != mechanism.denominator:
+            if other_cover + claim.words_in_range + claim.own_words != mechanism.denominator:
                 raise _false_claim_error(int(claim.symbols[0]), int(claim.first_reports[0]))
-        return cls(classes, class_of, start_of, cover_levels, cover)
+        return cls(classes, class_of, start_of, cover_levels, cover_index_of)
 
     def claim_of(self, x: int) -> RowClass:
         """Return the claim about the row of x."""
@@ -141,25 +145,25 @@ class _Ranges:
 
 
 def _choose_rows(inputs: int) -> Symbols:
-    if inputs <= RANDOM_ROWS:
+    if inputs <= RANDOM_ROW_COUNT:
         return np.arange(inputs)
     words = SystemWords().take(inputs)[:, 0]
-    return np.sort(np.argpartition(words, RANDOM_ROWS)[:RANDOM_ROWS])
+    return np.sort(np.argpartition(words, RANDOM_ROW_COUNT)[:RANDOM_ROW_COUNT])
 
 
 def _check_claims(mechanism: Mechanism, ranges: _Ranges, rows: Symbols) -> None:
     """Raise ``PrivacyViolation`` unless each of ``rows`` matches the claim about its class."""
-    # Replace the large integers with indices, which are faster to compare with the cover.
+    # Replace the large integers with indices, which are faster to compare.
     distinct_levels = dict.fromkeys(ranges.cover_levels)
     index_of = {level: index for index, level in enumerate(distinct_levels)}
     other_index = len(index_of)  # stands for every level that is not a cover level
     cover_indices = np.array([index_of[level] for level in ranges.cover_levels])
-    cover = cover_indices[ranges.cover].astype(_INDEX_TYPE)
+    cover_row = cover_indices[ranges.cover_index_of].astype(_INDEX_TYPE)
     for x in rows.tolist():
         levels, level_indices = require_row(mechanism, x)
         indices = [index_of.get(level, other_index) for level in levels]
         row = np.array(indices, dtype=_INDEX_TYPE).take(level_indices)
-        differing_reports = np.flatnonzero(row != cover)
+        differing_reports = np.flatnonzero(row != cover_row)
         start = max(int(ranges.start_of[x]), 0)
         if not ranges.claim_of(x).matches(levels, level_indices, start, differing_reports):
             raise _false_claim_error(x, start)
@@ -167,8 +171,8 @@ def _check_claims(mechanism: Mechanism, ranges: _Ranges, rows: Symbols) -> None:
 
 def _false_claim_error(x: int, output: int) -> PrivacyViolation:
     return PrivacyViolation(
-        f"the row of symbol {x} does not match the mechanism's claims, so the claims prove "
-        "nothing. The mechanism must not be used.",
+        f"the mechanism's claims about the row of symbol {x} are false or inconsistent, so they "
+        "prove nothing. The mechanism must not be used.",
         x=x,
         x2=x,
         output=output,
@@ -205,21 +209,26 @@ class _GroupPromises:
             columns.append(term.group_of)
         table = np.column_stack(columns)
         cells, cell_of = np.unique(table, axis=0, return_inverse=True)
-        promise_index: dict[tuple[Epsilon, Epsilon], int] = {}
-        cell_promise = np.empty(len(cells), dtype=np.int64)
+        index_of_promise: dict[tuple[Epsilon, Epsilon], int] = {}
+        promise_index_of_cell = np.empty(len(cells), dtype=np.int64)
         for i, (_, *cell) in enumerate(cells.tolist()):
             promise = _promise_of_cell(terms, cell)
-            cell_promise[i] = promise_index.setdefault(promise, len(promise_index))
+            promise_index_of_cell[i] = index_of_promise.setdefault(promise, len(index_of_promise))
         group_of = np.zeros(k, dtype=np.int64)
         distinguishing_groups = [term.group_of for term in terms if term.inside != term.outward]
         if distinguishing_groups:
             keys = np.column_stack(distinguishing_groups)
             _, group = np.unique(keys, axis=0, return_inverse=True)
             group_of = group.reshape(k)
-        symbol_promise = cell_promise[cell_of.reshape(k)]
-        inside = [epsilon for epsilon, _ in promise_index]
-        outward = [epsilon for _, epsilon in promise_index]
-        return cls([*inside, *outward], symbol_promise, symbol_promise + len(inside), group_of)
+        promise_index_of_symbol = promise_index_of_cell[cell_of.reshape(k)]
+        inside = [epsilon for epsilon, _ in index_of_promise]
+        outward = [epsilon for _, epsilon in index_of_promise]
+        return cls(
+            [*inside, *outward],
+            promise_index_of_symbol,
+            promise_index_of_symbol + len(inside),
+            group_of,
+        )
 
 
 def _promise_of_cell(terms: list[GroupedContext], cell: list[int]) -> tuple[Epsilon, Epsilon]:
@@ -242,46 +251,48 @@ def _promise_of_cell(terms: list[GroupedContext], cell: list[int]) -> tuple[Epsi
 # --- pairs to check -------------------------------------------------------------------------------
 
 
-def _matrix_pairs(exact: ExactMatrix, ranges: _Ranges) -> Iterator[_Pair]:
+def _matrix_pairs(entries: ExactMatrix, ranges: _Ranges) -> Iterator[_Pair]:
     """Yield the pair with the strongest promise for each combination of two classes.
 
     Pairs in the same range and pairs in different ranges are treated separately.
     """
-    E = exact.numerators_off_diagonal()
+    numerators = entries.numerators_off_diagonal()
     has_range = ranges.start_of >= 0
-    same_start = ranges.start_of[:, None] == ranges.start_of[None, :]
-    shares_range = same_start & has_range
+    is_same_start = ranges.start_of[:, None] == ranges.start_of[None, :]
+    shares_range = is_same_start & has_range
     members = ranges.symbols_by_class()
     for rows, columns, same_range in itertools.product(members, members, (True, False)):
         block = np.ix_(rows, columns)
-        promises = np.where(shares_range[block] == same_range, E[block], exact.infinite)
+        is_selected = shares_range[block] == same_range
+        promises = np.where(is_selected, numerators[block], entries.infinity)
         strongest_index = int(promises.argmin())
         i, j = np.unravel_index(strongest_index, promises.shape)
-        if promises[i, j] < exact.infinite:
-            promised = Fraction(int(promises[i, j]), exact.denominator)
+        if promises[i, j] < entries.infinity:
+            promised = Fraction(int(promises[i, j]), entries.denominator)
             yield int(rows[i]), int(columns[j]), promised
 
 
 def _group_pairs(promises: _GroupPromises, ranges: _Ranges) -> Iterator[_Pair]:
     """Yield one pair for each possible combination of classes, groups and ranges.
 
-    A combination specifies the classes of the two symbols, and whether they share a group or a
-    range. The ε of the pair is a lower bound on the promise for all pairs in its combination.
+    A combination specifies the promises and the class of the first symbol, the class of the second
+    symbol, and whether the two symbols share a group and whether they share a range. The ε of the
+    pair is a lower bound on the promise for all pairs in its combination.
     """
     kinds = np.column_stack([promises.inside, promises.outward, ranges.class_of])
     members = ranges.symbols_by_class()
     # Give each symbol without a range a unique range, which no other symbol shares.
     unique_ranges = -1 - np.arange(ranges.start_of.size)
     range_of = np.where(ranges.start_of >= 0, ranges.start_of, unique_ranges)
-    any_symbol = np.ones(range_of.size, dtype=np.bool_)
+    all_true = np.ones(range_of.size, dtype=np.bool_)
     has_several_ranges = _has_several(promises.group_of, range_of)
     has_several_groups = _has_several(range_of, promises.group_of)
     # For each (same_group, same_range), whether each symbol may be in such a pair.
     may_exist = {
-        (True, True): any_symbol,
+        (True, True): all_true,
         (True, False): has_several_ranges,
         (False, True): has_several_groups,
-        (False, False): any_symbol,
+        (False, False): all_true,
     }
     for inside, outward, class_index in np.unique(kinds, axis=0).tolist():
         is_kind = (kinds == [inside, outward, class_index]).all(axis=1)
@@ -357,7 +368,11 @@ def _candidate_odds(ranges: _Ranges, x: int, x2: int) -> list[_Odds]:
 def _check_pair(
     mechanism: Mechanism, context: Context, pair: _Pair, ranges: _Ranges
 ) -> TightestCase:
-    """Return the tightest case for a pair; raise an error if its odds may exceed the promise."""
+    """Return the tightest case for a pair.
+
+    Raises ``PrivacyViolation`` if the promise is broken, and ``NoClosedForm`` if the claims do not
+    show that it is kept.
+    """
     x, x2, promised = pair
     epsilon = context.exact_epsilon(x, x2)
     witness = _find_witness(mechanism, x, x2, promised if isinstance(epsilon, float) else epsilon)

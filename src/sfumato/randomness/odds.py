@@ -2,8 +2,8 @@
 
 An ε is a ``Fraction`` or ``math.inf``. A float stands for the decimal it prints as: ``0.1`` is
 exactly one tenth. ``e^ε`` is irrational for every rational ε ≠ 0, so it is only ever bounded.
-Probabilities are computed from a lower bound. Checks refine the bounds until they decide the
-comparison.
+Probabilities are computed from the bound that gives more privacy. Checks refine the bounds until
+they decide the comparison.
 """
 
 import math
@@ -30,17 +30,18 @@ Epsilon = Fraction | float
 """An exact ε: a ``Fraction``, or ``math.inf`` (the only float allowed)."""
 
 LARGEST_EPSILON = 40
-"""The largest finite ε. Above it, too few 64-bit words would be left for the other outputs."""
+"""The largest finite ε that a context can promise. Above it, 64-bit words are too short."""
 
-_MIN_NUMBER = Fraction(1, 10**18)
+_MIN_NUMBER = Fraction(1, 10**18)  # the smallest positive number; its inverse is the largest
 _MAX_CHARACTERS = 64
-_START_BITS = 128
+_START_BITS = 128  # the initial precision of bounds on e^ε
 
 
 def exact_number(value: object, name: str) -> Epsilon:
     """Return ``value`` as an exact, non-negative number, or ``inf``.
 
-    A float is read as the decimal it prints as. ``name`` is used in error messages.
+    A float is read as the decimal it prints as, and text as a decimal or a fraction ``p/q``.
+    ``name`` is used in error messages.
 
     >>> exact_number(0.1, "epsilon"), exact_number("0.25", "epsilon")
     (Fraction(1, 10), Fraction(1, 4))
@@ -51,10 +52,10 @@ def exact_number(value: object, name: str) -> Epsilon:
         )
     if isinstance(value, Rational):
         exact = Fraction(int(value.numerator), int(value.denominator))
-        _check_size(exact, name)
+        _require_in_range(exact, name)
         return exact
     if isinstance(value, str) and "/" in value and len(value) <= _MAX_CHARACTERS:
-        return _parse_quotient(value, name)
+        return _parse_fraction(value, name)
     text = str(value) if isinstance(value, str | Decimal) else str(float(value))
     try:
         decimal = Decimal(text) if len(text) <= _MAX_CHARACTERS else None
@@ -62,7 +63,8 @@ def exact_number(value: object, name: str) -> Epsilon:
         decimal = None
     if decimal is None:
         raise InvalidContext(
-            f"{name} must be a decimal number of at most {_MAX_CHARACTERS} characters, or inf."
+            f"{name} must be a decimal number or a fraction p/q of at most {_MAX_CHARACTERS} "
+            "characters, or inf."
         )
     if decimal.is_nan():
         raise InvalidContext(
@@ -73,9 +75,9 @@ def exact_number(value: object, name: str) -> Epsilon:
     if decimal == Decimal("-Infinity"):
         raise InvalidContext(f"{name} must not be negative. Pass a number of at least 0, or inf.")
     # Avoid converting numbers far out of range: the fraction would be enormous.
-    in_reach = abs(decimal.adjusted()) < 30 or not decimal
-    exact = Fraction(decimal) if in_reach else Fraction(10) ** 30
-    _check_size(-exact if decimal < 0 < exact else exact, name)
+    is_in_range = abs(decimal.adjusted()) < 30 or not decimal
+    exact = Fraction(decimal) if is_in_range else Fraction(10) ** 30
+    _require_in_range(-exact if decimal < 0 < exact else exact, name)
     return exact
 
 
@@ -87,11 +89,11 @@ def positive_epsilon(value: object, name: str = "epsilon") -> Epsilon:
     """
     exact = exact_number(value, name)
     if exact == 0:
-        raise InvalidContext(f"{name} must be above 0; got 0, which forbids learning anything.")
+        raise InvalidContext(f"{name} must be above 0; at 0, nothing can be learned.")
     if LARGEST_EPSILON < exact < math.inf:
         raise InvalidContext(
-            f"{name} must be at most {LARGEST_EPSILON}, or inf; got {float(exact):g}, which a "
-            "64-bit word cannot hold. Use inf (no promise) or a smaller ε."
+            f"{name} must be at most {LARGEST_EPSILON}, or inf; got {float(exact):g}, which is "
+            "too large for probabilities over 64-bit words. Use inf (no promise) or a smaller ε."
         )
     return exact
 
@@ -102,10 +104,10 @@ def float_below(epsilon: Epsilon) -> float:
     >>> float_below(Fraction(3, 10)), float_below(Fraction(2, 3)), float_below(math.inf)
     (0.3, 0.6666666666666666, inf)
     """
-    nearest = float(epsilon)
-    while nearest < math.inf and Fraction(repr(nearest)) > epsilon:
-        nearest = math.nextafter(nearest, 0)
-    return nearest
+    candidate = float(epsilon)
+    while candidate < math.inf and Fraction(repr(candidate)) > epsilon:
+        candidate = math.nextafter(candidate, 0)
+    return candidate
 
 
 def float_above(epsilon: Epsilon) -> float:
@@ -114,18 +116,18 @@ def float_above(epsilon: Epsilon) -> float:
     >>> float_above(Fraction(3, 10)), float_above(Fraction(2, 3))
     (0.3, 0.6666666666666667)
     """
-    nearest = float(epsilon)
-    while nearest < math.inf and Fraction(repr(nearest)) < epsilon:
-        nearest = math.nextafter(nearest, math.inf)
-    return nearest
+    candidate = float(epsilon)
+    while candidate < math.inf and Fraction(repr(candidate)) < epsilon:
+        candidate = math.nextafter(candidate, math.inf)
+    return candidate
 
 
 def exp_bounds(epsilon: Fraction, bits: int = _START_BITS) -> tuple[Fraction, Fraction]:
     """Return rationals ``low ≤ e^ε ≤ high`` with ``high − low`` about ``2^−bits``.
 
-    The Taylor series is summed twice in integers: once with the terms ``ε^i / i!`` rounded down,
-    and once with them rounded up. As soon as ``ε/(i+1) ≤ ½``, the remainder of the series is at
-    most twice the next term.
+    The Taylor series is summed twice in integer arithmetic: once with the terms ``ε^i / i!``
+    rounded down, and once with them rounded up. As soon as ``ε/(i+1) ≤ ½``, the remainder of the
+    series is at most twice the next term.
 
     >>> low, high = exp_bounds(Fraction(1))
     >>> digits = Fraction(271828182845904523536028747135, 10**29)
@@ -141,8 +143,9 @@ def exp_bounds(epsilon: Fraction, bits: int = _START_BITS) -> tuple[Fraction, Fr
 def _exp_bounds(epsilon: Fraction, bits: int) -> tuple[Fraction, Fraction]:
     p = epsilon.numerator
     q = epsilon.denominator
-    scale = bits + 2 * int(epsilon) + 16  # rounding errors grow by a factor of at most e^ε < 4^ε
-    low_term = high_term = low_sum = high_sum = 1 << scale
+    # Rounding errors grow by a factor of at most e^ε < 4^ε.
+    scale_bits = bits + 2 * int(epsilon) + 16
+    low_term = high_term = low_sum = high_sum = 1 << scale_bits
     i = 0
     while not (2 * p <= q * (i + 1) and high_term <= 1):
         i += 1
@@ -152,7 +155,7 @@ def _exp_bounds(epsilon: Fraction, bits: int) -> tuple[Fraction, Fraction]:
         high_sum += high_term
         if high_term == 0:
             break
-    return Fraction(low_sum, 1 << scale), Fraction(high_sum + 2 * high_term, 1 << scale)
+    return Fraction(low_sum, 1 << scale_bits), Fraction(high_sum + 2 * high_term, 1 << scale_bits)
 
 
 def within_odds(high: int, low: int, epsilon: Epsilon) -> bool:
@@ -182,7 +185,9 @@ def within_odds(high: int, low: int, epsilon: Epsilon) -> bool:
 
 
 def epsilon_of_odds(high: int, low: int) -> float:
-    """Return ``log(high/low)``, rounded up so that the decimal it prints as is not too small.
+    """Return ``log(high/low)``, or 0 if it is negative, rounded up.
+
+    The decimal that the result prints as is not too small either.
 
     >>> epsilon_of_odds(3, 1) >= math.log(3), epsilon_of_odds(5, 5), epsilon_of_odds(1, 0)
     (True, 0.0, inf)
@@ -192,26 +197,28 @@ def epsilon_of_odds(high: int, low: int) -> float:
     if low == 0:
         return math.inf
     # log1p is accurate for odds near 1, so the loop below needs at most a few dozen steps.
-    fits = high < low << 900
-    guess = math.log1p(Fraction(high - low, low)) if fits else math.log(high) - math.log(low)
+    fits_in_float = high < low << 900
+    guess = (
+        math.log1p(Fraction(high - low, low)) if fits_in_float else math.log(high) - math.log(low)
+    )
     guess *= 1 - 2.0**-48
     while not within_odds(high, low, Fraction(repr(guess))):
         guess = math.nextafter(guess, math.inf)
     return guess
 
 
-def _parse_quotient(text: str, name: str) -> Fraction:
+def _parse_fraction(text: str, name: str) -> Fraction:
     """Parse a fraction ``p/q`` of two non-negative integers."""
     p, _, q = text.partition("/")
     if not (p.isascii() and p.isdigit() and q.isascii() and q.isdigit() and int(q)):
         raise InvalidContext(f"{name} must be a decimal number, a fraction p/q, or inf.")
     exact = Fraction(int(p), int(q))
-    _check_size(exact, name)
+    _require_in_range(exact, name)
     return exact
 
 
-def _check_size(number: Fraction, name: str) -> None:
+def _require_in_range(number: Fraction, name: str) -> None:
     if number < 0:
         raise InvalidContext(f"{name} must not be negative. Pass a number of at least 0, or inf.")
     if 0 < number < _MIN_NUMBER or number > 1 / _MIN_NUMBER:
-        raise InvalidContext(f"{name} must be 0, inf, or lie between 1e-18 and 1e18.")
+        raise InvalidContext(f"{name} must be 0, inf, or between 1e-18 and 1e18.")

@@ -23,8 +23,8 @@ _MAX_EPSILON = Fraction(100)  # no two word counts have odds this large: e^100 >
 class TwoLevels:
     """The number of words for each output: ``high`` for a raised output, ``low`` for any other.
 
-    The ``leftover`` words go to one output. The numbers satisfy ``0 < low < high ≤ e^ε · low`` and
-    ``raised·high + (outputs − raised)·low + leftover = 2^B``.
+    The ``leftover`` words map to one of the outputs. The numbers satisfy
+    ``0 < low < high ≤ e^ε · low`` and ``raised·high + (outputs − raised)·low + leftover = 2^B``.
     """
 
     high: int
@@ -39,21 +39,24 @@ def two_levels(outputs: int, raised: int, epsilon: Fraction, word_bits: int) -> 
     keep the promise. If low is rounded down, ``high = ⌊e^ε · low⌋``, which gives better odds but up
     to Z leftover words. If low is rounded up, the raised outputs share all remaining words, so
     ``high ≤ 2^B e^ε/Z ≤ e^ε · low`` and there are fewer than ``raised`` leftover words. The result
-    is the row with the larger contrast ``high − low``.
+    is the row with the larger difference ``high − low``.
 
     >>> two_levels(4, 1, Fraction(1), 12)
     TwoLevels(high=1946, low=716, leftover=2)
     """
     total = 1 << word_bits
-    others = outputs - raised
+    other_count = outputs - raised
     below, above = exp_bounds(epsilon)
-    down = int(total / (raised * above + others))
-    up = _ceil(total / (raised * below + others))
-    candidates = [(int(below * down), down), ((total - others * up) // raised, up)]
+    low_down = int(total / (raised * above + other_count))
+    low_up = _ceil(total / (raised * below + other_count))
+    candidates = [
+        (int(below * low_down), low_down),
+        ((total - other_count * low_up) // raised, low_up),
+    ]
     high, low = max(candidates, key=lambda levels: (levels[1] > 0, levels[0] - levels[1]))
     if high <= low:
-        raise _too_short(outputs, epsilon, word_bits)
-    return TwoLevels(high, low, total - raised * high - others * low)
+        raise _too_short_error(outputs, epsilon, word_bits)
+    return TwoLevels(high, low, total - raised * high - other_count * low)
 
 
 def two_level_index(word: Words, raised: int, high: int, low: int) -> Words:
@@ -69,10 +72,10 @@ def two_level_index(word: Words, raised: int, high: int, low: int) -> Words:
     end = np.uint64(raised * high)
     index = np.minimum(word, end)
     index //= np.uint64(high)  # equals `raised` for all words beyond `end`
-    other = np.maximum(word, end)
-    other -= end
-    other //= np.uint64(max(low, 1))  # 0 for all words before `end`
-    index += other
+    other_index = np.maximum(word, end)
+    other_index -= end
+    other_index //= np.uint64(max(low, 1))  # 0 for all words before `end`
+    index += other_index
     return index
 
 
@@ -85,7 +88,7 @@ def coin_threshold(total: int, epsilon: Fraction) -> int:
     below, _ = exp_bounds(epsilon)
     t = int(total * below / (1 + below))
     if 2 * t <= total:
-        raise _too_short(2, epsilon, total.bit_length() - 1)
+        raise _too_short_error(2, epsilon, total.bit_length() - 1)
     return t
 
 
@@ -108,25 +111,26 @@ def binary_flips(a: Fraction | float, b: Fraction | float, word_bits: int) -> tu
         n01 += 1
         n10 += 1
     if n01 + n10 >= total:
-        raise _too_short(2, min(a, b), word_bits)
+        raise _too_short_error(2, min(a, b), word_bits)
     return n01, n10
 
 
-def _flips(total: int, own: Fraction | float, other: Fraction | float) -> int:
-    """Return ``⌈N (e^own − 1)/(e^{own+other} − 1)⌉``, from an upper bound on the fraction."""
-    if isinstance(other, float):
+def _flips(total: int, a: Fraction | float, b: Fraction | float) -> int:
+    """Return ``⌈N (e^a − 1)/(e^{a+b} − 1)⌉``, from an upper bound on the fraction."""
+    if isinstance(b, float):
         return 0  # the other symbol has no promise, so this one need not flip
-    if isinstance(own, float):
-        return _ceil(total / exp_bounds(other)[0])
-    return _ceil(total * (exp_bounds(own)[1] - 1) / (exp_bounds(own + other)[0] - 1))
+    if isinstance(a, float):
+        return _ceil(total / exp_bounds(b)[0])
+    return _ceil(total * (exp_bounds(a)[1] - 1) / (exp_bounds(a + b)[0] - 1))
 
 
 def _ceil(number: Fraction) -> int:
     return -(-number.numerator // number.denominator)
 
 
-def _too_short(outputs: int, epsilon: Fraction | float, word_bits: int) -> NothingToLearn:
+def _too_short_error(outputs: int, epsilon: Fraction | float, word_bits: int) -> NothingToLearn:
     return NothingToLearn(
-        f"{outputs} outputs at ε = {float(epsilon):g} cannot be told apart in {word_bits}-bit "
-        "odds: the report would carry nothing. Use a larger ε or a smaller domain."
+        f"{word_bits}-bit words cannot represent the odds of {outputs} outputs at "
+        f"ε = {float(epsilon):g}: a report would carry no information. Use a larger ε or a smaller "
+        "domain."
     )

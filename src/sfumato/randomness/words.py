@@ -48,8 +48,8 @@ class SystemWords:
 
     Every ``take`` draws a new key and discards it, so there is no state that a forked process could
     inherit, two threads could both read, or a pickle could leak. Drawing a key takes about a
-    microsecond, once per chunk of people. Raises ``EntropyUnavailable`` if the system provides no
-    entropy.
+    microsecond, once per call. Raises ``EntropyUnavailable`` if the system's random source fails or
+    repeats itself.
     """
 
     def take(self, count: int, words: int = WORDS_PER_POSITION) -> Words:
@@ -58,9 +58,9 @@ class SystemWords:
         The key is used only once, so people need no positions of their own. If each person needs a
         single word, two people share a position, which halves the work.
         """
-        positions = -(-count * words // WORDS_PER_POSITION)
-        drawn = words_from(fresh_key(), 0, positions).reshape(-1)
-        return drawn[: count * words].reshape(count, words)
+        position_count = -(-count * words // WORDS_PER_POSITION)
+        drawn_words = words_from(fresh_key(), 0, position_count).reshape(-1)
+        return drawn_words[: count * words].reshape(count, words)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
@@ -80,12 +80,12 @@ def words_from(key: bytes, first: int, count: int) -> Words:
     """
     _check_key(key)
     if first < 0 or count < 0 or first + count > 2 ** (8 * _BLOCK_BYTES):
-        raise ValueError("positions must lie in 0 … 2^128 − 1.")
+        raise ValueError("positions must be in 0 … 2^128 − 1.")
     keystream = Cipher(AES(key), CTR(first.to_bytes(_BLOCK_BYTES, "big"))).encryptor()
     blocks = np.empty(_BLOCK_BYTES * count, dtype=np.uint8)
     for start in range(0, blocks.size, len(_ZEROS)):
-        part = blocks[start : start + len(_ZEROS)]
-        keystream.update_into(_ZEROS[: part.size], part.data)
+        chunk = blocks[start : start + len(_ZEROS)]
+        keystream.update_into(_ZEROS[: chunk.size], chunk.data)
     words: Words = blocks.view("<u8").reshape(count, WORDS_PER_POSITION)
     return words.astype(np.uint64, copy=False)
 
@@ -120,24 +120,24 @@ _last_check: list[bytes] = []  # the half of the previous draw that was not used
 def fresh_key() -> bytes:
     """Return 32 unpredictable bytes, for keys, identifiers and tokens.
 
-    Raises ``EntropyUnavailable`` if the operating system's random source fails.
+    Raises ``EntropyUnavailable`` if the operating system's random source fails or repeats itself.
     """
     try:
         drawn = os.urandom(2 * KEY_BYTES)
-    except (OSError, NotImplementedError) as problem:
+    except (OSError, NotImplementedError) as error:
         raise EntropyUnavailable(
-            "the operating system gave no randomness; nothing was privatised. "
+            "the operating system provided no randomness; nothing was privatised. "
             "Give this process access to the system's random source and try again."
-        ) from problem
+        ) from error
     key = drawn[:KEY_BYTES]
     check = drawn[KEY_BYTES:]
     # A stuck source repeats itself within a draw or between draws. For a working source, a repeat
     # has a probability of about 2^−256.
-    stuck = len(check) != KEY_BYTES or check in (key, *_last_check)
+    is_faulty = len(check) != KEY_BYTES or check in (key, *_last_check)
     _last_check[:] = [check]
-    if stuck:
+    if is_faulty:
         raise EntropyUnavailable(
-            "the operating system's random source repeats itself; nothing was privatised. "
-            "Repair the source and try again."
+            "the operating system's random source repeats itself or returns too few bytes; nothing "
+            "was privatised. Repair the source and try again."
         )
     return key

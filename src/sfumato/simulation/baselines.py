@@ -26,14 +26,14 @@ from sfumato.foundation.arrays import Floats, Symbols, Words
 __all__ = ["HASH_BITS", "Baseline", "LocalHashing", "UnaryEncoding", "binomial_counts"]
 
 HASH_BITS = 64
-"""Bits that identify the hash function in a report: enough to give each person a different one."""
+"""Bits that identify the hash function in a report: enough that two people rarely share one."""
 
 
 @dataclass(frozen=True)
 class Baseline(ABC):
     """A classical mechanism whose reports support sets of labels, with one ε for all pairs.
 
-    ``size`` is the number of labels.
+    ``size``: the number of labels.
     """
 
     size: int
@@ -75,7 +75,7 @@ class Baseline(ABC):
 
     @property
     def reach(self) -> float:
-        """The furthest that one fake report can move p̂ in total variation, times n.
+        """How far one fake report can move p̂ in total variation, times the number of people.
 
         This is ``½ Σ_x |A[x, y] − [x = x_i]|`` for the worst report y from a person with the label
         x_i. That report supports all labels, or all except the person's own.
@@ -96,7 +96,9 @@ class Baseline(ABC):
         return support_variance / (n * self.contrast) ** 2
 
     def draw(self, counts: Symbols, words: Words) -> Floats:
-        """Draw the unbiased estimate from one report per person; words have shape ``(size, 2)``.
+        """Draw the unbiased estimate from one report per person.
+
+        ``words``: random words of shape ``(size, 2)``.
 
         A report supports each label independently of the others. So C_x is the sum of two binomial
         counts, one for the people with label x and one for everyone else, and the C_x of different
@@ -106,8 +108,8 @@ class Baseline(ABC):
         n = int(counts.sum())
         from_own = binomial_counts(counts, self.own_probability, words[:, 0])
         from_others = binomial_counts(n - counts, self.other_probability, words[:, 1])
-        supports = from_own + from_others
-        return (supports / n - self.other_probability) / self.contrast
+        support_counts = from_own + from_others
+        return (support_counts / n - self.other_probability) / self.contrast
 
 
 class UnaryEncoding(Baseline):
@@ -115,8 +117,8 @@ class UnaryEncoding(Baseline):
 
     Every other bit is set with probability ``1/(e^ε + 1)``.
 
-    Guarantee: two labels differ in two bits, so the odds are at most
-    ``(p/q)·((1 − q)/(1 − p)) = e^ε``.
+    Guarantee: the encodings of two labels differ in two bits, so the probabilities of a report
+    differ by a factor of at most ``(p/q)·((1 − q)/(1 − p)) = e^ε``.
     Cost per report: k bits. Leverage: ``2e^ε/(e^ε − 1)`` for any number of labels.
 
     >>> mechanism = UnaryEncoding(size=100, epsilon=1.0)
@@ -146,27 +148,29 @@ class UnaryEncoding(Baseline):
 
 
 class LocalHashing(Baseline):
-    """OLH: a random hash function h, and randomized response on the label's hash among g values.
+    """OLH: a random hash function h, and randomized response on the label's hash.
 
-    A report (h, y) supports the labels x with h(x) = y. Below, e stands for e^ε. The probabilities
-    of support are ``p = e/(e + g − 1)`` and ``q = 1/g``, where g is the integer nearest to e + 1.
+    The hash has g possible values. A report (h, y) supports the labels x with h(x) = y. Below, e
+    stands for e^ε. The probabilities of support are ``p = e/(e + g − 1)`` and ``q = 1/g``, where g
+    is the integer nearest to e + 1.
 
     The hash is ideal: each person's function is drawn uniformly from all functions. Then the hashes
     of the other labels are uniform, and independent of each other and of y. So whether a report
     supports a label is independent of the other labels, and not merely uncorrelated with them.
 
-    Guarantee: h reveals nothing about the label, and y limits the odds to e.
+    Guarantee: h reveals nothing about the label, and for any two labels, the probabilities of y
+    differ by a factor of at most e.
     Cost per report: 64 bits that identify h, and log2 g bits for y. Leverage:
     ``(e + g − 1)/(e − 1)``; a forger who tries many functions h can find one that supports several
     labels.
 
     >>> mechanism = LocalHashing(size=100, epsilon=1.0)
-    >>> mechanism.buckets, mechanism.bits, round(mechanism.leverage, 2)
+    >>> mechanism.bucket_count, mechanism.bits, round(mechanism.leverage, 2)
     (4, 66, 3.33)
     """
 
     @property
-    def buckets(self) -> int:
+    def bucket_count(self) -> int:
         """g, the number of hash values."""
         return max(round(math.exp(self.epsilon) + 1), 2)
 
@@ -174,34 +178,35 @@ class LocalHashing(Baseline):
     def own_probability(self) -> float:
         """e/(e + g − 1), where e stands for e^ε."""
         e = math.exp(self.epsilon)
-        return e / (e + self.buckets - 1)
+        return e / (e + self.bucket_count - 1)
 
     @property
     def other_probability(self) -> float:
         """1/g."""
-        return 1 / self.buckets
+        return 1 / self.bucket_count
 
     @property
     def contrast(self) -> float:
         """(e − 1)(g − 1)/(g(e + g − 1)), where e stands for e^ε."""
         e = math.exp(self.epsilon)
-        g = self.buckets
+        g = self.bucket_count
         return math.expm1(self.epsilon) * (1 - 1 / g) / (e + g - 1)
 
     @property
     def bits(self) -> int:
         """The bits that identify the hash function, plus the bits of the hash value."""
-        return HASH_BITS + (self.buckets - 1).bit_length()
+        return HASH_BITS + (self.bucket_count - 1).bit_length()
 
 
 def binomial_counts(trials: Symbols, probability: float | Floats, words: Words) -> Symbols:
     """Draw binomial counts by inversion, one per word.
 
-    Each result is the smallest count whose cumulative probability reaches a uniform random number.
+    Each count is the smallest one whose cumulative probability reaches the uniform number that its
+    word gives.
     """
     from scipy.stats import binom
 
-    # With 52 bits plus ½, the result is never 0 or 1, even after rounding.
+    # With 52 bits plus ½, the uniform number is never 0 or 1, even after rounding.
     bits = (words >> np.uint64(12)).astype(np.float64)
     uniform = (bits + 0.5) * 2.0**-52
     counts = binom.ppf(uniform, trials, probability)

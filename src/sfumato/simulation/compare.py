@@ -40,8 +40,8 @@ class Row:
     ``leverage``: how many people one fake report can add to a label or remove from it.
     ``reach``: how far replacing one honest report with a fake one can move the unbiased estimate in
     total variation, as a number of people.
-    ``errors``: the total variation error of each run if all mechanisms are decoded in the same way,
-    by projecting the unbiased estimate onto the simplex.
+    ``errors``: the total variation error of each run with the decoding that is the same for all
+    mechanisms: projecting the unbiased estimate onto the simplex.
     ``decoder_errors``: the errors with the chosen decoder; ``None`` for OUE and OLH, which cannot
     use it.
     """
@@ -62,12 +62,12 @@ class Row:
 
     @property
     def error(self) -> Spread:
-        """The error if all mechanisms are decoded in the same way."""
+        """The mean of ``errors``, and its standard error."""
         return Spread.from_figures(self.errors)
 
     @property
     def decoder_error(self) -> Spread | None:
-        """The error with the chosen decoder."""
+        """The mean of ``decoder_errors``, and its standard error."""
         return None if self.decoder_errors is None else Spread.from_figures(self.decoder_errors)
 
     def to_dict(self) -> dict[str, object]:
@@ -87,8 +87,10 @@ class Row:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
-    """One row per mechanism, starting with your own. The ``repr`` is a table with a legend.
+    """The results of a comparison. The ``repr`` is a table with a legend.
 
+    ``rows``: one row per mechanism, starting with your own.
+    ``size``: the number of labels.
     ``epsilon``: the ε of the classical mechanisms, which is the smallest ε in the context.
     ``is_uniform``: whether the context has the same ε for all pairs.
     """
@@ -105,10 +107,10 @@ class Comparison:
         """Return the row with this name: sfumato, k-rr, hadamard, oue or olh."""
         return next(row for row in self.rows if row.name == name)
 
-    def people_needed(self, row: Row) -> float | None:
+    def people_ratio(self, row: Row) -> float | None:
         """Return how many times as many people a mechanism needs as your own mechanism.
 
-        With that many people, both have the same mean squared error. The factor is exact for the
+        With that many people, both have the same mean squared error. The ratio is exact for the
         unbiased estimate and this population. Return ``None`` if your own mechanism has no error.
         """
         own_l2 = self.rows[0].l2
@@ -121,7 +123,7 @@ class Comparison:
         rows = []
         for row in self.rows:
             fields = row.to_dict()
-            fields["people_needed"] = self.people_needed(row)
+            fields["people_needed"] = self.people_ratio(row)
             rows.append(fields)
         return {
             "people": self.people,
@@ -145,11 +147,12 @@ def compare(
     mechanism: Mechanism | None = None,
     decoder: str | Decoder = "auto",
     draws: Draws | None = None,
-    on_progress: Callable[[str], None] = lambda line: None,
+    on_progress: Callable[[str], None] = lambda title: None,
 ) -> Comparison:
     """Let ``counts[x]`` people with symbol x answer through each mechanism, and compare the errors.
 
     ``mechanism``: your own mechanism, by default ``mechanism_for(context)``.
+    ``on_progress``: called with the title of each mechanism before it runs.
 
     Classical mechanisms have one ε for all pairs. To satisfy the context, they use the smallest ε
     of any pair, ``context.smallest_epsilon``. All mechanisms are decoded in the same way, by
@@ -161,8 +164,8 @@ def compare(
     >>> places = HighLow(["park", "café", "clinic", "bar"], sensitive=["clinic", "bar"], epsilon=1)
     >>> result = compare(places, [4000, 3000, 1000, 2000], decoder="projection")
     >>> for row in result.rows:
-    ...     needed = result.people_needed(row)
-    ...     print(f"{row.title:18} {row.bits:3} {row.leverage:5.2f} {needed:5.2f}")
+    ...     ratio = result.people_ratio(row)
+    ...     print(f"{row.title:18} {row.bits:3} {row.leverage:5.2f} {ratio:5.2f}")
     Sfumato              2  2.16  1.00
     k-RR                 2  2.75  2.84
     Hadamard response    3  3.50  4.68
@@ -214,7 +217,7 @@ def _participants(context: Context, own_mechanism: Mechanism) -> dict[str, Mecha
 
 @dataclass(frozen=True, eq=False)
 class _Trial:
-    """The people, decoder and runs that all mechanisms share.
+    """The people, the decoder and the runs, which are the same for all mechanisms.
 
     The index of a mechanism selects its random words.
     """
@@ -297,8 +300,8 @@ def _heading_lines(comparison: Comparison) -> list[str]:
     ]
     if not comparison.is_uniform:
         lines += [
-            "A classical mechanism has one ε for all pairs of labels. To keep this promise,",
-            f"it uses the smallest, ε = {format_number(comparison.epsilon)}.",
+            "A classical mechanism has one ε for all pairs of labels. To keep the survey's",
+            f"promise, it uses the smallest, ε = {format_number(comparison.epsilon)}.",
         ]
     return lines
 
@@ -325,7 +328,7 @@ def _row_cells(comparison: Comparison, row: Row) -> list[str]:
         prefix + format_number(row.epsilon),
         str(row.error),
         "–" if row.decoder_error is None else str(row.decoder_error),
-        format_factor(comparison.people_needed(row)),
+        format_factor(comparison.people_ratio(row)),
         f"{row.bits:,}",
         format_number(row.leverage),
         format_number(row.reach),
@@ -338,7 +341,7 @@ def _legend_lines(comparison: Comparison) -> list[str]:
         f"error     total variation distance from the answers{spread};",
         "          projected: the unbiased estimate, projected onto the simplex;",
         f"          {comparison.decoder}: this decoder, which OUE and OLH cannot use",
-        "people    how many times as many are needed for the same mean squared error (exact)",
+        "people    how many times as many people give the same mean squared error (exact)",
         "bits      the length of one report",
         "leverage  how many people one fake report can add to a label or remove from it",
         "reach     how far one fake report, in place of an average honest one, can move the",

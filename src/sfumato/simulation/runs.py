@@ -1,4 +1,4 @@
-"""Populations, and repeated seeded runs over them. NOT PRIVATE: answers are read unprotected."""
+"""Populations, and repeated seeded runs over them. NOT PRIVATE: this reads unprotected answers."""
 
 import math
 from collections import Counter
@@ -50,7 +50,7 @@ def survey_population(
     columns: AnswerColumns,
     domain: Domain,
     *,
-    on_progress: Progress = lambda rows: None,
+    on_progress: Progress = lambda row_count: None,
 ) -> Population:
     """Count the answers to a survey. If a value is outside the domain, the error names its row."""
     counts = np.zeros(domain.size, dtype=np.int64)
@@ -60,9 +60,9 @@ def survey_population(
 
 
 def column_population(
-    path: str, column: str, *, on_progress: Progress = lambda rows: None
+    path: str, column: str, *, on_progress: Progress = lambda row_count: None
 ) -> Population:
-    """Count the values in a column. The domain consists of the column's distinct values, sorted."""
+    """Count the non-empty values in a column. The domain consists of the distinct ones, sorted."""
     count_of_label: Counter[str] = Counter()
     row_count = 0
     with open_table(path) as table:
@@ -112,7 +112,7 @@ class Spread(NamedTuple):
 
 @dataclass(frozen=True)
 class Draws:
-    """The number of runs, their seed, and how many to run in parallel.
+    """The number of runs, their seed, and the number of workers, which run in parallel.
 
     The random words of a run depend only on the seed, the index of the run and the participant. So
     results do not depend on ``workers``, and adding runs does not change earlier runs.
@@ -133,14 +133,14 @@ class Draws:
     ) -> Floats:
         """Call ``measure_run`` once for each run, with the random words of that run.
 
-        ``participant``: the index of a mechanism; different participants get different words.
         Return an array with a row for each figure and a column for each run.
+        ``participant``: the index of a mechanism; different participants get different words.
         """
         position = participant * _POSITIONS_PER_PARTICIPANT
         workers = min(self.workers, self.runs)
-        first = measure_run(SeededWords(self.seed, run=0, position=position))
-        figures = np.empty((len(first), self.runs))  # fails early if memory is insufficient
-        figures[:, 0] = first
+        first_figures = measure_run(SeededWords(self.seed, run=0, position=position))
+        figures = np.empty((len(first_figures), self.runs))  # fails early if memory is insufficient
+        figures[:, 0] = first_figures
 
         def measure_runs_of(worker: int) -> None:
             for run in range(1 + worker, self.runs, workers):
@@ -155,7 +155,7 @@ class Draws:
 def tally_population(mechanism: Mechanism, counts: Symbols, words: SeededWords) -> Tally:
     """Tally one report from each person, where ``counts[x]`` people have symbol x.
 
-    The reports come from the same sampler as on devices.
+    The reports are drawn by the same code as on a person's device.
     """
     return mechanism.privatize_and_tally(_symbols_in_chunks(counts), words)
 
@@ -186,13 +186,13 @@ def run_jobs(
     """
     worker_count = available_cores() if workers is None else workers
     results: list[Result] = []
-    for result in parallel_map(partial(_run_on_one_core, work), jobs, workers=worker_count):
+    for result in parallel_map(partial(_run_single_threaded, work), jobs, workers=worker_count):
         results.append(result)
         on_progress(len(results))
     return results
 
 
-def _run_on_one_core(work: Callable[[Job], Result], job: Job, on_progress: Progress) -> Result:
+def _run_single_threaded(work: Callable[[Job], Result], job: Job, on_progress: Progress) -> Result:
     """Run a job with single-threaded numerical libraries: the workers already use every core."""
     from threadpoolctl import threadpool_limits
 

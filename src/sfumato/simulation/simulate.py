@@ -80,7 +80,7 @@ def simulate_files(
     seed: int = 0,
     decoder: str = "auto",
     workers: int = 1,
-    on_progress: Progress = lambda rows: None,
+    on_progress: Progress = lambda row_count: None,
 ) -> Simulation:
     """Randomize the answers in files ``runs`` times and compare each estimate with the answers.
 
@@ -94,7 +94,7 @@ def simulate_files(
     columns.check(survey.context.domain)
     slices, workers = slice_files(paths, workers)
     items = list(zip(slices, first_rows(slices, columns), strict=True))
-    task = _CountSlice(survey, columns, runs, seed)
+    task = _SliceCounter(survey, columns, runs, seed)
     results = parallel_map(task, items, workers=workers, on_progress=on_progress)
     true_counts, report_counts = next(results)
     for slice_true_counts, slice_report_counts in results:
@@ -104,8 +104,8 @@ def simulate_files(
 
 
 @dataclass(frozen=True)
-class _CountSlice:
-    """A task that counts the answers and reports of one slice of the input.
+class _SliceCounter:
+    """A task that counts the answers in one slice of the input, and their reports in each run.
 
     It is called with the slice and the index of the slice's first row in the complete input.
     """
@@ -125,7 +125,7 @@ class _CountSlice:
 
 
 def _check_options(runs: int, decoder: str) -> None:
-    """Reject invalid options before reading any data."""
+    """Raise ``InvalidArgument`` if an option is invalid, before any data is read."""
     if runs < 1:
         raise InvalidArgument(f"runs must be at least 1; got {runs}.")
     get_decoder(decoder)
@@ -134,15 +134,15 @@ def _check_options(runs: int, decoder: str) -> None:
 def _count_reports(
     mechanism: Mechanism, batches: Iterable[Symbols], runs: int, seed: int, first_row: int = 0
 ) -> tuple[Symbols, Symbols]:
-    """Return the number of people with each symbol, and the report counts with one row per run."""
+    """Return the number of people with each symbol, and the counts of reports, one row per run."""
     true_counts = np.zeros(mechanism.inputs, dtype=np.int64)
     report_counts = np.zeros((runs, mechanism.outputs), dtype=np.int64)
-    sources = [SeededWords(seed, run=run, position=first_row) for run in range(runs)]
+    word_sources = [SeededWords(seed, run=run, position=first_row) for run in range(runs)]
     for symbols in batches:
         if symbols.size == 0:
             continue
         true_counts += np.bincount(symbols, minlength=mechanism.inputs)
-        for row, source in zip(report_counts, sources, strict=True):
+        for row, source in zip(report_counts, word_sources, strict=True):
             row += mechanism.privatize_and_tally(symbols, source).counts
     return true_counts, report_counts
 
@@ -153,7 +153,7 @@ def _evaluate(
     """Estimate the distribution from the reports of each run, and measure the errors."""
     people = int(true_counts.sum())
     if people == 0:
-        raise NotEnoughReports("the input has no rows.")
+        raise NotEnoughReports("the input contains no answers.")
     p = true_counts / people
     estimates = []
     errors = []

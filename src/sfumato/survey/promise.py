@@ -33,8 +33,7 @@ _NEUTRAL_PROMISE: Mapping[str, Json] = {
     "public": [],
 }
 _NEUTRAL_QUESTION: Mapping[str, Json] = {"missing": None}
-_NEUTRAL_ABOUT: Mapping[str, Json] = {"reports_per_upload": None, "translations": {}}
-_NEUTRAL_QUESTION_TEXTS: Mapping[str, Json] = {"labels": None, "text": "", "title": ""}
+_NEUTRAL_ABOUT: Mapping[str, Json] = {"texts": {}, "uploads": None}
 
 
 # --- write ----------------------------------------------------------------------------------------
@@ -63,8 +62,7 @@ def about_record(description: Description) -> dict[str, Json]:
     record: dict[str, Json] = {name: description.about[name] for name in _ABOUT_FIELDS}
     if description.edition == 1:
         return record
-    texts: list[Json] = [dict(_NEUTRAL_QUESTION_TEXTS) for _ in description.questions]
-    return {**_NEUTRAL_ABOUT, **record, "questions": texts}
+    return {**_NEUTRAL_ABOUT, **record}
 
 
 def _question_record(question: Question) -> Json:
@@ -126,12 +124,8 @@ def _read_format_2(promise: object, about: object) -> _Parts:
         fields = require_fields(record, "a question", ("name", "context", *_NEUTRAL_QUESTION))
         _require_neutral(fields, "question", _NEUTRAL_QUESTION)
         questions.append((fields["name"], fields["context"]))
-    names = (*_ABOUT_FIELDS, "questions", *_NEUTRAL_ABOUT)
-    about_fields = require_fields(about, "about", names)
+    about_fields = require_fields(about, "about", (*_ABOUT_FIELDS, *_NEUTRAL_ABOUT))
     _require_neutral(about_fields, "about", _NEUTRAL_ABOUT)
-    for record in _require_one_item(about_fields["questions"], "about.questions"):
-        texts = require_fields(record, "about.questions", tuple(_NEUTRAL_QUESTION_TEXTS))
-        _require_neutral(texts, "about.questions", _NEUTRAL_QUESTION_TEXTS)
     return questions, promise_fields, about_fields
 
 

@@ -132,7 +132,11 @@ class Survey:
     def from_description(cls, description: Description, mechanism: Mechanism | None = None) -> Self:
         """Create a survey from a description and a mechanism that satisfies its context."""
         survey = cls.__new__(cls)
-        survey._set_parts(description, mechanism)
+        # A survey file's description also has the options for choosing a mechanism; drop them.
+        plain = Description(
+            description.name, description.questions, description.about, description.edition
+        )
+        survey._set_parts(plain, mechanism)
         return survey
 
     @property

@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 _INTEGER_PATTERN = r"^-?[0-9]{1,16}$"
-_SLICE_ROWS = 2**22  # large enough to justify a process, small enough to balance the load
+_TARGET_SLICE_ROWS = 2**22  # large enough to justify a process, small enough to balance the load
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class AnswerColumns:
     longitude: str | None = None
 
     def check(self, domain: Domain) -> None:
-        """Reject columns that do not fit the domain."""
+        """Reject an invalid combination of columns, or one that does not fit the domain."""
         has_value = self.value is not None
         is_consistent = (self.latitude is None) == (self.longitude is None) == has_value
         if not is_consistent:
@@ -80,7 +80,7 @@ class FileSlice:
     """An entire file, or some row groups of a Parquet file.
 
     ``first_row``: the index in the file of the slice's first row. ``row_count``: the slice's number
-    of rows, or ``None`` for a CSV file, whose rows must be read to count them.
+    of rows, or ``None`` if it is not known before reading them, as in a CSV file.
     """
 
     path: str
@@ -90,13 +90,13 @@ class FileSlice:
 
 
 def _is_stream(path: str) -> bool:
-    """Whether ``path`` can be opened only once: standard input, a pipe or a file descriptor."""
+    """Whether ``path`` may allow only one pass: standard input, or anything but a regular file."""
     return path == "-" or path.startswith(("/dev/", "/proc/")) or not Path(path).is_file()
 
 
 def slice_file(path: str) -> list[FileSlice]:
     """Split a Parquet file into slices of about four million rows. Do not split other files."""
-    if _is_stream(path):  # also true for a missing file, which cannot be read later
+    if _is_stream(path):  # also true for a missing file, which raises an error when it is read
         return [FileSlice(path)]
     with open_table(path) as table:
         group_sizes = table.row_group_sizes
@@ -109,7 +109,7 @@ def slice_file(path: str) -> list[FileSlice]:
     for group, size in enumerate(group_sizes):
         row_count += size
         is_last = group == len(group_sizes) - 1
-        if row_count >= _SLICE_ROWS or (row_count and is_last):
+        if row_count >= _TARGET_SLICE_ROWS or (row_count and is_last):
             slices.append(FileSlice(path, range(first_group, group + 1), first_row, row_count))
             first_group = group + 1
             first_row += row_count
@@ -129,13 +129,13 @@ def slice_files(paths: Sequence[str], workers: int) -> tuple[list[FileSlice], in
 
 
 def first_rows(slices: Sequence[FileSlice], columns: AnswerColumns) -> list[int]:
-    """Return the index of each slice's first row, counting the rows of all slices."""
+    """Return the index of each slice's first row among the rows of all slices."""
     first_indices = []
-    total = 0
+    row_index = 0
     for file_slice in slices:
-        first_indices.append(total)
+        first_indices.append(row_index)
         if file_slice is not slices[-1]:
-            total += _count_rows(file_slice, columns)
+            row_index += _count_rows(file_slice, columns)
     return first_indices
 
 
@@ -143,7 +143,9 @@ def _count_rows(file_slice: FileSlice, columns: AnswerColumns) -> int:
     if file_slice.row_count is not None:
         return file_slice.row_count
     if _is_stream(file_slice.path):
-        raise InvalidArgument("standard input must come last when you pass several files.")
+        raise InvalidArgument(
+            "all files except the last must be regular files, because they are read twice."
+        )
     column = columns.value or str(columns.latitude)
     with open_table(file_slice.path) as table:
         return sum(batch.num_rows for batch in table.batches({column: None}))
@@ -153,19 +155,19 @@ def _count_rows(file_slice: FileSlice, columns: AnswerColumns) -> int:
 
 
 def answer_batches(
-    path: str | FileSlice,
+    source: str | FileSlice,
     columns: AnswerColumns,
     domain: Domain,
     *,
     on_progress: Callable[[int], None] = lambda rows: None,
 ) -> Iterator[Symbols]:
-    """Yield the symbols for the answers in a file, or in a slice of one, batch by batch.
+    """Yield the symbols for the answers in a file (given by its path) or a slice, in batches.
 
     Errors contain the row number of an unknown value, never the value. ``on_progress`` is called
     with the number of rows read so far.
     """
     columns.check(domain)
-    file_slice = path if isinstance(path, FileSlice) else FileSlice(path)
+    file_slice = source if isinstance(source, FileSlice) else FileSlice(source)
     read = answer_reader(columns, domain)
     row_count = 0
     with open_table(file_slice.path) as table:
@@ -188,13 +190,13 @@ def answer_batches(
             "run the command again."
         )
     if row_count == 0:
-        raise InvalidTable(f"{table.name} has a header but no rows.")
+        raise InvalidTable(f"{table.name} has no rows.")
 
 
 def _add_row_numbers(
     error: UnknownValue, name: str, first_row: int, row_count: int
 ) -> UnknownValue:
-    """Return an error with row numbers relative to the file, counting from 1 after the header."""
+    """Return an error with row numbers in the file, where the first row of data is row 1."""
     first_unknown = first_row + error.first
     last_row = first_row + row_count
     return UnknownValue(
@@ -313,8 +315,8 @@ def _value_type(type_: Arrow) -> Arrow:
     return type_.value_type if pa.types.is_dictionary(type_) else type_
 
 
-def _parse_integers(text: Arrow) -> Arrow:
-    """Parse decimal integers, with an optional minus sign. Anything else becomes null."""
-    matches = pa.compute.match_substring_regex(text, _INTEGER_PATTERN)
+def _parse_integers(texts: Arrow) -> Arrow:
+    """Parse decimal integers of at most 16 digits. Anything else becomes null."""
+    matches = pa.compute.match_substring_regex(texts, _INTEGER_PATTERN)
     is_integer = pa.compute.fill_null(matches, False)
-    return pa.compute.if_else(is_integer, text, None).cast(pa.int64())
+    return pa.compute.if_else(is_integer, texts, None).cast(pa.int64())

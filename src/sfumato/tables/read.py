@@ -82,7 +82,7 @@ class Table:
             return
         raise InvalidTable(f"cannot read {self.name}: {problem}.")
 
-    def _column_hint(self, missing: str) -> str:
+    def _column_hint(self, missing_column: str) -> str:
         """Return a hint about the columns that exist.
 
         Do not show the first line of a CSV file: it contains values if the header is missing.
@@ -92,7 +92,7 @@ class Table:
             ellipsis = ", …" if len(self.columns) > _MAX_LISTED_COLUMNS else ""
             return f"; its columns are {columns}{ellipsis}."
         for column in self.columns:
-            if column.strip().casefold() == missing.strip().casefold():
+            if column.strip().casefold() == missing_column.strip().casefold():
                 return f"; did you mean {column!r}?"
         return (
             f" among its {len(self.columns)} columns. "
@@ -109,18 +109,18 @@ def open_table(path: str) -> Iterator[Table]:
     name = "standard input" if path == "-" else Path(path).name
     with ExitStack() as stack:
         try:
-            raw: Arrow = (
+            raw_file: Arrow = (
                 _standard_input() if path == "-" else stack.enter_context(Path(path).open("rb"))
             )
-            first_bytes = bytes(raw.peek(4)[:4])
+            first_bytes = bytes(raw_file.peek(4)[:4])
         except OSError as error:
             raise InvalidTable(f"cannot open {name}: {error.strerror or error}.") from None
         if not first_bytes:
             raise InvalidTable(f"{name} is empty.")
         if first_bytes.startswith(_PARQUET_MAGIC):
-            yield _parquet_table(name, _make_seekable(raw, stack))
+            yield _parquet_table(name, _make_seekable(raw_file, stack))
         else:
-            yield _csv_table(name, raw, is_gzipped=first_bytes.startswith(_GZIP_MAGIC))
+            yield _csv_table(name, raw_file, is_gzipped=first_bytes.startswith(_GZIP_MAGIC))
 
 
 def _standard_input() -> Arrow:
@@ -134,51 +134,54 @@ def _standard_input() -> Arrow:
 # --- Parquet --------------------------------------------------------------------------------------
 
 
-def _make_seekable(raw: BinaryIO, stack: ExitStack) -> BinaryIO:
-    """Copy a pipe to a temporary file, because Parquet metadata is at the end of a file."""
-    if raw.seekable():
-        return raw
+def _make_seekable(raw_file: BinaryIO, stack: ExitStack) -> BinaryIO:
+    """Return the file itself, or a temporary copy if it is a pipe.
+
+    Parquet files must be seekable, because their metadata is at the end.
+    """
+    if raw_file.seekable():
+        return raw_file
     temporary_file = tempfile.TemporaryFile()  # noqa: SIM115 - the stack closes it
     copy: BinaryIO = stack.enter_context(temporary_file)
-    shutil.copyfileobj(raw, copy)
+    shutil.copyfileobj(raw_file, copy)
     copy.seek(0)
     return copy
 
 
-def _parquet_table(name: str, raw: BinaryIO) -> Table:
-    file = _open_parquet(name, raw)
-    schema = file.schema_arrow
+def _parquet_table(name: str, raw_file: BinaryIO) -> Table:
+    parquet_file = _open_parquet(name, raw_file)
+    schema = parquet_file.schema_arrow
 
     def read_batches(
         column_types: ColumnTypes, row_groups: Sequence[int] | None
     ) -> Iterator[Arrow]:
-        source = file
+        reader = parquet_file
         text_columns = []
         for column, type_ in column_types.items():
             if type_ is None and pa.types.is_string(schema.field(column).type):
                 text_columns.append(column)
         if text_columns:
-            source = pa.parquet.ParquetFile(raw, read_dictionary=text_columns)
-        return source.iter_batches(
+            reader = pa.parquet.ParquetFile(raw_file, read_dictionary=text_columns)
+        return reader.iter_batches(
             batch_size=_BATCH_ROWS, columns=list(column_types), row_groups=row_groups
         )
 
-    group_indices = range(file.metadata.num_row_groups)
-    group_sizes = [file.metadata.row_group(index).num_rows for index in group_indices]
+    metadata = parquet_file.metadata
+    group_sizes = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
     return Table(name, list(schema.names), read_batches, schema.metadata or {}, group_sizes)
 
 
-def _open_parquet(name: str, raw: BinaryIO) -> Arrow:
+def _open_parquet(name: str, raw_file: BinaryIO) -> Arrow:
     with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError):
-        return pa.parquet.ParquetFile(raw)
+        return pa.parquet.ParquetFile(raw_file)
     raise InvalidTable(f"{name} is not a valid Parquet file (truncated or corrupt).")
 
 
 # --- CSV ------------------------------------------------------------------------------------------
 
 
-def _csv_table(name: str, raw: BinaryIO, *, is_gzipped: bool) -> Table:
-    stream = pa.PythonFile(raw, mode="r")
+def _csv_table(name: str, raw_file: BinaryIO, *, is_gzipped: bool) -> Table:
+    stream = pa.PythonFile(raw_file, mode="r")
     if is_gzipped:
         stream = pa.CompressedInputStream(stream, "gzip")
     body = _CsvBody(stream, name)
@@ -224,7 +227,7 @@ def _csv_table(name: str, raw: BinaryIO, *, is_gzipped: bool) -> Table:
 class _CsvBody:
     """The rows of a CSV file as a byte stream. Call ``read_header`` before reading them."""
 
-    closed = False
+    closed = False  # Arrow reads this attribute
 
     def __init__(self, stream: Arrow, name: str) -> None:
         self._stream = stream
@@ -286,7 +289,7 @@ class _CsvBody:
 
 
 def _parse_header(line: bytes, name: str) -> list[str]:
-    """Parse the first line of a CSV file. Return the column names.
+    """Return the column names in the first line of a CSV file.
 
     If the header is missing, the line contains values. The codec's and the parser's errors would
     quote them, so raise new errors outside their handlers.

@@ -91,7 +91,7 @@ def test_nearest_vertices_are_vertices(E):
     points = random.uniform(-1, 1, (20, k))
     for _ in range(3 * k):  # lower them until they are inside
         points = np.minimum(points, (points[:, None, :] + closed(E)).min(axis=2))
-    vertices = around.nearest_vertices(points - points[:, :1])
+    vertices = around.vertices_near(points - points[:, :1])
     assert (vertices[:, 0] == 0).all()
     for vertex in vertices:
         assert _keeps(around, vertex)
@@ -101,7 +101,7 @@ def test_nearest_vertices_are_vertices(E):
 @pytest.mark.parametrize("E", MATRICES.values(), ids=MATRICES)
 def test_neighbours_are_vertices_that_drop_one_equality(E):
     around = Polyhedron.enclosing(closed(E))
-    here = around.nearest_vertices(np.zeros((1, len(E))))
+    here = around.vertices_near(np.zeros((1, len(E))))
     for _ in range(3):
         vertices, bounded = around.neighbours(here[:1])
         assert vertices.shape == (1, len(E) - 1, len(E))
@@ -118,20 +118,20 @@ def test_neighbours_reports_vertices_with_too_many_equalities():
     around = Polyhedron.enclosing(closed(planar(4, 1, 1.0)))
     inside = np.zeros((1, 4), dtype=np.int64)
     assert around.neighbours(inside) is None
-    assert around.neighbours(np.vstack([around.nearest_vertices(np.zeros((1, 4))), inside])) is None
+    assert around.neighbours(np.vstack([around.vertices_near(np.zeros((1, 4))), inside])) is None
 
 
 def test_perturbation_breaks_ties():
     """The vertices of a uniform matrix have many equalities; the perturbed ones do not."""
     around = Polyhedron.enclosing(equal(6, 1.0))
-    assert around.neighbours(around.nearest_vertices(np.zeros((1, 6)))) is not None
+    assert around.neighbours(around.vertices_near(np.zeros((1, 6)))) is not None
     assert around.tail.size == 30
 
 
 def test_logarithms_and_restrict():
     E = closed(one_way(5, 3))
     around = Polyhedron.enclosing(E)
-    vertices = around.nearest_vertices(np.zeros((1, 5)))
+    vertices = around.vertices_near(np.zeros((1, 5)))
     logarithms = around.logarithms(vertices)
     assert logarithms.max() == 0
     np.testing.assert_allclose(

@@ -141,7 +141,8 @@ def test_climb_stays_in_the_cone_and_never_descends(E):
             before = price(starts)
             ends = climb(section, price, starts.copy(), _orders(section, seed))
             _check_members(section, ends)
-            size = ((ends @ price.roots.T) ** 2).sum(axis=1) + np.abs(ends) @ np.abs(price.nu)
+            squares = (ends @ price.weighted_inverse.T) ** 2
+            size = squares.sum(axis=1) + np.abs(ends) @ np.abs(price.nu)
             assert (price(ends) >= before - 1e-9 * size).all()
 
 
@@ -157,7 +158,8 @@ def test_walk_stays_in_the_cone_and_never_descends(E):
             price = _price(section, seed)
             ends = walk(section, price, vertices, around)
             _check_members(section, ends)
-            size = ((ends @ price.roots.T) ** 2).sum(axis=1) + np.abs(ends) @ np.abs(price.nu)
+            squares = (ends @ price.weighted_inverse.T) ** 2
+            size = squares.sum(axis=1) + np.abs(ends) @ np.abs(price.nu)
             assert (price(ends) >= price(vertices) - 1e-5 * size).all()
 
 
@@ -200,7 +202,7 @@ def test_walk_continues_where_climb_is_stuck():
 
 def _exact(price, columns):
     """Return the largest φ of these columns, in fractions."""
-    S = [[Fraction(s) for s in row] for row in price.roots.tolist()]
+    S = [[Fraction(s) for s in row] for row in price.weighted_inverse.tolist()]
     nu = [Fraction(n) for n in price.nu.tolist()]
     largest = None
     for column in columns.tolist():
@@ -238,7 +240,7 @@ def test_upper_bound_is_tight(E):
         price = _price(section, seed)
         exact = _exact(price, rays)
         size = float(
-            ((np.abs(rays) @ np.abs(price.roots).T) ** 2).sum(axis=1).max()
+            ((np.abs(rays) @ np.abs(price.weighted_inverse).T) ** 2).sum(axis=1).max()
             + (rays @ np.abs(price.nu)).max()
         )
         assert 0 <= Fraction(price.upper_bound(rays)) - exact <= Fraction(1e-12 * size)

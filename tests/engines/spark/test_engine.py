@@ -35,7 +35,7 @@ pytestmark = [
 
 LABELS = ["park", "café", "clinic", "bar", "school"]
 CANARY = "kanarienvogel-4711"
-IN_CLEAR = Survey("in-clear", Uniform(Domain(LABELS), math.inf))
+IN_CLEAR = Survey("in-clear", Uniform(Domain(LABELS), math.inf), edition=2)
 PRIVATE = Survey("private", HighLow(Domain(LABELS), ["clinic", "bar"], 1))
 PEOPLE = 3000
 

@@ -232,7 +232,7 @@ UNKNOWN = {
     "day": ("SELECT account, CAST(current_date() AS string) AS place FROM people", "CurrentDate"),
     "hidden clock": (
         "SELECT * FROM people WHERE CAST('today' AS date) > DATE'2024-01-01'",
-        "cast to a date or time",
+        "cast whose result may depend on the time",
     ),
     "part of a moment": (
         "SELECT account, CAST(CAST(day AS timestamp) AS string) AS place FROM people",

@@ -12,7 +12,7 @@ from sfumato.errors import ContextMismatch, InvalidArgument
 from sfumato.estimation.decoders import empirical_bayes
 from sfumato.estimation.decoders.decoder import Pools, Projection
 from sfumato.estimation.decoders.empirical_bayes import (
-    WIDTHS,
+    DEFAULT_WIDTHS,
     EmpiricalBayes,
     SpatialBayes,
     has_neighbours,
@@ -57,7 +57,7 @@ def _case(name, k, seed, groups=1):
     means = (totals / np.bincount(group_of))[group_of]
     s = rng.uniform(0.3, 1.5, k)
     u = rng.choice(VALUES, k, p=PRIORS[name] / PRIORS[name].sum()) + s * rng.normal(size=k)
-    pools = Pools(group_of, totals, u * means, s * means, reports=10**9)
+    pools = Pools(group_of, totals, u * means, s * means, report_count=10**9)
     prior = Prior(VALUES, PRIORS[name] / PRIORS[name].sum(), 0.0)
     strata = [empirical_bayes._Stratum(np.arange(k), prior)]
     return pools, empirical_bayes._Model(strata)
@@ -323,7 +323,7 @@ def _pools(size, used):
     group_of = np.where(used, 0, 1)
     totals = np.array([0.7, 0.3])
     errors = np.where(used, 1.0, 0.0)
-    return Pools(group_of, totals, np.zeros(size), errors, reports=1_000)
+    return Pools(group_of, totals, np.zeros(size), errors, report_count=1_000)
 
 
 @pytest.mark.parametrize(
@@ -386,9 +386,9 @@ def test_predictions_match_a_loop_over_pairs():
     used[-1] = True  # `other` is pooled, but is nobody's neighbour
     shares = rng.lognormal(0, 2, SMALL_GRID.size)
     pools = _pools(SMALL_GRID.size, used)
-    result = dict(predict_from_neighbours(SMALL_GRID, pools, shares, WIDTHS))
-    assert tuple(result) == WIDTHS
-    for width in WIDTHS:
+    result = dict(predict_from_neighbours(SMALL_GRID, pools, shares, DEFAULT_WIDTHS))
+    assert tuple(result) == DEFAULT_WIDTHS
+    for width in DEFAULT_WIDTHS:
         expected = _naive_prediction(shares, used, pools.means, width)
         assert result[width] == pytest.approx(expected, rel=1e-6, abs=1e-12)
         assert result[width][-1] == 0.0
@@ -403,8 +403,8 @@ def test_grid_prediction_leaves_out_the_cell_itself(x):
     changed = shares.copy()
     changed[x] = 1_000.0
     for (_, before), (_, after) in zip(
-        predict_from_neighbours(SMALL_GRID, pools, shares, WIDTHS),
-        predict_from_neighbours(SMALL_GRID, pools, changed, WIDTHS),
+        predict_from_neighbours(SMALL_GRID, pools, shares, DEFAULT_WIDTHS),
+        predict_from_neighbours(SMALL_GRID, pools, changed, DEFAULT_WIDTHS),
         strict=True,
     ):
         assert after[x] == pytest.approx(before[x], rel=1e-9)
@@ -419,7 +419,7 @@ def test_isolated_cell_is_predicted_as_zero():
     used[[0, 179]] = True  # opposite corners
     result = dict(
         predict_from_neighbours(
-            SMALL_GRID, _pools(SMALL_GRID.size, used), np.ones(SMALL_GRID.size), WIDTHS
+            SMALL_GRID, _pools(SMALL_GRID.size, used), np.ones(SMALL_GRID.size), DEFAULT_WIDTHS
         )
     )
     assert result[0.7] == pytest.approx([0, 0], abs=1e-3)
@@ -432,7 +432,7 @@ def test_tiny_grids_decode(box):
     domain = GridDomain(*box, 1)
     used = np.ones(domain.size, dtype=np.bool_)
     for _, predicted in predict_from_neighbours(
-        domain, _pools(domain.size, used), np.ones(domain.size), WIDTHS
+        domain, _pools(domain.size, used), np.ones(domain.size), DEFAULT_WIDTHS
     ):
         assert np.isfinite(predicted).all()
 
@@ -466,9 +466,9 @@ def test_h3_cells_are_predicted_by_their_neighbours():
     pools = _pools(domain.size, used)
     apart = np.linalg.norm(points[:, None] - points, axis=2)
     spacing = float(np.median(np.sort(apart, axis=1)[:, 1]))
-    result = dict(predict_from_neighbours(domain, pools, shares, WIDTHS))
-    assert tuple(result) == WIDTHS
-    for width in WIDTHS:
+    result = dict(predict_from_neighbours(domain, pools, shares, DEFAULT_WIDTHS))
+    assert tuple(result) == DEFAULT_WIDTHS
+    for width in DEFAULT_WIDTHS:
         expected = np.zeros(domain.size)
         for x in range(domain.cell_count):
             near = [
@@ -489,8 +489,8 @@ def test_h3_prediction_leaves_out_the_cell_itself():
     changed = shares.copy()
     changed[7] = 1e6
     for (_, before), (_, after) in zip(
-        predict_from_neighbours(domain, pools, shares, WIDTHS),
-        predict_from_neighbours(domain, pools, changed, WIDTHS),
+        predict_from_neighbours(domain, pools, shares, DEFAULT_WIDTHS),
+        predict_from_neighbours(domain, pools, changed, DEFAULT_WIDTHS),
         strict=True,
     ):
         assert after[7] == before[7]
@@ -514,6 +514,6 @@ def test_only_maps_have_neighbours():
     with pytest.raises(ContextMismatch, match="no neighbours"):
         list(
             predict_from_neighbours(
-                plain, _pools(2, np.ones(2, dtype=np.bool_)), np.ones(2), WIDTHS
+                plain, _pools(2, np.ones(2, dtype=np.bool_)), np.ones(2), DEFAULT_WIDTHS
             )
         )

@@ -89,14 +89,14 @@ def test_split_in_half_is_complete_and_reproducible():
 
 @pytest.mark.parametrize("mean", [0.01, 0.5, 3.0, 15.9])
 def test_small_counts_are_poisson(mean):
-    result = draw_histogram(np.full(DRAWS, mean / 1_000), 1_000, draw=0)
+    result = draw_histogram(np.full(DRAWS, mean / 1_000), 1_000, draw_index=0)
     assert _surprise(result, poisson.pmf(np.arange(200), mean)) > ALPHA
     assert _surprise(result, poisson.pmf(np.arange(200), 1.15 * mean + 0.02)) < ALPHA
 
 
 @pytest.mark.parametrize("mean", [16.1, 60.0, 2_000.0])
 def test_large_counts_have_poisson_moments(mean):
-    result = draw_histogram(np.full(DRAWS, mean / 10_000), 10_000, draw=0)
+    result = draw_histogram(np.full(DRAWS, mean / 10_000), 10_000, draw_index=0)
     z = (result - mean) / np.sqrt(mean)
     reach = norm.isf(ALPHA / 2) / np.sqrt(DRAWS)
     assert abs(z.mean()) < reach
@@ -109,13 +109,15 @@ def test_large_counts_have_poisson_moments(mean):
 
 def test_draws_are_reproducible_and_different():
     q = np.full(1_000, 1e-3)
-    first, again, other = (draw_histogram(q, 5_000, draw=draw, key=KEYS[0]) for draw in (0, 0, 1))
+    first, again, other = (
+        draw_histogram(q, 5_000, draw_index=draw, key=KEYS[0]) for draw in (0, 0, 1)
+    )
     assert first.tolist() == again.tolist()
     assert abs(np.corrcoef(first, other)[0, 1]) < norm.isf(ALPHA / 2) / np.sqrt(q.size)
-    assert draw_histogram(q, 5_000, draw=0, key=KEYS[1]).tolist() != first.tolist()
+    assert draw_histogram(q, 5_000, draw_index=0, key=KEYS[1]).tolist() != first.tolist()
 
 
 def test_impossible_reports_stay_impossible():
     q = np.array([0.5, 0.0, 0.5, -1e-17])
     for draw in range(50):
-        assert draw_histogram(q, 1_000, draw=draw)[[1, 3]].tolist() == [0, 0]
+        assert draw_histogram(q, 1_000, draw_index=draw)[[1, 3]].tolist() == [0, 0]

@@ -188,7 +188,7 @@ def test_wrong_gap_is_detected(mechanism, wrong, monkeypatch):
         _demand_gap_holds(
             mechanism, tally, Likelihood(max_iterations=1).decode(mechanism, tally), top
         )
-    monkeypatch.setattr(likelihood._Problem, "gap_from_slope", wrong)
+    monkeypatch.setattr(likelihood._Problem, "gap_from_gradient", wrong)
     with pytest.raises(AssertionError):  # any of the tallies may show it
         for tally, top in zip(tallies, tops, strict=True):
             _demand_gap_holds(

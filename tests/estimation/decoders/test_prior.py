@@ -81,7 +81,7 @@ def test_prior_is_as_likely_as_that_of_plain_em(spread, monkeypatch):
     monkeypatch.setattr(priors, "_PSEUDO_COUNT", spread)
     monkeypatch.setattr(priors.Observations, "bin", classmethod(_unbinned))
     u, s = _observations()
-    prior = fit_prior(u, s, mean=1.0, max_theta=50.0, bags=0)
+    prior = fit_prior(u, s, mean=1.0, max_theta=50.0, bag_count=0)
     L, c = _problem(u, s, prior.values, spread)
     apart = _apart(prior.values, 1.0)
     slow_weights = _naive_em(L, c, apart)
@@ -98,7 +98,7 @@ def test_prior_is_as_likely_as_that_of_plain_em(spread, monkeypatch):
 def test_em_finds_no_likelier_prior(s, mean, monkeypatch):
     monkeypatch.setattr(priors.Observations, "bin", classmethod(_unbinned))
     u, errors = _observations(seed=1, s=s)
-    prior = fit_prior(u, errors, mean=mean, max_theta=50.0, bags=0)
+    prior = fit_prior(u, errors, mean=mean, max_theta=50.0, bag_count=0)
     L, c = _problem(u, errors, prior.values, 1.0)
     apart = _apart(prior.values, mean)
     slow_weights = _naive_em(L, c, apart, steps=2_000)
@@ -119,21 +119,21 @@ def test_binning_costs_little(monkeypatch):
     """Bins of half an error cost a thousandth of a unit per observation. Bins of four cost more."""
     u, s = _observations(2_000)
     assert 30 < Observations.bin(u, s).u.size < 200
-    binned = fit_prior(u, s, mean=1.0, max_theta=50.0, bags=0)
+    binned = fit_prior(u, s, mean=1.0, max_theta=50.0, bag_count=0)
     monkeypatch.setattr(priors, "_U_BIN_WIDTH", 4.0)
-    coarse = fit_prior(u, s, mean=1.0, max_theta=50.0, bags=0)
+    coarse = fit_prior(u, s, mean=1.0, max_theta=50.0, bag_count=0)
     monkeypatch.setattr(priors.Observations, "bin", classmethod(_unbinned))
-    exact = fit_prior(u, s, mean=1.0, max_theta=50.0, bags=0)
+    exact = fit_prior(u, s, mean=1.0, max_theta=50.0, bag_count=0)
     best = _mean_log_likelihood(exact, u, s)
     assert best - _mean_log_likelihood(binned, u, s) < 1e-3
     assert best - _mean_log_likelihood(coarse, u, s) > 5e-3
 
 
-@pytest.mark.parametrize("bags", [0, 8])
-def test_log_likelihood_is_from_the_first_fit(bags):
+@pytest.mark.parametrize("bag_count", [0, 8])
+def test_log_likelihood_is_from_the_first_fit(bag_count):
     u, s = _observations(500)
-    prior = fit_prior(u, s, mean=1.0, max_theta=50.0, bags=bags)
-    first = fit_prior(u, s, mean=1.0, max_theta=50.0, bags=0)
+    prior = fit_prior(u, s, mean=1.0, max_theta=50.0, bag_count=bag_count)
+    first = fit_prior(u, s, mean=1.0, max_theta=50.0, bag_count=0)
     binned = Observations.bin(u, s)
     z = (binned.u[:, None] - first.values) / binned.s[:, None]
     chances = np.exp(-0.5 * z**2) @ first.weights
@@ -156,7 +156,7 @@ def test_two_points_are_recovered():
     theta = np.repeat([0.0, 4.0], [3_000, 1_000])
     s = np.full(theta.size, 0.5)
     u = theta + s * rng.normal(size=theta.size)
-    prior = fit_prior(u, s, mean=1.0, max_theta=20.0, bags=8)
+    prior = fit_prior(u, s, mean=1.0, max_theta=20.0, bag_count=8)
     assert prior.weights.sum() == pytest.approx(1)
     assert prior.weights @ prior.values == pytest.approx(1, abs=0.01)
     assert prior.weights[prior.values > 2].sum() == pytest.approx(0.25, abs=0.01)
@@ -168,9 +168,9 @@ def test_two_points_are_recovered():
 def test_bagging_spreads_the_weights():
     """One fit has a few atoms; the mean of nine has more, and is deterministic."""
     u, s = _observations(200, s=2.0)
-    one = fit_prior(u, s, mean=1.0, max_theta=50.0, bags=0)
-    many = fit_prior(u, s, mean=1.0, max_theta=50.0, bags=8)
-    again = fit_prior(u, s, mean=1.0, max_theta=50.0, bags=8)
+    one = fit_prior(u, s, mean=1.0, max_theta=50.0, bag_count=0)
+    many = fit_prior(u, s, mean=1.0, max_theta=50.0, bag_count=8)
+    again = fit_prior(u, s, mean=1.0, max_theta=50.0, bag_count=8)
     assert (many.weights**2).sum() < (one.weights**2).sum()
     assert again.weights.tolist() == many.weights.tolist()
     assert many.weights @ many.values == pytest.approx(1, abs=0.05)
@@ -202,7 +202,7 @@ def test_bagging_spreads_the_weights():
     ],
 )
 def test_degenerate_observations_have_a_prior(u, s):
-    prior = fit_prior(u, s, mean=1.0, max_theta=max(u.size, 2), bags=8)
+    prior = fit_prior(u, s, mean=1.0, max_theta=max(u.size, 2), bag_count=8)
     assert np.isfinite(prior.weights).all()
     assert (prior.weights >= 0).all()
     assert prior.weights.sum() == pytest.approx(1)

@@ -84,7 +84,7 @@ def _dense(mechanism, counts):
     n = counts.sum()
     f = counts / n
     P = np.eye(mechanism.outputs) - Q.T @ A
-    q = module._smooth_q(mechanism, sf.Tally(counts, mechanism.fingerprint))
+    q = module._q_with_smoothing(mechanism, sf.Tally(counts, mechanism.fingerprint))
     root = np.diag(q**-0.5)
     statistic = n * ((P @ f) ** 2 / q).sum()
     M = root @ P @ np.diag(q) @ P.T @ root

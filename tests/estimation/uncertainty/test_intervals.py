@@ -11,14 +11,14 @@ import sfumato as sf
 from sfumato.errors import InvalidArgument
 from sfumato.estimation.uncertainty.intervals import (
     _large_beta_quantile,
+    adjust_near_boundary,
     binomial_bounds,
-    boundary_bounds,
     clopper_pearson,
+    matching_pair,
     probability_below,
     score_bounds,
     share_bounds,
     tail_probability,
-    two_values,
 )
 from sfumato.mechanisms import ScoreMoments
 from support.sample_estimates import MECHANISMS, every_mechanism, sample_estimate
@@ -45,7 +45,7 @@ def test_two_values_have_the_three_moments(seed):
     scores = random.normal(size=7) * 10
     f = random.dirichlet(np.ones(7) * 0.3)
     moments = ScoreMoments.for_total(scores, f)
-    down, up = (float(value[0]) for value in two_values(moments))
+    down, up = (float(value[0]) for value in matching_pair(moments))
     chance = (float(f @ scores) - down) / (up - down)
     for i in (1, 2, 3):
         assert chance * up**i + (1 - chance) * down**i == pytest.approx(
@@ -56,9 +56,9 @@ def test_two_values_have_the_three_moments(seed):
 def test_two_values_recover_two_scores():
     for share in (1e-9, 0.2, 0.5, 1 - 1e-6):
         moments = ScoreMoments.for_total(np.array([-2.0, 5.0]), np.array([1 - share, share]))
-        down, up = two_values(moments)
+        down, up = matching_pair(moments)
         assert (down[0], up[0]) == pytest.approx((-2, 5), rel=1e-4)
-    down, up = two_values(ScoreMoments.for_total(np.array([3.0, 3.0]), np.array([0.5, 0.5])))
+    down, up = matching_pair(ScoreMoments.for_total(np.array([3.0, 3.0]), np.array([0.5, 0.5])))
     assert down[0] == up[0] == 3
 
 
@@ -159,7 +159,9 @@ def _bounds_near_zero(x, level, error=1e-3):
     tail = (1 - level) / 2
     z = norm.isf(tail)
     noisy = np.ones(x.shape, dtype=bool)
-    low, high = boundary_bounds(x * error, (x - z) * error, (x + z) * error, tail, noisy, noisy)
+    low, high = adjust_near_boundary(
+        x * error, (x - z) * error, (x + z) * error, tail, noisy, noisy
+    )
     return low / error, high / error
 
 
@@ -205,15 +207,17 @@ def test_cut_or_shifted_intervals_fail_the_same_test():
 def test_bounds_near_one_mirror_those_near_zero():
     x = np.array([-0.02, 0.001, 0.03])
     noisy = np.ones(3, dtype=bool)
-    low, high = boundary_bounds(x, x - 0.02, x + 0.03, 0.025, noisy, noisy)
-    rest_low, rest_high = boundary_bounds(1 - x, 1 - x - 0.03, 1 - x + 0.02, 0.025, noisy, noisy)
+    low, high = adjust_near_boundary(x, x - 0.02, x + 0.03, 0.025, noisy, noisy)
+    rest_low, rest_high = adjust_near_boundary(
+        1 - x, 1 - x - 0.03, 1 - x + 0.02, 0.025, noisy, noisy
+    )
     assert 1 - rest_high == pytest.approx(low)
     assert 1 - rest_low == pytest.approx(high)
 
 
 def test_bounds_of_counts_are_only_cut():
     quiet = np.zeros(2, dtype=bool)
-    low, high = boundary_bounds(
+    low, high = adjust_near_boundary(
         np.array([0.1, 0.9]), np.array([-0.1, 0.8]), np.array([0.2, 1.2]), 0.025, quiet, quiet
     )
     assert (low.tolist(), high.tolist()) == ([0.0, 0.8], [0.2, 1.0])

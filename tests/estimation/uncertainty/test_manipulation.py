@@ -35,7 +35,7 @@ def _draw_counts(mechanism, reports, seed):
 
 
 def manipulation_of(mechanism, tally, decoder, fakes):
-    return ManipulationBounds.from_tally(mechanism, tally, decoder).for_fakes(fakes)
+    return ManipulationBounds.from_tally(mechanism, tally, decoder).for_fake_count(fakes)
 
 
 def decoded_bound(mechanism, tally, decoder, fakes):
@@ -255,7 +255,7 @@ def test_estimate_bounds_manipulation():
     estimate = sf.estimate(mechanism, _tally(mechanism, [400, 200, 200, 200]), decoder="projection")
     result = estimate.manipulation(10)
     assert list(result.labels) == ["a", "b", "c"]
-    assert (result.fakes, result.reports, result.decoder) == (10, 1000, "projection")
+    assert (result.fake_count, result.reports, result.decoder) == (10, 1000, "projection")
     np.testing.assert_allclose(result.up, 0.01 * mechanism.scores.reach.up)
     assert repr(result) == result.summary()
     assert result.to_dict() == {
@@ -313,10 +313,8 @@ def test_plan_mentions_fake_reports():
         "share": pytest.approx(reach.max_shift / 100),
         "total_variation": pytest.approx(reach.total_variation / 100),
     }
-    assert (
-        f"can move an unbiased share by up to {format_upper_bound(document['share'])}."
-        in plan.summary()
-    )
+    shift = format_upper_bound(document["share"])
+    assert f"can move the unbiased estimate of a share by up to {shift}." in plan.summary()
     assert "are fake" not in sf.plan(sf.Uniform(1, 1.0), people=1000).summary()
 
 

@@ -392,7 +392,7 @@ H3 = 'kind = "h3"\nresolution = 3\nsouth = 1\nnorth = 2\nwest = 3\neast = 4'
         ),
         (
             _toml(context=TWO_BLOCKS + "epsilon = { a = 1, b = 2, c = 3 }"),
-            ["epsilon contains 'c', a block without labels"],
+            ["epsilon contains 'c', but no label belongs to that block"],
         ),
         (
             _toml(context=TWO_BLOCKS + "epsilon = { a = 1, b = 0 }"),
@@ -446,7 +446,7 @@ H3 = 'kind = "h3"\nresolution = 3\nsouth = 1\nnorth = 2\nwest = 3\neast = 4'
         ),
         (
             _toml(context=TIERS + 'tier_of = ["a", "a", "a"]'),
-            ["epsilons contains 'b', a tier without labels"],
+            ["epsilons contains 'b', but no label belongs to that tier"],
         ),
         (
             _toml(context=TIERS + 'tier_of = { park = "a" }'),

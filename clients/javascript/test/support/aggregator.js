@@ -26,11 +26,11 @@ export class Aggregator {
   }
 
   counted(body) {
-    const { batch, reports, survey } = JSON.parse(body);
+    const { batch, format, reports, survey } = JSON.parse(body);
     const before = this.batches.get(batch);
     if (before && before !== body) return answered(409, { type: "urn:sfumato:problem:batch-conflict" });
     this.batches.set(batch, body);
-    return answered(before ? 200 : 201, { batch, reports: reports.length, survey });
+    return answered(before ? 200 : 201, { batch, reports: reports.length, survey: format === 1 ? survey : this.survey.fingerprint });
   }
 
   get reports() {

@@ -1,4 +1,4 @@
-"""The objective of a design, and the best mixture of given rays, which is a convex problem.
+"""The objective of a design, and a solver for the best mixture of given rays.
 
 The columns of the channel are ``θ_r r``, for rays r with ``p·r = 1``. The covariance of the best
 unbiased estimate at p, times the number of people, is ``M⁻¹ − p pᵀ`` with ``M = Σ θ_r r rᵀ``. So,
@@ -6,9 +6,10 @@ for symbol weights w and ``W = diag(w)``,
 
     minimise tr(W M⁻¹)   subject to   Σ θ_r r = 1,  θ ≥ 0
 
-This is an A-optimal design of experiments (Pukelsheim 2006, "Optimal design of experiments") with
-linear constraints. It is solved along the central path: for increasing t, Newton's method minimises
-``t·tr(W M⁻¹) − Σ log θ_r`` subject to the constraints. At the minimum, every ray satisfies
+This convex problem is an A-optimal design of experiments (Pukelsheim 2006, "Optimal design of
+experiments") with linear constraints. It is solved along the central path: for increasing t,
+Newton's method minimises ``t·tr(W M⁻¹) − Σ log θ_r`` subject to the constraints. At the minimum,
+every ray satisfies
 
     |W^½ M⁻¹ r|² + 1/(tθ_r) = ν·r
 
@@ -44,7 +45,7 @@ _MIN_STEP_LENGTH = 1e-12
 
 @dataclass(frozen=True)
 class Objective:
-    """The value ``tr(W M⁻¹)`` of mechanisms for a prior p and symbol weights w, and its minimum.
+    """The value ``tr(W M⁻¹)`` of mechanisms, for a prior p and symbol weights w.
 
     ``counts`` contains coprime integers proportional to p.
 
@@ -59,7 +60,8 @@ class Objective:
     def parse(cls, size: int, prior: ArrayLike | None, weights: ArrayLike | None) -> "Objective":
         """Return the objective for arguments of ``design``: by default, uniform p and weights of 1.
 
-        Counts are used as given. Shares are rounded to millionths, but never to 0.
+        A prior of positive integers is used as given. Any other prior is scaled to shares, which
+        are rounded to millionths, but never to 0.
         """
         counts = np.ones(size) if prior is None else _parse_prior(prior, size)
         w = np.ones(size) if weights is None else _parse_weights(weights, size)
@@ -158,19 +160,23 @@ class Mixture:
 
 
 def best_mixture(
-    rays: Floats, weights: Floats, start: Floats, tolerance: float, first_tolerance: float = 1.0
+    rays: Floats,
+    weights: Floats,
+    initial_theta: Floats,
+    tolerance: float,
+    first_tolerance: float = 1.0,
 ) -> Mixture:
-    """Return weights θ for which ``tr(W M⁻¹)`` is within a relative ``tolerance`` of the minimum.
+    """Return a mixture whose ``tr(W M⁻¹)`` is within a relative ``tolerance`` of the minimum.
 
-    ``start`` contains positive initial weights, which need not satisfy the constraints. The path
-    begins at ``first_tolerance``, which may be below 1 if the initial weights are nearly optimal.
+    ``initial_theta`` contains positive weights, which need not satisfy the constraints. The path
+    begins at ``first_tolerance``, which may be below 1 if these weights are nearly optimal.
 
     >>> rays = np.array([[1.5, 0.5], [0.5, 1.5], [1.0, 1.0]])
     >>> best_mixture(rays, np.ones(2), np.full(3, 1 / 3), 1e-9).theta.round(6) + 0.0
     array([0.5, 0.5, 0. ])
     """
     N = rays.shape[0]
-    path = _Path(rays, np.sqrt(weights), start)
+    path = _Path(rays, np.sqrt(weights), initial_theta)
     if not isfinite(path.value):
         return Mixture(path.theta, path.inverse, path.multipliers, inf)
     t = N / (path.value * max(first_tolerance, tolerance))
@@ -186,10 +192,10 @@ def best_mixture(
 class _Path:
     """The current point on the central path."""
 
-    def __init__(self, rays: Floats, weight_roots: Floats, start: Floats) -> None:
+    def __init__(self, rays: Floats, weight_roots: Floats, initial_theta: Floats) -> None:
         self._R = rays
         self._weight_roots = weight_roots  # √w
-        self._move_to(start.copy())
+        self._move_to(initial_theta.copy())
         self.multipliers = np.zeros(rays.shape[1])
 
     def _move_to(self, theta: Floats) -> None:
@@ -200,30 +206,32 @@ class _Path:
         self.value = value if value > 0 else inf
 
     def centre(self, t: float) -> bool:
-        """Run Newton's method for one t, with steps relative to θ, which converge fastest.
+        """Run Newton's method for one t, in steps relative to θ, because they converge fastest.
 
         Return whether the equations could be solved in floating point.
         """
         from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
         for _ in range(_MAX_NEWTON_STEPS):
-            scaled = self._R * self.theta[:, None]
-            V = scaled @ (self.inverse * self._weight_roots)
+            scaled_rays = self._R * self.theta[:, None]
+            V = scaled_rays @ (self.inverse * self._weight_roots)
             H = (self._R @ self.inverse @ self._R.T) * (V @ V.T) * (2 * t)  # the scaled Hessian
             H[np.diag_indices_from(H)] += 1
             try:
-                factor = cho_factor(H, overwrite_a=True, check_finite=False)
+                cholesky_factor = cho_factor(H, overwrite_a=True, check_finite=False)
             except LinAlgError:
                 return False
-            slope = (V**2).sum(axis=1) / self.theta * t + 1  # minus the scaled gradient
-            solutions = cho_solve(factor, np.column_stack([slope, scaled]), check_finite=False)
-            unconstrained = solutions[:, 0]
+            descent = (V**2).sum(axis=1) / self.theta * t + 1  # minus the scaled gradient
+            right_sides = np.column_stack([descent, scaled_rays])
+            solutions = cho_solve(cholesky_factor, right_sides, check_finite=False)
+            unconstrained_step = solutions[:, 0]
             corrections = solutions[:, 1:]
-            residual = 1 - scaled.sum(axis=0)
-            nu = _solve(scaled.T @ corrections, scaled.T @ unconstrained - residual)
-            step = unconstrained - corrections @ nu
+            residual = 1 - scaled_rays.sum(axis=0)
+            excess = scaled_rays.T @ unconstrained_step - residual
+            nu = _solve(scaled_rays.T @ corrections, excess)
+            step = unconstrained_step - corrections @ nu
             self.multipliers = nu / t
-            decrement = float(np.sqrt(max(step @ (slope - scaled @ nu), 0.0)))
+            decrement = float(np.sqrt(max(step @ (descent - scaled_rays @ nu), 0.0)))
             is_balanced = float(np.abs(residual).max()) < _BALANCE_TOLERANCE
             length = min(1.0, _MAX_SHARE_TO_ZERO / max(-float(step.min()), 1e-300))
             length = self._advance(step, length, t, decrement if is_balanced else None)

@@ -95,11 +95,11 @@ class Polyhedron:
         """Return h for each vertex, shifted so that its largest entry is 0."""
         return (vertices - vertices.max(axis=-1, keepdims=True)) / self.scale
 
-    def chunk_size(self, comparisons: int) -> int:
-        """Return how many vertices ``neighbours`` can process with about this many comparisons."""
-        return max(comparisons // (self.size * max(self.tail.size, 1)), 1)
+    def chunk_size(self, max_comparisons: int) -> int:
+        """Return how many vertices, at least 1, to pass to ``neighbours`` at once."""
+        return max(max_comparisons // (self.size * max(self.tail.size, 1)), 1)
 
-    def nearest_vertices(self, logarithms: Floats) -> Vertices:
+    def vertices_near(self, logarithms: Floats) -> Vertices:
         """Return a vertex near each point h, whose entries must be finite.
 
         The symbols connected to the first symbol move together until an inequality becomes an
@@ -119,15 +119,17 @@ class Polyhedron:
             moves_down = room_below.min(axis=1) <= room_above.min(axis=1)
             step = np.where(moves_down, -room_below.min(axis=1), room_above.min(axis=1))
             h += np.where(in_tree, step[:, None], 0)
-            added = np.where(moves_down, room_below.argmin(axis=1), room_above.argmin(axis=1))
-            in_tree[row, added] = True
+            added_symbol = np.where(
+                moves_down, room_below.argmin(axis=1), room_above.argmin(axis=1)
+            )
+            in_tree[row, added_symbol] = True
         return h - h[:, :1]
 
     def neighbours(self, vertices: Vertices) -> tuple[Vertices, Booleans] | None:
         """Return the vertex reached by relaxing each equality, and whether it exists.
 
         Both arrays have one entry for each equality of each vertex. Return ``None`` if the
-        equalities of some vertex do not form a tree, because the perturbation caused a tie.
+        equalities of some vertex do not form a tree, because of a tie among the perturbed entries.
         """
         differences = vertices[:, self.tail] - vertices[:, self.head]
         slack = self.N[self.tail, self.head] - differences
@@ -161,7 +163,10 @@ class Polyhedron:
 
 
 def _is_implied(E: Floats) -> Booleans:
-    """Return which entries of a closed matrix are sums of two others, up to rounding error."""
+    """Return a mask of the entries that are sums of two others, up to rounding error.
+
+    E must be closed.
+    """
     k = len(E)
     is_implied = np.zeros((k, k), dtype=np.bool_)
     for z in range(k):

@@ -1,8 +1,8 @@
 """Pricing: find the members of the cone that would improve a mixture most.
 
-A mixture with ``M⁻¹`` and multipliers ν is optimal if and only if, for all members r of the cone,
+A mixture with ``M⁻¹`` and multipliers ν is optimal if and only if
 
-    φ(r) = |W^½ M⁻¹ r|² − ν·r ≤ 0,   p·r = 1
+    φ(r) = |W^½ M⁻¹ r|² − ν·r ≤ 0   for all members r of the cone with p·r = 1
 
 φ is convex, so it is largest at an extreme ray. Except in small domains (``rays.py``), there are
 too many rays to try them all, so two searches look for good ones. *Climbing*, from many starts at
@@ -33,9 +33,9 @@ _MAX_COMPARISONS = 1 << 23  # in one chunk of vertices
 
 @dataclass(frozen=True)
 class Price:
-    """φ for a mixture: ``roots`` is ``W^½ M⁻¹``, and ``nu`` are the multipliers ν."""
+    """φ for a mixture: ``weighted_inverse`` is ``W^½ M⁻¹``, and ``nu`` are the multipliers ν."""
 
-    roots: Floats
+    weighted_inverse: Floats
     nu: Floats
 
     @classmethod
@@ -45,7 +45,7 @@ class Price:
 
     def __call__(self, columns: Floats) -> Floats:
         """Return φ for each normalised column."""
-        return ((columns @ self.roots.T) ** 2).sum(axis=1) - columns @ self.nu
+        return ((columns @ self.weighted_inverse.T) ** 2).sum(axis=1) - columns @ self.nu
 
     def upper_bound(self, columns: Floats) -> float:
         """Return a bound on the largest φ of these columns that holds in exact arithmetic.
@@ -55,8 +55,8 @@ class Price:
         several times larger, so it also covers the rounding of the columns.
         """
         gamma = (columns.shape[1] + 64) * 2.0**-50
-        value = columns @ self.roots.T
-        error = gamma * (columns @ np.abs(self.roots).T)
+        value = columns @ self.weighted_inverse.T
+        error = gamma * (columns @ np.abs(self.weighted_inverse).T)
         phi = ((np.abs(value) + error) ** 2).sum(axis=1) - columns @ self.nu
         magnitude = (value**2).sum(axis=1) + columns @ np.abs(self.nu)
         return float((phi + gamma * magnitude).max())
@@ -93,13 +93,13 @@ def climb(
 class _Climbers:
     """Columns during a climb, and the terms from which their φ is computed.
 
-    For G = rootsᵀ roots and a column r with mean m = p·r, φ(r/m) = (rᵀGr/m − ν·r)/m.
+    For ``G = M⁻¹ W M⁻¹`` and a column r with mean ``m = p·r``, ``φ(r/m) = (rᵀGr/m − ν·r)/m``.
     """
 
     def __init__(self, section: CrossSection, price: Price, starts: Floats) -> None:
         self._section = section
         self._nu = price.nu
-        self._G = price.roots.T @ price.roots
+        self._G = price.weighted_inverse.T @ price.weighted_inverse
         self.columns = starts
 
     def normalise(self) -> None:
@@ -147,18 +147,20 @@ def walk(section: CrossSection, price: Price, starts: Floats, polyhedron: Polyhe
 
     The entries of ``starts`` must be positive.
     """
-    vertices = polyhedron.nearest_vertices(np.log(starts))
+    vertices = polyhedron.vertices_near(np.log(starts))
     phi = _phi_at(section, price, polyhedron, vertices)
-    active = np.arange(len(vertices))
+    active_indices = np.arange(len(vertices))
     for _ in range(_MAX_STEPS):
-        if active.size == 0:
+        if active_indices.size == 0:
             break
-        best_phi, neighbours = _best_neighbours(section, price, polyhedron, vertices[active])
-        current = phi[active]
-        improves = best_phi > current + np.abs(current) * _MIN_GAIN
-        active = active[improves]
-        vertices[active] = neighbours[improves]
-        phi[active] = best_phi[improves]
+        best_phi, neighbours = _best_neighbours(
+            section, price, polyhedron, vertices[active_indices]
+        )
+        current_phi = phi[active_indices]
+        is_better = best_phi > current_phi + np.abs(current_phi) * _MIN_GAIN
+        active_indices = active_indices[is_better]
+        vertices[active_indices] = neighbours[is_better]
+        phi[active_indices] = best_phi[is_better]
     return section.lower(np.exp(polyhedron.logarithms(vertices)))
 
 
@@ -167,7 +169,8 @@ def _best_neighbours(
 ) -> tuple[Floats, Vertices]:
     """Return the largest φ among each vertex's neighbours, and the neighbour that attains it.
 
-    For a vertex whose equalities do not form a tree, return −inf and the vertex itself.
+    Vertices are processed in chunks. If the equalities of any vertex in a chunk do not form a tree,
+    return −inf and the vertex itself for every vertex in the chunk.
     """
     chunk_size = polyhedron.chunk_size(_MAX_COMPARISONS)
     best_phi = np.full(len(vertices), -np.inf)

@@ -44,7 +44,10 @@ class CrossSection:
         return self.normalise(self.cone.lower(columns))
 
     def simplest_rays(self) -> Floats:
-        """Return the column of ones and, for each symbol, members that favour or disfavour it."""
+        """Return the column of ones and, for each symbol, members that favour or disfavour it.
+
+        Also return members with which some mixture of all these rays is a channel.
+        """
         growth = self.cone.growth_factors
         disfavouring = growth.T[np.isfinite(growth).all(axis=0)]
         favouring = self.cone.shrink_factors
@@ -70,7 +73,7 @@ class CrossSection:
 
 
 class _Tie(Exception):
-    """Two edges from a vertex are equally long; try another perturbation."""
+    """The equalities of some vertex do not form a tree; try another perturbation."""
 
 
 class _TooManyRays(Exception):
@@ -81,8 +84,8 @@ def wider_rays(E: Floats, max_rays: int) -> Floats | None:
     """Return the extreme rays of a cone slightly wider than that of the closed matrix E.
 
     Each row contains the logarithms of one ray, with −inf for an entry of 0. Return ``None`` if
-    there are more than ``max_rays`` rays. (A finite matrix of k symbols has at most
-    ``binom(2k − 2, k − 1)`` extreme rays.)
+    there are more than ``max_rays`` rays or too many supports, or if every perturbation tried
+    leaves a tie. (A finite matrix of k symbols has at most ``binom(2k − 2, k − 1)`` extreme rays.)
 
     >>> E = np.array([[0.0, 1.0], [2.0, 0.0]])
     >>> sorted(wider_rays(E, 10).round(5).tolist())
@@ -139,19 +142,19 @@ def _all_vertices(polyhedron: Polyhedron, max_count: int) -> Vertices:
     size = polyhedron.size
     if size == 1:
         return np.zeros((1, 1), dtype=np.int64)
-    previous = np.empty((0, size), dtype=np.int64)
-    level = polyhedron.nearest_vertices(np.zeros((1, size)))
+    previous_level = np.empty((0, size), dtype=np.int64)
+    level = polyhedron.vertices_near(np.zeros((1, size)))
     levels = [level]
-    count = 1
+    vertex_count = 1
     while level.size:
         neighbours = _neighbours(polyhedron, level)
         # Every neighbour is in this level, the previous one or the next.
-        next_level = _without(neighbours, np.vstack([previous, level]))
-        previous = level
+        next_level = _remove_known(neighbours, np.vstack([previous_level, level]))
+        previous_level = level
         level = next_level
         levels.append(level)
-        count += len(level)
-        if count > max_count:
+        vertex_count += len(level)
+        if vertex_count > max_count:
             raise _TooManyRays
     return np.vstack(levels)
 
@@ -173,9 +176,9 @@ def _drop_duplicates(vertices: Vertices) -> Vertices:
     return np.unique(_as_keys(vertices)).view(np.int64).reshape(-1, vertices.shape[1])
 
 
-def _without(vertices: Vertices, known: Vertices) -> Vertices:
+def _remove_known(vertices: Vertices, known_vertices: Vertices) -> Vertices:
     keys = _as_keys(vertices)
-    known_keys = np.sort(_as_keys(known))
+    known_keys = np.sort(_as_keys(known_vertices))
     position = np.minimum(np.searchsorted(known_keys, keys), len(known_keys) - 1)
     return vertices[known_keys[position] != keys]
 

@@ -33,7 +33,7 @@ from sfumato.randomness import words_from
 
 __all__ = ["Solution", "search_rounds", "to_table"]
 
-_MAX_RAYS = 1_000_000  # to enumerate
+_MAX_RAYS = 1_000_000  # the maximum number of rays to enumerate
 _MAX_ENUMERATED_SIZE = 12  # symbols in the largest matrix for which to try all rays
 _MAX_SPARSE_SIZE = 16  # the same, if most promises follow from others
 _FIRST_TOLERANCE = 1e-2  # of the mixture in the first round, relative to the value
@@ -46,8 +46,8 @@ _MAX_POOL_SIZE = 1600
 _SWEEP_COUNT = 40  # in a climb
 _STARTS_PER_SYMBOL = 12  # looking for rays costs far less than mixing them
 _WALKS_PER_SYMBOL = 4
-_MAX_WALKED_ENTRIES = 2048  # in all the columns from which the walks of one round start
-_MAX_GAP_TO_WALK = 1.0  # with a larger gap, only a few walks are worth the time
+_MAX_WALKED_ENTRIES = 2048  # total size of the columns from which the walks of a round start
+_MAX_GAP_FOR_MANY_WALKS = 1.0  # with a larger gap, only a few walks are worth the time
 _BOUND_SAFETY_FACTOR = 1 - 1e-12  # covers the rounding of the bound
 _DROP_THRESHOLDS = (0.3, 0.03, 3e-3, 0.0)  # relative to the average weight, tried in this order
 _MAX_LOSS = 5e-7  # the largest accepted relative increase in the risk when rays are dropped
@@ -56,7 +56,10 @@ _TABLE_TOLERANCE = 3e-8  # of the final mixture, relative to the risk
 
 @dataclass(frozen=True)
 class Solution:
-    """The mixture found in a round, and a lower bound on ``tr(W M⁻¹)`` for any mechanism."""
+    """The mixture found in a round, and a lower bound on ``tr(W M⁻¹)`` for any mechanism.
+
+    The bound is proven if ``certified`` is true, and an estimate otherwise.
+    """
 
     rays: Floats
     mixture: Mixture
@@ -86,14 +89,14 @@ def search_rounds(
         mixture = best_mixture(rays, weights, theta, tolerance, first_tolerance)
         price = Price.from_mixture(mixture, weights)
         new_rays, delta = pricing.find_rays(price, rays, mixture, gap)
-        trace = float(np.sqrt(weights) @ price.roots.diagonal())  # tr W^½ S
+        trace = float(np.sqrt(weights) @ price.weighted_inverse.diagonal())  # tr W^½ S
         bound = trace**2 / (float(mixture.multipliers.sum()) + delta) * _BOUND_SAFETY_FACTOR
         yield Solution(rays, mixture, bound, pricing.certified)
 
         value = mixture.value
         gap = (value - offset) / (bound - offset) - 1 if bound > offset else inf
         # The tolerance is relative to the value, but what matters is the risk, which may be a small
-        # part of the value. If a round makes no progress, this tolerance is too large to find more.
+        # part of the value. If a round makes no progress, a smaller tolerance may lead to more.
         risk_share = (value - offset) / value if isfinite(value) else 1.0
         is_stalled = value > best_value - _MIN_PROGRESS * (best_value - offset)
         if is_stalled:
@@ -108,7 +111,7 @@ def search_rounds(
 
 
 def _choose_pool(theta: Floats, permanent_count: int, size: int) -> Booleans:
-    """Return a mask of the rays to keep: the permanent ones, which come first, and heavy ones.
+    """Return a mask of the rays to keep: the permanent ones, which come first, and the heaviest.
 
     The best mixture needs at most ``k(k+1)/2 + k`` rays, but finding them takes a larger pool.
     """
@@ -141,7 +144,7 @@ def _is_enumerable(E: Floats) -> bool:
 
 
 class _ExactPricing:
-    """Find rays with a large φ (``pricing.py``) among all rays of a wider cone.
+    """Finds rays with a large φ (``pricing.py``) among all rays of a wider cone.
 
     The bounds are certified.
     """
@@ -165,12 +168,12 @@ class _ExactPricing:
         """
         factors = self._random.uniform("rays", (len(self._true_rays), 1)).ravel()
         randomized_phi = price(self._true_rays) * factors
-        chosen = _select_largest(self._true_rays, randomized_phi, self._max_rays)
-        return chosen, price.upper_bound(self._wider_rays)
+        chosen_rays = _select_largest(self._true_rays, randomized_phi, self._max_rays)
+        return chosen_rays, price.upper_bound(self._wider_rays)
 
 
 class _HeuristicPricing:
-    """Find rays with a large φ (``pricing.py``) by climbing and walking.
+    """Finds rays with a large φ (``pricing.py``) by climbing and walking.
 
     The bounds are estimates.
     """
@@ -198,9 +201,10 @@ class _HeuristicPricing:
         starts = np.vstack([rays[heaviest], self._new_starts(price)])
         columns = _drop_duplicates(climb(self._section, price, starts, list(orders)))
         phi = price(columns)
-        positive = np.flatnonzero((columns > 0).all(axis=1))
-        walk_count = self._walk_count if gap < _MAX_GAP_TO_WALK else 4
-        walk_starts = positive[np.argsort(-phi[positive], kind="stable")[:walk_count]]
+        positive_indices = np.flatnonzero((columns > 0).all(axis=1))
+        walk_count = self._walk_count if gap < _MAX_GAP_FOR_MANY_WALKS else 4
+        order = np.argsort(-phi[positive_indices], kind="stable")
+        walk_starts = positive_indices[order[:walk_count]]
         if walk_starts.size:
             ends = walk(self._section, price, columns[walk_starts], self._polyhedron)
             columns = _drop_duplicates(np.vstack([ends, columns]))
@@ -217,12 +221,13 @@ class _HeuristicPricing:
         """
         k = self._section.size
         count = self._start_count
-        favoured = self._random.uniform("signs", (count, k)) < 0.5
-        worst_signs = np.linalg.eigh(price.roots.T @ price.roots)[1][:, ::-1].T > 0
+        is_favoured = self._random.uniform("signs", (count, k)) < 0.5
+        _, eigenvectors = np.linalg.eigh(price.weighted_inverse.T @ price.weighted_inverse)
+        worst_signs = eigenvectors[:, ::-1].T > 0
         both_signs = np.concatenate([worst_signs, ~worst_signs])[: count // 2]
-        favoured[: len(both_signs)] = both_signs
-        depth = self._random.uniform("depth", (count, 1)) * self._max_depth
-        return self._section.cone.lift(np.exp(np.where(favoured, 0.0, -depth)))
+        is_favoured[: len(both_signs)] = both_signs
+        depths = self._random.uniform("depth", (count, 1)) * self._max_depth
+        return self._section.cone.lift(np.exp(np.where(is_favoured, 0.0, -depths)))
 
 
 class _Random:
@@ -262,14 +267,14 @@ def _drop_duplicates(columns: Floats) -> Floats:
 
 
 def to_table(context: Context, solution: Solution, objective: Objective) -> TableResponse:
-    """Return the solution as a mechanism for the context, with the best scores for the prior."""
+    """Return the solution as a mechanism for the context, with scores optimal at the prior."""
     rays, theta = _select_rays(solution, objective)
     columns = rays * theta[:, None]
     return TableResponse.from_floats(context, columns.T, crowd=list(objective.counts))
 
 
 def _select_rays(solution: Solution, objective: Objective) -> tuple[Floats, Floats]:
-    """Return a few of the solution's rays, with weights that give nearly the same value.
+    """Return some of the solution's rays, with weights that give nearly the same value.
 
     The central path gives some weight to every ray in the pool, but each ray adds an output to the
     mechanism.

@@ -1,4 +1,4 @@
-"""Surveys on Apache Spark: a job's tasks randomise and count people's values.
+"""Surveys on Apache Spark: a job's tasks randomise people's values and may count the reports.
 
 Without a key, only counts leave a task. Each attempt draws new randomness, but the driver uses the
 result of only one attempt, so it is safe to kill a task or run it twice. With a key, which
@@ -63,7 +63,7 @@ def tally_column(
 
     Only counts leave a task, never reports. Each row is counted once, even if Spark kills or
     repeats attempts. If any value is outside the domain, the entire table is rejected. The error
-    gives the number of such values, but not the values themselves. ::
+    contains counts, never values. ::
 
         tally = tally_column(survey, spark.read.parquet("answers"), column="place")
         survey.estimate(tally)
@@ -73,10 +73,10 @@ def tally_column(
     answers, columns = _select_answers(
         survey, dataframe, AnswerColumns(column, latitude, longitude)
     )
-    resolved = survey.resolved()
+    resolved_survey = survey.resolved()
 
     def privatize_and_tally(batches: Iterable[Any]) -> Iterator[Any]:
-        return spark_tasks.tally_in_task(resolved, columns, batches)
+        return spark_tasks.tally_in_task(resolved_survey, columns, batches)
 
     # Send counts directly to the driver, which uses one attempt per task. In a shuffle, parts
     # of a lost attempt could be counted together with parts of its retry.
@@ -100,14 +100,14 @@ def tally_files(
     _require_pyspark()
     survey.certify()
     columns.check(survey.context.domain)
-    files = _require_valid_paths(paths)
-    resolved = survey.resolved()
+    valid_paths = _require_valid_paths(paths)
+    resolved_survey = survey.resolved()
 
     def privatize_and_tally(batches: Iterable[Any]) -> Iterator[Any]:
-        return spark_tasks.tally_files_in_task(resolved, columns, files, batches)
+        return spark_tasks.tally_files_in_task(resolved_survey, columns, valid_paths, batches)
 
-    task_count = min(len(files), _max_tasks(spark, survey))
-    indices = spark.range(0, len(files), 1, task_count)
+    task_count = min(len(valid_paths), _max_tasks(spark, survey))
+    indices = spark.range(0, len(valid_paths), 1, task_count)
     outcomes = indices.mapInArrow(privatize_and_tally, spark_tasks.OUTCOME_SCHEMA)
     return _sum_counts(survey, outcomes.collect())
 
@@ -134,7 +134,7 @@ def privatize_to(
     with keyed_reports(
         survey, dataframe, key=key, column=column, latitude=latitude, longitude=longitude
     ) as reports:
-        # Put the fingerprint and the identifier into the column's name in every file, as in the
+        # Put the fingerprint and a fresh identifier into the column's name in every file, as in the
         # header of a CSV report file.
         name = f"report@{survey.fingerprint}#{fresh_id().hex()}"
         reports.select(reports["report"].alias(name)).write.mode("error").parquet(path)
@@ -192,14 +192,14 @@ def keyed_reports(
         "No report was made. Run the job again once nothing writes to them.",
     )
 
-    resolved = survey.resolved()
+    resolved_survey = survey.resolved()
     spark_conf = dataframe.sparkSession.sparkContext.getConf()
     host = spark_conf.get("spark.driver.host", "localhost").strip("[]")
     listen_on = spark_conf.get("spark.driver.bindAddress", host).strip("[]")
     with offer_secret(host, listen_on) as ticket:
 
         def privatize(batches: Iterable[Any]) -> Iterator[Any]:
-            return spark_tasks.report_in_task(resolved, columns, ticket, batches)
+            return spark_tasks.report_in_task(resolved_survey, columns, ticket, batches)
 
         key_field = StructField("key", answers.schema["key"].dataType)
         report_field = StructField("report", IntegerType())
@@ -225,21 +225,23 @@ def _require_pyspark() -> None:
 
 
 def _select_answers(
-    survey: Survey, dataframe: "DataFrame", source: AnswerColumns, key: str | None = None
+    survey: Survey, dataframe: "DataFrame", source_columns: AnswerColumns, key: str | None = None
 ) -> tuple["DataFrame", AnswerColumns]:
     """Select the answers under fixed column names. With a key, also add each person's block.
 
     Return the table and its answer columns.
     """
-    source.check(survey.context.domain)
-    if source.value is not None:
+    source_columns.check(survey.context.domain)
+    if source_columns.value is not None:
         allowed_types = {"string", *_INTEGER_TYPES}
-        value = _select_column(dataframe, source.value, allowed_types, "text or integers")
+        value = _select_column(dataframe, source_columns.value, allowed_types, "text or integers")
         selection = [value.alias("value")]
         columns = _VALUE_COLUMN
     else:
-        latitude = _select_column(dataframe, str(source.latitude), _NUMBER_TYPES, "degrees")
-        longitude = _select_column(dataframe, str(source.longitude), _NUMBER_TYPES, "degrees")
+        latitude = _select_column(dataframe, str(source_columns.latitude), _NUMBER_TYPES, "degrees")
+        longitude = _select_column(
+            dataframe, str(source_columns.longitude), _NUMBER_TYPES, "degrees"
+        )
         selection = [latitude.alias("latitude"), longitude.alias("longitude")]
         columns = _POSITION_COLUMNS
     if key is not None:
@@ -283,7 +285,7 @@ def _block_column(fingerprint: str, key: "Column", key_type: "DataType") -> "Col
 
 
 def _require_valid_paths(paths: Sequence[str]) -> tuple[str, ...]:
-    """Require absolute paths, each listed once."""
+    """Require at least one path, all absolute and distinct, and return them."""
     if isinstance(paths, str) or not paths:
         raise InvalidTable("paths must be a list of at least one file.")
     relative_paths = [path for path in paths if not PurePath(path).is_absolute()]
@@ -315,17 +317,18 @@ def _require_valid_rows(survey: Survey, answers: "DataFrame", columns: AnswerCol
     """Reject missing keys, repeated keys and unknown values, before any report is made."""
     from pyspark.sql import functions as sql
 
-    resolved = survey.resolved()
+    resolved_survey = survey.resolved()
 
     def flag_unknown(batches: Iterable[Any]) -> Iterator[Any]:
-        return spark_tasks.flag_unknown(resolved, columns, batches)
+        return spark_tasks.flag_unknown(resolved_survey, columns, batches)
 
     flags = answers.mapInArrow(flag_unknown, spark_tasks.FLAGS_SCHEMA)
-    row_counts = sql.count(sql.lit(1)).alias("rows")
-    people = flags.groupBy("block").agg(row_counts, sql.sum("unknown").alias("unknown"))
+    row_count_column = sql.count(sql.lit(1)).alias("rows")
+    unknown_column = sql.sum("unknown").alias("unknown")
+    rows_by_person = flags.groupBy("block").agg(row_count_column, unknown_column)
     has_no_key = sql.col("block").isNull()
     is_duplicate = (sql.col("rows") > 1) & ~has_no_key
-    totals = people.agg(
+    totals = rows_by_person.agg(
         sql.sum("rows").alias("rows"),
         sql.sum(sql.when(has_no_key, sql.col("rows"))).alias("without_key"),
         sql.sum(sql.when(is_duplicate, 1)).alias("duplicates"),
@@ -362,13 +365,13 @@ def _max_tasks(spark: "SparkSession", survey: Survey) -> int:
     The counts from all tasks must fit in the driver's memory. Allow at least one task per core.
     """
     spark_context = getattr(spark, "sparkContext", None)  # None in a remote session
-    cores = 1 if spark_context is None else spark_context.defaultParallelism
-    count_bytes = 8 * survey.mechanism.outputs
-    return max(cores, _MAX_COUNT_BYTES // count_bytes, 1)
+    core_count = 1 if spark_context is None else spark_context.defaultParallelism
+    bytes_per_task = 8 * survey.mechanism.outputs
+    return max(core_count, _MAX_COUNT_BYTES // bytes_per_task, 1)
 
 
 def _sum_counts(survey: Survey, outcomes: list[Any]) -> Tally:
-    """Return the sum of the counts from all tasks, or raise the first failed task's error."""
+    """Return the tally of all tasks, or raise the error of the first failed task."""
     failures = [row for row in outcomes if row["error"] is not None]
     if failures:
         first_failure = min(failures, key=itemgetter("part", "error", "message"))
@@ -386,8 +389,8 @@ def _sum_counts(survey: Survey, outcomes: list[Any]) -> Tally:
 
 
 def _error_class(name: str) -> Callable[[str], SfumatoError]:
-    """Return the error class with this name, which a task sent."""
-    error = getattr(sfumato.errors, name, None)
-    if isinstance(error, type) and issubclass(error, SfumatoError):
-        return error
+    """Return the error class with this name, or ``SfumatoError`` if no class has it."""
+    error_class = getattr(sfumato.errors, name, None)
+    if isinstance(error_class, type) and issubclass(error_class, SfumatoError):
+        return error_class
     return SfumatoError

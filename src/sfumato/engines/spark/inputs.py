@@ -101,7 +101,7 @@ _METADATA_KEY = "__metadata_col"
 _NUMBER_TYPES = {"tinyint", "smallint", "int", "bigint", "float", "double", "decimal"}
 _TIME_INDEPENDENT_TYPES = _NUMBER_TYPES | {"string", "binary", "boolean"}
 _TIME_TYPES = {"date", "timestamp", "timestamp_ntz"}
-_FULL_DATE = re.compile(r"\s*\d{4,}-\d")
+_DATE_PREFIX = re.compile(r"\s*\d{4,}-\d")
 
 _REMEDY = (
     "Write the table to files and pass the copy: frame.write.parquet(path), then "
@@ -208,7 +208,7 @@ def _require_repeatable_expression(expression: JavaObject) -> None:
     if class_name not in REPEATABLE_EXPRESSIONS:
         raise _unrepeatable_error(f"the expression {_short_name(expression)}")
     if class_name == _CAST and not _is_time_independent_cast(expression):
-        raise _unrepeatable_error("a cast to a date or time")
+        raise _unrepeatable_error("a cast whose result may depend on the time")
     if class_name == _ATTRIBUTE and expression.metadata().contains(_METADATA_KEY):
         raise _unrepeatable_error(f"the metadata column {expression.name()}")
 
@@ -224,7 +224,7 @@ def _is_time_independent_cast(cast: JavaObject) -> bool:
         return True
     if _type_name(source) in _TIME_TYPES:
         return True
-    return _class_name(source) == _LITERAL and _FULL_DATE.match(str(source.value())) is not None
+    return _class_name(source) == _LITERAL and _DATE_PREFIX.match(str(source.value())) is not None
 
 
 def _skipping_error(cause: str) -> InvalidTable:

@@ -107,9 +107,9 @@ def offer_secret(host: str, listen_on: str) -> Iterator[Ticket]:
 
 
 def _start_server(
-    host: str, handler: type[socketserver.BaseRequestHandler]
+    listen_on: str, handler: type[socketserver.BaseRequestHandler]
 ) -> socketserver.ThreadingTCPServer:
-    family, _, _, _, address = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)[0]
+    family, _, _, _, address = socket.getaddrinfo(listen_on, 0, type=socket.SOCK_STREAM)[0]
 
     class Server(socketserver.ThreadingTCPServer):
         address_family = family

@@ -1,8 +1,8 @@
 """Functions that run inside Spark tasks and convert Arrow batches to counts or reports.
 
-A survey is sent in its resolved form, and each Python worker rebuilds it once. Tasks return errors
-as rows instead of raising them, because Spark would retry a failing task several times and print
-its traceback each time.
+A survey is sent in its resolved form, and each Python worker rebuilds it once. Tasks that tally
+return errors as rows instead of raising them, because Spark would retry a failing task several
+times and print its traceback each time.
 
 With a key, a task that runs twice computes the same reports. The key identifies the person, F is
 the survey's fingerprint as 32 bytes, and each job has a secret of 32 bytes:
@@ -20,6 +20,7 @@ sends two independent reports. Together their contents reveal at most 2E, but th
 they differ *proves* that the values differ, and no privacy matrix bounds that. Callers must
 therefore rule out a second value. Deriving the words from the symbol as well as the key only limits
 the damage.
+
 Anyone with both the secret and a key can try every symbol.
 """
 
@@ -62,20 +63,22 @@ Counts = NDArray[np.int64]
 # --- counting -------------------------------------------------------------------------------------
 
 
-def tally_in_task(resolved: bytes, columns: AnswerColumns, batches: Batches) -> Iterator[Arrow]:
+def tally_in_task(
+    resolved_survey: bytes, columns: AnswerColumns, batches: Batches
+) -> Iterator[Arrow]:
     """Yield the tally of the task's rows, as one row."""
-    survey = _load_survey(resolved)
+    survey = _load_survey(resolved_survey)
     yield _outcome_row(survey, _read_symbols(survey, columns, batches))
 
 
 def tally_files_in_task(
-    resolved: bytes, columns: AnswerColumns, paths: tuple[str, ...], batches: Batches
+    resolved_survey: bytes, columns: AnswerColumns, paths: tuple[str, ...], batches: Batches
 ) -> Iterator[Arrow]:
     """Yield the tally of the answers in the task's files, as one row.
 
     ``batches`` contain the task's indices into ``paths``.
     """
-    survey = _load_survey(resolved)
+    survey = _load_survey(resolved_survey)
     yield _outcome_row(survey, _read_symbols_in_files(survey, columns, paths, batches))
 
 
@@ -114,28 +117,34 @@ def counts_from_bytes(content: bytes, outputs: int) -> Counts:
     return np.frombuffer(content, dtype=f"<u{width}").astype(np.int64)
 
 
-# --- reports under keys ---------------------------------------------------------------------------
+# --- keyed reports --------------------------------------------------------------------------------
 
 
-def flag_unknown(resolved: bytes, columns: AnswerColumns, batches: Batches) -> Iterator[Arrow]:
-    """Yield each row's block. A batch's first row also has its number of unknown values."""
-    survey = _load_survey(resolved)
+def flag_unknown(
+    resolved_survey: bytes, columns: AnswerColumns, batches: Batches
+) -> Iterator[Arrow]:
+    """Yield each row's block and a count of unknown values.
+
+    The first row of a batch has the count for the entire batch; the other rows have 0.
+    """
+    survey = _load_survey(resolved_survey)
     read = answer_reader(columns, survey.context.domain)
     for batch in batches:
-        unknown = np.zeros(batch.num_rows, dtype=np.int32)
+        unknown_counts = np.zeros(batch.num_rows, dtype=np.int32)
         if batch.num_rows:
             try:
                 read(batch.drop_columns(["block"]))
             except UnknownValue as error:
-                unknown[0] = error.count
-        yield pa.record_batch({"block": batch.column("block"), "unknown": pa.array(unknown)})
+                unknown_counts[0] = error.count
+        columns_by_name = {"block": batch.column("block"), "unknown": pa.array(unknown_counts)}
+        yield pa.record_batch(columns_by_name)
 
 
 def report_in_task(
-    resolved: bytes, columns: AnswerColumns, ticket: Ticket, batches: Batches
+    resolved_survey: bytes, columns: AnswerColumns, ticket: Ticket, batches: Batches
 ) -> Iterator[Arrow]:
     """Yield each person's key and report. Reports are derived from blocks and symbols."""
-    survey = _load_survey(resolved)
+    survey = _load_survey(resolved_survey)
     read = answer_reader(columns, survey.context.domain)
     secret = ticket.fetch()
     for batch in batches:
@@ -149,7 +158,7 @@ def report_in_task(
 
 
 def person_block(fingerprint: str, key: str | int | bytes) -> bytes:
-    """Return a person's block. Text is hashed as UTF-8, integers as digits, and bytes unchanged.
+    """Return a person's block. Text is hashed as UTF-8, integers as decimal text, bytes as is.
 
     >>> person_block("00" * 32, 7) == person_block("00" * 32, "7") == person_block("00" * 32, b"7")
     True
@@ -188,12 +197,12 @@ def _derive_words(symbols: Symbols, blocks: bytes, secret: bytes) -> Words:
 
 
 @lru_cache(maxsize=4)
-def _load_survey(resolved: bytes) -> Survey:
-    return Survey.from_resolved(resolved)
+def _load_survey(resolved_survey: bytes) -> Survey:
+    return Survey.from_resolved(resolved_survey)
 
 
 def _read_symbols(survey: Survey, columns: AnswerColumns, batches: Batches) -> Iterator[Symbols]:
-    """Yield the symbols for a column, batch by batch.
+    """Yield the symbols for the answers in a task's rows, batch by batch.
 
     After the first unknown value, only count unknown values, and raise an error at the end.
     """

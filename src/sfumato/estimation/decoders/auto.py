@@ -36,7 +36,7 @@ _MAX_ONE_WAY_ERROR = 0.3  # up to this standard error of λ, comparing A with B 
 _OMEGA_FLOOR = 0.1
 """Fraction of the mean |D| that is added to ω to keep it above 0. Tuned on simulated maps of towns,
 where values from 0.03 to 1 performed about equally well."""
-_MIN_SIZE = 2  # fewer reports cannot be split; fewer symbols need no decoder
+_MIN_SIZE = 2  # fewer reports cannot be split; with fewer symbols, there is nothing to decode
 _KEY = hashlib.sha256(b"sfumato/estimation/halves").digest()
 
 
@@ -44,15 +44,15 @@ _KEY = hashlib.sha256(b"sfumato/estimation/halves").digest()
 class Auto:
     """A mixture of empirical Bayes and projection, with weights determined by the reports.
 
-    If symbols have neighbours, it uses spatial empirical Bayes.
-    ``covariate``: a public number for each symbol, used instead of neighbours.
+    If the symbols have neighbours and there is no covariate, it uses spatial empirical Bayes.
+    ``covariate``: a public number for each symbol.
     """
 
     covariate: ArrayLike | None = None
     name: ClassVar[str] = "auto"
 
     def decode(self, mechanism: Mechanism, tally: Tally) -> DecoderResult:
-        """Return the mixture of the two decoded estimates."""
+        """Return the mixture, or the projection if there are too few reports or symbols."""
         projected = Projection().decode(mechanism, tally).frequencies
         if tally.reports < _MIN_SIZE or mechanism.inputs < _MIN_SIZE:
             return DecoderResult(projected, {"chosen": "projection"})
@@ -70,7 +70,7 @@ class Auto:
 
 
 def bayes_weight(decoder: Decoder, mechanism: Mechanism, tally: Tally) -> tuple[float, float]:
-    """Return λ, the weight of empirical Bayes, and its standard error.
+    """Return λ, the weight of empirical Bayes before clipping, and its standard error.
 
     If comparing A with B is not precise enough, also compare B with A, and average the results.
     """
@@ -92,9 +92,10 @@ def split_in_half(tally: Tally) -> tuple[Tally, Tally]:
 
 
 def _with_chosen_widths(decoder: Decoder, decoded: DecoderResult) -> Decoder:
-    """Return the decoder with only the widths that were chosen for all reports.
+    """Return the decoder restricted to the widths that it chose for the full tally.
 
-    Otherwise, it might choose different widths for half of the reports.
+    Otherwise, it might choose different widths for half of the reports. If it chose no widths,
+    return plain empirical Bayes.
     """
     widths = decoded.details.get("widths")
     if not isinstance(decoder, SpatialBayes) or not isinstance(widths, Mapping):

@@ -27,9 +27,9 @@ __all__ = ["Decoder", "DecoderResult", "Pools", "Projection", "Unbiased"]
 _MIN_SCALE = 1e-12  # relative to the largest scale; a scale of 0 would freeze a symbol's share
 
 _MIN_NOISE_RATIO = 4.0
-"""Pool a group only if its total variance (sampling and randomization) is more than this many times
-its sampling variance. The errors are then nearly normal, and similar for all symbols of the group.
-Otherwise, as for unrandomized symbols, a symbol's own count is the best estimate."""
+"""Pool a group only if its total variance, from sampling and randomization, is more than this many
+times its sampling variance. The errors are then nearly normal, and similar for all symbols of the
+group. Otherwise, as for unrandomized symbols, a symbol's own count is the best estimate."""
 
 _MIN_RELATIVE_ERROR = 0.05
 """Do not pool groups whose relative error is smaller than this: there is little to gain, and a
@@ -70,7 +70,7 @@ class Unbiased:
 
 @dataclass(frozen=True)
 class Projection:
-    """The distribution with the observed block shares that is closest to the unbiased estimate.
+    """Among all distributions with the observed block shares, the closest to the unbiased estimate.
 
     Distances are in units of each symbol's standard error, computed as if people were spread evenly
     within groups, so symbols with smaller errors move less. If all symbols of a block have the same
@@ -98,14 +98,14 @@ class Pools:
     ``group_of``: the group of each symbol.
     ``totals``: the total share of each group.
     ``unbiased``, ``errors``: the unbiased estimate and its standard errors.
-    ``reports``: the number of reports in the tally.
+    ``report_count``: the number of reports in the tally.
     """
 
     group_of: Symbols
     totals: Floats
     unbiased: Floats
     errors: Floats
-    reports: int
+    report_count: int
 
     @classmethod
     def from_tally(cls, mechanism: Mechanism, tally: Tally) -> "Pools":
@@ -141,7 +141,7 @@ class Pools:
         variances = np.bincount(self.group_of, self.errors**2, minlength=self.totals.size)
         nonempty = self.totals > 0
         has_peers = self.sizes > 1
-        noise_dominates = variances > _MIN_NOISE_RATIO * self.totals / self.reports
+        noise_dominates = variances > _MIN_NOISE_RATIO * self.totals / self.report_count
         still_uncertain = variances * self.sizes > (_MIN_RELATIVE_ERROR * self.totals) ** 2
         worth_pooling = nonempty & has_peers & noise_dominates & still_uncertain
         return worth_pooling[self.group_of]

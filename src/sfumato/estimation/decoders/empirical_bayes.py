@@ -30,7 +30,7 @@ from sfumato.mechanisms import Mechanism
 from sfumato.tally import Tally
 
 __all__ = [
-    "WIDTHS",
+    "DEFAULT_WIDTHS",
     "EmpiricalBayes",
     "SpatialBayes",
     "has_neighbours",
@@ -38,10 +38,10 @@ __all__ = [
     "stratify",
 ]
 
-WIDTHS = (0.7, 1.4, 2.8)
-"""Neighbourhood widths to try, in cells. The tally determines their weights."""
+DEFAULT_WIDTHS = (0.7, 1.4, 2.8)
+"""The neighbourhood widths to try by default, in cells. The tally determines their weights."""
 
-_BISECTIONS = 16
+_BISECTION_STEPS = 16
 _U_BIN_WIDTH = 0.02  # bin width of u, in units of s; symbols in a bin share a posterior
 _S_BIN_WIDTH = 0.01  # relative bin width of s
 _EVIDENCE_POWER = 0.1
@@ -64,11 +64,11 @@ class EmpiricalBayes:
     ``covariate``: a public number for each symbol that may be related to its share, such as a
     population or last month's estimate. Symbols with similar numbers are pooled; no particular
     relationship is assumed.
-    ``bags``: how many times to refit the prior to resampled observations.
+    ``bag_count``: how many times to refit the prior to resampled observations.
     """
 
     covariate: ArrayLike | None = None
-    bags: int = 8
+    bag_count: int = 8
     name: ClassVar[str] = "empirical-bayes"
 
     def decode(self, mechanism: Mechanism, tally: Tally) -> DecoderResult:
@@ -78,7 +78,7 @@ class EmpiricalBayes:
         if self.covariate is not None:
             covariate = _check_covariate(self.covariate, mechanism.inputs)
             stratum_of = stratify(covariate[pools.pooling_mask])
-        model = _Model.fit(pools, stratum_of, self.bags)
+        model = _Model.fit(pools, stratum_of, self.bag_count)
         return DecoderResult(model.estimate_frequencies(pools), {"strata": len(model.strata)})
 
 
@@ -86,32 +86,33 @@ class EmpiricalBayes:
 class SpatialBayes:
     """Empirical Bayes that pools each cell with cells that have similar neighbourhoods.
 
-    It requires a domain with neighbours (a grid or H3). A cell's covariate is the mean of its
-    neighbours' plain empirical Bayes estimates, excluding the cell itself. The tally determines how
-    wide neighbourhoods should be, and whether they help at all: there is one model for each width,
-    and the models are averaged with weights based on their evidence.
+    It requires a domain whose cells have neighbours (a grid or H3). A cell's covariate is a
+    weighted mean of its neighbours' plain empirical Bayes estimates, excluding the cell itself. The
+    tally determines how wide neighbourhoods should be, and whether they help at all: there is one
+    model for each width and one without neighbours. The models are averaged with weights based on
+    their evidence.
     ``widths``: the neighbourhood widths to try, in cells.
     """
 
-    widths: tuple[float, ...] = WIDTHS
+    widths: tuple[float, ...] = DEFAULT_WIDTHS
     name: ClassVar[str] = "spatial-bayes"
 
     def decode(self, mechanism: Mechanism, tally: Tally) -> DecoderResult:
         """Return posterior quantiles, averaged over the models."""
         pools = Pools.from_tally(mechanism, tally)
         one_stratum = np.zeros(pools.u.size, dtype=np.int64)
-        plain_model = _Model.fit(pools, one_stratum, bags=0)
+        plain_model = _Model.fit(pools, one_stratum, bag_count=0)
         shares = np.zeros(mechanism.inputs)
         theta = plain_model.posterior_means(pools)
         shares[pools.pooling_mask] = theta * pools.means[pools.pooling_mask]
         models = {0.0: plain_model}
         domain = mechanism.context.domain
         for width, predictions in predict_from_neighbours(domain, pools, shares, self.widths):
-            models[width] = _Model.fit(pools, stratify(predictions), bags=0)
+            models[width] = _Model.fit(pools, stratify(predictions), bag_count=0)
         weights = _model_weights(models)
         if 0.0 in weights:
             # Use bagging only for the plain model; the other models are averaged over widths.
-            models[0.0] = _Model.fit(pools, one_stratum, EmpiricalBayes.bags)
+            models[0.0] = _Model.fit(pools, one_stratum, EmpiricalBayes.bag_count)
         frequencies = np.zeros(mechanism.inputs)
         rounded_weights = {}
         for width, weight in weights.items():
@@ -148,7 +149,7 @@ class _Model:
     strata: list[_Stratum]
 
     @classmethod
-    def fit(cls, pools: Pools, stratum_of: Symbols, bags: int) -> "_Model":
+    def fit(cls, pools: Pools, stratum_of: Symbols, bag_count: int) -> "_Model":
         """Fit a prior to each stratum."""
         max_theta = float(pools.sizes.max())  # for a symbol with all of the largest group's share
         strata = []
@@ -161,7 +162,7 @@ class _Model:
             mean = 1.0
             if members.size < stratum_of.size:
                 mean = max(float((u / s**2).sum() / (1 / s**2).sum()), 1e-3)
-            prior = fit_prior(u, s, mean=mean, max_theta=max_theta, bags=bags)
+            prior = fit_prior(u, s, mean=mean, max_theta=max_theta, bag_count=bag_count)
             strata.append(_Stratum(members, prior))
         return cls(strata)
 
@@ -215,7 +216,7 @@ class _Model:
 
         low = np.zeros(group_count)
         high = np.ones(group_count)
-        for _ in range(_BISECTIONS):
+        for _ in range(_BISECTION_STEPS):
             middle = (low + high) / 2
             too_small = group_totals(theta_at(middle)) < pools.totals
             low = np.where(too_small, middle, low)
@@ -234,7 +235,8 @@ class _Model:
 def _model_weights(models: dict[float, _Model]) -> dict[float, float]:
     """Return the weight of each model, based on its evidence; omit models with negligible weight.
 
-    The evidence, a logarithm, is multiplied by a small factor because no model is exactly right.
+    The evidence is a logarithm. It is multiplied by ``_EVIDENCE_POWER`` because likelihoods are
+    overconfident.
     """
     best_evidence = max(model.evidence for model in models.values())
     weights = {}
@@ -260,7 +262,7 @@ def _posterior_table(pools: Pools, stratum: _Stratum) -> tuple[NDArray[np.float3
     return cumulative, rows.reshape(stratum.members.shape)
 
 
-# --- strata: symbols that are similar according to a covariate or to their neighbours ------------
+# --- strata: symbols that have similar covariates or similar neighbours --------------------------
 
 
 def stratify(covariate: Floats) -> Symbols:
@@ -288,51 +290,55 @@ def has_neighbours(domain: Domain) -> bool:
 def predict_from_neighbours(
     domain: Domain, pools: Pools, shares: Floats, widths: Sequence[float]
 ) -> Iterator[tuple[float, Floats]]:
-    """Yield, for each width, predictions for the pooled symbols from neighbourhoods of that width.
+    """Yield each width, with predictions for the pooled symbols from neighbourhoods of that width.
 
     A prediction is ``Σ_{x2 ≠ x} K(x, x2) share_x2 / Σ_{x2 ≠ x} K(x, x2)`` with a Gaussian kernel K,
     in units of the group's mean. A cell's own share is excluded.
     """
-    pooled = pools.pooling_mask
+    pooling_mask = pools.pooling_mask
     if isinstance(domain, GridDomain):
-        smoothed = _smooth_on_grid(domain, shares, pooled, widths)
+        smoothed = _smooth_on_grid(domain, shares, pooling_mask, widths)
     elif isinstance(domain, H3Domain):
-        smoothed = _smooth_on_h3(domain, shares, pooled, widths)
+        smoothed = _smooth_on_h3(domain, shares, pooling_mask, widths)
     else:
         raise ContextMismatch(
-            "this domain has no neighbours. Use the empirical-bayes decoder, optionally with a "
-            "covariate."
+            "the symbols of this domain have no neighbours. Use the empirical-bayes decoder, "
+            "optionally with a covariate."
         )
     for width, predictions in smoothed:
-        yield width, predictions[pooled] / pools.means[pooled]
+        yield width, predictions[pooling_mask] / pools.means[pooling_mask]
 
 
 def _smooth_on_grid(
-    domain: GridDomain, values: Floats, pooled: Booleans, widths: Sequence[float]
+    domain: GridDomain, values: Floats, pooling_mask: Booleans, widths: Sequence[float]
 ) -> Iterator[tuple[float, Floats]]:
-    """Yield each width, and the pooled values smoothed on a grid, excluding each cell's own."""
+    """Yield each width, with weighted means of the pooled values of each cell's neighbours."""
     from scipy.ndimage import gaussian_filter
 
     cell_count = domain.cell_count
-    mask = pooled[:cell_count].astype(np.float64).reshape(domain.shape)
+    mask = pooling_mask[:cell_count].astype(np.float64).reshape(domain.shape)
     masked_values = mask * values[:cell_count].reshape(domain.shape)
     for width in widths:
-        # Find the filter's weight for the cell itself by filtering a single 1.
+        # Filter a single 1 to find the weight that the filter gives to the cell itself.
         side = 2 * int(4 * width + 0.5) + 1
         impulse = np.zeros((side, side))
         impulse[side // 2, side // 2] = 1.0
-        own_weight = gaussian_filter(impulse, width, mode="constant").max()
-        weights = gaussian_filter(mask, width, mode="constant") - own_weight * mask
-        sums = gaussian_filter(masked_values, width, mode="constant") - own_weight * masked_values
+        centre_weight = gaussian_filter(impulse, width, mode="constant").max()
+        weights = gaussian_filter(mask, width, mode="constant") - centre_weight * mask
+        sums = gaussian_filter(masked_values, width, mode="constant")
+        sums = sums - centre_weight * masked_values
         smoothed = np.zeros(values.size)
         smoothed[:cell_count] = (sums / np.maximum(weights, _MIN_KERNEL_SUM)).ravel()
         yield width, smoothed
 
 
 def _smooth_on_h3(
-    domain: H3Domain, values: Floats, pooled: Booleans, widths: Sequence[float]
+    domain: H3Domain, values: Floats, pooling_mask: Booleans, widths: Sequence[float]
 ) -> Iterator[tuple[float, Floats]]:
-    """Yield each width, and the pooled values smoothed by distance, excluding each cell's own."""
+    """Yield each width, with weighted means of the pooled values of each cell's neighbours.
+
+    Stop at the first width for which the kernel would use too much memory.
+    """
     from scipy.sparse import csr_matrix
     from scipy.spatial import cKDTree
 
@@ -344,7 +350,7 @@ def _smooth_on_h3(
     tree = cKDTree(points)
     distances = np.asarray(tree.query(points, k=min(2, cell_count))[0]).reshape(cell_count, -1)
     spacing = float(np.median(distances[:, -1])) or 1.0
-    mask = pooled[:cell_count].astype(np.float64)
+    mask = pooling_mask[:cell_count].astype(np.float64)
     masked_values = mask * values[:cell_count]
     for width in widths:
         radius = _KERNEL_RADIUS * width

@@ -4,8 +4,8 @@ If the number of reports is ``N ~ Poisson(n)``, their counts are independent, wi
 ``count(y) ~ Poisson(n q(y))``. Given N, they are exactly multinomial. So the cost of a draw depends
 on the number of outputs, not on the number of people.
 
-Keys are fixed, so plans and decoded estimates are reproducible. NOT PRIVATE: never use this to
-randomize anyone's answer.
+The keys are fixed or derived from a seed, so plans and estimates are reproducible. NOT PRIVATE:
+never use this module to randomize anyone's answer.
 """
 
 import hashlib
@@ -20,32 +20,32 @@ from sfumato.tally import Tally
 __all__ = ["draw_histogram", "draw_tally", "halve_counts"]
 
 _KEY = hashlib.sha256(b"sfumato/planning").digest()
-_SMALL_MEAN = (
-    16.0  # below this mean, draw counts by inversion; otherwise, transform normal variates
-)
-_MAX_BITS = 63  # counts up to this size are halved by adding up random bits
+_SMALL_MEAN = 16.0  # below this mean, counts are drawn by inversion, not from normal variates
+_MAX_BITS = 63  # counts up to this number are halved by adding up random bits
 
 
-def draw_tally(mechanism: Mechanism, q: Floats, people: int, draw: int, key: bytes = _KEY) -> Tally:
+def draw_tally(
+    mechanism: Mechanism, q: Floats, people: int, draw_index: int, key: bytes = _KEY
+) -> Tally:
     """Draw a non-empty tally of about ``people`` reports with distribution q.
 
-    ``draw``: the index of this draw. Different indices give independent draws.
+    Different values of ``draw_index`` give independent draws.
     """
-    counts = draw_histogram(q, people, draw, key)
+    counts = draw_histogram(q, people, draw_index, key)
     if not counts.any():  # with only a few people, a draw may be empty
         counts[int(np.argmax(q))] = 1
     return Tally(counts, mechanism.fingerprint)
 
 
-def draw_histogram(q: Floats, people: int, draw: int, key: bytes = _KEY) -> Symbols:
+def draw_histogram(q: Floats, people: int, draw_index: int, key: bytes = _KEY) -> Symbols:
     """Draw the counts of about ``people`` reports with distribution q.
 
-    ``draw``: the index of this draw. Different indices give independent draws.
+    Different values of ``draw_index`` give independent draws.
 
-    >>> draw_histogram(np.array([0.5, 0.5, 0.0]), 1_000_000, draw=0).tolist()
+    >>> draw_histogram(np.array([0.5, 0.5, 0.0]), 1_000_000, draw_index=0).tolist()
     [501264, 499440, 0]
     """
-    words = words_from(key, draw * q.size, q.size)
+    words = words_from(key, draw_index * q.size, q.size)
     means = people * np.maximum(q, 0.0)  # a transform may leave −1e-17 instead of 0
     counts = _poisson_from_normal(means, _words_to_normal(words))
     small = np.flatnonzero(means < _SMALL_MEAN)

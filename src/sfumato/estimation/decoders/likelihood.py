@@ -1,6 +1,7 @@
 """Maximum likelihood: the distribution that makes the observed reports most likely.
 
-Let f be the shares of the reports, and ``q = Qᵀp`` their probabilities under p. Maximize
+Let f(y) be the share of report y among all n reports, and ``q = Qᵀp`` the probabilities of the
+reports under p. Maximize
 
     ℓ(p) = n Σ_y f(y) log q(y)   over   p ≥ 0,  Σ_{x ∈ j} p_x = s_j for every group j.
 
@@ -19,10 +20,10 @@ maximal: a gap of 0 is equivalent to the Karush–Kuhn–Tucker conditions.
 
 *The algorithm* is accelerated projected gradient ascent (Nesterov 1983; Beck, Teboulle 2009) with
 restarts (O'Donoghue, Candès 2015). It uses two transforms per step. The squared length of a vector
-v is ``Σ_x v_x²/d_x``, where d_x is the variance of the unbiased estimate from one report. That
-estimate inverts the channel, so d approximates the diagonal of the inverse curvature, and a step of
-length 1 approximates a Newton step. If the mechanism has as many outputs as symbols and p̂ has no
-negative entry, the projection is p̂ itself. Then q = f, so p̂ already maximizes ℓ.
+v is ``Σ_x v_x²/d_x``, where d_x is the second moment of the unbiased estimate of p_x from one
+report. That estimate inverts the channel, so d approximates the diagonal of the inverse curvature,
+and a step of length 1 approximates a Newton step. If the mechanism has as many outputs as symbols
+and p̂ has no negative entry, the projection is p̂ itself. Then q = f, so p̂ already maximizes ℓ.
 """
 
 import math
@@ -43,8 +44,8 @@ __all__ = ["Likelihood"]
 
 # Spread this fraction of the starting point evenly, so that every observed report is possible.
 _EVEN_SHARE = 0.001
-_STEP_SHRINKAGE = 1.5  # after a step that is too long, divide the length by this factor
-_STEP_GROWTH = 1.05  # after a successful step, multiply the length by this factor
+_STEP_SHRINKAGE = 1.5  # after a step that is too long, divide its length by this factor
+_STEP_GROWTH = 1.05  # after a successful step, multiply its length by this factor
 # Momentum must leave each report at least this fraction of its probability.
 _MIN_REMAINING_FRACTION = 0.1
 
@@ -53,12 +54,12 @@ _MIN_REMAINING_FRACTION = 0.1
 class Likelihood:
     """The most likely distribution that gives each block its observed share.
 
-    Guarantee: no such distribution has a log-likelihood that exceeds the result's by more than
-    ``gap``, and the result is at least as likely as the projection. ``converged`` is true if
-    ``gap ≤ tolerance``, which holds unless the decoder reaches ``max_iterations`` first. The
-    default tolerance is far below what data can resolve: an entry that is off by one standard error
-    lowers the log-likelihood by ½. Reports that no symbol can send carry no information and are
-    left out of the log-likelihood.
+    Guarantee: no such distribution has a log-likelihood that exceeds the result's by more than the
+    ``gap`` in ``details``, and the result is at least as likely as the projection. ``converged`` is
+    true if ``gap ≤ tolerance``, which holds unless the decoder reaches ``max_iterations`` first.
+    The default tolerance is far below what data can resolve: an entry that is off by one standard
+    error lowers the log-likelihood by about ½. Reports that no symbol can send carry no information
+    and are left out of the log-likelihood.
 
     Cost: two transforms per iteration. Decoding takes about 5 to 50 iterations, or a few hundred if
     different groups can send the same reports. Memory: about twenty arrays the size of p or f.
@@ -93,7 +94,7 @@ class Likelihood:
             raise InvalidArgument(f"max_iterations must be a positive integer; got {iterations!r}.")
 
     def decode(self, mechanism: Mechanism, tally: Tally) -> DecoderResult:
-        """Return the projection if its gap is within the tolerance; otherwise, maximize ℓ."""
+        """Return the projection if its gap is within the tolerance, and otherwise maximize ℓ."""
         problem = _Problem.from_tally(mechanism, tally)
         best = problem.point_at(Projection().decode(mechanism, tally).frequencies)
         gap = problem.gap(best)
@@ -119,7 +120,7 @@ class Likelihood:
 
 @dataclass(frozen=True, eq=False)
 class _Point:
-    """A distribution p, and the probabilities q of the observed reports.
+    """A vector p that adds up to 1, and the probabilities q of the observed reports under p.
 
     Momentum may make entries of p negative, but not those of q.
     """
@@ -128,10 +129,13 @@ class _Point:
     q: Floats
 
     def extrapolate(self, previous: "_Point", factor: float) -> "_Point":
-        """Extend the line from ``previous`` to this point by ``factor``, or as far as q allows."""
+        """Return this point plus ``factor`` times the change since ``previous``.
+
+        If that would make an entry of q too small, use the largest factor that does not.
+        """
         decrease = previous.q - self.q
-        decreasing = decrease > 0
-        max_factors = (1 - _MIN_REMAINING_FRACTION) * self.q[decreasing] / decrease[decreasing]
+        mask = decrease > 0
+        max_factors = (1 - _MIN_REMAINING_FRACTION) * self.q[mask] / decrease[mask]
         factor = min(factor, float(max_factors.min(initial=math.inf)))
         return _Point(self.p + factor * (self.p - previous.p), self.q - factor * decrease)
 
@@ -143,22 +147,28 @@ class _Problem:
     mechanism: Mechanism
     observed: NDArray[np.intp]  # the reports that occurred and that some symbol can send
     f: Floats  # the share of each observed report among all reports
-    reports: int
+    report_count: int
     group_of: Symbols
     shares: Floats
-    order: NDArray[np.intp]  # the symbols, sorted by group …
-    group_starts: NDArray[np.intp]  # … and where each group starts
+    sorted_symbols: NDArray[np.intp]  # the symbols, sorted by group
+    group_starts: NDArray[np.intp]  # the start of each group in ``sorted_symbols``
 
     @classmethod
     def from_tally(cls, mechanism: Mechanism, tally: Tally) -> "_Problem":
-        """Build the problem, omitting reports that did not occur: they add ``0 log q = 0`` to ℓ."""
+        """Build the problem from the observed reports.
+
+        Omit reports that did not occur, which add ``0 log q = 0`` to ℓ, and reports that no symbol
+        can send.
+        """
         group_of, shares = mechanism.scores.observed_shares(tally)
         can_be_sent = mechanism.forward(np.full(mechanism.inputs, 1 / mechanism.inputs)) > 0
         observed = np.flatnonzero((tally.counts > 0) & can_be_sent)
         f = tally.counts[observed] / tally.reports
-        order = np.argsort(group_of, kind="stable")
-        group_starts = np.searchsorted(group_of[order], np.arange(shares.size))
-        return cls(mechanism, observed, f, tally.reports, group_of, shares, order, group_starts)
+        sorted_symbols = np.argsort(group_of, kind="stable")
+        group_starts = np.searchsorted(group_of[sorted_symbols], np.arange(shares.size))
+        return cls(
+            mechanism, observed, f, tally.reports, group_of, shares, sorted_symbols, group_starts
+        )
 
     def point_at(self, p: Floats) -> _Point:
         """Compute q for this p, and return both as a point."""
@@ -168,10 +178,10 @@ class _Problem:
         """Return ``ℓ(p)``, or −∞ if an observed report is impossible under p."""
         if (point.q <= 0).any():
             return -math.inf
-        return self.reports * float(self.f @ np.log(point.q))
+        return self.report_count * float(self.f @ np.log(point.q))
 
-    def slope(self, point: _Point) -> Floats:
-        """Return ``g = Q(f/q)``."""
+    def mean_gradient(self, point: _Point) -> Floats:
+        """Return ``g = Q(f/q)``, the gradient of ℓ divided by n."""
         return self.mechanism.adjoint(self.expand(self.f / point.q))
 
     def expand(self, values: Floats) -> Floats:
@@ -182,17 +192,19 @@ class _Problem:
 
     def gap(self, point: _Point) -> float:
         """Return a bound on how much the log-likelihood can still increase."""
-        return math.inf if (point.q <= 0).any() else self.gap_from_slope(self.slope(point))
+        if (point.q <= 0).any():
+            return math.inf
+        return self.gap_from_gradient(self.mean_gradient(point))
 
-    def gap_from_slope(self, g: Floats) -> float:
-        """Return the gap for this slope.
+    def gap_from_gradient(self, g: Floats) -> float:
+        """Return the gap of a point, given ``g`` at that point.
 
-        The sum ``Σ_x p_x g_x``, which is 1 in the formula above, is ``Σ_y f(y)`` if reports are
-        left out.
+        If impossible reports are left out, the 1 in the formula at the top of this file is replaced
+        with ``Σ_y f(y)``.
         """
-        maxima = np.maximum.reduceat(g[self.order], self.group_starts)
+        maxima = np.maximum.reduceat(g[self.sorted_symbols], self.group_starts)
         gap_per_report = float(self.shares @ maxima - self.f.sum())
-        return self.reports * max(gap_per_report, 0.0)
+        return self.report_count * max(gap_per_report, 0.0)
 
     def nearest(self, v: Floats, d: Floats) -> Floats:
         """Return the feasible p that minimizes ``Σ_x (p_x − v_x)²/d_x``."""
@@ -202,9 +214,9 @@ class _Problem:
 def _interior_start(problem: _Problem) -> _Point:
     """Return a starting point that makes every observed report possible.
 
-    Project p̂ with distances in units of its own variances, so that the projection subtracts less
-    from symbols with smaller variances. Then mix in an even distribution, and take two EM steps. EM
-    (``p_x ← p_x g_x``) restores unrandomized symbols that the projection set to 0 although their
+    Project p̂ with each symbol's squared distance divided by the second moment of its scores, so
+    that symbols with less noise move less. Then mix in an even distribution, and take two EM steps.
+    EM (``p_x ← p_x g_x``) restores unrandomized symbols that the projection set to 0 although their
     reports occurred.
     """
     mechanism = problem.mechanism
@@ -213,11 +225,11 @@ def _interior_start(problem: _Problem) -> _Point:
     sizes = np.bincount(group_of, minlength=group_count)
     even = (problem.shares / np.maximum(sizes, 1))[group_of]
     f = problem.expand(problem.f)
-    variances = np.maximum(mechanism.scores.moments(f, 2), even**2)
-    p = problem.nearest(mechanism.scores.mean(f), variances)
+    second_moments = np.maximum(mechanism.scores.moments(f, 2), even**2)
+    p = problem.nearest(mechanism.scores.mean(f), second_moments)
     p = (1 - _EVEN_SHARE) * p + _EVEN_SHARE * even
     for _ in range(2):
-        updated = p * problem.slope(problem.point_at(p))
+        updated = p * problem.mean_gradient(problem.point_at(p))
         totals = np.bincount(group_of, updated, minlength=group_count)
         scale = problem.shares / np.where(totals > 0, totals, 1.0)
         p = np.where((totals > 0)[group_of], updated * scale[group_of], p)
@@ -227,25 +239,25 @@ def _interior_start(problem: _Problem) -> _Point:
 def _maximize(
     problem: _Problem, start: _Point, tolerance: float, max_iterations: int
 ) -> tuple[_Point, int]:
-    """Run accelerated projected gradient ascent until the gap is small.
+    """Run accelerated projected gradient ascent until the gap is at most ``tolerance``.
 
-    Return the last point and the number of iterations.
+    Return the last point and the number of iterations, which is at most ``max_iterations``.
     """
     # d_x = Σ_y q(y) A[x, y]² at the start, which is at least p_x² because A inverts the channel.
     moments = problem.mechanism.scores.moments(problem.mechanism.forward(start.p), 2)
     d = np.maximum(moments, start.p**2)
     current = start
     lookahead = start  # the current point, moved forward by momentum
-    step = 1.0
+    step_length = 1.0
     theta = 1.0
     for iteration in range(max_iterations):
-        g = problem.slope(lookahead)
-        if problem.gap_from_slope(g) <= tolerance:
+        g = problem.mean_gradient(lookahead)
+        if problem.gap_from_gradient(g) <= tolerance:
             # Momentum may leave the feasible set, so check the nearest feasible p.
             feasible = problem.point_at(problem.nearest(lookahead.p, d))
             if problem.gap(feasible) <= tolerance:
                 return feasible, iteration
-        next_point, step = _take_step(problem, lookahead, g, d, step)
+        next_point, step_length = _take_step(problem, lookahead, g, d, step_length)
         if next_point is None:
             lookahead = current
             theta = 1.0
@@ -259,33 +271,32 @@ def _maximize(
             lookahead = next_point
             theta = 1.0
         current = next_point
-        step *= _STEP_GROWTH
+        step_length *= _STEP_GROWTH
     return current, max_iterations
 
 
 def _take_step(
-    problem: _Problem, origin: _Point, g: Floats, d: Floats, step: float
+    problem: _Problem, origin: _Point, g: Floats, d: Floats, step_length: float
 ) -> tuple[_Point | None, float]:
-    """Return the feasible point nearest to ``origin + step · d g``, and the step used.
+    """Return the feasible point nearest to ``origin + step_length · d g``, and the step length.
 
     Shorten the step until its quadratic model is a lower bound on ℓ. Return ``None`` instead of a
-    point if no step is short enough, because even the feasible p nearest to ``origin`` makes an
-    observed report impossible.
+    point if no step is short enough, or if ``origin`` is not feasible and the nearest feasible
+    point makes an observed report impossible.
     """
-    while step > np.finfo(np.float64).tiny:
-        candidate = problem.point_at(problem.nearest(origin.p + step * d * g, d))
-        change = candidate.q / origin.q - 1
-        if (change > -1).all():
-            curvature = float(problem.f @ (change - np.log1p(change)))
+    while step_length > np.finfo(np.float64).tiny:
+        candidate = problem.point_at(problem.nearest(origin.p + step_length * d * g, d))
+        relative_change = candidate.q / origin.q - 1
+        if (relative_change > -1).all():
+            curvature = float(problem.f @ (relative_change - np.log1p(relative_change)))
             move = candidate.p - origin.p
-            max_curvature = (
-                _inner_product(move, move, d) / (2 * step) + np.finfo(np.float64).eps ** 2
-            )
+            max_curvature = _inner_product(move, move, d) / (2 * step_length)
+            max_curvature += np.finfo(np.float64).eps ** 2
             if curvature <= max_curvature:
-                return candidate, step
+                return candidate, step_length
         elif (origin.p < 0).any():
-            return None, step
-        step /= _STEP_SHRINKAGE
+            return None, step_length
+        step_length /= _STEP_SHRINKAGE
     return None, 1.0
 
 

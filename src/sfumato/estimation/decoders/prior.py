@@ -29,7 +29,7 @@ _PSEUDO_COUNT = 1.0  # count of the pseudo-observation
 _U_BIN_WIDTH = 0.5  # bin width of u, in units of s; binning adds 2% to the error variance
 _S_BIN_WIDTH = 0.2  # relative bin width of s
 _OUTLIER_LIKELIHOOD = 1e-8  # added to all likelihoods, for observations far from all grid values
-_PENALTY = 1e3  # on the squared difference between the prior's mean and the required mean
+_PENALTY_FACTOR = 1e3  # on the squared difference between the prior's mean and the required mean
 _MAX_STEPS = 40
 _MIN_STEP_LENGTH = 1e-6
 _TOLERANCE = 1e-5  # on the log-likelihood per observation
@@ -59,7 +59,7 @@ class Observations:
 
 @dataclass(frozen=True, eq=False)
 class Prior:
-    """Weights w on values θ, and the log-likelihood of the fit before bagging."""
+    """Weights w on the values θ, and the log-likelihood of the first fit, before bagging."""
 
     values: Floats
     weights: Floats
@@ -100,14 +100,14 @@ class Posterior:
             yield rows / rows.sum(axis=1, keepdims=True)
 
 
-def fit_prior(u: Floats, s: Floats, *, mean: float, max_theta: float, bags: int) -> Prior:
+def fit_prior(u: Floats, s: Floats, *, mean: float, max_theta: float, bag_count: int) -> Prior:
     """Fit a bagged prior to observations whose θ have a known mean and do not exceed ``max_theta``.
 
-    ``bags``: how many times to refit the prior to resampled observations.
+    ``bag_count``: how many times to refit the prior to resampled observations.
 
     >>> theta = np.repeat([0.0, 4.0], [750, 250])
     >>> noise = np.sin(np.arange(1000.0) * 7)  # irregular enough for this example
-    >>> prior = fit_prior(theta + noise, np.full(1000, 0.7), mean=1.0, max_theta=10.0, bags=8)
+    >>> prior = fit_prior(theta + noise, np.full(1000, 0.7), mean=1.0, max_theta=10.0, bag_count=8)
     >>> round(float(prior.weights @ prior.values), 2)
     1.0
     >>> round(float(prior.weights[prior.values > 2].sum()), 1)
@@ -128,8 +128,8 @@ def fit_prior(u: Floats, s: Floats, *, mean: float, max_theta: float, bags: int)
     start = (first_fit + 1e-3 / values.size) / (1 + 1e-3)
     fits = [first_fit]
     shares = observations.counts / total_count
-    for bag in range(bags):
-        resampled = draw_histogram(shares, int(total_count), draw=bag, key=_KEY)
+    for bag in range(bag_count):
+        resampled = draw_histogram(shares, int(total_count), draw_index=bag, key=_KEY)
         counts = resampled.astype(np.float64)
         fits.append(fit(counts * (total_count / max(counts.sum(), 1.0)), start))
     weights = np.mean(fits, axis=0)
@@ -145,7 +145,7 @@ def posterior_quantiles(
 ) -> Floats:
     """Return the quantile at ``levels[i]`` of the posterior in row ``rows[i]``, for every i.
 
-    Interpolate linearly between the values of the grid.
+    Interpolate linearly between grid values.
     """
     quantiles = np.empty(rows.size)
     for start in range(0, rows.size, _CHUNK_ROWS):
@@ -173,7 +173,8 @@ def _likelihoods(u: Floats, s: Floats, values: Floats) -> Floats:
 def _make_grid(observations: Observations, mean: float, max_theta: float) -> Floats:
     """Return a grid with 0, the mean, and a geometric sequence.
 
-    The sequence runs from a value below the smallest standard error to the largest u.
+    The sequence starts far below the mean and the smallest standard error. It ends at the largest
+    u, capped at ``max_theta``, or at twice the mean if that is larger.
     """
     top = max(min(max_theta, float(observations.u.max(initial=0.0))), 2 * mean)
     small_value = min(0.02 * mean, 0.05 * float(observations.s.min()))
@@ -199,9 +200,9 @@ def _maximize_likelihood(
     cost = _cost(L, c, offsets, w)
     for _ in range(_MAX_STEPS):
         ratios = c / (L @ w)
-        gradient = 1 - L.T @ ratios + _PENALTY * (offsets @ w) * offsets
+        gradient = 1 - L.T @ ratios + _PENALTY_FACTOR * (offsets @ w) * offsets
         scaled_L = L * np.sqrt(ratios / (L @ w))[:, None]
-        H = scaled_L.T @ scaled_L + _PENALTY * np.outer(offsets, offsets)
+        H = scaled_L.T @ scaled_L + _PENALTY_FACTOR * np.outer(offsets, offsets)
         H[np.diag_indices_from(H)] += 1e-8 * np.trace(H) / values.size
         R = np.linalg.cholesky(H).T
         target, _ = nnls(R, np.linalg.solve(R.T, H @ w - gradient), maxiter=30 * values.size)
@@ -210,20 +211,20 @@ def _maximize_likelihood(
         if -slope < _TOLERANCE:
             break
         # Halve the step until the cost decreases enough (Armijo's rule).
-        length = 1.0
-        while length > _MIN_STEP_LENGTH:
-            candidate = np.maximum(w + length * step, 0.0)
+        step_length = 1.0
+        while step_length > _MIN_STEP_LENGTH:
+            candidate = np.maximum(w + step_length * step, 0.0)
             candidate_cost = _cost(L, c, offsets, candidate)
-            if candidate_cost <= cost + 1e-4 * length * slope:
+            if candidate_cost <= cost + 1e-4 * step_length * slope:
                 w = candidate
                 cost = candidate_cost
                 break
-            length /= 2
+            step_length /= 2
     return w / w.sum()
 
 
 def _cost(L: Floats, c: Floats, offsets: Floats, w: Floats) -> float:
     """Return the negative log-likelihood, plus Σw and a penalty for a wrong mean."""
     log_likelihood = c @ np.log(np.maximum(L @ w, 1e-300))
-    penalty = _PENALTY / 2 * (offsets @ w) ** 2
+    penalty = _PENALTY_FACTOR / 2 * (offsets @ w) ** 2
     return float(w.sum() - log_likelihood + penalty)

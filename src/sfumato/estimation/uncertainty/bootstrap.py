@@ -2,14 +2,14 @@
 
 Decoders clip, shrink and smooth, so there is no formula for the standard errors of a decoded
 estimate. Instead, simulate repetitions of the survey: draw reports from ``q = Qᵀ p̂``, as if the
-estimate p̂ were the truth, and decode them. The results are as far from p̂ as p̂ is from the truth,
-if p̂ and the truth are equally hard to estimate.
+estimate p̂ were the truth, and decode them. The results are typically as far from p̂ as p̂ is from
+the truth, if p̂ and the truth are equally hard to estimate.
 
-That condition is the limitation of the method. If a decoder does not remove the noise (such as a
-projection with few reports per symbol), p̂ is rougher than the truth. If a decoder smooths, p̂ is
-smoother than the truth. The mean error is then off by 10% to 20%, and the interval, which is narrow
-in large domains, misses the actual error; see ``docs/uncertainty.md`` for measurements. The
-intervals of the unbiased estimate are valid for every true distribution.
+That condition is the limitation of the method. If a decoder leaves much of the noise, as projection
+does with few reports per symbol, p̂ is rougher than the truth. If a decoder smooths, p̂ is smoother
+than the truth. The mean error is then off by 10% to 20%, and the interval, which is narrow in large
+domains, misses the actual error; see ``docs/uncertainty.md`` for measurements. The intervals of the
+unbiased estimate are valid for every true distribution.
 """
 
 import hashlib
@@ -62,9 +62,9 @@ class Bootstrap:
         seed: int,
         level: float,
     ) -> "Bootstrap":
-        """Draw and decode ``runs`` tallies of the same size, as if ``frequencies`` were the truth.
+        """Draw and decode ``runs`` tallies of similar size, as if ``frequencies`` were the truth.
 
-        An estimate with negative entries is not a distribution, so it is projected first.
+        If the frequencies are not a distribution, they are projected first.
         """
         if isinstance(runs, bool) or not isinstance(runs, int) or runs < 2:
             raise InvalidArgument(f"runs must be an integer of at least 2; got {runs!r}.")
@@ -78,8 +78,8 @@ class Bootstrap:
         deviation_sums = np.zeros(p.size)
         square_sums = np.zeros(p.size)
         for run in range(runs):
-            drawn = draw_tally(mechanism, q, tally.reports, run, key)
-            decoded = decoder.decode(mechanism, drawn).frequencies
+            drawn_tally = draw_tally(mechanism, q, tally.reports, run, key)
+            decoded = decoder.decode(mechanism, drawn_tally).frequencies
             errors[run] = total_variation(decoded, p)
             deviation_sums += decoded - p
             square_sums += (decoded - p) ** 2

@@ -33,7 +33,7 @@ INCONCLUSIVE = "inconclusive"
 class Difference:
     """The second estimate minus the first, symbol by symbol.
 
-    All intervals from ``low`` to ``high`` hold simultaneously with probability ``level``.
+    All intervals from ``low`` to ``high`` hold simultaneously with probability at least ``level``.
     """
 
     labels: Sequence[Label]
@@ -52,7 +52,7 @@ class Difference:
         after_bounds: Bounds,
         level: float,
     ) -> "Difference":
-        """Compare two independent estimates using simultaneous intervals, not clipped to [0, 1]."""
+        """Compare two independent estimates. Their intervals must not be clipped to [0, 1]."""
         before_low, before_high = before_bounds
         after_low, after_high = after_bounds
         change = after - before
@@ -68,7 +68,7 @@ class Difference:
 
     @property
     def changed(self) -> list[Label]:
-        """The labels whose share changed, sorted by decreasing size of the change."""
+        """The labels whose share changed, sorted by decreasing size of the estimated change."""
         changed_mask = (self.low > 0) | (self.high < 0)
         order = np.argsort(-np.abs(self.differences), kind="stable")
         return list(_select(self.labels, order[changed_mask[order]]))
@@ -112,12 +112,13 @@ class TopSymbols:
         """
         low, high = bounds
         k = low.size
-        counts_itself = high > low  # the next line would count such a symbol as above itself
-        possibly_above = k - np.searchsorted(np.sort(high), low, side="right") - counts_itself
-        certainly_above = k - np.searchsorted(np.sort(low), high, side="right")
+        counts_itself = high > low  # the search below counts such a symbol as above itself
+        possibly_above_counts = k - np.searchsorted(np.sort(high), low, side="right")
+        possibly_above_counts = possibly_above_counts - counts_itself
+        certainly_above_counts = k - np.searchsorted(np.sort(low), high, side="right")
         order = np.argsort(-unbiased, kind="stable")
-        certainly = order[possibly_above[order] < size]
-        possibly = order[certainly_above[order] < size]
+        certainly = order[possibly_above_counts[order] < size]
+        possibly = order[certainly_above_counts[order] < size]
         return cls(size, _select(labels, certainly), _select(labels, possibly), level)
 
 

@@ -14,18 +14,18 @@ form in means of independent reports. With ``M = √W P D Pᵀ √W``, its momen
     variance  2 tr M² at D = diag q̂
     third cumulant  8 (tr M²)²/tr M + (4/n) Σ_y q̂² ρ³,   ρ = the diagonal of Pᵀ W P
 
-The last term accounts for coincidences if there are few reports. p-values are those of a gamma
-distribution with these three moments. It is a chi-square distribution if all outputs have many
-reports. It is still accurate if most outputs have none, so outputs need not be merged. This test
-requires at least 100 reports.
+If there are few reports, the last term accounts for reports that are equal by chance. p-values are
+those of a gamma distribution with these three moments. It is a chi-square distribution if all
+outputs have many reports. It is still accurate if most outputs have none, so outputs need not be
+merged.
 
 *Noise.* Reports drawn uniformly at random, without a value behind them, move the residuals in one
 direction. That direction has its own test, because among thousands of other directions the shift
-would go unnoticed.
+would go unnoticed. This test and the test of the residuals require at least 100 reports.
 
-*Impossible shares.* The unbiased share of a symbol or a group may be below 0, but no further than
-chance allows. A share above 1 is impossible too, because it leaves a negative share for everyone
-else; that share is the mean of the scores ``1 − A``.
+*Impossible shares.* The unbiased estimate of the share of a symbol or a group may be below 0, but
+no further than chance allows. The same holds for estimates above 1, because they leave a negative
+share for everyone else; that share is the mean of the scores ``1 − A``.
 
 The overall p-value is the smallest of the tests' p-values, times the number of tests (Bonferroni).
 """
@@ -52,9 +52,9 @@ IMPOSSIBLE_P_VALUE = 1e-6
 _DOUBTFUL_P_VALUE = 1e-3
 _KEY = hashlib.sha256(b"sfumato/fit").digest()
 _MAX_EXACT_OUTPUTS = 256  # up to this many outputs, compute traces exactly
-_MANY_OUTPUTS = 2**17  # above this many outputs, use few probes
+_MANY_OUTPUTS = 2**17  # above this many outputs, use the reduced number of probes
 _PROBE_COUNT = 16  # random directions for estimating traces; the variance includes their error
-_FEW_PROBES = 4
+_REDUCED_PROBE_COUNT = 4
 _MIN_REPORTS = 100  # with fewer reports, p-values as small as 1e-6 are not reliable
 _MAX_GROUPS = 64
 _MIN_EVEN_SHARE = 0.1  # minimum weight of an even distribution in q̂, so no expected count is 0
@@ -75,11 +75,11 @@ class FitResult:
     """How well the reports fit the mechanism.
 
     ``p_value``: the probability that honest reports fit at least this badly.
-    ``verdict``: a sentence that explains the p-value.
+    ``verdict``: a sentence that states the conclusion.
     ``statistic``: Pearson's statistic of the residuals.
     ``degrees_of_freedom``: the number of possible outputs minus the number of inputs.
     ``impossible_count``: the number of reports that no symbol can send.
-    ``tests``: the p-value of each test, before the Bonferroni correction.
+    ``tests``: a mapping from test name to p-value, before the Bonferroni correction.
     """
 
     p_value: float
@@ -96,7 +96,7 @@ class FitResult:
 
 
 def check_fit(mechanism: Mechanism, tally: Tally) -> FitResult:
-    """Test whether any distribution can explain a tally.
+    """Test whether a tally could have come from the mechanism for any distribution of symbols.
 
     >>> from sfumato.contexts import Uniform
     >>> from sfumato.mechanisms import PlainResponse
@@ -155,10 +155,10 @@ class _Residuals:
         self.reports = tally.reports
         self.can_be_sent = can_be_sent
         self.f = tally.counts / tally.reports
-        self.q = _smooth_q(mechanism, tally)
+        self.q = _q_with_smoothing(mechanism, tally)
         weights = np.zeros(self.q.size)
         np.divide(1.0, self.q, out=weights, where=can_be_sent & (self.q > 0))
-        self.root_weights = np.sqrt(weights)
+        self.sqrt_weights = np.sqrt(weights)
 
     def project(self, u: Floats) -> Floats:
         """Return ``P u``."""
@@ -168,9 +168,9 @@ class _Residuals:
         """Return ``Pᵀ v``: a function of the report with mean 0 for every symbol."""
         return v - self.mechanism.scores.totals(self.mechanism.adjoint(v))
 
-    def norm_squared(self, u: Floats) -> float:
+    def residual_norm_squared(self, u: Floats) -> float:
         """Return ``Σ_y W (P u)²``."""
-        return float(((self.root_weights * self.project(u)) ** 2).sum())
+        return float(((self.sqrt_weights * self.project(u)) ** 2).sum())
 
     def pearson_test(self) -> tuple[float, float]:
         """Return Pearson's statistic and its p-value."""
@@ -178,14 +178,14 @@ class _Residuals:
 
         n = self.reports
         q = self.q
-        T = n * self.norm_squared(self.f)
+        T = n * self.residual_norm_squared(self.f)
         rho = np.zeros(q.size)
         trace_of_square = 0.0  # tr M²
         probe_count = 0
         for g in _probes(q.size):
-            h = self.project_back(self.root_weights * g)
+            h = self.project_back(self.sqrt_weights * g)
             rho += h**2
-            trace_of_square += self.norm_squared(q * h)
+            trace_of_square += self.residual_norm_squared(q * h)
             probe_count += 1
         probe_factor = 1.0
         if q.size > _MAX_EXACT_OUTPUTS:
@@ -207,13 +207,13 @@ class _Residuals:
     def noise_test(self) -> float:
         """Return the p-value of the test for a shift towards uniformly random reports."""
         even = self.can_be_sent / self.can_be_sent.sum()
-        v = self.project_back(self.root_weights**2 * self.project(even))
-        if float(np.abs(v).max()) <= 1e-9 * float(self.root_weights.max()) ** 2:
+        v = self.project_back(self.sqrt_weights**2 * self.project(even))
+        if float(np.abs(v).max()) <= 1e-9 * float(self.sqrt_weights.max()) ** 2:
             return 1.0  # some distribution of symbols produces uniform reports
         return float(probability_below(ScoreMoments.for_total(-v, self.f), self.reports, 0.0)[0])
 
 
-def _smooth_q(mechanism: Mechanism, tally: Tally) -> Floats:
+def _q_with_smoothing(mechanism: Mechanism, tally: Tally) -> Floats:
     """Return q̂: the distribution of reports for the projected estimate, mixed with an even one.
 
     The weights in Pearson's statistic should depend as little as possible on the reports that they
@@ -229,20 +229,20 @@ def _smooth_q(mechanism: Mechanism, tally: Tally) -> Floats:
 
 
 def _probes(size: int) -> Iterator[Floats]:
-    """Yield all unit vectors if there are few, otherwise vectors of random signs.
+    """Yield all unit vectors if ``size`` is small, otherwise a few vectors of random signs.
 
     For unit vectors g, the sum of ``(v·g)²`` is ‖v‖². For random signs, the mean is ‖v‖².
     """
     if size <= _MAX_EXACT_OUTPUTS:
         yield from np.eye(size)
         return
-    for probe in range(_PROBE_COUNT if size <= _MANY_OUTPUTS else _FEW_PROBES):
+    for probe in range(_PROBE_COUNT if size <= _MANY_OUTPUTS else _REDUCED_PROBE_COUNT):
         bits = words_from(_KEY, probe * size, size)[:, 0] >> np.uint64(63)
         yield 2.0 * bits.astype(np.float64) - 1
 
 
 def _share_test(mechanism: Mechanism, f: Floats, n: int) -> float:
-    """Return the p-value of the least plausible share of any symbol or group.
+    """Return the smallest p-value of any symbol or group, times the number of p-values.
 
     Each share is tested twice: for being too far below 0 and for being too far above 1.
     """

@@ -20,8 +20,9 @@ skewness.
 
 The weight w accounts for counts being integers. w = 1 gives the exact interval of Clopper and
 Pearson (1934), whose coverage is never too low. w = ½ gives Jeffreys' interval, whose coverage is
-correct on average. We use w = 1 for counts up to 10 and ``½ + 5/count`` above. At level 0.95 the
-coverage is then at least 94.4% for small counts and 95.0% for large ones.
+correct on average. Let c be the number of successes or of failures, whichever is smaller. We use
+w = 1 for c up to 10, and ``½ + 5/c`` above. At level 0.95, the coverage is then at least 94.4% for
+small counts and 95.0% for large ones.
 
 The reports alone do not reveal scores that did not occur: if a symbol has no reports, all its
 observed scores are equal. So the pair is computed from the reports plus one imaginary report. This
@@ -55,15 +56,15 @@ from sfumato.mechanisms import ScoreMoments
 
 __all__ = [
     "Bounds",
+    "adjust_near_boundary",
     "binomial_bounds",
-    "boundary_bounds",
     "clopper_pearson",
+    "matching_pair",
     "noisy_near_boundary",
     "probability_below",
     "score_bounds",
     "share_bounds",
     "tail_probability",
-    "two_values",
 ]
 
 Bounds = tuple[Floats, Floats]
@@ -74,7 +75,7 @@ _LARGE_COUNT = 100.0  # above this count, a closed form for beta quantiles is ac
 # Variances below this, relative to the largest squared score, are rounding errors.
 _MIN_RELATIVE_VARIANCE = 1e-14
 _GRID_SIZE = 2000
-_BISECTIONS = 60
+_BISECTION_STEPS = 60
 
 
 def tail_probability(level: float, interval_count: int = 1) -> float:
@@ -91,24 +92,23 @@ def tail_probability(level: float, interval_count: int = 1) -> float:
 # --- a mean of scores ----------------------------------------------------------------------------
 
 
-def share_bounds(moments: ScoreMoments, reports: int | Floats, tail: float) -> Bounds:
-    """Return ``score_bounds`` for shares: within [0, 1] and never empty."""
-    low, high = score_bounds(moments, reports, tail)
-    near_zero, near_one = noisy_near_boundary(moments, reports)
-    return boundary_bounds(moments.first, low, high, tail, near_zero, near_one)
+def share_bounds(moments: ScoreMoments, report_count: int | Floats, tail: float) -> Bounds:
+    """Return bounds on shares: ``score_bounds``, adjusted to stay within [0, 1]."""
+    low, high = score_bounds(moments, report_count, tail)
+    near_zero, near_one = noisy_near_boundary(moments, report_count)
+    return adjust_near_boundary(moments.first, low, high, tail, near_zero, near_one)
 
 
-def score_bounds(moments: ScoreMoments, reports: int | Floats, tail: float) -> Bounds:
-    """Return bounds for the mean of the scores. Each bound fails with probability ``tail``.
+def score_bounds(moments: ScoreMoments, report_count: int | Floats, tail: float) -> Bounds:
+    """Return bounds on the mean of the scores. Each bound fails with probability ``tail``.
 
-    The bounds may lie outside [0, 1]. ``tail`` is (1 − level)/2, divided by the number of intervals
-    that must hold simultaneously.
+    The bounds may lie outside [0, 1]. See ``tail_probability`` for the choice of ``tail``.
 
     >>> unrandomized = ScoreMoments.for_total(np.array([0.0, 1.0]), np.array([1.0, 0.0]))
     >>> [float(end.round(4)[0]) for end in score_bounds(unrandomized, 100, 0.025)]
     [0.0, 0.0362]
     """
-    n = np.broadcast_to(reports, moments.first.shape)
+    n = np.broadcast_to(report_count, moments.first.shape)
     low = _score_bound(moments, moments.lowest, n, tail, 0)
     high = _score_bound(moments, moments.highest, n, tail, 1)
     # The bounds use different imaginary reports; with few reports they could cross the estimate.
@@ -122,7 +122,7 @@ def _score_bound(
 
     ``extreme_score``: the score of the imaginary report.
     """
-    down, up = two_values(moments.with_report(extreme_score, n))
+    down, up = matching_pair(moments.with_report(extreme_score, n))
     constant_mask = up <= down
     span = np.where(constant_mask, 1.0, up - down)
     counts = n * np.clip((moments.first - down) / span, 0.0, 1.0)
@@ -130,12 +130,12 @@ def _score_bound(
     return np.where(constant_mask, moments.first, bound)
 
 
-def probability_below(moments: ScoreMoments, reports: int, value: float) -> Floats:
-    """Return the probability of an estimate no higher than this one if the share is ``value``."""
+def probability_below(moments: ScoreMoments, report_count: int, value: float) -> Floats:
+    """Return the probability of an estimate no higher than this one if the mean is ``value``."""
     from scipy.special import betainc
 
-    n = np.broadcast_to(reports, moments.first.shape)
-    down, up = two_values(moments.with_report(moments.highest, n))
+    n = np.broadcast_to(report_count, moments.first.shape)
+    down, up = matching_pair(moments.with_report(moments.highest, n))
     span = np.where(up > down, up - down, 1.0)
     N = n * np.clip((moments.first - down) / span, 0.0, 1.0)
     success_probability = np.clip((value - down) / span, 0.0, 1.0)
@@ -144,11 +144,11 @@ def probability_below(moments: ScoreMoments, reports: int, value: float) -> Floa
     return np.where(up > down, below, constant_below)
 
 
-def two_values(moments: ScoreMoments) -> tuple[Floats, Floats]:
-    """Return the pair of values that matches three moments; if the variance is 0, the mean twice.
+def matching_pair(moments: ScoreMoments) -> tuple[Floats, Floats]:
+    """Return the pair of values that matches three moments, or the mean twice if the variance is 0.
 
     >>> moments = ScoreMoments.for_total(np.array([-1.0, 3.0]), np.array([0.9, 0.1]))
-    >>> down, up = two_values(moments)
+    >>> down, up = matching_pair(moments)
     >>> float(down.round(9)[0]), float(up.round(9)[0])
     (-1.0, 3.0)
     """
@@ -171,7 +171,8 @@ def two_values(moments: ScoreMoments) -> tuple[Floats, Floats]:
 def binomial_bounds(counts: Floats, trials: Floats, tail: float) -> Bounds:
     """Return bounds on a success probability.
 
-    They are exact for counts up to 10; above that, their coverage is correct on average.
+    They are exact if there are at most 10 successes or at most 10 failures. Otherwise, their
+    coverage is approximately correct on average.
     """
     smaller_count = np.minimum(counts, trials - counts)
     clipped_count = np.maximum(smaller_count, _MAX_EXACT_COUNT)
@@ -190,19 +191,19 @@ def clopper_pearson(counts: Floats, trials: Floats, tail: float) -> Bounds:
 
 
 def _beta_bounds(counts: Floats, trials: Floats, w: Floats, tail: float) -> Bounds:
-    """Return both bounds. For precision, derive the upper bound from the lower bound on misses."""
-    misses = trials - counts
-    low = _lower_bound(counts, misses, w, tail)
-    high = 1 - _lower_bound(misses, counts, w, tail)
+    """Return both bounds. For precision, get the upper bound from the lower bound on failures."""
+    failures = trials - counts
+    low = _lower_bound(counts, failures, w, tail)
+    high = 1 - _lower_bound(failures, counts, w, tail)
     return low, high
 
 
-def _lower_bound(counts: Floats, misses: Floats, w: Floats, tail: float) -> Floats:
-    """Return ``Beta⁻¹(tail; counts + 1 − w, misses + w)``, or 0 for a count of 0."""
+def _lower_bound(counts: Floats, failures: Floats, w: Floats, tail: float) -> Floats:
+    """Return ``Beta⁻¹(tail; counts + 1 − w, failures + w)``, or 0 for a count of 0."""
     from scipy.special import betaincinv
 
     a = counts + 1 - w
-    b = misses + w
+    b = failures + w
     bound = np.zeros(counts.shape)
     large = np.minimum(a, b) > _LARGE_COUNT
     bound[large] = _large_beta_quantile(a[large], b[large], tail)
@@ -233,22 +234,24 @@ def _large_beta_quantile(a: Floats, b: Floats, tail: float) -> Floats:
 # --- near 0 and 1 --------------------------------------------------------------------------------
 
 
-def noisy_near_boundary(moments: ScoreMoments, reports: int | Floats) -> tuple[Booleans, Booleans]:
+def noisy_near_boundary(
+    moments: ScoreMoments, report_count: int | Floats
+) -> tuple[Booleans, Booleans]:
     """Return a mask of estimates that are noisy if the true share is 0, and one for a share of 1.
 
     An estimate is noisy if it can be on either side of the true share. Otherwise, a true share of 0
     gives at most a handful of reports: the estimate is then a count, whose interval stays within
     [0, 1] anyway.
     """
-    n = np.broadcast_to(reports, moments.first.shape)
-    down, up = two_values(moments.with_report(moments.highest, n))
+    n = np.broadcast_to(report_count, moments.first.shape)
+    down, up = matching_pair(moments.with_report(moments.highest, n))
     span = np.where(up > down, up - down, np.inf)
     near_zero = n * -down / span > _MAX_EXACT_COUNT
     near_one = n * (up - 1) / span > _MAX_EXACT_COUNT
     return near_zero, near_one
 
 
-def boundary_bounds(
+def adjust_near_boundary(
     estimates: Floats,
     low: Floats,
     high: Floats,
@@ -260,7 +263,7 @@ def boundary_bounds(
 
     ``noisy_near_zero``: a mask of the estimates that may be negative if the true share is 0.
     ``noisy_near_one``: a mask of the estimates that may exceed 1 if the true share is 1.
-    Other estimates stay within [0, 1], or nearly so, and their bounds are only clipped.
+    Other estimates stay within [0, 1], or nearly so. Their bounds are only clipped.
     """
     low = low.copy()
     high = high.copy()
@@ -281,7 +284,8 @@ def boundary_bounds(
 def _feldman_cousins_bounds(estimates: Floats, low: Floats, high: Floats, tail: float) -> Bounds:
     """Return the bounds of Feldman and Cousins.
 
-    The length of each arm of the interval, divided by z, is the standard error on that side.
+    The standard error on each side is the distance from the estimate to the given bound, divided by
+    z.
     """
     z = -NormalDist().inv_cdf(tail)
     if z < 0.1:  # the level is close to 0, and so is the width of the interval
@@ -313,7 +317,7 @@ def _acceptance_table(tail: float) -> tuple[Floats, Floats, Floats]:
     mu = z * np.linspace(0, 1, _GRID_SIZE + 1)[1:] ** 2
     t_low = np.zeros_like(mu)
     t_high = np.full_like(mu, z)
-    for _ in range(_BISECTIONS):
+    for _ in range(_BISECTION_STEPS):
         t = (t_low + t_high) / 2
         above_x2 = ndtr(-t)
         below_x1 = ndtr(-(mu**2 + t**2) / (2 * mu))

@@ -2,7 +2,7 @@
 
 *The unbiased estimate* is compared with what it would be, on average, if the m people had reported
 honestly. The bounds, for each symbol and in total variation, are those in ``scores.reach`` times
-m/n, and an attacker can attain each of them.
+m/n. Each bound is attained by some attack.
 
 *The decoded estimate* is compared with the estimate that would result if any other m reports
 replaced the fake ones, in total variation ``½ Σ_x |…|``. A decoder is not a sum over reports, so
@@ -46,24 +46,25 @@ from sfumato.foundation.formatting import format_upper_bound
 from sfumato.mechanisms import Mechanism
 from sfumato.tally import Tally
 
-__all__ = ["Manipulation", "ManipulationBounds", "check_fakes"]
+__all__ = ["Manipulation", "ManipulationBounds", "check_fake_count"]
 
 _EQUALITY_TOLERANCE = 1e-9  # weights with a smaller relative difference are considered equal
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Manipulation:
-    """Bounds on the effect of ``fakes`` fake people among ``reports``, as fractions.
+    """Bounds on the effect of ``fake_count`` fake people on an estimate from ``reports`` reports.
 
-    ``up``, ``down``: how far the unbiased share of each label could have moved, compared with its
-    average if the same people had reported honestly.
-    ``total_variation``: how far all unbiased shares together could have moved.
-    ``decoded``: how far the decoded estimate could have moved, compared with any other reports in
-    place of the fake ones; ``None`` if no bound is known for the decoder.
+    ``up``, ``down``: how far the unbiased estimate of each label's share could have moved, compared
+    with its average if the same people had reported honestly.
+    ``total_variation``: how far the unbiased estimate of all shares could have moved, measured in
+    total variation.
+    ``decoded``: how far the decoded estimate could have moved in total variation, compared with any
+    other reports in place of the fake ones; ``None`` if no bound is known for the decoder.
     """
 
     labels: Sequence[Label]
-    fakes: int
+    fake_count: int
     reports: int
     up: Floats
     down: Floats
@@ -73,21 +74,21 @@ class Manipulation:
 
     @property
     def largest_shift(self) -> float:
-        """The furthest that any single unbiased share could have moved, up or down."""
+        """The furthest that the unbiased estimate of any single share could have moved."""
         return float(max(self.up.max(), self.down.max()))
 
     def summary(self) -> str:
         """Return the bounds as a short paragraph."""
-        if self.fakes == 1:
+        if self.fake_count == 1:
             fake_people = "1 fake person"
             replacement = "report in place of the fake one"
         else:
-            fake_people = f"{self.fakes:,} fake people"
-            replacement = f"{self.fakes:,} reports in place of the fake ones"
+            fake_people = f"{self.fake_count:,} fake people"
+            replacement = f"{self.fake_count:,} reports in place of the fake ones"
         unbiased_text = (
             f"Compared with honest reporting, on average, {fake_people} among {self.reports:,} "
-            f"could have moved any single unbiased share by at most "
-            f"{format_upper_bound(self.largest_shift)}, and all shares together by at most "
+            f"could have moved the unbiased estimate of any single share by at most "
+            f"{format_upper_bound(self.largest_shift)}, and of all shares together by at most "
             f"{format_upper_bound(self.total_variation)} in total variation."
         )
         if self.decoded is None:
@@ -100,7 +101,7 @@ class Manipulation:
     def to_dict(self) -> dict[str, object]:
         """Return the bounds as a dictionary for JSON output."""
         return {
-            "fakes": self.fakes,
+            "fakes": self.fake_count,
             "share": self.largest_shift,
             "total_variation": self.total_variation,
             "decoded": self.decoded,
@@ -112,7 +113,7 @@ class Manipulation:
 
 @dataclass(frozen=True, eq=False)
 class ManipulationBounds:
-    """Bounds on the effect of any number of fake people on one tally.
+    """Bounds on the effect of fake people on the estimates from one tally.
 
     Fake reports move the decoded estimate by at most ``decoded_slope/n`` each, plus
     ``decoded_offset`` for all of them together, but never by more than ``decoded_limit``.
@@ -122,11 +123,11 @@ class ManipulationBounds:
     >>> from sfumato.mechanisms import PlainResponse
     >>> mechanism = PlainResponse(Uniform(["a", "b", "c"], 1.0))
     >>> tally = Tally(np.array([400, 200, 200, 200]), mechanism.fingerprint)
-    >>> ManipulationBounds.from_tally(mechanism, tally, Projection()).for_fakes(10)
-    Compared with honest reporting, on average, 10 fake people among 1,000 could have moved any
-    single unbiased share by at most 0.0322, and all shares together by at most 0.0322 in total
-    variation. Compared with any other 10 reports in place of the fake ones, the decoded estimate
-    (projection) could have moved by at most 0.0544.
+    >>> ManipulationBounds.from_tally(mechanism, tally, Projection()).for_fake_count(10)
+    Compared with honest reporting, on average, 10 fake people among 1,000 could have moved the
+    unbiased estimate of any single share by at most 0.0322, and of all shares together by at most
+    0.0322 in total variation. Compared with any other 10 reports in place of the fake ones, the
+    decoded estimate (projection) could have moved by at most 0.0544.
     """
 
     mechanism: Mechanism
@@ -147,20 +148,20 @@ class ManipulationBounds:
         slope = scores.reach.max_absolute_sum if mechanism.inputs > 1 else 0.0
         if isinstance(decoder, Unbiased):
             return cls(mechanism, tally.reports, decoder.name, slope)
-        rounding = float(np.abs(scores.totals(np.ones(mechanism.inputs)) - 1).max())
+        rounding_error = float(np.abs(scores.totals(np.ones(mechanism.inputs)) - 1).max())
         offset = 0.0
         if not _weights_are_fixed(mechanism, tally):
             offset = float(np.maximum(-scores.unbiased(tally), 0.0).sum())
-        return cls(mechanism, tally.reports, decoder.name, slope + 3 * rounding, offset, 1.0)
+        return cls(mechanism, tally.reports, decoder.name, slope + 3 * rounding_error, offset, 1.0)
 
-    def for_fakes(self, fakes: int) -> Manipulation:
+    def for_fake_count(self, fake_count: int) -> Manipulation:
         """Return the bounds for this many fake people."""
-        m = check_fakes(fakes, self.reports)
+        m = check_fake_count(fake_count, self.reports)
         n = self.reports
         reach = self.mechanism.scores.reach
         return Manipulation(
             labels=self.mechanism.context.domain.labels,
-            fakes=m,
+            fake_count=m,
             reports=n,
             up=m / n * reach.up,
             down=m / n * reach.down,
@@ -177,14 +178,18 @@ class ManipulationBounds:
         return min(m / self.reports * self.decoded_slope + self.decoded_offset, self.decoded_limit)
 
 
-def check_fakes(fakes: int, reports: int) -> int:
-    """Return ``fakes`` as an ``int``; raise ``InvalidArgument`` if it is invalid."""
-    is_integer = isinstance(fakes, int | np.integer) and not isinstance(fakes, bool)
-    if not is_integer or not 0 <= fakes <= reports:
+def check_fake_count(fake_count: int, report_count: int) -> int:
+    """Return ``fake_count`` as an ``int``.
+
+    Raise ``InvalidArgument`` if it is not an integer from 0 to ``report_count``.
+    """
+    is_integer = isinstance(fake_count, int | np.integer) and not isinstance(fake_count, bool)
+    if not is_integer or not 0 <= fake_count <= report_count:
         raise InvalidArgument(
-            f"fakes must be an integer from 0 to the number of reports, {reports}; got {fakes!r}."
+            f"fake_count must be an integer from 0 to the number of reports, {report_count}; got "
+            f"{fake_count!r}."
         )
-    return int(fakes)
+    return int(fake_count)
 
 
 def _weights_are_fixed(mechanism: Mechanism, tally: Tally) -> bool:
@@ -192,7 +197,7 @@ def _weights_are_fixed(mechanism: Mechanism, tally: Tally) -> bool:
 
     The weights are the variances for people spread evenly within every group. With one group, these
     variances are always the same. If groups are observed, as blocks are, a group's total only
-    scales the reports of its own symbols. So if variances are equal within a group for one
+    scales the number of reports from its symbols. So if variances are equal within a group for one
     distribution, they are equal for every distribution.
     """
     observed_groups, shares = mechanism.scores.observed_shares(tally)

@@ -1,8 +1,8 @@
 """Totals of several shares, and shares within a block or any other part of the domain.
 
-*Totals.* A weighted sum of shares is the mean of the scores ``s(y) = Σ_x w_x A[x, y]``, which one
-fast transform computes. So the error of a total is known as precisely as that of a single symbol.
-It includes all covariances; the sum of the symbols' intervals would not.
+*Totals.* A weighted sum of shares is the mean of the scores ``s(y) = Σ_x w_x A[x, y]``, which are
+computed by one fast transform. So the error of a total is known as precisely as that of a single
+symbol. It includes all covariances; the sum of the symbols' intervals would not.
 
 *Shares of a block.* If a block is reported without noise, its reports form a separate sample. For a
 balanced code with sets S_x, the number of these reports in S_x is binomial. It does not matter how
@@ -32,7 +32,7 @@ from sfumato.domains import Label
 from sfumato.errors import InvalidArgument
 from sfumato.estimation.uncertainty.intervals import (
     Bounds,
-    boundary_bounds,
+    adjust_near_boundary,
     clopper_pearson,
     noisy_near_boundary,
     share_bounds,
@@ -74,13 +74,13 @@ class Total:
             return cls(smallest, 0.0, smallest, smallest, level)
         if n == 1:  # a single report does not reveal any spread
             return cls(estimate, math.inf, smallest, smallest + span, level)
-        error = math.sqrt(float(f @ (scores - estimate) ** 2) / (n - 1))
+        standard_error = math.sqrt(float(f @ (scores - estimate) ** 2) / (n - 1))
         # Rescale the smallest weight to 0 and the largest to 1.
         moments = ScoreMoments.for_total((scores - smallest) / span, f)
         low, high = share_bounds(moments, n, tail)
         low = smallest + span * low
         high = smallest + span * high
-        return cls(estimate, error, float(low[0]), float(high[0]), level)
+        return cls(estimate, standard_error, float(low[0]), float(high[0]), level)
 
 
 def label_weights(mechanism: Mechanism, labels: Iterable[Label] | Label) -> Floats:
@@ -104,15 +104,16 @@ def symbol_weights(mechanism: Mechanism, weights: Mapping[Label, float] | ArrayL
     if by_symbol.shape != (mechanism.inputs,) or not np.isfinite(by_symbol).all():
         raise InvalidArgument(
             f"weights must be {mechanism.inputs} finite numbers, one per symbol, or a mapping from "
-            f"labels to numbers; got shape {by_symbol.shape}."
+            "labels to finite numbers."
         )
     return by_symbol
 
 
 @dataclass(frozen=True, eq=False)
 class Shares:
-    """The share of each label in a part of the domain, with an interval at ``level`` for each.
+    """The share of each label in its block or in another part of the domain.
 
+    ``low``, ``high``: an interval at ``level`` for each share.
     ``exact``: whether each interval has a coverage of at least ``level`` for any number of reports.
     """
 
@@ -132,12 +133,12 @@ def block_shares(mechanism: Mechanism, tally: Tally, level: float) -> Shares:
     """
     tail = tail_probability(level)
     group_of, totals = mechanism.scores.observed_shares(tally)
-    block_share = totals[group_of]
-    has_reports = block_share > 0
+    block_share_of = totals[group_of]
+    has_reports = block_share_of > 0
     moments = ScoreMoments.for_symbols(mechanism.scores, tally.counts / tally.reports)
-    moments = moments.within_share(np.where(has_reports, block_share, 1.0))
-    block_reports = np.maximum(np.rint(block_share * tally.reports), 1)
-    low, high = share_bounds(moments, block_reports, tail)
+    moments = moments.within_share(np.where(has_reports, block_share_of, 1.0))
+    block_report_counts = np.maximum(np.rint(block_share_of * tally.reports), 1)
+    low, high = share_bounds(moments, block_report_counts, tail)
     exact_mask = _write_exact_bounds(mechanism, tally.counts, tail, low, high)
     # Nothing is known about a block without reports.
     low = np.where(has_reports, np.clip(low, 0, 1), 0.0)
@@ -216,12 +217,13 @@ class _Ratios:
     def bounds(self, tail: float) -> Bounds:
         """Return Fieller's bounds for noisy symbols, and bounds on a mean of scores for the others.
 
-        The others are counts; bounds on a mean of scores account for their skewness.
+        The estimates of the others are counts, and bounds on a mean of scores account for the
+        skewness of counts.
         """
         moments = self._linear_moments()
         near_zero, near_one = noisy_near_boundary(moments, self.n)
         fieller_low, fieller_high = self._fieller_bounds(tail)
-        fieller_low, fieller_high = boundary_bounds(
+        fieller_low, fieller_high = adjust_near_boundary(
             self.estimates, fieller_low, fieller_high, tail, near_zero, near_one
         )
         count_low, count_high = share_bounds(moments, self.n, tail)

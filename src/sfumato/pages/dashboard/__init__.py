@@ -1,6 +1,6 @@
 """An aggregator's dashboard: an empty page, and the parts that ``dashboard.js`` adds to it.
 
-The report page uses the same functions for its sentences, tables and figures.
+Most sections and figures are the same as on the report page.
 """
 
 import json
@@ -20,7 +20,7 @@ from sfumato.pages.charts import (
     reports_over_time,
 )
 from sfumato.pages.markup import EMPTY, Html, document, fill, fill_each, join, render
-from sfumato.pages.pictures import DARK_FOR_LIGHT
+from sfumato.pages.pictures import LIGHT_TO_DARK
 from sfumato.pages.promise import plural
 from sfumato.pages.report.sections import (
     certificate_section,
@@ -36,7 +36,7 @@ from sfumato.promises import Certificate
 from sfumato.survey import Survey
 
 View = dict[str, dict[str, object]]
-"""The parts and figures of the page, keyed by name."""
+"""The HTML of some parts of the page, and its figures, each keyed by name."""
 
 DASHBOARD_POLICY = (
     "default-src 'none'; script-src 'self'; connect-src 'self'; img-src data: blob:; "
@@ -53,8 +53,8 @@ it rule by rule; the hash is that of the empty string.
 COMPARISON_PERIODS = {1: "the day before", 7: "the seven days before", 30: "the thirty days before"}
 """The periods that the dashboard can compare with, keyed by their length in days."""
 
-_DEFAULT_DAYS = 7
-_MAX_CHANGES = 40
+_DEFAULT_PERIOD = 7  # days
+_MAX_LISTED_CHANGES = 40
 
 
 def dashboard_page() -> str:
@@ -62,9 +62,9 @@ def dashboard_page() -> str:
     titles = {name: text.title for name, text in DECODER_TABLE.items()}
     body = render(
         "dashboard/dashboard.html",
-        dark_colours=json.dumps(DARK_FOR_LIGHT),
+        dark_colours=json.dumps(LIGHT_TO_DARK),
         decoders=_render_options(titles, "auto"),
-        periods=_render_options(COMPARISON_PERIODS, _DEFAULT_DAYS),
+        periods=_render_options(COMPARISON_PERIODS, _DEFAULT_PERIOD),
     )
     # Plotly skips style elements whose ids are already in use; the policy would block them.
     reserved_ids = fill_each('<meta id="$name">', name=plotly_style_ids())
@@ -104,19 +104,19 @@ def certificate_view(survey: Survey, certificate: Certificate) -> View:
 def results_view(
     survey: Survey,
     estimate: Estimate,
-    hours: Sequence[tuple[str, int]],
+    reports_by_hour: Sequence[tuple[str, int]],
     changes: Difference | None,
     days: int,
 ) -> View:
     """Return the parts that only analysts may see: reports over time, estimates and changes.
 
-    ``hours``: the number of reports per hour. ``changes``: the last ``days`` days compared with the
-    previous period, or ``None`` if there are too few reports.
+    ``reports_by_hour``: each hour with its number of reports. ``changes``: the last ``days`` days
+    compared with the previous period, or ``None`` if there are too few reports.
     """
-    figures = estimate_figures(survey, estimate) | {"hours": reports_over_time(hours)}
+    figures = estimate_figures(survey, estimate) | {"hours": reports_over_time(reports_by_hour)}
     parts: dict[str, object] = {
         "summary": summary(survey, estimate),
-        "hours": _hours_section(hours),
+        "hours": _hours_section(reports_by_hour),
         "estimate": estimate_section(survey, estimate),
         "map": map_section(survey, estimate),
         "changes": _changes_section(estimate, changes, days),
@@ -126,10 +126,12 @@ def results_view(
     return {"parts": parts, "figures": figure_data(figures)}
 
 
-def _hours_section(hours: Sequence[tuple[str, int]]) -> Html:
-    reports = sum(count for _, count in hours)
+def _hours_section(reports_by_hour: Sequence[tuple[str, int]]) -> Html:
+    report_count = sum(count for _, count in reports_by_hour)
     return render(
-        "dashboard/hours.html", reports=format_count(reports), hours=plural(len(hours), "hour")
+        "dashboard/hours.html",
+        reports=format_count(report_count),
+        hours=plural(len(reports_by_hour), "hour"),
     )
 
 
@@ -149,12 +151,12 @@ def _changes_section(estimate: Estimate, changes: Difference | None, days: int) 
         f"{format_count(len(changes.labels))} answers have changed; for the others, the reports "
         "are inconclusive. With 95% probability, every change listed is real."
     )
-    if len(symbols) > _MAX_CHANGES:
-        text += f" The {_MAX_CHANGES} largest changes:"
+    if len(symbols) > _MAX_LISTED_CHANGES:
+        text += f" The {_MAX_LISTED_CHANGES} largest changes:"
     table = EMPTY
     if symbols:
         decimals = decimal_places(estimate)
-        rows = join(_render_change(changes, x, decimals) for x in symbols[:_MAX_CHANGES])
+        rows = join(_render_change(changes, x, decimals) for x in symbols[:_MAX_LISTED_CHANGES])
         table = render("dashboard/changes_table.html", rows=rows)
     return render("dashboard/changes.html", text=fill("<p>$text</p>", text=text), table=table)
 
@@ -169,11 +171,11 @@ def _certain_changes(changes: Difference) -> list[int]:
 def _render_change(changes: Difference, x: int, decimals: int) -> Html:
     css_class = "up"
     direction = "more frequent"
-    minimum = float(changes.low[x])
-    if minimum <= 0:
+    min_change = float(changes.low[x])
+    if min_change <= 0:
         css_class = "down"
         direction = "less frequent"
-        minimum = -float(changes.high[x])
+        min_change = -float(changes.high[x])
     row = (
         '<tr><th scope="row" dir="auto">$label</th><td class="$css_class">$direction</td>'
         '<td class="number">$estimate</td><td class="number">$minimum</td></tr>'
@@ -184,5 +186,5 @@ def _render_change(changes: Difference, x: int, decimals: int) -> Html:
         css_class=css_class,
         direction=direction,
         estimate=format_share(abs(float(changes.differences[x])), decimals),
-        minimum=format_share(minimum, decimals),
+        minimum=format_share(min_change, decimals),
     )

@@ -1,6 +1,6 @@
 """The design page: what is promised, how good the mechanism is, and what it looks like.
 
-The terminal and JSON output show the same facts.
+``sfumato design`` prints the same facts and alternatives.
 """
 
 import math
@@ -52,7 +52,7 @@ class Alternative:
     """A different mechanism for the same promise.
 
     ``what``: a short description. ``risk``: the risk with the design's prior and weights.
-    ``times``: this risk divided by the design's risk.
+    ``times``: ``risk`` divided by the design's risk.
     """
 
     name: str
@@ -69,7 +69,7 @@ def alternatives_to(design: Design) -> list[Alternative]:
     """Return classical LDP at the smallest ε, and the exponential mechanism.
 
     Omit those that do not exist or cannot be inverted. Return an empty list if there are too many
-    symbols, if nothing is promised, or if the design has no risk.
+    symbols, if nothing is promised, or if the design's risk is 0.
     """
     context = design.context
     if (
@@ -96,7 +96,10 @@ def alternatives_to(design: Design) -> list[Alternative]:
 
 
 def design_facts(design: Design, seconds: float) -> list[tuple[str, str]]:
-    """Return the names and values of the facts to show, in order."""
+    """Return the names and values of the facts to show, in order.
+
+    ``seconds``: how long the design took.
+    """
     mechanism = design.mechanism
     facts = [
         ("symbols", format_count(design.context.size)),
@@ -108,13 +111,15 @@ def design_facts(design: Design, seconds: float) -> list[tuple[str, str]]:
     if design.stop_reason in _STOP_REASONS:
         duration = f"{seconds:.1f} s" if seconds < 100 else f"{seconds:.0f} s"
         reason = _STOP_REASONS[design.stop_reason]
-        search = f"{plural(design.round_count, 'round')} in {duration}, {reason}"
-        facts.append(("search", search))
-    reports = (
+        search_text = f"{plural(design.round_count, 'round')} in {duration}, {reason}"
+        facts.append(("search", search_text))
+    reports_text = (
         f"{format_count(mechanism.outputs)} possible reports, {plural(mechanism.bits, 'bit')} each"
     )
-    leverage = f"a forged report outweighs up to {mechanism.scores.leverage:,.3g} honest people"
-    return [*facts, ("reports", reports), ("leverage", leverage)]
+    leverage_text = (
+        f"a forged report outweighs up to {mechanism.scores.leverage:,.3g} honest people"
+    )
+    return [*facts, ("reports", reports_text), ("leverage", leverage_text)]
 
 
 def bound_sentence(design: Design) -> str:
@@ -130,8 +135,8 @@ def bound_sentence(design: Design) -> str:
     )
 
 
-def name_closed_form(design: Design) -> str:
-    """Return the name of the context's closed form, or an empty string."""
+def name_of_closed_form(design: Design) -> str:
+    """Return the name of the context's closed form, or an empty string if none is known."""
     if design.context.size == 2:
         return "two symbols"
     # A context too large for a search must have a closed form.
@@ -144,7 +149,7 @@ def name_closed_form(design: Design) -> str:
 
 
 def _describe_closed_form(design: Design) -> str:
-    name = name_closed_form(design)
+    name = name_of_closed_form(design)
     if not name:
         return "none known; the mechanism was found by a search"
     if design.stop_reason == "closed form":
@@ -154,12 +159,12 @@ def _describe_closed_form(design: Design) -> str:
 
 
 def _distribution_text(design: Design) -> str:
-    people = "people spread evenly"
+    distribution = "people spread evenly"
     if np.ptp(design.prior) >= 1e-12:
-        people = "people distributed according to the prior"
+        distribution = "people distributed according to the prior"
     if np.ptp(design.weights) < 1e-12:
-        return people
-    return f"{people}, symbols weighted"
+        return distribution
+    return f"{distribution}, symbols weighted"
 
 
 # --- the page -------------------------------------------------------------------------------------

@@ -17,9 +17,9 @@ from sfumato.errors import InvalidContext
 from sfumato.foundation.arrays import Floats
 from sfumato.pages.pictures import (
     BACKGROUND,
-    DARK_FOR_LIGHT,
     FAINT,
     INK,
+    LIGHT_TO_DARK,
     MAP_SCALE,
     PALE,
     PROMISE_SCALE,
@@ -44,14 +44,17 @@ _MAX_NUMBERED_SYMBOLS = 10  # larger matrices have no numbers
 _ROW_LABEL_LENGTH = 18  # characters
 _COLUMN_LABEL_LENGTH = 12
 _CHANNEL_WIDTH = 1600  # pixels
-_MIN_LABEL_WIDTH = 0.025  # symbols whose reports take up a smaller share have no label
-_LUMINANCE = np.array([0.30, 0.59, 0.11])
-_ROUNDING = 1e-6  # differences below this fraction of the promise are rounding errors
-_TIE_TOLERANCE = 1e-6  # numbers that differ by less count as equal
-_FACTORS = (1, 1.1, 1.2, 1.5, 2, 3, 5, 10, 20, 50, 100, 1000, 1e4, 1e6, 1e8, 1e10, 1e12, 1e14, 1e16)
+_MIN_LABEL_WIDTH = 0.025  # symbols whose reports occupy a smaller share of the axis have no label
+_LUMINANCE_WEIGHTS = np.array([0.30, 0.59, 0.11])
+_ROUNDING_TOLERANCE = 1e-6  # differences below this fraction of ε are rounding errors
+_TIE_TOLERANCE = 1e-6  # numbers that differ by less are treated as equal
+_ROUND_FACTORS = (
+    *(1, 1.1, 1.2, 1.5, 2, 3, 5, 10, 20, 50, 100, 1000),
+    *(1e4, 1e6, 1e8, 1e10, 1e12, 1e14, 1e16),
+)
 _MAX_TICKS = 8  # on the scale of factors
 
-_LIGHT = {colour: colour for colour in DARK_FOR_LIGHT}
+_LIGHT_PALETTE = {colour: colour for colour in LIGHT_TO_DARK}
 
 Palette = Mapping[str, str]
 """Maps each colour of the light page to the colour to draw with."""
@@ -69,12 +72,12 @@ def require_drawable(symbol_count: int) -> None:
 
 def design_png(design: Design) -> bytes:
     """Return the figure as the contents of a PNG file."""
-    return figure_png(_draw_figure(design, _LIGHT))
+    return figure_png(_draw_figure(design, _LIGHT_PALETTE))
 
 
 def design_svg(design: Design, *, dark: bool = False) -> str:
     """Return the figure as an ``<svg>`` element, for a light or a dark page."""
-    palette = DARK_FOR_LIGHT if dark else _LIGHT
+    palette = LIGHT_TO_DARK if dark else _LIGHT_PALETTE
     return figure_svg(lambda: _draw_figure(design, palette), salt=f"sfumato {dark}")
 
 
@@ -91,20 +94,20 @@ def compute_used_promise(Q: Floats) -> Floats:
     with np.errstate(divide="ignore"):
         logs = np.log(Q)
     T = np.zeros((len(Q), len(Q)))
-    for x, is_sent in enumerate(Q > 0):
-        T[x] = (logs[x, is_sent] - logs[:, is_sent]).max(axis=1)
+    for x, is_possible in enumerate(Q > 0):
+        T[x] = (logs[x, is_possible] - logs[:, is_possible]).max(axis=1)
     return T
 
 
 def order_reports(Q: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Order the reports by the symbol that sends each most often, then by how much they reveal.
+    """Order the reports by the symbol most likely to produce each, then by how much they reveal.
 
-    The less often other symbols send a report, the more it reveals. Return the order, with the most
-    revealing reports first, and the symbol of each report in that order.
+    The less likely other symbols are to produce a report, the more it reveals. Return the order,
+    with each symbol's most revealing reports first, and the symbol of each report in that order.
     """
-    relative = Q / Q.max(axis=0)
-    symbols = (relative >= 1 - _TIE_TOLERANCE).argmax(axis=0)
-    order = np.lexsort((relative.sum(axis=0).round(6), symbols))
+    relative_probabilities = Q / Q.max(axis=0)
+    symbols = (relative_probabilities >= 1 - _TIE_TOLERANCE).argmax(axis=0)
+    order = np.lexsort((relative_probabilities.sum(axis=0).round(6), symbols))
     return order, symbols[order]
 
 
@@ -121,28 +124,28 @@ def _channel_image(Q: Floats, prior: Floats) -> tuple[Floats, list[_Span]]:
     """Return an image of the channel, and the span of each symbol's reports.
 
     The width of a report is proportional to its frequency. A pixel is
-    ``log Q(y|x) − max_x2 log Q(y|x2)``, or −inf where x never sends y.
+    ``log Q(y|x) − max_x2 log Q(y|x2)``, or −inf where x never produces y.
     """
     order, symbols = order_reports(Q)
     with np.errstate(divide="ignore"):
         logs = np.log(Q / Q.max(axis=0))
     ends = np.cumsum((prior @ Q)[order])
-    columns = (np.arange(_CHANNEL_WIDTH) + 0.5) / _CHANNEL_WIDTH * ends[-1]
-    reports = np.minimum(np.searchsorted(ends, columns), len(ends) - 1)
+    pixel_centres = (np.arange(_CHANNEL_WIDTH) + 0.5) / _CHANNEL_WIDTH * ends[-1]
+    ranks = np.minimum(np.searchsorted(ends, pixel_centres), len(ends) - 1)
     edges = np.concatenate([[0.0], ends / ends[-1]])
     starts = np.flatnonzero(np.diff(symbols, prepend=-1))
     stops = np.append(starts[1:], len(order))
     spans = []
     for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
         spans.append(_Span(int(symbols[start]), float(edges[start]), float(edges[stop])))
-    return logs[:, order[reports]], spans
+    return logs[:, order[ranks]], spans
 
 
 def _compute_unused_promise(E: Floats, T: Floats) -> Floats:
-    """Return ``E − T``, with rounding errors set to 0, or inf where nothing is promised."""
-    difference = np.full_like(E, np.inf)
-    np.subtract(E, T, where=np.isfinite(E), out=difference)
-    return np.where(difference < _ROUNDING * E, 0.0, difference)
+    """Return ``E − T``, with 0 for rounding errors and inf where nothing is promised."""
+    unused = np.full_like(E, np.inf)
+    np.subtract(E, T, where=np.isfinite(E), out=unused)
+    return np.where(unused < _ROUNDING_TOLERANCE * E, 0.0, unused)
 
 
 # --- drawing --------------------------------------------------------------------------------------
@@ -176,7 +179,7 @@ def _draw_matrices(panels: "list[Axes]", design: Design, palette: Palette) -> No
     E = design.context.closure().matrix()
     used = np.minimum(compute_used_promise(design.mechanism.matrix()), E)
     T = np.where(np.isfinite(E), used, np.inf)
-    largest = float(E[np.isfinite(E)].max(initial=0.0)) or 1.0
+    largest_epsilon = float(E[np.isfinite(E)].max(initial=0.0)) or 1.0
     promise_colours = _colour_map(PROMISE_SCALE, palette)
     unused_colours = _colour_map((BACKGROUND, MAP_SCALE[1], MAP_SCALE[2]), palette)
     matrices = (
@@ -187,15 +190,15 @@ def _draw_matrices(panels: "list[Axes]", design: Design, palette: Palette) -> No
     labels = design.context.domain.labels
     symbols = _symbols_to_label(labels)
     for axes, (title, matrix, colours) in zip(panels, matrices, strict=True):
-        _draw_matrix(axes, matrix, colours(np.clip(matrix / largest, 0, 1)), palette)
+        _draw_matrix(axes, matrix, colours(np.clip(matrix / largest_epsilon, 0, 1)), palette)
         _label_answers(axes, labels, symbols, symbols)
         axes.set_title(title)
     for axes in panels[1:]:
         axes.set_yticks([])
     panels[0].set_ylabel("odds of this answer …")
     panels[1].set_xlabel("… against this one")
-    _draw_colour_bar(panels[:2], promise_colours, largest, "ε")
-    _draw_colour_bar(panels[2:], unused_colours, largest, "ε left over")
+    _draw_colour_bar(panels[:2], promise_colours, largest_epsilon, "ε")
+    _draw_colour_bar(panels[2:], unused_colours, largest_epsilon, "ε left over")
 
 
 def _draw_matrix(axes: "Axes", matrix: Floats, colours: Floats, palette: Palette) -> None:
@@ -214,8 +217,8 @@ def _write_numbers(axes: "Axes", matrix: Floats, colours: Floats, palette: Palet
     """Write each entry on its square, dark on light or light on dark."""
     for (x, x2), entry in np.ndenumerate(matrix):
         text = f"{entry:.2g}"
-        brightness = float(colours[x, x2, :3] @ _LUMINANCE)
-        ink = INK if brightness > 0.45 else DARK_FOR_LIGHT[INK]
+        brightness = float(colours[x, x2, :3] @ _LUMINANCE_WEIGHTS)
+        ink = INK if brightness > 0.45 else LIGHT_TO_DARK[INK]
         if x == x2:
             text = "–"
             ink = palette[FAINT]
@@ -228,11 +231,11 @@ def _write_numbers(axes: "Axes", matrix: Floats, colours: Floats, palette: Palet
 def _draw_channel(axes: "Axes", design: Design, palette: Palette) -> None:
     Q = design.mechanism.matrix()
     logs, spans = _channel_image(Q, design.prior)
-    is_sent = np.isfinite(logs)
-    log_range = float(-logs[is_sent].min(initial=0.0)) or 1.0
+    is_possible = np.isfinite(logs)
+    log_range = float(-logs[is_possible].min(initial=0.0)) or 1.0
     colour_scale = _colour_map(MAP_SCALE, palette)
-    colours = colour_scale(1 + np.where(is_sent, logs, 0) / log_range)
-    colours[~is_sent] = 0
+    colours = colour_scale(1 + np.where(is_possible, logs, 0) / log_range)
+    colours[~is_possible] = 0
     _draw_hatch(axes, palette)
     extent = (0, 1, len(Q) - 0.5, -0.5)
     axes.imshow(colours, interpolation="nearest", extent=extent, aspect="auto", zorder=1)
@@ -245,13 +248,13 @@ def _draw_channel(axes: "Axes", design: Design, palette: Palette) -> None:
             symbols.append(span.symbol)
             centres.append((span.left + span.right) / 2)
     _label_answers(axes, design.context.domain.labels, symbols, centres)
-    axes.set_title("how often each answer sends each report")
+    axes.set_title("how often each answer produces each report")
     axes.set_xlabel(
-        f"{design.mechanism.outputs:,} reports, grouped by the answer that sends them most often; "
-        "width: frequency"
+        f"{design.mechanism.outputs:,} reports, grouped by the answer that produces them most "
+        "often; width: frequency"
     )
-    axes.set_ylabel("sent by this answer")
-    title = "times less often than the answer that sends it most often"
+    axes.set_ylabel("produced by this answer")
+    title = "times less often than by the answer that produces it most often"
     bar = _draw_colour_bar([axes], colour_scale, log_range, title)
     factors = _factor_ticks(log_range)
     positions = [log_range - math.log(factor) for factor in factors]
@@ -261,7 +264,7 @@ def _draw_channel(axes: "Axes", design: Design, palette: Palette) -> None:
 def _label_answers(
     axes: "Axes", labels: Sequence[Label], symbols: Sequence[int], positions: Sequence[float]
 ) -> None:
-    """Label the rows, and label ``positions`` on the horizontal axis with ``symbols``."""
+    """Label the rows, and label each of ``positions`` on the horizontal axis with its symbol."""
     rows = _symbols_to_label(labels)
     row_labels = [matplotlib_label(labels[x], _ROW_LABEL_LENGTH) for x in rows]
     column_labels = [matplotlib_label(labels[x], _COLUMN_LABEL_LENGTH) for x in symbols]
@@ -272,7 +275,7 @@ def _label_answers(
 
 
 def _symbols_to_label(labels: Sequence[Label]) -> range:
-    """Return all symbols, or evenly spaced ones if there are many."""
+    """Return all symbols, or about 12 evenly spaced ones if there are many."""
     step = 1
     if len(labels) > _MAX_LABELS:
         step = math.ceil(2 * len(labels) / _MAX_LABELS)
@@ -282,18 +285,20 @@ def _symbols_to_label(labels: Sequence[Label]) -> range:
 def _factor_ticks(log_range: float) -> list[float]:
     """Return round factors up to e^log_range, far enough apart for a logarithmic scale."""
     ticks: list[float] = [1]
-    for factor in _FACTORS:
+    for factor in _ROUND_FACTORS:
         has_room = log_range / _MAX_TICKS <= math.log(factor / ticks[-1])
         if has_room and math.log(factor) <= log_range + _TIE_TOLERANCE:
             ticks.append(factor)
     return ticks
 
 
-def _draw_colour_bar(panels: "list[Axes]", colours: "Colormap", largest: float, title: str) -> Any:  # noqa: ANN401
+def _draw_colour_bar(
+    panels: "list[Axes]", colours: "Colormap", max_value: float, title: str
+) -> Any:  # noqa: ANN401
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize
 
-    scale = ScalarMappable(Normalize(0, largest), colours)
+    scale = ScalarMappable(Normalize(0, max_value), colours)
     bar = panels[0].figure.colorbar(
         scale, ax=panels, location="bottom", shrink=0.5, aspect=40, pad=0.02
     )
@@ -304,7 +309,7 @@ def _draw_colour_bar(panels: "list[Axes]", colours: "Colormap", largest: float, 
 
 
 def _draw_hatch(axes: "Axes", palette: Palette) -> None:
-    """Hatch the background, which is visible where no square covers it."""
+    """Hatch the background, which is visible where nothing covers it."""
     from matplotlib.patches import Rectangle
 
     background = Rectangle(

@@ -1,7 +1,7 @@
 """The privacy label: what a survey asks, what a report reveals, and what is not protected.
 
-It is for survey participants, and for those who decide whether to run a survey. Every number on it
-is exact, or rounded so that the label never promises too much.
+The label is for survey participants, and for those who decide whether to run a survey. Every number
+about privacy is exact, or rounded so that the label never promises too much.
 """
 
 import math
@@ -62,7 +62,7 @@ def label_page(survey: Survey, certificate: Certificate | None = None) -> str:
         opening=Html(opening_text(survey.context)),
         odds=_render_odds_table(survey, levels),
         unprotected=list_items(disclosure_sentences(survey, disclosures)),
-        kept=list_items(storage_sentences(survey)),
+        stored=list_items(storage_sentences(survey)),
         context=type(survey.context).__name__,
         mechanism=type(mechanism).__name__,
         bits=mechanism.word_bits * mechanism.words,
@@ -80,7 +80,7 @@ def label_page(survey: Survey, certificate: Certificate | None = None) -> str:
 
 
 def _render_opening(survey: Survey) -> Html:
-    """State what is asked, by whom and when."""
+    """State what is asked, by whom, when and how often."""
     return render(
         "label/opening.html",
         text=lead_paragraph(survey.text),
@@ -103,13 +103,13 @@ def _render_odds_table(survey: Survey, levels: Sequence[ProtectionLevel]) -> Htm
     if distinct_count == 1:
         headings.append("In everyday words")
     else:
-        count = format_count(distinct_count)
-        headings.append(f"all reports together, for up to {count} different answers")
+        count_text = format_count(distinct_count)
+        headings.append(f"all reports together, for up to {count_text} different answers")
         headings.append("In everyday words, for all reports")
         repeat_note = (
             " Giving the same answer again sends the same report and reveals nothing new. Each "
-            f"different answer, up to {count} of them, multiplies the odds once more. After that, "
-            "the device repeats its last report."
+            f"different answer, up to {count_text} of them, multiplies the odds once more. "
+            "After that, the device repeats its last report."
         )
     return render(
         "label/odds.html",
@@ -120,19 +120,19 @@ def _render_odds_table(survey: Survey, levels: Sequence[ProtectionLevel]) -> Htm
 
 
 def _render_row(level: ProtectionLevel, distinct_count: int) -> Html:
-    """Return a table row. Each of ``distinct_count`` different answers costs the level's ε."""
-    total = distinct_count * level.epsilon
-    odds = _render_odds_cell(total)
+    """Return a table row. Each of ``distinct_count`` different answers adds the level's ε."""
+    total_epsilon = distinct_count * level.epsilon
+    odds = _render_odds_cell(total_epsilon)
     if distinct_count > 1:
         one_report = _render_odds_cell(level.epsilon, "one report")
-        odds = join([one_report, _render_odds_cell(total, "all reports")])
+        odds = join([one_report, _render_odds_cell(total_epsilon, "all reports")])
     return render(
         "label/row.html",
-        css=Html(' class="open"') if level.epsilon == math.inf else EMPTY,
+        class_attribute=Html(' class="open"') if level.epsilon == math.inf else EMPTY,
         answers=Html(level.answers),
         against=Html(level.against),
         odds=odds,
-        everyday=everyday_text(total),
+        everyday=everyday_text(total_epsilon),
     )
 
 
@@ -151,7 +151,7 @@ def _render_odds_cell(epsilon: Epsilon, heading: str = "") -> Html:
 
 
 def _certificate_text(survey: Survey, certificate: Certificate | None) -> str:
-    """Summarize the exact check in one line."""
+    """State the result of the exact check, or why there was no check."""
     try:
         certificate = certificate or survey.certify()
     except (NoClosedForm, ContextMismatch):
@@ -161,31 +161,31 @@ def _certificate_text(survey: Survey, certificate: Certificate | None) -> str:
         )
     if certificate.tightest is None:
         return "Nothing is promised, so nothing can be broken."
-    check = "every pair of answers was compared for every report"
+    check_text = "every pair of answers was compared for every report"
     if certificate.method == "structural":
-        rows = format_count(certificate.rows)
-        inputs = format_count(certificate.inputs)
-        check = (
+        checked_count = format_count(certificate.rows)
+        answer_count = format_count(certificate.inputs)
+        check_text = (
             "proved from the structure of the channel, which was checked for "
-            f"{rows} of {inputs} answers"
+            f"{checked_count} of {answer_count} answers"
         )
     return (
-        f"Kept: {check}, with exact integers. The tightest case uses "
+        f"Kept: {check_text}, in exact integer arithmetic. The tightest case uses "
         f"ε = {certificate.realised_epsilon!r} of {certificate.promised_epsilon!r} promised."
     )
 
 
 def _accuracy_text(survey: Survey) -> str:
-    """State the largest standard error of a share if all answers are equally frequent."""
+    """State the largest standard error of a share, and the minimum number of reports, if any."""
     k = survey.context.size
     variances = survey.mechanism.scores.variances(np.full(k, 1 / k), _REPORT_COUNT)
     error = math.sqrt(max(float(variances.max()), 0.0))
-    points = f"{100 * error:#.2g}".rstrip(".")
+    points_text = f"{100 * error:#.2g}".rstrip(".")
     text = (
         f"With {format_count(_REPORT_COUNT)} reports, the share of an answer has a standard error "
-        f"of up to {points} percentage points, if all answers are equally frequent."
+        f"of up to {points_text} percentage points, if all answers are equally frequent."
     )
     if survey.minimum_reports > 1:
-        minimum = format_count(survey.minimum_reports)
-        text += f" No results are shown for fewer than {minimum} reports."
+        minimum_text = format_count(survey.minimum_reports)
+        text += f" No results are shown for fewer than {minimum_text} reports."
     return text

@@ -14,14 +14,14 @@ from itertools import groupby
 from sfumato.contexts import ComparisonScope, Context, PromiseRow, describe
 from sfumato.domains import Domain
 from sfumato.foundation.formatting import format_count
-from sfumato.pages.label.text import MAX_LISTED, list_answers, quote
+from sfumato.pages.label.text import MAX_LISTED_ANSWERS, list_answers, quote
 from sfumato.pages.promise import blocks_of, blocks_text, describe_pairs, plural
 from sfumato.randomness import Epsilon
 
 _MAX_LEVELS = 6
-_MAX_BLOCKS = 6
+_MAX_LISTED_BLOCKS = 6
 _OTHER_BLOCK = "an answer in another block"
-_MAX_UNPROTECTED = 2  # unprotected classes listed inside the blocks of a union
+_MAX_UNPROTECTED_CLASSES = 2  # listed inside the blocks of a union
 
 
 @dataclass(frozen=True)
@@ -62,30 +62,32 @@ def opening_text(context: Context) -> str:
 def protection_levels(context: Context) -> list[ProtectionLevel]:
     """Return the levels of a context, strongest promise first and unprotected classes last.
 
+    If there are many levels, some of them are summarized.
+
     >>> from sfumato.contexts import Uniform
     >>> [(level.against, level.epsilon) for level in protection_levels(Uniform(["no", "yes"], 2))]
     [('any other answer', Fraction(2, 1))]
     """
     rows = describe(context, use_closure=True)
     class_counts = Counter(map(_block_key, rows))
-    finite = []
-    unprotected = []
+    finite_levels = []
+    unprotected_levels = []
     for row in rows:
         level = _create_level(row, context.domain, class_counts[_block_key(row)])
         if row.is_unbounded:
-            unprotected.append(level)
+            unprotected_levels.append(level)
         else:
-            finite.append(level)
+            finite_levels.append(level)
     if context.as_union is not None:
-        unprotected = _shorten_unprotected(unprotected)
-    return _shorten_finite(finite) + unprotected
+        unprotected_levels = _shorten_unprotected(unprotected_levels)
+    return _shorten_finite(finite_levels) + unprotected_levels
 
 
 # --- one row --------------------------------------------------------------------------------------
 
 
 def _block_key(row: PromiseRow) -> int:
-    """Return a key for a row's block in a union, or −1 for the context itself."""
+    """Return a key for a row's block in a union, or −1 if the row has no block."""
     return -1 if row.block is None else int(row.block[0])
 
 
@@ -135,7 +137,7 @@ def _block_disclosure(row: PromiseRow) -> str:
 
 def _pair_level(row: PromiseRow, domain: Domain) -> ProtectionLevel:
     """Describe a row of pairs in words, with the first pair as an example."""
-    assert row.symbols is not None  # noqa: S101 - for the type checker: a pair has two
+    assert row.symbols is not None  # noqa: S101 - for the type checker: a pair has two symbols
     x, x2 = row.symbols.tolist()
     first = quote(domain.labels[x])
     second = quote(domain.labels[x2])
@@ -159,7 +161,7 @@ def _pair_level(row: PromiseRow, domain: Domain) -> ProtectionLevel:
 
 
 def _merge_by_epsilon(levels: Sequence[ProtectionLevel]) -> list[ProtectionLevel]:
-    """Merge levels with the same ε."""
+    """Merge consecutive levels with the same ε."""
     merged = []
     for epsilon, equal_levels in groupby(levels, key=lambda level: level.epsilon):
         first, *others = equal_levels
@@ -171,7 +173,7 @@ def _merge_by_epsilon(levels: Sequence[ProtectionLevel]) -> list[ProtectionLevel
 
 
 def _shorten_finite(levels: list[ProtectionLevel]) -> list[ProtectionLevel]:
-    """Shorten a long list of levels: merge equal ones, then summarize all but the extremes."""
+    """Shorten a long list: merge levels with the same ε, then summarize those in between."""
     if len(levels) > _MAX_LEVELS:
         levels = _merge_by_epsilon(levels)
     if len(levels) <= _MAX_LEVELS:
@@ -184,28 +186,28 @@ def _shorten_finite(levels: list[ProtectionLevel]) -> list[ProtectionLevel]:
 
 
 def _shorten_unprotected(levels: Sequence[ProtectionLevel]) -> list[ProtectionLevel]:
-    """Keep the first unprotected classes of a union, and its last row, which is between blocks."""
-    inside = list(levels)
-    between = []
-    if inside and inside[-1].against == _OTHER_BLOCK:
-        between = [inside.pop()]
-    if len(inside) > _MAX_UNPROTECTED:
-        omitted = format_count(len(inside) - _MAX_UNPROTECTED)
-        disclosure = f"The same applies to {omitted} more classes of answers."
-        summary = ProtectionLevel(f"{omitted} more classes", "others", math.inf, disclosure)
-        inside = [*inside[:_MAX_UNPROTECTED], summary]
-    return inside + between
+    """Keep the first unprotected levels inside blocks, and the level between blocks, if any."""
+    inside_levels = list(levels)
+    between_levels = []
+    if inside_levels and inside_levels[-1].against == _OTHER_BLOCK:
+        between_levels = [inside_levels.pop()]
+    if len(inside_levels) > _MAX_UNPROTECTED_CLASSES:
+        omitted_count = format_count(len(inside_levels) - _MAX_UNPROTECTED_CLASSES)
+        disclosure = f"The same applies to {omitted_count} more classes of answers."
+        summary = ProtectionLevel(f"{omitted_count} more classes", "others", math.inf, disclosure)
+        inside_levels = [*inside_levels[:_MAX_UNPROTECTED_CLASSES], summary]
+    return inside_levels + between_levels
 
 
 def _block_examples(context: Context) -> str:
-    """Return text that gives examples of answers in the same block, as HTML."""
+    """List the answers in each block, or give an example if there are many, as HTML."""
     domain = context.domain
     blocks = blocks_of(context).members()
-    if len(blocks) <= _MAX_BLOCKS and context.size <= 2 * MAX_LISTED:
+    if len(blocks) <= _MAX_LISTED_BLOCKS and context.size <= 2 * MAX_LISTED_ANSWERS:
         return ": " + "; ".join(list_answers(domain, symbols) for symbols in blocks)
-    largest = max(blocks, key=len)
-    if largest.size == 1:
+    largest_block = max(blocks, key=len)
+    if largest_block.size == 1:
         return ""
-    first = quote(domain.labels[largest[0]])
-    second = quote(domain.labels[largest[1]])
+    first = quote(domain.labels[largest_block[0]])
+    second = quote(domain.labels[largest_block[1]])
     return f"; for example, {first} and {second} share a block"

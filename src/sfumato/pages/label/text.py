@@ -18,17 +18,17 @@ from sfumato.survey import Survey
 
 # --- lists of answers -----------------------------------------------------------------------------
 
-MAX_LISTED = 12
-"""The largest number of answers in a list."""
+MAX_LISTED_ANSWERS = 12
+"""The largest number of answers that ``list_answers`` lists by name."""
 
 
 def list_answers(domain: Domain, symbols: Symbols) -> Html:
-    """List answers by name; if there are many, list only the first."""
-    names = join((quote(domain.labels[x]) for x in symbols[:MAX_LISTED].tolist()), ", ")
-    unlisted = symbols.size - MAX_LISTED
-    if unlisted <= 0:
+    """List answers by name. If there are many, list only the first ones and count the others."""
+    names = join((quote(domain.labels[x]) for x in symbols[:MAX_LISTED_ANSWERS].tolist()), ", ")
+    unlisted_count = symbols.size - MAX_LISTED_ANSWERS
+    if unlisted_count <= 0:
         return names
-    return fill("$names and $unlisted more", names=names, unlisted=format_count(unlisted))
+    return fill("$names and $unlisted more", names=names, unlisted=format_count(unlisted_count))
 
 
 def quote(label: Label) -> Html:
@@ -61,18 +61,18 @@ def domain_text(domain: Domain) -> Html:
 
 
 def _grid_text(grid: GridDomain) -> str:
-    edges = {name: str(edge).replace("-", "−") for name, edge in grid.to_record().items()}
+    fields = {name: str(value).replace("-", "−") for name, value in grid.to_record().items()}
     return (
-        f"One of {format_count(grid.cell_count)} cells of a map, each {edges['step']}° wide and "
-        f"high and named by its south-western corner: latitudes {edges['south']}° to "
-        f"{edges['north']}°, longitudes {edges['west']}° to {edges['east']}°."
+        f"One of {format_count(grid.cell_count)} cells of a map, each {fields['step']}° wide and "
+        f"high and named by its south-western corner: latitudes {fields['south']}° to "
+        f"{fields['north']}°, longitudes {fields['west']}° to {fields['east']}°."
     )
 
 
 # --- odds, exact and rounded up -------------------------------------------------------------------
 
 CERTAINTY = 1000
-"""A belief of 100%, in tenths of a percent, like the results of ``belief``."""
+"""A belief of 100%, in the unit of ``belief``: tenths of a percent."""
 
 _CERTAIN_EPSILON = 7  # e^7 exceeds 1,000, so the belief rounds up to 100%
 
@@ -92,8 +92,8 @@ def belief(epsilon: Epsilon) -> int:
         return CERTAINTY // 2
     if isinstance(epsilon, float) or epsilon >= _CERTAIN_EPSILON:
         return CERTAINTY
-    _, upper = exp_bounds(epsilon)
-    return math.ceil(CERTAINTY * upper / (1 + upper))
+    _, upper_bound = exp_bounds(epsilon)
+    return math.ceil(CERTAINTY * upper_bound / (1 + upper_bound))
 
 
 def odds_text(epsilon: Epsilon) -> str:
@@ -103,19 +103,19 @@ def odds_text(epsilon: Epsilon) -> str:
     >>> odds_text(Fraction(1)).replace("\xa0", " ")
     'from 50 : 50 to at most 73.2 : 26.8'
     """
-    start = _ratio(CERTAINTY // 2)
+    start = _ratio_text(CERTAINTY // 2)
     end_belief = belief(epsilon)
     if epsilon == 0:
         return f"not at all: they stay at {start}"
     if end_belief < CERTAINTY:
-        return f"from {start} to at most {_ratio(end_belief)}"
+        return f"from {start} to at most {_ratio_text(end_belief)}"
     if epsilon != math.inf:
-        return f"from {start} to beyond {_ratio(CERTAINTY - 1)}: practically certain"
+        return f"from {start} to beyond {_ratio_text(CERTAINTY - 1)}: practically certain"
     return f"from {start} to certainty: nothing is promised"
 
 
 def everyday_text(epsilon: Epsilon) -> str:
-    """State how often a guess based on a report is wrong, rounded down.
+    """State in everyday words how often a guess based on a report is wrong, rounded down.
 
     >>> from fractions import Fraction
     >>> everyday_text(Fraction(1))
@@ -137,20 +137,20 @@ def everyday_text(epsilon: Epsilon) -> str:
 
 
 def factor_text(epsilon: Epsilon) -> str:
-    """State, for reviewers, the ε and the factor by which it multiplies any odds.
+    """State the ε, and the largest factor by which a report multiplies odds, for reviewers.
 
     >>> from fractions import Fraction
     >>> factor_text(Fraction(1)), factor_text(math.inf)
     ('ε = 1, odds × 2.72', 'ε = ∞')
     """
-    upper = round_up(epsilon)
-    text = epsilon_text(upper)
+    rounded_epsilon = round_up(epsilon)
+    text = epsilon_text(rounded_epsilon)
     if belief(epsilon) == CERTAINTY:
         return text
-    return f"{text}, odds × {format_odds_factor(upper)}"
+    return f"{text}, odds × {format_odds_factor(rounded_epsilon)}"
 
 
-def _ratio(tenths: int) -> str:
+def _ratio_text(tenths: int) -> str:
     """Return a belief and its complement as a ratio of percentages, with non-breaking spaces."""
     return f"{tenths / 10:g}\u00a0:\u00a0{(CERTAINTY - tenths) / 10:g}"
 
@@ -165,28 +165,28 @@ _MONTHS = (
 
 def dates_text(survey: Survey) -> str:
     """State when the survey opens and closes."""
-    opens = _time_text(str(survey.description.about["opens"]))
-    closes = _time_text(str(survey.description.about["closes"]))
-    if opens and closes:
-        return f"from {opens} to {closes}"
-    if opens:
-        return f"from {opens} on"
-    return f"until {closes}" if closes else "no dates are set"
+    opening_time = _time_text(str(survey.description.about["opens"]))
+    closing_time = _time_text(str(survey.description.about["closes"]))
+    if opening_time and closing_time:
+        return f"from {opening_time} to {closing_time}"
+    if opening_time:
+        return f"from {opening_time} on"
+    return f"until {closing_time}" if closing_time else "no dates are set"
 
 
 def repeat_text(survey: Survey) -> str:
-    """State how often a device answers."""
+    """State how often a device may answer, and which answers count."""
     repeat = survey.description.about["repeat"]
     if repeat == "once":
         return "once: the first answer counts"
-    distinct = max_different_answers(survey)
-    if distinct == 1:
+    distinct_count = max_different_answers(survey)
+    if distinct_count == 1:
         return f"every {repeat['every']}: the first answer counts"
-    return f"every {repeat['every']}, at most {format_count(distinct)} different answers"
+    return f"every {repeat['every']}, at most {format_count(distinct_count)} different answers"
 
 
 def max_different_answers(survey: Survey) -> int:
-    """Return how many different answers one person can give. Each costs the same ε again."""
+    """Return how many different answers one person can give. Each adds the same ε."""
     repeat = survey.description.about["repeat"]
     return 1 if repeat == "once" else int(repeat["distinct"])
 
@@ -233,7 +233,7 @@ def disclosure_sentences(survey: Survey, disclosures: Sequence[Html]) -> list[st
 
 def budget_text(survey: Survey) -> str:
     """State that the costs of surveys add up, and how a budget limits the total."""
-    cost = max_different_answers(survey) * survey.context.largest_finite
+    cost = max_different_answers(survey) * survey.context.largest_finite_epsilon
     cost_text = f"This survey uses up to {decimal_text(cost)} of it. " if cost else ""
     return (
         "Other surveys: each one reveals a little more, and the odds multiply. Your device limits "

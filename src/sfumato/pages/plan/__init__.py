@@ -23,9 +23,9 @@ from sfumato.pages.markup import (
 )
 from sfumato.pages.pictures import (
     BAR,
-    DARK_FOR_LIGHT,
     FAINT,
     INK,
+    LIGHT_TO_DARK,
     MAP_SCALE,
     PROMISE_SCALE,
     WHISKER,
@@ -49,31 +49,31 @@ _LINE_STYLES = {  # the colour and line style of each mechanism
 }
 _LINE_WIDTH = 1.8
 _CHOSEN_LINE_WIDTH = 2.6
-_MEASURES = {
+_MEASURE_TITLES = {
     "tv": "total variation error",
     "symbol": "error of the least accurate share",
     "total": "error of the total",
     "l2": "Euclidean error",
 }
-_DISTRIBUTIONS = {
+_DISTRIBUTION_TITLES = {
     "worst": "hardest distribution",
     "uniform": "people spread evenly",
     "given": "distribution as given",
 }
-_DECADES = 2  # powers of ten shown on either side of the plan's number of people
-_SIMULATED_POINTS = 9  # on a curve that must be simulated point by point
-_MAX_ERROR = 20.0  # the end of the axis; errors above 1 are meaningless anyway
+_DECADES_PER_SIDE = 2  # powers of ten shown on either side of the plan's number of people
+_SIMULATED_POINT_COUNT = 9  # on a curve that must be simulated point by point
+_MAX_ERROR = 20.0  # the end of the error axis; errors above 1 are meaningless anyway
 
 
 def plan_page(plan: Plan, *, title: str = "Survey plan") -> str:
     """Return the plan page as self-contained HTML."""
-    (mechanism_heading, *columns), *table = plan.table()
+    (mechanism_heading, *headings), *table = plan.table()
     sections = render(
         "plan/plan.html",
         chart=_render_chart(plan),
         confidence=format_percent(plan.confidence),
         mechanism=mechanism_heading,
-        columns=fill_each('<th scope="col" class="number">$name</th>', name=columns),
+        columns=fill_each('<th scope="col" class="number">$name</th>', name=headings),
         rows=_render_rows(plan, table),
         notes=fill_each('<p class="note">$note</p>', note=plan.notes()),
     )
@@ -107,7 +107,7 @@ def _render_rows(plan: Plan, table: Iterable[Iterable[str]]) -> Html:
 def _render_chart(plan: Plan) -> Html:
     """Return the chart with CSS variables as colours, so that they can change on a dark page."""
     svg = plan_svg(plan)
-    for colour in DARK_FOR_LIGHT:
+    for colour in LIGHT_TO_DARK:
         svg = svg.replace(colour, f"var({_css_variable(colour)})")
     return Html(svg)
 
@@ -115,7 +115,7 @@ def _render_chart(plan: Plan) -> Html:
 def _colour_variables() -> str:
     light = []
     dark = []
-    for colour, dark_colour in DARK_FOR_LIGHT.items():
+    for colour, dark_colour in LIGHT_TO_DARK.items():
         light.append(f"{_css_variable(colour)}: {colour};")
         dark.append(f"{_css_variable(colour)}: {dark_colour};")
     return (
@@ -156,14 +156,18 @@ def _draw_figure(plan: Plan) -> "Figure":
 
 
 def _people_range(plan: Plan) -> tuple[float, float]:
-    """Return the range of the horizontal axis, which includes every row's number of people."""
+    """Return the range of the horizontal axis: around the plan's number of people.
+
+    It extends far enough to the right for every row's number of people, but not beyond 10^12.
+    """
     centre = math.log10(plan.people or MAX_PEOPLE)
-    low = math.floor(centre) - _DECADES
-    high = math.ceil(centre) + _DECADES
+    low_exponent = math.floor(centre) - _DECADES_PER_SIDE
+    high_exponent = math.ceil(centre) + _DECADES_PER_SIDE
     for row in plan.rows:
         if row.figures is not None:
-            high = max(high, math.ceil(math.log10(row.figures.people) + 0.3))
-    return 10.0 ** max(low, 1), 10.0 ** min(high, 12)
+            row_exponent = math.ceil(math.log10(row.figures.people) + 0.3)
+            high_exponent = max(high_exponent, row_exponent)
+    return 10.0 ** max(low_exponent, 1), 10.0 ** min(high_exponent, 12)
 
 
 def _draw_line(axes: "Axes", plan: Plan, row: PlanRow) -> None:
@@ -174,12 +178,12 @@ def _draw_line(axes: "Axes", plan: Plan, row: PlanRow) -> None:
         style = "-"
         width = _CHOSEN_LINE_WIDTH
         layer = 2
-    point_count = 2 if plan.estimate == "unbiased" else _SIMULATED_POINTS
-    spaced = np.geomspace(*_people_range(plan), point_count)
-    people = np.unique(np.rint(spaced).astype(np.int64)).tolist()
-    errors = [row.figures_at(n).error for n in people]
+    point_count = 2 if plan.estimate == "unbiased" else _SIMULATED_POINT_COUNT
+    spaced_counts = np.geomspace(*_people_range(plan), point_count)
+    people_counts = np.unique(np.rint(spaced_counts).astype(np.int64)).tolist()
+    errors = [row.figures_at(n).error for n in people_counts]
     axes.plot(
-        people,
+        people_counts,
         errors,
         color=colour,
         linestyle=style,
@@ -192,7 +196,7 @@ def _draw_line(axes: "Axes", plan: Plan, row: PlanRow) -> None:
 
 
 def _draw_goal(axes: "Axes", plan: Plan) -> None:
-    """Draw a line at the goal, and a ring around the plan's own point."""
+    """Draw a line at the goal, and a ring around the plan's number of people and error."""
     note_style: dict[str, Any] = {
         "textcoords": "offset points",
         "ha": "right",
@@ -219,8 +223,10 @@ def _style_axes(axes: "Axes", plan: Plan) -> None:
     bottom, top = axes.get_ylim()
     axes.set_ylim(bottom, min(top, _MAX_ERROR))
     axes.set_xlabel("people", color=INK)
-    axes.set_ylabel(f"{_MEASURES[plan.measure]}, {100 * plan.confidence:.6g}%", color=INK)
-    title = f"{_DISTRIBUTIONS[plan.distribution]}; {plan.estimate} estimate"
+    axes.set_ylabel(
+        f"{_MEASURE_TITLES[plan.measure]}, {100 * plan.confidence:.6g}% confidence", color=INK
+    )
+    title = f"{_DISTRIBUTION_TITLES[plan.distribution]}; {plan.estimate} estimate"
     axes.set_title(title, loc="left", fontsize=10, color=FAINT)
     style_axes(axes)
     axes.legend(loc="best", frameon=False, fontsize=9, labelcolor=INK)

@@ -15,7 +15,7 @@ from sfumato.pages.charts import (
 )
 from sfumato.pages.label import label_page
 from sfumato.pages.markup import Html, fill, join, offline_document, read_asset, render
-from sfumato.pages.pictures import DARK_FOR_LIGHT
+from sfumato.pages.pictures import LIGHT_TO_DARK
 from sfumato.pages.report.sections import (
     certificate_section,
     citation_section,
@@ -98,7 +98,7 @@ def _render_label_link(survey: Survey, certificate: Certificate) -> Html:
 def _render_scripts(figures: Figures) -> Html:
     return render(
         "report/scripts.html",
-        dark_colours=_embed_json(DARK_FOR_LIGHT),
+        dark_colours=_embed_json(LIGHT_TO_DARK),
         figures=_embed_json(figure_data(figures)),
         plotly=_embed_script(plotly_source()),
         page_scripts=Html("".join(map(read_asset, _SCRIPTS))),
@@ -106,7 +106,7 @@ def _render_scripts(figures: Figures) -> Html:
 
 
 def _embed_script(source: str) -> Html:
-    r"""Escape a script so that it cannot close its own element.
+    r"""Escape a script so that it cannot close its own element or open a comment.
 
     In a JavaScript string, ``<\/script`` means the same as ``</script``, but it does not end
     the element in HTML.

@@ -21,8 +21,8 @@ from sfumato.pages.top_answers import MAX_BARS, TopAnswers, decimal_places, typi
 from sfumato.promises import Certificate
 from sfumato.survey import FAKE_COUNTS, Survey
 
-_MAX_ROWS = 1000
-_PRINTED_ROWS = 40  # style.css hides the others in print
+_MAX_TABLE_ROWS = 1000
+_PRINTED_ROW_COUNT = 40  # style.css hides the others in print
 _CAUTION = '<p class="caution" role="note"><strong>$heading</strong> $text</p>\n'
 
 
@@ -64,23 +64,23 @@ def _misfit_caution(estimate: Estimate) -> Html:
 
 
 def _noise_caution(survey: Survey, estimate: Estimate, low: float, high: float) -> Html:
-    """Warn if the noise is as large as the most frequent share, or if there are too few reports.
+    """Warn if the interval of the most frequent answer is wide, or if there are too few reports.
 
-    ``low`` and ``high`` are the ends of that share's interval.
+    ``low`` and ``high`` are the ends of that interval.
     """
     has_too_few_reports = estimate.reports < survey.minimum_reports
-    is_clear = low > 0 and high < 3 * low
-    if is_clear and not has_too_few_reports:
+    is_narrow = low > 0 and high < 3 * low
+    if is_narrow and not has_too_few_reports:
         return EMPTY
     half_width = format_share((high - low) / 2, decimal_places(estimate))
-    points = half_width.removesuffix("%").strip()
+    points_text = half_width.removesuffix("%").strip()
     text = (
-        f"Even the most frequent answer is known only to within about {points} percentage points. "
-        "Treat the order of the answers below as a hint, not as a result."
+        f"Even the most frequent answer is known only to within about {points_text} percentage "
+        "points. Treat the order of the answers below as a hint, not as a result."
     )
     if has_too_few_reports:
-        minimum = format_count(survey.minimum_reports)
-        text = f"This survey should not show results for fewer than {minimum} reports. {text}"
+        minimum_text = format_count(survey.minimum_reports)
+        text = f"This survey should not show results for fewer than {minimum_text} reports. {text}"
     return fill(_CAUTION, heading="Few reports.", text=text)
 
 
@@ -172,7 +172,7 @@ def estimate_section(survey: Survey, estimate: Estimate) -> Html:
 
 
 def map_section(survey: Survey, estimate: Estimate) -> Html:
-    """Show the decoded estimate on a map, or return nothing if the domain is not a grid."""
+    """Show the decoded estimate on a map, or return no markup if the domain is not a grid."""
     grid = survey.context.domain
     if not isinstance(grid, GridDomain):
         return EMPTY
@@ -197,21 +197,26 @@ def map_section(survey: Survey, estimate: Estimate) -> Html:
 
 def table_section(estimate: Estimate) -> Html:
     """Show the most frequent answers in a sortable, searchable table."""
-    total = len(estimate.labels)
-    shown = format_count(min(total, _MAX_ROWS))
+    answer_count = len(estimate.labels)
+    shown_count = format_count(min(answer_count, _MAX_TABLE_ROWS))
     extent = ""
-    if total > _MAX_ROWS:
-        extent = f"The {shown} most frequent of {format_count(total)} answers."
+    if answer_count > _MAX_TABLE_ROWS:
+        extent = f"The {shown_count} most frequent of {format_count(answer_count)} answers."
     print_note = ""
-    if total > _PRINTED_ROWS:
-        print_note = f"Only the first {_PRINTED_ROWS} rows are printed."
-    rows = _render_rows(estimate)
-    return render("report/table.html", extent=extent, shown=shown, print_note=print_note, rows=rows)
+    if answer_count > _PRINTED_ROW_COUNT:
+        print_note = f"Only the first {_PRINTED_ROW_COUNT} rows are printed."
+    return render(
+        "report/table.html",
+        extent=extent,
+        shown=shown_count,
+        print_note=print_note,
+        rows=_render_rows(estimate),
+    )
 
 
 def _render_rows(estimate: Estimate) -> Html:
     """Return one row per answer. ``data-v`` is the number that the script sorts by."""
-    answers = TopAnswers.from_estimate(estimate, _MAX_ROWS)
+    answers = TopAnswers.from_estimate(estimate, _MAX_TABLE_ROWS)
     columns = (answers.decoded, answers.unbiased, answers.low, answers.high)
     cell = '<td class="number" data-v="$exact">$share</td>'
     row = '<tr><th scope="row" dir="auto">$label</th>$cells</tr>'
@@ -228,11 +233,11 @@ def _render_rows(estimate: Estimate) -> Html:
 
 def certificate_section(survey: Survey, certificate: Certificate) -> Html:
     """Show what was checked, and where the promise is closest to being broken."""
-    symbols = EMPTY
+    symbols_text = EMPTY
     tightest = certificate.tightest
     if tightest is not None:
         labels = survey.context.domain.labels
-        symbols = fill(
+        symbols_text = fill(
             "<p>Symbol $x is “$label”; symbol $x2 is “$label2”.</p>",
             x=tightest.x,
             label=labels[tightest.x],
@@ -242,7 +247,7 @@ def certificate_section(survey: Survey, certificate: Certificate) -> Html:
     return render(
         "report/certificate.html",
         certificate=certificate,
-        symbols=symbols,
+        symbols=symbols_text,
         pairs=format_count(certificate.pair_count),
         survey=survey.fingerprint,
         mechanism=certificate.mechanism,
@@ -260,9 +265,9 @@ def fakes_section(survey: Survey, estimate: Estimate) -> Html:
     for manipulation in manipulations:
         row = fill(
             template,
-            fakes=manipulation.fakes,
-            share=_points(manipulation.largest_shift),
-            total=_points(manipulation.total_variation),
+            fakes=manipulation.fake_count,
+            share=_format_points(manipulation.largest_shift),
+            total=_format_points(manipulation.total_variation),
         )
         rows.append(row)
     return render(
@@ -280,18 +285,18 @@ def _describe_decoded_bound(manipulation: Manipulation) -> str:
         return f"No bound is known for the decoded estimate (decoder “{manipulation.decoder}”)."
     subject = "One fake report moves"
     replacement = "report in its place"
-    fakes = manipulation.fakes
-    if fakes > 1:
-        subject = f"{fakes} fake reports move"
-        replacement = f"{fakes} reports in their place"
+    fake_count = manipulation.fake_count
+    if fake_count > 1:
+        subject = f"{fake_count} fake reports move"
+        replacement = f"{fake_count} reports in their place"
     return (
-        f"{subject} the decoded estimate by at most {_points(manipulation.decoded)} points in the "
-        f"same measure, compared with any other {replacement}."
+        f"{subject} the decoded estimate by at most {_format_points(manipulation.decoded)} points "
+        f"in the same measure, compared with any other {replacement}."
     )
 
 
-def _points(share: float) -> str:
-    """Format a share in percentage points, rounded up to two significant digits."""
+def _format_points(share: float) -> str:
+    """Format a share in percentage points, rounded up to two significant digits, or "over 100"."""
     return "over 100" if share > 1 else format_upper_bound(100 * share, digits=2)
 
 
@@ -303,4 +308,4 @@ def citation_section(survey: Survey, estimate: Estimate, heading: str) -> Html:
         f"{format_count(estimate.reports)} reports, decoder “{estimate.decoder}”. "
         f"Sfumato {version('sfumato')}."
     )
-    return render("report/citation.html", survey=citation)
+    return render("report/citation.html", citation=citation)

@@ -1,7 +1,7 @@
 """The try-it page: pick an answer, see what would be sent and what it reveals, then send it.
 
 ``try.js`` runs the JavaScript client in the browser, so the page shows exactly what a device does.
-It loads nothing from other sites, and answers leave the device only as reports.
+The page loads nothing from other sites, and answers leave the device only as reports.
 """
 
 import json
@@ -17,10 +17,10 @@ TRY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-"""Content security policy that restricts scripts and connections to the aggregator."""
+"""Content security policy that restricts scripts, styles and connections to the aggregator."""
 
-_MAX_LISTED = 12  # if there are more answers, people type theirs in a box
-_MAX_SUGGESTED = 2000
+_MAX_LISTED_ANSWERS = 12  # if there are more answers, people type theirs in a box
+_MAX_SUGGESTIONS = 2000
 _MAP_WIDTH = 800  # pixels
 
 
@@ -48,9 +48,9 @@ def _render_choice(domain: Domain) -> Html:
     """Return the form for picking an answer: a map, a list, or a box with suggestions."""
     if isinstance(domain, GridDomain):
         return _render_map(domain)
-    if domain.size <= _MAX_LISTED:
+    if domain.size <= _MAX_LISTED_ANSWERS:
         return _render_list(domain)
-    suggestions = islice(domain.labels, _MAX_SUGGESTED)
+    suggestions = islice(domain.labels, _MAX_SUGGESTIONS)
     return render(
         "try_it/box.html",
         size=format_count(domain.size),
@@ -70,11 +70,11 @@ def _render_list(domain: Domain) -> Html:
 
 def _render_map(grid: GridDomain) -> Html:
     record = grid.to_record()
-    edges = {name: float(record[name]) for name in ("south", "north", "west", "east", "step")}
-    ratio = (edges["north"] - edges["south"]) / (edges["east"] - edges["west"])
+    geometry = {name: float(record[name]) for name in ("south", "north", "west", "east", "step")}
+    aspect_ratio = (geometry["north"] - geometry["south"]) / (geometry["east"] - geometry["west"])
     return render(
         "try_it/map.html",
-        edges=json.dumps(edges),
-        height=round(_MAP_WIDTH * max(0.25, min(1.2, ratio))),
-        **{name: record[name] for name in edges},
+        edges=json.dumps(geometry),
+        height=round(_MAP_WIDTH * max(0.25, min(1.2, aspect_ratio))),
+        **{name: record[name] for name in geometry},
     )

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from pydantic import Field
 
 from sfumato.contexts import (
     Blocks,
@@ -32,30 +33,167 @@ _YES = {"1", "true", "yes"}
 _NO = {"0", "false", "no", ""}
 
 
+_FILE_EXAMPLE = '[domain]\nkind = "labels"\nfile = "places.csv"\n'
+_LABELS_EXAMPLE = '[domain]\nkind = "labels"\nlabels = ["park", "café", "clinic"]\n'
+_TILES_EXAMPLE = """[domain]
+kind = "grid"
+south = 47.0
+north = 48.0
+west = 8.0
+east = 10.0
+step = 0.5
+[context]
+kind = "blocks"
+epsilon = 1.0
+rows = 1
+columns = 2
+"""
+
+
 class ColumnFields(Section):
     """A column of the labels file, instead of a list of labels."""
 
-    column: str
+    column: str = Field(
+        description="The column of `domain.file` that contains yes for sensitive labels, and no "
+        "for the others. It may also contain true or false, or 1 or 0.",
+        examples=[
+            _FILE_EXAMPLE + '[context]\nkind = "high-low"\nepsilon = 1.0\n'
+            'sensitive = { column = "private" }\n'
+        ],
+    )
 
 
 class ContextFields(Section):
     """The fields of ``[context]``. ``kind`` determines which of the others apply."""
 
-    kind: Literal["uniform", "high-low", "blocks", "tiers", "metric", "matrix"]
-    epsilon: dict[str, Number] | list[Number] | Number | None = None
-    epsilons: dict[str, Number] | list[Number] | None = None
-    across: Number | None = None
-    sensitive: list[TextOrInteger] | ColumnFields | None = None
-    rows: int | None = None
-    columns: int | None = None
-    parents: int | None = None
-    nearest: str | None = None
-    column: str | None = None
-    block_of: list[TextOrInteger] | dict[str, TextOrInteger] | None = None
-    tier_of: list[TextOrInteger] | dict[str, TextOrInteger] | None = None
-    distances: list[list[Number]] | str | None = None
-    matrix: list[list[Number]] | str | None = None
+    kind: Literal["uniform", "high-low", "blocks", "tiers", "metric", "matrix"] = Field(
+        description="What is promised: the same for every pair of labels, something for sensitive "
+        "labels only, something within blocks, something for each tier of sensitivity, more for "
+        "labels at a small distance, or any matrix.",
+        examples=['[context]\nkind = "uniform"\nepsilon = 1.0\n'],
+    )
+    epsilon: dict[str, Number] | list[Number] | Number | None = Field(
+        default=None,
+        description="The ε of the promise, above 0 and at most 40: smaller values protect answers "
+        "better. `blocks` may have one for each block. Required for `uniform`, `high-low`, "
+        "`blocks` and `metric`.",
+        examples=[
+            '[context]\nkind = "uniform"\nepsilon = 0.5\n',
+            '[domain]\nkind = "labels"\nlabels = ["park", "zoo", "café", "bar"]\n'
+            '[context]\nkind = "blocks"\nepsilon = { outside = 2.0, inside = 0.5 }\n'
+            'block_of = ["outside", "outside", "inside", "inside"]\n',
+        ],
+    )
+    epsilons: dict[str, Number] | list[Number] | None = Field(
+        default=None,
+        description='The ε of each tier, above 0 and at most 40; `"inf"` promises nothing. '
+        "Required for `tiers`.",
+        examples=[
+            _LABELS_EXAMPLE + '[context]\nkind = "tiers"\ntier_of = ["low", "low", "high"]\n'
+            "epsilons = { low = 4.0, high = 0.5 }\n"
+        ],
+    )
+    across: Number | None = Field(
+        default=None,
+        description="The ε between labels of different blocks. Without it, a report may reveal "
+        "the block.",
+        examples=[
+            _LABELS_EXAMPLE + '[context]\nkind = "blocks"\nepsilon = 1.0\n'
+            'block_of = ["outside", "inside", "inside"]\nacross = 3.0\n'
+        ],
+    )
+    sensitive: list[TextOrInteger] | ColumnFields | None = Field(
+        default=None,
+        description="The sensitive labels. With `blocks`, only they are protected within their "
+        "block. Required for `high-low`.",
+        examples=[
+            _LABELS_EXAMPLE + '[context]\nkind = "high-low"\nepsilon = 1.0\n'
+            'sensitive = ["clinic"]\n'
+        ],
+    )
+    rows: int | None = Field(
+        default=None,
+        description="The number of rows of tiles. Each tile of a `grid` domain is a block. Set it "
+        "together with `columns`.",
+        examples=[_TILES_EXAMPLE],
+    )
+    columns: int | None = Field(
+        default=None,
+        description="The number of columns of tiles. Each tile of a `grid` domain is a block. Set "
+        "it together with `rows`.",
+        examples=[_TILES_EXAMPLE],
+    )
+    parents: int | None = Field(
+        default=None,
+        description="A resolution coarser than that of an `h3` domain. Cells with the same parent "
+        "at this resolution are a block.",
+        examples=[
+            '[domain]\nkind = "h3"\nsouth = 47.3\nnorth = 47.5\nwest = 8.4\neast = 8.6\n'
+            'resolution = 6\n[context]\nkind = "blocks"\nepsilon = 1.0\nparents = 5\n'
+        ],
+    )
+    nearest: str | None = Field(
+        default=None,
+        description="The name of a CSV file of places, with columns `latitude` and `longitude`. "
+        "Cells of a `grid` or `h3` domain that are nearest to the same place are a block.",
+        examples=[
+            '[domain]\nkind = "grid"\nsouth = 47.0\nnorth = 48.0\nwest = 8.0\neast = 9.0\n'
+            'step = 0.5\n[context]\nkind = "blocks"\nepsilon = 1.0\nnearest = "towns.csv"\n'
+        ],
+    )
+    column: str | None = Field(
+        default=None,
+        description="The column of `domain.file` that contains the block of each label, or its "
+        "tier.",
+        examples=[
+            _FILE_EXAMPLE + '[context]\nkind = "blocks"\nepsilon = 1.0\ncolumn = "district"\n'
+        ],
+    )
+    block_of: list[TextOrInteger] | dict[str, TextOrInteger] | None = Field(
+        default=None,
+        description="The block of each label. A report may reveal the block, but hides the label "
+        "within it.",
+        examples=[
+            '[domain]\nkind = "labels"\nlabels = ["park", "zoo", "café", "bar"]\n'
+            '[context]\nkind = "blocks"\nepsilon = 1.0\n'
+            'block_of = ["outside", "outside", "inside", "inside"]\n'
+        ],
+    )
+    tier_of: list[TextOrInteger] | dict[str, TextOrInteger] | None = Field(
+        default=None,
+        description="The tier of each label. Set either `tier_of` or `column`.",
+        examples=[
+            _LABELS_EXAMPLE + '[context]\nkind = "tiers"\n'
+            'tier_of = { park = "low", "café" = "low", clinic = "high" }\n'
+            "epsilons = { low = 4.0, high = 0.5 }\n"
+        ],
+    )
+    distances: list[list[Number]] | str | None = Field(
+        default=None,
+        description="The distance between each pair of labels, a symmetric matrix. The promise "
+        "for a pair is `epsilon` times its distance. Required for `metric`.",
+        examples=['[context]\nkind = "metric"\nepsilon = 0.5\ndistances = [[0, 2], [2, 0]]\n'],
+    )
+    matrix: list[list[Number]] | str | None = Field(
+        default=None,
+        description="The ε of each pair of labels: how much a report may speak for the label of "
+        'the row against that of the column. `"inf"` promises nothing. Required for `matrix`.',
+        examples=[
+            '[context]\nkind = "matrix"\nmatrix = [[0, "inf"], [1.0, 0]]\n',
+            '[context]\nkind = "matrix"\nmatrix = "promise.csv"\n',
+        ],
+    )
 
+
+CONTEXT_FIELDS_BY_KIND: Mapping[str, Sequence[str]] = {
+    "uniform": ("epsilon",),
+    "high-low": ("epsilon", "sensitive"),
+    "blocks": ("epsilon", "across", "sensitive", *_BLOCK_FIELDS),
+    "tiers": ("tier_of", "column", "epsilons"),
+    "metric": ("epsilon", "distances"),
+    "matrix": ("matrix",),
+}
+"""For each kind of context, the fields that apply."""
 
 EXPECTED_IN_CONTEXT = {
     "context.epsilon": "a number; for blocks also a table of block = number, or a list of numbers",
@@ -76,19 +214,19 @@ def read_context(fields: ContextFields, domain: Domain, table: _Table, folder: P
 
 def _read_uniform(fields: ContextFields, domain: Domain, table: _Table, folder: Path) -> Uniform:
     epsilon = _single_epsilon(fields)
-    require_only(fields, "context", ("epsilon",))
+    require_only(fields, "context", CONTEXT_FIELDS_BY_KIND[fields.kind])
     return Uniform(domain, epsilon)
 
 
 def _read_high_low(fields: ContextFields, domain: Domain, table: _Table, folder: Path) -> HighLow:
     epsilon = _single_epsilon(fields)
-    require_only(fields, "context", ("epsilon", "sensitive"))
+    require_only(fields, "context", CONTEXT_FIELDS_BY_KIND[fields.kind])
     return HighLow(domain, _sensitive_labels(fields.sensitive, table), epsilon)
 
 
 def _read_metric(fields: ContextFields, domain: Domain, table: _Table, folder: Path) -> Metric:
     epsilon = _single_epsilon(fields)
-    require_only(fields, "context", ("epsilon", "distances"))
+    require_only(fields, "context", CONTEXT_FIELDS_BY_KIND[fields.kind])
     rows = _read_matrix(fields.distances, "context.distances", domain, folder)
     return Metric(rows, epsilon, domain=domain)
 
@@ -96,13 +234,13 @@ def _read_metric(fields: ContextFields, domain: Domain, table: _Table, folder: P
 def _read_privacy_matrix(
     fields: ContextFields, domain: Domain, table: _Table, folder: Path
 ) -> PrivacyMatrix:
-    require_only(fields, "context", ("matrix",))
+    require_only(fields, "context", CONTEXT_FIELDS_BY_KIND[fields.kind])
     rows = _read_matrix(fields.matrix, "context.matrix", domain, folder)
     return PrivacyMatrix(rows, domain=domain)
 
 
 def _read_tiers(fields: ContextFields, domain: Domain, table: _Table, folder: Path) -> Tiers:
-    require_only(fields, "context", ("tier_of", "column", "epsilons"))
+    require_only(fields, "context", CONTEXT_FIELDS_BY_KIND[fields.kind])
     epsilons = require_value(
         fields.epsilons,
         "context.epsilons",
@@ -123,7 +261,7 @@ def _read_tiers(fields: ContextFields, domain: Domain, table: _Table, folder: Pa
 
 def _read_blocks(fields: ContextFields, domain: Domain, table: _Table, folder: Path) -> Context:
     _require_epsilon(fields)
-    require_only(fields, "context", ("epsilon", "across", "sensitive", *_BLOCK_FIELDS))
+    require_only(fields, "context", CONTEXT_FIELDS_BY_KIND[fields.kind])
     block_of = _read_block_of(fields, domain, table, folder)
     epsilon = _block_epsilons(fields, block_of, domain)
     across = "inf" if fields.across is None else fields.across

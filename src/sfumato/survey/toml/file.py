@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from sfumato.designer import mechanism_for
 from sfumato.domains import Domain, GridDomain, H3Domain, IntegerDomain
@@ -22,43 +22,127 @@ from sfumato.survey.question import DEFAULT_QUESTION, Question
 from sfumato.survey.toml.companion_files import read_columns
 from sfumato.survey.toml.context import EXPECTED_IN_CONTEXT, ContextFields, read_context
 from sfumato.survey.toml.schema import (
+    DOMAIN_FIELDS_BY_KIND,
     DomainFields,
     MechanismFields,
     RepeatFields,
     Section,
     describe_error,
     require_only,
-    require_section,
     require_value,
 )
 
 _ABOUT_FIELDS = ("title", "text", "contact", "minimum_reports", "opens", "closes")
 
 
+_QUESTION_EXAMPLE = """[[question]]
+name = "place"
+[question.domain]
+kind = "labels"
+labels = ["park", "café", "clinic"]
+[question.context]
+kind = "uniform"
+epsilon = 1.0
+"""
+
+
 class QuestionFields(Section):
     """``[[question]]``: a question with a name. It replaces ``[domain]`` and ``[context]``."""
 
-    name: str
-    domain: DomainFields
-    context: ContextFields
+    name: str = Field(
+        description="The name of the question, one line of at most 100 printable characters. "
+        f"Without `[[question]]`, the name is `{DEFAULT_QUESTION}`.",
+        examples=[_QUESTION_EXAMPLE],
+    )
+    domain: DomainFields = Field(
+        description="The possible answers, with the keys of `[domain]`.",
+        examples=[_QUESTION_EXAMPLE],
+    )
+    context: ContextFields = Field(
+        description="The promise, with the keys of `[context]`.",
+        examples=[_QUESTION_EXAMPLE],
+    )
 
 
 class FileFields(Section):
     """The top-level fields of a survey file."""
 
-    name: str
-    title: str = ""
-    text: str = ""
-    contact: str = ""
-    minimum_reports: int = 0
-    opens: str = ""
-    closes: str = ""
-    repeat: Literal["once"] | RepeatFields = "once"
-    edition: Literal[1, 2] = 1
-    domain: DomainFields | None = None
-    context: ContextFields | None = None
-    question: list[QuestionFields] | None = None
-    mechanism: MechanismFields = MechanismFields()
+    name: str = Field(
+        description="The name of the survey, one line of at most 100 printable characters. Give "
+        "every survey its own name: two surveys with the same name and promise accept each "
+        "other's reports.",
+        examples=['name = "lunch-2026"\n'],
+    )
+    title: str = Field(
+        default="",
+        description="The question, as people read it.",
+        examples=['title = "Did you eat out today?"\n'],
+    )
+    text: str = Field(
+        default="",
+        description="What else people should know, such as why you ask.",
+        examples=['text = "The city plans more benches in parks."\n'],
+    )
+    contact: str = Field(
+        default="",
+        description="Whom people can ask about the survey.",
+        examples=['contact = "survey@example.org"\n'],
+    )
+    minimum_reports: int = Field(
+        default=0,
+        description="The smallest number of reports for an estimate. With fewer reports, there is "
+        "no result.",
+        examples=["minimum_reports = 1000\n"],
+    )
+    opens: str = Field(
+        default="",
+        description="The time (ISO 8601, in UTC unless it names a zone) from which the aggregator "
+        "accepts reports. A date means the start of that day. Without it, the survey is open from "
+        "the start.",
+        examples=['opens = "2026-11-01"\n'],
+    )
+    closes: str = Field(
+        default="",
+        description="The time (ISO 8601, in UTC unless it names a zone) from which the aggregator "
+        "rejects reports. A date means the start of that day. Without it, the survey stays open.",
+        examples=['closes = "2026-11-30T18:00Z"\n'],
+    )
+    repeat: Literal["once"] | RepeatFields = Field(
+        default="once",
+        description="How often a device reports: once, or once in every period.",
+        examples=['repeat = "once"\n'],
+    )
+    edition: Literal[1, 2] = Field(
+        default=1,
+        description="The edition of the file, which fixes its defaults and the format of its data.",
+        examples=["edition = 2\n"],
+    )
+    domain: DomainFields | None = Field(
+        default=None,
+        description="The possible answers. Required without `[[question]]`.",
+        examples=['[domain]\nkind = "range"\nsize = 10\n'],
+    )
+    context: ContextFields | None = Field(
+        default=None,
+        description="The promise. Required without `[[question]]`.",
+        examples=['[context]\nkind = "uniform"\nepsilon = 1.0\n'],
+    )
+    question: list[QuestionFields] | None = Field(
+        default=None,
+        description="A question with a name, instead of `[domain]` and `[context]`. In this "
+        "version, a survey has exactly one question.",
+        examples=[_QUESTION_EXAMPLE],
+    )
+    mechanism: MechanismFields = Field(
+        default=MechanismFields(),
+        description="How answers are randomised. Without this section, Sfumato chooses the "
+        "closed-form mechanism with the smallest worst-case error.",
+        examples=['[domain]\nkind = "range"\nsize = 10\n[mechanism]\ncode = "cyclic"\n'],
+    )
+
+
+FIELDS_OF_EDITION_2 = frozenset({"question"})
+"""The top-level fields that a file of edition 1 cannot have."""
 
 
 @dataclass(frozen=True)
@@ -123,9 +207,10 @@ def _describe(file: FileFields, folder: Path) -> FileDescription:
 def _require_question(file: FileFields) -> QuestionFields:
     """Return the question, which ``[domain]`` and ``[context]`` or ``[[question]]`` describe."""
     if file.question is None:
-        domain = require_section(file.domain, "domain")
-        context = require_section(file.context, "context")
-        return QuestionFields(name=DEFAULT_QUESTION, domain=domain, context=context)
+        if file.domain is None or file.context is None:
+            missing = [name for name in ("domain", "context") if getattr(file, name) is None]
+            raise InvalidSurvey("\n".join(f"{name} is missing." for name in missing))
+        return QuestionFields(name=DEFAULT_QUESTION, domain=file.domain, context=file.context)
     if file.edition == 1:
         raise InvalidSurvey("question is a field of edition 2. Add edition = 2 to the file.")
     if file.domain is not None or file.context is not None:
@@ -173,22 +258,19 @@ def _prefix_errors(section: str) -> Iterator[None]:
 
 
 def _read_domain(fields: DomainFields, table: Mapping[str, Sequence[str]]) -> Domain:
+    require_only(fields, "domain", DOMAIN_FIELDS_BY_KIND[fields.kind])
     if fields.kind == "labels":
-        require_only(fields, "domain", ("labels", "file", "other"))
         if (fields.labels is None) == (fields.file is None):
             raise InvalidSurvey("domain needs either labels or file, not both.")
         labels = table["label"] if fields.labels is None else fields.labels
         return Domain(labels, other=fields.other)
     if fields.kind == "range":
-        require_only(fields, "domain", ("size", "start"))
         size = require_value(fields.size, "domain.size", "an integer, the number of symbols")
         return IntegerDomain(size, start=fields.start)
     edges = ("south", "north", "west", "east")
     if fields.kind == "grid":
-        require_only(fields, "domain", (*edges, "step", "other"))
         values = [_require_degrees(fields, name) for name in (*edges, "step")]
         return GridDomain(*values, other=fields.other)
-    require_only(fields, "domain", (*edges, "resolution", "file", "other"))
     if fields.file is not None:
         return H3Domain(table["label"], other=fields.other)
     bounds: dict[str, float] = {}

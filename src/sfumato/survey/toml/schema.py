@@ -1,10 +1,15 @@
-"""The fields of a survey file, and error messages for invalid fields."""
+"""The fields of a survey file, and error messages for invalid fields.
+
+Each field has a description and an example, from which ``tools/survey_file_reference.py`` builds
+``docs/survey-file.md``. An example lists only what matters: the tool adds a name, an edition, and
+the sections ``[domain]`` and ``[context]`` if they are missing.
+"""
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from sfumato.errors import InvalidSurvey
 
@@ -27,39 +32,154 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, arbitrary_types_allowed=True)
 
 
-_S = TypeVar("_S", bound=Section)
+_GRID_EXAMPLE = """[domain]
+kind = "grid"
+south = 47.0
+north = 48.0
+west = 8.0
+east = 9.0
+step = 0.5
+"""
+_H3_EXAMPLE = """[domain]
+kind = "h3"
+south = 47.3
+north = 47.5
+west = 8.4
+east = 8.6
+resolution = 6
+"""
 
 
 class DomainFields(Section):
     """The fields of ``[domain]``. ``kind`` determines which of the others apply."""
 
-    kind: Literal["labels", "range", "grid", "h3"]
-    labels: list[TextOrInteger] | None = None
-    file: str | None = None
-    other: TextOrInteger | None = None
-    size: int | None = None
-    start: int = 0
-    south: Number | None = None
-    north: Number | None = None
-    west: Number | None = None
-    east: Number | None = None
-    step: Number | None = None
-    resolution: int | None = None
+    kind: Literal["labels", "range", "grid", "h3"] = Field(
+        description="What people answer: one of some labels, an integer in a range, a cell of a "
+        "grid of latitudes and longitudes, or a cell of the H3 grid.",
+        examples=['[domain]\nkind = "labels"\nlabels = ["no", "yes"]\n'],
+    )
+    labels: list[TextOrInteger] | None = Field(
+        default=None,
+        description="The possible answers, in order, each once. Set either `labels` or `file`.",
+        examples=['[domain]\nkind = "labels"\nlabels = ["park", "café", "clinic"]\n'],
+    )
+    file: str | None = Field(
+        default=None,
+        description="The name of a CSV file whose column `label` contains the possible answers. "
+        "The path is relative to the survey file. A file that ends in `.gz` is decompressed.",
+        examples=['[domain]\nkind = "labels"\nfile = "places.csv"\n'],
+    )
+    other: TextOrInteger | None = Field(
+        default=None,
+        description="The label that replaces missing answers and answers outside the domain. It "
+        "is added after the other labels unless it is one of them. Without it, such answers are "
+        "rejected.",
+        examples=[
+            '[domain]\nkind = "labels"\nlabels = ["park", "café", "clinic"]\n'
+            'other = "somewhere else"\n'
+        ],
+    )
+    size: int | None = Field(
+        default=None,
+        description="The number of integers in the range. Required for `range`.",
+        examples=['[domain]\nkind = "range"\nsize = 10\n'],
+    )
+    start: int = Field(
+        default=0,
+        description="The first integer in the range.",
+        examples=['[domain]\nkind = "range"\nsize = 10\nstart = 1\n'],
+    )
+    south: Number | None = Field(
+        default=None,
+        description="The southern edge, in degrees of latitude. Required for `grid`, and for `h3` "
+        "without `file`.",
+        examples=[_GRID_EXAMPLE],
+    )
+    north: Number | None = Field(
+        default=None,
+        description="The northern edge, in degrees of latitude. Required for `grid`, and for `h3` "
+        "without `file`.",
+        examples=[_GRID_EXAMPLE],
+    )
+    west: Number | None = Field(
+        default=None,
+        description="The western edge, in degrees of longitude. Required for `grid`, and for `h3` "
+        "without `file`.",
+        examples=[_GRID_EXAMPLE],
+    )
+    east: Number | None = Field(
+        default=None,
+        description="The eastern edge, in degrees of longitude. Required for `grid`, and for `h3` "
+        "without `file`.",
+        examples=[_GRID_EXAMPLE],
+    )
+    step: Number | None = Field(
+        default=None,
+        description="The height and width of a cell, in degrees. It must divide the distances "
+        "between opposite edges evenly. Required for `grid`.",
+        examples=[_GRID_EXAMPLE],
+    )
+    resolution: int | None = Field(
+        default=None,
+        description="The resolution of the H3 cells, from 0 (about 4 million km²) to 15 (about a "
+        "square metre). Required for `h3` without `file`.",
+        examples=[_H3_EXAMPLE],
+    )
+
+
+_EDGES = ("south", "north", "west", "east")
+
+DOMAIN_FIELDS_BY_KIND: Mapping[str, Sequence[str]] = {
+    "labels": ("labels", "file", "other"),
+    "range": ("size", "start"),
+    "grid": (*_EDGES, "step", "other"),
+    "h3": (*_EDGES, "resolution", "file", "other"),
+}
+"""For each kind of domain, the fields that apply."""
 
 
 class MechanismFields(Section):
     """The fields of ``[mechanism]``."""
 
-    code: Literal["best", "hadamard", "randomized", "cyclic"] = "best"
-    max_bits: int | None = None
-    sensitive_share: Number | None = None
+    code: Literal["best", "hadamard", "randomized", "cyclic"] = Field(
+        default="best",
+        description="The code that the mechanism is built on. `best` takes the one with the "
+        "smallest worst-case error; `hadamard` is the code of the paper.",
+        examples=[
+            '[domain]\nkind = "range"\nsize = 10\n[mechanism]\ncode = "hadamard"\n',
+        ],
+    )
+    max_bits: int | None = Field(
+        default=None,
+        description="The largest size of a report, in bits. Without it, the size has no limit.",
+        examples=['[domain]\nkind = "range"\nsize = 10\n[mechanism]\nmax_bits = 4\n'],
+    )
+    sensitive_share: Number | None = Field(
+        default=None,
+        description="A guess at the share of people with a sensitive answer, from 0 to 1. It "
+        "makes the error small for that share, instead of in the worst case. Only for `high-low` "
+        "contexts.",
+        examples=[
+            '[domain]\nkind = "labels"\nlabels = ["park", "café", "clinic"]\n'
+            '[context]\nkind = "high-low"\nepsilon = 1.0\nsensitive = ["clinic"]\n'
+            "[mechanism]\nsensitive_share = 0.1\n"
+        ],
+    )
 
 
 class RepeatFields(Section):
     """The fields of ``repeat``, if it is not "once"."""
 
-    every: str
-    distinct: int
+    every: str = Field(
+        description="How often a device may report: once in each `day`, `week`, `month` or "
+        "`year`, in UTC.",
+        examples=['repeat = { every = "week", distinct = 3 }\n'],
+    )
+    distinct: int = Field(
+        description="How many different answers a device may report in all, from 1 to 10,000. The "
+        "loss of privacy is at most that many times the promise.",
+        examples=['repeat = { every = "month", distinct = 1 }\n'],
+    )
 
 
 # What a field must be, for each type of pydantic error.
@@ -72,7 +192,7 @@ _EXPECTED_BY_ERROR = {
     "value_error": "a number",
 }
 # What a field must be, for fields that accept several types.
-_EXPECTED_BY_FIELD = {
+EXPECTED_IN_FILE = {
     "domain.labels": "a list of text or integers",
     "repeat": '"once", or { every = "week", distinct = 3 }',
 }
@@ -103,7 +223,7 @@ def describe_error(error: Any, expected_in_context: Mapping[str, str]) -> str:  
         return f"{field} is not a field of a survey file. Check its spelling."
     if error_type == "literal_error" and field != "repeat":
         return f"{field} must be one of {error['ctx']['expected']}; got {error['input']!r}."
-    expected_by_field = {**_EXPECTED_BY_FIELD, **expected_in_context}
+    expected_by_field = {**EXPECTED_IN_FILE, **expected_in_context}
     expected = expected_by_field.get(field) or _EXPECTED_BY_ERROR.get(
         error_type, "of a different type"
     )
@@ -122,13 +242,6 @@ def require_value(value: Any, name: str, expected: str) -> Any:  # noqa: ANN401
     if value is None:
         raise InvalidSurvey(f"{name} is missing: it must be {expected}.")
     return value
-
-
-def require_section(section: _S | None, name: str) -> _S:
-    """Return a section of the file; raise an error if it is missing."""
-    if section is None:
-        raise InvalidSurvey(f"{name} is missing.")
-    return section
 
 
 def require_only(section: Section, name: str, allowed: Sequence[str]) -> None:
