@@ -38,11 +38,11 @@ class CellKey:
 
     @classmethod
     def from_record(cls, record: object) -> "CellKey":
-        """Build a key from its record. The reader of a survey checks the names of periods."""
+        """Build a key from its record. ``UploadRules`` checks the names of periods."""
         if not isinstance(record, Mapping) or not set(record) <= {"period"}:
             raise InvalidTally("the key of a cell may only have a period.")
         period = record.get("period", "")
-        if not isinstance(period, str) or (period == "" and record):
+        if not isinstance(period, str) or not period.isascii() or (period == "" and record):
             raise InvalidTally("the period of a cell must be text such as 2026-W46.")
         return cls(period)
 

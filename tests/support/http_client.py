@@ -17,6 +17,7 @@ import uvicorn
 from sfumato.aggregator import Settings, Token, create_app
 from sfumato.aggregator.store import Store
 from sfumato.batches import JSON_MEDIA_TYPE, Batch, to_arrow, to_json
+from sfumato.cells import CellKey
 
 PROBLEM = "urn:sfumato:problem:"
 
@@ -125,7 +126,7 @@ class AsgiClient:
 
 @dataclass(frozen=True)
 class RunningAggregator:
-    """An aggregator over a new SQLite store."""
+    """An aggregator over a store, which is a new SQLite file by default."""
 
     http: AsgiClient
     store: Store
@@ -150,7 +151,7 @@ class RunningAggregator:
         return self.http.request(method, path, headers=headers, **options)
 
     def dump(self):
-        """Return the store's contents as SQL statements."""
+        """Return the contents of a SQLite store as SQL statements."""
         with closing(sqlite3.connect(self.file)) as connection:
             return list(connection.iterdump())
 
@@ -160,11 +161,11 @@ def upload_path(fingerprint):
 
 
 @contextmanager
-def run_aggregator(folder, *surveys, **settings):
+def run_aggregator(folder, *surveys, url=None, **settings):
     """Run an aggregator with these surveys; by default, without a limit on requests."""
     file = Path(folder) / "reports.db"
     with ExitStack() as stack:
-        store = Store.open(f"sqlite:///{file}")
+        store = Store.open(url or f"sqlite:///{file}")
         stack.callback(store.close)
         for survey in surveys:
             store.register(survey)
@@ -173,8 +174,14 @@ def run_aggregator(folder, *surveys, **settings):
         yield RunningAggregator(stack.enter_context(AsgiClient(app)), store, file, token)
 
 
-def batch_of(survey, reports, number=1):
-    return Batch(number.to_bytes(16, "big"), survey.fingerprint, np.array(reports, dtype=np.uint32))
+def batch_of(survey, reports, number=1, period=""):
+    return Batch(
+        number.to_bytes(16, "big"),
+        survey.fingerprint,
+        np.array(reports, dtype=np.uint32),
+        CellKey(period),
+        survey.edition,
+    )
 
 
 class _Server(uvicorn.Server):

@@ -6,9 +6,9 @@ import sfumato as sf
 from sfumato.batches import Batch
 
 
-def unrandomized_survey(name, outputs):
+def unrandomized_survey(name, outputs, **options):
     """Return a survey whose reports are the values themselves."""
-    return sf.Survey(name, sf.Uniform(sf.IntegerDomain(outputs), "inf"))
+    return sf.Survey(name, sf.Uniform(sf.IntegerDomain(outputs), "inf"), **options)
 
 
 def batch_id(number):

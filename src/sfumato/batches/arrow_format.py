@@ -20,7 +20,6 @@ from sfumato.batches.batch import (
     require_same_survey,
 )
 from sfumato.batches.rules import UploadRules
-from sfumato.cells import CellKey
 from sfumato.errors import InvalidBatch
 from sfumato.foundation.arrays import Arrow
 
@@ -33,6 +32,7 @@ _SURVEY_KEY = b"sfumato.survey"
 _BATCH_KEY = b"sfumato.batch"
 _PERIOD_KEY = b"sfumato.period"
 _SIMULATED_KEY = b"sfumato.simulated"
+_KEY_PREFIX = b"sfumato."
 _END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 
 
@@ -90,6 +90,8 @@ def _parse(body: bytes, rules: UploadRules) -> Batch:
     _require_little_endian(schema_message)
     schema = pa.ipc.read_schema(schema_message)
     _require_report_schema(schema, rules)
+    if rules.edition >= 2:
+        _require_exact_metadata(schema, schema_message, rules)
     columns = []
     row_count = 0
     while source.tell() < len(body):
@@ -106,7 +108,7 @@ def _parse(body: bytes, rules: UploadRules) -> Batch:
     reports = columns[0] if len(columns) == 1 else np.concatenate(columns)
     id_ = parse_id(_metadata_text(schema, _BATCH_KEY))
     require_same_survey(parse_fingerprint(_metadata_text(schema, _SURVEY_KEY)), rules.fingerprint)
-    key = CellKey(_metadata_text(schema, _PERIOD_KEY))
+    key = rules.parse_key(_metadata_text(schema, _PERIOD_KEY))
     return Batch(id_, rules.fingerprint, reports, key, rules.edition)
 
 
@@ -124,11 +126,21 @@ def _require_report_schema(schema: Arrow, rules: UploadRules) -> None:
             f"{_FORMAT_KEY.decode()} in the schema's metadata must be {rules.edition} for this "
             "survey."
         )
-    if bool(_metadata_text(schema, _PERIOD_KEY)) != bool(rules.every):
-        raise InvalidBatch(
-            f"{_PERIOD_KEY.decode()} must be in the schema's metadata if the survey is repeated, "
-            "and must be absent otherwise."
-        )
+
+
+def _require_exact_metadata(schema: Arrow, message: Arrow, rules: UploadRules) -> None:
+    """Reject a field twice, or one that this survey does not have: it could name another cell.
+
+    Format 1 ignores such fields. Metadata of other programs is always ignored.
+    """
+    if _metadata_count(message) != len(schema.metadata):
+        raise InvalidBatch("duplicate field in the schema's metadata.")
+    expected = {_FORMAT_KEY, _SURVEY_KEY, _BATCH_KEY}
+    if rules.every:
+        expected.add(_PERIOD_KEY)
+    if {name for name in schema.metadata if name.startswith(_KEY_PREFIX)} != expected:
+        names = b", ".join(sorted(expected)).decode()
+        raise InvalidBatch(f"the schema's metadata must have exactly these fields: {names}.")
 
 
 def _metadata_text(schema: Arrow, name: bytes) -> str:
@@ -174,6 +186,15 @@ def _require_little_endian(message: Arrow) -> None:
     endianness_position = _field_position(raw, table, 0)
     if endianness_position and struct.unpack_from("<h", raw, endianness_position)[0]:
         raise InvalidBatch("the Arrow stream must be little-endian.")
+
+
+def _metadata_count(message: Arrow) -> int:
+    """Return the length of Schema.custom_metadata. Arrow shows only the first of two equal keys."""
+    raw, table = _read_header(message)
+    position = _field_position(raw, table, 2)
+    (offset,) = struct.unpack_from("<I", raw, position)
+    length: int = struct.unpack_from("<I", raw, position + offset)[0]
+    return length
 
 
 def _read_header(message: Arrow) -> tuple[bytes, int]:

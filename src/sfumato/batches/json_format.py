@@ -20,7 +20,6 @@ from sfumato.batches.batch import (
     require_same_survey,
 )
 from sfumato.batches.rules import UploadRules
-from sfumato.cells import CellKey
 from sfumato.errors import InvalidBatch, ReportRejected
 
 __all__ = ["JSON_MEDIA_TYPE", "parse_batch", "to_json"]
@@ -65,13 +64,11 @@ def parse_batch(body: bytes, rules: UploadRules) -> Batch:
         )
     if type(data["format"]) is not int or data["format"] != rules.edition:
         raise InvalidBatch(f"format must be {rules.edition} for this survey.")
-    period = data.get("period", "")
-    if not isinstance(period, str):
-        raise InvalidBatch("period must be text such as 2026-W46.")
+    key = rules.parse_key(data.get("period"))
     id_ = parse_id(data["batch"])
     _require_survey(data["survey"], rules)
     reports = _parse_reports(data["reports"])
-    return Batch(id_, rules.fingerprint, reports, CellKey(period), rules.edition)
+    return Batch(id_, rules.fingerprint, reports, key, rules.edition)
 
 
 def _require_survey(text: object, rules: UploadRules) -> None:

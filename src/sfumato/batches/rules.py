@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Self
 
 from sfumato.batches.tally_format import TallyExport
+from sfumato.cells import NO_KEY, CellKey
 from sfumato.errors import InvalidBatch, InvalidTally
 from sfumato.foundation.periods import period_start, recent_period
 from sfumato.survey import Survey
@@ -38,17 +39,33 @@ class UploadRules:
         if export.edition != self.edition:
             raise InvalidTally(f"format must be {self.edition} for this survey.")
         for key in export.cells.cells:
-            if not key.period:
-                continue
-            try:
-                period_start(self.every, key.period)
-            except (KeyError, ValueError):
-                raise InvalidTally("a cell's period is not one of this survey's periods.") from None
+            if key.period and not self._is_period(key.period):
+                raise InvalidTally("a cell's period is not one of this survey's periods.")
+
+    def parse_key(self, period: object) -> CellKey:
+        """Return the cell of a batch. Reject a period unless it is the exact name of one."""
+        if not self.every:
+            return NO_KEY
+        if not isinstance(period, str) or not self._is_period(period):
+            raise self._invalid_period()
+        return CellKey(period)
 
     def require_period(self, period: str, now: datetime) -> None:
         """Reject a period that is malformed, in the future, or long past."""
         if self.every and not recent_period(self.every, period, now):
-            raise InvalidBatch(
-                f"period must name the {self.every} of the answer, in UTC, not later than today "
-                "and at most 100 periods ago."
-            )
+            raise self._invalid_period()
+
+    def _is_period(self, name: str) -> bool:
+        if not self.every:
+            return False
+        try:
+            period_start(self.every, name)
+        except ValueError:
+            return False
+        return True
+
+    def _invalid_period(self) -> InvalidBatch:
+        return InvalidBatch(
+            f"period must name the {self.every} of the answer, in UTC, not later than today and at "
+            "most 100 periods ago."
+        )

@@ -101,7 +101,7 @@ def parse_tally(body: bytes) -> TallyExport:
     except InvalidBatch as error:
         raise InvalidTally(str(error)) from None
     export = TallyExport(id_, _parse_cells(data, fingerprint), covers, edition)
-    if tally_to_json(export) != body.rstrip(b"\n"):
+    if tally_to_json(export) != body.removesuffix(b"\n"):
         raise InvalidTally("the tally is not in canonical form. Export it again.")
     return export
 
@@ -117,9 +117,11 @@ def _parse_cells(data: Mapping[str, Any], fingerprint: str) -> TallyCells:
             raise InvalidTally("a cell must have exactly these fields: counts, key.")
         cells[CellKey.from_record(cell["key"])] = Tally(_decode_counts(cell["counts"]), fingerprint)
     try:
-        return TallyCells(cells)
+        tallies = TallyCells(cells)
     except WrongSurvey:
         raise InvalidTally("all cells must have equally many counts.") from None
+    tallies.total()  # reject cells that together have too many reports
+    return tallies
 
 
 def _encode_counts(tally: Tally) -> str:

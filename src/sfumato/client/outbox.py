@@ -23,7 +23,6 @@ import pyarrow.parquet
 from numpy.typing import NDArray
 
 from sfumato.batches import Batch, UploadRules, fresh_id, parse_id
-from sfumato.cells import CellKey
 from sfumato.client.device import sync_folder
 from sfumato.errors import DamagedState, InvalidBatch, InvalidSetting, SfumatoError
 from sfumato.foundation.canonical import Json, canonical_bytes
@@ -73,7 +72,10 @@ class Outbox:
         if outbox_url != url:
             warning = " That randomises the answers again and costs each person a second ε."
             raise _destination_error(path, f"aggregator ({outbox_url[:60]})", warning)
-        self._key = CellKey(metadata.get(_PERIOD, b"").decode("utf-8", "replace"))
+        try:
+            self._key = rules.parse_key(metadata.get(_PERIOD, b"").decode("utf-8", "replace"))
+        except InvalidBatch:
+            raise _damage_error(path) from None
 
     @property
     def report_count(self) -> int:

@@ -29,6 +29,7 @@ def period_name(every: str, moment: datetime) -> str:
     return _name(every, moment.astimezone(UTC).date())
 
 
+@lru_cache(maxsize=1024)  # nearly all uploads name one of a few periods
 def period_start(every: str, name: str) -> date:
     """Return the first day of a period. Raise ``ValueError`` unless ``name`` is its exact name.
 
@@ -60,7 +61,7 @@ def recent_period(every: str, name: str, now: datetime) -> bool:
     return _is_recent(every, name, now.astimezone(UTC).date())
 
 
-@lru_cache(maxsize=1024)  # nearly all uploads name one of a few periods
+@lru_cache(maxsize=1024)
 def _is_recent(every: str, name: str, today: date) -> bool:
     try:
         start = period_start(every, name)

@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime, timedelta, timezone
 
 import numpy as np
 import pytest
-from sqlalchemy import MetaData, inspect, select, text
+from sqlalchemy import inspect, text
 
 import sfumato as sf
 from sfumato.aggregator import Token
@@ -19,6 +19,7 @@ from sfumato.aggregator.store import store as store_module
 from sfumato.aggregator.store.count_pages import decode_page
 from sfumato.aggregator.store.database import MIGRATIONS
 from sfumato.errors import InvalidSetting, StoreUnavailable, WrongSurvey
+from support.store_tables import dump
 from support.unrandomized import batch_id, batch_of, counts_of, unrandomized_survey
 
 COUNTED = Outcome.COUNTED
@@ -26,26 +27,6 @@ REPLAYED = Outcome.REPLAYED
 CONFLICT = Outcome.CONFLICT
 CLOSED = Outcome.CLOSED
 UNKNOWN = Outcome.UNKNOWN
-
-
-def dump(url):
-    """Every table as it lies in the database: columns, and rows as sets of plain tuples."""
-    engine = backend_for(url).engine
-    tables = MetaData()
-    with engine.connect() as connection:
-        tables.reflect(connection)
-        found = {
-            name: (
-                tuple(column.name for column in table.columns),
-                {
-                    tuple(bytes(v) if isinstance(v, memoryview) else v for v in row)
-                    for row in connection.execute(select(table))
-                },
-            )
-            for name, table in tables.tables.items()
-        }
-    engine.dispose()
-    return found
 
 
 # --- counting -------------------------------------------------------------------------------------
@@ -415,7 +396,7 @@ def test_a_failed_migration_changes_nothing(store, store_url, open_store, survey
 
     def fails(connection):
         planted([])(connection)
-        connection.execute(text("DELETE FROM counts"))
+        connection.execute(text("DELETE FROM cells"))
         connection.execute(text("SELECT * FROM nowhere"))
 
     with monkeypatch.context() as patched, pytest.raises(StoreUnavailable):

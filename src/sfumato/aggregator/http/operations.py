@@ -22,6 +22,7 @@ from sfumato.batches import (
     ID_PATTERN,
     JSON_MEDIA_TYPE,
     TallyExport,
+    UploadRules,
     parse_id,
     parse_tally,
     tally_to_json,
@@ -176,10 +177,7 @@ async def import_tally(
     """Add a tally that another aggregator exported. Sending it again changes nothing."""
     if get_media_type(request) != JSON_MEDIA_TYPE:
         raise Problem("unknown-media-type", f"Content-Type must be {JSON_MEDIA_TYPE}.")
-    max_cells = _MAX_IMPORTED_CELLS if entry.rules.every else 1
-    # A count has 8 bytes, encoded as base64.
-    max_size = min(11 * entry.outputs * max_cells, _MAX_IMPORT_BYTES) + _MAX_OVERHEAD_BYTES
-    body = await read_body(request, max_size)
+    body = await read_body(request, _max_import_size(entry.rules))
     exported = await run_in_threadpool(parse_tally, body)
     cells = exported.cells
     if cells.fingerprint != entry.fingerprint or cells.outputs != entry.outputs:
@@ -187,6 +185,13 @@ async def import_tally(
     entry.rules.require_export(exported)
     outcome = await run_in_threadpool(aggregator.store.import_tally, exported)
     return _import_response(exported, outcome)
+
+
+def _max_import_size(rules: UploadRules) -> int:
+    """Return the maximum size of a tally in bytes: many cells, or a single cell of any size."""
+    cell_size = 11 * rules.outputs  # a count has 8 bytes, encoded as base64
+    max_cells = _MAX_IMPORTED_CELLS if rules.every else 1
+    return max(cell_size, min(max_cells * cell_size, _MAX_IMPORT_BYTES)) + _MAX_OVERHEAD_BYTES
 
 
 def _import_response(exported: TallyExport, outcome: Outcome) -> Response:
