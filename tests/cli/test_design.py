@@ -318,8 +318,11 @@ def test_other_files_exit_2(error_from, folder):
         ((), "MATRIX.csv"),
         (("stops.csv", "-o", "survey.toml"), "must end in .json"),
         (("stops.csv", "-o", "nowhere/survey.json"), "no folder"),
-        (("stops.csv", "--plot", "stops.csv"), "must not be an input"),
-        (("stops.csv", "--weights", "rides.csv", "--html", "rides.csv"), "must not be an input"),
+        (("stops.csv", "--plot", "stops.csv"), "must not be the same file as an input"),
+        (
+            ("stops.csv", "--weights", "rides.csv", "--html", "rides.csv"),
+            "must not be the same file as an input",
+        ),
         (("stops.csv", "--html", "a", "--plot", "a"), "another output"),
         (("stops.csv", "--name", " "), "name"),
         (("stops.csv", "--name", "x" * 101), "name"),

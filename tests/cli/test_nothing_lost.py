@@ -46,7 +46,7 @@ def test_a_report_file_is_counted_once(folder, call, error_from):
     ids=["answers", "two outputs", "the survey"],
 )
 def test_outputs_do_not_overwrite_inputs_or_each_other(error_from, arguments):
-    assert "must not be an input" in error_from(*arguments)
+    assert "must not be the same file as an input" in error_from(*arguments)
 
 
 def test_latitude_and_longitude_are_two_columns(folder, error_from):

@@ -177,10 +177,10 @@ def test_infeasible_plan_exits_1(call, arguments):
         (("--people", "10", "--distribution", "some.csv"), "add up to 1"),
         (("--people", "10", "--decoder", "nonsense"), "decoder must be one of"),
         (("--people", "10", "--html", "nowhere/plan.html"), "no folder"),
-        (("--people", "10", "--plot", "lunch.toml"), "must not be an input"),
+        (("--people", "10", "--plot", "lunch.toml"), "must not be the same file as an input"),
         (
             ("--people", "10", "--distribution", "crowd.csv", "--plot", "crowd.csv"),
-            "must not be an input",
+            "must not be the same file as an input",
         ),
     ],
 )
