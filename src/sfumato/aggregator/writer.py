@@ -96,9 +96,10 @@ class Writer:
         while group := self._take_group():
             start = perf_counter()
             outcomes = self._commit([upload.batch for upload in group])
-            _deliver_outcomes(group, outcomes)
+            # Observe first, so that a client that has its receipt finds its upload in the metrics.
             with contextlib.suppress(Exception):  # a failing observer must not stop the writer
                 self._observe(len(group), perf_counter() - start)
+            _deliver_outcomes(group, outcomes)
 
     def _commit(self, group: Sequence[Batch]) -> Sequence[Outcome | Exception]:
         """Commit a group. An error in one survey must not affect batches for other surveys."""
