@@ -1,4 +1,4 @@
-"""Context-aware local differential privacy: randomise answers and estimate a distribution.
+"""Context-aware local differential privacy: randomize answers and estimate a distribution.
 
 >>> import sfumato as sf
 >>> context = sf.HighLow(["park", "café", "clinic"], sensitive=["clinic"], epsilon=1.0)

@@ -534,7 +534,7 @@ def test_unhashable_reports_are_rejected():
 
 @pytest.mark.parametrize("audited", [3, "krr", None])
 def test_randomize_must_be_callable(audited):
-    with pytest.raises(InvalidArgument, match="randomize must be"):
+    with pytest.raises(InvalidArgument, match="randomizer must be"):
         sf.audit(audited, sf.Uniform(2, 1))
 
 

@@ -291,7 +291,7 @@ def test_wrong_url_randomises_nothing(folder, error_from, served, wrong, monkeyp
         served.surveys = {} if wrong == "other path" else served.surveys
         other.default_fault = (200, {}, b"<html>Welcome</html>") if wrong == "web site" else None
         said = error_from(*SEND, "--to", url)
-        assert "Nothing was randomised" in said
+        assert "Nothing was randomized" in said
         assert url in said
         assert other.bodies == served.bodies == []
     assert read_folder(folder) == before

@@ -339,7 +339,8 @@ def test_sentences_say_if_nothing_is_promised(context):
 
 
 def test_zero_epsilon_moves_no_odds():
-    assert "not at all (ε = 0)" in sentences_of(sf.Metric([[0, 0, 1], [0, 0, 1], [1, 1, 0]]))
+    text = sentences_of(sf.Metric([[0, 0, 1], [0, 0, 1], [1, 1, 0]]))
+    assert "one report cannot move the odds of “0” against “1” at all (ε = 0)" in text
 
 
 # --- figures --------------------------------------------------------------------------------------

@@ -70,7 +70,7 @@ def audit(
     **Method.** From one part of the samples, the audit chooses an event for each ordered pair with
     a finite promise, and the few pairs that look worst (*suspects*). It then draws fresh samples,
     most of them for the suspects. On the fresh samples, each event gives an exact (Clopper–Pearson)
-    lower bound on its pair's log-ratio, and hence on the realised entry of E. Each pair has its own
+    lower bound on its pair's log-ratio, and hence on the realized entry of E. Each pair has its own
     significance level, and the levels of all pairs add up to 1 − confidence.
 
     **Guarantee.** With probability at least ``confidence``, none of the bounds is too large. So a

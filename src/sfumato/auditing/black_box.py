@@ -48,9 +48,9 @@ class BlackBox(Protocol):
         """Return the number of reports to draw per block, for ``symbol_count`` symbols."""
 
     def sample(
-        self, symbols: Symbols, sizes: Counts, source: WordSource
+        self, symbols: Symbols, counts: Counts, source: WordSource
     ) -> Iterator[tuple[int, ReturnedReports]]:
-        """Yield each symbol with its reports: ``sizes[i]`` reports of ``symbols[i]``.
+        """Yield each symbol with its reports: ``counts[i]`` reports of ``symbols[i]``.
 
         ``source`` determines the order of the queries.
         """
@@ -63,16 +63,16 @@ class PerSymbolBox:
         self._randomize = randomize
 
     def block_size(self, symbol_count: int) -> int:
-        """Return a block size small enough for the channel to change little within a block."""
+        """Return a block size small enough for the box to change little within a block."""
         return _REPORTS_PER_CALL * symbol_count
 
     def sample(
-        self, symbols: Symbols, sizes: Counts, source: WordSource
+        self, symbols: Symbols, counts: Counts, source: WordSource
     ) -> Iterator[tuple[int, ReturnedReports]]:
         """Call the function once for each symbol."""
-        for row in _shuffle(np.flatnonzero(sizes), source).tolist():
-            symbol = int(symbols[row])
-            yield symbol, self._randomize(symbol, int(sizes[row]))
+        for index in _shuffle(np.flatnonzero(counts), source).tolist():
+            symbol = int(symbols[index])
+            yield symbol, self._randomize(symbol, int(counts[index]))
 
 
 class BatchBox:
@@ -93,10 +93,10 @@ class BatchBox:
         return _SYMBOLS_PER_CALL
 
     def sample(
-        self, symbols: Symbols, sizes: Counts, source: WordSource
+        self, symbols: Symbols, counts: Counts, source: WordSource
     ) -> Iterator[tuple[int, ReturnedReports]]:
         """Call the function once, with all symbols of the block in random order."""
-        queries = _shuffle(np.repeat(symbols, sizes), source)
+        queries = _shuffle(np.repeat(symbols, counts), source)
         reports = self._randomize(queries)
         for symbol in symbols.tolist():
             positions = np.flatnonzero(queries == symbol)
@@ -123,7 +123,7 @@ def make_black_box(randomizer: object, context: Context | None) -> tuple[BlackBo
         return BatchBox(mechanism.privatize), promise
     if not callable(randomizer):
         raise InvalidArgument(
-            "randomize must be a mechanism, a survey, or a function of a symbol and a count; "
+            "the randomizer must be a mechanism, a survey, or a function of a symbol and a count; "
             f"got {type(randomizer).__name__}."
         )
     if context is None:
@@ -131,9 +131,9 @@ def make_black_box(randomizer: object, context: Context | None) -> tuple[BlackBo
     return randomizer if isinstance(randomizer, BatchBox) else PerSymbolBox(randomizer), context
 
 
-def _shuffle(symbols: Symbols, source: WordSource) -> Symbols:
-    words = source.take(symbols.size, 1)[:, 0]
-    return symbols[np.argsort(words, kind="stable")]
+def _shuffle(values: Symbols, source: WordSource) -> Symbols:
+    words = source.take(values.size, 1)[:, 0]
+    return values[np.argsort(words, kind="stable")]
 
 
 # --- count reports --------------------------------------------------------------------------------
@@ -165,7 +165,7 @@ def table_of_counts(histograms: Sequence[Histogram], reports: Sequence[Hashable]
 def count_reports(reports: ReturnedReports, expected_count: int) -> Histogram:
     """Return how often each report occurs; there must be ``expected_count`` reports in total.
 
-    Reports are the same if they are equal. All NaNs count as the same report.
+    Reports that compare equal are counted together. All NaNs count as the same report.
 
     >>> sorted(count_reports(["no", "yes", "no"], 3).items())
     [('no', 2), ('yes', 1)]
@@ -190,7 +190,7 @@ def count_reports(reports: ReturnedReports, expected_count: int) -> Histogram:
 
 
 def _report_rows(reports: ReturnedReports) -> Sequence[Any] | np.ndarray[Any, Any]:
-    """Return the reports as a sequence or an array; reject text and objects without items."""
+    """Return the reports as a sequence or array; reject text and objects that are not iterable."""
     if isinstance(reports, np.ndarray) and reports.ndim:
         return _as_hashables(reports) if reports.dtype == object else reports
     if isinstance(reports, Iterable) and not isinstance(reports, str | bytes | np.ndarray):

@@ -25,7 +25,7 @@ MAX_REPORTS = 4096
 """The maximum number of different reports to judge individually: the most frequent ones."""
 
 _SUBTRACTED_ERRORS = 4.0  # standard errors to subtract from ratios before comparing them
-_MIN_REPORT_COUNT = 5  # a report's ratio is unreliable unless some symbol sent it this many times
+_MIN_REPORT_COUNT = 5  # a report's ratio is unreliable unless some symbol produced it this often
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,8 @@ class PromisedPair:
 class Event:
     """A set of reports, as columns of the table of counts, with the most informative first.
 
-    ``hits`` are the numbers of times that x and x2 sent one of these reports in the samples from
-    which the event was chosen, with one half added to each count.
+    ``hits`` are the numbers of times that x and x2 produced one of these reports in the samples
+    from which the event was chosen, with one half added to each count.
     """
 
     columns: NDArray[np.intp]
@@ -146,8 +146,8 @@ def choose_event(
 
     The candidates are the upper level sets of the ratio of ``ordering_counts``. Each argument is a
     pair of rows: the counts of all reports under x and under x2, from equally many samples. One
-    half is added to all counts, so that reports that x2 never sent are ordered by how often x sent
-    them. Reports that neither symbol sent are left out.
+    half is added to all counts, so that reports that x2 never produced are ordered by how often x
+    produced them. Reports that neither symbol produced are left out.
     """
     ratios = (ordering_counts[0] + 0.5) / (ordering_counts[1] + 0.5)
     columns = np.argsort(-ratios, kind="stable")
@@ -163,7 +163,7 @@ def choose_event(
 
 
 def _rare_share(ordering_counts: Counts, choosing_counts: Counts) -> float:
-    """Return the share of reports that no symbol sent often, for the symbol with the most of them.
+    """Return the largest share, over all symbols, of reports that no symbol produced often.
 
     The last column combines many different reports, so it counts as rare.
     """

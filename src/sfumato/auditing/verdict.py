@@ -27,10 +27,10 @@ class PairAudit:
     ``bound`` is a lower bound on the realised entry, at the significance level ``level``; it should
     not exceed ``promised``. ``resolution`` is the smallest log-ratio on the event that would have
     been detected with probability 0.99. The event consists of ``event_size`` reports, and ``event``
-    lists the most informative ones. ``hits`` are the numbers of times that x and x2 sent a report
-    in the event. ``samples`` are the means of their sample sizes, which are Poisson-distributed. If
-    ``includes_other`` is true, one of the event's reports represents all reports that are not
-    judged individually; it is shown as "(any other)".
+    lists the most informative ones. ``hits`` are the numbers of times that x and x2 produced a
+    report in the event. ``samples`` are the means of their sample sizes, which are
+    Poisson-distributed. If ``includes_other`` is true, one of the event's reports represents all
+    reports that are not judged individually; it is shown as "(any other)".
     """
 
     x: int

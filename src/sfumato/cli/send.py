@@ -1,4 +1,4 @@
-"""`sfumato send`: privatise answers and deliver the reports to an aggregator."""
+"""`sfumato send`: privatize answers and deliver the reports to an aggregator."""
 
 import json
 from typing import TYPE_CHECKING, Annotated
@@ -55,11 +55,11 @@ def send(
     ] = 10_000,
     as_json: Json = False,
 ) -> None:
-    """Randomise each answer once, locally, and deliver each report to an aggregator exactly once.
+    """Randomize each answer once, locally, and deliver each report to an aggregator exactly once.
 
     First checks that the aggregator has the survey. Then writes all reports to the outbox before
     sending any. If a run fails or is stopped, run the same command again: it continues from the
-    outbox. No answer is randomised again, and no report is counted twice. Afterwards, the outbox
+    outbox. No answer is randomized again, and no report is counted twice. Afterwards, the outbox
     remains as a record of what was sent; delete it to send the same answers again.
 
     Examples:
@@ -140,20 +140,20 @@ def _require_survey(survey: "Survey", aggregator: "AggregatorClient") -> None:
     try:
         aggregator.fetch_survey(survey.fingerprint)
     except SfumatoError as problem:
-        hint = f"Nothing was randomised. Is {aggregator.url} the right aggregator?"
+        hint = f"Nothing was randomized. Is {aggregator.url} the right aggregator?"
         raise _with_hint(problem, hint) from None
 
 
 def _write_reports(
     survey: "Survey", answers: str, columns: "AnswerColumns", outbox: str, url: str, batch_size: int
 ) -> None:
-    """Randomise the answers, and write the reports to a new outbox."""
+    """Randomize the answers, and write the reports to a new outbox."""
     from sfumato.batches import UploadRules
     from sfumato.client.outbox import write_outbox
     from sfumato.tables import answer_batches
 
     domain = survey.context.domain
-    with show_row_count("privatising") as on_progress:
+    with show_row_count("privatizing") as on_progress:
         batches = answer_batches(answers, columns, domain, on_progress=on_progress)
         reports = map(survey.mechanism.privatize, batches)
         write_outbox(outbox, UploadRules.from_survey(survey), url, reports, batch_size=batch_size)

@@ -2,7 +2,7 @@
 
 The sender chooses a batch's identifier, so it is safe to send the same bytes again: the aggregator
 counts them once. After a lost connection, a timeout, or a status code for a busy or unavailable
-aggregator, a request is retried with exponential backoff. The pauses are randomised, so clients do
+aggregator, a request is retried with exponential backoff. The pauses are randomized, so clients do
 not all retry at the same time. Every other reply is final.
 
 Error messages never quote a reply, because it might contain what was sent.
@@ -313,7 +313,7 @@ def _backoff(attempt: int) -> float:
     """Return a random pause: 50% to 100% of 0.5, 1, 2, 4, … seconds, capped at 30."""
     try:
         jitter = int(SystemWords().take(1)[0, 0]) / 2**64
-    except EntropyUnavailable:  # harmless: the reports are already randomised
+    except EntropyUnavailable:  # harmless: the reports are already randomized
         jitter = 1.0
     full_pause = min(_FIRST_PAUSE * 2.0 ** min(attempt, 16), _MAX_PAUSE)
     return full_pause * (1 + jitter) / 2

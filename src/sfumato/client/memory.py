@@ -1,6 +1,6 @@
 """Memory without stored values: a device derives everything about an answer from one secret.
 
-The secret has 32 bytes, F is the survey's fingerprint as 32 bytes, and a symbol is encoded as
+The secret is 32 bytes long, F is the survey's fingerprint as 32 bytes, and a symbol is encoded as
 4 little-endian bytes:
 
     words of an answer   AES-256(key = secret, SHA-256("sfumato/1/report" ‖ F ‖ symbol)[:16])
@@ -26,7 +26,7 @@ __all__ = ["batch_id", "derive_report", "derive_words", "fresh_secret", "secret_
 
 
 def fresh_secret() -> bytes:
-    """Generate a secret. Raise ``EntropyUnavailable`` if the system has no randomness."""
+    """Generate a secret. Raise ``EntropyUnavailable`` if the system cannot provide randomness."""
     return SystemWords().take(2).astype("<u8").tobytes()
 
 
@@ -48,12 +48,15 @@ def derive_report(secret: bytes, fingerprint: str, mechanism: Mechanism, symbol:
 
 
 def batch_id(secret: bytes, fingerprint: str, period: str = "") -> bytes:
-    """Return the identifier of a device's batch; ``period`` is "" if a survey is answered once."""
+    """Return the identifier of a device's batch.
+
+    ``period`` is "" if a survey is answered only once.
+    """
     return _digest(b"sfumato/1/batch", secret, bytes.fromhex(fingerprint), period.encode("ascii"))
 
 
 def value_token(secret: bytes, fingerprint: str, symbol: int) -> str:
-    """Return a token that distinguishes a previously used value from a new one."""
+    """Return a token by which a previously used value can be recognized."""
     return _digest(
         b"sfumato/1/value", secret, bytes.fromhex(fingerprint), _encode_symbol(symbol)
     ).hex()

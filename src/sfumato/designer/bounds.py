@@ -162,7 +162,7 @@ def _pair_bound(context: Context) -> float:
     """Return the highest lower bound from a pair of symbols.
 
     If the context has groups, only pairs between groups are considered. The optimal mechanism for
-    two symbols is known (Acharya et al. 2020, Theorem 2). It sends report 1 with probabilities
+    two symbols is known (Acharya et al. 2020, Theorem 2). It produces report 1 with probabilities
     P(1|0) and P(1|1) = P(1|0) + Δ. The bound is ``2 m (1 − m)/Δ²``, where m is the number between
     these probabilities that is closest to ½.
     """

@@ -121,7 +121,7 @@ def design(
 ) -> Design:
     """Compute an exactly private mechanism for any context, with a risk close to the minimum.
 
-    The risk is minimised at ``prior``, a guess at the distribution, which is uniform by default.
+    The risk is minimized at ``prior``, a guess at the distribution, which is uniform by default.
     Shares below a millionth are raised to a millionth. ``weights`` contains the relative importance
     of each symbol's error. Components with no promise between them are designed separately. Each
     uses its closed form, if it has one, unless a search finds a better mechanism. A search runs

@@ -32,7 +32,7 @@ DOMAIN_KINDS: Mapping[str, type[Domain]] = {cls.kind: cls for cls in _DOMAIN_CLA
 
 
 def as_domain(domain: object) -> Domain:
-    """Return a domain unchanged; convert a number of symbols or a sequence of labels to a domain.
+    """Return a domain unchanged; convert a symbol count or a sequence of labels to a domain.
 
     >>> as_domain(3).labels, as_domain(["yes", "no"]).labels
     (range(0, 3), ('yes', 'no'))

@@ -39,7 +39,7 @@ Label = str | int
 class Domain:
     """The possible answers to a question, in order: the symbol of a label is its zero-based index.
 
-    Labels are text or integers, and distinct after Unicode normalisation. ``other`` is the label
+    Labels are text or integers, and distinct after Unicode normalization. ``other`` is the label
     for unknown and missing values; it is appended if it is not one of ``labels``. Without
     ``other``, an unknown value is an error.
 

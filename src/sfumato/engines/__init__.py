@@ -1,4 +1,4 @@
-"""Engines: privatise many answers, on the cores of one machine or on a cluster."""
+"""Engines: privatize many answers, on the cores of one machine or on a cluster."""
 
 from sfumato.engines.local import privatize_files, tally_files
 

@@ -1,7 +1,7 @@
-"""The local engine: privatise files of answers on the cores of this machine.
+"""The local engine: privatize files of answers on the cores of this machine.
 
 Every worker draws randomness from the operating system, so no two runs give the same reports.
-``tally_files`` randomises answers and counts the reports in one pass. Each report exists only until
+``tally_files`` randomizes answers and counts the reports in one pass. Each report exists only until
 it is counted, and each worker needs memory for one tally.
 """
 
@@ -28,7 +28,7 @@ def tally_files(
     workers: int = 1,
     on_progress: Progress = lambda rows: None,
 ) -> Tally:
-    """Privatise the answers in files and return the tally of the reports, which are not stored.
+    """Privatize the answers in files and return the tally of the reports, which are not stored.
 
     Workers are spawned processes, so your script must be importable without side effects (use
     ``if __name__ == "__main__":``).

@@ -52,8 +52,8 @@ class Estimate:
     ``frequencies``: the decoded estimate, a distribution and usually the more accurate of the two.
     ``details`` describes how the decoder arrived at it; ``bootstrap`` estimates its error.
 
-    ``unbiased``, ``standard_errors``: the unbiased estimate, on which all intervals are based.
-    Each entry is correct on average, but may be negative.
+    ``unbiased``, ``standard_errors``: the unbiased estimate and its standard errors, on which all
+    intervals are based. Each entry of the estimate is correct on average, but may be negative.
 
     ``fingerprint``: the fingerprint of the mechanism or survey whose reports were decoded.
     ``leverage``: how many honest people one fake report can outweigh.
@@ -121,7 +121,7 @@ class Estimate:
         return block_shares(self._mechanism, self._tally, level)
 
     def shares_within(self, labels: Iterable[Label], level: float = 0.95) -> Shares:
-        """Return the share of each label in the total of all ``labels``, which may be noisy."""
+        """Return each label's share of the total of ``labels``; that total may itself be noisy."""
         part_mask = label_weights(self._mechanism, labels) > 0
         return shares_within(self._mechanism, self._tally, part_mask, level)
 
@@ -175,7 +175,7 @@ class Estimate:
         return share_bounds(self._moments.select(symbols), self.reports, tail)
 
     def _raw_bounds(self, tail: float) -> Bounds:
-        """Return bounds on the true shares, without adjusting them to [0, 1]."""
+        """Return bounds on the true shares, without restricting them to [0, 1]."""
         if len(self.labels) == 1:
             return self.unbiased, self.unbiased
         if self.reports == 1:

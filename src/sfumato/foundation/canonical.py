@@ -33,7 +33,7 @@ _INTEGER_LIMIT = 2**53
 
 
 def canonical_bytes(data: Json) -> bytes:
-    r"""Serialise ``data`` to canonical JSON.
+    r"""Serialize ``data`` to canonical JSON.
 
     >>> canonical_bytes({"b": [1, "é"], "a": True})
     b'{"a":true,"b":[1,"\xc3\xa9"]}'
@@ -93,7 +93,7 @@ def _decimal_places(q: int) -> int | None:
 def _are_ascii_strings(items: Sequence[Json]) -> bool:
     """Return whether all items are ASCII strings, which NFC leaves unchanged.
 
-    Lists may have a million items, so skipping normalisation saves time.
+    Lists may have a million items, so skipping normalization saves time.
     """
     return set(map(type, items)) == {str} and "".join(items).isascii()  # type: ignore[arg-type]
 
@@ -129,7 +129,7 @@ def _normalize(data: Json) -> Json:
 
 
 class HasRecord(Protocol):
-    """An object that can be serialised to a record."""
+    """An object that can be serialized to a record."""
 
     def to_record(self) -> Json:
         """Return the object as a record."""
@@ -166,7 +166,7 @@ def record_kind(record: object, name: str) -> str:
 
 
 def require_canonical(restored: _Restored, record: object, name: str) -> _Restored:
-    """Return ``restored``; raise ``InvalidSurvey`` unless it serialises to exactly ``record``."""
+    """Return ``restored``; raise ``InvalidSurvey`` unless it serializes to exactly ``record``."""
     if restored.to_record() != record:
         raise InvalidSurvey(f"{name} is not in canonical form. Resolve the survey again.")
     return restored

@@ -63,7 +63,7 @@ def project_groups(vector: Floats, group_of: np.typing.NDArray[np.int64], totals
     return projected
 
 
-def nearest_in_groups(
+def project_groups_weighted(
     vector: Floats, group_of: np.typing.NDArray[np.int64], totals: Floats, scales: Floats
 ) -> Floats:
     """Return the p ≥ 0 with these group totals that minimises ``Σ_x (p_x − v_x)²/d_x``.
@@ -74,7 +74,8 @@ def nearest_in_groups(
     negative for all larger ones (Michelot 1986).
 
     >>> scales = np.array([1.0, 2.0, 1.0])
-    >>> nearest_in_groups(np.array([0.8, 0.5, -0.2]), np.zeros(3, dtype=int), np.ones(1), scales)
+    >>> vector = np.array([0.8, 0.5, -0.2])
+    >>> project_groups_weighted(vector, np.zeros(3, dtype=int), np.ones(1), scales)
     array([0.7, 0.3, 0. ])
     """
     is_positive = np.ones(vector.size, dtype=np.bool_)

@@ -87,7 +87,7 @@ class CodedMechanism(Mechanism):
     """
 
     _code_families: Any  # one code family for all groups, or a list with a family for each group
-    _beta = Fraction(1)  # the probability that a free symbol sends its own report
+    _beta = Fraction(1)  # the probability that a free symbol produces its own report
 
     def _set_groups(
         self,
@@ -325,8 +325,8 @@ class CodedScores(Scores):
 class GroupScores(CodedScores):
     """Scores for groups of symbols that cover for each other.
 
-    Let v_j be the probability that a symbol outside group j sends one of j's reports. A report of
-    group j adds ``(1 − v_j)/β`` to j's total; any other report adds ``−v_j/β``.
+    Let v_j be the probability that a symbol outside group j produces one of j's reports. A report
+    of group j adds ``(1 − v_j)/β`` to j's total; any other report adds ``−v_j/β``.
 
     ``levels`` contains the levels of each code, and ``leftover`` is the share of leftover words,
     which map to report 0 for every symbol.
@@ -369,7 +369,7 @@ class GroupScores(CodedScores):
     def _build_paper_part(self, batch: CodeBatch) -> ScorePart:
         """Return the scores ``G ([y ∈ S_x] − P(S_x | outside the group) − τ(y) h)``.
 
-        h is the probability that another member of x's group sends a report in S_x, minus the
+        h is the probability that another member of x's group produces a report in S_x, minus the
         probability that a symbol outside the group does. G makes the scores unbiased.
         """
         code = batch.code

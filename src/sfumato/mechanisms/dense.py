@@ -47,7 +47,7 @@ class DenseMechanism(Mechanism):
 
     @abstractmethod
     def integer_row(self, x: int) -> list[int]:
-        """Return, for each report, how many of the ``denominator`` draws make symbol x send it."""
+        """Return, for each report, how many of ``denominator`` draws make symbol x produce it."""
 
     def compact_row(self, x: int) -> CompactRow:
         """Return the row of x as its distinct integers, and the index of each report's integer."""

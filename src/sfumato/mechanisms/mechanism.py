@@ -1,6 +1,6 @@
-"""The base class of all mechanisms, which randomise symbols and describe their channels exactly.
+"""The base class of all mechanisms, which randomize symbols and describe their channels exactly.
 
-A channel is ``Q(y|x)``, the probability that symbol x sends report y. The scores in
+A channel is ``Q(y|x)``, the probability that symbol x produces report y. The scores in
 ``mechanism.scores`` undo the channel on average.
 
 A mechanism never stores a person's value or a source of randomness: both are passed as arguments.
@@ -106,7 +106,7 @@ class Mechanism(ABC):
         Tests use short words, because they can enumerate all of them.
         """
 
-    # --- randomising -----------------------------------------------------------------------------
+    # --- randomizing -----------------------------------------------------------------------------
 
     def privatize(self, symbols: object, source: WordSource | None = None) -> Reports:
         """Return one report per symbol.
@@ -203,7 +203,7 @@ class Mechanism(ABC):
         """Return the row of x as a list of levels, and the index of each report's level."""
 
     def integer_row(self, x: int) -> list[int]:
-        """Return, for each report, how many of the ``denominator`` draws make symbol x send it."""
+        """Return, for each report, how many of ``denominator`` draws make symbol x produce it."""
         levels, level_indices = self.compact_row(x)
         return [levels[i] for i in level_indices.tolist()]
 
@@ -231,7 +231,7 @@ class Mechanism(ABC):
         return ()
 
     def then(self, W: Sequence[Sequence[object]]) -> "Mechanism":
-        """Return this mechanism followed by a channel W, which randomises the report again.
+        """Return this mechanism followed by a channel W, which randomizes the report again.
 
         ``W[y][z]`` is the probability, as a fraction or decimal, that report y is replaced by z.
         Each row must add up to exactly 1. W never sees the symbol, so Q followed by W keeps the
@@ -263,7 +263,7 @@ class Mechanism(ABC):
         return f"{type(self).__name__}({self.context!r}, {self.outputs} outputs)"
 
     def _repr_html_(self) -> str:
-        """Return an HTML table that summarises the mechanism in notebooks."""
+        """Return an HTML table that summarizes the mechanism in notebooks."""
         leverage = f"one forged report outweighs up to {self.scores.leverage:,.3g} honest people"
         summary = {
             "context": repr(self.context),

@@ -46,7 +46,7 @@ _MIN_PROBABILITY = 2.0**-40  # drop reports that are rarer than this for every s
 
 
 class TableResponse(DenseMechanism):
-    """A table of integers: ``integers[x][y]`` words make symbol x send report y.
+    """A table of integers: ``integers[x][y]`` words make symbol x produce report y.
 
     There are ``2^word_bits`` words in total. The constructor accepts any integers that form a
     channel and does not check the promise; ``certify`` does. ``from_fractions`` and ``from_floats``
@@ -190,7 +190,7 @@ class TableResponse(DenseMechanism):
         return self._integers.choose(symbols.astype(np.uint64), words[:, 0])
 
     def integer_row(self, x: int) -> list[int]:
-        """Return, for each report, how many words make symbol x send it."""
+        """Return, for each report, how many words make symbol x produce it."""
         return list(self._integers.rows[x])
 
     def ideal_row(self, x: int) -> Floats:
@@ -341,7 +341,7 @@ class BinaryResponse(DenseMechanism):
         return (symbols ^ is_flipped).astype(np.uint64)
 
     def integer_row(self, x: int) -> list[int]:
-        """Return, for each report, how many words make symbol x send it."""
+        """Return, for each report, how many words make symbol x produce it."""
         flips = self._flips[x]
         row = [flips, flips]
         row[x] = self.denominator - flips

@@ -189,7 +189,7 @@ def _draw_bars(axes: "Axes", estimate: Estimate) -> None:
     axes.set_yticks(rows, [matplotlib_label(label) for label in answers.labels])
     axes.set_ylim(rows.size - 0.4, -0.6)
     axes.set_xlim(0, None)
-    axes.set_xlabel("share of people, %")
+    axes.set_xlabel("share of people (%)")
     axes.legend(loc="lower right", frameon=False, fontsize=9)
 
 
@@ -198,9 +198,9 @@ def _draw_map(axes: "Axes", grid: GridDomain, frequencies: Floats) -> None:
     logs, bottom, top = log_shares(cells.shares)
     image = draw_cells(axes, grid, cells, logs, (bottom, top))
     ticks, labels = decade_ticks(bottom, top)
-    bar = axes.figure.colorbar(
+    colorbar = axes.figure.colorbar(
         image, ax=axes, orientation="horizontal", shrink=0.5, aspect=40, ticks=ticks
     )
-    bar.ax.set_xticklabels(labels)
-    bar.set_label("share of people (log scale)")
-    bar.outline.set_visible(False)
+    colorbar.ax.set_xticklabels(labels)
+    colorbar.set_label("share of people (log scale)")
+    colorbar.outline.set_visible(False)

@@ -23,7 +23,7 @@ MAX_LABEL_LENGTH = 36
 
 _MAX_LISTED_ANSWERS = 12
 _MAX_LEVELS = 6  # if there are more, only the strongest and weakest get a sentence
-_ODDS_CLAUSE = "one report can move the odds of any answer against any other"
+_ANY_ODDS = "the odds of any answer against any other"
 _BLOCK_DISCLOSURE = (
     "Between blocks nothing is promised: a report may reveal which block the answer is in."
 )
@@ -109,8 +109,7 @@ def _answer_sentences(context: Context, rows: Sequence[PromiseRow]) -> list[str]
     if len(rows) == 1:
         return [
             "All answers are protected equally, each against every other.",
-            "One report can move the odds of any answer against any other "
-            f"{_describe_move(rows[0].epsilon)}.",
+            f"One report {_describe_move(_ANY_ODDS, rows[0].epsilon)}.",
         ]
     if len(finite_rows) == 1:
         return _sensitive_sentences(context, finite_rows[0])
@@ -119,10 +118,8 @@ def _answer_sentences(context: Context, rows: Sequence[PromiseRow]) -> list[str]
         shown_rows = [finite_rows[0], finite_rows[-1]]
     sentences = []
     for row in shown_rows:
-        sentences.append(
-            f"For {_count_and_list(context, row)}, one report can move the odds of such an answer "
-            f"against any other {_describe_move(row.epsilon)}."
-        )
+        move = _describe_move("the odds of such an answer against any other", row.epsilon)
+        sentences.append(f"For {_count_and_list(context, row)}, one report {move}.")
     if shown_rows is not finite_rows:
         omitted_count = format_count(len(finite_rows) - 2)
         sentences.insert(
@@ -142,10 +139,10 @@ def _sensitive_sentences(context: Context, row: PromiseRow) -> list[str]:
     symbols = _symbols_of(context, row)
     verb = "is" if symbols.size == 1 else "are"
     count_text = f"{format_count(symbols.size)} of {format_count(context.size)} answers"
+    move = _describe_move("the odds of a sensitive answer against any other answer", row.epsilon)
     return [
         f"{count_text} {verb} sensitive: {_quote_labels(context, symbols)}.",
-        "One report can move the odds of a sensitive answer against any other answer "
-        f"{_describe_move(row.epsilon)}.",
+        f"One report {move}.",
         "For the other answers nothing is promised: a report may prove that a person gave one of "
         "them.",
     ]
@@ -159,22 +156,22 @@ def _block_sentences(context: Context, rows: Sequence[PromiseRow]) -> list[str]:
     inside_rows = [row for row in rows if row.against is ComparisonScope.SAME_BLOCK]
     finite_rows = _select_finite(inside_rows)
     if len(finite_rows) == 1:
-        sentences.append(
-            f"Inside a block, {_ODDS_CLAUSE} {_describe_move(finite_rows[0].epsilon)}."
-        )
+        move = _describe_move(_ANY_ODDS, finite_rows[0].epsilon)
+        sentences.append(f"Inside a block, one report {move}.")
     elif finite_rows:
-        strongest = _describe_move(finite_rows[0].epsilon)
-        weakest = _describe_move(finite_rows[-1].epsilon)
+        strongest = _describe_move(_ANY_ODDS, finite_rows[0].epsilon)
+        weakest = _describe_move("them", finite_rows[-1].epsilon)
         sentences.append(
-            f"Inside a block, {_ODDS_CLAUSE} {strongest} where the promise is strongest, and "
+            f"Inside a block, one report {strongest} where the promise is strongest, and "
             f"{weakest} where it is weakest."
         )
     if len(finite_rows) < len(inside_rows):
-        blocks_count_text = plural(_count_blocks(context, inside_rows[-1]), "block")
-        sentences.append(f"Inside {blocks_count_text} nothing is promised.")
+        block_count_text = plural(_count_blocks(context, inside_rows[-1]), "block")
+        sentences.append(f"Inside {block_count_text} nothing is promised.")
     between_row = next(row for row in rows if row.against is ComparisonScope.OTHER_BLOCKS)
     if not between_row.is_unbounded:
-        sentences.append(f"Between blocks, {_ODDS_CLAUSE} {_describe_move(between_row.epsilon)}.")
+        move = _describe_move(_ANY_ODDS, between_row.epsilon)
+        sentences.append(f"Between blocks, one report {move}.")
         return sentences
     sentences.append(_BLOCK_DISCLOSURE)
     singleton_count = between_row.singleton_block_count
@@ -190,15 +187,14 @@ def _block_sentences(context: Context, rows: Sequence[PromiseRow]) -> list[str]:
 
 def _union_sentences(context: Context, rows: Sequence[PromiseRow]) -> list[str]:
     finite_rows = _select_finite(rows)
-    smallest_epsilon = context.exact_minimum
+    exact_minimum = context.exact_minimum
     sentences = [
         f"{blocks_text(context)}, and each block has its own promise.",
-        "Where the promise is strongest, one report can move the odds "
-        f"{_describe_move(smallest_epsilon)}.",
+        f"Where the promise is strongest, one report {_describe_move('the odds', exact_minimum)}.",
     ]
-    if finite_rows and finite_rows[-1].epsilon != smallest_epsilon:
-        weakest = _describe_move(finite_rows[-1].epsilon)
-        sentences.append(f"Where the promise is weakest, one report can move the odds {weakest}.")
+    if finite_rows and finite_rows[-1].epsilon != exact_minimum:
+        weakest = _describe_move("the odds", finite_rows[-1].epsilon)
+        sentences.append(f"Where the promise is weakest, one report {weakest}.")
     if rows and rows[-1].block is None:
         sentences.append(_BLOCK_DISCLOSURE)
     unprotected_count = context.unprotected_symbols().size
@@ -226,11 +222,8 @@ def _pair_sentences(context: Context, rows: Sequence[PromiseRow]) -> list[str]:
     """
     opening = describe_pairs(context)
     if not rows:
-        strongest = _describe_move(context.exact_minimum)
-        return [
-            opening,
-            f"Where the promise is strongest, one report can move the odds {strongest}.",
-        ]
+        strongest = _describe_move("the odds", context.exact_minimum)
+        return [opening, f"Where the promise is strongest, one report {strongest}."]
     finite_rows = _select_finite(rows)
     sentences = [opening, f"The strongest promise: {_pair_text(context, finite_rows[0])}."]
     if len(finite_rows) > 1:
@@ -244,8 +237,8 @@ def _pair_sentences(context: Context, rows: Sequence[PromiseRow]) -> list[str]:
 def _pair_text(context: Context, row: PromiseRow) -> str:
     x, x2 = _symbols_of(context, row).tolist()
     labels = context.domain.labels
-    move = _describe_move(row.epsilon)
-    return f"one report can move the odds of “{labels[x]}” against “{labels[x2]}” {move}"
+    move = _describe_move(f"the odds of “{labels[x]}” against “{labels[x2]}”", row.epsilon)
+    return f"one report {move}"
 
 
 # --- numbers and labels ---------------------------------------------------------------------------
@@ -260,11 +253,13 @@ def _count_pairs(rows: Sequence[PromiseRow]) -> int:
     return sum(row.pair_count for row in rows)
 
 
-def _describe_move(epsilon: Epsilon) -> str:
+def _describe_move(odds: str, epsilon: Epsilon) -> str:
+    """State how far a report can move ``odds``, as a verb phrase."""
     if epsilon == 0:
-        return "not at all (ε = 0)"
+        return f"cannot move {odds} at all (ε = 0)"
     rounded = round_up(epsilon)
-    return f"from 1:1 to at most {format_odds_factor(rounded)}:1 ({epsilon_text(rounded)})"
+    limit = f"{format_odds_factor(rounded)}:1 ({epsilon_text(rounded)})"
+    return f"can move {odds} from 1:1 to at most {limit}"
 
 
 def _epsilon_and_odds(epsilon: float) -> str:

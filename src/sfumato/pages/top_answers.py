@@ -71,9 +71,9 @@ def typical_error(estimate: Estimate) -> float:
 
 
 def decimal_places(estimate: Estimate) -> int:
-    """Return how many decimal places a percentage needs to show two digits of a typical error.
+    """Return how many decimals a percentage needs for two significant digits of a typical error.
 
-    The result is from 1 to 6. It is 2 if no error is known.
+    The result is between 1 and 6. It is 2 if no error is known.
     """
     error = typical_error(estimate)
     if error == 0:

@@ -2,7 +2,7 @@
 
 The map has 125 × 350 cells, divided into rectangular tiles, and a check-in is protected within its
 tile. The truth is the empirical distribution of the check-ins. All runs use the same check-ins;
-only the randomisation differs. Privacy is per check-in, not per person: a person with a hundred
+only the randomization differs. Privacy is per check-in, not per person: a person with a hundred
 check-ins sends a hundred reports.
 """
 
@@ -118,7 +118,7 @@ def _summarize(population: MapPopulation, runs: int, results: Mapping[str, MapRe
     with_blocks = results["(25,70)"]
     times = "once" if runs == 1 else f"{runs} times"
     return (
-        f"{population}, randomised {times}. Total variation error of the paper's scheme: "
+        f"{population}, randomized {times}. Total variation error of the paper's scheme: "
         f"{without_blocks.paper_error.mean:.3f} without blocks, "
         f"{with_blocks.paper_error.mean:.3f} with 1,750 blocks; of Sfumato's best: "
         f"{without_blocks.best_error.mean:.3f} and {with_blocks.best_error.mean:.3f}."

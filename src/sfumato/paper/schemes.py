@@ -84,7 +84,7 @@ def best_estimate(
     return Auto().decode(mechanism, tally).frequencies
 
 
-# --- the same people on a map, randomised repeatedly ----------------------------------------------
+# --- the same people on a map, randomized repeatedly ----------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)

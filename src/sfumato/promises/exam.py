@@ -1,9 +1,9 @@
 """The exam that every mechanism, built-in or custom, must pass: all of its claims must be true.
 
-A finite channel is a matrix, so nearly everything is checked exactly. The mechanism is realised
-over words short enough to run its production kernel on every word for every symbol. The counts of
-its reports must equal the claimed integers exactly. A statistical test over full-length words is a
-second, weaker check.
+A finite channel is a matrix, so nearly everything is checked exactly. The mechanism is realized
+over words so short that its production kernel can be run on every word for every symbol. The counts
+of its reports must equal the claimed integers exactly. A statistical test over full-length words is
+a second, weaker check.
 """
 
 import hashlib
@@ -62,7 +62,7 @@ def check_mechanism(mechanism: Mechanism, *, seed: int = 0) -> ExamReport:
     if mechanism.outputs > MAX_ENUMERATED_OUTPUTS and not is_small_table:
         raise InvalidArgument(
             f"the exam accepts at most {MAX_ENUMERATED_OUTPUTS} outputs, or "
-            f"{_MAX_UNSTRUCTURED_ENTRIES} entries if the channel claims no structure. Examine a "
+            f"{_MAX_UNSTRUCTURED_ENTRIES} entries if the channel claims no structure. Check a "
             "smaller instance."
         )
     short_version = _shorten(mechanism)
@@ -156,7 +156,9 @@ def sampler_matches_its_matrix(mechanism: Mechanism, seed: int = 0) -> None:
         counts = np.bincount(reports, minlength=mechanism.outputs)
         expected_counts = sample_size * _float_row(mechanism, x)
         impossible_count = counts[expected_counts == 0].sum()
-        _require(impossible_count == 0, name, f"symbol {x} sends a report that has probability 0.")
+        _require(
+            impossible_count == 0, name, f"symbol {x} produces a report that has probability 0."
+        )
         statistic, degrees_of_freedom = _chi_square(counts, expected_counts)
         if degrees_of_freedom == 0:
             continue
@@ -187,7 +189,11 @@ def rows_sum_to_one(mechanism: Mechanism) -> None:
 
 
 def keeps_its_context(mechanism: Mechanism) -> None:
-    """Check in integer arithmetic that every pair of symbols satisfies E on every output."""
+    """Check the promise in integer arithmetic.
+
+    For every pair of symbols, the probabilities of every output must satisfy the bound E of the
+    context.
+    """
     try:
         certify(mechanism)
     except PrivacyViolation as violation:
@@ -315,16 +321,17 @@ def tallies_add_up(mechanism: Mechanism) -> None:
 
 
 def records_are_canonical(mechanism: Mechanism) -> None:
-    """Check that the record has a canonical form, and the fingerprint identifies the channel.
+    """Check that the record has a canonical form, and that the fingerprint identifies the channel.
 
-    An identical copy must have the same fingerprint, and a different channel another one.
+    An identical copy must have the same fingerprint, and a different channel must have a different
+    one.
     """
     name = "records_are_canonical"
     canonical_bytes(mechanism.to_record())
     word_bits = mechanism.word_bits
     copy = mechanism.with_word_bits(word_bits)
-    is_same_fingerprint = copy.fingerprint == mechanism.fingerprint
-    _require(is_same_fingerprint, name, "an identical mechanism has a different fingerprint.")
+    has_same_fingerprint = copy.fingerprint == mechanism.fingerprint
+    _require(has_same_fingerprint, name, "an identical mechanism has a different fingerprint.")
     other_word_bits = word_bits + 1 if word_bits < 64 else word_bits - 1
     other_mechanism = mechanism.with_word_bits(other_word_bits)
     is_same_channel = all(
@@ -346,9 +353,9 @@ class _CountingWords:
     def __init__(self) -> None:
         self.counts: list[int] = []
 
-    def take(self, count: int, words: int = WORDS_PER_POSITION) -> Words:
-        self.counts.append(count * words)
-        return words_from(bytes(KEY_BYTES), 0, count)[:, :words]
+    def take(self, count: int, words_per_position: int = WORDS_PER_POSITION) -> Words:
+        self.counts.append(count * words_per_position)
+        return words_from(bytes(KEY_BYTES), 0, count)[:, :words_per_position]
 
 
 class _KeyedWords:
@@ -358,14 +365,14 @@ class _KeyedWords:
         self._key = hashlib.sha256(f"sfumato/exam/{seed}/{symbol}".encode()).digest()
         self._position = 0
 
-    def take(self, count: int, words: int = WORDS_PER_POSITION) -> Words:
-        drawn = words_from(self._key, self._position, count)[:, :words]
+    def take(self, count: int, words_per_position: int = WORDS_PER_POSITION) -> Words:
+        drawn = words_from(self._key, self._position, count)[:, :words_per_position]
         self._position += count
         return drawn
 
 
 def _shorten(mechanism: Mechanism) -> Mechanism:
-    """Return the mechanism over the shortest words that can realise it, of the lengths to try."""
+    """Return the mechanism over the shortest words, among those to try, that can realize it."""
     for word_bits in _word_lengths_to_try(mechanism):
         try:
             return mechanism.with_word_bits(word_bits)
@@ -373,16 +380,16 @@ def _shorten(mechanism: Mechanism) -> Mechanism:
             continue
     raise ExamFailed(
         "kernel_matches_integers",
-        "this mechanism cannot be realised with words short enough to try them all. Examine it "
-        "with a larger ε.",
+        "this mechanism cannot be realized with words short enough for all of them to be tried. "
+        "Check it with a larger ε.",
     )
 
 
 def _word_lengths_to_try(mechanism: Mechanism) -> range:
     """Return the word lengths to try, in bits.
 
-    There are at most 2^20 different draws, or 2^22 for a mechanism that claims no structure, which
-    needs about 16 draws per report.
+    There are at most 2^20 different draws, or 2^22 for a mechanism that claims no structure; such a
+    mechanism needs about 16 draws per output.
     """
     if mechanism.words == 2:
         return range(6, 11)

@@ -160,7 +160,7 @@ def _distinct_losses(row: Iterable[int], row2: Iterable[int]) -> list[_Loss]:
     """
     counts: dict[Fraction | None, _Counts] = defaultdict(lambda: (0, 0))
     for p, p2 in zip(row, row2, strict=True):
-        if p:  # a report that x never sends does not contribute
+        if p:  # a report that x never produces does not contribute
             odds = Fraction(p, p2) if p2 else None
             total, total2 = counts[odds]
             counts[odds] = (total + p, total2 + p2)

@@ -2,13 +2,13 @@
 
 In the row of a symbol, ``high`` or ``low`` words map to each report in the symbol's own range, and
 ``cover`` words map to each report in another range. The c leftover words map to one report that is
-shared with other symbols. A symbol may also have a report that only it sends (see ``RowClass``). So
-for every report y:
+shared with other symbols. A symbol may also have a report that only it produces (see
+``RowClass``). So for every report y:
 
     x, x2 with the same range:     Q(y|x)/Q(y|x2) ≤ (high + c)/(low + c) ≤ high/low
     x, x2 with different ranges:   ≤ high/cover on x's range, cover/low on x2's range, 1 elsewhere
 
-For a symbol with a report that only it sends, no finite ε can be promised. So a context is
+For a symbol with a report that only it produces, no finite ε can be promised. So a context is
 satisfied if these few odds are within the promises for the pairs they represent (see the proof
 pages). The method ``row_classes`` of a mechanism returns its claims about this structure. The
 claims are re-checked here: on all rows if there are at most 1000 symbols, and otherwise on 1000

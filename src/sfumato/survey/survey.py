@@ -273,7 +273,7 @@ class Survey:
         answers: Any,  # noqa: ANN401 - any column
         source: WordSource | None = None,
     ) -> ReportBatch:
-        """Draw one randomised report for each answer.
+        """Draw one randomized report for each answer.
 
         ``answers`` is a list, a NumPy array, or an Arrow, pandas or polars column. ``source``
         supplies the random words. Only the default, the operating system, gives privacy. The survey

@@ -279,7 +279,7 @@ def _read_positions(domain: Domain, batch: Arrow) -> Symbols:
 
 
 def label_texts(column: Arrow, name: str) -> list[str | None]:
-    """Return the labels in a column as text, normalised to NFC like a domain's labels.
+    """Return the labels in a column as text, normalized to NFC like a domain's labels.
 
     Missing values and empty text are ``None``. ``name`` is the column's name, for error messages.
     """

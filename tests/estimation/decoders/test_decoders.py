@@ -8,7 +8,7 @@ from sfumato.contexts import Blocks, ContextUnion, HighLow, Tiers, Uniform
 from sfumato.errors import ContextMismatch, InvalidArgument, NotEnoughReports
 from sfumato.estimation.decoders import DECODERS, get_decoder
 from sfumato.estimation.decoders.decoder import Pools, Projection, Unbiased
-from sfumato.foundation.simplex import nearest_in_groups, project, project_groups
+from sfumato.foundation.simplex import project, project_groups, project_groups_weighted
 from sfumato.mechanisms import (
     BlockResponse,
     GroupResponse,
@@ -215,7 +215,7 @@ def test_nearest_matches_bisection(size):
     for _ in range(30):
         v = rng.normal(0.2, 0.5, size)
         d = rng.lognormal(0, 2, size)
-        result = nearest_in_groups(v, np.zeros(size, dtype=np.int64), np.ones(1), d)
+        result = project_groups_weighted(v, np.zeros(size, dtype=np.int64), np.ones(1), d)
         assert result == pytest.approx(_naive_nearest(v, 1.0, d), abs=1e-10)
 
 
@@ -239,7 +239,7 @@ def test_nearest_matches_a_general_optimiser():
             method="SLSQP",
             options={"ftol": 1e-14, "maxiter": 500},
         )
-        assert nearest_in_groups(v, group_of, totals, d) == pytest.approx(optimum.x, abs=1e-5)
+        assert project_groups_weighted(v, group_of, totals, d) == pytest.approx(optimum.x, abs=1e-5)
 
 
 def test_nearest_with_equal_scales_is_the_projection():
@@ -249,7 +249,7 @@ def test_nearest_with_equal_scales_is_the_projection():
         totals = rng.dirichlet(np.ones(5)) * (rng.random(5) < 0.8)
         v = rng.normal(0, 1, 30)
         scale = rng.uniform(0.1, 10)
-        result = nearest_in_groups(v, group_of, totals, np.full(30, scale))
+        result = project_groups_weighted(v, group_of, totals, np.full(30, scale))
         assert result == pytest.approx(project_groups(v, group_of, totals), abs=1e-12)
 
 

@@ -12,7 +12,7 @@ from sfumato.errors import InvalidArgument
 from sfumato.estimation.uncertainty import manipulation as module
 from sfumato.estimation.uncertainty.manipulation import ManipulationBounds
 from sfumato.foundation.formatting import format_upper_bound
-from sfumato.foundation.simplex import nearest_in_groups
+from sfumato.foundation.simplex import project_groups_weighted
 from sfumato.survey import results_as_json
 from support.mechanism_examples import ALL_REPRESENTATIVES, REPRESENTATIVES
 
@@ -144,7 +144,7 @@ def test_projection_never_moves_points_apart(seed):
             np.bincount(group_of, minlength=groups), 1
         )[group_of]
         points.append(
-            (v, nearest_in_groups(v, group_of, np.bincount(group_of, v, minlength=groups), d))
+            (v, project_groups_weighted(v, group_of, np.bincount(group_of, v, minlength=groups), d))
         )
     (v, p), (v2, p2) = points
     assert _total_variation(p, p2) <= _total_variation(v, v2) + 1e-9
@@ -157,7 +157,7 @@ def test_lemma_fails_for_projection_onto_a_fixed_total():
     d = np.ones(3)
     v = np.array([0.4, 0.3, 0.3])
     v2 = np.array([1.4, 0.3, 0.3])
-    p, p2 = (nearest_in_groups(each, everybody, total, d) for each in (v, v2))
+    p, p2 = (project_groups_weighted(each, everybody, total, d) for each in (v, v2))
     assert _total_variation(p, p2) > 1.1 * _total_variation(v, v2)
 
 

@@ -106,13 +106,13 @@ class _Climbers:
         """Scale all columns to a mean of 1 under the prior, and recompute their terms."""
         self.columns = self._section.normalise(self.columns)
         self._GR = self.columns @ self._G
-        self._square = (self.columns * self._GR).sum(axis=1)
+        self._quadratic = (self.columns * self._GR).sum(axis=1)
         self._linear = self.columns @ self._nu
         self._mean = np.ones(len(self.columns))
 
     def best_step(self, x: int, *ends: Floats) -> Floats:
         """Return the best change to entry x of each column: a move to one of ``ends``, or 0."""
-        best_phi = (self._square / self._mean - self._linear) / self._mean
+        best_phi = (self._quadratic / self._mean - self._linear) / self._mean
         best_phi = best_phi + np.abs(best_phi) * _MIN_GAIN + 1e-14
         step = np.zeros(len(best_phi))
         for end in ends:
@@ -120,8 +120,8 @@ class _Climbers:
             m = self._mean + d * self._section.prior[x]
             is_allowed = m > _MIN_MEAN
             m = np.where(is_allowed, m, 1.0)
-            square = self._square + d * (2 * self._GR[:, x] + d * self._G[x, x])
-            phi = (square / m - self._linear - d * self._nu[x]) / m
+            quadratic = self._quadratic + d * (2 * self._GR[:, x] + d * self._G[x, x])
+            phi = (quadratic / m - self._linear - d * self._nu[x]) / m
             is_better = (phi > best_phi) & is_allowed
             best_phi = np.where(is_better, phi, best_phi)
             step = np.where(is_better, d, step)
@@ -129,7 +129,7 @@ class _Climbers:
 
     def move(self, x: int, step: Floats) -> None:
         """Add ``step`` to entry x of each column, and update the terms."""
-        self._square += step * (2 * self._GR[:, x] + step * self._G[x, x])
+        self._quadratic += step * (2 * self._GR[:, x] + step * self._G[x, x])
         self._GR += step[:, None] * self._G[x]
         self._linear += step * self._nu[x]
         self._mean += step * self._section.prior[x]
@@ -182,10 +182,10 @@ def _best_neighbours(
             continue
         candidates, exists = neighbours
         phi = np.where(exists, _phi_at(section, price, polyhedron, candidates), -np.inf)
-        row = np.arange(len(phi))
+        rows = np.arange(len(phi))
         chosen = phi.argmax(axis=1)
-        best_phi[chunk] = phi[row, chosen]
-        best_neighbours[chunk] = candidates[row, chosen]
+        best_phi[chunk] = phi[rows, chosen]
+        best_neighbours[chunk] = candidates[rows, chosen]
     return best_phi, best_neighbours
 
 

@@ -1,4 +1,4 @@
-"""Surveys on Apache Spark: a job's tasks randomise people's values and may count the reports.
+"""Surveys on Apache Spark: a job's tasks randomize people's values and may count the reports.
 
 Without a key, only counts leave a task. Each attempt draws new randomness, but the driver uses the
 result of only one attempt, so it is safe to kill a task or run it twice. With a key, which
@@ -56,7 +56,7 @@ def tally_column(
     latitude: str | None = None,
     longitude: str | None = None,
 ) -> Tally:
-    """Privatise each row of a table and return the tally of the reports.
+    """Privatize each row of a table and return the tally of the reports.
 
     ``column``: the column that contains the values. For positions, pass ``latitude`` and
     ``longitude`` instead: two columns that contain degrees.
@@ -88,7 +88,7 @@ def tally_column(
 def tally_files(
     spark: "SparkSession", survey: Survey, paths: Sequence[str], columns: AnswerColumns
 ) -> Tally:
-    """Privatise each answer in CSV (optionally gzipped) or Parquet files and return the tally.
+    """Privatize each answer in CSV (optionally gzipped) or Parquet files and return the tally.
 
     Pass absolute paths that every executor can open. Each task opens its own files, so rows never
     pass through Spark. The guarantees are those of ``tally_column``. Errors mention files and rows,

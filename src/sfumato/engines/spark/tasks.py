@@ -102,7 +102,7 @@ def _outcome_row(survey: Survey, symbols: Iterator[Symbols]) -> Arrow:
 
 
 def counts_to_bytes(counts: Counts) -> bytes:
-    """Serialise counts as the narrowest integers that fit, to save memory in the driver.
+    """Serialize counts as the narrowest integers that fit, to save memory in the driver.
 
     >>> list(counts_to_bytes(np.array([3, 0, 255]))), len(counts_to_bytes(np.array([3, 0, 256])))
     ([3, 0, 255], 6)

@@ -18,7 +18,7 @@ import numpy as np
 
 from sfumato.contexts import finest_groups
 from sfumato.foundation.arrays import Booleans, Floats, Symbols
-from sfumato.foundation.simplex import nearest_in_groups, project_groups
+from sfumato.foundation.simplex import project_groups, project_groups_weighted
 from sfumato.mechanisms import Mechanism
 from sfumato.tally import Tally
 
@@ -88,7 +88,9 @@ class Projection:
         if not scales.any():
             scales = np.ones_like(scales)
         scales = np.maximum(scales, _MIN_SCALE * scales.max())
-        return DecoderResult(nearest_in_groups(pools.unbiased, observed_groups, shares, scales))
+        return DecoderResult(
+            project_groups_weighted(pools.unbiased, observed_groups, shares, scales)
+        )
 
 
 @dataclass(frozen=True, eq=False)

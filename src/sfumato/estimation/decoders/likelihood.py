@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 from sfumato.errors import InvalidArgument
 from sfumato.estimation.decoders.decoder import DecoderResult, Projection
 from sfumato.foundation.arrays import Floats, Symbols
-from sfumato.foundation.simplex import nearest_in_groups
+from sfumato.foundation.simplex import project_groups_weighted
 from sfumato.mechanisms import Mechanism
 from sfumato.tally import Tally
 
@@ -58,11 +58,11 @@ class Likelihood:
     ``gap`` in ``details``, and the result is at least as likely as the projection. ``converged`` is
     true if ``gap ≤ tolerance``, which holds unless the decoder reaches ``max_iterations`` first.
     The default tolerance is far below what data can resolve: an entry that is off by one standard
-    error lowers the log-likelihood by about ½. Reports that no symbol can send carry no information
-    and are left out of the log-likelihood.
+    error lowers the log-likelihood by about ½. Reports that no symbol can produce carry no
+    information and are left out of the log-likelihood.
 
     Cost: two transforms per iteration. Decoding takes about 5 to 50 iterations, or a few hundred if
-    different groups can send the same reports. Memory: about twenty arrays the size of p or f.
+    different groups can produce the same reports. Memory: about twenty arrays the size of p or f.
 
     In this example, the café and the park are unrandomized. The café has a quarter as many reports
     as the park, and its share is a quarter of the park's. The projection subtracts the same amount
@@ -145,7 +145,7 @@ class _Problem:
     """The likelihood function of a tally, and the constraints on p."""
 
     mechanism: Mechanism
-    observed: NDArray[np.intp]  # the reports that occurred and that some symbol can send
+    observed: NDArray[np.intp]  # the reports that occurred and that some symbol can produce
     f: Floats  # the share of each observed report among all reports
     report_count: int
     group_of: Symbols
@@ -158,7 +158,7 @@ class _Problem:
         """Build the problem from the observed reports.
 
         Omit reports that did not occur, which add ``0 log q = 0`` to ℓ, and reports that no symbol
-        can send.
+        can produce.
         """
         group_of, shares = mechanism.scores.observed_shares(tally)
         can_be_sent = mechanism.forward(np.full(mechanism.inputs, 1 / mechanism.inputs)) > 0
@@ -208,7 +208,7 @@ class _Problem:
 
     def nearest(self, v: Floats, d: Floats) -> Floats:
         """Return the feasible p that minimizes ``Σ_x (p_x − v_x)²/d_x``."""
-        return nearest_in_groups(v, self.group_of, self.shares, d)
+        return project_groups_weighted(v, self.group_of, self.shares, d)
 
 
 def _interior_start(problem: _Problem) -> _Point:

@@ -193,8 +193,8 @@ def _maximize_likelihood(
     """
     from scipy.optimize import nnls
 
-    # A penalty on deviations from the mean, relative to the grid's width, enforces the mean. Σw = 1
-    # holds automatically at the optimum.
+    # A penalty on the difference between the prior's mean and the required mean, relative to the
+    # grid's width, enforces the required mean. Σw = 1 holds automatically at the optimum.
     offsets = (values - mean) / max(float(np.abs(values - mean).max()), 1e-300)
     w = start
     cost = _cost(L, c, offsets, w)

@@ -3,7 +3,7 @@
 A broken or outdated client, or a forger, may send reports whose distribution no population can
 produce. Four tests detect such reports. None of them depends on the true distribution.
 
-*Impossible reports.* The tally must not contain reports that no symbol can send.
+*Impossible reports.* The tally must not contain reports that no symbol can produce.
 
 *Residuals.* ``r = f − Qᵀ A f`` has mean 0 for every p, because A inverts Q. With ``P = I − Qᵀ A``
 and weights ``W = 1/q̂``, the statistic is Pearson's, ``T = n Σ_y W r²``. It measures deviations in
@@ -44,12 +44,12 @@ from sfumato.mechanisms import Mechanism, ScoreMoments
 from sfumato.randomness import words_from
 from sfumato.tally import Tally
 
-__all__ = ["IMPOSSIBLE_P_VALUE", "FitResult", "FitWarning", "check_fit"]
+__all__ = ["REJECTION_THRESHOLD", "FitResult", "FitWarning", "check_fit"]
 
-IMPOSSIBLE_P_VALUE = 1e-6
+REJECTION_THRESHOLD = 1e-6
 """Below this p-value, the verdict is that the reports did not come from the mechanism."""
 
-_DOUBTFUL_P_VALUE = 1e-3
+_DOUBT_THRESHOLD = 1e-3
 _KEY = hashlib.sha256(b"sfumato/fit").digest()
 _MAX_EXACT_OUTPUTS = 256  # up to this many outputs, compute traces exactly
 _MANY_OUTPUTS = 2**17  # above this many outputs, use the reduced number of probes
@@ -57,7 +57,7 @@ _PROBE_COUNT = 16  # random directions for estimating traces; the variance inclu
 _REDUCED_PROBE_COUNT = 4
 _MIN_REPORTS = 100  # with fewer reports, p-values as small as 1e-6 are not reliable
 _MAX_GROUPS = 64
-_MIN_EVEN_SHARE = 0.1  # minimum weight of an even distribution in q̂, so no expected count is 0
+_MIN_UNIFORM_SHARE = 0.1  # minimum weight of the uniform part of q̂, so no expected count is 0
 
 _REASONS = {
     "residuals": "no distribution of symbols produces such a histogram",
@@ -78,7 +78,7 @@ class FitResult:
     ``verdict``: a sentence that states the conclusion.
     ``statistic``: Pearson's statistic of the residuals.
     ``degrees_of_freedom``: the number of possible outputs minus the number of inputs.
-    ``impossible_count``: the number of reports that no symbol can send.
+    ``impossible_count``: the number of reports that no symbol can produce.
     ``tests``: a mapping from test name to p-value, before the Bonferroni correction.
     """
 
@@ -92,11 +92,11 @@ class FitResult:
     @property
     def is_possible(self) -> bool:
         """Whether the reports could have come from the mechanism."""
-        return self.p_value >= IMPOSSIBLE_P_VALUE
+        return self.p_value >= REJECTION_THRESHOLD
 
 
 def check_fit(mechanism: Mechanism, tally: Tally) -> FitResult:
-    """Test whether a tally could have come from the mechanism for any distribution of symbols.
+    """Test whether a tally could have come from the mechanism for some distribution of symbols.
 
     >>> from sfumato.contexts import Uniform
     >>> from sfumato.mechanisms import PlainResponse
@@ -110,8 +110,8 @@ def check_fit(mechanism: Mechanism, tally: Tally) -> FitResult:
     False
     """
     n = tally.reports
-    even = np.full(mechanism.inputs, 1 / mechanism.inputs)
-    can_be_sent = mechanism.forward(even) > 0
+    uniform = np.full(mechanism.inputs, 1 / mechanism.inputs)
+    can_be_sent = mechanism.forward(uniform) > 0
     impossible_count = int(tally.counts[~can_be_sent].sum())
     degrees_of_freedom = int(can_be_sent.sum()) - mechanism.inputs
     statistic = 0.0
@@ -136,13 +136,13 @@ def _verdict(p_value: float, tests: Mapping[str, float], impossible_count: int, 
         return "Any reports would fit this mechanism."
     if impossible_count:
         return (
-            "The reports cannot have come from this mechanism: no symbol can send "
-            f"{impossible_count} of the {n} reports."
+            f"The reports cannot have come from this mechanism: {impossible_count} of the {n} "
+            "reports cannot come from any symbol."
         )
-    if p_value >= _DOUBTFUL_P_VALUE:
+    if p_value >= _DOUBT_THRESHOLD:
         return "The reports fit the mechanism."
     reason = _REASONS[min(tests, key=lambda name: tests[name])]
-    if p_value >= IMPOSSIBLE_P_VALUE:
+    if p_value >= REJECTION_THRESHOLD:
         return f"The fit is doubtful (p = {p_value:.1g}): {reason}."
     return f"The reports cannot have come from this mechanism (p = {p_value:.1g}): {reason}."
 
@@ -164,7 +164,7 @@ class _Residuals:
         """Return ``P u``."""
         return u - self.mechanism.forward(self.mechanism.scores.mean(u))
 
-    def project_back(self, v: Floats) -> Floats:
+    def project_adjoint(self, v: Floats) -> Floats:
         """Return ``Pᵀ v``: a function of the report with mean 0 for every symbol."""
         return v - self.mechanism.scores.totals(self.mechanism.adjoint(v))
 
@@ -183,7 +183,7 @@ class _Residuals:
         trace_of_square = 0.0  # tr M²
         probe_count = 0
         for g in _probes(q.size):
-            h = self.project_back(self.sqrt_weights * g)
+            h = self.project_adjoint(self.sqrt_weights * g)
             rho += h**2
             trace_of_square += self.residual_norm_squared(q * h)
             probe_count += 1
@@ -206,26 +206,26 @@ class _Residuals:
 
     def noise_test(self) -> float:
         """Return the p-value of the test for a shift towards uniformly random reports."""
-        even = self.can_be_sent / self.can_be_sent.sum()
-        v = self.project_back(self.sqrt_weights**2 * self.project(even))
+        uniform = self.can_be_sent / self.can_be_sent.sum()
+        v = self.project_adjoint(self.sqrt_weights**2 * self.project(uniform))
         if float(np.abs(v).max()) <= 1e-9 * float(self.sqrt_weights.max()) ** 2:
             return 1.0  # some distribution of symbols produces uniform reports
         return float(probability_below(ScoreMoments.for_total(-v, self.f), self.reports, 0.0)[0])
 
 
 def _q_with_smoothing(mechanism: Mechanism, tally: Tally) -> Floats:
-    """Return q̂: the distribution of reports for the projected estimate, mixed with an even one.
+    """Return q̂: the distribution of reports for the projected estimate, mixed with a uniform one.
 
     The weights in Pearson's statistic should depend as little as possible on the reports that they
-    weight. So with few reports, q̂ is the distribution of reports for people spread evenly within
-    each block.
+    weight. So with few reports, q̂ is the distribution of reports for people spread uniformly
+    within each block.
     """
     groups, shares = mechanism.scores.observed_shares(tally)
     p = project_groups(mechanism.scores.unbiased(tally), groups, shares)
-    even = (shares / np.bincount(groups, minlength=shares.size))[groups]
-    even_share = math.sqrt(mechanism.inputs / tally.reports)
-    even_share = min(max(even_share, _MIN_EVEN_SHARE), 1.0)
-    return np.maximum(mechanism.forward((1 - even_share) * p + even_share * even), 0.0)
+    uniform = (shares / np.bincount(groups, minlength=shares.size))[groups]
+    uniform_share = math.sqrt(mechanism.inputs / tally.reports)
+    uniform_share = min(max(uniform_share, _MIN_UNIFORM_SHARE), 1.0)
+    return np.maximum(mechanism.forward((1 - uniform_share) * p + uniform_share * uniform), 0.0)
 
 
 def _probes(size: int) -> Iterator[Floats]:
