@@ -182,7 +182,7 @@ def test_detour_may_exceed_forty():
         ({"a": 1}, "epsilon must contain an ε for every block; 'b' has none"),
         ({}, "'a' has none"),
         ({"a": 1, "b": 2, "c": 3}, "epsilon contains 'c', but no label belongs to that block"),
-        ({"a": 1, "b": 2, 0: 3}, "epsilon contains 0, a block"),
+        ({"a": 1, "b": 2, 0: 3}, "epsilon contains 0, but no label"),
     ],
     ids=repr,
 )
@@ -378,7 +378,7 @@ def test_union_labels_are_concatenated(domains, joined):
             {"a": Uniform(1, 1), "b": Uniform(1, 1)},
             {"block_of": ["a"]},
             ContextMismatch,
-            "contains 'b', a block without",
+            "contains 'b', but no label",
         ),
         ({1.5: Uniform(1, 1)}, {}, InvalidContext, "a block name must be text or an integer"),
     ],

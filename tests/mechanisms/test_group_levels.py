@@ -56,7 +56,9 @@ def demand_whole(shapes, clear, levels, word_bits):
         if b > r:
             assert within_odds(level.high, level.low, shape.epsilon_in)
             # Cover must not favour the symbol that takes it, even if a closed context permits it.
-            owed = [other.epsilon_out for other in shapes if other is not shape or other.count > 1]
+            owed = [
+                other.epsilon_out for other in shapes if other is not shape or other.group_count > 1
+            ]
             assert all(
                 within_odds(level.cover, level.low, e)
                 for e in owed

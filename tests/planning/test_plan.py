@@ -301,7 +301,7 @@ def test_rows_show_what_context_saves():
     rows = {row.name: row for row in result.rows}
     assert list(rows) == ["classical", "hadamard", "best"]
     assert rows["classical"].unbiased.people > 20 * rows["best"].unbiased.people
-    assert rows["best"].risk_ratio == pytest.approx(rows["best"].risk / result.lower_bound)
+    assert rows["best"].risk_ratio == pytest.approx(rows["best"].risk / result.risk_lower_bound)
     assert min(row.risk_ratio for row in result.rows) >= 1
     assert rows["best"].bits == rows["best"].mechanism.bits
     assert rows["best"].leverage == rows["best"].mechanism.scores.leverage

@@ -92,7 +92,7 @@ def test_extremes_of_the_wrong_group_are_noticed(monkeypatch):
     """A planted fault: a group's own minimum counts among the others'."""
     monkeypatch.setattr(
         enumeration,
-        "_smallest_outside",
+        "_smallest_ranks_outside",
         lambda smallest: np.broadcast_to(smallest.min(axis=0), smallest.shape),
     )
     context = sf.Blocks([0, 0, 1], 3, across="0.5")

@@ -176,8 +176,8 @@ def test_result_is_a_distribution_at_least_as_likely_as_the_projection(
         lambda problem, g: max(
             float(problem.shares @ np.full(problem.shares.size, g.max())) - 1, 0.0
         ),
-        lambda problem, g: problem.reports * max(float(g.mean()) - 1, 0.0),
-        lambda problem, g: problem.reports * max(float(np.median(g)) - 1, 0.0),
+        lambda problem, g: problem.report_count * max(float(g.mean()) - 1, 0.0),
+        lambda problem, g: problem.report_count * max(float(np.median(g)) - 1, 0.0),
     ],
     ids=["as if of one report", "the mean", "the median"],
 )
