@@ -171,7 +171,7 @@ def test_malformed_periods_are_rejected_without_echo(period):
     if "\ud800" not in period:
         bodies[parse_arrow_batch] = as_arrow({"sfumato.period": period})
     for parse, body in bodies.items():
-        with pytest.raises(InvalidBatch, match="period must name the week") as caught:
+        with pytest.raises(InvalidBatch, match="period must be the name of the week") as caught:
             parse(body, RULES["weekly"])
         assert CANARY not in full_error_text(caught.value)
 
@@ -179,7 +179,7 @@ def test_malformed_periods_are_rejected_without_echo(period):
 @pytest.mark.parametrize("period", [None, True, 2026, [WEEK], {"period": WEEK}])
 def test_periods_are_text(period):
     body = json.dumps(json.loads(to_json(WEEKLY)) | {"period": period}).encode()
-    with pytest.raises(InvalidBatch, match="period must name the week"):
+    with pytest.raises(InvalidBatch, match="period must be the name of the week"):
         parse_batch(body, RULES["weekly"])
 
 
@@ -269,8 +269,10 @@ def test_digests_differ_by_period_and_format():
     key = b'{"period":"2026-W46"}'
     by_hand = {
         "format 1": hashlib.sha256(b"sfumato/1/content" + ID + content).digest()[:16],
-        "once": hashlib.sha256(b"sfumato/2/content" + ID + content).digest()[:16],
-        "weekly": hashlib.sha256(b"sfumato/2/content" + ID + key + content).digest()[:16],
+        "once": hashlib.sha256(b"sfumato/2/content" + ID + bytes(4) + content).digest()[:16],
+        "weekly": hashlib.sha256(
+            b"sfumato/2/content" + ID + bytes([len(key), 0, 0, 0]) + key + content
+        ).digest()[:16],
     }
     assert {name: batch.digest for name, batch in BATCHES.items()} == by_hand
     others = [Batch(ID, SURVEY, REPORTS, CellKey(f"2026-W{week}"), 2) for week in range(10, 53)]

@@ -86,6 +86,18 @@ def test_truncated_files_refill_nothing(used, tmp_path, name, reaches):
     assert refused == len(content)  # every piece that is missing is noticed
 
 
+def test_a_new_budget_does_not_replace_a_lost_log(used, tmp_path):
+    """An empty log would let the device answer again without a charge."""
+    home = tmp_path / "device"
+    shutil.copytree(used[True].home, home)
+    (home / f"answers-{FIRST.fingerprint}").unlink()
+    ledger = (home / "ledger").read_bytes()
+    for budget in (FULL, ROOMY, None):
+        assert _outcome(FIRST, home, 8, budget=budget) == (set(), True)
+    assert not (home / f"answers-{FIRST.fingerprint}").exists()
+    assert (home / "ledger").read_bytes().count(b"cost") == ledger.count(b"cost")
+
+
 def test_files_are_owner_only(used):
     modes = {
         path.name: path.stat().st_mode & 0o777

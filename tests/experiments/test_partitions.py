@@ -140,7 +140,7 @@ def test_table_shows_error_and_hiding(fast_options, all_maps, tmp_path):
         assert row["reveals"] == each.reveals
     assert len(result.rows[0]) == len(result.columns) == 8
     assert any("not hidden at all" in note for note in result.notes)
-    assert not any("favours those blocks" in note for note in result.notes)
+    assert not any("favours such blocks" in note for note in result.notes)
 
 
 @pytest.mark.slow
@@ -148,7 +148,7 @@ def test_files_are_complete(fast_options, tmp_path):
     result = partitions.partitions(RunOptions(quick=True))
     paths = result.save(tmp_path)
     assert any(
-        "favours those blocks" in note for note in result.notes
+        "favours such blocks" in note for note in result.notes
     )  # made-up people live in the places of the blocks
     assert sorted(path.suffix for path in paths) == [".csv", ".json", ".pdf", ".png"]
     assert fast_options[0][0] == 1

@@ -106,15 +106,15 @@ def test_other_names_are_rejected(length):
 
 # The oldest and the newest accepted period, and their neighbours.
 LIMITS = {
-    "day": ("2026-08-09", "2026-08-10", "2026-11-19", "2026-11-20"),
-    "week": ("2024-W51", "2024-W52", "2026-W47", "2026-W48"),
-    "month": ("2018-05", "2018-06", "2026-11", "2026-12"),
-    "year": ("1926", "1927", "2026", "2027"),
+    "day": ("2026-11-09", "2026-11-10", "2026-11-19", "2026-11-20"),
+    "week": ("2026-W39", "2026-W40", "2026-W47", "2026-W48"),
+    "month": ("2026-03", "2026-04", "2026-11", "2026-12"),
+    "year": ("2018", "2019", "2026", "2027"),
 }
 
 
 @pytest.mark.parametrize("length", PERIODS)
-def test_periods_are_accepted_up_to_100_ago(length):
+def test_periods_are_recent_up_to_8_ago(length):
     names = LIMITS[length]
     accepted = [recent_period(length, name, NOW) for name in names]
     assert accepted == [False, True, True, False]
@@ -129,8 +129,8 @@ def test_a_clock_may_be_a_day_fast():
 
 
 @LAWS
-@given(every, st.integers(0, 99), st.datetimes(datetime(2000, 1, 1), datetime(2200, 1, 1)))
-def test_the_last_hundred_periods_are_always_accepted(length, back, moment):
+@given(every, st.integers(0, 7), st.datetimes(datetime(2000, 1, 1), datetime(2200, 1, 1)))
+def test_the_last_eight_periods_are_always_recent(length, back, moment):
     now = moment.replace(tzinfo=UTC)
     day = now.date()
     for _ in range(back):
@@ -140,16 +140,16 @@ def test_the_last_hundred_periods_are_always_accepted(length, back, moment):
 
 @settings(LAWS, max_examples=40)
 @given(every, st.datetimes(datetime(2000, 1, 1), datetime(2200, 1, 1)))
-def test_few_periods_are_accepted(length, moment):
-    """A sender who invents periods can make only about a hundred cells."""
+def test_few_periods_are_recent(length, moment):
+    """A sender who invents periods can make only about ten cells."""
     now = moment.replace(tzinfo=UTC)
     day = now.date() + timedelta(days=800 if length in ("day", "week") else 4000)
     accepted = set()
-    for _ in range(1000):
+    for _ in range(1100):
         name = period_name(length, noon(day))
         if recent_period(length, name, now):
             accepted.add(name)
         day = period_start(length, name) - DAY
         if day < date(1800, 1, 1):
             break
-    assert 100 <= len(accepted) <= 103
+    assert 8 <= len(accepted) <= 10

@@ -316,7 +316,7 @@ PERIOD_FORM = {
     "month": re.compile("[0-9]{4}-[0-9]{2}"),
     "year": re.compile("[0-9]{4}"),
 }
-MAX_AGE = {"day": 100, "week": 700, "month": 3100, "year": 36_600}
+MAX_AGE = {"day": 8, "week": 56, "month": 248, "year": 2928}
 
 
 def random_period(choose, every):

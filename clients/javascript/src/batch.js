@@ -6,6 +6,6 @@
  */
 export function toJson(batch, { edition, fingerprint }, reports, period) {
   const key = edition > 1 && period ? `"period":"${period}",` : "";
-  const survey = fingerprint.slice(0, 64 / edition);
+  const survey = edition > 1 ? fingerprint.slice(0, 32) : fingerprint;
   return `{"batch":"${batch}","format":${edition},${key}"reports":[${reports.join(",")}],"survey":"${survey}"}`;
 }

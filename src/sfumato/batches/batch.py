@@ -6,7 +6,7 @@ same identifier, and the aggregator counts them once.
 
 import hashlib
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeGuard
 
@@ -75,6 +75,9 @@ class Batch:
                 f"a batch must have 1 to {MAX_BATCH_REPORTS:,} reports; got {self.reports.size:,}."
             )
 
+        if self.edition == 1 and self.key != NO_KEY:
+            raise InvalidBatch("a batch of edition 1 must not have a period.")
+
     @cached_property
     def digest(self) -> bytes:
         """A hash to distinguish a repeated batch from a different one with the same identifier.
@@ -86,7 +89,17 @@ class Batch:
         if self.edition == 1:
             return hashlib.sha256(b"sfumato/1/content" + self.id + content).digest()[:ID_BYTES]
         key = self.key.text.encode("utf-8")
-        return hashlib.sha256(b"sfumato/2/content" + self.id + key + content).digest()[:ID_BYTES]
+        parts = (b"sfumato/2/content", self.id, len(key).to_bytes(4, "little"), key, content)
+        return hashlib.sha256(b"".join(parts)).digest()[:ID_BYTES]
+
+    def move_to(self, key: CellKey) -> "Batch":
+        """Return the batch with its reports in another cell.
+
+        Its digest stays the same: it identifies what was sent, whichever cell counts it.
+        """
+        moved = replace(self, key=key)
+        moved.__dict__["digest"] = self.digest
+        return moved
 
     def require(self, outputs: int) -> None:
         """Reject a batch with a report outside ``0..outputs - 1``."""
@@ -127,7 +140,7 @@ def is_fingerprint(text: object) -> TypeGuard[str]:
 
 
 def require_same_survey(text: str, fingerprint: str) -> None:
-    """Reject a batch that names another survey than the one it was sent to."""
+    """Reject a batch that names a different survey from the one it was sent to."""
     if text != fingerprint:
         raise InvalidBatch("the batch and the path refer to different surveys.")
 

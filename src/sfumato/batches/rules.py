@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Self
 
+from sfumato.batches.batch import Batch
 from sfumato.batches.tally_format import TallyExport
 from sfumato.cells import NO_KEY, CellKey
 from sfumato.errors import InvalidBatch, InvalidTally
@@ -11,6 +12,9 @@ from sfumato.foundation.periods import period_start, recent_period
 from sfumato.survey import Survey
 
 __all__ = ["UploadRules"]
+
+
+_EXAMPLES = {"day": "2026-11-15", "week": "2026-W46", "month": "2026-11", "year": "2026"}
 
 
 @dataclass(frozen=True)
@@ -50,10 +54,16 @@ class UploadRules:
             raise self._invalid_period()
         return CellKey(period)
 
-    def require_period(self, period: str, now: datetime) -> None:
-        """Reject a period that is malformed, in the future, or long past."""
-        if self.every and not recent_period(self.every, period, now):
-            raise self._invalid_period()
+    def assign_cell(self, batch: Batch, now: datetime) -> Batch:
+        """Return the batch with its reports in the cell where they are counted.
+
+        A period that is long past or in the future is not believed: its reports go to the cell
+        without a period. So a device with a wrong clock loses nothing, and a sender who invents
+        periods cannot create cells without limit.
+        """
+        if not self.every or recent_period(self.every, batch.key.period, now):
+            return batch
+        return batch.move_to(NO_KEY)
 
     def _is_period(self, name: str) -> bool:
         if not self.every:
@@ -66,6 +76,6 @@ class UploadRules:
 
     def _invalid_period(self) -> InvalidBatch:
         return InvalidBatch(
-            f"period must name the {self.every} of the answer, in UTC, not later than today and at "
-            "most 100 periods ago."
+            f"period must be the name of the {self.every} of the answer, in UTC, such as "
+            f"{_EXAMPLES[self.every]}."
         )

@@ -177,13 +177,13 @@ def _describe_matrix(path: Path, name: str | None) -> "Description":
     from sfumato.cli.init import unique_name
     from sfumato.contexts import PrivacyMatrix
     from sfumato.domains import Domain
-    from sfumato.survey import DEFAULT_QUESTION, EDITIONS, Description, Question
+    from sfumato.survey import DEFAULT_QUESTION, Description, Question
     from sfumato.survey.toml.companion_files import read_matrix
 
     labels, rows = read_matrix(path, "matrix")
     csv_path = Path(path.name.removesuffix(".gz"))
     question = Question(DEFAULT_QUESTION, PrivacyMatrix(rows, domain=Domain(labels)))
-    return Description(name or unique_name(csv_path), (question,), {}, EDITIONS[-1])
+    return Description(name or unique_name(csv_path), (question,), {}, edition=2)
 
 
 def _describe_survey(path: Path) -> "Description":

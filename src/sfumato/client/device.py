@@ -91,9 +91,11 @@ class Device:
         if not isinstance(budget, BudgetChoice):
             limited_ledger = replace(ledger, budget=budget)
         charged_ledger = limited_ledger.charge(entry)
+        # Only a new charge may start a log: an empty one must not replace a lost one.
+        is_new = charged_ledger.entries != ledger.entries
+        if is_new and self.read_log(survey.fingerprint, tag) is None:
+            self.write_log(survey.fingerprint, AnswerLog(tag))
         if charged_ledger != ledger:
-            if self.read_log(survey.fingerprint, tag) is None:
-                self.write_log(survey.fingerprint, AnswerLog(tag))
             self._write_ledger(charged_ledger)
         log = self.read_log(survey.fingerprint, tag)
         if log is None:

@@ -12,7 +12,7 @@ __all__ = ["PERIODS", "period_name", "period_start", "recent_period"]
 PERIODS = ("day", "week", "month", "year")
 """The lengths of periods, as in ``repeat = { every = "week", … }``."""
 
-_MAX_PERIODS_LATE = 100
+_MAX_PERIODS_LATE = 8
 _MAX_DAYS = {"day": 1, "week": 7, "month": 31, "year": 366}
 _ISO_PREFIX_LENGTH = {"day": 10, "month": 7, "year": 4}
 _NAME_LENGTH = {"day": 10, "week": 8, "month": 7, "year": 4}
@@ -51,7 +51,7 @@ def recent_period(every: str, name: str, now: datetime) -> bool:
     """Whether ``name`` is a period that began at most a day after ``now``, or not long before.
 
     A device may deliver late, and its clock may be wrong. But a sender who invents periods must not
-    be able to create cells without limit, so only the last 100 periods are accepted.
+    be able to create cells without limit, so only the last 8 periods count as recent.
 
     >>> recent_period("week", "2026-W46", datetime(2026, 11, 18, tzinfo=UTC))
     True

@@ -19,7 +19,7 @@ import pyarrow.csv
 import pyarrow.parquet
 from numpy.typing import NDArray
 
-from sfumato.batches import TallyExport, fresh_id, parse_tally, tally_to_json
+from sfumato.batches import TallyExport, UploadRules, fresh_id, parse_tally, tally_to_json
 from sfumato.cells import TallyCells
 from sfumato.errors import InvalidSetting, InvalidTable, InvalidTally, WrongSurvey
 from sfumato.foundation.arrays import Arrow
@@ -224,6 +224,7 @@ def count_files(paths: Sequence[str], survey: Survey) -> Tally:
     for path in tally_paths:
         export = _read_tally(path)
         export.tally.require(survey.fingerprint, survey.mechanism.outputs)
+        UploadRules.from_survey(survey).require_export(export)
         ids = {id_.hex() for id_ in (export.id, *export.covers)}
         guard.check(ids, Path(path).name)
         total += export.tally

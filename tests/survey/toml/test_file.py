@@ -661,3 +661,11 @@ def test_bad_matrix_files_are_rejected(tmp_path, content):
 def test_read_toml_accepts_bytes(tmp_path):
     described = parse_survey_toml(_toml().encode(), tmp_path)
     assert (described.name, described.context.size, described.about["repeat"]) == ("q", 3, "once")
+
+
+@pytest.mark.parametrize("edition", ["true", "1.0", "2.0", '"2"', "0", "3"])
+def test_other_editions_are_rejected(tmp_path, edition):
+    head = f'name = "lunch"\nedition = {edition}\n'
+    sections = '[domain]\nkind = "range"\nsize = 3\n[context]\nkind = "uniform"\nepsilon = 1\n'
+    with pytest.raises(InvalidSurvey, match="edition must be"):
+        parse_survey_toml((head + sections).encode(), tmp_path)

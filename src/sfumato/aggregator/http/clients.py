@@ -155,12 +155,6 @@ class BatchBody(BaseModel, extra="forbid"):
         description="128 bits chosen by the sender; the same in every retry.",
     )
     format: int = Field(ge=1, le=2, description="The edition of the survey.")
-    period: str | None = Field(
-        default=None,
-        max_length=10,
-        description="The period of the answer, such as 2026-W46: in format 2, if the survey is "
-        "repeated.",
-    )
     reports: list[int] = Field(min_length=1, max_length=MAX_BATCH_REPORTS)
     survey: str = Field(
         pattern=_SURVEY_PATTERN,
@@ -186,7 +180,7 @@ async def upload(request: Request) -> Response:
         raise _survey_closed()
     batch = parse(await read_body(request, MAX_BATCH_BYTES), entry.rules)
     batch.require(entry.outputs)
-    entry.rules.require_period(batch.key.period, now)
+    batch = entry.rules.assign_cell(batch, now)
     outcome = await aggregator.writer.count(batch)
     new_reports = batch.reports.size if outcome is Outcome.COUNTED else 0
     aggregator.metrics.count_upload(entry.survey.name, outcome.value, new_reports)

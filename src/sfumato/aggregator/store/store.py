@@ -312,8 +312,10 @@ class Store(Database):
 
     def import_tally(self, exported: TallyExport) -> Outcome:
         """Add a tally from another store, unless part of it was already counted here."""
+        report_count = exported.tally.reports
+        new_digest = exported.digest  # computed before the lock, because it reads every count
         with self._write() as connection:
-            row = self._find_survey_row(connection, exported.tally.fingerprint)
+            row = self._find_survey_row(connection, exported.cells.fingerprint)
             if row is None:
                 return Outcome.UNKNOWN
             if row.state != "open":
@@ -321,17 +323,16 @@ class Store(Database):
             matches_id = (imports.c.survey == row.number) & (imports.c.id == exported.id)
             digest = connection.scalar(select(imports.c.digest).where(matches_id))
             if digest is not None:
-                is_same = bytes(digest) == exported.digest
+                is_same = bytes(digest) == new_digest
                 return Outcome.REPLAYED if is_same else Outcome.CONFLICT
             if not _all_tally_ids(connection, row.number).isdisjoint(
                 [exported.id, *exported.covers]
             ):
                 return Outcome.OVERLAP
-            report_count = exported.tally.reports
             statement = insert(imports).values(
                 survey=row.number,
                 id=exported.id,
-                digest=exported.digest,
+                digest=new_digest,
                 part=row.part,
                 reports=report_count,
                 covers=b"".join(exported.covers).hex(),

@@ -175,6 +175,8 @@ def parse_survey_toml(raw: bytes, folder: Path) -> FileDescription:
         raise InvalidSurvey(
             "the survey file is not valid TOML: it is nested too deeply, or a number is too long."
         ) from None
+    if type(data.get("edition", 1)) is not int:  # pydantic would accept true and 1.0
+        raise InvalidSurvey("edition must be 1 or 2.")
     try:
         file = FileFields.model_validate(data)
     except ValidationError as problem:

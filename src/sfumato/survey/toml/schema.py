@@ -224,7 +224,7 @@ def describe_error(error: Any, expected_in_context: Mapping[str, str]) -> str:  
     if error_type == "literal_error" and field != "repeat":
         return f"{field} must be one of {error['ctx']['expected']}; got {error['input']!r}."
     expected_by_field = {**EXPECTED_IN_FILE, **expected_in_context}
-    expected = expected_by_field.get(field) or _EXPECTED_BY_ERROR.get(
+    expected = expected_by_field.get(field.removeprefix("question.")) or _EXPECTED_BY_ERROR.get(
         error_type, "of a different type"
     )
     return f"{field} must be {expected}; got {_type_name(error['input'])}."
