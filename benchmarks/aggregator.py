@@ -17,16 +17,28 @@ import sys
 import tempfile
 import time
 import urllib.request
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast
 
 import numpy as np
 
-from sfumato.batches import ARROW_MEDIA_TYPE, JSON_MEDIA_TYPE, Batch, to_arrow, to_json
+from sfumato.batches import (
+    ARROW_MEDIA_TYPE,
+    JSON_MEDIA_TYPE,
+    Batch,
+    UploadRules,
+    to_arrow,
+    to_json,
+)
+from sfumato.cells import CellKey
+from sfumato.foundation.periods import period_name
 from sfumato.survey import Survey
 
 _SURVEY = """
 name = "load"
+edition = {edition}
+repeat = {repeat}
 [domain]
 kind = "range"
 size = 43750
@@ -43,7 +55,9 @@ def main() -> None:
     options = _options()
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         path = Path(folder, "survey.toml")
-        path.write_text(_SURVEY, encoding="utf-8")
+        repeat = '{ every = "week", distinct = 3 }' if options.repeated else '"once"'
+        text = _SURVEY.format(edition=options.edition, repeat=repeat)
+        path.write_text(text, encoding="utf-8")
         survey = Survey.load(path)
         store = options.store or f"sqlite:///{folder}/reports.db"
         command = [sys.executable, "-m", "sfumato", "serve", str(path), "--store", store]
@@ -70,6 +84,8 @@ def _options() -> argparse.Namespace:
         default=["arrow", "json", "single"],
         choices=["arrow", "json", "single"],
     )
+    parser.add_argument("--edition", type=int, default=1, choices=[1, 2])
+    parser.add_argument("--repeated", action="store_true", help="a survey that repeats every week")
     parser.add_argument("--store", default=None, help="another store; otherwise a new SQLite file")
     parser.add_argument(
         "--folder", default=".", help="where the SQLite file goes: on a disk, not in memory"
@@ -116,7 +132,9 @@ def _request(survey: Survey, arm: str, reports: int, seed: int) -> tuple[bytes, 
     """Return a request in two halves, before and after its identifier."""
     generator = np.random.default_rng(seed)
     outputs = generator.integers(0, survey.mechanism.outputs, reports).astype(np.uint32)
-    batch = Batch(bytes(16), survey.fingerprint, outputs)
+    every = UploadRules.from_survey(survey).every
+    key = CellKey(period_name(every, datetime.now(UTC)) if every else "")
+    batch = Batch(bytes(16), survey.fingerprint, outputs, key, survey.edition)
     body, kind = (
         (to_arrow(batch), ARROW_MEDIA_TYPE) if arm == "arrow" else (to_json(batch), JSON_MEDIA_TYPE)
     )

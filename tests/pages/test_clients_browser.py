@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("fastapi")
 
 import sfumato as sf
+from sfumato.conformance import read_cases
 from sfumato.foundation.canonical import canonical_bytes, fingerprint
 from sfumato.pages import TRY_POLICY, static_files
 from support.browser import external_requests, run_aggregator, uploads
@@ -96,6 +97,53 @@ def visit(browser, site, aggregator, survey):
         return page
 
     return visiting
+
+
+# --- vectors --------------------------------------------------------------------------------------
+
+WRONG_ANSWERS = """async ({ url, cases }) => {
+  const { Survey } = await import(`${url}static/client/index.js`);
+  const surveys = new Map();
+  const words = (digits) => [0, 16].map((at) => BigInt(`0x${digits.slice(at, at + 16)}`));
+  const operations = {
+    async load({ text, fingerprint }) {
+      const survey = await Survey.of(text, { fingerprint });
+      surveys.set(fingerprint, survey);
+      return survey.outputs;
+    },
+    async reports({ survey, symbols, words: digits }) {
+      return symbols.map((x, i) => surveys.get(survey).reportFrom(x, words(digits[i])));
+    },
+  };
+  const wrong = [];
+  for (const { about, request, expected } of cases) {
+    const answer = await operations[request.op](request).catch(({ name }) => name);
+    if (JSON.stringify(answer) !== JSON.stringify(expected)) wrong.push(about);
+  }
+  return wrong;
+}"""
+
+
+def _cases(file):
+    cases = []
+    for case in read_cases(file):
+        if case.request["op"] in ("load", "reports"):
+            result = case.answer.get("ok", {})
+            expected = result.get("reports", result.get("outputs", case.answer.get("error")))
+            cases.append({"about": case.about, "request": case.request, "expected": expected})
+    return cases
+
+
+@pytest.mark.parametrize("file", ["format_2.json", "bad_format_2.json"])
+def test_browsers_answer_the_vectors_of_format_2(browser, site, aggregator, file):
+    page = browser.new_page()
+    page.goto(site)
+    cases = _cases(file)
+    assert len(cases) > 15
+    assert page.evaluate(WRONG_ANSWERS, {"url": aggregator.url, "cases": cases}) == []
+    cases[-1]["expected"] = "another answer"  # a wrong vector is noticed
+    wrong = page.evaluate(WRONG_ANSWERS, {"url": aggregator.url, "cases": cases})
+    assert wrong == [cases[-1]["about"]]
 
 
 # --- counting -------------------------------------------------------------------------------------
