@@ -623,7 +623,8 @@ def test_import_map_for_the_core_is_harmless(browser, shelve):
 @pytest.mark.parametrize("hashes", ["{}", "{ tables: 'sha256-' }", "{ tables: 'none' }"])
 def test_module_without_a_hash_does_not_run(browser, shelve, hashes):
     """Browsers ignore an integrity that they cannot parse, and would run any bytes."""
-    shelf, url = shelve(True, hashes=f"export const HASHES = {hashes};")
+    kinds = "export const KINDS = { tables: ['table'] };"
+    shelf, url = shelve(True, hashes=f"export const HASHES = {hashes}; {kinds}")
     page = browser.new_page()
     page.goto(url)
     assert page.evaluate(LOAD, [f"{url}static/client/core.js", NEEDS_TABLES]).startswith(
