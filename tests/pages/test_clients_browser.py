@@ -623,7 +623,7 @@ def test_import_map_for_the_core_is_harmless(browser, shelve):
 @pytest.mark.parametrize("hashes", ["{}", "{ tables: 'sha256-' }", "{ tables: 'none' }"])
 def test_module_without_a_hash_does_not_run(browser, shelve, hashes):
     """Browsers ignore an integrity that they cannot parse, and would run any bytes."""
-    kinds = "export const KINDS = { tables: ['table'] };"
+    kinds = "export const KINDS = { tables: ['binary', 'table'] };"
     shelf, url = shelve(True, hashes=f"export const HASHES = {hashes}; {kinds}")
     page = browser.new_page()
     page.goto(url)

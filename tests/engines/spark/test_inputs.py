@@ -236,11 +236,11 @@ UNKNOWN = {
     ),
     "part of a moment": (
         "SELECT account, CAST(CAST(day AS timestamp) AS string) AS place FROM people",
-        "cast to a date",
+        "a cast whose result may depend",
     ),
     "time of day": (
         "SELECT * FROM people WHERE CAST('12:30' AS timestamp) < TIMESTAMP'2024-01-01'",
-        "cast to a date",
+        "a cast whose result may depend",
     ),
     "subquery": (
         "SELECT account, (SELECT first(place) FROM people) AS place FROM people",
