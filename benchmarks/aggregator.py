@@ -26,7 +26,6 @@ import numpy as np
 from sfumato.batches import (
     ARROW_MEDIA_TYPE,
     JSON_MEDIA_TYPE,
-    Batch,
     UploadRules,
     to_arrow,
     to_json,
@@ -132,9 +131,9 @@ def _request(survey: Survey, arm: str, reports: int, seed: int) -> tuple[bytes, 
     """Return a request in two halves, before and after its identifier."""
     generator = np.random.default_rng(seed)
     outputs = generator.integers(0, survey.mechanism.outputs, reports).astype(np.uint32)
-    every = UploadRules.from_survey(survey).every
-    key = CellKey(period_name(every, datetime.now(UTC)) if every else "")
-    batch = Batch(bytes(16), survey.fingerprint, outputs, key, survey.edition)
+    rules = UploadRules.from_survey(survey)
+    key = CellKey(period_name(rules.every, datetime.now(UTC)) if rules.every else "")
+    batch = rules.make_batch(bytes(16), outputs, key)
     body, kind = (
         (to_arrow(batch), ARROW_MEDIA_TYPE) if arm == "arrow" else (to_json(batch), JSON_MEDIA_TYPE)
     )

@@ -114,7 +114,7 @@ def _batches(survey: Survey, every: str) -> Iterator[Case]:
 
 
 def _charge(survey: Survey) -> Case:
-    is_once = survey.description.about["repeat"] == "once"
+    is_once = not survey.description.every
     request = survey_request(
         "charge",
         survey.fingerprint,

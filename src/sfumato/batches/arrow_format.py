@@ -23,15 +23,24 @@ from sfumato.batches.rules import UploadRules
 from sfumato.errors import InvalidBatch
 from sfumato.foundation.arrays import Arrow
 
-__all__ = ["ARROW_MEDIA_TYPE", "parse_arrow_batch", "to_arrow"]
+__all__ = [
+    "ARROW_MEDIA_TYPE",
+    "BATCH_KEY",
+    "PERIOD_KEY",
+    "SIMULATED_KEY",
+    "SURVEY_KEY",
+    "parse_arrow_batch",
+    "to_arrow",
+]
 
 ARROW_MEDIA_TYPE = "application/vnd.apache.arrow.stream"
 
+# Keys in the metadata of Arrow streams and of Parquet files with reports.
 _FORMAT_KEY = b"sfumato.format"
-_SURVEY_KEY = b"sfumato.survey"
-_BATCH_KEY = b"sfumato.batch"
-_PERIOD_KEY = b"sfumato.period"
-_SIMULATED_KEY = b"sfumato.simulated"
+SURVEY_KEY = b"sfumato.survey"
+BATCH_KEY = b"sfumato.batch"
+PERIOD_KEY = b"sfumato.period"
+SIMULATED_KEY = b"sfumato.simulated"
 _KEY_PREFIX = b"sfumato."
 _END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 
@@ -42,11 +51,11 @@ def to_arrow(batch: Batch) -> bytes:
 
     metadata = {
         _FORMAT_KEY: str(batch.edition),
-        _SURVEY_KEY: batch.fingerprint,
-        _BATCH_KEY: batch.id.hex(),
+        SURVEY_KEY: batch.fingerprint,
+        BATCH_KEY: batch.id.hex(),
     }
     if batch.key.period:
-        metadata[_PERIOD_KEY] = batch.key.period
+        metadata[PERIOD_KEY] = batch.key.period
     schema = pa.schema([pa.field("report", pa.uint32(), nullable=False)], metadata=metadata)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, schema) as writer:
@@ -106,16 +115,16 @@ def _parse(body: bytes, rules: UploadRules) -> Batch:
     if source.tell() != len(body):
         raise InvalidBatch("the Arrow stream has trailing data.")
     reports = columns[0] if len(columns) == 1 else np.concatenate(columns)
-    id_ = parse_id(_metadata_text(schema, _BATCH_KEY))
-    require_same_survey(parse_fingerprint(_metadata_text(schema, _SURVEY_KEY)), rules.fingerprint)
-    key = rules.parse_key(_metadata_text(schema, _PERIOD_KEY))
-    return Batch(id_, rules.fingerprint, reports, key, rules.edition)
+    id_ = parse_id(_metadata_text(schema, BATCH_KEY))
+    require_same_survey(parse_fingerprint(_metadata_text(schema, SURVEY_KEY)), rules.fingerprint)
+    key = rules.parse_key(_metadata_text(schema, PERIOD_KEY))
+    return rules.make_batch(id_, reports, key)
 
 
 def _require_report_schema(schema: Arrow, rules: UploadRules) -> None:
     import pyarrow as pa
 
-    if schema.metadata and _SIMULATED_KEY in schema.metadata:
+    if schema.metadata and SIMULATED_KEY in schema.metadata:
         raise InvalidBatch("reports from a seeded simulation must not be counted.")
     if schema.names != ["report"] or schema.field(0).type != pa.uint32():
         raise InvalidBatch(
@@ -135,9 +144,9 @@ def _require_exact_metadata(schema: Arrow, message: Arrow, rules: UploadRules) -
     """
     if _metadata_count(message) != len(schema.metadata):
         raise InvalidBatch("duplicate field in the schema's metadata.")
-    expected = {_FORMAT_KEY, _SURVEY_KEY, _BATCH_KEY}
+    expected = {_FORMAT_KEY, SURVEY_KEY, BATCH_KEY}
     if rules.every:
-        expected.add(_PERIOD_KEY)
+        expected.add(PERIOD_KEY)
     if {name for name in schema.metadata if name.startswith(_KEY_PREFIX)} != expected:
         names = b", ".join(sorted(expected)).decode()
         raise InvalidBatch(f"the schema's metadata must have exactly these fields: {names}.")

@@ -68,7 +68,7 @@ def parse_batch(body: bytes, rules: UploadRules) -> Batch:
     id_ = parse_id(data["batch"])
     _require_survey(data["survey"], rules)
     reports = _parse_reports(data["reports"])
-    return Batch(id_, rules.fingerprint, reports, key, rules.edition)
+    return rules.make_batch(id_, reports, key)
 
 
 def _require_survey(text: object, rules: UploadRules) -> None:

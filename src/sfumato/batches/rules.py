@@ -4,6 +4,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Self
 
+import numpy as np
+from numpy.typing import NDArray
+
 from sfumato.batches.batch import Batch
 from sfumato.batches.tally_format import TallyExport
 from sfumato.cells import NO_KEY, CellKey
@@ -45,6 +48,10 @@ class UploadRules:
         for key in export.cells.cells:
             if key.period and not self._is_period(key.period):
                 raise InvalidTally("a cell's period is not one of this survey's periods.")
+
+    def make_batch(self, id_: bytes, reports: NDArray[np.uint32], key: CellKey) -> Batch:
+        """Return a batch for a cell of this survey (see ``parse_key``)."""
+        return Batch(id_, self.fingerprint, reports, key, self.edition)
 
     def parse_key(self, period: object) -> CellKey:
         """Return the cell of a batch. Reject a period unless it is the exact name of one."""

@@ -8,8 +8,7 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from sfumato.batches import Batch
-from sfumato.cells import CellKey
+from sfumato.batches import Batch, UploadRules
 from sfumato.client.answer_log import Answer, AnswerLog
 from sfumato.client.device import Device
 from sfumato.client.http import AggregatorClient, BatchConflict, Receipt
@@ -215,10 +214,9 @@ class Client:
     # --- sending ----------------------------------------------------------------------------------
 
     def _make_batch(self, answer: Answer) -> Batch:
-        survey = self._survey
         reports = np.array([answer.report], dtype=np.uint32)
-        key = CellKey(answer.period if survey.edition >= 2 else "")
-        return Batch(answer.batch, survey.fingerprint, reports, key, survey.edition)
+        rules = UploadRules.from_survey(self._survey)
+        return rules.make_batch(answer.batch, reports, rules.parse_key(answer.period))
 
     def _send_queue(self, log: AnswerLog) -> Iterator[Receipt]:
         """Send the queue, oldest first, and yield the receipts.

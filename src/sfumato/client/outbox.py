@@ -23,6 +23,7 @@ import pyarrow.parquet
 from numpy.typing import NDArray
 
 from sfumato.batches import Batch, UploadRules, fresh_id, parse_id
+from sfumato.batches.arrow_format import PERIOD_KEY, SURVEY_KEY
 from sfumato.client.device import sync_folder
 from sfumato.errors import DamagedState, InvalidBatch, InvalidSetting, SfumatoError
 from sfumato.foundation.canonical import Json, canonical_bytes
@@ -32,10 +33,8 @@ from sfumato.foundation.periods import period_name
 __all__ = ["Outbox", "write_outbox"]
 
 # Keys in the file's metadata.
-_SURVEY = b"sfumato.survey"
 _NONCE = b"sfumato.nonce"
 _URL = b"sfumato.url"
-_PERIOD = b"sfumato.period"
 
 _PARQUET_MAGIC = b"PAR1"  # the first bytes of a Parquet file
 
@@ -65,7 +64,7 @@ class Outbox:
             self._nonce = parse_id(metadata[_NONCE].decode("ascii", "replace"))
         except InvalidBatch:
             raise _damage_error(path) from None
-        outbox_survey = metadata.get(_SURVEY, b"").decode("utf-8", "replace")
+        outbox_survey = metadata.get(SURVEY_KEY, b"").decode("utf-8", "replace")
         if outbox_survey != rules.fingerprint:
             raise _destination_error(path, f"survey ({outbox_survey[:60]})", "")
         outbox_url = metadata.get(_URL, b"").decode("utf-8", "replace")
@@ -73,7 +72,7 @@ class Outbox:
             warning = " That randomises the answers again and costs each person a second ε."
             raise _destination_error(path, f"aggregator ({outbox_url[:60]})", warning)
         try:
-            self._key = rules.parse_key(metadata.get(_PERIOD, b"").decode("utf-8", "replace"))
+            self._key = rules.parse_key(metadata.get(PERIOD_KEY, b"").decode("utf-8", "replace"))
         except InvalidBatch:
             raise _damage_error(path) from None
 
@@ -97,7 +96,7 @@ class Outbox:
                 raise _damage_error(self._path) from None
             reports = column.to_numpy().astype(np.uint32, copy=False)
             id_ = _batch_id(self._nonce, index)
-            yield Batch(id_, rules.fingerprint, reports, self._key, rules.edition)
+            yield rules.make_batch(id_, reports, self._key)
 
     def close(self) -> None:
         """Close the file."""
@@ -129,9 +128,9 @@ def write_outbox(
 
     The reports of a repeated survey belong to the period that contains ``now``.
     """
-    metadata = {_SURVEY: rules.fingerprint, _NONCE: fresh_id().hex(), _URL: url}
+    metadata = {SURVEY_KEY: rules.fingerprint, _NONCE: fresh_id().hex(), _URL: url}
     if rules.every:
-        metadata[_PERIOD] = period_name(rules.every, now or datetime.now(UTC))
+        metadata[PERIOD_KEY] = period_name(rules.every, now or datetime.now(UTC))
     schema = pa.schema([pa.field("report", pa.uint32(), nullable=False)], metadata=metadata)
     has_claimed_path = False
     try:

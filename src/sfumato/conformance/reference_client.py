@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.batches import Batch, to_json
-from sfumato.cells import CellKey
+from sfumato.batches import UploadRules, to_json
 from sfumato.client.ledger import Entry, Ledger, require_consent
 from sfumato.client.memory import batch_id, derive_report, derive_words, value_token
 from sfumato.errors import InvalidSurvey, SfumatoError, WrongSurvey
@@ -131,9 +130,9 @@ class ReferenceClient:
     def _batch(self, request: Fields) -> Fields:
         survey = self._survey(request)
         reports = np.array(request["reports"], dtype=np.uint32)
-        key = CellKey(request.get("period") or "")
-        id_ = bytes.fromhex(request["batch"])
-        batch = Batch(id_, survey.fingerprint, reports, key, survey.edition)
+        rules = UploadRules.from_survey(survey)
+        key = rules.parse_key(request.get("period"))
+        batch = rules.make_batch(bytes.fromhex(request["batch"]), reports, key)
         return {"body": to_json(batch).decode("ascii")}
 
     def _charge(self, request: Fields) -> Fields:

@@ -64,7 +64,7 @@ def most_frequent(estimate: Estimate, count: int) -> NDArray[np.intp]:
 
 
 def typical_error(estimate: Estimate) -> float:
-    """Return the median of the known, non-zero standard errors, or 0 if there are none."""
+    """Return the median of the known, non-zero standard errors, or 0 without any."""
     errors = estimate.standard_errors
     positive = errors[np.isfinite(errors) & (errors > 0)]
     return float(np.median(positive)) if positive.size else 0.0

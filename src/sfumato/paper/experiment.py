@@ -154,7 +154,7 @@ class ExperimentResult:
 def sort_sizes(sizes: Sequence[int]) -> tuple[int, ...]:
     """Return population sizes in increasing order, without duplicates.
 
-    Raise ``InvalidArgument`` if there are none, or if one is not positive.
+    Raise ``InvalidArgument`` if the list is empty, or if a size is not positive.
 
     >>> sort_sizes([4000, 1000])
     (1000, 4000)

@@ -15,6 +15,9 @@ from sfumato.survey.question import DEFAULT_QUESTION, Question, require_name
 EDITIONS = (1, 2)
 """The editions of surveys. An edition fixes the defaults and the format of a resolved survey."""
 
+ABOUT_FIELDS = ("title", "text", "contact", "minimum_reports", "opens", "closes")
+"""The fields that are shown but not promised."""
+
 _TEXT_FIELDS = ("title", "text", "contact", "opens", "closes")
 _MAX_DISTINCT_ANSWERS = 10_000
 _MAX_LABELS_SHOWN = 30

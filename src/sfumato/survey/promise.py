@@ -14,13 +14,12 @@ from sfumato.contexts import context_from_record
 from sfumato.errors import InvalidSurvey
 from sfumato.foundation.canonical import Fields, Json, canonical_bytes, require_fields
 from sfumato.mechanisms import Mechanism, mechanism_from_record
-from sfumato.survey.description import EDITIONS, Description
+from sfumato.survey.description import ABOUT_FIELDS, EDITIONS, Description
 from sfumato.survey.question import DEFAULT_QUESTION, Question
 from sfumato.survey.resolved import require_buildable_codes, require_buildable_context
 
 __all__ = ["about_record", "parse_survey_record", "promise_record"]
 
-_ABOUT_FIELDS = ("title", "text", "contact", "minimum_reports", "opens", "closes")
 _SHARED_FIELDS = ("format", "name", "mechanism", "mechanism_context", "repeat")
 
 # Fields of format 2 that this version cannot act on, with the only values that it accepts.
@@ -59,7 +58,7 @@ def promise_record(description: Description, mechanism: Mechanism) -> dict[str, 
 
 def about_record(description: Description) -> dict[str, Json]:
     """Return what the survey shows to people, in the format of its edition."""
-    record: dict[str, Json] = {name: description.about[name] for name in _ABOUT_FIELDS}
+    record: dict[str, Json] = {name: description.about[name] for name in ABOUT_FIELDS}
     if description.edition == 1:
         return record
     return {**_NEUTRAL_ABOUT, **record}
@@ -82,7 +81,7 @@ def parse_survey_record(data: object) -> tuple[Description, Mechanism]:
     for _, context in questions:
         require_buildable_context(context)
         require_buildable_codes(promise["mechanism"], context)
-    values = {name: about[name] for name in _ABOUT_FIELDS}
+    values = {name: about[name] for name in ABOUT_FIELDS}
     values["repeat"] = promise["repeat"]
     description = Description(
         promise["name"],
@@ -112,7 +111,7 @@ _Parts = tuple[list[tuple[str, Any]], Fields, Fields]
 def _read_format_1(promise: object, about: object) -> _Parts:
     promise_fields = require_fields(promise, "promise", (*_SHARED_FIELDS, "context"))
     questions = [(DEFAULT_QUESTION, promise_fields["context"])]
-    return questions, promise_fields, require_fields(about, "about", _ABOUT_FIELDS)
+    return questions, promise_fields, require_fields(about, "about", ABOUT_FIELDS)
 
 
 def _read_format_2(promise: object, about: object) -> _Parts:
@@ -124,7 +123,7 @@ def _read_format_2(promise: object, about: object) -> _Parts:
         fields = require_fields(record, "a question", ("name", "context", *_NEUTRAL_QUESTION))
         _require_neutral(fields, "question", _NEUTRAL_QUESTION)
         questions.append((fields["name"], fields["context"]))
-    about_fields = require_fields(about, "about", (*_ABOUT_FIELDS, *_NEUTRAL_ABOUT))
+    about_fields = require_fields(about, "about", (*ABOUT_FIELDS, *_NEUTRAL_ABOUT))
     _require_neutral(about_fields, "about", _NEUTRAL_ABOUT)
     return questions, promise_fields, about_fields
 

@@ -33,7 +33,7 @@ class Question:
             raise InvalidSurvey(
                 f"a question needs a context such as Uniform; got {type(self.context).__name__}."
             )
-        require_name(self.name, "a question's name")
+        object.__setattr__(self, "name", require_name(self.name, "a question's name"))
 
 
 def require_name(name: object, field: str) -> str:

@@ -394,7 +394,7 @@ def results_as_json(survey: Survey, estimate: Estimate, level: float = 0.95) -> 
         "decoder": estimate.decoder,
         "details": {name: _finite_or_null(value) for name, value in estimate.details.items()},
         "fit": {"p_value": fit.p_value, "verdict": fit.verdict},
-        "repeated": survey.description.about["repeat"] != "once",
+        "repeated": bool(survey.description.every),
         "manipulation": [estimate.manipulation(count).to_dict() for count in fake_counts],
         "symbols": [dict(zip(RESULT_COLUMNS, row, strict=True)) for row in rows],
     }

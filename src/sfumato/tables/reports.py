@@ -20,6 +20,7 @@ import pyarrow.parquet
 from numpy.typing import NDArray
 
 from sfumato.batches import TallyExport, UploadRules, fresh_id, parse_tally, tally_to_json
+from sfumato.batches.arrow_format import BATCH_KEY, SIMULATED_KEY, SURVEY_KEY
 from sfumato.cells import TallyCells
 from sfumato.errors import InvalidSetting, InvalidTable, InvalidTally, WrongSurvey
 from sfumato.foundation.arrays import Arrow
@@ -36,11 +37,6 @@ __all__ = [
     "report_writer",
     "write_tally",
 ]
-
-# Keys in a Parquet file's metadata.
-_SURVEY = b"sfumato.survey"
-_BATCH = b"sfumato.batch"
-_SIMULATED = b"sfumato.simulated"
 
 
 class DuplicateGuard:
@@ -79,7 +75,7 @@ class ReportWriter:
     def __init__(self, sink: BinaryIO, fingerprint: str, *, as_csv: bool) -> None:
         id_ = fresh_id().hex()
         column = f"report@{fingerprint}#{id_}" if as_csv else "report"
-        metadata = {_SURVEY: fingerprint, _BATCH: id_}
+        metadata = {SURVEY_KEY: fingerprint, BATCH_KEY: id_}
         self._schema = pa.schema([(column, pa.uint32())], metadata=metadata)
         self._writer: Arrow
         if as_csv:
@@ -190,14 +186,14 @@ class _Header(NamedTuple):
 
 def _read_header(table: Table) -> _Header:
     prefixes = {column.partition("@")[0] for column in table.columns if "@" in column}
-    if _SIMULATED in table.metadata or "simulated" in prefixes:
+    if SIMULATED_KEY in table.metadata or "simulated" in prefixes:
         raise WrongSurvey(
             f"{table.name} was written with a seed, so it contains simulated reports, "
             "not private ones."
         )
-    if _SURVEY in table.metadata and "report" in table.columns:
-        fingerprint = table.metadata[_SURVEY].decode("ascii", "replace")
-        id_ = table.metadata.get(_BATCH, b"").decode("ascii", "replace")
+    if SURVEY_KEY in table.metadata and "report" in table.columns:
+        fingerprint = table.metadata[SURVEY_KEY].decode("ascii", "replace")
+        id_ = table.metadata.get(BATCH_KEY, b"").decode("ascii", "replace")
         return _Header("report", fingerprint, id_)
     for column in table.columns:
         if column.startswith("report@"):

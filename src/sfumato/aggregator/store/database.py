@@ -72,7 +72,7 @@ surveys = Table(
 
 
 def _survey_key() -> Column[int]:
-    return Column("survey", Integer, ForeignKey("surveys.number"), primary_key=True)
+    return Column("survey", Integer, ForeignKey(surveys.c.number), primary_key=True)
 
 
 batches = Table(
@@ -133,7 +133,7 @@ _metadata_2 = MetaData()
 cells = Table(
     "cells",
     _metadata_2,
-    Column("survey", Integer, ForeignKey(surveys.c.number), primary_key=True),
+    _survey_key(),
     Column("part", Integer, primary_key=True),
     Column("day", Text, primary_key=True),  # of the upload, in UTC; empty for imported tallies
     Column("sender", Text, primary_key=True),  # empty: bulk senders have no names yet

@@ -419,7 +419,7 @@ def _sum_pages(
 def _sum_cells(
     connection: Connection, condition: ColumnElement[bool], outputs: int, fingerprint: str
 ) -> TallyCells | None:
-    """Return the tally of each cell that matches a condition, or ``None`` if there are none."""
+    """Return the tally of each cell that matches a condition, or ``None`` if no cell does."""
     tallies = {}
     for text in connection.scalars(select(cells.c.key).where(condition).distinct()).all():
         key = CellKey.from_record(json.loads(text) if text else {})

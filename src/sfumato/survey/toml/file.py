@@ -17,7 +17,7 @@ from sfumato.domains import Domain, GridDomain, H3Domain, IntegerDomain
 from sfumato.errors import InvalidSurvey, NoClosedForm, SfumatoError
 from sfumato.foundation.formatting import printable
 from sfumato.mechanisms import Mechanism
-from sfumato.survey.description import Description
+from sfumato.survey.description import ABOUT_FIELDS, Description
 from sfumato.survey.question import DEFAULT_QUESTION, Question
 from sfumato.survey.toml.companion_files import read_columns
 from sfumato.survey.toml.context import EXPECTED_IN_CONTEXT, ContextFields, read_context
@@ -31,9 +31,6 @@ from sfumato.survey.toml.schema import (
     require_only,
     require_value,
 )
-
-_ABOUT_FIELDS = ("title", "text", "contact", "minimum_reports", "opens", "closes")
-
 
 _QUESTION_EXAMPLE = """[[question]]
 name = "place"
@@ -201,7 +198,7 @@ def _parse_decimal(text: str) -> Decimal | str:
 
 def _describe(file: FileFields, folder: Path) -> FileDescription:
     question = _read_question(_require_question(file), folder)
-    about = {name: getattr(file, name) for name in _ABOUT_FIELDS}
+    about = {name: getattr(file, name) for name in ABOUT_FIELDS}
     about["repeat"] = file.repeat if isinstance(file.repeat, str) else file.repeat.model_dump()
     return FileDescription(file.name, (question,), about, file.edition, file.mechanism)
 
