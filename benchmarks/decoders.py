@@ -18,10 +18,12 @@ import gzip
 import sys
 import time
 from collections.abc import Iterator
+from typing import cast
 
 import numpy as np
 
 import sfumato as sf
+from sfumato.designer.choose import CodeName
 from sfumato.domains.partitions import grid_tiles
 from sfumato.estimation.decoders import get_decoder
 from sfumato.foundation.simplex import project
@@ -62,7 +64,7 @@ def cells(code: str, runs: int, seed: int) -> Iterator[tuple[str, int, int, dict
     for name, p in shapes(seed).items():
         for m in BLOCKS:
             context = sf.Uniform(K, 1) if m == 1 else sf.Blocks(np.arange(K) // (K // m), 1)
-            mechanism = sf.mechanism_for(context, code=code)
+            mechanism = sf.mechanism_for(context, code=cast(CodeName, code))
             for n in PEOPLE:
                 errors: dict[str, list[float]] = {}
                 for _ in range(runs):
@@ -128,7 +130,7 @@ def print_grid(p: np.ndarray, n: int, epsilon: float, code: str, runs: int) -> N
             if tiles is None
             else sf.Blocks(grid_tiles(grid, *tiles), epsilon, domain=grid)
         )
-        mechanism = sf.mechanism_for(context, code=code)
+        mechanism = sf.mechanism_for(context, code=cast(CodeName, code))
         errors = np.zeros((runs, len(names) + 1))
         seconds = np.zeros((runs, len(names)))
         for run in range(runs):

@@ -9,6 +9,7 @@ import statistics
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import Any
 
 import numpy as np
 
@@ -61,7 +62,7 @@ def _print_row(
 
 
 def _make_batch(edition: int, repeat: str, report_count: int) -> tuple[Batch, UploadRules]:
-    often = "once" if repeat == "once" else {"every": repeat, "distinct": 3}
+    often: Any = "once" if repeat == "once" else {"every": repeat, "distinct": 3}
     survey = sf.Survey("speed", sf.Uniform(500, 1), repeat=often, edition=edition)
     rules = UploadRules.from_survey(survey)
     period = period_name(rules.every, datetime.now(UTC)) if rules.every else ""

@@ -45,6 +45,50 @@ fingerprint would change.
 In the tables below, *editions* lists the editions that know a key. A dash instead of a default
 means that the key has no value unless you set it. Decimal numbers are exact: 0.1 is one tenth. An ε
 may also be text: `"1/3"` is one third, and `"inf"` promises nothing.
+
+An error in a survey file names the file, the line and the key. If the key is unknown, it also names
+the key that you probably meant. `sfumato verify` and `sfumato serve` warn you if `title`, `contact`
+or `minimum_reports` is missing.
+
+## From Python
+
+`survey.save` writes a survey file if the name ends in `.toml`, and a resolved survey if it ends in
+`.json`. It rejects other names. `sf.Survey.load` reads a file whose name ends in `.json` as a
+resolved survey, and any other file as TOML.
+
+```{code-block} python
+:caption: save.py
+from pathlib import Path
+
+import sfumato as sf
+
+context = sf.HighLow(["park", "café", "clinic"], sensitive=["clinic"], epsilon=0.1)
+survey = sf.Survey("lunch-2026", context, title="Where did you have lunch?", edition=2)
+survey.save("survey.toml")
+
+assert sf.Survey.load("survey.toml").fingerprint == survey.fingerprint
+print(Path("survey.toml").read_text(encoding="utf-8"), end="")
+```
+
+```console
+$ python save.py
+name = "lunch-2026"
+edition = 2
+title = "Where did you have lunch?"
+
+[domain]
+kind = "labels"
+labels = ["park", "café", "clinic"]
+
+[context]
+kind = "high-low"
+epsilon = 0.1
+sensitive = ["clinic"]
+```
+
+Before it writes the file, `save` reads the text back and compares the fingerprints. It raises
+`InvalidSurvey` if TOML cannot describe the survey: H3 cells need a file that lists them, and
+designed mechanisms and most unions have no form in TOML. Save such a survey as `.json`.
 """
 
 RESERVED_KEYS = """## Reserved for later versions

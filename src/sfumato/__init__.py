@@ -17,6 +17,10 @@ def __getattr__(name: str) -> object:
 
     if name == "__all__":
         return __dir__()
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version(__name__)
     return load_name(__name__, name)
 
 

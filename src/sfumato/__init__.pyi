@@ -4,6 +4,7 @@ This is the only list: both type checkers and ``__init__.py`` read it.
 """
 
 from sfumato import errors as errors
+from sfumato import simulation as simulation
 from sfumato.auditing import Audit as Audit
 from sfumato.auditing import audit as audit
 from sfumato.client import Client as Client
@@ -54,3 +55,5 @@ from sfumato.promises import posterior_odds as posterior_odds
 from sfumato.promises import privacy_loss as privacy_loss
 from sfumato.survey import Survey as Survey
 from sfumato.tally import Tally as Tally
+
+__version__: str

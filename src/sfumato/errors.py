@@ -8,6 +8,7 @@ The hierarchy::
     ├── InvalidContext      (ValueError)  a domain, an ε or a privacy matrix is invalid
     ├── InvalidSurvey       (ValueError)  a survey file is invalid; the message names the field
     ├── InvalidSymbols      (ValueError)  symbols or words have the wrong type, shape or range
+    │   └── UnknownLabel    (ValueError)  the domain has no such label; also a KeyError
     ├── InvalidTable        (ValueError)  a data file cannot be read
     ├── UnknownValue        (ValueError)  a value is not in the domain
     ├── ContextMismatch     (ValueError)  two objects have different domains
@@ -60,6 +61,7 @@ __all__ = [
     "SfumatoError",
     "StoreFull",
     "StoreUnavailable",
+    "UnknownLabel",
     "UnknownValue",
     "WrongSurvey",
 ]
@@ -100,6 +102,14 @@ class InvalidSurvey(SfumatoError, ValueError):
 
 class InvalidSymbols(SfumatoError, ValueError):
     """Symbols or words have the wrong type, shape or range."""
+
+
+class UnknownLabel(InvalidSymbols, KeyError):
+    """The domain has no such label. The message names the label that is closest to it."""
+
+    def __str__(self) -> str:
+        # KeyError would show the message in quotation marks, with its own quotes escaped.
+        return str(self.args[0])
 
 
 class InvalidTable(SfumatoError, ValueError):

@@ -5,7 +5,7 @@ import zipfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,11 +13,14 @@ from numpy.typing import ArrayLike, NDArray
 from sfumato.domains import all_in_range, describe_kind
 from sfumato.errors import InvalidTally, ReportRejected, WrongSurvey
 from sfumato.foundation.files import atomic_file
+from sfumato.foundation.notebook import facts_html
 
 __all__ = ["Tally", "tally_batches"]
 
 _FORMAT = 1
 _MAX_TOTAL = 2**62
+_MISSING: Any = None  # a missing fingerprint gets an error that shows the right call
+_COUNTING_ADVICE = "To count reports, call mechanism.tally(reports) or survey.tally(reports)."
 _CHUNK_SIZE = 2**14  # this many 64-bit reports fit in the CPU cache along with their counts
 
 
@@ -38,14 +41,19 @@ class Tally:
     """
 
     counts: NDArray[np.int64]
-    fingerprint: str
+    fingerprint: str = _MISSING
 
     def __post_init__(self) -> None:
-        counts = np.array(self.counts)
+        if not isinstance(self.fingerprint, str):
+            raise InvalidTally(
+                "a tally needs the fingerprint of the mechanism or survey that its reports belong "
+                f"to, as text. {_COUNTING_ADVICE}"
+            )
+        counts = _as_array(self.counts)
         if counts.dtype.kind not in "iu" or counts.ndim != 1 or counts.size == 0:
             raise InvalidTally(
-                "counts must be a one-dimensional array of integers; got "
-                f"{describe_kind(counts)}, shape {counts.shape}."
+                "counts must be a one-dimensional array of integers, one for each possible report; "
+                f"got {describe_kind(counts)}, shape {counts.shape}. {_COUNTING_ADVICE}"
             )
         # The total is at most the largest count times the number of counts. Compute the exact
         # total only if that bound is too large.
@@ -107,6 +115,15 @@ class Tally:
             f"fingerprint={self.fingerprint[:12]}…)"
         )
 
+    def _repr_html_(self) -> str:
+        """Return the size of the tally as HTML, for notebooks."""
+        facts = {
+            "reports": f"{self.reports:,}",
+            "distinct reports": f"{np.count_nonzero(self.counts):,} of {self.outputs:,} possible",
+            "fingerprint": self.fingerprint,
+        }
+        return facts_html("Tally", facts)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the tally to an ``.npz`` file, atomically and without pickles."""
         with atomic_file(path) as file:
@@ -150,6 +167,14 @@ def tally_batches(batches: Iterable[ArrayLike], *, outputs: int, fingerprint: st
     return Tally(counts, fingerprint)
 
 
+def _as_array(counts: ArrayLike) -> np.ndarray:
+    """Return counts as a new array; a ragged sequence becomes an array of objects."""
+    try:
+        return np.array(counts)
+    except (ValueError, TypeError):
+        return np.empty(0, dtype=object)
+
+
 def _add_to_counts(counts: NDArray[np.int64], reports: ArrayLike) -> None:
     """Add a batch of reports to ``counts``.
 
@@ -165,8 +190,11 @@ def _add_to_counts(counts: NDArray[np.int64], reports: ArrayLike) -> None:
     if array.size == 0:
         return
     if array.dtype.kind not in "iu" or array.ndim != 1:
+        shape_text = "" if array.ndim == 1 else f" in {array.ndim} dimensions"
         raise ReportRejected(
-            f"reports must be a one-dimensional array of integers; got {describe_kind(array)}."
+            "reports must be a one-dimensional array of integers; got "
+            f"{describe_kind(array)}{shape_text}. Reports are what privatize "
+            "returns; randomize answers first: survey.privatize(answers)."
         )
     outputs = counts.size
     if not all_in_range(array, outputs):

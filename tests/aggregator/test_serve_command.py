@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from contextlib import closing, contextmanager
+from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
@@ -126,6 +127,73 @@ def _called(monkeypatch, capfd, *arguments):
     return left.value.code, err
 
 
+# --- the dashboard --------------------------------------------------------------------------------
+
+DASHBOARD = re.compile(r"Dashboard for analysts, with the token: (http://\S+)/#token=(\S+)\n")
+
+
+def _messages(*arguments):
+    """Run `sfumato serve` until it can be reached, stop it, and return all that it printed."""
+    command = [sys.executable, "-m", "sfumato", "serve", "--port", "0", *arguments]
+    with (
+        Path("messages").open("w+b") as file,
+        subprocess.Popen(command, stderr=file) as process,
+    ):
+        deadline = time.monotonic() + 30
+        while b"listening" not in Path("messages").read_bytes():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=30) == 0
+    return Path("messages").read_text()
+
+
+def test_new_token_is_printed_in_a_url_for_the_dashboard(folder):
+    text = _messages("lunch.toml")
+    address, token = DASHBOARD.search(text).groups()
+    assert address == "http://{}:{}".format(*ADDRESS.search(text).groups())
+    assert token == TOKEN.search(text)[1]
+    assert "token" not in _messages("lunch.toml")
+
+
+@pytest.mark.parametrize("is_first_run", [True, False])
+def test_open_hides_the_token_from_other_processes(folder, monkeypatch, is_first_run):
+    if not is_first_run:
+        with serving("lunch.toml") as served:
+            served.ended(signal.SIGTERM)
+    script = folder / "browser"
+    script.write_text(
+        f"#!{sys.executable}\n"
+        "import shutil, sys\n"
+        "from urllib.request import urlopen\n"
+        "open('argument', 'w').write(sys.argv[1])\n"
+        "open('partial', 'wb').write(urlopen(sys.argv[1]).read())\n"
+        "shutil.move('partial', 'page')\n"
+    )
+    script.chmod(0o700)
+    monkeypatch.setenv("BROWSER", f"{script} %s")
+    with serving("lunch.toml", "--open") as served:
+        deadline = time.monotonic() + 30
+        while not (folder / "page").exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        url = (folder / "argument").read_text()
+        assert url.startswith("file://")
+        assert "token" not in url
+        page = (folder / "page").read_text()
+        address = "http://{}:{}/".format(*served.address)
+        token = TOKEN.search(served.said)[1] if is_first_run else None
+        assert f"url={address}#token={token}" in page if token else f'url={address}"' in page
+        assert served.ended(signal.SIGINT) == 0
+    assert not Path(url.removeprefix("file://")).exists()
+
+
+def test_browser_that_fails_does_not_stop_the_aggregator(folder, monkeypatch):
+    monkeypatch.setenv("BROWSER", "/absent/browser %s")
+    with serving("lunch.toml", "--open") as served:
+        assert _get(served, "/")[0] == 200
+
+
 # --- a day in its life ----------------------------------------------------------------------------
 
 
@@ -142,9 +210,12 @@ def test_serve_shows_its_token_once_and_continues_after_a_restart(folder, survey
         assert first.ended(signal.SIGTERM) == 0
     assert len(token) >= 43
     assert first.said.count(token) == 1
-    assert (
-        len(first.said.splitlines()) == 3
-    )  # survey, token, address: no request was logged, and nobody's address
+    warnings = [line for line in first.said.splitlines() if line.startswith("Warning: ")]
+    missing = [line.partition(" Set ")[2] for line in warnings]
+    fields = ["title", "contact", "minimum_reports"]
+    assert missing == [f"{field} in lunch.toml." for field in fields]
+    # Besides them: survey, token, address. No request was logged, and nobody's address.
+    assert len(first.said.splitlines()) == 3 + len(warnings)
 
     with serving() as second:  # the survey is in the store
         assert not TOKEN.search(second.said)

@@ -579,7 +579,7 @@ def test_large_domains_need_a_choice_of_symbols():
     assert {(pair.x, pair.x2) for pair in found.pairs} == set(itertools.permutations((4, 7, 99), 2))
 
 
-@pytest.mark.parametrize("symbols", [[], [3], [3, 3], [0, 100], [-1, 0], ["0", "1"]], ids=repr)
+@pytest.mark.parametrize("symbols", [[], [3], [3, 3], [0, 100], [-1, 0], ["0", "x"]], ids=repr)
 def test_invalid_symbols_are_rejected(symbols):
     with pytest.raises(InvalidSymbols):
         sf.audit(sf.mechanism_for(sf.Uniform(100, 1)), symbols=symbols)

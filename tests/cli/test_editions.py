@@ -37,8 +37,8 @@ def outcome(folder, call):
     def run(command, text):
         (folder / "survey.toml").write_text(text, encoding="utf-8")
         result = call(*(part.format("survey") for part in command))
-        assert (result.code, result.err) == (0, "")
-        said = [result.out]
+        assert result.code == 0
+        said = [result.out, result.err]
         page = folder / "out.html"
         if page.exists():
             said.append(page.read_text(encoding="utf-8"))

@@ -1,14 +1,23 @@
 """`estimate`: decoded and unbiased readings, covariates, and impossible reports."""
 
+import contextlib
 import csv
 import io
 import json
+import os
+import re
+import subprocess
+import sys
 
+import openpyxl
+import pyarrow.parquet as pq
 import pytest
 
 import sfumato as sf
+from sfumato.cli.share_table import is_ordered
 from sfumato.foundation.decoder_table import DECODER_TABLE
 from sfumato.survey.survey import _finite_or_null
+from support.command import run_process
 
 SURVEY_COLUMN = "report@{}"
 
@@ -40,7 +49,8 @@ def covariate(folder, text):
 def test_the_help_names_every_decoder_and_the_default(call, command):
     told = " ".join(call(command, "--help").out.split())
     assert "|".join(DECODER_TABLE) in told
-    assert f"[default: {'projection' if command == 'plan' else 'auto'}]" in told
+    default = "Default: projection," if command == "plan" else "[default: auto]"
+    assert default in told
 
 
 def test_the_text_keeps_the_readings_apart(call, reports):
@@ -50,7 +60,7 @@ def test_the_text_keeps_the_readings_apart(call, reports):
     assert first.startswith("200 reports. ")
     assert blank == ""
     assert above.split("  ")[-1].strip() == "unbiased estimate"
-    assert "decoded estimate" in above
+    assert above.split()[0] == "share"
     assert below.split() == ["label", "auto", "and", "its", "95%", "interval"]
     assert [row.split()[0] for row in rows] == ["park", "café", "clinic", "bar", "office"]
     written = list(
@@ -65,13 +75,13 @@ def test_the_text_keeps_the_readings_apart(call, reports):
 
 def test_the_text_shows_the_most_frequent_of_many(folder, call):
     (folder / "many.toml").write_text(
-        'name="m"\n[domain]\nkind="range"\nsize=40\n[context]\nkind="uniform"\nepsilon=4.0\n'
+        'name="m"\n[domain]\nkind="range"\nsize=140\n[context]\nkind="uniform"\nepsilon=6.0\n'
     )
     (folder / "a.csv").write_text("n\n" + "37\n" * 900 + "3\n" * 100)
     call("privatize", "many.toml", "a.csv", "--column", "n", "-o", "m.csv")
     lines = call("estimate", "many.toml", "m.csv").out.splitlines()
     assert lines[4].split()[0] == "37"
-    assert lines[-1] == "… the 20 most frequent of 40 labels; -o FILE.csv writes all."
+    assert lines[-1] == "… the 20 most frequent of 140 labels; -o FILE.csv writes all."
     assert len(lines) == 4 + 20 + 1
 
 
@@ -184,3 +194,94 @@ def test_covariate_must_not_be_an_output(error_from, folder, reports):
     assert "cannot be read" in error_from(
         "estimate", "lunch.toml", reports, "--covariate", "absent.csv"
     )
+
+
+# --- tables and labels ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", ["xlsx", "parquet"])
+def test_estimate_is_written_as_a_table(call, folder, reports, suffix):
+    name = f"estimate.{suffix}"
+    assert call("estimate", "lunch.toml", reports, "-o", name).code == 0
+    if suffix == "parquet":
+        labels = pq.read_table(name).column("label").to_pylist()
+    else:
+        sheet = openpyxl.load_workbook(name).active
+        labels = [row[0] for row in sheet.iter_rows(min_row=2, values_only=True)]
+    assert labels == ["park", "café", "clinic", "bar", "office"]
+
+
+def test_ordered_labels_are_all_shown_in_order(folder, call):
+    (folder / "ages.toml").write_text(
+        'name="m"\n[domain]\nkind="range"\nstart=18\nsize=60\n'
+        '[context]\nkind="uniform"\nepsilon=4.0\n'
+    )
+    (folder / "a.csv").write_text("n\n" + "37\n" * 90 + "30\n" * 10)
+    call("privatize", "ages.toml", "a.csv", "--column", "n", "-o", "m.csv")
+    rows = call("estimate", "ages.toml", "m.csv").out.splitlines()[4:]
+    assert [row.split()[0] for row in rows] == [str(age) for age in range(18, 78)]
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        (["under 18", "18 to 29", "30 to 59", "60 or more"], True),
+        (["0-4.5", "4.5-9", "9-13"], True),
+        ([1, 2, 30], True),
+        (["30 to 59", "18 to 29"], False),
+        (["park", "café"], False),
+        (["1 child", "none"], False),
+    ],
+)
+def test_intervals_and_integers_are_ordered(labels, expected):
+    assert is_ordered(sf.Domain(labels)) is expected
+    assert is_ordered(sf.Domain(labels, other="no answer")) is expected
+
+
+def test_long_labels_do_not_push_numbers_off_the_line(folder, call, monkeypatch):
+    long_label = "a" * 100 + "z" * 100
+    (folder / "long.toml").write_text(
+        f'name="m"\n[domain]\nkind="labels"\nlabels=["{long_label}", "b"]\n'
+        '[context]\nkind="uniform"\nepsilon=4.0\n'
+    )
+    (folder / "a.csv").write_text("n\n" + "b\n" * 90)
+    call("privatize", "long.toml", "a.csv", "--column", "n", "-o", "m.csv")
+    assert long_label in call("estimate", "long.toml", "m.csv").out
+    text = terminal_output("estimate", "long.toml", "m.csv", columns=80)
+    row = next(line for line in text.splitlines() if "aaa" in line)
+    assert re.search(r"aaa…zzz", row)
+    assert len(row) <= 80
+
+
+def terminal_output(*arguments, columns):
+    """Run the command on a pseudo-terminal, and return what it prints."""
+    pty = pytest.importorskip("pty")
+    main_end, terminal = pty.openpty()
+    environment = {**os.environ, "COLUMNS": str(columns)}
+    command = [sys.executable, "-m", "sfumato", *arguments]
+    subprocess.run(command, stdout=terminal, stderr=terminal, env=environment, check=True)
+    os.close(terminal)
+    output = b""
+    with contextlib.suppress(OSError):  # at the end, Linux raises an error
+        while block := os.read(main_end, 65536):
+            output += block
+    os.close(main_end)
+    return output.decode()
+
+
+def test_plot_with_characters_of_any_script_prints_no_python_warning(folder, call):
+    (folder / "scripts.toml").write_text(
+        'name="m"\n[domain]\nkind="labels"\nlabels=["寿司", "🍕", "\U00016a00"]\n'
+        '[context]\nkind="uniform"\nepsilon=4.0\n',
+        encoding="utf-8",
+    )
+    (folder / "a.csv").write_text("n\n" + "寿司\n" * 90, encoding="utf-8")
+    call("privatize", "scripts.toml", "a.csv", "--column", "n", "-o", "m.csv")
+    result = run_process("estimate", "scripts.toml", "m.csv", "--png", "plot.png")
+    messages = result.stderr.decode()
+    assert result.returncode == 0
+    assert (folder / "plot.png").read_bytes().startswith(b"\x89PNG")
+    assert "Warning" not in messages
+    assert ".py" not in messages
+    assert messages.startswith("sfumato: some characters in the picture's labels")
+    assert messages.count("\n") == 1

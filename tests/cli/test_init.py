@@ -124,7 +124,7 @@ LABELS = [
 
 
 def test_any_label_round_trips_through_toml(folder, call):
-    _answers(folder, *LABELS)
+    _answers(folder, *LABELS, more=50)
     assert call(*FROM, "new.toml").code == 0
     assert set(Survey.load(folder / "new.toml").context.domain.labels) == set(LABELS)
     assert call("privatize", "new.toml", "a.csv", "--column", "place", "-o", "r.csv").code == 0
@@ -144,14 +144,28 @@ def test_similar_labels_stay_distinct(folder, call):
 
 def test_many_labels(folder, call):
     _answers(folder, *(f"page {i}" for i in range(20_000)))
-    assert call(*FROM, "new.toml").code == 0
+    assert call(*FROM, "--force-labels", "new.toml").code == 0
     assert Survey.load(folder / "new.toml").context.size == 20_000
 
 
-def test_missing_answers_are_not_labels(folder, call):
+def test_missing_answers_get_a_label(folder, call):
     write_parquet(folder / "a.parquet", place=["park", None, "", "bar"])
-    assert call("init", "--from", "a.parquet", "--column", "place", "new.toml").code == 0
-    assert list(Survey.load(folder / "new.toml").context.domain.labels) == ["bar", "park"]
+    result = call("init", "--from", "a.parquet", "--column", "place", "new.toml")
+    assert result.code == 0
+    assert "4 rows: 4 counted (2 without an answer as 'no answer')." in result.err
+    survey = Survey.load(folder / "new.toml")
+    assert list(survey.context.domain.labels) == ["bar", "park", "no answer"]
+    assert survey.description.table.missing == "no answer"
+
+
+@pytest.mark.parametrize("missing", ["skip", "refuse"])
+def test_missing_answers_are_skipped_or_refused_on_request(folder, call, missing):
+    write_parquet(folder / "a.parquet", place=["park", None, "", "bar"])
+    command = ("init", "--from", "a.parquet", "--column", "place", "--missing", missing)
+    assert call(*command, "new.toml").code == 0
+    survey = Survey.load(folder / "new.toml")
+    assert list(survey.context.domain.labels) == ["bar", "park"]
+    assert survey.description.table.missing == missing
 
 
 @pytest.mark.parametrize(
@@ -160,7 +174,7 @@ def test_missing_answers_are_not_labels(folder, call):
 def test_what_init_read_privatize_can_read(folder, call, kind):
     write_parquet(folder / "a.parquet", place=pa.array([1, 2, 30, 2]).cast(kind))
     assert call("init", "--from", "a.parquet", "--column", "place", "new.toml").code == 0
-    result = call("privatize", "new.toml", "a.parquet", "--column", "place", "-o", "r.csv")
+    result = call("privatize", "new.toml", "a.parquet", "-o", "r.csv")
     assert (result.code, result.err) == (0, "")
 
 
@@ -281,7 +295,11 @@ def test_init_does_not_prompt_without_a_terminal(folder, call):
 
 @pytest.mark.parametrize(
     ("typed", "code", "kind"),
-    [(b"clinic,bar\n", 0, "high-low"), (b"\n", 0, "uniform"), (b"\x04", 2, "")],
+    [
+        (b"clinic,bar\nWhere?\nme@example.org\n100\n", 0, "high-low"),
+        (b"\n\n\n\n", 0, "uniform"),
+        (b"\x04", 2, ""),
+    ],
 )
 def test_init_prompts_on_a_terminal(folder, typed, code, kind):
     ours, theirs = pty.openpty()

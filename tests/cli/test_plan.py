@@ -87,8 +87,27 @@ def test_a_survey_with_a_table_for_its_own_matrix(call, folder):
         is None
     )
     shown = call("plan", "designed.json", "--people", "1000").out
-    assert shown.count(rows["best"]["reason"]) == 1
     assert "designed for this matrix" in shown
+    assert "sf.design" not in shown
+    assert "–" not in shown
+    assert "The bound of sfumato design is a different one" in shown
+
+
+@pytest.mark.parametrize(
+    ("options", "is_used"),
+    [
+        (("--decoder", "auto"), False),
+        (("--decoder", "projection"), False),
+        (("--decoder", "unbiased"), True),
+        (("--decoder", "projection", "--distribution", "uniform"), True),
+        (("--decoder", "projection", "--distribution", "uniform", "--measure", "symbol"), False),
+        ((), True),
+    ],
+)
+def test_decoder_that_is_not_used_is_mentioned(call, options, is_used):
+    result = call("plan", "lunch.toml", "--people", "1000", *options)
+    assert result.code == 0
+    assert ("is not used" in result.err) is not is_used
 
 
 def test_default_is_a_table_of_errors(call):

@@ -1,12 +1,13 @@
 """`simulate`: a seed gives the same bytes for every input format and engine."""
 
 import json
+import re
 
 import numpy as np
 import pytest
 
 from sfumato.survey import Survey
-from sfumato.tables import read
+from sfumato.tables import csv_file, table
 from support.command import run_process, write_all_formats, write_parquet
 
 PEOPLE = [("park", "café", "clinic", "bar", "office")[i * i % 5] for i in range(20_000)]
@@ -25,11 +26,11 @@ def test_the_same_bytes_from_every_file_with_any_workers_and_batches(
 ):
     expected = call("simulate", "lunch.toml", "people.csv", *OPTIONS, "--workers", "1").out
     write_parquet(people / "few.parquet", place=PEOPLE[:50])
-    monkeypatch.setattr(read, "_BATCH_ROWS", rows)
-    monkeypatch.setattr(read, "_CSV_BLOCK_SIZE", max(rows * 8, 64))
+    monkeypatch.setattr(table, "BATCH_ROWS", rows)
+    monkeypatch.setattr(csv_file, "_BLOCK_SIZE", max(rows * 8, 64))
     if rows == 1:
         expected = call("simulate", "lunch.toml", "few.parquet", *OPTIONS).out
-        monkeypatch.setattr(read, "_BATCH_ROWS", 17)
+        monkeypatch.setattr(table, "BATCH_ROWS", 17)
         assert (
             call("simulate", "lunch.toml", "few.parquet", *OPTIONS, "--workers", workers).out
             == expected
@@ -66,7 +67,7 @@ def test_another_seed_gives_other_numbers(people, call):
 
 def test_the_json_of_a_simulation(people, call):
     found = json.loads(call("simulate", "lunch.toml", "people.csv", *OPTIONS).out)
-    assert {"survey", "runs", "people", "decoder", "total_variation"} == set(found)
+    assert {"survey", "runs", "people", "decoder", "total_variation", "rows"} == set(found)
     assert set(found["total_variation"]) == {"mean", "standard_error"}
     assert (found["runs"], found["people"]) == (4, len(PEOPLE))
     assert found["survey"] == Survey.load(people / "lunch.toml").fingerprint
@@ -80,11 +81,17 @@ def test_a_single_run_has_no_spread_and_valid_json(people, call):
     assert "±" not in call("simulate", "lunch.toml", "people.csv", *options).out
 
 
-def test_simulate_prints_the_error(people, call):
-    assert (
-        "20,000 people, 3 runs"
-        in call("simulate", "lunch.toml", "people.csv", "--column", "place", "--runs", "3").out
+def test_simulate_prints_the_error_as_a_sentence(people, call):
+    arguments = ("simulate", "lunch.toml", "people.csv", "--column", "place")
+    data = json.loads(call(*arguments, "--runs", "3", "--json").out)
+    text = call(*arguments, "--runs", "3").out
+    match = re.fullmatch(
+        r"With 20,000 people, the estimate misplaces ([\d.]+)% of them on average "
+        r"\(± ([\d.]+)%, 3 runs\)\. Decoder: auto \(.+\)\.\n",
+        text,
     )
+    assert float(match[1]) == pytest.approx(100 * data["total_variation"]["mean"], rel=0.01)
+    assert "on average (1 run). Decoder" in call(*arguments, "--runs", "1").out
 
 
 def test_help_says_not_private(call):

@@ -234,8 +234,8 @@ def test_sum_of_tenths_is_exact():
     assert context.smallest_epsilon == 0.3
 
 
-@pytest.mark.parametrize("symbols", [[-1], [3], [0.5], ["0"], [True], [None]], ids=repr)
-def test_epsilon_accepts_symbols_only(symbols):
+@pytest.mark.parametrize("symbols", [[-1], [3], [0.5], ["3"], [True], [None]], ids=repr)
+def test_epsilon_accepts_symbols_and_labels_only(symbols):
     for context in (
         Uniform(3, 1),
         HighLow(3, [0], 1),

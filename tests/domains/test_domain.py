@@ -559,7 +559,7 @@ def test_invalid_symbol_error_has_count_and_first_position():
 
 
 def test_error_for_floats_points_to_the_symbols_method():
-    with pytest.raises(InvalidSymbols, match=r"got floats.*`symbols` method"):
+    with pytest.raises(InvalidSymbols, match=r"got floats.*domain.symbols\(answers\)"):
         require_symbols([0.5], 3)
 
 

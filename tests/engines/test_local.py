@@ -89,10 +89,10 @@ def test_rows_are_numbered_through_all_files(files, small_pieces):
     for paths in files.values():
         pieces = [piece for path in paths for piece in slice_file(path)]
         firsts = first_rows(pieces, PLACE)
-        read = [
-            np.concatenate(list(sf.tables.answer_batches(piece, PLACE, IN_CLEAR.context.domain)))
-            for piece in pieces
-        ]
+        read = []
+        for piece in pieces:
+            batches = sf.tables.answer_batches(piece, PLACE, IN_CLEAR.context.domain)
+            read.append(np.concatenate([batch.symbols for batch in batches]))
         assert firsts == np.cumsum([0, *(part.size for part in read[:-1])]).tolist()
         np.testing.assert_array_equal(np.concatenate(read), SYMBOLS)
 
@@ -204,8 +204,8 @@ def test_changed_files_are_not_counted(tmp_path, monkeypatch, small_pieces, repl
     path = parquet(tmp_path, "a.parquet", SYMBOLS)
     found = answers.slice_file
 
-    def changed_after(path):
-        pieces = found(path)
+    def changed_after(path, delimiter):
+        pieces = found(path, delimiter)
         replace(tmp_path)
         return pieces
 
@@ -257,7 +257,7 @@ def test_unknown_values_are_named_by_row(tmp_path, workers, small_pieces):
     symbols[3333] = 777_777
     path = parquet(tmp_path, "wrong.parquet", symbols)
     with pytest.raises(
-        UnknownValue, match=r"wrong.parquet: 1 of .* the first in row 3334\)"
+        UnknownValue, match=r"wrong.parquet: 1 of .*the first in row 3,334\)"
     ) as caught:
         tally_files(PRIVATE, [path], PLACE, workers=workers)
     assert (caught.value.first, caught.value.count) == (3333, 1)

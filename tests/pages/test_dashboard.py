@@ -208,6 +208,26 @@ def test_token_stays_in_its_tab_until_forgotten(show_all, browser, analyst, aggr
     assert page.complaints == []
 
 
+def test_token_in_the_fragment_is_used_and_removed(browser, analyst, aggregator):
+    page = browser.new_page(analyst)
+    requests = []
+
+    def keep(request):  # Playwright cannot wrap a built-in method such as list.append
+        requests.append(request)
+
+    page.on("request", keep)
+    page.goto(f"{aggregator.url}/#token={aggregator.token}")
+    learned(page)
+    assert "token" not in page.url
+    assert aggregator.token not in page.content()
+    for request in requests:
+        assert aggregator.token not in request.url
+        assert aggregator.token not in request.headers.get("referer", "")
+    page.reload()
+    learned(page)
+    page.close()
+
+
 # --- keeping up -----------------------------------------------------------------------------------
 
 

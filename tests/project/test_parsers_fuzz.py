@@ -31,7 +31,7 @@ from sfumato.client.outbox import Outbox, write_outbox
 from sfumato.errors import SfumatoError
 from sfumato.survey.toml.companion_files import read_columns, read_matrix
 from sfumato.tables import count_files
-from sfumato.tables.answers import AnswerColumns, answer_batches
+from sfumato.tables.answers import AnswerColumns, RowCounter, answer_batches
 from support.error_text import full_error_text
 
 FUZZ = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
@@ -76,12 +76,20 @@ def _read_outbox(path):
         outbox.close()
 
 
-def _read_answers(path):
-    return list(answer_batches(str(path), AnswerColumns(value="place"), SURVEY.context.domain))
+def _read_places(survey, path):
+    """Read a column of answers, and check the counts as commands do."""
+    domain = survey.context.domain
+    columns = AnswerColumns(value="place")
+    counter = RowCounter(domain, columns)
+    batches = list(answer_batches(str(path), columns, domain))
+    for batch in batches:
+        counter.add(str(path), batch.counts)
+    counter.check()
+    return batches
 
 
-def _read_answers_with_other(path):
-    return list(answer_batches(str(path), AnswerColumns(value="place"), OPEN.context.domain))
+_read_answers = partial(_read_places, SURVEY)
+_read_answers_with_other = partial(_read_places, OPEN)
 
 
 def _read_positions(path):

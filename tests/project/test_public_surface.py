@@ -4,6 +4,7 @@ import inspect
 import re
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,11 @@ import sfumato
 from sfumato import errors
 
 NAMES = dir(sfumato)
-MODULES = {"decoders": "sfumato.estimation.decoders", "errors": "sfumato.errors"}
+MODULES = {
+    "decoders": "sfumato.estimation.decoders",
+    "errors": "sfumato.errors",
+    "simulation": "sfumato.simulation",
+}
 
 
 def modules_loaded_by(statement: str) -> set[str]:
@@ -35,7 +40,7 @@ def test_stub_lists_each_public_name_once():
 
 
 def test_number_of_public_names():
-    assert len(NAMES) == 51
+    assert len(NAMES) == 52
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -54,6 +59,10 @@ def test_public_names_match_their_objects(name):
 @pytest.mark.parametrize(("name", "home"), MODULES.items())
 def test_public_modules(name, home):
     assert getattr(sfumato, name).__name__ == home
+
+
+def test_version_is_that_of_the_package():
+    assert sfumato.__version__ == version("sfumato")
 
 
 def test_decoder_names_match_their_classes():

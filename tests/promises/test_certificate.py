@@ -461,3 +461,47 @@ def test_checker_reads_resolved_surveys(tmp_path):
     usage = subprocess.run([sys.executable, CHECKER], capture_output=True, text=True, check=False)
     assert usage.returncode == 2
     assert "FILE.json" in usage.stderr
+
+
+# --- names in texts -------------------------------------------------------------------------------
+
+
+def test_certificate_names_labels():
+    survey = sf.Survey("lunch", sf.HighLow(["park", "café", "bar"], ["bar"], 1))
+    certificate = survey.certify()
+    assert "the tightest case is “bar” against “park”, with ε" in str(certificate)
+    assert "symbol" not in str(certificate)
+
+
+def test_certificate_names_labels_of_a_large_union():
+    labels = [f"home {index}" for index in range(1600)]
+    context = sf.Blocks([index // 800 for index in range(1600)], 1, domain=labels)
+    certificate = sf.certify(sf.mechanism_for(context))
+    case = certificate.tightest
+    assert certificate.method == "structural"
+    assert certificate.tightest_pair == f"“home {case.x}” against “home {case.x2}”"
+
+
+def test_hostile_labels_stay_on_one_line_and_are_shortened():
+    hostile = "x\nCertified: \x1b[8m" + "y" * 500
+    text = str(sf.certify(sf.PlainResponse(sf.Uniform([hostile, "b"], 1))))
+    assert "\n" not in text
+    assert "\x1b" not in text
+    assert len(text) < 250
+
+
+def test_violation_names_labels():
+    context = sf.Uniform(["no", "yes {x}"], 1)
+    mechanism = sf.PlainResponse(context)
+    with pytest.raises(PrivacyViolation, match=r"distinguishes “no” from “yes \{x\}” by") as error:
+        sf.certify(mechanism, sf.Uniform(["no", "yes {x}"], "0.9"))
+    assert (error.value.x, error.value.x2) == (0, 1)
+
+
+def test_violation_in_a_large_union_names_labels():
+    parts = [sf.Uniform([f"a{index}" for index in range(600)], 1), sf.HighLow(["b", "c"], ["b"], 1)]
+    stricter = sf.union([parts[0], sf.HighLow(["b", "c"], ["b"], "0.9")])
+    mechanism = sf.mechanism_for(sf.union(parts))
+    with pytest.raises(PrivacyViolation, match="distinguishes “b” from “c”") as error:
+        sf.certify(mechanism, stricter)
+    assert error.value.x == 600

@@ -14,8 +14,7 @@ from sfumato.domains import Domain, GridDomain, IntegerDomain
 from sfumato.domains.partitions import grid_tiles
 from sfumato.errors import InvalidSymbols, SfumatoError, UnknownValue
 from sfumato.randomness import words_from
-from sfumato.survey import Survey
-from sfumato.survey.answers import to_symbols
+from sfumato.survey import AnswerColumns, AnswerReader, Survey
 from support.error_text import full_error_text
 
 CANARY = "canary-7f3a9"
@@ -24,6 +23,13 @@ OPEN = Domain(["park", "café", "clinic"], other="elsewhere")
 AGES = IntegerDomain(100, start=18)
 ANSWERS = ["clinic", "park", "park", "café", "clinic"]
 SYMBOLS = [2, 0, 0, 1, 2]
+
+
+def to_symbols(domain, answers):
+    reader = AnswerReader(domain, AnswerColumns())
+    batch = reader.read(answers)
+    reader.rules.check(batch.counts)
+    return batch.symbols
 
 
 class _FixedWords:
@@ -154,7 +160,9 @@ def test_reports_do_not_depend_on_the_container():
     ids=["list", "NumPy", "Array", "ChunkedArray", "dictionary", "null in the dictionary"],
 )
 def test_missing_values_are_unknown_or_other(column):
-    with pytest.raises(UnknownValue, match=r"1 of 2 values .* position 1"):
+    with pytest.raises(
+        UnknownValue, match=r"1 of 2 rows have no answer \(the first at position 1\)"
+    ):
         to_symbols(PLACES, column)
     assert to_symbols(OPEN, column).tolist() == [0, 3]
 

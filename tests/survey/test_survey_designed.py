@@ -45,7 +45,7 @@ def test_a_survey_without_closed_form_says_what_to_do(tmp_path, fields):
     with pytest.raises(InvalidSurvey) as caught:
         Survey.load(_file(tmp_path, text, "stops.toml"))
     message = str(caught.value)
-    assert message.startswith("mechanism: ")
+    assert message.startswith("stops.toml: mechanism: ")
     assert "sf.design" in message
     assert message.endswith(
         "sfumato design stops.toml -o stops.json, and use stops.json from then on."
@@ -322,4 +322,5 @@ def test_matrix_for_another_domain_is_rejected(tmp_path, content, said):
     with pytest.raises(InvalidSurvey) as caught:
         parse_survey_toml(text.encode(), tmp_path)
     assert said in str(caught.value)
-    assert str(caught.value).startswith("context")
+    assert str(caught.value).startswith("the survey file, line ")
+    assert ": context" in str(caught.value)

@@ -13,11 +13,13 @@ from sfumato.errors import InvalidArgument, InvalidSetting, InvalidTable, Unknow
 from sfumato.tables import (
     AnswerColumns,
     ReportWriter,
+    RowCounter,
     answer_batches,
+    csv_file,
     open_table,
-    read,
     report_batches,
     report_writer,
+    table,
 )
 
 FINGERPRINT = "ab" * 32
@@ -26,7 +28,13 @@ PLACES = sf.Domain(["park", "bar", "NA"])
 
 def _symbols(path, domain=PLACES, columns=None, **options):
     batches = answer_batches(str(path), columns or AnswerColumns("place"), domain, **options)
-    return np.concatenate(list(batches)).tolist()
+    counter = RowCounter(domain, columns or AnswerColumns("place"))
+    symbols = []
+    for batch in batches:
+        counter.add(str(path), batch.counts)
+        symbols += batch.symbols.tolist()
+    counter.check()
+    return symbols
 
 
 def _written(path, content):
@@ -41,7 +49,7 @@ def test_symbols_of_a_csv_column(tmp_path):
 
 def test_progress_counts_rows(tmp_path, monkeypatch):
     pq.write_table(pa.table({"place": ["bar"] * 10}), tmp_path / "a.parquet")
-    monkeypatch.setattr(read, "_BATCH_ROWS", 4)
+    monkeypatch.setattr(table, "BATCH_ROWS", 4)
     done = []
     assert _symbols(tmp_path / "a.parquet", on_progress=done.append) == [1] * 10
     assert done == [4, 8, 10]
@@ -49,19 +57,19 @@ def test_progress_counts_rows(tmp_path, monkeypatch):
 
 def test_an_unknown_value_is_named_by_its_rows(tmp_path, monkeypatch):
     pq.write_table(pa.table({"place": ["bar"] * 9 + ["zoo"]}), tmp_path / "a.parquet")
-    monkeypatch.setattr(read, "_BATCH_ROWS", 4)
+    monkeypatch.setattr(table, "BATCH_ROWS", 4)
     with pytest.raises(
-        UnknownValue, match=r"a.parquet: 1 of 2 values .*\(rows 9 to 10, the first in row 10\)"
+        UnknownValue, match=r"a.parquet: 1 of 10 answers .*\(the first in row 10\)"
     ) as caught:
         _symbols(tmp_path / "a.parquet")
     assert "zoo" not in str(caught.value)
     assert caught.value.__cause__ is None
-    assert caught.value.__suppress_context__
+    assert caught.value.__context__ is None
 
 
 @pytest.mark.parametrize("block", [64, 100, 2**22])
 def test_values_across_blocks(tmp_path, monkeypatch, block):
-    monkeypatch.setattr(read, "_CSV_BLOCK_SIZE", block)
+    monkeypatch.setattr(csv_file, "_BLOCK_SIZE", block)
     domain = sf.Domain(["two\nlines", 'a "quote"', "x"])
     path = _written(
         tmp_path / "a.csv", "n,place\n" + '1,"two\nlines"\n2,"a ""quote"""\n3,x\n' * 200
@@ -76,9 +84,9 @@ def test_other_columns_may_be_malformed(tmp_path):
 
 def test_columns_are_known_before_rows_are_read(tmp_path):
     path = _written(tmp_path / "a.csv", b'\xef\xbb\xbf"a,b",place \r\n1,2\r\n')
-    with open_table(str(path)) as table:
-        assert table.columns == ["a,b", "place "]
-        assert table.metadata == {}
+    with open_table(str(path)) as opened:
+        assert opened.columns == ["a,b", "place "]
+        assert opened.metadata == {}
 
 
 @pytest.mark.parametrize(

@@ -214,7 +214,7 @@ def test_shortest_file_cannot_be_shorter(tmp_path):
 
 @pytest.mark.parametrize("name", ["public", "cap", "learn", "cohorts", "rotation"])
 def test_reserved_keys_are_rejected(tmp_path, name):
-    with pytest.raises(InvalidSurvey, match=f"^{name} is not a field of a survey file"):
+    with pytest.raises(InvalidSurvey, match=f"line 3: {name} is not a field of a survey file"):
         load(tmp_path, Example((), complete_example(f"{name} = 1\n"), {}))
 
 

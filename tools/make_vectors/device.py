@@ -7,6 +7,7 @@ implementations check each other.
 import hashlib
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from typing import Any
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher
@@ -65,7 +66,7 @@ def derivations() -> Iterator[Case]:
     yield from answers(large_surveys()[0])
     yield from answers(shorten(known["plain, cyclic"]))
     for interval in PERIOD_FORMATS:
-        repeat = "once" if interval == "once" else {"every": interval, "distinct": 3}
+        repeat: Any = "once" if interval == "once" else {"every": interval, "distinct": 3}
         context = Uniform(["bus", "tram", "bicycle"], 1)
         survey = Survey(f"uploads: {interval}", context, PlainResponse(context), repeat=repeat)
         yield from identifiers(survey, interval)

@@ -75,7 +75,7 @@ def _second_edition() -> Iterator[Survey]:
 
 
 def _repeating_survey(every: str) -> Survey:
-    repeat = "once" if every == "once" else {"every": every, "distinct": 3}
+    repeat: Any = "once" if every == "once" else {"every": every, "distinct": 3}
     context = Uniform(["bus", "tram", "bicycle"], 1)
     name = f"uploads of format 2: {every}"
     return Survey(name, context, PlainResponse(context), repeat=repeat, edition=2)

@@ -20,6 +20,7 @@ from sfumato.aggregator.store import Store
 from sfumato.batches import UploadRules, is_fingerprint
 from sfumato.errors import NotEnoughReports
 from sfumato.estimation import Difference, Estimate
+from sfumato.estimation.decoders import get_decoder
 from sfumato.survey import Survey
 
 __all__ = ["Catalogue", "CatalogueEntry", "Estimates"]
@@ -153,7 +154,7 @@ class Estimates:
         key = (survey.fingerprint, decoder)
         estimate = self._cache.get(key)
         if estimate is None or estimate.reports != tally.reports:
-            estimate = survey.estimate(tally, decoder=decoder)
+            estimate = survey.estimate(tally, decoder=get_decoder(decoder))
             self._cache[key] = estimate
         self._cache.move_to_end(key)
         if len(self._cache) > _MAX_CACHED_ESTIMATES:

@@ -24,7 +24,7 @@ from sfumato.auditing.events import Choice, PromisedPair, choose_events, pairs_w
 from sfumato.auditing.sample_plan import SamplePlan, even_blocks, poisson_blocks
 from sfumato.auditing.verdict import POWER, Audit, PairAudit
 from sfumato.contexts import Context
-from sfumato.domains import require_symbols
+from sfumato.domains import SymbolOrLabel
 from sfumato.errors import InvalidArgument, InvalidSymbols, NotEnoughReports
 from sfumato.foundation.arrays import Floats, Symbols
 from sfumato.mechanisms import Mechanism
@@ -48,7 +48,7 @@ def audit(
     context: Context | None = None,
     *,
     samples: int = 1_000_000,
-    symbols: Sequence[int] | None = None,
+    symbols: Sequence[SymbolOrLabel] | None = None,
     confidence: float = 0.999,
     sample_plan: SamplePlan | None = None,
     source: WordSource | None = None,
@@ -63,7 +63,8 @@ def audit(
 
     ``context`` is the promise to test. The audit tests its closure, which includes promises implied
     through a third symbol. ``samples`` is the approximate number of reports to draw, in random
-    order. ``symbols`` are the symbols to compare, at most 64; the default is all of them.
+    order. ``symbols`` are the symbols to compare, at most 64, as integers or by the text of
+    their labels; the default is all of them.
     ``sample_plan`` divides the samples among the stages of the audit. ``on_progress`` is called
     with the number of samples drawn so far.
 
@@ -143,11 +144,11 @@ def audit(
     )
 
 
-def _select_symbols(context: Context, symbols: Sequence[int] | None) -> Symbols:
+def _select_symbols(context: Context, symbols: Sequence[SymbolOrLabel] | None) -> Symbols:
     if symbols is None:
         selected_symbols = np.arange(context.size)
     else:
-        selected_symbols = np.unique(require_symbols(symbols, context.size))
+        selected_symbols = np.unique(context.domain.as_symbols(symbols))
         if selected_symbols.size < 2:
             raise InvalidSymbols(
                 f"symbols must contain at least two different symbols; got {selected_symbols.size}."

@@ -6,24 +6,25 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from sfumato.cli.console import say, show_row_count, show_status
-from sfumato.cli.options import (
+from sfumato.cli.answers import (
+    AnswerOptions,
     AnswersFile,
     Column,
-    Decoder,
-    Json,
+    Delimiter,
     Latitude,
     Longitude,
-    Runs,
-    Seed,
+    Missing,
+    TableFile,
+    notify_rows,
 )
+from sfumato.cli.console import say, show_row_count, show_status
+from sfumato.cli.options import Decoder, Json, Runs, Seed
 from sfumato.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from sfumato.contexts import Context
     from sfumato.mechanisms import Mechanism
     from sfumato.simulation import Population
-    from sfumato.tables import AnswerColumns
 
 _MIN_PEOPLE_PER_LABEL = 10  # an answer given by fewer people may identify someone
 
@@ -36,6 +37,9 @@ def compare(
     column: Column = None,
     latitude: Latitude = None,
     longitude: Longitude = None,
+    missing: Missing = None,
+    delimiter: Delimiter = None,
+    table: TableFile = None,
     epsilon: Annotated[
         str | None,
         typer.Option(help="Instead of a survey: one ε for all pairs of values in the column."),
@@ -63,17 +67,16 @@ def compare(
     from sfumato.estimation.decoders import get_decoder
     from sfumato.simulation import Draws
     from sfumato.simulation import compare as run_comparison
-    from sfumato.tables import AnswerColumns
 
     # Reject bad arguments before reading any data.
     chosen_decoder = get_decoder(decoder)
     draws = Draws(runs, seed, workers)
-    columns = AnswerColumns(column, latitude, longitude)
+    options = AnswerOptions(column, latitude, longitude, missing, delimiter, table)
     with show_row_count("reading") as on_rows:
         if survey is not None and epsilon is None:
-            comparison_input = _input_from_survey(survey, answers, columns, on_rows)
+            comparison_input = _input_from_survey(survey, answers, options, on_rows)
         elif survey is None and epsilon is not None:
-            comparison_input = _input_from_column(epsilon, answers, columns, on_rows)
+            comparison_input = _input_from_column(epsilon, answers, options, on_rows)
         else:
             raise InvalidArgument(
                 "pass either --survey with a survey file, or --epsilon to compare without one."
@@ -112,31 +115,39 @@ class _ComparisonInput(NamedTuple):
 
 
 def _input_from_survey(
-    survey: str, answers: str, columns: "AnswerColumns", on_rows: Callable[[int], None]
+    survey: str, answers: str, options: AnswerOptions, on_rows: Callable[[int], None]
 ) -> _ComparisonInput:
     from sfumato.simulation import survey_population
     from sfumato.survey import Survey
+    from sfumato.tables import RowCounter
 
     loaded_survey = Survey.load(survey)
     domain = loaded_survey.context.domain
-    population = survey_population(answers, columns, domain, on_progress=on_rows)
+    columns = options.columns_for(loaded_survey)
+    counter = RowCounter(domain, columns)
+    population = survey_population(answers, columns, domain, counter=counter, on_progress=on_rows)
+    notify_rows(counter)
     return _ComparisonInput(
         loaded_survey.context, loaded_survey.mechanism, population, loaded_survey.fingerprint, []
     )
 
 
 def _input_from_column(
-    epsilon: str, answers: str, columns: "AnswerColumns", on_rows: Callable[[int], None]
+    epsilon: str, answers: str, options: AnswerOptions, on_rows: Callable[[int], None]
 ) -> _ComparisonInput:
     from sfumato.contexts import Uniform
     from sfumato.simulation import column_population
+    from sfumato.survey import AnswerColumns
 
     Uniform(2, epsilon)  # rejects an invalid ε before any data is read
-    if columns.value is None or columns.latitude is not None or columns.longitude is not None:
+    needs_survey = (options.latitude, options.longitude, options.missing, options.table)
+    if options.column is None or needs_survey != (None, None, None, None):
         raise InvalidArgument(
-            "without a survey, pass --column with the name of a column. Positions require a survey."
+            "without a survey, pass --column with the name of a column. Positions, --missing and "
+            "--table require a survey."
         )
-    population = column_population(answers, columns.value, on_progress=on_rows)
+    columns = AnswerColumns(options.column, delimiter=options.delimiter)
+    population = column_population(answers, columns, on_progress=on_rows)
     context = Uniform(population.domain, epsilon)
     return _ComparisonInput(context, None, population, None, _column_notes(population))
 

@@ -64,6 +64,26 @@ def show_status(task: str) -> Iterator[Callable[[str], None]]:
 
 
 @contextmanager
+def show_stage(task: str, number: int, total: int) -> Iterator[Callable[[str], None]]:
+    """Show a bar for the stages of a task, and yield a function that shows a line of text."""
+    if not sys.stderr.isatty():
+        yield lambda line: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (
+        TextColumn(f"{task} ({number} of {total})", markup=False),
+        BarColumn(bar_width=20),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}", markup=False),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        bar = progress.add_task("", total=total, completed=number - 1)
+        yield lambda line: progress.update(bar, description=line)
+
+
+@contextmanager
 def show_bar(task: str, total: int) -> Iterator[Callable[[int], None]]:
     """Yield a function to call with the number of items completed so far, out of ``total``."""
     if not sys.stderr.isatty():

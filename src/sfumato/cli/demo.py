@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sfumato.cli.browser import OpenPage, open_page
 from sfumato.cli.console import say
 from sfumato.cli.options import check_output_paths
 
@@ -39,6 +40,7 @@ def demo(
     output: Annotated[
         str, typer.Option("--output", "-o", help="Output file for the report page.")
     ] = PAGE_NAME,
+    is_opened: OpenPage = False,
 ) -> None:
     """Privatize the homes of one million people on a map of 43,750 cells, and estimate the map.
 
@@ -80,6 +82,8 @@ def demo(
     page = report_page(survey, last_result.estimate, survey.certify())
     write_atomically(output, page.encode("utf-8"))
     say(f"The map, its error bars and its certificate are in {output}.")
+    if is_opened:
+        open_page(output)
 
 
 def _run_survey(index: int, promise: str, context: "Context", homes: "Symbols") -> _DemoResult:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sfumato.cli.browser import OpenPage, open_page, require_page
 from sfumato.cli.console import say, show_rounds
 from sfumato.cli.options import Json, check_output_paths, read_shares, read_values, write_outputs
 from sfumato.errors import InvalidSetting
@@ -55,6 +56,7 @@ def design(
     plot: Annotated[
         str | None, typer.Option(help="PNG file for a plot of the promise and the channel.")
     ] = None,
+    is_opened: OpenPage = False,
     as_json: Json = False,
 ) -> None:
     """Compute a mechanism for a privacy matrix, with a bound on its distance from the optimum.
@@ -77,6 +79,7 @@ def design(
     from sfumato.designer import design as search
     from sfumato.survey import Survey
 
+    require_page(html, is_opened=is_opened)
     inputs = [path for path in (promise, prior, weights) if path is not None]
     check_output_paths(output, html, plot, inputs=inputs)
     if output is not None and Path(output).suffix != ".json":
@@ -109,6 +112,8 @@ def design(
         (plot, lambda: pages.design_png(design)),
     )
     say(json.dumps(result.to_dict()) if as_json else result.to_text(output))
+    if html is not None and is_opened:
+        open_page(html)
 
 
 class _DesignResult:
@@ -189,13 +194,13 @@ def _describe_matrix(path: Path, name: str | None) -> "Description":
 def _describe_survey(path: Path) -> "Description":
     from sfumato.errors import InvalidSurvey
     from sfumato.survey import Survey
-    from sfumato.survey.resolved import read_survey_file
-    from sfumato.survey.toml.file import parse_survey_toml
+    from sfumato.survey.content import has_resolved_name
+    from sfumato.survey.toml.file import read_survey_toml
     from sfumato.survey.toml.schema import MechanismFields
 
-    if path.suffix == ".json":
+    if has_resolved_name(path):
         return Survey.load(path).description
-    description = parse_survey_toml(read_survey_file(path), path.parent)
+    description = read_survey_toml(path)
     if description.mechanism_fields != MechanismFields():
         raise InvalidSurvey(
             f"{path.name} has a [mechanism] section, which chooses a closed-form "

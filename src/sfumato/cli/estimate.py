@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sfumato.cli.browser import OpenPage, open_page, require_page
 from sfumato.cli.console import notify, print_csv, say, show_row_count
 from sfumato.cli.options import (
     Decoder,
@@ -14,14 +15,13 @@ from sfumato.cli.options import (
     read_values,
     require_distinct_files,
 )
-from sfumato.errors import InvalidArgument, InvalidSetting
-from sfumato.foundation.formatting import printable
+from sfumato.cli.share_table import format_shares
+from sfumato.errors import InvalidArgument
 
 if TYPE_CHECKING:
-    from sfumato.estimation import Estimate, FitResult
+    from sfumato.estimation import Estimate
     from sfumato.survey import Survey
 
-_MAX_PRINTED_LABELS = 20
 _DISTRUST_ADVICE = (
     "The reports may be forged, or come from a broken client. Do not rely on this estimate."
 )
@@ -38,7 +38,11 @@ def estimate(
     ],
     output: Annotated[
         str | None,
-        typer.Option("--output", "-o", help="CSV file for the estimate; - for standard output."),
+        typer.Option(
+            "--output",
+            "-o",
+            help="Table of the estimate: .csv, .parquet or .xlsx; - for CSV on standard output.",
+        ),
     ] = None,
     html: Annotated[
         str | None,
@@ -56,6 +60,7 @@ def estimate(
             ),
         ),
     ] = None,
+    is_opened: OpenPage = False,
     as_json: Json = False,
 ) -> None:
     """Count reports and estimate the distribution of answers, with 95% confidence intervals.
@@ -65,7 +70,7 @@ def estimate(
     Examples:
       sfumato estimate survey.toml reports.parquet
 
-      sfumato estimate survey.toml monday.parquet tuesday.csv -o estimate.csv --html report.html
+      sfumato estimate survey.toml monday.parquet tuesday.csv -o estimate.xlsx --html report.html
 
       sfumato estimate survey.toml north.json south.json --html report.html
 
@@ -75,11 +80,12 @@ def estimate(
     from sfumato import pages
     from sfumato.estimation.decoders import get_decoder
     from sfumato.foundation.files import write_atomically
-    from sfumato.survey import Survey, results_as_json
-    from sfumato.tables import count_files
+    from sfumato.survey import RESULT_COLUMNS, Survey, result_rows, results_as_json
+    from sfumato.tables import count_files, table_csv, write_table
 
     to_stdout = output == "-"
     _check_output(output, as_json=as_json)
+    require_page(html, is_opened=is_opened)
     inputs = [survey, *reports]
     if covariate is not None:
         inputs.append(covariate)
@@ -105,20 +111,25 @@ def estimate(
     if png is not None:
         _write_png(loaded_survey, result, png)
     if output is not None and not to_stdout:
-        write_atomically(output, _to_csv(result).encode("utf-8"))
+        write_table(output, RESULT_COLUMNS, result_rows(result))
     if html is not None:
         write_atomically(html, page.encode("utf-8"))
+        if is_opened:
+            open_page(html)
     if to_stdout:
-        print_csv(_to_csv(result))
+        print_csv(table_csv(RESULT_COLUMNS, result_rows(result)))
     elif as_json:
         say(json.dumps(results_as_json(loaded_survey, result)))
     else:
-        say(_to_text(result, fit))
+        table = format_shares(result, loaded_survey.context.domain)
+        say(f"{result.reports:,} reports. {fit.verdict}\n\n{table}")
     if not fit.is_possible:
         notify(f"sfumato: WARNING: {fit.verdict} {_DISTRUST_ADVICE}")
 
 
 def _check_output(output: str | None, *, as_json: bool) -> None:
+    from sfumato.tables import require_table_path
+
     if output is None:
         return
     if output == "-":
@@ -126,55 +137,8 @@ def _check_output(output: str | None, *, as_json: bool) -> None:
             raise InvalidArgument(
                 "standard output can contain CSV (--output -) or JSON (--json), not both."
             )
-    elif not output.endswith(".csv"):
-        raise InvalidSetting(
-            f"the output file must end in .csv, or be - for standard output; got {output}. "
-            "For a page or a plot, use --html or --png."
-        )
-
-
-def _to_text(result: "Estimate", fit: "FitResult") -> str:
-    """Return a table of the decoded and unbiased estimates.
-
-    If there are many labels, show only the most frequent ones.
-    """
-    from sfumato.pages import most_frequent
-    from sfumato.survey import result_rows
-
-    rows = result_rows(result)
-    row_count = len(rows)
-    if row_count > _MAX_PRINTED_LABELS:
-        rows = [rows[int(x)] for x in most_frequent(result, _MAX_PRINTED_LABELS)]
-    labels = [printable(str(row[0])) for row in rows]
-    width = max(map(len, [*labels, "label"]))
-    lines = [
-        f"{result.reports:,} reports. {fit.verdict}",
-        "",
-        f"{'':<{width}}  decoded estimate   unbiased estimate",
-        f"{'label':<{width}}  {result.decoder:>16}   and its 95% interval",
-    ]
-    for label, (_, frequency, unbiased, low, high) in zip(labels, rows, strict=True):
-        unbiased_text = f"{unbiased:7.4f} ({low:.4f} to {high:.4f})"
-        lines.append(f"{label:<{width}}  {frequency:16.4f}   {unbiased_text}")
-    if row_count > _MAX_PRINTED_LABELS:
-        lines.append(
-            f"… the {_MAX_PRINTED_LABELS} most frequent of {row_count:,} labels; "
-            "-o FILE.csv writes all."
-        )
-    return "\n".join(lines)
-
-
-def _to_csv(result: "Estimate") -> str:
-    import csv
-    import io
-
-    from sfumato.survey import RESULT_COLUMNS, result_rows
-
-    buffer = io.StringIO(newline="")
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(RESULT_COLUMNS)
-    writer.writerows(result_rows(result))
-    return buffer.getvalue()
+    else:
+        require_table_path(output)
 
 
 def _write_png(survey: "Survey", result: "Estimate", path: str) -> None:

@@ -1,70 +1,31 @@
 """`sfumato init`: write a survey file, from a template or from a column of answers."""
 
 import sys
-from collections import Counter
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from sfumato.cli.console import notify, say
+from sfumato.cli.answers import Delimiter
+from sfumato.cli.console import notify, say, show_row_count
 from sfumato.cli.options import check_output_paths, split_labels
+from sfumato.cli.survey_text import TEMPLATES, About, ContextText, fill_template, survey_text
 from sfumato.errors import InvalidArgument, InvalidSetting, InvalidTable
+from sfumato.foundation.formatting import format_percent, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
     from sfumato.contexts import Context
+    from sfumato.domains import Label
+    from sfumato.survey import AnswerColumns, DatePart
+    from sfumato.tables import ColumnSummary
+    from sfumato.tables.proposed_domain import ProposedDomain
 
 _MIN_PEOPLE_PER_LABEL = 10  # an answer given by fewer people may identify someone
-
-TEMPLATES = {
-    "yes-no": """name = "my-survey"                 # unique per question
-edition = 2
-title = "Have you ever …?"
-
-[domain]
-kind = "labels"
-labels = ["no", "yes"]
-
-[context]
-kind = "high-low"                  # only "yes" needs protection
-epsilon = 1.0
-sensitive = ["yes"]
-""",
-    "labels": """name = "my-survey"                 # unique per question
-edition = 2
-title = "Where did you have lunch?"
-
-[domain]
-kind = "labels"
-labels = ["park", "café", "clinic", "bar", "office"]
-other = "somewhere else"           # replaces unknown values; without it, they are rejected
-
-[context]
-kind = "high-low"                  # uniform | high-low | tiers | blocks | metric | matrix
-epsilon = 1.0
-sensitive = ["clinic", "bar"]
-""",
-    "grid": """name = "my-survey"                 # unique per question
-edition = 2
-title = "Where do people check in?"
-
-[domain]
-kind = "grid"
-south = 25.0
-north = 50.0
-west = -130.0
-east = -60.0
-step = 0.2
-
-[context]
-kind = "blocks"                    # hide the cell, not the tile
-epsilon = 1.0
-rows = 25
-columns = 70
-""",
-}
+_MAX_NUMBER_LABELS = 200
+_MAX_PEOPLE_FACTOR = 1000  # a survey that needs this many times the rows is useless
+_TARGET_ERROR = 0.05
+_MAX_SHOWN_GROUPS = 3
 
 
 def init(
@@ -77,19 +38,71 @@ def init(
     ] = None,
     column: Annotated[str | None, typer.Option(help="Column with the answers.")] = None,
     sensitive: Annotated[
-        str | None, typer.Option(help="Sensitive labels, separated by commas.")
+        list[str] | None,
+        typer.Option(
+            help=(
+                "Sensitive labels, separated by commas. Put a label with a comma in double quotes. "
+                "You may use the option several times."
+            )
+        ),
     ] = None,
     blocks: Annotated[
         str | None, typer.Option(help="Column with the block of each answer.")
     ] = None,
+    labels: Annotated[
+        str | None,
+        typer.Option(help="Labels in your order, separated by commas. Default: all answers."),
+    ] = None,
+    bins: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NUMBERS",
+            help="For numbers: cut points such as 18,30,45,60, or a number of bins such as 10.",
+        ),
+    ] = None,
+    date: Annotated[
+        str | None,
+        typer.Option(metavar="day|weekday|hour|month", help="For dates: the part that is asked."),
+    ] = None,
+    date_format: Annotated[
+        str | None, typer.Option(help="Format of dates in text, such as %d.%m.%Y. Default: ISO.")
+    ] = None,
+    missing: Annotated[
+        str | None,
+        typer.Option(
+            metavar="refuse|skip|LABEL",
+            help=(
+                "What to do with rows without an answer: refuse the table, leave them out, or "
+                "count them as a label. Default: a label 'no answer', if there are such rows."
+            ),
+        ),
+    ] = None,
+    missing_codes: Annotated[
+        str | None,
+        typer.Option(help="Codes that mean that there is no answer, such as NA,-99."),
+    ] = None,
+    other: Annotated[
+        str | None, typer.Option(help="Label for answers that are not among the labels.")
+    ] = None,
+    delimiter: Delimiter = None,
     epsilon: Annotated[
         str, typer.Option(help="The ε of the promise: smaller values protect answers better.")
     ] = "1.0",
+    title: Annotated[str | None, typer.Option(help="The question, as people read it.")] = None,
+    contact: Annotated[str | None, typer.Option(help="Whom people can ask.")] = None,
+    minimum_reports: Annotated[
+        int | None, typer.Option(min=0, help="Smallest number of reports for a result.")
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
+    force_labels: Annotated[
+        bool,
+        typer.Option("--force-labels", help="Accept more labels than can give a useful result."),
+    ] = False,
 ) -> None:
     """Write a survey file, from a template or from a column of answers.
 
-    With --from, also prints the expected error for each kind of promise.
+    With --from, also prints the expected error for each kind of promise. The file remembers how to
+    read the table, so privatize needs no further options.
 
     Examples:
       sfumato init --template yes-no survey.toml
@@ -98,115 +111,56 @@ def init(
 
       sfumato init --from answers.csv --column street --blocks city survey.toml
 
-    """
-    from pathlib import Path
+      sfumato init --from people.xlsx --column age --bins 18,30,45,60 survey.toml
 
+      sfumato init --from visits.csv --delimiter ';' --column day --date weekday survey.toml
+
+    """
     from sfumato.foundation.files import write_atomically
 
-    check_output_paths(output)
     path = Path(output)
-    if path.suffix == ".json":
-        raise InvalidSetting(
-            f"{path.name} would be read as a resolved survey. Choose a different extension."
-        )
-    if path.exists() and not force:
-        raise InvalidSetting(f"{output} already exists. Choose a different name, or pass --force.")
+    _check_output(path, force=force)
     if template is not None and answers is None:
-        if (column, sensitive, blocks) != (None, None, None):
+        column_options = (column, sensitive, blocks, labels, bins, date, date_format)
+        if any((*column_options, missing, missing_codes, other, delimiter)):
             raise InvalidArgument(
-                "--column, --sensitive and --blocks require --from. To adapt a template, edit the "
-                "file that it creates."
+                "--column, --sensitive, --blocks and the other options for a table require --from. "
+                "To adapt a template, edit the file that it creates."
             )
-        text = _fill_template(template, epsilon, path)
+        about = About(unique_name(path), title or "", contact or "", minimum_reports or 0)
+        text = fill_template(template, epsilon, about)
+        next_step = f"Next: edit it, then run sfumato verify {output}"
     elif template is None and answers is not None:
-        text = _survey_from_answers(answers, column, sensitive, blocks, epsilon, path)
+        columns = _answer_columns(column, missing_codes, date, date_format, delimiter)
+        request = _Request(answers, columns, labels, bins, missing, other)
+        proposal, summary = _propose(request, force_labels=force_labels)
+        promise = _choose_context(request, proposal, summary, sensitive, blocks, epsilon)
+        _print_notes(proposal, summary)
+        if not force_labels:
+            _require_useful(promise, proposal)
+        about = _ask_about(unique_name(path), title, contact, minimum_reports)
+        text = survey_text(about, proposal.domain, proposal.columns, promise.text)
+        next_step = f"Next: sfumato privatize {output} {answers} -o reports.parquet"
     else:
         raise InvalidArgument(
             f"pass either --template (one of {', '.join(TEMPLATES)}) or --from with a data file."
         )
     _require_readable(text, path)
     write_atomically(output, text.encode("utf-8"))
-    say(f"Wrote {output}. Next: sfumato verify {output}")
+    say(f"Wrote {output}. {next_step}")
 
 
-def _fill_template(template: str, epsilon: str, output: "Path") -> str:
-    if template not in TEMPLATES:
-        raise InvalidArgument(f"template must be one of {', '.join(TEMPLATES)}; got {template!r}.")
-    text = TEMPLATES[template].replace("epsilon = 1.0", f"epsilon = {_format_number(epsilon)}")
-    return text.replace('"my-survey"', _format_string(unique_name(output)))
-
-
-def _require_readable(text: str, output: "Path") -> None:
-    """Reject text that Sfumato could not read back as a survey file."""
-    from sfumato.survey import Survey
-    from sfumato.survey.toml.file import parse_survey_toml
-
-    description = parse_survey_toml(text.encode("utf-8"), output.parent)
-    Survey.from_description(description, description.mechanism)
-
-
-def _format_number(number: str) -> str:
-    """Format a number for TOML, as a string if it is not a valid TOML number."""
-    import re
-
-    is_toml_number = re.fullmatch(r"[0-9]|[1-9][0-9]+|([0-9]|[1-9][0-9]+)\.[0-9]+", number)
-    return number if is_toml_number else _format_string(number)
-
-
-def _format_string(text: str) -> str:
-    """Format text as a TOML string, which is a JSON string in which DEL is escaped too."""
-    import json
-
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def _survey_from_answers(
-    answers: str,
-    column: str | None,
-    sensitive: str | None,
-    blocks: str | None,
-    epsilon: str,
-    output: "Path",
-) -> str:
-    from sfumato.contexts import Blocks, HighLow, Uniform
-
-    if column is None:
-        raise InvalidArgument("--from requires --column, the column with the answers.")
-    if sensitive is not None and blocks is not None:
-        raise InvalidArgument("choose either --sensitive or --blocks, not both.")
-    counts, block_of = _read_answers(answers, column, blocks)
-    labels = sorted(counts)
-    if len(labels) < 2:
-        raise InvalidTable(
-            f"column {column!r} must contain at least two distinct answers; got {len(labels)}."
+def _check_output(path: Path, *, force: bool) -> None:
+    check_output_paths(str(path))
+    if path.suffix == ".json":
+        raise InvalidSetting(
+            f"{path.name} would be read as a resolved survey. Choose a different extension."
         )
-    if sensitive is None and blocks is None and sys.stdin.isatty():
-        sensitive = typer.prompt(
-            "Sensitive labels (separated by commas; empty if all are equally sensitive)", default=""
-        )
-    sensitive_labels = []
-    for label in split_labels(sensitive or ""):
-        if label.strip():
-            sensitive_labels.append(label if label in counts else label.strip())
-    contexts: dict[str, Context] = {"uniform": Uniform(labels, epsilon)}
-    if sensitive_labels:
-        contexts["high-low"] = HighLow(labels, sensitive_labels, epsilon)
-    if block_of:
-        contexts["blocks"] = Blocks([block_of[label] for label in labels], epsilon, domain=labels)
-    _print_predicted_errors(contexts, [counts[label] for label in labels])
-    kind = list(contexts)[-1]
-    notify(f"The file uses the last context in the table, {kind}. To change it, edit the file.")
-    rare_count = sum(count < _MIN_PEOPLE_PER_LABEL for count in counts.values())
-    if rare_count:
-        notify(
-            f"A survey file is public. {rare_count} of its {len(labels)} labels were given by "
-            f"fewer than {_MIN_PEOPLE_PER_LABEL} people in this data. Remove labels that could "
-            "identify someone, and add an `other` label to the domain."
-        )
-    return _survey_toml(unique_name(output), kind, labels, sensitive_labels, block_of, epsilon)
+    if path.exists() and not force:
+        raise InvalidSetting(f"{path} already exists. Choose a different name, or pass --force.")
 
 
-def unique_name(path: "Path") -> str:
+def unique_name(path: Path) -> str:
     """Return the file's name without its extension, plus a random suffix.
 
     Two surveys with the same name and promise would accept each other's reports.
@@ -216,52 +170,217 @@ def unique_name(path: "Path") -> str:
     return f"{path.stem[:80]}-{secrets.token_hex(3)}"
 
 
-def _read_answers(
-    path: str, column: str, block_column: str | None
-) -> tuple[Counter[str], dict[str, str]]:
-    """Return how often each answer occurs, and the block of each answer.
+def _require_readable(text: str, output: Path) -> None:
+    """Reject text that Sfumato could not read back as a survey file."""
+    from sfumato.survey import Survey
+    from sfumato.survey.toml.file import parse_survey_toml
 
-    If ``block_column`` is ``None``, no blocks are returned.
-    """
-    from sfumato.tables import label_texts, open_table
-
-    if path == "-":
-        raise InvalidArgument("--from requires a file, not standard input.")
-    counts: Counter[str] = Counter()
-    block_of: dict[str, str] = {}
-    columns = [column, block_column] if block_column else [column]
-    with open_table(path) as table:
-        for batch in table.batches(dict.fromkeys(columns)):
-            values = label_texts(batch.column(column), column)
-            counts.update(value for value in values if value is not None)
-            if block_column:
-                blocks = label_texts(batch.column(block_column), block_column)
-                _add_blocks(values, blocks, block_of, f"column {column!r}")
-    return counts, block_of
+    description = parse_survey_toml(text.encode("utf-8"), output.parent)
+    Survey.from_description(description, description.mechanism)
 
 
-def _add_blocks(
-    values: "Sequence[str | None]",
-    blocks: "Sequence[str | None]",
-    block_of: dict[str, str],
-    location: str,
-) -> None:
-    """Add the block of each value to ``block_of``; reject a value with no block or with two."""
-    for value, block in zip(values, blocks, strict=True):
-        if value is None:
-            continue
-        if block is None:
-            raise InvalidTable(f"an answer in {location} has no block. Each answer must have one.")
-        if block_of.setdefault(value, block) != block:
-            raise InvalidTable(
-                f"an answer in {location} is in two blocks. Each answer must be in one block."
+def _ask_about(
+    name: str, title: str | None, contact: str | None, minimum_reports: int | None
+) -> About:
+    """Return what the survey shows to people. On a terminal, ask for what is not given."""
+    if sys.stdin.isatty():
+        if title is None:
+            title = typer.prompt("The question, as people will read it", default="")
+        if contact is None:
+            contact = typer.prompt("Contact: whom people can ask", default="")
+        if minimum_reports is None:
+            minimum_reports = typer.prompt(
+                "Smallest number of reports for a result", default=0, type=int
             )
+    return About(name, title or "", contact or "", minimum_reports or 0)
 
 
-def _print_predicted_errors(contexts: "dict[str, Context]", counts: list[int]) -> None:
-    """Print the expected error of the unbiased estimate for each context.
+# --- labels for a column of answers ---------------------------------------------------------------
 
-    Decoders do better, especially if the error is large.
+
+class _Request(NamedTuple):
+    """What the options say about the table and its labels."""
+
+    path: str
+    columns: "AnswerColumns"
+    labels: str | None
+    bins: str | None
+    missing: str | None
+    other: str | None
+
+
+def _answer_columns(
+    column: str | None,
+    missing_codes: str | None,
+    date: str | None,
+    date_format: str | None,
+    delimiter: str | None,
+) -> "AnswerColumns":
+    from sfumato.survey import AnswerColumns
+
+    if column is None:
+        raise InvalidArgument("--from requires --column, the column with the answers.")
+    date_part: DatePart | None = date  # type: ignore[assignment]
+    return AnswerColumns(
+        column,
+        missing_codes=tuple(split_labels(missing_codes or "")),
+        date=date_part,
+        date_format=date_format,
+        delimiter=delimiter,
+    )
+
+
+def _propose(request: _Request, *, force_labels: bool) -> tuple["ProposedDomain", "ColumnSummary"]:
+    """Read the column, and return labels for it, and its summary."""
+    from dataclasses import replace
+
+    from sfumato.tables import summarize_column
+    from sfumato.tables.proposed_domain import propose_domain
+
+    if request.path == "-":
+        raise InvalidArgument("--from requires a file, not standard input.")
+    if request.labels is not None and (request.bins or request.columns.date):
+        raise InvalidArgument("choose one of --labels, --bins and --date.")
+    with show_row_count("reading") as on_rows:
+        summary = summarize_column(request.path, request.columns, on_progress=on_rows)
+    columns = request.columns
+    known_labels = list(summary.label_counts()) if summary.counts else []
+    if request.missing is not None:
+        columns = replace(columns, missing=_as_known_label(request.missing, known_labels))
+    cuts, bin_count = _parse_bins(request.bins)
+    is_plain = not (request.labels or request.bins or columns.date)
+    if is_plain and not force_labels:
+        _require_few_numbers(summary)
+    chosen_labels = [
+        _as_known_label(text, known_labels) for text in split_labels(request.labels or "")
+    ]
+    proposal = propose_domain(
+        summary,
+        replace(columns, bins=cuts),
+        labels=chosen_labels,
+        bin_count=bin_count,
+        other=None if request.other is None else _as_known_label(request.other, known_labels),
+    )
+    if proposal.domain.size < 2:
+        raise InvalidTable(
+            f"column {summary.name!r} must contain at least two distinct answers; got "
+            f"{len(known_labels)}."
+        )
+    if proposal.other_count and proposal.domain.other is None:
+        raise InvalidTable(
+            f"{proposal.other_count:,} of {summary.rows:,} answers are not among the labels. Add "
+            "their labels, or pass --other with a label for them."
+        )
+    return proposal, summary
+
+
+def _parse_bins(bins: str | None) -> tuple[tuple[float, ...], int | None]:
+    """Return the cut points and the number of bins; only one of them is given."""
+    if bins is None:
+        return (), None
+    try:
+        if "," not in bins:
+            return (), int(bins)
+        return tuple(float(number) for number in bins.split(",")), None
+    except ValueError:
+        raise InvalidArgument(
+            "--bins must be cut points such as 18,30,45,60, or a number of bins such as 10."
+        ) from None
+
+
+def _as_known_label(text: str, labels: "Sequence[Label]") -> "Label":
+    """Return the label that ``text`` stands for: itself, or an integer that is a label."""
+    if text not in labels and text.removeprefix("-").isdecimal() and int(text) in labels:
+        return int(text)
+    return text
+
+
+def _require_few_numbers(summary: "ColumnSummary") -> None:
+    """Reject a column of numbers that was probably not meant as a list of labels."""
+    if summary.is_numeric and len(summary.counts) > _MAX_NUMBER_LABELS:
+        raise InvalidTable(
+            f"column {summary.name!r} contains numbers, {len(summary.counts):,} different ones: "
+            "too many for labels. Pass --bins, such as --bins 10 or --bins 18,30,45,60. To use "
+            "every number as a label all the same, pass --force-labels."
+        )
+
+
+# --- the promise ----------------------------------------------------------------------------------
+
+
+class _Promise(NamedTuple):
+    """The context section of the file, and how many people a useful result needs."""
+
+    text: ContextText
+    people_needed: int
+
+
+def _choose_context(
+    request: _Request,
+    proposal: "ProposedDomain",
+    summary: "ColumnSummary",
+    sensitive: list[str] | None,
+    blocks: str | None,
+    epsilon: str,
+) -> _Promise:
+    """Compare the contexts that the options describe, and return the most specific one."""
+    from sfumato.contexts import Blocks, HighLow, Uniform
+
+    if sensitive and blocks is not None:
+        raise InvalidArgument("choose either --sensitive or --blocks, not both.")
+    domain = proposal.domain
+    contexts: dict[str, Context] = {"uniform": Uniform(domain, epsilon)}
+    fields: Mapping[str, Sequence[Label]] = {}
+    sensitive_labels = _sensitive_labels(_ask_sensitive(sensitive, blocks), domain.labels)
+    if sensitive_labels:
+        contexts["high-low"] = HighLow(domain, sensitive_labels, epsilon)
+        fields = {"sensitive": sensitive_labels}
+    elif blocks is not None:
+        block_of = _read_blocks(request, blocks, summary, domain.labels)
+        contexts["blocks"] = Blocks(block_of, epsilon, domain=domain)
+        fields = {"block_of": block_of}
+    people_needed = _print_predicted_errors(contexts, proposal.counts)
+    kind = list(contexts)[-1]
+    if len(contexts) > 1:
+        notify(f"The file uses the last context in the table, {kind}. To change it, edit the file.")
+    return _Promise(ContextText(kind, epsilon, fields), people_needed)
+
+
+def _ask_sensitive(sensitive: list[str] | None, blocks: str | None) -> list[str]:
+    if sensitive is None and blocks is None and sys.stdin.isatty():
+        return [
+            typer.prompt(
+                "Sensitive labels (separated by commas; empty if all are equally sensitive)",
+                default="",
+            )
+        ]
+    return sensitive or []
+
+
+def _sensitive_labels(options: Iterable[str], labels: "Sequence[Label]") -> "list[Label]":
+    sensitive: list[Label] = []
+    for option in options:
+        for text in split_labels(option):
+            if text.strip():
+                label = _as_known_label(text if text in labels else text.strip(), labels)
+                sensitive.append(label)
+    return sensitive
+
+
+def _read_blocks(
+    request: _Request, block_column: str, summary: "ColumnSummary", labels: "Sequence[Label]"
+) -> "list[Label]":
+    """Return the block of each label. A label without rows is alone in a block of its own name."""
+    from sfumato.tables import read_blocks
+
+    block_of = read_blocks(request.path, request.columns, block_column, summary)
+    return [block_of.get(label, str(label)) for label in labels]
+
+
+def _print_predicted_errors(contexts: "dict[str, Context]", counts: Sequence[int]) -> int:
+    """Print the expected error for each context, and return the people needed for the last.
+
+    The errors are those of the unbiased estimate. Decoders do better, especially if it is large.
     """
     import math
 
@@ -274,45 +393,77 @@ def _print_predicted_errors(contexts: "dict[str, Context]", counts: list[int]) -
     people = sum(counts)
     p = np.array(counts) / people
     table = Table(
-        "context",
-        "expected error (total variation, unbiased)",
-        "bits",
-        "people needed for an error of 0.05",
+        "promise",
+        "expected error: people counted in the wrong place",
+        "bits per report",
+        f"people needed for {format_percent(_TARGET_ERROR)}",
     )
+    people_needed = 0
     for kind, context in contexts.items():
         mechanism = mechanism_for(context)
         # Estimates are nearly normal, so their mean absolute error is √(2/π) standard deviations.
         standard_deviations = np.sqrt(mechanism.scores.variances(p, 1))
         one_person_error = math.sqrt(2 / math.pi) * float(standard_deviations.sum()) / 2
         error = min(one_person_error / math.sqrt(people), 1.0)
-        people_needed = math.ceil((one_person_error / 0.05) ** 2)
-        table.add_row(kind, f"{error:.3f}", str(mechanism.bits), f"{people_needed:,}")
+        people_needed = math.ceil((one_person_error / _TARGET_ERROR) ** 2)
+        table.add_row(kind, f"{100 * error:.1f}%", str(mechanism.bits), f"{people_needed:,}")
     Console(stderr=True, highlight=False).print(table)
+    return people_needed
 
 
-def _survey_toml(
-    name: str,
-    kind: str,
-    labels: list[str],
-    sensitive: list[str],
-    block_of: dict[str, str],
-    epsilon: str,
-) -> str:
-    def format_array(values: list[str]) -> str:
-        return "[" + ", ".join(map(_format_string, values)) + "]"
+def _require_useful(promise: _Promise, proposal: "ProposedDomain") -> None:
+    rows = sum(proposal.counts)
+    if promise.people_needed > _MAX_PEOPLE_FACTOR * rows:
+        raise InvalidTable(
+            f"with {proposal.domain.size:,} labels, a useful result needs about "
+            f"{promise.people_needed:,} people, more than {_MAX_PEOPLE_FACTOR:,} times the "
+            f"{rows:,} in this table. Use fewer labels (--bins, --labels with --other), or pass "
+            "--force-labels."
+        )
 
-    lines = [
-        f"name = {_format_string(name)}  # unique per question",
-        "edition = 2",
-        'title = ""',
-        "",
-        "[domain]",
-        'kind = "labels"',
-        f"labels = {format_array(labels)}",
-    ]
-    lines += ["", "[context]", f'kind = "{kind}"', f"epsilon = {_format_number(epsilon)}"]
-    if kind == "high-low":
-        lines.append(f"sensitive = {format_array(sensitive)}")
-    if kind == "blocks":
-        lines.append(f"block_of = {format_array([block_of[label] for label in labels])}")
-    return "\n".join(lines) + "\n"
+
+# --- notes ----------------------------------------------------------------------------------------
+
+
+def _print_notes(proposal: "ProposedDomain", summary: "ColumnSummary") -> None:
+    """Print what became of the rows, and point out labels that may be wrong."""
+    from sfumato.survey import RowCounts, RowRules
+    from sfumato.tables import similar_labels
+
+    rules = RowRules(proposal.domain, proposal.columns)
+    counts = RowCounts(summary.rows, summary.missing, proposal.other_count)
+    if summary.missing and proposal.columns.missing == "refuse":
+        notify(f"{summary.missing:,} of {summary.rows:,} rows have no answer: privatize refuses.")
+    else:
+        notify(rules.describe(counts))
+    warning = rules.warning(counts)
+    if warning:
+        notify(f"sfumato: WARNING: {warning}")
+    missing_texts = summary.missing_texts()
+    if missing_texts:
+        texts = ", ".join(map(repr, map(printable, missing_texts)))
+        notify(
+            f"These labels look like codes for a missing answer: {texts}. If they are, pass "
+            f"--missing-codes {','.join(map(printable, missing_texts))}"
+        )
+    groups = similar_labels(proposal.domain.labels)
+    if groups:
+        shown = "; ".join(
+            ", ".join(repr(printable(str(label))) for label in group)
+            for group in groups[:_MAX_SHOWN_GROUPS]
+        )
+        more = ", …" if len(groups) > _MAX_SHOWN_GROUPS else ""
+        notify(f"Some labels differ only by case or spaces: {shown}{more}. Correct the table.")
+    _print_rare_labels(proposal)
+
+
+def _print_rare_labels(proposal: "ProposedDomain") -> None:
+    if proposal.columns.bins or proposal.columns.date is not None:
+        return  # these labels do not come from single answers
+    rare_count = sum(0 < count < _MIN_PEOPLE_PER_LABEL for count in proposal.counts)
+    if rare_count:
+        notify(
+            f"A survey file is public. {rare_count} of its {proposal.domain.size} labels were "
+            f"given by fewer than {_MIN_PEOPLE_PER_LABEL} people in this data. Remove labels that "
+            "could identify someone, and add an `other` label to the domain."
+        )

@@ -7,9 +7,10 @@ a negative result (such as a privacy violation or an infeasible plan), 2 for all
 import io
 import os
 import sys
+import warnings
+from typing import Annotated, TextIO
 
 import typer
-from typer.core import TyperGroup
 
 from sfumato.cli import (
     audit,
@@ -27,7 +28,8 @@ from sfumato.cli import (
     simulate,
     verify,
 )
-from sfumato.cli.console import notify
+from sfumato.cli.console import notify, say
+from sfumato.cli.help import CONTEXT_SETTINGS, HelpCommand, HelpGroup, show_help
 from sfumato.errors import PrivacyViolation, SfumatoError
 from sfumato.foundation.formatting import printable_lines
 
@@ -36,7 +38,7 @@ class _OutputClosed(Exception):
     """The process that reads the output closed the pipe. This is not an error."""
 
 
-class _Commands(TyperGroup):
+class _Commands(HelpGroup):
     """Reserves exit code 1 for negative results. Typer also uses it for closed pipes and Ctrl-D."""
 
     def invoke(self, ctx: typer.Context) -> object:  # type: ignore[override]
@@ -55,33 +57,74 @@ app = typer.Typer(
     cls=_Commands,
     no_args_is_help=True,
     rich_markup_mode=None,
-    add_completion=False,
+    context_settings=CONTEXT_SETTINGS,
     # A traceback must not show local variables, which may contain people's values.
     pretty_exceptions_enable=False,
 )
 
 
+def _show_version(is_requested: bool) -> None:
+    from importlib.metadata import PackageNotFoundError, version
+
+    if not is_requested:
+        return
+    try:
+        say(f"sfumato {version('sfumato')}")
+    except PackageNotFoundError:  # the source folder is on the path, but was never installed
+        say("sfumato (version unknown: not installed)")
+    raise typer.Exit
+
+
 @app.callback()
-def main() -> None:
-    """Context-aware local differential privacy: randomize answers and estimate a distribution."""
+def main(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """Context-aware local differential privacy: randomize answers and estimate a distribution.
+
+    Start with `sfumato init`, `sfumato privatize` and `sfumato estimate`. `sfumato help COMMAND`
+    explains a command and shows examples.
+    """
 
 
-app.command(name="init")(init.init)
-app.command(name="design")(design.design)
-app.command(name="plan")(plan.plan)
-app.command(name="verify")(verify.verify)
-app.command(name="check")(verify.check)
-app.command(name="audit")(audit.audit)
-app.command(name="label")(verify.label)
-app.command(name="privatize")(privatize.privatize)
-app.command(name="estimate")(estimate.estimate)
-app.command(name="simulate")(simulate.simulate)
-app.command(name="compare")(compare.compare)
-app.command(name="send")(send.send)
-app.command(name="serve")(serve.serve)
-app.command(name="demo")(demo.demo)
-app.command(name="conformance")(conformance.conformance)
-app.add_typer(paper.app, name="paper")
+_PREPARE = "Prepare a survey"
+_COLLECT = "Collect answers"
+_READ = "Read the results"
+_CONVINCE = "Show that the promise is kept"
+_RESEARCH = "Research and development"
+_HELP = "Help"
+
+# Each summary fits on one line of a terminal with 80 columns.
+_COMMANDS = (
+    ("init", init.init, _PREPARE, "Write a survey file, from a template or from your data."),
+    ("plan", plan.plan, _PREPARE, "Compute how many people you need, or the error to expect."),
+    ("simulate", simulate.simulate, _PREPARE, "Try a survey on data you already have."),
+    ("compare", compare.compare, _PREPARE, "Compare a survey with classical mechanisms."),
+    ("design", design.design, _PREPARE, "Compute the best mechanism for a privacy matrix."),
+    ("privatize", privatize.privatize, _COLLECT, "Turn a file of answers into private reports."),
+    ("send", send.send, _COLLECT, "Privatize answers and deliver them to an aggregator."),
+    ("serve", serve.serve, _COLLECT, "Run an aggregator, which receives and counts reports."),
+    ("estimate", estimate.estimate, _READ, "Estimate the shares of all answers from reports."),
+    ("verify", verify.verify, _CONVINCE, "Prove that a survey keeps its promise."),
+    ("check", verify.check, _CONVINCE, "Check a promise again with an independent program."),
+    ("audit", audit.audit, _CONVINCE, "Look for privacy violations in a client's reports."),
+    ("label", verify.label, _CONVINCE, "Write a privacy label for participants."),
+    ("demo", demo.demo, _RESEARCH, "Map one million simulated homes under three promises."),
+    ("conformance", conformance.conformance, _RESEARCH, "Test a client in any language."),
+)
+for _name, _command, _heading, _summary in _COMMANDS:
+    app.command(_name, cls=HelpCommand, rich_help_panel=_heading, short_help=_summary)(_command)
+app.add_typer(
+    paper.app,
+    name="paper",
+    rich_help_panel=_RESEARCH,
+    short_help="Reproduce the figures of the paper behind Sfumato.",
+)
+app.command("help", cls=HelpCommand, rich_help_panel=_HELP, short_help="Explain a command.")(
+    show_help
+)
 
 
 def run() -> None:
@@ -90,8 +133,14 @@ def run() -> None:
         if isinstance(stream, io.TextIOWrapper):
             # Replace characters that the terminal cannot show, such as ε, instead of failing.
             stream.reconfigure(errors="replace")
+    with warnings.catch_warnings():
+        warnings.showwarning = _show_warning
+        _run_app()
+
+
+def _run_app() -> None:
     try:
-        app()
+        app(prog_name="sfumato")
     except PrivacyViolation as violation:
         _exit(f"PRIVACY VIOLATION: {violation}", 1)
     except SfumatoError as problem:
@@ -111,6 +160,24 @@ def run() -> None:
         # Exit code 1 would wrongly suggest a privacy violation.
         name = type(problem).__name__
         _exit(f"internal error ({name}). Details are hidden: they may contain a person's value.", 2)
+
+
+_show_python_warning = warnings.showwarning
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Print a warning from Sfumato as a plain sentence, without a path or a line of code."""
+    if category.__module__.startswith("sfumato."):
+        notify(f"sfumato: {message}")
+    else:
+        _show_python_warning(message, category, filename, lineno, file, line)
 
 
 def _exit(message: str, code: int) -> None:

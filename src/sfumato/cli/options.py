@@ -20,18 +20,9 @@ _MIN_PARALLEL_BYTES = 2**27  # for less data, starting processes takes longer th
 
 _SHARE_COLUMNS = ("share", "frequency", "count")
 
-_ANSWERS_HELP = "Answers: CSV (may be gzipped) or Parquet; - for standard input."
-
 SurveyFile = Annotated[
     str, typer.Argument(metavar="SURVEY", help="Survey file: TOML, or resolved (JSON).")
 ]
-AnswersFile = Annotated[str, typer.Argument(metavar="ANSWERS", help=_ANSWERS_HELP)]
-AnswersFiles = Annotated[list[str], typer.Argument(metavar="ANSWERS…", help=_ANSWERS_HELP)]
-Column = Annotated[str | None, typer.Option(help="Column with the answers.")]
-Latitude = Annotated[
-    str | None, typer.Option(help="Column with latitudes, for grid and H3 surveys.")
-]
-Longitude = Annotated[str | None, typer.Option(help="Column with longitudes.")]
 Runs = Annotated[int, typer.Option(min=1, help="How many times to randomise the data.")]
 Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same results.")]
 Workers = Annotated[

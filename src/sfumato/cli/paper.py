@@ -8,6 +8,7 @@ import os
 import shlex
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
@@ -16,7 +17,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sfumato.cli.console import notify, say, show_status
+from sfumato.cli.console import notify, say, show_stage, show_status
+from sfumato.cli.help import HelpCommand, HelpGroup
 from sfumato.cli.options import Json
 
 if TYPE_CHECKING:
@@ -27,7 +29,12 @@ EXPERIMENTS = ("error-region", "synthetic", "gowalla")
 
 DEFAULT_FOLDER = "paper-figures"
 PAGE_NAME = "paper.html"
+_QUICK_DURATION = "2 to 10 minutes"
+_FULL_DURATION = "much longer than the minutes of --quick"
 _PIPE_WIDTH = 200  # the width of a table, in characters, if the output is not a terminal
+
+ProgressDisplay = AbstractContextManager[Callable[[str], None]]
+"""Shows how far an experiment is; yields a function to call with a line of text."""
 
 Output = Annotated[
     str,
@@ -52,6 +59,7 @@ Checkins = Annotated[
 ]
 
 app = typer.Typer(
+    cls=HelpGroup,
     no_args_is_help=True,
     rich_markup_mode=None,
     add_completion=False,
@@ -73,7 +81,11 @@ def paper() -> None:
     """
 
 
-@app.command("error-region")
+@app.command(
+    "error-region",
+    cls=HelpCommand,
+    short_help="Figure 1: the error rates of an observer.",
+)
 def error_region(
     output: Output = DEFAULT_FOLDER,
     epsilon: Annotated[
@@ -98,7 +110,11 @@ def error_region(
     command.run("error-region", epsilon=epsilon, epsilon_back=epsilon_back)
 
 
-@app.command("synthetic")
+@app.command(
+    "synthetic",
+    cls=HelpCommand,
+    short_help="Errors on synthetic data, by number of people and blocks.",
+)
 def synthetic(
     output: Output = DEFAULT_FOLDER,
     runs: Runs = None,
@@ -114,7 +130,11 @@ def synthetic(
     command.run("synthetic")
 
 
-@app.command("gowalla")
+@app.command(
+    "gowalla",
+    cls=HelpCommand,
+    short_help="The map of check-ins, with classical privacy and with blocks.",
+)
 def gowalla(
     output: Output = DEFAULT_FOLDER,
     grid: Grid = None,
@@ -138,7 +158,11 @@ def gowalla(
     command.run("gowalla", grid=grid, checkins=checkins)
 
 
-@app.command("all")
+@app.command(
+    "all",
+    cls=HelpCommand,
+    short_help="Run all experiments and show the results on one page.",
+)
 def run_all(
     output: Output = DEFAULT_FOLDER,
     grid: Grid = None,
@@ -160,10 +184,13 @@ def run_all(
 
     """
     command = ExperimentCommand(output, runs, seed, quick, as_json)
+    duration = _QUICK_DURATION if quick else _FULL_DURATION
+    notify(f"Running {len(EXPERIMENTS)} experiments, which takes {duration}.")
     sections = []
-    for name in EXPERIMENTS:
+    for number, name in enumerate(EXPERIMENTS, start=1):
         arguments = {"grid": grid, "checkins": checkins} if name == "gowalla" else {}
-        sections.append(command.run_section(name, **arguments))
+        progress = show_stage(name, number, len(EXPERIMENTS))
+        sections.append(command.run_section(name, progress, **arguments))
     _write_page(command, sections)
 
 
@@ -186,9 +213,10 @@ class ExperimentCommand:
 
     def __post_init__(self) -> None:
         from sfumato.errors import MissingExtra
+        from sfumato.foundation.installation import install_hint
 
         if find_spec("matplotlib") is None:
-            raise MissingExtra("figures require matplotlib: pip install 'sfumato[charts]'")
+            raise MissingExtra(f"figures require matplotlib: {install_hint('charts')}")
         _require_writable_folder(self.folder)
 
     @property
@@ -198,7 +226,7 @@ class ExperimentCommand:
 
     def run(self, name: str, **arguments: object) -> None:
         """Run one experiment, write its files and print its table, or its data as JSON."""
-        result = self._run_experiment(name, arguments)
+        result = self._run_experiment(name, arguments, show_status(name))
         paths = self._save(result)
         if self.as_json:
             say(json.dumps(result.data, allow_nan=False))
@@ -206,7 +234,9 @@ class ExperimentCommand:
         _print_result(result)
         say("Written: " + ", ".join(map(str, paths)))
 
-    def run_section(self, name: str, **arguments: str | None) -> "PageSection":
+    def run_section(
+        self, name: str, progress: ProgressDisplay, **arguments: str | None
+    ) -> "PageSection":
         """Run one experiment, and return its section of the page.
 
         Write the experiment's files immediately, because a later experiment may fail.
@@ -216,7 +246,7 @@ class ExperimentCommand:
 
         command_line = self._command_line(name, arguments)
         try:
-            result = self._run_experiment(name, arguments)
+            result = self._run_experiment(name, arguments, progress)
             self._save(result)
         except MissingExtra as problem:
             return PageSection(SkippedExperiment(name, str(problem)), command_line)
@@ -224,13 +254,15 @@ class ExperimentCommand:
             _print_result(result)
         return PageSection(result, command_line)
 
-    def _run_experiment(self, name: str, arguments: Mapping[str, object]) -> "ExperimentResult":
+    def _run_experiment(
+        self, name: str, arguments: Mapping[str, object], progress: ProgressDisplay
+    ) -> "ExperimentResult":
         from sfumato.paper.experiment import RunOptions
 
         module_name = name.replace("-", "_")
         experiment: Callable[..., ExperimentResult]
         experiment = getattr(import_module(f"{self.package}.{module_name}"), module_name)
-        with show_status(name) as show:
+        with progress as show:
             options = RunOptions(self.runs, self.seed, self.quick, on_progress=show)
             return experiment(options, **arguments)
 

@@ -1,11 +1,12 @@
 """`sfumato plan`: compute how many people a survey needs, or how large its error will be."""
 
 import json
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from sfumato.cli.console import say
+from sfumato.cli.browser import OpenPage, open_page, require_page
+from sfumato.cli.console import notify, say
 from sfumato.cli.options import (
     Json,
     SurveyFile,
@@ -15,13 +16,15 @@ from sfumato.cli.options import (
     split_labels,
     write_outputs,
 )
-from sfumato.foundation.decoder_table import DECODER_TABLE
+from sfumato.foundation.decoder_table import DECODER_TABLE, DecoderName
 from sfumato.foundation.formatting import align_table
 
 if TYPE_CHECKING:
     from sfumato.planning import Plan
+    from sfumato.planning.target import Measure
     from sfumato.survey import Survey
 
+_DEFAULT_DECODER = "projection"
 _PEOPLE_COUNTS = (1_000, 10_000, 100_000, 1_000_000)
 
 
@@ -60,16 +63,17 @@ def plan(
         str | None, typer.Option(help="PNG file for a plot of error against number of people.")
     ] = None,
     decoder: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="|".join(DECODER_TABLE),
             help=(
-                "Decoder whose error to predict, if a distribution is given. Unlike in other "
-                "commands, the default is not auto: predicting its error on a large map takes tens "
-                "of seconds."
+                "Decoder whose error to predict, if a distribution is given. Default: projection, "
+                "not auto as in other commands, because predicting the error of auto on a large "
+                "map takes tens of seconds."
             ),
         ),
-    ] = "projection",
+    ] = None,
+    is_opened: OpenPage = False,
     as_json: Json = False,
 ) -> None:
     """Compute how many people a given error requires, or the error for a given number of people.
@@ -89,6 +93,7 @@ def plan(
     from sfumato.planning import plan as make_plan
     from sfumato.survey import Survey
 
+    require_page(html, is_opened=is_opened)
     has_distribution_file = distribution not in ("worst", "uniform")
     inputs = [survey, distribution] if has_distribution_file else [survey]
     check_output_paths(html, plot, inputs=inputs)
@@ -102,7 +107,7 @@ def plan(
         loaded_survey.context,
         error=error,
         people=_PEOPLE_COUNTS[0] if is_table_requested else people,
-        measure=measure,
+        measure=cast("Measure", measure),  # plan() itself rejects unknown names
         confidence=confidence,
         distribution=(
             read_shares(distribution, "distribution", domain)
@@ -110,18 +115,25 @@ def plan(
             else distribution
         ),
         labels=labels_to_sum,
-        decoder=decoder,
+        decoder=cast("DecoderName", decoder or _DEFAULT_DECODER),
         mechanism=loaded_survey.mechanism,
     )
     plans = [first_plan]
     if is_table_requested:
         plans += map(first_plan.at, _PEOPLE_COUNTS[1:])
     last_plan = plans[-1]
+    if decoder not in (None, "unbiased") and last_plan.decoder is None:
+        notify(
+            f"sfumato: the decoder {decoder} is not used: this plan is for the unbiased estimate. "
+            "To predict a decoder's error, pass --distribution and --measure tv or l2."
+        )
     write_outputs(
         (html, lambda: pages.plan_page(last_plan, title=loaded_survey.title).encode("utf-8")),
         (plot, lambda: pages.plan_png(last_plan)),
     )
     say(json.dumps(_to_dict(loaded_survey, plans)) if as_json else _to_text(plans))
+    if html is not None and is_opened:
+        open_page(html)
     if not first_plan.is_feasible:
         raise typer.Exit(1)
 

@@ -1,21 +1,32 @@
 """`sfumato privatize`: turn answers into private reports."""
 
-from typing import Annotated
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sfumato.cli.console import say, show_row_count
-from sfumato.cli.options import (
+from sfumato.cli.answers import (
+    AnswerOptions,
     AnswersFiles,
     Column,
+    Delimiter,
     Latitude,
     Longitude,
+    Missing,
+    TableFile,
+    notify_rows,
+)
+from sfumato.cli.console import say, show_row_count
+from sfumato.cli.options import (
     SurveyFile,
     Workers,
     check_output_paths,
     choose_worker_count,
     require_distinct_files,
 )
+
+if TYPE_CHECKING:
+    from sfumato.foundation.arrays import Reports
 
 
 def privatize(
@@ -35,11 +46,15 @@ def privatize(
     column: Column = None,
     latitude: Latitude = None,
     longitude: Longitude = None,
+    missing: Missing = None,
+    delimiter: Delimiter = None,
+    table: TableFile = None,
     workers: Workers = 0,
 ) -> None:
     """Randomize each answer to keep the survey's promise. There is no seed.
 
     A .json output contains only a tally: reports are counted as they are drawn, not stored.
+    Prints what became of all rows: answers, empty cells, and answers that are not in the domain.
 
     Examples:
       sfumato privatize survey.toml answers.csv --column place -o reports.parquet
@@ -53,33 +68,52 @@ def privatize(
     """
     from sfumato.engines import privatize_files, tally_files
     from sfumato.survey import Survey
-    from sfumato.tables import AnswerColumns, report_writer, write_tally
+    from sfumato.tables import RowCounter, write_tally
 
     check_output_paths(None if output == "-" else output, inputs=[survey, *answers])
     require_distinct_files(answers)
+    options = AnswerOptions(column, latitude, longitude, missing, delimiter, table)
     loaded_survey = Survey.load(survey)
     loaded_survey.certify()
-    columns = AnswerColumns(column, latitude, longitude)
-    columns.check(loaded_survey.context.domain)
+    columns = options.columns_for(loaded_survey)
+    counter = RowCounter(loaded_survey.context.domain, columns)
     worker_count = choose_worker_count(workers, answers)
     short_fingerprint = f"{loaded_survey.fingerprint[:12]}…"
     with show_row_count("privatizing") as on_progress:
         if output.endswith(".json"):
             tally = tally_files(
-                loaded_survey, answers, columns, workers=worker_count, on_progress=on_progress
+                loaded_survey,
+                answers,
+                columns,
+                counter=counter,
+                workers=worker_count,
+                on_progress=on_progress,
             )
             write_tally(output, tally, loaded_survey)
-            say(
-                f"Tally of {tally.reports:,} reports for survey {short_fingerprint} "
-                f"written to {output}."
+            summary = f"Tally of {tally.reports:,} reports"
+        else:
+            reports = privatize_files(
+                loaded_survey,
+                answers,
+                columns,
+                counter=counter,
+                workers=worker_count,
+                on_progress=on_progress,
             )
-            return
-        report_count = 0
-        with report_writer(output, loaded_survey.fingerprint) as writer:
-            for reports in privatize_files(
-                loaded_survey, answers, columns, workers=worker_count, on_progress=on_progress
-            ):
-                writer.write(reports)
-                report_count += reports.size
+            report_count = _write_reports(reports, output, loaded_survey.fingerprint)
+            summary = f"{report_count:,} reports"
+    notify_rows(counter)
     if output != "-":
-        say(f"{report_count:,} reports for survey {short_fingerprint} written to {output}.")
+        say(f"{summary} for survey {short_fingerprint} written to {output}.")
+
+
+def _write_reports(reports: Iterable["Reports"], output: str, fingerprint: str) -> int:
+    """Write reports to a file or to standard output, and return their number."""
+    from sfumato.tables import report_writer
+
+    report_count = 0
+    with report_writer(output, fingerprint) as writer:
+        for batch in reports:
+            writer.write(batch)
+            report_count += batch.size
+    return report_count

@@ -5,16 +5,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sfumato.cli.console import notify, say, show_bar, show_row_count
-from sfumato.cli.options import (
+from sfumato.cli.answers import (
+    AnswerOptions,
     AnswersFile,
     Column,
-    Json,
+    Delimiter,
     Latitude,
     Longitude,
-    SurveyFile,
-    check_output_paths,
+    Missing,
+    TableFile,
+    notify_rows,
 )
+from sfumato.cli.console import notify, say, show_bar, show_row_count
+from sfumato.cli.options import Json, SurveyFile, check_output_paths
 from sfumato.errors import DamagedState, InvalidArgument, SfumatoError
 
 if TYPE_CHECKING:
@@ -22,8 +25,7 @@ if TYPE_CHECKING:
 
     from sfumato.client.http import AggregatorClient
     from sfumato.client.outbox import Outbox
-    from sfumato.survey import Survey
-    from sfumato.tables import AnswerColumns
+    from sfumato.survey import AnswerColumns, Survey
 
 _MAX_CONCURRENT_REQUESTS = 4
 
@@ -40,6 +42,9 @@ def send(
     column: Column = None,
     latitude: Latitude = None,
     longitude: Longitude = None,
+    missing: Missing = None,
+    delimiter: Delimiter = None,
+    table: TableFile = None,
     outbox: Annotated[
         str | None,
         typer.Option(
@@ -77,12 +82,12 @@ def send(
     from sfumato.client.http import AggregatorClient
     from sfumato.client.outbox import Outbox
     from sfumato.survey import Survey
-    from sfumato.tables import AnswerColumns
 
     if answers == "-" and outbox is None:
         raise InvalidArgument(
             "standard input cannot be read twice. Pass a file for the reports with --outbox."
         )
+    options = AnswerOptions(column, latitude, longitude, missing, delimiter, table)
     loaded_survey = Survey.load(survey)
     loaded_survey.certify()
     outbox_path = outbox or f"{answers}.{loaded_survey.fingerprint[:12]}.outbox"
@@ -90,8 +95,8 @@ def send(
     stop = Event()
     aggregator = AggregatorClient(to, pause=stop.wait)
     if not Path(outbox_path).exists():
+        columns = options.columns_for(loaded_survey)
         _require_survey(loaded_survey, aggregator)
-        columns = AnswerColumns(column, latitude, longitude)
         _write_reports(loaded_survey, answers, columns, outbox_path, aggregator.url, batch_size)
     open_outbox = Outbox(outbox_path, UploadRules.from_survey(loaded_survey), aggregator.url)
     resume_hint = (
@@ -150,13 +155,16 @@ def _write_reports(
     """Randomize the answers, and write the reports to a new outbox."""
     from sfumato.batches import UploadRules
     from sfumato.client.outbox import write_outbox
-    from sfumato.tables import answer_batches
+    from sfumato.engines import privatize_files
+    from sfumato.tables import RowCounter
 
-    domain = survey.context.domain
+    counter = RowCounter(survey.context.domain, columns)
     with show_row_count("privatizing") as on_progress:
-        batches = answer_batches(answers, columns, domain, on_progress=on_progress)
-        reports = map(survey.mechanism.privatize, batches)
+        reports = privatize_files(
+            survey, [answers], columns, counter=counter, on_progress=on_progress
+        )
         write_outbox(outbox, UploadRules.from_survey(survey), url, reports, batch_size=batch_size)
+    notify_rows(counter)
 
 
 def _deliver(outbox: "Outbox", aggregator: "AggregatorClient", stop: "Event") -> None:

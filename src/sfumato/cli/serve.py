@@ -1,12 +1,15 @@
 """`sfumato serve`: run an aggregator."""
 
-from contextlib import closing
+from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sfumato.cli.advice import warn_about_missing_fields
+from sfumato.cli.browser import open_in_background, secret_redirect
 from sfumato.cli.console import notify
 from sfumato.errors import MissingExtra
+from sfumato.foundation.installation import install_hint
 
 if TYPE_CHECKING:
     from sfumato.aggregator import Store
@@ -38,6 +41,9 @@ def serve(
     new_token: Annotated[
         bool, typer.Option("--new-token", help="Replace the analyst token and print the new one.")
     ] = False,
+    open_dashboard: Annotated[
+        bool, typer.Option("--open", help="Open the dashboard in a web browser.")
+    ] = False,
 ) -> None:
     """Run an aggregator: receive reports, count them and serve results to analysts.
 
@@ -45,7 +51,7 @@ def serve(
     for analysts; only its hash is stored.
 
     Examples:
-      sfumato serve survey.toml
+      sfumato serve survey.toml --open
 
       sfumato serve survey.toml --store postgresql://sfumato@localhost/reports --host 0.0.0.0
 
@@ -58,7 +64,7 @@ def serve(
         from sfumato import aggregator
     except ImportError as problem:
         raise MissingExtra(
-            f"the aggregator needs {problem.name}: pip install 'sfumato[server]'"
+            f"the aggregator needs {problem.name}: {install_hint('server')}"
         ) from None
     # Bind the address first: an aggregator that cannot start must not show a token.
     with (
@@ -66,7 +72,7 @@ def serve(
         closing(aggregator.Store.open(store)) as open_store,
     ):
         _register_surveys(open_store, surveys or [])
-        _show_new_token(open_store, new_token=new_token)
+        token = _show_new_token(open_store, new_token=new_token)
         settings = aggregator.Settings(requests_per_minute=requests_per_minute)
         config = uvicorn.Config(
             aggregator.create_app(open_store, settings),
@@ -78,9 +84,17 @@ def serve(
             timeout_graceful_shutdown=10,
         )
         aggregator.shorten_switch_interval()
-        aggregator.run_server(
-            config, socket, lambda address: notify(f"Sfumato is listening on {address}")
-        )
+        with ExitStack() as stack:
+
+            def show_address(address: str) -> None:
+                notify(f"Sfumato is listening on {address}")
+                url = _dashboard_url(address, token)
+                if token is not None:
+                    notify(f"Dashboard for analysts, with the token: {url}")
+                if open_dashboard:
+                    open_in_background(stack.enter_context(secret_redirect(url)))
+
+            aggregator.run_server(config, socket, show_address)
 
 
 def _register_surveys(store: "Store", paths: list[str]) -> None:
@@ -89,15 +103,29 @@ def _register_surveys(store: "Store", paths: list[str]) -> None:
     loaded_surveys = [Survey.load(path) for path in paths]
     for survey in loaded_surveys:
         survey.certify()  # check all surveys before registering any
-    for survey in loaded_surveys:
+    for survey, path in zip(loaded_surveys, paths, strict=True):
         store.register(survey)
         notify(f"survey {survey.name}: {survey.fingerprint}")
+        warn_about_missing_fields(survey, path)
 
 
-def _show_new_token(store: "Store", *, new_token: bool) -> None:
-    """Create and print an analyst token if the store has no token, or if ``new_token`` is true."""
+def _dashboard_url(address: str, token: str | None) -> str:
+    """Return the dashboard's URL. Browsers never send the fragment, which contains the token."""
+    # A browser cannot connect to an address that stands for all interfaces.
+    local_address = address.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
+    return f"{local_address}/" if token is None else f"{local_address}/#token={token}"
+
+
+def _show_new_token(store: "Store", *, new_token: bool) -> str | None:
+    """Create and print an analyst token if the store has no token, or if ``new_token`` is true.
+
+    Return the token if it is new; otherwise, only its hash is known.
+    """
     from sfumato.aggregator import Token
 
     token = Token(store)
-    if new_token or not token.exists:
-        notify(f"Analyst token (shown only once): {token.create()}")
+    if token.exists and not new_token:
+        return None
+    text = token.create()
+    notify(f"Analyst token (shown only once): {text}")
+    return text

@@ -3,13 +3,20 @@
 import json
 import runpy
 from importlib.resources import as_file
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sfumato.cli.advice import warn_about_empty_promise, warn_about_missing_fields
+from sfumato.cli.browser import OpenPage, open_page
 from sfumato.cli.console import say
 from sfumato.cli.options import Json, SurveyFile, check_output_paths
-from sfumato.foundation.formatting import printable
+from sfumato.errors import InvalidSetting
+from sfumato.foundation.formatting import plural, printable
+
+if TYPE_CHECKING:
+    from sfumato.survey import Survey
 
 
 def verify(
@@ -40,10 +47,15 @@ def verify(
     from sfumato.foundation.files import write_atomically
     from sfumato.foundation.formatting import format_upper_bound
     from sfumato.survey import Survey
+    from sfumato.survey.content import has_resolved_name
 
     check_output_paths(output, resolved, inputs=[survey])
+    if resolved is not None and not has_resolved_name(Path(resolved)):
+        raise InvalidSetting(f"the name of a resolved survey must end in .json; got {resolved}.")
     loaded_survey = Survey.load(survey)
     certificate = loaded_survey.certify()
+    warn_about_missing_fields(loaded_survey, survey)
+    warn_about_empty_promise(loaded_survey)
     if output is not None:
         proof = {"promise": loaded_survey.promise, "certificate": certificate.to_record()}
         write_atomically(output, canonical_bytes(proof) + b"\n")
@@ -59,12 +71,27 @@ def verify(
         return
     say(f"{printable(loaded_survey.title)} ({loaded_survey.fingerprint[:12]}…)")
     say(str(certificate))
-    bits = loaded_survey.mechanism.bits
+    bits = plural(loaded_survey.mechanism.bits, "bit")
     shift = format_upper_bound(loaded_survey.mechanism.scores.reach.max_shift)
     say(
-        f"Reports have {bits} bits; replacing an average honest report with a forged one moves a "
+        f"Reports have {bits}; replacing an average honest report with a forged one moves a "
         f"count by up to {shift} people."
     )
+    say(
+        f"Next: sfumato privatize {survey} ANSWERS{_options_for_columns(loaded_survey)} "
+        f"-o reports.parquet, or sfumato serve {survey}"
+    )
+
+
+def _options_for_columns(survey: "Survey") -> str:
+    """Return the options that name the columns of a table, if the survey file does not."""
+    from sfumato.domains import GridDomain
+
+    columns = survey.description.table
+    if columns.value is not None or columns.latitude is not None:
+        return ""
+    is_grid = isinstance(survey.context.domain, GridDomain)
+    return " --latitude LATITUDE --longitude LONGITUDE" if is_grid else " --column COLUMN"
 
 
 def check(
@@ -104,13 +131,14 @@ def label(
             help="Output file for the label, a self-contained HTML page.",
         ),
     ],
+    is_opened: OpenPage = False,
 ) -> None:
     """Write a privacy label: what is asked, revealed and left unprotected, in plain words.
 
     Verifies the promise first. If the promise is broken, exits 1 without writing a label.
 
     Example:
-      sfumato label survey.toml -o label.html
+      sfumato label survey.toml -o label.html --open
 
     """
     from sfumato.foundation.files import write_atomically
@@ -120,5 +148,8 @@ def label(
     check_output_paths(output, inputs=[survey])
     loaded_survey = Survey.load(survey)
     write_atomically(output, label_page(loaded_survey).encode("utf-8"))
+    warn_about_missing_fields(loaded_survey, survey)
     title = printable(loaded_survey.title)
     say(f"Wrote {output}, the privacy label for {title} ({loaded_survey.fingerprint[:12]}…).")
+    if is_opened:
+        open_page(output)

@@ -21,6 +21,7 @@ from sfumato.client.ledger import (
 from sfumato.client.memory import batch_id, derive_report, value_token
 from sfumato.domains import Domain, H3Domain
 from sfumato.errors import InvalidArgument, InvalidSymbols, NotDelivered, UnknownValue
+from sfumato.foundation.notebook import facts_html
 from sfumato.foundation.periods import period_name
 from sfumato.randomness import float_above
 from sfumato.survey import Survey
@@ -245,6 +246,15 @@ class Client:
         return (
             f"Client({self._survey.name!r}, {self._aggregator.url!r}, fingerprint={fingerprint}…)"
         )
+
+    def _repr_html_(self) -> str:
+        """Return the survey and the aggregator as HTML, for notebooks: never an answer."""
+        facts = {
+            "survey": self._survey.title,
+            "aggregator": self._aggregator.url,
+            "fingerprint": self._survey.fingerprint,
+        }
+        return facts_html("Client", facts)
 
 
 def _find_symbol(domain: Domain, value: object) -> int:

@@ -24,6 +24,7 @@ from sfumato.codes.search import best_sizes, block_counts, flatness, search_bloc
 from sfumato.codes.singer import SingerDesign, singer_designs, singer_set
 from sfumato.codes.singleton import RandomizedCode
 from sfumato.errors import NothingToLearn
+from sfumato.foundation.notebook import facts_html
 from sfumato.randomness import Epsilon
 
 __all__ = [
@@ -64,6 +65,10 @@ class BestCode:
             return RandomizedCode(points, epsilon, word_bits)
         candidate = best_candidate(points, epsilon, max_outputs(points, self.extra_bits))
         return candidate.family(points, epsilon, word_bits)
+
+    def _repr_html_(self) -> str:
+        """Return the limit of the family as HTML, for notebooks."""
+        return facts_html("BestCode", {"extra bits": str(self.extra_bits)})
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ from sfumato.foundation.canonical import (
     require_fields,
     require_word_bits,
 )
+from sfumato.foundation.notebook import facts_html
 from sfumato.randomness import Epsilon, TwoLevels, two_level_index
 
 __all__ = ["MAX_OUTPUTS", "Code", "CodeFamily"]
@@ -52,6 +53,14 @@ class Code(ABC):
     low: int
     leftover: int
     word_bits: int
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.points} points, {self.outputs} outputs)"
+
+    def _repr_html_(self) -> str:
+        """Return the size of the code as HTML, for notebooks."""
+        facts = {"points": f"{self.points:,}", "outputs": f"{self.outputs:,}"}
+        return facts_html(type(self).__name__, facts)
 
     @abstractmethod
     def output_at(self, point: Words, index: Words) -> Words:

@@ -14,6 +14,7 @@ from sfumato.errors import InvalidContext, InvalidSurvey, NothingToLearn
 from sfumato.foundation.arrays import Booleans, Floats, Words
 from sfumato.foundation.canonical import Fields, Json, is_count, pack_u32, unpack_u32
 from sfumato.foundation.elimination import solve_integers
+from sfumato.foundation.notebook import facts_html
 from sfumato.randomness import Epsilon, TwoLevels, two_levels
 
 __all__ = [
@@ -56,6 +57,12 @@ class CyclicDesign:
             raise InvalidContext(
                 "a base block must contain some, but not all, of the circle's points."
             )
+
+    def _repr_html_(self) -> str:
+        """Return the size of the design as HTML, for notebooks."""
+        blocks = f"{len(self.base)} of {len(self.base[0])} points each"
+        facts = {"circle": f"{self.circle_size:,} points", "base blocks": blocks}
+        return facts_html("CyclicDesign", facts)
 
     def _is_ascending_set(self, block: tuple[int, ...]) -> bool:
         is_in_range = all(0 <= d < self.circle_size for d in block)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sfumato.contexts.exact import ExactMatrix
-from sfumato.domains import Domain, domain_from_record, require_symbols
+from sfumato.domains import Domain, domain_from_record
 from sfumato.errors import ContextMismatch, InvalidContext, InvalidSymbols
 from sfumato.foundation.arrays import Floats, Symbols
 from sfumato.foundation.canonical import Fields, Json, fingerprint, require_fields
@@ -96,10 +96,14 @@ class Context(ABC):
     def epsilon(self, x: ArrayLike, x2: ArrayLike) -> Floats:
         """Return ``E[x, x2]`` as floats, for arrays of symbols that broadcast together.
 
-        For exact entries, call ``exact_epsilon``.
+        Integers are symbols, and text is a label. For exact entries, call ``exact_epsilon``.
+
+        >>> from sfumato.contexts import HighLow
+        >>> HighLow(["park", "clinic"], ["clinic"], 1).epsilon("clinic", "park")
+        array(1.)
         """
-        symbols = require_symbols(x, self.size)
-        symbols2 = require_symbols(x2, self.size)
+        symbols = self.domain.as_symbols(x)
+        symbols2 = self.domain.as_symbols(x2)
         try:
             symbols, symbols2 = np.broadcast_arrays(symbols, symbols2)
         except ValueError:

@@ -5,6 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from math import inf
+from typing import Literal
 
 import numpy as np
 
@@ -24,7 +25,10 @@ from sfumato.mechanisms import (
     UnionResponse,
 )
 
-__all__ = ["CODES", "mechanism_for"]
+__all__ = ["CODES", "CodeName", "mechanism_for"]
+
+CodeName = Literal["best", "hadamard", "cyclic", "randomized"]
+"""The names that ``mechanism_for`` accepts as its code."""
 
 CODES: Mapping[str, CodeFamily] = {
     "hadamard": HadamardCode,
@@ -40,7 +44,7 @@ _MAX_PRODUCT_ENTRIES = 2**20  # in the channel; more would take over a second to
 def mechanism_for(
     context: Context,
     *,
-    code: str = "best",
+    code: CodeName = "best",
     max_bits: int | None = None,
     sensitive_share: float | None = None,
 ) -> Mechanism:
@@ -62,6 +66,12 @@ def mechanism_for(
     >>> mechanism_for(Uniform(4, 3.0))
     PlainResponse(Uniform(IntegerDomain(4, start=0), epsilon=3), 4 outputs)
     """
+    if not isinstance(context, Context):
+        raise InvalidArgument(
+            f"mechanism_for needs a context; got {type(context).__name__}. Pass e.g. "
+            "sf.Uniform(labels, 1), or sf.HighLow(labels, sensitive=labels[:1], epsilon=1). A "
+            "survey already has a mechanism: survey.mechanism."
+        )
     if code != "best" and code not in CODES:
         raise InvalidArgument(f"code must be one of best, {', '.join(CODES)}; got {code!r}.")
     options = _Options(code, max_bits, sensitive_share)

@@ -23,6 +23,7 @@ from sfumato.designer.search import Objective
 from sfumato.errors import InvalidArgument, InvalidContext, NoClosedForm
 from sfumato.foundation.arrays import Floats
 from sfumato.foundation.canonical import fingerprint
+from sfumato.foundation.formatting import plural
 from sfumato.mechanisms import Mechanism, TableResponse, UnionResponse
 from sfumato.promises import Certificate, certify
 
@@ -83,7 +84,7 @@ class Design:
             meaning = "the search found no better mechanism, but that is not a proof"
         return (
             f"Risk {self.risk:.6g}, {comparison} the {self.bound_status} bound of "
-            f"{self.lower_bound:.6g}: {meaning}. Reports have {self.mechanism.bits} bits."
+            f"{self.lower_bound:.6g}: {meaning}. Reports have {plural(self.mechanism.bits, 'bit')}."
         )
 
     def to_dict(self) -> dict[str, object]:

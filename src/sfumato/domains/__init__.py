@@ -4,7 +4,14 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from sfumato.domains.domain import Domain, Label, all_in_range, describe_kind, require_symbols
+from sfumato.domains.domain import (
+    Domain,
+    Label,
+    SymbolOrLabel,
+    all_in_range,
+    describe_kind,
+    require_symbols,
+)
 from sfumato.domains.grid import GridDomain
 from sfumato.domains.h3_cells import H3Domain
 from sfumato.domains.integers import IntegerDomain
@@ -18,6 +25,7 @@ __all__ = [
     "H3Domain",
     "IntegerDomain",
     "Label",
+    "SymbolOrLabel",
     "all_in_range",
     "as_domain",
     "describe_kind",

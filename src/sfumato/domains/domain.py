@@ -3,17 +3,21 @@
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from difflib import get_close_matches
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from sfumato.errors import InvalidContext, InvalidSymbols, UnknownValue
+from sfumato.errors import InvalidContext, InvalidSymbols, UnknownLabel, UnknownValue
 from sfumato.foundation.arrays import Symbols
 from sfumato.foundation.canonical import Json, require_fields
+from sfumato.foundation.notebook import facts_html
 
 __all__ = [
     "Domain",
     "Label",
+    "SymbolOrLabel",
     "all_in_range",
     "describe_kind",
     "require_label",
@@ -23,6 +27,8 @@ __all__ = [
 
 _INTEGER_LIMIT = 2**53  # every client can represent smaller integers exactly
 _MAX_SHOWN_LABELS = 4  # the maximum number of labels in a repr
+_MAX_LABELS_IN_HTML = 12
+_MAX_COMPARED_LABELS = 10_000  # a search for the closest label compares at most this many
 _KIND_NAMES = {
     "f": "floats",
     "c": "complex numbers",
@@ -34,6 +40,9 @@ _KIND_NAMES = {
 
 Label = str | int
 """The name of a symbol: text (in Unicode's NFC form) or an integer."""
+
+SymbolOrLabel = int | str
+"""A symbol as an integer, or the text of its label. An integer is never a label here."""
 
 
 class Domain:
@@ -101,9 +110,20 @@ class Domain:
 
         If the value is unknown, return the symbol for ``other``, or −1 if there is no ``other``.
         """
-        default = -1 if self._other is None else self._symbol_of[self._other]
+        symbol = self.find_label(value)
+        if symbol < 0 and self._other is not None:
+            return self.other_symbol
+        return symbol
+
+    def find_label(self, value: object) -> int:
+        """Return the symbol for a value that is one of the labels, or −1 for any other value."""
         label = _normalize(value)
-        return default if label is None else self._symbol_of.get(label, default)
+        return -1 if label is None else self._symbol_of.get(label, -1)
+
+    @property
+    def other_symbol(self) -> int:
+        """The symbol for ``other``, or −1 without ``other``."""
+        return -1 if self._other is None else self._symbol_of[self._other]
 
     def label_symbols(self, labels: Iterable[Label], name: str) -> Symbols:
         """Return the symbols for labels in a survey's definition.
@@ -114,10 +134,81 @@ class Domain:
         return np.array([self._label_symbol(label, name) for label in labels], dtype=np.int64)
 
     def _label_symbol(self, label: Label, name: str) -> int:
-        symbol = self._symbol_of.get(require_label(label, name))
+        symbol = self._find_label(require_label(label, name))
         if symbol is None:
-            raise InvalidContext(f"{name} contains {label!r}, which is not a label of the domain.")
+            raise InvalidContext(
+                f"{name} contains {label!r}, which is not {self._label_noun()}."
+                f"{self._suggestion(label)}"
+            )
         return symbol
+
+    def symbol_of(self, label: Label) -> int:
+        """Return the symbol of a label; raise ``UnknownLabel`` if the domain does not have it.
+
+        Unlike ``find``, this is for labels that you write, not for people's values: an unknown
+        label does not become ``other``, and the error names it.
+
+        >>> Domain(["park", "clinic"]).symbol_of("clinic")
+        1
+        """
+        normalized = _normalize(label)
+        symbol = None if normalized is None else self._find_label(normalized)
+        if symbol is None:
+            raise UnknownLabel(f"{label!r} is not {self._label_noun()}.{self._suggestion(label)}")
+        return symbol
+
+    def as_symbols(self, symbols: ArrayLike) -> Symbols:
+        """Return symbols that are given as integers, or by the text of their labels.
+
+        An integer is always a symbol, even if it is also a label. To name an integer label, pass
+        its text: in a domain of ages from 18, ``0`` and ``"18"`` are the same symbol.
+
+        >>> Domain(["park", "clinic"]).as_symbols(["clinic", 0])
+        array([1, 0])
+        >>> Domain([10, 20]).as_symbols("20")
+        array(1)
+        """
+        array = _as_array(symbols)
+        if array.dtype.kind not in "UOT":
+            return require_symbols(array, self.size)
+        if not isinstance(symbols, np.ndarray):
+            array = np.asarray(symbols, dtype=object)  # keep integers that stand among labels
+        converted = [self._symbol_or_label(item) for item in array.ravel().tolist()]
+        return require_symbols(np.array(converted).reshape(array.shape), self.size)
+
+    def _symbol_or_label(self, item: object) -> object:
+        """Return the symbol for the text of a label, and anything else unchanged."""
+        if not isinstance(item, str):
+            return item
+        text = unicodedata.normalize("NFC", item)
+        symbol = self._find_label(text)
+        if symbol is None:
+            with suppress(ValueError):
+                number = int(text)
+                symbol = self._find_label(number) if str(number) == text else None
+        return self.symbol_of(item) if symbol is None else symbol
+
+    def _find_label(self, label: Label) -> int | None:
+        """Return the symbol of a label in its normal form, or ``None`` if it is unknown."""
+        return self._symbol_of.get(label)
+
+    def _label_noun(self) -> str:
+        """Return what a label of this domain is, for error messages."""
+        return "a label of the domain"
+
+    def _suggestion(self, label: object) -> str:
+        """Return a sentence with the closest label, or the first labels if none is close."""
+        if self.size > _MAX_COMPARED_LABELS:
+            return ""
+        label_by_text = {str(own): own for own in self.labels}
+        folded = {text.casefold().strip(): text for text in label_by_text}
+        matches = get_close_matches(str(label).casefold().strip(), folded, n=1)
+        if matches:
+            return f" Did you mean {label_by_text[folded[matches[0]]]!r}?"
+        shown = [repr(own) for own in self.labels[:_MAX_SHOWN_LABELS]]
+        if self.size > _MAX_SHOWN_LABELS:
+            shown.append("…")
+        return f" The labels are {', '.join(shown)}."
 
     def to_record(self) -> Json:
         """Return the domain as JSON-compatible data, for fingerprints and files."""
@@ -140,6 +231,16 @@ class Domain:
         if self.size > _MAX_SHOWN_LABELS:
             shown.append("…")
         return f"Domain([{', '.join(shown)}], size={self.size})"
+
+    def _repr_html_(self) -> str:
+        """Return the number of labels and the first of them as HTML, for notebooks."""
+        shown = list(map(str, self.labels[:_MAX_LABELS_IN_HTML]))
+        if self.size > _MAX_LABELS_IN_HTML:
+            shown.append("…")
+        facts = {"labels": f"{self.size:,}: {', '.join(shown)}"}
+        if self._other is not None:
+            facts["other"] = str(self._other)
+        return facts_html(type(self).__name__, facts)
 
 
 def unknown_value_error(positions: Symbols, value_count: int) -> UnknownValue:
@@ -183,7 +284,22 @@ def require_label(label: object, name: str) -> Label:
                 f"{name} must be an integer below 2^53 in absolute value, or text."
             )
         return normalized
-    raise InvalidContext(f"{name} must be text or an integer; got {type(label).__name__}.")
+    if _is_missing(label):
+        raise InvalidContext(
+            f"{name} must be text or an integer; got a missing value ({type(label).__name__}). "
+            'Drop it. To give missing answers a label, pass sf.Domain(labels, other="no answer").'
+        )
+    raise InvalidContext(
+        f"{name} must be text or an integer; got {type(label).__name__}. Convert the labels to "
+        "text first, for example with astype(str), and the answers in the same way."
+    )
+
+
+def _is_missing(value: object) -> bool:
+    """Return whether a value is None, NaN, or the NA or NaT of pandas."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, float | np.floating | np.datetime64) and bool(value != value)
 
 
 def _normalize(value: object) -> Label | None:
@@ -208,9 +324,12 @@ def require_symbols(symbols: object, size: int) -> Symbols:
     """
     array = _as_array(symbols)
     if array.dtype.kind not in "iu":
+        is_single_object = array.ndim == 0 and array.dtype.kind == "O"
         raise InvalidSymbols(
-            f"symbols must be integers in 0..{size - 1}; got {describe_kind(array)}. "
-            "Convert values to symbols with the domain's `symbols` method."
+            f"symbols must be integers in 0..{size - 1}; got "
+            f"{type(symbols).__name__ if is_single_object else describe_kind(array)}. Convert "
+            "answers with domain.symbols(answers), or pass them to a survey, which accepts labels: "
+            "survey.privatize(answers)."
         )
     if array.size and not all_in_range(array, size):
         is_outside = (array < 0) | (array >= size)

@@ -92,6 +92,14 @@ class GridDomain(Domain):
         Raise ``UnknownValue`` for positions outside the grid, unless there is an ``other`` label.
         The error does not contain coordinates.
         """
+        cells = self.cells_at(latitudes, longitudes)
+        is_outside = cells < 0
+        if self._other is None and is_outside.any():
+            raise unknown_value_error(np.flatnonzero(is_outside), cells.size)
+        return np.where(is_outside, self.cell_count, cells)
+
+    def cells_at(self, latitudes: ArrayLike, longitudes: ArrayLike) -> Symbols:
+        """Return the cells that contain the positions, or −1 for positions outside the grid."""
         rows, is_row_inside = _find_indices(latitudes, self._south, self._step, self._row_count)
         columns, is_column_inside = _find_indices(
             longitudes, self._west, self._step, self._column_count
@@ -99,23 +107,11 @@ class GridDomain(Domain):
         if rows.shape != columns.shape or rows.ndim != 1:
             raise InvalidSymbols("latitudes and longitudes must be two sequences of equal length.")
         is_inside = is_row_inside & is_column_inside
-        if self._other is None and not is_inside.all():
-            raise unknown_value_error(np.flatnonzero(~is_inside), is_inside.size)
-        return np.where(is_inside, rows * self._column_count + columns, self.cell_count)
+        return np.where(is_inside, rows * self._column_count + columns, -1)
 
     def symbols(self, values: Iterable[object]) -> Symbols:
         """Return the symbols of the cells that contain positions: pairs (latitude, longitude)."""
-        if isinstance(values, np.ndarray) and values.ndim == 2 and values.shape[1] == 2:
-            return self.symbols_at(values[:, 0], values[:, 1])
-        pairs = list(values)
-        if any(
-            not isinstance(pair, Sized) or isinstance(pair, str | bytes) or len(pair) != 2
-            for pair in pairs
-        ):
-            raise InvalidSymbols("positions must be pairs (latitude, longitude), one per person.")
-        latitudes = [pair[0] for pair in pairs]  # type: ignore[index]
-        longitudes = [pair[1] for pair in pairs]  # type: ignore[index]
-        return self.symbols_at(latitudes, longitudes)
+        return self.symbols_at(*split_positions(values))
 
     def find(self, value: object) -> int:
         """Return the symbol of the cell that contains a position: a pair (latitude, longitude).
@@ -126,6 +122,18 @@ class GridDomain(Domain):
             return int(self.symbols([value])[0])
         except (UnknownValue, InvalidSymbols):
             return -1 if self._other is None else self.cell_count
+
+    def find_label(self, value: object) -> int:
+        """Return the symbol for a value that is the label of a symbol, or −1 for any other."""
+        if self._other is not None and value == self._other:
+            return self.cell_count
+        cell = self._cell_of(value) if isinstance(value, str) else None
+        return -1 if cell is None else cell
+
+    @property
+    def other_symbol(self) -> int:
+        """The symbol for ``other``, or −1 without ``other``."""
+        return -1 if self._other is None else self.cell_count
 
     def centres(self) -> tuple[Floats, Floats]:
         """Return the latitudes and longitudes of all cell centres in degrees, without ``other``."""
@@ -161,13 +169,15 @@ class GridDomain(Domain):
         longitude = _degrees_text(self._west + column * self._step)
         return f"{latitude},{longitude}"
 
-    def _label_symbol(self, label: Label, name: str) -> int:
-        cell = self.cell_count if label == self._other else self._cell_of(label)
-        if cell is None:
-            raise InvalidContext(
-                f"{name} contains {label!r}, which is not the south-western corner of a cell."
-            )
-        return cell
+    def _find_label(self, label: Label) -> int | None:
+        return self.cell_count if label == self._other else self._cell_of(label)
+
+    def _label_noun(self) -> str:
+        return "the south-western corner of a cell"
+
+    def _suggestion(self, label: object) -> str:
+        """Return an example: corners that look similar as text may be far apart on the map."""
+        return f" Corners look like {self.corner(0)!r}."
 
     def _cell_of(self, label: Label) -> int | None:
         """Return the cell with this label, or ``None`` if no cell has it."""
@@ -259,6 +269,20 @@ def _find_indices(
     units = np.floor(np.where(is_valid, values, 0.0) * _UNITS_PER_DEGREE + 0.5).astype(np.int64)
     index = (units - origin) // step
     return index, is_valid & (index >= 0) & (index < count)
+
+
+def split_positions(values: Iterable[object]) -> tuple[ArrayLike, ArrayLike]:
+    """Return the latitudes and the longitudes of positions: pairs (latitude, longitude)."""
+    if isinstance(values, np.ndarray) and values.ndim == 2 and values.shape[1] == 2:
+        return values[:, 0], values[:, 1]
+    latitudes: list[Any] = []
+    longitudes: list[Any] = []
+    for pair in values:
+        if not isinstance(pair, Sized) or isinstance(pair, str | bytes) or len(pair) != 2:
+            raise InvalidSymbols("positions must be pairs (latitude, longitude), one per person.")
+        latitudes.append(pair[0])  # type: ignore[index]
+        longitudes.append(pair[1])  # type: ignore[index]
+    return latitudes, longitudes
 
 
 def coordinates(degrees: ArrayLike) -> Floats:

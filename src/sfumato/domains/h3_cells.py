@@ -10,11 +10,12 @@ from types import ModuleType
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sfumato.domains.domain import Domain, Label
+from sfumato.domains.domain import Domain, Label, unknown_value_error
 from sfumato.domains.grid import coordinates
 from sfumato.errors import InvalidContext, InvalidSymbols, MissingExtra
 from sfumato.foundation.arrays import Floats, Symbols
 from sfumato.foundation.canonical import Json, require_fields
+from sfumato.foundation.installation import install_hint
 
 __all__ = ["H3Domain"]
 
@@ -105,16 +106,25 @@ class H3Domain(Domain):
 
         Raise ``UnknownValue`` for positions in no cell, unless there is an ``other`` label.
         """
+        cells = self.cells_at(latitudes, longitudes)
+        is_outside = cells < 0
+        if self._other is None and is_outside.any():
+            raise unknown_value_error(np.flatnonzero(is_outside), cells.size)
+        return np.where(is_outside, self.other_symbol, cells)
+
+    def cells_at(self, latitudes: ArrayLike, longitudes: ArrayLike) -> Symbols:
+        """Return the cells that contain the positions, or −1 for positions in no cell."""
         h3 = _import_h3()
         latitude = coordinates(latitudes)
         longitude = coordinates(longitudes)
         if latitude.shape != longitude.shape or latitude.ndim != 1:
             raise InvalidSymbols("latitudes and longitudes must be two sequences of equal length.")
         is_valid = (np.abs(latitude) <= 90) & (np.abs(longitude) <= 180)  # false for NaN
-        cells: list[str | None] = [None] * latitude.size
+        symbols = np.full(latitude.size, -1, dtype=np.int64)
         for i in np.flatnonzero(is_valid).tolist():
-            cells[i] = h3.latlng_to_cell(latitude[i], longitude[i], self.resolution)
-        return self.symbols(cells)
+            cell = h3.latlng_to_cell(latitude[i], longitude[i], self.resolution)
+            symbols[i] = self.find_label(cell)
+        return symbols
 
     def centres(self) -> tuple[Floats, Floats]:
         """Return the latitudes and longitudes of all cell centres in degrees, without ``other``."""
@@ -153,5 +163,5 @@ def _import_h3() -> ModuleType:
     try:
         import h3
     except ImportError:
-        raise MissingExtra("H3 cells require the h3 package: pip install 'sfumato[geo]'") from None
+        raise MissingExtra(f"H3 cells require the h3 package: {install_hint('geo')}") from None
     return h3

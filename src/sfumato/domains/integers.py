@@ -59,20 +59,22 @@ class IntegerDomain(Domain):
         symbols: Symbols = array.astype(np.int64) - self._range.start
         return symbols
 
-    def find(self, value: object) -> int:
+    def find_label(self, value: object) -> int:
         """Return the symbol for a value, or −1 if it is not in the range."""
         if not self._contains(value):
             return -1
         return int(value) - self._range.start  # type: ignore[call-overload]
 
-    def _label_symbol(self, label: Label, name: str) -> int:
+    def _find_label(self, label: Label) -> int | None:
         symbol = self.find(label)
-        if symbol < 0:
-            raise InvalidContext(
-                f"{name} contains {label!r}, which is not one of the integers "
-                f"{self._range.start} … {self._range.stop - 1}."
-            )
-        return symbol
+        return None if symbol < 0 else symbol
+
+    def _label_noun(self) -> str:
+        return f"one of the integers {self._range.start} … {self._range.stop - 1}"
+
+    def _suggestion(self, label: object) -> str:
+        """Return nothing: the message already names the first and the last integer."""
+        return ""
 
     def _contains(self, value: object) -> bool:
         """Return whether a value is an integer in the range. Booleans do not count as integers."""

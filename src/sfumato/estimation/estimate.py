@@ -1,19 +1,21 @@
 """Estimate the distribution behind a tally, with confidence intervals."""
 
+import os
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol, overload, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sfumato.domains import Label
-from sfumato.errors import ContextMismatch, InvalidArgument, MissingExtra
+from sfumato.errors import ContextMismatch, InvalidArgument, UnknownLabel, WrongSurvey
 from sfumato.estimation.decoders import get_decoder
 from sfumato.estimation.decoders.decoder import Decoder
-from sfumato.estimation.estimate_table import MAX_SYMBOLS_SHOWN, EstimateTable
+from sfumato.estimation.estimate_chart import draw_estimate
+from sfumato.estimation.estimate_table import MAX_SYMBOLS_SHOWN, EstimateRow, EstimateTable
 from sfumato.estimation.uncertainty.bootstrap import Bootstrap
 from sfumato.estimation.uncertainty.comparisons import Difference, TopSymbols
 from sfumato.estimation.uncertainty.fit import FitResult, FitWarning, check_fit
@@ -32,22 +34,69 @@ from sfumato.estimation.uncertainty.shares import (
     shares_within,
     symbol_weights,
 )
+from sfumato.foundation import load_name
 from sfumato.foundation.arrays import Arrow, Floats
-from sfumato.mechanisms import Mechanism, ScoreMoments
+from sfumato.foundation.decoder_table import DecoderName
+from sfumato.foundation.files import write_atomically
+from sfumato.foundation.frames import to_pandas, to_polars
+from sfumato.mechanisms import Mechanism, ScoreMoments, require_mechanism
 from sfumato.tally import Tally
 
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]
+    import polars as pl
+    from matplotlib.axes import Axes
 
-__all__ = ["Estimate", "estimate"]
+__all__ = ["Estimate", "SurveyLike", "estimate"]
 
 Selection = slice | NDArray[np.intp]
 """A selection of symbols: a slice of the domain, or an array of symbols."""
 
 
+class SurveyLike(Protocol):
+    """A survey. It is defined in a layer above, so functions here know only what they use of it."""
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """The mechanism of the survey."""
+        ...
+
+    def estimate(
+        self,
+        tally: Any,  # noqa: ANN401 - a tally, or any kind of reports
+        *,
+        decoder: DecoderName | Decoder,
+        covariate: ArrayLike | None,
+    ) -> "Estimate":
+        """Estimate the distribution of answers."""
+        ...
+
+    def certify(self) -> Any:  # noqa: ANN401 - a certificate, which this package does not read
+        """Return the certificate of the survey."""
+        ...
+
+
+@runtime_checkable
+class ReportsWithFingerprint(Protocol):
+    """Reports of a survey, as its ``privatize`` method returns them."""
+
+    @property
+    def numbers(self) -> NDArray[np.uint32]:
+        """The reports."""
+        ...
+
+    @property
+    def fingerprint(self) -> str:
+        """The fingerprint of the survey that they answer."""
+        ...
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Estimate:
     """The decoded estimate and the unbiased estimate from one tally.
+
+    ``estimate["clinic"]`` is the row of a label, with its frequency and its interval. Iteration
+    gives the rows of all labels, in domain order.
 
     ``frequencies``: the decoded estimate, a distribution and usually the more accurate of the two.
     ``details`` describes how the decoder arrived at it; ``bootstrap`` estimates its error.
@@ -71,6 +120,43 @@ class Estimate:
     _mechanism: Mechanism
     _tally: Tally
     _decoder: Decoder
+    _survey: SurveyLike | None = None
+
+    # --- rows ------------------------------------------------------------------------------------
+
+    def __getitem__(self, label: Label) -> EstimateRow:
+        """Return the row of a label; raise ``UnknownLabel``, a ``KeyError``, if it is unknown.
+
+        An integer is a label, too: ``estimate[18]`` is the row of the label 18, not of symbol 18.
+        """
+        symbol = self._mechanism.context.domain.symbol_of(label)
+        low, high = self._share_bounds(tail_probability(0.95), np.array([symbol]))
+        return self._row(symbol, low[0], high[0])
+
+    def __iter__(self) -> Iterator[EstimateRow]:
+        low, high = self.interval()
+        for symbol in range(len(self)):
+            yield self._row(symbol, low[symbol], high[symbol])
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __contains__(self, label: object) -> bool:
+        try:
+            self._mechanism.context.domain.symbol_of(label)  # type: ignore[arg-type]
+        except UnknownLabel:
+            return False
+        return True
+
+    def _row(self, symbol: int, low: float, high: float) -> EstimateRow:
+        return EstimateRow(
+            label=self.labels[symbol],
+            frequency=float(self.frequencies[symbol]),
+            unbiased=float(self.unbiased[symbol]),
+            standard_error=float(self.standard_errors[symbol]),
+            low=float(low),
+            high=float(high),
+        )
 
     # --- the unbiased estimate -------------------------------------------------------------------
 
@@ -238,15 +324,52 @@ class Estimate:
 
     def to_pandas(self, level: float = 0.95) -> "pd.DataFrame":
         """Return the ``to_arrow`` table as a pandas data frame. Requires pandas."""
-        try:
-            import pandas  # noqa: F401 - check that pandas, which pyarrow uses, is installed
-        except ImportError:
-            raise MissingExtra("a data frame needs pandas: pip install pandas") from None
-        return self.to_arrow(level).to_pandas()
+        return to_pandas(self.to_arrow(level))
+
+    def to_polars(self, level: float = 0.95) -> "pl.DataFrame":
+        """Return the ``to_arrow`` table as a polars data frame. Requires polars."""
+        return to_polars(self.to_arrow(level))
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Export the ``to_arrow`` table to any library that reads Arrow (Polars, DuckDB, …)."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    # --- display ---------------------------------------------------------------------------------
+
+    def plot(self, ax: "Axes | None" = None, *, level: float = 0.95) -> "Axes":
+        """Draw the decoded estimate as bars, and the unbiased estimate with its intervals.
+
+        Draw on ``ax``, or on new axes, and return the axes. At most 30 labels are drawn: the most
+        frequent. Numbers and ranges of numbers keep their order. If only some labels are protected
+        by the context, they have the accent colour. Requires the ``charts`` extra.
+        """
+        low, high = self.interval(level)
+        return draw_estimate(self, self._mechanism.context, (low, high), level, ax)
+
+    @overload
+    def to_html(self, path: None = None, *, title: str | None = None) -> str: ...
+    @overload
+    def to_html(self, path: str | os.PathLike[str], *, title: str | None = None) -> None: ...
+    def to_html(
+        self, path: str | os.PathLike[str] | None = None, *, title: str | None = None
+    ) -> str | None:
+        """Write the report page to a file, atomically. Without a path, return it as text.
+
+        The page needs the survey, so the estimate must be the result of ``survey.estimate``.
+        ``title`` defaults to the title of the survey.
+        """
+        if self._survey is None:
+            raise InvalidArgument(
+                "a report page describes a survey, and this estimate is that of a mechanism. Call "
+                "survey.estimate(tally).to_html(path), with survey = sf.Survey(name, context)."
+            )
+        # Pages are in a layer above. They are loaded by name, as are the names in `sfumato`.
+        report_page: Any = load_name("sfumato.pages", "report_page")
+        page: str = report_page(self._survey, self, self._survey.certify(), title=title)
+        if path is None:
+            return page
+        write_atomically(path, page.encode("utf-8"))
+        return None
 
     def __repr__(self) -> str:
         return self._table(0.95, slice(MAX_SYMBOLS_SHOWN)).to_text()
@@ -281,10 +404,16 @@ class Estimate:
 
 
 def estimate(
-    mechanism: Mechanism, tally: Tally, *, decoder: str | Decoder = "auto", covariate: object = None
+    mechanism: Mechanism | SurveyLike,
+    tally: Tally | ReportsWithFingerprint | ArrayLike,
+    *,
+    decoder: DecoderName | Decoder = "auto",
+    covariate: ArrayLike | None = None,
 ) -> Estimate:
     """Estimate the distribution behind a tally.
 
+    ``mechanism``: the mechanism, or the survey, whose reports these are.
+    ``tally``: the counts of the reports, or the reports themselves.
     ``decoder``: the name of a decoder, or a decoder object from ``sfumato.estimation.decoders``.
     ``covariate``: a public number for each symbol, for decoders that use one.
 
@@ -295,6 +424,9 @@ def estimate(
     >>> estimate(mechanism, tally, decoder="projection").frequencies.round(3)
     array([0.861, 0.139, 0.   ])
     """
+    if not isinstance(mechanism, Mechanism):
+        return _estimate_survey(mechanism, tally, decoder=decoder, covariate=covariate)
+    tally = _count(mechanism, tally)
     chosen_decoder = _with_covariate(get_decoder(decoder), covariate)
     decoded = chosen_decoder.decode(mechanism, tally)
     return Estimate(
@@ -311,6 +443,41 @@ def estimate(
         _tally=tally,
         _decoder=chosen_decoder,
     )
+
+
+def _estimate_survey(
+    survey: SurveyLike,
+    tally: Tally | ReportsWithFingerprint | ArrayLike,
+    *,
+    decoder: DecoderName | Decoder,
+    covariate: ArrayLike | None,
+) -> Estimate:
+    """Estimate with the survey, which checks fingerprints and its minimum number of reports."""
+    mechanism = require_mechanism(survey, "estimate(mechanism, tally)")
+    if not callable(getattr(survey, "estimate", None)):  # a design
+        return estimate(mechanism, tally, decoder=decoder, covariate=covariate)
+    return survey.estimate(tally, decoder=decoder, covariate=covariate)
+
+
+def _count(mechanism: Mechanism, reports: Tally | ReportsWithFingerprint | ArrayLike) -> Tally:
+    """Return the tally of reports; a tally is returned unchanged."""
+    if isinstance(reports, Tally):
+        return reports
+    if isinstance(reports, ReportsWithFingerprint):
+        if reports.fingerprint != mechanism.fingerprint:
+            raise WrongSurvey(
+                f"these reports answer the survey {reports.fingerprint[:12]}…. Pass that survey "
+                "instead of its mechanism: sf.estimate(survey, reports)."
+            )
+        return mechanism.tally(reports.numbers)
+    is_column = hasattr(reports, "__array__") or isinstance(reports, Sequence)
+    if not is_column or len(getattr(reports, "shape", ())) > 1:
+        raise InvalidArgument(
+            f"expected a tally or a column of reports; got {type(reports).__name__}. Call "
+            "sf.estimate(survey, reports) with reports = survey.privatize(answers), or "
+            "sf.estimate(mechanism, reports) with reports = mechanism.privatize(symbols)."
+        )
+    return mechanism.tally(reports)
 
 
 def _with_covariate(decoder: Decoder, covariate: object) -> Decoder:

@@ -12,13 +12,53 @@ from html import escape
 from sfumato.domains import Label
 from sfumato.foundation.arrays import Arrow, Floats
 from sfumato.foundation.formatting import printable
+from sfumato.foundation.notebook import facts_html
 
-__all__ = ["MAX_SYMBOLS_SHOWN", "EstimateTable"]
+__all__ = ["MAX_SYMBOLS_SHOWN", "EstimateRow", "EstimateTable", "arrow_labels"]
 
 MAX_SYMBOLS_SHOWN = 20
 """The maximum number of symbols to show in text and in notebooks."""
 
 _SHOWN_COLUMNS = ("frequency", "unbiased", "low", "high")
+
+
+@dataclass(frozen=True, repr=False)
+class EstimateRow:
+    """The estimates for one label.
+
+    ``frequency``: the decoded estimate.
+    ``unbiased``, ``standard_error``: the unbiased estimate and its standard error.
+    ``low``, ``high``: the 95% interval, which is based on the unbiased estimate.
+    """
+
+    label: Label
+    frequency: float
+    unbiased: float
+    standard_error: float
+    low: float
+    high: float
+
+    def __repr__(self) -> str:
+        return (
+            f"EstimateRow({self.label!r}, frequency={self.frequency:.4f}, "
+            f"unbiased={self.unbiased:.4f}, 95% interval {self.low:.4f} to {self.high:.4f})"
+        )
+
+    def _repr_html_(self) -> str:
+        """Return the row as HTML, for notebooks."""
+        facts = {
+            "decoded estimate": f"{self.frequency:.4f}",
+            "unbiased estimate": f"{self.unbiased:.4f} ± {self.standard_error:.4f}",
+            "95% interval": f"{self.low:.4f} to {self.high:.4f}",
+        }
+        return facts_html(str(self.label), facts)
+
+
+def arrow_labels(labels: Sequence[Label]) -> list[Label] | list[str]:
+    """Return labels for an Arrow column, which has one type: mixed labels become text."""
+    if len({type(label) for label in labels}) > 1:
+        return [str(label) for label in labels]
+    return list(labels)
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,10 +125,7 @@ class EstimateTable:
         """Return a ``pyarrow.Table`` whose metadata describes its columns."""
         import pyarrow as pa
 
-        labels = list(self.labels)
-        if len({type(label) for label in labels}) > 1:
-            labels = [str(label) for label in labels]
-        table = pa.table({"label": labels, **self.columns})
+        table = pa.table({"label": arrow_labels(self.labels), **self.columns})
         return table.replace_schema_metadata(
             {
                 "reports": str(self.reports),

@@ -11,6 +11,8 @@ _MAX_EXPONENT = 600.0  # above this ε, e^ε is written as a power of ten
 
 _FLOAT_ERROR = 1e-9  # ignore an excess this small when rounding up
 
+_MAX_LABEL_LENGTH = 40  # in a sentence
+
 # Unicode categories: C contains control, format (including bidirectional), surrogate, private-use
 # and unassigned characters; Zl and Zp contain the line and paragraph separators.
 _UNSAFE_CATEGORIES = ("C", "Zl", "Zp")
@@ -23,6 +25,16 @@ def format_count(number: int) -> str:
     '43,750'
     """
     return f"{number:,}"
+
+
+def plural(count: int, noun: str) -> str:
+    """Return a count and its noun, with an ``s`` unless the count is one.
+
+    >>> plural(1, "report"), plural(2000, "report")
+    ('1 report', '2,000 reports')
+    """
+    ending = "" if count == 1 else "s"
+    return f"{format_count(count)} {noun}{ending}"
 
 
 def format_number(number: float | None, digits: int = 3) -> str:
@@ -173,6 +185,30 @@ def printable(text: str) -> str:
     Lunch\nCertified: \x1b[8mε = 0.1
     """
     return "".join(map(_escape, text))
+
+
+def shorten(text: str, width: int) -> str:
+    """Cut out the middle of a text that is longer than ``width``.
+
+    >>> shorten("a very long label", 9)
+    'a ve…abel'
+    """
+    if len(text) <= width:
+        return text
+    tail_width = (width - 1) // 2
+    head_width = width - 1 - tail_width
+    return f"{text[:head_width]}…{text[len(text) - tail_width :]}"
+
+
+def format_label(label: str | int) -> str:
+    """Format a label for a sentence: quoted, on one line, and shortened if it is very long.
+
+    >>> format_label("café"), format_label(42)
+    ('“café”', '42')
+    """
+    if isinstance(label, int):
+        return str(label)
+    return f"“{shorten(printable(label), _MAX_LABEL_LENGTH)}”"
 
 
 def printable_lines(text: str) -> str:

@@ -1,6 +1,6 @@
-"""A parallel map over processes, which yields results in the order of the items.
+"""A parallel map over processes, which yields results in the order of the items; and threads.
 
-Workers are processes, not threads, because most of the work holds the GIL. They are spawned, so
+Most workers are processes, because most of the work holds the GIL. They are spawned, so
 they inherit no state from the parent process. Each worker receives the task once, when it
 starts. An interrupted worker exits silently, and every worker exits when its parent does.
 """
@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -62,6 +63,45 @@ def parallel_map(
     return _map_in_processes(task, items, workers, on_progress)
 
 
+def call_in_threads(work: Callable[[int], None], count: int, *, workers: int) -> None:
+    """Call ``work`` with 0, 1, …, ``count`` - 1, in ``workers`` threads.
+
+    Ctrl-C ends this function at once. The threads are daemons, unlike those of an executor, so a
+    long call does not delay the end of the process; no further call is started.
+    """
+    if workers <= 1:
+        for index in range(count):
+            work(index)
+        return
+    remaining = iter(range(count))
+    lock = threading.Lock()
+    problems: list[BaseException] = []
+    is_stopped = threading.Event()
+
+    def work_through() -> None:
+        while not is_stopped.is_set():
+            with lock:
+                index = next(remaining, None)
+            if index is None:
+                return
+            try:
+                work(index)
+            except BaseException as problem:  # noqa: BLE001 - raised in the calling thread
+                problems.append(problem)
+                is_stopped.set()
+
+    threads = [threading.Thread(target=work_through, daemon=True) for _ in range(workers)]
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        is_stopped.set()
+    if problems:
+        raise problems[0]
+
+
 def _map_serially(task: Task[Result], items: list[Any], on_progress: Progress) -> Iterator[Result]:
     total = 0
 
@@ -89,7 +129,8 @@ def _map_in_processes(
         futures.extend(pool.submit(_run_task, item) for item in islice(remaining_items, count))
 
     try:
-        submit(2 * workers)
+        with _block_interrupts():
+            submit(2 * workers)  # starts the workers
         while futures:
             future = futures.popleft()
             while not wait([future], _POLL_SECONDS).done:
@@ -105,6 +146,22 @@ def _map_in_processes(
         ) from None
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def _block_interrupts() -> Iterator[None]:
+    """Delay Ctrl-C until the end of the block, and in workers started there until they are ready.
+
+    Otherwise, a worker that is interrupted while it imports modules would print a traceback.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # on Windows
+        yield
+        return
+    old_mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, old_mask)
 
 
 def _pass_increments(add: Progress) -> Progress:
@@ -128,6 +185,8 @@ def _start_worker(task: Task[Any], total: Any) -> None:  # noqa: ANN401
     # Ctrl-C in a terminal reaches every process. Exit silently, because the parent reports the
     # interrupt.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
     _worker_state[:] = [task, total]
     threading.Thread(target=_exit_with_parent, daemon=True).start()
 

@@ -3,6 +3,12 @@
 from sfumato.mechanisms.blocks import BlockResponse, PlainResponse
 from sfumato.mechanisms.composition import ComposedResponse, ProcessedResponse, compose
 from sfumato.mechanisms.groups import GroupResponse, HighLowResponse
+from sfumato.mechanisms.holder import (
+    MechanismHolder,
+    context_of,
+    mechanism_of,
+    require_mechanism,
+)
 from sfumato.mechanisms.mechanism import CompactRow, Mechanism
 from sfumato.mechanisms.product import ProductResponse
 from sfumato.mechanisms.records import mechanism_from_record
@@ -19,6 +25,7 @@ __all__ = [
     "GroupResponse",
     "HighLowResponse",
     "Mechanism",
+    "MechanismHolder",
     "PlainResponse",
     "ProcessedResponse",
     "ProductResponse",
@@ -30,6 +37,9 @@ __all__ = [
     "UnionResponse",
     "compose",
     "contains_table",
+    "context_of",
     "mechanism_from_record",
+    "mechanism_of",
+    "require_mechanism",
     "require_people",
 ]

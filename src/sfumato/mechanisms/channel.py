@@ -111,27 +111,37 @@ def parse_rows(rows: Iterable[Iterable[object]]) -> list[list[int]]:
     return [list(map(parse_count, row)) for row in rows]
 
 
-def parse_stochastic_rows(matrix: Sequence[Sequence[object]]) -> list[list[Fraction]]:
-    """Return a matrix as fractions; raise ``InvalidContext`` unless it is stochastic."""
+def parse_stochastic_rows(matrix: Sequence[Sequence[object]], name: str) -> list[list[Fraction]]:
+    """Return a matrix as fractions; raise ``InvalidContext`` unless it is stochastic.
+
+    Error messages refer to the matrix as ``name``.
+    """
     rows = []
-    for row in matrix:
+    for row in _require_entries(matrix, name):
         entries = []
-        for entry in row:
-            number = exact_number(entry, "an entry of the matrix")
+        for entry in _require_entries(row, name):
+            number = exact_number(entry, f"an entry of {name}")
             if isinstance(number, float):
-                raise InvalidContext("entries of the matrix must be probabilities; got inf.")
+                raise InvalidContext(f"entries of {name} must be probabilities; got inf.")
             entries.append(Fraction(number))
         rows.append(entries)
     if not rows:
-        raise InvalidContext("the matrix must have at least one row; got none.")
+        raise InvalidContext(f"{name} must have at least one row; got none.")
     for y, entries in enumerate(rows):
         if len(entries) != len(rows[0]) or sum(entries) != 1:
             raise InvalidContext(
-                f"the matrix must be stochastic: each row needs {len(rows[0])} entries that add up "
+                f"{name} must be stochastic: each row needs {len(rows[0])} entries that add up "
                 f"to exactly 1, but row {y} has {len(entries)} that add up to "
                 f"{float(sum(entries)):g}. Pass fractions such as Fraction(1, 3)."
             )
     return rows
+
+
+def _require_entries(values: object, name: str) -> Iterable[object]:
+    """Return the rows of a matrix or the entries of a row, if they can be iterated over."""
+    if not isinstance(values, Iterable) or isinstance(values, str | bytes):
+        raise InvalidContext(f"{name} must be a matrix: a list of rows, each a list of entries.")
+    return values
 
 
 # --- rounding that satisfies a context ------------------------------------------------------------

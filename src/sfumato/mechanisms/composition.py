@@ -46,7 +46,7 @@ class ProcessedResponse(DenseMechanism):
 
     def __init__(self, mechanism: Mechanism, W: Sequence[Sequence[object]]) -> None:
         super().__init__(mechanism.context)
-        rows = parse_stochastic_rows(W)
+        rows = parse_stochastic_rows(W, "W")
         if len(rows) != mechanism.outputs:
             raise ContextMismatch(
                 f"W must have {mechanism.outputs} rows, one per report; got {len(rows)}."

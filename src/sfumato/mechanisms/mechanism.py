@@ -9,9 +9,9 @@ A mechanism never stores a person's value or a source of randomness: both are pa
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from fractions import Fraction
 from functools import cached_property
-from html import escape
 from typing import ClassVar, Self
 
 import numpy as np
@@ -19,15 +19,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from sfumato.codes import MAX_OUTPUTS
 from sfumato.contexts import Context
-from sfumato.domains import require_symbols
-from sfumato.errors import InvalidContext, InvalidSymbols
+from sfumato.domains import SymbolOrLabel, require_symbols
+from sfumato.errors import InvalidArgument, InvalidContext, InvalidSymbols, NothingToLearn
 from sfumato.foundation.arrays import Floats, Reports, Symbols, Words
 from sfumato.foundation.canonical import Json, canonical_bytes, fingerprint
 from sfumato.foundation.files import write_atomically
+from sfumato.foundation.notebook import facts_html
 from sfumato.mechanisms.channel import format_rows
 from sfumato.mechanisms.row_class import RowClass
 from sfumato.mechanisms.scores import Scores, require_matrix_size
-from sfumato.randomness import SystemWords, WordSource
+from sfumato.randomness import WordSource, reject_seed, require_source
 from sfumato.tally import Tally, tally_batches
 
 __all__ = ["CompactRow", "Mechanism", "require_max_outputs"]
@@ -37,7 +38,7 @@ CompactRow = tuple[list[int], NDArray[np.intp]]
 
 _PEOPLE_PER_KEY = 2**16  # the number of people whose words are drawn in one call
 _CHUNK_SIZE = 2**15  # people per chunk, so that their words and reports fit in the CPU cache
-_ALIGN_LEFT = 'style="text-align:left"'
+_SEEDED_CALL = "sf.simulation.reports(mechanism, symbols, seed=1)"
 
 
 class Mechanism(ABC):
@@ -108,18 +109,22 @@ class Mechanism(ABC):
 
     # --- randomizing -----------------------------------------------------------------------------
 
-    def privatize(self, symbols: object, source: WordSource | None = None) -> Reports:
-        """Return one report per symbol.
+    def privatize(
+        self, symbols: object, source: WordSource | None = None, *, seed: None = None
+    ) -> Reports:
+        """Return one report per symbol. To randomize labels, use a survey.
 
         ``source`` supplies the random words. Only the default source, the operating system,
-        provides privacy.
+        provides privacy. There is no ``seed``: ``sf.simulation.reports`` has one, and is not
+        private.
         """
+        reject_seed(seed, _SEEDED_CALL)
+        word_source = require_source(source, _SEEDED_CALL)
         symbol_array = self._check_symbols(symbols)
         if symbol_array.size == 0:
             raise InvalidSymbols("symbols must contain at least one symbol; got none.")
         reports = np.empty(symbol_array.size, dtype=np.uint32)
         start = 0
-        word_source = SystemWords() if source is None else source
         for chunk in self._report_chunks(symbol_array, word_source):
             reports[start : start + chunk.size] = chunk
             start += chunk.size
@@ -135,7 +140,7 @@ class Mechanism(ABC):
         >>> PlainResponse(Uniform(1000, 1)).privatize_and_tally(np.arange(1000)).reports
         1000
         """
-        word_source = SystemWords() if source is None else source
+        word_source = require_source(source, _SEEDED_CALL)
         counts = np.zeros(require_max_outputs(self.outputs), dtype=np.int64)
         for batch in _batches(symbols):
             for chunk in self._report_chunks(self._check_symbols(batch), word_source):
@@ -149,6 +154,12 @@ class Mechanism(ABC):
         distinct reports.
         """
         require_max_outputs(self.outputs)
+        if hasattr(symbols, "random") and not hasattr(symbols, "__len__"):
+            raise InvalidArgument(
+                "the first argument must be the symbols; got a random generator "
+                f"({type(symbols).__name__}). For reproducible reports, which are NOT PRIVATE, "
+                f"call {_SEEDED_CALL}."
+            )
         return _symbol_vector(symbols, self.inputs)
 
     def _report_chunks(self, symbols: Symbols, source: WordSource) -> Iterator[Words | Reports]:
@@ -207,9 +218,13 @@ class Mechanism(ABC):
         levels, level_indices = self.compact_row(x)
         return [levels[i] for i in level_indices.tolist()]
 
-    def exact_row(self, x: int) -> list[Fraction]:
-        """Return ``Q(·|x)`` exactly, from the integers that the sampler uses."""
-        return [Fraction(count, self.denominator) for count in self.integer_row(x)]
+    def exact_row(self, x: SymbolOrLabel) -> list[Fraction]:
+        """Return ``Q(·|x)`` exactly, from the integers that the sampler uses.
+
+        ``x`` is a symbol, or the text of its label.
+        """
+        symbol = int(self.context.domain.as_symbols(x))
+        return [Fraction(count, self.denominator) for count in self.integer_row(symbol)]
 
     @abstractmethod
     def ideal_row(self, x: int) -> Floats:
@@ -264,19 +279,17 @@ class Mechanism(ABC):
 
     def _repr_html_(self) -> str:
         """Return an HTML table that summarizes the mechanism in notebooks."""
-        leverage = f"one forged report outweighs up to {self.scores.leverage:,.3g} honest people"
-        summary = {
+        leverage = "the reports determine no estimate"
+        with suppress(NothingToLearn):
+            count = f"{self.scores.leverage:,.3g}"
+            leverage = f"one forged report outweighs up to {count} honest people"
+        facts = {
             "context": repr(self.context),
             "reports": f"{self.outputs:,} distinct reports of {self.bits} bits each",
             "leverage": leverage,
             "fingerprint": self.fingerprint,
         }
-        rows = ""
-        for name, text in summary.items():
-            rows += f'<tr><th scope="row" {_ALIGN_LEFT}>{name}</th>'
-            rows += f"<td {_ALIGN_LEFT}>{escape(text)}</td></tr>"
-        title = escape(type(self).__name__)
-        return f"<p><b>{title}</b></p><table><tbody>{rows}</tbody></table>"
+        return facts_html(type(self).__name__, facts)
 
 
 def require_max_outputs(outputs: int) -> int:

@@ -19,6 +19,12 @@ from sfumato.foundation.canonical import (
     require_fields,
     require_word_bits,
 )
+from sfumato.foundation.formatting import (
+    format_epsilon,
+    format_number,
+    format_odds_factor,
+    printable,
+)
 from sfumato.mechanisms.channel import (
     IntegerChannel,
     format_rows,
@@ -102,12 +108,22 @@ class TableResponse(DenseMechanism):
     ) -> Self:
         """Return a table that satisfies ``context`` exactly and is close to the matrix Q.
 
-        Q is a stochastic matrix of fractions or decimals.
+        Q is a stochastic matrix of fractions or decimals, with one row per symbol. Raise
+        ``ContextMismatch`` if it does not satisfy the context; the error names a pair of labels.
         """
-        rows = parse_stochastic_rows(Q)
-        integers = round_table(rows, context, word_bits)
+        rows = parse_stochastic_rows(Q, "Q")
+        if len(rows) != context.size:
+            raise ContextMismatch(
+                f"Q must have a row for each of the {context.size} symbols; got {len(rows)} rows."
+            )
+        floats = np.array(rows, dtype=np.float64)
+        try:
+            integers = round_table(rows, context, word_bits)
+        except NothingToLearn:
+            _require_promise(floats, context)
+            raise
         table = cls(context, integers, word_bits=word_bits, crowd=crowd)
-        table._require_close(np.array(rows, dtype=np.float64))
+        table._require_close(floats)
         return table
 
     @classmethod
@@ -135,7 +151,11 @@ class TableResponse(DenseMechanism):
                [0.211942, 0.211942, 0.576117]])
         """
         solution = _clean_solution(Q, context.size)
-        integers = round_solution(solution, context, word_bits)
+        try:
+            integers = round_solution(solution, context, word_bits)
+        except NothingToLearn:
+            _require_promise(solution, context)
+            raise
         table = cls(context, integers, word_bits=word_bits, crowd=crowd)
         table._require_close(solution)
         return table
@@ -147,6 +167,7 @@ class TableResponse(DenseMechanism):
         """
         change = float(np.abs(self.matrix() - Q).max())
         if self.word_bits >= _MIN_PRECISE_BITS and change > _MAX_CHANGE:
+            _require_promise(Q, self.context)
             raise ContextMismatch(
                 f"Q does not satisfy the context: an entry would have to change by {change:.2g}. "
                 "Pass a matrix that satisfies it."
@@ -203,6 +224,40 @@ class TableResponse(DenseMechanism):
         return MinimumVarianceScores(self, self.crowd)
 
 
+def _require_promise(Q: Floats, context: Context) -> None:
+    """Raise ``ContextMismatch`` if Q clearly breaks the context, and name the worst case."""
+    worst_excess = _SUM_TOLERANCE
+    worst_case = None
+    E = context.matrix()
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.log(Q)
+        for x in range(context.size):
+            # log Q(y|x) − log Q(y|x2) − E[x, x2]; NaN where both are 0, or nothing is promised
+            excess = np.nan_to_num(logs[x] - logs - E[x, :, None], nan=-np.inf, posinf=np.inf)
+            if excess.max() > worst_excess:
+                worst_excess = float(excess.max())
+                x2, y = np.unravel_index(int(excess.argmax()), excess.shape)
+                worst_case = (x, int(x2), int(y))
+    if worst_case is not None:
+        raise ContextMismatch(_broken_promise_text(Q, context, *worst_case))
+
+
+def _broken_promise_text(Q: Floats, context: Context, x: int, x2: int, y: int) -> str:
+    label = printable(repr(context.domain.labels[x]))
+    label2 = printable(repr(context.domain.labels[x2]))
+    epsilon = float(context.exact_epsilon(x, x2))
+    limit = f"ε = {format_epsilon(epsilon)} allows at most {format_odds_factor(epsilon)} times"
+    if Q[x2, y] > 0:
+        ratio = format_number(Q[x, y] / Q[x2, y])
+        comparison = f"is {ratio} times as likely for {label} as for {label2}; {limit}"
+    else:
+        comparison = f"is sent for {label} but never for {label2}, so it reveals the difference"
+    return (
+        f"Q does not satisfy the context: report {y} {comparison}. Pass a matrix that satisfies "
+        "the context, or a context with a larger ε for this pair."
+    )
+
+
 def _require_crowd(crowd: Sequence[int] | None, size: int) -> tuple[int, ...] | None:
     """Return the crowd, or ``None`` for equal weights; raise ``InvalidContext`` if it is invalid.
 
@@ -237,11 +292,15 @@ def _clean_solution(Q: ArrayLike, size: int) -> Floats:
 
     Raise ``InvalidContext`` if Q is not nearly stochastic.
     """
-    floats = np.array(Q, dtype=np.float64)
+    try:
+        floats = np.array(Q, dtype=np.float64)
+    except (ValueError, TypeError):
+        floats = np.empty(0)  # ragged, or not numbers
     is_finite_matrix = floats.ndim == 2 and len(floats) == size and np.isfinite(floats).all()
     if not is_finite_matrix or (floats < -_ZERO_TOLERANCE).any():
         raise InvalidContext(
-            f"Q must be a matrix of probabilities with a row for each of the {size} symbols."
+            f"Q must be a matrix of probabilities with a row for each of the {size} symbols; got "
+            f"shape {floats.shape}."
         )
     errors = np.abs(floats.sum(axis=1) - 1)
     x = int(errors.argmax())

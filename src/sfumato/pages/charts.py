@@ -20,6 +20,7 @@ from sfumato.errors import InvalidContext, MissingExtra
 from sfumato.estimation import Estimate
 from sfumato.foundation.arrays import Floats
 from sfumato.foundation.formatting import format_epsilon, format_odds_factor
+from sfumato.foundation.installation import install_hint
 from sfumato.pages.map_cells import arrange_cells, decade_ticks, latitude_stretch, log_shares
 from sfumato.pages.pictures import (
     BACKGROUND,
@@ -338,7 +339,7 @@ def _import_plotly(module_name: str) -> ModuleType:
     try:
         return import_module(f"plotly.{module_name}")
     except ImportError:
-        raise MissingExtra("charts require plotly: pip install 'sfumato[charts]'") from None
+        raise MissingExtra(f"charts require plotly: {install_hint('charts')}") from None
 
 
 def _new_figure() -> "Figure":

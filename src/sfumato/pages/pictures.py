@@ -5,7 +5,9 @@ Drawing requires the ``charts`` extra.
 
 import io
 import os
+import warnings
 from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +17,7 @@ from sfumato.errors import MissingExtra
 from sfumato.estimation import Estimate
 from sfumato.foundation.arrays import Floats
 from sfumato.foundation.files import write_atomically
+from sfumato.foundation.installation import install_hint
 from sfumato.pages.map_cells import (
     MapCells,
     arrange_cells,
@@ -53,6 +56,37 @@ LIGHT_TO_DARK = {
 }
 """Maps each colour to its replacement on a dark page."""
 
+# Fonts for other scripts on Linux, Windows and macOS, used for characters that DejaVu Sans lacks.
+_FALLBACK_FONTS = (
+    "Noto Sans",
+    "Noto Sans CJK SC",
+    "Noto Sans CJK JP",
+    "Noto Sans CJK KR",
+    "Noto Sans SC",
+    "Noto Sans JP",
+    "Noto Sans KR",
+    "Source Han Sans SC",
+    "WenQuanYi Micro Hei",
+    "WenQuanYi Zen Hei",
+    "Droid Sans Fallback",
+    "IPAGothic",
+    "NanumGothic",
+    "Noto Sans Devanagari",
+    "Noto Sans Thai",
+    "Noto Emoji",
+    "Symbola",
+    "Microsoft YaHei",
+    "Yu Gothic",
+    "Malgun Gothic",
+    "Segoe UI Emoji",
+    "Segoe UI Symbol",
+    "PingFang SC",
+    "Hiragino Sans",
+    "Apple SD Gothic Neo",
+    "Arial Unicode MS",
+    "Unifont",
+)
+
 _FIGURE_WIDTH = 8.0  # inches
 _BAR_HEIGHT = 0.26  # inches
 
@@ -65,14 +99,53 @@ def require_matplotlib() -> None:
     try:
         import matplotlib as _mpl  # noqa: F401
     except ImportError:
-        raise MissingExtra("figures require matplotlib: pip install 'sfumato[charts]'") from None
+        raise MissingExtra(f"figures require matplotlib: {install_hint('charts')}") from None
+
+
+class MissingGlyphs(UserWarning):
+    """No installed font has some of the characters in a picture."""
 
 
 def figure_png(figure: "Figure") -> bytes:
-    """Return a figure as the contents of a PNG file."""
+    """Return a figure as the contents of a PNG file.
+
+    Characters that Matplotlib's own font lacks come from other installed fonts. If there are none,
+    warns once.
+    """
+    from matplotlib.text import Text
+
+    families = _font_families()
+    for text in figure.findobj(Text):
+        text.set_fontfamily(families)
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=160)
+    with warnings.catch_warnings(record=True) as messages:
+        warnings.simplefilter("always")
+        figure.savefig(buffer, format="png", dpi=160)
+    is_incomplete = False
+    for warning in messages:
+        if "missing from" in str(warning.message):  # one warning for each character
+            is_incomplete = True
+        else:
+            warnings.warn_explicit(
+                warning.message, warning.category, warning.filename, warning.lineno
+            )
+    if is_incomplete:
+        warnings.warn(
+            "some characters in the picture's labels are shown as boxes, because no installed font "
+            "has them. Install a font such as Noto Sans CJK or Noto Emoji.",
+            MissingGlyphs,
+            stacklevel=2,
+        )
     return buffer.getvalue()
+
+
+@cache
+def _font_families() -> list[str]:
+    """Return Matplotlib's default font and the installed fonts that can stand in for it."""
+    from matplotlib import font_manager
+
+    installed_names = {font.name for font in font_manager.fontManager.ttflist}
+    return ["DejaVu Sans", *(name for name in _FALLBACK_FONTS if name in installed_names)]
 
 
 def figure_svg(draw: "Callable[[], Figure]", *, salt: str) -> str:

@@ -16,6 +16,7 @@ from sfumato.contexts import (
 from sfumato.domains import Label
 from sfumato.foundation.arrays import Symbols
 from sfumato.foundation.formatting import format_count, format_epsilon, format_odds_factor
+from sfumato.foundation.formatting import plural as plural  # other pages import it from here
 from sfumato.randomness import Epsilon, float_above
 
 MAX_LABEL_LENGTH = 36
@@ -303,16 +304,6 @@ def _quote_labels(context: Context, symbols: Symbols) -> str:
 
 
 # --- counts and labels in running text ------------------------------------------------------------
-
-
-def plural(count: int, noun: str) -> str:
-    """Return a count and its noun, with an ``s`` unless the count is one.
-
-    >>> plural(1, "report"), plural(2000, "report")
-    ('1 report', '2,000 reports')
-    """
-    ending = "" if count == 1 else "s"
-    return f"{format_count(count)} {noun}{ending}"
 
 
 def shorten_label(label: Label, max_length: int = MAX_LABEL_LENGTH) -> str:

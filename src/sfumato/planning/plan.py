@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
+from typing import Literal
 
 from numpy.typing import ArrayLike
 
@@ -13,16 +14,24 @@ from sfumato.designer import lower_bound_risk
 from sfumato.domains import Label
 from sfumato.errors import InvalidArgument, NoClosedForm
 from sfumato.estimation.decoders import get_decoder
+from sfumato.foundation.decoder_table import DecoderName
 from sfumato.foundation.formatting import (
     format_factor,
     format_number,
     format_percent,
     format_upper_bound,
 )
-from sfumato.mechanisms import Mechanism, require_people
+from sfumato.mechanisms import (
+    Mechanism,
+    MechanismHolder,
+    context_of,
+    mechanism_of,
+    require_mechanism,
+    require_people,
+)
 from sfumato.planning.predict import MAX_PEOPLE
 from sfumato.planning.rows import PlanRow, build_rows, find_mechanisms
-from sfumato.planning.target import Target, check_goal
+from sfumato.planning.target import Measure, Target, check_goal
 
 __all__ = ["Plan", "plan"]
 
@@ -52,6 +61,11 @@ _FAKE_SHARE = 0.01  # the fraction of reports that the warning assumes to be fak
 _CLEARLY_BETTER_RATIO = 0.95
 """Mention another mechanism if its cost is below this fraction of the chosen mechanism's cost."""
 
+_DESIGN_BOUND_NOTE = (
+    "The risk ratio compares the risk at the worst distribution with a lower bound for all "
+    "mechanisms there. The bound of sfumato design is a different one: it is for the shares that "
+    "the design assumes, which are even unless you pass --prior."
+)
 _DESIGN_ADVICE = (
     "No closed form is known for this privacy matrix. To compute a mechanism for it, use "
     "sf.design(context) or the command sfumato design."
@@ -106,6 +120,11 @@ class Plan:
         """The mean error; ``None`` if ``people`` is ``None``."""
         figures = self.row.figures
         return None if figures is None else figures.mean_error
+
+    @property
+    def _is_designed(self) -> bool:
+        """Whether the plan is for a mechanism that was computed for this context."""
+        return self.chosen == "own" and not self.has_closed_form
 
     @property
     def estimate(self) -> str:
@@ -172,14 +191,20 @@ class Plan:
         }
 
     def table(self) -> list[list[str]]:
-        """Return the rows as text cells, starting with a header."""
+        """Return the available rows as text cells, starting with a header."""
         table = [_TABLE_HEADER]
         for row in self.rows:
-            table.append([row.title, *_figure_cells(row), *_mechanism_cells(row)])
+            if row.is_available:
+                table.append([row.title, *_figure_cells(row), *_mechanism_cells(row)])
         return table
 
     def notes(self) -> list[str]:
-        """Return the reasons given in the rows, each once, after the titles of its rows."""
+        """Return the reasons given in the rows, each once, after the titles of its rows.
+
+        If the survey has a designed mechanism, leave out why others are missing.
+        """
+        if self._is_designed:
+            return [_DESIGN_BOUND_NOTE]
         titles_by_reason: dict[str, str] = {}
         for row in self.rows:
             if row.reason in titles_by_reason:
@@ -349,15 +374,11 @@ def _figure_cells(row: PlanRow) -> list[str]:
             format_number(figures.error),
             format_number(figures.mean_error),
         ]
-    if row.is_available:
-        return [f"> {_MAX_PEOPLE_TEXT}", "–", "–"]
-    return ["–", "–", "–"]
+    return [f"> {_MAX_PEOPLE_TEXT}", "–", "–"]
 
 
 def _mechanism_cells(row: PlanRow) -> list[str]:
     """Return the cells with the bits, the leverage, the risk and the risk ratio."""
-    if not row.is_available:
-        return ["–"] * 4
     return [
         str(row.bits),
         format_number(row.leverage),
@@ -367,19 +388,21 @@ def _mechanism_cells(row: PlanRow) -> list[str]:
 
 
 def plan(
-    context: Context,
+    context: Context | Mechanism | MechanismHolder,
     *,
     error: float | None = None,
     people: int | None = None,
-    measure: str = "tv",
+    measure: Measure = "tv",
     confidence: float = 0.95,
-    distribution: str | ArrayLike | Mapping[Label, float] = "worst",
+    distribution: Literal["worst", "uniform"] | ArrayLike | Mapping[Label, float] = "worst",
     labels: Iterable[Label] | Mapping[Label, float] | None = None,
-    decoder: str = "projection",
-    mechanism: Mechanism | None = None,
+    decoder: DecoderName = "projection",
+    mechanism: Mechanism | MechanismHolder | None = None,
 ) -> Plan:
     """Predict how many people are needed for a given error, or the error for a number of people.
 
+    ``context``: the promise. If you pass a survey, a design or a mechanism, the plan is for that
+    mechanism.
     ``error``: the goal; the plan predicts how many people are needed to meet it.
     ``people``: the number of people; the plan predicts the error of an estimate from their reports.
     If you pass both ``error`` and ``people``, the plan tells you whether that many people are
@@ -400,14 +423,21 @@ def plan(
     and "l2" are also predicted for the decoded estimate, and the plan is for that estimate.
     ``labels``: the labels to add up, or a mapping from label to weight; for "total" only.
     ``decoder``: the name of the decoder for the decoded estimate.
-    ``mechanism``: the mechanism to plan for; by default the best closed form or, if no closed form
-    is known, the mechanism with the smallest risk among those considered.
+    ``mechanism``: the mechanism to plan for. The default is that of the first argument. For a
+    context, it is the best closed form or, if no closed form is known, the mechanism with the
+    smallest risk among those considered.
 
     >>> from sfumato.contexts import Uniform
     >>> colours = plan(Uniform(["red", "green", "blue"], 1), error=0.05)
     >>> colours.people, round(colours.at(100_000).error, 4)
     (3791, 0.0097)
     """
+    holder = context
+    context = context_of(holder, "plan(context, error=0.05)")
+    if mechanism is None:
+        chosen_mechanism = mechanism_of(holder)
+    else:
+        chosen_mechanism = require_mechanism(mechanism, "plan(context, mechanism=mechanism)")
     if error is None and people is None:
         raise InvalidArgument(
             "pass error= to predict the number of people, people= to predict the error, or both to "
@@ -426,9 +456,9 @@ def plan(
         labels=labels,
     )
     risk_bound = lower_bound_risk(context)
-    mechanisms = find_mechanisms(context, mechanism)
+    mechanisms = find_mechanisms(context, chosen_mechanism)
     rows = build_rows(mechanisms, context, target, decoder, risk_bound)
-    chosen = _choose_row(rows, mechanism)
+    chosen = _choose_row(rows, chosen_mechanism)
     rows = _add_figures(rows, chosen, goal, n)
     return Plan(
         context=context,

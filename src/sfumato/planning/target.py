@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,9 +13,12 @@ from sfumato.domains import Label
 from sfumato.errors import InvalidArgument
 from sfumato.foundation.arrays import Floats
 
-__all__ = ["DECODED_MEASURES", "MEASURES", "Target", "check_goal"]
+__all__ = ["DECODED_MEASURES", "MEASURES", "Measure", "Target", "check_goal"]
 
-MEASURES = ("tv", "symbol", "total", "l2")
+Measure = Literal["tv", "symbol", "total", "l2"]
+"""The name of an error measure."""
+
+MEASURES: tuple[str, ...] = get_args(Measure)
 """The error measures: total variation, the error of the least certain share, the error of a
 weighted total of shares, and Euclidean distance."""
 

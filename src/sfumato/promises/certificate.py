@@ -1,6 +1,6 @@
 """Certificates: the results of exact checks that a realised mechanism satisfies a context."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from html import escape
 from math import inf
@@ -8,8 +8,16 @@ from math import inf
 from sfumato.contexts import Context, parts_by_block
 from sfumato.errors import ContextMismatch
 from sfumato.foundation.canonical import Json, fingerprint
-from sfumato.mechanisms import Mechanism, RowClass, UnionResponse
-from sfumato.promises.enumeration import TightestCase, enumerate_cases
+from sfumato.foundation.formatting import format_label
+from sfumato.mechanisms import (
+    Mechanism,
+    MechanismHolder,
+    RowClass,
+    UnionResponse,
+    context_of,
+    require_mechanism,
+)
+from sfumato.promises.enumeration import TightestCase, UnlabelledViolation, enumerate_cases
 from sfumato.promises.structure import check_structure
 from sfumato.randomness import float_above, float_below
 
@@ -19,7 +27,7 @@ MAX_ENUMERATED_OUTPUTS = 512
 _MAX_UNSTRUCTURED_ENTRIES = 2**22  # channels that claim no structure are enumerated up to this size
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Certificate:
     """The result of a check that found no violation.
 
@@ -27,7 +35,8 @@ class Certificate:
     symbols was compared on every output) or "structural" (the ``premises`` were re-checked on
     ``rows`` rows, and the mechanism's proof page shows that they imply the promise). ``inputs`` and
     ``outputs`` are the size of the channel. ``tightest`` is the case that comes closest to breaking
-    the promise, or ``None`` if nothing is promised.
+    the promise, or ``None`` if nothing is promised. ``tightest_pair`` names its labels; the record
+    does not contain it.
     """
 
     mechanism: str
@@ -38,6 +47,7 @@ class Certificate:
     outputs: int
     tightest: TightestCase | None
     premises: tuple[RowClass, ...] = ()
+    tightest_pair: str = field(default="", compare=False)
 
     @property
     def pair_count(self) -> int:
@@ -82,10 +92,19 @@ class Certificate:
         case = self.tightest
         if case is None:
             return f"Certified ({scope}): nothing is promised, so no promise can be broken."
+        pair = self.tightest_pair or f"symbol {case.x} against symbol {case.x2}"
         return (
-            f"Certified ({scope}): the tightest case is symbols {case.x} and {case.x2} on report "
-            f"{case.output}, with ε = {self.realised_epsilon!r} of {self.promised_epsilon!r} "
-            "promised."
+            f"Certified ({scope}): the tightest case is {pair}, "
+            f"with ε = {self.realised_epsilon!r} of {self.promised_epsilon!r} promised."
+        )
+
+    def __repr__(self) -> str:
+        scope = f"{self.method}, {self.pair_count:,} ordered pairs"
+        if self.tightest is None:
+            return f"Certificate({scope}, nothing is promised)"
+        return (
+            f"Certificate({scope}, tightest ε = {self.realised_epsilon!r} of "
+            f"{self.promised_epsilon!r})"
         )
 
     def _repr_html_(self) -> str:
@@ -96,15 +115,15 @@ class Certificate:
         )
 
 
-def certify(mechanism: Mechanism, context: Context | None = None) -> Certificate:
+def certify(mechanism: Mechanism | MechanismHolder, context: Context | None = None) -> Certificate:
     """Check in integer arithmetic that ``Q(y|x) ≤ exp(E[x, x2]) Q(y|x2)`` for all x, x2 and y.
 
-    ``context`` defaults to the mechanism's own context; any other context must have the same
-    domain. Every case is enumerated if there are at most 512 outputs, or if the mechanism claims no
-    structure and has at most 2^22 entries. Otherwise, the structure that the mechanism claims is
-    re-checked, and the promise follows from that structure. If the promise is broken, raises
-    ``PrivacyViolation`` with a pair of symbols and an output as evidence. If the structure is not
-    enough for a proof, raises ``NoClosedForm``.
+    ``context`` defaults to the mechanism's own context, or to that of the survey which holds the
+    mechanism; any other context must have the same domain. Every case is enumerated if there are at
+    most 512 outputs, or if the mechanism claims no structure and has at most 2^22 entries.
+    Otherwise, the structure that the mechanism claims is re-checked, and the promise follows from
+    that structure. If the promise is broken, raises ``PrivacyViolation`` with a pair of symbols and
+    an output as evidence. If the structure is not enough for a proof, raises ``NoClosedForm``.
 
     >>> from sfumato.contexts import Uniform
     >>> from sfumato.mechanisms import PlainResponse
@@ -114,7 +133,24 @@ def certify(mechanism: Mechanism, context: Context | None = None) -> Certificate
     >>> certify(PlainResponse(Uniform(1000, 1.0))).method
     'structural'
     """
-    promise = mechanism.context if context is None else context
+    holder = mechanism
+    mechanism = require_mechanism(holder, "certify(mechanism)")
+    promise = context_of(holder if context is None else context, "certify(mechanism, context)")
+    labels = promise.domain.labels
+    try:
+        certificate = _certify(mechanism, promise)
+    except UnlabelledViolation as problem:
+        violation = problem.with_labels(labels)
+    else:
+        case = certificate.tightest
+        if case is None:
+            return certificate
+        pair = f"{format_label(labels[case.x])} against {format_label(labels[case.x2])}"
+        return replace(certificate, tightest_pair=pair)
+    raise violation
+
+
+def _certify(mechanism: Mechanism, promise: Context) -> Certificate:
     if promise.domain != mechanism.context.domain:
         raise ContextMismatch("the context and the mechanism have different domains.")
     has_few_outputs = mechanism.outputs <= MAX_ENUMERATED_OUTPUTS
@@ -158,15 +194,23 @@ def _certify_parts(
     tightest: TightestCase | None = None
     premises: list[RowClass] = []
     for j, (part, promise) in enumerate(zip(mechanism.parts, promises, strict=True)):
-        certificate = certify(part, promise.with_domain(part.context.domain))
+        symbols = mechanism.symbols[j]
+        first_output = int(mechanism.offsets[j])
+        try:
+            certificate = _certify(part, promise.with_domain(part.context.domain))
+        except UnlabelledViolation as violation:
+            raise UnlabelledViolation(
+                violation.template,
+                x=int(symbols[violation.x]),
+                x2=int(symbols[violation.x2]),
+                output=violation.output + first_output,
+            ) from None
         rows += certificate.rows
         premises.extend(certificate.premises)
         case = certificate.tightest
         if case is None or (tightest is not None and case.slack >= tightest.slack):
             continue
-        symbols = mechanism.symbols[j]
         x = int(symbols[case.x])
         x2 = int(symbols[case.x2])
-        output = case.output + int(mechanism.offsets[j])
-        tightest = replace(case, x=x, x2=x2, output=output)
+        tightest = replace(case, x=x, x2=x2, output=case.output + first_output)
     return tightest, rows, tuple(premises)

@@ -20,6 +20,7 @@ from sfumato.contexts import Context, GroupedContext
 from sfumato.errors import PrivacyViolation
 from sfumato.foundation.arrays import Booleans, Floats, Symbols
 from sfumato.foundation.canonical import Json, decimal_text
+from sfumato.foundation.formatting import format_label
 from sfumato.mechanisms import CompactRow, Mechanism
 from sfumato.randomness import Epsilon, epsilon_of_odds, exp_bounds, within_odds
 
@@ -69,14 +70,35 @@ class TightestCase:
         }
 
 
+class UnlabelledViolation(PrivacyViolation):
+    """A violation whose message names symbols, because no labels were at hand.
+
+    ``template`` has the placeholders {x} and {x2}, for the names of the symbols, and {output}.
+    """
+
+    def __init__(self, template: str, *, x: int, x2: int, output: int) -> None:
+        message = template.format(x=f"symbol {x}", x2=f"symbol {x2}", output=output)
+        super().__init__(message, x=x, x2=x2, output=output)
+        self.template = template
+
+    def with_labels(self, labels: Sequence[str | int]) -> PrivacyViolation:
+        """Return the violation with a message that names labels."""
+        message = self.template.format(
+            x=format_label(labels[self.x]),
+            x2=format_label(labels[self.x2]),
+            output=self.output,
+        )
+        return PrivacyViolation(message, x=self.x, x2=self.x2, output=self.output)
+
+
 def require_row(mechanism: Mechanism, x: int) -> CompactRow:
     """Return the compact row of x; raise ``PrivacyViolation`` if it is not a distribution."""
     levels, level_indices = mechanism.compact_row(x)
     counts = np.bincount(level_indices, minlength=len(levels)).tolist()
     total = sum(map(mul, levels, counts))
     if min(levels) < 0 or total != mechanism.denominator:
-        raise PrivacyViolation(
-            f"the row of symbol {x} is not a probability distribution over the outputs. "
+        raise UnlabelledViolation(
+            "the row of {x} is not a probability distribution over the outputs. "
             "The mechanism must not be used.",
             x=x,
             x2=x,
@@ -85,10 +107,10 @@ def require_row(mechanism: Mechanism, x: int) -> CompactRow:
     return levels, level_indices
 
 
-def broken_promise_error(case: TightestCase) -> PrivacyViolation:
+def broken_promise_error(case: TightestCase) -> UnlabelledViolation:
     """Return the error for a case that breaks its promise."""
-    return PrivacyViolation(
-        f"report {case.output} distinguishes symbol {case.x} from symbol {case.x2} by "
+    return UnlabelledViolation(
+        "report {output} distinguishes {x} from {x2} by "
         f"ε = {case.realised!r}; the context promises {float(case.promised)!r}. "
         "The mechanism must not be used for this context.",
         x=case.x,

@@ -23,7 +23,7 @@ from sfumato.errors import (
 )
 from sfumato.foundation.arrays import Floats, Words
 from sfumato.foundation.canonical import canonical_bytes
-from sfumato.mechanisms import Mechanism
+from sfumato.mechanisms import Mechanism, MechanismHolder, require_mechanism
 from sfumato.promises.certificate import MAX_ENUMERATED_OUTPUTS, certify
 from sfumato.promises.structure import check_structure
 from sfumato.randomness import KEY_BYTES, WORDS_PER_POSITION, words_from
@@ -46,8 +46,8 @@ class ExamReport:
     word_bits: int
 
 
-def check_mechanism(mechanism: Mechanism, *, seed: int = 0) -> ExamReport:
-    """Run every check on a mechanism; raise ``ExamFailed`` at the first failure.
+def check_mechanism(mechanism: Mechanism | MechanismHolder, *, seed: int = 0) -> ExamReport:
+    """Run every check on a mechanism, or a survey's; raise ``ExamFailed`` at the first failure.
 
     The mechanism may have up to 512 outputs, or up to 2^19 entries in its matrix if it claims no
     structure. ``seed`` selects the words for the statistical check.
@@ -57,6 +57,7 @@ def check_mechanism(mechanism: Mechanism, *, seed: int = 0) -> ExamReport:
     >>> check_mechanism(BlockResponse(Blocks([0, 0, 1], epsilon=1))).word_bits
     12
     """
+    mechanism = require_mechanism(mechanism, "check_mechanism(mechanism)")
     entry_count = mechanism.inputs * mechanism.outputs
     is_small_table = not mechanism.row_classes() and entry_count <= _MAX_UNSTRUCTURED_ENTRIES
     if mechanism.outputs > MAX_ENUMERATED_OUTPUTS and not is_small_table:

@@ -19,14 +19,18 @@ from fractions import Fraction
 from operator import add
 
 from sfumato.contexts import Context
+from sfumato.domains import SymbolOrLabel
 from sfumato.errors import InvalidArgument
-from sfumato.mechanisms import Mechanism
-from sfumato.promises.observer import context_and_rows
+from sfumato.foundation.formatting import format_number
+from sfumato.foundation.notebook import facts_html
+from sfumato.mechanisms import Mechanism, MechanismHolder
+from sfumato.promises.observer import SymbolPair
 from sfumato.randomness import Epsilon, exact_number, exp_bounds
 
 _KEPT_BITS = 512  # bits to keep in a count, besides those for the largest sum of losses
 _MAX_SUMS = 100_000
 _ONE = 1 << 64  # represents odds of 1; odds are rounded up to multiples of 2^−64
+_SHOWN_DELTAS = (1e-9, 1e-6, 1e-3)  # in notebooks
 _MAX_EPSILON = 1000  # treat anything larger as inf: e^−1000 is below any positive float
 
 _Sum = tuple[int, ...] | None
@@ -96,12 +100,27 @@ class PrivacyLoss:
             f"naive ε = {self.naive_epsilon:g})"
         )
 
+    def _repr_html_(self) -> str:
+        """Return a few points of the curve as HTML, for notebooks."""
+        facts = {
+            "reports": f"{self.report_count:,}",
+            "ε by basic composition": format_number(self.naive_epsilon),
+        }
+        for delta in _SHOWN_DELTAS:
+            facts[f"ε at δ = {delta:g}"] = format_number(self.epsilon(delta))
+        return facts_html("PrivacyLoss", facts)
+
 
 def privacy_loss(
-    context_or_mechanism: Context | Mechanism, x: int, x2: int, *, report_count: int = 1
+    context_or_mechanism: Context | Mechanism | MechanismHolder,
+    x: SymbolOrLabel,
+    x2: SymbolOrLabel,
+    *,
+    report_count: int = 1,
 ) -> PrivacyLoss:
     """Return the privacy loss of independent reports of the same value, for x against x2.
 
+    Integers are symbols, and text is a label. For a survey, the loss is that of its mechanism.
     For a mechanism, the loss is computed from its rows for x and x2. For a context, it is the worst
     case over all mechanisms that satisfy the context. The worst case is the binary optimum (Theorem
     2 of Acharya et al., 2020), with both odds rounded up.
@@ -111,12 +130,15 @@ def privacy_loss(
     >>> loss.naive_epsilon, round(loss.epsilon(1e-6), 1)
     (50.0, 33.3)
     """
-    context, row, row2 = context_and_rows(context_or_mechanism, x, x2)
+    pair = SymbolPair.parse(context_or_mechanism, x, x2, "privacy_loss")
+    context = pair.context
+    row = pair.row
+    row2 = pair.row2
     if isinstance(report_count, bool) or not isinstance(report_count, int) or report_count < 1:
         raise InvalidArgument(f"report_count must be a positive integer; got {report_count!r}.")
-    epsilon = context.exact_epsilon(x, x2)
+    epsilon = context.exact_epsilon(pair.x, pair.x2)
     if not row:
-        row, row2 = _dominating_rows(epsilon, context.exact_epsilon(x2, x))
+        row, row2 = _dominating_rows(epsilon, context.exact_epsilon(pair.x2, pair.x))
     counts, denominator = _convolve(_distinct_losses(row, row2), sum(row), report_count)
     return PrivacyLoss(report_count, report_count * float(epsilon), counts, denominator)
 

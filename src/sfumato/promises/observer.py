@@ -21,15 +21,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sfumato.contexts import Context
+from sfumato.domains import Label, SymbolOrLabel
 from sfumato.errors import InvalidArgument, InvalidSymbols, MissingExtra
 from sfumato.foundation.arrays import Floats
-from sfumato.mechanisms import Mechanism
+from sfumato.foundation.formatting import format_epsilon, printable
+from sfumato.foundation.installation import install_hint
+from sfumato.foundation.notebook import facts_html, table_html
+from sfumato.mechanisms import Mechanism, MechanismHolder, context_of, mechanism_of
 from sfumato.randomness import Epsilon, within_odds
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _MAX_EXPONENT = 700  # math.exp overflows just above 709
+_MAX_SYMBOLS_IN_HTML = 12
 
 Point = tuple[float, float]
 ExactPoint = tuple[Fraction, Fraction]
@@ -49,7 +54,7 @@ class ViolatingTest:
     inequality: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ErrorRegion:
     """The possible errors of tests of x against x2, as points ``(P_FA, P_MD)``.
 
@@ -67,6 +72,31 @@ class ErrorRegion:
     promised: tuple[Point, ...]
     realised: tuple[ExactPoint, ...]
     violating_test: ViolatingTest | None
+    labels: tuple[Label, Label] = (0, 1)
+    """The labels of x and x2."""
+
+    def __repr__(self) -> str:
+        label, label2 = (printable(repr(label)) for label in self.labels)
+        return f"ErrorRegion({label} against {label2}, {self._summary()})"
+
+    def _repr_html_(self) -> str:
+        """Return the promise and the smallest errors as HTML, for notebooks."""
+        facts = {
+            "x": str(self.labels[0]),
+            "x2": str(self.labels[1]),
+            "promised": f"ε = {format_epsilon(float(self.epsilon))} for x against x2, "
+            f"{format_epsilon(float(self.reverse_epsilon))} for x2 against x",
+            "best test": self._summary(),
+        }
+        if self.realised:
+            facts["kept"] = "yes" if self.violating_test is None else "no"
+        return facts_html("ErrorRegion", facts)
+
+    def _summary(self) -> str:
+        if self.corner is None:
+            return "blind guessing only"
+        false_alarm, miss = self.corner
+        return f"false alarm rate {false_alarm:.3g} at miss rate {miss:.3g}"
 
     @property
     def corner(self) -> Point | None:
@@ -103,50 +133,89 @@ class ErrorRegion:
         return ax
 
 
-def error_region(context_or_mechanism: Context | Mechanism, x: int, x2: int) -> ErrorRegion:
+def error_region(
+    context_or_mechanism: Context | Mechanism | MechanismHolder,
+    x: SymbolOrLabel,
+    x2: SymbolOrLabel,
+) -> ErrorRegion:
     """Return the possible errors when guessing from a report whether the symbol is x or x2.
+
+    Integers are symbols, and text is a label. For a survey, the errors are those of its mechanism.
 
     >>> from sfumato.contexts import PrivacyMatrix
     >>> region = error_region(PrivacyMatrix([[0, "0.6931"], ["1.3863", 0]]), 0, 1)
     >>> tuple(round(rate, 3) for rate in region.corner)
     (0.429, 0.143)
     """
-    context, row, row2 = context_and_rows(context_or_mechanism, x, x2)
-    a = context.exact_epsilon(x, x2)
-    b = context.exact_epsilon(x2, x)
+    pair = SymbolPair.parse(context_or_mechanism, x, x2, "error_region")
+    context = pair.context
+    row = pair.row
+    row2 = pair.row2
+    a = context.exact_epsilon(pair.x, pair.x2)
+    b = context.exact_epsilon(pair.x2, pair.x)
     return ErrorRegion(
-        x=x,
-        x2=x2,
+        x=pair.x,
+        x2=pair.x2,
         epsilon=a,
         reverse_epsilon=b,
         promised=_context_vertices(float(a), float(b)),
         realised=_mechanism_vertices(row, row2),
         violating_test=_find_violating_test(row, row2, a, b),
+        labels=(context.domain.labels[pair.x], context.domain.labels[pair.x2]),
     )
 
 
-def context_and_rows(
-    context_or_mechanism: Context | Mechanism, x: int, x2: int
-) -> tuple[Context, list[int], list[int]]:
-    """Return the context and the integer rows of x and x2; for a context, the rows are empty.
+@dataclass(frozen=True)
+class SymbolPair:
+    """Two different symbols of a context, and their rows in a mechanism.
 
-    Raises ``InvalidSymbols`` unless x and x2 are two different symbols of the context.
+    The rows are empty if there is only a context.
     """
-    mechanism = None
-    context = context_or_mechanism
-    if isinstance(context, Mechanism):
-        mechanism = context
-        context = mechanism.context
-    if not _is_symbol(context, x) or not _is_symbol(context, x2) or x == x2:
-        raise InvalidSymbols(f"x and x2 must be two different symbols in 0..{context.size - 1}.")
-    if mechanism is None:
-        return context, [], []
-    return context, mechanism.integer_row(x), mechanism.integer_row(x2)
+
+    context: Context
+    x: int
+    x2: int
+    row: list[int]
+    row2: list[int]
+
+    @classmethod
+    def parse(
+        cls,
+        context_or_mechanism: Context | Mechanism | MechanismHolder,
+        x: SymbolOrLabel,
+        x2: SymbolOrLabel,
+        function: str,
+    ) -> "SymbolPair":
+        """Parse the arguments of a function, whose name appears in error messages.
+
+        Raise ``InvalidSymbols`` unless x and x2 are two different symbols, or their labels.
+        """
+        context = context_of(context_or_mechanism, f"{function}(context, x, x2)")
+        symbol = parse_symbol(context, x)
+        symbol2 = parse_symbol(context, x2)
+        if symbol is None or symbol2 is None or symbol == symbol2:
+            raise InvalidSymbols(
+                f"x and x2 must be two different symbols in 0..{context.size - 1}, or the text of "
+                "their labels."
+            )
+        mechanism = mechanism_of(context_or_mechanism)
+        if mechanism is None:
+            return cls(context, symbol, symbol2, [], [])
+        row = mechanism.integer_row(symbol)
+        return cls(context, symbol, symbol2, row, mechanism.integer_row(symbol2))
 
 
-def _is_symbol(context: Context, x: int) -> bool:
+def parse_symbol(context: Context, x: object) -> int | None:
+    """Return a symbol that is given as an integer or by the text of its label.
+
+    Return ``None`` if it is neither, and raise ``UnknownLabel`` if there is no such label.
+    """
+    if isinstance(x, str):
+        return int(context.domain.as_symbols(x))
     is_integer = isinstance(x, int | np.integer) and not isinstance(x, bool)
-    return is_integer and 0 <= x < context.size
+    if not is_integer or not 0 <= x < context.size:  # type: ignore[operator]
+        return None
+    return int(x)  # type: ignore[call-overload]
 
 
 def _context_vertices(a: float, b: float) -> tuple[Point, ...]:
@@ -228,40 +297,51 @@ def _new_axes() -> "Axes":
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise MissingExtra("plots require matplotlib: pip install 'sfumato[charts]'") from None
+        raise MissingExtra(f"plots require matplotlib: {install_hint('charts')}") from None
     return Figure(figsize=(4.5, 4.5), layout="constrained").subplots()
 
 
 # --- odds -----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PosteriorOdds:
     """Bounds on the odds of x against x2 after a report, for an observer with a prior belief.
 
     ``P(x|y)/P(x2|y) ≤ exp(E[x, x2]) · p(x)/p(x2)`` for every report y, whatever else the observer
-    knows.
+    knows. In all methods, integers are symbols, and text is a label.
     """
 
     context: Context
     prior: Floats
 
-    def prior_odds(self, x: int, x2: int) -> float:
+    def prior_odds(self, x: SymbolOrLabel, x2: SymbolOrLabel) -> float:
         """Return ``p(x)/p(x2)``, the odds before the report."""
-        p = self.prior[x]
-        p2 = self.prior[x2]
+        p = self.prior[self._symbol(x)]
+        p2 = self.prior[self._symbol(x2)]
         if p == 0:
             return 0.0
         return float(p / p2) if p2 > 0 else math.inf
 
-    def bound(self, x: int, x2: int) -> float:
+    def bound(self, x: SymbolOrLabel, x2: SymbolOrLabel) -> float:
         """Return an upper bound on the odds of x against x2 after any report."""
-        if x == x2 or self.prior[x] == 0:
-            return self.prior_odds(x, x2)
-        epsilon = float(self.context.epsilon(x, x2))
+        symbol = self._symbol(x)
+        symbol2 = self._symbol(x2)
+        if symbol == symbol2 or self.prior[symbol] == 0:
+            return self.prior_odds(symbol, symbol2)
+        epsilon = float(self.context.epsilon(symbol, symbol2))
         if epsilon >= _MAX_EXPONENT:
             return math.inf
-        return math.exp(epsilon) * self.prior_odds(x, x2)
+        return math.exp(epsilon) * self.prior_odds(symbol, symbol2)
+
+    def _symbol(self, x: SymbolOrLabel) -> int:
+        symbol = parse_symbol(self.context, x)
+        if symbol is None:
+            raise InvalidSymbols(
+                f"x and x2 must be symbols in 0..{self.context.size - 1}, or the text of their "
+                "labels."
+            )
+        return symbol
 
     def matrix(self) -> Floats:
         """Return the bounds for all pairs as a ``k × k`` array.
@@ -275,10 +355,10 @@ class PosteriorOdds:
         np.fill_diagonal(bounds, 1.0)
         return bounds
 
-    def in_words(self, x: int, x2: int) -> str:
+    def in_words(self, x: SymbolOrLabel, x2: SymbolOrLabel) -> str:
         """Return the bound as a sentence."""
-        label = repr(self.context.domain.labels[x])
-        label2 = repr(self.context.domain.labels[x2])
+        label = repr(self.context.domain.labels[self._symbol(x)])
+        label2 = repr(self.context.domain.labels[self._symbol(x2)])
         prior_text = _format_odds(self.prior_odds(x, x2))
         bound = self.bound(x, x2)
         if math.isinf(bound):
@@ -287,16 +367,37 @@ class PosteriorOdds:
             change = f"from {prior_text} to at most {_format_odds(bound)}"
         return f"A report can move the odds of {label} against {label2} {change}."
 
+    def __repr__(self) -> str:
+        prior = "uniform prior" if np.ptp(self.prior) == 0 else "given prior"
+        return f"PosteriorOdds({self.context!r}, {prior})"
 
-def posterior_odds(context: Context, prior: ArrayLike | None = None) -> PosteriorOdds:
+    def _repr_html_(self) -> str:
+        """Return the largest odds after a report as an HTML table, for notebooks."""
+        note = "bounds on the odds of the row against the column, after any report"
+        shown = range(min(self.context.size, _MAX_SYMBOLS_IN_HTML))
+        labels = [str(self.context.domain.labels[x]) for x in shown]
+        rows = []
+        for x in shown:
+            cells = ["–" if x == x2 else _format_odds(self.bound(x, x2)) for x2 in shown]
+            rows.append([labels[x], *cells])
+        if self.context.size > len(labels):
+            note += f"; the first {len(labels)} of {self.context.size:,} labels"
+        return table_html("PosteriorOdds", ["", *labels], rows, note)
+
+
+def posterior_odds(
+    context: Context | Mechanism | MechanismHolder, prior: ArrayLike | None = None
+) -> PosteriorOdds:
     """Return bounds on the posterior odds, for any mechanism that satisfies ``context``.
 
-    ``prior`` is a distribution over the symbols, uniform by default.
+    ``prior`` is a distribution over the symbols, uniform by default. For a mechanism or a survey,
+    the bounds are those of its context.
 
     >>> from sfumato.contexts import Uniform
-    >>> posterior_odds(Uniform(["no", "yes"], 1.0)).in_words(1, 0)
+    >>> posterior_odds(Uniform(["no", "yes"], 1.0)).in_words("yes", "no")
     "A report can move the odds of 'yes' against 'no' from 1:1 to at most 2.7:1."
     """
+    context = context_of(context, "posterior_odds(context)")
     k = context.size
     if prior is None:
         prior = np.full(k, 1 / k)

@@ -25,10 +25,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.contexts import Context, ExactMatrix, GroupedContext
-from sfumato.errors import NoClosedForm, PrivacyViolation
+from sfumato.errors import NoClosedForm
 from sfumato.foundation.arrays import Booleans, Symbols
 from sfumato.mechanisms import Mechanism, RowClass
-from sfumato.promises.enumeration import TightestCase, broken_promise_error, require_row
+from sfumato.promises.enumeration import (
+    TightestCase,
+    UnlabelledViolation,
+    broken_promise_error,
+    require_row,
+)
 from sfumato.randomness import Epsilon, SystemWords, within_odds
 
 RANDOM_ROW_COUNT = 1000
@@ -169,9 +174,9 @@ def _check_claims(mechanism: Mechanism, ranges: _Ranges, rows: Symbols) -> None:
             raise _false_claim_error(x, start)
 
 
-def _false_claim_error(x: int, output: int) -> PrivacyViolation:
-    return PrivacyViolation(
-        f"the mechanism's claims about the row of symbol {x} are false or inconsistent, so they "
+def _false_claim_error(x: int, output: int) -> UnlabelledViolation:
+    return UnlabelledViolation(
+        "the mechanism's claims about the row of {x} are false or inconsistent, so they "
         "prove nothing. The mechanism must not be used.",
         x=x,
         x2=x,

@@ -11,6 +11,7 @@ from sfumato.randomness.odds import (
     positive_epsilon,
     within_odds,
 )
+from sfumato.randomness.shuffle import shuffle
 from sfumato.randomness.thresholds import (
     TwoLevels,
     binary_flips,
@@ -24,6 +25,8 @@ from sfumato.randomness.words import (
     SystemWords,
     WordSource,
     fresh_key,
+    reject_seed,
+    require_source,
     words_at,
     words_from,
 )
@@ -45,6 +48,9 @@ __all__ = [
     "float_below",
     "fresh_key",
     "positive_epsilon",
+    "reject_seed",
+    "require_source",
+    "shuffle",
     "two_level_index",
     "two_levels",
     "within_odds",

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher
 from cryptography.hazmat.primitives.ciphers.algorithms import AES
 from cryptography.hazmat.primitives.ciphers.modes import CTR, ECB
 
-from sfumato.errors import EntropyUnavailable
+from sfumato.errors import EntropyUnavailable, InvalidArgument
 from sfumato.foundation.arrays import Words
 
 __all__ = [
@@ -25,6 +25,8 @@ __all__ = [
     "SystemWords",
     "WordSource",
     "fresh_key",
+    "reject_seed",
+    "require_source",
     "words_at",
     "words_from",
 ]
@@ -69,6 +71,38 @@ class SystemWords:
 
     def __repr__(self) -> str:
         return "SystemWords()"
+
+
+def require_source(source: WordSource | None, seeded_call: str) -> WordSource:
+    """Return the source, which defaults to the operating system.
+
+    Raise ``InvalidArgument`` for anything else, such as a random generator of NumPy.
+    ``seeded_call`` is the call that draws reports from a seed.
+    """
+    if source is None:
+        return SystemWords()
+    if not callable(getattr(source, "take", None)):
+        raise InvalidArgument(
+            "source must have a method take(count, words) that returns random words; got "
+            f"{type(source).__name__}. Omit it. {_seed_advice(seeded_call)}"
+        )
+    return source
+
+
+def reject_seed(seed: object, seeded_call: str) -> None:
+    """Raise ``InvalidArgument`` if there is a seed: private reports cannot be reproduced.
+
+    ``seeded_call`` is the call that draws reports from a seed.
+    """
+    if seed is not None:
+        raise InvalidArgument(
+            f"privatize has no seed, because a seed would reveal all answers. "
+            f"{_seed_advice(seeded_call)}"
+        )
+
+
+def _seed_advice(seeded_call: str) -> str:
+    return f"For reproducible reports, which are NOT PRIVATE, call {seeded_call}."
 
 
 def words_from(key: bytes, first: int, count: int) -> Words:

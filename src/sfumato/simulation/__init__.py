@@ -13,6 +13,7 @@ from sfumato.simulation.runs import (
     tally_population,
 )
 from sfumato.simulation.seeded import SeededWords, draw_order, draw_people, experiment_words
+from sfumato.simulation.seeded_reports import reports
 from sfumato.simulation.simulate import Simulation, simulate, simulate_files
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "draw_order",
     "draw_people",
     "experiment_words",
+    "reports",
     "run_jobs",
     "simulate",
     "simulate_files",

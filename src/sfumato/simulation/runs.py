@@ -1,9 +1,7 @@
 """Populations, and repeated seeded runs over them. NOT PRIVATE: this reads unprotected answers."""
 
 import math
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, TypeVar
@@ -13,10 +11,10 @@ import numpy as np
 from sfumato.domains import Domain
 from sfumato.errors import InvalidArgument, InvalidTable
 from sfumato.foundation.arrays import Floats, Symbols
-from sfumato.foundation.parallel import Progress, available_cores, parallel_map
+from sfumato.foundation.parallel import Progress, available_cores, call_in_threads, parallel_map
 from sfumato.mechanisms import Mechanism
 from sfumato.simulation.seeded import SeededWords
-from sfumato.tables import AnswerColumns, answer_batches, label_texts, open_table
+from sfumato.tables import AnswerColumns, RowCounter, answer_batches, summarize_column
 from sfumato.tally import Tally
 
 __all__ = [
@@ -50,34 +48,33 @@ def survey_population(
     columns: AnswerColumns,
     domain: Domain,
     *,
+    counter: RowCounter | None = None,
     on_progress: Progress = lambda row_count: None,
 ) -> Population:
-    """Count the answers to a survey. If a value is outside the domain, the error names its row."""
+    """Count the answers to a survey. ``counter`` counts what becomes of the rows."""
+    counter = counter or RowCounter(domain, columns)
     counts = np.zeros(domain.size, dtype=np.int64)
-    for symbols in answer_batches(path, columns, domain, on_progress=on_progress):
-        counts += np.bincount(symbols, minlength=domain.size)
-    return Population(domain, counts)
+    for batch in answer_batches(path, columns, domain, on_progress=on_progress):
+        counts += np.bincount(batch.symbols, minlength=domain.size)
+        counter.add(path, batch.counts)
+    counter.check()
+    skipped_count = counter.counts.rows - int(counts.sum())
+    return Population(domain, counts, skipped_count)
 
 
 def column_population(
-    path: str, column: str, *, on_progress: Progress = lambda row_count: None
+    path: str, columns: AnswerColumns, *, on_progress: Progress = lambda row_count: None
 ) -> Population:
-    """Count the non-empty values in a column. The domain consists of the distinct ones, sorted."""
-    count_of_label: Counter[str] = Counter()
-    row_count = 0
-    with open_table(path) as table:
-        for batch in table.batches({column: None}):
-            count_of_label.update(label for label in label_texts(batch.column(0), column) if label)
-            row_count += batch.num_rows
-            on_progress(row_count)
+    """Count the answers in a column. The domain consists of the distinct ones, in order."""
+    summary = summarize_column(path, columns, on_progress=on_progress)
+    count_of_label = summary.label_counts()
     if len(count_of_label) < 2:
         raise InvalidTable(
-            f"column {column!r} must contain at least two different answers; got "
+            f"column {summary.name!r} must contain at least two different answers; got "
             f"{len(count_of_label)}. Choose another column."
         )
-    labels = sorted(count_of_label)
-    counts = np.array([count_of_label[label] for label in labels], dtype=np.int64)
-    return Population(Domain(labels), counts, row_count - int(counts.sum()))
+    counts = np.array(list(count_of_label.values()), dtype=np.int64)
+    return Population(Domain(count_of_label.keys()), counts, summary.missing)
 
 
 class Spread(NamedTuple):
@@ -142,13 +139,12 @@ class Draws:
         figures = np.empty((len(first_figures), self.runs))  # fails early if memory is insufficient
         figures[:, 0] = first_figures
 
-        def measure_runs_of(worker: int) -> None:
-            for run in range(1 + worker, self.runs, workers):
-                words = SeededWords(self.seed, run=run, position=position)
-                figures[:, run] = measure_run(words)
+        def measure_later_run(index: int) -> None:
+            run = index + 1
+            words = SeededWords(self.seed, run=run, position=position)
+            figures[:, run] = measure_run(words)
 
-        with ThreadPoolExecutor(workers) as pool:
-            list(pool.map(measure_runs_of, range(workers)))
+        call_in_threads(measure_later_run, self.runs - 1, workers=workers)
         return figures
 
 

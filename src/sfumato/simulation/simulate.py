@@ -2,19 +2,28 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from sfumato.errors import InvalidArgument, NotEnoughReports
 from sfumato.estimation.decoders import get_decoder
-from sfumato.foundation.arrays import Floats, Symbols
+from sfumato.foundation.arrays import Booleans, Floats, Symbols, Words
 from sfumato.foundation.parallel import Progress, parallel_map
 from sfumato.foundation.simplex import total_variation
 from sfumato.mechanisms import Mechanism
+from sfumato.randomness import WORDS_PER_POSITION, WordSource
 from sfumato.simulation.runs import Spread
 from sfumato.simulation.seeded import SeededWords
-from sfumato.survey import Survey
-from sfumato.tables import AnswerColumns, FileSlice, answer_batches, first_rows, slice_files
+from sfumato.survey import AnswerBatch, RowCounts, Survey
+from sfumato.tables import (
+    AnswerColumns,
+    FileSlice,
+    RowCounter,
+    answer_batches,
+    first_rows,
+    slice_files,
+)
 from sfumato.tally import Tally
 
 __all__ = ["Simulation", "simulate", "simulate_files"]
@@ -67,8 +76,9 @@ def simulate(
     same answers.
     """
     _check_options(runs, decoder)
-    true_counts, report_counts = _count_reports(survey.mechanism, batches, runs, seed)
-    return _evaluate(survey, true_counts, report_counts, decoder)
+    rows = (AnswerBatch(symbols, RowCounts(symbols.size)) for symbols in batches)
+    counts = _count_reports(survey.mechanism, rows, runs, seed)
+    return _evaluate(survey, counts.true_counts, counts.report_counts, decoder)
 
 
 def simulate_files(
@@ -80,6 +90,7 @@ def simulate_files(
     seed: int = 0,
     decoder: str = "auto",
     workers: int = 1,
+    counter: RowCounter | None = None,
     on_progress: Progress = lambda row_count: None,
 ) -> Simulation:
     """Randomize the answers in files ``runs`` times and compare each estimate with the answers.
@@ -88,18 +99,23 @@ def simulate_files(
     input. So the same seed gives the same results for any number of workers, however the rows are
     divided into files and row groups.
 
+    ``counter`` counts what becomes of the rows; pass one to look at it afterwards.
     ``on_progress``: called with the number of rows read so far.
     """
     _check_options(runs, decoder)
     columns.check(survey.context.domain)
-    slices, workers = slice_files(paths, workers)
+    counter = counter or RowCounter(survey.context.domain, columns)
+    slices, workers = slice_files(paths, workers, columns.delimiter)
     items = list(zip(slices, first_rows(slices, columns), strict=True))
     task = _SliceCounter(survey, columns, runs, seed)
     results = parallel_map(task, items, workers=workers, on_progress=on_progress)
-    true_counts, report_counts = next(results)
-    for slice_true_counts, slice_report_counts in results:
-        true_counts += slice_true_counts
-        report_counts += slice_report_counts
+    true_counts = np.zeros(survey.mechanism.inputs, dtype=np.int64)
+    report_counts = np.zeros((runs, survey.mechanism.outputs), dtype=np.int64)
+    for file_slice, result in zip(slices, results, strict=True):
+        true_counts += result.true_counts
+        report_counts += result.report_counts
+        counter.add(file_slice.path, result.row_counts)
+    counter.check()
     return _evaluate(survey, true_counts, report_counts, decoder)
 
 
@@ -115,9 +131,7 @@ class _SliceCounter:
     runs: int
     seed: int
 
-    def __call__(
-        self, item: tuple[FileSlice, int], on_progress: Progress
-    ) -> tuple[Symbols, Symbols]:
+    def __call__(self, item: tuple[FileSlice, int], on_progress: Progress) -> "_SliceCounts":
         file_slice, first_row = item
         domain = self.survey.context.domain
         batches = answer_batches(file_slice, self.columns, domain, on_progress=on_progress)
@@ -131,20 +145,47 @@ def _check_options(runs: int, decoder: str) -> None:
     get_decoder(decoder)
 
 
+class _SliceCounts(NamedTuple):
+    """The number of people with each symbol, the counts of reports in each run, and of rows."""
+
+    true_counts: Symbols
+    report_counts: Symbols
+    row_counts: RowCounts
+
+
 def _count_reports(
-    mechanism: Mechanism, batches: Iterable[Symbols], runs: int, seed: int, first_row: int = 0
-) -> tuple[Symbols, Symbols]:
-    """Return the number of people with each symbol, and the counts of reports, one row per run."""
+    mechanism: Mechanism, batches: Iterable[AnswerBatch], runs: int, seed: int, first_row: int = 0
+) -> _SliceCounts:
+    """Count the people with each symbol, and their reports in each run."""
     true_counts = np.zeros(mechanism.inputs, dtype=np.int64)
     report_counts = np.zeros((runs, mechanism.outputs), dtype=np.int64)
+    row_counts = RowCounts()
     word_sources = [SeededWords(seed, run=run, position=first_row) for run in range(runs)]
-    for symbols in batches:
-        if symbols.size == 0:
-            continue
+    for batch in batches:
+        row_counts += batch.counts
+        symbols = batch.symbols
+        is_selected = batch.symbol_of_row >= 0
         true_counts += np.bincount(symbols, minlength=mechanism.inputs)
         for row, source in zip(report_counts, word_sources, strict=True):
-            row += mechanism.privatize_and_tally(symbols, source).counts
-    return true_counts, report_counts
+            words: WordSource = source
+            if symbols.size < is_selected.size:
+                words = _SelectedWords(source, is_selected)
+            row += mechanism.privatize_and_tally(symbols, words).counts
+    return _SliceCounts(true_counts, report_counts, row_counts)
+
+
+class _SelectedWords:
+    """The words of some rows of a batch, so that a row's words do not depend on skipped rows."""
+
+    def __init__(self, source: SeededWords, is_selected: Booleans) -> None:
+        self._words = source.take(is_selected.size)[is_selected]
+        self._start = 0
+
+    def take(self, count: int, words: int = WORDS_PER_POSITION) -> Words:
+        """Return the words of the next selected rows."""
+        first = self._start
+        self._start += count
+        return self._words[first : self._start, :words]
 
 
 def _evaluate(
@@ -159,7 +200,7 @@ def _evaluate(
     errors = []
     for row in report_counts:
         tally = Tally(row, survey.fingerprint)
-        frequencies = survey.estimate(tally, decoder=decoder).frequencies
+        frequencies = survey.estimate(tally, decoder=get_decoder(decoder)).frequencies
         estimates.append(frequencies)
         errors.append(total_variation(frequencies, p))
     return Simulation(survey.fingerprint, decoder, people, p, np.array(errors), np.array(estimates))

@@ -1,7 +1,7 @@
 """A survey without its mechanism: the question and the promise, before a mechanism is chosen."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -10,6 +10,7 @@ from sfumato.errors import InvalidSurvey
 from sfumato.foundation.canonical import Json
 from sfumato.foundation.formatting import printable
 from sfumato.foundation.periods import PERIODS
+from sfumato.survey.answer_columns import AnswerColumns
 from sfumato.survey.question import DEFAULT_QUESTION, Question, require_name
 
 EDITIONS = (1, 2)
@@ -28,30 +29,18 @@ class Description:
     """The parts of a survey that can be checked before its mechanism is designed.
 
     ``about`` contains further arguments of ``Survey``: title, text, contact, minimum_reports,
-    opens, closes and repeat. Missing arguments get their default values.
+    opens, closes and repeat. Missing arguments get their default values. ``table`` says how to read
+    a table of answers; it is neither promised nor shown, and a resolved survey does not contain it.
     """
 
     name: str
     questions: tuple[Question, ...]
     about: Mapping[str, Any]
     edition: int
+    table: AnswerColumns = field(default_factory=AnswerColumns)
 
     def __post_init__(self) -> None:
-        about = {
-            **dict.fromkeys(_TEXT_FIELDS, ""),
-            "minimum_reports": 0,
-            "repeat": "once",
-            **self.about,
-        }
-        for name in _TEXT_FIELDS:
-            if not _is_utf8_text(about[name]):
-                raise InvalidSurvey(
-                    "title, text, contact, opens and closes must be valid UTF-8 text."
-                )
-        for name in ("opens", "closes"):
-            _require_time(about[name], name)
-        _require_minimum_reports(about["minimum_reports"])
-        about["repeat"] = _require_repeat(about["repeat"])
+        about = require_about(self.about)
         object.__setattr__(self, "name", require_name(self.name, "name"))
         object.__setattr__(self, "about", about)
         self._require_edition()
@@ -79,6 +68,30 @@ class Description:
             raise InvalidSurvey("a survey of edition 1 cannot name its question. Use edition 2.")
 
 
+def require_about(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the further arguments of ``Survey``, with defaults for missing ones.
+
+    Raise ``InvalidSurvey`` if some are invalid, with one line for each problem.
+    """
+    about = {
+        **dict.fromkeys(_TEXT_FIELDS, ""),
+        "minimum_reports": 0,
+        "repeat": "once",
+        **values,
+    }
+    if not all(_is_utf8_text(about[name]) for name in _TEXT_FIELDS):
+        raise InvalidSurvey("title, text, contact, opens and closes must be valid UTF-8 text.")
+    problems: list[str] = []
+    for name, require in _REQUIREMENTS.items():
+        try:
+            about[name] = require(about[name], name)
+        except InvalidSurvey as problem:
+            problems.append(str(problem))
+    if problems:
+        raise InvalidSurvey("\n".join(problems))
+    return about
+
+
 def disclosure_text(context: Context) -> str:
     """Return a plain-language description of what reports may reveal.
 
@@ -103,18 +116,20 @@ def disclosure_text(context: Context) -> str:
     return " ".join(sentences)
 
 
-def _require_minimum_reports(number: object) -> None:
+def _require_minimum_reports(number: object, name: str) -> int:
     if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < 2**53:
-        raise InvalidSurvey("minimum_reports must be a non-negative integer below 2^53.")
+        raise InvalidSurvey(f"{name} must be a non-negative integer below 2^53.")
+    return number
 
 
-def _require_time(text: str, name: str) -> None:
+def _require_time(text: Any, name: str) -> str:  # noqa: ANN401
     try:
         datetime.fromisoformat(text or "2000-01-01")
     except ValueError:
         raise InvalidSurvey(
             f"{name} must be a date or time such as 2026-11-30 or 2026-11-30T18:00Z."
         ) from None
+    return str(text)
 
 
 def _is_utf8_text(text: object) -> bool:
@@ -123,7 +138,7 @@ def _is_utf8_text(text: object) -> bool:
     return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
-def _require_repeat(repeat: object) -> Json:
+def _require_repeat(repeat: object, name: str) -> Json:
     """Return ``repeat`` as JSON data: "once", or a period and a number of distinct answers."""
     if repeat == "once":
         return "once"
@@ -135,5 +150,14 @@ def _require_repeat(repeat: object) -> Json:
             return {"every": str(every), "distinct": distinct}
     periods = ", ".join(PERIODS)
     raise InvalidSurvey(
-        f'repeat must be "once", or {{ every = one of {periods}, distinct = a positive integer }}.'
+        f'{name} must be "once", or {{ every = one of {periods}, distinct = a positive integer }}.'
     )
+
+
+_REQUIREMENTS: Mapping[str, Callable[[Any, str], Any]] = {
+    "opens": _require_time,
+    "closes": _require_time,
+    "minimum_reports": _require_minimum_reports,
+    "repeat": _require_repeat,
+}
+"""For each argument that is not just text, a function that returns its value if it is valid."""

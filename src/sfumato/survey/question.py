@@ -31,7 +31,10 @@ class Question:
     def __post_init__(self) -> None:
         if not isinstance(self.context, Context):
             raise InvalidSurvey(
-                f"a question needs a context such as Uniform; got {type(self.context).__name__}."
+                "a survey needs a context, which lists the possible answers; got "
+                f"{type(self.context).__name__}. For example: "
+                'Survey("vote", Uniform(["no", "yes"], epsilon=1)). Pass people\'s answers to '
+                "privatize."
             )
         object.__setattr__(self, "name", require_name(self.name, "a question's name"))
 

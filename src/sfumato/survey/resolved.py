@@ -21,6 +21,7 @@ from sfumato.contexts import CONTEXT_KINDS, MAX_NESTING, Context, Uniform
 from sfumato.domains import domain_from_record
 from sfumato.errors import InvalidSurvey, WrongSurvey
 from sfumato.foundation.canonical import Json, canonical_bytes, fingerprint
+from sfumato.foundation.formatting import printable
 
 _MAX_FILE_BYTES = 2**28
 
@@ -32,12 +33,20 @@ EXTRA_OUTPUTS = 2**16
 
 def read_survey_file(path: Path) -> bytes:
     """Return the content of a TOML or JSON survey file; reject files over 256 MiB."""
+    name = printable(path.name)
+    if path.is_dir():
+        raise InvalidSurvey(f"{printable(str(path))} is a folder. Choose a survey file in it.")
     try:
         if path.stat().st_size > _MAX_FILE_BYTES:
-            raise InvalidSurvey(f"{path.name} is not a survey: it is larger than 256 MiB.")
+            raise InvalidSurvey(f"{name} is not a survey: it is larger than 256 MiB.")
         return path.read_bytes()
+    except FileNotFoundError:
+        raise InvalidSurvey(
+            f"{name} cannot be read: there is no such file. Check the path, or run sfumato init to "
+            "write a survey file."
+        ) from None
     except OSError as problem:
-        raise InvalidSurvey(f"{path.name} cannot be read: {problem.strerror}.") from None
+        raise InvalidSurvey(f"{name} cannot be read: {problem.strerror}.") from None
 
 
 def parse_resolved(raw: bytes) -> Json:

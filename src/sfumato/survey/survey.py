@@ -5,28 +5,40 @@ A survey accepts labels; its mechanism accepts integers.
 
 import math
 import os
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sfumato.contexts import CONTEXT_KINDS, Context
+from sfumato.contexts import CONTEXT_KINDS, MAX_MATRIX_SIZE, Context
 from sfumato.designer import mechanism_for
 from sfumato.domains import Label
-from sfumato.errors import InvalidSurvey, NoClosedForm, NotEnoughReports, SfumatoError, WrongSurvey
+from sfumato.errors import (
+    InvalidArgument,
+    InvalidSurvey,
+    NoClosedForm,
+    NotEnoughReports,
+    SfumatoError,
+    WrongSurvey,
+)
 from sfumato.estimation import Estimate, estimate
 from sfumato.estimation.decoders import Decoder
 from sfumato.foundation.canonical import Json, canonical_bytes, fingerprint
+from sfumato.foundation.decoder_table import DecoderName
 from sfumato.foundation.files import write_atomically
+from sfumato.foundation.formatting import printable
+from sfumato.foundation.notebook import facts_html
 from sfumato.mechanisms import Mechanism, UnionResponse
 from sfumato.promises import Certificate, certify
-from sfumato.randomness import WordSource
-from sfumato.survey.answers import ReportBatch, to_symbols
+from sfumato.randomness import WordSource, reject_seed, require_source, shuffle
+from sfumato.survey.answers import AnswerReader, ReportBatch
+from sfumato.survey.content import has_resolved_name, require_resolved
 from sfumato.survey.description import Description, disclosure_text
 from sfumato.survey.promise import about_record, parse_survey_record, promise_record
 from sfumato.survey.question import DEFAULT_QUESTION, Question
@@ -37,6 +49,7 @@ from sfumato.survey.resolved import (
     require_max_size,
     require_pinned,
 )
+from sfumato.survey.row_counts import OtherWarning
 from sfumato.tally import Tally
 
 RESULT_COLUMNS = ("label", "frequency", "unbiased", "low", "high")
@@ -44,6 +57,8 @@ RESULT_COLUMNS = ("label", "frequency", "unbiased", "low", "high")
 FAKE_COUNTS = (1, 10, 100)
 """The numbers of fake people for which results show how far the estimate could be moved."""
 
+_MAX_LABELS_IN_HTML = 12
+_SEEDED_CALL = "sf.simulation.reports(survey, answers, seed=1)"
 _MECHANISM_KINDS = ("binary", "table", "plain", "blocks", "high-low", "groups", "product", "union")
 _NOT_SINGLE_MESSAGE = (
     "a survey must have one context and one mechanism; sums and compositions combine several."
@@ -99,7 +114,7 @@ class Survey:
         minimum_reports: int = 0,
         opens: str = "",
         closes: str = "",
-        repeat: str | Mapping[str, Any] = "once",
+        repeat: Literal["once"] | Mapping[str, Any] = "once",
         edition: int = 1,
     ) -> None:
         about = {
@@ -120,6 +135,8 @@ class Survey:
     def _set_parts(self, description: Description, mechanism: Mechanism | None) -> None:
         context = description.context
         self._description = description
+        # The fields of [mechanism], if the survey was read from TOML.
+        self._mechanism_options: Mapping[str, Any] = {}
         self._mechanism = mechanism_for(context) if mechanism is None else mechanism
         if self._mechanism.context.domain != context.domain:
             raise InvalidSurvey("the mechanism and the context must have the same domain.")
@@ -134,7 +151,11 @@ class Survey:
         survey = cls.__new__(cls)
         # A survey file's description also has the options for choosing a mechanism; drop them.
         plain = Description(
-            description.name, description.questions, description.about, description.edition
+            description.name,
+            description.questions,
+            description.about,
+            description.edition,
+            description.table,
         )
         survey._set_parts(plain, mechanism)
         return survey
@@ -222,27 +243,59 @@ class Survey:
         return canonical_bytes({"promise": self.promise, "about": about_record(self._description)})
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the resolved survey to a file, atomically."""
-        write_atomically(path, self.resolved() + b"\n")
+        """Write the survey to a file, atomically.
+
+        If the name ends in .json, the file is the resolved survey. If it ends in .toml, the file is
+        a survey file that has the same fingerprints; see the page "The survey file" in the
+        documentation. Other names are rejected. Raise ``InvalidSurvey`` if TOML cannot describe the
+        survey, for example because its mechanism was designed.
+        """
+        target = Path(path)
+        if has_resolved_name(target):
+            content = self.resolved() + b"\n"
+        elif target.suffix.lower() == ".toml":
+            content = self._to_toml()
+        else:
+            raise InvalidArgument(
+                "the name of a survey file must end in .toml, or in .json for a resolved survey; "
+                f"got {target.name!r}."
+            )
+        write_atomically(path, content)
+
+    def _to_toml(self) -> bytes:
+        from sfumato.survey.toml.write import write_survey_toml
+
+        return write_survey_toml(self._description, self._mechanism, self._mechanism_options)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a survey file: TOML, or a resolved survey (JSON)."""
-        from sfumato.survey.toml.file import parse_survey_toml
+        """Read a survey file: a resolved survey if its name ends in .json, otherwise TOML."""
+        from sfumato.survey.toml.file import read_survey_toml
 
         source = Path(path)
-        raw = read_survey_file(source)
-        if source.suffix == ".json":
-            return cls.from_resolved(raw)
-        description = parse_survey_toml(raw, source.parent)
+        if has_resolved_name(source):
+            return cls._load_resolved(source)
+        description = read_survey_toml(source)
         try:
-            return cls.from_description(description, description.mechanism)
+            survey = cls.from_description(description, description.mechanism)
         except NoClosedForm as problem:
-            resolved = source.with_suffix(".json").name
+            name = printable(source.name)
+            resolved = printable(source.with_suffix(".json").name)
             raise InvalidSurvey(
-                f"mechanism: {problem} Run sfumato design {source.name} -o {resolved}, and use "
+                f"{name}: mechanism: {problem} Run sfumato design {name} -o {resolved}, and use "
                 f"{resolved} from then on."
             ) from problem
+        survey._mechanism_options = description.mechanism_fields.model_dump(exclude_defaults=True)
+        return survey
+
+    @classmethod
+    def _load_resolved(cls, path: Path) -> Self:
+        raw = read_survey_file(path)
+        require_resolved(raw, path)
+        try:
+            return cls.from_resolved(raw)
+        except InvalidSurvey as problem:
+            raise InvalidSurvey(f"{printable(path.name)}: {problem}") from None
 
     @classmethod
     def from_resolved(cls, raw: bytes, *, fingerprint: str | None = None) -> Self:
@@ -272,17 +325,46 @@ class Survey:
         self,
         answers: Any,  # noqa: ANN401 - any column
         source: WordSource | None = None,
+        *,
+        missing: Label | None = None,
+        seed: None = None,
     ) -> ReportBatch:
         """Draw one randomized report for each answer.
 
         ``answers`` is a list, a NumPy array, or an Arrow, pandas or polars column. ``source``
         supplies the random words. Only the default, the operating system, gives privacy. The survey
         certifies itself before its first report, and raises ``PrivacyViolation`` if its mechanism
-        breaks its promise.
+        breaks its promise. There is no ``seed``: ``sf.simulation.reports`` has one, and is not
+        private.
+
+        ``missing``: what to do with missing answers: "refuse" the column, "skip" them, or count
+        them as the label given. By default, they count as the domain's ``other``, if there is one,
+        and are refused otherwise. If answers may be skipped, the reports are shuffled, because
+        their order could show whose answer is missing. ``OtherWarning`` says that many answers are
+        not among the labels; a column in which most answers are not is refused.
         """
+        reject_seed(seed, _SEEDED_CALL)
+        require_source(source, _SEEDED_CALL)
         self.certify()
-        symbols = to_symbols(self.context.domain, answers)
-        return ReportBatch(self._mechanism.privatize(symbols, source), self.fingerprint)
+        columns = self._description.table
+        if missing is not None:
+            columns = replace(columns, missing=missing)
+        reader = AnswerReader(self.context.domain, columns)
+        batch = reader.read(answers)
+        counts = batch.counts
+        if counts.rows == 1:
+            # One answer is what a device has. There, nothing may depend on the value.
+            reader.rules.require_no_skipping("a single person's missing report shows the answer")
+        else:
+            reader.rules.check_other_share(counts)
+        reader.rules.check(counts)
+        warning = reader.rules.warning(counts)
+        if warning and counts.rows > 1:
+            warnings.warn(warning, OtherWarning, stacklevel=2)
+        reports = self._mechanism.privatize(batch.symbols, source)
+        if reader.rules.is_skipping:
+            reports = shuffle(reports, source)
+        return ReportBatch(reports, self.fingerprint)
 
     def tally(self, reports: ReportBatch | ArrayLike | Iterable[ReportBatch]) -> Tally:
         """Count reports: one batch, an array, or any iterable of batches.
@@ -290,9 +372,11 @@ class Survey:
         Reports with a different fingerprint raise ``WrongSurvey``.
         """
         batches: Iterable[Any] = [reports]
-        if isinstance(reports, np.ndarray):
-            batches = [ReportBatch(reports, self.fingerprint)]
-        elif isinstance(reports, Iterable) and not isinstance(reports, ReportBatch):
+        if isinstance(reports, ReportBatch):
+            pass
+        elif hasattr(reports, "__array__") or _is_list_of_integers(reports):
+            batches = [ReportBatch(np.asarray(reports), self.fingerprint)]
+        elif isinstance(reports, Iterable):
             batches = reports
         tally = self._mechanism.tally(self._reports_in(batch) for batch in batches)
         return Tally(tally.counts, self.fingerprint)
@@ -301,7 +385,8 @@ class Survey:
         """Return the reports in a batch; reject a batch that answers a different survey."""
         if not isinstance(batch, ReportBatch):
             raise WrongSurvey(
-                "reports must carry a fingerprint: pass the result of privatize, or an array."
+                "reports must carry a fingerprint: pass the result of survey.privatize(answers), "
+                "or an array of integers."
             )
         if batch.fingerprint != self.fingerprint:
             raise WrongSurvey(
@@ -311,14 +396,20 @@ class Survey:
         return batch.numbers
 
     def estimate(
-        self, tally: Tally, *, decoder: str | Decoder = "auto", covariate: ArrayLike | None = None
+        self,
+        tally: Tally | ReportBatch | ArrayLike,
+        *,
+        decoder: DecoderName | Decoder = "auto",
+        covariate: ArrayLike | None = None,
     ) -> Estimate:
-        """Estimate the distribution of answers from a tally.
+        """Estimate the distribution of answers from a tally, or from the reports themselves.
 
         ``decoder`` is a decoder from ``sf.decoders``, or its name. ``covariate`` is a public number
         for each symbol, for decoders that use one. Raise ``NotEnoughReports`` if there are fewer
         reports than the survey's minimum.
         """
+        if not isinstance(tally, Tally):
+            tally = self.tally(tally)
         tally.require(self.fingerprint, self._mechanism.outputs)
         if tally.reports < self.minimum_reports:
             raise NotEnoughReports(
@@ -327,7 +418,7 @@ class Survey:
             )
         mechanism_tally = Tally(tally.counts, self._mechanism.fingerprint)
         result = estimate(self._mechanism, mechanism_tally, decoder=decoder, covariate=covariate)
-        return replace(result, fingerprint=self.fingerprint)
+        return replace(result, fingerprint=self.fingerprint, _survey=self)
 
     def certify(self) -> Certificate:
         """Return a certificate that the mechanism satisfies the survey's context.
@@ -357,6 +448,19 @@ class Survey:
     def __repr__(self) -> str:
         return f"Survey({self.name!r}, {self.context!r}, fingerprint={self.fingerprint[:12]}…)"
 
+    def _repr_html_(self) -> str:
+        """Return the question, the promise and the fingerprint as HTML, for notebooks."""
+        labels = list(map(str, self.context.domain.labels[:_MAX_LABELS_IN_HTML]))
+        if self.context.size > len(labels):
+            labels.append(f"… ({self.context.size:,} in all)")
+        facts = {"question": self.title, "answers": ", ".join(labels)}
+        facts["promise"] = f"{self.context!r}: {self.context.gist}"
+        if self.context.size <= MAX_MATRIX_SIZE or self.context.groups is not None:
+            facts["not protected"] = self.disclosure() or "–"
+        facts["mechanism"] = f"{type(self._mechanism).__name__}, {self._mechanism.bits} bits"
+        facts["fingerprint"] = self.fingerprint
+        return facts_html(f"Survey {self.name}", facts)
+
 
 def _cache_certificate(key: tuple[type[Mechanism], str], certificate: Certificate) -> None:
     """Cache a certificate, and evict the oldest ones if there are too many."""
@@ -364,6 +468,12 @@ def _cache_certificate(key: tuple[type[Mechanism], str], certificate: Certificat
         _CERTIFICATE_CACHE[key] = certificate
         while len(_CERTIFICATE_CACHE) > _MAX_CACHED_CERTIFICATES:
             del _CERTIFICATE_CACHE[next(iter(_CERTIFICATE_CACHE))]
+
+
+def _is_list_of_integers(reports: object) -> bool:
+    if not isinstance(reports, list | tuple):
+        return False
+    return all(isinstance(report, int | np.integer) for report in reports)
 
 
 def _require_single(mechanism: Mechanism) -> None:

@@ -1,75 +1,36 @@
-"""Answers in files: columns of values, read as batches of symbols.
+"""Answers in files: columns of values or positions, read in batches.
 
 Files are split into slices, one per task. A slice is an entire file, or some row groups of a
 Parquet file.
 """
 
-import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute
 
-from sfumato.domains import Domain, GridDomain, H3Domain, IntegerDomain
-from sfumato.domains.domain import unknown_value_error
-from sfumato.errors import InvalidArgument, InvalidSymbols, InvalidTable, UnknownValue
-from sfumato.foundation.arrays import Arrow, Symbols
-from sfumato.survey import SymbolLookup, column_to_symbols
+from sfumato.domains import Domain
+from sfumato.errors import InvalidArgument, InvalidSymbols, InvalidTable
+from sfumato.foundation.arrays import Arrow
+from sfumato.survey import AnswerBatch, AnswerColumns, AnswerReader, RowCounts, RowRules
 from sfumato.tables.read import open_table
 
 __all__ = [
-    "AnswerColumns",
     "FileSlice",
+    "RowCounter",
     "answer_batches",
     "answer_reader",
+    "column_types",
     "first_rows",
-    "label_texts",
+    "require_cells",
     "slice_file",
     "slice_files",
 ]
 
-_INTEGER_PATTERN = r"^-?[0-9]{1,16}$"
 _TARGET_SLICE_ROWS = 2**22  # large enough to justify a process, small enough to balance the load
-
-
-@dataclass(frozen=True)
-class AnswerColumns:
-    """The columns that contain the answers: one for values, or two for positions."""
-
-    value: str | None = None
-    latitude: str | None = None
-    longitude: str | None = None
-
-    def check(self, domain: Domain) -> None:
-        """Reject an invalid combination of columns, or one that does not fit the domain."""
-        has_value = self.value is not None
-        is_consistent = (self.latitude is None) == (self.longitude is None) == has_value
-        if not is_consistent:
-            raise InvalidArgument("pass either --column, or both --latitude and --longitude.")
-        if has_value:
-            if isinstance(domain, GridDomain):
-                raise InvalidArgument(
-                    "a grid survey needs positions: pass --latitude and --longitude."
-                )
-        elif self.latitude == self.longitude:
-            raise InvalidArgument("--latitude and --longitude must be two different columns.")
-        elif not isinstance(domain, GridDomain | H3Domain):
-            raise InvalidArgument(
-                "--latitude and --longitude are for surveys with a grid or H3 domain; "
-                "pass --column."
-            )
-
-    @property
-    def types(self) -> dict[str, Arrow]:
-        """The Arrow type of each column to read; ``None`` means the type in the file."""
-        if self.value is not None:
-            return {self.value: None}
-        return {str(self.latitude): pa.float64(), str(self.longitude): pa.float64()}
 
 
 # --- slices ---------------------------------------------------------------------------------------
@@ -94,11 +55,11 @@ def _is_stream(path: str) -> bool:
     return path == "-" or path.startswith(("/dev/", "/proc/")) or not Path(path).is_file()
 
 
-def slice_file(path: str) -> list[FileSlice]:
+def slice_file(path: str, delimiter: str | None = None) -> list[FileSlice]:
     """Split a Parquet file into slices of about four million rows. Do not split other files."""
     if _is_stream(path):  # also true for a missing file, which raises an error when it is read
         return [FileSlice(path)]
-    with open_table(path) as table:
+    with open_table(path, delimiter=delimiter) as table:
         group_sizes = table.row_group_sizes
     if group_sizes is None:
         return [FileSlice(path)]
@@ -117,14 +78,16 @@ def slice_file(path: str) -> list[FileSlice]:
     return slices or [FileSlice(path)]
 
 
-def slice_files(paths: Sequence[str], workers: int) -> tuple[list[FileSlice], int]:
+def slice_files(
+    paths: Sequence[str], workers: int, delimiter: str | None = None
+) -> tuple[list[FileSlice], int]:
     """Split files into slices. Return the slices, and the number of workers that can share them.
 
     Return one worker if any file is a stream, because only this process can read it.
     """
     slices: list[FileSlice] = []
     for path in paths:
-        slices += slice_file(path)
+        slices += slice_file(path, delimiter)
     return slices, 1 if any(map(_is_stream, paths)) else workers
 
 
@@ -147,7 +110,7 @@ def _count_rows(file_slice: FileSlice, columns: AnswerColumns) -> int:
             "all files except the last must be regular files, because they are read twice."
         )
     column = columns.value or str(columns.latitude)
-    with open_table(file_slice.path) as table:
+    with open_table(file_slice.path, delimiter=columns.delimiter) as table:
         return sum(batch.num_rows for batch in table.batches({column: None}))
 
 
@@ -160,30 +123,28 @@ def answer_batches(
     domain: Domain,
     *,
     on_progress: Callable[[int], None] = lambda rows: None,
-) -> Iterator[Symbols]:
-    """Yield the symbols for the answers in a file (given by its path) or a slice, in batches.
+) -> Iterator[AnswerBatch]:
+    """Yield the answers in a file (given by its path) or a slice, in batches.
 
-    Errors contain the row number of an unknown value, never the value. ``on_progress`` is called
-    with the number of rows read so far.
+    Rows without an answer and unknown answers are counted in the batches. Check the counts with a
+    ``RowCounter`` when you have read everything. ``on_progress`` is called with the number of rows
+    read so far.
     """
     columns.check(domain)
     file_slice = source if isinstance(source, FileSlice) else FileSlice(source)
     read = answer_reader(columns, domain)
     row_count = 0
-    with open_table(file_slice.path) as table:
-        for batch in table.batches(columns.types, file_slice.row_groups):
+    with open_table(file_slice.path, delimiter=columns.delimiter) as table:
+        for batch in table.batches(column_types(columns), file_slice.row_groups):
             if batch.num_rows == 0:
                 continue
             try:
-                symbols = read(batch)
+                answers = read(batch)
             except InvalidTable as error:
                 raise InvalidTable(f"{table.name}: {error}") from None
-            except UnknownValue as error:
-                first_row = file_slice.first_row + row_count
-                raise _add_row_numbers(error, table.name, first_row, batch.num_rows) from None
             row_count += batch.num_rows
             on_progress(row_count)
-            yield symbols
+            yield answers
     if file_slice.row_count is not None and row_count != file_slice.row_count:
         raise InvalidTable(
             f"{table.name} changed while it was being read. Nothing was written; "
@@ -193,76 +154,81 @@ def answer_batches(
         raise InvalidTable(f"{table.name} has no rows.")
 
 
-def _add_row_numbers(
-    error: UnknownValue, name: str, first_row: int, row_count: int
-) -> UnknownValue:
-    """Return an error with row numbers in the file, where the first row of data is row 1."""
-    first_unknown = first_row + error.first
-    last_row = first_row + row_count
-    return UnknownValue(
-        f"{name}: {error.count} of {row_count} values are missing or not in the domain "
-        f"(rows {first_row + 1} to {last_row}, the first in row {first_unknown + 1}). "
-        "Correct them, add their labels, or give the domain an `other` label.",
-        first=first_unknown,
-        count=error.count,
-    )
+class RowCounter:
+    """Counts what becomes of the rows of one or more files, and refuses them as a whole.
 
-
-def answer_reader(columns: AnswerColumns, domain: Domain) -> Callable[[Arrow], Symbols]:
-    """Return a function that converts Arrow batches of ``columns`` to symbols.
-
-    The function's errors contain row indices, never values.
-    """
-    return partial(_read_positions, domain) if columns.value is None else _ValueReader(domain)
-
-
-class _ValueReader:
-    """Reads symbols from a column of text or integers.
-
-    A file may store integer labels as text, or text labels as integers. If all labels in the domain
-    have the same type, a column of the other type is converted to it. Columns that contain neither
-    text nor integers are rejected, even if the domain has an ``other`` label.
+    Errors contain counts and row numbers, never answers.
     """
 
-    def __init__(self, domain: Domain) -> None:
-        self._domain = domain
-        self._lookup = SymbolLookup(domain)
-        self._label_types: set[type]
-        if isinstance(domain, IntegerDomain):
-            self._label_types = {int}
-        else:
-            self._label_types = {type(label) for label in domain.labels if label != domain.other}
+    def __init__(self, domain: Domain, columns: AnswerColumns) -> None:
+        self._rules = RowRules(domain, columns)
+        self._counts_by_path: dict[str, RowCounts] = {}
 
-    def __call__(self, batch: Arrow) -> Symbols:
-        column = batch.column(0)
-        name = batch.schema.names[0]
-        _require_labels(column, name)
-        # The suppressed errors quote the data, so raise a new error outside their handler.
-        with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError, InvalidSymbols):
-            return self._find_symbols(column)
-        raise InvalidTable(f"column {name!r} must contain UTF-8 text or integers.")
+    @property
+    def is_skipping(self) -> bool:
+        """Whether people without an answer are left out."""
+        return self._rules.is_skipping
 
-    def _find_symbols(self, column: Arrow) -> Symbols:
-        if _is_text(column.type):
-            if self._label_types == {int}:
-                column = _parse_integers(column.cast(pa.string()))
-            elif not pa.types.is_dictionary(column.type):
-                column = column.cast(pa.string())
-        elif self._label_types == {str}:
-            column = column.cast(pa.string())
-        if isinstance(self._domain, IntegerDomain) and not pa.types.is_dictionary(column.type):
-            return self._find_integer_symbols(column)
-        return column_to_symbols(column, self._lookup)
+    @property
+    def counts(self) -> RowCounts:
+        """The counts of all files."""
+        return sum(self._counts_by_path.values(), RowCounts())
 
-    def _find_integer_symbols(self, column: Arrow) -> Symbols:
-        if column.null_count:
-            is_missing = column.is_null().to_numpy(zero_copy_only=False)
-            raise unknown_value_error(np.flatnonzero(is_missing), len(column))
-        return self._domain.symbols(column.to_numpy(zero_copy_only=False))
+    def add(self, path: str, counts: RowCounts) -> None:
+        """Add the counts of the next rows of a file."""
+        self._counts_by_path[path] = self._counts_by_path.get(path, RowCounts()) + counts
+
+    def check(self) -> None:
+        """Raise an error if rows were refused, or if most answers are not in the domain."""
+        for path, counts in self._counts_by_path.items():
+            name = "standard input" if path == "-" else Path(path).name
+            self._rules.check(counts, name)
+            self._rules.check_other_share(counts, name)
+        counts = self.counts
+        if self.is_skipping and counts.missing == counts.rows:
+            raise InvalidTable(f"none of the {counts.rows:,} rows has an answer.")
+
+    def describe(self) -> str:
+        """Describe what became of all rows, in one sentence."""
+        return self._rules.describe(self.counts)
+
+    def warning(self) -> str:
+        """Return a warning if many answers are not in the domain, otherwise an empty text."""
+        return self._rules.warning(self.counts)
+
+    def to_dict(self) -> dict[str, int]:
+        """Return the counts of all files as JSON data."""
+        return self._rules.to_dict(self.counts)
 
 
-def _read_positions(domain: Domain, batch: Arrow) -> Symbols:
-    """Return the symbols for a column of latitudes and a column of longitudes."""
+def column_types(columns: AnswerColumns) -> dict[str, Arrow]:
+    """Return the Arrow type of each column to read; ``None`` means the type in the file."""
+    if columns.value is not None:
+        return {columns.value: None}
+    return {str(columns.latitude): pa.float64(), str(columns.longitude): pa.float64()}
+
+
+def answer_reader(columns: AnswerColumns, domain: Domain) -> Callable[[Arrow], AnswerBatch]:
+    """Return a function that reads Arrow batches of ``columns``.
+
+    Its errors do not contain values.
+    """
+    reader = AnswerReader(domain, columns)
+    return partial(_read_positions if columns.value is None else _read_values, reader)
+
+
+def _read_values(reader: AnswerReader, batch: Arrow) -> AnswerBatch:
+    column = batch.column(0)
+    name = batch.schema.names[0]
+    require_cells(column.type, name)
+    # The suppressed errors quote the data, so raise a new error outside their handler.
+    with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError, InvalidSymbols):
+        return reader.read_column(column)
+    raise InvalidTable(f"column {name!r} must contain UTF-8 text, numbers or dates.")
+
+
+def _read_positions(reader: AnswerReader, batch: Arrow) -> AnswerBatch:
+    """Read a column of latitudes and a column of longitudes."""
     coordinates = []
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         if not (pa.types.is_floating(column.type) or pa.types.is_integer(column.type)):
@@ -271,52 +237,23 @@ def _read_positions(domain: Domain, batch: Arrow) -> Symbols:
             )
         numbers = column.cast(pa.float64(), safe=False)
         coordinates.append(numbers.to_numpy(zero_copy_only=False))
-    symbols: Symbols = domain.symbols_at(*coordinates)  # type: ignore[attr-defined]
-    return symbols
+    latitudes, longitudes = coordinates
+    return reader.read_positions(latitudes, longitudes)
 
 
-# --- labels ---------------------------------------------------------------------------------------
-
-
-def label_texts(column: Arrow, name: str) -> list[str | None]:
-    """Return the labels in a column as text, normalized to NFC like a domain's labels.
-
-    Missing values and empty text are ``None``. ``name`` is the column's name, for error messages.
-    """
-    _require_labels(column, name)
-    with suppress(UnicodeDecodeError):  # the error quotes a value: raise a new one below
-        encoded = column.cast(pa.string()).dictionary_encode()
-        texts: list[str | None] = []
-        for value in encoded.dictionary.to_pylist():
-            texts.append(unicodedata.normalize("NFC", value) if value else None)
-        texts.append(None)
-        indices = encoded.indices.fill_null(len(texts) - 1)
-        return [texts[index] for index in indices.to_pylist()]
-    raise InvalidTable(f"column {name!r} must contain UTF-8 text.")
-
-
-def _require_labels(column: Arrow, name: str) -> None:
-    """Reject a column that contains neither text nor integers."""
-    if not (_is_text(column.type) or pa.types.is_integer(_value_type(column.type))):
+def require_cells(type_: Arrow, name: str) -> None:
+    """Reject a column whose cells cannot be answers."""
+    value_type = type_.value_type if pa.types.is_dictionary(type_) else type_
+    is_answer = (
+        pa.types.is_string(value_type)
+        or pa.types.is_large_string(value_type)
+        or pa.types.is_string_view(value_type)
+        or pa.types.is_primitive(value_type)  # numbers, booleans, dates and times
+        or pa.types.is_decimal(value_type)
+        or pa.types.is_null(value_type)
+    )
+    if not is_answer:
         raise InvalidTable(
-            f"column {name!r} must contain text or integers, but its type is {column.type}. "
+            f"column {name!r} must contain text, numbers or dates, but its type is {type_}. "
             "Convert it first."
         )
-
-
-def _is_text(type_: Arrow) -> bool:
-    type_ = _value_type(type_)
-    is_string = pa.types.is_string(type_) or pa.types.is_large_string(type_)
-    return bool(is_string or pa.types.is_string_view(type_))
-
-
-def _value_type(type_: Arrow) -> Arrow:
-    """Return the type of a column's values, even if the column is dictionary-encoded."""
-    return type_.value_type if pa.types.is_dictionary(type_) else type_
-
-
-def _parse_integers(texts: Arrow) -> Arrow:
-    """Parse decimal integers of at most 16 digits. Anything else becomes null."""
-    matches = pa.compute.match_substring_regex(texts, _INTEGER_PATTERN)
-    is_integer = pa.compute.fill_null(matches, False)
-    return pa.compute.if_else(is_integer, texts, None).cast(pa.int64())

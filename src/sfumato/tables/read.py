@@ -1,307 +1,171 @@
-"""Read tables as streams of Arrow batches, in constant memory.
+"""Open tables of any format: CSV, JSON lines, Parquet, Arrow, Excel, SPSS and Stata."""
 
-Sfumato's errors never contain a value, but errors from libraries may: Arrow quotes the data that it
-could not parse, and a codec error contains all the bytes. An error raised inside an exception
-handler refers to the original error, even with ``from None``. So errors about the data are
-raised outside the handlers.
-"""
-
-import csv
-import shutil
+import bz2
+import gzip
+import io
+import os
 import sys
-import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 import pyarrow as pa
-import pyarrow.csv
-import pyarrow.parquet
 
 from sfumato.errors import InvalidTable
 from sfumato.foundation.arrays import Arrow
+from sfumato.tables.arrow_file import open_arrow_file, open_arrow_stream
+from sfumato.tables.csv_file import open_csv
+from sfumato.tables.csv_header import parse_delimiter
+from sfumato.tables.excel_file import open_excel
+from sfumato.tables.file_kind import PEEK_SIZE, FileKind, detect_kind, require_workbook
+from sfumato.tables.json_lines import open_json_lines
+from sfumato.tables.parquet_file import open_parquet
+from sfumato.tables.statistics_file import open_spss, open_stata
+from sfumato.tables.table import Table
+from sfumato.tables.temporary_copy import copy_to_path, make_seekable
 
 __all__ = ["Table", "open_table"]
 
-# The first bytes of each kind of file.
-_PARQUET_MAGIC = b"PAR1"
-_GZIP_MAGIC = b"\x1f\x8b"
-
-_BATCH_ROWS = 2**16
-_CSV_BLOCK_SIZE = 2**22
-_MAX_LISTED_COLUMNS = 8
-
-ColumnTypes = Mapping[str, Arrow]
-"""The Arrow type of each column to read; ``None`` means text in CSV, or the type in Parquet."""
-
-_ReadBatches = Callable[[ColumnTypes, Sequence[int] | None], Iterator[Arrow]]
-"""A function that yields the given columns of all rows, or of some row groups, in batches."""
-
-
-@dataclass(frozen=True, eq=False)
-class Table:
-    """An open table: its name, its column names, its metadata, and the sizes of its row groups.
-
-    A CSV file has no metadata, and its ``row_group_sizes`` is ``None``.
-    """
-
-    name: str
-    columns: list[str]
-    read_batches: _ReadBatches
-    metadata: Mapping[bytes, bytes] = field(default_factory=dict)
-    row_group_sizes: list[int] | None = None
-
-    def batches(
-        self, column_types: ColumnTypes, row_groups: Sequence[int] | None = None
-    ) -> Iterator[Arrow]:
-        """Yield the given columns of all rows, or of some row groups, batch by batch."""
-        for column in column_types:
-            if column not in self.columns:
-                raise InvalidTable(
-                    f"{self.name} has no column {column!r}{self._column_hint(column)}"
-                )
-            if self.columns.count(column) > 1:
-                raise InvalidTable(
-                    f"{self.name} has more than one column named {column!r}. Rename the duplicates."
-                )
-        group_count = len(self.row_group_sizes or ())
-        if row_groups is not None and max(row_groups, default=-1) >= group_count:
-            raise InvalidTable(
-                f"{self.name} changed while it was being read. Nothing was written; "
-                "run the command again."
-            )
-        try:
-            yield from self.read_batches(column_types, row_groups)
-        except (pa.ArrowInvalid, pa.ArrowKeyError, pa.ArrowNotImplementedError, UnicodeDecodeError):
-            problem = "its rows differ in length, it is not UTF-8, or a column has the wrong type"
-        except OSError:
-            problem = "it is truncated or corrupt"
-        else:
-            return
-        raise InvalidTable(f"cannot read {self.name}: {problem}.")
-
-    def _column_hint(self, missing_column: str) -> str:
-        """Return a hint about the columns that exist.
-
-        Do not show the first line of a CSV file: it contains values if the header is missing.
-        """
-        if self.row_group_sizes is not None:
-            columns = ", ".join(self.columns[:_MAX_LISTED_COLUMNS])
-            ellipsis = ", …" if len(self.columns) > _MAX_LISTED_COLUMNS else ""
-            return f"; its columns are {columns}{ellipsis}."
-        for column in self.columns:
-            if column.strip().casefold() == missing_column.strip().casefold():
-                return f"; did you mean {column!r}?"
-        return (
-            f" among its {len(self.columns)} columns. "
-            "The first line must be a header with their names."
-        )
+_CODECS = {FileKind.GZIP: "gzip", FileKind.BZIP2: "bz2", FileKind.ZSTD: "zstd"}
 
 
 @contextmanager
-def open_table(path: str) -> Iterator[Table]:
-    """Open a CSV file (optionally gzipped) or a Parquet file; ``-`` is standard input.
+def open_table(path: str, *, delimiter: str | None = None) -> Iterator[Table]:
+    """Open a table; ``-`` is standard input.
 
-    The format is detected from the file's content, not from its name.
+    The format is detected from the content, not from the name: CSV or JSON lines, optionally
+    compressed with gzip, bz2 or zstd; Parquet; Feather or Arrow IPC; Excel (.xlsx); SPSS; Stata.
+    ``delimiter`` separates the cells of a CSV file: a comma by default; ``tab`` is a tab.
     """
-    name = "standard input" if path == "-" else Path(path).name
+    separator = parse_delimiter(delimiter)
     with ExitStack() as stack:
+        yield _TableFile(path, stack).open(separator)
+
+
+class _TableFile:
+    """An open file whose format is not known yet."""
+
+    def __init__(self, path: str, stack: ExitStack) -> None:
+        self._path = path
+        self._stack = stack
+        self._name = "standard input" if path == "-" else Path(path).name
         try:
-            raw_file: Arrow = (
-                _standard_input() if path == "-" else stack.enter_context(Path(path).open("rb"))
-            )
-            first_bytes = bytes(raw_file.peek(4)[:4])
+            self._file = self._open_file()
+            self._first_bytes = self._peek()
         except OSError as error:
-            raise InvalidTable(f"cannot open {name}: {error.strerror or error}.") from None
-        if not first_bytes:
-            raise InvalidTable(f"{name} is empty.")
-        if first_bytes.startswith(_PARQUET_MAGIC):
-            yield _parquet_table(name, _make_seekable(raw_file, stack))
-        else:
-            yield _csv_table(name, raw_file, is_gzipped=first_bytes.startswith(_GZIP_MAGIC))
+            raise InvalidTable(f"cannot open {self._name}: {error.strerror or error}.") from None
+        if not self._first_bytes:
+            raise InvalidTable(f"{self._name} is empty.")
 
-
-def _standard_input() -> Arrow:
-    if sys.stdin is None:
-        raise InvalidTable(
-            "standard input is closed. Pipe a table into the command, or pass a file."
-        )
-    return sys.stdin.buffer
-
-
-# --- Parquet --------------------------------------------------------------------------------------
-
-
-def _make_seekable(raw_file: BinaryIO, stack: ExitStack) -> BinaryIO:
-    """Return the file itself, or a temporary copy if it is a pipe.
-
-    Parquet files must be seekable, because their metadata is at the end.
-    """
-    if raw_file.seekable():
-        return raw_file
-    temporary_file = tempfile.TemporaryFile()  # noqa: SIM115 - the stack closes it
-    copy: BinaryIO = stack.enter_context(temporary_file)
-    shutil.copyfileobj(raw_file, copy)
-    copy.seek(0)
-    return copy
-
-
-def _parquet_table(name: str, raw_file: BinaryIO) -> Table:
-    parquet_file = _open_parquet(name, raw_file)
-    schema = parquet_file.schema_arrow
-
-    def read_batches(
-        column_types: ColumnTypes, row_groups: Sequence[int] | None
-    ) -> Iterator[Arrow]:
-        reader = parquet_file
-        text_columns = []
-        for column, type_ in column_types.items():
-            if type_ is None and pa.types.is_string(schema.field(column).type):
-                text_columns.append(column)
-        if text_columns:
-            reader = pa.parquet.ParquetFile(raw_file, read_dictionary=text_columns)
-        return reader.iter_batches(
-            batch_size=_BATCH_ROWS, columns=list(column_types), row_groups=row_groups
-        )
-
-    metadata = parquet_file.metadata
-    group_sizes = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
-    return Table(name, list(schema.names), read_batches, schema.metadata or {}, group_sizes)
-
-
-def _open_parquet(name: str, raw_file: BinaryIO) -> Arrow:
-    with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError):
-        return pa.parquet.ParquetFile(raw_file)
-    raise InvalidTable(f"{name} is not a valid Parquet file (truncated or corrupt).")
-
-
-# --- CSV ------------------------------------------------------------------------------------------
-
-
-def _csv_table(name: str, raw_file: BinaryIO, *, is_gzipped: bool) -> Table:
-    stream = pa.PythonFile(raw_file, mode="r")
-    if is_gzipped:
-        stream = pa.CompressedInputStream(stream, "gzip")
-    body = _CsvBody(stream, name)
-    column_names = body.read_header()
-
-    def read_batches(
-        column_types: ColumnTypes, row_groups: Sequence[int] | None
-    ) -> Iterator[Arrow]:
-        if body.is_at_end():
-            return  # Arrow would fail on a table without rows
-        # Read text by default, because Arrow would guess types from the first rows.
-        types = {
-            column: pa.string() if type_ is None else type_
-            for column, type_ in column_types.items()
-        }
-        # Treat only an empty field as missing: "NA" may be a label.
-        convert_options = pa.csv.ConvertOptions(
-            column_types=types,
-            include_columns=list(types),
-            null_values=[""],
-            strings_can_be_null=True,
-        )
-        read_options = pa.csv.ReadOptions(block_size=_CSV_BLOCK_SIZE, column_names=column_names)
-        # In a file with one column, an empty line is a missing answer: do not skip it.
-        parse_options = pa.csv.ParseOptions(
-            newlines_in_values=True, ignore_empty_lines=len(column_names) > 1
-        )
-        with pa.csv.open_csv(
-            body,
-            read_options=read_options,
-            parse_options=parse_options,
-            convert_options=convert_options,
-        ) as reader:
-            yield from reader
-        if body.quote_count % 2:
+    def _open_file(self) -> Arrow:
+        if self._path != "-":
+            return self._stack.enter_context(Path(self._path).open("rb"))
+        if sys.stdin is None:
             raise InvalidTable(
-                f"{name}: a quotation mark is never closed, which hides the rows after it."
+                "standard input is closed. Pipe a table into the command, or pass a file."
             )
+        return sys.stdin.buffer
 
-    return Table(name, column_names, read_batches)
+    def _peek(self) -> bytes:
+        """Return the first bytes without consuming them."""
+        first_bytes = bytes(self._file.peek(PEEK_SIZE)[:PEEK_SIZE])
+        if len(first_bytes) < PEEK_SIZE and first_bytes:
+            # The writer of a pipe may have written only a few bytes so far.
+            first_bytes = self._file.read(PEEK_SIZE)
+            if self._file.seekable():
+                self._file.seek(-len(first_bytes), os.SEEK_CUR)
+            else:
+                self._file = io.BufferedReader(_PrefixedFile(first_bytes, self._file))
+        return first_bytes
 
+    def open(self, delimiter: str) -> Table:
+        kind = detect_kind(self._name, self._first_bytes)
+        if kind in (FileKind.CSV, FileKind.JSON_LINES):
+            return self._open_text(kind, self._file, b"", delimiter, None)
+        if kind in _CODECS:
+            return self._open_compressed_text(_CODECS[kind], delimiter)
+        return self._open_binary(kind)
 
-class _CsvBody:
-    """The rows of a CSV file as a byte stream. Call ``read_header`` before reading them."""
+    # --- binary formats ---------------------------------------------------------------------------
 
-    closed = False  # Arrow reads this attribute
+    def _open_binary(self, kind: FileKind) -> Table:
+        if kind is FileKind.ARROW_STREAM:
+            return open_arrow_stream(self._name, self._file)
+        if kind is FileKind.SPSS:
+            return open_spss(self._name, self._regular_path())
+        if kind is FileKind.STATA:
+            return open_stata(self._name, self._regular_path())
+        file = make_seekable(self._file, self._stack)
+        if kind is FileKind.PARQUET:
+            return open_parquet(self._name, file)
+        if kind is FileKind.ARROW_FILE:
+            return open_arrow_file(self._name, file)
+        require_workbook(self._name, file)
+        return open_excel(self._name, file, self._stack)
 
-    def __init__(self, stream: Arrow, name: str) -> None:
-        self._stream = stream
-        self._name = name
-        self._buffer = b""
-        self.quote_count = 0
+    def _regular_path(self) -> str:
+        return self._path if self._is_regular() else copy_to_path(self._file, self._stack)
 
-    def read_header(self) -> list[str]:
-        """Read the first line, and return the column names in it."""
-        while b"\n" not in self._buffer and len(self._buffer) < _CSV_BLOCK_SIZE:
-            chunk = self._read_chunk()
-            if not chunk:
-                break
-            self._buffer += chunk
-        line, _, self._buffer = self._buffer.partition(b"\n")
-        columns = _parse_header(line, self._name)
-        if not columns or len(set(columns)) != len(columns):
-            raise InvalidTable(f"{self._name} must start with a header of distinct column names.")
-        return columns
+    def _is_regular(self) -> bool:
+        """Whether the path can be opened again."""
+        return self._path != "-" and Path(self._path).is_file()
 
-    def _read_chunk(self) -> bytes:
+    # --- text formats -----------------------------------------------------------------------------
+
+    def _open_compressed_text(self, codec: str, delimiter: str) -> Table:
+        stream = pa.CompressedInputStream(pa.PythonFile(self._file, mode="r"), codec)
+        start = self._read_start(stream)
+        kind = detect_kind(self._name, start) if start else FileKind.CSV
+        if kind not in (FileKind.CSV, FileKind.JSON_LINES):
+            raise InvalidTable(
+                f"{self._name} contains a {kind.value}, compressed with {codec}. "
+                "Decompress it first."
+            )
+        return self._open_text(kind, stream, start, delimiter, codec)
+
+    def _read_start(self, stream: Arrow) -> bytes:
         try:
-            return bytes(self._stream.read(2**16))
+            return bytes(stream.read(PEEK_SIZE))
         except OSError:
             raise InvalidTable(f"cannot read {self._name}: it is truncated or corrupt.") from None
 
-    def is_at_end(self) -> bool:
-        """Whether no data is left."""
-        self._buffer = self._buffer or self._read_chunk()
-        return not self._buffer
+    def _open_text(
+        self, kind: FileKind, stream: Arrow, start: bytes, delimiter: str, codec: str | None
+    ) -> Table:
+        if kind is FileKind.JSON_LINES:
+            return open_json_lines(self._name, stream, start)
+        source = pa.PythonFile(stream, mode="r") if codec is None else stream
+        reopen = (lambda: _open_again(self._path, codec)) if self._is_regular() else None
+        return open_csv(self._name, source, delimiter=delimiter, start=start, reopen=reopen)
 
-    def read(self, size: int = -1) -> bytes:
-        """Return the next bytes after the header."""
-        if not self._buffer:
-            content = bytes(self._stream.read(size))
-        elif size < 0:
-            content = self._buffer
-            self._buffer = b""
-        else:
-            content = self._buffer[:size]
-            self._buffer = self._buffer[size:]
-        self.quote_count += content.count(b'"')
-        return content
 
-    def close(self) -> None:
-        """Do nothing: the stream belongs to the caller."""
+def _open_again(path: str, codec: str | None) -> BinaryIO:
+    """Open a regular file again, and decompress it."""
+    if codec == "gzip":
+        return cast("BinaryIO", gzip.open(path))
+    if codec == "bz2":
+        return cast("BinaryIO", bz2.open(path))
+    if codec == "zstd":
+        return cast("BinaryIO", io.BufferedReader(pa.input_stream(path, compression=codec)))
+    return Path(path).open("rb")
+
+
+class _PrefixedFile(io.RawIOBase):
+    """A pipe, with the bytes that were already read from it."""
+
+    def __init__(self, prefix: bytes, file: BinaryIO) -> None:
+        self._prefix = prefix
+        self._file = file
 
     def readable(self) -> bool:
-        """Return True."""
         return True
 
-    def writable(self) -> bool:
-        """Return False."""
-        return False
-
-    def seekable(self) -> bool:
-        """Return False."""
-        return False
-
-
-def _parse_header(line: bytes, name: str) -> list[str]:
-    """Return the column names in the first line of a CSV file.
-
-    If the header is missing, the line contains values. The codec's and the parser's errors would
-    quote them, so raise new errors outside their handlers.
-    """
-    text = None
-    with suppress(UnicodeDecodeError):
-        text = line.decode("utf-8-sig").rstrip("\r")
-    if text is None:
-        raise InvalidTable(f"{name} must be UTF-8 text, or Parquet.")
-    with suppress(csv.Error):
-        return next(csv.reader([text], strict=True), [])
-    raise InvalidTable(
-        f"{name} must start with a header: one line of column names, separated by commas and "
-        "ending with \\n."
-    )
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        content = self._prefix[: len(buffer)]
+        if content:
+            self._prefix = self._prefix[len(content) :]
+        else:
+            content = self._file.read1(len(buffer))  # type: ignore[attr-defined]
+        buffer[: len(content)] = content
+        return len(content)

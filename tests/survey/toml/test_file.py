@@ -237,6 +237,7 @@ def test_labels_may_contain_any_character_but_line_ends(tmp_path, quote):
         ("label,label\na,b\n", "two columns with the same name"),
         ("label,topic\nnews\n", "line 2"),
         ("label,topic\nnews,a\nhealth,b,c\n", "line 3"),
+        ('label,topic\n"two\nlines",a\n\nhealth\n', "line 5: expected 2 columns"),
         ("label\nnews\nnews\n", "'news' occurs twice"),
         ("label,topic\nnews,a\n,b\n", "empty"),
         (b"label\nn\xe9ws\n", "UTF-8"),
@@ -250,6 +251,7 @@ def test_labels_may_contain_any_character_but_line_ends(tmp_path, quote):
         "twice",
         "short",
         "long",
+        "after a quoted line break",
         "duplicate",
         "blank",
         "latin",
@@ -261,7 +263,7 @@ def test_bad_label_files_are_named(tmp_path, content, said):
     _pages(tmp_path, content)
     message = _refused(tmp_path, _toml(FILE))
     assert said in message
-    assert message.startswith("domain")
+    assert message.startswith(("survey.toml, line 2: domain", "survey.toml, line 4: domain"))
 
 
 @pytest.mark.parametrize("damage", ["cut", "flipped", "no gzip"])
@@ -296,7 +298,7 @@ H3 = 'kind = "h3"\nresolution = 3\nsouth = 1\nnorth = 2\nwest = 3\neast = 4'
         (_toml(head=""), ["name is missing"]),
         (_toml(head='name = ""'), ["name"]),
         (_toml(head="name = 7"), ["name must be text", "an integer"]),
-        (_toml(head='name = "q"\nnmae = "q"'), ["nmae is not a field", "spelling"]),
+        (_toml(head='name = "q"\nnmae = "q"'), ["nmae is not a field", "Did you mean name?"]),
         (_toml(head='name = "q"\ntitle = 3'), ["title must be text"]),
         (_toml(head='name = "q"\nopens = 2026-01-01'), ["opens must be text"]),
         (
@@ -616,10 +618,11 @@ def test_labels_and_file_are_exclusive(tmp_path):
 
 def test_all_mistakes_are_reported_at_once(tmp_path):
     message = _refused(tmp_path, _toml(LABELS + "\nsouthh = 1", UNIFORM + "\nepsilom = 1", head=""))
-    assert [line.split()[0] for line in message.splitlines()] == [
-        "name",
-        "domain.southh",
-        "context.epsilom",
+    assert message.splitlines() == [
+        "survey.toml: name is missing.",
+        "survey.toml, line 5: domain.southh is not a field of a survey file. Did you mean south?",
+        "survey.toml, line 9: context.epsilom is not a field of a survey file. "
+        "Did you mean epsilon?",
     ]
 
 

@@ -14,6 +14,7 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
 
 from sfumato.errors import InvalidSetting, MissingExtra, StoreFull, StoreUnavailable
+from sfumato.foundation.installation import install_hint
 
 __all__ = ["WRITES", "Backend", "backend_for"]
 
@@ -177,7 +178,7 @@ class _PostgresBackend(Backend):
             import psycopg  # noqa: F401 - check that it is installed
         except ImportError:
             raise MissingExtra(
-                "a PostgreSQL store needs psycopg: pip install 'sfumato[server]'"
+                f"a PostgreSQL store needs psycopg: {install_hint('server')}"
             ) from None
         options = f"-c lock_timeout={int(lock_timeout * 1000)} -c timezone=UTC"
         connect_timeout = max(2, int(lock_timeout))

@@ -9,6 +9,7 @@ reports (`tasks.py`). They are derived from the job's secret, which Spark never 
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib.util import find_spec
 from operator import itemgetter
 from pathlib import PurePath
@@ -26,9 +27,9 @@ from sfumato.engines.spark.inputs import (
     require_repeatable,
 )
 from sfumato.engines.spark.secret import offer_secret
-from sfumato.errors import InvalidTable, MissingExtra, SfumatoError, UnknownValue
-from sfumato.survey import Survey
-from sfumato.tables import AnswerColumns
+from sfumato.errors import InvalidTable, MissingExtra, SfumatoError
+from sfumato.foundation.installation import install_hint
+from sfumato.survey import AnswerColumns, RowCounts, RowRules, Survey
 from sfumato.tally import Tally
 
 if TYPE_CHECKING:
@@ -42,10 +43,6 @@ _MAX_COUNT_BYTES = 2**29
 
 _INTEGER_TYPES = {"tinyint", "smallint", "int", "bigint"}
 _NUMBER_TYPES = _INTEGER_TYPES | {"float", "double"}
-
-# The names of the columns that tasks read.
-_VALUE_COLUMN = AnswerColumns("value")
-_POSITION_COLUMNS = AnswerColumns(None, "latitude", "longitude")
 
 
 def tally_column(
@@ -71,7 +68,7 @@ def tally_column(
     _require_pyspark()
     survey.certify()
     answers, columns = _select_answers(
-        survey, dataframe, AnswerColumns(column, latitude, longitude)
+        survey, dataframe, _answer_columns(survey, column, latitude, longitude)
     )
     resolved_survey = survey.resolved()
 
@@ -82,7 +79,7 @@ def tally_column(
     # of a lost attempt could be counted together with parts of its retry.
     coalesced = answers.coalesce(_max_tasks(dataframe.sparkSession, survey))
     outcomes = coalesced.mapInArrow(privatize_and_tally, spark_tasks.OUTCOME_SCHEMA)
-    return _sum_counts(survey, outcomes.collect())
+    return _sum_counts(survey, columns, outcomes.collect())
 
 
 def tally_files(
@@ -109,7 +106,7 @@ def tally_files(
     task_count = min(len(valid_paths), _max_tasks(spark, survey))
     indices = spark.range(0, len(valid_paths), 1, task_count)
     outcomes = indices.mapInArrow(privatize_and_tally, spark_tasks.OUTCOME_SCHEMA)
-    return _sum_counts(survey, outcomes.collect())
+    return _sum_counts(survey, columns, outcomes.collect())
 
 
 def privatize_to(
@@ -180,9 +177,10 @@ def keyed_reports(
     from pyspark.sql.types import IntegerType, StructField, StructType
 
     require_driver_session(dataframe)
-    answers, columns = _select_answers(
-        survey, dataframe, AnswerColumns(column, latitude, longitude), key
-    )
+    source_columns = _answer_columns(survey, column, latitude, longitude)
+    rules = RowRules(survey.context.domain, source_columns)
+    rules.require_no_skipping("a key without a report shows whose answer is missing")
+    answers, columns = _select_answers(survey, dataframe, source_columns, key)
     require_repeatable(answers)
     initial_states = file_states(answers)
     _require_valid_rows(survey, answers.drop("key"), columns)
@@ -219,9 +217,14 @@ def keyed_reports(
 def _require_pyspark() -> None:
     # PySpark itself needs pandas to handle Arrow batches.
     if find_spec("pyspark") is None or find_spec("pandas") is None:
-        raise MissingExtra(
-            "Spark jobs need PySpark, pandas and Java 17: pip install 'sfumato[spark]'"
-        )
+        raise MissingExtra(f"Spark jobs need PySpark, pandas and Java 17: {install_hint('spark')}")
+
+
+def _answer_columns(
+    survey: Survey, column: str | None, latitude: str | None, longitude: str | None
+) -> AnswerColumns:
+    """Return the columns to read, with the survey file's rules for missing values."""
+    return replace(survey.description.table, value=column, latitude=latitude, longitude=longitude)
 
 
 def _select_answers(
@@ -236,14 +239,14 @@ def _select_answers(
         allowed_types = {"string", *_INTEGER_TYPES}
         value = _select_column(dataframe, source_columns.value, allowed_types, "text or integers")
         selection = [value.alias("value")]
-        columns = _VALUE_COLUMN
+        columns = replace(source_columns, value="value")
     else:
         latitude = _select_column(dataframe, str(source_columns.latitude), _NUMBER_TYPES, "degrees")
         longitude = _select_column(
             dataframe, str(source_columns.longitude), _NUMBER_TYPES, "degrees"
         )
         selection = [latitude.alias("latitude"), longitude.alias("longitude")]
-        columns = _POSITION_COLUMNS
+        columns = replace(source_columns, latitude="latitude", longitude="longitude")
     if key is not None:
         allowed_types = {"string", "binary", *_INTEGER_TYPES}
         requirement = "text, integers or bytes, one per person"
@@ -324,18 +327,20 @@ def _require_valid_rows(survey: Survey, answers: "DataFrame", columns: AnswerCol
 
     flags = answers.mapInArrow(flag_unknown, spark_tasks.FLAGS_SCHEMA)
     row_count_column = sql.count(sql.lit(1)).alias("rows")
+    missing_column = sql.sum("missing").alias("missing")
     unknown_column = sql.sum("unknown").alias("unknown")
-    rows_by_person = flags.groupBy("block").agg(row_count_column, unknown_column)
+    rows_by_person = flags.groupBy("block").agg(row_count_column, missing_column, unknown_column)
     has_no_key = sql.col("block").isNull()
     is_duplicate = (sql.col("rows") > 1) & ~has_no_key
     totals = rows_by_person.agg(
         sql.sum("rows").alias("rows"),
         sql.sum(sql.when(has_no_key, sql.col("rows"))).alias("without_key"),
         sql.sum(sql.when(is_duplicate, 1)).alias("duplicates"),
+        sql.sum("missing").alias("missing"),
         sql.sum("unknown").alias("unknown"),
     )
     (summary,) = totals.collect()
-    row_count, keyless_count, duplicate_count, unknown_count = summary
+    row_count, keyless_count, duplicate_count, missing_count, unknown_count = summary
     if not row_count:
         raise InvalidTable("the table has no rows.")
     if keyless_count:
@@ -348,12 +353,14 @@ def _require_valid_rows(survey: Survey, answers: "DataFrame", columns: AnswerCol
             "Keep one row per person, write the result to files and pass the copy: "
             "frame.dropDuplicates([key]).write.parquet(path), then spark.read.parquet(path)."
         )
-    if unknown_count:
-        raise UnknownValue(
-            f"{unknown_count} of {row_count} values are missing or not in the domain. "
-            "Correct them, add their labels, or give the domain an `other` label.",
-            count=unknown_count,
-        )
+    _check_rows(survey, columns, RowCounts(row_count, missing_count, unknown_count))
+
+
+def _check_rows(survey: Survey, columns: AnswerColumns, counts: RowCounts) -> None:
+    """Refuse a table with values that its rules do not allow."""
+    rules = RowRules(survey.context.domain, columns)
+    rules.check(counts, "the table")
+    rules.check_other_share(counts, "the table")
 
 
 # --- one tally from all tasks ---------------------------------------------------------------------
@@ -370,7 +377,7 @@ def _max_tasks(spark: "SparkSession", survey: Survey) -> int:
     return max(core_count, _MAX_COUNT_BYTES // bytes_per_task, 1)
 
 
-def _sum_counts(survey: Survey, outcomes: list[Any]) -> Tally:
+def _sum_counts(survey: Survey, columns: AnswerColumns, outcomes: list[Any]) -> Tally:
     """Return the tally of all tasks, or raise the error of the first failed task."""
     failures = [row for row in outcomes if row["error"] is not None]
     if failures:
@@ -381,10 +388,13 @@ def _sum_counts(survey: Survey, outcomes: list[Any]) -> Tally:
         raise _error_class(first_failure["error"])(message)
     outputs = survey.mechanism.outputs
     total = np.zeros(outputs, dtype=np.int64)
+    row_counts = RowCounts()
     for row in outcomes:
         total += spark_tasks.counts_from_bytes(row["counts"], outputs)
-    if not total.any():
+        row_counts += RowCounts(row["rows"], row["missing"], row["unknown"])
+    if not row_counts.rows:
         raise InvalidTable("the table has no rows.")
+    _check_rows(survey, columns, row_counts)
     return Tally(total, survey.fingerprint)
 
 

@@ -33,12 +33,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.engines.spark.secret import Ticket
-from sfumato.errors import SfumatoError, UnknownValue
+from sfumato.errors import SfumatoError
 from sfumato.foundation.arrays import Arrow, Reports, Symbols, Words
 from sfumato.mechanisms import Mechanism
 from sfumato.randomness import words_at
-from sfumato.survey import Survey
-from sfumato.tables import AnswerColumns, answer_batches, answer_reader
+from sfumato.survey import AnswerBatch, AnswerColumns, RowCounts, RowRules, Survey
+from sfumato.tables import RowCounter, answer_batches, answer_reader
 
 __all__ = [
     "FLAGS_SCHEMA",
@@ -53,8 +53,11 @@ __all__ = [
     "tally_in_task",
 ]
 
-OUTCOME_SCHEMA = "part int, counts binary, error string, message string"
-FLAGS_SCHEMA = "block binary, unknown int"
+OUTCOME_SCHEMA = (
+    "part int, counts binary, error string, message string, "
+    "rows bigint, missing bigint, unknown bigint"
+)
+FLAGS_SCHEMA = "block binary, missing int, unknown int"
 
 Batches = Iterable[Arrow]
 Counts = NDArray[np.int64]
@@ -66,28 +69,37 @@ Counts = NDArray[np.int64]
 def tally_in_task(
     resolved_survey: bytes, columns: AnswerColumns, batches: Batches
 ) -> Iterator[Arrow]:
-    """Yield the tally of the task's rows, as one row."""
+    """Yield the tally of the task's rows, and the counts of the rows, as one row."""
     survey = _load_survey(resolved_survey)
-    yield _outcome_row(survey, _read_symbols(survey, columns, batches))
+    read = answer_reader(columns, survey.context.domain)
+    yield _outcome_row(survey, (read(batch) for batch in batches if batch.num_rows))
 
 
 def tally_files_in_task(
     resolved_survey: bytes, columns: AnswerColumns, paths: tuple[str, ...], batches: Batches
 ) -> Iterator[Arrow]:
-    """Yield the tally of the answers in the task's files, as one row.
+    """Yield the tally of the answers in the task's files, and the counts of the rows, as one row.
 
     ``batches`` contain the task's indices into ``paths``.
     """
     survey = _load_survey(resolved_survey)
-    yield _outcome_row(survey, _read_symbols_in_files(survey, columns, paths, batches))
+    yield _outcome_row(survey, _read_files(survey, columns, paths, batches))
 
 
-def _outcome_row(survey: Survey, symbols: Iterator[Symbols]) -> Arrow:
+def _outcome_row(survey: Survey, batches: Iterator[AnswerBatch]) -> Arrow:
     counts = None
     error_name = None
     message = None
+    row_counts = RowCounts()
+
+    def count_rows() -> Iterator[Symbols]:
+        nonlocal row_counts
+        for batch in batches:
+            row_counts += batch.counts
+            yield batch.symbols
+
     try:
-        tally = survey.mechanism.privatize_and_tally(symbols)
+        tally = survey.mechanism.privatize_and_tally(count_rows())
         counts = counts_to_bytes(tally.counts)
     except SfumatoError as error:
         error_name = type(error).__name__
@@ -97,6 +109,9 @@ def _outcome_row(survey: Survey, symbols: Iterator[Symbols]) -> Arrow:
         "counts": pa.array([counts], pa.binary()),
         "error": pa.array([error_name], pa.string()),
         "message": pa.array([message], pa.string()),
+        "rows": pa.array([row_counts.rows], pa.int64()),
+        "missing": pa.array([row_counts.missing], pa.int64()),
+        "unknown": pa.array([row_counts.unknown], pa.int64()),
     }
     return pa.record_batch(columns)
 
@@ -123,20 +138,24 @@ def counts_from_bytes(content: bytes, outputs: int) -> Counts:
 def flag_unknown(
     resolved_survey: bytes, columns: AnswerColumns, batches: Batches
 ) -> Iterator[Arrow]:
-    """Yield each row's block and a count of unknown values.
+    """Yield each row's block, and the counts of missing and unknown values.
 
-    The first row of a batch has the count for the entire batch; the other rows have 0.
+    The first row of a batch has the counts for the entire batch; the other rows have 0.
     """
     survey = _load_survey(resolved_survey)
     read = answer_reader(columns, survey.context.domain)
     for batch in batches:
+        missing_counts = np.zeros(batch.num_rows, dtype=np.int32)
         unknown_counts = np.zeros(batch.num_rows, dtype=np.int32)
         if batch.num_rows:
-            try:
-                read(batch.drop_columns(["block"]))
-            except UnknownValue as error:
-                unknown_counts[0] = error.count
-        columns_by_name = {"block": batch.column("block"), "unknown": pa.array(unknown_counts)}
+            counts = read(batch.drop_columns(["block"])).counts
+            missing_counts[0] = counts.missing
+            unknown_counts[0] = counts.unknown
+        columns_by_name = {
+            "block": batch.column("block"),
+            "missing": pa.array(missing_counts),
+            "unknown": pa.array(unknown_counts),
+        }
         yield pa.record_batch(columns_by_name)
 
 
@@ -146,11 +165,15 @@ def report_in_task(
     """Yield each person's key and report. Reports are derived from blocks and symbols."""
     survey = _load_survey(resolved_survey)
     read = answer_reader(columns, survey.context.domain)
+    rules = RowRules(survey.context.domain, columns)
     secret = ticket.fetch()
     for batch in batches:
         if not batch.num_rows:
             continue
-        symbols = read(batch.drop_columns(["key", "block"]))
+        answers = read(batch.drop_columns(["key", "block"]))
+        # The driver has refused such rows before. A row without a symbol must never get a report.
+        rules.check(answers.counts)
+        symbols = answers.symbol_of_row
         blocks = b"".join(batch.column("block").to_pylist())
         reports = derive_reports(survey.mechanism, symbols, blocks, secret)
         report_column = pa.array(reports.astype(np.int32))
@@ -201,41 +224,21 @@ def _load_survey(resolved_survey: bytes) -> Survey:
     return Survey.from_resolved(resolved_survey)
 
 
-def _read_symbols(survey: Survey, columns: AnswerColumns, batches: Batches) -> Iterator[Symbols]:
-    """Yield the symbols for the answers in a task's rows, batch by batch.
-
-    After the first unknown value, only count unknown values, and raise an error at the end.
-    """
-    read = answer_reader(columns, survey.context.domain)
-    row_count = 0
-    unknown_count = 0
-    for batch in batches:
-        if not batch.num_rows:
-            continue
-        row_count += batch.num_rows
-        try:
-            symbols = read(batch)
-        except UnknownValue as error:
-            unknown_count += error.count
-            continue
-        if not unknown_count:
-            yield symbols
-    if unknown_count:
-        raise UnknownValue(
-            f"{unknown_count} of {row_count} values in partition {_partition_id()} are missing "
-            "or not in the domain. Correct them, add their labels, or give the domain an "
-            "`other` label.",
-            count=unknown_count,
-        )
-
-
-def _read_symbols_in_files(
+def _read_files(
     survey: Survey, columns: AnswerColumns, paths: tuple[str, ...], batches: Batches
-) -> Iterator[Symbols]:
-    """Yield the symbols for the files whose indices are in ``batches``."""
+) -> Iterator[AnswerBatch]:
+    """Yield the answers in the files whose indices are in ``batches``.
+
+    Refuse a file with missing or unknown values here, where its name and its rows are known.
+    """
+    domain = survey.context.domain
     for batch in batches:
         for index in batch.column(0).to_pylist():
-            yield from answer_batches(paths[index], columns, survey.context.domain)
+            counter = RowCounter(domain, columns)
+            for answers in answer_batches(paths[index], columns, domain):
+                counter.add(paths[index], answers.counts)
+                yield answers
+            counter.check()
 
 
 def _partition_id() -> int:

@@ -19,8 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.domains import Label
+from sfumato.estimation.estimate_table import MAX_SYMBOLS_SHOWN, arrow_labels
 from sfumato.estimation.uncertainty.intervals import Bounds
-from sfumato.foundation.arrays import Floats
+from sfumato.foundation.arrays import Arrow, Floats
+from sfumato.foundation.frames import ArrowTable
+from sfumato.foundation.notebook import facts_html, table_html
 
 __all__ = ["DECREASED", "INCONCLUSIVE", "INCREASED", "Difference", "TopSymbols"]
 
@@ -30,7 +33,7 @@ INCONCLUSIVE = "inconclusive"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Difference:
+class Difference(ArrowTable):
     """The second estimate minus the first, symbol by symbol.
 
     All intervals from ``low`` to ``high`` hold simultaneously with probability at least ``level``.
@@ -82,9 +85,37 @@ class Difference:
             f"{inconclusive_count} inconclusive; simultaneous level {self.level:.4g})"
         )
 
+    def to_arrow(self) -> Arrow:
+        """Return a ``pyarrow.Table`` with the columns label, difference, low, high and verdict."""
+        import pyarrow as pa
 
-@dataclass(frozen=True)
-class TopSymbols:
+        columns = {
+            "label": arrow_labels(self.labels),
+            "difference": self.differences,
+            "low": self.low,
+            "high": self.high,
+            "verdict": self.verdicts.tolist(),
+        }
+        return pa.table(columns)
+
+    def _repr_html_(self) -> str:
+        """Return the largest differences as an HTML table, for notebooks."""
+        order = np.argsort(-np.abs(self.differences), kind="stable")[:MAX_SYMBOLS_SHOWN]
+        verdicts = self.verdicts
+        rows = []
+        for x in order.tolist():
+            figures = (self.differences[x], self.low[x], self.high[x])
+            cells = [f"{figure:+.4f}" for figure in figures]
+            rows.append([str(self.labels[x]), *cells, str(verdicts[x])])
+        note = f"with simultaneous intervals at level {self.level:.4g}"
+        if len(self.labels) > len(rows):
+            note += f"; the {len(rows)} largest of {len(self.labels):,}"
+        header = ["label", "difference", "low", "high", "verdict"]
+        return table_html("Difference", header, rows, note)
+
+
+@dataclass(frozen=True, repr=False)
+class TopSymbols(ArrowTable):
     """The labels that are certainly among the ``size`` most frequent, and those that possibly are.
 
     ``possibly`` includes ``certainly``. Both are sorted by decreasing unbiased estimate. With
@@ -96,6 +127,37 @@ class TopSymbols:
     certainly: tuple[Label, ...]
     possibly: tuple[Label, ...]
     level: float
+
+    def to_arrow(self) -> Arrow:
+        """Return a ``pyarrow.Table`` with a row for each label in ``possibly``.
+
+        The columns are label and certainly.
+        """
+        import pyarrow as pa
+
+        certainly = set(self.certainly)
+        columns = {
+            "label": arrow_labels(self.possibly),
+            "certainly": [label in certainly for label in self.possibly],
+        }
+        return pa.table(columns)
+
+    def __repr__(self) -> str:
+        certainly = _labels_text(self.certainly)
+        possibly = _labels_text(self.possibly)
+        return (
+            f"TopSymbols(size={self.size}, certainly={certainly}, possibly={possibly}, "
+            f"level={self.level:.4g})"
+        )
+
+    def _repr_html_(self) -> str:
+        """Return the labels as HTML, for notebooks."""
+        facts = {
+            "certainly": ", ".join(map(str, self.certainly[:MAX_SYMBOLS_SHOWN])) or "–",
+            "possibly": ", ".join(map(str, self.possibly[:MAX_SYMBOLS_SHOWN])) or "–",
+        }
+        note = f"of size {self.size}, at level {self.level:.4g}"
+        return facts_html("TopSymbols", facts, note)
 
     @classmethod
     def from_intervals(
@@ -120,6 +182,14 @@ class TopSymbols:
         certainly = order[possibly_above_counts[order] < size]
         possibly = order[certainly_above_counts[order] < size]
         return cls(size, _select(labels, certainly), _select(labels, possibly), level)
+
+
+def _labels_text(labels: Sequence[Label]) -> str:
+    """Return the first labels as a tuple in text."""
+    shown = [repr(label) for label in labels[:MAX_SYMBOLS_SHOWN]]
+    if len(labels) > MAX_SYMBOLS_SHOWN:
+        shown.append("…")
+    return f"({', '.join(shown)}{',' if len(shown) == 1 else ''})"
 
 
 def _select(labels: Sequence[Label], symbols: NDArray[np.intp]) -> tuple[Label, ...]:

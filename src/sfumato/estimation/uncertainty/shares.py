@@ -30,6 +30,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sfumato.domains import Label
 from sfumato.errors import InvalidArgument
+from sfumato.estimation.estimate_table import MAX_SYMBOLS_SHOWN, arrow_labels
 from sfumato.estimation.uncertainty.intervals import (
     Bounds,
     adjust_near_boundary,
@@ -38,14 +39,19 @@ from sfumato.estimation.uncertainty.intervals import (
     share_bounds,
     tail_probability,
 )
-from sfumato.foundation.arrays import Booleans, Floats
+from sfumato.foundation.arrays import Arrow, Booleans, Floats
+from sfumato.foundation.formatting import align_table, format_percent, printable
+from sfumato.foundation.frames import ArrowTable
+from sfumato.foundation.notebook import facts_html, table_html
 from sfumato.mechanisms import Mechanism, ScoreMoments
 from sfumato.tally import Tally
 
 __all__ = ["Shares", "Total", "block_shares", "label_weights", "shares_within", "symbol_weights"]
 
+_SHARES_HEADER = ["label", "share", "low", "high", "exact"]
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Total:
     """The unbiased estimate of a weighted sum of shares, with an interval at ``level``."""
 
@@ -54,6 +60,19 @@ class Total:
     low: float
     high: float
     level: float
+
+    def __repr__(self) -> str:
+        return f"Total({self._summary()})"
+
+    def _repr_html_(self) -> str:
+        """Return the total as HTML, for notebooks."""
+        return facts_html("Total", {"unbiased estimate": self._summary()})
+
+    def _summary(self) -> str:
+        return (
+            f"{self.estimate:.4g}, {format_percent(self.level)} interval {self.low:.4g} to "
+            f"{self.high:.4g}"
+        )
 
     @classmethod
     def from_tally(
@@ -109,8 +128,8 @@ def symbol_weights(mechanism: Mechanism, weights: Mapping[Label, float] | ArrayL
     return by_symbol
 
 
-@dataclass(frozen=True, eq=False)
-class Shares:
+@dataclass(frozen=True, eq=False, repr=False)
+class Shares(ArrowTable):
     """The share of each label in its block or in another part of the domain.
 
     ``low``, ``high``: an interval at ``level`` for each share.
@@ -123,6 +142,41 @@ class Shares:
     high: Floats
     exact: Booleans
     level: float
+
+    def to_arrow(self) -> Arrow:
+        """Return a ``pyarrow.Table`` with the columns label, estimate, low, high and exact."""
+        import pyarrow as pa
+
+        columns = {
+            "label": arrow_labels(self.labels),
+            "estimate": self.estimates,
+            "low": self.low,
+            "high": self.high,
+            "exact": self.exact,
+        }
+        return pa.table(columns)
+
+    def __repr__(self) -> str:
+        lines = align_table([_SHARES_HEADER, *self._rows()])
+        if len(self.labels) > MAX_SYMBOLS_SHOWN:
+            lines.append(f"… {len(self.labels) - MAX_SYMBOLS_SHOWN:,} more")
+        return "\n".join([f"Shares, {format_percent(self.level)} intervals", *lines])
+
+    def _repr_html_(self) -> str:
+        """Return the first shares as an HTML table, for notebooks."""
+        note = f"with {format_percent(self.level)} intervals"
+        if len(self.labels) > MAX_SYMBOLS_SHOWN:
+            note += f"; the first {MAX_SYMBOLS_SHOWN} of {len(self.labels):,} labels"
+        return table_html("Shares", _SHARES_HEADER, self._rows(), note)
+
+    def _rows(self) -> list[list[str]]:
+        """Return the first rows as text."""
+        rows = []
+        for x, label in enumerate(self.labels[:MAX_SYMBOLS_SHOWN]):
+            figures = (self.estimates[x], self.low[x], self.high[x])
+            cells = [f"{figure:.4f}" for figure in figures]
+            rows.append([printable(str(label)), *cells, "yes" if self.exact[x] else "no"])
+        return rows
 
 
 def block_shares(mechanism: Mechanism, tally: Tally, level: float) -> Shares:

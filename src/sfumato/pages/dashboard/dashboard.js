@@ -234,6 +234,15 @@ byId("token").addEventListener("submit", (event) => {
   attempt(showResults);
 });
 
+/** Return the token in the URL's fragment, which `sfumato serve` prints, and remove it there. */
+function takeTokenFromUrl() {
+  const match = location.hash.match(/^#token=([\w-]+)$/);
+  if (!match) return null;
+  history.replaceState(null, "", location.pathname + location.search);
+  withStorage((storage) => storage.setItem(TOKEN_KEY, match[1]));
+  return match[1];
+}
+
 byId("forget").addEventListener("click", () => forgetToken("The token was forgotten."));
 
 function forgetToken(message) {
@@ -279,6 +288,10 @@ async function poll() {
 for (const id of ["decoder", "days"]) {
   byId(id).addEventListener("change", () => attempt(showResults));
 }
-window.addEventListener("hashchange", () => attempt(showSurveys));
-state.token = withStorage((storage) => storage.getItem(TOKEN_KEY));
+window.addEventListener("hashchange", () => {
+  const token = takeTokenFromUrl();
+  if (token) Object.assign(state, { token, version: null });
+  attempt(token ? showResults : showSurveys);
+});
+state.token = takeTokenFromUrl() ?? withStorage((storage) => storage.getItem(TOKEN_KEY));
 poll();

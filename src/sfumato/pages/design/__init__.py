@@ -127,7 +127,7 @@ def bound_sentence(design: Design) -> str:
     if design.certified:
         return (
             "The lower bound is certified: no mechanism for this promise has a smaller risk than "
-            "the bound."
+            f"the bound, with {_distribution_text(design)}."
         )
     return (
         "The lower bound is estimated: a search found no report that lowers the risk, which does "

@@ -170,8 +170,9 @@ def _certificate_text(survey: Survey, certificate: Certificate | None) -> str:
             f"{checked_count} of {answer_count} answers"
         )
     return (
-        f"Kept: {check_text}, in exact integer arithmetic. The tightest case uses "
-        f"ε = {certificate.realised_epsilon!r} of {certificate.promised_epsilon!r} promised."
+        f"Kept: {check_text}, in exact integer arithmetic. The tightest case, "
+        f"{certificate.tightest_pair}, uses ε = {certificate.realised_epsilon!r} of "
+        f"{certificate.promised_epsilon!r} promised."
     )
 
 

@@ -98,7 +98,8 @@ def _render_opening(plan: Plan) -> Html:
 
 def _render_rows(plan: Plan, table: Iterable[Iterable[str]]) -> Html:
     rows = []
-    for row, (name, *numbers) in zip(plan.rows, table, strict=True):
+    available_rows = [row for row in plan.rows if row.is_available]
+    for row, (name, *numbers) in zip(available_rows, table, strict=True):
         css_class = "chosen" if row.name == plan.chosen else ""
         rows.append(number_row(name, numbers, css_class))
     return join(rows)

@@ -233,21 +233,9 @@ def _render_rows(estimate: Estimate) -> Html:
 
 def certificate_section(survey: Survey, certificate: Certificate) -> Html:
     """Show what was checked, and where the promise is closest to being broken."""
-    symbols_text = EMPTY
-    tightest = certificate.tightest
-    if tightest is not None:
-        labels = survey.context.domain.labels
-        symbols_text = fill(
-            "<p>Symbol $x is “$label”; symbol $x2 is “$label2”.</p>",
-            x=tightest.x,
-            label=labels[tightest.x],
-            x2=tightest.x2,
-            label2=labels[tightest.x2],
-        )
     return render(
         "report/certificate.html",
         certificate=certificate,
-        symbols=symbols_text,
         pairs=format_count(certificate.pair_count),
         survey=survey.fingerprint,
         mechanism=certificate.mechanism,

@@ -52,8 +52,12 @@ def read_columns(path: Path, field: str) -> dict[str, list[str]]:
     location = f"{field}: {path.name}"
     with _read_text(path, field) as lines:
         reader = csv.DictReader(lines, strict=True)
+        rows = []
+        last_lines = []  # where each row ends: a quoted cell may contain line breaks
         try:
-            rows = list(reader)
+            for row in reader:
+                rows.append(row)
+                last_lines.append(reader.line_num)
         except csv.Error as problem:
             raise InvalidSurvey(f"{location} is not valid CSV: {problem}.") from None
         header = reader.fieldnames or []
@@ -61,7 +65,7 @@ def read_columns(path: Path, field: str) -> dict[str, list[str]]:
         raise InvalidSurvey(f"{location} must have a header and at least one row.")
     if len(set(header)) != len(header):
         raise InvalidSurvey(f"{location} has two columns with the same name. Rename one.")
-    for line_number, row in enumerate(rows, 2):
+    for line_number, row in zip(last_lines, rows, strict=True):
         if None in row or None in row.values():
             raise InvalidSurvey(
                 f"{location}, line {line_number}: expected {len(header)} columns, as in the header."

@@ -1,7 +1,8 @@
-"""Read the context section of a survey file."""
+"""Read and write the context section of a survey file."""
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,6 +12,7 @@ from pydantic import Field
 from sfumato.contexts import (
     Blocks,
     Context,
+    ContextUnion,
     HighLow,
     Metric,
     PrivacyMatrix,
@@ -21,9 +23,19 @@ from sfumato.contexts import (
 from sfumato.domains import Domain, GridDomain, H3Domain
 from sfumato.domains.partitions import grid_tiles, h3_parents, nearest_places
 from sfumato.errors import InvalidSurvey
-from sfumato.foundation.arrays import Booleans
+from sfumato.foundation.arrays import Booleans, Symbols
+from sfumato.foundation.canonical import decimal_text
+from sfumato.randomness import Epsilon
 from sfumato.survey.toml.companion_files import get_column, read_columns, read_domain_matrix
-from sfumato.survey.toml.schema import Number, Section, TextOrInteger, require_only, require_value
+from sfumato.survey.toml.schema import (
+    Number,
+    Section,
+    TextOrInteger,
+    no_toml_form,
+    require_only,
+    require_value,
+    toml_number,
+)
 
 _Table = Mapping[str, Sequence[str]]
 """The columns of the labels file, by name; empty if there is no labels file."""
@@ -282,6 +294,145 @@ _READERS: Mapping[str, Callable[[ContextFields, Domain, _Table, Path], Context]]
     "metric": _read_metric,
     "matrix": _read_privacy_matrix,
 }
+
+
+# --- write ----------------------------------------------------------------------------------------
+
+
+def write_context(context: Context) -> dict[str, Any]:
+    """Return the fields of ``[context]`` that describe the context.
+
+    Raise ``InvalidSurvey`` if the context has no form in TOML.
+    """
+    if context.kind not in _WRITERS:
+        raise no_toml_form(f"a context of kind {context.kind}")
+    return _WRITERS[context.kind](context)
+
+
+def _write_uniform(context: Uniform) -> dict[str, Any]:
+    return {"kind": "uniform", "epsilon": _toml_epsilon(context.uniform_epsilon)}
+
+
+def _write_high_low(context: HighLow) -> dict[str, Any]:
+    return {
+        "kind": "high-low",
+        "epsilon": _toml_epsilon(context.exact_inside),
+        "sensitive": _labels_at(context, context.sensitive),
+    }
+
+
+def _write_metric(context: Metric) -> dict[str, Any]:
+    record: Any = context.to_record()
+    return {
+        "kind": "metric",
+        "epsilon": toml_number(record["epsilon"]),
+        "distances": _toml_rows(record["distances"]),
+    }
+
+
+def _write_privacy_matrix(context: PrivacyMatrix) -> dict[str, Any]:
+    record: Any = context.to_record()
+    return {"kind": "matrix", "matrix": _toml_rows(record["matrix"])}
+
+
+def _write_tiers(context: Tiers) -> dict[str, Any]:
+    names = _distinct_names(context.tier_names)
+    return {
+        "kind": "tiers",
+        "tier_of": [names[tier] for tier in context.tier_of.tolist()],
+        "epsilons": _epsilon_by_name(names, context.exact_epsilons),
+    }
+
+
+def _write_blocks(context: Blocks) -> dict[str, Any]:
+    fields = _block_fields(context.block_names, context.block_of, context.exact_epsilons)
+    if isinstance(context.exact_across, float):
+        return fields
+    return {**fields, "across": _toml_epsilon(context.exact_across)}
+
+
+def _write_union(context: ContextUnion) -> dict[str, Any]:
+    """Return the fields of blocks in which only sensitive labels are protected.
+
+    Other unions have no form in TOML.
+    """
+    epsilons: list[Epsilon | None] = []
+    sensitive: list[int] = []
+    for part, symbols in zip(context.parts, context.members(), strict=True):
+        epsilon, is_sensitive = _block_promise(part)
+        epsilons.append(epsilon)
+        sensitive.extend(symbols[is_sensitive].tolist())
+    # A block without sensitive labels may have any ε. Choose one that makes the file short.
+    filler = next(epsilon for epsilon in (*epsilons, np.inf) if epsilon is not None)
+    known_epsilons = [filler if epsilon is None else epsilon for epsilon in epsilons]
+    fields = _block_fields(context.block_names, context.block_of, known_epsilons)
+    return {**fields, "sensitive": _labels_at(context, np.array(sorted(sensitive), dtype=int))}
+
+
+_WRITERS: Mapping[str, Callable[[Any], dict[str, Any]]] = {
+    "uniform": _write_uniform,
+    "high-low": _write_high_low,
+    "blocks": _write_blocks,
+    "tiers": _write_tiers,
+    "metric": _write_metric,
+    "matrix": _write_privacy_matrix,
+    "union": _write_union,
+}
+
+
+def _block_promise(part: Context) -> tuple[Epsilon | None, Booleans]:
+    """Return the ε of a block, or ``None`` if it has no promise, and which symbols it protects."""
+    if part.as_high_low is not None:
+        return part.as_high_low.exact_inside, part.as_high_low.is_sensitive
+    if part.uniform_epsilon is None:
+        raise no_toml_form("a union of contexts that are neither uniform nor high-low")
+    if isinstance(part.uniform_epsilon, float):
+        return None, np.zeros(part.size, dtype=np.bool_)
+    return part.uniform_epsilon, np.ones(part.size, dtype=np.bool_)
+
+
+def _block_fields(
+    block_names: Sequence[Hashable], block_of: Symbols, epsilons: Sequence[Epsilon]
+) -> dict[str, Any]:
+    names = _distinct_names(block_names)
+    epsilon: Any = _toml_epsilon(epsilons[0])
+    if len(set(epsilons)) > 1:
+        epsilon = _epsilon_by_name(names, epsilons)
+    return {
+        "kind": "blocks",
+        "block_of": [names[block] for block in block_of.tolist()],
+        "epsilon": epsilon,
+    }
+
+
+def _distinct_names(names: Sequence[Hashable]) -> Sequence[Hashable]:
+    """Return the names of blocks or tiers, or numbers if two names are the same text.
+
+    The keys of a TOML table are text, so the names 1 and "1" could not be told apart.
+    """
+    if len(set(map(str, names))) < len(names):
+        return range(len(names))
+    return names
+
+
+def _epsilon_by_name(names: Sequence[Hashable], epsilons: Sequence[Epsilon]) -> dict[str, Any]:
+    pairs = zip(names, epsilons, strict=True)
+    return {str(name): _toml_epsilon(epsilon) for name, epsilon in pairs}
+
+
+def _toml_epsilon(epsilon: Epsilon) -> Decimal | str:
+    return toml_number(decimal_text(epsilon))
+
+
+def _toml_rows(rows: Sequence[Sequence[str]]) -> list[list[Decimal | str]]:
+    return [[toml_number(text) for text in row] for row in rows]
+
+
+def _labels_at(context: Context, symbols: Symbols) -> list[TextOrInteger]:
+    return [context.domain.labels[symbol] for symbol in symbols.tolist()]
+
+
+# --- parts of the readers -------------------------------------------------------------------------
 
 
 def _require_epsilon(fields: ContextFields) -> Any:  # noqa: ANN401

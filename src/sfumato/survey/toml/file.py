@@ -1,6 +1,10 @@
-"""Read TOML survey files. Each error message names the field and says how to fix it."""
+"""Read TOML survey files.
+
+Each error message names the file, the line and the field, and says how to fix it.
+"""
 
 import math
+import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,20 +21,29 @@ from sfumato.domains import Domain, GridDomain, H3Domain, IntegerDomain
 from sfumato.errors import InvalidSurvey, NoClosedForm, SfumatoError
 from sfumato.foundation.formatting import printable
 from sfumato.mechanisms import Mechanism
-from sfumato.survey.description import ABOUT_FIELDS, Description
-from sfumato.survey.question import DEFAULT_QUESTION, Question
+from sfumato.survey.answer_columns import AnswerColumns
+from sfumato.survey.content import require_toml
+from sfumato.survey.description import ABOUT_FIELDS, Description, require_about
+from sfumato.survey.question import DEFAULT_QUESTION, Question, require_name
+from sfumato.survey.resolved import read_survey_file
 from sfumato.survey.toml.companion_files import read_columns
-from sfumato.survey.toml.context import EXPECTED_IN_CONTEXT, ContextFields, read_context
+from sfumato.survey.toml.context import (
+    CONTEXT_FIELDS_BY_KIND,
+    ContextFields,
+    read_context,
+)
+from sfumato.survey.toml.problems import FieldProblem, describe_problems
 from sfumato.survey.toml.schema import (
     DOMAIN_FIELDS_BY_KIND,
     DomainFields,
     MechanismFields,
     RepeatFields,
     Section,
-    describe_error,
     require_only,
     require_value,
 )
+from sfumato.survey.toml.source import SurveySource
+from sfumato.survey.toml.table import TableFields, read_table
 
 _QUESTION_EXAMPLE = """[[question]]
 name = "place"
@@ -136,17 +149,24 @@ class FileFields(Section):
         "closed-form mechanism with the smallest worst-case error.",
         examples=['[domain]\nkind = "range"\nsize = 10\n[mechanism]\ncode = "cyclic"\n'],
     )
+    table: TableFields = Field(
+        default=TableFields(),
+        description="How the commands read a table of answers. This section stays with the file: "
+        "it is not part of the survey, and no device sees it.",
+        examples=['[table]\ncolumn = "place"\n'],
+    )
 
 
-FIELDS_OF_EDITION_2 = frozenset({"question"})
+FIELDS_OF_EDITION_2 = frozenset({"question", "table"})
 """The top-level fields that a file of edition 1 cannot have."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class FileDescription(Description):
     """The description in a survey file, with its options for the mechanism."""
 
     mechanism_fields: MechanismFields
+    source: SurveySource
 
     @cached_property
     def mechanism(self) -> Mechanism:
@@ -154,35 +174,69 @@ class FileDescription(Description):
         fields = self.mechanism_fields
         options: dict[str, Any] = {"code": fields.code, "max_bits": fields.max_bits}
         if fields.sensitive_share is not None:
-            options["sensitive_share"] = _parse_share(fields.sensitive_share)
-        with _prefix_errors("mechanism"):
+            with self.source.locate_errors():
+                options["sensitive_share"] = _parse_share(fields.sensitive_share)
+        with self.source.locate_errors(), _prefix_errors("mechanism"):
             return mechanism_for(self.context, **options)
 
 
-def parse_survey_toml(raw: bytes, folder: Path) -> FileDescription:
-    """Read a survey file. Paths in it are relative to ``folder``."""
+def read_survey_toml(path: Path) -> FileDescription:
+    """Read a survey file. Reject other files, such as tables and resolved surveys."""
+    raw = read_survey_file(path)
+    require_toml(raw, path)
+    return parse_survey_toml(raw, path.parent, path.name)
+
+
+def parse_survey_toml(raw: bytes, folder: Path, name: str = "the survey file") -> FileDescription:
+    """Parse a survey file, which error messages call ``name``.
+
+    Paths in the file are relative to ``folder``.
+    """
+    name = printable(name)
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InvalidSurvey(f"{name} is not a survey file: it must be UTF-8 text.") from None
+    source = SurveySource(name, text)
+    file = _validate(_parse_toml(text, name), source)
+    with source.locate_errors():
+        return _describe(file, folder, source)
+
+
+def _parse_toml(text: str, name: str) -> dict[str, Any]:
     try:
         # Keep decimals as typed, so 0.1 is exactly one tenth.
-        data = tomllib.loads(raw.decode("utf-8-sig"), parse_float=_parse_decimal)
-    except UnicodeDecodeError:
-        raise InvalidSurvey("a survey file must be UTF-8 text.") from None
+        return tomllib.loads(text, parse_float=_parse_decimal)
     except tomllib.TOMLDecodeError as problem:
-        raise InvalidSurvey(f"the survey file is not valid TOML: {problem}.") from None
+        raise InvalidSurvey(_describe_syntax_error(printable(str(problem)), name)) from None
     except (RecursionError, ValueError, ArithmeticError):
         raise InvalidSurvey(
-            "the survey file is not valid TOML: it is nested too deeply, or a number is too long."
+            f"{name} is not valid TOML: it is nested too deeply, or a number is too long."
         ) from None
+
+
+def _describe_syntax_error(reason: str, name: str) -> str:
+    """Move the line in the reason that ``tomllib`` gives to the front."""
+    match = re.fullmatch(r"(.*) \(at line (\d+), column (\d+)\)", reason)
+    if match is None:
+        return f"{name} is not valid TOML: {reason}."
+    return f"{name}, line {match[2]}: not valid TOML in column {match[3]}: {match[1]}."
+
+
+def _validate(data: dict[str, Any], source: SurveySource) -> FileFields:
+    problems: list[FieldProblem] = []
     if type(data.get("edition", 1)) is not int:  # pydantic would accept true and 1.0
-        raise InvalidSurvey("edition must be 1 or 2.")
+        problems.append(FieldProblem(("edition",), "edition must be 1 or 2."))
+        data = {**data, "edition": 1}
     try:
         file = FileFields.model_validate(data)
-    except ValidationError as problem:
-        messages = [
-            printable(describe_error(error, EXPECTED_IN_CONTEXT)) for error in problem.errors()
-        ]
-        distinct_messages = dict.fromkeys(messages)
-        raise InvalidSurvey("\n".join(distinct_messages)) from None
-    return _describe(file, folder)
+    except ValidationError as error:
+        problems += describe_problems(error, FileFields, data)
+    if problems:
+        problems.sort(key=lambda each: source.line(each.path) or 0)
+        messages = [source.locate(each.path, printable(each.message)) for each in problems]
+        raise InvalidSurvey("\n".join(messages))
+    return file
 
 
 def _parse_decimal(text: str) -> Decimal | str:
@@ -196,11 +250,47 @@ def _parse_decimal(text: str) -> Decimal | str:
         return text
 
 
-def _describe(file: FileFields, folder: Path) -> FileDescription:
-    question = _read_question(_require_question(file), folder)
+def _describe(file: FileFields, folder: Path, source: SurveySource) -> FileDescription:
     about = {name: getattr(file, name) for name in ABOUT_FIELDS}
     about["repeat"] = file.repeat if isinstance(file.repeat, str) else file.repeat.model_dump()
-    return FileDescription(file.name, (question,), about, file.edition, file.mechanism)
+    problems: list[str] = []
+    with _collect_errors(problems):
+        require_name(file.name, "name")
+    with _collect_errors(problems):
+        require_about(about)
+    with _collect_errors(problems):
+        question = _read_question(_require_question(file), folder)
+    with _collect_errors(problems):
+        columns = _read_columns(file)
+    if not problems:
+        with _collect_errors(problems), _prefix_errors("table"):
+            columns.check_rules(question.context.domain)
+    if problems:
+        raise InvalidSurvey("\n".join(problems))
+    return FileDescription(
+        file.name,
+        (question,),
+        about,
+        file.edition,
+        columns,
+        mechanism_fields=file.mechanism,
+        source=source,
+    )
+
+
+def _read_columns(file: FileFields) -> AnswerColumns:
+    if file.edition == 1 and "table" in file.model_fields_set:
+        raise InvalidSurvey("table is a field of edition 2. Add edition = 2 to the file.")
+    return read_table(file.table)
+
+
+@contextmanager
+def _collect_errors(problems: list[str]) -> Iterator[None]:
+    """Append the message of an error to ``problems``, so that all errors can be shown at once."""
+    try:
+        yield
+    except InvalidSurvey as problem:
+        problems.append(str(problem))
 
 
 def _require_question(file: FileFields) -> QuestionFields:
@@ -224,9 +314,17 @@ def _require_question(file: FileFields) -> QuestionFields:
 
 
 def _read_question(fields: QuestionFields, folder: Path) -> Question:
-    table = _read_label_table(fields.domain, folder)
-    with _prefix_errors("domain"):
+    problems: list[str] = []
+    with _collect_errors(problems):
+        require_name(fields.name, "question.name")
+    with _collect_errors(problems), _prefix_errors("domain"):
+        table = _read_label_table(fields.domain, folder)
         domain = _read_domain(fields.domain, table)
+    if problems:
+        # A context needs a domain, but its fields can be checked without one.
+        with _collect_errors(problems):
+            require_only(fields.context, "context", CONTEXT_FIELDS_BY_KIND[fields.context.kind])
+        raise InvalidSurvey("\n".join(problems))
     with _prefix_errors("context"):
         context = read_context(fields.context, domain, table, folder)
     return Question(fields.name, context)

@@ -1,4 +1,4 @@
-"""The fields of a survey file, and error messages for invalid fields.
+"""The fields of a survey file, and checks for them.
 
 Each field has a description and an example, from which ``tools/survey_file_reference.py`` builds
 ``docs/survey-file.md``. An example lists only what matters: the tool adds a name, an edition, and
@@ -182,59 +182,26 @@ class RepeatFields(Section):
     )
 
 
-# What a field must be, for each type of pydantic error.
-_EXPECTED_BY_ERROR = {
-    "int_type": "an integer",
-    "string_type": "text",
-    "list_type": "a list",
-    "dict_type": "a table",
-    "model_type": "a table",
-    "value_error": "a number",
-}
-# What a field must be, for fields that accept several types.
 EXPECTED_IN_FILE = {
     "domain.labels": "a list of text or integers",
+    "table.missing": '"refuse", "skip" or a label',
+    "table.missing_codes": "a list of text or integers",
+    "table.bins": "a list of numbers",
     "repeat": '"once", or { every = "week", distinct = 3 }',
 }
-# How many parts of a location name a field. The parts after them are pydantic's alternatives.
-_DEPTH = {"domain": 2, "context": 2, "mechanism": 2, "question": 2}
-_TYPE_NAMES = {
-    str: "text",
-    bool: "true or false",
-    int: "an integer",
-    Decimal: "a decimal number",
-    list: "a list",
-    dict: "a table",
-}
+"""For each field that accepts several types, what it must be."""
 
 
-def describe_error(error: Any, expected_in_context: Mapping[str, str]) -> str:  # noqa: ANN401
-    """Describe a pydantic error in terms of the survey file."""
-    # After the field's name, the location contains pydantic's names for alternative types.
-    names = [part for part in error["loc"] if isinstance(part, str)]
-    depth = _DEPTH.get(names[0], 1)
-    if names[0] == "question" and names[1:2] in (["domain"], ["context"]):
-        depth = 3
-    field = ".".join(names[:depth])
-    error_type = error["type"]
-    if error_type == "missing":
-        return f"repeat.{names[-1]} is missing." if field == "repeat" else f"{field} is missing."
-    if error_type == "extra_forbidden":
-        return f"{field} is not a field of a survey file. Check its spelling."
-    if error_type == "literal_error" and field != "repeat":
-        return f"{field} must be one of {error['ctx']['expected']}; got {error['input']!r}."
-    expected_by_field = {**EXPECTED_IN_FILE, **expected_in_context}
-    expected = expected_by_field.get(field.removeprefix("question.")) or _EXPECTED_BY_ERROR.get(
-        error_type, "of a different type"
+def toml_number(text: str) -> Decimal | str:
+    """Return an exact number as TOML: a decimal, or text if it is a fraction p/q or inf."""
+    return text if text == "inf" or "/" in text else Decimal(text)
+
+
+def no_toml_form(what: str) -> InvalidSurvey:
+    """Return the error for a survey that cannot be saved as TOML because of ``what`` it has."""
+    return InvalidSurvey(
+        f"a survey file in TOML cannot describe {what}. Save the survey as .json instead."
     )
-    return f"{field} must be {expected}; got {_type_name(error['input'])}."
-
-
-def _type_name(value: object) -> str:
-    for python_type, name in _TYPE_NAMES.items():
-        if isinstance(value, python_type):
-            return name
-    return "an unsupported type"
 
 
 def require_value(value: Any, name: str, expected: str) -> Any:  # noqa: ANN401
@@ -247,9 +214,11 @@ def require_value(value: Any, name: str, expected: str) -> Any:  # noqa: ANN401
 def require_only(section: Section, name: str, allowed: Sequence[str]) -> None:
     """Reject fields that are not ``allowed`` for the kind of a section."""
     kind = getattr(section, "kind", "")
-    disallowed = sorted(section.model_fields_set - {"kind", *allowed})
-    if disallowed:
-        raise InvalidSurvey(
-            f"{name}.{disallowed[0]} does not apply to kind = {kind!r}; "
+    messages = []
+    for field in sorted(section.model_fields_set - {"kind", *allowed}):
+        messages.append(
+            f"{name}.{field} does not apply to kind = {kind!r}; "
             f"allowed fields: {', '.join(allowed)}."
         )
+    if messages:
+        raise InvalidSurvey("\n".join(messages))

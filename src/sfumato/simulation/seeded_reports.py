@@ -1,0 +1,50 @@
+"""Reports from a seed: reproducible, and therefore NOT PRIVATE."""
+
+from typing import Any, overload
+
+import numpy as np
+
+from sfumato.errors import InvalidArgument
+from sfumato.foundation.arrays import Reports
+from sfumato.mechanisms import Mechanism
+from sfumato.simulation.seeded import SeededWords
+from sfumato.survey import ReportBatch, Survey
+
+__all__ = ["reports"]
+
+
+@overload
+def reports(randomizer: Survey, answers: Any, *, seed: int) -> ReportBatch: ...  # noqa: ANN401
+@overload
+def reports(randomizer: Mechanism, answers: Any, *, seed: int) -> Reports: ...  # noqa: ANN401
+def reports(
+    randomizer: Survey | Mechanism,
+    answers: Any,
+    *,
+    seed: int,
+) -> ReportBatch | Reports:
+    """Draw one report for each answer from a seed. NOT PRIVATE: the seed reveals all answers.
+
+    Use this for experiments, tests and documentation, with data that is not secret. The same seed
+    gives the same reports. A survey accepts answers as its ``privatize`` method does. A mechanism
+    accepts symbols, that is, integers; text is a label.
+
+    >>> import sfumato as sf
+    >>> survey = sf.Survey("lunch", sf.Uniform(["park", "clinic", "bar"], 1))
+    >>> batch = sf.simulation.reports(survey, ["park", "bar"], seed=1)
+    >>> batch == sf.simulation.reports(survey, ["park", "bar"], seed=1)
+    True
+    >>> sf.simulation.reports(survey.mechanism, ["park", "bar"], seed=1).tolist()
+    [2, 0]
+    """
+    if isinstance(randomizer, Survey):
+        return randomizer.privatize(answers, SeededWords(seed))
+    if not isinstance(randomizer, Mechanism):
+        raise InvalidArgument(
+            f"reports needs a survey or a mechanism; got {type(randomizer).__name__}. Call "
+            "sf.simulation.reports(survey, answers, seed=1)."
+        )
+    symbols = answers
+    if np.asarray(answers).dtype.kind in "UOT":
+        symbols = randomizer.context.domain.symbols(answers)
+    return randomizer.privatize(symbols, SeededWords(seed))

@@ -1,0 +1,124 @@
+"""Which columns of a table contain the answers, and how to read them.
+
+Only someone who holds the whole table needs this. A device never sees it: on a device, a missing
+answer is a label, and nothing is counted, skipped or refused because of its value.
+"""
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal, get_args
+
+from sfumato.domains import Domain, GridDomain, H3Domain, IntegerDomain, Label
+from sfumato.errors import InvalidArgument, InvalidContext
+
+__all__ = ["DATE_PARTS", "REFUSE", "SKIP", "AnswerColumns", "DatePart"]
+
+REFUSE = "refuse"
+"""The value of ``missing`` that rejects a table with empty cells."""
+
+SKIP = "skip"
+"""The value of ``missing`` that leaves out people without an answer."""
+
+DatePart = Literal["day", "weekday", "hour", "month"]
+"""The parts of a date that can be an answer."""
+
+DATE_PARTS: tuple[DatePart, ...] = get_args(DatePart)
+
+_LABELS_OF_PART = {"weekday": 7, "hour": 24}
+
+
+@dataclass(frozen=True)
+class AnswerColumns:
+    """The columns that contain the answers, one for values or two for positions.
+
+    ``missing``: what to do with rows without an answer: "refuse", "skip", or a label to count them
+    as. By default, they count as the domain's ``other``; without one, the table is refused.
+    ``missing_codes``: texts that mean that there is no answer, such as "NA" or "-99".
+    ``bins``: increasing numbers that divide a column of numbers into ``len(bins) + 1`` intervals,
+    each closed below. The domain's first labels are the intervals, in order.
+    ``date``: the part of a date that is the answer. For "weekday" and "hour", the domain's first
+    7 or 24 labels are the parts, from Monday or midnight. For "day" and "month", labels look like
+    2026-11-18 or 2026-11.
+    ``date_format``: the format of dates in text, as for ``strptime``; the default is ISO 8601.
+    ``delimiter``: the character between the cells of a CSV file; the default is a comma.
+    """
+
+    value: str | None = None
+    latitude: str | None = None
+    longitude: str | None = None
+    missing: Label | None = None
+    missing_codes: tuple[str, ...] = ()
+    bins: tuple[float, ...] = ()
+    date: DatePart | None = None
+    date_format: str | None = None
+    delimiter: str | None = None
+
+    def check(self, domain: Domain) -> None:
+        """Reject columns that are missing or contradictory, or that do not fit the domain."""
+        self._check_names(domain)
+        self.check_rules(domain)
+
+    def check_rules(self, domain: Domain) -> None:
+        """Reject rules for reading cells that do not fit the domain; columns may be missing."""
+        self.missing_symbol(domain)
+        if self.bins:
+            self._check_bins()
+        if self.date is not None and self.date not in DATE_PARTS:
+            raise InvalidArgument(f"date must be one of {', '.join(DATE_PARTS)}; got {self.date!r}")
+        if self.date_format is not None and self.date is None:
+            raise InvalidArgument("date_format needs date: the part of the date that is the answer")
+        self._check_label_count(domain)
+
+    def _check_names(self, domain: Domain) -> None:
+        has_value = self.value is not None
+        is_consistent = (self.latitude is None) == (self.longitude is None) == has_value
+        if not is_consistent:
+            raise InvalidArgument("pass either --column, or both --latitude and --longitude.")
+        if has_value:
+            if isinstance(domain, GridDomain):
+                raise InvalidArgument(
+                    "a grid survey needs positions: pass --latitude and --longitude."
+                )
+        elif self.latitude == self.longitude:
+            raise InvalidArgument("--latitude and --longitude must be two different columns.")
+        elif not isinstance(domain, GridDomain | H3Domain):
+            raise InvalidArgument(
+                "--latitude and --longitude are for surveys with a grid or H3 domain; "
+                "pass --column."
+            )
+
+    def _check_bins(self) -> None:
+        is_increasing = all(low < high for low, high in pairwise(self.bins))
+        if not is_increasing or not all(map(math.isfinite, self.bins)):
+            raise InvalidArgument("bins must be increasing numbers, such as 18,30,45,60.")
+        if self.date is not None:
+            raise InvalidArgument("choose either bins, for numbers, or date, for dates.")
+
+    def _check_label_count(self, domain: Domain) -> None:
+        """Reject a domain with too few labels for the bins, or for the parts of a date."""
+        expected_count = _LABELS_OF_PART.get(self.date or "", 0)
+        if self.bins:
+            expected_count = len(self.bins) + 1
+        is_by_position = expected_count > 0
+        is_special = isinstance(domain, IntegerDomain | H3Domain | GridDomain)
+        if is_by_position and (is_special or domain.size < expected_count):
+            unit = "interval" if self.bins else f"{self.date} of a date"
+            raise InvalidArgument(
+                f"the domain must start with {expected_count} labels, one for each {unit}; it has "
+                f"{domain.size}. Change the labels or the {'bins' if self.bins else 'date'}."
+            )
+
+    def missing_symbol(self, domain: Domain) -> int | None:
+        """Return the symbol for rows without an answer, or ``None`` to skip or refuse them."""
+        if self.missing is None:
+            return None if domain.other is None else domain.other_symbol
+        if self.missing in (REFUSE, SKIP):
+            return None
+        try:
+            return int(domain.label_symbols([self.missing], "missing")[0])
+        except InvalidContext:
+            raise InvalidArgument(
+                f"missing must be {REFUSE}, {SKIP} or a label of the domain; got "
+                f"{self.missing!r}, which is not one of its labels."
+            ) from None

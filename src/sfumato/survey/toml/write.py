@@ -1,0 +1,144 @@
+"""Write a survey as TOML.
+
+The text is parsed again before it is returned: a file that describes a different survey must never
+appear.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+
+from sfumato.designer.choose import CODES
+from sfumato.domains import Domain
+from sfumato.errors import InvalidSurvey, SfumatoError
+from sfumato.foundation.canonical import canonical_bytes
+from sfumato.mechanisms import Mechanism
+from sfumato.survey.description import ABOUT_FIELDS, Description
+from sfumato.survey.promise import about_record, promise_record
+from sfumato.survey.question import DEFAULT_QUESTION, Question
+from sfumato.survey.toml.context import write_context
+from sfumato.survey.toml.file import FileDescription, parse_survey_toml
+from sfumato.survey.toml.schema import no_toml_form, toml_number
+from sfumato.survey.toml.table import write_table
+
+__all__ = ["write_survey_toml"]
+
+# tomli_w writes every item of an array on a line of its own. Text never contains line ends, because
+# they are escaped, so the pattern cannot match inside of text.
+_ARRAY = re.compile(r"\[\n(?P<items>(?:[ ]+[^ \[\]\n][^\[\]\n]*,\n)+)[ ]*\]")
+_MAX_ARRAY_LENGTH = 80
+
+
+def write_survey_toml(
+    description: Description, mechanism: Mechanism, options: Mapping[str, Any]
+) -> bytes:
+    """Return a survey file with the same fingerprints as the survey.
+
+    ``options`` are the fields of ``[mechanism]`` in the file that the survey was read from, if
+    there is one. Without them, the options are found by trial. Raise ``InvalidSurvey`` if TOML
+    cannot describe the survey.
+    """
+    data = _file_fields(description)
+    if canonical_bytes(about_record(description)) != _parse_about(data):
+        raise no_toml_form("these texts")
+    promise = canonical_bytes(promise_record(description, mechanism))
+    for candidate in _candidate_options(mechanism, options):
+        fields = {**data, "mechanism": candidate} if candidate else data
+        content = _dump(fields)
+        if _parse_promise(content) == promise:
+            return content
+    raise no_toml_form(
+        "this survey's promise and mechanism: no [mechanism] section leads to the same integers. "
+        "Perhaps the mechanism was designed"
+    )
+
+
+def _candidate_options(
+    mechanism: Mechanism, options: Mapping[str, Any]
+) -> Iterator[Mapping[str, Any]]:
+    """Yield the fields of ``[mechanism]`` that may lead to the mechanism, the likeliest first."""
+    yield options
+    codes: list[dict[str, Any]] = [{}, *({"code": code} for code in CODES)]
+    yield from codes
+    for code in codes:
+        yield {**code, "max_bits": mechanism.bits}
+
+
+def _dump(data: Mapping[str, Any]) -> bytes:
+    text = tomli_w.dumps(data)
+    return _ARRAY.sub(_join_short_array, text).encode("utf-8")
+
+
+def _join_short_array(match: re.Match[str]) -> str:
+    """Return an array on one line if it is short; otherwise, return it unchanged."""
+    items = [line.strip().removesuffix(",") for line in match["items"].split("\n")[:-1]]
+    joined = f"[{', '.join(items)}]"
+    return joined if len(joined) <= _MAX_ARRAY_LENGTH else match.group()
+
+
+def _parse(content: bytes) -> FileDescription:
+    # The file refers to no other files, so the folder does not matter.
+    return parse_survey_toml(content, Path())
+
+
+def _parse_about(data: Mapping[str, Any]) -> bytes:
+    """Return what a survey file shows to people, as canonical JSON."""
+    try:
+        return canonical_bytes(about_record(_parse(_dump(data))))
+    except SfumatoError as problem:
+        raise InvalidSurvey(
+            f"TOML cannot describe this survey: {problem} Save the survey as .json instead."
+        ) from problem
+
+
+def _parse_promise(content: bytes) -> bytes:
+    """Return what a survey file promises, as canonical JSON; nothing if it has no mechanism."""
+    description = _parse(content)
+    try:
+        return canonical_bytes(promise_record(description, description.mechanism))
+    except SfumatoError:
+        return b""
+
+
+# --- the fields of the file -----------------------------------------------------------------------
+
+
+def _file_fields(description: Description) -> dict[str, Any]:
+    fields: dict[str, Any] = {"name": description.name, "edition": description.edition}
+    for name in ABOUT_FIELDS:
+        if description.about[name]:
+            fields[name] = description.about[name]
+    if description.every:
+        fields["repeat"] = dict(description.about["repeat"])
+    (question,) = description.questions
+    sections = _question_fields(question)
+    if question.name == DEFAULT_QUESTION:
+        fields.update(sections)
+    else:
+        fields["question"] = [{"name": question.name, **sections}]
+    table = write_table(description.table)
+    if table:
+        fields["table"] = table
+    return fields
+
+
+def _question_fields(question: Question) -> dict[str, Any]:
+    return {
+        "domain": _domain_fields(question.context.domain),
+        "context": write_context(question.context),
+    }
+
+
+def _domain_fields(domain: Domain) -> dict[str, Any]:
+    """Return the fields of ``[domain]``, which are those of the record without empty ones."""
+    record: Any = domain.to_record()
+    if "cells" in record:
+        raise no_toml_form("H3 cells without a file that lists them")
+    fields = {name: value for name, value in record.items() if value is not None}
+    for name in ("south", "north", "west", "east", "step"):
+        if name in fields:
+            fields[name] = toml_number(fields[name])
+    return fields

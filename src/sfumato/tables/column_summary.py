@@ -1,0 +1,194 @@
+"""Summarize a column of a table: its distinct cells, and how often each occurs."""
+
+import re
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sfumato.domains import Label
+from sfumato.errors import InvalidTable
+from sfumato.foundation.arrays import Arrow
+from sfumato.survey import AnswerColumns
+from sfumato.survey.answers import as_wall_clock
+from sfumato.survey.cell_lookup import describe_cell, is_missing_cell, spellings
+from sfumato.tables.answers import require_cells
+from sfumato.tables.read import open_table
+
+__all__ = ["ColumnSummary", "read_blocks", "similar_labels", "summarize_column"]
+
+_MAX_DISTINCT = 2_000_000
+_NUMBER_KINDS = frozenset({"whole numbers", "decimal numbers"})
+_MISSING_TEXTS = frozenset(
+    {"na", "n/a", "#n/a", "nan", "null", "none", "missing", "unknown", ".", "-", "--", "?"}
+)
+
+
+@dataclass(frozen=True)
+class ColumnSummary:
+    """The distinct answers in a column, and how often each occurs.
+
+    ``missing``: the number of rows without an answer. ``counts``: the number of rows with each
+    answer, keyed by cells as they are in the table.
+    """
+
+    name: str
+    missing: int
+    counts: dict[Any, int]
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return self.missing + sum(self.counts.values())
+
+    @cached_property
+    def kinds(self) -> frozenset[str]:
+        """What the answers look like, such as "decimal numbers"."""
+        return frozenset(map(describe_cell, self.counts))
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether all answers are numbers."""
+        return bool(self.kinds) and self.kinds <= _NUMBER_KINDS
+
+    @cached_property
+    def is_whole(self) -> bool:
+        """Whether all answers are whole numbers, perhaps written like 65.0."""
+        return self.is_numeric and all(map(_has_whole_spelling, self.counts))
+
+    def label_counts(self) -> dict[Label, int]:
+        """Return how often each label occurs: numbers in order, or text in natural order."""
+        counts: Counter[Label] = Counter()
+        for cell, count in self.counts.items():
+            counts[self.label_of(cell)] += count
+        order = _number_key if self.is_numeric else _natural_key
+        return {label: counts[label] for label in sorted(counts, key=order)}
+
+    def label_of(self, cell: object) -> Label:
+        """Return the label for a cell: an integer if all cells are whole numbers, else text."""
+        labels = spellings(cell)
+        if self.is_whole:
+            return next(label for label in labels if isinstance(label, int))
+        text = next(label for label in labels if isinstance(label, str))
+        return unicodedata.normalize("NFC", text)
+
+    def missing_texts(self) -> list[str]:
+        """Return the answers that look like codes for a missing answer, such as "NA"."""
+        texts = [str(cell) for cell in self.counts if isinstance(cell, str)]
+        return sorted(text for text in texts if text.strip().casefold() in _MISSING_TEXTS)
+
+
+def _has_whole_spelling(cell: object) -> bool:
+    return any(isinstance(label, int) for label in spellings(cell))
+
+
+def _number_key(label: Label) -> float:
+    return float(label)
+
+
+def _natural_key(label: Label) -> list[tuple[int, float, str]]:
+    """Return a key by which "10 to 19" sorts after "5 to 9"."""
+    parts: list[tuple[int, float, str]] = []
+    for part in re.split(r"([0-9]+)", str(label)):
+        if part.isascii() and part.isdigit():
+            parts.append((0, float(part), part))
+        else:
+            parts.append((1, 0.0, part))
+    return parts
+
+
+def similar_labels(labels: Iterable[Label]) -> list[list[Label]]:
+    """Return groups of labels that differ only by case or spaces.
+
+    >>> similar_labels(["Y", "N", " y", "no"])
+    [['Y', ' y']]
+    """
+    groups: defaultdict[str, list[Label]] = defaultdict(list)
+    for label in labels:
+        groups[" ".join(str(label).casefold().split())].append(label)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def summarize_column(
+    path: str,
+    columns: AnswerColumns,
+    *,
+    on_progress: Callable[[int], None] = lambda rows: None,
+) -> ColumnSummary:
+    """Read a column of answers. Errors do not contain answers."""
+    name = str(columns.value)
+    missing_codes = frozenset(columns.missing_codes)
+    counts: Counter[Any] = Counter()
+    missing_count = 0
+    row_count = 0
+    with open_table(path, delimiter=columns.delimiter) as table:
+        for batch in table.batches({name: None}):
+            row_count += batch.num_rows
+            for cell, count in _count_cells(batch.column(0), name):
+                if is_missing_cell(cell) or not missing_codes.isdisjoint(spellings(cell)):
+                    missing_count += count
+                else:
+                    counts[cell] += count
+            if len(counts) > _MAX_DISTINCT:
+                raise InvalidTable(
+                    f"column {name!r} has more than {_MAX_DISTINCT:,} distinct answers. Round "
+                    "them, or start from a sample of the rows."
+                )
+            on_progress(row_count)
+    return ColumnSummary(name, missing_count, dict(counts))
+
+
+def _count_cells(column: Arrow, name: str) -> list[tuple[Any, int]]:
+    """Return the distinct cells of a column, and how often each occurs."""
+    require_cells(column.type, name)
+    with suppress(pa.ArrowException, UnicodeDecodeError, ValueError):  # they may quote an answer
+        value_counts = pc.value_counts(as_wall_clock(column))
+        cells = value_counts.field(0)
+        if pa.types.is_dictionary(cells.type):
+            cells = cells.dictionary_decode()
+        return list(zip(cells.to_pylist(), value_counts.field(1).to_pylist(), strict=True))
+    raise InvalidTable(f"column {name!r} must contain UTF-8 text, numbers or dates.")
+
+
+def read_blocks(
+    path: str, columns: AnswerColumns, block_column: str, summary: ColumnSummary
+) -> dict[Label, str]:
+    """Return the block of each label, which another column contains."""
+    name = str(columns.value)
+    block_of: dict[Label, str] = {}
+    with open_table(path, delimiter=columns.delimiter) as table:
+        for batch in table.batches(dict.fromkeys([name, block_column])):
+            for cell, block in _distinct_pairs(batch, name, block_column):
+                if cell not in summary.counts:
+                    continue  # no answer
+                if is_missing_cell(block):
+                    raise InvalidTable(
+                        f"an answer in column {name!r} has no block. Each answer must have one."
+                    )
+                block_text = str(spellings(block)[-1])
+                if block_of.setdefault(summary.label_of(cell), block_text) != block_text:
+                    raise InvalidTable(
+                        f"an answer in column {name!r} is in two blocks. Each answer must be in "
+                        "one block."
+                    )
+    return block_of
+
+
+def _distinct_pairs(batch: Arrow, name: str, block_column: str) -> list[tuple[Any, Any]]:
+    """Return the distinct pairs of an answer and its block."""
+    plain_columns = []
+    for column in (name, block_column):
+        require_cells(batch.column(column).type, column)
+        plain_columns.append(as_wall_clock(batch.column(column)))
+    with suppress(pa.ArrowException, UnicodeDecodeError, ValueError):  # they may quote an answer
+        pairs = pa.table(plain_columns, ["cell", "block"])
+        distinct = pairs.group_by(["cell", "block"]).aggregate([])
+        cells = distinct.column("cell").to_pylist()
+        return list(zip(cells, distinct.column("block").to_pylist(), strict=True))
+    raise InvalidTable(f"column {name!r} must contain UTF-8 text, numbers or dates.")

@@ -1,0 +1,243 @@
+"""CSV files: text in UTF-8 with a header, read by Arrow in constant memory."""
+
+import io
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import BinaryIO
+
+import pyarrow as pa
+import pyarrow.csv
+
+from sfumato.errors import InvalidTable
+from sfumato.foundation.arrays import Arrow
+from sfumato.tables.csv_header import (
+    decode_header,
+    parse_header,
+    suggest_delimiter,
+)
+from sfumato.tables.csv_problem import describe_arrow_error, find_open_quote, find_problem
+from sfumato.tables.csv_rows import cell_content, csv_rows
+from sfumato.tables.header import describe_header
+from sfumato.tables.table import ColumnTypes, Table
+
+__all__ = ["open_csv"]
+
+_BLOCK_SIZE = 2**22
+
+Reopen = Callable[[], BinaryIO]
+"""A function that opens the file again from its start, decompressed."""
+
+
+def open_csv(
+    name: str, stream: Arrow, *, delimiter: str, start: bytes = b"", reopen: Reopen | None = None
+) -> Table:
+    """Open a CSV file. ``start`` contains the bytes that were already read from the stream.
+
+    ``reopen`` allows a second pass, which finds the line of a problem. Pass ``None`` for a pipe.
+    """
+    body = _CsvBody(stream, name, delimiter, start)
+    return _CsvFile(name, body, delimiter, reopen).table()
+
+
+class _CsvFile:
+    """A CSV file whose header has been read."""
+
+    def __init__(self, name: str, body: "_CsvBody", delimiter: str, reopen: Reopen | None) -> None:
+        self._name = name
+        self._body = body
+        self._delimiter = delimiter
+        self._reopen = reopen
+        self._header = decode_header(body.read_header(), name)
+        self._columns = parse_header(self._header, delimiter, name)
+
+    def table(self) -> Table:
+        return Table(
+            self._name,
+            self._columns,
+            self._read_batches,
+            describe_columns=self._describe_columns,
+        )
+
+    def _read_batches(
+        self, column_types: ColumnTypes, row_groups: Sequence[int] | None
+    ) -> Iterator[Arrow]:
+        if self._body.is_at_end():
+            return  # Arrow would fail on a table without rows
+        try:
+            with self._open_reader(column_types) as reader:
+                yield from reader
+        except (pa.ArrowInvalid, pa.ArrowKeyError, UnicodeDecodeError) as error:
+            problem = describe_arrow_error(str(error))
+        else:
+            self._check_quotes()
+            return
+        raise InvalidTable(self._locate_problem(column_types) or self._describe(problem))
+
+    def _open_reader(self, column_types: ColumnTypes) -> Arrow:
+        # Read text by default, because Arrow would guess types from the first rows.
+        types = {
+            column: pa.string() if type_ is None else type_
+            for column, type_ in column_types.items()
+        }
+        # Treat only an empty field as missing: "NA" may be a label.
+        convert_options = pa.csv.ConvertOptions(
+            column_types=types,
+            include_columns=list(types),
+            null_values=[""],
+            strings_can_be_null=True,
+        )
+        read_options = pa.csv.ReadOptions(block_size=_BLOCK_SIZE, column_names=self._columns)
+        # In a file with one column, an empty line is a missing answer: do not skip it.
+        parse_options = pa.csv.ParseOptions(
+            delimiter=self._delimiter,
+            newlines_in_values=True,
+            ignore_empty_lines=len(self._columns) > 1,
+        )
+        return pa.csv.open_csv(
+            self._body,
+            read_options=read_options,
+            parse_options=parse_options,
+            convert_options=convert_options,
+        )
+
+    # --- problems ---------------------------------------------------------------------------------
+
+    def _describe(self, problem: str) -> str:
+        return f"cannot read {self._name}: {problem}."
+
+    def _check_quotes(self) -> None:
+        """Raise an error if a quotation mark is never closed.
+
+        Their number is odd then. It is also odd if an unquoted cell contains one, as in 5" pipes;
+        only a second pass can tell.
+        """
+        if self._body.quote_count % 2 == 0:
+            return
+        if self._reopen is None:
+            raise InvalidTable(
+                f"{self._name}: a quotation mark is never closed, which hides the rows after it."
+            )
+        with self._reopen() as stream:
+            problem = find_open_quote(stream, self._delimiter, _BLOCK_SIZE)
+        if problem is not None:
+            raise InvalidTable(f"{self._name}{problem}")
+
+    def _locate_problem(self, column_types: ColumnTypes) -> str | None:
+        """Read the file again, and return its first problem. Return ``None`` for a pipe."""
+        if self._reopen is None:
+            return None
+        with suppress(OSError, EOFError), self._reopen() as stream:
+            problem = find_problem(
+                stream, self._columns, column_types, self._delimiter, _BLOCK_SIZE
+            )
+            return None if problem is None else f"{self._name}{problem}"
+        return None
+
+    def _describe_columns(self, columns: list[str], missing_column: str) -> str:
+        separator = suggest_delimiter(self._header, self._delimiter, missing_column)
+        if separator is None:
+            return describe_header(columns, missing_column, self._first_rows())
+        return f". {_delimiter_hint(self._name, separator)}"
+
+    def _first_rows(self) -> list[list[str]]:
+        """Return the rows in the first block."""
+        block = self._body.peek_block()
+        if len(block) == _BLOCK_SIZE:
+            block = block[: block.rfind(b"\n") + 1]
+        rows = []
+        for row in csv_rows(io.BytesIO(block), self._delimiter, _BLOCK_SIZE):
+            contents = map(cell_content, row.cells)
+            rows.append([content.decode("utf-8", "replace") for content in contents])
+        return rows
+
+
+def _delimiter_hint(name: str, delimiter: str) -> str:
+    if delimiter == "\t":
+        return f"{name} looks separated by tabs. Pass --delimiter tab."
+    return f"{name} looks separated by {delimiter!r}. Pass --delimiter {delimiter!r}."
+
+
+class _CsvBody:
+    """The rows of a CSV file as a byte stream. Call ``read_header`` before reading them."""
+
+    closed = False  # Arrow reads this attribute
+
+    def __init__(self, stream: Arrow, name: str, delimiter: str, start: bytes) -> None:
+        self._stream = stream
+        self._name = name
+        self._delimiter = delimiter
+        self._buffer = start
+        self.quote_count = 0
+
+    def read_header(self) -> bytes:
+        """Read the first line. It may contain line breaks inside quotation marks."""
+        end = self._header_end()
+        while end < 0 and len(self._buffer) < _BLOCK_SIZE:
+            chunk = self._read_chunk()
+            if not chunk:
+                break
+            self._buffer += chunk
+            end = self._header_end()
+        size = end if end >= 0 else len(self._buffer)
+        header = self._buffer[:size]
+        self._buffer = self._buffer[size:]
+        return header
+
+    def _header_end(self) -> int:
+        """Return the position after the first line break outside quotation marks, or -1."""
+        end = self._buffer.find(b"\n") + 1
+        if end == 0 or b'"' not in self._buffer[:end]:
+            return end or -1
+        header = next(csv_rows(io.BytesIO(self._buffer), self._delimiter, _BLOCK_SIZE))
+        for _ in range(1, header.last_line):
+            end = self._buffer.find(b"\n", end) + 1
+        is_complete = header.open_quote_line is None and self._buffer[:end].endswith(b"\n")
+        return end if is_complete else -1
+
+    def _read_chunk(self) -> bytes:
+        try:
+            return bytes(self._stream.read(2**16))
+        except OSError:
+            raise InvalidTable(f"cannot read {self._name}: it is truncated or corrupt.") from None
+
+    def is_at_end(self) -> bool:
+        """Whether no data is left."""
+        self._buffer = self._buffer or self._read_chunk()
+        return not self._buffer
+
+    def peek_block(self) -> bytes:
+        """Return the first block after the header, without consuming it."""
+        while len(self._buffer) < _BLOCK_SIZE:
+            chunk = self._read_chunk()
+            if not chunk:
+                break
+            self._buffer += chunk
+        return self._buffer[:_BLOCK_SIZE]
+
+    def read(self, size: int = -1) -> bytes:
+        """Return the next bytes after the header."""
+        if not self._buffer:
+            content = bytes(self._stream.read(size))
+        elif size < 0:
+            content = self._buffer
+            self._buffer = b""
+        else:
+            content = self._buffer[:size]
+            self._buffer = self._buffer[size:]
+        self.quote_count += content.count(b'"')
+        return content
+
+    def close(self) -> None:
+        """Do nothing: the stream belongs to the caller."""
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def writable(self) -> bool:
+        """Return False."""
+        return False
+
+    def seekable(self) -> bool:
+        """Return False."""
+        return False

@@ -1,0 +1,96 @@
+"""The header of a CSV file, and the character that separates its cells."""
+
+import csv
+import io
+from contextlib import suppress
+
+from sfumato.errors import InvalidArgument, InvalidTable
+
+__all__ = [
+    "NOT_UTF8",
+    "decode_header",
+    "parse_delimiter",
+    "parse_header",
+    "suggest_delimiter",
+]
+
+NOT_UTF8 = "is not valid UTF-8 (it looks like Latin-1 or Windows-1252; save the file as UTF-8)"
+
+_DELIMITERS = (",", ";", "\t", "|")
+_TAB_NAMES = ("tab", "\\t")
+
+
+# --- delimiter ------------------------------------------------------------------------------------
+
+
+def parse_delimiter(text: str | None) -> str:
+    r"""Return the delimiter: a comma by default, and a tab for ``tab`` or ``\t``.
+
+    >>> parse_delimiter("tab"), parse_delimiter(";"), parse_delimiter(None)
+    ('\t', ';', ',')
+    """
+    if text is None:
+        return ","
+    if text in _TAB_NAMES:
+        return "\t"
+    if len(text) != 1 or not text.isascii() or text in '\0\n\r"':
+        raise InvalidArgument(
+            "--delimiter must be a single ASCII character such as ';' or '|', or 'tab'; "
+            f"got {text!r}. It cannot be a quotation mark or a line break."
+        )
+    return text
+
+
+def suggest_delimiter(header: str, delimiter: str, column: str) -> str | None:
+    """Return another delimiter that splits the header into more columns, or yields ``column``."""
+    best = None
+    most_cells = len(_split(header, delimiter))
+    for candidate in _DELIMITERS:
+        if candidate == delimiter:
+            continue
+        cells = _split(header, candidate)
+        if len(cells) > 1 and column in cells:
+            return candidate
+        if len(cells) > most_cells:
+            best = candidate
+            most_cells = len(cells)
+    return best
+
+
+def _split(line: str, delimiter: str) -> list[str]:
+    with suppress(csv.Error):
+        return next(csv.reader([line], delimiter=delimiter), [])
+    return []
+
+
+# --- column names ---------------------------------------------------------------------------------
+
+
+def decode_header(line: bytes, name: str) -> str:
+    """Return the first line of a file as text, without a byte-order mark."""
+    with suppress(UnicodeDecodeError):
+        return line.decode("utf-8-sig").rstrip("\r\n")
+    raise InvalidTable(f"{name}, line 1 {NOT_UTF8}.")
+
+
+def parse_header(header: str, delimiter: str, name: str) -> list[str]:
+    """Return the column names in the first line of a CSV file."""
+    columns = None
+    with suppress(csv.Error):
+        reader = csv.reader(io.StringIO(header, newline="\n"), delimiter=delimiter, strict=True)
+        columns = next(reader, [])
+    if columns is None:
+        raise InvalidTable(
+            f"{name} must start with a header: one line of column names, separated by "
+            f"{_delimiter_name(delimiter)} and ending with \\n."
+        )
+    if not columns or len(set(columns)) != len(columns):
+        raise InvalidTable(f"{name} must start with a header of distinct column names.")
+    return columns
+
+
+def _delimiter_name(delimiter: str) -> str:
+    """Return the delimiter's name in a sentence."""
+    if delimiter == ",":
+        return "commas"
+    return "tabs" if delimiter == "\t" else repr(delimiter)

@@ -1,0 +1,175 @@
+"""Help texts, the version and completion, as a terminal shows them."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from importlib.metadata import version
+
+import pytest
+import typer
+
+from sfumato.cli.main import app
+from support.command import run_process
+
+GROUP = typer.main.get_command(app)
+PAPER = GROUP.commands["paper"]
+NAMES = [
+    *((name,) for name in GROUP.commands),
+    *(("paper", name) for name in PAPER.commands),
+]
+WIDTHS = (80, 120)
+
+
+def help_text(*arguments, width=80):
+    environment = {**os.environ, "COLUMNS": str(width), "PYTHONIOENCODING": "utf-8"}
+    result = run_process(*arguments, env=environment)
+    assert result.returncode == 0, result.stderr.decode()
+    assert result.stderr == b""
+    return result.stdout.decode()
+
+
+def examples_in(text):
+    """Return the lines between the heading of the examples and the next heading."""
+    match = re.search(r"^Examples?:\n((?:  .*\n)+)", text, re.MULTILINE)
+    assert match, text
+    return [line.removeprefix("  ") for line in match[1].splitlines()]
+
+
+def find_command(words):
+    """Return the command that an example calls, and the remaining words."""
+    command = GROUP
+    while hasattr(command, "commands"):
+        command = command.commands[words.pop(0)]
+    return command, words
+
+
+def options_of(command):
+    options = {"-h", "--help"}
+    for parameter in command.params:
+        options.update(parameter.opts, parameter.secondary_opts)
+    return options
+
+
+def call_in(example):
+    """Return the words after `sfumato` in an example, which may be part of a pipeline."""
+    call = re.split(r"\bsfumato ", example, maxsplit=1)[1]
+    return shlex.split(re.split(r" (?:\||&&|>|--) ", call)[0])
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("names", NAMES, ids=" ".join)
+def test_examples_are_complete_lines(names, width):
+    text = help_text(*names, "--help", width=width)
+    docstring = find_group_or_command(names).help
+    for example in examples_in(text):
+        assert example in docstring  # on one line there, and on one line here
+        assert re.match(r"(?:\S+ \S+ \| )?sfumato ", example)
+        command, words = find_command(call_in(example))
+        used = {word.partition("=")[0] for word in words if re.match(r"--?[a-z]", word)}
+        assert used <= options_of(command), example
+
+
+def find_group_or_command(names):
+    command = GROUP
+    for name in names:
+        command = command.commands[name]
+    return command
+
+
+def test_wrapped_example_is_detected():
+    text = "Examples:\n  sfumato init --from answers.csv --column place --sensitive\n  a,b s.toml\n"
+    assert not examples_in(text)[1].startswith("sfumato ")
+
+
+@pytest.mark.parametrize("names", [(), ("paper",)], ids=["sfumato", "paper"])
+def test_each_summary_is_one_complete_line(names):
+    lines = help_text(*names, "--help").splitlines()
+    assert max(map(len, lines)) <= 80
+    group = find_group_or_command(names)
+    for name, command in group.commands.items():
+        rows = [line for line in lines if re.match(rf"  {name}  ", line)]
+        assert len(rows) == 1
+        summary = rows[0].split(maxsplit=1)[1]
+        assert summary == command.short_help
+        assert "…" not in summary and "..." not in summary
+
+
+def test_commands_are_under_headings():
+    text = help_text("--help")
+    headings = re.findall(r"^(\S.*):$", text, re.MULTILINE)
+    assert headings == [
+        "Options",
+        "Prepare a survey",
+        "Collect answers",
+        "Read the results",
+        "Show that the promise is kept",
+        "Research and development",
+        "Help",
+    ]
+
+
+def test_help_uses_the_width_of_the_terminal():
+    narrow = help_text("init", "--help", width=80)
+    wide = help_text("init", "--help", width=160)
+    prose = [line for line in wide.splitlines() if "sfumato init" not in line]
+    assert len(wide.splitlines()) < len(narrow.splitlines())
+    assert 80 < max(map(len, prose)) <= 160
+
+
+@pytest.mark.parametrize("names", NAMES, ids=" ".join)
+def test_all_ways_to_ask_for_help_agree(call, names):
+    texts = {call(*names, "--help").out, call(*names, "-h").out, call("help", *names).out}
+    assert len(texts) == 1
+    assert f"Usage: sfumato {' '.join(names)}" in texts.pop()
+
+
+def test_help_without_a_command_lists_all(call):
+    assert call("help").out == call("--help").out == call("-h").out
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (("estmate",), "Did you mean 'estimate'"),
+        (("init", "more"), "has no subcommands"),
+        (("paper", "nonsense"), "No such command 'nonsense'"),
+    ],
+)
+def test_help_for_an_unknown_command_exits_2(error_from, names, message):
+    assert message in error_from("help", *names)
+
+
+def test_version_is_that_of_the_package(call):
+    result = call("--version")
+    assert result.code == 0
+    assert result.out == f"sfumato {version('sfumato')}\n"
+
+
+def test_completion_lists_commands():
+    environment = {
+        **os.environ,
+        "_SFUMATO_COMPLETE": "complete_bash",
+        "COMP_WORDS": "sfumato p",
+        "COMP_CWORD": "1",
+    }
+    result = run_process(env=environment)
+    assert set(result.stdout.decode().split()) == {"plan", "privatize", "paper"}
+
+
+def test_completion_script_calls_sfumato():
+    text = help_text("--show-completion", "bash")
+    assert "complete -o default -F _sfumato_completion sfumato" in text
+
+
+@pytest.mark.parametrize("arguments", ["['--help']", "['help', 'init']", "['--version']"])
+def test_help_does_not_import_numpy(arguments):
+    program = (
+        "import sys\n"
+        f"sys.argv[1:] = {arguments}\n"
+        "from sfumato.cli.main import run\n"
+        "try:\n    run()\nexcept SystemExit:\n    pass\n"
+        "assert 'numpy' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)

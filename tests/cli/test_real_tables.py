@@ -1,0 +1,156 @@
+"""Tables from PyPI, with holes, decimals, dates and odd delimiters: from the file to a report page.
+
+Three commands each, and nothing in between. `support/real_tables.py` says which tables they are.
+"""
+
+import csv
+import re
+from typing import NamedTuple
+
+import pyarrow.parquet as pq
+import pytest
+
+from sfumato.survey import Survey
+from sfumato.tables import count_files
+from support.real_tables import NO_ANSWER, QUESTIONS, Answers
+
+LEVEL = 1 - 1e-8  # of an interval that holds the true share
+
+by_question = pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.name)
+
+
+@pytest.fixture
+def run(call):
+    """Run a command that must succeed; return what it printed."""
+
+    def run_command(*arguments):
+        result = call(*arguments)
+        assert result.code == 0, result.both
+        return result.both
+
+    return run_command
+
+
+@by_question
+def test_three_commands_from_the_file_to_a_page(question, folder, run):
+    table = question.write_copy(folder)
+    answers = question.count_answers()
+    skipped_count = answers.missing if question.skips else 0
+    counts = RowCounts(
+        rows=answers.people,
+        counted=answers.people - skipped_count,
+        labelled=answers.missing - skipped_count,
+        skipped=skipped_count,
+    )
+    printed = run("init", "--from", table.name, *question.options, "survey.toml")
+    assert counts_in(printed) == counts
+
+    printed = run("privatize", "survey.toml", table.name, "-o", "reports.parquet")
+    if answers.missing:
+        assert counts_in(printed) == counts
+    assert f"{counts.counted:,} reports for survey" in printed
+    assert pq.read_metadata(folder / "reports.parquet").num_rows == counts.counted
+
+    pages = ("--html", "report.html", "-o", "estimate.csv")
+    run("estimate", "survey.toml", "reports.parquet", *pages)
+    assert "<html" in (folder / "report.html").read_text("utf-8")
+
+    survey = Survey.load(folder / "survey.toml")
+    estimate = survey.estimate(count_files(["reports.parquet"], survey))
+    shares = true_shares(answers, skips=question.skips)
+    assert labels_in(folder / "estimate.csv") == set(shares)
+    assert not labels_that_are_off(estimate, shares)
+    assert labels_that_are_off(estimate, rotate(shares))
+
+
+def labels_in(path):
+    with path.open(encoding="utf-8", newline="") as file:
+        return {row["label"] for row in csv.DictReader(file)}
+
+
+def true_shares(answers: Answers, *, skips: bool) -> dict[str, float]:
+    """Return the true share of each label of the survey."""
+    counts = dict(answers.counts)
+    if answers.missing and not skips:
+        counts[NO_ANSWER] = answers.missing
+    people = sum(counts.values())
+    return {label: count / people for label, count in counts.items()}
+
+
+def labels_that_are_off(estimate, shares: dict[str, float]) -> list[str]:
+    """Return the labels whose interval does not hold the true share."""
+    lows, highs = estimate.interval(LEVEL)
+    labels = [str(label) for label in estimate.labels]
+    return [
+        label
+        for label, low, high in zip(labels, lows, highs, strict=True)
+        if not low <= shares[label] <= high
+    ]
+
+
+def rotate(shares: dict[str, float]) -> dict[str, float]:
+    """Give each label the share of another one: what a mix-up of labels would look like."""
+    labels = list(shares)
+    half = len(labels) // 2
+    other_labels = labels[half:] + labels[:half]
+    return {
+        label: shares[other_label] for label, other_label in zip(labels, other_labels, strict=True)
+    }
+
+
+class RowCounts(NamedTuple):
+    """The rows of a table: counted, counted as "no answer", and skipped."""
+
+    rows: int
+    counted: int
+    labelled: int
+    skipped: int
+
+
+COUNTS = re.compile(
+    r"^([\d,]+) rows: ([\d,]+) counted"
+    rf"(?: \(([\d,]+) without an answer as '{NO_ANSWER}'\))?"
+    r"(?:, ([\d,]+) skipped because they have no answer)?\.$",
+    re.MULTILINE,
+)
+
+
+def counts_in(text: str) -> RowCounts:
+    """Return the counts that a command printed."""
+    (numbers,) = COUNTS.findall(text)
+    return RowCounts(*(int(number.replace(",", "") or 0) for number in numbers))
+
+
+@by_question
+def test_survey_file_remembers_how_to_read_the_table(question, folder, run):
+    table = question.write_copy(folder)
+    run("init", "--from", table.name, *question.options, "survey.toml")
+    text = (folder / "survey.toml").read_text("utf-8")
+    assert "[table]" in text
+
+
+def test_counts_of_the_tables_are_known():
+    """If a package changes its table, this test names it."""
+    people = {question.name: question.count_answers().people for question in QUESTIONS}
+    assert people == {
+        "party": 944,
+        "age": 6366,
+        "result": 4820,
+        "class": 2201,
+        "drinking": 1629,
+        "weight": 1629,
+        "lead": 10337,
+        "place": 10337,
+        "sex": 344,
+        "weekday": 336776,
+        "delay": 336776,
+    }
+    missing = {question.name: question.count_answers().missing for question in QUESTIONS}
+    assert {name: count for name, count in missing.items() if count} == {
+        "result": 1940,
+        "drinking": 5,
+        "weight": 63,
+        "lead": 5395,
+        "sex": 11,
+        "delay": 8255,
+    }

@@ -1,0 +1,133 @@
+"""Rows, data frames, charts and report pages of an estimate."""
+
+import builtins
+
+import numpy as np
+import pytest
+
+import sfumato as sf
+from sfumato.errors import InvalidArgument, MissingExtra, UnknownLabel
+from sfumato.estimation import EstimateRow
+from sfumato.estimation.estimate_chart import MAX_BARS
+
+LABELS = ["park", "a $5 café", "clinic"]
+SURVEY = sf.Survey("lunch", sf.HighLow(LABELS, ["clinic"], 1))
+RESULT = sf.estimate(SURVEY, sf.simulation.reports(SURVEY, LABELS * 100, seed=1))
+AGES = sf.Survey("ages", sf.Uniform(sf.IntegerDomain(40, start=18), 3))
+AGES_RESULT = sf.estimate(AGES, sf.simulation.reports(AGES, [*range(20, 58)] * 20, seed=1))
+
+
+def test_rows_have_the_figures_of_the_table():
+    low, high = RESULT.interval()
+    table = RESULT.to_arrow().to_pylist()
+    for x, row in enumerate(RESULT):
+        assert isinstance(row, EstimateRow)
+        assert vars(row) == table[x]
+        assert (row.low, row.high) == (low[x], high[x])
+        assert RESULT[LABELS[x]] == row
+    assert len(RESULT) == 3
+
+
+def test_unknown_labels_are_key_errors_with_the_closest_label():
+    with pytest.raises(KeyError, match="Did you mean 'clinic'"):
+        RESULT["clinics"]
+    with pytest.raises(UnknownLabel):
+        RESULT[0]
+    assert "clinic" in RESULT
+    for unknown in ("clinics", 0, None, 1.5):
+        assert unknown not in RESULT
+
+
+def test_integers_name_labels_of_an_estimate():
+    assert AGES_RESULT[18].label == 18
+    assert 17 not in AGES_RESULT
+    assert 57 in AGES_RESULT
+
+
+def test_frames_have_the_same_values():
+    for result in (RESULT, RESULT.block_shares(), RESULT.difference(RESULT), RESULT.top(1)):
+        rows = result.to_arrow().to_pylist()
+        assert result.to_pandas().to_dict("records") == rows
+        assert result.to_polars().to_dicts() == rows
+    assert RESULT.top(3).to_arrow().to_pylist()[0] == {
+        "label": RESULT.top(3).possibly[0],
+        "certainly": True,
+    }
+
+
+@pytest.mark.parametrize(
+    ("package", "call"),
+    [
+        ("pandas", lambda: RESULT.to_pandas()),
+        ("polars", lambda: RESULT.top(1).to_polars()),
+        ("matplotlib", lambda: RESULT.plot()),
+    ],
+)
+def test_missing_packages_are_named(monkeypatch, package, call):
+    import_module = builtins.__import__
+
+    def refuse(name, *arguments, **options):
+        if name.partition(".")[0] == package:
+            raise ImportError(name)
+        return import_module(name, *arguments, **options)
+
+    monkeypatch.setattr(builtins, "__import__", refuse)
+    with pytest.raises(MissingExtra, match=package):
+        call()
+
+
+@pytest.fixture
+def pyplot():
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    yield plt
+    plt.close("all")
+
+
+def ticks(axes):
+    return [label.get_text() for label in axes.get_yticklabels()]
+
+
+def test_plot_draws_sensitive_labels_in_the_accent_colour(pyplot):
+    axes = RESULT.plot()
+    legend = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert legend == ["decoded estimate", "sensitive", "unbiased estimate, 95% interval"]
+    by_share = sorted(RESULT, key=lambda row: -row.frequency)
+    assert ticks(axes) == [str(row.label).replace("$", r"\$") for row in by_share]
+    colours = {patch.get_facecolor() for patch in axes.patches}
+    assert len(colours) == 2
+    widths = sorted(patch.get_width() for patch in axes.patches)
+    assert widths == pytest.approx(sorted(100 * RESULT.frequencies))
+
+
+def test_plot_keeps_the_order_of_numbers_and_at_most_30_labels(pyplot):
+    axes = AGES_RESULT.plot()
+    shown = list(map(int, ticks(axes)))
+    assert len(shown) == MAX_BARS
+    assert shown == sorted(shown)
+    assert "30 most frequent of 40" in axes.get_title(loc="left")
+    most_frequent = np.argsort(-AGES_RESULT.frequencies, kind="stable")[:5] + 18
+    assert set(most_frequent.tolist()) <= set(shown)
+
+
+def test_plot_draws_on_given_axes(pyplot):
+    _, axes = pyplot.subplots()
+    assert RESULT.plot(axes) is axes
+
+
+def test_html_is_the_report_page_of_the_survey(tmp_path):
+    page = RESULT.to_html(title="Where we eat")
+    assert page.startswith("<!doctype html>") or page.startswith("<!DOCTYPE html>")
+    assert "Where we eat" in page
+    assert SURVEY.fingerprint in page
+    path = tmp_path / "report.html"
+    assert RESULT.to_html(path, title="Where we eat") is None
+    assert path.read_text(encoding="utf-8") == page
+
+
+def test_html_needs_a_survey():
+    result = sf.estimate(SURVEY.mechanism, [0, 1])
+    with pytest.raises(InvalidArgument, match=r"survey\.estimate\(tally\)\.to_html\(path\)"):
+        result.to_html()
