@@ -123,8 +123,8 @@ def test_columns_must_fit_the_domain(columns, domain):
 
 def test_grid_positions(tmp_path):
     grid = sf.GridDomain(0, 2, 0, 2, 1, other="away")
-    path = _written(tmp_path / "a.csv", "lon,lat\n0.5,1.5\n1.5,0.5\n9,9\nnan,0\n,\n")
-    assert _symbols(path, grid, AnswerColumns(None, "lat", "lon")) == [2, 1, 4, 4, 4]
+    path = _written(tmp_path / "a.csv", "lon,lat\n0.5,1.5\n1.5,0.5\n1,1\n9,9\nnan,0\n,\n")
+    assert _symbols(path, grid, AnswerColumns(None, "lat", "lon")) == [2, 1, 3, 4, 4, 4]
 
 
 @pytest.mark.parametrize(

@@ -127,5 +127,5 @@ def _show_new_token(store: "Store", *, new_token: bool) -> str | None:
     if token.exists and not new_token:
         return None
     text = token.create()
-    notify(f"Analyst token (shown only once): {text}")
+    notify(f"Analyst token (not shown again): {text}")
     return text

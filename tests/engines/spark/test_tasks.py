@@ -4,6 +4,7 @@ import hashlib
 import math
 import sys
 import traceback
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -198,9 +199,13 @@ def test_one_failed_task_fails_the_tally():
 
 def test_skipping_is_refused_for_keyed_reports():
     """A person without an answer would be the one whose key is missing."""
-    skipping = AnswerColumns("value", missing="skip")
-    with pytest.raises(InvalidTable, match="cannot be used here"):
-        spark._require_no_skipping(IN_CLEAR, skipping)
+    description = replace(IN_CLEAR.description, table=AnswerColumns(missing="skip"))
+    survey = Survey.from_description(description, IN_CLEAR.mechanism)
+    with (
+        pytest.raises(InvalidTable, match="a key without a report shows whose answer is missing"),
+        spark.keyed_reports(survey, None, column="value", key="key"),
+    ):
+        pass
 
 
 @pytest.mark.parametrize(

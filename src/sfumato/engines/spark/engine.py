@@ -176,10 +176,10 @@ def keyed_reports(
     survey.certify()
     from pyspark.sql.types import IntegerType, StructField, StructType
 
-    require_driver_session(dataframe)
     source_columns = _answer_columns(survey, column, latitude, longitude)
     rules = RowRules(survey.context.domain, source_columns)
     rules.require_no_skipping("a key without a report shows whose answer is missing")
+    require_driver_session(dataframe)
     answers, columns = _select_answers(survey, dataframe, source_columns, key)
     require_repeatable(answers)
     initial_states = file_states(answers)
