@@ -7,6 +7,7 @@ import socket
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -69,9 +70,12 @@ class Served:
     def ended(self, number):
         """Send a signal, and wait for the end."""
         self.process.send_signal(number)
-        _, rest = self.process.communicate(timeout=30)
-        self.said += rest
-        return self.process.returncode
+        limit = threading.Timer(30, self.process.kill)
+        limit.start()
+        # `communicate` would drop the lines that `readline` has buffered.
+        self.said += self.process.stderr.read()
+        limit.cancel()
+        return self.process.wait(timeout=30)
 
 
 @contextmanager
