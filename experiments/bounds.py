@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from experiments.error_bounds import Line, measure_lines
 from experiments.figures import draw_dots, style_axes
-from experiments.growth import ERROR, Curve, measure_curves
+from experiments.growth import ERROR, GrowthCurve, measure_curves
 from sfumato.pages.pictures import FAINT, INK, MAP_SCALE, PALE, PROMISE_SCALE
 from sfumato.paper.experiment import Cell, ExperimentResult, RunOptions
 from sfumato.simulation import Spread
@@ -100,7 +100,7 @@ def _cell(value: Cell | Spread) -> Cell:
     return f"{float(mean):g}" + ("" if error is None else f" ± {float(f'{error:.2g}'):g}")
 
 
-def _exponent_rows(curve: Curve) -> Iterator[tuple[Cell, ...]]:
+def _exponent_rows(curve: GrowthCurve) -> Iterator[tuple[Cell, ...]]:
     """Yield a row for each fit, with the exponents in the columns of the quantities they fit."""
     for fit in curve.fits:
         yield (
@@ -126,7 +126,7 @@ def _to_json(line: Line) -> dict[str, object]:
     return fields
 
 
-def _summary(measured: Sequence[Line], growth: Sequence[Curve]) -> str:
+def _summary(measured: Sequence[Line], growth: Sequence[GrowthCurve]) -> str:
     best_ratios = []
     paper_ratios = []
     tight_ratios = []
@@ -181,7 +181,7 @@ def _notes(runs: int) -> tuple[str, ...]:
 # --- figure ---------------------------------------------------------------------------------------
 
 
-def _figure(measured: Sequence[Line], growth: Sequence[Curve]) -> Figure:
+def _figure(measured: Sequence[Line], growth: Sequence[GrowthCurve]) -> Figure:
     """Draw the errors divided by their tight bounds (top) and the growth curves (bottom)."""
     canvas = Figure(figsize=(14, 9.4), layout="constrained")
     above, below = canvas.subfigures(2, 1, squeeze=False).flat
@@ -204,7 +204,7 @@ def _ratios(line: Line) -> list[Spread | None]:
     return ratios
 
 
-def _draw_growth(axes: Axes, curve: Curve) -> None:
+def _draw_growth(axes: Axes, curve: GrowthCurve) -> None:
     """Draw the numbers of people with their bounds. The title shows the exponents."""
     values = [point.value for point in curve.points]
     lower = [point.lower for point in curve.points]

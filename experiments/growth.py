@@ -71,7 +71,7 @@ class PowerFit:
 
 
 @dataclass(frozen=True)
-class Curve:
+class GrowthCurve:
     """The number of people against one variable, with fits to the segments in the theorems."""
 
     name: str
@@ -102,7 +102,7 @@ class _Plan:
     segments: tuple[tuple[str, slice, float], ...]
 
 
-def measure_curves(options: RunOptions, workers: int | None) -> list[Curve]:
+def measure_curves(options: RunOptions, workers: int | None) -> list[GrowthCurve]:
     """Return people against the number of blocks, sensitive symbols and symbols, and against ε."""
     result = []
     for plan in _plans(options.quick):
@@ -112,7 +112,7 @@ def measure_curves(options: RunOptions, workers: int | None) -> list[Curve]:
         fits = []
         for text, segment, theorem in plan.segments:
             fits.append(_fit(text, theorem, points[segment]))
-        result.append(Curve(plan.name, plan.variable, plan.epsilon, points, tuple(fits)))
+        result.append(GrowthCurve(plan.name, plan.variable, plan.epsilon, points, tuple(fits)))
     return result
 
 

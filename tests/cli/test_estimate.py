@@ -116,7 +116,6 @@ def test_honest_reports_fit(call, reports):
     "form", [(), ("--json",), ("-o", "-"), ("-o", "e.csv", "--html", "e.html")]
 )
 def test_impossible_reports_cause_a_warning(folder, call, forged, form):
-    pytest.importorskip("plotly")
     result = call("estimate", "lunch.toml", forged, *form)
     assert result.code == 0
     assert result.err.startswith("sfumato: WARNING: The reports cannot have come from this")

@@ -8,7 +8,7 @@ import pytest
 import sfumato as sf
 from sfumato.errors import InvalidArgument, MissingExtra, UnknownLabel
 from sfumato.estimation import EstimateRow
-from sfumato.estimation.estimate_chart import MAX_BARS
+from sfumato.estimation.top_answers import MAX_BARS
 
 LABELS = ["park", "a $5 café", "clinic"]
 SURVEY = sf.Survey("lunch", sf.HighLow(LABELS, ["clinic"], 1))
@@ -60,7 +60,7 @@ def test_frames_have_the_same_values():
     [
         ("pandas", lambda: RESULT.to_pandas()),
         ("polars", lambda: RESULT.top(1).to_polars()),
-        ("matplotlib", lambda: RESULT.plot()),
+        ("resvg_py", lambda: RESULT.plot().save("never-written.png")),
     ],
 )
 def test_missing_packages_are_named(monkeypatch, package, call):
@@ -72,49 +72,35 @@ def test_missing_packages_are_named(monkeypatch, package, call):
         return import_module(name, *arguments, **options)
 
     monkeypatch.setattr(builtins, "__import__", refuse)
-    with pytest.raises(MissingExtra, match=package):
+    with pytest.raises(MissingExtra, match=package.replace("_", ".")):
         call()
 
 
-@pytest.fixture
-def pyplot():
-    matplotlib = pytest.importorskip("matplotlib")
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    yield plt
-    plt.close("all")
+def test_plot_draws_sensitive_labels_in_the_accent_colour():
+    chart = RESULT.plot()
+    assert {bar.label for bar in chart.bars if bar.is_accented} == {"clinic"}
+    assert [bar.label for bar in chart.bars] == sorted(
+        LABELS, key=lambda label: -RESULT[label].unbiased
+    )
 
 
-def ticks(axes):
-    return [label.get_text() for label in axes.get_yticklabels()]
-
-
-def test_plot_draws_sensitive_labels_in_the_accent_colour(pyplot):
-    axes = RESULT.plot()
-    legend = [text.get_text() for text in axes.get_legend().get_texts()]
-    assert legend == ["decoded estimate", "sensitive", "unbiased estimate, 95% interval"]
-    by_share = sorted(RESULT, key=lambda row: -row.frequency)
-    assert ticks(axes) == [str(row.label).replace("$", r"\$") for row in by_share]
-    colours = {patch.get_facecolor() for patch in axes.patches}
-    assert len(colours) == 2
-    widths = sorted(patch.get_width() for patch in axes.patches)
-    assert widths == pytest.approx(sorted(100 * RESULT.frequencies))
-
-
-def test_plot_keeps_the_order_of_numbers_and_at_most_30_labels(pyplot):
-    axes = AGES_RESULT.plot()
-    shown = list(map(int, ticks(axes)))
-    assert len(shown) == MAX_BARS
-    assert shown == sorted(shown)
-    assert "30 most frequent of 40" in axes.get_title(loc="left")
+def test_plot_keeps_the_order_of_numbers_and_at_most_30_labels():
+    labels = [int(bar.label) for bar in AGES_RESULT.plot().bars]
+    assert len(labels) == MAX_BARS
+    assert labels == sorted(labels)
     most_frequent = np.argsort(-AGES_RESULT.frequencies, kind="stable")[:5] + 18
-    assert set(most_frequent.tolist()) <= set(shown)
+    assert set(most_frequent.tolist()) <= set(labels)
 
 
-def test_plot_draws_on_given_axes(pyplot):
-    _, axes = pyplot.subplots()
-    assert RESULT.plot(axes) is axes
+def test_plot_uses_the_level():
+    wide = RESULT.plot(level=0.999).bars[0]
+    narrow = RESULT.plot(level=0.5).bars[0]
+    assert wide.low < narrow.low < narrow.high < wide.high
+
+
+def test_notebooks_show_the_chart_and_the_table():
+    html = RESULT._repr_html_()
+    assert html.index("<svg") < html.index("<table")
 
 
 def test_html_is_the_report_page_of_the_survey(tmp_path):

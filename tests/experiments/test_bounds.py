@@ -11,7 +11,7 @@ import sfumato as sf
 from experiments import error_bounds, growth
 from experiments.bounds import bounds
 from experiments.error_bounds import Line, contexts, lower_bound_error
-from experiments.growth import Curve, Point, PowerFit, hadamard_response
+from experiments.growth import GrowthCurve, Point, PowerFit, hadamard_response
 from sfumato.contexts import ContextUnion
 from sfumato.errors import ContextMismatch
 from sfumato.paper.experiment import RunOptions
@@ -70,9 +70,9 @@ def test_exponent_holds_only_near_theorem():
     for name in ("lower", "measured", "exact", "upper"):
         assert not dataclasses.replace(fit, **{name: 1.8}).holds
     point = Point(1, lower=10, measured=20.0, exact=21.0, upper=30)
-    assert Curve("", "s", 1.0, (point,), (fit,)).is_ordered
+    assert GrowthCurve("", "s", 1.0, (point,), (fit,)).is_ordered
     for wrong in ({"lower": 22}, {"upper": 20}, {"measured": 9.0}, {"exact": 31.0}):
-        assert not Curve(
+        assert not GrowthCurve(
             "", "s", 1.0, (point, dataclasses.replace(point, **wrong)), (fit,)
         ).is_ordered
 

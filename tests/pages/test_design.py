@@ -26,7 +26,7 @@ from sfumato.pages.design import (
 from sfumato.pages.design.chart import (
     compute_used_promise,
     design_png,
-    design_svg,
+    design_chart,
     order_reports,
     require_drawable,
 )

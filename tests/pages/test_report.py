@@ -1,32 +1,25 @@
 """The report page as text: complete, self-contained and escaped."""
 
 import base64
+import gzip
 import json
 import math
 import re
-import sys
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.errors import InvalidContext, MissingExtra, WrongSurvey
+from sfumato.errors import InvalidContext, WrongSurvey
 from sfumato.foundation.formatting import format_odds_factor
-from sfumato.pages import label_page, report_page, save_png
-from sfumato.pages.charts import (
-    bar_chart,
-    grid_map,
-    privacy_heatmap,
-    whisker_chart,
-)
+from sfumato.pages import label_page, report_page
+from sfumato.pages.charts import privacy_heatmap, reports_over_time
 from sfumato.pages.promise import promise_facts, promise_sentences
 from sfumato.survey import results_as_json
 from support.survey_results import HOSTILE, simulate_results
 
-pytest.importorskip("plotly")
-
-SECTIONS = ["promise", "estimate", "numbers", "certificate", "fakes", "cite"]
+SECTIONS = ["estimate", "numbers", "promise", "certificate", "fakes", "cite"]
 
 
 class Page(HTMLParser):
@@ -68,24 +61,44 @@ def lunch_page(lunch):
     return page_of(lunch)
 
 
-def test_sections_are_in_order(lunch_page):
-    sections = [attrs["id"] for tag, attrs in Page(lunch_page).elements if tag == "section"]
-    assert sections == SECTIONS
+def section_ids(source):
+    return [attrs["id"] for tag, attrs in Page(source).elements if tag in ("section", "details")]
 
 
-def test_grids_have_a_map(checkins):
-    sections = [attrs["id"] for tag, attrs in Page(page_of(checkins)).elements if tag == "section"]
-    assert sections == [*SECTIONS[:2], "map-section", *SECTIONS[2:]]
+def test_the_result_comes_first_and_the_rest_is_folded(lunch, lunch_page):
+    assert section_ids(lunch_page) == SECTIONS
+    elements = Page(lunch_page).elements
+    assert [attrs["id"] for tag, attrs in elements if tag == "details"] == SECTIONS[1:]
+    opening = lunch_page[: lunch_page.index("<main>")]
+    row = lunch.estimate["park"]
+    for share in (row.unbiased, row.low, row.high):
+        assert f"{100 * share:.1f}%" in opening
+    assert "20,000 reports" in opening
+    assert "One report can move the odds of a sensitive answer" in opening
 
 
-def test_page_is_below_six_megabytes_and_has_plotly_once(lunch_page):
-    assert len(lunch_page.encode()) < 6_000_000
-    assert lunch_page.count("plotly.js v") == 1
-    assert lunch_page.count("<script") - lunch_page.count("<script>alert") >= 4
+def test_maps_come_before_the_bars(checkins):
+    assert section_ids(page_of(checkins)) == ["map-section", *SECTIONS]
 
 
-def test_page_of_a_large_grid_is_below_six_megabytes(checkins):
-    assert len(page_of(checkins).encode()) < 6_000_000
+def test_pages_are_small(lunch_page, checkins):
+    assert len(lunch_page.encode()) < 150_000
+    assert len(page_of(checkins).encode()) < 3_000_000
+
+
+@pytest.mark.parametrize("case", ["lunch", "checkins"])
+def test_numbers_can_be_downloaded(case, request):
+    answers = request.getfixturevalue(case)
+    pattern = r'download="(estimate[^"]+)" href="data:[^;]+;base64,([^"]+)"'
+    ((name, packed),) = re.findall(pattern, page_of(answers))
+    content = base64.b64decode(packed)
+    if name.endswith(".gz"):
+        content = gzip.decompress(content)
+    header, *rows = content.decode().splitlines()
+    assert header == "label,frequency,unbiased,low,high"
+    assert len(rows) == answers.survey.context.size
+    estimates = [float(row.rsplit(",", 4)[1]) for row in rows]
+    assert estimates == pytest.approx(answers.estimate.frequencies.tolist(), rel=1e-6)
 
 
 def test_page_links_nowhere(lunch_page, checkins, hostile):
@@ -93,7 +106,6 @@ def test_page_links_nowhere(lunch_page, checkins, hostile):
         page = Page(source)
         assert page.having("src") == page.having("action") == []
         assert not {tag for tag, _ in page.elements} & {
-            "link",
             "iframe",
             "object",
             "embed",
@@ -101,18 +113,18 @@ def test_page_links_nowhere(lunch_page, checkins, hostile):
             "base",
             "form",
         }
-        assert [tag for tag, _ in page.elements if tag == "a"] == [
-            "a"
-        ]  # the label, which is in the page itself
+        # The icon, the label and the numbers are in the page itself.
+        links = [attrs["href"] for tag, attrs in page.elements if tag in ("a", "link")]
+        assert len(links) == 3
+        assert all(link.startswith("data:") for link in links)
         styles = re.findall(r"<style>.*?</style>", source, re.DOTALL)
         assert styles
         assert not any("url(" in style or "@import" in style for style in styles)
 
 
-def test_page_has_no_addresses_outside_plotly(lunch_page):
-    from plotly.offline import get_plotlyjs
-
-    assert "http" not in lunch_page.replace(get_plotlyjs(), "").replace("http-equiv", "")
+def test_page_has_no_addresses(lunch_page):
+    namespace = 'xmlns="http://www.w3.org/2000/svg"'
+    assert "http" not in lunch_page.replace(namespace, "").replace("http-equiv", "")
 
 
 def test_policy_allows_only_inline_content(lunch_page):
@@ -120,7 +132,7 @@ def test_policy_allows_only_inline_content(lunch_page):
         attrs["content"] for _, attrs in Page(lunch_page).elements if attrs.get("http-equiv")
     ]
     inline = "script-src 'unsafe-inline'; style-src 'unsafe-inline'"
-    assert policies == [f"default-src 'none'; {inline}; img-src data: blob:"]
+    assert policies == [f"default-src 'none'; {inline}; img-src data:"]
     assert "unsafe-eval" not in lunch_page
     assert lunch_page.index("Content-Security-Policy") < lunch_page.index("<style>")
 
@@ -128,20 +140,10 @@ def test_policy_allows_only_inline_content(lunch_page):
 def test_labels_titles_and_names_are_escaped(hostile):
     source = page_of(hostile)
     page = Page(source)
-    assert len(page.scripts) == 4  # colours, figures, plotly, ours
+    assert len(page.scripts) == 1
     assert "<script>alert" not in source
     assert "<img" not in source
     assert page.text.count(HOSTILE) >= 3  # heading, table, summary …
-    json.loads(page.scripts[1])
-    assert "<" not in page.scripts[1]
-
-
-def test_hostile_labels_are_escaped_for_plotly(hostile):
-    figure = privacy_heatmap(hostile.survey.context)
-    assert "&lt;b&gt;bold&lt;/b&gt;" in figure.layout.xaxis.ticktext
-    for figure in (bar_chart(hostile.estimate), whisker_chart(hostile.estimate)):
-        texts = (*figure.layout.yaxis.ticktext, *figure.data[0].hovertext)
-        assert not any("<a" in text or "<b>bold" in text for text in texts)
 
 
 def test_title_replaces_the_survey_title(lunch):
@@ -231,13 +233,10 @@ def test_page_embeds_the_privacy_label(lunch, lunch_page):
     assert base64.b64decode(packed).decode("utf-8") == label_page(lunch.survey)
 
 
-def test_decoded_estimate_has_no_interval(lunch_page):
+def test_both_estimates_are_explained(lunch_page):
     text = " ".join(Page(lunch_page).text.split())
-    assert "in the decoded estimate. Its unbiased estimate is" in text
-    assert "The decoded estimate A distribution, shaped by the decoder “auto”" in text
-    assert "without error bars" in text
-    assert "The unbiased estimate Correct on average for each individual answer" in text
-    assert "less often" not in text
+    assert "The decoded estimate (decoder “auto”) is a distribution" in text
+    assert "The unbiased estimate is right on average for each single answer" in text
 
 
 def test_negative_estimates_are_drawn_at_the_end_of_their_interval(lunch):
@@ -245,15 +244,15 @@ def test_negative_estimates_are_drawn_at_the_end_of_their_interval(lunch):
         assert not estimate_forged(lunch.survey).check_fit().is_possible
     estimate = estimate_forged(lunch.survey)
     assert estimate.unbiased.min() < 0
-    whiskers = whisker_chart(estimate).data[0]
-    assert min(whiskers.x) == 0
-    assert min(*whiskers.error_x.array, *whiskers.error_x.arrayminus) >= 0
+    bars = estimate.plot().bars
+    assert min(bar.value for bar in bars) == 0
+    assert all(bar.low <= bar.value <= bar.high for bar in bars)
 
 
 def test_single_report_makes_a_page(lunch):
     page = page_of(simulate_results(lunch.survey, [0]))
     assert "Few reports." in page
-    assert "NaN" not in Page(page).scripts[1]
+    assert "nan" not in Page(page).text
 
 
 def test_table_of_a_large_domain_has_a_thousand_rows(checkins):
@@ -266,13 +265,30 @@ def test_table_of_a_large_domain_has_a_thousand_rows(checkins):
     assert frequencies[0] == pytest.approx(checkins.estimate.frequencies.max())
 
 
-def test_packed_map_holds_log_shares(checkins):
-    meta = json.loads(Page(page_of(checkins)).scripts[1])["map"]["layout"]["meta"]
-    cells = np.frombuffer(base64.b64decode(meta["packed"]), dtype="<f4")
-    shares = checkins.estimate.frequencies
-    assert np.array_equal(np.isnan(cells), shares <= 0)
-    assert np.allclose(10.0 ** cells[shares > 0], shares[shares > 0], rtol=1e-5)
-    assert (meta["rows"][1], meta["columns"][1]) == ("25.2", "-129.8")
+def test_map_holds_the_numbers_of_each_cell(checkins):
+    page = Page(page_of(checkins))
+    (attrs,) = [attrs for _, attrs in page.elements if "data-grid" in attrs]
+    grid = json.loads(attrs["data-grid"])
+    assert (grid["rows"], grid["columns"], grid["south"], grid["west"]) == (125, 350, 25, -130)
+    numbers = np.frombuffer(base64.b64decode(attrs["data-cells"]), dtype="<u2").reshape(3, -1)
+    expected = (checkins.estimate.frequencies, *checkins.estimate.interval())
+    assert np.allclose(numbers * grid["unit"], expected, atol=grid["unit"])
+
+
+@pytest.mark.parametrize(
+    ("case", "words"),
+    [
+        ("lunch", "Every possible report was compared for 20 ordered pairs of answers"),
+        ("checkins", "follows by proof, not by comparison"),
+    ],
+)
+def test_certificate_says_what_was_compared(case, words, request):
+    answers = request.getfixturevalue(case)
+    text = " ".join(Page(page_of(answers)).text.split())
+    assert words in text
+    if case == "checkins":
+        assert f"{answers.certificate.rows:,} of 43,750 answers were compared with" in text
+        assert "covers all" not in text
 
 
 def test_certificates_and_estimates_of_other_surveys_are_rejected(lunch, hostile):
@@ -346,39 +362,29 @@ def test_zero_epsilon_moves_no_odds():
 # --- figures --------------------------------------------------------------------------------------
 
 
-def test_bars_and_whiskers_show_both_readings(lunch):
-    (bars,) = bar_chart(lunch.estimate).data
-    (whiskers,) = whisker_chart(lunch.estimate).data
-    order = np.argsort(-lunch.estimate.frequencies)
-    low, high = lunch.estimate.interval(0.95)
-    assert bars.x == pytest.approx(lunch.estimate.frequencies[order])
-    middle = np.array(whiskers.x)
-    assert middle - np.array(whiskers.error_x.arrayminus) == pytest.approx(low[order])
-    assert middle + np.array(whiskers.error_x.array) == pytest.approx(high[order])
-    assert (bars.name, whiskers.name) == ("decoded estimate", "unbiased estimate, 95% interval")
+def test_bars_show_the_unbiased_estimate_and_its_interval(lunch):
+    bars = lunch.estimate.plot().bars
+    assert [bar.label for bar in bars] == ["park", "café", "office", "clinic", "bar"]
+    for bar in bars:
+        row = lunch.estimate[bar.label]
+        assert (bar.value, bar.low, bar.high) == (row.unbiased, row.low, row.high)
+        assert bar.is_accented == (bar.label in ("clinic", "bar"))
 
 
-def test_map_places_cells_and_leaves_out_other():
-    grid = sf.GridDomain(0, 2, 10, 13, 1, other="elsewhere")
-    figure = grid_map(grid, np.array([0.1, 0, 0.2, 0.3, 0.1, 0.1, 0.2]))
-    cells = np.asarray(figure.data[0].z)
-    assert cells.shape == (2, 3)
-    assert np.isnan(cells[0, 1])
-    assert cells[1, 0] == pytest.approx(math.log10(0.3))
-    assert (figure.layout.meta["rows"][1], figure.layout.meta["columns"][0]) == ("1", "10")
-    assert figure.layout.yaxis.scaleanchor == "x"
+def test_heatmap_shows_the_promise_of_every_pair(lunch):
+    chart = privacy_heatmap(lunch.survey.context)
+    E = lunch.survey.context.matrix()
+    for x, row in enumerate(chart.squares):
+        for x2, square in enumerate(row):
+            assert (square.strength is None) == (x == x2 or math.isinf(E[x, x2]))
+    clinic = chart.labels.index("clinic")
+    assert "at most 2.72:1 (ε = 1)" in chart.squares[clinic][0].note
+    assert chart.squares[clinic][0].text == "1"
 
 
-def test_huge_maps_merge_cells():
-    grid = sf.GridDomain(0, 50, 0, 50, "0.05")
-    figure = grid_map(grid, np.full(grid.size, 1 / grid.size))
-    cells = np.asarray(figure.data[0].z)
-    assert cells.size <= 100_000
-    assert (10.0**cells).sum() == pytest.approx(1, rel=1e-4)
-
-
-def test_empty_map_is_drawn():
-    assert np.isnan(np.asarray(grid_map(sf.GridDomain(0, 1, 0, 2, 1), np.zeros(2)).data[0].z)).all()
+def test_stronger_promises_have_stronger_colours():
+    weak, strong = (privacy_heatmap(sf.Uniform(2, e)).squares[0][1].strength for e in (3, 0.5))
+    assert strong > weak
 
 
 def test_heatmaps_of_large_contexts_are_rejected():
@@ -386,27 +392,13 @@ def test_heatmaps_of_large_contexts_are_rejected():
         privacy_heatmap(sf.Uniform(31, 1))
 
 
-@pytest.mark.parametrize("case", ["lunch", "hostile", "checkins"])
-def test_save_png(case, request, tmp_path):
-    answers = request.getfixturevalue(case)
-    domain = answers.survey.context.domain
-    save_png(
-        answers.estimate, tmp_path / "a.png", domain if isinstance(domain, sf.GridDomain) else None
-    )
-    raw = (tmp_path / "a.png").read_bytes()
-    assert raw.startswith(b"\x89PNG")
-    assert len(raw) > 5000
-
-
-@pytest.mark.parametrize("missing", ["plotly", "matplotlib"])
-def test_missing_extras_name_the_command(missing, lunch, monkeypatch, tmp_path):
-    for name in list(sys.modules):
-        if name.partition(".")[0] == missing:
-            monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, missing, None)
-    with pytest.raises(MissingExtra, match=r"pip install .*\[charts\]'"):
-        page_of(lunch) if missing == "plotly" else save_png(lunch.estimate, tmp_path / "a.png")
-    assert not list(tmp_path.iterdir())
+@pytest.mark.parametrize(("hours", "duration"), [(48, 3600), (24 * 9, 86_400)])
+def test_reports_are_added_up_by_hour_or_day(hours, duration):
+    days = [(f"2026-11-{1 + hour // 24:02}T{hour % 24:02}", 10) for hour in range(hours)]
+    chart = reports_over_time(days)
+    assert chart.duration == duration
+    assert sum(column.value for column in chart.columns) == 10 * hours
+    assert chart.columns[1].start - chart.columns[0].start == duration
 
 
 # --- notebooks ------------------------------------------------------------------------------------

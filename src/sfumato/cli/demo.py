@@ -12,12 +12,14 @@ from sfumato.cli.options import check_output_paths
 
 if TYPE_CHECKING:
     from sfumato.contexts import Context
+    from sfumato.domains import GridDomain
     from sfumato.estimation import Estimate
     from sfumato.foundation.arrays import Symbols
     from sfumato.survey import Survey
 
 PEOPLE_COUNT = 1_000_000
 EPSILON = 1.0
+_SCALE_RANGE = 10_000  # the strongest colour stands for this many times the palest
 PAGE_NAME = "sfumato-demo.html"
 CREDIT = (
     "People are simulated in proportion to the population of places. "
@@ -30,6 +32,7 @@ class _DemoResult:
     """The result of a survey under one promise. ``error`` is the total variation error."""
 
     promise: str
+    explanation: str
     survey: "Survey"
     estimate: "Estimate"
     error: float
@@ -38,7 +41,7 @@ class _DemoResult:
 
 def demo(
     output: Annotated[
-        str, typer.Option("--output", "-o", help="Output file for the report page.")
+        str, typer.Option("--output", "-o", help="Output file for the page.")
     ] = PAGE_NAME,
     is_opened: OpenPage = False,
 ) -> None:
@@ -52,7 +55,6 @@ def demo(
     from sfumato.domains import GridDomain
     from sfumato.domains.partitions import grid_tiles, nearest_places
     from sfumato.foundation.files import write_atomically
-    from sfumato.pages import report_page
     from sfumato.paper.population import american_places
 
     check_output_paths(output)
@@ -61,12 +63,16 @@ def demo(
     homes = places.assign_cells(grid, PEOPLE_COUNT)
     cities = places.largest(1750)
     nearest_city = nearest_places(grid, cities.latitudes, cities.longitudes)
-    tile_context = Blocks(grid_tiles(grid, 25, 70), EPSILON, domain=grid)
-    city_context = Blocks(nearest_city, EPSILON, domain=grid)
     promises = {
-        "hide the cell within the whole map (classical local privacy)": Uniform(grid, EPSILON),
-        "hide the cell within its tile (1,750 equal tiles)": tile_context,
-        "hide the cell among those nearest to the same city (1,750 cities)": city_context,
+        "classical": ("the cell within the whole map", Uniform(grid, EPSILON)),
+        "tiles": (
+            "the cell within its tile, one of 1,750",
+            Blocks(grid_tiles(grid, 25, 70), EPSILON, domain=grid),
+        ),
+        "cities": (
+            "the cell among those nearest to the same city, one of 1,750",
+            Blocks(nearest_city, EPSILON, domain=grid),
+        ),
     }
     shape_text = " × ".join(map(str, grid.shape))
     say(
@@ -74,19 +80,47 @@ def demo(
         "Places: GeoNames (CC BY 4.0)."
     )
     results = []
-    for index, (promise, context) in enumerate(promises.items()):
-        results.append(_run_survey(index, promise, context, homes))
+    for name, (explanation, context) in promises.items():
+        results.append(_run_survey(name, explanation, context, homes))
     _show_table(results)
-    last_result = results[-1]
-    survey = last_result.survey
-    page = report_page(survey, last_result.estimate, survey.certify())
+    page = _render_page(results, grid, homes)
     write_atomically(output, page.encode("utf-8"))
-    say(f"The map, its error bars and its certificate are in {output}.")
+    say(f"The maps are in {output}. Open it in a browser.")
     if is_opened:
         open_page(output)
 
 
-def _run_survey(index: int, promise: str, context: "Context", homes: "Symbols") -> _DemoResult:
+def _render_page(results: "list[_DemoResult]", grid: "GridDomain", homes: "Symbols") -> str:
+    """Draw the true map and the map under each promise, with the same scale of colours."""
+    from dataclasses import replace
+
+    import numpy as np
+
+    from sfumato.estimation.estimate_chart import draw_map
+    from sfumato.pages import PromiseMap, demo_page
+
+    true_shares = np.bincount(homes, minlength=grid.size) / homes.size
+    scale = (float(true_shares.max()) / _SCALE_RANGE, float(true_shares.max()))
+    maps = []
+    for result in results:
+        chart = draw_map(result.estimate, grid, result.estimate.interval(0.95))
+        maps.append(
+            PromiseMap(
+                result.promise,
+                result.explanation,
+                replace(chart, scale=scale),
+                result.error,
+                result.survey.mechanism.bits,
+            )
+        )
+    truth = replace(maps[0].chart, values=true_shares, low=true_shares, high=true_shares)
+    maps.insert(0, PromiseMap("true homes", "nothing", truth, None))
+    return demo_page("One million homes, three promises", PEOPLE_COUNT, maps, CREDIT)
+
+
+def _run_survey(
+    promise: str, explanation: str, context: "Context", homes: "Symbols"
+) -> _DemoResult:
     """Privatize people's homes under one promise, count the reports and estimate the map."""
     import numpy as np
 
@@ -94,20 +128,22 @@ def _run_survey(index: int, promise: str, context: "Context", homes: "Symbols") 
     from sfumato.survey import ReportBatch, Survey
 
     start = time.perf_counter()
-    survey = Survey(f"demo-{index}", context, title="Where do people live?", text=CREDIT)
+    survey = Survey(f"demo-{promise}", context, title="Where do people live?", text=CREDIT)
     reports = ReportBatch(survey.mechanism.privatize(homes), survey.fingerprint)
     estimate = survey.estimate(survey.tally(reports))
     true_shares = np.bincount(homes, minlength=context.size) / homes.size
     error = total_variation(estimate.frequencies, true_shares)
-    return _DemoResult(promise, survey, estimate, error, time.perf_counter() - start)
+    return _DemoResult(promise, explanation, survey, estimate, error, time.perf_counter() - start)
 
 
 def _show_table(results: list[_DemoResult]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table("promise", "total variation error", "bits per report", "seconds")
+    table = Table("promise", "hides", "total variation error", "bits per report", "seconds")
     for result in results:
         bits = str(result.survey.mechanism.bits)
-        table.add_row(result.promise, f"{result.error:.3f}", bits, f"{result.seconds:.1f}")
+        table.add_row(
+            result.promise, result.explanation, f"{result.error:.3f}", bits, f"{result.seconds:.1f}"
+        )
     Console(highlight=False).print(table)

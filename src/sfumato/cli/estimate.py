@@ -1,7 +1,7 @@
 """`sfumato estimate`: estimate the distribution of answers from reports."""
 
 import json
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -17,10 +17,6 @@ from sfumato.cli.options import (
 )
 from sfumato.cli.share_table import format_shares
 from sfumato.errors import InvalidArgument
-
-if TYPE_CHECKING:
-    from sfumato.estimation import Estimate
-    from sfumato.survey import Survey
 
 _DISTRUST_ADVICE = (
     "The reports may be forged, or come from a broken client. Do not rely on this estimate."
@@ -109,7 +105,7 @@ def estimate(
     if html is not None:  # render the page before writing anything, because rendering may fail
         page = pages.report_page(loaded_survey, result, loaded_survey.certify())
     if png is not None:
-        _write_png(loaded_survey, result, png)
+        result.plot().save(png)
     if output is not None and not to_stdout:
         write_table(output, RESULT_COLUMNS, result_rows(result))
     if html is not None:
@@ -139,11 +135,3 @@ def _check_output(output: str | None, *, as_json: bool) -> None:
             )
     else:
         require_table_path(output)
-
-
-def _write_png(survey: "Survey", result: "Estimate", path: str) -> None:
-    from sfumato.domains import GridDomain
-    from sfumato.pages import save_png
-
-    domain = survey.context.domain
-    save_png(result, path, grid=domain if isinstance(domain, GridDomain) else None)

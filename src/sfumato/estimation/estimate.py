@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any, Protocol, overload, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sfumato.charts import Chart
 from sfumato.domains import Label
 from sfumato.errors import ContextMismatch, InvalidArgument, UnknownLabel, WrongSurvey
 from sfumato.estimation.decoders import get_decoder
 from sfumato.estimation.decoders.decoder import Decoder
 from sfumato.estimation.estimate_chart import draw_estimate
 from sfumato.estimation.estimate_table import MAX_SYMBOLS_SHOWN, EstimateRow, EstimateTable
+from sfumato.estimation.top_answers import most_frequent
 from sfumato.estimation.uncertainty.bootstrap import Bootstrap
 from sfumato.estimation.uncertainty.comparisons import Difference, TopSymbols
 from sfumato.estimation.uncertainty.fit import FitResult, FitWarning, check_fit
@@ -45,7 +47,6 @@ from sfumato.tally import Tally
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]
     import polars as pl
-    from matplotlib.axes import Axes
 
 __all__ = ["Estimate", "SurveyLike", "estimate"]
 
@@ -336,15 +337,16 @@ class Estimate:
 
     # --- display ---------------------------------------------------------------------------------
 
-    def plot(self, ax: "Axes | None" = None, *, level: float = 0.95) -> "Axes":
-        """Draw the decoded estimate as bars, and the unbiased estimate with its intervals.
+    def plot(self, *, level: float = 0.95) -> Chart:
+        """Return a chart: a map if the labels are places, otherwise bars with intervals.
 
-        Draw on ``ax``, or on new axes, and return the axes. At most 30 labels are drawn: the most
-        frequent. Numbers and ranges of numbers keep their order. If only some labels are protected
-        by the context, they have the accent colour. Requires the ``charts`` extra.
+        A notebook shows the chart; ``plot().save("shares.svg")`` writes it to a file. A bar shows
+        the unbiased estimate: it is solid up to the low end of the interval, and fades out at the
+        high end. At most 30 labels are drawn: the most frequent. Numbers and ranges of numbers keep
+        their order. If only some labels are protected by the context, they have the accent colour.
+        A map shows the decoded estimate.
         """
-        low, high = self.interval(level)
-        return draw_estimate(self, self._mechanism.context, (low, high), level, ax)
+        return draw_estimate(self, self._mechanism.context, self.interval(level), level)
 
     @overload
     def to_html(self, path: None = None, *, title: str | None = None) -> str: ...
@@ -375,9 +377,9 @@ class Estimate:
         return self._table(0.95, slice(MAX_SYMBOLS_SHOWN)).to_text()
 
     def _repr_html_(self) -> str:
-        """Return an HTML table of the most frequent symbols, for notebooks."""
-        most_frequent = np.lexsort((-self.unbiased, -self.frequencies))[:MAX_SYMBOLS_SHOWN]
-        return self._table(0.95, most_frequent).to_html()
+        """Return a chart, and a table of the most frequent symbols, for notebooks."""
+        symbols = most_frequent(self, MAX_SYMBOLS_SHOWN)
+        return self.plot().to_svg() + self._table(0.95, symbols).to_html()
 
     def _table(self, level: float, symbols: Selection) -> EstimateTable:
         low, high = self._share_bounds(tail_probability(level), symbols)

@@ -1,81 +1,115 @@
-"""An estimate as a bar chart with intervals. Requires matplotlib."""
+"""Charts of an estimate: bars with blurred ends, and maps."""
 
 import re
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sfumato.charts import Bar, BarChart, Chart
+from sfumato.charts.maps import GridShapes, MapChart, PolygonShapes
 from sfumato.contexts import MAX_MATRIX_SIZE, Context
-from sfumato.domains import Label
-from sfumato.errors import MissingExtra
+from sfumato.domains import Domain, GridDomain, H3Domain, Label
+from sfumato.estimation.map_cells import arrange_cells
+from sfumato.estimation.top_answers import MAX_BARS, decimal_places, most_frequent
 from sfumato.estimation.uncertainty.intervals import Bounds
-from sfumato.foundation.arrays import Booleans, Symbols
-from sfumato.foundation.formatting import format_percent, printable
+from sfumato.foundation.arrays import Booleans, Floats, Symbols
+from sfumato.foundation.formatting import format_percent, format_share, printable
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
     from sfumato.estimation.estimate import Estimate
 
-__all__ = ["MAX_BARS", "draw_estimate"]
+__all__ = ["draw_bars", "draw_estimate", "draw_map", "sensitive_mask"]
 
-MAX_BARS = 30
-"""The maximum number of labels in a chart."""
-
-_MAX_LABEL_LENGTH = 32
-_WIDTH = 7.0  # inches
-_BAR_HEIGHT = 0.26  # inches
-_BAR_COLOUR = "#7ba0bc"
-_ACCENT_COLOUR = "#c98a78"  # sensitive labels
-_INTERVAL_COLOUR = "#2b2b2b"
-_FAINT = "#77736c"
-_PALE = "#e4e1dc"
-_NUMBER_FIRST = re.compile(r"[^\w]*\d")  # "18", "-5", "< 18", "18 to 29"
+_NUMBER_FIRST = re.compile(r"[^\w]*\d[^,]*")  # "18", "-5", "< 18", "18 to 29"; no positions
 
 
-def draw_estimate(
-    estimate: "Estimate", context: Context, bounds: Bounds, level: float, ax: "Axes | None"
-) -> "Axes":
-    """Draw the most frequent labels on ``ax``, or on new axes, and return the axes."""
-    symbols = _choose_symbols(estimate)
-    ax = _new_axes(symbols.size) if ax is None else ax
-    rows = np.arange(symbols.size)
-    shown_sensitive = _sensitive_mask(context)[symbols]
-    names_by_mask = {"decoded estimate": ~shown_sensitive, "sensitive": shown_sensitive}
-    colours = (_BAR_COLOUR, _ACCENT_COLOUR)
-    for (name, mask), colour in zip(names_by_mask.items(), colours, strict=True):
-        if mask.any():
-            shares = 100 * estimate.frequencies[symbols][mask]
-            ax.barh(rows[mask], shares, height=0.65, color=colour, label=name)
-    low = 100 * bounds[0][symbols]
-    high = 100 * bounds[1][symbols]
-    # An unbiased estimate may lie outside its interval, which respects the limits 0 and 1.
-    points = np.clip(100 * estimate.unbiased[symbols], low, high)
-    ax.errorbar(
-        points,
-        rows,
-        xerr=np.vstack([points - low, high - points]),
-        fmt="D",
-        markersize=3,
-        linewidth=1.2,
-        capsize=2.5,
-        color=_INTERVAL_COLOUR,
-        label=f"unbiased estimate, {format_percent(level)} interval",
-    )
-    ax.set_yticks(rows, [_tick_label(estimate.labels[x]) for x in symbols.tolist()])
-    _style(ax, estimate, symbols.size)
-    return ax
+def draw_estimate(estimate: "Estimate", context: Context, bounds: Bounds, level: float) -> Chart:
+    """Return a map if the labels are places; otherwise, bars for the most frequent labels."""
+    if isinstance(context.domain, GridDomain | H3Domain):
+        return draw_map(estimate, context.domain, bounds)
+    return draw_bars(estimate, context, bounds, level)
 
 
-def _choose_symbols(estimate: "Estimate") -> Symbols:
-    """Return the most frequent symbols: in domain order if the labels are numbers."""
-    most_frequent = np.lexsort((-estimate.unbiased, -estimate.frequencies))[:MAX_BARS]
-    labels = [estimate.labels[x] for x in most_frequent.tolist()]
-    is_ordered = all(_NUMBER_FIRST.match(str(label)) for label in labels)
-    return np.sort(most_frequent) if is_ordered else most_frequent
+def draw_bars(
+    estimate: "Estimate", context: Context, bounds: Bounds, level: float, count: int = MAX_BARS
+) -> BarChart:
+    """Return a bar for each of the ``count`` most frequent labels, or for all if there are fewer.
+
+    A bar shows the unbiased estimate, because the interval is its own. An estimate outside its
+    interval, for example below zero, is drawn at the nearer end.
+    """
+    low, high = bounds
+    shares = np.clip(estimate.unbiased, low, high)
+    symbols = _choose_symbols(estimate, shares, count)
+    is_sensitive = sensitive_mask(context)
+    decimals = decimal_places(estimate.standard_errors[symbols])
+
+    def write(share: float) -> str:
+        return format_share(share, decimals)
+
+    bars = []
+    for symbol in symbols.tolist():
+        share = float(shares[symbol])
+        interval = f"{write(float(low[symbol]))} to {write(float(high[symbol]))}"
+        label = _one_line(estimate.labels[symbol])
+        note = f"{label}: {write(share)}, {format_percent(level)} interval {interval}"
+        bars.append(
+            Bar(
+                label,
+                share,
+                float(low[symbol]),
+                float(high[symbol]),
+                bool(is_sensitive[symbol]),
+                note,
+            )
+        )
+    title = f"Shares of {len(bars)} answers, with {format_percent(level)} intervals"
+    return BarChart(title, tuple(bars), write)
 
 
-def _sensitive_mask(context: Context) -> Booleans:
+def draw_map(estimate: "Estimate", domain: GridDomain | H3Domain, bounds: Bounds) -> MapChart:
+    """Return a map of all cells. The label for other places has no location, and is left out.
+
+    In grids of more than 100,000 cells, neighbouring cells are merged. The ends of their intervals
+    are added up, which makes the intervals wider than necessary.
+    """
+    decimals = decimal_places(estimate.standard_errors)
+    columns = (estimate.frequencies, *bounds)
+    shapes: GridShapes | PolygonShapes
+    if isinstance(domain, GridDomain):
+        layers = [arrange_cells(domain, column) for column in columns]
+        rows, width = layers[0].shares.shape
+        west, _, south, _ = layers[0].extent
+        shapes = GridShapes(south, west, layers[0].step, rows, width)
+        values, low, high = (layer.shares.ravel() for layer in layers)
+    else:
+        shapes = PolygonShapes(_hexagons(domain))
+        values, low, high = (np.asarray(column)[: len(shapes.polygons)] for column in columns)
+    title = f"Map of the share of people in {values.size:,} cells"
+    return MapChart(title, shapes, values, low, high, lambda share: format_share(share, decimals))
+
+
+def _hexagons(domain: Domain) -> tuple[tuple[tuple[float, float], ...], ...]:
+    import h3
+
+    polygons = []
+    for label in domain.labels:
+        if label != domain.other:
+            corners = h3.cell_to_boundary(str(label))
+            polygons.append(tuple((longitude, latitude) for latitude, longitude in corners))
+    return tuple(polygons)
+
+
+def _choose_symbols(estimate: "Estimate", shares: Floats, count: int) -> Symbols:
+    """Return the most frequent symbols by share, or in domain order if the labels are numbers."""
+    symbols = most_frequent(estimate, count)
+    labels = [estimate.labels[x] for x in symbols.tolist()]
+    if all(_NUMBER_FIRST.fullmatch(str(label)) for label in labels):
+        return np.sort(symbols)
+    return symbols[np.argsort(-shares[symbols], kind="stable")]
+
+
+def sensitive_mask(context: Context) -> Booleans:
     """Return which symbols are protected, if others are not; otherwise, all are alike."""
     mask = np.zeros(context.size, dtype=np.bool_)
     if context.groups is None and context.size > MAX_MATRIX_SIZE:
@@ -87,45 +121,5 @@ def _sensitive_mask(context: Context) -> Booleans:
     return mask
 
 
-def _tick_label(label: Label) -> str:
-    """Shorten a label, and escape ``$``, which matplotlib would read as mathematics."""
-    text = printable(str(label))
-    if len(text) > _MAX_LABEL_LENGTH:
-        text = f"{text[: _MAX_LABEL_LENGTH - 1]}…"
-    return text.replace("$", r"\$")
-
-
-def _style(ax: "Axes", estimate: "Estimate", row_count: int) -> None:
-    title = f"{estimate.reports:,} reports"
-    if row_count < len(estimate.labels):
-        title += f"; the {row_count} most frequent of {len(estimate.labels):,} labels"
-    ax.set_title(title, loc="left", fontsize=10, color=_FAINT)
-    ax.set_ylim(row_count - 0.4, -0.6)
-    ax.set_xlim(left=0)
-    ax.set_xlabel("share of people (%)")
-    ax.grid(axis="x", color=_PALE, linewidth=0.7)
-    ax.set_axisbelow(True)
-    for side in ("top", "right"):
-        ax.spines[side].set_visible(False)
-    for side in ("left", "bottom"):
-        ax.spines[side].set_color(_PALE)
-    # Below the axis and its label: inside, the legend would cover a bar or an interval.
-    ax.legend(
-        loc="upper center",
-        bbox_to_anchor=(0.5, 0),
-        borderaxespad=4,
-        ncols=3,
-        frameon=False,
-        fontsize=9,
-    )
-
-
-def _new_axes(row_count: int) -> "Axes":
-    """Return axes of a new figure of pyplot, which notebooks show by themselves."""
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError:
-        raise MissingExtra("plots require matplotlib: pip install 'sfumato[charts]'") from None
-    size = (_WIDTH, 1.5 + _BAR_HEIGHT * row_count)
-    _, ax = plt.subplots(figsize=size, layout="constrained")
-    return ax
+def _one_line(label: Label) -> str:
+    return " ".join(printable(str(label)).split())

@@ -3,12 +3,15 @@
 Values are escaped when they are inserted into a template, unless they are ``Html``.
 """
 
+import base64
 from collections.abc import Iterable
 from functools import cache
 from html import escape
 from importlib.metadata import version
 from importlib.resources import files
 from string import Template
+
+from sfumato.charts import DARK, LIGHT, Chart, css_variables
 
 
 class Html(str):
@@ -84,6 +87,11 @@ def fact_rows(facts: Iterable[tuple[str, str]]) -> Html:
     return join(fill(row, name=name, value=value) for name, value in facts)
 
 
+def chart_html(chart: Chart) -> Html:
+    """Return a chart for a page: one layout for desktops and one for phones."""
+    return Html(chart.to_html())
+
+
 def number_row(name: str, numbers: Iterable[str], css_class: str = "") -> Html:
     """Return a table row: a name, followed by numbers."""
     class_attribute = fill(' class="$name"', name=css_class) if css_class else EMPTY
@@ -103,14 +111,28 @@ def document(
     ``kicker`` is the small line above the heading, and ``opening`` follows the heading. ``head``
     contains the styles, scripts and policy. The heading defaults to the title.
     """
+    mark = read_asset("mark.svg").strip()
+    icon = f"data:image/svg+xml;base64,{base64.b64encode(mark.encode()).decode()}"
     return render(
         "document.html",
         title=title,
+        icon=icon,
+        mark=Html(mark),
         heading=heading or title,
         kicker=kicker,
         head=head,
         opening=opening,
         body=body,
+    )
+
+
+@cache
+def page_style() -> str:
+    """Return the style sheet that all pages share, with the colours of the charts."""
+    return (
+        f":root {{ {css_variables(LIGHT)} }}\n"
+        f"@media screen and (prefers-color-scheme: dark) {{ :root {{ {css_variables(DARK)} }} }}\n"
+        + read_asset("style.css")
     )
 
 
@@ -130,7 +152,7 @@ def offline_document(
     ``css`` is added to the style sheet that all pages share.
     """
     sfumato_version = version("sfumato")
-    style = Html(read_asset("style.css") + css)
+    style = Html(page_style() + css)
     head = render("offline_head.html", policy=Html(policy), version=sfumato_version, style=style)
     body = render("offline_body.html", sections=sections, version=sfumato_version, scripts=scripts)
     return document(title, kicker=kicker, head=head, body=body, opening=opening)

@@ -4,29 +4,20 @@ Drawing requires the ``charts`` extra.
 """
 
 import io
-import os
 import warnings
 from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from sfumato.domains import GridDomain, Label
 from sfumato.errors import MissingExtra
-from sfumato.estimation import Estimate
-from sfumato.foundation.arrays import Floats
-from sfumato.foundation.files import write_atomically
-from sfumato.foundation.installation import install_hint
-from sfumato.pages.map_cells import (
+from sfumato.estimation.map_cells import (
     MapCells,
-    arrange_cells,
-    decade_ticks,
     latitude_stretch,
-    log_shares,
 )
+from sfumato.foundation.arrays import Floats
+from sfumato.foundation.installation import install_hint
 from sfumato.pages.promise import MAX_LABEL_LENGTH, shorten_label
-from sfumato.pages.top_answers import MAX_BARS, TopAnswers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -209,71 +200,3 @@ def draw_cells(
 def matplotlib_label(label: Label, max_length: int = MAX_LABEL_LENGTH) -> str:
     """Shorten a label, and escape ``$``, which matplotlib would interpret as mathematics."""
     return shorten_label(label, max_length).replace("$", r"\$")
-
-
-# --- an estimate as a PNG file --------------------------------------------------------------------
-
-
-def save_png(
-    estimate: Estimate, path: str | os.PathLike[str], grid: GridDomain | None = None
-) -> None:
-    """Write an estimate as a PNG file, atomically: a map if ``grid`` is given, else a bar chart."""
-    require_matplotlib()
-    from matplotlib.figure import Figure
-
-    figure = Figure(
-        figsize=(_FIGURE_WIDTH, 1.5 + _plot_height(estimate, grid)), layout="constrained"
-    )
-    axes = figure.add_subplot()
-    if grid is None:
-        _draw_bars(axes, estimate)
-    else:
-        _draw_map(axes, grid, estimate.frequencies)
-    hide_sides(axes, "top", "right")
-    axes.set_title(f"{estimate.reports:,} reports", loc="left", fontsize=10, color=FAINT)
-    write_atomically(path, figure_png(figure))
-
-
-def _plot_height(estimate: Estimate, grid: GridDomain | None) -> float:
-    """Return the height of the plot in inches."""
-    if grid is None:
-        return _BAR_HEIGHT * min(len(estimate.labels), MAX_BARS)
-    row_count, column_count = grid.shape
-    height = 7.5 * latitude_stretch(grid) * row_count / column_count
-    return min(max(height, 1.5), 12)
-
-
-def _draw_bars(axes: "Axes", estimate: Estimate) -> None:
-    answers = TopAnswers.from_estimate(estimate, MAX_BARS)
-    rows = np.arange(len(answers.labels))
-    unbiased = answers.points_to_draw
-    axes.barh(rows, 100 * answers.decoded, height=0.65, color=BAR, label="decoded estimate")
-    axes.errorbar(
-        100 * unbiased,
-        rows,
-        xerr=100 * np.vstack([unbiased - answers.low, answers.high - unbiased]),
-        fmt="D",
-        ms=3,
-        lw=1.2,
-        capsize=2.5,
-        color=WHISKER,
-        label="unbiased estimate, 95% interval",
-    )
-    axes.set_yticks(rows, [matplotlib_label(label) for label in answers.labels])
-    axes.set_ylim(rows.size - 0.4, -0.6)
-    axes.set_xlim(0, None)
-    axes.set_xlabel("share of people (%)")
-    axes.legend(loc="lower right", frameon=False, fontsize=9)
-
-
-def _draw_map(axes: "Axes", grid: GridDomain, frequencies: Floats) -> None:
-    cells = arrange_cells(grid, frequencies)
-    logs, bottom, top = log_shares(cells.shares)
-    image = draw_cells(axes, grid, cells, logs, (bottom, top))
-    ticks, labels = decade_ticks(bottom, top)
-    colorbar = axes.figure.colorbar(
-        image, ax=axes, orientation="horizontal", shrink=0.5, aspect=40, ticks=ticks
-    )
-    colorbar.ax.set_xticklabels(labels)
-    colorbar.set_label("share of people (log scale)")
-    colorbar.outline.set_visible(False)

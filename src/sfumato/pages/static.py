@@ -1,4 +1,4 @@
-"""The files that the aggregator's pages load: styles, scripts, the JavaScript client and plotly."""
+"""The files that the aggregator's pages load: styles, scripts and the JavaScript client."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -7,12 +7,11 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from sfumato.errors import MissingExtra
-from sfumato.pages.charts import plotly_source
+from sfumato.pages.markup import page_style
 
 _SHARED_FILES = {  # files that several pages load, keyed by their path under static/
-    "report.css": "style.css",
-    "figures.js": "report/figures.js",
     "rows.js": "report/rows.js",
+    "maps.js": "report/maps.js",
 }
 _MEDIA_TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8"}
 
@@ -28,7 +27,7 @@ def static_files() -> Mapping[str, tuple[bytes, str]]:
         "client": client,
         "client/modules": client.joinpath("modules"),
     }
-    contents = {"plotly.js": plotly_source().encode("utf-8")}
+    contents = {"report.css": page_style().encode("utf-8")}
     for path, source in _SHARED_FILES.items():
         contents[path] = pages.joinpath(source).read_bytes()
     for prefix, folder in folders.items():

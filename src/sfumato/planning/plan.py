@@ -62,9 +62,9 @@ _CLEARLY_BETTER_RATIO = 0.95
 """Mention another mechanism if its cost is below this fraction of the chosen mechanism's cost."""
 
 _DESIGN_BOUND_NOTE = (
-    "The risk ratio compares the risk at the worst distribution with a lower bound for all "
-    "mechanisms there. The bound of sfumato design is a different one: it is for the shares that "
-    "the design assumes, which are even unless you pass --prior."
+    "The risk ratio is for the worst population: the risk there, divided by a lower bound for all "
+    "mechanisms. The bound of sfumato design is a different one: it is for the shares that the "
+    "design assumes, which are even unless you pass --prior."
 )
 _DESIGN_ADVICE = (
     "No closed form is known for this privacy matrix. To compute a mechanism for it, use "

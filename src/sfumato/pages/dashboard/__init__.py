@@ -1,27 +1,28 @@
 """An aggregator's dashboard: an empty page, and the parts that ``dashboard.js`` adds to it.
 
-Most sections and figures are the same as on the report page.
+Most sections are the same as on the report page.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 
 import numpy as np
 
 from sfumato.estimation import Difference, Estimate
+from sfumato.estimation.top_answers import decimal_places
 from sfumato.foundation.decoder_table import DECODER_TABLE
-from sfumato.foundation.formatting import format_count, format_share
-from sfumato.pages.charts import (
-    estimate_figures,
-    figure_data,
-    plotly_style_ids,
-    promise_figures,
-    reports_over_time,
+from sfumato.foundation.formatting import format_count, format_share, plural
+from sfumato.pages.charts import reports_over_time
+from sfumato.pages.markup import (
+    EMPTY,
+    Html,
+    chart_html,
+    document,
+    fill,
+    fill_each,
+    join,
+    render,
 )
-from sfumato.pages.markup import EMPTY, Html, document, fill, fill_each, join, render
-from sfumato.pages.pictures import LIGHT_TO_DARK
-from sfumato.pages.promise import plural
 from sfumato.pages.report.sections import (
     certificate_section,
     estimate_section,
@@ -31,24 +32,17 @@ from sfumato.pages.report.sections import (
     summary,
     table_section,
 )
-from sfumato.pages.top_answers import decimal_places
 from sfumato.promises import Certificate
 from sfumato.survey import Survey
 
-View = dict[str, dict[str, object]]
-"""The HTML of some parts of the page, and its figures, each keyed by name."""
+View = dict[str, dict[str, Html]]
+"""The HTML of some parts of the page, keyed by name."""
 
 DASHBOARD_POLICY = (
-    "default-src 'none'; script-src 'self'; connect-src 'self'; img-src data: blob:; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
-    "style-src-attr 'unsafe-inline'; "
-    "style-src-elem 'self' 'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='"
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-"""Content security policy that allows scripts from the aggregator and nothing from other sites.
-
-Plotly writes style attributes, which cannot run code. It also adds an empty style element and fills
-it rule by rule; the hash is that of the empty string.
-"""
+"""Content security policy that allows scripts from the aggregator and nothing from other sites."""
 
 COMPARISON_PERIODS = {1: "the day before", 7: "the seven days before", 30: "the thirty days before"}
 """The periods that the dashboard can compare with, keyed by their length in days."""
@@ -62,17 +56,14 @@ def dashboard_page() -> str:
     titles = {name: text.title for name, text in DECODER_TABLE.items()}
     body = render(
         "dashboard/dashboard.html",
-        dark_colours=json.dumps(LIGHT_TO_DARK),
         decoders=_render_options(titles, "auto"),
         periods=_render_options(COMPARISON_PERIODS, _DEFAULT_PERIOD),
     )
-    # Plotly skips style elements whose ids are already in use; the policy would block them.
-    reserved_ids = fill_each('<meta id="$name">', name=plotly_style_ids())
     return document(
         "Sfumato aggregator",
         heading="Aggregator",
         kicker=f"Sfumato {version('sfumato')}",
-        head=render("dashboard/head.html", reserved_ids=reserved_ids),
+        head=render("dashboard/head.html"),
         opening=Html('<p class="note">Status: <span id="health">…</span>.</p>'),
         body=body,
     )
@@ -90,15 +81,12 @@ def _render_options(choices: Mapping[str, str] | Mapping[int, str], default: str
 def promise_view(survey: Survey) -> View:
     """Return the title and the promise, which everyone may see."""
     title = render("dashboard/title.html", title=survey.title, fingerprint=survey.fingerprint)
-    return {
-        "parts": {"title": title, "promise": promise_section(survey)},
-        "figures": figure_data(promise_figures(survey)),
-    }
+    return {"parts": {"title": title, "promise": promise_section(survey)}}
 
 
 def certificate_view(survey: Survey, certificate: Certificate) -> View:
     """Return the certificate that the promise is kept, which everyone may see."""
-    return {"parts": {"certificate": certificate_section(survey, certificate)}, "figures": {}}
+    return {"parts": {"certificate": certificate_section(survey, certificate)}}
 
 
 def results_view(
@@ -113,8 +101,7 @@ def results_view(
     ``reports_by_hour``: each hour with its number of reports. ``changes``: the last ``days`` days
     compared with the previous period, or ``None`` if there are too few reports.
     """
-    figures = estimate_figures(survey, estimate) | {"hours": reports_over_time(reports_by_hour)}
-    parts: dict[str, object] = {
+    parts = {
         "summary": summary(survey, estimate),
         "hours": _hours_section(reports_by_hour),
         "estimate": estimate_section(survey, estimate),
@@ -123,7 +110,7 @@ def results_view(
         "table": table_section(estimate),
         "fakes": fakes_section(survey, estimate),
     }
-    return {"parts": parts, "figures": figure_data(figures)}
+    return {"parts": parts}
 
 
 def _hours_section(reports_by_hour: Sequence[tuple[str, int]]) -> Html:
@@ -132,6 +119,7 @@ def _hours_section(reports_by_hour: Sequence[tuple[str, int]]) -> Html:
         "dashboard/hours.html",
         reports=format_count(report_count),
         hours=plural(len(reports_by_hour), "hour"),
+        chart=chart_html(reports_over_time(reports_by_hour)) if reports_by_hour else EMPTY,
     )
 
 
@@ -155,7 +143,7 @@ def _changes_section(estimate: Estimate, changes: Difference | None, days: int) 
         text += f" The {_MAX_LISTED_CHANGES} largest changes:"
     table = EMPTY
     if symbols:
-        decimals = decimal_places(estimate)
+        decimals = decimal_places(estimate.standard_errors)
         rows = join(_render_change(changes, x, decimals) for x in symbols[:_MAX_LISTED_CHANGES])
         table = render("dashboard/changes_table.html", rows=rows)
     return render("dashboard/changes.html", text=fill("<p>$text</p>", text=text), table=table)

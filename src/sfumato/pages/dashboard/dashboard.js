@@ -1,21 +1,19 @@
 /**
  * The dashboard: the surveys, their promises, the reports that arrived and the results.
  *
- * The aggregator renders the sentences, tables and figures, the same as on the report page. This
+ * The aggregator renders the sentences, tables and charts, the same as on the report page. This
  * script fetches them, inserts them into the page and keeps them up to date. Results require the
  * token, which stays in this tab.
  */
 const POLL_INTERVAL = 5000; // milliseconds
 const TOKEN_KEY = "sfumato/token";
 const byId = (id) => document.getElementById(id);
-const drawFigures = createFigureDrawer(JSON.parse(byId("dashboard").dataset.darkColours));
 
 const state = {
   survey: null, // the fingerprint of the survey on the page
   surveysJson: "", // the list of surveys on the page
   hasCertificate: false, // whether the certificate was loaded or requested
   version: null, // identifies the data behind the results on the page
-  figures: {},
   deferred: {}, // new parts that wait until the old ones lose the focus
   token: null,
   generation: 0, // incremented with each survey shown, to drop late responses
@@ -78,7 +76,7 @@ function createItem({ fingerprint, title, open }) {
 async function showSurvey({ fingerprint, title }) {
   const generation = ++state.generation;
   Object.assign(state, { survey: null, hasCertificate: false, version: null });
-  Object.assign(state, { figures: {}, deferred: {} });
+  state.deferred = {};
   for (const element of document.querySelectorAll("[data-part]")) element.replaceChildren();
   markCurrent(fingerprint);
   byId("loading").hidden = false;
@@ -139,22 +137,10 @@ function resultsQuery() {
 }
 
 /** Insert parts into the page. A part that has the focus is replaced when it loses the focus. */
-function showView({ parts, figures }) {
+function showView({ parts }) {
   for (const [name, html] of Object.entries(parts)) {
     if (partElement(name).contains(document.activeElement)) state.deferred[name] = html;
     else replacePart(name, html);
-  }
-  for (const figure of Object.values(figures)) keepZoom(figure.layout);
-  Object.assign(state.figures, figures);
-  const present = Object.entries(state.figures).filter(([id]) => byId(id));
-  drawFigures(JSON.stringify(Object.fromEntries(present)));
-}
-
-/** Keep the zoom, unless the scale has changed. */
-function keepZoom(layout) {
-  layout.uirevision = state.survey;
-  for (const name of ["xaxis", "yaxis"]) {
-    layout[name] = { ...layout[name], uirevision: `${state.survey} ${layout[name]?.range}` };
   }
 }
 
@@ -162,13 +148,13 @@ const partElement = (name) => document.querySelector(`[data-part="${name}"]`);
 
 function replacePart(name, html) {
   const element = partElement(name);
-  const plots = new Map(Array.from(element.querySelectorAll(".plot"), (plot) => [plot.id, plot]));
   const tableState = name === "table" && byId("rows") ? readTableState() : null;
+  const wasOpen = element.querySelector("details")?.open ?? false;
   delete state.deferred[name];
   element.innerHTML = html;
-  for (const plot of element.querySelectorAll(".plot")) {
-    if (plots.has(plot.id)) plot.replaceWith(plots.get(plot.id));
-  }
+  const details = element.querySelector("details");
+  if (details) details.open = wasOpen;
+  makeMapsReadable(element);
   if (name !== "table" || !html) return;
   makeRowsInteractive();
   if (tableState) restoreTableState(tableState);

@@ -1,21 +1,12 @@
 """The report page: an estimate in one HTML file that works offline and can be emailed."""
 
 import base64
-import json
 
 from sfumato.errors import WrongSurvey
 from sfumato.estimation import Estimate
 from sfumato.foundation.canonical import fingerprint
-from sfumato.pages.charts import (
-    Figures,
-    estimate_figures,
-    figure_data,
-    plotly_source,
-    promise_figures,
-)
 from sfumato.pages.label import label_page
-from sfumato.pages.markup import Html, fill, join, offline_document, read_asset, render
-from sfumato.pages.pictures import LIGHT_TO_DARK
+from sfumato.pages.markup import Html, fill, join, offline_document, read_asset
 from sfumato.pages.report.sections import (
     certificate_section,
     citation_section,
@@ -29,10 +20,8 @@ from sfumato.pages.report.sections import (
 from sfumato.promises import Certificate
 from sfumato.survey import Survey
 
-_POLICY = (
-    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
-)
-_SCRIPTS = ("report/figures.js", "report/rows.js", "report/report.js")
+_POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
+_SCRIPTS = ("report/rows.js", "report/maps.js", "report/report.js")
 _LABEL_LINK = (
     '<p class="note">For participants: the '
     '<a download="privacy-label.html" href="data:text/html;charset=utf-8;base64,$label">'
@@ -50,14 +39,13 @@ def report_page(
     """
     _require_same_survey(survey, estimate, certificate)
     heading = title or survey.title
-    figures = promise_figures(survey) | estimate_figures(survey, estimate)
     sections = [
-        promise_section(survey),
-        _render_label_link(survey, certificate),
-        estimate_section(survey, estimate),
         map_section(survey, estimate),
+        estimate_section(survey, estimate),
         table_section(estimate),
+        promise_section(survey),
         certificate_section(survey, certificate),
+        _render_label_link(survey, certificate),
         fakes_section(survey, estimate),
         citation_section(survey, estimate, heading),
     ]
@@ -67,7 +55,7 @@ def report_page(
         opening=summary(survey, estimate),
         sections=join(sections, "\n"),
         policy=_POLICY,
-        scripts=_render_scripts(figures),
+        scripts=_render_scripts(),
     )
 
 
@@ -92,29 +80,5 @@ def _render_label_link(survey: Survey, certificate: Certificate) -> Html:
     return fill(_LABEL_LINK, label=base64.b64encode(label).decode("ascii"))
 
 
-# --- scripts --------------------------------------------------------------------------------------
-
-
-def _render_scripts(figures: Figures) -> Html:
-    return render(
-        "report/scripts.html",
-        dark_colours=_embed_json(LIGHT_TO_DARK),
-        figures=_embed_json(figure_data(figures)),
-        plotly=_embed_script(plotly_source()),
-        page_scripts=Html("".join(map(read_asset, _SCRIPTS))),
-    )
-
-
-def _embed_script(source: str) -> Html:
-    r"""Escape a script so that it cannot close its own element or open a comment.
-
-    In a JavaScript string, ``<\/script`` means the same as ``</script``, but it does not end
-    the element in HTML.
-    """
-    return Html(source.replace("</script", r"<\/script").replace("<!--", r"<\!--"))
-
-
-def _embed_json(data: object) -> Html:
-    """Return JSON without ``<``, so that it cannot close a script or open a comment."""
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-    return Html(text.replace("<", r"\u003c"))
+def _render_scripts() -> Html:
+    return fill("<script>\n$scripts</script>", scripts=Html("".join(map(read_asset, _SCRIPTS))))

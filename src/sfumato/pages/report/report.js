@@ -1,4 +1,7 @@
 "use strict";
-const drawFigures = createFigureDrawer(JSON.parse(document.getElementById("dark").textContent));
-drawFigures(document.getElementById("figures").textContent);
 makeRowsInteractive();
+makeMapsReadable(document);
+/* A folded part would be missing on paper. */
+window.addEventListener("beforeprint", () => {
+  for (const part of document.querySelectorAll("details")) part.open = true;
+});

@@ -1,14 +1,29 @@
 """The sections that the report page and the dashboard share."""
 
+import base64
+import gzip
 from importlib.metadata import version
 
-from sfumato.domains import GridDomain
+from sfumato.domains import GridDomain, H3Domain
 from sfumato.estimation import Estimate, Manipulation
-from sfumato.foundation.formatting import format_count, format_share, format_upper_bound
-from sfumato.pages.charts import MAX_HEATMAP_SYMBOLS
+from sfumato.estimation.estimate_chart import draw_bars, draw_map, sensitive_mask
+from sfumato.estimation.top_answers import (
+    MAX_BARS,
+    TopAnswers,
+    decimal_places,
+    typical_error,
+)
+from sfumato.foundation.formatting import (
+    format_count,
+    format_share,
+    format_upper_bound,
+    plural,
+)
+from sfumato.pages.charts import MAX_HEATMAP_SYMBOLS, privacy_heatmap
 from sfumato.pages.markup import (
     EMPTY,
     Html,
+    chart_html,
     fact_rows,
     fill,
     fill_each,
@@ -16,13 +31,15 @@ from sfumato.pages.markup import (
     list_items,
     render,
 )
-from sfumato.pages.promise import plural, promise_facts, promise_sentences
-from sfumato.pages.top_answers import MAX_BARS, TopAnswers, decimal_places, typical_error
+from sfumato.pages.promise import promise_facts, promise_sentences, shorten_label
 from sfumato.promises import Certificate
-from sfumato.survey import FAKE_COUNTS, Survey
+from sfumato.survey import FAKE_COUNTS, RESULT_COLUMNS, Survey, result_rows
 
 _MAX_TABLE_ROWS = 1000
+_MAX_PLAIN_ROWS = 2000  # larger tables are compressed for download
+_MAX_MAP_BARS = 10  # below a map
 _PRINTED_ROW_COUNT = 40  # style.css hides the others in print
+_COLUMN_NAMES = ("frequency", "unbiased", "low", "high")
 _CAUTION = '<p class="caution" role="note"><strong>$heading</strong> $text</p>\n'
 
 
@@ -30,25 +47,35 @@ _CAUTION = '<p class="caution" role="note"><strong>$heading</strong> $text</p>\n
 
 
 def summary(survey: Survey, estimate: Estimate) -> Html:
-    """State the most frequent answer in a sentence, followed by any warnings."""
+    """State the most frequent answer with its interval, the basis of it, and any warnings."""
     top = TopAnswers.from_estimate(estimate, 1)
     low = float(top.low[0])
     high = float(top.high[0])
-    sentence = (
-        f"{plural(estimate.reports, 'randomised report')} on "
-        f"{plural(survey.context.size, 'possible answer')}; the most frequent, "
-        f"“{top.labels[0]}”, has a share of about {top.format_share(top.decoded[0])} in the "
-        "decoded estimate. "
-        f"Its unbiased estimate is {top.format_share(top.unbiased[0])}, with a 95% interval from "
-        f"{top.format_share(low)} to {top.format_share(high)}."
+    headline = render(
+        "report/headline.html",
+        label=shorten_label(top.labels[0], 60),
+        share=top.format_share(top.points_to_draw[0]),
+        low=top.format_share(low),
+        high=top.format_share(high),
+        reports=plural(estimate.reports, "report"),
+        answers=plural(survey.context.size, "possible answer"),
+        promise=_one_line_promise(survey),
     )
-    lead = fill('<p class="lead">$sentence</p>\n', sentence=sentence)
     cautions = [
         _misfit_caution(estimate),
         _noise_caution(survey, estimate, low, high),
         _repeat_caution(survey),
     ]
-    return join([lead, *cautions])
+    return join([headline, *cautions])
+
+
+def _one_line_promise(survey: Survey) -> str:
+    """Return the sentence that says how far one report can move the odds."""
+    sentences = promise_sentences(survey.context)
+    for sentence in sentences:
+        if "one report" in sentence.lower():
+            return sentence
+    return sentences[0]
 
 
 def _misfit_caution(estimate: Estimate) -> Html:
@@ -72,7 +99,7 @@ def _noise_caution(survey: Survey, estimate: Estimate, low: float, high: float) 
     is_narrow = low > 0 and high < 3 * low
     if is_narrow and not has_too_few_reports:
         return EMPTY
-    half_width = format_share((high - low) / 2, decimal_places(estimate))
+    half_width = format_share((high - low) / 2, decimal_places(estimate.standard_errors))
     points_text = half_width.removesuffix("%").strip()
     text = (
         f"Even the most frequent answer is known only to within about {points_text} percentage "
@@ -141,57 +168,90 @@ def _render_promise_figure(survey: Survey) -> Html:
             '<p class="note">There are too many pairs to draw. The table counts them all.</p>'
         )
     caption = (
-        "Row against column: how far one report can move the odds. The stronger the colour, the "
-        "stronger the promise; ∞ means that nothing is promised for the pair itself."
+        "How far one report can move the odds of a row against a column. The stronger the colour, "
+        "the stronger the promise; ∞ means that nothing is promised for the pair itself."
     )
-    return _render_figure("privacy", "Heatmap of the promise for every pair of answers", caption)
-
-
-def _render_figure(name: str, description: str, caption: str) -> Html:
-    return render("report/figure.html", name=name, description=description, caption=caption)
+    chart = chart_html(privacy_heatmap(survey.context))
+    return render("report/figure.html", name="privacy", chart=chart, caption=caption)
 
 
 # --- the estimate ---------------------------------------------------------------------------------
 
 
 def estimate_section(survey: Survey, estimate: Estimate) -> Html:
-    """Show the decoded and unbiased estimates side by side."""
-    size = survey.context.size
-    answers = f"the {MAX_BARS} most frequent of {format_count(size)} answers"
-    if size == 1:
-        answers = "the one answer"
-    elif size <= MAX_BARS:
-        answers = f"all {size} answers"
+    """Show the shares of the most frequent answers, each with its interval in the same mark."""
+    is_map = isinstance(survey.context.domain, GridDomain | H3Domain)
+    count = _MAX_MAP_BARS if is_map else MAX_BARS
+    bars = draw_bars(estimate, survey.context, estimate.interval(0.95), 0.95, count)
     return render(
         "report/estimate.html",
-        reports=format_count(estimate.reports),
+        chart=chart_html(bars),
+        key=_render_key(survey),
+        answers=_describe_answers(survey.context.size, count),
         verdict=estimate.fit_result.verdict,
-        answers=answers,
-        decoder=estimate.decoder,
+        download=_render_download(estimate),
+    )
+
+
+def _describe_answers(size: int, count: int) -> str:
+    if size == 1:
+        return "the one answer"
+    if size <= count:
+        return f"all {size} answers"
+    return f"the {count} most frequent of {format_count(size)} answers"
+
+
+def _render_key(survey: Survey) -> Html:
+    """Explain the colours, if some answers are sensitive."""
+    if not sensitive_mask(survey.context).any():
+        return EMPTY
+    return Html(
+        '<span class="key sensitive">sensitive answers</span> '
+        '<span class="key">other answers</span>'
+    )
+
+
+def _render_download(estimate: Estimate) -> Html:
+    """Return a link that holds all numbers as CSV, compressed if there are many."""
+    lines = [",".join(RESULT_COLUMNS)]
+    for label, *numbers in result_rows(estimate):
+        quoted_label = '"' + str(label).replace('"', '""') + '"'
+        lines.append(",".join([quoted_label, *(f"{number:.9g}" for number in numbers)]))
+    content = ("\n".join(lines) + "\n").encode("utf-8")
+    name = "estimate.csv"
+    media_type = "text/csv"
+    if len(lines) > _MAX_PLAIN_ROWS:
+        content = gzip.compress(content, mtime=0)
+        name = "estimate.csv.gz"
+        media_type = "application/gzip"
+    data = base64.b64encode(content).decode("ascii")
+    return fill(
+        '<a download="$name" href="data:$media_type;base64,$data">Download all numbers</a>',
+        name=name,
+        media_type=media_type,
+        data=data,
     )
 
 
 def map_section(survey: Survey, estimate: Estimate) -> Html:
-    """Show the decoded estimate on a map, or return no markup if the domain is not a grid."""
-    grid = survey.context.domain
-    if not isinstance(grid, GridDomain):
+    """Show the estimate on a map, or return no markup if the answers are not places."""
+    domain = survey.context.domain
+    if not isinstance(domain, GridDomain | H3Domain):
         return EMPTY
-    decimals = decimal_places(estimate)
+    decimals = decimal_places(estimate.standard_errors)
     caption = (
-        "Each cell is coloured by the decoded share of people in it, on a logarithmic scale that "
-        "spans at most four powers of ten. Cells without colour have a decoded share of zero."
+        "Each cell is coloured by its share of people, on a logarithmic scale. A cell whose 95% "
+        "interval holds zero may be empty, whatever its estimate. Outlines: Natural Earth."
     )
-    error = typical_error(estimate)
+    error = typical_error(estimate.standard_errors)
     if error:
         half_width = format_share(1.96 * error, decimals)
-        caption += (
-            f" Typically, a single cell below about {half_width} cannot be distinguished "
-            "from an empty one; see the intervals in the table."
-        )
-    if grid.other is not None:
-        share = format_share(float(estimate.frequencies[grid.cell_count]), decimals)
-        caption += f" “{grid.other}”, which is not on the map, has {share}."
-    figure = _render_figure("map", "Map of the decoded share of people per cell", caption)
+        caption += f" The typical interval of a cell reaches {half_width} to either side."
+    if domain.other is not None:
+        share = format_share(float(estimate.frequencies[domain.other_symbol]), decimals)
+        caption += f" “{domain.other}”, which is not on the map, has {share}."
+    chart = chart_html(draw_map(estimate, domain, estimate.interval(0.95)))
+    figure = render("report/figure.html", name="map", chart=chart, caption=caption)
     return render("report/map.html", figure=figure)
 
 
@@ -210,6 +270,7 @@ def table_section(estimate: Estimate) -> Html:
         extent=extent,
         shown=shown_count,
         print_note=print_note,
+        decoder=estimate.decoder,
         rows=_render_rows(estimate),
     )
 
@@ -218,12 +279,13 @@ def _render_rows(estimate: Estimate) -> Html:
     """Return one row per answer. ``data-v`` is the number that the script sorts by."""
     answers = TopAnswers.from_estimate(estimate, _MAX_TABLE_ROWS)
     columns = (answers.decoded, answers.unbiased, answers.low, answers.high)
-    cell = '<td class="number" data-v="$exact">$share</td>'
+    cell = '<td class="number" data-v="$exact" data-name="$name">$share</td>'
     row = '<tr><th scope="row" dir="auto">$label</th>$cells</tr>'
     rows = []
     for label, *numbers in zip(answers.labels, *columns, strict=True):
         exact = [f"{number:.9g}" for number in numbers]
-        cells = fill_each(cell, exact=exact, share=map(answers.format_share, numbers))
+        shares = map(answers.format_share, numbers)
+        cells = fill_each(cell, exact=exact, name=_COLUMN_NAMES, share=shares)
         rows.append(fill(row, label=label, cells=cells))
     return join(rows, "\n")
 
@@ -232,13 +294,28 @@ def _render_rows(estimate: Estimate) -> Html:
 
 
 def certificate_section(survey: Survey, certificate: Certificate) -> Html:
-    """Show what was checked, and where the promise is closest to being broken."""
+    """Show what was compared, what follows by proof, and where the promise is tightest."""
     return render(
         "report/certificate.html",
         certificate=certificate,
-        pairs=format_count(certificate.pair_count),
+        scope=_describe_check(certificate),
         survey=survey.fingerprint,
         mechanism=certificate.mechanism,
+    )
+
+
+def _describe_check(certificate: Certificate) -> str:
+    """Say in plain words what was compared, and what follows by proof."""
+    pairs = plural(certificate.pair_count, "ordered pair")
+    if certificate.method != "structural":
+        return (
+            f"Every possible report was compared for {pairs} of answers, in the integers from "
+            "which devices draw. Nothing was sampled or rounded."
+        )
+    return (
+        f"{format_count(certificate.rows)} of {plural(certificate.inputs, 'answer')} were compared "
+        "with the structure that the mechanism claims, in the integers from which devices draw. "
+        f"That the promise then holds for {pairs} of answers follows by proof, not by comparison."
     )
 
 

@@ -2,14 +2,19 @@
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.domains import Label
-from sfumato.estimation import Estimate
 from sfumato.foundation.arrays import Floats
 from sfumato.foundation.formatting import format_share
+
+if TYPE_CHECKING:
+    from sfumato.estimation.estimate import Estimate
+
+__all__ = ["MAX_BARS", "TopAnswers", "decimal_places", "most_frequent", "typical_error"]
 
 MAX_BARS = 30
 """The largest number of answers in a bar chart."""
@@ -31,7 +36,7 @@ class TopAnswers:
     decimals: int
 
     @classmethod
-    def from_estimate(cls, estimate: Estimate, count: int) -> "TopAnswers":
+    def from_estimate(cls, estimate: "Estimate", count: int) -> "TopAnswers":
         """Return the ``count`` most frequent answers of an estimate, or all if there are fewer."""
         symbols = most_frequent(estimate, count)
         low, high = estimate.interval(0.95)
@@ -41,7 +46,7 @@ class TopAnswers:
             unbiased=estimate.unbiased[symbols],
             low=low[symbols],
             high=high[symbols],
-            decimals=decimal_places(estimate),
+            decimals=decimal_places(estimate.standard_errors[symbols]),
         )
 
     @property
@@ -54,7 +59,7 @@ class TopAnswers:
         return format_share(float(share), self.decimals)
 
 
-def most_frequent(estimate: Estimate, count: int) -> NDArray[np.intp]:
+def most_frequent(estimate: "Estimate", count: int) -> NDArray[np.intp]:
     """Return the ``count`` symbols with the largest decoded frequencies, largest first.
 
     Ties are broken by the unbiased estimate, then by the order of the domain.
@@ -63,20 +68,19 @@ def most_frequent(estimate: Estimate, count: int) -> NDArray[np.intp]:
     return order[:count]
 
 
-def typical_error(estimate: Estimate) -> float:
+def typical_error(standard_errors: Floats) -> float:
     """Return the median of the known, non-zero standard errors, or 0 without any."""
-    errors = estimate.standard_errors
-    positive = errors[np.isfinite(errors) & (errors > 0)]
+    positive = standard_errors[np.isfinite(standard_errors) & (standard_errors > 0)]
     return float(np.median(positive)) if positive.size else 0.0
 
 
-def decimal_places(estimate: Estimate) -> int:
-    """Return how many decimals a percentage needs for two significant digits of a typical error.
+def decimal_places(standard_errors: Floats) -> int:
+    """Return how many decimals a percentage needs for one significant digit of a typical error.
 
     The result is between 1 and 6. It is 2 if no error is known.
     """
-    error = typical_error(estimate)
+    error = typical_error(standard_errors)
     if error == 0:
         return 2
     exponent = math.floor(math.log10(100 * error))
-    return min(max(1 - exponent, 1), 6)
+    return min(max(-exponent, 1), 6)

@@ -1,0 +1,71 @@
+"""Columns over time: how many reports arrived in each hour or on each day."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sfumato.charts.axis import linear_axis, time_axis
+from sfumato.charts.chart import Chart
+from sfumato.charts.drawing import Drawing, text_width
+from sfumato.charts.terminal import shade
+
+__all__ = ["Column", "ColumnChart"]
+
+_SMALL = 12.0
+_HEIGHT = 150.0
+_FILL = 0.8  # of the time that a column stands for
+
+
+@dataclass(frozen=True)
+class Column:
+    """A number for a stretch of time that starts at ``start``, in seconds since 1970."""
+
+    start: float
+    value: float
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class ColumnChart(Chart):
+    """Columns of equal width, each ``duration`` seconds long."""
+
+    title: str
+    columns: tuple[Column, ...]
+    duration: float
+    write: Callable[[float], str]
+
+    def draw(self, drawing: Drawing) -> float:
+        """Draw the axes and the columns."""
+        starts = [column.start for column in self.columns]
+        # With few columns, a wide margin keeps them from looking like one slab.
+        first = min(starts) - self.duration
+        last = max(max(starts) + 2 * self.duration, first + 12 * self.duration)
+        x_axis = time_axis(first, last)
+        y_axis = linear_axis(0, max(column.value for column in self.columns) or 1, self.write)
+        y_ticks = y_axis.ticks(3)
+        left = max(text_width(self.write(tick), _SMALL) for tick in y_ticks) + 10
+        width = drawing.width - left
+        bottom = 10 + _HEIGHT
+        for tick in y_ticks:
+            y = bottom - y_axis.position(tick) * _HEIGHT
+            drawing.line(left, y, drawing.width, y, "line")
+            text = self.write(tick)
+            drawing.text(left - 8, y + 4, text, fill="faint", anchor="end", size=_SMALL)
+        for tick in x_axis.ticks(8 if drawing.width > 500 else 3):
+            x = left + x_axis.position(tick) * width
+            drawing.text(
+                x, bottom + 18, x_axis.write(tick), fill="faint", anchor="middle", size=_SMALL
+            )
+        column_width = _FILL * self.duration / (last - first) * width
+        for column in self.columns:
+            x = left + x_axis.position(column.start) * width
+            height = y_axis.position(column.value) * _HEIGHT
+            drawing.start_group(column.note)
+            drawing.rectangle(x, bottom - height, max(column_width, 1), height, "bar", 1.5)
+            drawing.end_group()
+        return bottom + 26
+
+    def to_text(self, width: int = 80) -> str:
+        """Return one shaded character per column, and the largest number."""
+        highest = max(column.value for column in self.columns) or 1
+        marks = "".join(shade(column.value / highest) for column in self.columns[-width:])
+        return f"{marks}\nat most {self.write(highest)}"
