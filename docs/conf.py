@@ -28,9 +28,14 @@ python_maximum_signature_line_length = 100
 
 html_theme = "pydata_sphinx_theme"
 html_title = "Sfumato"
+html_static_path = ["_static"]
+html_css_files = ["sfumato.css"]
+html_favicon = "_static/mark.svg"
+html_logo = "_static/mark.svg"
 html_show_sourcelink = False
 html_sidebars = {"**": ["all-pages.html"]}
 html_theme_options = {
+    "logo": {"text": "Sfumato", "alt_text": "Sfumato"},
     "navbar_center": [],  # all pages stand in the sidebar, under their captions
     "show_prev_next": False,
     "footer_start": [],
