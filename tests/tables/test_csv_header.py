@@ -92,7 +92,7 @@ def test_another_delimiter_is_suggested_and_read(tmp_path, delimiter, option):
     wrong = ";" if delimiter == "," else None
     message = _error(tmp_path, text, "place", delimiter=wrong)
     assert message.endswith(f"Pass --delimiter {option}.")
-    assert "lunch.csv looks separated by" in message
+    assert "lunch.csv seems to be separated by" in message
     values = read_values(tmp_path / "lunch.csv", "place", delimiter=delimiter)
     assert values == ["park", "bar"] * 20
 
