@@ -64,7 +64,7 @@ FILES = {
     "truncated-gzip-body": (gzip.compress(GOOD)[:-12], "truncated or corrupt"),
     "damaged-gzip": (gzip.compress(GOOD)[:20] + b"\xff" * 60, "truncated or corrupt"),
     "gzip-of-nothing": (gzip.compress(b""), "header"),
-    "parquet-by-its-first-letters": (b"PAR1 and no more", "truncated or corrupt"),
+    "parquet-by-its-first-letters": (b"PAR1\x15 and no more", "truncated or corrupt"),
 }
 
 

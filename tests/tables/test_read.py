@@ -90,7 +90,7 @@ def test_columns_are_known_before_rows_are_read(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "content", [b"a,a\n1,2\n", b"\n", b"\r\n", b"a\rb\r", b'"a\n', b"y" * 150_000]
+    "content", [b"\n", b"\r\n", b"a\rb\r", b'"a\n', b"y" * 150_000]
 )
 def test_empty_headers_are_rejected(tmp_path, content):
     path = _written(tmp_path / "a.csv", content)

@@ -6,7 +6,7 @@ Parquet file.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from sfumato.errors import InvalidArgument, InvalidSymbols, InvalidTable
 from sfumato.foundation.arrays import Arrow
 from sfumato.survey import AnswerBatch, AnswerColumns, AnswerReader, RowCounts, RowRules
 from sfumato.tables.read import open_table
+from sfumato.tables.table import Table
 
 __all__ = [
     "FileSlice",
@@ -142,9 +143,10 @@ def answer_batches(
                 answers = read(batch)
             except InvalidTable as error:
                 raise InvalidTable(f"{table.name}: {error}") from None
+            counts = _number_rows(answers.counts, row_count, table)
             row_count += batch.num_rows
             on_progress(row_count)
-            yield answers
+            yield replace(answers, counts=counts)
     if file_slice.row_count is not None and row_count != file_slice.row_count:
         raise InvalidTable(
             f"{table.name} changed while it was being read. Nothing was written; "
@@ -152,6 +154,24 @@ def answer_batches(
         )
     if row_count == 0:
         raise InvalidTable(f"{table.name} has no rows.")
+
+
+def _number_rows(counts: RowCounts, first_row: int, table: Table) -> RowCounts:
+    """Return counts whose first rows have the numbers that the table's own program shows.
+
+    ``first_row`` is the index of the batch's first row. Indices are relative to it.
+    """
+
+    def renumber(index: int | None) -> int | None:
+        if index is None:
+            return None
+        return table.row_number(first_row + index) - 1 - first_row
+
+    return replace(
+        counts,
+        first_missing=renumber(counts.first_missing),
+        first_unknown=renumber(counts.first_unknown),
+    )
 
 
 class RowCounter:

@@ -84,8 +84,8 @@ def parse_header(header: str, delimiter: str, name: str) -> list[str]:
             f"{name} must start with a header: one line of column names, separated by "
             f"{_delimiter_name(delimiter)} and ending with \\n."
         )
-    if not columns or len(set(columns)) != len(columns):
-        raise InvalidTable(f"{name} must start with a header of distinct column names.")
+    if not any(map(str.strip, columns)):
+        raise InvalidTable(f"{name} must start with a header of column names.")
     return columns
 
 

@@ -13,7 +13,7 @@ from sfumato.foundation.files import write_atomically
 from sfumato.foundation.formatting import printable
 from sfumato.foundation.installation import install_hint
 
-__all__ = ["TABLE_SUFFIXES", "require_table_path", "table_csv", "write_table"]
+__all__ = ["require_table_path", "table_csv", "write_table"]
 
 Cell = str | int | float | None
 Rows = Sequence[Sequence[Cell]]
@@ -103,5 +103,3 @@ _WRITERS: dict[str, Callable[[Sequence[str], Rows], bytes]] = {
     ".parquet": _parquet_bytes,
     ".xlsx": _excel_bytes,
 }
-
-TABLE_SUFFIXES = tuple(_WRITERS)
