@@ -24,9 +24,9 @@ import pyreadstat
 import pytest
 
 from sfumato.domains import Domain
-from sfumato.errors import InvalidTable, MissingExtra
+from sfumato.errors import InvalidTable, MissingExtra, UnknownValue
 from sfumato.foundation.installation import install_hint
-from sfumato.survey import RowCounts
+from sfumato.survey import RowCounts, RowRules
 from sfumato.tables import (
     AnswerColumns,
     answer_batches,
@@ -362,9 +362,13 @@ def test_rows_without_an_answer_have_the_numbers_of_the_sheet(tmp_path, monkeypa
         counts += batch.counts
     assert counts.first_missing == 6 - 1
     assert counts.first_unknown == 7 - 1
+    with pytest.raises(UnknownValue, match=r"first in row 6\).*first in row 7\)"):
+        RowRules(Domain(["x", "y"]), AnswerColumns("a")).check(counts, "a.xlsx")
     (tmp_path / "a.csv").write_text("n,a\n1,x\n\n2,x\n3,x\n4,\n5,z\n")
     (batch,) = answer_batches(str(tmp_path / "a.csv"), AnswerColumns("a"), Domain(["x", "y"]))
     assert batch.counts.first_missing == 4 - 1
+    with pytest.raises(UnknownValue, match=r"first in data row 4\).*first in data row 5\)"):
+        RowRules(Domain(["x", "y"]), AnswerColumns("a")).check(batch.counts, "a.csv")
 
 
 def test_excel_headers(tmp_path):

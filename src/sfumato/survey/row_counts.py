@@ -26,7 +26,8 @@ class RowCounts:
 
     ``first_missing`` and ``first_unknown`` are the indices of the first such rows, if there are
     any. ``unknown_kinds`` describes what the unknown answers look like, such as "decimal numbers".
-    Counts of consecutive parts of a table add up.
+    ``row_noun`` says how the table numbers its rows: a sheet counts the header, too. Counts of
+    consecutive parts of a table add up.
 
     >>> RowCounts(3) + RowCounts(2, missing=1, first_missing=1)
     RowCounts(rows=5, missing=1, unknown=0, first_missing=4, first_unknown=None, ...)
@@ -38,6 +39,7 @@ class RowCounts:
     first_missing: int | None = None
     first_unknown: int | None = None
     unknown_kinds: frozenset[str] = frozenset()
+    row_noun: str = "data row"
 
     def __add__(self, following: "RowCounts") -> "RowCounts":
         return RowCounts(
@@ -47,6 +49,7 @@ class RowCounts:
             _first_of(self.first_missing, self.rows, following.first_missing),
             _first_of(self.first_unknown, self.rows, following.first_unknown),
             self.unknown_kinds | following.unknown_kinds,
+            following.row_noun,
         )
 
 
@@ -123,7 +126,7 @@ class RowRules:
             first_rows.append(counts.first_missing or 0)
             problems.append(
                 f"{counts.missing:,} of {counts.rows:,} rows have no answer"
-                f"{_locate(counts.first_missing, name)}. Choose what to do with them: the "
+                f"{_locate(counts.first_missing, counts, name)}. Choose what to do with them: the "
                 f"option `missing` takes {SKIP}, which leaves them out, or a label of the domain, "
                 "which counts them as that answer."
             )
@@ -132,7 +135,7 @@ class RowRules:
             first_rows.append(counts.first_unknown or 0)
             problems.append(
                 f"{counts.unknown:,} of {counts.rows:,} answers are not in the domain"
-                f"{_locate(counts.first_unknown, name)}.{self._describe_kinds(counts)} Correct "
+                f"{_locate(counts.first_unknown, counts, name)}.{self._describe_kinds(counts)} Correct "
                 "them, add their labels, or give the domain an `other` label."
             )
         if problems:
@@ -187,13 +190,13 @@ class RowRules:
         return f"'{printable(str(self._domain.labels[symbol]))}'"
 
 
-def _locate(index: int | None, name: str) -> str:
+def _locate(index: int | None, counts: RowCounts, name: str) -> str:
     """Say where the first row of a kind is, if that is known."""
     if index is None:
         return ""
     if not name:
         return f" (the first at position {index})"
-    return f" (the first in row {index + 1:,})"
+    return f" (the first in {counts.row_noun} {index + 1:,})"
 
 
 def _describe_labels(domain: Domain) -> str:

@@ -171,6 +171,7 @@ def _number_rows(counts: RowCounts, first_row: int, table: Table) -> RowCounts:
         counts,
         first_missing=renumber(counts.first_missing),
         first_unknown=renumber(counts.first_unknown),
+        row_noun=table.row_noun,
     )
 
 

@@ -81,6 +81,7 @@ def open_excel(name: str, file: BinaryIO, stack: ExitStack) -> Table:
         read_batches,
         describe_columns=describe_columns,
         row_number=lambda index: row_numbers[index],
+        row_noun="row",
     )
 
 

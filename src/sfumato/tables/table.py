@@ -39,8 +39,8 @@ class Table:
 
     Only Parquet files have row groups; in other formats, ``row_group_sizes`` is ``None``.
     ``describe_columns`` says which columns there are, for an error about a missing one.
-    ``row_number`` returns the number of a row in errors, given its index: in a sheet, rows are
-    counted from the header, and empty rows are counted too.
+    ``row_number`` returns the number of a row in errors, given its index, and ``row_noun`` says
+    what it counts: in a sheet, rows are counted from the header, and empty rows are counted too.
     """
 
     name: str
@@ -50,6 +50,7 @@ class Table:
     row_group_sizes: list[int] | None = None
     describe_columns: Callable[[list[str], str], str] = describe_columns
     row_number: Callable[[int], int] = _count_from_one
+    row_noun: str = "data row"
 
     def batches(
         self, column_types: ColumnTypes, row_groups: Sequence[int] | None = None
