@@ -52,7 +52,7 @@ FILES = {
     "ragged-short": (b"place,age\npark,1\npark\n", "expected 2 cells as in the header, got 1"),
     "no-such-column": (b"where,age\npark,1\n", "no column 'place'"),
     "other-case": (b"Place\npark\n", "did you mean 'Place'"),
-    "twice-the-same-name": (b"place,place\npark,bar\n", "distinct"),
+    "twice-the-same-name": (b"place,place\npark,bar\n", "Rename"),
     "carriage-returns-only": (b"place,age\rpark,1\rbar,2\r", "header"),
     "long-first-line": (b"x" * 200_000, "header"),
     "open-quote-in-header": (b'"place\npark\n', "header"),
@@ -195,7 +195,7 @@ def test_many_unknown_values_cause_a_warning_and_most_are_refused(folder, call, 
     (folder / "a.csv").write_text("age,place\n" + "1,park\n" * 7 + "2,65.0\n" * 3)
     result = call(*arguments)
     assert result.code == 0
-    assert "WARNING: 3 of 10 answers are not among the labels" in result.err
+    assert "Warning: 3 of 10 answers are not among the labels" in result.err
     (folder / "a.csv").write_text("age,place\n" + "1,park\n" * 4 + "2,65.5\n" * 6)
     (folder / "out.csv").unlink()
     message = error_from(*arguments)

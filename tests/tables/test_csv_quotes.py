@@ -6,6 +6,7 @@ Python's csv module, in its strict mode, says which rows there are, or that a fi
 import csv
 import io
 import sys
+from itertools import pairwise
 
 import pytest
 from hypothesis import example, given
@@ -142,7 +143,7 @@ def test_blocks_do_not_matter(body, cuts):
     whole.finish()
     scanner = QuoteScanner(",")
     edges = [0, *sorted(cuts), len(content)]
-    for start, end in zip(edges, edges[1:], strict=False):
+    for start, end in pairwise(edges):
         scanner.add(content[start:end])
     scanner.finish()
     assert scanner.has_stray_quote == whole.has_stray_quote

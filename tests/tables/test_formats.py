@@ -261,7 +261,7 @@ def test_json_lines_with_a_key_twice_are_refused(tmp_path, line):
 def test_json_lines_with_a_key_twice_in_a_part(tmp_path):
     path = _json_lines(tmp_path, '{"a": "x", "b": {"c": 1, "c": 2}}\n')
     assert read_values(path, "a") == ["x"]
-    with pytest.raises(InvalidTable, match="line 1: column 'b' .* nested"):
+    with pytest.raises(InvalidTable, match=r"line 1: column 'b' .* nested"):
         read_values(path, "b")
 
 

@@ -89,9 +89,7 @@ def test_columns_are_known_before_rows_are_read(tmp_path):
         assert opened.metadata == {}
 
 
-@pytest.mark.parametrize(
-    "content", [b"\n", b"\r\n", b"a\rb\r", b'"a\n', b"y" * 150_000]
-)
+@pytest.mark.parametrize("content", [b"\n", b"\r\n", b"a\rb\r", b'"a\n', b"y" * 150_000])
 def test_empty_headers_are_rejected(tmp_path, content):
     path = _written(tmp_path / "a.csv", content)
     with pytest.raises(InvalidTable, match="must start with a header"), open_table(str(path)):

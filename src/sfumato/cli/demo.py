@@ -40,7 +40,7 @@ def demo(
     output: Annotated[
         str, typer.Option("--output", "-o", help="Output file for the report page.")
     ] = PAGE_NAME,
-    is_opened: OpenPage = False,
+    opens_page: OpenPage = False,
 ) -> None:
     """Privatize the homes of one million people on a map of 43,750 cells, and estimate the map.
 
@@ -82,7 +82,7 @@ def demo(
     page = report_page(survey, last_result.estimate, survey.certify())
     write_atomically(output, page.encode("utf-8"))
     say(f"The map, its error bars and its certificate are in {output}.")
-    if is_opened:
+    if opens_page:
         open_page(output)
 
 

@@ -34,8 +34,8 @@ def reports(
     """Draw one report for each answer from a seed. NOT PRIVATE: the seed reveals all answers.
 
     Use this for experiments, tests and documentation, with data that is not secret. The same seed
-    gives the same reports. A survey accepts answers and ``missing`` as its ``privatize`` method does.
-    A mechanism accepts symbols, that is, integers; text is a label.
+    gives the same reports. A survey accepts answers and ``missing`` as its ``privatize`` method
+    does. A mechanism accepts symbols, that is, integers; text is a label.
 
     >>> import sfumato as sf
     >>> survey = sf.Survey("lunch", sf.Uniform(["park", "clinic", "bar"], 1))

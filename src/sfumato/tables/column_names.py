@@ -43,4 +43,3 @@ def same_column(columns: Sequence[str], missing_column: str) -> str | None:
 
 def _key(column: str) -> str:
     return column.strip().casefold()
-

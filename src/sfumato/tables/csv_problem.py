@@ -14,7 +14,13 @@ from sfumato.tables.csv_header import NOT_UTF8
 from sfumato.tables.csv_rows import CsvRow, cell_content, csv_rows
 from sfumato.tables.table import ColumnTypes
 
-__all__ = ["OPEN_QUOTE", "STRAY_QUOTE", "describe_arrow_error", "find_problem", "find_quote_problem"]
+__all__ = [
+    "OPEN_QUOTE",
+    "STRAY_QUOTE",
+    "describe_arrow_error",
+    "find_problem",
+    "find_quote_problem",
+]
 
 OPEN_QUOTE = (
     "a quotation mark is never closed, which hides the rows after it. Close it, or double it if it "

@@ -21,13 +21,13 @@ _QUOTE = ord('"')
 
 
 class QuoteScanner:
-    """Follows the quotation marks of a CSV file. Add all of its blocks, then ``finish``.
+    r"""Follows the quotation marks of a CSV file. Add all of its blocks, then ``finish``.
 
     ``has_stray_quote``: quoted text was closed in the middle of a cell. ``has_open_quote``: quoted
     text was never closed.
 
     >>> scanner = QuoteScanner(",")
-    >>> scanner.add(b'1,"tall,park\\n2,"short,bar\\n')
+    >>> scanner.add(b'1,"tall,park\n2,"short,bar\n')
     >>> scanner.finish()
     >>> scanner.has_stray_quote
     True
@@ -72,7 +72,9 @@ class QuoteScanner:
         first_opening = int(self.has_open_quote)
         opening = positions[first_opening::2]
         closing = positions[1 - first_opening :: 2]
-        if not (self._are_neighbours(data[opening - 1]) and self._are_neighbours(data[closing + 1])):
+        if not (
+            self._are_neighbours(data[opening - 1]) and self._are_neighbours(data[closing + 1])
+        ):
             return False
         self.has_open_quote ^= positions.size % 2 == 1
         return True

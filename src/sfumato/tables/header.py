@@ -15,9 +15,10 @@ __all__ = ["describe_header", "looks_like_header"]
 
 _MAX_NAME_LENGTH = 60
 _MIN_CODE_ROWS = 5
-_MISSING_TEXTS = frozenset(
-    "na n/a n.a. nan nil none null - -- . .. ? unknown missing refused empty blank".split()
-)
+_MISSING_TEXTS = {
+    *("na", "n/a", "n.a.", "nan", "nil", "none", "null", "-", "--", ".", "..", "?"),
+    *("unknown", "missing", "refused", "empty", "blank"),
+}
 
 _DIGIT = re.compile(r"\d")
 _NUMBER = re.compile(r"[-+]?[^\w\s]?\s?\d[\d.,'\s_]*([eE][-+]?\d+)?\s?\W?")

@@ -18,7 +18,7 @@ from sfumato.foundation.canonical import canonical_bytes
 from sfumato.mechanisms import Mechanism
 from sfumato.survey.description import ABOUT_FIELDS, Description
 from sfumato.survey.promise import about_record, promise_record
-from sfumato.survey.question import DEFAULT_QUESTION, Question
+from sfumato.survey.question import DEFAULT_QUESTION
 from sfumato.survey.toml.context import write_context
 from sfumato.survey.toml.file import FileDescription, parse_survey_toml
 from sfumato.survey.toml.schema import no_toml_form, toml_number
@@ -115,9 +115,7 @@ def _parse_promise(content: bytes) -> bytes:
 # --- the fields of the file -----------------------------------------------------------------------
 
 
-def _file_fields(
-    description: Description, domain_section: Mapping[str, Any]
-) -> dict[str, Any]:
+def _file_fields(description: Description, domain_section: Mapping[str, Any]) -> dict[str, Any]:
     fields: dict[str, Any] = {"name": description.name, "edition": description.edition}
     for name in ABOUT_FIELDS:
         if description.about[name]:
