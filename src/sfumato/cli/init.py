@@ -427,11 +427,11 @@ def _require_useful(promise: _Promise, proposal: "ProposedDomain") -> None:
 
 def _print_notes(proposal: "ProposedDomain", summary: "ColumnSummary") -> None:
     """Print what became of the rows, and point out labels that may be wrong."""
-    from sfumato.survey import RowCounts, RowRules
+    from sfumato.survey import RowRules
     from sfumato.tables import similar_labels
 
     rules = RowRules(proposal.domain, proposal.columns)
-    counts = RowCounts(summary.rows, summary.missing, proposal.other_count)
+    counts = proposal.row_counts
     if summary.missing and proposal.columns.missing == "refuse":
         notify(f"{summary.missing:,} of {summary.rows:,} rows have no answer: privatize refuses.")
     else:
