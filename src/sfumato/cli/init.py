@@ -454,11 +454,11 @@ def _require_useful(promise: _Promise, proposal: "ProposedDomain") -> None:
 
 def _print_notes(proposal: "ProposedDomain", summary: "ColumnSummary") -> None:
     """Print what became of the rows, and point out labels that may be wrong."""
-    from sfumato.survey import RowCounts, RowRules
+    from sfumato.survey import RowRules
     from sfumato.tables import similar_labels
 
     rules = RowRules(proposal.domain, proposal.columns)
-    counts = RowCounts(summary.rows, summary.missing, proposal.other_count)
+    counts = proposal.row_counts
     if summary.missing and proposal.columns.missing == "refuse":
         verb = "has" if summary.missing == 1 else "have"
         notify(

@@ -359,6 +359,7 @@ class Survey:
         else:
             reader.rules.check_other_share(counts)
         reader.rules.check(counts)
+        reader.rules.require_answers(counts)
         warning = reader.rules.warning(counts)
         if warning and counts.rows > 1:
             warnings.warn(warning, OtherWarning, stacklevel=2)

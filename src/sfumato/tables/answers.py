@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from sfumato.domains import Domain
 from sfumato.errors import InvalidArgument, InvalidSymbols, InvalidTable
@@ -205,9 +206,7 @@ class RowCounter:
             name = "standard input" if path == "-" else Path(path).name
             self._rules.check(counts, name)
             self._rules.check_other_share(counts, name)
-        counts = self.counts
-        if self.is_skipping and counts.missing == counts.rows:
-            raise InvalidTable(f"none of the {counts.rows:,} rows has an answer.")
+        self._rules.require_answers(self.counts)
 
     def describe(self) -> str:
         """Describe what became of all rows, in one sentence."""
@@ -226,7 +225,9 @@ def column_types(columns: AnswerColumns) -> dict[str, Arrow]:
     """Return the Arrow type of each column to read; ``None`` means the type in the file."""
     if columns.value is not None:
         return {columns.value: None}
-    return {str(columns.latitude): pa.float64(), str(columns.longitude): pa.float64()}
+    # Codes such as NA are not numbers.
+    type_ = None if columns.missing_codes else pa.float64()
+    return {str(columns.latitude): type_, str(columns.longitude): type_}
 
 
 def answer_reader(columns: AnswerColumns, domain: Domain) -> Callable[[Arrow], AnswerBatch]:
@@ -235,7 +236,9 @@ def answer_reader(columns: AnswerColumns, domain: Domain) -> Callable[[Arrow], A
     Its errors do not contain values.
     """
     reader = AnswerReader(domain, columns)
-    return partial(_read_positions if columns.value is None else _read_values, reader)
+    if columns.value is None:
+        return partial(_read_positions, reader, pa.array(columns.missing_codes, pa.string()))
+    return partial(_read_values, reader)
 
 
 def _read_values(reader: AnswerReader, batch: Arrow) -> AnswerBatch:
@@ -248,18 +251,30 @@ def _read_values(reader: AnswerReader, batch: Arrow) -> AnswerBatch:
     raise InvalidTable(f"column {name!r} must contain UTF-8 text, numbers or dates.")
 
 
-def _read_positions(reader: AnswerReader, batch: Arrow) -> AnswerBatch:
+def _read_positions(reader: AnswerReader, missing_codes: Arrow, batch: Arrow) -> AnswerBatch:
     """Read a column of latitudes and a column of longitudes."""
     coordinates = []
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        if not (pa.types.is_floating(column.type) or pa.types.is_integer(column.type)):
+        degrees = _parse_degrees(column, missing_codes, name)
+        if not (pa.types.is_floating(degrees.type) or pa.types.is_integer(degrees.type)):
             raise InvalidTable(
                 f"column {name!r} must contain degrees, but its type is {column.type}."
             )
-        numbers = column.cast(pa.float64(), safe=False)
+        numbers = degrees.cast(pa.float64(), safe=False)
         coordinates.append(numbers.to_numpy(zero_copy_only=False))
     latitudes, longitudes = coordinates
     return reader.read_positions(latitudes, longitudes)
+
+
+def _parse_degrees(column: Arrow, missing_codes: Arrow, name: str) -> Arrow:
+    """Return text as numbers, with null for missing codes; other columns are unchanged."""
+    if not pa.types.is_string(column.type) or len(missing_codes) == 0:
+        return column
+    with suppress(pa.ArrowInvalid):  # the error may quote a position
+        texts = pc.utf8_trim_whitespace(column)
+        is_missing = pc.or_(pc.is_in(texts, missing_codes), pc.equal(texts, ""))
+        return pc.if_else(pc.fill_null(is_missing, True), None, texts).cast(pa.float64())
+    raise InvalidTable(f"column {name!r} must contain degrees, or codes for a missing answer.")
 
 
 def require_cells(type_: Arrow, name: str) -> None:
@@ -273,7 +288,7 @@ def require_cells(type_: Arrow, name: str) -> None:
         or pa.types.is_decimal(value_type)
         or pa.types.is_null(value_type)
     )
-    if not is_answer:
+    if not is_answer or pa.types.is_interval(value_type):
         raise InvalidTable(
             f"column {name!r} must contain text, numbers or dates, but its type is {type_}. "
             "Convert it first."

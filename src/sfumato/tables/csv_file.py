@@ -30,6 +30,7 @@ from sfumato.tables.table import ColumnTypes, Table
 __all__ = ["open_csv"]
 
 _BLOCK_SIZE = 2**22
+_BLANKS = [" " * width for width in range(16)]  # Arrow does not trim spaces before it compares
 
 Reopen = Callable[[], BinaryIO]
 """A function that opens the file again from its start, decompressed."""
@@ -89,11 +90,12 @@ class _CsvFile:
             column: pa.string() if type_ is None else type_
             for column, type_ in column_types.items()
         }
-        # Treat only an empty field as missing: "NA" may be a label.
+        # Treat only an empty field as missing: "NA" may be a label. A number may also be blank.
+        is_numeric = all(pa.types.is_floating(type_) for type_ in types.values())
         convert_options = pa.csv.ConvertOptions(
             column_types=types,
             include_columns=list(types),
-            null_values=[""],
+            null_values=_BLANKS if is_numeric else [""],
             strings_can_be_null=True,
         )
         read_options = pa.csv.ReadOptions(block_size=_BLOCK_SIZE, column_names=self._columns)

@@ -11,6 +11,7 @@ import pyarrow as pa
 from sfumato.errors import InvalidTable, MissingExtra
 from sfumato.foundation.arrays import Arrow
 from sfumato.foundation.installation import install_hint
+from sfumato.foundation.missing_values import is_missing_value
 from sfumato.tables.cell_values import array_from_values, value_text
 from sfumato.tables.number_column import parse_numbers
 from sfumato.tables.table import ColumnTypes, Table
@@ -99,7 +100,7 @@ class _StatisticsFile:
 
 def _label_text(value: object, labels: Mapping[object, str]) -> str | None:
     """Return the label of a value, or the value itself as text if it has no label."""
-    if value is None or value == "" or value != value:
+    if is_missing_value(value):
         return None
     label = labels.get(value)
     return value_text(value) if label is None else label

@@ -173,7 +173,7 @@ def test_sums_add_up():
 
 def test_bad_rows_of_all_tasks_are_counted_together():
     rows = rows_of(["park"], ["elsewhere", None], ["park", "nowhere"])
-    with pytest.raises(UnknownValue, match=r"1 of 5 rows have no answer.*2 of 5 answers are not"):
+    with pytest.raises(UnknownValue, match=r"1 of 5 rows has no answer.*2 of 5 answers are not"):
         spark._sum_counts(IN_CLEAR, VALUE, rows)
     with pytest.raises(InvalidTable, match="no rows"):
         spark._sum_counts(IN_CLEAR, VALUE, rows_of([]))
