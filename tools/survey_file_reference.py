@@ -86,9 +86,10 @@ epsilon = 0.1
 sensitive = ["clinic"]
 ```
 
-Before it writes the file, `save` reads the text back and compares the fingerprints. It raises
-`InvalidSurvey` if TOML cannot describe the survey: H3 cells need a file that lists them, and
-designed mechanisms and most unions have no form in TOML. Save such a survey as `.json`.
+Before it writes the file, `save` reads the text back, and compares the fingerprints and `[table]`.
+It raises `InvalidSurvey` if TOML cannot describe the survey: H3 cells need a box or a file that
+lists them, and designed mechanisms and most unions have no form in TOML. Save such a survey as
+`.json`.
 """
 
 RESERVED_KEYS = """## Reserved for later versions

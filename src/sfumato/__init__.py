@@ -18,9 +18,9 @@ def __getattr__(name: str) -> object:
     if name == "__all__":
         return __dir__()
     if name == "__version__":
-        from importlib.metadata import version
+        from sfumato.foundation.installation import package_version
 
-        return version(__name__)
+        return package_version()
     return load_name(__name__, name)
 
 

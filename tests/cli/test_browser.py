@@ -1,9 +1,16 @@
 """Pages that open in a web browser."""
 
+import re
+import stat
 import sys
+from html import unescape
+from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 import pytest
 
+from sfumato.cli.browser import secret_redirect
 from support.command import run_process
 
 PAGES = {
@@ -45,3 +52,25 @@ def test_missing_browser_is_no_failure(inputs, monkeypatch, words):
 def test_open_requires_a_page(inputs, error_from, name):
     words = [word for word in PAGES[name] if word not in ("--html", "page.html")]
     assert "--open requires --html" in error_from(*words)
+
+
+ADDRESS = "http://127.0.0.1:8000/#token=s3cret&x=<\"'>"
+
+
+def test_a_redirect_hides_its_address_from_other_people():
+    with secret_redirect(ADDRESS) as url:
+        assert "s3cret" not in url
+        page = Path(url2pathname(urlsplit(url).path))
+        assert stat.S_IMODE(page.stat().st_mode) == 0o600
+        assert stat.S_IMODE(page.parent.stat().st_mode) == 0o700
+        refresh = re.search(r'content="0; url=([^"]*)"', page.read_text("utf-8"))
+        assert unescape(refresh[1]) == ADDRESS
+        assert '<meta name="referrer" content="no-referrer">' in page.read_text("utf-8")
+    assert not page.parent.exists()
+
+
+def test_a_redirect_is_gone_after_an_error():
+    with pytest.raises(KeyboardInterrupt), secret_redirect(ADDRESS) as url:
+        page = Path(url2pathname(urlsplit(url).path))
+        raise KeyboardInterrupt
+    assert not page.parent.exists()

@@ -15,6 +15,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.cli.share_table import is_ordered
+from sfumato.errors import InvalidSetting
 from sfumato.foundation.decoder_table import DECODER_TABLE
 from sfumato.survey.survey import _finite_or_null
 from support.command import run_process
@@ -118,7 +119,7 @@ def test_honest_reports_fit(call, reports):
 def test_impossible_reports_cause_a_warning(folder, call, forged, form):
     result = call("estimate", "lunch.toml", forged, *form)
     assert result.code == 0
-    assert result.err.startswith("sfumato: WARNING: The reports cannot have come from this")
+    assert result.err.startswith("Warning: The reports cannot have come from this")
     assert result.err.count("\n") == 1
     assert "Do not rely on this estimate" in result.err
     if form == ("--json",):
@@ -235,6 +236,24 @@ def test_ordered_labels_are_all_shown_in_order(folder, call):
 def test_intervals_and_integers_are_ordered(labels, expected):
     assert is_ordered(sf.Domain(labels)) is expected
     assert is_ordered(sf.Domain(labels, other="no answer")) is expected
+    both = sf.Domain(["no answer", *labels, "another"], other="another")
+    assert is_ordered(both, "no answer") is expected
+
+
+@pytest.mark.parametrize("broken", ["pages.report_page", "pages.save_png", "tables.table_bytes"])
+def test_no_output_is_written_unless_all_are(folder, call, reports, monkeypatch, broken):
+    def fail(*arguments, **options):
+        raise InvalidSetting("CANNOT")
+
+    monkeypatch.setattr(f"sfumato.{broken}", fail)
+    before = sorted(folder.iterdir())
+    outputs = ["-o", "e.xlsx", "--png", "e.png"]
+    if broken == "pages.report_page":
+        outputs += ["--html", "e.html"]
+    result = call("estimate", "lunch.toml", reports, *outputs)
+    assert result.code == 2
+    assert "CANNOT" in result.err
+    assert sorted(folder.iterdir()) == before
 
 
 def test_long_labels_do_not_push_numbers_off_the_line(folder, call, monkeypatch):

@@ -14,8 +14,8 @@ def test_an_empty_line_of_a_file_of_one_column_is_a_person_without_an_answer(
     said = error_from(
         "privatize", "lunch.toml", "blank.csv", "--column", "place", "-o", "reports.parquet"
     )
-    assert "1 of 3 rows have no answer" in said
-    assert "the first in row 2" in said
+    assert "1 of 3 rows has no answer" in said
+    assert "the first in data row 2" in said
     result = call(
         "privatize", "other.toml", "blank.csv", "--column", "place", "-o", "reports.parquet"
     )

@@ -20,7 +20,7 @@ def test_people_for_an_error(call):
     result = call("plan", "lunch.toml", "--error", "0.05")
     assert (result.code, result.err) == (0, "")
     assert "people, the total variation error is at most 0.05 with probability 95%" in result.out
-    assert "hardest distribution" in result.out
+    assert "worst population" in result.out
     for row in ("classical LDP, ε = 1", "Hadamard code", "best closed form"):
         assert row in result.out
 

@@ -7,8 +7,10 @@ refused, in the file that is written as well as in the text.
 
 import json
 import re
+from collections import Counter
 from typing import NamedTuple
 
+import openpyxl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -16,6 +18,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from sfumato.errors import SfumatoError
+from sfumato.simulation.runs import survey_population
 from sfumato.survey import AnswerReader, OtherWarning, Survey
 from sfumato.tables import count_files
 from support.fake_aggregator import FakeAggregator
@@ -28,11 +31,15 @@ NO_ANSWER = "no answer"
 EXAMPLES = settings(
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-FORMATS = ["csv", "parquet", "jsonl"]
+FORMATS = ["csv", "quoted", "single", "parquet", "jsonl", "xlsx"]
 
 
 class Table(NamedTuple):
-    """A column of cells, where ``None`` is an empty cell, and the rules for reading it."""
+    """A column of cells, where ``None`` is an empty cell, and the rules for reading it.
+
+    Three formats are CSV: plain, "quoted" with quotation marks, commas and line breaks in the
+    cells, and "single" with a single column.
+    """
 
     cells: list[str | None]
     has_other: bool
@@ -41,18 +48,37 @@ class Table(NamedTuple):
 
     def write(self, folder) -> str:
         """Write the answers and the survey; return the name of the file with the answers."""
-        name = f"answers.{self.file_format}"
+        name = self.write_answers(folder, "answers")
+        (folder / "survey.toml").write_text(self.survey_text(), "utf-8")
+        return name
+
+    def write_answers(self, folder, stem: str) -> str:
+        """Write the answers; return the name of the file."""
+        is_csv = self.file_format in ("csv", "quoted", "single")
+        name = f"{stem}.{'csv' if is_csv else self.file_format}"
         path = folder / name
         if self.file_format == "parquet":
             pq.write_table(pa.table({"place": pa.array(self.cells, pa.string())}), path)
+        elif self.file_format == "xlsx":
+            sheet = openpyxl.Workbook()
+            sheet.active.append(["id", "place"])
+            for row, cell in enumerate(self.cells):
+                sheet.active.append([row, cell])
+            sheet.save(path)
         elif self.file_format == "jsonl":
             lines = [json.dumps({"place": cell}) for cell in self.cells]
             path.write_text("\n".join(lines) + "\n", "utf-8")
         else:
-            lines = [f"{row},{cell or ''}" for row, cell in enumerate(self.cells)]
-            path.write_text("\n".join(["id,place", *lines]) + "\n", "utf-8")
-        (folder / "survey.toml").write_text(self.survey_text(), "utf-8")
+            path.write_text("\n".join(self.csv_lines()) + "\n", "utf-8")
         return name
+
+    def csv_lines(self) -> list[str]:
+        if self.file_format == "single":
+            return ["place", *(cell or '""' for cell in self.cells)]
+        if self.file_format == "csv":
+            return ["id,place", *(f"{row},{cell or ''}" for row, cell in enumerate(self.cells))]
+        lines = [f'"a ""pipe"", 5\nlong","{cell or ""}"' for cell in self.cells]
+        return ["note,place", *lines]
 
     def survey_text(self) -> str:
         labels = json.dumps([*LABELS, NO_ANSWER])
@@ -78,26 +104,37 @@ class Rows(NamedTuple):
     must_warn: bool
 
 
-def expected_rows(table: Table) -> Rows:
-    """Return what must become of the rows. A table is refused as a whole, or not at all."""
-    rows = len(table.cells)
+def expected_rows(*parts: Table) -> Rows:
+    """Return what must become of the rows of one or more files with the same rules.
+
+    They are refused as a whole, or not at all.
+    """
+    rows = sum(len(table.cells) for table in parts)
+    missing = sum(table.cells.count(None) for table in parts)
+    unknown = sum(cell in UNKNOWN for table in parts for cell in table.cells)
+    is_skipping = parts[0].missing == "skip"
+    if any(map(is_refused, parts)) or (is_skipping and missing == rows):
+        return Rows(rows, missing, unknown, 0, 0, rows, must_warn=False)
+    skipped_count = missing if is_skipping else 0
+    warns = parts[0].has_other and sum(map(count_other, parts)) > rows / 5
+    return Rows(rows, missing, unknown, rows - skipped_count, skipped_count, 0, must_warn=warns)
+
+
+def is_refused(table: Table) -> bool:
     missing = table.cells.count(None)
     unknown = sum(cell in UNKNOWN for cell in table.cells)
-    other_rows = unknown
-    if table.missing is None and table.has_other:
-        other_rows += missing
-    is_refused = (
-        (missing > 0 and table.missing == "refuse")
-        or (missing > 0 and table.missing is None and not table.has_other)
-        or (unknown > 0 and not table.has_other)
-        or (table.has_other and other_rows > rows / 2)
-        or (table.missing == "skip" and missing == rows)
-    )
-    if is_refused:
-        return Rows(rows, missing, unknown, 0, 0, rows, must_warn=False)
-    skipped_count = missing if table.missing == "skip" else 0
-    warns = table.has_other and unknown > rows / 5
-    return Rows(rows, missing, unknown, rows - skipped_count, skipped_count, 0, must_warn=warns)
+    if table.has_other:
+        is_flood = count_other(table) > len(table.cells) / 2
+        return is_flood or (missing > 0 and table.missing == "refuse")
+    return unknown > 0 or (missing > 0 and table.missing in (None, "refuse"))
+
+
+def count_other(table: Table) -> int:
+    """Return the number of rows that become `other` without a rule that says so."""
+    count = sum(cell in UNKNOWN for cell in table.cells)
+    if table.missing is None:
+        count += table.cells.count(None)
+    return count
 
 
 def tables(missing=(None, "refuse", "skip", NO_ANSWER)):
@@ -114,6 +151,11 @@ def tables(missing=(None, "refuse", "skip", NO_ANSWER)):
 HOLES = Table(["park", None, "bar", "7", None], has_other=False, missing="skip", file_format="csv")
 ALL_EMPTY = Table([None, None], has_other=True, missing=None, file_format="parquet")
 FLOOD = Table(["sea", "8", "park"], has_other=True, missing="skip", file_format="jsonl")
+NOTHING = Table([None, None], has_other=False, missing="skip", file_format="single")
+# Two of five rows become `other` only because they are empty.
+MANY_HOLES = Table(
+    ["park", None, "bar", None, "7"], has_other=True, missing=None, file_format="xlsx"
+)
 
 
 @pytest.fixture(scope="module")
@@ -130,13 +172,13 @@ def aggregator(tmp_path_factory):
 
 # --- what a command prints ------------------------------------------------------------------------
 
-SUMMARY = re.compile(r"^([\d,]+) rows: ([\d,]+) counted", re.MULTILINE)
-SKIPPED = re.compile(r"([\d,]+) skipped because they have no answer")
+SUMMARY = re.compile(r"^([\d,]+) rows?: ([\d,]+) counted", re.MULTILINE)
+SKIPPED = re.compile(r"([\d,]+) skipped because (?:they have|it has) no answer")
 LABELLED = re.compile(rf"([\d,]+) without an answer as '(?:{OTHER}|{NO_ANSWER})'")
 UNKNOWNS = re.compile(rf"([\d,]+) not among the labels as '{OTHER}'")
-REFUSED_MISSING = re.compile(r"([\d,]+) of ([\d,]+) rows have no answer")
-REFUSED_UNKNOWN = re.compile(r"([\d,]+) of ([\d,]+) answers are not in the domain")
-NOTHING_LEFT = re.compile(r"none of the ([\d,]+) rows has an answer")
+REFUSED_MISSING = re.compile(r"([\d,]+) of ([\d,]+) rows? ha(?:s|ve) no answer")
+REFUSED_UNKNOWN = re.compile(r"([\d,]+) of ([\d,]+) answers? (?:is|are) not in the domain")
+NOTHING_LEFT = re.compile(r"none of the ([\d,]+) rows? has an answer")
 
 
 def number_in(pattern: re.Pattern, text: str) -> int:
@@ -185,6 +227,9 @@ def check_refusal(rows: Rows, result) -> None:
 @example(HOLES)
 @example(ALL_EMPTY)
 @example(FLOOD)
+@example(NOTHING)
+@example(MANY_HOLES)
+@example(HOLES._replace(file_format="quoted"))
 def test_privatize_accounts_for_every_row(tmp_path_factory, table):
     check_privatize(tmp_path_factory.mktemp("table"), table)
 
@@ -194,7 +239,7 @@ def check_privatize(folder, table: Table) -> None:
     rows = expected_rows(table)
     for output in ("reports.parquet", "tally.json"):
         result = run_command("privatize", "survey.toml", answers, "-o", output, folder=folder)
-        check_text(rows, result, r"([\d,]+) reports for survey")
+        check_text(rows, result, r"([\d,]+) reports? for survey")
         assert (folder / output).exists() == (rows.refused == 0)
     if not rows.refused:
         assert pq.read_metadata(folder / "reports.parquet").num_rows == rows.counted
@@ -213,7 +258,7 @@ def test_send_accounts_for_every_row(tmp_path_factory, aggregator, table):
     running = aggregator[table.has_other]
     reports_before = running.reports
     result = run_command("send", "survey.toml", answers, "--to", running.url, folder=folder)
-    check_text(rows, result, r"([\d,]+) reports for survey")
+    check_text(rows, result, r"([\d,]+) reports? for survey")
     assert running.reports - reports_before == rows.counted
 
 
@@ -251,8 +296,9 @@ def test_compare_accounts_for_every_row(tmp_path_factory, table):
 
 
 @EXAMPLES
-@given(tables((None, "skip", NO_ANSWER)))
+@given(tables())
 @example(HOLES)
+@example(HOLES._replace(missing="refuse"))
 def test_init_accounts_for_every_row(tmp_path_factory, table):
     """Init makes the labels, so nothing is unknown, and a column of one label is refused."""
     folder = tmp_path_factory.mktemp("table")
@@ -271,9 +317,14 @@ def test_init_accounts_for_every_row(tmp_path_factory, table):
     if len(labels) < 2:
         assert result.code == 2, result.both
         return
+    assert result.code == 0, result.both
+    if table.missing == "refuse" and missing:
+        assert REFUSED_MISSING.search(result.err).groups() == (f"{missing:,}", f"{rows:,}")
+        result = run_command("privatize", "new.toml", answers, "-o", "new.parquet", folder=folder)
+        check_refusal(Rows(rows, missing, 0, 0, 0, rows, must_warn=False), result)
+        return
     skipped_count = missing if table.missing == "skip" else 0
     counted_count = rows - skipped_count
-    assert result.code == 0, result.both
     assert SUMMARY.search(result.err).groups() == (f"{rows:,}", f"{counted_count:,}")
     assert number_in(SKIPPED, result.err) == skipped_count
     assert number_in(LABELLED, result.err) == missing - skipped_count
@@ -286,6 +337,8 @@ def test_init_accounts_for_every_row(tmp_path_factory, table):
 @given(tables())
 @example(HOLES)
 @example(ALL_EMPTY)
+@example(NOTHING)
+@example(MANY_HOLES)
 def test_privatize_in_python_accounts_for_every_row(tmp_path_factory, table):
     folder = tmp_path_factory.mktemp("table")
     table.write(folder)
@@ -295,10 +348,148 @@ def test_privatize_in_python_accounts_for_every_row(tmp_path_factory, table):
         with pytest.raises(SfumatoError, match=r"\d+ of \d+|none of the \d+"):
             survey.privatize(table.cells, missing=table.missing)
     elif rows.must_warn:
-        with pytest.warns(OtherWarning, match=rf"{rows.unknown} of {rows.rows} answers"):
+        with pytest.warns(OtherWarning, match=rf"\d+ of {rows.rows} .*as '{OTHER}'"):
             assert len(survey.privatize(table.cells, missing=table.missing)) == rows.counted
     else:
         assert len(survey.privatize(table.cells, missing=table.missing)) == rows.counted
+
+
+@settings(EXAMPLES, max_examples=25)
+@given(tables(), st.lists(st.sampled_from(["park", "bar", None, "sea"]), min_size=1, max_size=9))
+@example(NOTHING, ["park"])
+@example(NOTHING, [None])
+@example(HOLES._replace(missing=None), ["park"])
+def test_privatize_accounts_for_every_row_of_two_files(tmp_path_factory, table, more_cells):
+    folder = tmp_path_factory.mktemp("table")
+    second_table = table._replace(cells=more_cells)
+    files = (table.write(folder), second_table.write_answers(folder, "more"))
+    rows = expected_rows(table, second_table)
+    result = run_command("privatize", "survey.toml", *files, "-o", "reports.csv", folder=folder)
+    assert (folder / "reports.csv").exists() == (rows.refused == 0)
+    if rows.refused:
+        assert result.code == 2, result.both
+    else:
+        check_text(rows, result, r"([\d,]+) reports? for survey")
+
+
+# --- bins, dates and positions --------------------------------------------------------------------
+
+# Each cell, and the label that it must get: "" if it is missing, and "?" if it is unknown.
+BIN_OF_CELL = {
+    "17": "young",
+    "17.99": "young",
+    "-3e1": "young",
+    "18": "middle",
+    " 44.5 ": "middle",
+    "45": "old",
+    "old": "old",
+    "": "",
+    "-99": "",
+    "-99.0": "",
+    "inf": "?",
+    "1_000": "?",
+    "sixty": "?",
+    "٤٤": "?",
+}
+HOUR_OF_CELL = {
+    "2026-11-18T00:10": "0",
+    "2026-11-18 07:30:00Z": "7",
+    "1999-01-01T23:59:59+05:00": "23",
+    "07:30": "7",
+    "0": "0",
+    "": "",
+    "-99": "",
+    "2026-11-18": "?",
+    "2026-11": "?",
+    "2026-11-18T25:00": "?",
+    "24": "?",
+}
+CELL_OF_POSITION = {
+    "0.5,1.5": "0,1",
+    "1,0": "1,0",
+    " 1.5 ,1.5": "1,1",
+    ",": "",
+    " ,1": "",
+    "NA,NA": "",
+    "-99,0.5": "",
+    "2,0": "?",
+    "0.5,-0.5": "?",
+    "inf,1": "?",
+}
+BIN_RULES = 'column = "cell"\nmissing_codes = ["-99"]\nbins = [18, 45]\n'
+HOUR_RULES = 'column = "cell"\nmissing_codes = ["-99"]\ndate = "hour"\n'
+POSITION_RULES = 'latitude = "cell"\nlongitude = "lon"\nmissing_codes = ["NA", -99]\n'
+BIN_DOMAIN = 'kind = "labels"\nlabels = ["young", "middle", "old"]\n'
+HOUR_DOMAIN = f'kind = "labels"\nlabels = {list(range(24))}\n'
+GRID_DOMAIN = 'kind = "grid"\nsouth = 0\nnorth = 2\nwest = 0\neast = 2\nstep = 1\n'
+RULES = {
+    "bins": (BIN_OF_CELL, BIN_DOMAIN, BIN_RULES),
+    "hours": (HOUR_OF_CELL, HOUR_DOMAIN, HOUR_RULES),
+    "positions": (CELL_OF_POSITION, GRID_DOMAIN, POSITION_RULES),
+}
+
+
+def check_rules(folder, kind: str, cells: list[str], missing: str) -> None:
+    """Every cell gets the label in the table above, and every row is accounted for."""
+    label_of, domain, table = RULES[kind]
+    header = "cell,lon" if kind == "positions" else "id,cell"
+    lines = cells if kind == "positions" else [f"1,{cell}" for cell in cells]
+    (folder / "a.csv").write_text("\n".join([header, *lines]) + "\n", "utf-8")
+    (folder / "survey.toml").write_text(
+        f'name = "q"\nedition = 2\n[domain]\n{domain}other = "{OTHER}"\n[context]\n'
+        f'kind = "uniform"\nepsilon = 1\n[table]\n{table}missing = "{missing}"\n',
+        "utf-8",
+    )
+    labels = Counter(label_of[cell] for cell in cells)
+    unknown = labels["?"]
+    is_flood = unknown > len(cells) / 2
+    is_empty = missing == "skip" and labels[""] == len(cells)
+    result = run_command("privatize", "survey.toml", "a.csv", "-o", "r.csv", folder=folder)
+    if is_flood or is_empty:
+        assert result.code == 2, result.both
+        return
+    skipped_count = labels[""] if missing == "skip" else 0
+    rows = Rows(
+        rows=len(cells),
+        missing=labels[""],
+        unknown=unknown,
+        counted=len(cells) - skipped_count,
+        skipped=skipped_count,
+        refused=0,
+        must_warn=unknown > len(cells) / 5,
+    )
+    check_text(rows, result, r"([\d,]+) reports? for survey")
+    labels[OTHER] += labels.pop("?", 0) + labels[""] - skipped_count
+    del labels[""]
+    survey = Survey.load(folder / "survey.toml")
+    domain_labels = map(str, survey.context.domain.labels)
+    columns = survey.description.table
+    population = survey_population(str(folder / "a.csv"), columns, survey.context.domain)
+    counts = Counter(dict(zip(domain_labels, population.counts.tolist(), strict=True)))
+    assert +counts == +labels
+
+
+@pytest.mark.parametrize("kind", RULES)
+@pytest.mark.parametrize("missing", ["skip", OTHER])
+@settings(EXAMPLES, max_examples=12)
+@given(data=st.data())
+def test_cells_with_rules_are_accounted_for(tmp_path_factory, kind, missing, data):
+    label_of = RULES[kind][0]
+    good_cells = [cell for cell, label in label_of.items() if label not in ("", "?")]
+    cells = st.sampled_from([*label_of, *good_cells, *good_cells])
+    check_rules(
+        tmp_path_factory.mktemp("table"),
+        kind,
+        data.draw(st.lists(cells, min_size=1, max_size=20)),
+        missing,
+    )
+
+
+@pytest.mark.parametrize("kind", RULES)
+def test_every_listed_cell_gets_its_label(tmp_path, kind):
+    label_of = RULES[kind][0]
+    good_cells = [cell for cell, label in label_of.items() if label not in ("", "?")]
+    check_rules(tmp_path, kind, [*label_of, *good_cells, *good_cells], "skip")
 
 
 # --- planted faults -------------------------------------------------------------------------------
@@ -315,6 +506,22 @@ def test_a_reader_that_drops_rows_is_detected(tmp_path, monkeypatch):
     monkeypatch.setattr(AnswerReader, "read_column", drop_last)
     with pytest.raises(AssertionError):
         check_privatize(tmp_path, table)
+
+
+def test_a_reader_that_guesses_the_hour_is_detected(tmp_path, monkeypatch):
+    cells = ["2026-11-18", "07:30", "07:30"]
+    check_rules(tmp_path, "hours", cells, "skip")
+    monkeypatch.setattr("sfumato.survey.cell_lookup.date_part", lambda *arguments: 0)
+    with pytest.raises(AssertionError):
+        check_rules(tmp_path, "hours", cells, "skip")
+
+
+def test_a_reader_that_ignores_missing_codes_is_detected(tmp_path, monkeypatch):
+    cells = ["NA,NA", "1,0", "1,0"]
+    check_rules(tmp_path, "positions", cells, "skip")
+    monkeypatch.setattr(AnswerReader, "_is_missing", lambda reader, degrees: degrees > 360)
+    with pytest.raises(AssertionError):
+        check_rules(tmp_path, "positions", cells, "skip")
 
 
 def test_a_silent_command_is_detected(tmp_path, monkeypatch):

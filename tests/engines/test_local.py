@@ -257,7 +257,7 @@ def test_unknown_values_are_named_by_row(tmp_path, workers, small_pieces):
     symbols[3333] = 777_777
     path = parquet(tmp_path, "wrong.parquet", symbols)
     with pytest.raises(
-        UnknownValue, match=r"wrong.parquet: 1 of .*the first in row 3,334\)"
+        UnknownValue, match=r"wrong.parquet: 1 of .*the first in data row 3,334\)"
     ) as caught:
         tally_files(PRIVATE, [path], PLACE, workers=workers)
     assert (caught.value.first, caught.value.count) == (3333, 1)

@@ -631,7 +631,7 @@ def test_weights_scale_a_total():
 def test_summary_names_distribution_and_estimate():
     worst = plan(CONTEXTS["uniform"], people=1000)
     uniform = plan(CONTEXTS["uniform"], people=1000, distribution="uniform")
-    assert "hardest distribution" in worst.summary()
+    assert "worst population" in worst.summary()
     assert "unbiased estimate" in worst.summary()
     assert "spread evenly" in uniform.summary()
     assert "decoded estimate (projection)" in uniform.summary()

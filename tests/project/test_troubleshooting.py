@@ -215,6 +215,6 @@ def test_message_is_quoted_as_it_is(heading, run, tmp_path):
 
 def test_only_texts_that_begin_with_the_message_match():
     pattern = as_pattern("a.csv: … of … rows have no answer")
-    assert re.match(pattern, "a.csv: 1 of 1,845 rows have no answer (the first in row 9).")
-    assert not re.match(pattern, "a.csv: 1 of 1,845 rows have an answer")
-    assert not re.match(pattern, "in a.csv: 1 of 1,845 rows have no answer")
+    assert re.match(pattern, "a.csv: 2 of 1,845 rows have no answer (the first in data row 9).")
+    assert not re.match(pattern, "a.csv: 2 of 1,845 rows have an answer")
+    assert not re.match(pattern, "in a.csv: 2 of 1,845 rows have no answer")

@@ -161,7 +161,7 @@ def test_reports_do_not_depend_on_the_container():
 )
 def test_missing_values_are_unknown_or_other(column):
     with pytest.raises(
-        UnknownValue, match=r"1 of 2 rows have no answer \(the first at position 1\)"
+        UnknownValue, match=r"1 of 2 rows has no answer \(the first at position 1\)"
     ):
         to_symbols(PLACES, column)
     assert to_symbols(OPEN, column).tolist() == [0, 3]

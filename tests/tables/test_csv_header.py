@@ -3,6 +3,7 @@
 import pytest
 
 from sfumato.errors import InvalidArgument, InvalidTable
+from sfumato.tables import header
 from sfumato.tables.csv_header import parse_delimiter, suggest_delimiter
 from support.tables import read_values
 
@@ -92,7 +93,7 @@ def test_another_delimiter_is_suggested_and_read(tmp_path, delimiter, option):
     wrong = ";" if delimiter == "," else None
     message = _error(tmp_path, text, "place", delimiter=wrong)
     assert message.endswith(f"Pass --delimiter {option}.")
-    assert "lunch.csv looks separated by" in message
+    assert "lunch.csv seems to be separated by" in message
     values = read_values(tmp_path / "lunch.csv", "place", delimiter=delimiter)
     assert values == ["park", "bar"] * 20
 
@@ -118,3 +119,30 @@ def test_names_of_a_tab(name):
 def test_other_delimiters_are_refused(name, tmp_path):
     with pytest.raises(InvalidArgument, match="--delimiter must be a single ASCII character"):
         read_values(tmp_path / "none.csv", "a", delimiter=name)
+
+
+def test_a_rare_answer_in_place_of_a_header_is_never_shown(tmp_path):
+    text = "Alice,oncology ward\n" + "".join(f"Bob{'x' * i},park\n" for i in range(30))
+    for column in ("place", "Alicia", "ward"):
+        assert _error(tmp_path, text, column) == (
+            f"lunch.csv has no column {column!r} among its 2 columns. "
+            "The first line must be a header with their names."
+        )
+
+
+def test_the_rule_for_headers_is_what_hides_the_answer(tmp_path, monkeypatch):
+    monkeypatch.setattr(header, "_shows_header", lambda name, values: True)
+    text = "Alice,oncology ward\n" + "Bob,park\n" * 30
+    assert "oncology ward" in _error(tmp_path, text, "place")
+
+
+@pytest.mark.parametrize("columns", ["id,place,,", "id,place,id2,id2"])
+def test_unused_columns_may_have_equal_names(tmp_path, columns):
+    path = tmp_path / "lunch.csv"
+    path.write_text(f"{columns}\n1,park,,\n2,bar,,\n")
+    assert read_values(path, "place") == ["park", "bar"]
+    message = _error(tmp_path, path.read_text(), "palce")
+    assert message.startswith("lunch.csv has no column 'palce'; did you mean 'place'? Its columns")
+    twice = columns.split(",")[-1]
+    message = _error(tmp_path, path.read_text(), twice)
+    assert message.startswith(f"lunch.csv has more than one column named {twice!r}.")

@@ -5,11 +5,13 @@ import datetime
 import gzip
 import io
 import json
+import re
 import stat
 import sys
 import tempfile
 import warnings
 import zipfile
+from array import array
 
 import numpy as np
 import openpyxl
@@ -21,8 +23,20 @@ import pyarrow.parquet as pq
 import pyreadstat
 import pytest
 
-from sfumato.errors import InvalidTable, MissingExtra
-from sfumato.tables import json_lines, open_table, statistics_file, table
+from sfumato.domains import Domain
+from sfumato.errors import InvalidTable, MissingExtra, UnknownValue
+from sfumato.foundation.installation import install_hint
+from sfumato.survey import RowCounts, RowRules
+from sfumato.tables import (
+    AnswerColumns,
+    answer_batches,
+    excel_file,
+    json_lines,
+    open_table,
+    statistics_file,
+    table,
+)
+from sfumato.tables.csv_rows import CsvRow
 from support.command import _Pipe
 from support.tables import read_types, read_values
 
@@ -236,6 +250,21 @@ def test_json_lines_across_blocks(tmp_path, monkeypatch, size):
     assert read_values(path, "a") == [f"é{i}" for i in range(500)]
 
 
+@pytest.mark.parametrize("line", ['{"a": "CANARY", "a": "x"}', '{"a": 1, "b": 2, "\\u0061": 3}'])
+def test_json_lines_with_a_key_twice_are_refused(tmp_path, line):
+    path = _json_lines(tmp_path, f'{{"a": "x"}}\n{line}\n')
+    with pytest.raises(InvalidTable) as caught:
+        read_values(path, "a")
+    assert str(caught.value) == "a.jsonl, line 2 contains a key twice. Remove one of them."
+
+
+def test_json_lines_with_a_key_twice_in_a_part(tmp_path):
+    path = _json_lines(tmp_path, '{"a": "x", "b": {"c": 1, "c": 2}}\n')
+    assert read_values(path, "a") == ["x"]
+    with pytest.raises(InvalidTable, match=r"line 1: column 'b' .* nested"):
+        read_values(path, "b")
+
+
 # --- Excel ----------------------------------------------------------------------------------------
 
 
@@ -280,6 +309,66 @@ def test_empty_excel_rows_are_skipped(tmp_path):
     assert read_values(path, "a") == ["x", None]
     path = _workbook(tmp_path / "a.xlsx", [["a"], ["x"], [""], ["y"], [""], [""]])
     assert read_values(path, "a") == ["x", None, "y"]
+
+
+def _with_result(path, formula, cell):
+    """Replace the cells with a formula by ``cell``, which is XML."""
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in members.items():
+            pattern = rf'<c r="(\w+)"><f>{re.escape(formula)}</f><v */></c>'.encode()
+            archive.writestr(name, re.sub(pattern, cell.encode(), content))
+    return path
+
+
+@pytest.mark.parametrize("column", ["n", "a"])
+def test_excel_formulas_without_a_result_are_refused(tmp_path, column):
+    rows = [["n", "a"], [1, "x"], [None, None], [2, "y"], [f"={column}", "=1+1"]]
+    path = _workbook(tmp_path / "a.xlsx", rows)
+    with pytest.raises(InvalidTable) as caught:
+        read_values(path, column)
+    assert str(caught.value) == (
+        f"a.xlsx, row 5: column {column!r} contains a formula that was never computed. "
+        "Open the workbook in a spreadsheet program, and save it."
+    )
+
+
+def test_excel_formulas_with_a_result_are_read(tmp_path):
+    rows = [["n", "a", "b"], [1, "=1+1", "=3"], [2, "x", "=4"], [3, None, "=5"]]
+    path = _workbook(tmp_path / "a.xlsx", rows)
+    with pytest.raises(InvalidTable, match="row 2: column 'a' contains a formula"):
+        read_values(path, "a")
+    number = _with_result(path, "1+1", r'<c r="\1"><f>1+1</f><v>2</v></c>')
+    assert read_values(number, "a") == ["2", "x", None]
+    assert read_values(number, "n") == [1, 2, 3]
+    path = _workbook(tmp_path / "a.xlsx", rows)
+    empty_text = _with_result(path, "1+1", r'<c r="\1" t="str"><f>1+1</f><v></v></c>')
+    assert read_values(empty_text, "a") == [None, "x", None]
+
+
+def test_excel_cells_have_no_repr():
+    cells = excel_file._Cells([["CANARY"]], array("L", [7]), has_gaps=False)
+    assert repr(cells) == "_Cells(has_gaps=False)"
+    assert "CANARY" not in repr(CsvRow(1, 1, [b"CANARY"]))
+
+
+def test_rows_without_an_answer_have_the_numbers_of_the_sheet(tmp_path, monkeypatch):
+    monkeypatch.setattr(table, "BATCH_ROWS", 2)
+    rows = [["n", "a"], [1, "x"], [], [2, "x"], [3, "x"], [4, None], [5, "z"]]
+    path = _workbook(tmp_path / "a.xlsx", rows)
+    counts = RowCounts()
+    for batch in answer_batches(str(path), AnswerColumns("a"), Domain(["x", "y"])):
+        counts += batch.counts
+    assert counts.first_missing == 6 - 1
+    assert counts.first_unknown == 7 - 1
+    with pytest.raises(UnknownValue, match=r"first in row 6\).*first in row 7\)"):
+        RowRules(Domain(["x", "y"]), AnswerColumns("a")).check(counts, "a.xlsx")
+    (tmp_path / "a.csv").write_text("n,a\n1,x\n\n2,x\n3,x\n4,\n5,z\n")
+    (batch,) = answer_batches(str(tmp_path / "a.csv"), AnswerColumns("a"), Domain(["x", "y"]))
+    assert batch.counts.first_missing == 4 - 1
+    with pytest.raises(UnknownValue, match=r"first in data row 4\).*first in data row 5\)"):
+        RowRules(Domain(["x", "y"]), AnswerColumns("a")).check(batch.counts, "a.csv")
 
 
 def test_excel_headers(tmp_path):
@@ -400,7 +489,7 @@ def test_copies_of_pipes_are_private_and_removed(tmp_path, monkeypatch):
 def test_missing_packages_are_named(tmp_path, monkeypatch, package, name):
     WRITERS[name](tmp_path / "a")
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(MissingExtra, match=rf"{package}: pip install 'sfumato\[tables\]'"):
+    with pytest.raises(MissingExtra, match=rf"{package}: {re.escape(install_hint('tables'))}"):
         read_values(tmp_path / "a", "place")
 
 
@@ -435,7 +524,7 @@ FOREIGN = {
     "indented json object": (b'{\n  "place": "CANARY"\n}', "line 1: expected a JSON object"),
     "html": (b"<!DOCTYPE html>\n<table>", "HTML or XML"),
     "r": (gzip.compress(b"RDX3\nX\n\0\0\0\x03CANARY"), r"R data file, .* write\.csv"),
-    "gzipped parquet": (gzip.compress(b"PAR1CANARY"), "contains a Parquet file, compressed"),
+    "gzipped parquet": (gzip.compress(b"PAR1\x15CANARY"), "contains a Parquet file, compressed"),
     "gzipped utf-16": (gzip.compress("place\nCANARY".encode("utf-16")), "Save it as UTF-8"),
     "other bytes": (b"CANARY\x00\x01\x02" * 9, "neither UTF-8 text nor"),
     "spss by its first letters": (b"$FL2@(#)CANARY", "not a valid SPSS or Stata file"),
@@ -476,3 +565,16 @@ def test_other_formats_are_named(tmp_path, monkeypatch, name, pipe):
 def test_headers_that_resemble_signatures(tmp_path, header):
     (tmp_path / "a.csv").write_text(f"{header}\n1,bar\n")
     assert read_values(tmp_path / "a.csv", header.split(",")[1]) == ["bar"]
+
+
+@pytest.mark.parametrize("content", ["PAR1,PAR2\n1,2\n", "PAR1,größe\n1,2\n"])
+def test_a_column_may_be_called_par1(tmp_path, content):
+    (tmp_path / "a.csv").write_text(content, encoding="utf-8")
+    assert read_values(tmp_path / "a.csv", "PAR1") == ["1"]
+
+
+@pytest.mark.parametrize("content", [b"PAR1", b"PAR1\x15\x04"])
+def test_a_truncated_parquet_file_is_one(tmp_path, content):
+    (tmp_path / "a").write_bytes(content)
+    with pytest.raises(InvalidTable, match="not a valid Parquet file"):
+        read_values(tmp_path / "a", "place")

@@ -10,8 +10,13 @@ from support.tables import read_values
 
 def test_a_header_must_differ_from_the_rows():
     assert looks_like_header(["age", "place"], [["31", "bar"], ["40", "park"]])
-    assert looks_like_header(["who", "place"], [[str(i) + "x", "bar"] for i in range(10)])
-    assert not looks_like_header(["who", "place"], [[str(i) + "x", "bar"] for i in range(9)])
+    assert looks_like_header(["who", "place"], [[f"P{i}", "bar"] for i in range(5)])
+    assert not looks_like_header(["who", "place"], [[f"P{i}", "bar"] for i in range(4)])
+    assert not looks_like_header(["P17", "place"], [[f"P{i}", "bar"] for i in range(5)])
+    assert not looks_like_header(["Anna", "ward"], [["Bob", "bar"] for i in range(100)])
+    assert not looks_like_header(["Anna", "n/a", "ward"], [["Bob", "31", "bar"]])
+    assert not looks_like_header(["age", "place"], [["31", "bar"], ["40", "age"]])
+    assert looks_like_header(["age", "place", ""], [["31", "bar", ""]])
     assert not looks_like_header(["age", "place"], [["31", "bar"], ["40", "place"]])
     assert not looks_like_header(["age", "place"], [])
 

@@ -59,7 +59,7 @@ def test_an_unknown_value_is_named_by_its_rows(tmp_path, monkeypatch):
     pq.write_table(pa.table({"place": ["bar"] * 9 + ["zoo"]}), tmp_path / "a.parquet")
     monkeypatch.setattr(table, "BATCH_ROWS", 4)
     with pytest.raises(
-        UnknownValue, match=r"a.parquet: 1 of 10 answers .*\(the first in row 10\)"
+        UnknownValue, match=r"a.parquet: 1 of 10 answers .*\(the first in data row 10\)"
     ) as caught:
         _symbols(tmp_path / "a.parquet")
     assert "zoo" not in str(caught.value)
@@ -89,9 +89,7 @@ def test_columns_are_known_before_rows_are_read(tmp_path):
         assert opened.metadata == {}
 
 
-@pytest.mark.parametrize(
-    "content", [b"a,a\n1,2\n", b"\n", b"\r\n", b"a\rb\r", b'"a\n', b"y" * 150_000]
-)
+@pytest.mark.parametrize("content", [b"\n", b"\r\n", b"a\rb\r", b'"a\n', b"y" * 150_000])
 def test_empty_headers_are_rejected(tmp_path, content):
     path = _written(tmp_path / "a.csv", content)
     with pytest.raises(InvalidTable, match="must start with a header"), open_table(str(path)):
@@ -128,7 +126,7 @@ def test_grid_positions(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "values", [["3", "-1", "007"], pa.array([3, -1, 7]), pa.array([3, -1, 7]).dictionary_encode()]
+    "values", [["3", "-1", "7"], pa.array([3, -1, 7]), pa.array([3, -1, 7]).dictionary_encode()]
 )
 def test_integers(tmp_path, values):
     pq.write_table(pa.table({"place": values}), tmp_path / "a.parquet")

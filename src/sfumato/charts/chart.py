@@ -59,16 +59,19 @@ class Chart:
 
         PNG files require the ``charts`` extra.
         """
-        svg = self.to_svg(width, palette=FIXED)
         suffix = Path(path).suffix.lower()
         if suffix == ".svg":
-            write_atomically(path, svg.encode("utf-8"))
+            write_atomically(path, self.to_svg(width, palette=FIXED).encode("utf-8"))
         elif suffix == ".png":
-            write_atomically(path, svg_to_png(svg))
+            write_atomically(path, self.to_png(width))
         else:
             raise InvalidSetting(
                 f"a chart is saved as .svg or .png; got {Path(path).name}. Change its extension."
             )
+
+    def to_png(self, width: float = WIDE_WIDTH) -> bytes:
+        """Return the chart as the contents of a PNG file. Requires the ``charts`` extra."""
+        return svg_to_png(self.to_svg(width, palette=FIXED))
 
     def _repr_html_(self) -> str:
         """Return the chart for a notebook."""

@@ -107,7 +107,8 @@ class HeatMap(Chart):
         runs = []
         for column, square in enumerate(squares):
             start = left + column * side
-            runs.append((start, start + side, scale_colour(self.scale, square.strength)))
+            end = left + (column + 1) * side  # exactly where the next one starts
+            runs.append((start, end, scale_colour(self.scale, square.strength)))
         return runs
 
     def _draw_squares(self, drawing: Drawing, left: float, top: float, side: float) -> None:

@@ -10,6 +10,9 @@ from sfumato.foundation.formatting import printable
 if TYPE_CHECKING:
     from sfumato.survey import Survey
 
+MIN_PEOPLE_PER_LABEL = 10
+"""An answer given by fewer people may identify someone."""
+
 # What happens if a field is missing.
 _CONSEQUENCES = {
     "title": "people will read the survey's name instead of a question",

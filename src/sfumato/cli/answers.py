@@ -101,4 +101,4 @@ def notify_rows(counter: "RowCounter") -> None:
         notify(counter.describe())
     warning = counter.warning()
     if warning:
-        notify(f"sfumato: WARNING: {warning}")
+        notify(f"Warning: {warning}")

@@ -17,9 +17,9 @@ from sfumato.errors import InvalidArgument
 OpenPage = Annotated[bool, typer.Option("--open", help="Open the page in a web browser.")]
 
 
-def require_page(path: str | None, *, is_opened: bool) -> None:
+def require_page(path: str | None, *, opens_page: bool) -> None:
     """Reject --open without --html."""
-    if is_opened and path is None:
+    if opens_page and path is None:
         raise InvalidArgument("--open requires --html, the page to open.")
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from sfumato.cli.advice import MIN_PEOPLE_PER_LABEL
 from sfumato.cli.answers import (
     AnswerOptions,
     AnswersFile,
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from sfumato.contexts import Context
     from sfumato.mechanisms import Mechanism
     from sfumato.simulation import Population
-
-_MIN_PEOPLE_PER_LABEL = 10  # an answer given by fewer people may identify someone
 
 
 def compare(
@@ -159,10 +158,10 @@ def _column_notes(population: "Population") -> list[str]:
         f"The labels are the column's {population.domain.size:,} distinct values, sorted. "
         "A survey makes its labels public.",
     ]
-    rare_count = int((population.counts < _MIN_PEOPLE_PER_LABEL).sum())
+    rare_count = int((population.counts < MIN_PEOPLE_PER_LABEL).sum())
     if rare_count:
         notes.append(
-            f"{rare_count:,} of them were given by fewer than {_MIN_PEOPLE_PER_LABEL} people: "
+            f"{rare_count:,} of them were given by fewer than {MIN_PEOPLE_PER_LABEL} people: "
             "consider an `other` label."
         )
     if population.rows_without_answer:

@@ -43,7 +43,7 @@ def demo(
     output: Annotated[
         str, typer.Option("--output", "-o", help="Output file for the page.")
     ] = PAGE_NAME,
-    is_opened: OpenPage = False,
+    opens_page: OpenPage = False,
 ) -> None:
     """Privatize the homes of one million people on a map of 43,750 cells, and estimate the map.
 
@@ -86,7 +86,7 @@ def demo(
     page = _render_page(results, grid, homes)
     write_atomically(output, page.encode("utf-8"))
     say(f"The maps are in {output}. Open it in a browser.")
-    if is_opened:
+    if opens_page:
         open_page(output)
 
 

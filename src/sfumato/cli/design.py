@@ -56,7 +56,7 @@ def design(
     plot: Annotated[
         str | None, typer.Option(help="PNG file for a plot of the promise and the channel.")
     ] = None,
-    is_opened: OpenPage = False,
+    opens_page: OpenPage = False,
     as_json: Json = False,
 ) -> None:
     """Compute a mechanism for a privacy matrix, with a bound on its distance from the optimum.
@@ -79,7 +79,7 @@ def design(
     from sfumato.designer import design as search
     from sfumato.survey import Survey
 
-    require_page(html, is_opened=is_opened)
+    require_page(html, opens_page=opens_page)
     inputs = [path for path in (promise, prior, weights) if path is not None]
     check_output_paths(output, html, plot, inputs=inputs)
     if output is not None and Path(output).suffix != ".json":
@@ -112,7 +112,7 @@ def design(
         (plot, lambda: pages.design_png(design)),
     )
     say(json.dumps(result.to_dict()) if as_json else result.to_text(output))
-    if html is not None and is_opened:
+    if html is not None and opens_page:
         open_page(html)
 
 

@@ -1,7 +1,7 @@
 """`sfumato estimate`: estimate the distribution of answers from reports."""
 
 import json
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,9 +14,15 @@ from sfumato.cli.options import (
     check_output_paths,
     read_values,
     require_distinct_files,
+    write_outputs,
 )
 from sfumato.cli.share_table import format_shares
 from sfumato.errors import InvalidArgument
+from sfumato.foundation.formatting import plural
+
+if TYPE_CHECKING:
+    from sfumato.estimation import Estimate
+    from sfumato.survey import Survey
 
 _DISTRUST_ADVICE = (
     "The reports may be forged, or come from a broken client. Do not rely on this estimate."
@@ -56,7 +62,7 @@ def estimate(
             ),
         ),
     ] = None,
-    is_opened: OpenPage = False,
+    opens_page: OpenPage = False,
     as_json: Json = False,
 ) -> None:
     """Count reports and estimate the distribution of answers, with 95% confidence intervals.
@@ -73,15 +79,13 @@ def estimate(
       sfumato estimate survey.toml reports.parquet --covariate population.csv --json
 
     """
-    from sfumato import pages
     from sfumato.estimation.decoders import get_decoder
-    from sfumato.foundation.files import write_atomically
     from sfumato.survey import RESULT_COLUMNS, Survey, result_rows, results_as_json
-    from sfumato.tables import count_files, table_csv, write_table
+    from sfumato.tables import count_files, table_bytes, table_csv
 
     to_stdout = output == "-"
     _check_output(output, as_json=as_json)
-    require_page(html, is_opened=is_opened)
+    require_page(html, opens_page=opens_page)
     inputs = [survey, *reports]
     if covariate is not None:
         inputs.append(covariate)
@@ -101,26 +105,25 @@ def estimate(
         tally = count_files(reports, loaded_survey)
     result = loaded_survey.estimate(tally, decoder=chosen_decoder, covariate=covariate_values)
     fit = result.fit_result
-    page = ""
-    if html is not None:  # render the page before writing anything, because rendering may fail
-        page = pages.report_page(loaded_survey, result, loaded_survey.certify())
-    if png is not None:
-        result.plot().save(png)
-    if output is not None and not to_stdout:
-        write_table(output, RESULT_COLUMNS, result_rows(result))
-    if html is not None:
-        write_atomically(html, page.encode("utf-8"))
-        if is_opened:
-            open_page(html)
+    rows = result_rows(result)
+    # Compute everything before writing anything, because each output may fail.
+    write_outputs(
+        (html, lambda: _html_bytes(loaded_survey, result)),
+        (png, lambda: result.plot().to_png()),
+        (None if to_stdout else output, lambda: table_bytes(str(output), RESULT_COLUMNS, rows)),
+    )
+    if html is not None and opens_page:
+        open_page(html)
     if to_stdout:
-        print_csv(table_csv(RESULT_COLUMNS, result_rows(result)))
+        print_csv(table_csv(RESULT_COLUMNS, rows))
     elif as_json:
         say(json.dumps(results_as_json(loaded_survey, result)))
     else:
-        table = format_shares(result, loaded_survey.context.domain)
-        say(f"{result.reports:,} reports. {fit.verdict}\n\n{table}")
+        columns = loaded_survey.description.table
+        table = format_shares(result, loaded_survey.context.domain, columns.missing)
+        say(f"{plural(result.reports, 'report')}. {fit.verdict}\n\n{table}")
     if not fit.is_possible:
-        notify(f"sfumato: WARNING: {fit.verdict} {_DISTRUST_ADVICE}")
+        notify(f"Warning: {fit.verdict} {_DISTRUST_ADVICE}")
 
 
 def _check_output(output: str | None, *, as_json: bool) -> None:
@@ -135,3 +138,9 @@ def _check_output(output: str | None, *, as_json: bool) -> None:
             )
     else:
         require_table_path(output)
+
+
+def _html_bytes(survey: "Survey", result: "Estimate") -> bytes:
+    from sfumato.pages import report_page
+
+    return report_page(survey, result, survey.certify()).encode("utf-8")

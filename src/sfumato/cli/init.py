@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from sfumato.cli.advice import MIN_PEOPLE_PER_LABEL
 from sfumato.cli.answers import Delimiter
 from sfumato.cli.console import notify, say, show_row_count
 from sfumato.cli.options import check_output_paths, split_labels
 from sfumato.cli.survey_text import TEMPLATES, About, ContextText, fill_template, survey_text
 from sfumato.errors import InvalidArgument, InvalidSetting, InvalidTable
-from sfumato.foundation.formatting import format_percent, printable
+from sfumato.foundation.formatting import format_percent, plural, printable
 
 if TYPE_CHECKING:
     from sfumato.contexts import Context
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from sfumato.tables import ColumnSummary
     from sfumato.tables.proposed_domain import ProposedDomain
 
-_MIN_PEOPLE_PER_LABEL = 10  # an answer given by fewer people may identify someone
 _MAX_NUMBER_LABELS = 200
 _MAX_PEOPLE_FACTOR = 1000  # a survey that needs this many times the rows is useless
 _TARGET_ERROR = 0.05
@@ -116,24 +116,18 @@ def init(
       sfumato init --from visits.csv --delimiter ';' --column day --date weekday survey.toml
 
     """
-    from sfumato.foundation.files import write_atomically
-
     path = Path(output)
     _check_output(path, force=force)
     if template is not None and answers is None:
         column_options = (column, sensitive, blocks, labels, bins, date, date_format)
-        if any((*column_options, missing, missing_codes, other, delimiter)):
-            raise InvalidArgument(
-                "--column, --sensitive, --blocks and the other options for a table require --from. "
-                "To adapt a template, edit the file that it creates."
-            )
+        _reject_table_options(*column_options, missing, missing_codes, other, delimiter)
         about = About(unique_name(path), title or "", contact or "", minimum_reports or 0)
         text = fill_template(template, epsilon, about)
         next_step = f"Next: edit it, then run sfumato verify {output}"
     elif template is None and answers is not None:
         columns = _answer_columns(column, missing_codes, date, date_format, delimiter)
-        request = _Request(answers, columns, labels, bins, missing, other)
-        proposal, summary = _propose(request, force_labels=force_labels)
+        request = _Request(answers, columns, labels, bins, missing, other, force_labels)
+        proposal, summary = _propose(request)
         promise = _choose_context(request, proposal, summary, sensitive, blocks, epsilon)
         _print_notes(proposal, summary)
         if not force_labels:
@@ -145,16 +139,29 @@ def init(
         raise InvalidArgument(
             f"pass either --template (one of {', '.join(TEMPLATES)}) or --from with a data file."
         )
-    _require_readable(text, path)
-    write_atomically(output, text.encode("utf-8"))
+    _write_survey(text, path)
     say(f"Wrote {output}. {next_step}")
 
 
+def _reject_table_options(*options: object) -> None:
+    if any(options):
+        raise InvalidArgument(
+            "--column, --sensitive, --blocks and the other options for a table require --from. "
+            "To adapt a template, edit the file that it creates."
+        )
+
+
 def _check_output(path: Path, *, force: bool) -> None:
+    from sfumato.survey.content import has_resolved_name, has_table_name
+
     check_output_paths(str(path))
-    if path.suffix == ".json":
+    if has_resolved_name(path):
         raise InvalidSetting(
             f"{path.name} would be read as a resolved survey. Choose a different extension."
+        )
+    if has_table_name(path):
+        raise InvalidSetting(
+            f"{path.name} would be read as a table. Choose a name that ends in .toml."
         )
     if path.exists() and not force:
         raise InvalidSetting(f"{path} already exists. Choose a different name, or pass --force.")
@@ -170,13 +177,18 @@ def unique_name(path: Path) -> str:
     return f"{path.stem[:80]}-{secrets.token_hex(3)}"
 
 
-def _require_readable(text: str, output: Path) -> None:
-    """Reject text that Sfumato could not read back as a survey file."""
+def _write_survey(text: str, path: Path) -> None:
+    """Write a survey file. Reject text that Sfumato could not read back as one."""
+    from sfumato.foundation.files import write_atomically
     from sfumato.survey import Survey
+    from sfumato.survey.content import require_toml
     from sfumato.survey.toml.file import parse_survey_toml
 
-    description = parse_survey_toml(text.encode("utf-8"), output.parent)
+    content = text.encode("utf-8")
+    require_toml(content, path)
+    description = parse_survey_toml(content, path.parent)
     Survey.from_description(description, description.mechanism)
+    write_atomically(path, content)
 
 
 def _ask_about(
@@ -207,6 +219,7 @@ class _Request(NamedTuple):
     bins: str | None
     missing: str | None
     other: str | None
+    force_labels: bool
 
 
 def _answer_columns(
@@ -230,48 +243,60 @@ def _answer_columns(
     )
 
 
-def _propose(request: _Request, *, force_labels: bool) -> tuple["ProposedDomain", "ColumnSummary"]:
+def _propose(request: _Request) -> tuple["ProposedDomain", "ColumnSummary"]:
     """Read the column, and return labels for it, and its summary."""
-    from dataclasses import replace
+    summary = _read_column(request)
+    if not request.force_labels:
+        _require_few_numbers(request, summary)
+    proposal = _propose_labels(request, summary)
+    _require_labels_for_all(proposal, summary)
+    return proposal, summary
 
+
+def _read_column(request: _Request) -> "ColumnSummary":
     from sfumato.tables import summarize_column
-    from sfumato.tables.proposed_domain import propose_domain
 
     if request.path == "-":
         raise InvalidArgument("--from requires a file, not standard input.")
     if request.labels is not None and (request.bins or request.columns.date):
         raise InvalidArgument("choose one of --labels, --bins and --date.")
     with show_row_count("reading") as on_rows:
-        summary = summarize_column(request.path, request.columns, on_progress=on_rows)
-    columns = request.columns
-    known_labels = list(summary.label_counts()) if summary.counts else []
-    if request.missing is not None:
-        columns = replace(columns, missing=_as_known_label(request.missing, known_labels))
+        return summarize_column(request.path, request.columns, on_progress=on_rows)
+
+
+def _propose_labels(request: _Request, summary: "ColumnSummary") -> "ProposedDomain":
+    from dataclasses import replace
+
+    from sfumato.tables.proposed_domain import propose_domain
+
+    column_labels = list(summary.label_counts()) if summary.counts else []
+
+    def find_label(text: str | None) -> "Label | None":
+        return None if text is None else _as_known_label(text, column_labels)
+
     cuts, bin_count = _parse_bins(request.bins)
-    is_plain = not (request.labels or request.bins or columns.date)
-    if is_plain and not force_labels:
-        _require_few_numbers(summary)
-    chosen_labels = [
-        _as_known_label(text, known_labels) for text in split_labels(request.labels or "")
-    ]
-    proposal = propose_domain(
-        summary,
-        replace(columns, bins=cuts),
-        labels=chosen_labels,
-        bin_count=bin_count,
-        other=None if request.other is None else _as_known_label(request.other, known_labels),
+    columns = replace(request.columns, bins=cuts)
+    if request.missing is not None:
+        columns = replace(columns, missing=find_label(request.missing))
+    labels = [_as_known_label(text, column_labels) for text in split_labels(request.labels or "")]
+    return propose_domain(
+        summary, columns, labels=labels, bin_count=bin_count, other=find_label(request.other)
     )
+
+
+def _require_labels_for_all(proposal: "ProposedDomain", summary: "ColumnSummary") -> None:
+    """Reject fewer than two labels, or labels without one for each answer."""
     if proposal.domain.size < 2:
         raise InvalidTable(
             f"column {summary.name!r} must contain at least two distinct answers; got "
-            f"{len(known_labels)}."
+            f"{len(summary.label_counts())}."
         )
     if proposal.other_count and proposal.domain.other is None:
+        verb = "is" if proposal.other_count == 1 else "are"
         raise InvalidTable(
-            f"{proposal.other_count:,} of {summary.rows:,} answers are not among the labels. Add "
-            "their labels, or pass --other with a label for them."
+            f"{proposal.other_count:,} of {plural(summary.rows, 'answer')} {verb} not among the "
+            "labels. Add labels for all answers, or pass --other with a label for the rest."
         )
-    return proposal, summary
 
 
 def _parse_bins(bins: str | None) -> tuple[tuple[float, ...], int | None]:
@@ -295,8 +320,10 @@ def _as_known_label(text: str, labels: "Sequence[Label]") -> "Label":
     return text
 
 
-def _require_few_numbers(summary: "ColumnSummary") -> None:
+def _require_few_numbers(request: _Request, summary: "ColumnSummary") -> None:
     """Reject a column of numbers that was probably not meant as a list of labels."""
+    if request.labels or request.bins or request.columns.date:
+        return
     if summary.is_numeric and len(summary.counts) > _MAX_NUMBER_LABELS:
         raise InvalidTable(
             f"column {summary.name!r} contains numbers, {len(summary.counts):,} different ones: "
@@ -427,18 +454,22 @@ def _require_useful(promise: _Promise, proposal: "ProposedDomain") -> None:
 
 def _print_notes(proposal: "ProposedDomain", summary: "ColumnSummary") -> None:
     """Print what became of the rows, and point out labels that may be wrong."""
-    from sfumato.survey import RowCounts, RowRules
+    from sfumato.survey import RowRules
     from sfumato.tables import similar_labels
 
     rules = RowRules(proposal.domain, proposal.columns)
-    counts = RowCounts(summary.rows, summary.missing, proposal.other_count)
+    counts = proposal.row_counts
     if summary.missing and proposal.columns.missing == "refuse":
-        notify(f"{summary.missing:,} of {summary.rows:,} rows have no answer: privatize refuses.")
+        verb = "has" if summary.missing == 1 else "have"
+        notify(
+            f"{summary.missing:,} of {plural(summary.rows, 'row')} {verb} no answer: privatize "
+            "will refuse this table."
+        )
     else:
         notify(rules.describe(counts))
     warning = rules.warning(counts)
     if warning:
-        notify(f"sfumato: WARNING: {warning}")
+        notify(f"Warning: {warning}")
     missing_texts = summary.missing_texts()
     if missing_texts:
         texts = ", ".join(map(repr, map(printable, missing_texts)))
@@ -448,22 +479,23 @@ def _print_notes(proposal: "ProposedDomain", summary: "ColumnSummary") -> None:
         )
     groups = similar_labels(proposal.domain.labels)
     if groups:
-        shown = "; ".join(
+        examples = "; ".join(
             ", ".join(repr(printable(str(label))) for label in group)
             for group in groups[:_MAX_SHOWN_GROUPS]
         )
         more = ", …" if len(groups) > _MAX_SHOWN_GROUPS else ""
-        notify(f"Some labels differ only by case or spaces: {shown}{more}. Correct the table.")
+        notify(f"Some labels differ only by case or spaces: {examples}{more}. Correct the table.")
     _print_rare_labels(proposal)
 
 
 def _print_rare_labels(proposal: "ProposedDomain") -> None:
     if proposal.columns.bins or proposal.columns.date is not None:
         return  # these labels do not come from single answers
-    rare_count = sum(0 < count < _MIN_PEOPLE_PER_LABEL for count in proposal.counts)
+    rare_count = sum(0 < count < MIN_PEOPLE_PER_LABEL for count in proposal.counts)
     if rare_count:
+        verb = "was" if rare_count == 1 else "were"
         notify(
-            f"A survey file is public. {rare_count} of its {proposal.domain.size} labels were "
-            f"given by fewer than {_MIN_PEOPLE_PER_LABEL} people in this data. Remove labels that "
+            f"A survey file is public. {rare_count} of its {proposal.domain.size} labels {verb} "
+            f"given by fewer than {MIN_PEOPLE_PER_LABEL} people in this data. Remove labels that "
             "could identify someone, and add an `other` label to the domain."
         )

@@ -307,20 +307,20 @@ def _write_page(command: ExperimentCommand, sections: "list[PageSection]") -> No
     from sfumato.paper.experiment import SkippedExperiment, paper_page
 
     data: dict[str, object] = {}
-    skipped: list[SkippedExperiment] = []
+    missing_results: list[SkippedExperiment] = []
     for section in sections:
         result = section.result
         if isinstance(result, SkippedExperiment):
-            skipped.append(result)
+            missing_results.append(result)
             data[result.name] = {"not_run": result.reason}
         else:
             data[result.name] = result.data
-    if len(skipped) == len(sections):
-        reasons = "; ".join(result.reason for result in skipped)
+    if len(missing_results) == len(sections):
+        reasons = "; ".join(result.reason for result in missing_results)
         raise MissingExtra(f"no experiment could be run. {reasons}")
     page_path = command.folder / PAGE_NAME
     write_atomically(page_path, paper_page(sections).encode("utf-8"))
-    for result in skipped:
+    for result in missing_results:
         notify(f"sfumato: {result.name} was not run: {result.reason}")
     if command.as_json:
         say(json.dumps(data, allow_nan=False))

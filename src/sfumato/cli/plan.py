@@ -73,7 +73,7 @@ def plan(
             ),
         ),
     ] = None,
-    is_opened: OpenPage = False,
+    opens_page: OpenPage = False,
     as_json: Json = False,
 ) -> None:
     """Compute how many people a given error requires, or the error for a given number of people.
@@ -93,7 +93,7 @@ def plan(
     from sfumato.planning import plan as make_plan
     from sfumato.survey import Survey
 
-    require_page(html, is_opened=is_opened)
+    require_page(html, opens_page=opens_page)
     has_distribution_file = distribution not in ("worst", "uniform")
     inputs = [survey, distribution] if has_distribution_file else [survey]
     check_output_paths(html, plot, inputs=inputs)
@@ -132,7 +132,7 @@ def plan(
         (plot, lambda: pages.plan_png(last_plan)),
     )
     say(json.dumps(_to_dict(loaded_survey, plans)) if as_json else _to_text(plans))
-    if html is not None and is_opened:
+    if html is not None and opens_page:
         open_page(html)
     if not first_plan.is_feasible:
         raise typer.Exit(1)

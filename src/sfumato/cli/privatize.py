@@ -1,7 +1,7 @@
 """`sfumato privatize`: turn answers into private reports."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -24,6 +24,7 @@ from sfumato.cli.options import (
     choose_worker_count,
     require_distinct_files,
 )
+from sfumato.foundation.formatting import plural
 
 if TYPE_CHECKING:
     from sfumato.foundation.arrays import Reports
@@ -72,36 +73,27 @@ def privatize(
 
     check_output_paths(None if output == "-" else output, inputs=[survey, *answers])
     require_distinct_files(answers)
-    options = AnswerOptions(column, latitude, longitude, missing, delimiter, table)
+    answer_options = AnswerOptions(column, latitude, longitude, missing, delimiter, table)
     loaded_survey = Survey.load(survey)
     loaded_survey.certify()
-    columns = options.columns_for(loaded_survey)
+    columns = answer_options.columns_for(loaded_survey)
     counter = RowCounter(loaded_survey.context.domain, columns)
     worker_count = choose_worker_count(workers, answers)
     short_fingerprint = f"{loaded_survey.fingerprint[:12]}…"
     with show_row_count("privatizing") as on_progress:
+        options: dict[str, Any] = {
+            "counter": counter,
+            "workers": worker_count,
+            "on_progress": on_progress,
+        }
         if output.endswith(".json"):
-            tally = tally_files(
-                loaded_survey,
-                answers,
-                columns,
-                counter=counter,
-                workers=worker_count,
-                on_progress=on_progress,
-            )
+            tally = tally_files(loaded_survey, answers, columns, **options)
             write_tally(output, tally, loaded_survey)
-            summary = f"Tally of {tally.reports:,} reports"
+            summary = f"Tally of {plural(tally.reports, 'report')}"
         else:
-            reports = privatize_files(
-                loaded_survey,
-                answers,
-                columns,
-                counter=counter,
-                workers=worker_count,
-                on_progress=on_progress,
-            )
+            reports = privatize_files(loaded_survey, answers, columns, **options)
             report_count = _write_reports(reports, output, loaded_survey.fingerprint)
-            summary = f"{report_count:,} reports"
+            summary = plural(report_count, "report")
     notify_rows(counter)
     if output != "-":
         say(f"{summary} for survey {short_fingerprint} written to {output}.")

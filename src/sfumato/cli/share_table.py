@@ -1,6 +1,5 @@
 """The table that `sfumato estimate` prints: the share of each answer, with its interval."""
 
-import re
 import shutil
 import sys
 from typing import TYPE_CHECKING
@@ -8,7 +7,7 @@ from typing import TYPE_CHECKING
 from sfumato.foundation.formatting import printable, shorten
 
 if TYPE_CHECKING:
-    from sfumato.domains import Domain
+    from sfumato.domains import Domain, Label
     from sfumato.estimation import Estimate
 
 _MAX_LABELS = 20
@@ -16,20 +15,19 @@ _MAX_ORDERED_LABELS = 100  # for labels with an order, such as ages, which peopl
 _NUMBERS_WIDTH = 50  # the longest text after a label
 _MIN_LABEL_WIDTH = 12
 
-_NUMBER = re.compile(r"(?<![\d.])-?\d+(?:\.\d+)?")
 
-
-def format_shares(estimate: "Estimate", domain: "Domain") -> str:
+def format_shares(estimate: "Estimate", domain: "Domain", missing: "Label | None" = None) -> str:
     """Format the decoded and the unbiased estimates as a table.
 
-    If there are many labels, show only the most frequent ones.
+    If there are many labels, show only the most frequent ones. ``missing`` is the label for people
+    without an answer, if it is known.
     """
     from sfumato.pages import most_frequent
     from sfumato.survey import result_rows
 
     rows = result_rows(estimate)
     label_count = len(rows)
-    limit = _MAX_ORDERED_LABELS if is_ordered(domain) else _MAX_LABELS
+    limit = _MAX_ORDERED_LABELS if is_ordered(domain, missing) else _MAX_LABELS
     if label_count > limit:
         rows = [rows[int(x)] for x in most_frequent(estimate, _MAX_LABELS)]
     labels = [_fit(printable(str(row[0]))) for row in rows]
@@ -48,26 +46,19 @@ def format_shares(estimate: "Estimate", domain: "Domain") -> str:
     return "\n".join(lines)
 
 
-def is_ordered(domain: "Domain") -> bool:
-    """Whether the labels are numbers or intervals, such as "18 to 29", in ascending order.
+def is_ordered(domain: "Domain", missing: "Label | None" = None) -> bool:
+    """Whether the labels are numbers or intervals in ascending order, and not too many to show.
 
-    The label for unknown values is ignored.
+    The labels for unknown and for missing answers are ignored.
     """
     from sfumato.domains import GridDomain, H3Domain, IntegerDomain
+    from sfumato.domains.label_order import are_in_numeric_order
 
     if isinstance(domain, IntegerDomain):
         return True
     if isinstance(domain, GridDomain | H3Domain) or domain.size > _MAX_ORDERED_LABELS:
         return False
-    bounds = []
-    for label in domain.labels:
-        if label == domain.other:
-            continue
-        numbers = [float(text) for text in _NUMBER.findall(str(label))]
-        if not numbers:
-            return False
-        bounds.append((numbers[0], numbers[-1]))
-    return bounds == sorted(bounds)
+    return are_in_numeric_order(domain.labels, ignore=(domain.other, missing))
 
 
 def _fit(label: str) -> str:

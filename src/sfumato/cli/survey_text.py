@@ -71,7 +71,10 @@ columns = 70
 
 @dataclass(frozen=True)
 class About:
-    """What a survey shows to people: its name, title and contact, and its smallest result."""
+    """What a survey shows to people: its name, title and contact.
+
+    ``minimum_reports`` is the smallest number of reports for a result.
+    """
 
     name: str
     title: str = ""

@@ -131,7 +131,7 @@ def label(
             help="Output file for the label, a self-contained HTML page.",
         ),
     ],
-    is_opened: OpenPage = False,
+    opens_page: OpenPage = False,
 ) -> None:
     """Write a privacy label: what is asked, revealed and left unprotected, in plain words.
 
@@ -151,5 +151,5 @@ def label(
     warn_about_missing_fields(loaded_survey, survey)
     title = printable(loaded_survey.title)
     say(f"Wrote {output}, the privacy label for {title} ({loaded_survey.fingerprint[:12]}…).")
-    if is_opened:
+    if opens_page:
         open_page(output)

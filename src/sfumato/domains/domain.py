@@ -12,6 +12,8 @@ from numpy.typing import ArrayLike
 from sfumato.errors import InvalidContext, InvalidSymbols, UnknownLabel, UnknownValue
 from sfumato.foundation.arrays import Symbols
 from sfumato.foundation.canonical import Json, require_fields
+from sfumato.foundation.formatting import plural
+from sfumato.foundation.missing_values import is_missing_value
 from sfumato.foundation.notebook import facts_html
 
 __all__ = [
@@ -173,8 +175,8 @@ class Domain:
             return require_symbols(array, self.size)
         if not isinstance(symbols, np.ndarray):
             array = np.asarray(symbols, dtype=object)  # keep integers that stand among labels
-        converted = [self._symbol_or_label(item) for item in array.ravel().tolist()]
-        return require_symbols(np.array(converted).reshape(array.shape), self.size)
+        items = [self._symbol_or_label(item) for item in array.ravel().tolist()]
+        return require_symbols(np.array(items).reshape(array.shape), self.size)
 
     def _symbol_or_label(self, item: object) -> object:
         """Return the symbol for the text of a label, and anything else unchanged."""
@@ -201,14 +203,11 @@ class Domain:
         if self.size > _MAX_COMPARED_LABELS:
             return ""
         label_by_text = {str(own): own for own in self.labels}
-        folded = {text.casefold().strip(): text for text in label_by_text}
-        matches = get_close_matches(str(label).casefold().strip(), folded, n=1)
+        text_by_key = {text.casefold().strip(): text for text in label_by_text}
+        matches = get_close_matches(str(label).casefold().strip(), text_by_key, n=1)
         if matches:
-            return f" Did you mean {label_by_text[folded[matches[0]]]!r}?"
-        shown = [repr(own) for own in self.labels[:_MAX_SHOWN_LABELS]]
-        if self.size > _MAX_SHOWN_LABELS:
-            shown.append("…")
-        return f" The labels are {', '.join(shown)}."
+            return f" Did you mean {label_by_text[text_by_key[matches[0]]]!r}?"
+        return f" The labels are {self._list_labels()}."
 
     def to_record(self) -> Json:
         """Return the domain as JSON-compatible data, for fingerprints and files."""
@@ -227,17 +226,21 @@ class Domain:
         return hash((self.size, self.labels[0], self._other))
 
     def __repr__(self) -> str:
-        shown = [repr(label) for label in self._labels[:_MAX_SHOWN_LABELS]]
+        return f"Domain([{self._list_labels()}], size={self.size})"
+
+    def _list_labels(self) -> str:
+        """Return the first labels, separated by commas."""
+        texts = [repr(label) for label in self.labels[:_MAX_SHOWN_LABELS]]
         if self.size > _MAX_SHOWN_LABELS:
-            shown.append("…")
-        return f"Domain([{', '.join(shown)}], size={self.size})"
+            texts.append("…")
+        return ", ".join(texts)
 
     def _repr_html_(self) -> str:
         """Return the number of labels and the first of them as HTML, for notebooks."""
-        shown = list(map(str, self.labels[:_MAX_LABELS_IN_HTML]))
+        texts = list(map(str, self.labels[:_MAX_LABELS_IN_HTML]))
         if self.size > _MAX_LABELS_IN_HTML:
-            shown.append("…")
-        facts = {"labels": f"{self.size:,}: {', '.join(shown)}"}
+            texts.append("…")
+        facts = {"labels": f"{self.size:,}: {', '.join(texts)}"}
         if self._other is not None:
             facts["other"] = str(self._other)
         return facts_html(type(self).__name__, facts)
@@ -247,9 +250,10 @@ def unknown_value_error(positions: Symbols, value_count: int) -> UnknownValue:
     """Return the error for unknown values at these positions. It does not contain the values."""
     first = int(positions[0])
     count = int(positions.size)
+    verb = "is" if count == 1 else "are"
     return UnknownValue(
-        f"{count} of {value_count} values are not in the domain (the first at position {first}). "
-        "Correct them, add their labels, or give the domain an `other` label.",
+        f"{count:,} of {plural(value_count, 'value')} {verb} not in the domain (the first at "
+        f"position {first}). Correct them, add their labels, or give the domain an `other` label.",
         first=first,
         count=count,
     )
@@ -284,7 +288,7 @@ def require_label(label: object, name: str) -> Label:
                 f"{name} must be an integer below 2^53 in absolute value, or text."
             )
         return normalized
-    if _is_missing(label):
+    if is_missing_value(label):
         raise InvalidContext(
             f"{name} must be text or an integer; got a missing value ({type(label).__name__}). "
             'Drop it. To give missing answers a label, pass sf.Domain(labels, other="no answer").'
@@ -293,13 +297,6 @@ def require_label(label: object, name: str) -> Label:
         f"{name} must be text or an integer; got {type(label).__name__}. Convert the labels to "
         "text first, for example with astype(str), and the answers in the same way."
     )
-
-
-def _is_missing(value: object) -> bool:
-    """Return whether a value is None, NaN, or the NA or NaT of pandas."""
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    return isinstance(value, float | np.floating | np.datetime64) and bool(value != value)
 
 
 def _normalize(value: object) -> Label | None:

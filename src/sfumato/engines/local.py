@@ -11,7 +11,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.foundation.arrays import Reports, Symbols
+from sfumato.engines.answer_tally import tally_answers
+from sfumato.foundation.arrays import Reports
 from sfumato.foundation.parallel import Progress, parallel_map
 from sfumato.randomness import shuffle
 from sfumato.survey import RowCounts, Survey
@@ -103,9 +104,9 @@ def _count_rows(
 def _shuffle_all(batches: Iterator[Reports]) -> Iterator[Reports]:
     """Yield the reports of all batches in random order."""
     reports = np.concatenate([np.empty(0, dtype=np.uint32), *batches])
-    shuffled = shuffle(reports)
-    for start in range(0, shuffled.size, _BATCH_SIZE):
-        yield shuffled[start : start + _BATCH_SIZE]
+    reports = shuffle(reports)
+    for start in range(0, reports.size, _BATCH_SIZE):
+        yield reports[start : start + _BATCH_SIZE]
 
 
 def _count_reports(
@@ -113,16 +114,7 @@ def _count_reports(
 ) -> tuple[NDArray[np.int64], RowCounts]:
     domain = survey.context.domain
     batches = answer_batches(file_slice, columns, domain, on_progress=on_progress)
-    row_counts = RowCounts()
-
-    def count_rows() -> Iterator[Symbols]:
-        nonlocal row_counts
-        for batch in batches:
-            row_counts += batch.counts
-            yield batch.symbols
-
-    tally = survey.mechanism.privatize_and_tally(count_rows())
-    return tally.counts, row_counts
+    return tally_answers(survey.mechanism, batches)
 
 
 def _make_reports(

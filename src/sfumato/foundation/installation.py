@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from importlib.metadata import PackageNotFoundError, distribution
+from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
 
 _PACKAGE = "sfumato"
@@ -21,6 +21,14 @@ def install_hint(extra: str) -> str:
     except PackageNotFoundError:
         direct_url = None
     return hint_for_origin(direct_url, extra)
+
+
+def package_version() -> str:
+    """Return Sfumato's version, or "unknown" in a source folder that is not installed."""
+    try:
+        return version(_PACKAGE)
+    except PackageNotFoundError:
+        return "unknown"
 
 
 def hint_for_origin(direct_url: str | None, extra: str) -> str:

@@ -1,4 +1,4 @@
-"""A parallel map over processes, which yields results in the order of the items; and threads.
+"""Parallel work: a map over processes, which yields results in order, and calls in threads.
 
 Most workers are processes, because most of the work holds the GIL. They are spawned, so
 they inherit no state from the parent process. Each worker receives the task once, when it
@@ -126,11 +126,11 @@ def _map_in_processes(
     futures: deque[Future[Any]] = deque()
 
     def submit(count: int) -> None:
-        futures.extend(pool.submit(_run_task, item) for item in islice(remaining_items, count))
+        with _block_interrupts():  # the pool may start a worker whenever it gets an item
+            futures.extend(pool.submit(_run_task, item) for item in islice(remaining_items, count))
 
     try:
-        with _block_interrupts():
-            submit(2 * workers)  # starts the workers
+        submit(2 * workers)
         while futures:
             future = futures.popleft()
             while not wait([future], _POLL_SECONDS).done:

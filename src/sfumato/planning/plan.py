@@ -42,7 +42,7 @@ _MEASURE_NAMES = {
     "l2": "Euclidean error",
 }
 _DISTRIBUTION_NAMES = {
-    "worst": "the hardest distribution",
+    "worst": "the worst population",
     "uniform": "people spread evenly",
     "given": "people drawn from the distribution you provided",
 }

@@ -96,7 +96,7 @@ def reject_seed(seed: object, seeded_call: str) -> None:
     """
     if seed is not None:
         raise InvalidArgument(
-            f"privatize has no seed, because a seed would reveal all answers. "
+            "privatize has no seed, because a seed would reveal all answers. "
             f"{_seed_advice(seeded_call)}"
         )
 

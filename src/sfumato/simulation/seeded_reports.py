@@ -4,6 +4,7 @@ from typing import Any, overload
 
 import numpy as np
 
+from sfumato.domains import Label
 from sfumato.errors import InvalidArgument
 from sfumato.foundation.arrays import Reports
 from sfumato.mechanisms import Mechanism
@@ -14,7 +15,13 @@ __all__ = ["reports"]
 
 
 @overload
-def reports(randomizer: Survey, answers: Any, *, seed: int) -> ReportBatch: ...  # noqa: ANN401
+def reports(
+    randomizer: Survey,
+    answers: Any,  # noqa: ANN401
+    *,
+    seed: int,
+    missing: Label | None = None,
+) -> ReportBatch: ...
 @overload
 def reports(randomizer: Mechanism, answers: Any, *, seed: int) -> Reports: ...  # noqa: ANN401
 def reports(
@@ -22,12 +29,13 @@ def reports(
     answers: Any,
     *,
     seed: int,
+    missing: Label | None = None,
 ) -> ReportBatch | Reports:
     """Draw one report for each answer from a seed. NOT PRIVATE: the seed reveals all answers.
 
     Use this for experiments, tests and documentation, with data that is not secret. The same seed
-    gives the same reports. A survey accepts answers as its ``privatize`` method does. A mechanism
-    accepts symbols, that is, integers; text is a label.
+    gives the same reports. A survey accepts answers and ``missing`` as its ``privatize`` method
+    does. A mechanism accepts symbols, that is, integers; text is a label.
 
     >>> import sfumato as sf
     >>> survey = sf.Survey("lunch", sf.Uniform(["park", "clinic", "bar"], 1))
@@ -38,12 +46,14 @@ def reports(
     [2, 0]
     """
     if isinstance(randomizer, Survey):
-        return randomizer.privatize(answers, SeededWords(seed))
+        return randomizer.privatize(answers, SeededWords(seed), missing=missing)
     if not isinstance(randomizer, Mechanism):
         raise InvalidArgument(
             f"reports needs a survey or a mechanism; got {type(randomizer).__name__}. Call "
             "sf.simulation.reports(survey, answers, seed=1)."
         )
+    if missing is not None:
+        raise InvalidArgument("missing needs a survey: a mechanism accepts symbols only.")
     symbols = answers
     if np.asarray(answers).dtype.kind in "UOT":
         symbols = randomizer.context.domain.symbols(answers)

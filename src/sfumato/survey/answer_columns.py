@@ -7,10 +7,11 @@ answer is a label, and nothing is counted, skipped or refused because of its val
 import math
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal, get_args
 
 from sfumato.domains import Domain, GridDomain, H3Domain, IntegerDomain, Label
 from sfumato.errors import InvalidArgument, InvalidContext
+from sfumato.foundation.delimiter import parse_delimiter
+from sfumato.survey.cell_date import DATE_PARTS, DatePart, require_date_format
 
 __all__ = ["DATE_PARTS", "REFUSE", "SKIP", "AnswerColumns", "DatePart"]
 
@@ -19,11 +20,6 @@ REFUSE = "refuse"
 
 SKIP = "skip"
 """The value of ``missing`` that leaves out people without an answer."""
-
-DatePart = Literal["day", "weekday", "hour", "month"]
-"""The parts of a date that can be an answer."""
-
-DATE_PARTS: tuple[DatePart, ...] = get_args(DatePart)
 
 _LABELS_OF_PART = {"weekday": 7, "hour": 24}
 
@@ -62,13 +58,29 @@ class AnswerColumns:
     def check_rules(self, domain: Domain) -> None:
         """Reject rules for reading cells that do not fit the domain; columns may be missing."""
         self.missing_symbol(domain)
+        self.check_formats()
+        if isinstance(domain, GridDomain | H3Domain) and (self.bins or self.date is not None):
+            raise InvalidArgument(
+                "bins and date are for a domain of labels, not for positions. Remove them."
+            )
+        self._check_label_count(domain)
+
+    def check_formats(self) -> None:
+        """Reject bins, dates and delimiters that are invalid for any domain."""
+        parse_delimiter(self.delimiter, "delimiter")
         if self.bins:
             self._check_bins()
         if self.date is not None and self.date not in DATE_PARTS:
-            raise InvalidArgument(f"date must be one of {', '.join(DATE_PARTS)}; got {self.date!r}")
-        if self.date_format is not None and self.date is None:
-            raise InvalidArgument("date_format needs date: the part of the date that is the answer")
-        self._check_label_count(domain)
+            raise InvalidArgument(
+                f"date must be one of {', '.join(DATE_PARTS)}; got {self.date!r}."
+            )
+        if self.date_format is None:
+            return
+        if self.date is None:
+            raise InvalidArgument(
+                "date_format needs date, the part of the date that is the answer."
+            )
+        require_date_format(self.date_format, self.date)
 
     def _check_names(self, domain: Domain) -> None:
         has_value = self.value is not None
@@ -97,16 +109,22 @@ class AnswerColumns:
 
     def _check_label_count(self, domain: Domain) -> None:
         """Reject a domain with too few labels for the bins, or for the parts of a date."""
-        expected_count = _LABELS_OF_PART.get(self.date or "", 0)
-        if self.bins:
-            expected_count = len(self.bins) + 1
-        is_by_position = expected_count > 0
-        is_special = isinstance(domain, IntegerDomain | H3Domain | GridDomain)
-        if is_by_position and (is_special or domain.size < expected_count):
+        label_count = len(self.bins) + 1 if self.bins else _LABELS_OF_PART.get(self.date or "", 0)
+        if label_count == 0:
+            return
+        field = "bins" if self.bins else "date"
+        if isinstance(domain, IntegerDomain):
+            is_hours = self.date == "hour" and domain.labels == range(24)
+            if not is_hours:
+                raise InvalidArgument(
+                    f"{field} needs a list of labels; the domain is a range of integers. List its "
+                    f"labels, or remove {field}."
+                )
+        elif domain.size < label_count:
             unit = "interval" if self.bins else f"{self.date} of a date"
             raise InvalidArgument(
-                f"the domain must start with {expected_count} labels, one for each {unit}; it has "
-                f"{domain.size}. Change the labels or the {'bins' if self.bins else 'date'}."
+                f"the domain must start with {label_count} labels, one for each {unit}; it has "
+                f"{domain.size}. Change the labels or {field}."
             )
 
     def missing_symbol(self, domain: Domain) -> int | None:

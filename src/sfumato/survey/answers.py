@@ -1,6 +1,6 @@
 """Convert answers to symbols, and store reports with the fingerprint of their survey."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -11,17 +11,20 @@ from numpy.typing import ArrayLike, NDArray
 from sfumato.domains import Domain, GridDomain, H3Domain, IntegerDomain
 from sfumato.domains.grid import coordinates, split_positions
 from sfumato.errors import InvalidSymbols
-from sfumato.foundation.arrays import Arrow, Symbols
+from sfumato.foundation.arrays import Arrow, Booleans, Floats, Symbols
+from sfumato.foundation.whole_numbers import WHOLE_FLOAT_LIMIT, WHOLE_NUMBER, ZERO_DECIMALS
 from sfumato.survey.answer_columns import AnswerColumns
 from sfumato.survey.cell_lookup import MISSING, UNKNOWN, CellLookup, describe_cell
+from sfumato.survey.cell_number import cell_number
 from sfumato.survey.row_counts import RowCounts, RowRules
 
-__all__ = ["AnswerBatch", "AnswerReader", "ReportBatch", "as_wall_clock"]
+__all__ = ["AnswerBatch", "AnswerReader", "ReportBatch", "as_wall_clock", "cells_in"]
 
-_INTEGER_PATTERN = r"^-?[0-9]{1,16}$"
+_TWO_COLUMNS = (
+    "positions need two columns: pass pairs (latitude, longitude), such as "
+    'frame[["lat", "lon"]].to_numpy().'
+)
 _MAX_DESCRIBED_CELLS = 1000  # unknown cells to look at in each batch
-_MAX_WHOLE_FLOAT = 2.0**53  # larger floats do not determine an integer
-_INTERVAL_TYPES = ("pandas.interval",)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -76,7 +79,9 @@ class AnswerReader:
         self.domain = domain
         self.rules = RowRules(domain, columns)
         self._lookup = CellLookup(domain, columns)
-        self._has_plain_integers = isinstance(domain, IntegerDomain) and not columns.missing_codes
+        has_cell_rules = columns.missing_codes or columns.bins or columns.date is not None
+        self._has_plain_integers = isinstance(domain, IntegerDomain) and not has_cell_rules
+        self._missing_degrees = _numbers_in(columns.missing_codes)
         self._cached_values: Any = None
         self._cached_codes: Symbols = np.empty(0, dtype=np.int64)
 
@@ -86,15 +91,12 @@ class AnswerReader:
         ``answers`` is a list, a NumPy array, or an Arrow, pandas or polars column (anything with
         the Arrow PyCapsule interface). Positions on a grid are (latitude, longitude) pairs.
         """
-        if hasattr(answers, "__arrow_c_stream__") or hasattr(answers, "__arrow_c_array__"):
-            return self.read_column(_arrow_column(answers))
-        if isinstance(answers, str | bytes) or not isinstance(answers, Iterable):
-            raise InvalidSymbols("answers must be a list or a column of values, one per person.")
         if isinstance(self.domain, GridDomain):
-            return self.read_positions(*split_positions(answers))
-        if isinstance(answers, np.ndarray) and answers.dtype.kind in "iuf":
-            return self.read_column(_arrow_array(answers))
-        cells = list(answers)
+            return self.read_positions(*split_positions(_require_pairs(answers)))
+        column = _arrow_column(answers)
+        if column is not None:
+            return self.read_column(column)
+        cells = list(_require_sequence(answers))
         codes = np.fromiter(self._find_all(cells), dtype=np.int64, count=len(cells))
         return self._apply_rules(codes, lambda index: cells[index])
 
@@ -103,10 +105,7 @@ class AnswerReader:
         import pyarrow as pa
 
         if isinstance(self.domain, GridDomain):
-            raise InvalidSymbols(
-                "positions need two columns: pass latitudes and longitudes to the domain's "
-                "symbols_at."
-            )
+            raise InvalidSymbols(_TWO_COLUMNS)
         chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
         symbols = [np.empty(0, dtype=np.int64)]
         counts = RowCounts()
@@ -123,8 +122,14 @@ class AnswerReader:
         latitude = coordinates(latitudes)
         longitude = coordinates(longitudes)
         codes = self.domain.cells_at(latitude, longitude)
-        codes[np.isnan(latitude) | np.isnan(longitude)] = MISSING
+        codes[self._is_missing(latitude) | self._is_missing(longitude)] = MISSING
         return self._apply_rules(codes)
+
+    def _is_missing(self, degrees: Floats) -> Booleans:
+        is_missing = np.isnan(degrees)
+        if self._missing_degrees.size:
+            is_missing |= np.isin(degrees, self._missing_degrees)
+        return is_missing
 
     def _find_all(self, cells: list[Any]) -> Iterator[int]:
         """Yield the code of each cell, looking up each distinct text once."""
@@ -161,14 +166,14 @@ class AnswerReader:
         import pyarrow as pa
 
         is_dictionary = pa.types.is_dictionary(chunk.type)
-        encoded = chunk if is_dictionary else as_wall_clock(chunk).dictionary_encode()
-        values = encoded.dictionary
+        column = chunk if is_dictionary else as_wall_clock(chunk).dictionary_encode()
+        values = column.dictionary
         if self._cached_values is None or not values.equals(self._cached_values):
-            codes = [self._lookup.find(value) for value in values.to_pylist()]
+            codes = [self._lookup.find(value) for value in cells_in(values)]
             self._cached_values = values
             self._cached_codes = np.array([*codes, MISSING], dtype=np.int64)
         # Widen the indices first: the index for missing values may not fit in a narrow type.
-        indices = encoded.indices.cast("int64").fill_null(self._cached_codes.size - 1)
+        indices = column.indices.cast("int64").fill_null(self._cached_codes.size - 1)
         return self._cached_codes[indices.to_numpy(zero_copy_only=False)]
 
     def _find_integers(self, chunk: Arrow) -> Symbols:
@@ -199,8 +204,9 @@ class AnswerReader:
         cell_at: Any = None,  # noqa: ANN401 - a function from an index to a cell
     ) -> AnswerBatch:
         """Replace the codes of missing and unknown cells, and count these cells."""
+        decimal_styles = self._lookup.decimal_styles
         if codes.size == 0 or codes.min() >= 0:
-            return AnswerBatch(codes, RowCounts(codes.size))
+            return AnswerBatch(codes, RowCounts(codes.size, decimal_styles=decimal_styles))
         missing_rows = np.flatnonzero(codes == MISSING)
         unknown_rows = np.flatnonzero(codes == UNKNOWN)
         kinds: set[str] = set()
@@ -214,6 +220,7 @@ class AnswerReader:
             int(missing_rows[0]) if missing_rows.size else None,
             int(unknown_rows[0]) if unknown_rows.size else None,
             frozenset(kinds),
+            decimal_styles,
         )
         missing_symbol = self.rules.missing_symbol
         symbols = codes.copy()
@@ -223,7 +230,35 @@ class AnswerReader:
         return AnswerBatch(symbols, counts)
 
 
-def _arrow_column(answers: Any) -> Arrow:  # noqa: ANN401 - any column
+def _numbers_in(texts: Iterable[str]) -> Floats:
+    """Return the texts that are numbers, as numbers."""
+    numbers = map(cell_number, texts)
+    return np.array([number for number in numbers if number is not None], dtype=np.float64)
+
+
+def _require_pairs(answers: Any) -> Iterable[Any]:  # noqa: ANN401 - any value
+    if _is_arrow(answers):
+        raise InvalidSymbols(_TWO_COLUMNS)
+    return _require_sequence(answers)
+
+
+def _require_sequence(answers: Any) -> Iterable[Any]:  # noqa: ANN401 - any value
+    is_single = isinstance(answers, str | bytes) or not isinstance(answers, Iterable)
+    if is_single or isinstance(answers, Mapping | Set):
+        raise InvalidSymbols("answers must be a list or a column of values, one per person.")
+    return answers
+
+
+def _is_arrow(answers: Any) -> bool:  # noqa: ANN401 - any value
+    return hasattr(answers, "__arrow_c_stream__") or hasattr(answers, "__arrow_c_array__")
+
+
+def _arrow_column(answers: Any) -> Arrow | None:  # noqa: ANN401 - any value
+    """Return answers as an Arrow column, or ``None`` if they must be looked up one by one."""
+    if isinstance(answers, np.ndarray):
+        return _column_from_numpy(answers)
+    if not _is_arrow(answers):
+        return None
     import pyarrow as pa
 
     if isinstance(answers, pa.Array | pa.ChunkedArray):
@@ -233,11 +268,29 @@ def _arrow_column(answers: Any) -> Arrow:  # noqa: ANN401 - any column
     column = None
     with suppress(pa.ArrowException, TypeError, ValueError):  # the error may quote an answer
         column = pa.chunked_array(answers)
-    if column is None:
+    if column is not None:
+        return _require_one_column(column)
+    if str(getattr(answers, "dtype", "")) == "object":  # a pandas column of several types
+        return None
+    raise InvalidSymbols(
+        "answers must be a column of text, numbers or dates. Convert it, for example with "
+        "astype(str)."
+    )
+
+
+def _column_from_numpy(answers: NDArray[Any]) -> Arrow | None:
+    if answers.ndim != 1:
         raise InvalidSymbols(
-            "answers must be a column of text, numbers or dates. Convert it, for example with "
-            "astype(str)."
+            f"answers must be one column; got an array with {answers.ndim} dimensions."
         )
+    if answers.dtype.kind not in "iuf":
+        return None
+    return _arrow_array(answers.astype(answers.dtype.newbyteorder("="), copy=False))
+
+
+def _require_one_column(column: Arrow) -> Arrow:
+    import pyarrow as pa
+
     if pa.types.is_struct(column.type):
         raise InvalidSymbols("answers must be one column; got a table. Select a column.")
     return column
@@ -256,7 +309,7 @@ def _is_interval(type_: Arrow) -> bool:
     import pyarrow as pa
 
     value_type = type_.value_type if pa.types.is_dictionary(type_) else type_
-    is_extension = getattr(value_type, "extension_name", "") in _INTERVAL_TYPES
+    is_extension = getattr(value_type, "extension_name", "") == "pandas.interval"
     return bool(is_extension or pa.types.is_struct(value_type))
 
 
@@ -279,10 +332,27 @@ def as_wall_clock(chunk: Arrow) -> Arrow:
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    # Python has no nanoseconds.
+    if pa.types.is_duration(chunk.type):
+        return chunk.cast(pa.duration("us"), safe=False)
+    if pa.types.is_time64(chunk.type):
+        return chunk.cast(pa.time64("us"), safe=False)
     if not pa.types.is_timestamp(chunk.type):
         return chunk
     local = chunk if chunk.type.tz is None else pc.local_timestamp(chunk)
-    return local.cast(pa.timestamp("us"), safe=False)  # Python has no nanoseconds
+    return local.cast(pa.timestamp("us"), safe=False)
+
+
+def cells_in(values: Arrow) -> list[Any]:
+    """Return the values of an Arrow array as cells.
+
+    Narrow floats stay narrow, because a 32-bit 0.1 has more digits as a Python float.
+    """
+    import pyarrow as pa
+
+    if pa.types.is_float32(values.type) or pa.types.is_float16(values.type):
+        return list(values.to_numpy(zero_copy_only=False))
+    return list(values.to_pylist())
 
 
 def _whole_numbers(numbers: Arrow) -> Arrow:
@@ -292,7 +362,7 @@ def _whole_numbers(numbers: Arrow) -> Arrow:
 
     doubles = numbers.cast(pa.float64())
     is_whole = pc.equal(doubles, pc.floor(doubles))
-    is_small = pc.less(pc.abs(doubles), _MAX_WHOLE_FLOAT)
+    is_small = pc.less(pc.abs(doubles), WHOLE_FLOAT_LIMIT)
     is_integer = pc.fill_null(pc.and_(is_whole, is_small), False)
     return pc.if_else(is_integer, doubles, None).cast(pa.int64())
 
@@ -302,8 +372,7 @@ def _parse_integers(texts: Arrow) -> Arrow:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    # At most two zeros: "1.000" may also mean one thousand.
-    digits = pc.replace_substring_regex(texts, r"\.0{1,2}$", "")
-    matches = pc.match_substring_regex(digits, _INTEGER_PATTERN)
+    digits = pc.replace_substring_regex(texts, f"{ZERO_DECIMALS}$", "")
+    matches = pc.match_substring_regex(digits, f"^{WHOLE_NUMBER}$")
     is_integer = pc.fill_null(matches, False)
     return pc.if_else(is_integer, digits, None).cast(pa.int64())

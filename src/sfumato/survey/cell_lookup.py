@@ -5,26 +5,28 @@ stands for the first of its spellings that is a label, the most literal first. N
 a cell without such a label is unknown.
 """
 
-import math
 import re
 from bisect import bisect_right
 from collections.abc import Callable
-from datetime import date, datetime, time
+from datetime import date, time, timedelta
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
 
 from sfumato.domains import Domain, Label
+from sfumato.foundation.missing_values import is_missing_cell
+from sfumato.foundation.whole_numbers import is_whole, parse_whole
 from sfumato.survey.answer_columns import AnswerColumns
+from sfumato.survey.cell_date import date_part, from_datetime64
+from sfumato.survey.cell_number import cell_number, decimal_style
 
 __all__ = [
     "MISSING",
     "UNKNOWN",
     "CellLookup",
-    "date_text",
+    "cell_text",
     "describe_cell",
-    "is_missing_cell",
     "spellings",
 ]
 
@@ -34,11 +36,8 @@ UNKNOWN = -1
 MISSING = -2
 """The code for a cell without an answer."""
 
-# At most two zeros: "1.000" may also mean one thousand.
-_WHOLE_NUMBER = re.compile(r"(-?[0-9]{1,16})(\.0{1,2})?")
-_MISSING_TYPES = ("NAType", "NaTType")  # pandas' own markers
-_MAX_EXACT_FLOAT = 2.0**53
-_DATE_TEXTS = {"day": "%Y-%m-%d", "month": "%Y-%m"}
+_WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+")
+_LEADING_ZERO = re.compile(r"[+-]?0[0-9].*", re.DOTALL)
 
 
 class CellLookup:
@@ -53,11 +52,17 @@ class CellLookup:
         self._domain = domain
         self._columns = columns
         self._missing_codes = frozenset(columns.missing_codes)
+        self._decimal_styles: set[str] = set()
         self._find_answer: Callable[[Any], int] = self._find_label
         if columns.bins:
             self._find_answer = self._find_bin
         elif columns.date is not None:
             self._find_answer = self._find_date
+
+    @property
+    def decimal_styles(self) -> frozenset[str]:
+        """How the numbers that were put into bins so far use their point."""
+        return frozenset(self._decimal_styles)
 
     def find(self, cell: object) -> int:
         """Return the symbol for a cell, or ``MISSING`` or ``UNKNOWN``."""
@@ -76,39 +81,21 @@ class CellLookup:
         return UNKNOWN
 
     def _find_bin(self, cell: object) -> int:
-        number = _as_number(cell)
+        number = cell_number(cell)
         if number is None:
             return self._find_label(cell)  # the column may already contain the intervals
+        style = decimal_style(cell)
+        if style is not None:
+            self._decimal_styles.add(style)
         return bisect_right(self._columns.bins, number)
 
     def _find_date(self, cell: object) -> int:
-        moment = _as_moment(cell, self._columns.date_format)
-        if moment is None:
-            return self._find_label(cell)
-        if self._columns.date == "weekday":
-            return moment.weekday()
-        if self._columns.date == "hour":
-            return moment.hour
-        return self._domain.find_label(moment.strftime(_DATE_TEXTS[str(self._columns.date)]))
-
-
-def date_text(cell: object, columns: AnswerColumns) -> str | None:
-    """Return the day or month in a cell as a label, or ``None`` if it does not contain a date."""
-    moment = _as_moment(cell, columns.date_format)
-    return None if moment is None else moment.strftime(_DATE_TEXTS[str(columns.date)])
-
-
-def is_missing_cell(cell: object) -> bool:
-    """Return whether a cell is empty: nothing, blank text, or not a number."""
-    if cell is None:
-        return True
-    if isinstance(cell, str):
-        return not cell.strip()
-    if isinstance(cell, float | np.floating):
-        return math.isnan(cell)
-    if isinstance(cell, Decimal):
-        return cell.is_nan()
-    return type(cell).__name__ in _MISSING_TYPES
+        if self._columns.date is None:
+            return UNKNOWN
+        part = date_part(cell, self._columns.date, self._columns.date_format)
+        if part is None:
+            return self._find_label(cell)  # the column may already contain the parts
+        return self._domain.find_label(part) if isinstance(part, str) else part
 
 
 def spellings(cell: object) -> list[Label]:
@@ -116,80 +103,60 @@ def spellings(cell: object) -> list[Label]:
 
     >>> spellings("65.0"), spellings(65.0), spellings(2.5), spellings(True)
     (['65.0', 65, '65'], [65, '65', '65.0'], ['2.5'], ['True', 'true', 'TRUE'])
+    >>> spellings("065")
+    ['065']
     """
     if isinstance(cell, str):
-        match = _WHOLE_NUMBER.fullmatch(cell)
-        if match is None:
-            return [cell]
-        number = int(match[1])
-        return [cell, number, str(number)]
+        number = parse_whole(cell)
+        return [cell] if number is None else [cell, number, str(number)]
     if isinstance(cell, bool | np.bool_):
         text = str(bool(cell))
         return [text, text.lower(), text.upper()]
     if isinstance(cell, int | np.integer):
         return [int(cell), str(int(cell))]
     if isinstance(cell, float | np.floating | Decimal):
-        is_exact = -_MAX_EXACT_FLOAT < cell < _MAX_EXACT_FLOAT
-        if is_exact and cell == int(cell):
+        if is_whole(cell if isinstance(cell, Decimal) else float(cell)):
             return [int(cell), str(int(cell)), str(cell)]
         return [str(cell)]
+    if isinstance(cell, np.datetime64):
+        return spellings(from_datetime64(cell))
     if isinstance(cell, date | time):  # a datetime is a date
         return [cell.isoformat()]
-    return []
+    return [str(cell)] if isinstance(cell, timedelta) else []
+
+
+def cell_text(cell: object) -> str:
+    """Return the most literal text for a cell.
+
+    >>> cell_text("01"), cell_text(1), cell_text(1.0), cell_text("1.0")
+    ('01', '1', '1', '1.0')
+    """
+    return next(label for label in spellings(cell) if isinstance(label, str))
 
 
 def describe_cell(cell: object) -> str:
     """Describe what a cell looks like, for messages that must not contain the cell itself.
 
-    >>> [describe_cell(cell) for cell in ("65.5", 65, "2026-11-18", "park", True)]
-    ['decimal numbers', 'whole numbers', 'dates', 'text', 'true or false']
+    >>> [describe_cell(cell) for cell in ("65.5", 65, "065", "2026-11-18", "park", True)]
+    ['decimal numbers', 'whole numbers', 'numbers with leading zeros', 'dates', 'text',
+     'true or false']
     """
     if isinstance(cell, bool | np.bool_):
         return "true or false"
-    number = _as_number(cell)
-    if number is not None:
-        return "whole numbers" if _looks_whole(cell) else "decimal numbers"
-    if _as_moment(cell, None) is not None:
+    if isinstance(cell, int | np.integer):
+        return "whole numbers"
+    if isinstance(cell, float | np.floating | Decimal):
+        return "decimal numbers"
+    if isinstance(cell, timedelta):
+        return "durations"
+    if isinstance(cell, str) and cell_number(cell) is not None:
+        return _describe_number(cell.strip())
+    if date_part(cell, "day", None) is not None:
         return "dates"
-    return "text"
+    return "text" if date_part(cell, "hour", None) is None else "times"
 
 
-def _looks_whole(cell: object) -> bool:
-    if isinstance(cell, str):
-        return re.fullmatch(r"[+-]?[0-9]+", cell.strip()) is not None
-    return isinstance(cell, int | np.integer)
-
-
-def _as_number(cell: object) -> float | None:
-    """Return the number in a cell, or ``None`` if it does not contain one."""
-    if isinstance(cell, bool | np.bool_) or not isinstance(
-        cell, str | int | float | Decimal | np.integer | np.floating
-    ):
-        return None
-    if isinstance(cell, str) and "_" in cell:  # Python would read 1_000 as a number
-        return None
-    try:
-        number = float(cell)
-    except (ValueError, OverflowError):
-        return None
-    return None if math.isnan(number) else number
-
-
-def _as_moment(cell: object, date_format: str | None) -> datetime | None:
-    """Return the date and time in a cell, as on the wall clock; ``None`` if it is not a date."""
-    if isinstance(cell, datetime):
-        return cell
-    if isinstance(cell, date):
-        return datetime.combine(cell, time())
-    if isinstance(cell, np.datetime64):
-        return _as_moment(cell.astype("datetime64[us]").item(), None)
-    if not isinstance(cell, str):
-        return None
-    text = cell.strip()
-    try:
-        if date_format is not None:
-            return datetime.strptime(text, date_format)
-        # Without a separator, an integer such as 20131231 would count as a date.
-        return datetime.fromisoformat(text) if "-" in text else None
-    except ValueError:
-        return None
+def _describe_number(text: str) -> str:
+    if _LEADING_ZERO.fullmatch(text):
+        return "numbers with leading zeros"
+    return "whole numbers" if _WHOLE_NUMBER.fullmatch(text) else "decimal numbers"

@@ -12,7 +12,7 @@ from typing import Any
 from sfumato.errors import InvalidSurvey
 from sfumato.foundation.formatting import printable
 
-__all__ = ["has_resolved_name", "require_resolved", "require_toml"]
+__all__ = ["has_resolved_name", "has_table_name", "require_resolved", "require_toml"]
 
 _TABLE_ENDINGS = (".csv", ".tsv", ".parquet", ".gz")
 _CONTENT_BY_START = {
@@ -25,6 +25,11 @@ _CONTENT_BY_START = {
 def has_resolved_name(path: Path) -> bool:
     """Return whether a file's name says that it contains a resolved survey: it ends in .json."""
     return path.suffix.lower() == ".json"
+
+
+def has_table_name(path: Path) -> bool:
+    """Return whether a file's name says that it contains a table, such as answers."""
+    return path.suffix.lower() in _TABLE_ENDINGS
 
 
 def require_toml(raw: bytes, path: Path) -> None:
@@ -64,7 +69,7 @@ def require_resolved(raw: bytes, path: Path) -> None:
 
 def _reject_tables(raw: bytes, path: Path) -> None:
     content = ""
-    if path.suffix.lower() in _TABLE_ENDINGS:
+    if has_table_name(path):
         content = f"a {path.suffix.lower()} file"
     elif b"\x00" in raw:
         content = "binary"

@@ -7,17 +7,31 @@ from dataclasses import dataclass
 
 from sfumato.domains import Domain
 from sfumato.errors import InvalidTable, UnknownValue
-from sfumato.foundation.formatting import printable
+from sfumato.foundation.formatting import plural, printable
 from sfumato.survey.answer_columns import REFUSE, SKIP, AnswerColumns
+from sfumato.survey.cell_number import AMBIGUOUS
 
 __all__ = ["OtherWarning", "RowCounts", "RowRules"]
 
 _WARNING_SHARE = 1 / 5
 _REFUSAL_SHARE = 1 / 2
+_MISSING_ADVICE = (
+    f"Pass missing={SKIP} to leave out such rows, or missing=LABEL to count them as that answer."
+)
+_SINGULAR = {
+    "whole numbers": "a whole number",
+    "decimal numbers": "a decimal number",
+    "numbers with leading zeros": "a number with leading zeros",
+    "dates": "a date",
+    "times": "a time",
+    "durations": "a duration",
+}
+_CORRECT_THEM = "Correct them, add their labels"
+_KINDS_FOR_RULES = ("whole numbers", "decimal numbers", "dates", "times")  # for bins and date
 
 
 class OtherWarning(UserWarning):
-    """Many answers are not in the domain, and count as its ``other`` label."""
+    """Many answers count as the domain's ``other`` label, or their numbers are ambiguous."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +40,9 @@ class RowCounts:
 
     ``first_missing`` and ``first_unknown`` are the indices of the first such rows, if there are
     any. ``unknown_kinds`` describes what the unknown answers look like, such as "decimal numbers".
-    Counts of consecutive parts of a table add up.
+    ``decimal_styles`` says how numbers in bins use their point; see ``cell_number``.
+    ``row_noun`` says how the table numbers its rows: a sheet counts the header, too. Counts of
+    consecutive parts of a table add up.
 
     >>> RowCounts(3) + RowCounts(2, missing=1, first_missing=1)
     RowCounts(rows=5, missing=1, unknown=0, first_missing=4, first_unknown=None, ...)
@@ -38,6 +54,8 @@ class RowCounts:
     first_missing: int | None = None
     first_unknown: int | None = None
     unknown_kinds: frozenset[str] = frozenset()
+    decimal_styles: frozenset[str] = frozenset()
+    row_noun: str = "data row"
 
     def __add__(self, following: "RowCounts") -> "RowCounts":
         return RowCounts(
@@ -47,6 +65,8 @@ class RowCounts:
             _first_of(self.first_missing, self.rows, following.first_missing),
             _first_of(self.first_unknown, self.rows, following.first_unknown),
             self.unknown_kinds | following.unknown_kinds,
+            self.decimal_styles | following.decimal_styles,
+            following.row_noun,
         )
 
 
@@ -61,6 +81,7 @@ class RowRules:
 
     def __init__(self, domain: Domain, columns: AnswerColumns) -> None:
         self._domain = domain
+        self._has_cell_rules = bool(columns.bins) or columns.date is not None
         self.is_skipping = columns.missing == SKIP
         self.missing_symbol = columns.missing_symbol(domain)
         self.other_symbol = None if domain.other is None else domain.other_symbol
@@ -93,21 +114,35 @@ class RowRules:
         if counts.unknown and self.other_symbol is not None:
             label = self._quote_label(self.other_symbol)
             details.append(f"{counts.unknown:,} not among the labels as {label}")
-        text = f"{counts.rows:,} rows: {counted_count:,} counted"
+        text = f"{plural(counts.rows, 'row')}: {counted_count:,} counted"
         if details:
             text += f" ({', '.join(details)})"
         if skipped_count:
-            text += f", {skipped_count:,} skipped because they have no answer"
+            reason = _agree(skipped_count, "it has no answer", "they have no answer")
+            text += f", {skipped_count:,} skipped because {reason}"
         return f"{text}."
 
     def warning(self, counts: RowCounts) -> str:
-        """Return a warning if many answers count as ``other``, otherwise an empty text."""
-        if self.other_symbol is None or counts.unknown <= _WARNING_SHARE * counts.rows:
-            return ""
-        return (
-            f"{counts.unknown:,} of {counts.rows:,} answers are not among the labels and count as "
-            f"{self._quote_label(self.other_symbol)}.{self._describe_kinds(counts)}"
-        )
+        """Return a warning if many rows count as ``other``, or if numbers are ambiguous.
+
+        Otherwise, return an empty text.
+        """
+        sentences: list[str] = []
+        other_count = self._count_other(counts)
+        if self.other_symbol is not None and other_count > _WARNING_SHARE * counts.rows:
+            problems = self._other_problems(counts, "among the labels")
+            link = "; they" if len(problems) > 1 else " and"
+            verb = _agree(other_count, "counts", "count")
+            sentences.append(
+                f"{', and '.join(problems)}{link} {verb} as "
+                f"{self._quote_label(self.other_symbol)}.{self._describe_kinds(counts)}"
+            )
+        if counts.decimal_styles == {AMBIGUOUS}:
+            sentences.append(
+                "All numbers with a point have three digits after it, like 1.500, and are read as "
+                "decimals. If 1.500 means 1500, remove the points from the table."
+            )
+        return " ".join(sentences)
 
     def check(self, counts: RowCounts, name: str = "") -> None:
         """Raise an error if some rows are refused. It contains counts, never answers.
@@ -117,54 +152,60 @@ class RowRules:
         """
         problems: list[str] = []
         first_rows: list[int] = []
-        refused_count = 0
+        refusal_count = 0
         if counts.missing and self.missing_symbol is None and not self.is_skipping:
-            refused_count += counts.missing
+            refusal_count += counts.missing
             first_rows.append(counts.first_missing or 0)
             problems.append(
-                f"{counts.missing:,} of {counts.rows:,} rows have no answer"
-                f"{_locate(counts.first_missing, name)}. Choose what to do with them: the "
-                f"option `missing` takes {SKIP}, which leaves them out, or a label of the domain, "
-                "which counts them as that answer."
+                f"{_missing_problem(counts)}{_locate(counts.first_missing, counts, name)}. "
+                f"{_MISSING_ADVICE}"
             )
         if counts.unknown and self.other_symbol is None:
-            refused_count += counts.unknown
+            refusal_count += counts.unknown
             first_rows.append(counts.first_unknown or 0)
             problems.append(
-                f"{counts.unknown:,} of {counts.rows:,} answers are not in the domain"
-                f"{_locate(counts.first_unknown, name)}.{self._describe_kinds(counts)} Correct "
-                "them, add their labels, or give the domain an `other` label."
+                f"{_unknown_problem(counts, 'in the domain')}"
+                f"{_locate(counts.first_unknown, counts, name)}.{self._describe_kinds(counts, name)} "
+                f"{_agree(counts.unknown, 'Correct it, add its label', _CORRECT_THEM)}, or give "
+                "the domain an `other` label."
             )
         if problems:
-            prefix = f"{name}: " if name else ""
-            message = prefix + " ".join(problems)
-            raise UnknownValue(message, first=min(first_rows), count=refused_count)
+            message = _prefix(name) + " ".join(problems)
+            raise UnknownValue(message, first=min(first_rows), count=refusal_count)
 
     def check_other_share(self, counts: RowCounts, name: str = "") -> None:
         """Raise an error if more than half of the rows would count as ``other``.
 
         Rows without an answer are among them, unless a rule says what to do with these.
         """
-        missing_count = counts.missing if self._is_missing_other else 0
-        other_count = counts.unknown + missing_count
+        other_count = self._count_other(counts)
         if self.other_symbol is None or other_count <= _REFUSAL_SHARE * counts.rows:
             return
-        problems: list[str] = []
         advice: list[str] = []
+        first_rows: list[int] = []
         if counts.unknown:
-            problems.append(f"{counts.unknown:,} of {counts.rows:,} answers are not in the domain")
             advice.append("Correct the column, or add labels to the domain.")
-        if missing_count:
-            problems.append(f"{missing_count:,} of {counts.rows:,} rows have no answer")
-            advice.append(f"Choose with the option `missing`: {SKIP}, or a label of the domain.")
-        first_rows = [counts.first_unknown, counts.first_missing if missing_count else None]
+            first_rows.append(counts.first_unknown or 0)
+        if other_count > counts.unknown:
+            advice.append(_MISSING_ADVICE)
+            first_rows.append(counts.first_missing or 0)
+        problems = ", and ".join(self._other_problems(counts, "in the domain"))
+        consequence = _agree(other_count, "it would count", "they would all count")
         raise UnknownValue(
-            f"{f'{name}: ' if name else ''}{', and '.join(problems)}; they would all count as "
-            f"{self._quote_label(self.other_symbol)}.{self._describe_kinds(counts)} "
+            f"{_prefix(name)}{problems}; {consequence} as "
+            f"{self._quote_label(self.other_symbol)}.{self._describe_kinds(counts, name)} "
             f"{' '.join(advice)}",
-            first=min((row for row in first_rows if row is not None), default=0),
+            first=min(first_rows),
             count=other_count,
         )
+
+    def require_answers(self, counts: RowCounts) -> None:
+        """Raise an error if rows without an answer are left out, and no other rows remain.
+
+        Check the total of all files: one of them may be empty.
+        """
+        if self.is_skipping and 0 < counts.rows == counts.missing:
+            raise InvalidTable(f"none of the {plural(counts.rows, 'row')} has an answer.")
 
     def require_no_skipping(self, reason: str) -> None:
         """Reject ``missing = skip`` where a missing report would show who has no answer."""
@@ -173,27 +214,68 @@ class RowRules:
                 f"missing = {SKIP!r} cannot be used here: {reason}. Use {REFUSE!r}, or a label."
             )
 
-    def _describe_kinds(self, counts: RowCounts) -> str:
-        """Say what the unknown answers look like, if they all look unlike the labels."""
+    def _count_other(self, counts: RowCounts) -> int:
+        """Return the number of rows that count as ``other`` although nobody asked for it."""
+        return counts.unknown + (counts.missing if self._is_missing_other else 0)
+
+    def _other_problems(self, counts: RowCounts, place: str) -> list[str]:
+        """Say how many rows count as ``other``, and why."""
+        problems: list[str] = []
+        if counts.unknown:
+            problems.append(_unknown_problem(counts, place))
+        if counts.missing and self._is_missing_other:
+            problems.append(_missing_problem(counts))
+        return problems
+
+    def _describe_kinds(self, counts: RowCounts, name: str = "") -> str:
+        """Say what the unknown answers look like, if they all look unlike the labels.
+
+        ``name`` is the name of a table. It may be read with the rules in a survey file.
+        """
         if len(counts.unknown_kinds) != 1:
             return ""
         (kind,) = counts.unknown_kinds
         label_kind = _describe_labels(self._domain)
         if kind == label_kind:
             return ""
-        return f" They look like {kind}; the labels are {label_kind}."
+        look = _agree(
+            counts.unknown, f"It looks like {_SINGULAR.get(kind, kind)}", f"They look like {kind}"
+        )
+        text = f" {look}; the labels are {label_kind}."
+        if name and label_kind == "text" and kind in _KINDS_FOR_RULES and not self._has_cell_rules:
+            text += " If the survey's TOML file has bins or date, pass it as --table FILE.toml."
+        return text
 
     def _quote_label(self, symbol: int) -> str:
         return f"'{printable(str(self._domain.labels[symbol]))}'"
 
 
-def _locate(index: int | None, name: str) -> str:
+def _prefix(name: str) -> str:
+    return f"{name}: " if name else ""
+
+
+def _agree(count: int, singular: str, plural_form: str) -> str:
+    """Return the form that agrees with a count."""
+    return singular if count == 1 else plural_form
+
+
+def _missing_problem(counts: RowCounts) -> str:
+    verb = _agree(counts.missing, "has", "have")
+    return f"{counts.missing:,} of {plural(counts.rows, 'row')} {verb} no answer"
+
+
+def _unknown_problem(counts: RowCounts, place: str) -> str:
+    verb = _agree(counts.unknown, "is", "are")
+    return f"{counts.unknown:,} of {plural(counts.rows, 'answer')} {verb} not {place}"
+
+
+def _locate(index: int | None, counts: RowCounts, name: str) -> str:
     """Say where the first row of a kind is, if that is known."""
     if index is None:
         return ""
     if not name:
         return f" (the first at position {index})"
-    return f" (the first in row {index + 1:,})"
+    return f" (the first in {counts.row_noun} {index + 1:,})"
 
 
 def _describe_labels(domain: Domain) -> str:

@@ -37,6 +37,7 @@ from sfumato.foundation.notebook import facts_html
 from sfumato.mechanisms import Mechanism, UnionResponse
 from sfumato.promises import Certificate, certify
 from sfumato.randomness import WordSource, reject_seed, require_source, shuffle
+from sfumato.survey.answer_columns import AnswerColumns
 from sfumato.survey.answers import AnswerReader, ReportBatch
 from sfumato.survey.content import has_resolved_name, require_resolved
 from sfumato.survey.description import Description, disclosure_text
@@ -135,8 +136,8 @@ class Survey:
     def _set_parts(self, description: Description, mechanism: Mechanism | None) -> None:
         context = description.context
         self._description = description
-        # The fields of [mechanism], if the survey was read from TOML.
-        self._mechanism_options: Mapping[str, Any] = {}
+        # The sections of its file that cannot be derived, if the survey was read from TOML.
+        self._sections: Mapping[str, Mapping[str, Any]] = {}
         self._mechanism = mechanism_for(context) if mechanism is None else mechanism
         if self._mechanism.context.domain != context.domain:
             raise InvalidSurvey("the mechanism and the context must have the same domain.")
@@ -265,7 +266,7 @@ class Survey:
     def _to_toml(self) -> bytes:
         from sfumato.survey.toml.write import write_survey_toml
 
-        return write_survey_toml(self._description, self._mechanism, self._mechanism_options)
+        return write_survey_toml(self._description, self._mechanism, self._sections)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -285,7 +286,7 @@ class Survey:
                 f"{name}: mechanism: {problem} Run sfumato design {name} -o {resolved}, and use "
                 f"{resolved} from then on."
             ) from problem
-        survey._mechanism_options = description.mechanism_fields.model_dump(exclude_defaults=True)
+        survey._sections = description.sections
         return survey
 
     @classmethod
@@ -358,6 +359,7 @@ class Survey:
         else:
             reader.rules.check_other_share(counts)
         reader.rules.check(counts)
+        reader.rules.require_answers(counts)
         warning = reader.rules.warning(counts)
         if warning and counts.rows > 1:
             warnings.warn(warning, OtherWarning, stacklevel=2)
@@ -436,8 +438,9 @@ class Survey:
         return certificate
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Pickle the resolved survey: it is small and complete.
-        return type(self).from_resolved, (self.resolved(),)
+        # Pickle the resolved survey, which is small, and what only a survey file contains.
+        arguments = (type(self), self.resolved(), self._description.table, self._sections)
+        return _restore_survey, arguments
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Survey) and self.resolved() == other.resolved()
@@ -460,6 +463,19 @@ class Survey:
         facts["mechanism"] = f"{type(self._mechanism).__name__}, {self._mechanism.bits} bits"
         facts["fingerprint"] = self.fingerprint
         return facts_html(f"Survey {self.name}", facts)
+
+
+def _restore_survey(
+    survey_class: type[Survey],
+    resolved: bytes,
+    table: AnswerColumns,
+    sections: Mapping[str, Mapping[str, Any]],
+) -> Survey:
+    """Return a survey from its pickle."""
+    survey = survey_class.from_resolved(resolved)
+    survey._description = replace(survey.description, table=table)
+    survey._sections = sections
+    return survey
 
 
 def _cache_certificate(key: tuple[type[Mechanism], str], certificate: Certificate) -> None:

@@ -25,7 +25,7 @@ from sfumato.tables.reports import (
     report_writer,
     write_tally,
 )
-from sfumato.tables.write import require_table_path, table_csv, write_table
+from sfumato.tables.write import require_table_path, table_bytes, table_csv, write_table
 
 __all__ = [
     "AnswerColumns",
@@ -47,6 +47,7 @@ __all__ = [
     "slice_file",
     "slice_files",
     "summarize_column",
+    "table_bytes",
     "table_csv",
     "write_table",
     "write_tally",

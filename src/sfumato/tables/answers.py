@@ -6,17 +6,19 @@ Parquet file.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from sfumato.domains import Domain
 from sfumato.errors import InvalidArgument, InvalidSymbols, InvalidTable
 from sfumato.foundation.arrays import Arrow
 from sfumato.survey import AnswerBatch, AnswerColumns, AnswerReader, RowCounts, RowRules
 from sfumato.tables.read import open_table
+from sfumato.tables.table import Table
 
 __all__ = [
     "FileSlice",
@@ -142,9 +144,10 @@ def answer_batches(
                 answers = read(batch)
             except InvalidTable as error:
                 raise InvalidTable(f"{table.name}: {error}") from None
+            counts = _number_rows(answers.counts, row_count, table)
             row_count += batch.num_rows
             on_progress(row_count)
-            yield answers
+            yield replace(answers, counts=counts)
     if file_slice.row_count is not None and row_count != file_slice.row_count:
         raise InvalidTable(
             f"{table.name} changed while it was being read. Nothing was written; "
@@ -152,6 +155,25 @@ def answer_batches(
         )
     if row_count == 0:
         raise InvalidTable(f"{table.name} has no rows.")
+
+
+def _number_rows(counts: RowCounts, first_row: int, table: Table) -> RowCounts:
+    """Return counts whose first rows have the numbers that the table's own program shows.
+
+    ``first_row`` is the index of the batch's first row. Indices are relative to it.
+    """
+
+    def renumber(index: int | None) -> int | None:
+        if index is None:
+            return None
+        return table.row_number(first_row + index) - 1 - first_row
+
+    return replace(
+        counts,
+        first_missing=renumber(counts.first_missing),
+        first_unknown=renumber(counts.first_unknown),
+        row_noun=table.row_noun,
+    )
 
 
 class RowCounter:
@@ -184,9 +206,7 @@ class RowCounter:
             name = "standard input" if path == "-" else Path(path).name
             self._rules.check(counts, name)
             self._rules.check_other_share(counts, name)
-        counts = self.counts
-        if self.is_skipping and counts.missing == counts.rows:
-            raise InvalidTable(f"none of the {counts.rows:,} rows has an answer.")
+        self._rules.require_answers(self.counts)
 
     def describe(self) -> str:
         """Describe what became of all rows, in one sentence."""
@@ -205,7 +225,9 @@ def column_types(columns: AnswerColumns) -> dict[str, Arrow]:
     """Return the Arrow type of each column to read; ``None`` means the type in the file."""
     if columns.value is not None:
         return {columns.value: None}
-    return {str(columns.latitude): pa.float64(), str(columns.longitude): pa.float64()}
+    # Codes such as NA are not numbers.
+    type_ = None if columns.missing_codes else pa.float64()
+    return {str(columns.latitude): type_, str(columns.longitude): type_}
 
 
 def answer_reader(columns: AnswerColumns, domain: Domain) -> Callable[[Arrow], AnswerBatch]:
@@ -214,7 +236,9 @@ def answer_reader(columns: AnswerColumns, domain: Domain) -> Callable[[Arrow], A
     Its errors do not contain values.
     """
     reader = AnswerReader(domain, columns)
-    return partial(_read_positions if columns.value is None else _read_values, reader)
+    if columns.value is None:
+        return partial(_read_positions, reader, pa.array(columns.missing_codes, pa.string()))
+    return partial(_read_values, reader)
 
 
 def _read_values(reader: AnswerReader, batch: Arrow) -> AnswerBatch:
@@ -227,18 +251,30 @@ def _read_values(reader: AnswerReader, batch: Arrow) -> AnswerBatch:
     raise InvalidTable(f"column {name!r} must contain UTF-8 text, numbers or dates.")
 
 
-def _read_positions(reader: AnswerReader, batch: Arrow) -> AnswerBatch:
+def _read_positions(reader: AnswerReader, missing_codes: Arrow, batch: Arrow) -> AnswerBatch:
     """Read a column of latitudes and a column of longitudes."""
     coordinates = []
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        if not (pa.types.is_floating(column.type) or pa.types.is_integer(column.type)):
+        degrees = _parse_degrees(column, missing_codes, name)
+        if not (pa.types.is_floating(degrees.type) or pa.types.is_integer(degrees.type)):
             raise InvalidTable(
                 f"column {name!r} must contain degrees, but its type is {column.type}."
             )
-        numbers = column.cast(pa.float64(), safe=False)
+        numbers = degrees.cast(pa.float64(), safe=False)
         coordinates.append(numbers.to_numpy(zero_copy_only=False))
     latitudes, longitudes = coordinates
     return reader.read_positions(latitudes, longitudes)
+
+
+def _parse_degrees(column: Arrow, missing_codes: Arrow, name: str) -> Arrow:
+    """Return text as numbers, with null for missing codes; other columns are unchanged."""
+    if not pa.types.is_string(column.type) or len(missing_codes) == 0:
+        return column
+    with suppress(pa.ArrowInvalid):  # the error may quote a position
+        texts = pc.utf8_trim_whitespace(column)
+        is_missing = pc.or_(pc.is_in(texts, missing_codes), pc.equal(texts, ""))
+        return pc.if_else(pc.fill_null(is_missing, True), None, texts).cast(pa.float64())
+    raise InvalidTable(f"column {name!r} must contain degrees, or codes for a missing answer.")
 
 
 def require_cells(type_: Arrow, name: str) -> None:
@@ -252,7 +288,7 @@ def require_cells(type_: Arrow, name: str) -> None:
         or pa.types.is_decimal(value_type)
         or pa.types.is_null(value_type)
     )
-    if not is_answer:
+    if not is_answer or pa.types.is_interval(value_type):
         raise InvalidTable(
             f"column {name!r} must contain text, numbers or dates, but its type is {type_}. "
             "Convert it first."

@@ -1,6 +1,6 @@
 """Arrow files: Feather (version 2), which is the Arrow IPC file format, and Arrow IPC streams."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import BinaryIO
 
@@ -17,7 +17,7 @@ __all__ = ["open_arrow_file", "open_arrow_stream"]
 
 def open_arrow_file(name: str, file: BinaryIO) -> Table:
     """Open a Feather or Arrow IPC file. The file must be seekable."""
-    schema = _read_schema(name, file, pa.ipc.open_file)
+    schema = _open_reader(name, file, pa.ipc.open_file).schema
 
     def read_batches(
         column_types: ColumnTypes, row_groups: Sequence[int] | None
@@ -33,7 +33,7 @@ def open_arrow_file(name: str, file: BinaryIO) -> Table:
 
 def open_arrow_stream(name: str, file: BinaryIO) -> Table:
     """Open an Arrow IPC stream. It can be read only once."""
-    reader = _open_stream(name, file)
+    reader = _open_reader(name, file, pa.ipc.open_stream)
     schema = reader.schema
 
     def read_batches(
@@ -45,16 +45,10 @@ def open_arrow_stream(name: str, file: BinaryIO) -> Table:
     return Table(name, list(schema.names), read_batches, schema.metadata or {})
 
 
-def _read_schema(name: str, file: BinaryIO, open_reader: Arrow) -> Arrow:
+def _open_reader(name: str, file: BinaryIO, open_ipc: Callable[[BinaryIO], Arrow]) -> Arrow:
     with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError):
-        return open_reader(file).schema
+        return open_ipc(file)
     raise InvalidTable(f"{name} is not a valid Feather or Arrow file (truncated or corrupt).")
-
-
-def _open_stream(name: str, file: BinaryIO) -> Arrow:
-    with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError):
-        return pa.ipc.open_stream(file)
-    raise InvalidTable(f"{name} is not a valid Arrow stream (truncated or corrupt).")
 
 
 def _split_batch(batch: Arrow, column_types: ColumnTypes) -> Iterator[Arrow]:

@@ -7,6 +7,8 @@ from contextlib import suppress
 import pyarrow as pa
 
 from sfumato.foundation.arrays import Arrow
+from sfumato.foundation.missing_values import is_missing_value
+from sfumato.foundation.whole_numbers import is_whole
 
 __all__ = [
     "array_from_values",
@@ -17,8 +19,6 @@ __all__ = [
     "value_text",
 ]
 
-_MAX_EXACT_FLOAT = 2.0**53  # up to here, every integer is a float
-
 
 def array_from_values(values: Sequence[object]) -> Arrow:
     """Return the values as an Arrow array. ``None``, NaN and empty text are missing.
@@ -26,7 +26,7 @@ def array_from_values(values: Sequence[object]) -> Arrow:
     Numbers become integers if all of them are whole, and dates become timestamps if any of them has
     a time of day. Values of several kinds become text.
     """
-    cells = [None if _is_missing(value) else value for value in values]
+    cells = [None if is_missing_value(value) else value for value in values]
     kinds = {type(cell) for cell in cells if cell is not None}
     if kinds <= {int, float}:
         return _number_array(cells) if kinds else pa.nulls(len(cells), pa.string())
@@ -38,23 +38,14 @@ def array_from_values(values: Sequence[object]) -> Arrow:
     return pa.array(texts, pa.string())
 
 
-def _is_missing(value: object) -> bool:
-    is_nan = isinstance(value, float) and value != value
-    return value is None or value == "" or is_nan
-
-
 def _number_array(cells: Sequence[object]) -> Arrow:
     for cell in cells:
-        if isinstance(cell, float) and not _is_whole(cell):
+        if isinstance(cell, float) and not is_whole(cell):
             return pa.array(cells, pa.float64(), from_pandas=True)
         if isinstance(cell, int) and not -(2**63) <= cell < 2**63:
             return pa.array([None if number is None else str(number) for number in cells])
     integers = [None if cell is None else int(cell) for cell in cells]  # type: ignore[call-overload]
     return pa.array(integers, pa.int64())
-
-
-def _is_whole(number: float) -> bool:
-    return number.is_integer() and abs(number) <= _MAX_EXACT_FLOAT
 
 
 def _date_array(cells: Sequence[object]) -> Arrow:
@@ -89,7 +80,7 @@ def value_text(value: object) -> str:
 
 def number_text(number: float) -> str:
     """Return a number as text. A whole number has no decimal point."""
-    if isinstance(number, float) and _is_whole(number):
+    if isinstance(number, float) and is_whole(number):
         number = int(number)
     return str(number)
 

@@ -3,9 +3,9 @@
 import difflib
 from collections.abc import Sequence
 
-from sfumato.foundation.formatting import printable
+from sfumato.foundation.formatting import printable, shorten
 
-__all__ = ["describe_columns", "nearest_column", "same_column"]
+__all__ = ["describe_columns", "same_column"]
 
 _MAX_LISTED_COLUMNS = 20
 _MAX_NAME_LENGTH = 60
@@ -13,18 +13,20 @@ _MAX_NAME_LENGTH = 60
 
 def describe_columns(columns: Sequence[str], missing_column: str) -> str:
     """Return the rest of an error about a missing column: the nearest name, and the others."""
-    if not columns:
+    named_columns = [column for column in columns if column.strip()]
+    if not named_columns:
         return "."
-    names = [_short_name(column) for column in columns[:_MAX_LISTED_COLUMNS]]
-    more = len(columns) - len(names)
-    column_list = ", ".join(names) + (f" and {more} more" if more else "")
-    nearest = nearest_column(columns, missing_column)
+    first_columns = named_columns[:_MAX_LISTED_COLUMNS]
+    more = len(named_columns) - len(first_columns)
+    names = ", ".join(shorten(printable(column), _MAX_NAME_LENGTH) for column in first_columns)
+    column_list = f"{names} and {more} more" if more else names
+    nearest = _nearest_column(named_columns, missing_column)
     if nearest is None:
         return f"; its columns are {column_list}."
     return f"; did you mean {nearest!r}? Its columns are {column_list}."
 
 
-def nearest_column(columns: Sequence[str], missing_column: str) -> str | None:
+def _nearest_column(columns: Sequence[str], missing_column: str) -> str | None:
     """Return the column with the most similar name, or ``None`` if none is similar."""
     column_of_key = {_key(column): column for column in reversed(columns)}
     matches = difflib.get_close_matches(_key(missing_column), list(column_of_key), n=1)
@@ -41,8 +43,3 @@ def same_column(columns: Sequence[str], missing_column: str) -> str | None:
 
 def _key(column: str) -> str:
     return column.strip().casefold()
-
-
-def _short_name(column: str) -> str:
-    name = printable(column)
-    return name if len(name) <= _MAX_NAME_LENGTH else f"{name[:_MAX_NAME_LENGTH]}…"

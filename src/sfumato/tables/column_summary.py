@@ -15,24 +15,26 @@ import pyarrow.compute as pc
 from sfumato.domains import Label
 from sfumato.errors import InvalidTable
 from sfumato.foundation.arrays import Arrow
+from sfumato.foundation.formatting import plural
+from sfumato.foundation.missing_values import is_missing_cell
 from sfumato.survey import AnswerColumns
-from sfumato.survey.answers import as_wall_clock
-from sfumato.survey.cell_lookup import describe_cell, is_missing_cell, spellings
+from sfumato.survey.answers import as_wall_clock, cells_in
+from sfumato.survey.cell_lookup import cell_text, describe_cell, spellings
 from sfumato.tables.answers import require_cells
 from sfumato.tables.read import open_table
 
 __all__ = ["ColumnSummary", "read_blocks", "similar_labels", "summarize_column"]
 
 _MAX_DISTINCT = 2_000_000
-_NUMBER_KINDS = frozenset({"whole numbers", "decimal numbers"})
+_NUMBER_KINDS = frozenset({"whole numbers", "decimal numbers", "numbers with leading zeros"})
 _MISSING_TEXTS = frozenset(
     {"na", "n/a", "#n/a", "nan", "null", "none", "missing", "unknown", ".", "-", "--", "?"}
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ColumnSummary:
-    """The distinct answers in a column, and how often each occurs.
+    """The distinct answers in a column, and how often each occurs. Its repr has no answers.
 
     ``missing``: the number of rows without an answer. ``counts``: the number of rows with each
     answer, keyed by cells as they are in the table.
@@ -41,6 +43,9 @@ class ColumnSummary:
     name: str
     missing: int
     counts: dict[Any, int]
+
+    def __repr__(self) -> str:
+        return f"ColumnSummary({self.name!r}, {plural(self.rows, 'row')})"
 
     @property
     def rows(self) -> int:
@@ -59,7 +64,7 @@ class ColumnSummary:
 
     @cached_property
     def is_whole(self) -> bool:
-        """Whether all answers are whole numbers, perhaps written like 65.0."""
+        """Whether all answers are whole numbers without leading zeros, perhaps like 65.0."""
         return self.is_numeric and all(map(_has_whole_spelling, self.counts))
 
     def label_counts(self) -> dict[Label, int]:
@@ -72,11 +77,9 @@ class ColumnSummary:
 
     def label_of(self, cell: object) -> Label:
         """Return the label for a cell: an integer if all cells are whole numbers, else text."""
-        labels = spellings(cell)
         if self.is_whole:
-            return next(label for label in labels if isinstance(label, int))
-        text = next(label for label in labels if isinstance(label, str))
-        return unicodedata.normalize("NFC", text)
+            return next(label for label in spellings(cell) if isinstance(label, int))
+        return unicodedata.normalize("NFC", cell_text(cell))
 
     def missing_texts(self) -> list[str]:
         """Return the answers that look like codes for a missing answer, such as "NA"."""
@@ -149,11 +152,14 @@ def _count_cells(column: Arrow, name: str) -> list[tuple[Any, int]]:
     require_cells(column.type, name)
     with suppress(pa.ArrowException, UnicodeDecodeError, ValueError):  # they may quote an answer
         value_counts = pc.value_counts(as_wall_clock(column))
-        cells = value_counts.field(0)
-        if pa.types.is_dictionary(cells.type):
-            cells = cells.dictionary_decode()
-        return list(zip(cells.to_pylist(), value_counts.field(1).to_pylist(), strict=True))
+        cells = _plain_cells(value_counts.field(0))
+        return list(zip(cells, value_counts.field(1).to_pylist(), strict=True))
     raise InvalidTable(f"column {name!r} must contain UTF-8 text, numbers or dates.")
+
+
+def _plain_cells(column: Arrow) -> list[Any]:
+    is_dictionary = pa.types.is_dictionary(column.type)
+    return cells_in(column.dictionary_decode() if is_dictionary else column)
 
 
 def read_blocks(
@@ -171,7 +177,7 @@ def read_blocks(
                     raise InvalidTable(
                         f"an answer in column {name!r} has no block. Each answer must have one."
                     )
-                block_text = str(spellings(block)[-1])
+                block_text = unicodedata.normalize("NFC", cell_text(block))
                 if block_of.setdefault(summary.label_of(cell), block_text) != block_text:
                     raise InvalidTable(
                         f"an answer in column {name!r} is in two blocks. Each answer must be in "
@@ -187,8 +193,8 @@ def _distinct_pairs(batch: Arrow, name: str, block_column: str) -> list[tuple[An
         require_cells(batch.column(column).type, column)
         plain_columns.append(as_wall_clock(batch.column(column)))
     with suppress(pa.ArrowException, UnicodeDecodeError, ValueError):  # they may quote an answer
-        pairs = pa.table(plain_columns, ["cell", "block"])
-        distinct = pairs.group_by(["cell", "block"]).aggregate([])
-        cells = distinct.column("cell").to_pylist()
-        return list(zip(cells, distinct.column("block").to_pylist(), strict=True))
+        rows = pa.table(plain_columns, ["cell", "block"])
+        pairs = rows.group_by(["cell", "block"]).aggregate([]).combine_chunks()
+        cells, blocks = (_plain_cells(column.combine_chunks()) for column in pairs.columns)
+        return list(zip(cells, blocks, strict=True))
     raise InvalidTable(f"column {name!r} must contain UTF-8 text, numbers or dates.")

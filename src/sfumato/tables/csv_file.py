@@ -15,7 +15,14 @@ from sfumato.tables.csv_header import (
     parse_header,
     suggest_delimiter,
 )
-from sfumato.tables.csv_problem import describe_arrow_error, find_open_quote, find_problem
+from sfumato.tables.csv_problem import (
+    OPEN_QUOTE,
+    STRAY_QUOTE,
+    describe_arrow_error,
+    find_problem,
+    find_quote_problem,
+)
+from sfumato.tables.csv_quotes import QuoteScanner
 from sfumato.tables.csv_rows import cell_content, csv_rows
 from sfumato.tables.header import describe_header
 from sfumato.tables.table import ColumnTypes, Table
@@ -23,6 +30,7 @@ from sfumato.tables.table import ColumnTypes, Table
 __all__ = ["open_csv"]
 
 _BLOCK_SIZE = 2**22
+_BLANKS = [" " * width for width in range(16)]  # Arrow does not trim spaces before it compares
 
 Reopen = Callable[[], BinaryIO]
 """A function that opens the file again from its start, decompressed."""
@@ -49,6 +57,9 @@ class _CsvFile:
         self._reopen = reopen
         self._header = decode_header(body.read_header(), name)
         self._columns = parse_header(self._header, delimiter, name)
+        self._has_one_column = len(self._columns) == 1
+        if self._has_one_column:
+            body.drop_last_blank_lines()
 
     def table(self) -> Table:
         return Table(
@@ -79,19 +90,20 @@ class _CsvFile:
             column: pa.string() if type_ is None else type_
             for column, type_ in column_types.items()
         }
-        # Treat only an empty field as missing: "NA" may be a label.
+        # Treat only an empty field as missing: "NA" may be a label. A number may also be blank.
+        is_numeric = all(pa.types.is_floating(type_) for type_ in types.values())
         convert_options = pa.csv.ConvertOptions(
             column_types=types,
             include_columns=list(types),
-            null_values=[""],
+            null_values=_BLANKS if is_numeric else [""],
             strings_can_be_null=True,
         )
         read_options = pa.csv.ReadOptions(block_size=_BLOCK_SIZE, column_names=self._columns)
-        # In a file with one column, an empty line is a missing answer: do not skip it.
+        # In a file with one column, an empty line is a missing answer, except at the end.
         parse_options = pa.csv.ParseOptions(
             delimiter=self._delimiter,
             newlines_in_values=True,
-            ignore_empty_lines=len(self._columns) > 1,
+            ignore_empty_lines=not self._has_one_column,
         )
         return pa.csv.open_csv(
             self._body,
@@ -106,21 +118,18 @@ class _CsvFile:
         return f"cannot read {self._name}: {problem}."
 
     def _check_quotes(self) -> None:
-        """Raise an error if a quotation mark is never closed.
-
-        Their number is odd then. It is also odd if an unquoted cell contains one, as in 5" pipes;
-        only a second pass can tell.
-        """
-        if self._body.quote_count % 2 == 0:
+        """Raise an error if quotation marks may hide rows."""
+        scanner = self._body.quotes
+        scanner.finish()
+        if not (scanner.has_stray_quote or scanner.has_open_quote):
             return
-        if self._reopen is None:
-            raise InvalidTable(
-                f"{self._name}: a quotation mark is never closed, which hides the rows after it."
-            )
-        with self._reopen() as stream:
-            problem = find_open_quote(stream, self._delimiter, _BLOCK_SIZE)
-        if problem is not None:
-            raise InvalidTable(f"{self._name}{problem}")
+        problem = None
+        if self._reopen is not None:
+            with self._reopen() as stream:
+                problem = find_quote_problem(stream, self._delimiter, _BLOCK_SIZE)
+        if problem is None:
+            problem = f": {STRAY_QUOTE if scanner.has_stray_quote else OPEN_QUOTE}"
+        raise InvalidTable(f"{self._name}{problem}")
 
     def _locate_problem(self, column_types: ColumnTypes) -> str | None:
         """Read the file again, and return its first problem. Return ``None`` for a pipe."""
@@ -153,8 +162,8 @@ class _CsvFile:
 
 def _delimiter_hint(name: str, delimiter: str) -> str:
     if delimiter == "\t":
-        return f"{name} looks separated by tabs. Pass --delimiter tab."
-    return f"{name} looks separated by {delimiter!r}. Pass --delimiter {delimiter!r}."
+        return f"{name} seems to be separated by tabs. Pass --delimiter tab."
+    return f"{name} seems to be separated by {delimiter!r}. Pass --delimiter {delimiter!r}."
 
 
 class _CsvBody:
@@ -167,7 +176,7 @@ class _CsvBody:
         self._name = name
         self._delimiter = delimiter
         self._buffer = start
-        self.quote_count = 0
+        self.quotes = QuoteScanner(delimiter)
 
     def read_header(self) -> bytes:
         """Read the first line. It may contain line breaks inside quotation marks."""
@@ -182,6 +191,11 @@ class _CsvBody:
         header = self._buffer[:size]
         self._buffer = self._buffer[size:]
         return header
+
+    def drop_last_blank_lines(self) -> None:
+        """Leave out the line breaks at the end of the file. Call this before reading rows."""
+        self._stream = _TrimmedStream(self._buffer, self._stream)
+        self._buffer = b""
 
     def _header_end(self) -> int:
         """Return the position after the first line break outside quotation marks, or -1."""
@@ -224,7 +238,7 @@ class _CsvBody:
         else:
             content = self._buffer[:size]
             self._buffer = self._buffer[size:]
-        self.quote_count += content.count(b'"')
+        self.quotes.add(content)
         return content
 
     def close(self) -> None:
@@ -241,3 +255,32 @@ class _CsvBody:
     def seekable(self) -> bool:
         """Return False."""
         return False
+
+
+class _TrimmedStream:
+    """A byte stream without the line breaks at its end. ``start`` are its first bytes."""
+
+    def __init__(self, start: bytes, stream: Arrow) -> None:
+        self._stream = stream
+        self._content = b""
+        self._line_breaks = b""
+        self._add(start)
+
+    def _add(self, content: bytes) -> None:
+        text = content.rstrip(b"\r\n")
+        if not text:
+            self._line_breaks += content
+            return
+        self._content += self._line_breaks + text
+        self._line_breaks = content[len(text) :]
+
+    def read(self, size: int) -> bytes:
+        """Return the next bytes, and nothing at the end."""
+        while not self._content:
+            content = bytes(self._stream.read(size))
+            if not content:
+                return b""
+            self._add(content)
+        content = self._content[:size]
+        self._content = self._content[size:]
+        return content

@@ -4,7 +4,8 @@ import csv
 import io
 from contextlib import suppress
 
-from sfumato.errors import InvalidArgument, InvalidTable
+from sfumato.errors import InvalidTable
+from sfumato.foundation.delimiter import parse_delimiter
 
 __all__ = [
     "NOT_UTF8",
@@ -17,28 +18,9 @@ __all__ = [
 NOT_UTF8 = "is not valid UTF-8 (it looks like Latin-1 or Windows-1252; save the file as UTF-8)"
 
 _DELIMITERS = (",", ";", "\t", "|")
-_TAB_NAMES = ("tab", "\\t")
 
 
 # --- delimiter ------------------------------------------------------------------------------------
-
-
-def parse_delimiter(text: str | None) -> str:
-    r"""Return the delimiter: a comma by default, and a tab for ``tab`` or ``\t``.
-
-    >>> parse_delimiter("tab"), parse_delimiter(";"), parse_delimiter(None)
-    ('\t', ';', ',')
-    """
-    if text is None:
-        return ","
-    if text in _TAB_NAMES:
-        return "\t"
-    if len(text) != 1 or not text.isascii() or text in '\0\n\r"':
-        raise InvalidArgument(
-            "--delimiter must be a single ASCII character such as ';' or '|', or 'tab'; "
-            f"got {text!r}. It cannot be a quotation mark or a line break."
-        )
-    return text
 
 
 def suggest_delimiter(header: str, delimiter: str, column: str) -> str | None:
@@ -84,8 +66,8 @@ def parse_header(header: str, delimiter: str, name: str) -> list[str]:
             f"{name} must start with a header: one line of column names, separated by "
             f"{_delimiter_name(delimiter)} and ending with \\n."
         )
-    if not columns or len(set(columns)) != len(columns):
-        raise InvalidTable(f"{name} must start with a header of distinct column names.")
+    if not any(map(str.strip, columns)):
+        raise InvalidTable(f"{name} must start with a header of column names.")
     return columns
 
 

@@ -14,7 +14,22 @@ from sfumato.tables.csv_header import NOT_UTF8
 from sfumato.tables.csv_rows import CsvRow, cell_content, csv_rows
 from sfumato.tables.table import ColumnTypes
 
-__all__ = ["describe_arrow_error", "find_open_quote", "find_problem"]
+__all__ = [
+    "OPEN_QUOTE",
+    "STRAY_QUOTE",
+    "describe_arrow_error",
+    "find_problem",
+    "find_quote_problem",
+]
+
+OPEN_QUOTE = (
+    "a quotation mark is never closed, which hides the rows after it. Close it, or double it if it "
+    "belongs to the text."
+)
+STRAY_QUOTE = (
+    "text after a closing quotation mark, so rows may be lost. Put the whole cell in quotation "
+    "marks, and double each one that belongs to the text."
+)
 
 # The beginning of Arrow's message; after that, it quotes the row.
 _WRONG_LENGTH = re.compile(
@@ -40,8 +55,9 @@ def find_problem(
     next(rows, None)
     positions = [(columns.index(column), type_) for column, type_ in column_types.items()]
     for row in rows:
-        if row.open_quote_line is not None:
-            return _describe_open_quote(row.open_quote_line)
+        quote_problem = _find_quote_problem(row)
+        if quote_problem is not None:
+            return quote_problem
         if row.is_blank and len(columns) > 1:
             continue
         if len(row.cells) != len(columns):
@@ -53,19 +69,23 @@ def find_problem(
     return None
 
 
-def find_open_quote(stream: BinaryIO, delimiter: str, max_bytes: int) -> str | None:
-    """Return where a quotation mark is opened and never closed, or ``None``."""
+def find_quote_problem(stream: BinaryIO, delimiter: str, max_bytes: int) -> str | None:
+    """Return the first problem with quotation marks and its line, or ``None``."""
     for row in csv_rows(stream, delimiter, max_bytes):
-        if row.open_quote_line is not None:
-            return _describe_open_quote(row.open_quote_line)
+        problem = _find_quote_problem(row)
+        if problem is not None:
+            return problem
     return None
 
 
-def _describe_open_quote(line: int) -> str:
-    return (
-        f", line {line}: a quotation mark is never closed, which hides the rows after it. "
-        "Close it, or double it if it belongs to the text."
-    )
+def _find_quote_problem(row: CsvRow) -> str | None:
+    if row.open_quote_line is not None:
+        return f", line {row.open_quote_line}: {OPEN_QUOTE}"
+    if row.stray_quote_line is None:
+        return None
+    if row.first_line == row.last_line:
+        return f", line {row.first_line}: {STRAY_QUOTE}"
+    return f", lines {row.first_line} to {row.last_line}: {STRAY_QUOTE}"
 
 
 def _wrong_length(column_count: int, row: CsvRow) -> str:

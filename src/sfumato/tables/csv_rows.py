@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
+from sfumato.tables.csv_quotes import QUOTED_REST
+
 __all__ = ["CsvRow", "cell_content", "csv_rows"]
 
-# The rest of a quoted part, with its closing mark. A doubled mark does not close it.
-_QUOTED_REST = re.compile(rb'(?:[^"]++|"")*+"')
 _QUOTED_CELL = re.compile(rb'"((?:[^"]++|"")*+)"?(.*)', re.DOTALL)
 
 
@@ -21,13 +21,15 @@ class CsvRow:
     """The cells of a row as they are in the file, and the lines where it starts and ends.
 
     ``open_quote_line`` is the line of a quotation mark that is not closed. Then, the row is
-    incomplete.
+    incomplete. ``stray_quote_line`` is the line of a quotation mark that closes quoted text in the
+    middle of a cell.
     """
 
     first_line: int
     last_line: int
-    cells: list[bytes] = field(default_factory=list)
+    cells: list[bytes] = field(default_factory=list, repr=False)
     open_quote_line: int | None = None
+    stray_quote_line: int | None = None
 
     @property
     def is_blank(self) -> bool:
@@ -54,7 +56,7 @@ def csv_rows(stream: BinaryIO, delimiter: str, max_bytes: int) -> Iterator[CsvRo
         elif scanner.byte_count > max_bytes:
             break
     if scanner.is_open:
-        yield scanner.incomplete_row()
+        yield scanner.row
 
 
 def cell_content(cell: bytes) -> bytes:
@@ -73,7 +75,7 @@ class _RowScanner:
         self._start(CsvRow(0, 0))
 
     def _start(self, row: CsvRow) -> None:
-        self._row = row
+        self.row = row
         self._cell = b""
         self.is_open = False
         self.byte_count = 0
@@ -82,36 +84,39 @@ class _RowScanner:
         """Add a line. Return the row if it is complete, or ``None`` if a quoted part continues."""
         if not self.is_open:
             self._start(CsvRow(line_number, line_number))
-        self._row.last_line = line_number
+        self.row.last_line = line_number
         self.byte_count += len(line)
         position: int | None = 0
         while position is not None:
             position = self._add_part(line, position)
         if self.is_open:
             return None
-        return self._row
-
-    def incomplete_row(self) -> CsvRow:
-        """Return the row whose quoted part is not closed."""
-        return self._row
+        return self.row
 
     def _add_part(self, line: bytes, start: int) -> int | None:
         """Read up to the end of a cell. Return where the next one starts, if there is one."""
         position = start
         if not self.is_open and line.startswith(b'"', start):
             self.is_open = True
-            self._row.open_quote_line = self._row.last_line
+            self.row.open_quote_line = self.row.last_line
             position += 1
         if self.is_open:
-            match = _QUOTED_REST.match(line, position)
+            match = QUOTED_REST.match(line, position)
             if match is None:
                 self._cell += line[start:]
                 return None
             self.is_open = False
-            self._row.open_quote_line = None
+            self.row.open_quote_line = None
             position = match.end()
+            if self._is_inside_cell(line, position):
+                self.row.stray_quote_line = self.row.last_line
         end = line.find(self._separator, position)
         content = line[start:end] if end >= 0 else line[start:].rstrip(b"\r\n")
-        self._row.cells.append(self._cell + content)
+        self.row.cells.append(self._cell + content)
         self._cell = b""
         return end + 1 if end >= 0 else None
+
+    def _is_inside_cell(self, line: bytes, position: int) -> bool:
+        """Whether a cell continues at this position."""
+        next_byte = line[position : position + 1]
+        return next_byte not in (b"", b"\r", b"\n", self._separator)

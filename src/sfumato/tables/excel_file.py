@@ -4,13 +4,14 @@ A sheet has at most 1,048,576 rows. The requested columns are kept in memory, be
 column depends on all of its cells.
 """
 
+import re
 import warnings
 import zipfile
 import zlib
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, BinaryIO
 
@@ -18,15 +19,11 @@ import pyarrow as pa
 
 from sfumato.errors import InvalidTable, MissingExtra
 from sfumato.foundation.arrays import Arrow
+from sfumato.foundation.installation import install_hint
 from sfumato.tables import table
-from sfumato.tables.cell_values import (
-    array_from_values,
-    first_mismatch,
-    parse_texts,
-    type_noun,
-    value_text,
-)
+from sfumato.tables.cell_values import array_from_values, value_text
 from sfumato.tables.header import describe_header
+from sfumato.tables.number_column import parse_numbers
 from sfumato.tables.table import ColumnTypes, Table
 
 __all__ = ["open_excel"]
@@ -46,22 +43,27 @@ _MALFORMED = (
     zlib.error,
 )
 
+_BLOCK_SIZE = 2**20
+_FORMULA_TAG = re.compile(rb"<(?:\w{1,20}:)?f[\s/>]")
+_MAX_TAG_LENGTH = 24
+
 
 def open_excel(name: str, file: BinaryIO, stack: ExitStack) -> Table:
     """Open a workbook. The file must be seekable. The stack closes the workbook."""
-    workbook = _open_workbook(name, file)
-    stack.callback(workbook.close)
-    if not workbook.worksheets:
-        raise InvalidTable(f"{name} has no sheet with cells.")
-    sheet = workbook.worksheets[0]
-    sheet.reset_dimensions()  # some programs store wrong ones, which would hide columns
+    sheet = _first_sheet(name, file, stack)
     header = _read_header(name, sheet)
+    row_numbers = array("L")
 
     def read_batches(
         column_types: ColumnTypes, row_groups: Sequence[int] | None
     ) -> Iterator[Arrow]:
         positions = [header.index(column) for column in column_types]
         cells = _read_cells(name, sheet, positions, len(header))
+        row_numbers[:] = cells.row_numbers
+        if cells.has_gaps and _has_formulas(file):
+            formula_sheet = _first_sheet(name, file, stack, data_only=False)
+            column_at = dict(zip(positions, column_types, strict=True))
+            _require_results(name, sheet, formula_sheet, column_at)
         arrays = []
         for values, (column, type_) in zip(cells.columns, column_types.items(), strict=True):
             arrays.append(_column_array(name, cells.row_numbers, values, column, type_))
@@ -73,16 +75,34 @@ def open_excel(name: str, file: BinaryIO, stack: ExitStack) -> Table:
         rows = _first_rows(name, sheet)
         return describe_header(columns, missing_column, rows, "row")
 
-    return Table(name, header, read_batches, describe_columns=describe_columns)
+    return Table(
+        name,
+        header,
+        read_batches,
+        describe_columns=describe_columns,
+        row_number=lambda index: row_numbers[index],
+        row_noun="row",
+    )
 
 
-def _open_workbook(name: str, file: BinaryIO) -> Any:  # noqa: ANN401 - openpyxl is untyped
+def _first_sheet(name: str, file: BinaryIO, stack: ExitStack, *, data_only: bool = True) -> Any:  # noqa: ANN401
+    """Open the first sheet. With ``data_only``, a formula is its result; else it is a formula."""
+    workbook = _open_workbook(name, file, data_only=data_only)
+    stack.callback(workbook.close)
+    if not workbook.worksheets:
+        raise InvalidTable(f"{name} has no sheet with cells.")
+    sheet = workbook.worksheets[0]
+    sheet.reset_dimensions()  # some programs store wrong ones, which would hide columns
+    return sheet
+
+
+def _open_workbook(name: str, file: BinaryIO, *, data_only: bool) -> Any:  # noqa: ANN401
     try:
         import openpyxl
     except ImportError:
-        raise MissingExtra("Excel files require openpyxl: pip install 'sfumato[tables]'") from None
+        raise MissingExtra(f"Excel files require openpyxl: {install_hint('tables')}") from None
     with suppress(*_MALFORMED), _without_warnings():
-        return openpyxl.load_workbook(file, read_only=True, data_only=True)
+        return openpyxl.load_workbook(file, read_only=True, data_only=data_only)
     raise _workbook_error(name)
 
 
@@ -95,10 +115,10 @@ def _without_warnings() -> Any:  # noqa: ANN401 - the type is private
     return warnings.catch_warnings(action="ignore")
 
 
-def _sheet_rows(name: str, sheet: Any) -> Iterator[tuple[object, ...]]:  # noqa: ANN401
+def _sheet_rows(name: str, sheet: Any, *, values_only: bool = True) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401
     try:
         with _without_warnings():
-            yield from sheet.iter_rows(values_only=True)
+            yield from sheet.iter_rows(values_only=values_only)
     except _MALFORMED:
         pass
     else:
@@ -127,10 +147,14 @@ def _first_rows(name: str, sheet: Any) -> list[list[str]]:  # noqa: ANN401
 
 @dataclass(frozen=True)
 class _Cells:
-    """The values of some columns, and the number of each row in the sheet."""
+    """The values of some columns, and the number of each row in the sheet.
 
-    columns: list[list[object]]
-    row_numbers: "array[int]"
+    ``has_gaps``: a cell in these columns is empty, perhaps in a row that is skipped.
+    """
+
+    columns: list[list[object]] = field(repr=False)
+    row_numbers: "array[int]" = field(repr=False)
+    has_gaps: bool
 
 
 def _read_cells(name: str, sheet: Any, positions: Sequence[int], width: int) -> _Cells:  # noqa: ANN401
@@ -138,18 +162,72 @@ def _read_cells(name: str, sheet: Any, positions: Sequence[int], width: int) -> 
     columns: list[list[object]] = [[] for _ in positions]
     row_numbers = array("L")
     last_row = 0
+    has_gaps = False
     rows = _sheet_rows(name, sheet)
     next(rows, None)
     for row_number, row in enumerate(rows, 2):
+        cells = [row[position] if position < len(row) else None for position in positions]
+        has_gaps = has_gaps or None in cells
         is_empty = all(cell is None or cell == "" for cell in row[:width])
         if is_empty and width > 1:
             continue
         row_numbers.append(row_number)
-        for values, position in zip(columns, positions, strict=True):
-            values.append(row[position] if position < len(row) else None)
+        for values, cell in zip(columns, cells, strict=True):
+            values.append(cell)
         if not is_empty:
             last_row = len(row_numbers)
-    return _Cells([values[:last_row] for values in columns], row_numbers[:last_row])
+    return _Cells([values[:last_row] for values in columns], row_numbers[:last_row], has_gaps)
+
+
+# --- formulas -------------------------------------------------------------------------------------
+
+
+def _has_formulas(file: BinaryIO) -> bool:
+    """Whether any sheet contains a formula. This is much faster than reading the cells."""
+    with zipfile.ZipFile(file) as archive:
+        for member in archive.namelist():
+            if member.startswith("xl/worksheets/") and _contains_formula(archive, member):
+                return True
+    return False
+
+
+def _contains_formula(archive: zipfile.ZipFile, member: str) -> bool:
+    with archive.open(member) as content:
+        end = b""
+        while block := content.read(_BLOCK_SIZE):
+            if _FORMULA_TAG.search(end + block):
+                return True
+            end = block[-_MAX_TAG_LENGTH:]
+    return False
+
+
+def _require_results(
+    name: str,
+    sheet: Any,  # noqa: ANN401
+    formula_sheet: Any,  # noqa: ANN401
+    column_at: Mapping[int, str],
+) -> None:
+    """Raise an error if a formula in these columns has no result.
+
+    A library that writes a workbook does not compute formulas. Their cells look empty, as if people
+    had not answered. A result that is an empty text is one: it has the type "str".
+    """
+    rows = _sheet_rows(name, sheet, values_only=False)
+    formula_rows = _sheet_rows(name, formula_sheet, values_only=False)
+    for row_number, (row, formula_row) in enumerate(zip(rows, formula_rows, strict=False), 1):
+        for position, column in column_at.items():
+            if position >= min(len(row), len(formula_row)):
+                continue
+            cell = row[position]
+            has_result = cell.value is not None or cell.data_type == "str"
+            if formula_row[position].data_type == "f" and not has_result:
+                raise InvalidTable(
+                    f"{name}, row {row_number}: column {column!r} contains a formula that was "
+                    "never computed. Open the workbook in a spreadsheet program, and save it."
+                )
+
+
+# --- columns --------------------------------------------------------------------------------------
 
 
 def _column_array(
@@ -157,11 +235,10 @@ def _column_array(
 ) -> Arrow:
     if type_ is None:
         return array_from_values(values)
-    texts = [None if value is None else value_text(value) for value in values]
-    numbers = parse_texts(texts, type_)
-    if numbers is None:
-        row_number = row_numbers[first_mismatch(texts, type_)]
-        raise InvalidTable(
-            f"{name}, row {row_number}: column {column!r} must contain {type_noun(type_)}."
-        )
-    return numbers
+    return parse_numbers(
+        name,
+        column,
+        type_,
+        [None if value is None else value_text(value) for value in values],
+        lambda index: f"row {row_numbers[index]}",
+    )

@@ -30,7 +30,8 @@ class FileKind(Enum):
 
 
 _SIGNATURES = (
-    (rb"PAR1", FileKind.PARQUET),
+    # A Parquet file continues with binary data, and a column may be called PAR1.
+    (rb"PAR1(?=.*[\0-\x08\x0e-\x1f]|\Z)", FileKind.PARQUET),
     (rb"ARROW1\0\0", FileKind.ARROW_FILE),
     (rb"\xff{4}...\0", FileKind.ARROW_STREAM),
     (rb"PK(\x03\x04|\x05\x06)", FileKind.ZIP),

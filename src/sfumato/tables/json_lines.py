@@ -14,15 +14,18 @@ import pyarrow as pa
 
 from sfumato.errors import InvalidTable
 from sfumato.foundation.arrays import Arrow
-from sfumato.tables.cell_values import first_mismatch, number_text, parse_texts, type_noun
+from sfumato.tables.cell_values import number_text
 from sfumato.tables.column_names import describe_columns
 from sfumato.tables.csv_header import NOT_UTF8
+from sfumato.tables.number_column import parse_numbers
 from sfumato.tables.table import ColumnTypes, Table
 
 __all__ = ["open_json_lines"]
 
 _BLOCK_SIZE = 2**22
 _MAX_LINE_SIZE = 2**26
+
+_DUPLICATE_KEY = object()
 
 _Records = list[tuple[int, dict[str, object]]]
 """Objects, each with the number of its line."""
@@ -93,7 +96,9 @@ def _parse_line(name: str, line: bytes, line_number: int) -> dict[str, object]:
         raise InvalidTable(f"{name}, line {line_number} {NOT_UTF8}.")
     record = None
     with suppress(ValueError, RecursionError):
-        record = json.loads(text)
+        record = json.loads(text, object_pairs_hook=_object_from_pairs)
+    if record is _DUPLICATE_KEY:
+        raise InvalidTable(f"{name}, line {line_number} contains a key twice. Remove one of them.")
     if not isinstance(record, dict):
         raise InvalidTable(
             f"{name}, line {line_number}: expected a JSON object. "
@@ -102,11 +107,17 @@ def _parse_line(name: str, line: bytes, line_number: int) -> dict[str, object]:
     return record
 
 
+def _object_from_pairs(pairs: list[tuple[str, object]]) -> object:
+    """Return an object, or ``_DUPLICATE_KEY`` if it has a key twice: neither value may win."""
+    record = dict(pairs)
+    return record if len(record) == len(pairs) else _DUPLICATE_KEY
+
+
 def _read_column(name: str, records: _Records, column: str, type_: Arrow) -> Arrow:
     texts = []
     for line_number, record in records:
         value = record.get(column)
-        if isinstance(value, dict | list):
+        if isinstance(value, dict | list) or value is _DUPLICATE_KEY:
             raise InvalidTable(
                 f"{name}, line {line_number}: column {column!r} must contain text or numbers, "
                 "but this value is nested. Write its parts as separate keys."
@@ -114,13 +125,7 @@ def _read_column(name: str, records: _Records, column: str, type_: Arrow) -> Arr
         texts.append(_value_text(value))
     if type_ is None:
         return pa.array(texts, pa.string())
-    numbers = parse_texts(texts, type_)
-    if numbers is None:
-        line_number, _ = records[first_mismatch(texts, type_)]
-        raise InvalidTable(
-            f"{name}, line {line_number}: column {column!r} must contain {type_noun(type_)}."
-        )
-    return numbers
+    return parse_numbers(name, column, type_, texts, lambda index: f"line {records[index][0]}")
 
 
 def _value_text(value: object) -> str | None:

@@ -1,6 +1,5 @@
 """Propose the labels of a domain for a column of a table: its answers, bins, or parts of dates."""
 
-import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -10,8 +9,10 @@ from itertools import pairwise
 
 from sfumato.domains import Domain, Label
 from sfumato.errors import InvalidArgument, InvalidTable
-from sfumato.survey import REFUSE, SKIP, AnswerColumns, AnswerReader
-from sfumato.survey.cell_lookup import UNKNOWN, CellLookup, date_text
+from sfumato.survey import REFUSE, SKIP, AnswerColumns, DatePart, RowCounts, RowRules
+from sfumato.survey.cell_date import date_part
+from sfumato.survey.cell_lookup import UNKNOWN, CellLookup
+from sfumato.survey.cell_number import cell_number
 from sfumato.tables.column_summary import ColumnSummary
 
 __all__ = ["NO_ANSWER", "ProposedDomain", "bin_labels", "propose_domain", "round_cuts"]
@@ -25,17 +26,23 @@ _MAX_DATES = 10_000
 _MANTISSAS = ("1", "1.5", "2", "2.5", "3", "4", "5", "6", "8")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ProposedDomain:
     """Labels for a column, how to read the column, and how many rows have each label.
 
-    ``other_count`` is the number of answers that are not among the labels.
+    ``row_counts`` says how many rows have no answer, or none that is among the labels. The repr has
+    neither labels nor counts: they come from people's answers.
     """
 
     domain: Domain
     columns: AnswerColumns
     counts: tuple[int, ...]
-    other_count: int = 0
+    row_counts: RowCounts
+
+    @property
+    def other_count(self) -> int:
+        """The number of answers that are not among the labels."""
+        return self.row_counts.unknown
 
 
 def propose_domain(
@@ -53,6 +60,7 @@ def propose_domain(
     answers otherwise. If there are rows without an answer, a label is added for them, unless
     ``columns`` says what to do with them.
     """
+    columns.check_formats()
     if not summary.counts:
         raise InvalidTable(f"column {summary.name!r} contains no answers.")
     if bin_count is not None:
@@ -64,13 +72,13 @@ def propose_domain(
         all_labels.append(columns.missing)
     domain = Domain(all_labels, other=other)
     columns.check(domain)
-    return _count_labels(summary, ProposedDomain(domain, columns, ()))
+    return _count_labels(summary, domain, columns)
 
 
 def _natural_labels(summary: ColumnSummary, columns: AnswerColumns) -> Iterator[Label]:
     if columns.bins:
         _require_numbers(summary)
-        yield from bin_labels(columns.bins, whole=summary.is_whole)
+        yield from bin_labels(columns.bins, whole=_are_whole(_numbers_in(summary)))
     elif columns.date == "weekday":
         yield from _WEEKDAYS
     elif columns.date == "hour":
@@ -81,20 +89,23 @@ def _natural_labels(summary: ColumnSummary, columns: AnswerColumns) -> Iterator[
         yield from summary.label_counts()
 
 
-def _count_labels(summary: ColumnSummary, proposal: ProposedDomain) -> ProposedDomain:
-    """Return the proposal with the number of rows for each label."""
-    lookup = CellLookup(proposal.domain, proposal.columns)
+def _count_labels(summary: ColumnSummary, domain: Domain, columns: AnswerColumns) -> ProposedDomain:
+    """Return the proposal, with the number of rows for each label."""
+    lookup = CellLookup(domain, columns)
     counts: Counter[int] = Counter()
     for cell, count in summary.counts.items():
         counts[lookup.find(cell)] += count
-    rules = AnswerReader(proposal.domain, proposal.columns).rules
+    rules = RowRules(domain, columns)
     unknown_count = counts[UNKNOWN]
     if rules.other_symbol is not None:
         counts[rules.other_symbol] += unknown_count
     if rules.missing_symbol is not None:
         counts[rules.missing_symbol] += summary.missing
-    label_counts = tuple(counts[symbol] for symbol in range(proposal.domain.size))
-    return replace(proposal, counts=label_counts, other_count=unknown_count)
+    row_counts = RowCounts(
+        summary.rows, summary.missing, unknown_count, decimal_styles=lookup.decimal_styles
+    )
+    label_counts = tuple(counts[symbol] for symbol in range(domain.size))
+    return ProposedDomain(domain, columns, label_counts, row_counts)
 
 
 # --- dates ----------------------------------------------------------------------------------------
@@ -106,22 +117,23 @@ def _date_labels(summary: ColumnSummary, columns: AnswerColumns) -> list[str]:
     Days without an answer are included: a survey is public, and a gap would show that nobody gave
     that answer.
     """
+    part: DatePart = "day" if columns.date == "day" else "month"
     texts: set[str] = set()
     for cell in summary.counts:
-        text = date_text(cell, columns)
-        if text is not None:
+        text = date_part(cell, part, columns.date_format)
+        if isinstance(text, str):
             texts.add(text)
     if not texts:
         raise InvalidTable(
-            f"column {summary.name!r} does not contain dates such as 2026-11-18. If they have "
+            f"column {summary.name!r} does not contain dates such as 2026-11-18. If its dates have "
             "another format, pass it as --date-format, such as %d.%m.%Y."
         )
     first = min(texts)
     last = max(texts)
-    all_texts = _days(first, last) if columns.date == "day" else _months(first, last)
+    all_texts = _days(first, last) if part == "day" else _months(first, last)
     if len(all_texts) > _MAX_DATES:
         raise InvalidTable(
-            f"column {summary.name!r} spans {len(all_texts):,} {columns.date}s; at most "
+            f"column {summary.name!r} spans {len(all_texts):,} {part}s; at most "
             f"{_MAX_DATES:,} can be labels. Correct the dates, or choose another part."
         )
     return all_texts
@@ -184,14 +196,24 @@ def _cuts_for(summary: ColumnSummary, bin_count: int) -> tuple[float, ...]:
     _require_numbers(summary)
     if not 2 <= bin_count <= 1000:
         raise InvalidArgument(f"the number of bins must be from 2 to 1000; got {bin_count}.")
-    numbers = [float(cell) for cell in summary.counts]
-    low = min(numbers)
-    high = max(numbers)
-    if not (math.isfinite(low) and math.isfinite(high)) or low == high:
+    numbers = _numbers_in(summary)
+    low = min(numbers, default=0)
+    high = max(numbers, default=0)
+    if low == high:
         raise InvalidTable(
             f"column {summary.name!r} must contain at least two different finite numbers."
         )
-    return round_cuts(low, high, bin_count, whole=summary.is_whole)
+    return round_cuts(low, high, bin_count, whole=_are_whole(numbers))
+
+
+def _numbers_in(summary: ColumnSummary) -> list[float]:
+    """Return the distinct finite numbers in a column."""
+    numbers = map(cell_number, summary.counts)
+    return [number for number in numbers if number is not None]
+
+
+def _are_whole(numbers: Sequence[float]) -> bool:
+    return all(number.is_integer() for number in numbers)
 
 
 def round_cuts(low: float, high: float, bin_count: int, *, whole: bool) -> tuple[float, ...]:

@@ -10,13 +10,10 @@ import pyarrow as pa
 
 from sfumato.errors import InvalidTable, MissingExtra
 from sfumato.foundation.arrays import Arrow
-from sfumato.tables.cell_values import (
-    array_from_values,
-    first_mismatch,
-    parse_texts,
-    type_noun,
-    value_text,
-)
+from sfumato.foundation.installation import install_hint
+from sfumato.foundation.missing_values import is_missing_value
+from sfumato.tables.cell_values import array_from_values, value_text
+from sfumato.tables.number_column import parse_numbers
 from sfumato.tables.table import ColumnTypes, Table
 
 __all__ = ["open_spss", "open_stata"]
@@ -39,7 +36,7 @@ def _require_pyreadstat() -> Any:  # noqa: ANN401 - a module
         import pyreadstat
     except ImportError:
         raise MissingExtra(
-            "SPSS and Stata files require pyreadstat: pip install 'sfumato[tables]'"
+            f"SPSS and Stata files require pyreadstat: {install_hint('tables')}"
         ) from None
     return pyreadstat
 
@@ -96,19 +93,14 @@ class _StatisticsFile:
         self, values: list[object], column: str, type_: Arrow, first_row: int
     ) -> Arrow:
         texts = [None if value is None else value_text(value) for value in values]
-        numbers = parse_texts(texts, type_)
-        if numbers is None:
-            row_number = first_row + first_mismatch(texts, type_) + 1
-            raise InvalidTable(
-                f"{self._name}, row {row_number}: column {column!r} must contain "
-                f"{type_noun(type_)}."
-            )
-        return numbers
+        return parse_numbers(
+            self._name, column, type_, texts, lambda index: f"row {first_row + index + 1}"
+        )
 
 
 def _label_text(value: object, labels: Mapping[object, str]) -> str | None:
     """Return the label of a value, or the value itself as text if it has no label."""
-    if value is None or value == "" or value != value:
+    if is_missing_value(value):
         return None
     label = labels.get(value)
     return value_text(value) if label is None else label

@@ -29,12 +29,18 @@ ReadBatches = Callable[[ColumnTypes, Sequence[int] | None], Iterator[Arrow]]
 """A function that yields the given columns of all rows, or of some row groups, in batches."""
 
 
+def _count_from_one(index: int) -> int:
+    return index + 1
+
+
 @dataclass(frozen=True, eq=False)
 class Table:
     """An open table: its name, its column names, its metadata, and the sizes of its row groups.
 
     Only Parquet files have row groups; in other formats, ``row_group_sizes`` is ``None``.
     ``describe_columns`` says which columns there are, for an error about a missing one.
+    ``row_number`` returns the number of a row in errors, given its index, and ``row_noun`` says
+    what it counts: in a sheet, rows are counted from the header, and empty rows are counted too.
     """
 
     name: str
@@ -43,6 +49,8 @@ class Table:
     metadata: Mapping[bytes, bytes] = field(default_factory=dict)
     row_group_sizes: list[int] | None = None
     describe_columns: Callable[[list[str], str], str] = describe_columns
+    row_number: Callable[[int], int] = _count_from_one
+    row_noun: str = "data row"
 
     def batches(
         self, column_types: ColumnTypes, row_groups: Sequence[int] | None = None

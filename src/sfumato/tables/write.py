@@ -13,7 +13,7 @@ from sfumato.foundation.files import write_atomically
 from sfumato.foundation.formatting import printable
 from sfumato.foundation.installation import install_hint
 
-__all__ = ["TABLE_SUFFIXES", "require_table_path", "table_csv", "write_table"]
+__all__ = ["require_table_path", "table_bytes", "table_csv", "write_table"]
 
 Cell = str | int | float | None
 Rows = Sequence[Sequence[Cell]]
@@ -35,9 +35,14 @@ def require_table_path(path: str) -> None:
 
 def write_table(path: str, columns: Sequence[str], rows: Rows) -> None:
     """Write a table. The extension of ``path`` selects the format: .csv, .parquet or .xlsx."""
+    write_atomically(path, table_bytes(path, columns, rows))
+
+
+def table_bytes(path: str, columns: Sequence[str], rows: Rows) -> bytes:
+    """Return the content of a table file. The extension of ``path`` selects the format."""
     require_table_path(path)
     encode = _WRITERS[Path(path).suffix]
-    write_atomically(path, encode(columns, rows))
+    return encode(columns, rows)
 
 
 def table_csv(columns: Sequence[str], rows: Rows) -> str:
@@ -103,5 +108,3 @@ _WRITERS: dict[str, Callable[[Sequence[str], Rows], bytes]] = {
     ".parquet": _parquet_bytes,
     ".xlsx": _excel_bytes,
 }
-
-TABLE_SUFFIXES = tuple(_WRITERS)

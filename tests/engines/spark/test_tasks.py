@@ -5,6 +5,7 @@ import math
 import sys
 import traceback
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -172,7 +173,7 @@ def test_sums_add_up():
 
 def test_bad_rows_of_all_tasks_are_counted_together():
     rows = rows_of(["park"], ["elsewhere", None], ["park", "nowhere"])
-    with pytest.raises(UnknownValue, match=r"1 of 5 rows have no answer.*2 of 5 answers are not"):
+    with pytest.raises(UnknownValue, match=r"1 of 5 rows has no answer.*2 of 5 answers are not"):
         spark._sum_counts(IN_CLEAR, VALUE, rows)
     with pytest.raises(InvalidTable, match="no rows"):
         spark._sum_counts(IN_CLEAR, VALUE, rows_of([]))
@@ -185,6 +186,58 @@ def test_other_answers_of_all_tasks_are_counted_together():
     assert spark._sum_counts(survey, VALUE, rows).reports == 4
     with pytest.raises(UnknownValue, match="3 of 5 answers are not in the domain"):
         spark._sum_counts(survey, VALUE, rows_of(["sea"] * 3, ["park"] * 2, survey=survey))
+
+
+def test_a_file_without_answers_may_be_skipped_but_not_all_files(tmp_path):
+    columns = replace(VALUE, missing="skip")
+    empty = tmp_path / "empty.csv"
+    empty.write_text("id,value\n1,\n2,\n")
+    answers = tmp_path / "answers.csv"
+    answers.write_text("id,value\n1,park\n2,\n")
+
+    def tally(*paths):
+        indices = [batch(id=pa.array(range(len(paths))))]
+        task = spark_tasks.tally_files_in_task(
+            IN_CLEAR.resolved(), columns, tuple(map(str, paths)), indices
+        )
+        return spark._sum_counts(IN_CLEAR, columns, [outcome_of(task)])
+
+    assert tally(empty, answers).counts.tolist() == [1, 0, 0]
+    with pytest.raises(InvalidTable, match="none of the 2 rows has an answer"):
+        tally(empty)
+    rows = rows_of([None, None], [None])
+    with pytest.raises(InvalidTable, match="none of the 3 rows has an answer"):
+        spark._sum_counts(IN_CLEAR, columns, rows)
+
+
+class _Frame:
+    """What a table of Spark says about its columns."""
+
+    def __init__(self, type_name):
+        data_type = SimpleNamespace(simpleString=lambda: type_name)
+        self.columns = ["value"]
+        self.schema = {"value": SimpleNamespace(dataType=data_type)}
+
+    def __getitem__(self, name):
+        return name
+
+
+RULES = {
+    "labels": (VALUE, {"string", "bigint"}),
+    "bins": (replace(VALUE, bins=(1.0,)), {"string", "bigint", "double", "float"}),
+    "date": (replace(VALUE, date="day"), {"string", "date", "timestamp", "timestamp_ntz"}),
+}
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_the_rules_of_the_survey_decide_about_types(name):
+    columns, type_names = RULES[name]
+    for type_name in ("string", "bigint", "double", "float", "date", "timestamp", "timestamp_ntz"):
+        if type_name in type_names:
+            assert spark._select_values(_Frame(type_name), columns) == "`value`"
+        else:
+            with pytest.raises(InvalidTable, match=f"but its type is {type_name}"):
+                spark._select_values(_Frame(type_name), columns)
 
 
 def test_one_failed_task_fails_the_tally():

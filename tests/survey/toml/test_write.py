@@ -1,5 +1,7 @@
 """Surveys as TOML: what is saved is the same survey, or nothing is saved."""
 
+import copy
+import pickle
 from fractions import Fraction
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from sfumato.designer import mechanism_for
 from sfumato.domains import Domain, GridDomain, IntegerDomain
 from sfumato.errors import InvalidArgument, InvalidSurvey, SfumatoError
 from sfumato.survey import Question, Survey
+from sfumato.survey.toml import write
 from sfumato.survey.toml.context import CONTEXT_FIELDS_BY_KIND
 
 FIRST_EDITION = Path(__file__).parents[1] / "first_edition"
@@ -115,6 +118,10 @@ def surveys(draw):
     return Survey("q", context, mechanism, edition=edition, **about)
 
 
+def _pickle_and_load(survey):
+    return pickle.loads(pickle.dumps(survey))  # noqa: S301
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("saved")
@@ -135,13 +142,77 @@ def test_files_of_the_first_edition_can_be_saved(name, tmp_path):
     if name.startswith("h3"):
         pytest.importorskip("h3")
     survey = Survey.load(FIRST_EDITION / name)
-    if name.startswith("h3"):
+    if name == "h3-file.toml":
         with pytest.raises(InvalidSurvey, match=r"H3 cells without a file.* \.json instead"):
             survey.save(tmp_path / name)
         assert list(tmp_path.iterdir()) == []
         return
     survey.save(tmp_path / name)
     assert Survey.load(tmp_path / name) == survey
+
+
+def test_a_box_of_h3_cells_is_kept(tmp_path):
+    pytest.importorskip("h3")
+    (tmp_path / "box.toml").write_text(
+        'name = "q"\nedition = 2\n[domain]\nkind = "h3"\nsouth = 47.30\nnorth = 47.5\nwest = 8.4\n'
+        'east = 8.6\nresolution = 6\nother = "abroad"\n[context]\nkind = "uniform"\nepsilon = 1\n'
+    )
+    survey = Survey.load(tmp_path / "box.toml")
+    for twin in (survey, _pickle_and_load(survey)):
+        twin.save(tmp_path / "saved.toml")
+        text = (tmp_path / "saved.toml").read_text("utf-8")
+        assert "\nsouth = 47.30\nnorth = 47.5\n" in text
+        assert Survey.load(tmp_path / "saved.toml") == survey
+    resolved = Survey.from_resolved(survey.resolved())
+    with pytest.raises(InvalidSurvey, match=r"H3 cells without a file.* \.json instead"):
+        resolved.save(tmp_path / "resolved.toml")
+    assert not (tmp_path / "resolved.toml").exists()
+
+
+TABLE = """name = "q"
+edition = 2
+[domain]
+kind = "labels"
+labels = ["under 18", "18 and over", "no answer"]
+[context]
+kind = "uniform"
+epsilon = 1.0
+[table]
+column = "age"
+missing = "no answer"
+missing_codes = ["NA", "-99"]
+bins = [18]
+delimiter = ";"
+"""
+
+
+def test_the_table_section_is_kept(tmp_path):
+    (tmp_path / "q.toml").write_text(TABLE)
+    survey = Survey.load(tmp_path / "q.toml")
+    survey.save(tmp_path / "saved.toml")
+    saved = Survey.load(tmp_path / "saved.toml")
+    assert saved.description.table == survey.description.table
+    assert saved.description.table.bins == (18.0,)
+
+
+def test_a_file_that_reads_tables_differently_is_never_written(tmp_path, monkeypatch):
+    (tmp_path / "q.toml").write_text(TABLE)
+    survey = Survey.load(tmp_path / "q.toml")
+    monkeypatch.setattr(write, "write_table", lambda columns: {"column": columns.value})
+    with pytest.raises(InvalidSurvey, match=r"cannot describe how this survey reads a table\."):
+        survey.save(tmp_path / "saved.toml")
+    assert not (tmp_path / "saved.toml").exists()
+
+
+@pytest.mark.parametrize("copy_survey", [copy.copy, copy.deepcopy, _pickle_and_load])
+def test_copies_read_tables_in_the_same_way(tmp_path, copy_survey):
+    (tmp_path / "q.toml").write_text(TABLE + '[mechanism]\ncode = "cyclic"\n')
+    survey = Survey.load(tmp_path / "q.toml")
+    twin = copy_survey(survey)
+    assert twin == survey
+    assert twin.description == survey.description
+    twin.save(tmp_path / "saved.toml")
+    assert 'code = "cyclic"' in (tmp_path / "saved.toml").read_text("utf-8")
 
 
 def test_exact_numbers_stay_exact(tmp_path):

@@ -30,6 +30,7 @@ from sfumato.engines.spark.secret import offer_secret
 from sfumato.errors import InvalidTable, MissingExtra, SfumatoError
 from sfumato.foundation.installation import install_hint
 from sfumato.survey import AnswerColumns, RowCounts, RowRules, Survey
+from sfumato.tables import RowCounter
 from sfumato.tally import Tally
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ _MAX_COUNT_BYTES = 2**29
 
 _INTEGER_TYPES = {"tinyint", "smallint", "int", "bigint"}
 _NUMBER_TYPES = _INTEGER_TYPES | {"float", "double"}
+_DATE_TYPES = {"date", "timestamp", "timestamp_ntz"}
 
 
 def tally_column(
@@ -236,8 +238,7 @@ def _select_answers(
     """
     source_columns.check(survey.context.domain)
     if source_columns.value is not None:
-        allowed_types = {"string", *_INTEGER_TYPES}
-        value = _select_column(dataframe, source_columns.value, allowed_types, "text or integers")
+        value = _select_values(dataframe, source_columns)
         selection = [value.alias("value")]
         columns = replace(source_columns, value="value")
     else:
@@ -254,6 +255,16 @@ def _select_answers(
         block = _block_column(survey.fingerprint, key_column, dataframe.schema[key].dataType)
         selection += [key_column.alias("key"), block.alias("block")]
     return dataframe.select(*selection), columns
+
+
+def _select_values(dataframe: "DataFrame", columns: AnswerColumns) -> "Column":
+    """Select the column of values. Rules of the survey file may allow further types."""
+    name = str(columns.value)
+    if columns.bins:
+        return _select_column(dataframe, name, {"string", *_NUMBER_TYPES}, "text or numbers")
+    if columns.date is not None:
+        return _select_column(dataframe, name, {"string", *_DATE_TYPES}, "text or dates")
+    return _select_column(dataframe, name, {"string", *_INTEGER_TYPES}, "text or integers")
 
 
 def _select_column(
@@ -357,10 +368,10 @@ def _require_valid_rows(survey: Survey, answers: "DataFrame", columns: AnswerCol
 
 
 def _check_rows(survey: Survey, columns: AnswerColumns, counts: RowCounts) -> None:
-    """Refuse a table with values that its rules do not allow."""
-    rules = RowRules(survey.context.domain, columns)
-    rules.check(counts, "the table")
-    rules.check_other_share(counts, "the table")
+    """Refuse a table with values that its rules do not allow, or without any answer."""
+    counter = RowCounter(survey.context.domain, columns)
+    counter.add("the table", counts)
+    counter.check()
 
 
 # --- one tally from all tasks ---------------------------------------------------------------------

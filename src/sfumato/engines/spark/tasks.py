@@ -27,18 +27,20 @@ Anyone with both the secret and a key can try every symbol.
 import hashlib
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from pathlib import PurePath
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from sfumato.engines.answer_tally import tally_answers
 from sfumato.engines.spark.secret import Ticket
 from sfumato.errors import SfumatoError
 from sfumato.foundation.arrays import Arrow, Reports, Symbols, Words
 from sfumato.mechanisms import Mechanism
 from sfumato.randomness import words_at
 from sfumato.survey import AnswerBatch, AnswerColumns, RowCounts, RowRules, Survey
-from sfumato.tables import RowCounter, answer_batches, answer_reader
+from sfumato.tables import answer_batches, answer_reader
 
 __all__ = [
     "FLAGS_SCHEMA",
@@ -92,15 +94,9 @@ def _outcome_row(survey: Survey, batches: Iterator[AnswerBatch]) -> Arrow:
     message = None
     row_counts = RowCounts()
 
-    def count_rows() -> Iterator[Symbols]:
-        nonlocal row_counts
-        for batch in batches:
-            row_counts += batch.counts
-            yield batch.symbols
-
     try:
-        tally = survey.mechanism.privatize_and_tally(count_rows())
-        counts = counts_to_bytes(tally.counts)
+        report_counts, row_counts = tally_answers(survey.mechanism, batches)
+        counts = counts_to_bytes(report_counts)
     except SfumatoError as error:
         error_name = type(error).__name__
         message = str(error)
@@ -229,16 +225,20 @@ def _read_files(
 ) -> Iterator[AnswerBatch]:
     """Yield the answers in the files whose indices are in ``batches``.
 
-    Refuse a file with missing or unknown values here, where its name and its rows are known.
+    Refuse a file with missing or unknown values here, where its name and its rows are known. A file
+    in which all people are skipped is no problem, unless this is so in all files.
     """
     domain = survey.context.domain
+    rules = RowRules(domain, columns)
     for batch in batches:
         for index in batch.column(0).to_pylist():
-            counter = RowCounter(domain, columns)
+            counts = RowCounts()
             for answers in answer_batches(paths[index], columns, domain):
-                counter.add(paths[index], answers.counts)
+                counts += answers.counts
                 yield answers
-            counter.check()
+            name = PurePath(paths[index]).name
+            rules.check(counts, name)
+            rules.check_other_share(counts, name)
 
 
 def _partition_id() -> int:

@@ -163,10 +163,22 @@ FIELDS_OF_EDITION_2 = frozenset({"question", "table"})
 
 @dataclass(frozen=True, kw_only=True)
 class FileDescription(Description):
-    """The description in a survey file, with its options for the mechanism."""
+    """The description in a survey file, with the fields that the survey itself does not have."""
 
+    domain_fields: DomainFields
     mechanism_fields: MechanismFields
     source: SurveySource
+
+    @property
+    def sections(self) -> dict[str, dict[str, Any]]:
+        """The sections that cannot be derived from a survey, for saving it as TOML again.
+
+        They are ``[mechanism]``, and ``[domain]`` for a box of H3 cells.
+        """
+        sections = {"mechanism": self.mechanism_fields.model_dump(exclude_defaults=True)}
+        if self.domain_fields.kind == "h3" and self.domain_fields.file is None:
+            sections["domain"] = self.domain_fields.model_dump(exclude_unset=True)
+        return sections
 
     @cached_property
     def mechanism(self) -> Mechanism:
@@ -259,7 +271,8 @@ def _describe(file: FileFields, folder: Path, source: SurveySource) -> FileDescr
     with _collect_errors(problems):
         require_about(about)
     with _collect_errors(problems):
-        question = _read_question(_require_question(file), folder)
+        question_fields = _require_question(file)
+        question = _read_question(question_fields, folder)
     with _collect_errors(problems):
         columns = _read_columns(file)
     if not problems:
@@ -273,6 +286,7 @@ def _describe(file: FileFields, folder: Path, source: SurveySource) -> FileDescr
         about,
         file.edition,
         columns,
+        domain_fields=question_fields.domain,
         mechanism_fields=file.mechanism,
         source=source,
     )

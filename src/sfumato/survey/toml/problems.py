@@ -164,8 +164,8 @@ def _spelling_hint(place: _Place, model: type[Section], data: Mapping[str, Any])
     matches = get_close_matches(name.lower(), place.section.model_fields, 1, _MIN_SIMILARITY)
     if matches:
         return f"Did you mean {matches[0]}?"
-    allowed = ", ".join(_fields_of_kind(place, data))
-    return f"Allowed fields: {allowed}."
+    field_names = ", ".join(_fields_of_kind(place, data))
+    return f"Allowed fields: {field_names}."
 
 
 def _section_with(name: str, model: type[Section]) -> str | None:

@@ -32,11 +32,11 @@ class SurveySource:
 
         Parts of ``path`` that are not in the file are skipped.
         """
-        known: Path = ()
+        path_in_file: Path = ()
         for part in path:
-            if (*known, part) in self._lines:
-                known = (*known, part)
-        return self._lines.get(known)
+            if (*path_in_file, part) in self._lines:
+                path_in_file = (*path_in_file, part)
+        return self._lines.get(path_in_file)
 
     def locate(self, path: Sequence[str | int], message: str) -> str:
         """Return the message with the name of the file and the line of a field, if it has one."""

@@ -18,7 +18,7 @@ from sfumato.foundation.canonical import canonical_bytes
 from sfumato.mechanisms import Mechanism
 from sfumato.survey.description import ABOUT_FIELDS, Description
 from sfumato.survey.promise import about_record, promise_record
-from sfumato.survey.question import DEFAULT_QUESTION, Question
+from sfumato.survey.question import DEFAULT_QUESTION
 from sfumato.survey.toml.context import write_context
 from sfumato.survey.toml.file import FileDescription, parse_survey_toml
 from sfumato.survey.toml.schema import no_toml_form, toml_number
@@ -33,19 +33,18 @@ _MAX_ARRAY_LENGTH = 80
 
 
 def write_survey_toml(
-    description: Description, mechanism: Mechanism, options: Mapping[str, Any]
+    description: Description, mechanism: Mechanism, sections: Mapping[str, Mapping[str, Any]]
 ) -> bytes:
-    """Return a survey file with the same fingerprints as the survey.
+    """Return a survey file with the same fingerprints and the same ``[table]`` as the survey.
 
-    ``options`` are the fields of ``[mechanism]`` in the file that the survey was read from, if
-    there is one. Without them, the options are found by trial. Raise ``InvalidSurvey`` if TOML
-    cannot describe the survey.
+    ``sections`` are the sections ``[domain]`` and ``[mechanism]`` of the file that the survey was
+    read from, if there is one. Without them, the fields are found by trial. Raise ``InvalidSurvey``
+    if TOML cannot describe the survey.
     """
-    data = _file_fields(description)
-    if canonical_bytes(about_record(description)) != _parse_about(data):
-        raise no_toml_form("these texts")
+    data = _file_fields(description, sections.get("domain", {}))
+    _require_same_texts(description, _parse_fields(data))
     promise = canonical_bytes(promise_record(description, mechanism))
-    for candidate in _candidate_options(mechanism, options):
+    for candidate in _candidate_options(mechanism, sections.get("mechanism", {})):
         fields = {**data, "mechanism": candidate} if candidate else data
         content = _dump(fields)
         if _parse_promise(content) == promise:
@@ -54,6 +53,16 @@ def write_survey_toml(
         "this survey's promise and mechanism: no [mechanism] section leads to the same integers. "
         "Perhaps the mechanism was designed"
     )
+
+
+def _require_same_texts(description: Description, parsed_description: Description) -> None:
+    """Raise an error if the file would show other texts, or read a table in another way."""
+    parsed_about = about_record(parsed_description)
+    for name, value in about_record(description).items():
+        if parsed_about[name] != value:
+            raise no_toml_form(f"this {name}")
+    if parsed_description.table != description.table:
+        raise no_toml_form("how this survey reads a table")
 
 
 def _candidate_options(
@@ -75,8 +84,8 @@ def _dump(data: Mapping[str, Any]) -> bytes:
 def _join_short_array(match: re.Match[str]) -> str:
     """Return an array on one line if it is short; otherwise, return it unchanged."""
     items = [line.strip().removesuffix(",") for line in match["items"].split("\n")[:-1]]
-    joined = f"[{', '.join(items)}]"
-    return joined if len(joined) <= _MAX_ARRAY_LENGTH else match.group()
+    line = f"[{', '.join(items)}]"
+    return line if len(line) <= _MAX_ARRAY_LENGTH else match.group()
 
 
 def _parse(content: bytes) -> FileDescription:
@@ -84,10 +93,10 @@ def _parse(content: bytes) -> FileDescription:
     return parse_survey_toml(content, Path())
 
 
-def _parse_about(data: Mapping[str, Any]) -> bytes:
-    """Return what a survey file shows to people, as canonical JSON."""
+def _parse_fields(data: Mapping[str, Any]) -> FileDescription:
+    """Return the description in a survey file with these fields."""
     try:
-        return canonical_bytes(about_record(_parse(_dump(data))))
+        return _parse(_dump(data))
     except SfumatoError as problem:
         raise InvalidSurvey(
             f"TOML cannot describe this survey: {problem} Save the survey as .json instead."
@@ -106,7 +115,7 @@ def _parse_promise(content: bytes) -> bytes:
 # --- the fields of the file -----------------------------------------------------------------------
 
 
-def _file_fields(description: Description) -> dict[str, Any]:
+def _file_fields(description: Description, domain_section: Mapping[str, Any]) -> dict[str, Any]:
     fields: dict[str, Any] = {"name": description.name, "edition": description.edition}
     for name in ABOUT_FIELDS:
         if description.about[name]:
@@ -114,7 +123,10 @@ def _file_fields(description: Description) -> dict[str, Any]:
     if description.every:
         fields["repeat"] = dict(description.about["repeat"])
     (question,) = description.questions
-    sections = _question_fields(question)
+    sections = {
+        "domain": domain_section or _domain_fields(question.context.domain),
+        "context": write_context(question.context),
+    }
     if question.name == DEFAULT_QUESTION:
         fields.update(sections)
     else:
@@ -123,13 +135,6 @@ def _file_fields(description: Description) -> dict[str, Any]:
     if table:
         fields["table"] = table
     return fields
-
-
-def _question_fields(question: Question) -> dict[str, Any]:
-    return {
-        "domain": _domain_fields(question.context.domain),
-        "context": write_context(question.context),
-    }
 
 
 def _domain_fields(domain: Domain) -> dict[str, Any]:

@@ -1,0 +1,27 @@
+"""Values that stand for a missing answer."""
+
+from decimal import Decimal
+
+import numpy as np
+
+_MISSING_TYPES = ("NAType", "NaTType")  # pandas' own markers; do not import pandas for them
+
+
+def is_missing_value(value: object) -> bool:
+    """Return whether a value is missing: ``None``, empty text, NaN, or a NaT or NA of pandas.
+
+    >>> [is_missing_value(value) for value in (None, "", float("nan"), np.datetime64("NaT"), " ")]
+    [True, True, True, True, False]
+    """
+    if value is None or isinstance(value, str):
+        return not value
+    if isinstance(value, Decimal):
+        return value.is_nan()
+    if isinstance(value, float | np.floating | np.datetime64 | np.timedelta64):
+        return bool(value != value)
+    return type(value).__name__ in _MISSING_TYPES
+
+
+def is_missing_cell(cell: object) -> bool:
+    """Return whether a cell of a table is missing: a missing value, or blank text."""
+    return is_missing_value(cell.strip() if isinstance(cell, str) else cell)

@@ -1,0 +1,148 @@
+"""What errors and warnings say about the rows of a table."""
+
+import pytest
+
+from sfumato.contexts import Uniform
+from sfumato.domains import Domain
+from sfumato.errors import InvalidTable, UnknownValue
+from sfumato.survey import AnswerColumns, OtherWarning, RowCounts, RowRules, Survey
+
+PLACES = Domain(["park", "bar"])
+OPEN = Domain(["park", "bar"], other="else")
+
+
+def rules(domain=OPEN, **columns):
+    return RowRules(domain, AnswerColumns("place", **columns))
+
+
+def message_of(call, *arguments):
+    with pytest.raises(UnknownValue) as caught:
+        call(*arguments)
+    return str(caught.value)
+
+
+# --- the warning ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("counts", "text"),
+    [
+        (RowCounts(10, unknown=2), ""),
+        (RowCounts(10, missing=2), ""),
+        (RowCounts(10, unknown=3), "3 of 10 answers are not among the labels and count as 'else'."),
+        (RowCounts(10, missing=3), "3 of 10 rows have no answer and count as 'else'."),
+        (
+            RowCounts(10, missing=1, unknown=2),
+            "2 of 10 answers are not among the labels, and 1 of 10 rows has no answer; they count "
+            "as 'else'.",
+        ),
+        (RowCounts(3, unknown=1), "1 of 3 answers is not among the labels and counts as 'else'."),
+    ],
+)
+def test_warning_above_a_fifth(counts, text):
+    assert rules().warning(counts) == text
+
+
+def test_missing_answers_with_a_rule_cause_no_warning():
+    counts = RowCounts(10, missing=4)
+    for missing in ("skip", "bar", "else"):
+        assert rules(missing=missing).warning(counts) == ""
+    assert rules(PLACES, missing="bar").warning(RowCounts(10, missing=9)) == ""
+
+
+@pytest.mark.parametrize(
+    ("styles", "warns"), [({"ambiguous"}, True), ({"ambiguous", "decimal"}, False), (set(), False)]
+)
+def test_ambiguous_numbers_cause_a_warning(styles, warns):
+    counts = RowCounts(1) + RowCounts(2, decimal_styles=frozenset(styles))
+    assert ("three digits" in rules(bins=(10.0,)).warning(counts)) == warns
+
+
+def test_privatize_warns_of_ambiguous_numbers():
+    survey = Survey("q", Uniform(Domain(["low", "high"]), 1))
+    object.__setattr__(survey.description, "table", AnswerColumns(bins=(10.0,)))
+    with pytest.warns(OtherWarning, match="If 1.500 means 1500"):
+        survey.privatize(["1.500", "12"])
+
+
+# --- refusals -------------------------------------------------------------------------------------
+
+
+def test_check_other_share_refuses_above_half():
+    rules().check_other_share(RowCounts(10, missing=2, unknown=3))
+    said = message_of(rules().check_other_share, RowCounts(10, 3, 3, 4, 2), "a.csv")
+    assert said.startswith(
+        "a.csv: 3 of 10 answers are not in the domain, and 3 of 10 rows have no answer; they would "
+        "all count as 'else'. Correct the column, or add labels to the domain. Pass missing=skip"
+    )
+
+
+def test_check_other_share_counts_missing_answers_only_without_a_rule():
+    counts = RowCounts(10, missing=9)
+    for missing in ("skip", "bar", "else"):
+        rules(missing=missing).check_other_share(counts)
+    rules(PLACES).check_other_share(RowCounts(10, unknown=9))
+    with pytest.raises(UnknownValue) as caught:
+        rules().check_other_share(RowCounts(4, missing=3, first_missing=1))
+    assert (caught.value.first, caught.value.count) == (1, 3)
+
+
+def test_check_says_where_and_what_to_do():
+    counts = RowCounts(2000, 1, 2, 1500, 9, frozenset({"whole numbers"}))
+    assert message_of(rules(PLACES).check, counts, "a.csv") == (
+        "a.csv: 1 of 2,000 rows has no answer (the first in data row 1,501). Pass missing=skip to "
+        "leave out such rows, or missing=LABEL to count them as that answer. 2 of 2,000 answers "
+        "are not in the domain (the first in data row 10). They look like whole numbers; the "
+        "labels are text. If the survey's TOML file has bins or date, pass it as --table "
+        "FILE.toml. Correct them, add their labels, or give the domain an `other` label."
+    )
+    assert "position 1500)" in message_of(rules(PLACES).check, counts)
+    assert "--table" not in message_of(rules(PLACES).check, counts)
+
+
+def test_check_of_a_single_answer():
+    counts = RowCounts(1, unknown=1, first_unknown=0, unknown_kinds=frozenset({"dates"}))
+    assert message_of(rules(PLACES, date="day").check, counts, "a.csv") == (
+        "a.csv: 1 of 1 answer is not in the domain (the first in data row 1). It looks like a "
+        "date; the labels are text. Correct it, add its label, or give the domain an `other` label."
+    )
+
+
+def test_nothing_left():
+    total = RowCounts(2, missing=2) + RowCounts(1, missing=1)
+    with pytest.raises(InvalidTable, match="none of the 3 rows has an answer"):
+        rules(missing="skip").require_answers(total)
+    rules(missing="skip").require_answers(total + RowCounts(1))
+    rules(missing="skip").require_answers(RowCounts())
+    rules(missing="bar").require_answers(total)
+
+
+def test_privatize_says_that_nothing_is_left():
+    survey = Survey("q", Uniform(PLACES, 1))
+    with pytest.raises(InvalidTable, match="none of the 2 rows has an answer"):
+        survey.privatize([None, None], missing="skip")
+
+
+# --- the summary ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("counts", "text"),
+    [
+        (RowCounts(1), "1 row: 1 counted."),
+        (RowCounts(2, missing=1), "2 rows: 1 counted, 1 skipped because it has no answer."),
+        (RowCounts(3, missing=2), "3 rows: 1 counted, 2 skipped because they have no answer."),
+        (RowCounts(2, unknown=1), "2 rows: 2 counted (1 not among the labels as 'else')."),
+    ],
+)
+def test_describe(counts, text):
+    assert rules(missing="skip").describe(counts) == text
+
+
+def test_a_warning_that_ignores_missing_answers_is_detected(monkeypatch):
+    counts = RowCounts(10, missing=3)
+    text = "3 of 10 rows have no answer and count as 'else'."
+    test_warning_above_a_fifth(counts, text)
+    monkeypatch.setattr(RowRules, "_count_other", lambda self, counts: counts.unknown)
+    with pytest.raises(AssertionError):
+        test_warning_above_a_fifth(counts, text)
