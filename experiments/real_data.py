@@ -41,7 +41,7 @@ class RealData:
     @classmethod
     def from_weights(
         cls,
-        weights: Mapping[tuple[Hashable, Hashable], float],
+        weights: Mapping[tuple[str, Hashable], float],
         people: int | None = None,
         **texts: str,
     ) -> "RealData":
@@ -88,7 +88,7 @@ def read_flights() -> RealData:
     with zipfile.ZipFile(folder / "flights.csv.zip") as archive:
         rows = archive.read("flights.csv").decode("ascii").splitlines()
     routes = Counter((row["dest"], row["origin"]) for row in csv.DictReader(rows))
-    weights: dict[tuple[Hashable, Hashable], float] = {}
+    weights: dict[tuple[str, Hashable], float] = {}
     for (destination, origin), flights in sorted(routes.items()):
         weights[airports[destination]["subd"], (origin, destination)] = flights
     return RealData.from_weights(
@@ -106,7 +106,7 @@ def read_flights() -> RealData:
 def read_first_names() -> RealData:
     """Read the first names from the 1990 US census, by initial."""
     folder = _find_package("names")
-    weights: dict[tuple[Hashable, Hashable], float] = defaultdict(float)
+    weights: dict[tuple[str, Hashable], float] = defaultdict(float)
     # Each list covers about half of the people.
     for file in ("dist.female.first", "dist.male.first"):
         for name, share, *_ in _split_lines(folder / file):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from sfumato.contexts import Uniform
-from sfumato.errors import InvalidTally, ReportRejected, WrongSurvey
+from sfumato.errors import InvalidSetting, InvalidTally, ReportRejected, WrongSurvey
 from sfumato.mechanisms import PlainResponse
 from sfumato.tally import Tally, tally_batches
 from support.slow import slow_except
@@ -323,7 +323,7 @@ def test_failed_save_keeps_the_old_file_only(tmp_path, monkeypatch, failure, exi
 
 
 def test_missing_folder_raises(tmp_path):
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(InvalidSetting):
         A.save(tmp_path / "nowhere" / "tally.npz")
     with pytest.raises(FileNotFoundError):
         Tally.load(tmp_path / "nowhere.npz")

@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+import sfumato as sf
+from sfumato.errors import InvalidSetting
 from sfumato.foundation.files import atomic_file, write_atomically
 
 
@@ -56,6 +58,28 @@ def test_links_are_followed(tmp_path):
         file.write(b"after")
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "real").read_bytes() == b"after"
+
+
+def test_missing_folders_are_named(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    message = "cannot write nodir/a.json: there is no folder nodir. Create it first."
+    with pytest.raises(InvalidSetting) as caught:
+        write_atomically("nodir/a.json", b"")
+    assert str(caught.value) == message
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_results_name_missing_folders(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    survey = sf.Survey("lunch", sf.Uniform(["a", "b"], 1))
+    tally = survey.tally(survey.privatize(["a", "b"] * 10))
+    estimate = survey.estimate(tally)
+    writers = {"x.toml": survey.save, "x.json": survey.save, "x.npz": tally.save}
+    for name, write in {**writers, "x.html": estimate.to_html}.items():
+        with pytest.raises(
+            InvalidSetting, match=rf"^cannot write nodir/{name}: there is no folder"
+        ):
+            write(f"nodir/{name}")
 
 
 def test_special_files_are_not_replaced(tmp_path):

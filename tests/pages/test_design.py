@@ -7,8 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-pytest.importorskip("matplotlib")
-
 import sfumato as sf
 from sfumato.designer.design import Design
 from sfumato.designer.exponential import exponential_response
@@ -71,7 +69,7 @@ def test_facts_match_the_design(stops):
     facts = dict(design_facts(stops, 2.5))
     assert facts["symbols"] == "4"
     assert facts["closed form"].startswith("none")
-    assert facts["risk"] == f"{stops.risk:.6g}, people spread evenly"
+    assert facts["risk"] == f"{stops.risk:.6g} at even shares"
     assert facts["lower bound"] == f"{stops.risk / 1.25:.6g} (certified)"
     assert facts["gap"] == "25% (certified)"
     assert facts["search"] == "12 rounds in 2.5 s, converged"
@@ -90,12 +88,8 @@ def test_facts_match_the_design(stops):
         ({"stop_reason": "time limit"}, "search", "12 rounds in 2.5 s, stopped by the time limit"),
         ({"certified": False}, "lower bound", "(estimated)"),
         ({"certified": False}, "gap", "25% (estimated)"),
-        (
-            {"prior": np.array([0.4, 0.3, 0.2, 0.1])},
-            "risk",
-            "people distributed according to the prior",
-        ),
-        ({"weights": np.array([1.0, 2, 3, 4])}, "risk", "people spread evenly, symbols weighted"),
+        ({"prior": np.array([0.4, 0.3, 0.2, 0.1])}, "risk", "at the shares of the prior"),
+        ({"weights": np.array([1.0, 2, 3, 4])}, "risk", "at even shares, with weighted answers"),
     ],
 )
 def test_facts_follow_the_design(stops, changes, name, text):

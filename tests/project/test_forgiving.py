@@ -129,6 +129,9 @@ CALLS = [
     (lambda: sf.mechanism_for(LABELS), InvalidArgument, r"got list.*sf\.Uniform"),
     (lambda: sf.mechanism_for(SURVEY), InvalidArgument, r"survey\.mechanism"),
     (lambda: sf.Survey("lunch", pd.Series(LABELS)), InvalidSurvey, "got Series.*Uniform"),
+    (lambda: sf.Survey(pd.Series(LABELS)), InvalidSurvey, r"got Series.*dropna\(\)\.unique\(\)"),
+    (lambda: sf.Survey(LABELS), InvalidSurvey, r"got list.*survey\.privatize"),
+    (lambda: sf.Survey("lunch"), InvalidSurvey, r"got NoneType.*sf\.Uniform"),
     (lambda: sf.Tally(BATCH.numbers), InvalidTally, r"mechanism\.tally\(reports\)"),
     (lambda: sf.Tally(MECHANISM, "a"), InvalidTally, r"mechanism\.tally\(reports\)"),
     (lambda: sf.Tally([[0], [1, 2]], "a"), InvalidTally, r"mechanism\.tally\(reports\)"),
@@ -203,6 +206,60 @@ def test_table_that_breaks_its_context_names_the_pair():
             build(context, broken)
     with pytest.raises(ContextMismatch, match="sent for 'no' but never for 'yes'"):
         sf.TableResponse.from_fractions(context, [[1, 0], [0, 1]])
+
+
+SQUARE = sf.Uniform(["a", "b", "c", "d"], 1)
+EVEN = np.full((4, 4), 0.25)
+WITH_NAN = np.where(np.eye(4), np.nan, 0.25)
+WITH_INF = np.where(np.eye(4), np.inf, 0.25)
+NEGATIVE = np.array([[1.25, -0.25]] * 4)
+TABLES = [
+    (lambda: sf.TableResponse.from_floats(SQUARE, WITH_NAN), r"entry \[0, 0\] is nan"),
+    (
+        lambda: sf.TableResponse.from_floats(SQUARE, WITH_INF),
+        r"finite number; entry \[0, 0\] is inf",
+    ),
+    (lambda: sf.TableResponse.from_floats(SQUARE, NEGATIVE), r"negative; entry \[0, 1\] is -0.25"),
+    (lambda: sf.TableResponse.from_floats(SQUARE, [["a"] * 4] * 4), "rows of numbers"),
+    (lambda: sf.TableResponse.from_floats(SQUARE, [0.25] * 4), r"got shape \(4,\)"),
+    (lambda: sf.TableResponse.from_floats(SQUARE, EVEN[:2]), "each of the 4 symbols; got 2 rows"),
+    (lambda: sf.TableResponse.from_floats(EVEN, SQUARE), r"got ndarray.*from_floats\(context, Q\)"),
+    (lambda: sf.TableResponse.from_floats(SURVEY, EVEN), "first argument must be a context; got S"),
+    (
+        lambda: sf.TableResponse.from_fractions(EVEN, SQUARE),
+        r"got ndarray.*from_fractions\(context",
+    ),
+    (lambda: sf.TableResponse(EVEN, SQUARE), r"got ndarray.*TableResponse\(context, integers\)"),
+    (lambda: sf.TableResponse(SQUARE, EVEN), r"must contain integers.*got float.*from_floats"),
+    (lambda: sf.TableResponse(SQUARE, [["1"] * 4] * 4), "must contain integers.*got str"),
+    (lambda: sf.TableResponse(SQUARE, [1, 2, 3, 4]), "a list of rows, each a list of integers"),
+    (lambda: sf.TableResponse(SQUARE, 5), "a list of rows, each a list of integers"),
+]
+
+
+@pytest.mark.parametrize(("build", "text"), TABLES)
+def test_table_errors_give_the_reason(build, text):
+    with pytest.raises((InvalidArgument, InvalidContext), match=text):
+        build()
+
+
+def test_fractions_from_floats_show_the_call_for_floats():
+    sevenths = np.array([[1, 2, 4], [2, 4, 1], [4, 1, 2]]) / 7
+    context = sf.Uniform(3, "inf")
+    with pytest.raises(InvalidContext, match=r"row 0 is off by -5e-17\. Pass .*from_floats"):
+        sf.TableResponse.from_fractions(context, sevenths)
+    assert sf.TableResponse.from_floats(context, sevenths).outputs == 3
+    with pytest.raises(InvalidContext, match="row 0 has 2 entries, and row 1 has 3"):
+        sf.TableResponse.from_fractions(sf.Uniform(2, 1), [[1, 0], [1, 0, 0]])
+
+
+def test_tables_accept_arrays_of_integers():
+    rows = [[3 << 62, 1 << 62], [1 << 62, 3 << 62]]
+    context = sf.Uniform(2, 2)
+    table = sf.TableResponse(context, rows)
+    array = np.array(rows, dtype=np.uint64)
+    for integers in (array, list(array)):
+        assert sf.TableResponse(context, integers).to_record() == table.to_record()
 
 
 def test_table_of_the_wrong_shape_is_refused():

@@ -65,6 +65,21 @@ def test_version_is_that_of_the_package():
     assert sfumato.__version__ == version("sfumato")
 
 
+ANY_VALUE = {"value", "answers", "symbols", "budget", "words", "randomizer"}
+"""Parameters that accept any value, or a column of any library."""
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in MODULES])
+def test_parameters_have_useful_types(name):
+    signature = inspect.signature(getattr(sfumato, name))
+    untyped = [
+        parameter.name
+        for parameter in signature.parameters.values()
+        if parameter.annotation in (object, "object")
+    ]
+    assert set(untyped) <= ANY_VALUE
+
+
 def test_decoder_names_match_their_classes():
     for name, decoder_class in sfumato.decoders.DECODERS.items():
         assert decoder_class.name == name

@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+import sfumato
 from sfumato.codes import HadamardCode, RandomizedCode
 from sfumato.contexts import Blocks, ContextUnion, HighLow, Metric, PrivacyMatrix, Uniform
 from sfumato.domains import Domain, GridDomain, H3Domain, IntegerDomain
@@ -460,7 +461,7 @@ def test_a_column_instead_of_a_context_shows_the_right_call(context):
     message = str(caught.value)
     assert f"got {type(context).__name__}" in message
     call = message.partition("For example: ")[2].partition(". Pass")[0]
-    assert eval(call).context == Uniform(["no", "yes"], 1)  # noqa: S307
+    assert eval(call, {"sf": sfumato}).context == Uniform(["no", "yes"], 1)  # noqa: S307
 
 
 def test_errors_about_a_column_do_not_quote_it():

@@ -24,6 +24,7 @@ from sfumato.contexts import (
 )
 from sfumato.designer import design
 from sfumato.foundation.canonical import decimal_text
+from sfumato.foundation.inputs import NumberLike
 from sfumato.survey import Survey
 from tools.make_vectors.case import accept, load, reject, survey_request
 
@@ -76,7 +77,12 @@ def budgets() -> Iterator[Case]:
 def _contexts() -> Mapping[str, Context]:
     """Return a context of every kind."""
     distances = [[0, 1, 2, 3], [1, 0, 1, 2], [2, 1, 0, 1], [3, 2, 1, 0]]
-    matrix = [[0, 1, "inf", 2], ["0.5", 0, 1, 1], [2, 2, 0, "inf"], [1, 1, 1, 0]]
+    matrix: list[list[NumberLike]] = [
+        [0, 1, "inf", 2],
+        ["0.5", 0, 1, 1],
+        [2, 2, 0, "inf"],
+        [1, 1, 1, 0],
+    ]
     return {
         "uniform": Uniform(_LABELS, 1),
         "in clear": Uniform(_LABELS, "inf"),

@@ -16,6 +16,7 @@ from sfumato.contexts import (
 )
 from sfumato.designer import mechanism_for
 from sfumato.domains import Domain, GridDomain, IntegerDomain
+from sfumato.foundation.inputs import NumberLike
 from sfumato.mechanisms import (
     BinaryResponse,
     BlockResponse,
@@ -71,7 +72,12 @@ NamedMechanisms = Iterator[tuple[str, Mechanism]]
 
 
 def _binary() -> NamedMechanisms:
-    epsilons = {"even": (1, 1), "uneven": ("0.5", 2), "one way": (inf, 1), "clear": (inf, inf)}
+    epsilons: dict[str, tuple[NumberLike, NumberLike]] = {
+        "even": (1, 1),
+        "uneven": ("0.5", 2),
+        "one way": (inf, 1),
+        "clear": (inf, inf),
+    }
     for name, (epsilon, reverse_epsilon) in epsilons.items():
         matrix = PrivacyMatrix([[0, epsilon], [reverse_epsilon, 0]], domain=["no", "yes"])
         yield f"binary, {name}", BinaryResponse(matrix)
@@ -92,7 +98,10 @@ def _table() -> NamedMechanisms:
     )
     plain = PlainResponse(Uniform(3, 1), RandomizedCode)
     yield "table, tight", TableResponse(Uniform(3, 1), [plain.integer_row(x) for x in range(3)])
-    rows = [["0.5", 0, "0.25", "0.25", 0], ["0.25", 0, "0.5", "0.25", 0]]
+    rows: list[list[NumberLike]] = [
+        ["0.5", 0, "0.25", "0.25", 0],
+        ["0.25", 0, "0.5", "0.25", 0],
+    ]
     yield "table, unused reports", TableResponse.from_fractions(Uniform(2, 1), rows)
     yield "table, clear", TableResponse.from_fractions(Uniform(2, inf), [[1, 0], [0, 1]])
 

@@ -8,13 +8,13 @@ from typing import Any
 
 from sfumato.conformance import Case
 from sfumato.contexts import Uniform
-from sfumato.domains import Domain, GridDomain, IntegerDomain
+from sfumato.domains import Domain, GridDomain, IntegerDomain, Label
 from sfumato.foundation.canonical import canonical_bytes, fingerprint
 from sfumato.mechanisms import PlainResponse
 from sfumato.survey import Survey
 from tools.make_vectors.case import accept, load, load_request, reject, survey_request
 
-_LABELS = ["park", "café", "Park", " park", "東京", "𝒵oo", 7, "7", -3]
+_LABELS: list[Label] = ["park", "café", "Park", " park", "東京", "𝒵oo", 7, "7", -3]
 _NEAR_LABELS = ["cafe\u0301", "PARK", "park ", "", "\ud835", 8, -7, 7.5, None, True, False]
 _UNKNOWN_LABELS = [[], ["park"], {"park": 1}, "__proto__", "constructor", "0", "elsewhere"]
 _CELLS = ["872a10088ffffff", "872a10089ffffff", "872a1008affffff"]

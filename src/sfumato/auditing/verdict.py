@@ -10,6 +10,7 @@ import numpy as np
 from sfumato.domains.domain import Label
 from sfumato.foundation.arrays import Floats
 from sfumato.foundation.formatting import align_table, format_percent, printable
+from sfumato.foundation.notebook import FieldsView
 
 POWER = 0.99
 """The probability that a log-ratio at a pair's resolution would have been detected."""
@@ -21,7 +22,7 @@ _NOTABLE_RARE_SHARE = 0.01  # the verdict mentions rare reports if their share i
 
 
 @dataclass(frozen=True)
-class PairAudit:
+class PairAudit(FieldsView):
     """The result of testing ``E[x, x2]``.
 
     ``bound`` is a lower bound on the realised entry, at the significance level ``level``; it should

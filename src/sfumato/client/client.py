@@ -21,7 +21,7 @@ from sfumato.client.ledger import (
 from sfumato.client.memory import batch_id, derive_report, value_token
 from sfumato.domains import Domain, H3Domain
 from sfumato.errors import InvalidArgument, InvalidSymbols, NotDelivered, UnknownValue
-from sfumato.foundation.notebook import facts_html
+from sfumato.foundation.notebook import FieldsView, facts_html
 from sfumato.foundation.periods import period_name
 from sfumato.randomness import float_above
 from sfumato.survey import Survey
@@ -32,7 +32,7 @@ _DEFAULT_PATIENCE = 10.0  # seconds
 
 
 @dataclass(frozen=True)
-class QueuedAnswer:
+class QueuedAnswer(FieldsView):
     """An answer that is stored on the device. The next ``flush`` or ``answer`` sends it.
 
     ``survey``: the survey's fingerprint. ``batch``: the identifier of the answer's batch.

@@ -31,6 +31,7 @@ from sfumato.errors import (
     SfumatoError,
     WrongSurvey,
 )
+from sfumato.foundation.notebook import FieldsView
 from sfumato.randomness import SystemWords
 from sfumato.survey import Survey
 
@@ -59,7 +60,7 @@ class BatchConflict(InvalidBatch):
 
 
 @dataclass(frozen=True)
-class Receipt:
+class Receipt(FieldsView):
     """An aggregator's confirmation that it has counted a batch."""
 
     survey: str
@@ -73,7 +74,7 @@ class Receipt:
 
 
 @dataclass(frozen=True)
-class ListedSurvey:
+class ListedSurvey(FieldsView):
     """A survey in an aggregator's list. Only the fingerprint can be verified."""
 
     fingerprint: str

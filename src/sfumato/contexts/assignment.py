@@ -3,10 +3,11 @@
 import unicodedata
 from collections.abc import Hashable, Iterable, Mapping, Set
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from sfumato.domains import Domain, as_domain
+from sfumato.domains import Domain, DomainLike, as_domain
 from sfumato.errors import ContextMismatch, InvalidContext
 from sfumato.foundation.arrays import Symbols
 from sfumato.randomness import Epsilon, positive_epsilon
@@ -33,7 +34,7 @@ class Assignment:
     noun: str
 
     @classmethod
-    def parse(cls, classes: object, domain: object, noun: str) -> "Assignment":
+    def parse(cls, classes: object, domain: DomainLike | None, noun: str) -> "Assignment":
         """Parse a sequence of class names in domain order, or a mapping from label to class name.
 
         Class names are text or integers. If ``domain`` is ``None``, the labels are the keys of the
@@ -124,12 +125,12 @@ def is_collection(value: object) -> bool:
 
 
 def _parse_mapping(
-    class_of_label: Mapping[object, object], domain: object, noun: str
+    class_of_label: Mapping[Any, object], domain: DomainLike | None, noun: str
 ) -> tuple[list[Hashable], Domain]:
     """Return the class name of each symbol, and the domain."""
     parsed_domain = as_domain(list(class_of_label) if domain is None else domain)
     size = parsed_domain.size
-    symbols = parsed_domain.label_symbols(class_of_label, f"{noun}_of")  # type: ignore[arg-type]
+    symbols = parsed_domain.label_symbols(class_of_label, f"{noun}_of")
     distinct_count = np.unique(symbols).size
     if len(class_of_label) != size or distinct_count != size:
         raise ContextMismatch(
@@ -140,7 +141,9 @@ def _parse_mapping(
     return [_normalize_class_name(class_by_symbol[x], noun) for x in range(size)], parsed_domain
 
 
-def _parse_sequence(classes: object, domain: object, noun: str) -> tuple[list[Hashable], Domain]:
+def _parse_sequence(
+    classes: object, domain: DomainLike | None, noun: str
+) -> tuple[list[Hashable], Domain]:
     """Return the class name of each symbol, and the domain."""
     if not is_collection(classes):
         raise InvalidContext(

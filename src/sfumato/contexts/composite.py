@@ -6,6 +6,7 @@ from fractions import Fraction
 from functools import reduce
 from math import inf
 from operator import add
+from typing import Any
 
 import numpy as np
 
@@ -14,10 +15,11 @@ from sfumato.contexts.context import MAX_MATRIX_SIZE, Context
 from sfumato.contexts.exact import ExactMatrix
 from sfumato.contexts.grouped import Blocks, ranks_within, symbols_by_group
 from sfumato.contexts.matrix import PrivacyMatrix
-from sfumato.domains import Domain, IntegerDomain, Label
+from sfumato.domains import Domain, DomainLike, IntegerDomain, Label
 from sfumato.errors import ContextMismatch, InvalidContext, InvalidSurvey
 from sfumato.foundation.arrays import Floats, Symbols
 from sfumato.foundation.canonical import Fields, Json, pack_u32, unpack_u32
+from sfumato.foundation.inputs import ClassesLike
 from sfumato.randomness import Epsilon
 
 __all__ = ["ContextSum", "ContextUnion", "finest_groups", "parts_by_block", "union"]
@@ -117,7 +119,9 @@ class ContextUnion(Context):
     block_names: tuple[Hashable, ...]
     """The names of the blocks, in order of first appearance."""
 
-    def __init__(self, parts: Iterable[object], block_of: object, *, domain: object = None) -> None:
+    def __init__(
+        self, parts: Iterable[object], block_of: object, *, domain: DomainLike | None = None
+    ) -> None:
         blocks = Assignment.parse(block_of, domain, "block")
         super().__init__(blocks.domain)
         self.block_of = blocks.class_of
@@ -224,7 +228,12 @@ class ContextUnion(Context):
         return f"ContextUnion({len(self.parts)} blocks of {self.domain!r}: {parts})"
 
 
-def union(contexts: object, *, block_of: object = None, domain: object = None) -> Context:
+def union(
+    contexts: Mapping[Any, Context] | Iterable[Context],
+    *,
+    block_of: ClassesLike | None = None,
+    domain: DomainLike | None = None,
+) -> Context:
     """Return the union of contexts. Each applies in one block; nothing is promised between blocks.
 
     ``contexts`` is a sequence of contexts, or a mapping from block to context. ``block_of`` gives
@@ -253,11 +262,11 @@ def union(contexts: object, *, block_of: object = None, domain: object = None) -
     if None in epsilons:
         return result
     names = [result.block_names[j] for j in result.block_of.tolist()]
-    epsilon_of_block = dict(zip(result.block_names, epsilons, strict=True))
+    epsilon_of_block: dict[Any, Any] = dict(zip(result.block_names, epsilons, strict=True))
     return Blocks(names, epsilon_of_block, domain=result.domain)
 
 
-def _parse_contexts(contexts: object) -> dict[object, Context]:
+def _parse_contexts(contexts: object) -> dict[Any, Context]:
     """Return the contexts by block name; for a sequence, the names are the integers from 0."""
     if not isinstance(contexts, Iterable) or isinstance(contexts, str | bytes | Set):
         raise InvalidContext(

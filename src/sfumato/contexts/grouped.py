@@ -13,10 +13,11 @@ import numpy as np
 from sfumato.contexts.assignment import Assignment, is_collection
 from sfumato.contexts.context import Context
 from sfumato.contexts.exact import ExactMatrix
-from sfumato.domains import Domain, Label, as_domain
+from sfumato.domains import Domain, DomainLike, Label, as_domain
 from sfumato.errors import ContextMismatch, InvalidContext
 from sfumato.foundation.arrays import Booleans, Floats, Symbols
 from sfumato.foundation.canonical import Fields, Json, decimal_text, pack_u32, unpack_u32
+from sfumato.foundation.inputs import ClassesLike, NumberLike, NumbersByClass
 from sfumato.randomness import LARGEST_EPSILON, Epsilon, positive_epsilon
 
 __all__ = [
@@ -248,7 +249,7 @@ class Uniform(GroupedContext):
     uniform_epsilon: Epsilon
     """The exact ε for every pair."""
 
-    def __init__(self, domain: object, epsilon: object) -> None:
+    def __init__(self, domain: DomainLike, epsilon: NumberLike) -> None:
         parsed_domain = as_domain(domain)
         self.uniform_epsilon = positive_epsilon(epsilon)
         super().__init__(parsed_domain, None, (self.uniform_epsilon,), (inf,))
@@ -286,7 +287,7 @@ class HighLow(GroupedContext):
     exact_inside: Epsilon
     """The exact ε promised for sensitive symbols."""
 
-    def __init__(self, domain: object, sensitive: Iterable[Label], epsilon: object) -> None:
+    def __init__(self, domain: DomainLike, sensitive: Iterable[Label], epsilon: NumberLike) -> None:
         parsed_domain = as_domain(domain)
         self.exact_inside = positive_epsilon(epsilon)
         self.is_sensitive = _sensitive_mask(parsed_domain, sensitive)
@@ -333,8 +334,12 @@ class Blocks(GroupedContext):
     a mapping from label to block. Blocks are numbered in order of first appearance. ``epsilon`` is
     one number for all blocks, a mapping from block to ε, or a sequence in block order. By default,
     a report may reveal the block (Acharya et al. 2020, Definition 4). A finite ``across`` also
-    protects the block, usually less strongly than the symbol inside it.
+    protects the block, usually less strongly than the symbol inside it. The labels are the keys of
+    the mapping; for a sequence, pass them as ``domain``.
 
+    >>> labels = ["Rue A", "Rue B", "Via C"]
+    >>> Blocks(["Paris", "Paris", "Rome"], epsilon=1, domain=labels).domain.labels
+    ('Rue A', 'Rue B', 'Via C')
     >>> Blocks({"Rue A": "Paris", "Rue B": "Paris", "Via C": "Rome"}, epsilon=1).matrix()
     array([[ 0.,  1., inf],
            [ 1.,  0., inf],
@@ -352,7 +357,12 @@ class Blocks(GroupedContext):
     """The names of the blocks, in order of first appearance."""
 
     def __init__(
-        self, block_of: object, epsilon: object, *, across: object = inf, domain: object = None
+        self,
+        block_of: ClassesLike,
+        epsilon: NumberLike | NumbersByClass,
+        *,
+        across: NumberLike = inf,
+        domain: DomainLike | None = None,
     ) -> None:
         blocks = Assignment.parse(block_of, domain, "block")
         inside = _epsilons_inside(blocks, epsilon)
@@ -488,7 +498,9 @@ class Tiers(GroupedContext):
     exact_epsilons: tuple[Epsilon, ...]
     """The exact ε of each tier."""
 
-    def __init__(self, tier_of: object, epsilons: object, *, domain: object = None) -> None:
+    def __init__(
+        self, tier_of: ClassesLike, epsilons: NumbersByClass, *, domain: DomainLike | None = None
+    ) -> None:
         tiers = Assignment.parse(tier_of, domain, "tier")
         self.tier_of = tiers.class_of
         self.tier_names = tiers.names

@@ -4,10 +4,11 @@ import numpy as np
 
 from sfumato.contexts.context import MAX_MATRIX_SIZE, Context
 from sfumato.contexts.exact import ExactMatrix
-from sfumato.domains import Domain, IntegerDomain, as_domain
+from sfumato.domains import Domain, DomainLike, IntegerDomain, as_domain
 from sfumato.errors import ContextMismatch, InvalidContext
 from sfumato.foundation.arrays import Floats, Symbols
 from sfumato.foundation.canonical import Fields, Json
+from sfumato.foundation.inputs import MatrixLike
 from sfumato.randomness import LARGEST_EPSILON, Epsilon
 
 __all__ = ["PrivacyMatrix", "matrix_domain"]
@@ -24,7 +25,7 @@ class PrivacyMatrix(Context):
 
     kind = "matrix"
 
-    def __init__(self, E: object, *, domain: object = None) -> None:
+    def __init__(self, E: MatrixLike, *, domain: DomainLike | None = None) -> None:
         entries = ExactMatrix.parse(E, "the privacy matrix")
         super().__init__(matrix_domain(domain, entries.size))
         is_finite = entries.numerators != entries.infinity
@@ -89,7 +90,7 @@ class PrivacyMatrix(Context):
         )
 
 
-def matrix_domain(domain: object, size: int) -> Domain:
+def matrix_domain(domain: DomainLike | None, size: int) -> Domain:
     """Return the domain for a matrix with ``size`` rows; by default, the integers from 0."""
     if size > MAX_MATRIX_SIZE:
         raise InvalidContext(

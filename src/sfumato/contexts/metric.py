@@ -10,10 +10,11 @@ from sfumato.contexts.composite import union
 from sfumato.contexts.context import Context
 from sfumato.contexts.exact import ExactMatrix
 from sfumato.contexts.matrix import matrix_domain
-from sfumato.domains import Domain, IntegerDomain
+from sfumato.domains import Domain, DomainLike, IntegerDomain
 from sfumato.errors import InvalidContext
 from sfumato.foundation.arrays import Floats, Symbols
 from sfumato.foundation.canonical import Fields, Json, decimal_text
+from sfumato.foundation.inputs import ClassesLike, MatrixLike, NumberLike
 from sfumato.randomness import Epsilon, positive_epsilon
 
 __all__ = ["Metric"]
@@ -37,7 +38,13 @@ class Metric(Context):
     gist = "by distance"
     is_metric = True
 
-    def __init__(self, distances: object, epsilon: object = 1.0, *, domain: object = None) -> None:
+    def __init__(
+        self,
+        distances: MatrixLike,
+        epsilon: NumberLike = 1.0,
+        *,
+        domain: DomainLike | None = None,
+    ) -> None:
         exact_distances = ExactMatrix.parse(distances, "distances")
         super().__init__(matrix_domain(domain, exact_distances.size))
         is_asymmetric = exact_distances.numerators != exact_distances.numerators.T
@@ -68,7 +75,7 @@ class Metric(Context):
 
     @classmethod
     def from_points(
-        cls, points: ArrayLike, epsilon: object = 1.0, *, domain: object = None
+        cls, points: ArrayLike, epsilon: NumberLike = 1.0, *, domain: DomainLike | None = None
     ) -> "Metric":
         """Return the Euclidean metric on points, given as rows of coordinates.
 
@@ -83,7 +90,12 @@ class Metric(Context):
 
     @classmethod
     def tiles_of_points(
-        cls, points: ArrayLike, tile_of: object, epsilon: object = 1.0, *, domain: object = None
+        cls,
+        points: ArrayLike,
+        tile_of: ClassesLike,
+        epsilon: NumberLike = 1.0,
+        *,
+        domain: DomainLike | None = None,
     ) -> Context:
         """Return a context with the Euclidean metric inside each tile and no promise between tiles.
 
@@ -106,7 +118,7 @@ class Metric(Context):
             parts.append(cls.from_points(coordinates[tiles.class_of == j], epsilon))
         return union(parts, block_of=tiles.class_of, domain=tiles.domain)
 
-    def tiles(self, tile_of: object) -> Context:
+    def tiles(self, tile_of: ClassesLike) -> Context:
         """Return a context with only the promises inside each tile; a report may reveal the tile.
 
         The result promises less than the metric itself: a report may distinguish two neighbours on

@@ -22,6 +22,7 @@ from sfumato.designer.recognise import (
 from sfumato.designer.search import CrossSection, Objective, Solution, search_rounds, to_table
 from sfumato.errors import NoClosedForm, NothingToLearn
 from sfumato.foundation.arrays import Floats, Symbols
+from sfumato.foundation.notebook import FieldsView
 from sfumato.mechanisms import Mechanism
 
 __all__ = [
@@ -98,7 +99,7 @@ def _split_matrix(context: Context) -> Iterator[ComponentContext]:
 
 
 @dataclass(frozen=True)
-class Round:
+class Round(FieldsView):
     """The progress of a search after one round.
 
     ``risk`` and ``lower_bound`` are those of the current component. ``certified`` is whether the

@@ -1,6 +1,6 @@
 """Domains: the possible answers to a question, in order, as labels and as symbols."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from sfumato.foundation.canonical import record_kind, require_canonical
 __all__ = [
     "DOMAIN_KINDS",
     "Domain",
+    "DomainLike",
     "GridDomain",
     "H3Domain",
     "IntegerDomain",
@@ -38,8 +39,11 @@ _DOMAIN_CLASSES: tuple[type[Domain], ...] = (Domain, IntegerDomain, GridDomain, 
 DOMAIN_KINDS: Mapping[str, type[Domain]] = {cls.kind: cls for cls in _DOMAIN_CLASSES}
 """The domain classes, by kind."""
 
+DomainLike = Domain | Iterable[Label] | int
+"""A domain, its labels in order, or a number of symbols (their labels are the integers from 0)."""
 
-def as_domain(domain: object) -> Domain:
+
+def as_domain(domain: DomainLike) -> Domain:
     """Return a domain unchanged; convert a symbol count or a sequence of labels to a domain.
 
     >>> as_domain(3).labels, as_domain(["yes", "no"]).labels
@@ -49,7 +53,7 @@ def as_domain(domain: object) -> Domain:
         return domain
     if isinstance(domain, int | np.integer) and not isinstance(domain, bool):
         return IntegerDomain(int(domain))
-    return Domain(domain)
+    return Domain(domain)  # type: ignore[arg-type]  # rejects booleans
 
 
 def domain_from_record(record: object) -> Domain:

@@ -62,7 +62,7 @@ class Domain:
     kind: ClassVar[str] = "labels"
     """The name of this kind of domain in records and survey files."""
 
-    def __init__(self, labels: object, *, other: Label | None = None) -> None:
+    def __init__(self, labels: Iterable[Label], *, other: Label | None = None) -> None:
         all_labels = _read_labels(labels)
         if other is not None:
             other = require_label(other, "other")

@@ -14,6 +14,7 @@ from sfumato.domains.domain import Domain, Label, require_label, unknown_value_e
 from sfumato.errors import InvalidContext, InvalidSymbols, UnknownValue
 from sfumato.foundation.arrays import Booleans, Floats, Symbols
 from sfumato.foundation.canonical import decimal_text, require_fields
+from sfumato.foundation.inputs import NumberLike
 
 __all__ = ["GridDomain", "coordinates"]
 
@@ -40,11 +41,11 @@ class GridDomain(Domain):
 
     def __init__(
         self,
-        south: object,
-        north: object,
-        west: object,
-        east: object,
-        step: object,
+        south: NumberLike,
+        north: NumberLike,
+        west: NumberLike,
+        east: NumberLike,
+        step: NumberLike,
         *,
         other: Label | None = None,
     ) -> None:

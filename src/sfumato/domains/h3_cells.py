@@ -4,6 +4,7 @@ Requires the ``geo`` extra.
 """
 
 import math
+from collections.abc import Iterable
 from itertools import pairwise
 from types import ModuleType
 
@@ -36,7 +37,7 @@ class H3Domain(Domain):
     resolution: int
     """The resolution of the cells, from 0 (about 4 million km²) to 15 (about a square metre)."""
 
-    def __init__(self, cells: object, *, other: Label | None = None) -> None:
+    def __init__(self, cells: Iterable[str], *, other: Label | None = None) -> None:
         super().__init__(cells, other=other)
         h3 = _import_h3()
         if self.other is not None and self.other != self.labels[-1]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import BinaryIO
 from uuid import uuid4
 
-from sfumato.errors import MissingExtra
+from sfumato.errors import InvalidSetting, MissingExtra
 
 
 def _read_umask() -> int:
@@ -28,11 +28,15 @@ def atomic_file(path: str | os.PathLike[str], *, mode: int | None = None) -> Ite
     """Open a temporary file that replaces ``path`` atomically on success.
 
     ``mode`` sets the permissions; the default follows the umask. If anything fails, ``path`` is
-    left unchanged and the temporary file is removed.
+    left unchanged and the temporary file is removed. Raise ``InvalidSetting`` if there is no such
+    folder.
     """
     target = Path(path).resolve()  # replace the target of a symbolic link, not the link
     if target.exists() and not target.is_file():
         raise OSError(errno.EINVAL, "not a regular file, so it cannot be replaced", str(path))
+    if not target.parent.is_dir():
+        folder = Path(path).parent
+        raise InvalidSetting(f"cannot write {path}: there is no folder {folder}. Create it first.")
     # Choose the name before creating the file, so the file can be removed after any interrupt.
     temporary = target.parent / f".{target.name}.{uuid4().hex}"
     try:

@@ -111,10 +111,12 @@ def parse_rows(rows: Iterable[Iterable[object]]) -> list[list[int]]:
     return [list(map(parse_count, row)) for row in rows]
 
 
-def parse_stochastic_rows(matrix: Sequence[Sequence[object]], name: str) -> list[list[Fraction]]:
+def parse_stochastic_rows(
+    matrix: object, name: str, hint: str = "Pass fractions such as Fraction(1, 3)."
+) -> list[list[Fraction]]:
     """Return a matrix as fractions; raise ``InvalidContext`` unless it is stochastic.
 
-    Error messages refer to the matrix as ``name``.
+    Error messages refer to the matrix as ``name``, and end with ``hint`` if a sum is not exact.
     """
     rows = []
     for row in _require_entries(matrix, name):
@@ -128,11 +130,16 @@ def parse_stochastic_rows(matrix: Sequence[Sequence[object]], name: str) -> list
     if not rows:
         raise InvalidContext(f"{name} must have at least one row; got none.")
     for y, entries in enumerate(rows):
-        if len(entries) != len(rows[0]) or sum(entries) != 1:
+        if len(entries) != len(rows[0]):
             raise InvalidContext(
-                f"{name} must be stochastic: each row needs {len(rows[0])} entries that add up "
-                f"to exactly 1, but row {y} has {len(entries)} that add up to "
-                f"{float(sum(entries)):g}. Pass fractions such as Fraction(1, 3)."
+                f"the rows of {name} must have the same length; row 0 has {len(rows[0])} entries, "
+                f"and row {y} has {len(entries)}."
+            )
+        error = sum(entries) - 1
+        if error != 0:
+            raise InvalidContext(
+                f"{name} must be stochastic: the entries of a row must add up to exactly 1, but "
+                f"the sum of row {y} is off by {float(error):.2g}. {hint}"
             )
     return rows
 

@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sfumato.errors import InvalidContext, InvalidSymbols, NotEnoughReports
 from sfumato.foundation.arrays import Booleans, Floats, Symbols
+from sfumato.foundation.notebook import FieldsView
 from sfumato.foundation.simplex import project
 from sfumato.tally import Tally
 
@@ -43,7 +44,7 @@ MAX_MATRIX_ENTRIES = 2**24
 
 
 @dataclass(frozen=True, eq=False)
-class Reach:
+class Reach(FieldsView):
     """The maximum effect of one forged report on an estimate, derived from the extreme scores.
 
     ``highest`` and ``lowest`` are ``max_y A[x, y]`` and ``min_y A[x, y]`` for every x, and

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from fractions import Fraction
 from functools import cached_property
 from math import gcd
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from sfumato.contexts import Context
-from sfumato.errors import ContextMismatch, InvalidContext, NothingToLearn
-from sfumato.foundation.arrays import Floats, Symbols, Words
+from sfumato.errors import ContextMismatch, InvalidArgument, InvalidContext, NothingToLearn
+from sfumato.foundation.arrays import Booleans, Floats, Symbols, Words
 from sfumato.foundation.canonical import (
     Fields,
     Json,
@@ -25,6 +25,7 @@ from sfumato.foundation.formatting import (
     format_odds_factor,
     printable,
 )
+from sfumato.foundation.inputs import MatrixLike
 from sfumato.mechanisms.channel import (
     IntegerChannel,
     format_rows,
@@ -49,6 +50,9 @@ _MAX_WEIGHT = 2**32  # the largest weight of a symbol in a crowd
 _SUM_TOLERANCE = 1e-6  # the largest error allowed in a row sum
 _ZERO_TOLERANCE = 1e-9  # entries may be this far below 0
 _MIN_PROBABILITY = 2.0**-40  # drop reports that are rarer than this for every symbol
+_FRACTIONS_HINT = (
+    "Pass fractions such as Fraction(1, 3). For floats, call sf.TableResponse.from_floats."
+)
 
 
 class TableResponse(DenseMechanism):
@@ -87,12 +91,14 @@ class TableResponse(DenseMechanism):
         word_bits: int = 64,
         crowd: Sequence[int] | None = None,
     ) -> None:
+        _require_context(context, "TableResponse(context, integers)")
         super().__init__(context)
-        if len(integers) != context.size:
+        rows = _require_integers(integers)
+        if len(rows) != context.size:
             raise ContextMismatch(
-                f"a table must have {context.size} rows, one per symbol; got {len(integers)}."
+                f"a table must have {context.size} rows, one per symbol; got {len(rows)}."
             )
-        self._integers = IntegerChannel(integers, word_bits)
+        self._integers = IntegerChannel(rows, word_bits)
         self.word_bits = word_bits
         self.outputs = self._integers.outputs
         self.crowd = _require_crowd(crowd, context.size)
@@ -101,7 +107,7 @@ class TableResponse(DenseMechanism):
     def from_fractions(
         cls,
         context: Context,
-        Q: Sequence[Sequence[object]],
+        Q: MatrixLike,
         *,
         crowd: Sequence[int] | None = None,
         word_bits: int = 64,
@@ -111,7 +117,8 @@ class TableResponse(DenseMechanism):
         Q is a stochastic matrix of fractions or decimals, with one row per symbol. Raise
         ``ContextMismatch`` if it does not satisfy the context; the error names a pair of labels.
         """
-        rows = parse_stochastic_rows(Q, "Q")
+        _require_context(context, "TableResponse.from_fractions(context, Q)")
+        rows = parse_stochastic_rows(Q, "Q", _FRACTIONS_HINT)
         if len(rows) != context.size:
             raise ContextMismatch(
                 f"Q must have a row for each of the {context.size} symbols; got {len(rows)} rows."
@@ -150,6 +157,7 @@ class TableResponse(DenseMechanism):
                [0.211942, 0.576117, 0.211942],
                [0.211942, 0.211942, 0.576117]])
         """
+        _require_context(context, "TableResponse.from_floats(context, Q)")
         solution = _clean_solution(Q, context.size)
         try:
             integers = round_solution(solution, context, word_bits)
@@ -292,16 +300,9 @@ def _clean_solution(Q: ArrayLike, size: int) -> Floats:
 
     Raise ``InvalidContext`` if Q is not nearly stochastic.
     """
-    try:
-        floats = np.array(Q, dtype=np.float64)
-    except (ValueError, TypeError):
-        floats = np.empty(0)  # ragged, or not numbers
-    is_finite_matrix = floats.ndim == 2 and len(floats) == size and np.isfinite(floats).all()
-    if not is_finite_matrix or (floats < -_ZERO_TOLERANCE).any():
-        raise InvalidContext(
-            f"Q must be a matrix of probabilities with a row for each of the {size} symbols; got "
-            f"shape {floats.shape}."
-        )
+    floats = _parse_floats(Q, size)
+    _require_entries(np.isfinite(floats), floats, "must be a finite number")
+    _require_entries(floats >= -_ZERO_TOLERANCE, floats, "must not be negative")
     errors = np.abs(floats.sum(axis=1) - 1)
     x = int(errors.argmax())
     if errors[x] > _SUM_TOLERANCE:
@@ -311,6 +312,61 @@ def _clean_solution(Q: ArrayLike, size: int) -> Floats:
         )
     is_frequent = floats.max(axis=0) >= _MIN_PROBABILITY
     return np.maximum(floats[:, is_frequent], 0.0)
+
+
+def _parse_floats(Q: ArrayLike, size: int) -> Floats:
+    """Return Q as an array; raise ``InvalidContext`` unless it has a row for each symbol."""
+    try:
+        floats = np.array(Q, dtype=np.float64)
+    except (ValueError, TypeError):
+        raise InvalidContext(
+            "Q must be a matrix: rows of numbers, all of the same length. Pass e.g. a NumPy array."
+        ) from None
+    if floats.ndim != 2:
+        raise InvalidContext(f"Q must be a matrix of probabilities; got shape {floats.shape}.")
+    if len(floats) != size:
+        raise InvalidContext(
+            f"Q must be a matrix with a row for each of the {size} symbols; got {len(floats)} rows."
+        )
+    return floats
+
+
+def _require_entries(is_valid: Booleans, floats: Floats, requirement: str) -> None:
+    """Raise ``InvalidContext`` if an entry is invalid, and name the first such entry."""
+    if not is_valid.all():
+        x, y = np.argwhere(~is_valid)[0].tolist()
+        raise InvalidContext(
+            f"every entry of Q {requirement}; entry [{x}, {y}] is {floats[x, y]:g}. Pass a matrix "
+            "of probabilities."
+        )
+
+
+def _require_context(context: object, call: str) -> None:
+    """Raise ``InvalidArgument`` unless the first argument is a context. ``call`` is correct."""
+    if not isinstance(context, Context):
+        raise InvalidArgument(
+            f"the first argument must be a context; got {type(context).__name__}. Call sf.{call} "
+            "with e.g. context = sf.Uniform(labels, 1)."
+        )
+
+
+def _require_integers(integers: object) -> list[list[int]]:
+    """Return a table as rows of Python integers; raise ``InvalidContext`` for other entries."""
+    rows = integers.tolist() if isinstance(integers, np.ndarray) else integers
+    if not _is_sequence(rows) or not all(map(_is_sequence, rows)):
+        raise InvalidContext("a table must be a matrix: a list of rows, each a list of integers.")
+    types = {type(entry) for row in rows for entry in row}
+    for entry_type in types:
+        if not issubclass(entry_type, int | np.integer) or entry_type is bool:
+            raise InvalidContext(
+                f"a table must contain integers, the numbers of words; got {entry_type.__name__}. "
+                "For probabilities, call sf.TableResponse.from_floats(context, Q)."
+            )
+    return [[int(entry) for entry in row] for row in rows]
+
+
+def _is_sequence(value: object) -> TypeGuard[Sequence[Any]]:
+    return isinstance(value, Sequence | np.ndarray) and not isinstance(value, str | bytes)
 
 
 class BinaryResponse(DenseMechanism):

@@ -34,6 +34,7 @@ import numpy as np
 from sfumato.estimation import draw_tally
 from sfumato.estimation.decoders import get_decoder
 from sfumato.foundation.arrays import Floats, Symbols
+from sfumato.foundation.notebook import FieldsView
 from sfumato.foundation.simplex import project, total_variation
 from sfumato.mechanisms import Mechanism
 from sfumato.planning.target import Target
@@ -70,7 +71,7 @@ _TERNARY_STEPS = 100  # each step shortens the interval by a third
 
 
 @dataclass(frozen=True)
-class Figures:
+class Figures(FieldsView):
     """The predicted errors for a number of people.
 
     With the target's confidence, the actual error does not exceed ``error``.

@@ -10,6 +10,7 @@ from sfumato.contexts import Context, Uniform
 from sfumato.designer import exponential_response, mechanism_for
 from sfumato.errors import ContextMismatch, NoClosedForm, NothingToLearn, SfumatoError
 from sfumato.foundation.formatting import format_number
+from sfumato.foundation.notebook import FieldsView
 from sfumato.mechanisms import Mechanism, contains_table, require_people
 from sfumato.planning.predict import MAX_PEOPLE, DecodedForecast, Figures, UnbiasedForecast
 from sfumato.planning.target import DECODED_MEASURES, Target
@@ -33,7 +34,7 @@ MechanismOrError = Mechanism | SfumatoError
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PlanRow:
+class PlanRow(FieldsView):
     """One mechanism in a plan, or the reason why it could not be built.
 
     ``name``: "classical", "exponential", "hadamard", "best" or "own".

@@ -21,6 +21,7 @@ from sfumato.errors import PrivacyViolation
 from sfumato.foundation.arrays import Booleans, Floats, Symbols
 from sfumato.foundation.canonical import Json, decimal_text
 from sfumato.foundation.formatting import format_label
+from sfumato.foundation.notebook import FieldsView
 from sfumato.mechanisms import CompactRow, Mechanism
 from sfumato.randomness import Epsilon, epsilon_of_odds, exp_bounds, within_odds
 
@@ -34,7 +35,7 @@ _MAX_PAIRWISE_SYMBOLS = 512  # in larger grouped domains, only the extremes are 
 
 
 @dataclass(frozen=True)
-class TightestCase:
+class TightestCase(FieldsView):
     """The report, among those compared, that comes closest to breaking a promise, or breaks it.
 
     The report ``output`` favours ``x`` over ``x2`` with odds ``high : low``, two integers over the

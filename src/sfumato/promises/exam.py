@@ -23,6 +23,7 @@ from sfumato.errors import (
 )
 from sfumato.foundation.arrays import Floats, Words
 from sfumato.foundation.canonical import canonical_bytes
+from sfumato.foundation.notebook import FieldsView
 from sfumato.mechanisms import Mechanism, MechanismHolder, require_mechanism
 from sfumato.promises.certificate import MAX_ENUMERATED_OUTPUTS, certify
 from sfumato.promises.structure import check_structure
@@ -39,7 +40,7 @@ _TOLERANCE = 1e-9  # the largest float error, relative to the scale of the value
 
 
 @dataclass(frozen=True)
-class ExamReport:
+class ExamReport(FieldsView):
     """The names of the checks that passed, and the length in bits of the short words."""
 
     passed: tuple[str, ...]

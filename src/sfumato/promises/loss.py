@@ -21,7 +21,7 @@ from operator import add
 from sfumato.contexts import Context
 from sfumato.domains import SymbolOrLabel
 from sfumato.errors import InvalidArgument
-from sfumato.foundation.formatting import format_number
+from sfumato.foundation.formatting import format_number, plural
 from sfumato.foundation.notebook import facts_html
 from sfumato.mechanisms import Mechanism, MechanismHolder
 from sfumato.promises.observer import SymbolPair
@@ -96,7 +96,8 @@ class PrivacyLoss:
 
     def __repr__(self) -> str:
         return (
-            f"PrivacyLoss({self.report_count} reports, {len(self._counts)} sums of losses, "
+            f"PrivacyLoss({plural(self.report_count, 'report')}, "
+            f"{plural(len(self._counts), 'sum')} of losses, "
             f"naive ε = {self.naive_epsilon:g})"
         )
 

@@ -26,7 +26,7 @@ from sfumato.errors import InvalidArgument, InvalidSymbols, MissingExtra
 from sfumato.foundation.arrays import Floats
 from sfumato.foundation.formatting import format_epsilon, printable
 from sfumato.foundation.installation import install_hint
-from sfumato.foundation.notebook import facts_html, table_html
+from sfumato.foundation.notebook import FieldsView, facts_html, table_html
 from sfumato.mechanisms import Mechanism, MechanismHolder, context_of, mechanism_of
 from sfumato.randomness import Epsilon, within_odds
 
@@ -41,7 +41,7 @@ ExactPoint = tuple[Fraction, Fraction]
 
 
 @dataclass(frozen=True)
-class ViolatingTest:
+class ViolatingTest(FieldsView):
     """A test with smaller errors than the context allows.
 
     The test guesses x if the report is in ``x_outputs``, and x2 otherwise. ``inequality`` is the

@@ -26,12 +26,14 @@ the attack is detected.
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from sfumato.domains import Label, require_symbols
 from sfumato.errors import InvalidArgument, NotEnoughReports
 from sfumato.estimation import FitResult, ManipulationBounds, check_fake_count, check_fit
 from sfumato.estimation.decoders import get_decoder
 from sfumato.foundation.arrays import Floats, Symbols
+from sfumato.foundation.notebook import FieldsView
 from sfumato.foundation.simplex import total_variation
 from sfumato.mechanisms import Mechanism
 from sfumato.simulation.seeded import SeededWords
@@ -46,7 +48,7 @@ _ROUNDING_TOLERANCE = 1e-9  # relative to 1 plus the bound
 
 
 @dataclass(frozen=True, eq=False)
-class AttackResult:
+class AttackResult(FieldsView):
     """The effect of an attack, and bounds on it.
 
     ``shift``: the change in the unbiased estimate of the target's share, compared with counting the
@@ -96,7 +98,7 @@ class AttackResult:
 
 def attack(
     mechanism: Mechanism,
-    symbols: object,
+    symbols: ArrayLike,
     *,
     fake_count: int,
     target: Label,

@@ -22,6 +22,7 @@ import numpy as np
 
 from sfumato.errors import InvalidContext
 from sfumato.foundation.arrays import Floats, Symbols, Words
+from sfumato.foundation.notebook import FieldsView
 
 __all__ = ["HASH_BITS", "Baseline", "LocalHashing", "UnaryEncoding", "binomial_counts"]
 
@@ -30,7 +31,7 @@ HASH_BITS = 64
 
 
 @dataclass(frozen=True)
-class Baseline(ABC):
+class Baseline(FieldsView, ABC):
     """A classical mechanism whose reports support sets of labels, with one ε for all pairs.
 
     ``size``: the number of labels.

@@ -14,6 +14,7 @@ from sfumato.errors import ContextMismatch, InvalidSymbols, NotEnoughReports, No
 from sfumato.estimation.decoders import Decoder, get_decoder
 from sfumato.foundation.arrays import Floats, Symbols
 from sfumato.foundation.formatting import format_factor, format_number
+from sfumato.foundation.notebook import FieldsView, table_html
 from sfumato.foundation.simplex import project, total_variation
 from sfumato.mechanisms import Mechanism, PlainResponse
 from sfumato.simulation.baselines import Baseline, LocalHashing, UnaryEncoding
@@ -33,7 +34,7 @@ _ROUNDING_TOLERANCE = 1e-12  # a mean squared error below this is a rounding err
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Row:
+class Row(FieldsView):
     """The results for one mechanism.
 
     ``l2``: the exact root mean square Euclidean error of the unbiased estimate.
@@ -138,6 +139,11 @@ class Comparison:
     def __repr__(self) -> str:
         lines = [*_heading_lines(self), "", *_table_lines(self), "", *_legend_lines(self)]
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """Return the table as HTML, for notebooks."""
+        header, *rows = _table_rows(self)
+        return table_html("Comparison", header, rows, " ".join(_heading_lines(self)))
 
 
 def compare(
@@ -307,17 +313,20 @@ def _heading_lines(comparison: Comparison) -> list[str]:
 
 
 def _table_lines(comparison: Comparison) -> list[str]:
-    decoded = f"error, {comparison.decoder}"
-    header = ["", "ε", "error, projected", decoded, "people", "bits", "leverage", "reach"]
-    table = [header]
-    for row in comparison.rows:
-        table.append(_row_cells(comparison, row))
+    table = _table_rows(comparison)
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     lines = []
     for title, *cells in table:
         padded_cells = [title.ljust(widths[0]), *map(str.rjust, cells, widths[1:])]
         lines.append("  ".join(padded_cells))
     return lines
+
+
+def _table_rows(comparison: Comparison) -> list[list[str]]:
+    """Return the header and one row of cells for each mechanism."""
+    decoded = f"error, {comparison.decoder}"
+    header = ["", "ε", "error, projected", decoded, "people", "bits", "leverage", "reach"]
+    return [header, *(_row_cells(comparison, row) for row in comparison.rows)]
 
 
 def _row_cells(comparison: Comparison, row: Row) -> list[str]:

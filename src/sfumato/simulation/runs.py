@@ -11,6 +11,7 @@ import numpy as np
 from sfumato.domains import Domain
 from sfumato.errors import InvalidArgument, InvalidTable
 from sfumato.foundation.arrays import Floats, Symbols
+from sfumato.foundation.notebook import FieldsView, facts_html
 from sfumato.foundation.parallel import Progress, available_cores, call_in_threads, parallel_map
 from sfumato.mechanisms import Mechanism
 from sfumato.simulation.seeded import SeededWords
@@ -35,7 +36,7 @@ _CHUNK_SIZE = 2**20  # people to process at a time
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Population:
+class Population(FieldsView):
     """The number of people with each symbol, and the number of rows without an answer."""
 
     domain: Domain
@@ -106,9 +107,13 @@ class Spread(NamedTuple):
             return f"{self.mean:.4f}"
         return f"{self.mean:.4f} ± {self.standard_error:.4f}"
 
+    def _repr_html_(self) -> str:
+        """Return the mean and its standard error as HTML, for notebooks."""
+        return facts_html("Spread", {"mean ± standard error": str(self)})
+
 
 @dataclass(frozen=True)
-class Draws:
+class Draws(FieldsView):
     """The number of runs, their seed, and the number of workers, which run in parallel.
 
     The random words of a run depend only on the seed, the index of the run and the participant. So

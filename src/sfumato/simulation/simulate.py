@@ -9,6 +9,7 @@ import numpy as np
 from sfumato.errors import InvalidArgument, NotEnoughReports
 from sfumato.estimation.decoders import get_decoder
 from sfumato.foundation.arrays import Booleans, Floats, Symbols, Words
+from sfumato.foundation.notebook import FieldsView
 from sfumato.foundation.parallel import Progress, parallel_map
 from sfumato.foundation.simplex import total_variation
 from sfumato.mechanisms import Mechanism
@@ -30,7 +31,7 @@ __all__ = ["Simulation", "simulate", "simulate_files"]
 
 
 @dataclass(frozen=True, eq=False)
-class Simulation:
+class Simulation(FieldsView):
     """The results of repeated runs on the same data.
 
     ``truth``: the distribution p of the data.

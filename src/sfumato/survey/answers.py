@@ -12,6 +12,8 @@ from sfumato.domains import Domain, GridDomain, H3Domain, IntegerDomain
 from sfumato.domains.grid import coordinates, split_positions
 from sfumato.errors import InvalidSymbols
 from sfumato.foundation.arrays import Arrow, Booleans, Floats, Symbols
+from sfumato.foundation.formatting import format_count, plural
+from sfumato.foundation.notebook import facts_html
 from sfumato.foundation.whole_numbers import WHOLE_FLOAT_LIMIT, WHOLE_NUMBER, ZERO_DECIMALS
 from sfumato.survey.answer_columns import AnswerColumns
 from sfumato.survey.cell_lookup import MISSING, UNKNOWN, CellLookup, describe_cell
@@ -46,7 +48,12 @@ class ReportBatch:
         return hash((self.fingerprint, self.numbers.tobytes()))
 
     def __repr__(self) -> str:
-        return f"ReportBatch({len(self)} reports, fingerprint={self.fingerprint[:12]}…)"
+        return f"ReportBatch({plural(len(self), 'report')}, fingerprint={self.fingerprint[:12]}…)"
+
+    def _repr_html_(self) -> str:
+        """Return the number of reports and the fingerprint as HTML, for notebooks."""
+        facts = {"reports": format_count(len(self)), "fingerprint": self.fingerprint}
+        return facts_html("ReportBatch", facts)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -9,6 +9,7 @@ from sfumato.contexts import Context
 from sfumato.errors import InvalidSurvey
 from sfumato.foundation.canonical import Json
 from sfumato.foundation.formatting import printable
+from sfumato.foundation.notebook import FieldsView
 from sfumato.foundation.periods import PERIODS
 from sfumato.survey.answer_columns import AnswerColumns
 from sfumato.survey.question import DEFAULT_QUESTION, Question, require_name
@@ -25,7 +26,7 @@ _MAX_LABELS_SHOWN = 30
 
 
 @dataclass(frozen=True)
-class Description:
+class Description(FieldsView):
     """The parts of a survey that can be checked before its mechanism is designed.
 
     ``about`` contains further arguments of ``Survey``: title, text, contact, minimum_reports,

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from sfumato.contexts import Context
 from sfumato.domains.domain import require_label
 from sfumato.errors import InvalidContext, InvalidSurvey
+from sfumato.foundation.notebook import FieldsView
 
 __all__ = ["DEFAULT_QUESTION", "Question", "require_name"]
 
@@ -15,7 +16,7 @@ _MAX_NAME_LENGTH = 100
 
 
 @dataclass(frozen=True)
-class Question:
+class Question(FieldsView):
     """A question's name, and the context that protects its answers.
 
     A survey of one question may name it, which matters when its answers are a column of a table.
@@ -33,8 +34,8 @@ class Question:
             raise InvalidSurvey(
                 "a survey needs a context, which lists the possible answers; got "
                 f"{type(self.context).__name__}. For example: "
-                'Survey("vote", Uniform(["no", "yes"], epsilon=1)). Pass people\'s answers to '
-                "privatize."
+                'sf.Survey("vote", sf.Uniform(["no", "yes"], epsilon=1)). Pass people\'s answers '
+                "to survey.privatize."
             )
         object.__setattr__(self, "name", require_name(self.name, "a question's name"))
 

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from threading import Lock
 from typing import Any, Literal, Self
@@ -59,6 +60,12 @@ FAKE_COUNTS = (1, 10, 100)
 """The numbers of fake people for which results show how far the estimate could be moved."""
 
 _MAX_LABELS_IN_HTML = 12
+_MISSING: Any = None  # a missing context gets an error that shows the right call
+_COLUMN_ADVICE = (
+    "To ask for the answers in a column, take its labels and choose a promise: "
+    'survey = sf.Survey("vote", sf.Uniform(column.dropna().unique(), epsilon=1)). Then pass the '
+    "column to survey.privatize."
+)
 _SEEDED_CALL = "sf.simulation.reports(survey, answers, seed=1)"
 _MECHANISM_KINDS = ("binary", "table", "plain", "blocks", "high-low", "groups", "product", "union")
 _NOT_SINGLE_MESSAGE = (
@@ -106,7 +113,7 @@ class Survey:
     def __init__(
         self,
         name: str,
-        context: Context | Question,
+        context: Context | Question = _MISSING,
         mechanism: Mechanism | None = None,
         *,
         title: str = "",
@@ -118,6 +125,10 @@ class Survey:
         repeat: Literal["once"] | Mapping[str, Any] = "once",
         edition: int = 1,
     ) -> None:
+        if not isinstance(name, str):
+            raise InvalidSurvey(
+                f"a survey's name must be text; got {type(name).__name__}. {_COLUMN_ADVICE}"
+            )
         about = {
             "title": title,
             "text": text,
@@ -457,7 +468,7 @@ class Survey:
         if self.context.size > len(labels):
             labels.append(f"… ({self.context.size:,} in all)")
         facts = {"question": self.title, "answers": ", ".join(labels)}
-        facts["promise"] = f"{self.context!r}: {self.context.gist}"
+        facts["promise"] = " ".join(_promise_sentences(self.context))
         if self.context.size <= MAX_MATRIX_SIZE or self.context.groups is not None:
             facts["not protected"] = self.disclosure() or "–"
         facts["mechanism"] = f"{type(self._mechanism).__name__}, {self._mechanism.bits} bits"
@@ -476,6 +487,13 @@ def _restore_survey(
     survey._description = replace(survey.description, table=table)
     survey._sections = sections
     return survey
+
+
+def _promise_sentences(context: Context) -> list[str]:
+    """Return the promise in words. Pages are in a layer above, so they are loaded by name."""
+    promise_module: Any = import_module("sfumato.pages.promise")
+    sentences: list[str] = promise_module.promise_sentences(context)
+    return sentences
 
 
 def _cache_certificate(key: tuple[type[Mechanism], str], certificate: Certificate) -> None:

@@ -27,6 +27,7 @@ from sfumato.estimation.decoders.empirical_bayes import (
     has_neighbours,
 )
 from sfumato.estimation.decoders.histograms import halve_counts
+from sfumato.foundation.notebook import FieldsView
 from sfumato.mechanisms import Mechanism
 from sfumato.tally import Tally
 
@@ -41,7 +42,7 @@ _KEY = hashlib.sha256(b"sfumato/estimation/halves").digest()
 
 
 @dataclass(frozen=True, eq=False)
-class Auto:
+class Auto(FieldsView):
     """A mixture of empirical Bayes and projection, with weights determined by the reports.
 
     If the symbols have neighbours and there is no covariate, it uses spatial empirical Bayes.

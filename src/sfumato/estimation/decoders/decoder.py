@@ -18,6 +18,7 @@ import numpy as np
 
 from sfumato.contexts import finest_groups
 from sfumato.foundation.arrays import Booleans, Floats, Symbols
+from sfumato.foundation.notebook import FieldsView
 from sfumato.foundation.simplex import project_groups, project_groups_weighted
 from sfumato.mechanisms import Mechanism
 from sfumato.tally import Tally
@@ -37,7 +38,7 @@ prior on a grid of values is too coarse for such groups."""
 
 
 @dataclass(frozen=True, eq=False)
-class DecoderResult:
+class DecoderResult(FieldsView):
     """Decoded frequencies, and ``details`` about how the decoder arrived at them."""
 
     frequencies: Floats
@@ -58,7 +59,7 @@ class Decoder(Protocol):
 
 
 @dataclass(frozen=True)
-class Unbiased:
+class Unbiased(FieldsView):
     """The unbiased estimate, unchanged: correct on average, but entries may be negative."""
 
     name: ClassVar[str] = "unbiased"
@@ -69,7 +70,7 @@ class Unbiased:
 
 
 @dataclass(frozen=True)
-class Projection:
+class Projection(FieldsView):
     """Among all distributions with the observed block shares, the closest to the unbiased estimate.
 
     Distances are in units of each symbol's standard error, computed as if people were spread evenly

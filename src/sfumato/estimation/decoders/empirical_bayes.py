@@ -25,6 +25,7 @@ from sfumato.errors import ContextMismatch, InvalidArgument
 from sfumato.estimation.decoders.decoder import DecoderResult, Pools
 from sfumato.estimation.decoders.prior import Posterior, Prior, fit_prior, posterior_quantiles
 from sfumato.foundation.arrays import Booleans, Floats, Symbols
+from sfumato.foundation.notebook import FieldsView
 from sfumato.foundation.simplex import project_groups
 from sfumato.mechanisms import Mechanism
 from sfumato.tally import Tally
@@ -58,7 +59,7 @@ _MIN_KERNEL_SUM = 1e-12  # avoids division by 0 for cells without neighbours
 
 
 @dataclass(frozen=True, eq=False)
-class EmpiricalBayes:
+class EmpiricalBayes(FieldsView):
     """A decoder that shrinks noisy shares towards a prior learned from all symbols.
 
     ``covariate``: a public number for each symbol that may be related to its share, such as a
@@ -83,7 +84,7 @@ class EmpiricalBayes:
 
 
 @dataclass(frozen=True)
-class SpatialBayes:
+class SpatialBayes(FieldsView):
     """Empirical Bayes that pools each cell with cells that have similar neighbourhoods.
 
     It requires a domain whose cells have neighbours (a grid or H3). A cell's covariate is a

@@ -36,6 +36,7 @@ from numpy.typing import NDArray
 from sfumato.errors import InvalidArgument
 from sfumato.estimation.decoders.decoder import DecoderResult, Projection
 from sfumato.foundation.arrays import Floats, Symbols
+from sfumato.foundation.notebook import FieldsView
 from sfumato.foundation.simplex import project_groups_weighted
 from sfumato.mechanisms import Mechanism
 from sfumato.tally import Tally
@@ -51,7 +52,7 @@ _MIN_REMAINING_FRACTION = 0.1
 
 
 @dataclass(frozen=True)
-class Likelihood:
+class Likelihood(FieldsView):
     """The most likely distribution that gives each block its observed share.
 
     Guarantee: no such distribution has a log-likelihood that exceeds the result's by more than the

@@ -22,6 +22,8 @@ from sfumato.estimation.decoders.decoder import Decoder
 from sfumato.estimation.decoders.histograms import draw_tally
 from sfumato.estimation.uncertainty.intervals import tail_probability
 from sfumato.foundation.arrays import Floats
+from sfumato.foundation.formatting import format_count, format_percent
+from sfumato.foundation.notebook import facts_html
 from sfumato.foundation.simplex import project_groups, total_variation
 from sfumato.mechanisms import Mechanism
 from sfumato.tally import Tally
@@ -101,6 +103,15 @@ class Bootstrap:
             f"Bootstrap(total variation {self.mean_error:.4f}, {100 * self.level:.4g}% interval "
             f"{self.low:.4f} to {self.high:.4f}, {self.runs} runs)"
         )
+
+    def _repr_html_(self) -> str:
+        """Return the total variation error and its interval as HTML, for notebooks."""
+        facts = {
+            "mean total variation error": f"{self.mean_error:.4f}",
+            f"{format_percent(self.level)} of the errors": f"{self.low:.4f} to {self.high:.4f}",
+            "runs": format_count(self.runs),
+        }
+        return facts_html("Bootstrap", facts)
 
 
 def _as_distribution(mechanism: Mechanism, tally: Tally, frequencies: Floats) -> Floats:

@@ -39,6 +39,8 @@ import numpy as np
 
 from sfumato.estimation.uncertainty.intervals import probability_below
 from sfumato.foundation.arrays import Booleans, Floats
+from sfumato.foundation.formatting import format_count, format_number
+from sfumato.foundation.notebook import facts_html
 from sfumato.foundation.simplex import project_groups
 from sfumato.mechanisms import Mechanism, ScoreMoments
 from sfumato.randomness import words_from
@@ -93,6 +95,16 @@ class FitResult:
     def is_possible(self) -> bool:
         """Whether the reports could have come from the mechanism."""
         return self.p_value >= REJECTION_THRESHOLD
+
+    def _repr_html_(self) -> str:
+        """Return the verdict and the p-value of each test as HTML, for notebooks."""
+        facts = {"p-value": format_number(self.p_value)}
+        for name, p_value in self.tests.items():
+            facts[f"test of {name}"] = f"p = {format_number(p_value)}"
+        facts["Pearson’s statistic"] = format_number(self.statistic, digits=4)
+        facts["degrees of freedom"] = format_count(self.degrees_of_freedom)
+        facts["impossible reports"] = format_count(self.impossible_count)
+        return facts_html("FitResult", facts, self.verdict)
 
 
 def check_fit(mechanism: Mechanism, tally: Tally) -> FitResult:

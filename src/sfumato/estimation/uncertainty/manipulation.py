@@ -43,6 +43,7 @@ from sfumato.errors import InvalidArgument
 from sfumato.estimation.decoders.decoder import Decoder, Pools, Projection, Unbiased
 from sfumato.foundation.arrays import Floats
 from sfumato.foundation.formatting import format_upper_bound
+from sfumato.foundation.notebook import facts_html
 from sfumato.mechanisms import Mechanism
 from sfumato.tally import Tally
 
@@ -109,6 +110,21 @@ class Manipulation:
 
     def __repr__(self) -> str:
         return self.summary()
+
+    def _repr_html_(self) -> str:
+        """Return the bounds as HTML, for notebooks."""
+        decoded = "no bound is known"
+        if self.decoded is not None:
+            decoded = f"moved by at most {format_upper_bound(self.decoded)}"
+        shift = format_upper_bound(self.largest_shift)
+        total_variation = format_upper_bound(self.total_variation)
+        facts = {
+            "fake people": f"{self.fake_count:,} among {self.reports:,}",
+            "any single share (unbiased)": f"moved by at most {shift}",
+            "all shares (unbiased, total variation)": f"moved by at most {total_variation}",
+            f"all shares ({self.decoder}, total variation)": decoded,
+        }
+        return facts_html("Manipulation", facts)
 
 
 @dataclass(frozen=True, eq=False)
