@@ -1,4 +1,4 @@
-"""`demo`: one page, one table, three promises."""
+"""`demo`: one page, one table, three promises as maps."""
 
 import re
 
@@ -19,7 +19,18 @@ def test_demo_writes_only_its_page(demo):
     assert [path.name for path in read_folder(folder)] == ["page.html"]
     page = (folder / "page.html").read_text(encoding="utf-8")
     assert page.lstrip().lower().startswith("<!doctype html")
-    assert len(page.encode()) < 6e6
+    assert len(page.encode()) < 3e6
+
+
+def test_page_shows_the_maps_with_their_errors(demo):
+    folder, run = demo
+    page = (folder / "page.html").read_text(encoding="utf-8")
+    assert page.count("of people in the wrong cell</text>") == 6  # for desktops and for phones
+    errors = re.findall(r"│\s*(0\.\d{3})\s*│", run.stdout.decode())
+    for error in errors:
+        assert f"{float(error):.0%} of people in the wrong cell" in page
+    for name in ("New York", "Los Angeles"):
+        assert f">{name}</text>" in page
 
 
 def test_demo_names_its_source_and_page(demo):

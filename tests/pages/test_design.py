@@ -1,16 +1,21 @@
 """The page and the picture of a design."""
 
+import importlib.util
 import math
 import re
+import sys
+import xml.etree.ElementTree as ET
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import sfumato as sf
+from sfumato.charts.chart import svg_to_png
+from sfumato.charts.palette import FIXED
 from sfumato.designer.design import Design
 from sfumato.designer.exponential import exponential_response
-from sfumato.errors import InvalidContext
+from sfumato.errors import InvalidContext, MissingExtra
 from sfumato.foundation.formatting import format_gap
 from sfumato.mechanisms import TableResponse
 from sfumato.pages.design import (
@@ -23,13 +28,15 @@ from sfumato.pages.design import (
 )
 from sfumato.pages.design.chart import (
     compute_used_promise,
-    design_png,
     design_chart,
+    design_png,
     order_reports,
     require_drawable,
 )
+from support.browser import Browser, accessibility_violations, external_requests
 from support.survey_results import HOSTILE
 
+SVG = "{http://www.w3.org/2000/svg}"
 STOPS = ["park", "café", "clinic", "bar"]
 LINE = sf.PrivacyMatrix(
     [[0, 1, 2, "inf"], [1, 0, 1, "inf"], [2, 1, 0, "inf"], ["0.5", "0.5", "0.5", 0]], domain=STOPS
@@ -222,44 +229,146 @@ def _many(context, outputs):
     return TableResponse(context, [[2**64 - sum(row[1:]), *row[1:]] for row in counts])
 
 
+def shares_drawn(chart):
+    """Return how much of the axis each colour has in each row."""
+    rows = []
+    for strip in chart.strips:
+        widths = {}
+        for run in strip.runs:
+            widths[run.strength] = widths.get(run.strength, 0) + run.end - run.start
+        rows.append(widths)
+    return rows
+
+
+def test_squares_are_the_promise_and_what_is_used(stops):
+    promise = design_chart(stops).promise
+    assert [panel.heading for panel in promise.panels] == [
+        "promised: ε",
+        "used by the reports",
+        "left over",
+    ]
+    E = LINE.closure().matrix()
+    T = compute_used_promise(stops.mechanism.matrix())
+    matrices = (E, T, E - T)
+    largest = (4.0, 4.0, (E - T)[np.isfinite(E)].max())
+    for panel, matrix, end in zip(promise.panels, matrices, largest, strict=True):
+        assert panel.chart.labels == tuple(STOPS)
+        for x, x2 in np.ndindex(4, 4):
+            square = panel.chart.squares[x][x2]
+            if x == x2:
+                assert (square.strength, square.text) == (None, "–")
+            elif math.isinf(E[x, x2]):
+                assert (square.strength, square.text) == (None, "∞")
+            else:
+                share = matrix[x, x2] / end
+                strength = share if panel.heading == "left over" else 1 - share
+                assert square.strength == pytest.approx(strength, abs=1e-6)
+    first = promise.panels[0].chart.squares
+    assert (first[0][1].text, first[3][0].text) == ("1", "0.5")
+    assert first[3][0].note == "odds of bar against park: ε = 0.5"
+
+
+def test_nothing_left_over_needs_no_panel():
+    context = sf.Uniform(STOPS, 1)
+    design = make_design(context, sf.mechanism_for(context))
+    chart = design_chart(design).promise
+    assert [panel.heading for panel in chart.panels] == ["promised: ε", "used by the reports"]
+    assert "Nothing is left over." in page_of(design)
+    assert "left over" in page_of(make_design(LINE, exponential_response(LINE)))
+
+
+def test_runs_are_as_wide_as_their_reports_are_frequent():
+    """Two answers: the first sends three kinds of reports, one of which the second never sends."""
+    context = sf.PrivacyMatrix([[0, "inf"], [2, 0]], domain=["a", "b"])
+    Q = [["0.5", "0.25", "0.25"], ["0", "0.25", "0.75"]]
+    mechanism = sf.TableResponse.from_fractions(context, Q)
+    design = replace(make_design(sf.Uniform(["a", "b"], 1), _coin()), mechanism=mechanism)
+    channel = design_chart(design).channel
+    # Reports 0 and 1 are most often from a, with ties to the first; report 2 is from b.
+    assert [(span.row, span.start) for span in channel.spans] == [
+        (0, 0),
+        (1, pytest.approx(0.5)),
+    ]
+    first, second = shares_drawn(channel)
+    strongest = 6.5 / 7
+    weakest = 0.5 / 7
+    assert first == pytest.approx({strongest: 0.5, weakest: 0.5}, abs=0.002)
+    assert second == pytest.approx({None: 0.25, strongest: 0.75}, abs=0.002)
+    assert channel.scale_ends == ("3 times less often", "most often")
+    assert channel.heading == "3 reports, grouped by their most likely answer"
+
+
+def _coin():
+    return sf.mechanism_for(sf.Uniform(["a", "b"], 1))
+
+
+def test_widths_follow_the_prior():
+    context = sf.Uniform(["a", "b"], 1)
+    design = make_design(context, _coin(), prior=np.array([0.9, 0.1]))
+    channel = design_chart(design).channel
+    share = math.e / (1 + math.e)
+    assert channel.spans[0].end == pytest.approx(0.9 * share + 0.1 * (1 - share))
+
+
 @pytest.mark.slow
-def test_large_designs_are_drawn():
+def test_large_designs_are_small_pictures():
     context = sf.Uniform(64, 3)
-    design = replace(
-        make_design(context, sf.mechanism_for(context)), mechanism=_many(context, 2000)
-    )
-    assert design_png(design).startswith(b"\x89PNG")
-    assert len(design_svg(design)) < 1_000_000
+    few = make_design(context, sf.mechanism_for(context))
+    many_reports = replace(few, mechanism=_many(context, 2000))
+    assert len(design_chart(many_reports).channel.to_html()) < 300_000
+    for large in (sf.Uniform(256, 1), sf.Blocks([x // 32 for x in range(256)], 1)):
+        chart = design_chart(make_design(large, sf.mechanism_for(large)))
+        assert len(chart.promise.to_html()) + len(chart.channel.to_html()) < 400_000
+        if importlib.util.find_spec("resvg_py"):
+            assert svg_to_png(chart.to_svg(palette=FIXED)).startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize("k", [1, 2, 11, 30])
 def test_designs_of_every_size_are_drawn(k):
     context = sf.Uniform([f"label {x} $x^2$" for x in range(k)], 1)
-    assert design_png(make_design(context, sf.mechanism_for(context))).startswith(b"\x89PNG")
+    chart = design_chart(make_design(context, sf.mechanism_for(context)))
+    for width in (340, 820):
+        root = ET.fromstring(chart.to_svg(width))  # noqa: S314 - our own text
+        for rect in root.iter(f"{SVG}rect"):
+            assert float(rect.get("x")) + float(rect.get("width")) <= width
+    assert len(chart.to_text(60).splitlines()) >= 2 * k
 
 
 @pytest.mark.slow
 def test_crowded_labels_are_left_out():
-    def named(k):
+    def names(k):
         context = sf.Uniform([f"L{x}." for x in range(k)], 1)
-        return set(
-            re.findall(r"L\d+\.", design_svg(make_design(context, sf.mechanism_for(context))))
-        )
+        chart = design_chart(make_design(context, sf.mechanism_for(context)))
+        return set(re.findall(r"L\d+\.", chart.channel.to_svg()))
 
-    assert len(named(24)) == 24
-    assert 5 < len(named(60)) <= 40
+    assert len(names(24)) == 24
+    assert len(names(60)) == 12
 
 
-def test_designs_with_too_many_symbols_are_not_drawn():
+def test_designs_with_too_many_symbols_are_not_drawn(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)  # not needed
     require_drawable(256)
     with pytest.raises(InvalidContext, match="up to 256 symbols; this context has 257"):
         require_drawable(257)
+    context = sf.Uniform(257, 1)
+    with pytest.raises(InvalidContext, match="up to 256 symbols"):
+        design_chart(make_design(context, sf.mechanism_for(context)))
 
 
-@pytest.mark.slow
+def test_png_files_need_the_extra_but_pages_do_not(monkeypatch, stops):
+    monkeypatch.setitem(sys.modules, "resvg_py", None)
+    require_drawable(4)
+    assert "<svg" in page_of(stops)
+    for draw in (lambda: require_drawable(4, as_png=True), lambda: design_png(stops)):
+        with pytest.raises(MissingExtra, match=r"pip install .*\[charts\]"):
+            draw()
+
+
 def test_equal_designs_give_equal_pictures(stops):
-    assert design_svg(stops) == design_svg(stops)
+    assert design_chart(stops).to_html() == design_chart(stops).to_html()
+    pytest.importorskip("resvg_py")
     assert design_png(stops) == design_png(stops)
+    assert design_png(stops).startswith(b"\x89PNG")
 
 
 # --- the page -------------------------------------------------------------------------------------
@@ -275,7 +384,37 @@ def test_page_contents(stops):
     ):  # fmt: skip
         assert text in page, text
     assert "estimated" not in page
-    assert page.count("<svg") == 2
+    assert page.count('<div class="chart">') == 2
+    assert len(page.encode()) < 100_000
+
+
+@pytest.mark.parametrize(
+    ("changes", "answer"),
+    [
+        ({}, "At even shares, the risk of this mechanism is at most 25% above the smallest that"),
+        (
+            {"prior": np.array([0.4, 0.3, 0.2, 0.1])},
+            "At the shares of the prior, the risk of this mechanism is at most 25% above",
+        ),
+        ({"lower_bound": 999.0}, "At even shares, no mechanism that keeps this promise has a"),
+        ({"lower_bound": 0.0}, "At even shares, it is unknown how far this mechanism is from"),
+        ({"certified": False}, "At even shares, the risk of this mechanism is about 25% above the"),
+    ],
+)
+def test_page_says_first_how_good_the_mechanism_is(stops, changes, answer):
+    page = page_of(replace(stops, **changes))
+    assert page.partition('<p class="lead">')[2].startswith(answer)
+
+
+def test_small_gaps_are_called_small(stops):
+    page = page_of(replace(stops, lower_bound=stops.risk / 1.0001))
+    assert "has a noticeably smaller risk than this one: at most 0.01% smaller." in page
+
+
+def test_page_tells_its_bound_from_that_of_a_plan(stops):
+    page = page_of(stops)
+    assert "certified: at even shares, no mechanism for this promise has a smaller risk" in page
+    assert "for the worst population" in page
 
 
 def test_page_never_calls_an_estimated_bound_certified(stops):
@@ -312,22 +451,28 @@ def test_no_comparison_without_alternatives(stops):
     assert "7 ×" in design_page(stops, [Alternative("x", "another", 7.0, 7.0)], seconds=1)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [360, 1000])
-def test_page_in_a_browser(chromium, tmp_path, stops, scheme, width):
+@pytest.mark.parametrize("width", [390, 1400])
+def test_page_in_a_browser(chromium, tmp_path, stops, width):
     file = tmp_path / "design.html"
     file.write_text(page_of(stops), encoding="utf-8")
-    context = chromium.new_context(color_scheme=scheme, viewport={"width": width, "height": 800})
-    page = context.new_page()
-    complaints = []
-    requests = []
-    page.on("console", lambda message: complaints.append(message.text))
-    page.on("request", lambda request: requests.append(request.url))
+    browser = Browser(chromium)
+    page = browser.new_page(viewport={"width": width, "height": 800})
     page.goto(file.as_uri())
-    assert page.locator(f".plot.{scheme} svg image").count() == 7  # four squares and three scales
-    shown = {name: page.locator(f".plot.{name}").is_visible() for name in ("light", "dark")}
-    assert shown == {"light": scheme == "light", "dark": scheme == "dark"}
+    for summary in page.locator("summary").all():
+        summary.click()
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
-    assert complaints == []
-    assert [url for url in requests if not url.startswith("data:")] == [file.as_uri()]
-    context.close()
+    is_narrow = width < 640
+    for chart in page.locator(".chart").all():
+        assert chart.locator(".narrow").is_visible() is is_narrow
+        assert chart.locator(".wide").is_visible() is not is_narrow
+    colours = []
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        colours.append(
+            page.evaluate("getComputedStyle(document.querySelector('.chart rect')).fill")
+        )
+    assert colours[0] != colours[1]
+    assert page.complaints == []
+    assert external_requests(page, file.as_uri()) == []
+    assert accessibility_violations(page) == []
+    browser.close()

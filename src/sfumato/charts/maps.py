@@ -22,7 +22,7 @@ from sfumato.charts.outlines import Bounds, Place, largest_places, outlines_with
 from sfumato.charts.palette import MAP_STEPS
 from sfumato.charts.terminal import shade
 
-__all__ = ["GridShapes", "MapChart", "PolygonShapes", "MapProjection"]
+__all__ = ["GridShapes", "MapChart", "MapProjection", "PolygonShapes"]
 
 Numbers = NDArray[np.float64]
 Steps = NDArray[np.int64]

@@ -14,7 +14,15 @@ from itertools import groupby, pairwise
 
 from sfumato.errors import InvalidArgument
 
-__all__ = ["CREDIT", "Bounds", "Outlines", "Place", "largest_places", "outlines_within"]
+__all__ = [
+    "CREDIT",
+    "Bounds",
+    "Outlines",
+    "Place",
+    "largest_places",
+    "nearest_place",
+    "outlines_within",
+]
 
 CREDIT = "Natural Earth, public domain"
 """Where the outlines and the names come from."""
@@ -108,6 +116,22 @@ def largest_places(bounds: Bounds, count: int, spacing: float = 0.08) -> list[Pl
             chosen.append(place)
             positions.append(position)
     return chosen
+
+
+def nearest_place(longitude: float, latitude: float, max_distance: float) -> Place | None:
+    """Return the nearest place within ``max_distance`` degrees of latitude, or ``None``.
+
+    Distances are measured as if the earth were flat there.
+    """
+    degree_width = math.cos(math.radians(latitude))
+    nearest = None
+    for place in _world().places:
+        east = (place.longitude - longitude) * degree_width
+        distance = math.hypot(east, place.latitude - latitude)
+        if distance <= max_distance:
+            max_distance = distance
+            nearest = place
+    return nearest
 
 
 def _places_within(bounds: Bounds) -> Iterator[Place]:

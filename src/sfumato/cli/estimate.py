@@ -1,6 +1,7 @@
 """`sfumato estimate`: estimate the distribution of answers from reports."""
 
 import json
+import shutil
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -50,7 +51,8 @@ def estimate(
         str | None,
         typer.Option(help="Output file for a self-contained HTML report page."),
     ] = None,
-    png: Annotated[str | None, typer.Option(help="PNG file for a plot of the estimate.")] = None,
+    png: Annotated[str | None, typer.Option(help="PNG file for a chart of the estimate.")] = None,
+    plot: Annotated[bool, typer.Option("--plot", help="Show a chart in the terminal.")] = False,
     decoder: Decoder = "auto",
     covariate: Annotated[
         str | None,
@@ -70,7 +72,7 @@ def estimate(
     Warns if the reports cannot have come from the survey's mechanism.
 
     Examples:
-      sfumato estimate survey.toml reports.parquet
+      sfumato estimate survey.toml reports.parquet --plot
 
       sfumato estimate survey.toml monday.parquet tuesday.csv -o estimate.xlsx --html report.html
 
@@ -122,6 +124,8 @@ def estimate(
         columns = loaded_survey.description.table
         table = format_shares(result, loaded_survey.context.domain, columns.missing)
         say(f"{plural(result.reports, 'report')}. {fit.verdict}\n\n{table}")
+        if plot:
+            say(f"\n{result.plot().to_text(shutil.get_terminal_size().columns)}")
     if not fit.is_possible:
         notify(f"Warning: {fit.verdict} {_DISTRUST_ADVICE}")
 

@@ -1,14 +1,15 @@
 """Charts of an estimate: bars with blurred ends, and maps."""
 
-import re
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sfumato.charts import Bar, BarChart, Chart
 from sfumato.charts.maps import GridShapes, MapChart, PolygonShapes
+from sfumato.charts.outlines import nearest_place
 from sfumato.contexts import MAX_MATRIX_SIZE, Context
-from sfumato.domains import Domain, GridDomain, H3Domain, Label
+from sfumato.domains import Domain, GridDomain, H3Domain
+from sfumato.domains.label_order import are_in_numeric_order
 from sfumato.estimation.map_cells import arrange_cells
 from sfumato.estimation.top_answers import MAX_BARS, decimal_places, most_frequent
 from sfumato.estimation.uncertainty.intervals import Bounds
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["draw_bars", "draw_estimate", "draw_map", "sensitive_mask"]
 
-_NUMBER_FIRST = re.compile(r"[^\w]*\d[^,]*")  # "18", "-5", "< 18", "18 to 29"; no positions
+_MAX_PLACE_DISTANCE = 0.5  # degrees of latitude within which a cell is named after a place
 
 
 def draw_estimate(estimate: "Estimate", context: Context, bounds: Bounds, level: float) -> Chart:
@@ -40,7 +41,7 @@ def draw_bars(
     """
     low, high = bounds
     shares = np.clip(estimate.unbiased, low, high)
-    symbols = _choose_symbols(estimate, shares, count)
+    symbols = _choose_symbols(estimate, context.domain, shares, count)
     is_sensitive = sensitive_mask(context)
     decimals = decimal_places(estimate.standard_errors[symbols])
 
@@ -51,7 +52,7 @@ def draw_bars(
     for symbol in symbols.tolist():
         share = float(shares[symbol])
         interval = f"{write(float(low[symbol]))} to {write(float(high[symbol]))}"
-        label = _one_line(estimate.labels[symbol])
+        label = _bar_label(context.domain, symbol)
         note = f"{label}: {write(share)}, {format_percent(level)} interval {interval}"
         bars.append(
             Bar(
@@ -100,13 +101,29 @@ def _hexagons(domain: Domain) -> tuple[tuple[tuple[float, float], ...], ...]:
     return tuple(polygons)
 
 
-def _choose_symbols(estimate: "Estimate", shares: Floats, count: int) -> Symbols:
+def _choose_symbols(estimate: "Estimate", domain: Domain, shares: Floats, count: int) -> Symbols:
     """Return the most frequent symbols by share, or in domain order if the labels are numbers."""
     symbols = most_frequent(estimate, count)
-    labels = [estimate.labels[x] for x in symbols.tolist()]
-    if all(_NUMBER_FIRST.fullmatch(str(label)) for label in labels):
+    is_map = isinstance(domain, GridDomain | H3Domain)
+    labels = [estimate.labels[x] for x in np.sort(symbols).tolist()]
+    if not is_map and are_in_numeric_order(labels, ignore=(domain.other,)):
         return np.sort(symbols)
     return symbols[np.argsort(-shares[symbols], kind="stable")]
+
+
+def _bar_label(domain: Domain, symbol: int) -> str:
+    """Return a label on one line. The name of a large place nearby is added to a cell of a map."""
+    label = " ".join(printable(str(domain.labels[symbol])).split())
+    if not isinstance(domain, GridDomain | H3Domain) or domain.labels[symbol] == domain.other:
+        return label
+    if isinstance(domain, GridDomain):
+        latitude, longitude = map(float, label.split(","))
+    else:
+        import h3
+
+        latitude, longitude = h3.cell_to_latlng(label)
+    place = nearest_place(longitude, latitude, _MAX_PLACE_DISTANCE)
+    return label if place is None else f"near {place.name} ({label})"
 
 
 def sensitive_mask(context: Context) -> Booleans:
@@ -119,7 +136,3 @@ def sensitive_mask(context: Context) -> Booleans:
         mask[:] = True
         mask[unprotected] = False
     return mask
-
-
-def _one_line(label: Label) -> str:
-    return " ".join(printable(str(label)).split())

@@ -1,0 +1,156 @@
+"""Maps: cells lie where they should, and noise is drawn as noise."""
+
+import math
+import re
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+
+import sfumato as sf
+from sfumato.charts.maps import GridShapes, MapChart, MapProjection, PolygonShapes
+from sfumato.charts.outlines import Bounds, nearest_place
+from sfumato.estimation.estimate_chart import draw_map
+from sfumato.foundation.formatting import format_share
+from support.survey_results import simulate_results
+
+SVG = "{http://www.w3.org/2000/svg}"
+SHAPES = GridShapes(south=40, west=0, step=1, rows=2, columns=3)
+
+
+def draw(values, low=None, shapes=SHAPES, **options):
+    values = np.array(values, dtype=float)
+    low = values / 2 if low is None else np.array(low, dtype=float)
+    write = lambda share: format_share(share, 2)  # noqa: E731
+    return MapChart("A map", shapes, values, low, 2 * values, write, **options)
+
+
+def paths(chart, width=300):
+    """Return the commands of each colour."""
+    root = ET.fromstring(chart.to_svg(width))  # noqa: S314 - our own text
+    found = {}
+    for path in root.iter(f"{SVG}path"):
+        match = re.search(r"--chart-(map\d|noise)", path.get("fill") or "")
+        if match:
+            found[match[1]] = path.get("d")
+    return found
+
+
+def test_cells_lie_at_their_position():
+    """The first cell is in the south-west: at the left of the last row of the picture."""
+    commands = paths(draw([1, 0, 0, 0, 0, 0]))
+    stretch = 1 / math.cos(math.radians(41))
+    (path,) = commands.values()
+    x, y, width, height = map(
+        float, re.fullmatch(r"M([\d.]+) ([\d.]+)h([\d.]+)v([\d.]+)h-[\d.]+z", path).groups()
+    )
+    assert (x, width) == (0, 100)
+    assert height == pytest.approx(100 * stretch, abs=0.1)
+    assert y == pytest.approx(100 * stretch, abs=0.1)
+
+
+def test_neighbours_of_one_colour_are_one_rectangle():
+    (path,) = paths(draw([0.3, 0.3, 0.3, 0, 0, 0])).values()
+    assert path.count("M") == 1
+    assert "h300" in path
+
+
+def test_cells_that_may_be_empty_have_the_colour_of_noise():
+    chart = draw([0.4, 0.3, 0.2, 0.1, 0, 0], low=[0.2, 0, 0.1, 0.05, 0, 0])
+    assert chart.steps.tolist() == [6, -1, 3, 0, -2, -2]
+    assert set(paths(chart)) == {"map6", "noise", "map3", "map0"}
+    assert "may be empty" in chart.to_svg(300)
+    assert "may be empty" not in draw([0.4, 0.3, 0.2, 0.1, 0, 0]).to_svg(300)
+
+
+def test_maps_with_the_same_scale_have_the_same_colours():
+    scale = (0.001, 1.0)
+    small = draw([0.01] * 6, scale=scale)
+    large = draw([0.01, 0.5, 0.1, 0.1, 0.1, 0.1], scale=scale)
+    assert small.steps[0] == large.steps[0]
+    assert draw([0.01] * 6).steps[0] != large.steps[0]
+
+
+def test_a_map_without_people_is_drawn():
+    assert paths(draw([0] * 6)) == {}
+    assert paths(draw([0.1] * 6, low=[0] * 6)).keys() == {"noise"}
+
+
+def test_polygons_are_drawn_where_they_are():
+    square = ((0.0, 40.0), (1.0, 40.0), (1.0, 41.0), (0.0, 41.0))
+    far = ((2.0, 40.0), (3.0, 40.0), (3.0, 42.0), (2.0, 42.0))
+    shapes = PolygonShapes((square, far))
+    assert shapes.bounds == Bounds(40, 42, 0, 3)
+    commands = paths(draw([1.0, 0.0], shapes=shapes))
+    (path,) = commands.values()
+    assert path.startswith("M0 ") or path.startswith("M0.0 ")
+    assert path.endswith("z")
+
+
+def test_projection_has_equal_scales_in_the_middle():
+    projection = MapProjection(Bounds(40, 50, 0, 10), 500)
+    horizontal, vertical = projection.pixels_per_degree
+    assert horizontal == 50
+    assert vertical == pytest.approx(50 / math.cos(math.radians(45)))
+    assert projection.place(10, 40) == pytest.approx((500, projection.height))
+
+
+def test_text_maps_have_north_at_the_top():
+    lines = draw([1, 0, 0, 0, 0, 0]).to_text().splitlines()
+    assert lines[0].strip() == ""
+    assert lines[1].startswith("█")
+
+
+def test_names_of_places_do_not_cover_each_other():
+    """Boxes are estimated in the same way, so compare the texts that are left at two widths."""
+    shapes = GridShapes(south=25, west=-130, step=5, rows=5, columns=14)
+    chart = draw([0.01] * 70, shapes=shapes)
+    names = {
+        width: re.findall(r">([A-Z][^<]+)</text>", chart.to_svg(width)) for width in (820, 340)
+    }
+    assert "New York" in names[820]
+    assert len(names[340]) < len(names[820])
+
+
+def test_cells_are_named_after_a_place_nearby():
+    assert nearest_place(-74.2, 40.6, 0.5).name == "New York"
+    assert nearest_place(-40, 30, 0.5) is None
+
+
+# --- maps of estimates ----------------------------------------------------------------------------
+
+
+def test_estimates_on_a_grid_are_maps_without_other():
+    grid = sf.GridDomain(0, 2, 10, 13, 1, other="elsewhere")
+    survey = sf.Survey("map", sf.Uniform(grid, 3))
+    case = simulate_results(survey, np.arange(7000) % 7)
+    chart = case.estimate.plot()
+    assert isinstance(chart, MapChart)
+    assert chart.shapes == GridShapes(0, 10, 1, 2, 3)
+    assert chart.values.tolist() == case.estimate.frequencies[:6].tolist()
+    assert chart.low.tolist() == case.estimate.interval()[0][:6].tolist()
+
+
+def test_huge_maps_merge_cells(monkeypatch):
+    monkeypatch.setattr("sfumato.estimation.map_cells._MAX_CELLS", 30)
+    grid = sf.GridDomain(0, 10, 0, 10, 1)
+    survey = sf.Survey("huge", sf.Uniform(grid, 3))
+    case = simulate_results(survey, np.arange(1000) % 100)
+    chart = draw_map(case.estimate, grid, case.estimate.interval())
+    assert chart.shapes == GridShapes(0, 0, 2, 5, 5)
+    assert chart.values.sum() == pytest.approx(1)
+
+
+def test_h3_cells_are_hexagons():
+    h3 = pytest.importorskip("h3")
+    centre = h3.latlng_to_cell(52.5, 13.4, 5)
+    cells = sorted(h3.grid_disk(centre, 1))
+    survey = sf.Survey("hexagons", sf.Uniform(sf.H3Domain(cells), 3))
+    case = simulate_results(survey, np.arange(7000) % 7)
+    chart = case.estimate.plot()
+    assert [len(polygon) for polygon in chart.shapes.polygons] == [6] * 7
+    longitude, latitude = chart.shapes.polygons[0][0]
+    assert 12 < longitude < 15
+    assert 51 < latitude < 54
+    bars = chart.to_svg(400)
+    assert "Berlin" in bars
