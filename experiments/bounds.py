@@ -15,8 +15,8 @@ from matplotlib.figure import Figure
 from experiments.error_bounds import Line, measure_lines
 from experiments.figures import draw_dots, style_axes
 from experiments.growth import ERROR, GrowthCurve, measure_curves
-from sfumato.pages.pictures import FAINT, INK, MAP_SCALE, PALE, PROMISE_SCALE
 from sfumato.paper.experiment import Cell, ExperimentResult, RunOptions
+from sfumato.paper.pictures import FAINT, INK, MAP_SCALE, PALE, PROMISE_SCALE
 from sfumato.simulation import Spread
 
 _COLUMNS = {

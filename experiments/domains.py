@@ -13,8 +13,8 @@ from experiments.figures import draw_dots
 from experiments.real_data import READERS, RealData
 from sfumato.contexts import Blocks, Uniform
 from sfumato.errors import MissingExtra
-from sfumato.pages.pictures import FAINT, INK, MAP_SCALE
 from sfumato.paper.experiment import Cell, ExperimentResult, RunOptions
+from sfumato.paper.pictures import FAINT, INK, MAP_SCALE
 from sfumato.paper.schemes import measure_contexts
 from sfumato.simulation import Spread
 

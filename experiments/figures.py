@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator
 
-from sfumato.pages.pictures import FAINT, INK, PALE
+from sfumato.paper.pictures import FAINT, INK, PALE
 from sfumato.simulation import Spread
 
 

@@ -17,7 +17,6 @@ from sfumato.designer import mechanism_for
 from sfumato.foundation.arrays import Floats, Symbols
 from sfumato.foundation.simplex import project, total_variation
 from sfumato.mechanisms import HighLowResponse
-from sfumato.pages.pictures import BAR, FAINT, INK, MAP_SCALE, PROMISE_SCALE
 from sfumato.paper.experiment import (
     Cell,
     ExperimentResult,
@@ -25,6 +24,7 @@ from sfumato.paper.experiment import (
     sort_sizes,
     spread_cells,
 )
+from sfumato.paper.pictures import BAR, FAINT, INK, MAP_SCALE, PROMISE_SCALE
 from sfumato.paper.schemes import best_estimate, paper_estimate
 from sfumato.paper.synthetic import draw_curve, label_curves, style_panel, zipf
 from sfumato.simulation import Spread, draw_order, draw_people, run_jobs

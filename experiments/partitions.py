@@ -20,11 +20,11 @@ from sfumato.contexts import Blocks, Uniform
 from sfumato.domains import GridDomain
 from sfumato.domains.partitions import grid_tiles, nearest_places
 from sfumato.errors import MissingExtra
-from sfumato.foundation.arrays import Floats, Symbols
 from sfumato.estimation.map_cells import arrange_cells
-from sfumato.pages.pictures import INK, MAP_SCALE, PROMISE_SCALE
+from sfumato.foundation.arrays import Floats, Symbols
 from sfumato.paper.experiment import ExperimentResult, RunOptions
 from sfumato.paper.gowalla import PER_CHECKIN_NOTE, draw_shares
+from sfumato.paper.pictures import INK, MAP_SCALE, PROMISE_SCALE
 from sfumato.paper.population import (
     GEONAMES_CREDIT,
     MapPopulation,

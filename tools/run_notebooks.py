@@ -2,11 +2,11 @@
 
     .venv/bin/python -m tools.run_notebooks docs/notebooks/first_survey.ipynb
 
-Run it again when a cell or what a cell prints changes. A test compares the outputs. The last plot
+Run it again when a cell or what a cell prints changes. A test compares the outputs. The last chart
 becomes a picture with the notebook's name, for the documentation.
 """
 
-import base64
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -35,14 +35,14 @@ def run_notebook(path: Path) -> Any:
     return notebook
 
 
-def last_plot(notebook: Any) -> bytes | None:
-    """Return the last PNG picture among the outputs, if there is one."""
-    plots = []
+def last_chart(notebook: Any) -> str | None:
+    """Return the last chart among the outputs, if there is one."""
+    charts = []
     for cell in notebook.cells:
         for output in cell.get("outputs", []):
-            plots.append(output.get("data", {}).get("image/png"))
-    plots = [plot for plot in plots if plot is not None]
-    return base64.b64decode(plots[-1]) if plots else None
+            html = output.get("data", {}).get("text/html", "")
+            charts += re.findall(r"<svg.*?</svg>", html, re.DOTALL)
+    return charts[-1] if charts else None
 
 
 def main(paths: list[str]) -> None:
@@ -50,9 +50,9 @@ def main(paths: list[str]) -> None:
         path = Path(name)
         notebook = run_notebook(path)
         nbformat.write(notebook, path)
-        plot = last_plot(notebook)
-        if plot is not None:
-            path.with_suffix(".png").write_bytes(plot)
+        chart = last_chart(notebook)
+        if chart is not None:
+            path.with_suffix(".svg").write_text(chart + "\n", encoding="utf-8")
         print(f"Wrote {path}.")
 
 

@@ -350,7 +350,7 @@ def test_pictures_of_too_many_symbols_are_refused_before_the_search(error_from, 
 
 def test_missing_extra_is_reported_before_the_search(error_from, monkeypatch, found):
     asked = found()
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setitem(sys.modules, "resvg_py", None)
     assert "pip install -e '.[charts]'" in error_from(
         "design", "stops.csv", "-o", "survey.json", "--plot", "picture.png"
     )

@@ -191,7 +191,7 @@ def test_read_only_folders_are_refused_first(error_from, folder, calls, monkeypa
 @pytest.mark.parametrize("name", ["synthetic", "all"])
 def test_without_matplotlib_nothing_runs(error_from, calls, monkeypatch, name):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    assert "pip install -e '.[charts]' in Sfumato's source folder" in error_from("paper", name)
+    assert "pip install -e '.[paper]' in Sfumato's source folder" in error_from("paper", name)
     assert calls == {}
 
 

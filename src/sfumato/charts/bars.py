@@ -58,7 +58,7 @@ class Bar:
         return "accent" if self.is_accented else "bar"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class BarChart(Chart):
     """Horizontal bars from zero, one per row.
 

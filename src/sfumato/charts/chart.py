@@ -73,6 +73,9 @@ class Chart:
         """Return the chart as the contents of a PNG file. Requires the ``charts`` extra."""
         return svg_to_png(self.to_svg(width, palette=FIXED))
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.title!r})"
+
     def _repr_html_(self) -> str:
         """Return the chart for a notebook."""
         return self.to_svg()

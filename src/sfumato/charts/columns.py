@@ -24,7 +24,7 @@ class Column:
     note: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ColumnChart(Chart):
     """Columns of equal width, each ``duration`` seconds long."""
 

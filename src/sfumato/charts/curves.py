@@ -60,7 +60,7 @@ class Marker:
     is_ring: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CurveChart(Chart):
     """Curves over a common pair of axes, with a legend if there are several."""
 
@@ -106,7 +106,7 @@ class CurveChart(Chart):
         y = 14.0
         for curve in self.curves:
             label = fit_text(curve.label, drawing.width - 40)
-            width = 34 + text_width(label) + 18
+            width = 34 + text_width(label, bold=curve.is_chosen) + 18
             if x and x + width > drawing.width:
                 x = 0
                 y += _LEGEND_ROW

@@ -183,7 +183,7 @@ class Drawing:
         """Return the picture as an ``<svg>`` element, with a description for screen readers."""
         marks = "".join(self._parts)
         # Derived from the content, so that equal charts are equal texts.
-        unique_id = sha256(f"{self.width} {marks}".encode()).hexdigest()[:10]
+        unique_id = sha256(f"{self.width} {marks}".encode()).hexdigest()[:12]
         marks = marks.replace(_GRADIENT_PREFIX, f"fade-{unique_id}-")
         definitions = ""
         for colour in sorted(self._fading_colours):

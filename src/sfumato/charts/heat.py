@@ -35,7 +35,7 @@ class Square:
     note: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class HeatMap(Chart):
     """Squares in rows and columns.
 

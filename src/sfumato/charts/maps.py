@@ -156,7 +156,7 @@ def _path(line: Line, projection: MapProjection) -> str:
     return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class MapChart(Chart):
     """Cells on a map. ``values``, ``low`` and ``high``: the share of each cell and its interval.
 

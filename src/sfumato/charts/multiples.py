@@ -21,7 +21,7 @@ class Panel:
     text: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SmallMultiples(Chart):
     """Panels in rows of at most ``max_columns``.
 

@@ -89,7 +89,7 @@ def design(
     description = _read_description(promise, name)
     domain = description.context.domain
     if html is not None or plot is not None:
-        pages.require_drawable(domain.size)
+        pages.require_drawable(domain.size, as_png=plot is not None)
     prior_shares = None if prior is None else read_shares(prior, "prior", domain)
     label_weights = (
         None if weights is None else read_values(weights, "weights", domain, ("weight",))

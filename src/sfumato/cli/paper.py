@@ -216,7 +216,7 @@ class ExperimentCommand:
         from sfumato.foundation.installation import install_hint
 
         if find_spec("matplotlib") is None:
-            raise MissingExtra(f"figures require matplotlib: {install_hint('charts')}")
+            raise MissingExtra(f"figures require matplotlib: {install_hint('paper')}")
         _require_writable_folder(self.folder)
 
     @property

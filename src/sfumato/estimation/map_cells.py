@@ -1,4 +1,4 @@
-"""The cells of a map: their shares and corners, their colour scale and their aspect ratio."""
+"""The cells of a map: their shares, their corners and their aspect ratio."""
 
 import math
 from dataclasses import dataclass
@@ -9,8 +9,7 @@ from sfumato.domains import GridDomain
 from sfumato.errors import InvalidArgument
 from sfumato.foundation.arrays import Floats
 
-_MAX_CELLS = 100_000  # in larger maps, cells are merged to keep the page below 6 MB
-_MAX_DECADES = 4.0  # the number of powers of ten that the colour scale can span
+_MAX_CELLS = 100_000  # in larger maps, cells are merged to keep pages small
 _MAX_STRETCH = 3.0  # the true value is much larger near the poles
 
 
@@ -50,34 +49,6 @@ def arrange_cells(grid: GridDomain, frequencies: Floats) -> MapCells:
     latitudes = [grid.corner(row * width).split(",")[0] for row in rows]
     longitudes = [grid.corner(column).split(",")[1] for column in columns]
     return MapCells(shares, latitudes, longitudes, merge_factor * _grid_value(grid, "step"))
-
-
-def log_shares(shares: Floats) -> tuple[Floats, float, float]:
-    """Return log10 of the shares, with NaN if not positive, and the ends of the colour scale.
-
-    The scale spans at most four powers of ten below the largest share.
-    """
-    is_positive = shares > 0
-    logs = np.full(shares.shape, np.nan)
-    np.log10(shares, where=is_positive, out=logs)
-    if not is_positive.any():
-        return logs, -1.0, 0.0
-    bottom = float(np.nanmin(logs))
-    top = float(np.nanmax(logs))
-    if bottom == top:
-        return logs, top - 1, top
-    return logs, max(bottom, top - _MAX_DECADES), top
-
-
-def decade_ticks(bottom: float, top: float) -> tuple[list[float], list[str]]:
-    """Return the ticks of a logarithmic colour scale, and their labels as percentages.
-
-    Ticks are at powers of ten, or at both ends of the scale if it contains fewer than two.
-    """
-    ticks = [float(decade) for decade in range(math.ceil(bottom), math.floor(top) + 1)]
-    if len(ticks) < 2:
-        ticks = [bottom, top]
-    return ticks, [f"{100 * 10.0**tick:.2g}%" for tick in ticks]
 
 
 def latitude_stretch(grid: GridDomain) -> float:

@@ -1,7 +1,7 @@
 """HTML pages: reports, privacy labels, plans, designs, and the pages that an aggregator serves.
 
 ``__init__.pyi`` lists the public names. Each is imported on first use, so that using one
-page does not load the others. The colours of all figures are in ``pages.pictures``.
+page does not load the others.
 """
 
 from sfumato.foundation import load_name, public_names

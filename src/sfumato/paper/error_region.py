@@ -16,8 +16,8 @@ import numpy as np
 from sfumato.contexts import Context, PrivacyMatrix, Uniform
 from sfumato.foundation.arrays import Floats
 from sfumato.mechanisms import BinaryResponse, Mechanism, PlainResponse
-from sfumato.pages.pictures import FAINT, INK, MAP_SCALE, PROMISE_SCALE, WHISKER
 from sfumato.paper.experiment import Cell, ExperimentResult, RunOptions
+from sfumato.paper.pictures import FAINT, INK, MAP_SCALE, PROMISE_SCALE, WHISKER
 from sfumato.promises import ErrorRegion
 from sfumato.promises import error_region as compute_region
 from sfumato.simulation import SeededWords, Spread

@@ -17,7 +17,7 @@ from sfumato.errors import InvalidArgument
 from sfumato.foundation.files import write_atomically
 from sfumato.foundation.formatting import format_cell
 from sfumato.pages.markup import Html, fill, fill_each, join, list_items, offline_document
-from sfumato.pages.pictures import require_matplotlib
+from sfumato.paper.pictures import require_matplotlib
 from sfumato.simulation import Spread
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from sfumato.domains import GridDomain
 from sfumato.domains.partitions import grid_tiles
 from sfumato.estimation.map_cells import arrange_cells
 from sfumato.foundation.arrays import Floats
-from sfumato.pages.pictures import BAR, FAINT, INK, WHISKER, draw_cells, hide_sides
 from sfumato.paper.experiment import ExperimentResult, RunOptions
+from sfumato.paper.pictures import BAR, FAINT, INK, WHISKER, draw_cells, hide_sides
 from sfumato.paper.population import MapPopulation, map_grid, map_population
 from sfumato.paper.schemes import MapResult, measure_contexts
 

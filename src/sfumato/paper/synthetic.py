@@ -14,7 +14,6 @@ import numpy as np
 from sfumato.contexts import Blocks, Uniform
 from sfumato.foundation.arrays import Floats
 from sfumato.foundation.simplex import total_variation
-from sfumato.pages.pictures import BAR, FAINT, INK, MAP_SCALE, PROMISE_SCALE, style_axes
 from sfumato.paper.experiment import (
     Cell,
     ExperimentResult,
@@ -22,6 +21,7 @@ from sfumato.paper.experiment import (
     sort_sizes,
     spread_cells,
 )
+from sfumato.paper.pictures import BAR, FAINT, INK, MAP_SCALE, PROMISE_SCALE, style_axes
 from sfumato.paper.schemes import Schemes
 from sfumato.simulation import Spread, draw_order, draw_people, run_jobs
 

@@ -297,7 +297,7 @@ def _new_axes() -> "Axes":
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise MissingExtra(f"plots require matplotlib: {install_hint('charts')}") from None
+        raise MissingExtra(f"plots require matplotlib: {install_hint('paper')}") from None
     return Figure(figsize=(4.5, 4.5), layout="constrained").subplots()
 
 

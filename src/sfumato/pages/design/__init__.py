@@ -14,13 +14,13 @@ from sfumato.designer import Design, exponential_response, mechanism_for, recogn
 from sfumato.errors import SfumatoError
 from sfumato.foundation.formatting import format_count, format_epsilon, format_gap
 from sfumato.mechanisms import Mechanism, contains_table
-from sfumato.pages.design.chart import design_svg
+from sfumato.pages.design.chart import design_chart
 from sfumato.pages.markup import (
     EMPTY,
     Html,
+    chart_html,
     fact_rows,
     fill,
-    fill_each,
     join,
     list_items,
     number_row,
@@ -32,16 +32,14 @@ from sfumato.pages.promise import plural, promise_sentences
 
 _MAX_COMPARED_SYMBOLS = 128  # with more, the alternatives take too long to compute
 _MAX_RECOGNISED_SYMBOLS = 512  # larger matrices take too long to recognise
+_NO_GAP = 1e-6  # smaller gaps are rounding errors
+_SMALL_GAP = 1e-3
 _STOP_REASONS = {
     "converged": "converged",
     "stalled": "stopped making progress",
     "time limit": "stopped by the time limit",
     "interrupted": "stopped early",
 }
-_FIGURE = (
-    '<div class="plot $scheme" role="img" aria-label="Three matrices with a square for each '
-    'pair of answers: what is promised, used and left over. Below them, the channel.">$svg</div>'
-)
 
 
 # --- the facts ------------------------------------------------------------------------------------
@@ -104,7 +102,7 @@ def design_facts(design: Design, seconds: float) -> list[tuple[str, str]]:
     facts = [
         ("symbols", format_count(design.context.size)),
         ("closed form", _describe_closed_form(design)),
-        ("risk", f"{design.risk:.6g}, {_distribution_text(design)}"),
+        ("risk", f"{design.risk:.6g} {_shares_text(design)}"),
         ("lower bound", f"{design.lower_bound:.6g} ({design.bound_status})"),
         ("gap", f"{format_gap(design.gap)} ({design.bound_status})"),
     ]
@@ -124,14 +122,15 @@ def design_facts(design: Design, seconds: float) -> list[tuple[str, str]]:
 
 def bound_sentence(design: Design) -> str:
     """Explain what the lower bound means, and how reliable it is."""
+    shares = _shares_text(design)
     if design.certified:
         return (
-            "The lower bound is certified: no mechanism for this promise has a smaller risk than "
-            f"the bound, with {_distribution_text(design)}."
+            f"The lower bound is certified: {shares}, no mechanism for this promise has a smaller "
+            "risk than the bound."
         )
     return (
-        "The lower bound is estimated: a search found no report that lowers the risk, which does "
-        "not prove that none exists. The gap may be larger than it seems."
+        f"The lower bound is estimated: {shares}, a search found no report that lowers the risk, "
+        "which does not prove that none exists. The gap may be larger than it seems."
     )
 
 
@@ -158,13 +157,14 @@ def _describe_closed_form(design: Design) -> str:
     return f"{name}; a search found {outcome} mechanism"
 
 
-def _distribution_text(design: Design) -> str:
-    distribution = "people spread evenly"
+def _shares_text(design: Design) -> str:
+    """Return the distribution that the risk and its bound are for."""
+    shares = "at even shares"
     if np.ptp(design.prior) >= 1e-12:
-        distribution = "people distributed according to the prior"
+        shares = "at the shares of the prior"
     if np.ptp(design.weights) < 1e-12:
-        return distribution
-    return f"{distribution}, symbols weighted"
+        return shares
+    return f"{shares}, with weighted answers"
 
 
 # --- the page -------------------------------------------------------------------------------------
@@ -181,12 +181,16 @@ def design_page(
 
     ``alternatives``: mechanisms to compare with. ``seconds``: how long the design took.
     """
+    chart = design_chart(design)
     sections = render(
         "design/design.html",
-        promise=list_items(promise_sentences(design.context)),
-        facts=fact_rows(design_facts(design, seconds)),
-        pictures=_render_figures(design),
         comparison=_render_comparison(design, alternatives),
+        promise=list_items(promise_sentences(design.context)),
+        promise_chart=chart_html(chart.promise),
+        left_over=_left_over_sentence(len(chart.promise.panels)),
+        channel_chart=chart_html(chart.channel),
+        facts=fact_rows(design_facts(design, seconds)),
+        bound=bound_sentence(design),
         certificate=design.certificate,
         mechanism=design.certificate.mechanism,
     )
@@ -200,18 +204,48 @@ def design_page(
 
 
 def _render_opening(design: Design) -> Html:
-    lead = fill('<p class="lead">$text</p>', text=design.summary())
+    opening = render(
+        "design/opening.html",
+        answer=_answer(design),
+        risk=f"{design.risk:.4g}",
+        reports=plural(design.mechanism.outputs, "possible report"),
+        bits=plural(design.mechanism.bits, "bit"),
+    )
     if design.certified:
-        return lead
+        return opening
     caution = fill('<p class="caution">$sentence</p>', sentence=bound_sentence(design))
-    return join([lead, caution])
+    return join([opening, caution])
 
 
-def _render_figures(design: Design) -> Html:
-    """Draw a light and a dark figure, because CSS cannot change the colours of a bitmap."""
-    light = Html(design_svg(design))
-    dark = Html(design_svg(design, dark=True))
-    return fill_each(_FIGURE, scheme=("light", "dark"), svg=(light, dark))
+def _answer(design: Design) -> str:
+    """Say how close the mechanism is to the best one for its promise."""
+    shares = _shares_text(design)
+    start = f"{shares[0].upper()}{shares[1:]},"
+    if not math.isfinite(design.gap):
+        return f"{start} it is unknown how far this mechanism is from the best one."
+    if not design.certified:
+        return f"{start} the risk of this mechanism is about {_gap_text(design)} the smallest one."
+    if design.gap < _NO_GAP:
+        return f"{start} no mechanism that keeps this promise has a smaller risk than this one."
+    if design.gap < _SMALL_GAP:
+        return (
+            f"{start} no mechanism that keeps this promise has a noticeably smaller risk than this "
+            f"one: at most {format_gap(design.gap)} smaller."
+        )
+    return (
+        f"{start} the risk of this mechanism is at most {_gap_text(design)} the smallest that any "
+        "mechanism with this promise can have."
+    )
+
+
+def _gap_text(design: Design) -> str:
+    return f"{format_gap(design.gap)} above"
+
+
+def _left_over_sentence(panel_count: int) -> str:
+    if panel_count > 2:
+        return "What is left over would not have helped."
+    return "Nothing is left over."
 
 
 def _render_comparison(design: Design, alternatives: Sequence[Alternative]) -> Html:
@@ -221,4 +255,4 @@ def _render_comparison(design: Design, alternatives: Sequence[Alternative]) -> H
     for alternative in alternatives:
         numbers = [f"{alternative.risk:,.4g}", f"{alternative.times:,.3g} ×"]
         rows.append(number_row(alternative.what, numbers))
-    return render("design/comparison.html", rows=join(rows))
+    return render("design/comparison.html", shares=_shares_text(design), rows=join(rows))

@@ -1,87 +1,90 @@
-"""Draw a design: the promise, how much of it is used, and the channel.
-
-Requires the ``charts`` extra.
-"""
+"""Draw a design: the promise, how much of it the reports use, and the channel."""
 
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.charts import Chart, HeatMap, Panel, SmallMultiples, Square
+from sfumato.charts.chart import svg_to_png
+from sfumato.charts.drawing import Drawing
+from sfumato.charts.palette import FIXED, MAP_STEPS
+from sfumato.charts.strips import ColourRun, Span, Strip, StripChart
 from sfumato.designer import Design
-from sfumato.domains import Label
 from sfumato.errors import InvalidContext
 from sfumato.foundation.arrays import Floats
-from sfumato.pages.pictures import (
-    BACKGROUND,
-    FAINT,
-    INK,
-    LIGHT_TO_DARK,
-    MAP_SCALE,
-    PALE,
-    PROMISE_SCALE,
-    colour_map,
-    figure_png,
-    figure_svg,
-    hide_sides,
-    matplotlib_label,
-    require_matplotlib,
-)
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.colors import Colormap
-    from matplotlib.figure import Figure
+from sfumato.foundation.formatting import format_number, format_odds_factor, plural
+from sfumato.pages.promise import shorten_label
 
 MAX_DRAWN_SYMBOLS = 256
 """The largest number of symbols for which a design is drawn."""
 
-_MAX_LABELS = 24  # if there are more symbols, about 12 of them have a label
-_MAX_NUMBERED_SYMBOLS = 10  # larger matrices have no numbers
-_ROW_LABEL_LENGTH = 18  # characters
-_COLUMN_LABEL_LENGTH = 12
-_CHANNEL_WIDTH = 1600  # pixels
-_MIN_LABEL_WIDTH = 0.025  # symbols whose reports occupy a smaller share of the axis have no label
-_LUMINANCE_WEIGHTS = np.array([0.30, 0.59, 0.11])
 _ROUNDING_TOLERANCE = 1e-6  # differences below this fraction of ε are rounding errors
 _TIE_TOLERANCE = 1e-6  # numbers that differ by less are treated as equal
-_ROUND_FACTORS = (
-    *(1, 1.1, 1.2, 1.5, 2, 3, 5, 10, 20, 50, 100, 1000),
-    *(1e4, 1e6, 1e8, 1e10, 1e12, 1e14, 1e16),
-)
-_MAX_TICKS = 8  # on the scale of factors
+_WEAKEST_EPSILON = 4.0  # promises at least this weak have the palest colour, unless all are weak
+_MAX_COLUMNS = 840  # of the picture of the channel; narrower reports may be left out
+_MAX_RUNS = 12_000  # with more, the picture gets fewer columns
+_PART_GAP = 18.0
+_NOTED_SYMBOLS = 40  # with more, squares are too small to point at
 
-_LIGHT_PALETTE = {colour: colour for colour in LIGHT_TO_DARK}
-
-Palette = Mapping[str, str]
-"""Maps each colour of the light page to the colour to draw with."""
+Steps = NDArray[np.intp]
+"""For each answer and each column, a step on the scale of colours, or −1 for never."""
 
 
-def require_drawable(symbol_count: int) -> None:
-    """Raise an error if there are too many symbols to draw, or if matplotlib is missing."""
+def require_drawable(symbol_count: int, *, as_png: bool = False) -> None:
+    """Raise an error if there are too many symbols to draw.
+
+    ``as_png``: also raise one if PNG files cannot be written, because the ``charts`` extra is
+    missing.
+    """
     if symbol_count > MAX_DRAWN_SYMBOLS:
         raise InvalidContext(
             f"a design can be drawn for up to {MAX_DRAWN_SYMBOLS} symbols; "
             f"this context has {symbol_count}. Omit the figure."
         )
-    require_matplotlib()
+    if as_png:
+        svg_to_png(Drawing(1).to_svg(1, ""))  # an empty picture
+
+
+@dataclass(frozen=True)
+class DesignChart(Chart):
+    """The promise above the channel that keeps it."""
+
+    title: str
+    promise: SmallMultiples
+    channel: StripChart
+
+    def draw(self, drawing: Drawing) -> float:
+        """Draw both parts over the whole width."""
+        top = self.promise.draw(drawing) + _PART_GAP
+        channel = SmallMultiples(self.title, (Panel(self.channel.title, self.channel),))
+        drawing.start_group(dy=top)
+        height = channel.draw(drawing)
+        drawing.end_group()
+        return top + height
+
+    def to_text(self, width: int = 80) -> str:
+        """Return both parts below each other."""
+        channel = self.channel.to_text(width)
+        return f"{self.promise.to_text(width)}\n\n{self.channel.title}\n{channel}"
+
+
+def design_chart(design: Design) -> DesignChart:
+    """Return what is promised, what the reports use of it, what is left over, and the channel."""
+    require_drawable(design.context.size)
+    return DesignChart(
+        "A promise, and the mechanism designed for it", _draw_promise(design), _draw_channel(design)
+    )
 
 
 def design_png(design: Design) -> bytes:
-    """Return the figure as the contents of a PNG file."""
-    return figure_png(_draw_figure(design, _LIGHT_PALETTE))
+    """Return the chart as the contents of a PNG file."""
+    return svg_to_png(design_chart(design).to_svg(palette=FIXED))
 
 
-def design_svg(design: Design, *, dark: bool = False) -> str:
-    """Return the figure as an ``<svg>`` element, for a light or a dark page."""
-    palette = LIGHT_TO_DARK if dark else _LIGHT_PALETTE
-    return figure_svg(lambda: _draw_figure(design, palette), salt=f"sfumato {dark}")
-
-
-# --- what to draw ---------------------------------------------------------------------------------
+# --- the promise ----------------------------------------------------------------------------------
 
 
 def compute_used_promise(Q: Floats) -> Floats:
@@ -99,6 +102,66 @@ def compute_used_promise(Q: Floats) -> Floats:
     return T
 
 
+def _compute_unused_promise(E: Floats, T: Floats) -> Floats:
+    """Return ``E − T``, with 0 for rounding errors and inf where nothing is promised."""
+    unused = np.full_like(E, np.inf)
+    np.subtract(E, T, where=np.isfinite(E), out=unused)
+    return np.where(unused < _ROUNDING_TOLERANCE * E, 0.0, unused)
+
+
+def _draw_promise(design: Design) -> SmallMultiples:
+    """Draw the promise, the part that the reports use, and the part left over, if there is any."""
+    E = design.context.closure().matrix()
+    used = np.minimum(compute_used_promise(design.mechanism.matrix()), E)
+    T = np.where(np.isfinite(E), used, np.inf)
+    unused = _compute_unused_promise(E, T)
+    weakest = float(E[np.isfinite(E)].max(initial=_WEAKEST_EPSILON))
+    labels = tuple(shorten_label(label) for label in design.context.domain.labels)
+    promised = _heat_map("Promised: ε for every pair of answers", labels, E, weakest)
+    in_use = _heat_map("Used by the reports: ε for every pair of answers", labels, T, weakest)
+    panels = [Panel("promised: ε", promised), Panel("used by the reports", in_use)]
+    largest_rest = float(unused[np.isfinite(unused)].max(initial=0.0))
+    if largest_rest > 0:
+        title = "Left over: ε for every pair of answers"
+        panels.append(
+            Panel("left over", _heat_map(title, labels, unused, largest_rest, scale="map"))
+        )
+    return SmallMultiples("What is promised, and how much of it the reports use", tuple(panels))
+
+
+def _heat_map(
+    title: str, labels: tuple[str, ...], matrix: Floats, largest: float, scale: str = "promise"
+) -> HeatMap:
+    """Draw a matrix: a stronger promise and a larger rest both have the stronger colour."""
+    is_promise = scale == "promise"
+    rows = []
+    for x, entries in enumerate(matrix.tolist()):
+        squares = []
+        for x2, entry in enumerate(entries):
+            if x == x2:
+                squares.append(Square(None, "–"))
+            elif math.isinf(entry):
+                squares.append(Square(None, "∞", _note(labels, x, x2, "nothing is promised")))
+            else:
+                strength = 1 - entry / largest if is_promise else entry / largest
+                note = _note(labels, x, x2, f"ε = {entry:.4g}")
+                squares.append(Square(strength, f"{entry:.2g}", note))
+        rows.append(tuple(squares))
+    ends = ("nothing", f"ε = {format_number(largest)}")
+    if is_promise:
+        ends = (f"weak, ε = {format_number(largest)}", "strong, ε = 0")
+    return HeatMap(title, labels, tuple(rows), scale=scale, scale_ends=ends)
+
+
+def _note(labels: tuple[str, ...], x: int, x2: int, text: str) -> str:
+    if len(labels) > _NOTED_SYMBOLS:
+        return ""
+    return f"odds of {labels[x]} against {labels[x2]}: {text}"
+
+
+# --- the channel ----------------------------------------------------------------------------------
+
+
 def order_reports(Q: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Order the reports by the symbol most likely to produce each, then by how much they reveal.
 
@@ -111,219 +174,72 @@ def order_reports(Q: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     return order, symbols[order]
 
 
-@dataclass(frozen=True)
-class _Span:
-    """The part of the horizontal axis, from 0 to 1, that one symbol's reports occupy."""
+def _draw_channel(design: Design) -> StripChart:
+    """Draw how much less often each answer produces a report than the most likely answer does.
 
-    symbol: int
-    left: float
-    right: float
-
-
-def _channel_image(Q: Floats, prior: Floats) -> tuple[Floats, list[_Span]]:
-    """Return an image of the channel, and the span of each symbol's reports.
-
-    The width of a report is proportional to its frequency. A pixel is
-    ``log Q(y|x) − max_x2 log Q(y|x2)``, or −inf where x never produces y.
+    The width of a report is proportional to its frequency.
     """
-    order, symbols = order_reports(Q)
-    with np.errstate(divide="ignore"):
-        logs = np.log(Q / Q.max(axis=0))
-    ends = np.cumsum((prior @ Q)[order])
-    pixel_centres = (np.arange(_CHANNEL_WIDTH) + 0.5) / _CHANNEL_WIDTH * ends[-1]
-    ranks = np.minimum(np.searchsorted(ends, pixel_centres), len(ends) - 1)
-    edges = np.concatenate([[0.0], ends / ends[-1]])
-    starts = np.flatnonzero(np.diff(symbols, prepend=-1))
-    stops = np.append(starts[1:], len(order))
-    spans = []
-    for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
-        spans.append(_Span(int(symbols[start]), float(edges[start]), float(edges[stop])))
-    return logs[:, order[ranks]], spans
-
-
-def _compute_unused_promise(E: Floats, T: Floats) -> Floats:
-    """Return ``E − T``, with 0 for rounding errors and inf where nothing is promised."""
-    unused = np.full_like(E, np.inf)
-    np.subtract(E, T, where=np.isfinite(E), out=unused)
-    return np.where(unused < _ROUNDING_TOLERANCE * E, 0.0, unused)
-
-
-# --- drawing --------------------------------------------------------------------------------------
-
-
-def _draw_figure(design: Design, palette: Palette) -> "Figure":
-    require_drawable(design.context.size)
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-    from matplotlib.layout_engine import ConstrainedLayoutEngine
-
-    style: dict[Any, object] = {
-        "axes.titlelocation": "left",
-        "axes.titlesize": 11,
-        "axes.titlecolor": palette[INK],
-        "axes.labelcolor": palette[FAINT],
-        "xtick.color": palette[INK],
-        "ytick.color": palette[INK],
-    }
-    with mpl.rc_context(style):
-        figure = Figure(figsize=(9.4, 8.0), layout=ConstrainedLayoutEngine(h_pad=0.1))
-        grid = figure.add_gridspec(2, 3, height_ratios=(1.5, 1))
-        panels = [figure.add_subplot(grid[0, column]) for column in range(3)]
-        _draw_matrices(panels, design, palette)
-        _draw_channel(figure.add_subplot(grid[1, :]), design, palette)
-    return figure
-
-
-def _draw_matrices(panels: "list[Axes]", design: Design, palette: Palette) -> None:
-    """Draw three matrices: the promise, the part that reports use, and the part left over."""
-    E = design.context.closure().matrix()
-    used = np.minimum(compute_used_promise(design.mechanism.matrix()), E)
-    T = np.where(np.isfinite(E), used, np.inf)
-    largest_epsilon = float(E[np.isfinite(E)].max(initial=0.0)) or 1.0
-    promise_colours = _colour_map(PROMISE_SCALE, palette)
-    unused_colours = _colour_map((BACKGROUND, MAP_SCALE[1], MAP_SCALE[2]), palette)
-    matrices = (
-        ("promised: ε", E, promise_colours),
-        ("used by the reports", T, promise_colours),
-        ("left over", _compute_unused_promise(E, T), unused_colours),
-    )
-    labels = design.context.domain.labels
-    symbols = _symbols_to_label(labels)
-    for axes, (title, matrix, colours) in zip(panels, matrices, strict=True):
-        _draw_matrix(axes, matrix, colours(np.clip(matrix / largest_epsilon, 0, 1)), palette)
-        _label_answers(axes, labels, symbols, symbols)
-        axes.set_title(title)
-    for axes in panels[1:]:
-        axes.set_yticks([])
-    panels[0].set_ylabel("odds of this answer …")
-    panels[1].set_xlabel("… against this one")
-    _draw_colour_bar(panels[:2], promise_colours, largest_epsilon, "ε")
-    _draw_colour_bar(panels[2:], unused_colours, largest_epsilon, "ε left over")
-
-
-def _draw_matrix(axes: "Axes", matrix: Floats, colours: Floats, palette: Palette) -> None:
-    """Colour each pair, and hatch the pairs for which nothing is promised."""
-    k = len(matrix)
-    diagonal = np.arange(k)
-    colours[~np.isfinite(matrix)] = 0
-    colours[diagonal, diagonal] = _colour_map((PALE, PALE), palette)(0.0)
-    _draw_hatch(axes, palette)
-    axes.imshow(colours, interpolation="nearest", extent=(-0.5, k - 0.5, k - 0.5, -0.5), zorder=1)
-    if k <= _MAX_NUMBERED_SYMBOLS:
-        _write_numbers(axes, matrix, colours, palette)
-
-
-def _write_numbers(axes: "Axes", matrix: Floats, colours: Floats, palette: Palette) -> None:
-    """Write each entry on its square, dark on light or light on dark."""
-    for (x, x2), entry in np.ndenumerate(matrix):
-        text = f"{entry:.2g}"
-        brightness = float(colours[x, x2, :3] @ _LUMINANCE_WEIGHTS)
-        ink = INK if brightness > 0.45 else LIGHT_TO_DARK[INK]
-        if x == x2:
-            text = "–"
-            ink = palette[FAINT]
-        elif math.isinf(entry):
-            text = "∞"
-            ink = palette[FAINT]
-        axes.text(x2, x, text, ha="center", va="center", fontsize=8, color=ink, zorder=2)
-
-
-def _draw_channel(axes: "Axes", design: Design, palette: Palette) -> None:
     Q = design.mechanism.matrix()
-    logs, spans = _channel_image(Q, design.prior)
-    is_possible = np.isfinite(logs)
-    log_range = float(-logs[is_possible].min(initial=0.0)) or 1.0
-    colour_scale = _colour_map(MAP_SCALE, palette)
-    colours = colour_scale(1 + np.where(is_possible, logs, 0) / log_range)
-    colours[~is_possible] = 0
-    _draw_hatch(axes, palette)
-    extent = (0, 1, len(Q) - 0.5, -0.5)
-    axes.imshow(colours, interpolation="nearest", extent=extent, aspect="auto", zorder=1)
-    for span in spans[1:]:
-        axes.axvline(span.left, color=palette[PALE], linewidth=0.5, zorder=2)
-    symbols = []
-    centres = []
-    for span in spans:
-        if span.right - span.left >= _MIN_LABEL_WIDTH:
-            symbols.append(span.symbol)
-            centres.append((span.left + span.right) / 2)
-    _label_answers(axes, design.context.domain.labels, symbols, centres)
-    axes.set_title("how often each answer produces each report")
-    axes.set_xlabel(
-        f"{design.mechanism.outputs:,} reports, grouped by the answer that produces them most "
-        "often; width: frequency"
+    order, symbols = order_reports(Q)
+    ends = np.cumsum((design.prior @ Q)[order])
+    ends /= ends[-1]
+    with np.errstate(divide="ignore"):
+        logs = np.log(Q / Q.max(axis=0))[:, order]
+    log_range = float(-logs[np.isfinite(logs)].min(initial=0.0)) or 1.0
+    steps = _quantise(logs, log_range)
+    strips = []
+    labels = [shorten_label(label) for label in design.context.domain.labels]
+    for label, row in zip(labels, _sample(steps, ends), strict=True):
+        strips.append(Strip(label, _runs(row)))
+    reports = plural(design.mechanism.outputs, "report")
+    return StripChart(
+        title="How often each answer produces each report",
+        strips=tuple(strips),
+        spans=_spans(ends, symbols),
+        heading=f"{reports}, grouped by their most likely answer",
+        scale_ends=(f"{format_odds_factor(log_range)} times less often", "most often"),
     )
-    axes.set_ylabel("produced by this answer")
-    title = "times less often than by the answer that produces it most often"
-    bar = _draw_colour_bar([axes], colour_scale, log_range, title)
-    factors = _factor_ticks(log_range)
-    positions = [log_range - math.log(factor) for factor in factors]
-    bar.set_ticks(positions, labels=[f"{factor:,g}" for factor in factors])
 
 
-def _label_answers(
-    axes: "Axes", labels: Sequence[Label], symbols: Sequence[int], positions: Sequence[float]
-) -> None:
-    """Label the rows, and label each of ``positions`` on the horizontal axis with its symbol."""
-    rows = _symbols_to_label(labels)
-    row_labels = [matplotlib_label(labels[x], _ROW_LABEL_LENGTH) for x in rows]
-    column_labels = [matplotlib_label(labels[x], _COLUMN_LABEL_LENGTH) for x in symbols]
-    axes.set_yticks(rows, row_labels, fontsize=8)
-    axes.set_xticks(positions, column_labels, rotation=90, fontsize=8)
-    axes.tick_params(length=0)
-    hide_sides(axes, *axes.spines)
+def _quantise(logs: Floats, log_range: float) -> Steps:
+    """Return the step of each entry on the scale of colours."""
+    strengths = np.where(np.isfinite(logs), 1 + np.maximum(logs, -log_range) / log_range, 0)
+    steps = np.minimum(strengths * MAP_STEPS + _TIE_TOLERANCE, MAP_STEPS - 1).astype(np.intp)
+    return np.where(np.isfinite(logs), steps, -1)
 
 
-def _symbols_to_label(labels: Sequence[Label]) -> range:
-    """Return all symbols, or about 12 evenly spaced ones if there are many."""
-    step = 1
-    if len(labels) > _MAX_LABELS:
-        step = math.ceil(2 * len(labels) / _MAX_LABELS)
-    return range(0, len(labels), step)
+def _sample(steps: Steps, ends: Floats) -> Steps:
+    """Return the report at each of many evenly spaced columns, without too many runs.
+
+    ``ends``: where each report ends, from 0 to 1.
+    """
+    column_count = _MAX_COLUMNS
+    while True:
+        centres = (np.arange(column_count) + 0.5) / column_count
+        ranks = np.minimum(np.searchsorted(ends, centres), len(ends) - 1)
+        columns = steps[:, ranks]
+        run_count = len(steps) + np.count_nonzero(np.diff(columns, axis=1))
+        if run_count <= _MAX_RUNS or column_count <= len(steps):
+            return columns
+        column_count = column_count * 3 // 4
 
 
-def _factor_ticks(log_range: float) -> list[float]:
-    """Return round factors up to e^log_range, far enough apart for a logarithmic scale."""
-    ticks: list[float] = [1]
-    for factor in _ROUND_FACTORS:
-        has_room = log_range / _MAX_TICKS <= math.log(factor / ticks[-1])
-        if has_room and math.log(factor) <= log_range + _TIE_TOLERANCE:
-            ticks.append(factor)
-    return ticks
+def _runs(row: Steps) -> tuple[ColourRun, ...]:
+    """Return one run for each stretch of equal steps."""
+    edges = [0, *(np.flatnonzero(np.diff(row)) + 1).tolist(), len(row)]
+    runs = []
+    for start, end in pairwise(edges):
+        step = int(row[start])
+        strength = None if step < 0 else (step + 0.5) / MAP_STEPS
+        runs.append(ColourRun(start / len(row), end / len(row), strength))
+    return tuple(runs)
 
 
-def _draw_colour_bar(
-    panels: "list[Axes]", colours: "Colormap", max_value: float, title: str
-) -> Any:  # noqa: ANN401
-    from matplotlib.cm import ScalarMappable
-    from matplotlib.colors import Normalize
-
-    scale = ScalarMappable(Normalize(0, max_value), colours)
-    bar = panels[0].figure.colorbar(
-        scale, ax=panels, location="bottom", shrink=0.5, aspect=40, pad=0.02
+def _spans(ends: Floats, symbols: NDArray[np.intp]) -> tuple[Span, ...]:
+    """Return the part of the axis that each symbol's reports occupy."""
+    starts = np.flatnonzero(np.diff(symbols, prepend=-1))
+    edges = [0.0, *ends[starts[1:] - 1].tolist(), 1.0]
+    rows = symbols[starts].tolist()
+    return tuple(
+        Span(start, end, row) for (start, end), row in zip(pairwise(edges), rows, strict=True)
     )
-    bar.set_label(title, fontsize=9)
-    bar.ax.tick_params(labelsize=8)
-    bar.outline.set_visible(False)
-    return bar
-
-
-def _draw_hatch(axes: "Axes", palette: Palette) -> None:
-    """Hatch the background, which is visible where nothing covers it."""
-    from matplotlib.patches import Rectangle
-
-    background = Rectangle(
-        (0, 0),
-        1,
-        1,
-        transform=axes.transAxes,
-        facecolor=palette[BACKGROUND],
-        edgecolor=palette[PALE],
-        hatch="////",
-        lw=0,
-    )
-    axes.add_patch(background)
-
-
-def _colour_map(scale: tuple[str, ...], palette: Palette) -> "Colormap":
-    return colour_map(tuple(palette[colour] for colour in scale))
