@@ -18,11 +18,17 @@ from numpy.typing import NDArray
 
 from sfumato.charts.chart import NARROW_WIDTH, WIDE_WIDTH, Chart
 from sfumato.charts.drawing import Drawing, text_width
-from sfumato.charts.outlines import Bounds, Place, largest_places, outlines_within
+from sfumato.charts.outlines import (
+    Bounds,
+    Outlines,
+    Place,
+    largest_places,
+    outlines_within,
+)
 from sfumato.charts.palette import MAP_STEPS
 from sfumato.charts.terminal import shade
 
-__all__ = ["GridShapes", "MapChart", "MapProjection", "PolygonShapes"]
+__all__ = ["GridShapes", "MapChart", "MapProjection", "OutlineMap", "PolygonShapes"]
 
 Numbers = NDArray[np.float64]
 Steps = NDArray[np.int64]
@@ -197,22 +203,13 @@ class MapChart(Chart):
 
     def draw(self, drawing: Drawing) -> float:
         """Draw land, cells, outlines, names and the legend, from back to front."""
-        bounds = self.shapes.bounds
-        projection = MapProjection(bounds, drawing.width)
-        outlines = outlines_within(bounds)
-        for polygon in outlines.land:
-            drawing.path(f"{_path(polygon, projection)}z", fill="land")
-        for lake in outlines.lakes:
-            drawing.path(f"{_path(lake, projection)}z", fill="paper")
+        projection = MapProjection(self.shapes.bounds, drawing.width)
+        outlines = outlines_within(projection.bounds)
+        _draw_land(drawing, projection, outlines)
         steps = self.steps
         for step, commands in self.shapes.paths(steps, projection):
             drawing.path(commands, fill="noise" if step == _NOISE else f"map{step}")
-        for line in outlines.states:
-            drawing.path(_path(line, projection), stroke="coast", width=0.5)
-        for line in (*outlines.borders, *outlines.coasts):
-            drawing.path(_path(line, projection), stroke="coast", width=0.9)
-        name_count = round(drawing.width * _NAMES_PER_PIXEL)
-        _draw_names(drawing, projection, largest_places(bounds, name_count))
+        _draw_lines(drawing, projection, outlines)
         self._draw_legend(drawing, projection.height + 16, has_noise=bool((steps == _NOISE).any()))
         return projection.height + _LEGEND_HEIGHT
 
@@ -274,6 +271,44 @@ class MapChart(Chart):
         for row in blocks[::-1].tolist():
             lines.append("".join(shade((step + 1) / MAP_STEPS) for step in row).rstrip())
         return "\n".join(lines)
+
+
+@dataclass(frozen=True, repr=False)
+class OutlineMap(Chart):
+    """A map without data: land, borders and the names of the largest places."""
+
+    title: str
+    bounds: Bounds
+
+    def draw(self, drawing: Drawing) -> float:
+        """Draw land, outlines and names."""
+        projection = MapProjection(self.bounds, drawing.width)
+        outlines = outlines_within(self.bounds)
+        _draw_land(drawing, projection, outlines)
+        _draw_lines(drawing, projection, outlines)
+        return projection.height
+
+    def to_text(self, width: int = 80) -> str:
+        """Return the names of the largest places."""
+        names = [place.name for place in largest_places(self.bounds, width // 10)]
+        return f"{self.title}: {', '.join(names)}"
+
+
+def _draw_land(drawing: Drawing, projection: MapProjection, outlines: Outlines) -> None:
+    for polygon in outlines.land:
+        drawing.path(f"{_path(polygon, projection)}z", fill="land")
+    for lake in outlines.lakes:
+        drawing.path(f"{_path(lake, projection)}z", fill="paper")
+
+
+def _draw_lines(drawing: Drawing, projection: MapProjection, outlines: Outlines) -> None:
+    """Draw borders, coasts, and the names of the largest places."""
+    for line in outlines.states:
+        drawing.path(_path(line, projection), stroke="coast", width=0.5)
+    for line in (*outlines.borders, *outlines.coasts):
+        drawing.path(_path(line, projection), stroke="coast", width=0.9)
+    name_count = round(drawing.width * _NAMES_PER_PIXEL)
+    _draw_names(drawing, projection, largest_places(projection.bounds, name_count))
 
 
 def _draw_names(drawing: Drawing, projection: MapProjection, places: Sequence[Place]) -> None:

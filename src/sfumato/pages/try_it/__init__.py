@@ -7,6 +7,8 @@ The page loads nothing from other sites, and answers leave the device only as re
 import json
 from itertools import islice
 
+from sfumato.charts.maps import MapProjection, OutlineMap
+from sfumato.charts.outlines import Bounds
 from sfumato.domains import Domain, GridDomain
 from sfumato.foundation.formatting import format_count
 from sfumato.pages.markup import Html, document, fill_each, lead_paragraph, list_items, render
@@ -71,10 +73,13 @@ def _render_list(domain: Domain) -> Html:
 def _render_map(grid: GridDomain) -> Html:
     record = grid.to_record()
     geometry = {name: float(record[name]) for name in ("south", "north", "west", "east", "step")}
-    aspect_ratio = (geometry["north"] - geometry["south"]) / (geometry["east"] - geometry["west"])
+    bounds = Bounds(geometry["south"], geometry["north"], geometry["west"], geometry["east"])
+    outlines = OutlineMap("Outlines of countries and states", bounds)
     return render(
         "try_it/map.html",
         edges=json.dumps(geometry),
-        height=round(_MAP_WIDTH * max(0.25, min(1.2, aspect_ratio))),
+        outlines=Html(outlines.to_svg(_MAP_WIDTH)),
+        width=_MAP_WIDTH,
+        height=round(MapProjection(bounds, _MAP_WIDTH).height),
         **{name: record[name] for name in geometry},
     )
