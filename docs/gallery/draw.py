@@ -3,6 +3,9 @@
 Run it with `.venv/bin/python docs/gallery/draw.py`. It needs Chromium, and the built pages
 (`make docs`) for the playground. The people are simulated from fixed seeds. It starts an aggregator
 on this machine and stops it again.
+
+With a folder as its argument, it writes every page there at 1,400 and 390 pixels, light and dark, as
+NAME-WIDTH-SCHEME.png, to look at before a release.
 """
 
 import functools
@@ -16,6 +19,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from playwright.sync_api import Browser, Page, sync_playwright
@@ -31,6 +35,7 @@ HERE = Path(__file__).parent
 BUILT = HERE.parent / "_build" / "html"
 TODAY = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
 DAYS = 14
+HEIGHTS = {"label": 1500, "plan": 1250, "design": 1500}
 DARK = {"try", "map"}  # these screenshots show the dark colour scheme
 CENTRES = np.array(
     [[40.7, -74.0], [34.0, -118.2], [41.8, -87.6], [29.7, -95.3], [47.6, -122.3], [25.9, -80.2]]
@@ -128,23 +133,47 @@ def serve(folder: Path) -> Iterator[str]:
         server.shutdown()
 
 
-def take_screenshot(
+class Shot(NamedTuple):
+    """A page to show: its address, what to do on it, and the size of its picture."""
+
+    name: str
+    address: str
+    act: Callable[[Page], None]
+    width: int = 1200
+    height: int = 1500
+
+
+def take_screenshot(browser: Browser, shot: Shot) -> None:
+    """Open a page, do something on it, and take its picture for the gallery."""
+    scheme = "dark" if shot.name in DARK else "light"
+    size = {"width": shot.width, "height": shot.height}
+    save_screenshot(browser, shot, size, scheme, HERE / f"{shot.name}.png")
+
+
+def take_all_sizes(browser: Browser, shot: Shot, folder: Path) -> None:
+    """Take pictures of a whole page at the width of a desktop and of a phone, light and dark."""
+    for width in (1400, 390):
+        for scheme in ("light", "dark"):
+            path = folder / f"{shot.name}-{width}-{scheme}.png"
+            size = {"width": width, "height": 900}
+            save_screenshot(browser, shot, size, scheme, path, full_page=True)
+
+
+def save_screenshot(
     browser: Browser,
-    name: str,
-    address: str,
-    act: Callable[[Page], None],
+    shot: Shot,
+    size: dict[str, int],
+    scheme: str,
+    path: Path,
     *,
-    width: int = 1200,
-    height: int = 1500,
+    full_page: bool = False,
 ) -> None:
-    """Open a page, do something on it, and take a screenshot."""
-    scheme = "dark" if name in DARK else "light"
-    context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
+    context = browser.new_context(viewport=size, color_scheme=scheme)
     page = context.new_page()
-    page.goto(address)
-    act(page)
+    page.goto(shot.address)
+    shot.act(page)
     page.wait_for_timeout(1000)
-    page.screenshot(path=str(HERE / f"{name}.png"))
+    page.screenshot(path=str(path), full_page=full_page)
     context.close()
 
 
@@ -163,9 +192,7 @@ def unlock(token: str, wanted: str) -> Callable[[Page], None]:
     def act(page: Page) -> None:
         page.fill("#secret", token)
         page.click("text=Show results")
-        page.wait_for_selector(f"{wanted} .main-svg", timeout=60_000)
-        if wanted == "#map":
-            page.locator("#map-section").evaluate("section => section.scrollIntoView()")
+        page.locator(f"{wanted} svg:visible").first.wait_for(timeout=60_000)
 
     return act
 
@@ -185,12 +212,24 @@ def write_pages(folder: Path) -> dict[str, str]:
         "plan": plan_page(sf.plan(survey.context, error=0.03)),
         "design": design_page(design, alternatives_to(design), seconds=1.0),
     }
+    run_demo(folder)
     for name, html in pages.items():
         (folder / f"{name}.html").write_text(html, encoding="utf-8")
-    return {name: f"file://{folder}/{name}.html" for name in pages}
+    return {name: f"file://{folder}/{name}.html" for name in (*pages, "demo")}
 
 
-def main() -> None:
+def run_demo(folder: Path) -> None:
+    """Write the page of the demo."""
+    command = [sys.executable, "-m", "sfumato", "demo", "-o", str(folder / "demo.html")]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)  # noqa: S603
+
+
+def main(folder_for_all_sizes: str | None = None) -> None:
+    take = take_screenshot
+    if folder_for_all_sizes is not None:
+        target = Path(folder_for_all_sizes)
+        target.mkdir(parents=True, exist_ok=True)
+        take = functools.partial(take_all_sizes, folder=target)
     surveys = [lunch(), places()]
     with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
         folder = Path(name)
@@ -199,18 +238,17 @@ def main() -> None:
         )
         with aggregator(folder, surveys) as (address, token):
             first, second = (survey.fingerprint for survey in surveys)
-            show_bars = unlock(token, "#decoded")
-            show_map = unlock(token, "#map")
-            take_screenshot(browser, "dashboard", f"{address}/#{first}", show_bars)
-            take_screenshot(browser, "map", f"{address}/#{second}", show_map, height=1000)
-            take_screenshot(browser, "try", f"{address}/try/{first}", try_lunch, width=900)
-            take_screenshot(
-                browser, "try-map", f"{address}/try/{second}", try_map, width=900, height=1100
-            )
+            show_bars = unlock(token, "#shares")
+            take(browser, Shot("dashboard", f"{address}/#{first}", show_bars))
+            take(browser, Shot("map", f"{address}/#{second}", unlock(token, "#map"), height=1000))
+            take(browser, Shot("try", f"{address}/try/{first}", try_lunch, 900))
+            take(browser, Shot("try-map", f"{address}/try/{second}", try_map, 900, 1100))
         for page, address in write_pages(folder).items():
-            take_screenshot(browser, page, address, do_nothing, width=1000)
+            take(browser, Shot(page, address, do_nothing, 1000, HEIGHTS.get(page, 1100)))
         with serve(BUILT) as address:
-            take_screenshot(browser, "playground", f"{address}/playground/index.html", do_nothing)
+            take(browser, Shot("playground", f"{address}/playground/index.html", do_nothing))
+            if folder_for_all_sizes is not None:
+                take(browser, Shot("docs", f"{address}/index.html", do_nothing))
         browser.close()
 
 
@@ -219,4 +257,4 @@ def do_nothing(page: Page) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:2])
