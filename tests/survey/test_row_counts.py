@@ -100,6 +100,21 @@ def test_check_says_where_and_what_to_do():
     assert "--table" not in message_of(rules(PLACES).check, counts)
 
 
+@pytest.mark.parametrize(
+    ("kinds", "hint"),
+    [
+        ({"whole numbers", "decimal numbers"}, "They look like numbers; the labels are text. If "),
+        ({"times"}, "They look like times; the labels are text. If the survey's TOML file"),
+        ({"durations"}, "They look like durations; the labels are text. Correct"),
+        ({"text"}, "data row 1). Correct them"),
+        ({"text", "dates"}, "data row 1). Correct them"),
+    ],
+)
+def test_kinds_of_unknown_answers(kinds, hint):
+    counts = RowCounts(9, unknown=2, first_unknown=0, unknown_kinds=frozenset(kinds))
+    assert hint in message_of(rules(PLACES).check, counts, "a.csv")
+
+
 def test_check_of_a_single_answer():
     counts = RowCounts(1, unknown=1, first_unknown=0, unknown_kinds=frozenset({"dates"}))
     assert message_of(rules(PLACES, date="day").check, counts, "a.csv") == (

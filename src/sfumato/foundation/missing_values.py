@@ -4,6 +4,7 @@ from decimal import Decimal
 
 import numpy as np
 
+_TYPES_WITH_NAN = (float, np.floating, np.datetime64, np.timedelta64)
 _MISSING_TYPES = ("NAType", "NaTType")  # pandas' own markers; do not import pandas for them
 
 
@@ -15,13 +16,13 @@ def is_missing_value(value: object) -> bool:
     """
     if value is None or isinstance(value, str):
         return not value
+    if isinstance(value, _TYPES_WITH_NAN):
+        return bool(value != value)
     if isinstance(value, Decimal):
         return value.is_nan()
-    if isinstance(value, float | np.floating | np.datetime64 | np.timedelta64):
-        return bool(value != value)
     return type(value).__name__ in _MISSING_TYPES
 
 
 def is_missing_cell(cell: object) -> bool:
     """Return whether a cell of a table is missing: a missing value, or blank text."""
-    return is_missing_value(cell.strip() if isinstance(cell, str) else cell)
+    return cell.isspace() or not cell if isinstance(cell, str) else is_missing_value(cell)

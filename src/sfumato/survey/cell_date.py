@@ -23,6 +23,8 @@ DATE_PARTS: tuple[DatePart, ...] = get_args(DatePart)
 _DAY = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{4}-W[0-9]{2}-[0-9])([^0-9].+)?")
 _MONTH = re.compile(r"([0-9]{4})-(0[1-9]|1[0-2])")
 _TIME = re.compile(r"[0-9]{2}:[0-9]{2}.*")
+_CLOCK_TYPES = (datetime, time)
+_CALENDAR_TYPES = (date, time)  # a datetime is a date
 _SAMPLE = datetime(2021, 11, 18, 19, 42, 37, tzinfo=UTC)  # it differs from the default in all parts
 _PARTS_IN_FORMAT = {
     "day": "the year, the month and the day",
@@ -39,7 +41,7 @@ class _Month(NamedTuple):
     month: int
 
 
-_Moment = date | time | _Month  # a datetime is a date
+_Moment = date | time | _Month
 
 
 def date_part(cell: object, part: DatePart, date_format: str | None) -> int | str | None:
@@ -56,7 +58,7 @@ def date_part(cell: object, part: DatePart, date_format: str | None) -> int | st
     if moment is None:
         return None
     if part == "hour":
-        return moment.hour if isinstance(moment, datetime | time) else None
+        return moment.hour if isinstance(moment, _CLOCK_TYPES) else None
     if isinstance(moment, time):
         return None
     if part == "month":
@@ -67,17 +69,18 @@ def date_part(cell: object, part: DatePart, date_format: str | None) -> int | st
 
 
 def _read_moment(cell: object, date_format: str | None) -> _Moment | None:
-    if isinstance(cell, date | time):
+    if isinstance(cell, str):
+        return _parse_moment(cell.strip(), date_format)
+    if isinstance(cell, _CALENDAR_TYPES):
         return cell
     if isinstance(cell, np.datetime64):
         return _read_moment(from_datetime64(cell), None)
-    if not isinstance(cell, str):
-        return None
-    text = cell.strip()
+    return None
+
+
+def _parse_moment(text: str, date_format: str | None) -> _Moment | None:
     try:
-        if date_format is not None:
-            return datetime.strptime(text, date_format)
-        return _read_iso(text)
+        return _read_iso(text) if date_format is None else datetime.strptime(text, date_format)
     except ValueError:
         return None
 

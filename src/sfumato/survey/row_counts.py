@@ -27,7 +27,8 @@ _SINGULAR = {
     "durations": "a duration",
 }
 _CORRECT_THEM = "Correct them, add their labels"
-_KINDS_FOR_RULES = ("whole numbers", "decimal numbers", "dates", "times")  # for bins and date
+_NUMBER_KINDS = frozenset({"whole numbers", "decimal numbers"})
+_KINDS_FOR_RULES = frozenset({"numbers", "dates", "times"}) | _NUMBER_KINDS  # for bins and date
 
 
 class OtherWarning(UserWarning):
@@ -233,9 +234,12 @@ class RowRules:
 
         ``name`` is the name of a table. It may be read with the rules in a survey file.
         """
-        if len(counts.unknown_kinds) != 1:
+        kinds = counts.unknown_kinds
+        if kinds == _NUMBER_KINDS:
+            kinds = frozenset({"numbers"})
+        if len(kinds) != 1:
             return ""
-        (kind,) = counts.unknown_kinds
+        (kind,) = kinds
         label_kind = _describe_labels(self._domain)
         if kind == label_kind:
             return ""
