@@ -138,7 +138,7 @@ def test_a_grid(folder, call):
 
 
 def test_the_text_of_a_column(people, call):
-    (people / "gaps.csv").write_text("place\npark\n\nbar\nbar\n\n\n")
+    (people / "gaps.csv").write_text("place\npark\n\n\nbar\n\nbar\n\n\n")
     text = call("compare", "gaps.csv", *COLUMN).out
     assert text.startswith("NOT PRIVATE")
     assert "people: 3, labels: 2, runs of each mechanism: 3" in text

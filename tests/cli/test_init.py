@@ -220,7 +220,21 @@ def test_rare_labels_cause_a_warning(folder, call):
     assert "Roe" not in result.err
 
 
-@pytest.mark.parametrize("name", ["a\nb.toml", " .toml", "survey.json", "-", "no/new.toml", "sub"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a\nb.toml",
+        " .toml",
+        "survey.json",
+        "-",
+        "no/new.toml",
+        "sub",
+        "o5.JSON",
+        "o6.csv",
+        "o7.TSV",
+        "o.parquet",
+    ],
+)
 def test_invalid_names_are_rejected(folder, error_from, name):
     (folder / "sub").mkdir()
     error_from("init", "--from", "answers.csv", "--column", "place", name)

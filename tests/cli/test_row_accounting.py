@@ -203,7 +203,7 @@ def check_text(rows: Rows, result, final_count: str) -> None:
         assert number_in(SKIPPED, result.err) == rows.skipped
         assert number_in(LABELLED, result.err) == rows.missing - rows.skipped
         assert number_in(UNKNOWNS, result.err) == rows.unknown
-    assert ("WARNING" in result.err) == rows.must_warn
+    assert ("Warning: " in result.err) == rows.must_warn
 
 
 def check_refusal(rows: Rows, result) -> None:

@@ -5,12 +5,14 @@ import os
 import shutil
 import subprocess
 import sys
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
 
 import sfumato
-from sfumato.foundation.installation import hint_for_origin, install_hint
+from sfumato.foundation import installation
+from sfumato.foundation.installation import hint_for_origin, install_hint, package_version
 
 PACKAGE = Path(sfumato.__file__).parent
 WHEEL = "file:///home/ann/sfumato-0.1-py3-none-any.whl"
@@ -75,3 +77,12 @@ def test_hint_of_an_installed_package(tmp_path, origin, hint):
 
 def test_hint_in_a_source_folder():
     assert install_hint("charts") == "pip install -e '.[charts]' in Sfumato's source folder"
+
+
+def test_a_folder_that_is_not_installed_has_no_version(monkeypatch):
+    def find_nothing(package):
+        raise PackageNotFoundError(package)
+
+    assert sfumato.__version__ == package_version()
+    monkeypatch.setattr(installation, "version", find_nothing)
+    assert sfumato.__version__ == "unknown"

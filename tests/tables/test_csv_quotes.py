@@ -118,6 +118,8 @@ BODIES = st.lists(PIECES, max_size=30).map("".join)
 @example('a,"b\na,b\na,"b\n', 2, 2**22)
 @example('"a\nb\n"c\n', 1, 2**22)
 @example('a\n""\n\n', 1, 2**22)
+@example('""",a\n\r\n"', 1, 7)
+@example('aaaaa,b\r\n\r\n"\r\n\r\n",b\r\n', 2, 7)
 def test_no_row_is_lost(tmp_path_factory, body, width, block_size):
     header = ["x", "y"][:width]
     text = f"{','.join(header)}\n{body}"

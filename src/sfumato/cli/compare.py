@@ -21,6 +21,7 @@ from sfumato.cli.answers import (
 from sfumato.cli.console import say, show_row_count, show_status
 from sfumato.cli.options import Decoder, Json, Runs, Seed
 from sfumato.errors import InvalidArgument
+from sfumato.foundation.formatting import plural
 
 if TYPE_CHECKING:
     from sfumato.contexts import Context
@@ -160,10 +161,13 @@ def _column_notes(population: "Population") -> list[str]:
     ]
     rare_count = int((population.counts < MIN_PEOPLE_PER_LABEL).sum())
     if rare_count:
+        verb = "was" if rare_count == 1 else "were"
         notes.append(
-            f"{rare_count:,} of them were given by fewer than {MIN_PEOPLE_PER_LABEL} people: "
+            f"{rare_count:,} of them {verb} given by fewer than {MIN_PEOPLE_PER_LABEL} people: "
             "consider an `other` label."
         )
     if population.rows_without_answer:
-        notes.append(f"{population.rows_without_answer:,} rows without an answer were left out.")
+        rows = plural(population.rows_without_answer, "row")
+        verb = "was" if population.rows_without_answer == 1 else "were"
+        notes.append(f"{rows} without an answer {verb} left out.")
     return notes

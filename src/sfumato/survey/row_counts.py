@@ -166,7 +166,8 @@ class RowRules:
             first_rows.append(counts.first_unknown or 0)
             problems.append(
                 f"{_unknown_problem(counts, 'in the domain')}"
-                f"{_locate(counts.first_unknown, counts, name)}.{self._describe_kinds(counts, name)} "
+                f"{_locate(counts.first_unknown, counts, name)}."
+                f"{self._describe_kinds(counts, name)} "
                 f"{_agree(counts.unknown, 'Correct it, add its label', _CORRECT_THEM)}, or give "
                 "the domain an `other` label."
             )

@@ -228,17 +228,26 @@ class _CsvBody:
             self._buffer += chunk
         return self._buffer[:_BLOCK_SIZE]
 
-    def read(self, size: int = -1) -> bytes:
-        """Return the next bytes after the header."""
-        if not self._buffer:
-            content = bytes(self._stream.read(size))
-        elif size < 0:
-            content = self._buffer
-            self._buffer = b""
-        else:
-            content = self._buffer[:size]
-            self._buffer = self._buffer[size:]
+    def read(self, size: int) -> bytes:
+        """Return the next bytes after the header.
+
+        Do not separate a carriage return from its line feed: Arrow would leave out the line feed,
+        even in quoted text.
+        """
+        content = self._next_bytes(size)
+        if content == b"\r":
+            content += self._next_bytes(size - 1)
+        if len(content) > 1 and content.endswith(b"\r"):
+            content = content[:-1]
+            self._buffer = b"\r" + self._buffer
         self.quotes.add(content)
+        return content
+
+    def _next_bytes(self, size: int) -> bytes:
+        if not self._buffer:
+            return bytes(self._stream.read(size))
+        content = self._buffer[:size]
+        self._buffer = self._buffer[size:]
         return content
 
     def close(self) -> None:
