@@ -219,8 +219,8 @@ class MapChart(Chart):
         swatch = width / MAP_STEPS
         for step in range(MAP_STEPS):
             drawing.rectangle(step * swatch, top, swatch + 0.3, 10, f"map{step}")
-        low_text = f"{100 * 10**bottom_log:.1g}%"
-        high_text = f"{100 * 10**top_log:.2g}%"
+        low_text = f"{_plain_number(100 * 10**bottom_log)}%"
+        high_text = f"{_plain_number(100 * 10**top_log)}%"
         drawing.text(0, top + 26, low_text, fill="faint", size=_SMALL)
         drawing.text(width, top + 26, high_text, fill="faint", size=_SMALL, anchor="end")
         if has_noise:
@@ -271,6 +271,16 @@ class MapChart(Chart):
         for row in blocks[::-1].tolist():
             lines.append("".join(shade((step + 1) / MAP_STEPS) for step in row).rstrip())
         return "\n".join(lines)
+
+
+def _plain_number(number: float) -> str:
+    """Return a number with two significant digits, and never with an exponent.
+
+    >>> _plain_number(0.0000912), _plain_number(3.71)
+    ('0.000091', '3.7')
+    """
+    decimals = max(1 - math.floor(math.log10(number)), 0)
+    return f"{number:.{decimals}f}"
 
 
 @dataclass(frozen=True, repr=False)

@@ -19,7 +19,7 @@ from sfumato.foundation.formatting import format_percent, format_share, printabl
 if TYPE_CHECKING:
     from sfumato.estimation.estimate import Estimate
 
-__all__ = ["draw_bars", "draw_estimate", "draw_map", "sensitive_mask"]
+__all__ = ["answer_name", "draw_bars", "draw_estimate", "draw_map", "sensitive_mask"]
 
 _MAX_PLACE_DISTANCE = 0.5  # degrees of latitude within which a cell is named after a place
 
@@ -52,7 +52,7 @@ def draw_bars(
     for symbol in symbols.tolist():
         share = float(shares[symbol])
         interval = f"{write(float(low[symbol]))} to {write(float(high[symbol]))}"
-        label = _bar_label(context.domain, symbol)
+        label = answer_name(context.domain, symbol)
         note = f"{label}: {write(share)}, {format_percent(level)} interval {interval}"
         bars.append(
             Bar(
@@ -111,7 +111,7 @@ def _choose_symbols(estimate: "Estimate", domain: Domain, shares: Floats, count:
     return symbols[np.argsort(-shares[symbols], kind="stable")]
 
 
-def _bar_label(domain: Domain, symbol: int) -> str:
+def answer_name(domain: Domain, symbol: int) -> str:
     """Return a label on one line. The name of a large place nearby is added to a cell of a map."""
     label = " ".join(printable(str(domain.labels[symbol])).split())
     if not isinstance(domain, GridDomain | H3Domain) or domain.labels[symbol] == domain.other:

@@ -143,7 +143,7 @@ def _changes_section(estimate: Estimate, changes: Difference | None, days: int) 
         text += f" The {_MAX_LISTED_CHANGES} largest changes:"
     table = EMPTY
     if symbols:
-        decimals = decimal_places(estimate.standard_errors)
+        decimals = decimal_places(estimate.standard_errors) + 1
         rows = join(_render_change(changes, x, decimals) for x in symbols[:_MAX_LISTED_CHANGES])
         table = render("dashboard/changes_table.html", rows=rows)
     return render("dashboard/changes.html", text=fill("<p>$text</p>", text=text), table=table)

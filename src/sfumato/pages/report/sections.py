@@ -6,11 +6,12 @@ from importlib.metadata import version
 
 from sfumato.domains import GridDomain, H3Domain
 from sfumato.estimation import Estimate, Manipulation
-from sfumato.estimation.estimate_chart import draw_bars, draw_map, sensitive_mask
+from sfumato.estimation.estimate_chart import answer_name, draw_bars, draw_map, sensitive_mask
 from sfumato.estimation.top_answers import (
     MAX_BARS,
     TopAnswers,
     decimal_places,
+    most_frequent,
     typical_error,
 )
 from sfumato.foundation.formatting import (
@@ -49,11 +50,12 @@ _CAUTION = '<p class="caution" role="note"><strong>$heading</strong> $text</p>\n
 def summary(survey: Survey, estimate: Estimate) -> Html:
     """State the most frequent answer with its interval, the basis of it, and any warnings."""
     top = TopAnswers.from_estimate(estimate, 1)
+    symbol = int(most_frequent(estimate, 1)[0])
     low = float(top.low[0])
     high = float(top.high[0])
     headline = render(
         "report/headline.html",
-        label=shorten_label(top.labels[0], 60),
+        label=shorten_label(answer_name(survey.context.domain, symbol), 60),
         share=top.format_share(top.points_to_draw[0]),
         low=top.format_share(low),
         high=top.format_share(high),
