@@ -1,6 +1,8 @@
 """The public names of the pages, and where each is defined."""
 
 from sfumato.estimation.top_answers import most_frequent as most_frequent
+from sfumato.pages.comparison import comparison_chart as comparison_chart
+from sfumato.pages.comparison import comparison_page as comparison_page
 from sfumato.pages.dashboard import COMPARISON_PERIODS as COMPARISON_PERIODS
 from sfumato.pages.dashboard import DASHBOARD_POLICY as DASHBOARD_POLICY
 from sfumato.pages.dashboard import certificate_view as certificate_view
