@@ -1,5 +1,6 @@
 """Sphinx settings. Nothing on the pages is fetched from elsewhere when they are read."""
 
+import re
 import shutil
 from pathlib import Path
 
@@ -73,6 +74,25 @@ def shortened(text: str) -> str:
     return text
 
 
+# Sphinx writes the parameters of a long signature as a list of definitions without terms, which
+# screen readers cannot read.
+LISTED_PARAMETERS = re.compile(r"<dl>\s*((?:<dd>.*?</dd>\s*)+)</dl>", re.DOTALL)
+
+
+def relabel_parameters(app: Sphinx, problem: Exception | None) -> None:
+    """Write the parameters of long signatures as plain lines."""
+    if problem is not None or app.builder.format != "html":
+        return
+    for page in Path(app.outdir).glob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        page.write_text(LISTED_PARAMETERS.sub(as_lines, text), encoding="utf-8")
+
+
+def as_lines(match: re.Match[str]) -> str:
+    lines = match[1].replace("<dd>", "<span>").replace("</dd>", "</span>")
+    return f'<span class="parameters">{lines}</span>'
+
+
 HERE = Path(__file__).parent
 CLIENT = HERE.parent / "clients" / "javascript" / "src"
 
@@ -88,4 +108,5 @@ def lay_out_playground(app: Sphinx, problem: Exception | None) -> None:
 
 def setup(app: Sphinx) -> None:
     app.connect("autodoc-process-signature", with_names)
+    app.connect("build-finished", relabel_parameters)
     app.connect("build-finished", lay_out_playground)
