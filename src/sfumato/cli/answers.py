@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from sfumato.cli.console import notify
-from sfumato.cli.options import parse_label
+from sfumato.cli.options import parse_label, split_labels
 
 if TYPE_CHECKING:
     from sfumato.domains import Domain, Label
@@ -32,15 +32,26 @@ Missing = Annotated[
     typer.Option(
         metavar="refuse|skip|LABEL",
         help=(
-            "What to do with rows without an answer: refuse the table, leave them out (the reports "
-            "are then shuffled), or count them as a label. Default: from the survey file, or the "
-            "label for other answers if there is one, else refuse."
+            "What to do with rows without an answer: refuse the table, leave them out, or count "
+            "them as a label. Default: from the survey file, or the label for other answers if "
+            "there is one, else refuse."
         ),
+    ),
+]
+MissingCodes = Annotated[
+    str | None,
+    typer.Option(
+        metavar="CODES",
+        help="Codes that mean that there is no answer, such as NA,-99. Write --missing-codes=-99.",
     ),
 ]
 Delimiter = Annotated[
     str | None,
     typer.Option(metavar="CHARACTER", help="Character between the cells of a CSV file, or tab."),
+]
+Sheet = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Sheet of an Excel workbook. Default: the first one."),
 ]
 TableFile = Annotated[
     str | None,
@@ -59,7 +70,9 @@ class AnswerOptions(NamedTuple):
     latitude: str | None
     longitude: str | None
     missing: str | None
+    missing_codes: str | None
     delimiter: str | None
+    sheet: str | None
     table: str | None
 
     def columns_for(self, survey: "Survey") -> "AnswerColumns":
@@ -73,9 +86,19 @@ class AnswerOptions(NamedTuple):
             )
         if self.missing is not None:
             columns = replace(columns, missing=parse_missing(self.missing, survey.context.domain))
+        columns = self.with_formats(columns)
+        columns.check(survey.context.domain)
+        return columns
+
+
+    def with_formats(self, columns: "AnswerColumns") -> "AnswerColumns":
+        """Return columns with the missing codes, the delimiter and the sheet of the options."""
+        if self.missing_codes is not None:
+            columns = replace(columns, missing_codes=tuple(split_labels(self.missing_codes)))
         if self.delimiter is not None:
             columns = replace(columns, delimiter=self.delimiter)
-        columns.check(survey.context.domain)
+        if self.sheet is not None:
+            columns = replace(columns, sheet=self.sheet)
         return columns
 
 
@@ -93,12 +116,11 @@ def _read_table_section(path: str) -> "AnswerColumns":
 
 
 def notify_rows(counter: "RowCounter") -> None:
-    """Print what became of the rows, unless all of them contain an answer in the domain.
+    """Print what became of the rows.
 
     Print to standard error: the counts must not end up in a file of reports.
     """
-    if counter.counts.missing or counter.counts.unknown:
-        notify(counter.describe())
+    notify(counter.describe())
     warning = counter.warning()
     if warning:
         notify(f"Warning: {warning}")

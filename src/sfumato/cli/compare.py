@@ -15,6 +15,8 @@ from sfumato.cli.answers import (
     Latitude,
     Longitude,
     Missing,
+    MissingCodes,
+    Sheet,
     TableFile,
     notify_rows,
 )
@@ -37,7 +39,9 @@ def compare(
     latitude: Latitude = None,
     longitude: Longitude = None,
     missing: Missing = None,
+    missing_codes: MissingCodes = None,
     delimiter: Delimiter = None,
+    sheet: Sheet = None,
     table: TableFile = None,
     epsilon: Annotated[
         str | None,
@@ -70,7 +74,9 @@ def compare(
     # Reject bad arguments before reading any data.
     chosen_decoder = get_decoder(decoder)
     draws = Draws(runs, seed, workers)
-    options = AnswerOptions(column, latitude, longitude, missing, delimiter, table)
+    options = AnswerOptions(
+        column, latitude, longitude, missing, missing_codes, delimiter, sheet, table
+    )
     with show_row_count("reading") as on_rows:
         if survey is not None and epsilon is None:
             comparison_input = _input_from_survey(survey, answers, options, on_rows)
