@@ -128,7 +128,7 @@ def _input_from_survey(
 
     loaded_survey = Survey.load(survey)
     domain = loaded_survey.context.domain
-    columns = options.columns_for(loaded_survey)
+    columns = options.columns_for(loaded_survey, answers)
     counter = RowCounter(domain, columns)
     population = survey_population(answers, columns, domain, counter=counter, on_progress=on_rows)
     notify_rows(counter)

@@ -82,7 +82,7 @@ def privatize(
     )
     loaded_survey = Survey.load(survey)
     loaded_survey.certify()
-    columns = answer_options.columns_for(loaded_survey)
+    columns = answer_options.columns_for(loaded_survey, answers[0])
     counter = RowCounter(loaded_survey.context.domain, columns)
     worker_count = choose_worker_count(workers, answers)
     short_fingerprint = f"{loaded_survey.fingerprint[:12]}…"

@@ -101,7 +101,7 @@ def send(
     stop = Event()
     aggregator = AggregatorClient(to, pause=stop.wait)
     if not Path(outbox_path).exists():
-        columns = options.columns_for(loaded_survey)
+        columns = options.columns_for(loaded_survey, answers)
         _require_survey(loaded_survey, aggregator)
         _write_reports(loaded_survey, answers, columns, outbox_path, aggregator.url, batch_size)
     open_outbox = Outbox(outbox_path, UploadRules.from_survey(loaded_survey), aggregator.url)

@@ -68,7 +68,7 @@ def simulate(
         column, latitude, longitude, missing, missing_codes, delimiter, sheet, table
     )
     loaded_survey = Survey.load(survey)
-    columns = options.columns_for(loaded_survey)
+    columns = options.columns_for(loaded_survey, answers[0])
     counter = RowCounter(loaded_survey.context.domain, columns)
     with show_row_count("simulating") as on_progress:
         result = simulate_files(

@@ -123,12 +123,15 @@ def _natural_key(label: Label) -> list[tuple[int, float, str]]:
 def similar_labels(labels: Iterable[Label]) -> list[list[Label]]:
     """Return groups of labels that differ only by case or spaces, or are the same number.
 
+    A number with leading zeros is a code, and different from the number.
+
     >>> similar_labels(["Y", "N", " y", "no", "2.5", "2.50"])
     [['Y', ' y'], ['2.5', '2.50']]
     """
     groups: defaultdict[str | float, list[Label]] = defaultdict(list)
     for label in labels:
-        number = cell_number(label)
+        is_code = describe_cell(label) == "numbers with leading zeros"
+        number = None if is_code else cell_number(label)
         key = " ".join(str(label).casefold().split()) if number is None else number
         groups[key].append(label)
     return [group for group in groups.values() if len(group) > 1]

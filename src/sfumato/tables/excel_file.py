@@ -111,7 +111,9 @@ def _find_sheet(name: str, sheets: Sequence[Any], sheet_name: str) -> Any:  # no
     for sheet in sheets:
         if sheet.title == sheet_name:
             return sheet
-    raise InvalidTable(f"{name} has no sheet {sheet_name!r}; its sheets are {_list_titles(sheets)}.")
+    raise InvalidTable(
+        f"{name} has no sheet {sheet_name!r}; its sheets are {_list_titles(sheets)}."
+    )
 
 
 def _describe_sheets(sheet: Any) -> str:  # noqa: ANN401

@@ -187,7 +187,7 @@ def _plain(number: float) -> str:
 
 def _require_numbers(summary: ColumnSummary) -> None:
     """Reject a column without any number. Other cells are refused later, with their rows."""
-    if not _numbers_in(summary):
+    if not summary.is_numeric and not _numbers_in(summary):
         kinds = " and ".join(sorted(summary.kinds))
         raise InvalidTable(
             f"bins need numbers, but column {summary.name!r} contains none: it looks like {kinds}."
