@@ -22,7 +22,7 @@ _ANSWERS_HELP = (
 )
 
 AnswersFile = Annotated[str, typer.Argument(metavar="ANSWERS", help=_ANSWERS_HELP)]
-AnswersFiles = Annotated[list[str], typer.Argument(metavar="ANSWERS…", help=_ANSWERS_HELP)]
+AnswersFiles = Annotated[list[str], typer.Argument(metavar="ANSWERS", help=_ANSWERS_HELP)]
 Column = Annotated[
     str | None, typer.Option(help="Column with the answers. Default: from the survey file.")
 ]

@@ -18,9 +18,11 @@ from sfumato.cli.answers import (
     MissingCodes,
     Sheet,
     TableFile,
+    describe_columns_of,
     notify_rows,
+    require_few_numbers,
 )
-from sfumato.cli.console import say, show_row_count, show_status
+from sfumato.cli.console import notify, say, show_row_count, show_status
 from sfumato.cli.options import Decoder, Json, Runs, Seed
 from sfumato.errors import InvalidArgument
 
@@ -143,16 +145,23 @@ def _input_from_column(
     from sfumato.contexts import Uniform
     from sfumato.simulation import column_population
     from sfumato.survey import AnswerColumns
+    from sfumato.tables import summarize_column
 
     Uniform(2, epsilon)  # rejects an invalid ε before any data is read
-    needs_survey = (options.latitude, options.longitude, options.missing, options.table)
-    if options.column is None or needs_survey != (None, None, None, None):
+    if (options.latitude, options.longitude, options.table) != (None, None, None):
+        raise InvalidArgument("--latitude, --longitude and --table require --survey.")
+    columns = options.with_formats(AnswerColumns(options.column, missing=options.missing))
+    if options.column is None:
         raise InvalidArgument(
-            "without a survey, pass --column with the name of a column. Positions, --missing and "
-            "--table require a survey."
+            "without a survey, pass --column, the column with the answers"
+            f"{describe_columns_of(answers, columns)}"
         )
-    columns = AnswerColumns(options.column, delimiter=options.delimiter)
-    population = column_population(answers, columns, on_progress=on_rows)
+    summary = summarize_column(answers, columns, on_progress=on_rows)
+    require_few_numbers(
+        summary, "Make a survey with ranges (sfumato init --bins), and pass it as --survey."
+    )
+    population = column_population(summary, columns)
+    notify(population.description)
     context = Uniform(population.domain, epsilon)
     return _ComparisonInput(context, None, population, None, _column_notes(population))
 
@@ -170,6 +179,4 @@ def _column_notes(population: "Population") -> list[str]:
             f"{rare_count:,} of them were given by fewer than {MIN_PEOPLE_PER_LABEL} people: "
             "consider an `other` label."
         )
-    if population.rows_without_answer:
-        notes.append(f"{population.rows_without_answer:,} rows without an answer were left out.")
     return notes

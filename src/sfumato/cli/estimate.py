@@ -34,7 +34,7 @@ def estimate(
     reports: Annotated[
         list[str],
         typer.Argument(
-            metavar="REPORTS…",
+            metavar="REPORTS",
             help="Report files (CSV, Parquet) or tallies (.json); - for standard input.",
         ),
     ],

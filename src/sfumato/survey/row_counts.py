@@ -201,8 +201,8 @@ class RowRules:
         )
         first_row = min(first_rows)
         raise UnknownValue(
-            f"{_prefix(name)}{other_count:,} of {plural(counts.rows, 'row')}, more than half, would "
-            f"count as {other}{_locate(first_row, counts, name)}."
+            f"{_prefix(name)}{other_count:,} of {plural(counts.rows, 'row')}, more than half, "
+            f"would count as {other}{_locate(first_row, counts, name)}."
             f"{self._describe_kinds(counts, name)} {' '.join(advice)}",
             first=first_row,
             count=other_count,

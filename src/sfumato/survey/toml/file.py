@@ -95,7 +95,7 @@ class FileFields(Section):
     )
     contact: str = Field(
         default="",
-        description="Whom people can ask about the survey.",
+        description="The contact for questions about the survey.",
         examples=['contact = "survey@example.org"\n'],
     )
     minimum_reports: int = Field(
@@ -145,7 +145,7 @@ class FileFields(Section):
     )
     mechanism: MechanismFields = Field(
         default=MechanismFields(),
-        description="How answers are randomised. Without this section, Sfumato chooses the "
+        description="How answers are randomized. Without this section, Sfumato chooses the "
         "closed-form mechanism with the smallest worst-case error.",
         examples=['[domain]\nkind = "range"\nsize = 10\n[mechanism]\ncode = "cyclic"\n'],
     )
