@@ -120,7 +120,7 @@ def estimate(
         say(json.dumps(results_as_json(loaded_survey, result)))
     else:
         columns = loaded_survey.description.table
-        table = format_shares(result, loaded_survey.context.domain, columns.missing)
+        table = format_shares(result, loaded_survey.context.domain, columns)
         say(f"{plural(result.reports, 'report')}. {fit.verdict}\n\n{table}")
     if not fit.is_possible:
         notify(f"Warning: {fit.verdict} {_DISTRUST_ADVICE}")

@@ -106,7 +106,7 @@ def show_help(
 
 
 def _argument_name(argument: "Parameter") -> str:
-    name = str(argument.metavar or argument.name).strip("[]")
+    name = str(argument.metavar or argument.name)
     return f"{name}..." if argument.nargs == -1 else name
 
 
