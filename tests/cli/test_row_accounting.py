@@ -177,7 +177,9 @@ SKIPPED = re.compile(r"([\d,]+) skipped because (?:they have|it has) no answer")
 LABELLED = re.compile(rf"([\d,]+) without an answer as '(?:{OTHER}|{NO_ANSWER})'")
 UNKNOWNS = re.compile(rf"([\d,]+) not among the labels as '{OTHER}'")
 REFUSED_MISSING = re.compile(r"([\d,]+) of ([\d,]+) rows? ha(?:s|ve) no answer")
-REFUSED_UNKNOWN = re.compile(r"([\d,]+) of ([\d,]+) answers? (?:is|are) not in the domain")
+REFUSED_UNKNOWN = re.compile(
+    r"([\d,]+) of ([\d,]+) rows? (?:has|have) an answer that is not in the domain"
+)
 NOTHING_LEFT = re.compile(r"none of the ([\d,]+) rows? has an answer")
 
 

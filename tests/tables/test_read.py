@@ -59,7 +59,7 @@ def test_an_unknown_value_is_named_by_its_rows(tmp_path, monkeypatch):
     pq.write_table(pa.table({"place": ["bar"] * 9 + ["zoo"]}), tmp_path / "a.parquet")
     monkeypatch.setattr(table, "BATCH_ROWS", 4)
     with pytest.raises(
-        UnknownValue, match=r"a.parquet: 1 of 10 answers .*\(the first in data row 10\)"
+        UnknownValue, match=r"a.parquet: 1 of 10 rows .*\(the first in data row 10\)"
     ) as caught:
         _symbols(tmp_path / "a.parquet")
     assert "zoo" not in str(caught.value)

@@ -144,7 +144,8 @@ def describe_columns_of(path: str, columns: "AnswerColumns") -> str:
         return "."
     with open_table(path, delimiter=columns.delimiter, sheet=columns.sheet) as table:
         hint = table.describe_columns(table.columns, "")
-    return hint.replace("; its columns are", f"; the columns of {Path(path).name} are")
+    _, listed, names = hint.partition("; its columns are ")
+    return f"; the columns of {Path(path).name} are {names}" if listed else "."
 
 
 def require_few_numbers(summary: "ColumnSummary", remedy: str) -> None:
@@ -162,6 +163,11 @@ def notify_rows(counter: "RowCounter") -> None:
     Print to standard error: the counts must not end up in a file of reports.
     """
     notify(counter.describe())
+    notify_warning(counter)
+
+
+def notify_warning(counter: "RowCounter") -> None:
+    """Print a warning if many answers are not in the domain."""
     warning = counter.warning()
     if warning:
         notify(f"Warning: {warning}")

@@ -19,7 +19,7 @@ from sfumato.cli.answers import (
     Sheet,
     TableFile,
     describe_columns_of,
-    notify_rows,
+    notify_warning,
     require_few_numbers,
 )
 from sfumato.cli.console import notify, say, show_row_count, show_status
@@ -88,6 +88,8 @@ def compare(
             raise InvalidArgument(
                 "pass either --survey with a survey file, or --epsilon to compare without one."
             )
+    if not as_json:
+        notify(comparison_input.population.description)
     with show_status("comparing") as on_progress:
         result = run_comparison(
             comparison_input.context,
@@ -133,7 +135,7 @@ def _input_from_survey(
     columns = options.columns_for(loaded_survey, answers)
     counter = RowCounter(domain, columns)
     population = survey_population(answers, columns, domain, counter=counter, on_progress=on_rows)
-    notify_rows(counter)
+    notify_warning(counter)
     return _ComparisonInput(
         loaded_survey.context, loaded_survey.mechanism, population, loaded_survey.fingerprint, []
     )
@@ -161,7 +163,6 @@ def _input_from_column(
         summary, "Make a survey with ranges (sfumato init --bins), and pass it as --survey."
     )
     population = column_population(summary, columns)
-    notify(population.description)
     context = Uniform(population.domain, epsilon)
     return _ComparisonInput(context, None, population, None, _column_notes(population))
 

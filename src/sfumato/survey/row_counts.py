@@ -267,7 +267,7 @@ class RowRules:
         if self._columns.bins:
             return "text instead of a number" if counts.unknown_kinds == {"text"} else "no number"
         if self._columns.date is None:
-            return "an answer that is not among the labels"
+            return "an answer that is not in the domain"
         if self._columns.date == "weekday":
             return "no date"
         if self._columns.date == "hour":

@@ -24,7 +24,6 @@ _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday",
 _HOURS = tuple(range(24))
 _MAX_DATES = 10_000
 _MANTISSAS = ("1", "1.5", "2", "2.5", "3", "4", "5", "6", "8")
-_FINE_MANTISSAS = tuple(f"{number / 100:.2f}" for number in range(100, 1000))
 
 
 @dataclass(frozen=True, repr=False)
@@ -221,8 +220,8 @@ def _are_whole(numbers: Sequence[float]) -> bool:
 def round_cuts(low: float, high: float, bin_count: int, *, whole: bool) -> tuple[float, ...]:
     """Return cut points that divide a range into ``bin_count`` equal bins with round edges.
 
-    Edges are round because a survey is public: the smallest and the largest answer are not. No edge
-    is above ``high``; if there are not enough whole numbers, there are fewer bins.
+    Edges are round because a survey is public: the smallest and the largest answer are not. There
+    are fewer bins if the last ones would be above ``high``, and so empty.
 
     >>> round_cuts(18, 91, 5, whole=True)
     (20.0, 40.0, 60.0, 80.0)
@@ -231,19 +230,14 @@ def round_cuts(low: float, high: float, bin_count: int, *, whole: bool) -> tuple
     """
     exact_low = Decimal(repr(low))
     exact_high = Decimal(repr(high))
-    for mantissas in (_MANTISSAS, _FINE_MANTISSAS):
-        cuts = _equal_cuts(exact_low, exact_high, bin_count, mantissas, whole=whole)
-        if cuts[-1] <= exact_high:
-            break
+    cuts = _equal_cuts(exact_low, exact_high, bin_count, whole=whole)
     useful_cuts = [cut for cut in cuts if cut <= exact_high]
     return tuple(map(float, useful_cuts or cuts[:1]))
 
 
-def _equal_cuts(
-    low: Decimal, high: Decimal, bin_count: int, mantissas: Sequence[str], *, whole: bool
-) -> list[Decimal]:
+def _equal_cuts(low: Decimal, high: Decimal, bin_count: int, *, whole: bool) -> list[Decimal]:
     """Return the cut points of ``bin_count`` equal bins that cover a range."""
-    for step in _round_steps((high - low) / bin_count, mantissas):
+    for step in _round_steps((high - low) / bin_count):
         if whole and step != int(step):
             continue
         start = low // step * step
@@ -254,11 +248,11 @@ def _equal_cuts(
     raise AssertionError("steps grow without limit")
 
 
-def _round_steps(least: Decimal, mantissas: Sequence[str]) -> Iterator[Decimal]:
+def _round_steps(least: Decimal) -> Iterator[Decimal]:
     """Yield round numbers from ``least`` on, in ascending order."""
     exponent = least.adjusted()
     while True:
-        for mantissa in mantissas:
+        for mantissa in _MANTISSAS:
             step = Decimal(mantissa).scaleb(exponent)
             if step >= least:
                 yield step
