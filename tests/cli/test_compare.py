@@ -140,12 +140,16 @@ def test_a_grid(folder, call):
 
 def test_the_text_of_a_column(people, call):
     (people / "gaps.csv").write_text("place\npark\n\nbar\nbar\n\n\n")
-    text = call("compare", "gaps.csv", *COLUMN).out
+    result = call("compare", "gaps.csv", *COLUMN)
+    assert result.err == "4 rows: 3 counted, 1 skipped because it has no answer.\n"
+    text = result.out
     assert text.startswith("NOT PRIVATE")
     assert "people: 3, labels: 2, runs of each mechanism: 3" in text
     assert "the column's 2 distinct values, sorted. A survey makes its labels public." in text
     assert "2 of them were given by fewer than 10 people" in text
-    assert to_dict(call, "gaps.csv", *COLUMN)["left_out"] == 3
+    assert to_dict(call, "gaps.csv", *COLUMN)["left_out"] == 1
+    with_label = to_dict(call, "gaps.csv", *COLUMN, "--missing", "none")
+    assert (with_label["left_out"], with_label["labels"], with_label["people"]) == (0, 3, 4)
     for name in ("Sfumato", "k-RR", "Hadamard response", "OUE", "OLH"):
         assert f"\n{name}" in text
 
@@ -192,7 +196,7 @@ def test_no_file_is_written(people, call):
         (("people.csv", "--epsilon", "1"), "pass --column"),
         (
             ("people.csv", "--epsilon", "1", "--latitude", "lat", "--longitude", "lon"),
-            "pass --column",
+            "require --survey",
         ),
         (("people.csv", *COLUMN, "--latitude", "lat"), "require --survey"),
         (("people.csv", "--column", "nowhere", "--epsilon", "1"), "no column 'nowhere'"),

@@ -334,3 +334,94 @@ def test_the_expected_error_is_a_share(call):
     result = call("init", "--from", "answers.csv", "--column", "place", "new.toml")
     assert "wrong label" in " ".join(result.err.split())
     assert len(PLACES) == 200
+
+
+# --- what a new user met --------------------------------------------------------------------------
+
+
+def write_cells(path, *cells):
+    path.write_text("id,a\n" + "".join(f"{i},{cell}\n" for i, cell in enumerate(cells)))
+
+
+FROM = ("init", "--from", "a.csv", "--column", "a", "new.toml")
+
+
+def test_a_large_other_needs_consent(folder, call, error_from):
+    write_cells(folder / "a.csv", *["x", "y"] * 10, *["z"] * 30)
+    options = (*FROM, "--labels", "x,y", "--other", "else")
+    message = error_from(*options)
+    assert "30 of 50 rows, more than half, would count as 'else' (the first in data row 21)" in (
+        message
+    )
+    assert call(*options, "--allow-other").code == 0
+    assert Survey.load(folder / "new.toml").description.table.allow_other is True
+    for command in (("privatize", "-o", "r.csv"), ("simulate",)):
+        result = call(command[0], "new.toml", "a.csv", *command[1:])
+        assert result.code == 0, result.both
+        assert result.err == "50 rows: 50 counted (30 not among the labels as 'else').\n"
+    assert call("compare", "a.csv", "--survey", "new.toml", "--runs", "1").code == 0
+    (folder / "new.toml").write_text(
+        (folder / "new.toml").read_text().replace("allow_other = true", "allow_other = false")
+    )
+    assert "allow_other" in error_from("simulate", "new.toml", "a.csv")
+
+
+def test_refusals_name_the_first_row(folder, error_from):
+    write_cells(folder / "a.csv", "1.5", "2.5", "tall", "3.5")
+    assert "1 of 4 rows has text instead of a number (the first in data row 3)" in error_from(
+        *FROM, "--bins", "2"
+    )
+    write_cells(folder / "a.csv", "2026-11-18", "18.11.2026", "2026-02-30")
+    for part in ("weekday", "day"):
+        message = error_from(*FROM, "--date", part)
+        assert "2 of 3 rows have no date" in message
+        assert "(the first in data row 2)" in message
+
+
+def test_other_works_with_bins_and_dates(folder, call):
+    write_cells(folder / "a.csv", *["1.5", "2.5", "tall", "3.5"] * 20)
+    assert call(*FROM, "--bins", "2", "--other", "odd").code == 0
+    write_cells(folder / "a.csv", *["2026-11-18", "2026-11-19", "soon"] * 20)
+    assert call(*FROM, "--date", "weekday", "--other", "odd", "--force").code == 0
+    assert call("privatize", "new.toml", "a.csv", "-o", "r.csv").code == 0
+
+
+def test_an_added_label_is_not_protected_silently(folder, call):
+    write_cells(folder / "a.csv", *["N", "Y", ""] * 20)
+    hint = "To protect it, pass --sensitive 'N,no answer'"
+    assert hint in call(*FROM, "--sensitive", "N").err
+    assert "protect" not in call(*FROM, "--force", "--sensitive", "N,no answer").err
+
+
+def test_rare_labels_are_in_no_message(folder, call, error_from):
+    write_cells(folder / "a.csv", *["Canary", "canary"], *["x", "y"] * 10)
+    message = error_from(*FROM, "--sensitive", "Smith")
+    assert "The labels are 'x', 'y', and 2 more." in message
+    result = call(*FROM)
+    assert "1 group of labels differ only by case" in result.err
+    assert "anary" not in message + result.err
+    write_cells(folder / "a.csv", *["Canary", "canary"] * 10)
+    assert "'Canary', 'canary'" in call(*FROM, "--force").err
+
+
+def test_the_label_for_missing_answers_is_not_counted_as_rare(folder, call):
+    write_cells(folder / "a.csv", *["x", "y"] * 10, "")
+    assert "A survey file is public" not in call(*FROM).err
+
+
+def test_columns_are_listed(folder, error_from):
+    write_cells(folder / "a.csv", *["x", "y"] * 10)
+    for command in (("init", "--from", "a.csv"), ("simulate", "lunch.toml", "a.csv")):
+        assert "the columns of a.csv are id, a." in error_from(*command)
+
+
+def test_hints_for_codes_numbers_and_dates(folder, call):
+    write_cells(folder / "a.csv", *["x", "y", "#N/A"] * 10)
+    assert "pass --missing-codes='#N/A'\n" in call(*FROM).err
+    assert "missing-codes" not in call(*FROM, "--force", "--missing", "skip").err
+    write_cells(folder / "a.csv", *list(range(21)) * 10)
+    assert "pass --bins" in call(*FROM, "--force").err
+    write_cells(folder / "a.csv", *list(range(20)) * 10)
+    assert "pass --bins" not in call(*FROM, "--force").err
+    write_cells(folder / "a.csv", *["2026-11-18", "2026-11-19"] * 10)
+    assert "pass --date" in call(*FROM, "--force").err

@@ -80,9 +80,9 @@ class ColumnSummary:
         for cell, count in self.counts.items():
             counts[self.label_of(cell)] += count
         order = _number_key if self.is_numeric else _natural_key
-        rest = sorted(counts.keys() - set(self.order), key=order)
-        labels = [label for label in self.order if label in counts]
-        return {label: counts[label] for label in [*labels, *rest]}
+        first_labels = {label: counts[label] for label in self.order if label in counts}
+        rest = [label for label in counts if label not in first_labels]
+        return first_labels | {label: counts[label] for label in sorted(rest, key=order)}
 
     def label_of(self, cell: object) -> Label:
         """Return the label for a cell: an integer if all cells are whole numbers, else text."""

@@ -27,9 +27,12 @@ class Loan:
         """Return the stream, for Arrow."""
         return LentStream(self._stream, self._release)
 
-    def wait_for_release(self) -> None:
-        """Wait until nobody refers to the stream and its blocks. This takes milliseconds."""
-        self._release.wait(_MAX_WAIT)
+    def wait_for_release(self) -> bool:
+        """Wait until nobody refers to the stream and its blocks, and return whether that is so.
+
+        This takes milliseconds.
+        """
+        return self._release.wait(_MAX_WAIT)
 
 
 class LentStream:

@@ -17,7 +17,6 @@ __all__ = ["FieldProblem", "describe_problems"]
 
 # What a field must be, for each type of pydantic error.
 _EXPECTED_BY_ERROR = {
-    "bool_type": "true or false",
     "int_type": "an integer",
     "string_type": "text",
     "list_type": "a list",
