@@ -343,12 +343,12 @@ def write_cells(path, *cells):
     path.write_text("id,a\n" + "".join(f"{i},{cell}\n" for i, cell in enumerate(cells)))
 
 
-FROM = ("init", "--from", "a.csv", "--column", "a", "new.toml")
+INIT = ("init", "--from", "a.csv", "--column", "a", "new.toml")
 
 
 def test_a_large_other_needs_consent(folder, call, error_from):
     write_cells(folder / "a.csv", *["x", "y"] * 10, *["z"] * 30)
-    options = (*FROM, "--labels", "x,y", "--other", "else")
+    options = (*INIT, "--labels", "x,y", "--other", "else")
     message = error_from(*options)
     assert "30 of 50 rows, more than half, would count as 'else' (the first in data row 21)" in (
         message
@@ -369,44 +369,44 @@ def test_a_large_other_needs_consent(folder, call, error_from):
 def test_refusals_name_the_first_row(folder, error_from):
     write_cells(folder / "a.csv", "1.5", "2.5", "tall", "3.5")
     assert "1 of 4 rows has text instead of a number (the first in data row 3)" in error_from(
-        *FROM, "--bins", "2"
+        *INIT, "--bins", "2"
     )
     write_cells(folder / "a.csv", "2026-11-18", "18.11.2026", "2026-02-30")
     for part in ("weekday", "day"):
-        message = error_from(*FROM, "--date", part)
+        message = error_from(*INIT, "--date", part)
         assert "2 of 3 rows have no date" in message
         assert "(the first in data row 2)" in message
 
 
 def test_other_works_with_bins_and_dates(folder, call):
     write_cells(folder / "a.csv", *["1.5", "2.5", "tall", "3.5"] * 20)
-    assert call(*FROM, "--bins", "2", "--other", "odd").code == 0
+    assert call(*INIT, "--bins", "2", "--other", "odd").code == 0
     write_cells(folder / "a.csv", *["2026-11-18", "2026-11-19", "soon"] * 20)
-    assert call(*FROM, "--date", "weekday", "--other", "odd", "--force").code == 0
+    assert call(*INIT, "--date", "weekday", "--other", "odd", "--force").code == 0
     assert call("privatize", "new.toml", "a.csv", "-o", "r.csv").code == 0
 
 
 def test_an_added_label_is_not_protected_silently(folder, call):
     write_cells(folder / "a.csv", *["N", "Y", ""] * 20)
     hint = "To protect it, pass --sensitive 'N,no answer'"
-    assert hint in call(*FROM, "--sensitive", "N").err
-    assert "protect" not in call(*FROM, "--force", "--sensitive", "N,no answer").err
+    assert hint in call(*INIT, "--sensitive", "N").err
+    assert "protect" not in call(*INIT, "--force", "--sensitive", "N,no answer").err
 
 
 def test_rare_labels_are_in_no_message(folder, call, error_from):
     write_cells(folder / "a.csv", *["Canary", "canary"], *["x", "y"] * 10)
-    message = error_from(*FROM, "--sensitive", "Smith")
+    message = error_from(*INIT, "--sensitive", "Smith")
     assert "The labels are 'x', 'y', and 2 more." in message
-    result = call(*FROM)
+    result = call(*INIT)
     assert "1 group of labels differ only by case" in result.err
     assert "anary" not in message + result.err
     write_cells(folder / "a.csv", *["Canary", "canary"] * 10)
-    assert "'Canary', 'canary'" in call(*FROM, "--force").err
+    assert "'Canary', 'canary'" in call(*INIT, "--force").err
 
 
 def test_the_label_for_missing_answers_is_not_counted_as_rare(folder, call):
     write_cells(folder / "a.csv", *["x", "y"] * 10, "")
-    assert "A survey file is public" not in call(*FROM).err
+    assert "A survey file is public" not in call(*INIT).err
 
 
 def test_columns_are_listed(folder, error_from):
@@ -417,11 +417,11 @@ def test_columns_are_listed(folder, error_from):
 
 def test_hints_for_codes_numbers_and_dates(folder, call):
     write_cells(folder / "a.csv", *["x", "y", "#N/A"] * 10)
-    assert "pass --missing-codes='#N/A'\n" in call(*FROM).err
-    assert "missing-codes" not in call(*FROM, "--force", "--missing", "skip").err
+    assert "pass --missing-codes='#N/A'\n" in call(*INIT).err
+    assert "missing-codes" not in call(*INIT, "--force", "--missing", "skip").err
     write_cells(folder / "a.csv", *list(range(21)) * 10)
-    assert "pass --bins" in call(*FROM, "--force").err
+    assert "pass --bins" in call(*INIT, "--force").err
     write_cells(folder / "a.csv", *list(range(20)) * 10)
-    assert "pass --bins" not in call(*FROM, "--force").err
+    assert "pass --bins" not in call(*INIT, "--force").err
     write_cells(folder / "a.csv", *["2026-11-18", "2026-11-19"] * 10)
-    assert "pass --date" in call(*FROM, "--force").err
+    assert "pass --date" in call(*INIT, "--force").err

@@ -70,11 +70,11 @@ def another_delimiter(run, folder):
 
 
 def no_answer(run, folder):
-    return run(*PRIVATIZE, "place", column=[*PLACES, ""])
+    return run(*PRIVATIZE, "place", column=[*PLACES, "", ""])
 
 
 def not_in_the_domain(run, folder):
-    return run(*PRIVATIZE, "place", column=[*PLACES, "zoo"])
+    return run(*PRIVATIZE, "place", column=[*PLACES, "zoo", "zoo"])
 
 
 def mostly_other(run, folder):

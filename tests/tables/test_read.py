@@ -10,13 +10,13 @@ import pytest
 
 import sfumato as sf
 from sfumato.errors import InvalidArgument, InvalidSetting, InvalidTable, UnknownValue, WrongSurvey
-from sfumato.tables import lent_stream
 from sfumato.tables import (
     AnswerColumns,
     ReportWriter,
     RowCounter,
     answer_batches,
     csv_file,
+    lent_stream,
     open_table,
     report_batches,
     report_writer,
