@@ -36,8 +36,8 @@ def message_of(call, *arguments):
         (RowCounts(10, missing=3), "3 of 10 rows have no answer and count as 'else'."),
         (
             RowCounts(10, missing=1, unknown=2),
-            "2 of 10 rows have an answer that is not in the domain, and 1 of 10 rows has no answer; "
-            "they count as 'else'.",
+            "2 of 10 rows have an answer that is not in the domain, and 1 of 10 rows has no "
+            "answer; they count as 'else'.",
         ),
         (
             RowCounts(3, unknown=1),
@@ -136,8 +136,8 @@ def test_check_says_where_and_what_to_do():
     assert message_of(rules(PLACES).check, counts, "a.csv") == (
         "a.csv: 1 of 2,000 rows has no answer (the first in data row 1,501). Pass --missing "
         "skip to leave out such rows, or --missing LABEL to count them as that answer. 2 of 2,000 "
-        "rows have an answer that is not in the domain (the first in data row 10). They look like whole numbers; the "
-        "labels are text. If the survey's TOML file has bins or date, pass it as --table "
+        "rows have an answer that is not in the domain (the first in data row 10). They look "
+        "like whole numbers; the labels are text. If the survey's TOML file has bins or date, pass it as --table "
         "FILE.toml. Correct them, add their labels, or give the domain an `other` label."
     )
     assert "position 1500). Pass missing='skip'" in message_of(rules(PLACES).check, counts)

@@ -608,7 +608,7 @@ def _print_rare_labels(proposal: "ProposedDomain") -> None:
     if rare_count:
         verb = "was" if rare_count == 1 else "were"
         notify(
-            f"A survey file is public. {rare_count:,} of its {proposal.domain.size:,} labels {verb} "
-            f"given by fewer than {MIN_PEOPLE_PER_LABEL} people in this data. Remove labels that "
-            "could identify someone, and add an `other` label to the domain."
+            f"A survey file is public. {rare_count:,} of its {proposal.domain.size:,} labels "
+            f"{verb} given by fewer than {MIN_PEOPLE_PER_LABEL} people in this data. Remove labels "
+            "that could identify someone, and add an `other` label to the domain."
         )

@@ -35,10 +35,10 @@ Workers = Annotated[
 Decoder = Annotated[
     str,
     typer.Option(
-        metavar="DECODER",
+        metavar="|".join(DECODER_TABLE),
         autocompletion=lambda: list(DECODER_TABLE),
         help=(
-            "How to decode the distribution: "
+            "How to decode the distribution. "
             + "; ".join(f"{name}: {entry.help}" for name, entry in DECODER_TABLE.items())
             + "."
         ),
