@@ -2098,7 +2098,8 @@ def answer(path):
     except NotChecked as problem:
         return NOT_CHECKED, [str(problem)]
     except OSError as problem:
-        return NOT_CHECKED, [f"cannot be read: {problem.strerror or type(problem).__name__}"]
+        reason = problem.strerror or type(problem).__name__
+        return NOT_CHECKED, [f"cannot be read: {printable(str(path), 200)}: {reason}"]
     except MemoryError:
         return NOT_CHECKED, ["too large: not enough memory"]
     except KeyboardInterrupt:

@@ -173,11 +173,12 @@ def test_unknown_value_errors_give_positions(folder, error_from, arguments, valu
     (folder / "a.csv").write_text(f"age,place\n1,park\n2,{value}\n", encoding="utf-8")
     message = error_from(*_filled(arguments, "a.csv"))
     if value:
-        assert "1 of 2 answers is not in the domain (the first in data row 2)" in message
+        problem = "1 of 2 rows has an answer that is not in the domain (the first in data row 2)"
+        assert problem in message
         assert "`other`" in message
     else:
         assert "1 of 2 rows has no answer (the first in data row 2)" in message
-        assert "missing=skip" in message
+        assert "--missing skip" in message
 
 
 @pytest.mark.parametrize("value", VALUES)
@@ -195,11 +196,11 @@ def test_many_unknown_values_cause_a_warning_and_most_are_refused(folder, call, 
     (folder / "a.csv").write_text("age,place\n" + "1,park\n" * 7 + "2,65.0\n" * 3)
     result = call(*arguments)
     assert result.code == 0
-    assert "Warning: 3 of 10 answers are not among the labels" in result.err
+    assert "Warning: 3 of 10 rows have an answer that is not in the domain" in result.err
     (folder / "a.csv").write_text("age,place\n" + "1,park\n" * 4 + "2,65.5\n" * 6)
     (folder / "out.csv").unlink()
     message = error_from(*arguments)
-    assert "6 of 10 answers are not in the domain" in message
+    assert "6 of 10 rows, more than half, would count as 'elsewhere' (the first" in message
     assert "They look like decimal numbers; the labels are text." in message
 
 
@@ -228,7 +229,7 @@ INTEGERS += [str(2**63), str(-(2**63) - 1), "9" * 400]
 @pytest.mark.parametrize("value", INTEGERS)
 def test_non_integer_text_is_rejected(folder, error_from, arguments, value):
     (folder / "a.csv").write_text(f"age,place\n1,5\n2,{value}\n", encoding="utf-8")
-    assert "1 of 2 answers is not in the domain" in error_from(
+    assert "1 of 2 rows has an answer that is not in the domain" in error_from(
         *_filled(arguments, "a.csv", "ages.toml")
     )
 
@@ -237,7 +238,7 @@ def test_non_integer_text_is_rejected(folder, error_from, arguments, value):
 def test_whole_numbers_written_as_decimals_are_read(folder, call, value):
     (folder / "a.csv").write_text(f"age,place\n1,5\n2,{value}\n", encoding="utf-8")
     result = call("privatize", "ages.toml", "a.csv", "--column", "place", "-o", "out.csv")
-    assert (result.code, result.err) == (0, "")
+    assert (result.code, result.err) == (0, "2 rows: 2 counted.\n")
 
 
 @_each(READERS)
@@ -257,7 +258,11 @@ def test_whole_numbers_written_as_decimals_are_read(folder, call, value):
 )
 def test_an_integer_outside_the_range_is_refused(folder, error_from, arguments, column):
     write_parquet(folder / "a.parquet", place=column)
-    problem = "rows has no answer" if column.null_count else "answers is not in the domain"
+    problem = (
+        "rows has no answer"
+        if column.null_count
+        else "rows has an answer that is not in the domain"
+    )
     assert f"1 of 2 {problem}" in error_from(*_filled(arguments, "a.parquet", "ages.toml"))
 
 
@@ -310,7 +315,9 @@ def test_init_refuses_columns_that_cannot_hold_answers(folder, error_from, kind)
 def test_a_position_outside_is_refused(folder, error_from, arguments, value):
     (folder / "a.csv").write_text(f"lat,lon\n1,1\n{value},2\n1,{value}\n")
     is_missing = value in ("", "nan")
-    problem = "rows have no answer" if is_missing else "answers are not in the domain"
+    problem = (
+        "rows have no answer" if is_missing else "rows have an answer that is not in the domain"
+    )
     assert f"2 of 3 {problem}" in error_from(*_filled(arguments, "a.csv"))
 
 
@@ -337,7 +344,9 @@ def test_huge_whole_degrees_are_refused(folder, error_from, arguments):
     write_parquet(folder / "a.parquet", lat=[2**53 + 1, 1, None], lon=[1, 2, 3])
     message = error_from(*_filled(arguments, "a.parquet"))
     assert "1 of 3 rows has no answer (the first in data row 3)" in message
-    assert "1 of 3 answers is not in the domain (the first in data row 1)" in message
+    assert (
+        "1 of 3 rows has an answer that is not in the domain (the first in data row 1)" in message
+    )
 
 
 @pytest.mark.parametrize(
@@ -345,7 +354,7 @@ def test_huge_whole_degrees_are_refused(folder, error_from, arguments):
     [
         ("grid.toml", ["--column", "lat"], "--latitude and --longitude"),
         ("grid.toml", ["--latitude", "lat"], "both --latitude and --longitude"),
-        ("grid.toml", [], "--column, or both"),
+        ("grid.toml", [], "pass --latitude and --longitude"),
         ("grid.toml", ["--latitude", "lat", "--longitude", "lon", "--column", "lat"], "either"),
         ("lunch.toml", ["--latitude", "lat", "--longitude", "lon"], "pass --column"),
     ],

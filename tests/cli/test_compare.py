@@ -9,8 +9,9 @@ import pytest
 
 from sfumato.contexts import Uniform
 from sfumato.errors import InvalidTable
-from sfumato.simulation import Draws, UnaryEncoding, column_population, compare
+from sfumato.simulation import Draws, UnaryEncoding, compare
 from sfumato.survey import AnswerColumns, Survey
+from sfumato.tables import summarize_column
 from support.command import run_process, write_all_formats, write_parquet
 from support.error_text import full_error_text
 
@@ -39,7 +40,7 @@ def test_invalid_utf8_text_is_in_no_error(tmp_path):
     column = pa.Array.from_buffers(pa.string(), 1, [None, ends, pa.py_buffer(held)])
     write_parquet(tmp_path / "people.parquet", place=column)
     with pytest.raises(InvalidTable, match="UTF-8") as caught:
-        column_population(str(tmp_path / "people.parquet"), AnswerColumns("place"))
+        summarize_column(str(tmp_path / "people.parquet"), AnswerColumns("place"))
     assert CANARY not in full_error_text(caught.value)
 
 
@@ -138,14 +139,17 @@ def test_a_grid(folder, call):
 
 
 def test_the_text_of_a_column(people, call):
-    (people / "gaps.csv").write_text("place\npark\n\n\nbar\n\nbar\n\n\n")
-    text = call("compare", "gaps.csv", *COLUMN).out
+    (people / "gaps.csv").write_text("place\npark\n\nbar\nbar\n\n\n")
+    result = call("compare", "gaps.csv", *COLUMN)
+    assert result.err == "4 rows: 3 counted, 1 skipped because it has no answer.\n"
+    text = result.out
     assert text.startswith("NOT PRIVATE")
     assert "people: 3, labels: 2, runs of each mechanism: 3" in text
     assert "the column's 2 distinct values, sorted. A survey makes its labels public." in text
     assert "2 of them were given by fewer than 10 people" in text
-    assert "3 rows without an answer were left out." in text
-    assert to_dict(call, "gaps.csv", *COLUMN)["left_out"] == 3
+    assert to_dict(call, "gaps.csv", *COLUMN)["left_out"] == 1
+    with_label = to_dict(call, "gaps.csv", *COLUMN, "--missing", "none")
+    assert (with_label["left_out"], with_label["labels"], with_label["people"]) == (0, 3, 4)
     for name in ("Sfumato", "k-RR", "Hadamard response", "OUE", "OLH"):
         assert f"\n{name}" in text
 
@@ -192,13 +196,13 @@ def test_no_file_is_written(people, call):
         (("people.csv", "--epsilon", "1"), "pass --column"),
         (
             ("people.csv", "--epsilon", "1", "--latitude", "lat", "--longitude", "lon"),
-            "pass --column",
+            "require --survey",
         ),
-        (("people.csv", *COLUMN, "--latitude", "lat"), "pass --column"),
+        (("people.csv", *COLUMN, "--latitude", "lat"), "require --survey"),
         (("people.csv", "--column", "nowhere", "--epsilon", "1"), "no column 'nowhere'"),
         (("absent.csv", *COLUMN), "cannot open"),
         (("people.csv", "--survey", "absent.toml", "--column", "place"), "cannot be read"),
-        (("people.csv", "--survey", "lunch.toml"), "either --column"),
+        (("people.csv", "--survey", "lunch.toml"), "pass --column"),
         (("people.csv", "--survey", "grid.toml", "--column", "place"), "needs positions"),
         (("people.csv", "--column", "place", "--epsilon", "0"), "above 0"),
         (("people.csv", "--column", "place", "--epsilon", "-1"), "not be negative"),
@@ -229,8 +233,8 @@ def test_bad_options_are_rejected_before_reading_data(error_from, wrong):
     ("content", "said"),
     [
         (b"", "empty"),
-        (b"place\n", "got 0"),
-        (b"place\n\n\n", "got 0"),
+        (b"place\n", "contains no answers"),
+        (b"place\n\n\n", "contains no answers"),
         (f"place\n{CANARY}\n{CANARY}\n".encode(), "got 1"),
         (f"{CANARY}\npark\n".encode(), "no column"),
         (f"place,age\n{CANARY},1\n{CANARY}\n".encode(), "line 3: expected 2 cells"),

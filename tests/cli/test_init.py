@@ -158,14 +158,14 @@ def test_missing_answers_get_a_label(folder, call):
     assert survey.description.table.missing == "no answer"
 
 
-@pytest.mark.parametrize("missing", ["skip", "refuse"])
-def test_missing_answers_are_skipped_or_refused_on_request(folder, call, missing):
+def test_missing_answers_are_skipped_or_refused_on_request(folder, call, error_from):
     write_parquet(folder / "a.parquet", place=["park", None, "", "bar"])
-    command = ("init", "--from", "a.parquet", "--column", "place", "--missing", missing)
-    assert call(*command, "new.toml").code == 0
+    command = ("init", "--from", "a.parquet", "--column", "place", "new.toml", "--missing")
+    assert "2 of 4 rows have no answer (the first in data row 2)" in error_from(*command, "refuse")
+    assert call(*command, "skip").code == 0
     survey = Survey.load(folder / "new.toml")
     assert list(survey.context.domain.labels) == ["bar", "park"]
-    assert survey.description.table.missing == missing
+    assert survey.description.table.missing == "skip"
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_what_init_read_privatize_can_read(folder, call, kind):
     write_parquet(folder / "a.parquet", place=pa.array([1, 2, 30, 2]).cast(kind))
     assert call("init", "--from", "a.parquet", "--column", "place", "new.toml").code == 0
     result = call("privatize", "new.toml", "a.parquet", "-o", "r.csv")
-    assert (result.code, result.err) == (0, "")
+    assert (result.code, result.err) == (0, "4 rows: 4 counted.\n")
 
 
 @pytest.mark.parametrize("name", ["🙂.toml", "naïve.toml", 'a"b.toml', "a b.toml"])
@@ -346,5 +346,96 @@ def test_init_prompts_on_a_terminal(folder, typed, code, kind):
 def test_the_expected_error_is_a_share(call):
     """The comparison goes to stderr, so that it is not taken for a result."""
     result = call("init", "--from", "answers.csv", "--column", "place", "new.toml")
-    assert "expected error" in " ".join(result.err.split())
+    assert "wrong label" in " ".join(result.err.split())
     assert len(PLACES) == 200
+
+
+# --- what a new user met --------------------------------------------------------------------------
+
+
+def write_cells(path, *cells):
+    path.write_text("id,a\n" + "".join(f"{i},{cell}\n" for i, cell in enumerate(cells)))
+
+
+INIT = ("init", "--from", "a.csv", "--column", "a", "new.toml")
+
+
+def test_a_large_other_needs_consent(folder, call, error_from):
+    write_cells(folder / "a.csv", *["x", "y"] * 10, *["z"] * 30)
+    options = (*INIT, "--labels", "x,y", "--other", "else")
+    message = error_from(*options)
+    assert "30 of 50 rows, more than half, would count as 'else' (the first in data row 21)" in (
+        message
+    )
+    assert call(*options, "--allow-other").code == 0
+    assert Survey.load(folder / "new.toml").description.table.allow_other is True
+    for command in (("privatize", "-o", "r.csv"), ("simulate",)):
+        result = call(command[0], "new.toml", "a.csv", *command[1:])
+        assert result.code == 0, result.both
+        assert result.err == "50 rows: 50 counted (30 not among the labels as 'else').\n"
+    assert call("compare", "a.csv", "--survey", "new.toml", "--runs", "1").code == 0
+    (folder / "new.toml").write_text(
+        (folder / "new.toml").read_text().replace("allow_other = true", "allow_other = false")
+    )
+    assert "allow_other" in error_from("simulate", "new.toml", "a.csv")
+
+
+def test_refusals_name_the_first_row(folder, error_from):
+    write_cells(folder / "a.csv", "1.5", "2.5", "tall", "3.5")
+    assert "1 of 4 rows has text instead of a number (the first in data row 3)" in error_from(
+        *INIT, "--bins", "2"
+    )
+    write_cells(folder / "a.csv", "2026-11-18", "18.11.2026", "2026-02-30")
+    for part in ("weekday", "day"):
+        message = error_from(*INIT, "--date", part)
+        assert "2 of 3 rows have no date" in message
+        assert "(the first in data row 2)" in message
+
+
+def test_other_works_with_bins_and_dates(folder, call):
+    write_cells(folder / "a.csv", *["1.5", "2.5", "tall", "3.5"] * 20)
+    assert call(*INIT, "--bins", "2", "--other", "odd").code == 0
+    write_cells(folder / "a.csv", *["2026-11-18", "2026-11-19", "soon"] * 20)
+    assert call(*INIT, "--date", "weekday", "--other", "odd", "--force").code == 0
+    assert call("privatize", "new.toml", "a.csv", "-o", "r.csv").code == 0
+
+
+def test_an_added_label_is_not_protected_silently(folder, call):
+    write_cells(folder / "a.csv", *["N", "Y", ""] * 20)
+    hint = "To protect it, pass --sensitive 'N,no answer'"
+    assert hint in call(*INIT, "--sensitive", "N").err
+    assert "protect" not in call(*INIT, "--force", "--sensitive", "N,no answer").err
+
+
+def test_rare_labels_are_in_no_message(folder, call, error_from):
+    write_cells(folder / "a.csv", *["Canary", "canary"], *["x", "y"] * 10)
+    message = error_from(*INIT, "--sensitive", "Smith")
+    assert "The labels are 'x', 'y', and 2 more." in message
+    result = call(*INIT)
+    assert "1 group of labels differ only by case" in result.err
+    assert "anary" not in message + result.err
+    write_cells(folder / "a.csv", *["Canary", "canary"] * 10)
+    assert "'Canary', 'canary'" in call(*INIT, "--force").err
+
+
+def test_the_label_for_missing_answers_is_not_counted_as_rare(folder, call):
+    write_cells(folder / "a.csv", *["x", "y"] * 10, "")
+    assert "A survey file is public" not in call(*INIT).err
+
+
+def test_columns_are_listed(folder, error_from):
+    write_cells(folder / "a.csv", *["x", "y"] * 10)
+    for command in (("init", "--from", "a.csv"), ("simulate", "lunch.toml", "a.csv")):
+        assert "the columns of a.csv are id, a." in error_from(*command)
+
+
+def test_hints_for_codes_numbers_and_dates(folder, call):
+    write_cells(folder / "a.csv", *["x", "y", "#N/A"] * 10)
+    assert "pass --missing-codes='#N/A'\n" in call(*INIT).err
+    assert "missing-codes" not in call(*INIT, "--force", "--missing", "skip").err
+    write_cells(folder / "a.csv", *list(range(21)) * 10)
+    assert "pass --bins" in call(*INIT, "--force").err
+    write_cells(folder / "a.csv", *list(range(20)) * 10)
+    assert "pass --bins" not in call(*INIT, "--force").err
+    write_cells(folder / "a.csv", *["2026-11-18", "2026-11-19"] * 10)
+    assert "pass --date" in call(*INIT, "--force").err

@@ -95,9 +95,9 @@ def test_numbers_can_be_downloaded(case, request):
     if name.endswith(".gz"):
         content = gzip.decompress(content)
     header, *rows = content.decode().splitlines()
-    assert header == "label,frequency,unbiased,low,high"
+    assert header == "label,frequency,unbiased,standard_error,low,high"
     assert len(rows) == answers.survey.context.size
-    estimates = [float(row.rsplit(",", 4)[1]) for row in rows]
+    estimates = [float(row.rsplit(",", 5)[1]) for row in rows]
     assert estimates == pytest.approx(answers.estimate.frequencies.tolist(), rel=1e-6)
 
 

@@ -263,7 +263,7 @@ def test_formats_with_the_part(part, date_format):
         (IntegerDomain(7), {"date": "weekday"}, "date needs a list of labels"),
         (Domain(["a", "b"]), {"bins": (1.0, 2.0)}, "must start with 3 labels.*it has 2"),
         (Domain(["a"]), {"date": "year"}, "date must be one of day, weekday, hour, month; got"),
-        (Domain(["a"]), {"date_format": "%Y"}, r"date_format needs date, .*\.$"),
+        (Domain(["a"]), {"date_format": "%Y"}, r"requires date \(--date\): .*\.$"),
         (Domain(["a"]), {"delimiter": ";;"}, "^delimiter must be a single ASCII character"),
         (GridDomain(0, 2, 0, 2, 1), {"bins": (1.0,)}, "not for positions"),
         (GridDomain(0, 2, 0, 2, 1), {"date": "day"}, "not for positions"),

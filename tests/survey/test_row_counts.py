@@ -4,7 +4,7 @@ import pytest
 
 from sfumato.contexts import Uniform
 from sfumato.domains import Domain
-from sfumato.errors import InvalidTable, UnknownValue
+from sfumato.errors import InvalidArgument, InvalidTable, UnknownValue
 from sfumato.survey import AnswerColumns, OtherWarning, RowCounts, RowRules, Survey
 
 PLACES = Domain(["park", "bar"])
@@ -29,14 +29,20 @@ def message_of(call, *arguments):
     [
         (RowCounts(10, unknown=2), ""),
         (RowCounts(10, missing=2), ""),
-        (RowCounts(10, unknown=3), "3 of 10 answers are not among the labels and count as 'else'."),
+        (
+            RowCounts(10, unknown=3),
+            "3 of 10 rows have an answer that is not in the domain and count as 'else'.",
+        ),
         (RowCounts(10, missing=3), "3 of 10 rows have no answer and count as 'else'."),
         (
             RowCounts(10, missing=1, unknown=2),
-            "2 of 10 answers are not among the labels, and 1 of 10 rows has no answer; they count "
-            "as 'else'.",
+            "2 of 10 rows have an answer that is not in the domain, and 1 of 10 rows has no "
+            "answer; they count as 'else'.",
         ),
-        (RowCounts(3, unknown=1), "1 of 3 answers is not among the labels and counts as 'else'."),
+        (
+            RowCounts(3, unknown=1),
+            "1 of 3 rows has an answer that is not in the domain and counts as 'else'.",
+        ),
     ],
 )
 def test_warning_above_a_fifth(counts, text):
@@ -72,9 +78,47 @@ def test_check_other_share_refuses_above_half():
     rules().check_other_share(RowCounts(10, missing=2, unknown=3))
     said = message_of(rules().check_other_share, RowCounts(10, 3, 3, 4, 2), "a.csv")
     assert said.startswith(
-        "a.csv: 3 of 10 answers are not in the domain, and 3 of 10 rows have no answer; they would "
-        "all count as 'else'. Correct the column, or add labels to the domain. Pass missing=skip"
+        "a.csv: 6 of 10 rows, more than half, would count as 'else' (the first in data row 3). "
+        "Check the column, or add labels. For the 3 rows without an answer, pass --missing skip or "
+        "--missing LABEL. If 'else' is the right answer, set allow_other = true"
     )
+
+
+def test_the_survey_file_can_consent_to_a_large_other():
+    counts = RowCounts(10, unknown=9, first_unknown=0)
+    message_of(rules().check_other_share, counts)
+    rules(allow_other=True).check_other_share(counts)
+    assert rules(allow_other=True).warning(counts) == ""
+    survey = Survey("q", Uniform(OPEN, 1))
+    with pytest.raises(UnknownValue, match="allow_other = true"):
+        survey.privatize(["zoo"] * 9 + ["bar"])
+    object.__setattr__(survey.description, "table", AnswerColumns(allow_other=True))
+    assert len(survey.privatize(["zoo"] * 9 + ["bar"])) == 10
+
+
+@pytest.mark.parametrize(
+    ("columns", "kinds", "text"),
+    [
+        ({"bins": (1.0,)}, {"text"}, "3 of 10 rows have text instead of a number"),
+        ({"bins": (1.0,)}, {"text", "dates"}, "3 of 10 rows have no number"),
+        ({"date": "weekday"}, {"text"}, "3 of 10 rows have no date"),
+        ({"date": "hour"}, {"dates"}, "3 of 10 rows have no time of day"),
+        ({"date": "day"}, {"dates"}, "3 of 10 rows have a date outside 2026-01-01 to 2026-01-02"),
+        ({"date": "day"}, {"text"}, "3 of 10 rows have no date from 2026-01-01 to 2026-01-02"),
+    ],
+)
+def test_cells_that_the_rules_cannot_read(columns, kinds, text):
+    domain = Domain(["2026-01-01", "2026-01-02", *map(str, range(24))])
+    counts = RowCounts(10, unknown=3, first_unknown=1, unknown_kinds=frozenset(kinds))
+    said = message_of(rules(domain, **columns).check, counts, "a.csv")
+    assert said.startswith(f"a.csv: {text} (the first in data row 2). Correct them, ")
+
+
+@pytest.mark.parametrize("word", ["skip", "refuse"])
+def test_a_label_that_is_also_a_rule_is_ambiguous(word):
+    rules(missing=word)
+    with pytest.raises(InvalidArgument, match=f"'{word}' is ambiguous"):
+        rules(Domain(["park", word]), missing=word)
 
 
 def test_check_other_share_counts_missing_answers_only_without_a_rule():
@@ -90,13 +134,13 @@ def test_check_other_share_counts_missing_answers_only_without_a_rule():
 def test_check_says_where_and_what_to_do():
     counts = RowCounts(2000, 1, 2, 1500, 9, frozenset({"whole numbers"}))
     assert message_of(rules(PLACES).check, counts, "a.csv") == (
-        "a.csv: 1 of 2,000 rows has no answer (the first in data row 1,501). Pass missing=skip to "
-        "leave out such rows, or missing=LABEL to count them as that answer. 2 of 2,000 answers "
-        "are not in the domain (the first in data row 10). They look like whole numbers; the "
-        "labels are text. If the survey's TOML file has bins or date, pass it as --table "
-        "FILE.toml. Correct them, add their labels, or give the domain an `other` label."
+        "a.csv: 1 of 2,000 rows has no answer (the first in data row 1,501). Pass --missing "
+        "skip to leave out such rows, or --missing LABEL to count them as that answer. 2 of 2,000 "
+        "rows have an answer that is not in the domain (the first in data row 10). They look "
+        "like whole numbers; the labels are text. If the survey's TOML file has bins or date, "
+        "pass it as --table FILE.toml. Correct them, add their labels, or give the domain an `other` label."
     )
-    assert "position 1500)" in message_of(rules(PLACES).check, counts)
+    assert "position 1500). Pass missing='skip'" in message_of(rules(PLACES).check, counts)
     assert "--table" not in message_of(rules(PLACES).check, counts)
 
 
@@ -118,8 +162,8 @@ def test_kinds_of_unknown_answers(kinds, hint):
 def test_check_of_a_single_answer():
     counts = RowCounts(1, unknown=1, first_unknown=0, unknown_kinds=frozenset({"dates"}))
     assert message_of(rules(PLACES, date="day").check, counts, "a.csv") == (
-        "a.csv: 1 of 1 answer is not in the domain (the first in data row 1). It looks like a "
-        "date; the labels are text. Correct it, add its label, or give the domain an `other` label."
+        "a.csv: 1 of 1 row has no date among the labels (the first in data row 1). Correct it, add "
+        "its label, or give the domain an `other` label."
     )
 
 

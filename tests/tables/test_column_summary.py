@@ -45,7 +45,8 @@ def test_cells_are_counted_over_all_batches(write):
         (["01234", "1234", "02139"], ["01234", "1234", "02139"]),
         (["10", "9", "9.0", "-1"], [-1, 9, 10]),
         (["1.5", "10", "9"], ["1.5", "9", "10"]),
-        (["5 to 9", "10 to 19", "under 5"], ["5 to 9", "10 to 19", "under 5"]),
+        (["5 to 9", "10 to 19", "under 5"], ["under 5", "5 to 9", "10 to 19"]),
+        (["10+", "5", "<5", "6", "none"], ["<5", "5", "6", "10+", "none"]),
         (["cafe\u0301", "caf\u00e9"], ["café"]),
         (pa.array([2.0, 1.0]), [1, 2]),
         (pa.array([0.1, 2.0], pa.float32()), ["0.1", "2"]),
@@ -158,6 +159,7 @@ def test_contradictory_blocks_are_refused_without_the_answer(write, cells, block
         (["Straße", "STRASSE", "a  b", "A b"], [["Straße", "STRASSE"], ["a  b", "A b"]]),
         ([7, "7"], [[7, "7"]]),
         ([7, "07"], []),
+        (["2.5", "2.50", "+1", "1e0", "1"], [["2.5", "2.50"], ["+1", "1e0", "1"]]),
     ],
 )
 def test_similar_labels(labels, groups):

@@ -45,7 +45,8 @@ def test_answers_are_labels():
 
 def test_missing_answers_get_a_label_only_without_a_rule():
     assert counts_of(propose(["x"], 2)) == {"x": 1, "no answer": 2}
-    assert counts_of(propose(["x"], 2, other="else")) == {"x": 1, "else": 2}
+    assert counts_of(propose(["x"], 2, other="else")) == {"x": 1, "no answer": 2}
+    assert counts_of(propose(["x"], 2, other="else", missing="else")) == {"x": 1, "else": 2}
     assert counts_of(propose(["x"], 2, missing="none")) == {"x": 1, "none": 2}
     for missing in ("skip", "refuse"):
         assert counts_of(propose(["x"], 2, missing=missing)) == {"x": 1}
@@ -134,7 +135,7 @@ def test_time_zones(tmp_path):
         ({"date": "year"}, "date must be one of day, weekday, hour, month"),
         ({"date": "day", "date_format": "%Q"}, "must be a format of strptime"),
         ({"date": "weekday", "date_format": "%H:%M"}, "needs a date_format with the year"),
-        ({"date_format": "%Y"}, "date_format needs date"),
+        ({"date_format": "%Y"}, "requires date"),
         ({"bins": (2.0, 1.0)}, "bins must be increasing"),
         ({"bins": (2.0,), "date": "day"}, "choose either bins"),
         ({"delimiter": ";;"}, "delimiter must be a single"),
@@ -176,10 +177,17 @@ def test_bins_of_ambiguous_numbers_are_noticed():
 
 
 @pytest.mark.parametrize("cells", [["1", "two"], ["1", "infinity"], ["1", "٣"], ["1", "1_0"]])
-def test_bins_need_numbers(cells):
+def test_text_in_a_column_of_numbers_is_unknown(cells):
     for options in ({"bins": (1.0,)}, {"bin_count": 2}):
-        with pytest.raises(InvalidTable, match="bins need numbers, but column 'a' looks like"):
-            propose(cells, **options)
+        proposal = propose([*cells, 9], **options)
+        assert proposal.other_count == 1
+        assert counts_of(propose([*cells, 9], other="odd", **options))["odd"] == 1
+
+
+def test_bins_need_a_number():
+    for options in ({"bins": (1.0,)}, {"bin_count": 2}):
+        with pytest.raises(InvalidTable, match="column 'a' contains none: it looks like text"):
+            propose(["one", "two"], **options)
 
 
 @pytest.mark.parametrize("cells", [["7"], ["7", "7.0"], [7.0, float("inf")], [float("inf")]])
@@ -234,7 +242,8 @@ def test_round_cuts_divide_the_range_evenly(low, high, bin_count, whole):
         return
     cuts = round_cuts(low, high, bin_count, whole=whole)
     exact_cuts = [Decimal(repr(cut)) for cut in cuts]
-    assert len(cuts) == bin_count - 1
+    assert 1 <= len(cuts) <= bin_count - 1
+    assert cuts[-1] <= high
     assert not whole or all(cut.is_integer() for cut in cuts)
     steps = {high_cut - low_cut for low_cut, high_cut in pairwise(exact_cuts)}
     assert len(steps) <= 1

@@ -16,6 +16,7 @@ from sfumato.tables import (
     RowCounter,
     answer_batches,
     csv_file,
+    lent_stream,
     open_table,
     report_batches,
     report_writer,
@@ -59,7 +60,7 @@ def test_an_unknown_value_is_named_by_its_rows(tmp_path, monkeypatch):
     pq.write_table(pa.table({"place": ["bar"] * 9 + ["zoo"]}), tmp_path / "a.parquet")
     monkeypatch.setattr(table, "BATCH_ROWS", 4)
     with pytest.raises(
-        UnknownValue, match=r"a.parquet: 1 of 10 answers .*\(the first in data row 10\)"
+        UnknownValue, match=r"a.parquet: 1 of 10 rows .*\(the first in data row 10\)"
     ) as caught:
         _symbols(tmp_path / "a.parquet")
     assert "zoo" not in str(caught.value)
@@ -185,3 +186,41 @@ def test_writers_store_32_bits(numbers):
     writer = ReportWriter(io.BytesIO(), FINGERPRINT, as_csv=True)
     with pytest.raises((pa.ArrowInvalid, OverflowError)):
         writer.write(np.array(numbers))
+
+
+# --- Arrow's threads ------------------------------------------------------------------------------
+
+
+class _Bytes:
+    def __init__(self, content):
+        self._content = content
+
+    def read(self, size):
+        content = self._content[:size]
+        self._content = self._content[size:]
+        return content
+
+
+def test_a_loan_ends_when_nobody_refers_to_a_block(monkeypatch):
+    monkeypatch.setattr(lent_stream, "_MAX_WAIT", 0.01)
+    loan = lent_stream.Loan(_Bytes(b"abc"))
+    block = loan.lend().read(2)
+    assert block == b"ab"
+    assert not loan.wait_for_release()
+    del block
+    assert loan.wait_for_release()
+
+
+def test_arrow_has_released_a_csv_file_that_was_read(tmp_path, monkeypatch):
+    """A thread that still needs Python while it exits aborts the process."""
+    waits = []
+    wait = lent_stream.Loan.wait_for_release
+    monkeypatch.setattr(lent_stream.Loan, "wait_for_release", lambda loan: waits.append(wait(loan)))
+    path = tmp_path / "a.csv"
+    path.write_text("a,b\n" + "x,y\n" * 1000)
+    with open_table(str(path)) as opened:
+        assert sum(batch.num_rows for batch in opened.batches({"a": None})) == 1000
+    path.write_text("a,b\nx,y\nx\n")
+    with pytest.raises(InvalidTable), open_table(str(path)) as opened:
+        list(opened.batches({"a": None}))
+    assert waits == [True, True]

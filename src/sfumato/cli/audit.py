@@ -22,7 +22,7 @@ def audit(
     client: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[CLIENT]",
+            metavar="CLIENT",
             help="Command that starts a client; put -- first. Default: use the survey's mechanism.",
         ),
     ] = None,

@@ -15,13 +15,16 @@ from sfumato.cli.answers import (
     Latitude,
     Longitude,
     Missing,
+    MissingCodes,
+    Sheet,
     TableFile,
-    notify_rows,
+    describe_columns_of,
+    notify_warning,
+    require_few_numbers,
 )
-from sfumato.cli.console import say, show_row_count, show_status
+from sfumato.cli.console import notify, say, show_row_count, show_status
 from sfumato.cli.options import Decoder, Json, Runs, Seed
 from sfumato.errors import InvalidArgument
-from sfumato.foundation.formatting import plural
 
 if TYPE_CHECKING:
     from sfumato.contexts import Context
@@ -38,7 +41,9 @@ def compare(
     latitude: Latitude = None,
     longitude: Longitude = None,
     missing: Missing = None,
+    missing_codes: MissingCodes = None,
     delimiter: Delimiter = None,
+    sheet: Sheet = None,
     table: TableFile = None,
     epsilon: Annotated[
         str | None,
@@ -71,7 +76,9 @@ def compare(
     # Reject bad arguments before reading any data.
     chosen_decoder = get_decoder(decoder)
     draws = Draws(runs, seed, workers)
-    options = AnswerOptions(column, latitude, longitude, missing, delimiter, table)
+    options = AnswerOptions(
+        column, latitude, longitude, missing, missing_codes, delimiter, sheet, table
+    )
     with show_row_count("reading") as on_rows:
         if survey is not None and epsilon is None:
             comparison_input = _input_from_survey(survey, answers, options, on_rows)
@@ -81,6 +88,8 @@ def compare(
             raise InvalidArgument(
                 "pass either --survey with a survey file, or --epsilon to compare without one."
             )
+    if not as_json:
+        notify(comparison_input.population.description)
     with show_status("comparing") as on_progress:
         result = run_comparison(
             comparison_input.context,
@@ -123,10 +132,10 @@ def _input_from_survey(
 
     loaded_survey = Survey.load(survey)
     domain = loaded_survey.context.domain
-    columns = options.columns_for(loaded_survey)
+    columns = options.columns_for(loaded_survey, answers)
     counter = RowCounter(domain, columns)
     population = survey_population(answers, columns, domain, counter=counter, on_progress=on_rows)
-    notify_rows(counter)
+    notify_warning(counter)
     return _ComparisonInput(
         loaded_survey.context, loaded_survey.mechanism, population, loaded_survey.fingerprint, []
     )
@@ -138,16 +147,22 @@ def _input_from_column(
     from sfumato.contexts import Uniform
     from sfumato.simulation import column_population
     from sfumato.survey import AnswerColumns
+    from sfumato.tables import summarize_column
 
     Uniform(2, epsilon)  # rejects an invalid ε before any data is read
-    needs_survey = (options.latitude, options.longitude, options.missing, options.table)
-    if options.column is None or needs_survey != (None, None, None, None):
+    if (options.latitude, options.longitude, options.table) != (None, None, None):
+        raise InvalidArgument("--latitude, --longitude and --table require --survey.")
+    columns = options.with_formats(AnswerColumns(options.column, missing=options.missing))
+    if options.column is None:
         raise InvalidArgument(
-            "without a survey, pass --column with the name of a column. Positions, --missing and "
-            "--table require a survey."
+            "without a survey, pass --column, the column with the answers"
+            f"{describe_columns_of(answers, columns)}"
         )
-    columns = AnswerColumns(options.column, delimiter=options.delimiter)
-    population = column_population(answers, columns, on_progress=on_rows)
+    summary = summarize_column(answers, columns, on_progress=on_rows)
+    require_few_numbers(
+        summary, "Make a survey with ranges (sfumato init --bins), and pass it as --survey."
+    )
+    population = column_population(summary, columns)
     context = Uniform(population.domain, epsilon)
     return _ComparisonInput(context, None, population, None, _column_notes(population))
 
@@ -166,8 +181,4 @@ def _column_notes(population: "Population") -> list[str]:
             f"{rare_count:,} of them {verb} given by fewer than {MIN_PEOPLE_PER_LABEL} people: "
             "consider an `other` label."
         )
-    if population.rows_without_answer:
-        rows = plural(population.rows_without_answer, "row")
-        verb = "was" if population.rows_without_answer == 1 else "were"
-        notes.append(f"{rows} without an answer {verb} left out.")
     return notes

@@ -35,7 +35,7 @@ def estimate(
     reports: Annotated[
         list[str],
         typer.Argument(
-            metavar="REPORTS…",
+            metavar="REPORTS",
             help="Report files (CSV, Parquet) or tallies (.json); - for standard input.",
         ),
     ],
@@ -122,7 +122,7 @@ def estimate(
         say(json.dumps(results_as_json(loaded_survey, result)))
     else:
         columns = loaded_survey.description.table
-        table = format_shares(result, loaded_survey.context.domain, columns.missing)
+        table = format_shares(result, loaded_survey.context.domain, columns)
         say(f"{plural(result.reports, 'report')}. {fit.verdict}\n\n{table}")
         if plot:
             say(f"\n{result.plot().to_text(shutil.get_terminal_size().columns)}")

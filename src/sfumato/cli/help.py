@@ -9,13 +9,15 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 if TYPE_CHECKING:
-    from typer._click import Context, HelpFormatter
+    from typer._click import Context, HelpFormatter, Parameter
 
 CONTEXT_SETTINGS = {
     "help_option_names": ["-h", "--help"],
     "max_content_width": 1_000,  # the help is as wide as the terminal, not just 80 columns
 }
 
+_TYPE = re.compile(r"<(\w+)[^>]*>")  # as Typer writes types, such as <int range>
+_TYPE_NOUNS = {"int": "N", "float": "NUMBER"}
 _EXAMPLES = re.compile(r"^Examples?:(.*)", re.MULTILINE | re.DOTALL)
 
 
@@ -25,6 +27,32 @@ class HelpCommand(TyperCommand):
     def format_help_text(self, ctx: "Context", formatter: "HelpFormatter") -> None:
         """Write the text and the examples of the command's docstring."""
         _write_help_text(self.help, formatter)
+
+    def collect_usage_pieces(self, ctx: "Context") -> list[str]:
+        """Return the usage line in the common notation: SURVEY ANSWERS... [CLIENT]..."""
+        pieces = ["[OPTIONS]"]
+        for parameter in self.get_params(ctx):
+            if parameter.param_type_name == "argument":
+                name = _argument_name(parameter)
+                pieces.append(name if parameter.required else f"[{name}]")
+        return pieces
+
+    def format_options(self, ctx: "Context", formatter: "HelpFormatter") -> None:
+        """Write the arguments and the options, with TEXT, N or NUMBER for what they take."""
+        rows_of_heading: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is None:
+                continue
+            names, text = record
+            if parameter.param_type_name == "argument":
+                rows_of_heading["Arguments"].append((_argument_name(parameter), text))
+            else:
+                rows_of_heading["Options"].append((_TYPE.sub(_type_noun, names), text))
+        for heading, rows in rows_of_heading.items():
+            if rows:
+                with formatter.section(heading):
+                    formatter.write_dl(rows)
 
 
 class HelpGroup(TyperGroup):
@@ -54,7 +82,7 @@ class HelpGroup(TyperGroup):
 def show_help(
     ctx: typer.Context,
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[COMMAND]…", help="The command to explain.")
+        list[str] | None, typer.Argument(metavar="COMMAND", help="The command to explain.")
     ] = None,
 ) -> None:
     """Show the help of a command, or list all commands.
@@ -75,6 +103,15 @@ def show_help(
         context = command.make_context(name, [], parent=context, resilient_parsing=True)
         context.resilient_parsing = False  # an unknown subcommand is an error
     typer.echo(context.get_help())
+
+
+def _argument_name(argument: "Parameter") -> str:
+    name = str(argument.metavar or argument.name)
+    return f"{name}..." if argument.nargs == -1 else name
+
+
+def _type_noun(match: re.Match[str]) -> str:
+    return _TYPE_NOUNS.get(match[1], "TEXT")
 
 
 def _write_help_text(help_text: str | None, formatter: "HelpFormatter") -> None:

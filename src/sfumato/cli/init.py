@@ -1,18 +1,28 @@
 """`sfumato init`: write a survey file, from a template or from a column of answers."""
 
+import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from sfumato.cli.advice import MIN_PEOPLE_PER_LABEL
-from sfumato.cli.answers import Delimiter
+from sfumato.cli.answers import (
+    AnswerOptions,
+    Delimiter,
+    MissingCodes,
+    Sheet,
+    describe_columns_of,
+    require_few_numbers,
+)
 from sfumato.cli.console import notify, say, show_row_count
 from sfumato.cli.options import check_output_paths, split_labels
 from sfumato.cli.survey_text import TEMPLATES, About, ContextText, fill_template, survey_text
-from sfumato.errors import InvalidArgument, InvalidSetting, InvalidTable
+from sfumato.errors import InvalidArgument, InvalidSetting, InvalidTable, UnknownValue
 from sfumato.foundation.formatting import format_percent, plural, printable
 
 if TYPE_CHECKING:
@@ -22,7 +32,8 @@ if TYPE_CHECKING:
     from sfumato.tables import ColumnSummary
     from sfumato.tables.proposed_domain import ProposedDomain
 
-_MAX_NUMBER_LABELS = 200
+_MAX_PLAIN_NUMBERS = 20  # for more numbers, ranges are better
+_MAX_LISTED_LABELS = 20
 _MAX_PEOPLE_FACTOR = 1000  # a survey that needs this many times the rows is useless
 _TARGET_ERROR = 0.05
 _MAX_SHOWN_GROUPS = 3
@@ -62,7 +73,11 @@ def init(
     ] = None,
     date: Annotated[
         str | None,
-        typer.Option(metavar="day|weekday|hour|month", help="For dates: the part that is asked."),
+        typer.Option(
+            metavar="day|weekday|hour|month",
+            help="For dates: the part that is asked.",
+            autocompletion=lambda: ["day", "weekday", "hour", "month"],
+        ),
     ] = None,
     date_format: Annotated[
         str | None, typer.Option(help="Format of dates in text, such as %d.%m.%Y. Default: ISO.")
@@ -77,19 +92,21 @@ def init(
             ),
         ),
     ] = None,
-    missing_codes: Annotated[
-        str | None,
-        typer.Option(help="Codes that mean that there is no answer, such as NA,-99."),
-    ] = None,
+    missing_codes: MissingCodes = None,
     other: Annotated[
         str | None, typer.Option(help="Label for answers that are not among the labels.")
     ] = None,
+    allow_other: Annotated[
+        bool,
+        typer.Option("--allow-other", help="Accept that most answers count as the --other label."),
+    ] = False,
     delimiter: Delimiter = None,
+    sheet: Sheet = None,
     epsilon: Annotated[
         str, typer.Option(help="The ε of the promise: smaller values protect answers better.")
     ] = "1.0",
     title: Annotated[str | None, typer.Option(help="The question, as people read it.")] = None,
-    contact: Annotated[str | None, typer.Option(help="Whom people can ask.")] = None,
+    contact: Annotated[str | None, typer.Option(help="Contact for questions.")] = None,
     minimum_reports: Annotated[
         int | None, typer.Option(min=0, help="Smallest number of reports for a result.")
     ] = None,
@@ -120,18 +137,26 @@ def init(
     _check_output(path, force=force)
     if template is not None and answers is None:
         column_options = (column, sensitive, blocks, labels, bins, date, date_format)
-        _reject_table_options(*column_options, missing, missing_codes, other, delimiter)
+        cell_options = (missing, missing_codes, other, allow_other, delimiter, sheet)
+        _reject_table_options(*column_options, *cell_options)
         about = About(unique_name(path), title or "", contact or "", minimum_reports or 0)
         text = fill_template(template, epsilon, about)
         next_step = f"Next: edit it, then run sfumato verify {output}"
     elif template is None and answers is not None:
-        columns = _answer_columns(column, missing_codes, date, date_format, delimiter)
+        columns = _answer_columns(column, date, date_format)
+        formats = AnswerOptions(missing_codes=missing_codes, delimiter=delimiter, sheet=sheet)
+        columns = replace(formats.with_formats(columns), allow_other=allow_other)
+        if column is None:
+            raise InvalidArgument(
+                f"--from requires --column, the column with the answers"
+                f"{describe_columns_of(answers, columns)}"
+            )
         request = _Request(answers, columns, labels, bins, missing, other, force_labels)
         proposal, summary = _propose(request)
-        promise = _choose_context(request, proposal, summary, sensitive, blocks, epsilon)
-        _print_notes(proposal, summary)
+        promise = _choose_context(request, proposal, summary, sensitive, blocks, epsilon, path.name)
+        _print_notes(request, proposal, summary)
         if not force_labels:
-            _require_useful(promise, proposal)
+            _require_useful(promise, proposal, request)
         about = _ask_about(unique_name(path), title, contact, minimum_reports)
         text = survey_text(about, proposal.domain, proposal.columns, promise.text)
         next_step = f"Next: sfumato privatize {output} {answers} -o reports.parquet"
@@ -199,7 +224,7 @@ def _ask_about(
         if title is None:
             title = typer.prompt("The question, as people will read it", default="")
         if contact is None:
-            contact = typer.prompt("Contact: whom people can ask", default="")
+            contact = typer.prompt("Contact for questions", default="")
         if minimum_reports is None:
             minimum_reports = typer.prompt(
                 "Smallest number of reports for a result", default=0, type=int
@@ -223,24 +248,12 @@ class _Request(NamedTuple):
 
 
 def _answer_columns(
-    column: str | None,
-    missing_codes: str | None,
-    date: str | None,
-    date_format: str | None,
-    delimiter: str | None,
+    column: str | None, date: str | None, date_format: str | None
 ) -> "AnswerColumns":
     from sfumato.survey import AnswerColumns
 
-    if column is None:
-        raise InvalidArgument("--from requires --column, the column with the answers.")
     date_part: DatePart | None = date  # type: ignore[assignment]
-    return AnswerColumns(
-        column,
-        missing_codes=tuple(split_labels(missing_codes or "")),
-        date=date_part,
-        date_format=date_format,
-        delimiter=delimiter,
-    )
+    return AnswerColumns(column, date=date_part, date_format=date_format)
 
 
 def _propose(request: _Request) -> tuple["ProposedDomain", "ColumnSummary"]:
@@ -249,7 +262,8 @@ def _propose(request: _Request) -> tuple["ProposedDomain", "ColumnSummary"]:
     if not request.force_labels:
         _require_few_numbers(request, summary)
     proposal = _propose_labels(request, summary)
-    _require_labels_for_all(proposal, summary)
+    _require_rows(request, proposal)
+    _require_two_labels(proposal, summary)
     return proposal, summary
 
 
@@ -265,8 +279,6 @@ def _read_column(request: _Request) -> "ColumnSummary":
 
 
 def _propose_labels(request: _Request, summary: "ColumnSummary") -> "ProposedDomain":
-    from dataclasses import replace
-
     from sfumato.tables.proposed_domain import propose_domain
 
     column_labels = list(summary.label_counts()) if summary.counts else []
@@ -284,18 +296,30 @@ def _propose_labels(request: _Request, summary: "ColumnSummary") -> "ProposedDom
     )
 
 
-def _require_labels_for_all(proposal: "ProposedDomain", summary: "ColumnSummary") -> None:
-    """Reject fewer than two labels, or labels without one for each answer."""
+def _require_rows(request: _Request, proposal: "ProposedDomain") -> None:
+    """Reject a table that privatize would refuse, with the same words.
+
+    The table is read again, because the summary of a column does not know where its cells are.
+    """
+    from sfumato.survey import RowRules
+    from sfumato.tables import RowCounter, answer_batches
+
+    rules = RowRules(proposal.domain, proposal.columns)
+    with suppress(UnknownValue):
+        rules.check(proposal.row_counts)
+        rules.check_other_share(proposal.row_counts)
+        return
+    counter = RowCounter(proposal.domain, proposal.columns)
+    for batch in answer_batches(request.path, proposal.columns, proposal.domain):
+        counter.add(request.path, batch.counts)
+    counter.check()
+
+
+def _require_two_labels(proposal: "ProposedDomain", summary: "ColumnSummary") -> None:
     if proposal.domain.size < 2:
         raise InvalidTable(
             f"column {summary.name!r} must contain at least two distinct answers; got "
-            f"{len(summary.label_counts())}."
-        )
-    if proposal.other_count and proposal.domain.other is None:
-        verb = "is" if proposal.other_count == 1 else "are"
-        raise InvalidTable(
-            f"{proposal.other_count:,} of {plural(summary.rows, 'answer')} {verb} not among the "
-            "labels. Add labels for all answers, or pass --other with a label for the rest."
+            f"{plural(proposal.domain.size, 'label')}."
         )
 
 
@@ -324,12 +348,11 @@ def _require_few_numbers(request: _Request, summary: "ColumnSummary") -> None:
     """Reject a column of numbers that was probably not meant as a list of labels."""
     if request.labels or request.bins or request.columns.date:
         return
-    if summary.is_numeric and len(summary.counts) > _MAX_NUMBER_LABELS:
-        raise InvalidTable(
-            f"column {summary.name!r} contains numbers, {len(summary.counts):,} different ones: "
-            "too many for labels. Pass --bins, such as --bins 10 or --bins 18,30,45,60. To use "
-            "every number as a label all the same, pass --force-labels."
-        )
+    require_few_numbers(
+        summary,
+        "Pass --bins, such as --bins 10 or --bins 18,30,45,60. To use every number as a label all "
+        "the same, pass --force-labels.",
+    )
 
 
 # --- the promise ----------------------------------------------------------------------------------
@@ -349,6 +372,7 @@ def _choose_context(
     sensitive: list[str] | None,
     blocks: str | None,
     epsilon: str,
+    file_name: str,
 ) -> _Promise:
     """Compare the contexts that the options describe, and return the most specific one."""
     from sfumato.contexts import Blocks, HighLow, Uniform
@@ -358,8 +382,10 @@ def _choose_context(
     domain = proposal.domain
     contexts: dict[str, Context] = {"uniform": Uniform(domain, epsilon)}
     fields: Mapping[str, Sequence[Label]] = {}
-    sensitive_labels = _sensitive_labels(_ask_sensitive(sensitive, blocks), domain.labels)
+    options = _ask_sensitive(sensitive, blocks, proposal)
+    sensitive_labels = _sensitive_labels(options, domain.labels)
     if sensitive_labels:
+        _require_known(sensitive_labels, proposal)
         contexts["high-low"] = HighLow(domain, sensitive_labels, epsilon)
         fields = {"sensitive": sensitive_labels}
     elif blocks is not None:
@@ -369,12 +395,19 @@ def _choose_context(
     people_needed = _print_predicted_errors(contexts, proposal.counts)
     kind = list(contexts)[-1]
     if len(contexts) > 1:
-        notify(f"The file uses the last context in the table, {kind}. To change it, edit the file.")
+        notify(
+            f"{printable(file_name)} uses {kind}, the last row above. To change it, edit the file."
+        )
+    if sensitive_labels:
+        _print_unprotected(sensitive_labels, proposal)
     return _Promise(ContextText(kind, epsilon, fields), people_needed)
 
 
-def _ask_sensitive(sensitive: list[str] | None, blocks: str | None) -> list[str]:
+def _ask_sensitive(
+    sensitive: list[str] | None, blocks: str | None, proposal: "ProposedDomain"
+) -> list[str]:
     if sensitive is None and blocks is None and sys.stdin.isatty():
+        notify(_list_labels(proposal))
         return [
             typer.prompt(
                 "Sensitive labels (separated by commas; empty if all are equally sensitive)",
@@ -392,6 +425,54 @@ def _sensitive_labels(options: Iterable[str], labels: "Sequence[Label]") -> "lis
                 label = _as_known_label(text if text in labels else text.strip(), labels)
                 sensitive.append(label)
     return sensitive
+
+
+def _list_labels(proposal: "ProposedDomain") -> str:
+    """List the labels, except those that could identify someone."""
+    labels = _common_labels(proposal)
+    texts = [repr(printable(str(label))) for label in labels[:_MAX_LISTED_LABELS]]
+    hidden_count = proposal.domain.size - len(texts)
+    if not texts:
+        return f"There are {proposal.domain.size:,} labels; each was given by few people."
+    more = f", and {hidden_count:,} more" if hidden_count else ""
+    return f"The labels are {', '.join(texts)}{more}."
+
+
+def _common_labels(proposal: "ProposedDomain") -> "list[Label]":
+    """Return the labels that do not come from the answers of a few people."""
+    labels = list(proposal.domain.labels)
+    if proposal.columns.bins or proposal.columns.date is not None:
+        return labels
+    own_labels = (proposal.columns.missing, proposal.domain.other)
+    common = []
+    for label, count in zip(labels, proposal.counts, strict=True):
+        if count >= MIN_PEOPLE_PER_LABEL or label in own_labels:
+            common.append(label)
+    return common
+
+
+def _require_known(sensitive: "Sequence[Label]", proposal: "ProposedDomain") -> None:
+    """Reject sensitive labels that are not among the labels, without showing anyone's answer."""
+    for label in sensitive:
+        if label not in proposal.domain.labels:
+            raise InvalidArgument(
+                f"--sensitive: {printable(str(label))!r} is not a label. {_list_labels(proposal)}"
+            )
+
+
+def _print_unprotected(sensitive: "Sequence[Label]", proposal: "ProposedDomain") -> None:
+    """Say that the label for missing answers, which nobody typed, is not protected."""
+    from sfumato.tables.proposed_domain import NO_ANSWER
+
+    missing = proposal.columns.missing
+    if missing != NO_ANSWER or missing in sensitive:
+        return
+    texts = [f'"{label}"' if "," in str(label) else str(label) for label in sensitive]
+    labels = ",".join([*texts, missing])
+    notify(
+        f"{missing!r} is not protected: a report shows that a person gave no answer. To protect "
+        f"it, pass --sensitive {shlex.quote(printable(labels))}"
+    )
 
 
 def _read_blocks(
@@ -421,7 +502,7 @@ def _print_predicted_errors(contexts: "dict[str, Context]", counts: Sequence[int
     p = np.array(counts) / people
     table = Table(
         "promise",
-        "expected error: people counted in the wrong place",
+        "share of people counted under the wrong label",
         "bits per report",
         f"people needed for {format_percent(_TARGET_ERROR)}",
     )
@@ -438,64 +519,96 @@ def _print_predicted_errors(contexts: "dict[str, Context]", counts: Sequence[int
     return people_needed
 
 
-def _require_useful(promise: _Promise, proposal: "ProposedDomain") -> None:
+def _require_useful(promise: _Promise, proposal: "ProposedDomain", request: _Request) -> None:
+    remedy = "--bins, --labels with --other"
+    if request.columns.date is not None:
+        remedy = "--date month or --date weekday"
     rows = sum(proposal.counts)
     if promise.people_needed > _MAX_PEOPLE_FACTOR * rows:
         raise InvalidTable(
             f"with {proposal.domain.size:,} labels, a useful result needs about "
             f"{promise.people_needed:,} people, more than {_MAX_PEOPLE_FACTOR:,} times the "
-            f"{rows:,} in this table. Use fewer labels (--bins, --labels with --other), or pass "
-            "--force-labels."
+            f"{rows:,} in this table. Use fewer labels ({remedy}), or pass --force-labels."
         )
 
 
 # --- notes ----------------------------------------------------------------------------------------
 
 
-def _print_notes(proposal: "ProposedDomain", summary: "ColumnSummary") -> None:
+def _print_notes(request: _Request, proposal: "ProposedDomain", summary: "ColumnSummary") -> None:
     """Print what became of the rows, and point out labels that may be wrong."""
     from sfumato.survey import RowRules
-    from sfumato.tables import similar_labels
 
     rules = RowRules(proposal.domain, proposal.columns)
     counts = proposal.row_counts
-    if summary.missing and proposal.columns.missing == "refuse":
-        verb = "has" if summary.missing == 1 else "have"
-        notify(
-            f"{summary.missing:,} of {plural(summary.rows, 'row')} {verb} no answer: privatize "
-            "will refuse this table."
-        )
-    else:
-        notify(rules.describe(counts))
+    if summary.note and request.columns.sheet is None:
+        notify(summary.note)
+    notify(rules.describe(counts))
     warning = rules.warning(counts)
     if warning:
         notify(f"Warning: {warning}")
-    missing_texts = summary.missing_texts()
-    if missing_texts:
-        texts = ", ".join(map(repr, map(printable, missing_texts)))
-        notify(
-            f"These labels look like codes for a missing answer: {texts}. If they are, pass "
-            f"--missing-codes {','.join(map(printable, missing_texts))}"
-        )
-    groups = similar_labels(proposal.domain.labels)
-    if groups:
-        examples = "; ".join(
-            ", ".join(repr(printable(str(label))) for label in group)
-            for group in groups[:_MAX_SHOWN_GROUPS]
-        )
-        more = ", …" if len(groups) > _MAX_SHOWN_GROUPS else ""
-        notify(f"Some labels differ only by case or spaces: {examples}{more}. Correct the table.")
+    if request.missing is None:
+        _print_missing_codes(summary)
+    _print_similar_labels(proposal)
     _print_rare_labels(proposal)
+    if not (request.labels or request.bins or request.columns.date):
+        _print_better_labels(summary)
+
+
+def _print_missing_codes(summary: "ColumnSummary") -> None:
+    missing_texts = summary.missing_texts()
+    if not missing_texts:
+        return
+    texts = ", ".join(map(repr, map(printable, missing_texts)))
+    value = shlex.quote(",".join(map(printable, missing_texts)))
+    notify(
+        f"These labels look like codes for a missing answer: {texts}. If they are, pass "
+        f"--missing-codes={value}"
+    )
+
+
+def _print_similar_labels(proposal: "ProposedDomain") -> None:
+    from sfumato.tables import similar_labels
+
+    groups = similar_labels(proposal.domain.labels)
+    if not groups:
+        return
+    common_labels = set(_common_labels(proposal))
+    examples = []
+    for group in groups:
+        if common_labels.issuperset(group):
+            examples.append(", ".join(repr(printable(str(label))) for label in group))
+    shown = "; ".join(examples[:_MAX_SHOWN_GROUPS])
+    more = ", …" if shown and len(groups) > _MAX_SHOWN_GROUPS else ""
+    notify(
+        f"{plural(len(groups), 'group')} of labels differ only by case, spaces or the way a number "
+        f"is written{': ' if shown else ''}{shown}{more}. Correct the table."
+    )
+
+
+def _print_better_labels(summary: "ColumnSummary") -> None:
+    """Recommend ranges for many numbers, and parts of dates for dates."""
+    if summary.is_numeric and len(summary.counts) > _MAX_PLAIN_NUMBERS:
+        notify(
+            f"The labels are {len(summary.counts):,} numbers. For ranges, which need fewer people, "
+            "pass --bins, such as --bins 10."
+        )
+    elif summary.kinds == {"dates"}:
+        notify("The labels are dates. For a part of them, pass --date, such as --date weekday.")
 
 
 def _print_rare_labels(proposal: "ProposedDomain") -> None:
     if proposal.columns.bins or proposal.columns.date is not None:
         return  # these labels do not come from single answers
-    rare_count = sum(0 < count < MIN_PEOPLE_PER_LABEL for count in proposal.counts)
+    own_labels = (proposal.columns.missing, proposal.domain.other)
+    rare_count = 0
+    for label, count in zip(proposal.domain.labels, proposal.counts, strict=True):
+        if 0 < count < MIN_PEOPLE_PER_LABEL and label not in own_labels:
+            rare_count += 1
     if rare_count:
         verb = "was" if rare_count == 1 else "were"
         notify(
-            f"A survey file is public. {rare_count} of its {proposal.domain.size} labels {verb} "
-            f"given by fewer than {MIN_PEOPLE_PER_LABEL} people in this data. Remove labels that "
-            "could identify someone, and add an `other` label to the domain."
+            f"A survey file is public. {rare_count:,} of its {proposal.domain.size:,} labels "
+            f"{verb} given by fewer than {MIN_PEOPLE_PER_LABEL} people in this data. Remove labels "
+            "that could identify someone, and add an `other` label to the domain."
         )

@@ -23,7 +23,7 @@ _SHARE_COLUMNS = ("share", "frequency", "count")
 SurveyFile = Annotated[
     str, typer.Argument(metavar="SURVEY", help="Survey file: TOML, or resolved (JSON).")
 ]
-Runs = Annotated[int, typer.Option(min=1, help="How many times to randomise the data.")]
+Runs = Annotated[int, typer.Option(min=1, help="How many times to randomize the data.")]
 Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same results.")]
 Workers = Annotated[
     int,
@@ -36,6 +36,7 @@ Decoder = Annotated[
     str,
     typer.Option(
         metavar="|".join(DECODER_TABLE),
+        autocompletion=lambda: list(DECODER_TABLE),
         help=(
             "How to decode the distribution. "
             + "; ".join(f"{name}: {entry.help}" for name, entry in DECODER_TABLE.items())

@@ -13,6 +13,8 @@ from sfumato.cli.answers import (
     Latitude,
     Longitude,
     Missing,
+    MissingCodes,
+    Sheet,
     TableFile,
     notify_rows,
 )
@@ -48,7 +50,9 @@ def privatize(
     latitude: Latitude = None,
     longitude: Longitude = None,
     missing: Missing = None,
+    missing_codes: MissingCodes = None,
     delimiter: Delimiter = None,
+    sheet: Sheet = None,
     table: TableFile = None,
     workers: Workers = 0,
 ) -> None:
@@ -73,10 +77,12 @@ def privatize(
 
     check_output_paths(None if output == "-" else output, inputs=[survey, *answers])
     require_distinct_files(answers)
-    answer_options = AnswerOptions(column, latitude, longitude, missing, delimiter, table)
+    answer_options = AnswerOptions(
+        column, latitude, longitude, missing, missing_codes, delimiter, sheet, table
+    )
     loaded_survey = Survey.load(survey)
     loaded_survey.certify()
-    columns = answer_options.columns_for(loaded_survey)
+    columns = answer_options.columns_for(loaded_survey, answers[0])
     counter = RowCounter(loaded_survey.context.domain, columns)
     worker_count = choose_worker_count(workers, answers)
     short_fingerprint = f"{loaded_survey.fingerprint[:12]}…"

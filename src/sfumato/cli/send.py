@@ -13,6 +13,8 @@ from sfumato.cli.answers import (
     Latitude,
     Longitude,
     Missing,
+    MissingCodes,
+    Sheet,
     TableFile,
     notify_rows,
 )
@@ -43,7 +45,9 @@ def send(
     latitude: Latitude = None,
     longitude: Longitude = None,
     missing: Missing = None,
+    missing_codes: MissingCodes = None,
     delimiter: Delimiter = None,
+    sheet: Sheet = None,
     table: TableFile = None,
     outbox: Annotated[
         str | None,
@@ -87,7 +91,9 @@ def send(
         raise InvalidArgument(
             "standard input cannot be read twice. Pass a file for the reports with --outbox."
         )
-    options = AnswerOptions(column, latitude, longitude, missing, delimiter, table)
+    options = AnswerOptions(
+        column, latitude, longitude, missing, missing_codes, delimiter, sheet, table
+    )
     loaded_survey = Survey.load(survey)
     loaded_survey.certify()
     outbox_path = outbox or f"{answers}.{loaded_survey.fingerprint[:12]}.outbox"
@@ -95,7 +101,7 @@ def send(
     stop = Event()
     aggregator = AggregatorClient(to, pause=stop.wait)
     if not Path(outbox_path).exists():
-        columns = options.columns_for(loaded_survey)
+        columns = options.columns_for(loaded_survey, answers)
         _require_survey(loaded_survey, aggregator)
         _write_reports(loaded_survey, answers, columns, outbox_path, aggregator.url, batch_size)
     open_outbox = Outbox(outbox_path, UploadRules.from_survey(loaded_survey), aggregator.url)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def serve(
     surveys: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[SURVEY]…", help="Surveys to serve: TOML, or resolved (JSON)."),
+        typer.Argument(metavar="SURVEY", help="Surveys to serve: TOML, or resolved (JSON)."),
     ] = None,
     store: Annotated[
         str,

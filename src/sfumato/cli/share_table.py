@@ -9,6 +9,7 @@ from sfumato.foundation.formatting import printable, shorten
 if TYPE_CHECKING:
     from sfumato.domains import Domain, Label
     from sfumato.estimation import Estimate
+    from sfumato.survey import AnswerColumns
 
 _MAX_LABELS = 20
 _MAX_ORDERED_LABELS = 100  # for labels with an order, such as ages, which people want to see whole
@@ -16,18 +17,20 @@ _NUMBERS_WIDTH = 50  # the longest text after a label
 _MIN_LABEL_WIDTH = 12
 
 
-def format_shares(estimate: "Estimate", domain: "Domain", missing: "Label | None" = None) -> str:
+def format_shares(estimate: "Estimate", domain: "Domain", columns: "AnswerColumns") -> str:
     """Format the decoded and the unbiased estimates as a table.
 
-    If there are many labels, show only the most frequent ones. ``missing`` is the label for people
-    without an answer, if it is known.
+    If there are many labels, show only the most frequent ones. ``columns`` says how a table of
+    answers is read: intervals and parts of dates have an order.
     """
     from sfumato.pages import most_frequent
     from sfumato.survey import result_rows
 
     rows = result_rows(estimate)
     label_count = len(rows)
-    limit = _MAX_ORDERED_LABELS if is_ordered(domain, missing) else _MAX_LABELS
+    has_rules = bool(columns.bins) or columns.date is not None
+    has_order = has_rules or is_ordered(domain, columns.missing)
+    limit = _MAX_ORDERED_LABELS if has_order else _MAX_LABELS
     if label_count > limit:
         rows = [rows[int(x)] for x in most_frequent(estimate, _MAX_LABELS)]
     labels = [_fit(printable(str(row[0]))) for row in rows]
@@ -36,7 +39,7 @@ def format_shares(estimate: "Estimate", domain: "Domain", missing: "Label | None
         f"{'':<{width}}  {'share':>16}   unbiased estimate",
         f"{'label':<{width}}  {estimate.decoder:>16}   and its 95% interval",
     ]
-    for label, (_, share, unbiased, low, high) in zip(labels, rows, strict=True):
+    for label, (_, share, unbiased, _, low, high) in zip(labels, rows, strict=True):
         unbiased_text = f"{unbiased:7.4f} ({low:.4f} to {high:.4f})"
         lines.append(f"{label:<{width}}  {share:16.4f}   {unbiased_text}")
     if len(rows) < label_count:

@@ -11,6 +11,8 @@ from sfumato.cli.answers import (
     Latitude,
     Longitude,
     Missing,
+    MissingCodes,
+    Sheet,
     TableFile,
     notify_rows,
 )
@@ -39,7 +41,9 @@ def simulate(
     latitude: Latitude = None,
     longitude: Longitude = None,
     missing: Missing = None,
+    missing_codes: MissingCodes = None,
     delimiter: Delimiter = None,
+    sheet: Sheet = None,
     table: TableFile = None,
     runs: Runs = 10,
     seed: Seed = 0,
@@ -60,9 +64,11 @@ def simulate(
     from sfumato.tables import RowCounter
 
     require_distinct_files(answers)
-    options = AnswerOptions(column, latitude, longitude, missing, delimiter, table)
+    options = AnswerOptions(
+        column, latitude, longitude, missing, missing_codes, delimiter, sheet, table
+    )
     loaded_survey = Survey.load(survey)
-    columns = options.columns_for(loaded_survey)
+    columns = options.columns_for(loaded_survey, answers[0])
     counter = RowCounter(loaded_survey.context.domain, columns)
     with show_row_count("simulating") as on_progress:
         result = simulate_files(

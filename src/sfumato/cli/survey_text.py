@@ -18,7 +18,7 @@ TEMPLATES = {
     "yes-no": """name = "my-survey"                 # unique per question
 edition = 2
 title = "Have you ever …?"
-contact = ""                       # whom people can ask
+contact = ""                       # contact for questions
 minimum_reports = 0                # with fewer reports, there is no result
 
 [domain]
@@ -33,7 +33,7 @@ sensitive = ["yes"]
     "labels": """name = "my-survey"                 # unique per question
 edition = 2
 title = "Where did you have lunch?"
-contact = ""                       # whom people can ask
+contact = ""                       # contact for questions
 minimum_reports = 0                # with fewer reports, there is no result
 
 [domain]
@@ -49,7 +49,7 @@ sensitive = ["clinic", "bar"]
     "grid": """name = "my-survey"                 # unique per question
 edition = 2
 title = "Where do people check in?"
-contact = ""                       # whom people can ask
+contact = ""                       # contact for questions
 minimum_reports = 0                # with fewer reports, there is no result
 
 [domain]
@@ -113,8 +113,8 @@ def survey_text(
     lines = [
         f"name = {_format_value(about.name)}  # unique per question",
         "edition = 2",
-        f"title = {_format_value(about.title)}",
-        f"contact = {_format_value(about.contact)}  # whom people can ask",
+        f"title = {_format_value(about.title)}  # the question, as people read it",
+        f"contact = {_format_value(about.contact)}  # contact for questions",
         f"minimum_reports = {about.minimum_reports}  # with fewer reports, there is no result",
         "",
         "[domain]",
@@ -152,4 +152,4 @@ def _format_value(value: object) -> str:
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, Sequence):
         return "[" + ", ".join(map(_format_value, value)) + "]"
-    return str(value)
+    return str(value).lower() if isinstance(value, bool) else str(value)

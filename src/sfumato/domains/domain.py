@@ -207,7 +207,9 @@ class Domain:
         matches = get_close_matches(str(label).casefold().strip(), text_by_key, n=1)
         if matches:
             return f" Did you mean {label_by_text[text_by_key[matches[0]]]!r}?"
-        return f" The labels are {self._list_labels()}."
+        # An ellipsis must not stand for a single label.
+        count = self.size if self.size == _MAX_SHOWN_LABELS + 1 else _MAX_SHOWN_LABELS
+        return f" The labels are {self._list_labels(count)}."
 
     def to_record(self) -> Json:
         """Return the domain as JSON-compatible data, for fingerprints and files."""
@@ -228,10 +230,10 @@ class Domain:
     def __repr__(self) -> str:
         return f"Domain([{self._list_labels()}], size={self.size})"
 
-    def _list_labels(self) -> str:
+    def _list_labels(self, count: int = _MAX_SHOWN_LABELS) -> str:
         """Return the first labels, separated by commas."""
-        texts = [repr(label) for label in self.labels[:_MAX_SHOWN_LABELS]]
-        if self.size > _MAX_SHOWN_LABELS:
+        texts = [repr(label) for label in self.labels[:count]]
+        if self.size > count:
             texts.append("…")
         return ", ".join(texts)
 

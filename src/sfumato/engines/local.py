@@ -43,7 +43,7 @@ def tally_files(
     survey.certify()
     counter = counter or RowCounter(survey.context.domain, columns)
     task = partial(_count_reports, survey, columns)
-    slices, workers = slice_files(paths, workers, columns.delimiter)
+    slices, workers = slice_files(paths, workers)
     counts = np.zeros(survey.mechanism.outputs, dtype=np.int64)
     results = parallel_map(task, slices, workers=workers, on_progress=on_progress)
     for file_slice, (slice_counts, row_counts) in zip(slices, results, strict=True):
@@ -76,7 +76,7 @@ def privatize_files(
     survey.certify()
     counter = counter or RowCounter(survey.context.domain, columns)
     task = partial(_make_reports, survey, columns)
-    slices, workers = slice_files(paths, workers, columns.delimiter)
+    slices, workers = slice_files(paths, workers)
     if any(file_slice.row_count is None for file_slice in slices):
         workers = 1
     results = parallel_map(task, slices, workers=workers, on_progress=on_progress)

@@ -73,7 +73,7 @@ def exact_number(value: object, name: str) -> Epsilon:
     if decimal == Decimal("Infinity"):
         return math.inf
     if decimal == Decimal("-Infinity"):
-        raise InvalidContext(f"{name} must not be negative. Pass a number of at least 0, or inf.")
+        raise InvalidContext(f"{name} must not be negative. Pass a positive number, or inf.")
     # Avoid converting numbers far out of range: the fraction would be enormous.
     is_in_range = abs(decimal.adjusted()) < 30 or not decimal
     exact = Fraction(decimal) if is_in_range else Fraction(10) ** 30
@@ -219,6 +219,6 @@ def _parse_fraction(text: str, name: str) -> Fraction:
 
 def _require_in_range(number: Fraction, name: str) -> None:
     if number < 0:
-        raise InvalidContext(f"{name} must not be negative. Pass a number of at least 0, or inf.")
+        raise InvalidContext(f"{name} must not be negative. Pass a positive number, or inf.")
     if 0 < number < _MIN_NUMBER or number > 1 / _MIN_NUMBER:
         raise InvalidContext(f"{name} must be 0, inf, or between 1e-18 and 1e18.")

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple, TypeVar
 
@@ -15,7 +15,9 @@ from sfumato.foundation.notebook import FieldsView, facts_html
 from sfumato.foundation.parallel import Progress, available_cores, call_in_threads, parallel_map
 from sfumato.mechanisms import Mechanism
 from sfumato.simulation.seeded import SeededWords
-from sfumato.tables import AnswerColumns, RowCounter, answer_batches, summarize_column
+from sfumato.survey import SKIP, RowRules
+from sfumato.tables import AnswerColumns, ColumnSummary, RowCounter, answer_batches
+from sfumato.tables.proposed_domain import propose_domain
 from sfumato.tally import Tally
 
 __all__ = [
@@ -37,11 +39,15 @@ _CHUNK_SIZE = 2**20  # people to process at a time
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Population(FieldsView):
-    """The number of people with each symbol, and the number of rows without an answer."""
+    """The number of people with each symbol, and the number of rows without an answer.
+
+    ``description`` says what became of all rows.
+    """
 
     domain: Domain
     counts: Symbols
     rows_without_answer: int = 0
+    description: str = ""
 
 
 def survey_population(
@@ -60,22 +66,28 @@ def survey_population(
         counter.add(path, batch.counts)
     counter.check()
     skipped_count = counter.counts.rows - int(counts.sum())
-    return Population(domain, counts, skipped_count)
+    return Population(domain, counts, skipped_count, counter.describe())
 
 
-def column_population(
-    path: str, columns: AnswerColumns, *, on_progress: Progress = lambda row_count: None
-) -> Population:
-    """Count the answers in a column. The domain consists of the distinct ones, in order."""
-    summary = summarize_column(path, columns, on_progress=on_progress)
-    count_of_label = summary.label_counts()
-    if len(count_of_label) < 2:
+def column_population(summary: ColumnSummary, columns: AnswerColumns) -> Population:
+    """Count the answers in a column. The domain consists of the distinct ones, in order.
+
+    Rows without an answer are left out, unless ``columns`` has a label for them.
+    """
+    if columns.missing is None:
+        columns = replace(columns, missing=SKIP)
+    proposal = propose_domain(summary, columns)
+    if proposal.domain.size < 2:
         raise InvalidTable(
             f"column {summary.name!r} must contain at least two different answers; got "
-            f"{len(count_of_label)}. Choose another column."
+            f"{proposal.domain.size}. Choose another column."
         )
-    counts = np.array(list(count_of_label.values()), dtype=np.int64)
-    return Population(Domain(count_of_label.keys()), counts, summary.missing)
+    rules = RowRules(proposal.domain, proposal.columns)
+    rules.check(proposal.row_counts)
+    counts = np.array(proposal.counts, dtype=np.int64)
+    skipped_count = rules.count_skipped(proposal.row_counts)
+    description = rules.describe(proposal.row_counts)
+    return Population(proposal.domain, counts, skipped_count, description)
 
 
 class Spread(NamedTuple):

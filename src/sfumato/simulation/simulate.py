@@ -106,7 +106,7 @@ def simulate_files(
     _check_options(runs, decoder)
     columns.check(survey.context.domain)
     counter = counter or RowCounter(survey.context.domain, columns)
-    slices, workers = slice_files(paths, workers, columns.delimiter)
+    slices, workers = slice_files(paths, workers)
     items = list(zip(slices, first_rows(slices, columns), strict=True))
     task = _SliceCounter(survey, columns, runs, seed)
     results = parallel_map(task, items, workers=workers, on_progress=on_progress)

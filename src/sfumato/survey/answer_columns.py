@@ -38,6 +38,9 @@ class AnswerColumns:
     2026-11-18 or 2026-11.
     ``date_format``: the format of dates in text, as for ``strptime``; the default is ISO 8601.
     ``delimiter``: the character between the cells of a CSV file; the default is a comma.
+    ``sheet``: the sheet of an Excel workbook; the default is the first one.
+    ``allow_other``: whether most answers may count as the domain's ``other``. Otherwise, such a
+    table is refused, because its labels probably belong to another column.
     """
 
     value: str | None = None
@@ -49,6 +52,8 @@ class AnswerColumns:
     date: DatePart | None = None
     date_format: str | None = None
     delimiter: str | None = None
+    sheet: str | None = None
+    allow_other: bool = False
 
     def check(self, domain: Domain) -> None:
         """Reject columns that are missing or contradictory, or that do not fit the domain."""
@@ -78,7 +83,7 @@ class AnswerColumns:
             return
         if self.date is None:
             raise InvalidArgument(
-                "date_format needs date, the part of the date that is the answer."
+                "date_format (--date-format) requires date (--date): day, weekday, hour or month."
             )
         require_date_format(self.date_format, self.date)
 
@@ -132,6 +137,7 @@ class AnswerColumns:
         if self.missing is None:
             return None if domain.other is None else domain.other_symbol
         if self.missing in (REFUSE, SKIP):
+            self._require_unambiguous(domain)
             return None
         try:
             return int(domain.label_symbols([self.missing], "missing")[0])
@@ -140,3 +146,12 @@ class AnswerColumns:
                 f"missing must be {REFUSE}, {SKIP} or a label of the domain; got "
                 f"{self.missing!r}, which is not one of its labels."
             ) from None
+
+    def _require_unambiguous(self, domain: Domain) -> None:
+        """Reject ``missing = "skip"`` if "skip" is also a label, and the same for "refuse"."""
+        if not isinstance(self.missing, str) or domain.find_label(self.missing) < 0:
+            return
+        raise InvalidArgument(
+            f"missing = {self.missing!r} is ambiguous, because {self.missing!r} is also a label. "
+            f"Give the label another name, such as {self.missing.capitalize()!r}."
+        )

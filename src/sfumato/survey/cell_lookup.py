@@ -115,7 +115,7 @@ def spellings(cell: object) -> list[Label]:
     if isinstance(cell, int | np.integer):
         return [int(cell), str(int(cell))]
     if isinstance(cell, float | np.floating | Decimal):
-        if is_whole(cell if isinstance(cell, Decimal) else float(cell)):
+        if _is_whole(cell):
             return [int(cell), str(int(cell)), str(cell)]
         return [str(cell)]
     if isinstance(cell, np.datetime64):
@@ -137,7 +137,7 @@ def cell_text(cell: object) -> str:
 def describe_cell(cell: object) -> str:
     """Describe what a cell looks like, for messages that must not contain the cell itself.
 
-    >>> [describe_cell(cell) for cell in ("65.5", 65, "065", "2026-11-18", "park", True)]
+    >>> [describe_cell(cell) for cell in ("65.5", "65.0", "065", "2026-11-18", "park", True)]
     ['decimal numbers', 'whole numbers', 'numbers with leading zeros', 'dates', 'text',
      'true or false']
     """
@@ -146,7 +146,7 @@ def describe_cell(cell: object) -> str:
     if isinstance(cell, int | np.integer):
         return "whole numbers"
     if isinstance(cell, float | np.floating | Decimal):
-        return "decimal numbers"
+        return "whole numbers" if _is_whole(cell) else "decimal numbers"
     if isinstance(cell, timedelta):
         return "durations"
     if isinstance(cell, str) and cell_number(cell) is not None:
@@ -159,4 +159,9 @@ def describe_cell(cell: object) -> str:
 def _describe_number(text: str) -> str:
     if _LEADING_ZERO.fullmatch(text):
         return "numbers with leading zeros"
-    return "whole numbers" if _WHOLE_NUMBER.fullmatch(text) else "decimal numbers"
+    is_whole_text = parse_whole(text) is not None or _WHOLE_NUMBER.fullmatch(text)
+    return "whole numbers" if is_whole_text else "decimal numbers"
+
+
+def _is_whole(number: float | np.floating[Any] | Decimal) -> bool:
+    return is_whole(number if isinstance(number, Decimal) else float(number))

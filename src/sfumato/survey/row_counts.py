@@ -3,6 +3,7 @@
 These counts are computed from unprotected answers, so they must stay with the holder of the table.
 """
 
+import re
 from dataclasses import dataclass
 
 from sfumato.domains import Domain
@@ -15,9 +16,6 @@ __all__ = ["OtherWarning", "RowCounts", "RowRules"]
 
 _WARNING_SHARE = 1 / 5
 _REFUSAL_SHARE = 1 / 2
-_MISSING_ADVICE = (
-    f"Pass missing={SKIP} to leave out such rows, or missing=LABEL to count them as that answer."
-)
 _SINGULAR = {
     "whole numbers": "a whole number",
     "decimal numbers": "a decimal number",
@@ -26,7 +24,7 @@ _SINGULAR = {
     "times": "a time",
     "durations": "a duration",
 }
-_CORRECT_THEM = "Correct them, add their labels"
+_DATE_LABEL = re.compile(r"[0-9]{4}-[0-9]{2}(-[0-9]{2})?")
 _NUMBER_KINDS = frozenset({"whole numbers", "decimal numbers"})
 _KINDS_FOR_RULES = frozenset({"numbers", "dates", "times"}) | _NUMBER_KINDS  # for bins and date
 
@@ -82,6 +80,7 @@ class RowRules:
 
     def __init__(self, domain: Domain, columns: AnswerColumns) -> None:
         self._domain = domain
+        self._columns = columns
         self._has_cell_rules = bool(columns.bins) or columns.date is not None
         self.is_skipping = columns.missing == SKIP
         self.missing_symbol = columns.missing_symbol(domain)
@@ -130,8 +129,9 @@ class RowRules:
         """
         sentences: list[str] = []
         other_count = self._count_other(counts)
-        if self.other_symbol is not None and other_count > _WARNING_SHARE * counts.rows:
-            problems = self._other_problems(counts, "among the labels")
+        is_large = other_count > _WARNING_SHARE * counts.rows and not self._columns.allow_other
+        if self.other_symbol is not None and is_large:
+            problems = self._other_problems(counts)
             link = "; they" if len(problems) > 1 else " and"
             verb = _agree(other_count, "counts", "count")
             sentences.append(
@@ -159,17 +159,14 @@ class RowRules:
             first_rows.append(counts.first_missing or 0)
             problems.append(
                 f"{_missing_problem(counts)}{_locate(counts.first_missing, counts, name)}. "
-                f"{_MISSING_ADVICE}"
+                f"{_missing_advice(name)}"
             )
         if counts.unknown and self.other_symbol is None:
             refusal_count += counts.unknown
             first_rows.append(counts.first_unknown or 0)
             problems.append(
-                f"{_unknown_problem(counts, 'in the domain')}"
-                f"{_locate(counts.first_unknown, counts, name)}."
-                f"{self._describe_kinds(counts, name)} "
-                f"{_agree(counts.unknown, 'Correct it, add its label', _CORRECT_THEM)}, or give "
-                "the domain an `other` label."
+                f"{self._unknown_problem(counts)}{_locate(counts.first_unknown, counts, name)}."
+                f"{self._describe_kinds(counts, name)} {self._unknown_advice(counts)}"
             )
         if problems:
             message = _prefix(name) + " ".join(problems)
@@ -178,26 +175,37 @@ class RowRules:
     def check_other_share(self, counts: RowCounts, name: str = "") -> None:
         """Raise an error if more than half of the rows would count as ``other``.
 
-        Rows without an answer are among them, unless a rule says what to do with these.
+        Rows without an answer are among them, unless a rule says what to do with these. The survey
+        file can consent to it.
         """
         other_count = self._count_other(counts)
         if self.other_symbol is None or other_count <= _REFUSAL_SHARE * counts.rows:
             return
+        if self._columns.allow_other:
+            return
         advice: list[str] = []
         first_rows: list[int] = []
         if counts.unknown:
-            advice.append("Correct the column, or add labels to the domain.")
+            advice.append("Check the column, or add labels.")
             first_rows.append(counts.first_unknown or 0)
         if other_count > counts.unknown:
-            advice.append(_MISSING_ADVICE)
+            rows = _agree(counts.missing, "row", "rows")
+            advice.append(
+                f"For the {counts.missing:,} {rows} without an answer, pass "
+                f"{_missing_option(SKIP, name)} or {_missing_option('LABEL', name)}."
+            )
             first_rows.append(counts.first_missing or 0)
-        problems = ", and ".join(self._other_problems(counts, "in the domain"))
-        consequence = _agree(other_count, "it would count", "they would all count")
+        other = self._quote_label(self.other_symbol)
+        advice.append(
+            f"If {other} is the right answer, set allow_other = true in the section [table] of "
+            "the survey file (sfumato init --allow-other)."
+        )
+        first_row = min(first_rows)
         raise UnknownValue(
-            f"{_prefix(name)}{problems}; {consequence} as "
-            f"{self._quote_label(self.other_symbol)}.{self._describe_kinds(counts, name)} "
-            f"{' '.join(advice)}",
-            first=min(first_rows),
+            f"{_prefix(name)}{other_count:,} of {plural(counts.rows, 'row')}, more than half, "
+            f"would count as {other}{_locate(first_row, counts, name)}."
+            f"{self._describe_kinds(counts, name)} {' '.join(advice)}",
+            first=first_row,
             count=other_count,
         )
 
@@ -220,11 +228,11 @@ class RowRules:
         """Return the number of rows that count as ``other`` although nobody asked for it."""
         return counts.unknown + (counts.missing if self._is_missing_other else 0)
 
-    def _other_problems(self, counts: RowCounts, place: str) -> list[str]:
+    def _other_problems(self, counts: RowCounts) -> list[str]:
         """Say how many rows count as ``other``, and why."""
         problems: list[str] = []
         if counts.unknown:
-            problems.append(_unknown_problem(counts, place))
+            problems.append(self._unknown_problem(counts))
         if counts.missing and self._is_missing_other:
             problems.append(_missing_problem(counts))
         return problems
@@ -237,7 +245,7 @@ class RowRules:
         kinds = counts.unknown_kinds
         if kinds == _NUMBER_KINDS:
             kinds = frozenset({"numbers"})
-        if len(kinds) != 1:
+        if len(kinds) != 1 or self._has_cell_rules:
             return ""
         (kind,) = kinds
         label_kind = _describe_labels(self._domain)
@@ -247,9 +255,46 @@ class RowRules:
             counts.unknown, f"It looks like {_SINGULAR.get(kind, kind)}", f"They look like {kind}"
         )
         text = f" {look}; the labels are {label_kind}."
-        if name and label_kind == "text" and kind in _KINDS_FOR_RULES and not self._has_cell_rules:
+        if name and label_kind == "text" and kind in _KINDS_FOR_RULES:
             text += " If the survey's TOML file has bins or date, pass it as --table FILE.toml."
         return text
+
+    def _unknown_problem(self, counts: RowCounts) -> str:
+        """Say how many rows have an answer without a label, and what is wrong with it."""
+        verb = _agree(counts.unknown, "has", "have")
+        return (
+            f"{counts.unknown:,} of {plural(counts.rows, 'row')} {verb} "
+            f"{self._describe_unknown(counts)}"
+        )
+
+    def _describe_unknown(self, counts: RowCounts) -> str:
+        if self._columns.bins:
+            return "text instead of a number" if counts.unknown_kinds == {"text"} else "no number"
+        if self._columns.date is None:
+            return "an answer that is not in the domain"
+        if self._columns.date == "weekday":
+            return "no date"
+        if self._columns.date == "hour":
+            return "no time of day"
+        dates = [str(label) for label in self._domain.labels if _DATE_LABEL.fullmatch(str(label))]
+        article = "a date outside" if counts.unknown_kinds == {"dates"} else "no date from"
+        return f"{article} {dates[0]} to {dates[-1]}" if dates else "no date among the labels"
+
+    def _unknown_advice(self, counts: RowCounts) -> str:
+        """Say what to do about answers without a label."""
+        correct = _agree(counts.unknown, "Correct it", "Correct them")
+        if self._columns.bins:
+            return (
+                f"{correct}, list codes for a missing answer as missing_codes (--missing-codes), "
+                "or give the domain an `other` label (sfumato init --other)."
+            )
+        if self._columns.date is not None and counts.unknown_kinds != {"dates"}:
+            return (
+                f"{correct}, set date_format (sfumato init --date-format), or give the domain an "
+                "`other` label (sfumato init --other)."
+            )
+        labels = _agree(counts.unknown, "its label", "their labels")
+        return f"{correct}, add {labels}, or give the domain an `other` label."
 
     def _quote_label(self, symbol: int) -> str:
         return f"'{printable(str(self._domain.labels[symbol]))}'"
@@ -269,9 +314,18 @@ def _missing_problem(counts: RowCounts) -> str:
     return f"{counts.missing:,} of {plural(counts.rows, 'row')} {verb} no answer"
 
 
-def _unknown_problem(counts: RowCounts, place: str) -> str:
-    verb = _agree(counts.unknown, "is", "are")
-    return f"{counts.unknown:,} of {plural(counts.rows, 'answer')} {verb} not {place}"
+def _missing_advice(name: str) -> str:
+    """Say how to choose what happens to rows without an answer."""
+    skip = _missing_option(SKIP, name)
+    label = _missing_option("LABEL", name)
+    return f"Pass {skip} to leave out such rows, or {label} to count them as that answer."
+
+
+def _missing_option(value: str, name: str) -> str:
+    """Return an option for rows without an answer: of a command, or of Python's ``privatize``."""
+    if name:
+        return f"--missing {value}"
+    return f"missing={value!r}" if value == SKIP else f"missing={value}"
 
 
 def _locate(index: int | None, counts: RowCounts, name: str) -> str:

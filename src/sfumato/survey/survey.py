@@ -54,7 +54,7 @@ from sfumato.survey.resolved import (
 from sfumato.survey.row_counts import OtherWarning
 from sfumato.tally import Tally
 
-RESULT_COLUMNS = ("label", "frequency", "unbiased", "low", "high")
+RESULT_COLUMNS = ("label", "frequency", "unbiased", "standard_error", "low", "high")
 
 FAKE_COUNTS = (1, 10, 100)
 """The numbers of fake people for which results show how far the estimate could be moved."""
@@ -546,16 +546,17 @@ def results_as_json(survey: Survey, estimate: Estimate, level: float = 0.95) -> 
 
 def result_rows(
     estimate: Estimate, level: float = 0.95
-) -> list[tuple[Label, float, float, float, float]]:
+) -> list[tuple[Label, float, float, float, float, float]]:
     """Return one row for each symbol, with the columns ``RESULT_COLUMNS``.
 
-    A row contains the symbol's label, its decoded and unbiased frequencies, and the endpoints of
-    its confidence interval.
+    A row contains the symbol's label, its decoded and unbiased frequencies, the standard error of
+    the unbiased one, and the endpoints of its confidence interval.
     """
     low, high = estimate.interval(level)
     frequencies = estimate.frequencies.tolist()
     unbiased = estimate.unbiased.tolist()
-    columns = (estimate.labels, frequencies, unbiased, low.tolist(), high.tolist())
+    errors = estimate.standard_errors.tolist()
+    columns = (estimate.labels, frequencies, unbiased, errors, low.tolist(), high.tolist())
     return list(zip(*columns, strict=True))
 
 

@@ -5,7 +5,7 @@ Parquet file.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -17,6 +17,7 @@ from sfumato.domains import Domain
 from sfumato.errors import InvalidArgument, InvalidSymbols, InvalidTable
 from sfumato.foundation.arrays import Arrow
 from sfumato.survey import AnswerBatch, AnswerColumns, AnswerReader, RowCounts, RowRules
+from sfumato.tables.file_kind import PEEK_SIZE, FileKind, detect_kind
 from sfumato.tables.read import open_table
 from sfumato.tables.table import Table
 
@@ -27,6 +28,7 @@ __all__ = [
     "answer_reader",
     "column_types",
     "first_rows",
+    "open_answers",
     "require_cells",
     "slice_file",
     "slice_files",
@@ -57,14 +59,11 @@ def _is_stream(path: str) -> bool:
     return path == "-" or path.startswith(("/dev/", "/proc/")) or not Path(path).is_file()
 
 
-def slice_file(path: str, delimiter: str | None = None) -> list[FileSlice]:
+def slice_file(path: str) -> list[FileSlice]:
     """Split a Parquet file into slices of about four million rows. Do not split other files."""
     if _is_stream(path):  # also true for a missing file, which raises an error when it is read
         return [FileSlice(path)]
-    with open_table(path, delimiter=delimiter) as table:
-        group_sizes = table.row_group_sizes
-    if group_sizes is None:
-        return [FileSlice(path)]
+    group_sizes = _row_group_sizes(path)
     slices = []
     first_group = 0
     first_row = 0
@@ -80,16 +79,24 @@ def slice_file(path: str, delimiter: str | None = None) -> list[FileSlice]:
     return slices or [FileSlice(path)]
 
 
-def slice_files(
-    paths: Sequence[str], workers: int, delimiter: str | None = None
-) -> tuple[list[FileSlice], int]:
+def _row_group_sizes(path: str) -> list[int]:
+    """Return the number of rows of each row group of a Parquet file; other files have none."""
+    with Path(path).open("rb") as file:
+        first_bytes = file.read(PEEK_SIZE)
+    if detect_kind(Path(path).name, first_bytes) is not FileKind.PARQUET:
+        return []
+    with open_table(path) as table:
+        return table.row_group_sizes or []
+
+
+def slice_files(paths: Sequence[str], workers: int) -> tuple[list[FileSlice], int]:
     """Split files into slices. Return the slices, and the number of workers that can share them.
 
     Return one worker if any file is a stream, because only this process can read it.
     """
     slices: list[FileSlice] = []
     for path in paths:
-        slices += slice_file(path, delimiter)
+        slices += slice_file(path)
     return slices, 1 if any(map(_is_stream, paths)) else workers
 
 
@@ -112,8 +119,13 @@ def _count_rows(file_slice: FileSlice, columns: AnswerColumns) -> int:
             "all files except the last must be regular files, because they are read twice."
         )
     column = columns.value or str(columns.latitude)
-    with open_table(file_slice.path, delimiter=columns.delimiter) as table:
+    with open_answers(file_slice.path, columns) as table:
         return sum(batch.num_rows for batch in table.batches({column: None}))
+
+
+def open_answers(path: str, columns: AnswerColumns) -> AbstractContextManager[Table]:
+    """Open a table of answers."""
+    return open_table(path, delimiter=columns.delimiter, sheet=columns.sheet)
 
 
 # --- symbols --------------------------------------------------------------------------------------
@@ -136,7 +148,7 @@ def answer_batches(
     file_slice = source if isinstance(source, FileSlice) else FileSlice(source)
     read = answer_reader(columns, domain)
     row_count = 0
-    with open_table(file_slice.path, delimiter=columns.delimiter) as table:
+    with open_answers(file_slice.path, columns) as table:
         for batch in table.batches(column_types(columns), file_slice.row_groups):
             if batch.num_rows == 0:
                 continue

@@ -20,13 +20,14 @@ from sfumato.foundation.missing_values import is_missing_cell
 from sfumato.survey import AnswerColumns
 from sfumato.survey.answers import as_wall_clock, cells_in
 from sfumato.survey.cell_lookup import cell_text, describe_cell, spellings
-from sfumato.tables.answers import require_cells
-from sfumato.tables.read import open_table
+from sfumato.survey.cell_number import cell_number
+from sfumato.tables.answers import open_answers, require_cells
 
 __all__ = ["ColumnSummary", "read_blocks", "similar_labels", "summarize_column"]
 
 _MAX_DISTINCT = 2_000_000
 _NUMBER_KINDS = frozenset({"whole numbers", "decimal numbers", "numbers with leading zeros"})
+_BELOW = re.compile(r"\s*(<|≤|under|below|less than)\s*(?=[0-9])", re.IGNORECASE)
 _MISSING_TEXTS = frozenset(
     {"na", "n/a", "#n/a", "nan", "null", "none", "missing", "unknown", ".", "-", "--", "?"}
 )
@@ -37,12 +38,15 @@ class ColumnSummary:
     """The distinct answers in a column, and how often each occurs. Its repr has no answers.
 
     ``missing``: the number of rows without an answer. ``counts``: the number of rows with each
-    answer, keyed by cells as they are in the table.
+    answer, keyed by cells as they are in the table. ``note`` says which part of the file was read,
+    if there are others. ``order``: the labels in the order that the file gives them, if it has one.
     """
 
     name: str
     missing: int
     counts: dict[Any, int]
+    note: str = ""
+    order: tuple[Label, ...] = ()
 
     def __repr__(self) -> str:
         return f"ColumnSummary({self.name!r}, {plural(self.rows, 'row')})"
@@ -68,12 +72,17 @@ class ColumnSummary:
         return self.is_numeric and all(map(_has_whole_spelling, self.counts))
 
     def label_counts(self) -> dict[Label, int]:
-        """Return how often each label occurs: numbers in order, or text in natural order."""
+        """Return how often each label occurs, in the file's own order of labels if it has one.
+
+        Otherwise, numbers are in order, and text is in natural order.
+        """
         counts: Counter[Label] = Counter()
         for cell, count in self.counts.items():
             counts[self.label_of(cell)] += count
         order = _number_key if self.is_numeric else _natural_key
-        return {label: counts[label] for label in sorted(counts, key=order)}
+        first_labels = {label: counts[label] for label in self.order if label in counts}
+        rest = [label for label in counts if label not in first_labels]
+        return first_labels | {label: counts[label] for label in sorted(rest, key=order)}
 
     def label_of(self, cell: object) -> Label:
         """Return the label for a cell: an integer if all cells are whole numbers, else text."""
@@ -96,25 +105,35 @@ def _number_key(label: Label) -> float:
 
 
 def _natural_key(label: Label) -> list[tuple[int, float, str]]:
-    """Return a key by which "10 to 19" sorts after "5 to 9"."""
+    """Return a key by which "10 to 19" sorts after "5 to 9", and "<5" before "5"."""
     parts: list[tuple[int, float, str]] = []
-    for part in re.split(r"([0-9]+)", str(label)):
+    text = str(label)
+    below = _BELOW.match(text)
+    if below is not None:
+        text = text[below.end() :]
+    for part in re.split(r"([0-9]+)", text):
         if part.isascii() and part.isdigit():
-            parts.append((0, float(part), part))
+            is_bound = below is not None and len(parts) == 1
+            parts.append((0, float(part), "" if is_bound else part))
         else:
             parts.append((1, 0.0, part))
     return parts
 
 
 def similar_labels(labels: Iterable[Label]) -> list[list[Label]]:
-    """Return groups of labels that differ only by case or spaces.
+    """Return groups of labels that differ only by case or spaces, or are the same number.
 
-    >>> similar_labels(["Y", "N", " y", "no"])
-    [['Y', ' y']]
+    A number with leading zeros is a code, and different from the number.
+
+    >>> similar_labels(["Y", "N", " y", "no", "2.5", "2.50"])
+    [['Y', ' y'], ['2.5', '2.50']]
     """
-    groups: defaultdict[str, list[Label]] = defaultdict(list)
+    groups: defaultdict[str | float, list[Label]] = defaultdict(list)
     for label in labels:
-        groups[" ".join(str(label).casefold().split())].append(label)
+        is_code = describe_cell(label) == "numbers with leading zeros"
+        number = None if is_code else cell_number(label)
+        key = " ".join(str(label).casefold().split()) if number is None else number
+        groups[key].append(label)
     return [group for group in groups.values() if len(group) > 1]
 
 
@@ -130,9 +149,11 @@ def summarize_column(
     counts: Counter[Any] = Counter()
     missing_count = 0
     row_count = 0
-    with open_table(path, delimiter=columns.delimiter) as table:
+    order: list[str] = []
+    with open_answers(path, columns) as table:
         for batch in table.batches({name: None}):
             row_count += batch.num_rows
+            order = order or _category_order(batch.column(0))
             for cell, count in _count_cells(batch.column(0), name):
                 if is_missing_cell(cell) or not missing_codes.isdisjoint(spellings(cell)):
                     missing_count += count
@@ -144,7 +165,19 @@ def summarize_column(
                     "them, or start from a sample of the rows."
                 )
             on_progress(row_count)
-    return ColumnSummary(name, missing_count, dict(counts))
+        labels = [unicodedata.normalize("NFC", text) for text in order or table.label_order(name)]
+    # Two codes or categories may have the same text.
+    return ColumnSummary(
+        name, missing_count, dict(counts), table.note, tuple(dict.fromkeys(labels))
+    )
+
+
+def _category_order(column: Arrow) -> list[str]:
+    """Return the texts of a column of ordered categories, in order."""
+    if not pa.types.is_dictionary(column.type) or not column.type.ordered:
+        return []
+    texts = column.dictionary
+    return list(texts.to_pylist()) if pa.types.is_string(texts.type) else []
 
 
 def _count_cells(column: Arrow, name: str) -> list[tuple[Any, int]]:
@@ -168,7 +201,7 @@ def read_blocks(
     """Return the block of each label, which another column contains."""
     name = str(columns.value)
     block_of: dict[Label, str] = {}
-    with open_table(path, delimiter=columns.delimiter) as table:
+    with open_answers(path, columns) as table:
         for batch in table.batches(dict.fromkeys([name, block_column])):
             for cell, block in _distinct_pairs(batch, name, block_column):
                 if cell not in summary.counts:

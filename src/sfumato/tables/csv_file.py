@@ -25,6 +25,7 @@ from sfumato.tables.csv_problem import (
 from sfumato.tables.csv_quotes import QuoteScanner
 from sfumato.tables.csv_rows import cell_content, csv_rows
 from sfumato.tables.header import describe_header
+from sfumato.tables.lent_stream import LentStream, Loan
 from sfumato.tables.table import ColumnTypes, Table
 
 __all__ = ["open_csv"]
@@ -74,17 +75,24 @@ class _CsvFile:
     ) -> Iterator[Arrow]:
         if self._body.is_at_end():
             return  # Arrow would fail on a table without rows
+        loan = Loan(self._body)
         try:
-            with self._open_reader(column_types) as reader:
-                yield from reader
+            yield from self._arrow_batches(loan, column_types)
         except (pa.ArrowInvalid, pa.ArrowKeyError, UnicodeDecodeError) as error:
             problem = describe_arrow_error(str(error))
         else:
             self._check_quotes()
             return
+        finally:
+            loan.wait_for_release()
         raise InvalidTable(self._locate_problem(column_types) or self._describe(problem))
 
-    def _open_reader(self, column_types: ColumnTypes) -> Arrow:
+    def _arrow_batches(self, loan: Loan, column_types: ColumnTypes) -> Iterator[Arrow]:
+        """Yield batches. Only this generator refers to the reader, and so to the stream."""
+        with self._open_reader(loan.lend(), column_types) as reader:
+            yield from reader
+
+    def _open_reader(self, stream: LentStream, column_types: ColumnTypes) -> Arrow:
         # Read text by default, because Arrow would guess types from the first rows.
         types = {
             column: pa.string() if type_ is None else type_
@@ -106,7 +114,7 @@ class _CsvFile:
             ignore_empty_lines=not self._has_one_column,
         )
         return pa.csv.open_csv(
-            self._body,
+            stream,
             read_options=read_options,
             parse_options=parse_options,
             convert_options=convert_options,
@@ -168,8 +176,6 @@ def _delimiter_hint(name: str, delimiter: str) -> str:
 
 class _CsvBody:
     """The rows of a CSV file as a byte stream. Call ``read_header`` before reading them."""
-
-    closed = False  # Arrow reads this attribute
 
     def __init__(self, stream: Arrow, name: str, delimiter: str, start: bytes) -> None:
         self._stream = stream
@@ -249,21 +255,6 @@ class _CsvBody:
         content = self._buffer[:size]
         self._buffer = self._buffer[size:]
         return content
-
-    def close(self) -> None:
-        """Do nothing: the stream belongs to the caller."""
-
-    def readable(self) -> bool:
-        """Return True."""
-        return True
-
-    def writable(self) -> bool:
-        """Return False."""
-        return False
-
-    def seekable(self) -> bool:
-        """Return False."""
-        return False
 
 
 class _TrimmedStream:

@@ -1,4 +1,4 @@
-"""Excel workbooks (.xlsx): the first sheet, with a header in its first row.
+"""Excel workbooks (.xlsx): one sheet, with a header in its first row.
 
 A sheet has at most 1,048,576 rows. The requested columns are kept in memory, because the type of a
 column depends on all of its cells.
@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from sfumato.errors import InvalidTable, MissingExtra
 from sfumato.foundation.arrays import Arrow
+from sfumato.foundation.formatting import printable, shorten
 from sfumato.foundation.installation import install_hint
 from sfumato.tables import table
 from sfumato.tables.cell_values import array_from_values, value_text
@@ -46,11 +47,16 @@ _MALFORMED = (
 _BLOCK_SIZE = 2**20
 _FORMULA_TAG = re.compile(rb"<(?:\w{1,20}:)?f[\s/>]")
 _MAX_TAG_LENGTH = 24
+_MAX_TITLE_LENGTH = 40
+_MAX_LISTED_SHEETS = 10
 
 
-def open_excel(name: str, file: BinaryIO, stack: ExitStack) -> Table:
-    """Open a workbook. The file must be seekable. The stack closes the workbook."""
-    sheet = _first_sheet(name, file, stack)
+def open_excel(name: str, file: BinaryIO, stack: ExitStack, sheet_name: str | None = None) -> Table:
+    """Open a sheet of a workbook, by default the first one.
+
+    The file must be seekable. The stack closes the workbook.
+    """
+    sheet = _open_sheet(name, file, stack, sheet_name)
     header = _read_header(name, sheet)
     row_numbers = array("L")
 
@@ -61,7 +67,7 @@ def open_excel(name: str, file: BinaryIO, stack: ExitStack) -> Table:
         cells = _read_cells(name, sheet, positions, len(header))
         row_numbers[:] = cells.row_numbers
         if cells.has_gaps and _has_formulas(file):
-            formula_sheet = _first_sheet(name, file, stack, data_only=False)
+            formula_sheet = _open_sheet(name, file, stack, sheet_name, data_only=False)
             column_at = dict(zip(positions, column_types, strict=True))
             _require_results(name, sheet, formula_sheet, column_at)
         arrays = []
@@ -82,18 +88,48 @@ def open_excel(name: str, file: BinaryIO, stack: ExitStack) -> Table:
         describe_columns=describe_columns,
         row_number=lambda index: row_numbers[index],
         row_noun="row",
+        note=_describe_sheets(sheet),
     )
 
 
-def _first_sheet(name: str, file: BinaryIO, stack: ExitStack, *, data_only: bool = True) -> Any:  # noqa: ANN401
-    """Open the first sheet. With ``data_only``, a formula is its result; else it is a formula."""
+def _open_sheet(
+    name: str, file: BinaryIO, stack: ExitStack, sheet_name: str | None, *, data_only: bool = True
+) -> Any:  # noqa: ANN401
+    """Open a sheet. With ``data_only``, a formula is its result; else it is a formula."""
     workbook = _open_workbook(name, file, data_only=data_only)
     stack.callback(workbook.close)
     if not workbook.worksheets:
         raise InvalidTable(f"{name} has no sheet with cells.")
     sheet = workbook.worksheets[0]
+    if sheet_name is not None:
+        sheet = _find_sheet(name, workbook.worksheets, sheet_name)
     sheet.reset_dimensions()  # some programs store wrong ones, which would hide columns
     return sheet
+
+
+def _find_sheet(name: str, sheets: Sequence[Any], sheet_name: str) -> Any:  # noqa: ANN401
+    for sheet in sheets:
+        if sheet.title == sheet_name:
+            return sheet
+    raise InvalidTable(
+        f"{name} has no sheet {sheet_name!r}; its sheets are {_list_titles(sheets)}."
+    )
+
+
+def _describe_sheets(sheet: Any) -> str:  # noqa: ANN401
+    """Say which sheet was read, if the workbook has others."""
+    others = [other for other in sheet.parent.worksheets if other.title != sheet.title]
+    if not others:
+        return ""
+    title = printable(sheet.title)
+    return f"This is the sheet {title!r}; to read another, pass --sheet: {_list_titles(others)}."
+
+
+def _list_titles(sheets: Sequence[Any]) -> str:
+    titles = [repr(shorten(printable(sheet.title), _MAX_TITLE_LENGTH)) for sheet in sheets]
+    more = len(titles) - _MAX_LISTED_SHEETS
+    listed = ", ".join(titles[:_MAX_LISTED_SHEETS])
+    return f"{listed} and {more:,} more" if more > 0 else listed
 
 
 def _open_workbook(name: str, file: BinaryIO, *, data_only: bool) -> Any:  # noqa: ANN401
@@ -132,7 +168,8 @@ def _read_header(name: str, sheet: Any) -> list[str]:  # noqa: ANN401
         cells.pop()
     if not cells:
         raise InvalidTable(
-            f"{name} must have a header of column names in the first row of its first sheet."
+            f"{name} must have a header of column names in the first row of its sheet "
+            f"{printable(sheet.title)!r}. {_describe_sheets(sheet)}".rstrip()
         )
     return ["" if cell is None else value_text(cell) for cell in cells]
 

@@ -58,7 +58,7 @@ def propose_domain(
     ``labels`` are used in the order given. Otherwise, the labels are intervals if ``columns`` has
     bins or ``bin_count`` is given, parts of dates if ``columns`` has ``date``, and the distinct
     answers otherwise. If there are rows without an answer, a label is added for them, unless
-    ``columns`` says what to do with them.
+    ``columns`` says what to do with them. ``other`` is the label for all other answers.
     """
     columns.check_formats()
     if not summary.counts:
@@ -66,7 +66,7 @@ def propose_domain(
     if bin_count is not None:
         columns = replace(columns, bins=_cuts_for(summary, bin_count))
     all_labels = list(labels) or list(_natural_labels(summary, columns))
-    if columns.missing is None and other is None and summary.missing:
+    if columns.missing is None and summary.missing:
         columns = replace(columns, missing=NO_ANSWER)
     if columns.missing not in (None, REFUSE, SKIP) and columns.missing not in all_labels:
         all_labels.append(columns.missing)
@@ -134,7 +134,8 @@ def _date_labels(summary: ColumnSummary, columns: AnswerColumns) -> list[str]:
     if len(all_texts) > _MAX_DATES:
         raise InvalidTable(
             f"column {summary.name!r} spans {len(all_texts):,} {part}s; at most "
-            f"{_MAX_DATES:,} can be labels. Correct the dates, or choose another part."
+            f"{_MAX_DATES:,} can be labels. Correct the dates, or choose --date "
+            f"{'month or weekday' if part == 'day' else 'weekday'}."
         )
     return all_texts
 
@@ -184,11 +185,11 @@ def _plain(number: float) -> str:
 
 
 def _require_numbers(summary: ColumnSummary) -> None:
-    if not summary.is_numeric:
+    """Reject a column without any number. Other cells are refused later, with their rows."""
+    if not summary.is_numeric and not _numbers_in(summary):
         kinds = " and ".join(sorted(summary.kinds))
         raise InvalidTable(
-            f"bins need numbers, but column {summary.name!r} looks like {kinds}. If a text means "
-            "that there is no answer, pass it as --missing-codes."
+            f"bins need numbers, but column {summary.name!r} contains none: it looks like {kinds}."
         )
 
 
@@ -219,21 +220,31 @@ def _are_whole(numbers: Sequence[float]) -> bool:
 def round_cuts(low: float, high: float, bin_count: int, *, whole: bool) -> tuple[float, ...]:
     """Return cut points that divide a range into ``bin_count`` equal bins with round edges.
 
-    Edges are round because a survey is public: the smallest and the largest answer are not.
+    Edges are round because a survey is public: the smallest and the largest answer are not. There
+    are fewer bins if the last ones would be above ``high``, and so empty.
 
     >>> round_cuts(18, 91, 5, whole=True)
     (20.0, 40.0, 60.0, 80.0)
+    >>> round_cuts(1, 3, 10, whole=True)
+    (2.0, 3.0)
     """
     exact_low = Decimal(repr(low))
     exact_high = Decimal(repr(high))
-    for step in _round_steps((exact_high - exact_low) / bin_count):
+    cuts = _equal_cuts(exact_low, exact_high, bin_count, whole=whole)
+    useful_cuts = [cut for cut in cuts if cut <= exact_high]
+    return tuple(map(float, useful_cuts or cuts[:1]))
+
+
+def _equal_cuts(low: Decimal, high: Decimal, bin_count: int, *, whole: bool) -> list[Decimal]:
+    """Return the cut points of ``bin_count`` equal bins that cover a range."""
+    for step in _round_steps((high - low) / bin_count):
         if whole and step != int(step):
             continue
-        start = exact_low // step * step
-        if start > exact_low:  # Decimal rounds towards zero
+        start = low // step * step
+        if start > low:  # Decimal rounds towards zero
             start -= step
-        if start + bin_count * step >= exact_high:
-            return tuple(float(start + i * step) for i in range(1, bin_count))
+        if start + bin_count * step >= high:
+            return [start + i * step for i in range(1, bin_count)]
     raise AssertionError("steps grow without limit")
 
 

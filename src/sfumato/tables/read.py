@@ -31,16 +31,20 @@ _CODECS = {FileKind.GZIP: "gzip", FileKind.BZIP2: "bz2", FileKind.ZSTD: "zstd"}
 
 
 @contextmanager
-def open_table(path: str, *, delimiter: str | None = None) -> Iterator[Table]:
+def open_table(
+    path: str, *, delimiter: str | None = None, sheet: str | None = None
+) -> Iterator[Table]:
     """Open a table; ``-`` is standard input.
 
     The format is detected from the content, not from the name: CSV or JSON lines, optionally
     compressed with gzip, bz2 or zstd; Parquet; Feather or Arrow IPC; Excel (.xlsx); SPSS; Stata.
     ``delimiter`` separates the cells of a CSV file: a comma by default; ``tab`` is a tab.
+    ``sheet`` is the name of a sheet of a workbook: the first one by default. Other formats ignore
+    both.
     """
     separator = parse_delimiter(delimiter)
     with ExitStack() as stack:
-        yield _TableFile(path, stack).open(separator)
+        yield _TableFile(path, stack).open(separator, sheet)
 
 
 class _TableFile:
@@ -79,8 +83,12 @@ class _TableFile:
                 self._file = io.BufferedReader(_PrefixedFile(first_bytes, self._file))
         return first_bytes
 
-    def open(self, delimiter: str) -> Table:
+    def open(self, delimiter: str, sheet: str | None) -> Table:
         kind = detect_kind(self._name, self._first_bytes)
+        if kind is FileKind.ZIP:
+            file = make_seekable(self._file, self._stack)
+            require_workbook(self._name, file)
+            return open_excel(self._name, file, self._stack, sheet)
         if kind in (FileKind.CSV, FileKind.JSON_LINES):
             return self._open_text(kind, self._file, b"", delimiter, None)
         if kind in _CODECS:
@@ -99,10 +107,7 @@ class _TableFile:
         file = make_seekable(self._file, self._stack)
         if kind is FileKind.PARQUET:
             return open_parquet(self._name, file)
-        if kind is FileKind.ARROW_FILE:
-            return open_arrow_file(self._name, file)
-        require_workbook(self._name, file)
-        return open_excel(self._name, file, self._stack)
+        return open_arrow_file(self._name, file)
 
     def _regular_path(self) -> str:
         return self._path if self._is_regular() else copy_to_path(self._file, self._stack)

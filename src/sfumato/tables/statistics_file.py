@@ -49,7 +49,17 @@ class _StatisticsFile:
         _, self._metadata = self._call(metadataonly=True)
 
     def table(self) -> Table:
-        return Table(self._name, list(self._metadata.column_names), self._read_batches)
+        return Table(
+            self._name,
+            list(self._metadata.column_names),
+            self._read_batches,
+            label_order=self._label_order,
+        )
+
+    def _label_order(self, column: str) -> list[str]:
+        """Return the value labels of a column in the order of their values."""
+        labels = self._metadata.variable_value_labels.get(column, {})
+        return [labels[value] for value in sorted(labels, key=_value_key)]
 
     def _call(self, **options: object) -> tuple[Mapping[str, list[object]], Any]:
         # The library raises its own errors, which derive from Exception, and may quote the data.
@@ -96,6 +106,13 @@ class _StatisticsFile:
         return parse_numbers(
             self._name, column, type_, texts, lambda index: f"row {first_row + index + 1}"
         )
+
+
+def _value_key(value: object) -> tuple[bool, float, str]:
+    """Return a key that sorts numbers before codes of missing values, which are text."""
+    if isinstance(value, int | float):
+        return False, float(value), ""
+    return True, 0.0, str(value)
 
 
 def _label_text(value: object, labels: Mapping[object, str]) -> str | None:

@@ -33,6 +33,10 @@ def _count_from_one(index: int) -> int:
     return index + 1
 
 
+def _no_order(column: str) -> list[str]:
+    return []
+
+
 @dataclass(frozen=True, eq=False)
 class Table:
     """An open table: its name, its column names, its metadata, and the sizes of its row groups.
@@ -41,6 +45,8 @@ class Table:
     ``describe_columns`` says which columns there are, for an error about a missing one.
     ``row_number`` returns the number of a row in errors, given its index, and ``row_noun`` says
     what it counts: in a sheet, rows are counted from the header, and empty rows are counted too.
+    ``label_order`` returns the texts of a column in the order of their codes, if they have codes.
+    ``note`` says which part of the file was read, if there are others.
     """
 
     name: str
@@ -51,6 +57,8 @@ class Table:
     describe_columns: Callable[[list[str], str], str] = describe_columns
     row_number: Callable[[int], int] = _count_from_one
     row_noun: str = "data row"
+    note: str = ""
+    label_order: Callable[[str], list[str]] = _no_order
 
     def batches(
         self, column_types: ColumnTypes, row_groups: Sequence[int] | None = None
@@ -78,7 +86,8 @@ class Table:
         count = self.columns.count(column)
         if count == 0:
             hint = self.describe_columns(self.columns, column)
-            raise InvalidTable(f"{self.name} has no column {column!r}{hint}")
+            note = f" {self.note}" if self.note else ""
+            raise InvalidTable(f"{self.name} has no column {column!r}{hint}{note}")
         if count > 1:
             raise InvalidTable(
                 f"{self.name} has more than one column named {column!r}. Rename the duplicates."

@@ -184,7 +184,7 @@ def test_other_answers_of_all_tasks_are_counted_together():
     survey = Survey("open", Uniform(Domain(["park", "elsewhere"], other="elsewhere"), 1))
     rows = rows_of(["sea"], ["park"] * 3, survey=survey)
     assert spark._sum_counts(survey, VALUE, rows).reports == 4
-    with pytest.raises(UnknownValue, match="3 of 5 answers are not in the domain"):
+    with pytest.raises(UnknownValue, match="3 of 5 rows have an answer that is not in the domain"):
         spark._sum_counts(survey, VALUE, rows_of(["sea"] * 3, ["park"] * 2, survey=survey))
 
 

@@ -95,7 +95,7 @@ class FileFields(Section):
     )
     contact: str = Field(
         default="",
-        description="Whom people can ask about the survey.",
+        description="The contact for questions about the survey.",
         examples=['contact = "survey@example.org"\n'],
     )
     minimum_reports: int = Field(
@@ -145,7 +145,7 @@ class FileFields(Section):
     )
     mechanism: MechanismFields = Field(
         default=MechanismFields(),
-        description="How answers are randomised. Without this section, Sfumato chooses the "
+        description="How answers are randomized. Without this section, Sfumato chooses the "
         "closed-form mechanism with the smallest worst-case error.",
         examples=['[domain]\nkind = "range"\nsize = 10\n[mechanism]\ncode = "cyclic"\n'],
     )
@@ -294,8 +294,17 @@ def _describe(file: FileFields, folder: Path, source: SurveySource) -> FileDescr
 
 def _read_columns(file: FileFields) -> AnswerColumns:
     if file.edition == 1 and "table" in file.model_fields_set:
-        raise InvalidSurvey("table is a field of edition 2. Add edition = 2 to the file.")
+        raise _edition_error("table", file)
     return read_table(file.table)
+
+
+def _edition_error(field: str, file: FileFields) -> InvalidSurvey:
+    has_edition = "edition" in file.model_fields_set
+    remedy = "Change edition = 1 to edition = 2" if has_edition else "Add edition = 2 to the file"
+    return InvalidSurvey(
+        f"{field} is a field of edition 2. {remedy}. This changes the survey's fingerprint, so "
+        "do it only before you collect reports."
+    )
 
 
 @contextmanager
@@ -315,7 +324,7 @@ def _require_question(file: FileFields) -> QuestionFields:
             raise InvalidSurvey("\n".join(f"{name} is missing." for name in missing))
         return QuestionFields(name=DEFAULT_QUESTION, domain=file.domain, context=file.context)
     if file.edition == 1:
-        raise InvalidSurvey("question is a field of edition 2. Add edition = 2 to the file.")
+        raise _edition_error("question", file)
     if file.domain is not None or file.context is not None:
         raise InvalidSurvey(
             "a file with question has no domain or context of its own. Move them into the question."

@@ -187,6 +187,7 @@ EXPECTED_IN_FILE = {
     "table.missing": '"refuse", "skip" or a label',
     "table.missing_codes": "a list of text or integers",
     "table.bins": "a list of numbers",
+    "table.allow_other": "true or false",
     "repeat": '"once", or { every = "week", distinct = 3 }',
 }
 """For each field that accepts several types, what it must be."""

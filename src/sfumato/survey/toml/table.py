@@ -83,6 +83,22 @@ class TableFields(Section):
         "option `--delimiter` overrides it.",
         examples=['[table]\ndelimiter = ";"\n'],
     )
+    sheet: str | None = Field(
+        default=None,
+        description="The sheet of an Excel workbook; without it, the first one. The option "
+        "`--sheet` overrides it.",
+        examples=['[table]\nsheet = "answers"\n'],
+    )
+    allow_other: bool = Field(
+        default=False,
+        description="Whether most answers may count as `domain.other`. Without it, a table in "
+        "which more than half of the rows would count as `other` is refused, because its labels "
+        "probably belong to another column.",
+        examples=[
+            '[domain]\nkind = "labels"\nlabels = ["park", "café"]\nother = "somewhere else"\n'
+            '[table]\ncolumn = "place"\nallow_other = true\n'
+        ],
+    )
 
 
 def read_table(fields: TableFields) -> AnswerColumns:
@@ -101,13 +117,15 @@ def read_table(fields: TableFields) -> AnswerColumns:
         date=fields.date,
         date_format=fields.date_format,
         delimiter=fields.delimiter,
+        sheet=fields.sheet,
+        allow_other=fields.allow_other,
     )
 
 
 def write_table(columns: AnswerColumns) -> dict[str, Any]:
     """Return the fields of ``[table]`` that are not empty."""
     bins = [int(cut) if cut.is_integer() else cut for cut in columns.bins]
-    fields = {
+    fields: dict[str, Any] = {
         "column": columns.value,
         "latitude": columns.latitude,
         "longitude": columns.longitude,
@@ -117,5 +135,8 @@ def write_table(columns: AnswerColumns) -> dict[str, Any]:
         "date": columns.date,
         "date_format": columns.date_format,
         "delimiter": columns.delimiter,
+        "sheet": columns.sheet,
     }
+    if columns.allow_other:
+        fields["allow_other"] = True
     return {name: value for name, value in fields.items() if value not in (None, [])}
