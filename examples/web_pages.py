@@ -56,7 +56,7 @@ def aggregator(survey: Path, store: Path) -> Iterator[tuple[str, str]]:
                     break
             else:
                 raise SystemExit("the aggregator did not start: is sfumato[server] installed?")
-            yield output["Sfumato is listening on"], output["Analyst token (shown only once):"]
+            yield output["Sfumato is listening on"], output["Analyst token (not shown again):"]
         finally:
             server.terminate()  # it finishes uploads in progress first
             print(f"The aggregator ended with code {server.wait(30)}.")

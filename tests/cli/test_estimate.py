@@ -240,7 +240,7 @@ def test_intervals_and_integers_are_ordered(labels, expected):
     assert is_ordered(both, "no answer") is expected
 
 
-@pytest.mark.parametrize("broken", ["pages.report_page", "pages.save_png", "tables.table_bytes"])
+@pytest.mark.parametrize("broken", ["pages.report_page", "charts.Chart.to_png", "tables.table_bytes"])
 def test_no_output_is_written_unless_all_are(folder, call, reports, monkeypatch, broken):
     def fail(*arguments, **options):
         raise InvalidSetting("CANNOT")
@@ -287,7 +287,7 @@ def terminal_output(*arguments, columns):
     return output.decode()
 
 
-def test_plot_with_characters_of_any_script_prints_no_python_warning(folder, call):
+def test_charts_with_characters_of_any_script_print_no_warning(folder, call):
     (folder / "scripts.toml").write_text(
         'name="m"\n[domain]\nkind="labels"\nlabels=["寿司", "🍕", "\U00016a00"]\n'
         '[context]\nkind="uniform"\nepsilon=4.0\n',
@@ -299,7 +299,4 @@ def test_plot_with_characters_of_any_script_prints_no_python_warning(folder, cal
     messages = result.stderr.decode()
     assert result.returncode == 0
     assert (folder / "plot.png").read_bytes().startswith(b"\x89PNG")
-    assert "Warning" not in messages
-    assert ".py" not in messages
-    assert messages.startswith("sfumato: some characters in the picture's labels")
-    assert messages.count("\n") == 1
+    assert messages == ""

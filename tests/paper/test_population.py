@@ -75,7 +75,7 @@ def test_columns_may_come_in_any_order(tmp_path):
         ("row,column,count\n0,0,many\n", "line 2: column .count. must contain integers"),
         ("row,column,count\n0,0,1.5\n", "line 2: column .count. must contain integers"),
         ("row,col,count\n0,0,1\n", "no column 'column'"),
-        ("0,0,1\n", "must start with a header"),
+        ("0,0,1\n", "first line must be a header"),
         ("", "is empty"),
     ],
 )

@@ -62,6 +62,8 @@ def looks_like_header(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> 
             names.append(column.strip())
     if len(names) < 2 or not all(map(_may_be_name, names)):
         return False
+    if len(set(names)) < len(names):  # the same answer to two questions, rather than two names
+        return False
     if not all(set(values).isdisjoint(names) for values in values_of_column):
         return False
     return any(map(_shows_header, columns, values_of_column))
