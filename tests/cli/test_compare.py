@@ -298,3 +298,17 @@ def test_compare_needs_a_promise(folder, error_from):
     assert "smallest" in error_from(
         "compare", "answers.csv", "--survey", "free.toml", "--column", "place"
     )
+
+
+def test_html_is_a_page_with_the_printed_error(people, call):
+    result = call("compare", "people.csv", *COLUMN, "--json", "--html", "page.html")
+    assert result.code == 0, result.both
+    page = (people / "page.html").read_text(encoding="utf-8")
+    own = json.loads(result.out)["mechanisms"][0]["total_variation"]["mean"]
+    assert f"{100 * own:.1f}%" in page
+
+
+def test_html_must_not_replace_the_answers(people, error_from):
+    assert "an output must not be the same file" in error_from(
+        "compare", "people.csv", *COLUMN, "--html", "people.csv"
+    )

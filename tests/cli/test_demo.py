@@ -27,7 +27,7 @@ def test_page_shows_the_maps_with_their_errors(demo):
     page = (folder / "page.html").read_text(encoding="utf-8")
     assert page.count("of people in the wrong cell</text>") == 6  # for desktops and for phones
     errors = re.findall(r"│\s*(0\.\d{3})\s*│", run.stdout.decode())
-    percentages = [float(text) for text in re.findall(r">(\d+)% of people in the wrong cell<", page)]
+    percentages = list(map(float, re.findall(r">(\d+)% of people in the wrong cell<", page)))
     assert percentages[:3] == percentages[3:]
     for percentage, error in zip(percentages, errors, strict=False):
         assert abs(percentage - 100 * float(error)) <= 0.55

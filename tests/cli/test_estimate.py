@@ -240,7 +240,9 @@ def test_intervals_and_integers_are_ordered(labels, expected):
     assert is_ordered(both, "no answer") is expected
 
 
-@pytest.mark.parametrize("broken", ["pages.report_page", "charts.Chart.to_png", "tables.table_bytes"])
+@pytest.mark.parametrize(
+    "broken", ["pages.report_page", "charts.Chart.to_png", "tables.table_bytes"]
+)
 def test_no_output_is_written_unless_all_are(folder, call, reports, monkeypatch, broken):
     def fail(*arguments, **options):
         raise InvalidSetting("CANNOT")

@@ -22,14 +22,22 @@ from sfumato.cli.answers import (
     notify_warning,
     require_few_numbers,
 )
+from sfumato.cli.browser import OpenPage, open_page, require_page
 from sfumato.cli.console import notify, say, show_row_count, show_status
-from sfumato.cli.options import Decoder, Json, Runs, Seed
+from sfumato.cli.options import (
+    Decoder,
+    Json,
+    Runs,
+    Seed,
+    check_output_paths,
+    write_outputs,
+)
 from sfumato.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from sfumato.contexts import Context
     from sfumato.mechanisms import Mechanism
-    from sfumato.simulation import Population
+    from sfumato.simulation import Comparison, Population
 
 
 def compare(
@@ -53,6 +61,8 @@ def compare(
     seed: Seed = 0,
     workers: Annotated[int, typer.Option(min=1, help="Number of parallel runs.")] = 2,
     decoder: Decoder = "auto",
+    html: Annotated[str | None, typer.Option(help="Output file for an HTML page.")] = None,
+    opens_page: OpenPage = False,
     as_json: Json = False,
 ) -> None:
     """Compare a survey with k-RR, Hadamard response, OUE and OLH on data you have. NOT PRIVATE.
@@ -64,7 +74,7 @@ def compare(
     Examples:
       sfumato compare answers.csv --column place --epsilon 1
 
-      sfumato compare answers.csv --survey survey.toml --column place --runs 50
+      sfumato compare answers.csv --survey survey.toml --column place --runs 50 --html page.html
 
       sfumato compare trips.parquet --survey survey.toml --latitude lat --longitude lon --json
 
@@ -74,6 +84,8 @@ def compare(
     from sfumato.simulation import compare as run_comparison
 
     # Reject bad arguments before reading any data.
+    require_page(html, opens_page=opens_page)
+    check_output_paths(html, inputs=[answers] if survey is None else [answers, survey])
     chosen_decoder = get_decoder(decoder)
     draws = Draws(runs, seed, workers)
     options = AnswerOptions(
@@ -99,6 +111,9 @@ def compare(
             draws=draws,
             on_progress=on_progress,
         )
+    write_outputs((html, lambda: _html_bytes(result)))
+    if html is not None and opens_page:
+        open_page(html)
     if as_json:
         input_fields = {
             "survey": comparison_input.survey_fingerprint,
@@ -107,6 +122,12 @@ def compare(
         say(json.dumps({**input_fields, **result.to_dict()}))
     else:
         say("\n".join([repr(result), *comparison_input.notes]))
+
+
+def _html_bytes(result: "Comparison") -> bytes:
+    from sfumato.pages import comparison_page
+
+    return comparison_page(result).encode("utf-8")
 
 
 class _ComparisonInput(NamedTuple):
