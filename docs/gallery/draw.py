@@ -4,8 +4,8 @@ Run it with `.venv/bin/python docs/gallery/draw.py`. It needs Chromium, and the 
 (`make docs`) for the playground. The people are simulated from fixed seeds. It starts an aggregator
 on this machine and stops it again.
 
-With a folder as its argument, it writes every page there at 1,400 and 390 pixels, light and dark, as
-NAME-WIDTH-SCHEME.png, to look at before a release.
+With a folder as its argument, it writes every page there at 1,400 and 390 pixels, light and dark,
+as NAME-WIDTH-SCHEME.png, to look at before a release.
 """
 
 import functools
