@@ -138,7 +138,8 @@ def test_check_says_where_and_what_to_do():
         "skip to leave out such rows, or --missing LABEL to count them as that answer. 2 of 2,000 "
         "rows have an answer that is not in the domain (the first in data row 10). They look "
         "like whole numbers; the labels are text. If the survey's TOML file has bins or date, "
-        "pass it as --table FILE.toml. Correct them, add their labels, or give the domain an `other` label."
+        "pass it as --table FILE.toml. Correct them, add their labels, or give the domain an "
+        "`other` label."
     )
     assert "position 1500). Pass missing='skip'" in message_of(rules(PLACES).check, counts)
     assert "--table" not in message_of(rules(PLACES).check, counts)

@@ -235,15 +235,17 @@ class _CsvBody:
         return self._buffer[:_BLOCK_SIZE]
 
     def read(self, size: int = -1) -> bytes:
-        """Return the next bytes after the header."""
-        if not self._buffer:
-            content = bytes(self._stream.read(size))
-        elif size < 0:
-            content = self._buffer
-            self._buffer = b""
-        else:
-            content = self._buffer[:size]
-            self._buffer = self._buffer[size:]
+        """Return the next ``size`` bytes after the header, or fewer at the end.
+
+        Arrow refuses a row that is in three blocks, so a block must not be short.
+        """
+        content = self._buffer if size < 0 else self._buffer[:size]
+        self._buffer = self._buffer[len(content) :]
+        while size < 0 or len(content) < size:
+            block = bytes(self._stream.read(2**16 if size < 0 else size - len(content)))
+            if not block:
+                break
+            content += block
         self.quotes.add(content)
         return content
 
@@ -270,7 +272,7 @@ class _TrimmedStream:
         while not self._content:
             content = bytes(self._stream.read(size))
             if not content:
-                return b""
+                break
             self._add(content)
         content = self._content[:size]
         self._content = self._content[size:]
