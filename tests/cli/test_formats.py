@@ -113,7 +113,10 @@ def test_strange_labels_are_labels(folder, call, quoting):
     found = []
     for name in ("a.csv", "a.parquet"):
         result = call("privatize", "s.toml", name, *LABELS, "-o", "r.csv")
-        assert (result.code, result.err) == (0, "")
+        assert (result.code, result.err) == (
+            0,
+            f"{100 * len(STRANGE):,} rows: {100 * len(STRANGE):,} counted.\n",
+        )
         found.append(json.loads(call("estimate", "s.toml", "r.csv", "--json").out)["symbols"])
     for rows in found:
         assert [row["label"] for row in rows] == STRANGE
@@ -136,7 +139,7 @@ def test_the_estimate_as_csv_reads_back_strange_labels(folder, call):
     assert piped == content
     rows = list(csv.DictReader(io.StringIO(content, newline="")))
     assert [row["label"] for row in rows] == STRANGE
-    assert list(rows[0]) == ["label", "frequency", "unbiased", "low", "high"]
+    assert list(rows[0]) == ["label", "frequency", "unbiased", "standard_error", "low", "high"]
 
 
 AGES = list(range(-2, 8)) * 30
@@ -358,7 +361,7 @@ def test_the_json_of_an_estimate(folder, call):
     assert found["decoder"] == "auto"
     assert [row["label"] for row in found["symbols"]] == ["park", "café", "clinic", "bar", "office"]
     for row in found["symbols"]:
-        assert set(row) == {"label", "frequency", "unbiased", "low", "high"}
+        assert set(row) == {"label", "frequency", "unbiased", "standard_error", "low", "high"}
         assert 0 <= row["low"] <= row["high"] <= 1
     assert abs(sum(row["frequency"] for row in found["symbols"]) - 1) < 1e-9
 
@@ -401,7 +404,7 @@ def test_pipes_from_end_to_end(folder):
         f"| {sfumato} estimate lunch.toml - --json"
     )
     run = subprocess.run(["sh", "-c", line], cwd=folder, capture_output=True, check=False)  # noqa: S607
-    assert run.stderr == b""
+    assert run.stderr == b"200 rows: 200 counted.\n"
     assert json.loads(run.stdout)["reports"] == len(PLACES)
 
 
@@ -462,5 +465,5 @@ def test_a_named_pipe_is_a_file(folder):
         "--column place -o r.csv"
     )
     run = subprocess.run(["sh", "-c", line], cwd=folder, capture_output=True, check=False)  # noqa: S607
-    assert (run.returncode, run.stderr) == (0, b"")
+    assert (run.returncode, run.stderr) == (0, b"200 rows: 200 counted.\n")
     assert run_process("estimate", "lunch.toml", "r.csv", cwd=folder).returncode == 0

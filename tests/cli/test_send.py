@@ -60,7 +60,7 @@ def counted(served):
 
 def test_every_answer_is_counted_once(call, served, lunch, outbox):  # noqa: F811
     result = call(*SEND, "--to", served.url)
-    assert (result.code, result.err) == (0, "")
+    assert (result.code, result.err) == (0, "200 rows: 200 counted.\n")
     assert "200 reports" in result.out
     assert served.reports == 200
     assert json.loads(outbox.read_bytes()) == {

@@ -224,3 +224,12 @@ def test_arrow_has_released_a_csv_file_that_was_read(tmp_path, monkeypatch):
     with pytest.raises(InvalidTable), open_table(str(path)) as opened:
         list(opened.batches({"a": None}))
     assert waits == [True, True]
+
+
+@pytest.mark.parametrize("size", range(40, 60))
+def test_a_file_with_one_column_may_have_many_blocks(tmp_path, monkeypatch, size):
+    monkeypatch.setattr(csv_file, "_BLOCK_SIZE", size)
+    path = tmp_path / "a.csv"
+    path.write_text("a\n" + "park\ncafe\nclinic\n\n" * 100 + "bar\n\n")
+    with open_table(str(path)) as opened:
+        assert sum(batch.num_rows for batch in opened.batches({"a": None})) == 401

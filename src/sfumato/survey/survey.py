@@ -540,7 +540,9 @@ def results_as_json(survey: Survey, estimate: Estimate, level: float = 0.95) -> 
         "fit": {"p_value": fit.p_value, "verdict": fit.verdict},
         "repeated": bool(survey.description.every),
         "manipulation": [estimate.manipulation(count).to_dict() for count in fake_counts],
-        "symbols": [dict(zip(RESULT_COLUMNS, row, strict=True)) for row in rows],
+        "symbols": [
+            dict(zip(RESULT_COLUMNS, map(_finite_or_null, row), strict=True)) for row in rows
+        ],
     }
 
 

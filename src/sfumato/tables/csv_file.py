@@ -234,26 +234,30 @@ class _CsvBody:
             self._buffer += chunk
         return self._buffer[:_BLOCK_SIZE]
 
-    def read(self, size: int) -> bytes:
-        """Return the next bytes after the header.
+    def read(self, size: int = -1) -> bytes:
+        """Return the next ``size`` bytes after the header, or fewer at the end.
 
-        Do not separate a carriage return from its line feed: Arrow would leave out the line feed,
-        even in quoted text.
+        Arrow refuses a row that is in three blocks, so a block must not be short. Nor may it
+        separate a carriage return from its line feed: Arrow would leave out the line feed, even in
+        quoted text.
         """
         content = self._next_bytes(size)
-        if content == b"\r":
-            content += self._next_bytes(size - 1)
-        if len(content) > 1 and content.endswith(b"\r"):
+        if content == b"":
+            content += self._next_bytes(1)
+        if len(content) > 1 and content.endswith(b""):
             content = content[:-1]
-            self._buffer = b"\r" + self._buffer
+            self._buffer = b"" + self._buffer
         self.quotes.add(content)
         return content
 
     def _next_bytes(self, size: int) -> bytes:
-        if not self._buffer:
-            return bytes(self._stream.read(size))
-        content = self._buffer[:size]
-        self._buffer = self._buffer[size:]
+        content = self._buffer if size < 0 else self._buffer[:size]
+        self._buffer = self._buffer[len(content) :]
+        while size < 0 or len(content) < size:
+            block = bytes(self._stream.read(2**16 if size < 0 else size - len(content)))
+            if not block:
+                break
+            content += block
         return content
 
 
@@ -279,7 +283,7 @@ class _TrimmedStream:
         while not self._content:
             content = bytes(self._stream.read(size))
             if not content:
-                return b""
+                break
             self._add(content)
         content = self._content[:size]
         self._content = self._content[size:]

@@ -47,7 +47,7 @@ def describe_header(
 def looks_like_header(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
     """Whether the first line contains column names rather than a person's answers.
 
-    Names are short texts, and no name occurs as a value. In addition, one column must have values
+    Names are different short texts, and no name occurs as a value. In addition, one column must have values
     that its name cannot be: numbers, dates, or codes with digits such as P017. A column of texts
     shows nothing, because the first person may have given an answer that nobody else gave.
     """
@@ -60,7 +60,7 @@ def looks_like_header(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> 
     for column, values in zip(columns, values_of_column, strict=True):
         if column.strip() or values:  # delimiters at the end of a line make empty columns
             names.append(column.strip())
-    if len(names) < 2 or not all(map(_may_be_name, names)):
+    if len(set(names)) < max(len(names), 2) or not all(map(_may_be_name, names)):
         return False
     if len(set(names)) < len(names):  # the same answer to two questions, rather than two names
         return False
