@@ -242,11 +242,11 @@ class _CsvBody:
         quoted text.
         """
         content = self._next_bytes(size)
-        if content == b"":
+        if content == b"\r":
             content += self._next_bytes(1)
-        if len(content) > 1 and content.endswith(b""):
+        if len(content) > 1 and content.endswith(b"\r"):
             content = content[:-1]
-            self._buffer = b"" + self._buffer
+            self._buffer = b"\r" + self._buffer
         self.quotes.add(content)
         return content
 

@@ -47,9 +47,9 @@ def describe_header(
 def looks_like_header(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
     """Whether the first line contains column names rather than a person's answers.
 
-    Names are different short texts, and no name occurs as a value. In addition, one column must have values
-    that its name cannot be: numbers, dates, or codes with digits such as P017. A column of texts
-    shows nothing, because the first person may have given an answer that nobody else gave.
+    Names are different short texts, and no name occurs as a value. In addition, one column must
+    have values that its name cannot be: numbers, dates, or codes with digits such as P017. A column
+    of texts shows nothing, because the first person may have given an answer that nobody else gave.
     """
     values_of_column: list[list[str]] = [[] for _ in columns]
     for row in rows:
