@@ -142,7 +142,10 @@ def test_unused_columns_may_have_equal_names(tmp_path, columns):
     path.write_text(f"{columns}\n1,park,,\n2,bar,,\n")
     assert read_values(path, "place") == ["park", "bar"]
     message = _error(tmp_path, path.read_text(), "palce")
-    assert message.startswith("lunch.csv has no column 'palce'; did you mean 'place'? Its columns")
+    expected = "; did you mean 'place'? Its columns are id, place"
+    if "id2" in columns:  # equal names may be equal answers in a file without a header
+        expected = " among its 4 columns."
+    assert message.startswith(f"lunch.csv has no column 'palce'{expected}")
     twice = columns.split(",")[-1]
     message = _error(tmp_path, path.read_text(), twice)
     assert message.startswith(f"lunch.csv has more than one column named {twice!r}.")

@@ -60,7 +60,7 @@ def looks_like_header(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> 
     for column, values in zip(columns, values_of_column, strict=True):
         if column.strip() or values:  # delimiters at the end of a line make empty columns
             names.append(column.strip())
-    if len(set(names)) < max(len(names), 2) or not all(map(_may_be_name, names)):
+    if len(names) < 2 or not all(map(_may_be_name, names)):
         return False
     if len(set(names)) < len(names):  # the same answer to two questions, rather than two names
         return False
