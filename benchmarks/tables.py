@@ -1,7 +1,8 @@
 """How fast the commands privatise a file and estimate: `python benchmarks/tables.py [ROWS]`.
 
-Write Parquet files of labels, numbers and positions, run the commands on them as a user would, to
-reports and to a tally, and print rows per second. If GNU time is installed, also print the peak
+Write Parquet files of labels, numbers and positions, and CSV files of labels without and with
+quotation marks. Run the commands on them as a user would, to reports and to a tally, and print rows
+per second. If GNU time is installed, also print the peak
 memory of each command.
 """
 
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet
 
 LABELS = """name = "labels"
@@ -50,6 +52,8 @@ SURVEYS = {
     "numbers": LABELS,
     "positions": GRID,
 }
+SURVEYS["csv"] = SURVEYS["text"]
+SURVEYS["quoted"] = SURVEYS["text"]
 
 
 def measure_command(*arguments: str) -> float:
@@ -69,8 +73,16 @@ def write(kind: str, rows: int, folder: Path) -> None:
         )
     else:
         numbers = pa.array(np.minimum(generator.zipf(1.3, rows) - 1, 999))
-        table = pa.table({"place": pa.array(PLACES).take(numbers) if kind == "text" else numbers})
-    pa.parquet.write_table(table, folder / f"{kind}.parquet", row_group_size=2**20)
+        table = pa.table(
+            {"place": numbers if kind == "numbers" else pa.array(PLACES).take(numbers)}
+        )
+    if kind in ("csv", "quoted"):
+        style = "needed" if kind == "quoted" else "none"
+        options = pyarrow.csv.WriteOptions(quoting_style=style)
+        table = table.append_column("id", pa.array(np.arange(rows)))
+        pyarrow.csv.write_csv(table, folder / f"{kind}.csv", options)
+    else:
+        pa.parquet.write_table(table, folder / f"{kind}.parquet", row_group_size=2**20)
 
 
 def main(rows: int) -> None:
@@ -82,7 +94,8 @@ def main(rows: int) -> None:
             )
             writer.start()
             writer.join()
-            answers = str(folder / f"{kind}.parquet")
+            suffix = "csv" if kind in ("csv", "quoted") else "parquet"
+            answers = str(folder / f"{kind}.{suffix}")
             survey = str(folder / f"{kind}.toml")
             reports = str(folder / f"{kind}-reports.parquet")
             Path(survey).write_text(description, encoding="utf-8")
