@@ -1,0 +1,44 @@
+"""The demo's page: maps side by side, with the error of each."""
+
+import numpy as np
+import pytest
+
+from sfumato.charts.maps import GridShapes, MapChart
+from sfumato.pages import PromiseMap, demo_page
+from support.browser import accessibility_violations
+
+SHAPES = GridShapes(south=40, west=0, step=1, rows=2, columns=3)
+
+
+def draw(values):
+    shares = np.array(values, dtype=float)
+    return MapChart("A map", SHAPES, shares, shares / 2, 2 * shares, lambda share: f"{share:.0%}")
+
+
+@pytest.fixture(scope="module")
+def source():
+    maps = [
+        PromiseMap("true homes", "nothing", draw([0.5, 0.5, 0, 0, 0, 0]), None),
+        PromiseMap("classical", "everything", draw([0.2] * 5 + [0]), 0.6, 17),
+        PromiseMap("cities", "the street", draw([0.45, 0.55, 0, 0, 0, 0]), 0.05, 18),
+    ]
+    return demo_page("Homes", 1000, maps, "Places: invented.")
+
+
+def test_errors_are_stated_first_and_below_each_map(source):
+    opening = source[: source.index("<main>")]
+    assert opening.index("60%") < opening.index("5%")
+    assert "1,000 people" in opening
+    assert source.count("60% of people in the wrong cell</text>") == 2  # both layouts
+    assert "the truth, which nobody sees" in source
+    assert "<script" not in source
+
+
+@pytest.mark.parametrize("width", [390, 1400])
+def test_page_fits_and_is_accessible(source, browser, tmp_path, width):
+    file = tmp_path / "demo.html"
+    file.write_text(source, encoding="utf-8")
+    page = browser.new_page(viewport={"width": width, "height": 900})
+    page.goto(file.as_uri())
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    assert accessibility_violations(page) == []
