@@ -240,6 +240,8 @@ def test_text_bars_get_lighter_along_the_interval():
 
 def test_ticks_are_round():
     assert linear_axis(0, 0.52, write).ticks(5) == pytest.approx([0, 0.2, 0.4])
+    ticks = linear_axis(0, 0.015, write).ticks(6)
+    assert [write(tick) for tick in ticks] == ["0.0%", "0.5%", "1.0%", "1.5%"]
     assert log_axis(100, 1e6, str).ticks(8) == [100, 1000, 10_000, 100_000, 1_000_000]
     assert log_axis(0.05, 1, str).ticks(5) == pytest.approx([0.05, 0.1, 0.2, 0.5, 1])
     assert linear_axis(0, 1, write).tick_text(0.5) == "50%"
@@ -261,6 +263,10 @@ def test_times_are_written_as_hours_or_days():
         "18:00",
         "2 Jan",
     ]
+    days = time_axis(0, 3 * day)
+    texts_of_days = [days.write(tick) for tick in days.ticks(6)]
+    assert len(set(texts_of_days)) >= len(texts_of_days) - 2  # noon may recur
+    assert "12:00" in texts_of_days
     long = time_axis(0, 100 * day)
     assert all(":" not in long.write(tick) for tick in long.ticks(5))
     assert len(long.ticks(5)) <= 6
@@ -331,3 +337,24 @@ def test_panels_are_side_by_side_if_there_is_room(width, row_count):
         tops.add(float(numbers[-1]))
     assert len(panels) == 2
     assert len(tops) == row_count
+
+
+def test_labels_that_look_like_parts_of_a_chart_stay_labels():
+    for label in ("me@fade-out.org", "<fade>bar", "a\x01b"):
+        root = parse(BarChart("x", (Bar(label, 0.5, 0.4, 0.6),), write))
+        assert label.replace("\x01", "\ufffd") in texts(root)
+
+
+def test_small_counts_have_whole_ticks():
+    columns = (Column(0, 1), Column(3600, 0))
+    chart = ColumnChart("x", columns, 3600, lambda count: f"{count:.0f}")
+    numbers = [text for text in texts(parse(chart)) if text.isdecimal()]
+    assert len(numbers) == len(set(numbers))
+
+
+@pytest.mark.parametrize("colours", [LIGHT, DARK], ids=["light", "dark"])
+def test_numbers_on_squares_have_contrast(colours):
+    for step in range(5):
+        text = colours["paper" if step >= 3 else "ink"]
+        high, low = sorted(map(_luminance, (text, colours[f"promise{step}"])), reverse=True)
+        assert (high + 0.05) / (low + 0.05) >= 4.5, step

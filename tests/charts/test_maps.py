@@ -1,5 +1,6 @@
 """Maps: cells lie where they should, and noise is drawn as noise."""
 
+import base64
 import math
 import re
 import xml.etree.ElementTree as ET
@@ -10,7 +11,7 @@ import pytest
 import sfumato as sf
 from sfumato.charts.maps import GridShapes, MapChart, MapProjection, PolygonShapes
 from sfumato.charts.outlines import Bounds, nearest_place
-from sfumato.estimation.estimate_chart import draw_map
+from sfumato.estimation.estimate_chart import draw_bars, draw_map
 from sfumato.foundation.formatting import format_share
 from support.survey_results import simulate_results
 
@@ -41,18 +42,18 @@ def test_cells_lie_at_their_position():
     commands = paths(draw([1, 0, 0, 0, 0, 0]))
     stretch = 1 / math.cos(math.radians(41))
     (path,) = commands.values()
-    x, y, width, height = map(
-        float, re.fullmatch(r"M([\d.]+) ([\d.]+)h([\d.]+)v([\d.]+)h-[\d.]+z", path).groups()
+    left, top, right, bottom = map(
+        float, re.fullmatch(r"M([\d.]+) ([\d.]+)H([\d.]+)V([\d.]+)H0.00z", path).groups()
     )
-    assert (x, width) == (0, 100)
-    assert height == pytest.approx(100 * stretch, abs=0.1)
-    assert y == pytest.approx(100 * stretch, abs=0.1)
+    assert (left, right) == (0, 100)
+    assert top == pytest.approx(100 * stretch, abs=0.1)
+    assert bottom == pytest.approx(200 * stretch, abs=0.1)
 
 
 def test_neighbours_of_one_colour_are_one_rectangle():
     (path,) = paths(draw([0.3, 0.3, 0.3, 0, 0, 0])).values()
     assert path.count("M") == 1
-    assert "h300" in path
+    assert "H300.00" in path
 
 
 def test_cells_that_may_be_empty_have_the_colour_of_noise():
@@ -154,3 +155,35 @@ def test_h3_cells_are_hexagons():
     assert 51 < latitude < 54
     bars = chart.to_svg(400)
     assert "Berlin" in bars
+
+
+def test_cells_are_named_by_their_centre():
+    """The cell from 40 to 41 degrees holds New York; its corner is nearer to other places."""
+    grid = sf.GridDomain(38, 44, -78, -70, 1)
+    survey = sf.Survey("homes", sf.Uniform(grid, 3))
+    cell = int(grid.symbols_at([40.75], [-73.98])[0])
+    bars = draw_bars_of(survey, cell)
+    assert bars[0].label.startswith("near New York (40,")
+
+
+def draw_bars_of(survey, cell):
+    case = simulate_results(survey, np.full(5000, cell))
+    bounds = case.estimate.interval()
+    return draw_bars(case.estimate, survey.context, bounds, 0.95, 1).bars
+
+
+def test_negative_estimates_stay_negative_on_a_map():
+    chart = draw([-0.1, 0.5, 0.2, 0.1, 0.1, 0.2], low=[0] * 6)
+    packed = re.search(r'data-cells="([^"]+)"', chart.to_html())[1]
+    numbers = np.frombuffer(base64.b64decode(packed), dtype="<f4")
+    assert numbers[0] == pytest.approx(-0.1)
+
+
+def test_maps_are_at_most_twice_as_high_as_wide():
+    assert MapProjection(Bounds(-90, 90, 0, 1), 100).height == pytest.approx(200)
+
+
+def test_maps_without_a_certain_cell_have_no_scale():
+    text = draw([0.1] * 6, low=[0] * 6).to_svg(600)
+    assert "may be empty" in text
+    assert "%</text>" not in text

@@ -37,7 +37,7 @@ def test_page_states_the_result_first(comparison):
     assert "<title>Lunch &amp; more</title>" in page
     opening = page[: page.index("<main>")]
     assert f"{100 * comparison.rows[0].error.mean:.1f}%" in opening
-    assert "10,000 people" in opening
+    assert "10,000 simulated people" in opening
     assert len(page) < 60_000
     for row in comparison.rows:
         assert f'<th scope="row">{row.title}</th>' in page

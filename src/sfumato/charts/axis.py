@@ -73,11 +73,10 @@ def time_axis(low: float, high: float, title: str = "") -> Axis:
     """Return an axis of times, in seconds since 1970."""
     if not high > low:
         high = low + _DAY
-    is_short = high - low <= 2 * _DAY
 
     def write(seconds: float) -> str:
         moment = datetime.fromtimestamp(seconds, UTC)
-        if is_short and moment.hour:
+        if moment.hour:
             return f"{moment:%H:%M}"
         return f"{moment.day} {moment:%b}"
 
@@ -87,9 +86,8 @@ def time_axis(low: float, high: float, title: str = "") -> Axis:
 def _linear_ticks(low: float, high: float, count: int) -> list[float]:
     rough_step = (high - low) / max(count, 1)
     unit = 10.0 ** math.floor(math.log10(rough_step))
-    step = next(
-        unit * factor for factor in (1, 2, 2.5, 5, 10) if unit * factor >= 0.999 * rough_step
-    )
+    # No steps of 2.5: they would need one more decimal place than the numbers on the chart.
+    step = next(unit * factor for factor in (1, 2, 5, 10) if unit * factor >= 0.999 * rough_step)
     first = math.ceil(low / step - 1e-9)
     last = math.floor(high / step + 1e-9)
     return [index * step for index in range(first, last + 1)]

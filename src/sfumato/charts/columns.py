@@ -12,6 +12,7 @@ __all__ = ["Column", "ColumnChart"]
 
 _SMALL = 12.0
 _HEIGHT = 150.0
+_MIN_HEIGHT = 3.0  # so that all ticks are whole numbers
 _FILL = 0.8  # of the time that a column stands for
 
 
@@ -40,7 +41,8 @@ class ColumnChart(Chart):
         first = min(starts) - self.duration
         last = max(max(starts) + 2 * self.duration, first + 12 * self.duration)
         x_axis = time_axis(first, last)
-        y_axis = linear_axis(0, max(column.value for column in self.columns) or 1, self.write)
+        highest = max(column.value for column in self.columns)
+        y_axis = linear_axis(0, max(highest, _MIN_HEIGHT), self.write)
         y_ticks = y_axis.ticks(3)
         left = max(text_width(self.write(tick), _SMALL) for tick in y_ticks) + 10
         width = drawing.width - left
@@ -51,10 +53,10 @@ class ColumnChart(Chart):
             text = self.write(tick)
             drawing.text(left - 8, y + 4, text, fill="faint", anchor="end", size=_SMALL)
         for tick in x_axis.ticks(8 if drawing.width > 500 else 3):
-            x = left + x_axis.position(tick) * width
-            drawing.text(
-                x, bottom + 18, x_axis.write(tick), fill="faint", anchor="middle", size=_SMALL
-            )
+            text = x_axis.write(tick)
+            half = text_width(text, _SMALL) / 2
+            x = min(left + x_axis.position(tick) * width, drawing.width - half)
+            drawing.text(x, bottom + 18, text, fill="faint", anchor="middle", size=_SMALL)
         column_width = _FILL * self.duration / (last - first) * width
         for column in self.columns:
             x = left + x_axis.position(column.start) * width

@@ -1,5 +1,6 @@
 """An SVG picture, put together from a few kinds of marks. All text is escaped."""
 
+import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -23,7 +24,10 @@ _WIDE_CHARACTERS = frozenset("mwMW%@…")
 _WIDE_WIDTH = 0.95
 _CAPITAL_WIDTH = 0.7
 _BOLD_FACTOR = 1.1
-_GRADIENT_PREFIX = "@fade-"  # replaced by an id that no other chart on the page has
+_MAX_TEXT_LENGTH = 120  # no chart has room for more characters
+_ILLEGAL_CHARACTERS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")  # in XML
+# Replaced by an id that no other chart on the page has. Escaped text cannot contain it.
+_GRADIENT_PREFIX = "<fade>"
 
 
 def text_width(text: str, size: float = FONT_SIZE, *, bold: bool = False) -> float:
@@ -41,6 +45,7 @@ def _character_width(character: str) -> float:
 
 def fit_text(text: str, width: float, size: float = FONT_SIZE) -> str:
     """Cut out the middle of a text that is wider than ``width`` pixels."""
+    text = shorten(text, _MAX_TEXT_LENGTH)
     length = len(text)
     while length > 1 and text_width(shorten(text, length), size) > width:
         length -= 1
@@ -154,13 +159,13 @@ class Drawing:
             weight_text += f' paint-order="stroke" {self._stroke(halo, 3, "")}'
         self._parts.append(
             f'<text x="{_number(x)}" y="{_number(y)}"{anchor_text}{size_text}{weight_text} '
-            f"{self._fill(fill)}>{escape(text, quote=False)}</text>"
+            f"{self._fill(fill)}>{_xml_text(text)}</text>"
         )
 
     def start_group(self, note: str = "", *, dx: float = 0, dy: float = 0) -> None:
         """Start a group of marks. ``note`` appears when the reader points at one of them."""
         move = f' transform="translate({_number(dx)} {_number(dy)})"' if dx or dy else ""
-        title = f"<title>{escape(note, quote=False)}</title>" if note else ""
+        title = f"<title>{_xml_text(note)}</title>" if note else ""
         self._parts.append(f"<g{move}>{title}")
 
     def end_group(self) -> None:
@@ -192,7 +197,8 @@ class Drawing:
         classes = f' class="{css_class}"' if css_class else ""
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg"{classes} role="img" '
-            f'aria-label="{escape(title)}" viewBox="0 0 {_number(self.width)} {_number(height)}" '
+            f'aria-label="{escape(_ILLEGAL_CHARACTERS.sub("�", title))}" '
+            f'viewBox="0 0 {_number(self.width)} {_number(height)}" '
             f'width="{_number(self.width)}" height="{_number(height)}" '
             f'font-family="{_FONTS}" font-size="{FONT_SIZE:g}">{defs}{marks}</svg>'
         )
@@ -210,6 +216,10 @@ class Drawing:
     def _stroke(self, colour: str, width: float, dashes: str) -> str:
         dash_text = f' stroke-dasharray="{dashes}"' if dashes else ""
         return f'stroke="{self.palette[colour]}" stroke-width="{_number(width)}"{dash_text}'
+
+
+def _xml_text(text: str) -> str:
+    return escape(_ILLEGAL_CHARACTERS.sub("�", text), quote=False)
 
 
 def _points(points: Sequence[tuple[float, float]]) -> str:

@@ -92,7 +92,8 @@ class HeatMap(Chart):
         """Draw the labels above the columns, as many as there is room for; return their end."""
         y = 14.0
         if self.heading:
-            drawing.text(0, y, self.heading, fill="faint", size=_SMALL)
+            heading = fit_text(self.heading, drawing.width, _SMALL)
+            drawing.text(0, y, heading, fill="faint", size=_SMALL)
             y += 24
         stride = label_stride(len(columns), side)
         if not self.column_labels and columns:

@@ -36,6 +36,7 @@ Line = Sequence[tuple[float, float]]
 
 _MAX_DECADES = 4.0  # that the colours span
 _MAX_STRETCH = 3.0  # the true value is much larger near the poles
+_MAX_HEIGHT_RATIO = 2.0
 _SMALL = 12.0
 _LEGEND_HEIGHT = 54.0
 _NAMES_PER_PIXEL = 1 / 75
@@ -56,10 +57,12 @@ class MapProjection:
 
     @property
     def pixels_per_degree(self) -> tuple[float, float]:
-        """The horizontal and the vertical scale."""
+        """The horizontal and the vertical scale. A map is at most twice as high as it is wide."""
         horizontal = self.width / (self.bounds.east - self.bounds.west)
         middle = math.radians((self.bounds.south + self.bounds.north) / 2)
-        return horizontal, horizontal / max(math.cos(middle), 1 / _MAX_STRETCH)
+        vertical = horizontal / max(math.cos(middle), 1 / _MAX_STRETCH)
+        largest = _MAX_HEIGHT_RATIO * self.width / (self.bounds.north - self.bounds.south)
+        return horizontal, min(vertical, largest)
 
     @property
     def height(self) -> float:
@@ -116,12 +119,13 @@ class GridShapes:
         height = vertical * self.step
         for row, cells in enumerate(steps.reshape(self.rows, self.columns)):
             top = (self.rows - 1 - row) * height
+            bottom = top + height
             for start, end in _runs(cells):
                 step = int(cells[start])
                 if step != _EMPTY:
-                    run = f"M{start * width:.1f} {top:.1f}h{(end - start) * width:.1f}"
-                    back = f"v{height:.1f}h{(start - end) * width:.1f}z"
-                    commands.setdefault(step, []).append(run + back)
+                    left = f"{start * width:.2f}"
+                    corner = f"M{left} {top:.2f}H{end * width:.2f}V{bottom:.2f}H{left}z"
+                    commands.setdefault(step, []).append(corner)
         for step, parts in sorted(commands.items()):
             yield step, "".join(parts)
 
@@ -194,7 +198,7 @@ class MapChart(Chart):
         """The colour of each cell: a step of the scale, −1 for noise, or −2 for nothing."""
         bottom, top = self._log_scale
         steps = np.full(self.values.shape, _EMPTY, dtype=np.int64)
-        steps[self.values > 0] = _NOISE
+        steps[(self.values > 0) | (self.low > 0)] = _NOISE
         is_visible = (self.low > 0) & (self.values > 0)
         logs = np.log10(self.values[is_visible])
         shares = (logs - bottom) / (top - bottom)
@@ -216,6 +220,9 @@ class MapChart(Chart):
     def _draw_legend(self, drawing: Drawing, top: float, *, has_noise: bool) -> None:
         bottom_log, top_log = self._log_scale
         width = min(drawing.width * 0.5, 280)
+        if self.scale is None and not (self.steps >= 0).any():
+            _draw_noise_key(drawing, 0, top)
+            return
         swatch = width / MAP_STEPS
         for step in range(MAP_STEPS):
             drawing.rectangle(step * swatch, top, swatch + 0.3, 10, f"map{step}")
@@ -224,12 +231,7 @@ class MapChart(Chart):
         drawing.text(0, top + 26, low_text, fill="faint", size=_SMALL)
         drawing.text(width, top + 26, high_text, fill="faint", size=_SMALL, anchor="end")
         if has_noise:
-            x = width + 24
-            text = "may be empty: the interval holds zero"
-            if x + 18 + text_width(text, _SMALL) > drawing.width:
-                text = "may be empty"
-            drawing.rectangle(x, top, 12, 10, "noise")
-            drawing.text(x + 18, top + 9, text, fill="faint", size=_SMALL)
+            _draw_noise_key(drawing, width + 24, top)
 
     def to_html(self) -> str:
         """Return the map for a page, with the data that the page's script needs for hovering."""
@@ -246,10 +248,9 @@ class MapChart(Chart):
             "height": MapProjection(self.shapes.bounds, 1.0).height,
             "decimals": len(self.write(0.0).rstrip("%").partition(".")[2]),
         }
-        cells = np.stack([self.values, self.low, self.high])
-        unit = float(cells.max()) / 65_535 or 1.0
-        packed = base64.b64encode(np.rint(cells / unit).astype("<u2").tobytes()).decode()
-        grid = escape(json.dumps({**data, "unit": unit}))
+        cells = np.nan_to_num(np.stack([self.values, self.low, self.high]))
+        packed = base64.b64encode(cells.astype("<f4").tobytes()).decode()
+        grid = escape(json.dumps(data, allow_nan=False))
         return (
             f'<div class="chart map" data-grid="{grid}" data-cells="{packed}">'
             f'{wide}{narrow}<p class="note reading" role="status">Point at a cell to read its '
@@ -271,6 +272,14 @@ class MapChart(Chart):
         for row in blocks[::-1].tolist():
             lines.append("".join(shade((step + 1) / MAP_STEPS) for step in row).rstrip())
         return "\n".join(lines)
+
+
+def _draw_noise_key(drawing: Drawing, x: float, top: float) -> None:
+    text = "may be empty: the interval holds zero"
+    if x + 18 + text_width(text, _SMALL) > drawing.width:
+        text = "may be empty"
+    drawing.rectangle(x, top, 12, 10, "noise")
+    drawing.text(x + 18, top + 9, text, fill="faint", size=_SMALL)
 
 
 def _plain_number(number: float) -> str:

@@ -15,10 +15,10 @@ MAP_STEPS = 7
 """The number of colours on the scale of a map."""
 
 # On light paper, more people are darker.
-_LIGHT_MAP = ("#dbe8ee", "#b9d3e0", "#92b9cf", "#6a9cba", "#457fa4", "#2c618a", "#1a4268")
-_DARK_MAP = ("#21333f", "#2b4c60", "#376985", "#4888a9", "#66a8c6", "#93c8dd", "#cdeaf3")
-_LIGHT_PROMISE = ("#f5e4dc", "#e9bfae", "#d99680", "#c46a54", "#a5432f")
-_DARK_PROMISE = ("#3c2b26", "#5f3a30", "#86503f", "#b06a53", "#dc8d72")
+_LIGHT_MAP = ("#c3d9e6", "#a3c4d8", "#82adc8", "#6194b5", "#457fa4", "#2c618a", "#1a4268")
+_DARK_MAP = ("#2b4a5e", "#34607b", "#3f7795", "#4e90b0", "#6aabc8", "#95c9de", "#cdeaf3")
+_LIGHT_PROMISE = ("#f5e4dc", "#e9bfae", "#d99680", "#b85a43", "#a5432f")
+_DARK_PROMISE = ("#3c2b26", "#5f3a30", "#86503f", "#c07860", "#dc8d72")
 
 
 def _number_colours(name: str, colours: tuple[str, ...]) -> dict[str, str]:

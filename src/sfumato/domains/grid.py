@@ -170,6 +170,13 @@ class GridDomain(Domain):
         longitude = _degrees_text(self._west + column * self._step)
         return f"{latitude},{longitude}"
 
+    def centre(self, cell: int) -> tuple[float, float]:
+        """Return the latitude and the longitude of the centre of a cell."""
+        row, column = divmod(cell, self._column_count)
+        latitude = self._south + (row + 0.5) * self._step
+        longitude = self._west + (column + 0.5) * self._step
+        return latitude / _UNITS_PER_DEGREE, longitude / _UNITS_PER_DEGREE
+
     def _find_label(self, label: Label) -> int | None:
         return self.cell_count if label == self._other else self._cell_of(label)
 

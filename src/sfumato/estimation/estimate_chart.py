@@ -14,7 +14,7 @@ from sfumato.estimation.map_cells import arrange_cells
 from sfumato.estimation.top_answers import MAX_BARS, decimal_places, most_frequent
 from sfumato.estimation.uncertainty.intervals import Bounds
 from sfumato.foundation.arrays import Booleans, Floats, Symbols
-from sfumato.foundation.formatting import format_percent, format_share, printable
+from sfumato.foundation.formatting import format_percent, format_share, plural
 
 if TYPE_CHECKING:
     from sfumato.estimation.estimate import Estimate
@@ -64,7 +64,7 @@ def draw_bars(
                 note,
             )
         )
-    title = f"Shares of {len(bars)} answers, with {format_percent(level)} intervals"
+    title = f"Shares of {plural(len(bars), 'answer')}, with {format_percent(level)} intervals"
     return BarChart(title, tuple(bars), write)
 
 
@@ -82,11 +82,12 @@ def draw_map(estimate: "Estimate", domain: GridDomain | H3Domain, bounds: Bounds
         rows, width = layers[0].shares.shape
         west, _, south, _ = layers[0].extent
         shapes = GridShapes(south, west, layers[0].step, rows, width)
-        values, low, high = (layer.shares.ravel() for layer in layers)
+        # The ends of merged intervals may add up to more than everyone.
+        values, low, high = (np.minimum(layer.shares.ravel(), 1.0) for layer in layers)
     else:
         shapes = PolygonShapes(_hexagons(domain))
         values, low, high = (np.asarray(column)[: len(shapes.polygons)] for column in columns)
-    title = f"Map of the share of people in {values.size:,} cells"
+    title = f"Map of the share of people in {plural(values.size, 'cell')}"
     return MapChart(title, shapes, values, low, high, lambda share: format_share(share, decimals))
 
 
@@ -113,11 +114,11 @@ def _choose_symbols(estimate: "Estimate", domain: Domain, shares: Floats, count:
 
 def answer_name(domain: Domain, symbol: int) -> str:
     """Return a label on one line. The name of a large place nearby is added to a cell of a map."""
-    label = " ".join(printable(str(domain.labels[symbol])).split())
+    label = " ".join(str(domain.labels[symbol]).split())
     if not isinstance(domain, GridDomain | H3Domain) or domain.labels[symbol] == domain.other:
         return label
     if isinstance(domain, GridDomain):
-        latitude, longitude = map(float, label.split(","))
+        latitude, longitude = domain.centre(symbol)
     else:
         import h3
 

@@ -23,7 +23,10 @@ class Html(str):
 EMPTY = Html("")
 """No markup, for an omitted part of a page."""
 
-STATIC_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+STATIC_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
+    "form-action 'none'"
+)
 """Content security policy that forbids scripts and all external resources."""
 
 

@@ -38,7 +38,7 @@ def comparison_page(comparison: Comparison, *, title: str = "Comparison") -> str
         own=_share(own.error.mean),
         other=_share(best_other.error.mean),
         name=best_other.title,
-        people=f"{comparison.people:,} people",
+        people=f"{comparison.people:,} simulated people",
         labels=plural(comparison.size, "label"),
         runs=plural(comparison.draws.runs, "run"),
     )

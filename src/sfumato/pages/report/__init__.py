@@ -20,7 +20,10 @@ from sfumato.pages.report.sections import (
 from sfumato.promises import Certificate
 from sfumato.survey import Survey
 
-_POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
+_POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; "
+    "base-uri 'none'; form-action 'none'"
+)
 _SCRIPTS = ("report/rows.js", "report/maps.js", "report/report.js")
 _LABEL_LINK = (
     '<p class="note">For participants: the '
@@ -45,9 +48,9 @@ def report_page(
         table_section(estimate),
         promise_section(survey),
         certificate_section(survey, certificate),
-        _render_label_link(survey, certificate),
         fakes_section(survey, estimate),
         citation_section(survey, estimate, heading),
+        _render_label_link(survey, certificate),
     ]
     return offline_document(
         heading,

@@ -242,8 +242,9 @@ def map_section(survey: Survey, estimate: Estimate) -> Html:
         return EMPTY
     decimals = decimal_places(estimate.standard_errors)
     caption = (
-        "Each cell is coloured by its share of people, on a logarithmic scale. A cell whose 95% "
-        "interval holds zero may be empty, whatever its estimate. Outlines: Natural Earth."
+        "Each cell is coloured by its share of people in the decoded estimate, which suits the "
+        "whole map, on a logarithmic scale. A cell whose 95% interval holds zero may be empty, "
+        "whatever its estimate, and so may a cell without colour. Outlines: Natural Earth."
     )
     error = typical_error(estimate.standard_errors)
     if error:
