@@ -184,28 +184,29 @@ class RowRules:
         if self._columns.allow_other:
             return
         advice: list[str] = []
-        first_rows: list[int] = []
+        first_rows: list[int | None] = []
         if counts.unknown:
             advice.append("Check the column, or add labels.")
-            first_rows.append(counts.first_unknown or 0)
+            first_rows.append(counts.first_unknown)
         if other_count > counts.unknown:
             rows = _agree(counts.missing, "row", "rows")
             advice.append(
                 f"For the {counts.missing:,} {rows} without an answer, pass "
                 f"{_missing_option(SKIP, name)} or {_missing_option('LABEL', name)}."
             )
-            first_rows.append(counts.first_missing or 0)
+            first_rows.append(counts.first_missing)
         other = self._quote_label(self.other_symbol)
         advice.append(
             f"If {other} is the right answer, set allow_other = true in the section [table] of "
             "the survey file (sfumato init --allow-other)."
         )
-        first_row = min(first_rows)
+        known_rows = [row for row in first_rows if row is not None]  # a cluster does not know
+        first_row = min(known_rows) if known_rows else None
         raise UnknownValue(
             f"{_prefix(name)}{other_count:,} of {plural(counts.rows, 'row')}, more than half, "
             f"would count as {other}{_locate(first_row, counts, name)}."
             f"{self._describe_kinds(counts, name)} {' '.join(advice)}",
-            first=first_row,
+            first=first_row or 0,
             count=other_count,
         )
 

@@ -322,7 +322,7 @@ def test_keys_that_do_not_name_one_person_are_refused(cluster, tmp_path):
     with pytest.raises(InvalidTable, match="2 of 52 rows have no key"):
         nobody = cluster.table([*rows, (None, "park"), (None, "bar")], ["who", "place"])
         privatize_to(PRIVATE, nobody, str(out), column="place", key="who")
-    with pytest.raises(UnknownValue, match="1 of 51 answers"):
+    with pytest.raises(UnknownValue, match="1 of 51 rows has an answer"):
         unknown = cluster.table([*rows, ("x", CANARY)], ["who", "place"])
         privatize_to(PRIVATE, unknown, str(out), column="place", key="who")
     table = cluster.table(rows, ["who", "place"])
