@@ -187,3 +187,12 @@ def test_maps_without_a_certain_cell_have_no_scale():
     text = draw([0.1] * 6, low=[0] * 6).to_svg(600)
     assert "may be empty" in text
     assert "%</text>" not in text
+
+
+def test_h3_cells_at_the_date_line_are_next_to_each_other():
+    h3 = pytest.importorskip("h3")
+    cells = sorted(h3.grid_disk(h3.latlng_to_cell(0, 179.99, 3), 1))
+    survey = sf.Survey("pacific", sf.Uniform(sf.H3Domain(cells), 3))
+    bounds = simulate_results(survey, np.arange(700) % 7).estimate.plot().shapes.bounds
+    assert bounds.east - bounds.west < 10
+    assert bounds.west < 180 < bounds.east or bounds.west < -180 < bounds.east

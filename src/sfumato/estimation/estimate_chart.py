@@ -92,14 +92,24 @@ def draw_map(estimate: "Estimate", domain: GridDomain | H3Domain, bounds: Bounds
 
 
 def _hexagons(domain: Domain) -> tuple[tuple[tuple[float, float], ...], ...]:
+    """Return the corners of all cells. At the date line, longitudes continue beyond 180 degrees."""
     import h3
 
     polygons = []
+    middle = None  # all cells are drawn on the side of the date line where the first one is
     for label in domain.labels:
         if label != domain.other:
             corners = h3.cell_to_boundary(str(label))
-            polygons.append(tuple((longitude, latitude) for latitude, longitude in corners))
+            middle = corners[0][1] if middle is None else middle
+            polygons.append(
+                tuple((_unwrap(longitude, middle), latitude) for latitude, longitude in corners)
+            )
     return tuple(polygons)
+
+
+def _unwrap(longitude: float, middle: float) -> float:
+    """Return the same longitude, at most half a turn from ``middle``."""
+    return middle + (longitude - middle + 180) % 360 - 180
 
 
 def _choose_symbols(estimate: "Estimate", domain: Domain, shares: Floats, count: int) -> Symbols:
