@@ -4,7 +4,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 DEMO   := $(VENV)/.demo
 READY  := $(VENV)/.ready
-INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+# Python compiles what it imports; compiling everything would take longer than the demo itself.
+INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt
 
 .PHONY: demo test test-slow lint docs javascript format clean
 

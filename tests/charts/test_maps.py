@@ -153,8 +153,11 @@ def test_h3_cells_are_hexagons():
     longitude, latitude = chart.shapes.polygons[0][0]
     assert 12 < longitude < 15
     assert 51 < latitude < 54
-    bars = chart.to_svg(400)
-    assert "Berlin" in bars
+    svg = chart.to_svg(400)
+    assert "Berlin" in svg
+    assert svg.count("<title>") == 7
+    low = format_share(float(case.estimate.interval()[0][0]), 1)
+    assert f"95% interval {low} to " in svg
 
 
 def test_cells_are_named_by_their_centre():

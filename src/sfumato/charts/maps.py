@@ -41,6 +41,7 @@ _SMALL = 12.0
 _LEGEND_HEIGHT = 54.0
 _NAMES_PER_PIXEL = 1 / 75
 _MAX_TEXT_ROWS = 24
+_MAX_NOTES = 3000  # cells of any shape that are drawn one by one
 _EMPTY = -2  # a cell that is not drawn
 _NOISE = -1  # a cell that may be empty
 
@@ -211,11 +212,28 @@ class MapChart(Chart):
         outlines = outlines_within(projection.bounds)
         _draw_land(drawing, projection, outlines)
         steps = self.steps
-        for step, commands in self.shapes.paths(steps, projection):
-            drawing.path(commands, fill="noise" if step == _NOISE else f"map{step}")
+        if isinstance(self.shapes, PolygonShapes) and steps.size <= _MAX_NOTES:
+            self._draw_with_notes(drawing, projection, self.shapes)
+        else:
+            for step, commands in self.shapes.paths(steps, projection):
+                drawing.path(commands, fill=_step_colour(step))
         _draw_lines(drawing, projection, outlines)
         self._draw_legend(drawing, projection.height + 16, has_noise=bool((steps == _NOISE).any()))
         return projection.height + _LEGEND_HEIGHT
+
+    def _draw_with_notes(
+        self, drawing: Drawing, projection: MapProjection, shapes: "PolygonShapes"
+    ) -> None:
+        """Draw each cell on its own, so that pointing at it shows its share and its interval."""
+        for cell, step in enumerate(self.steps.tolist()):
+            if step == _EMPTY:
+                continue
+            value, low, high = (
+                self.write(float(layer[cell])) for layer in (self.values, self.low, self.high)
+            )
+            drawing.start_group(f"{value}, 95% interval {low} to {high}")
+            drawing.path(f"{_path(shapes.polygons[cell], projection)}z", fill=_step_colour(step))
+            drawing.end_group()
 
     def _draw_legend(self, drawing: Drawing, top: float, *, has_noise: bool) -> None:
         bottom_log, top_log = self._log_scale
@@ -272,6 +290,10 @@ class MapChart(Chart):
         for row in blocks[::-1].tolist():
             lines.append("".join(shade((step + 1) / MAP_STEPS) for step in row).rstrip())
         return "\n".join(lines)
+
+
+def _step_colour(step: int) -> str:
+    return "noise" if step == _NOISE else f"map{step}"
 
 
 def _draw_noise_key(drawing: Drawing, x: float, top: float) -> None:
