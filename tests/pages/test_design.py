@@ -278,7 +278,7 @@ def test_nothing_left_over_needs_no_panel():
 
 
 def test_runs_are_as_wide_as_their_reports_are_frequent():
-    """Two answers: the first sends three kinds of reports, one of which the second never sends."""
+    """The second answer never sends the first of three reports."""
     context = sf.PrivacyMatrix([[0, "inf"], [2, 0]], domain=["a", "b"])
     Q = [["0.5", "0.25", "0.25"], ["0", "0.25", "0.75"]]
     mechanism = sf.TableResponse.from_fractions(context, Q)

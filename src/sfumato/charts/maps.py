@@ -11,7 +11,6 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,19 +76,6 @@ class MapProjection:
             (longitude - self.bounds.west) * horizontal,
             (self.bounds.north - latitude) * vertical,
         )
-
-
-class Shapes(Protocol):
-    """The shapes of the cells."""
-
-    @property
-    def bounds(self) -> Bounds:
-        """The smallest rectangle around all cells."""
-        ...
-
-    def paths(self, steps: Steps, projection: MapProjection) -> Iterator[tuple[int, str]]:
-        """Yield each step that occurs, and the path around all cells with this step."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -213,19 +199,19 @@ class MapChart(Chart):
         _draw_land(drawing, projection, outlines)
         steps = self.steps
         if isinstance(self.shapes, PolygonShapes) and steps.size <= _MAX_NOTES:
-            self._draw_with_notes(drawing, projection, self.shapes)
+            self._draw_with_notes(drawing, projection, self.shapes, steps)
         else:
             for step, commands in self.shapes.paths(steps, projection):
                 drawing.path(commands, fill=_step_colour(step))
         _draw_lines(drawing, projection, outlines)
-        self._draw_legend(drawing, projection.height + 16, has_noise=bool((steps == _NOISE).any()))
+        self._draw_legend(drawing, projection.height + 16, steps)
         return projection.height + _LEGEND_HEIGHT
 
     def _draw_with_notes(
-        self, drawing: Drawing, projection: MapProjection, shapes: "PolygonShapes"
+        self, drawing: Drawing, projection: MapProjection, shapes: PolygonShapes, steps: Steps
     ) -> None:
         """Draw each cell on its own, so that pointing at it shows its share and its interval."""
-        for cell, step in enumerate(self.steps.tolist()):
+        for cell, step in enumerate(steps.tolist()):
             if step == _EMPTY:
                 continue
             value, low, high = (
@@ -235,10 +221,10 @@ class MapChart(Chart):
             drawing.path(f"{_path(shapes.polygons[cell], projection)}z", fill=_step_colour(step))
             drawing.end_group()
 
-    def _draw_legend(self, drawing: Drawing, top: float, *, has_noise: bool) -> None:
+    def _draw_legend(self, drawing: Drawing, top: float, steps: Steps) -> None:
         bottom_log, top_log = self._log_scale
         width = min(drawing.width * 0.5, 280)
-        if self.scale is None and not (self.steps >= 0).any():
+        if self.scale is None and not (steps >= 0).any():
             _draw_noise_key(drawing, 0, top)
             return
         swatch = width / MAP_STEPS
@@ -248,7 +234,7 @@ class MapChart(Chart):
         high_text = f"{_plain_number(100 * 10**top_log)}%"
         drawing.text(0, top + 26, low_text, fill="faint", size=_SMALL)
         drawing.text(width, top + 26, high_text, fill="faint", size=_SMALL, anchor="end")
-        if has_noise:
+        if (steps == _NOISE).any():
             _draw_noise_key(drawing, width + 24, top)
 
     def to_html(self) -> str:

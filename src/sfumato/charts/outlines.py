@@ -8,7 +8,7 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from itertools import groupby, pairwise
 
@@ -86,6 +86,7 @@ class Outlines:
     states: tuple[Line, ...]
 
 
+@lru_cache(maxsize=8)  # a page lays out each map twice
 def outlines_within(bounds: Bounds) -> Outlines:
     """Return the outlines within a rectangle. A line that leaves it ends at its edge."""
     world = _world().outlines

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sfumato.charts import Chart, HeatMap, Panel, SmallMultiples, Square
 from sfumato.charts.chart import svg_to_png
 from sfumato.charts.drawing import Drawing
-from sfumato.charts.palette import FIXED, MAP_STEPS
+from sfumato.charts.palette import MAP_STEPS
 from sfumato.charts.strips import ColourRun, Span, Strip, StripChart
 from sfumato.designer import Design
 from sfumato.errors import InvalidContext
@@ -81,7 +81,7 @@ def design_chart(design: Design) -> DesignChart:
 
 def design_png(design: Design) -> bytes:
     """Return the chart as the contents of a PNG file."""
-    return svg_to_png(design_chart(design).to_svg(palette=FIXED))
+    return design_chart(design).to_png()
 
 
 # --- the promise ----------------------------------------------------------------------------------

@@ -9,8 +9,6 @@ from collections.abc import Iterable
 import numpy as np
 
 from sfumato.charts import Curve, CurveChart, Marker, Rule, log_axis
-from sfumato.charts.chart import svg_to_png
-from sfumato.charts.palette import FIXED
 from sfumato.foundation.formatting import format_number, format_percent
 from sfumato.pages.markup import (
     Html,
@@ -130,7 +128,7 @@ def _render_note(note: str) -> Html:
 
 def plan_png(plan: Plan) -> bytes:
     """Return the chart as the contents of a PNG file."""
-    return svg_to_png(plan_chart(plan).to_svg(palette=FIXED))
+    return plan_chart(plan).to_png()
 
 
 def plan_svg(plan: Plan) -> str:

@@ -35,6 +35,7 @@ from sfumato.pages.markup import (
 from sfumato.pages.promise import promise_facts, promise_sentences, shorten_label
 from sfumato.promises import Certificate
 from sfumato.survey import FAKE_COUNTS, RESULT_COLUMNS, Survey, result_rows
+from sfumato.tables import table_csv
 
 _MAX_TABLE_ROWS = 1000
 _MAX_PLAIN_ROWS = 2000  # larger tables are compressed for download
@@ -215,14 +216,13 @@ def _render_key(survey: Survey) -> Html:
 
 def _render_download(estimate: Estimate) -> Html:
     """Return a link that holds all numbers as CSV, compressed if there are many."""
-    lines = [",".join(RESULT_COLUMNS)]
+    rows = []
     for label, *numbers in result_rows(estimate):
-        quoted_label = '"' + str(label).replace('"', '""') + '"'
-        lines.append(",".join([quoted_label, *(f"{number:.9g}" for number in numbers)]))
-    content = ("\n".join(lines) + "\n").encode("utf-8")
+        rows.append((label, *(float(f"{number:.9g}") for number in numbers)))
+    content = table_csv(RESULT_COLUMNS, rows).encode("utf-8")
     name = "estimate.csv"
     media_type = "text/csv"
-    if len(lines) > _MAX_PLAIN_ROWS:
+    if len(rows) >= _MAX_PLAIN_ROWS:
         content = gzip.compress(content, mtime=0)
         name = "estimate.csv.gz"
         media_type = "application/gzip"
