@@ -28,6 +28,7 @@ The hierarchy::
     ├── EngineStopped                     workers exited before finishing; nothing was kept
     ├── StoreUnavailable                  the aggregator's store is unavailable; nothing was changed
     │   └── StoreFull                     the store is full
+    ├── UnknownSender       (LookupError)
     └── MissingExtra        (ImportError) an optional dependency is not installed
 
 Messages say what was expected, what was found and what to do. No message, attribute or chained
@@ -62,6 +63,7 @@ __all__ = [
     "StoreFull",
     "StoreUnavailable",
     "UnknownLabel",
+    "UnknownSender",
     "UnknownValue",
     "WrongSurvey",
 ]
@@ -217,6 +219,10 @@ class StoreUnavailable(SfumatoError):
 
 class StoreFull(StoreUnavailable):
     """The aggregator's store is full. Nothing was changed."""
+
+
+class UnknownSender(SfumatoError, LookupError):
+    """The survey has no bulk sender with this name."""
 
 
 class MissingExtra(SfumatoError, ImportError):

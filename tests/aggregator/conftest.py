@@ -10,6 +10,16 @@ from support.postgres_server import PostgresServer, find_programs
 from support.unrandomized import unrandomized_survey
 
 
+@pytest.fixture(autouse=True)
+def checksums_of_small_batches(request, monkeypatch):
+    """Keep a checksum of every batch, so that tests of conflicts can use small ones.
+
+    Tests marked `own_checksums` use the store as it is, without checksums of small batches.
+    """
+    if "own_checksums" not in request.keywords:
+        monkeypatch.setattr("sfumato.aggregator.store.store._MIN_DIGEST_REPORTS", 1)
+
+
 class Clock:
     """A clock that stands still until it is set."""
 

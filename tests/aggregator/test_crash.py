@@ -26,6 +26,20 @@ def test_aggregator_killed_many_times_counts_reports_once(store_url, capsys, see
     assert record["given up"]
 
 
+def test_two_aggregators_killed_in_turn_count_reports_once(store_url):
+    record = crash(store_url, kills=2, seed=5, servers=2)
+    assert record["acknowledged"] >= 15
+
+
+@pytest.mark.slow
+def test_two_aggregators_killed_many_times_count_reports_once(store_url, capsys):
+    record = crash(store_url, kills=50, seed=6, servers=2)
+    with capsys.disabled():
+        print(f"\n{record}")
+    assert record["acknowledged"] >= 255
+    assert record["given up"]
+
+
 @pytest.mark.slow
 def test_power_cut_to_database_and_aggregator_counts_reports_once(postgres, capsys):
     url = postgres.database()
@@ -40,9 +54,9 @@ def test_power_cut_to_database_and_aggregator_counts_reports_once(postgres, caps
         print(f"\n{record}")
 
 
-def test_planted_double_count_is_detected(tmp_path):
+@pytest.mark.parametrize("servers", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_planted_double_count_is_detected(tmp_path, servers):
+    url = f"sqlite:///{tmp_path / 'reports.db'}"
     command = (sys.executable, str(Path(forgetful_serve.__file__)))
     with pytest.raises(AssertionError, match="counted again"):
-        crash(
-            f"sqlite:///{tmp_path / 'reports.db'}", kills=1, seed=1, command=command, at_least=150
-        )
+        crash(url, kills=1, seed=1, command=command, at_least=150, servers=servers)

@@ -203,7 +203,7 @@ def test_browser_that_fails_does_not_stop_the_aggregator(folder, monkeypatch):
 
 def test_serve_shows_its_token_at_the_first_start_only(folder, survey):
     """Start, SIGTERM, start without arguments, SIGINT: in one test, as starts are slow."""
-    with serving("lunch.toml") as first:
+    with serving("lunch.toml", "--reports-per-upload", "3") as first:
         token = first.read(TOKEN).group(1)
         assert f"survey lunch-2026: {survey.fingerprint}\n" in first.said
         assert _get(first, f"/v1/surveys/{survey.fingerprint}") == (200, survey.resolved())
@@ -224,7 +224,7 @@ def test_serve_shows_its_token_at_the_first_start_only(folder, survey):
     # Besides them: survey, token, address, dashboard. No request was logged, and no address.
     assert len(first.said.splitlines()) == 4 + len(warnings)
 
-    with serving() as second:  # the survey is in the store
+    with serving("--reports-per-upload", "3") as second:  # the survey is in the store
         assert not TOKEN.search(second.said)
         assert _upload(second, survey, [0, 1, 2]) == 200
         assert b'"reports":3' in _get(second, status, token)[1]

@@ -24,7 +24,10 @@ PEOPLE = 5000
 def running(store, **settings):
     """The application under uvicorn, in a thread, on a port of the system's choice."""
     config = uvicorn.Config(
-        create_app(store, Settings(**settings)), host="127.0.0.1", port=0, log_level="critical"
+        create_app(store, Settings(**{"reports_per_upload": 65_536, **settings})),
+        host="127.0.0.1",
+        port=0,
+        log_level="critical",
     )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
@@ -72,7 +75,7 @@ def test_devices_are_counted_once_each_period(store, clear, tmp_path):
 
 
 def test_replays_conflicts_and_refusals(store, survey):
-    reports = np.array([1, 2, 3], dtype=np.uint32)
+    reports = np.tile(np.array([1, 2, 3], dtype=np.uint32), 100)
     batch = Batch(fresh_id(), survey.fingerprint, reports)
     with running(store) as url:
         http_client = AggregatorClient(url)
@@ -82,7 +85,7 @@ def test_replays_conflicts_and_refusals(store, survey):
             == Receipt.for_batch(batch)
         )
         with pytest.raises(BatchConflict):
-            http_client.deliver(Batch(batch.id, survey.fingerprint, reports[:1]))
+            http_client.deliver(Batch(batch.id, survey.fingerprint, reports[:299]))
         with pytest.raises(ReportRejected) as raised:
             http_client.deliver(
                 Batch(fresh_id(), survey.fingerprint, np.array([0, 2**31], dtype=np.uint32))
@@ -93,7 +96,7 @@ def test_replays_conflicts_and_refusals(store, survey):
         store.set_closed(survey.fingerprint)
         with pytest.raises(WrongSurvey, match="closed"):
             http_client.deliver(batch)
-    assert sum(counts(store, survey)) == 3
+    assert sum(counts(store, survey)) == 300
 
 
 def test_surveys_are_fetched_and_pinned(store, survey, clear):

@@ -64,7 +64,9 @@ def run_aggregator(folder):
     clock = [NOON]
     store = Store(backend_for(f"sqlite:///{folder / 'reports.db'}"), now=lambda: clock[0])
     token = Token(store).create()
-    app = create_app(store, Settings(requests_per_minute=0, now=lambda: clock[0]))
+    app = create_app(
+        store, Settings(requests_per_minute=0, reports_per_upload=65_536, now=lambda: clock[0])
+    )
     server = uvicorn.Server(uvicorn.Config(app, log_level="error", access_log=False, ws="none"))
     with listen("127.0.0.1", 0) as socket:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [socket]}, daemon=True)

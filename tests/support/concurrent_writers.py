@@ -9,6 +9,7 @@ import random
 import sys
 from collections import Counter
 
+import sfumato.aggregator.store.store as store_module
 from sfumato.aggregator.store import Outcome, Store
 from support.unrandomized import batch_of, counts_of, unrandomized_survey
 
@@ -69,4 +70,6 @@ def check_outcomes(store, results):
 
 
 if __name__ == "__main__":
+    # Keep a checksum of every batch, so that small batches can conflict.
+    store_module._MIN_DIGEST_REPORTS = 1
     json.dump(write(sys.argv[1], int(sys.argv[2])), sys.stdout)

@@ -4,10 +4,14 @@ Every report has a different value. A sender retries a batch until it is acknowl
 ten it resends a batch that was acknowledged before, and one time in four it gives up after the
 first failure. In the end, every acknowledged report must count exactly once, and every other one
 at most once.
+
+Several servers can share one store. Then each attempt, also of the same batch, goes to any of them,
+and they are killed in turn.
 """
 
 import contextlib
 import http.client
+import os
 import random
 import signal
 import subprocess
@@ -29,12 +33,10 @@ COMMAND = (str(Path(sys.executable).parent / "sfumato"),)
 
 
 class Server:
-    """`sfumato serve` as a process, on any free port, with the survey in its store."""
+    """`sfumato serve` as a process, on any free port."""
 
-    def __init__(self, command, url):
-        store = Store.open(url)
-        store.register(SURVEY)
-        store.close()
+    def __init__(self, command, url, environment):
+        self._environment = {**os.environ, **environment}
         self._command = [
             *command,
             "serve",
@@ -44,12 +46,17 @@ class Server:
             "0",
             "--requests-per-minute",
             "0",
+            "--reports-per-upload",
+            "100",
         ]
         self._process = None
         self.address = None
+        self.acknowledged = 0
 
     def start(self):
-        self._process = subprocess.Popen(self._command, stderr=subprocess.PIPE, text=True)
+        self._process = subprocess.Popen(
+            self._command, env=self._environment, stderr=subprocess.PIPE, text=True
+        )
         output = []
         for line in self._process.stderr:
             output.append(line)
@@ -74,7 +81,7 @@ class Server:
 class Crowd:
     """Senders in threads, and a record of what they sent and which batches were acknowledged."""
 
-    server: Server
+    servers: list
     seed: int
     sent: dict = field(default_factory=dict)
     acknowledged: list = field(default_factory=list)
@@ -100,19 +107,24 @@ class Crowd:
         choose = random.Random(f"{self.seed}/{number}")
         while not self._stop.is_set():
             if choose.random() < 0.1 and self.acknowledged:
-                self._deliver(choose.choice(self.acknowledged), again=True, patient=True)
+                batch = choose.choice(self.acknowledged)
+                self._deliver(batch, choose, again=True, patient=True)
             else:
                 with self._lock:
                     values = [next(self._values) for _ in range(choose.randrange(1, 4))]
                     batch = batch_of(SURVEY, 1 + len(self.sent), *values)
                     self.sent[batch.id] = batch
-                self._deliver(batch, again=False, patient=choose.random() < 0.75)
+                patient = choose.random() < 0.75
+                self._deliver(batch, choose, again=False, patient=patient)
 
-    def _deliver(self, batch, *, again, patient):
+    def _deliver(self, batch, choose, *, again, patient):
         """Send the same bytes until they are acknowledged; if not `patient`, only once."""
         while not self._stop.is_set():
-            status = self._attempt(to_json(batch))
+            server = choose.choice(self.servers)
+            status = self._attempt(server.address, to_json(batch))
             if status in (200, 201):
+                with self._lock:
+                    server.acknowledged += 1
                 self.events["replayed" if again else "acknowledged"] += 1
                 if again and status == 201:
                     self.recounted.append(batch)
@@ -126,9 +138,8 @@ class Crowd:
                 self.events["given up"] += 1
                 return
 
-    def _attempt(self, body):
+    def _attempt(self, address, body):
         """Return the status, or None if there was no response."""
-        address = self.server.address
         if address is None:
             return None
         connection = http.client.HTTPConnection(address, timeout=10)
@@ -149,6 +160,11 @@ class Crowd:
         target = len(self.acknowledged) + more
         _wait(lambda: len(self.acknowledged) >= target)
 
+    def wait_for_server(self, server):
+        """Wait until this server acknowledges another batch."""
+        target = server.acknowledged + 1
+        _wait(lambda: server.acknowledged >= target)
+
     def wait_for_replays(self, number):
         """Wait until `number` acknowledged batches were sent again."""
         _wait(lambda: self.events["replayed"] >= number)
@@ -161,37 +177,60 @@ def _wait(condition, seconds=60):
         time.sleep(0.002)
 
 
-def crash(url, *, kills, seed, command=COMMAND, between=lambda kill: None, at_least=5):
+def crash(
+    url,
+    *,
+    kills,
+    seed,
+    command=COMMAND,
+    between=lambda kill: None,
+    at_least=5,
+    servers=1,
+    environment=None,
+):
     """Kill the aggregator repeatedly while a crowd uploads, then check the counts.
 
     At least `at_least` batches are acknowledged before each kill and after the last one. `between`
-    is called after each kill. Return how often each event occurred, and the longest time in seconds
-    from the start of the process to the first acknowledgement.
+    is called after each kill. `servers` is the number of aggregators on this store; they are killed
+    in turn. `environment` adds variables to theirs. Return how often each event occurred, and the
+    longest time in seconds from the start of a process to its first acknowledgement.
     """
-    server = Server(command, url)
-    crowd = Crowd(server, seed)
+    prepare_store(url)
+    crew = [Server(command, url, environment or {}) for _ in range(servers)]
+    crowd = Crowd(crew, seed)
     choose = random.Random(seed)
     recoveries = []
-    server.start()
     try:
+        for server in crew:
+            server.start()
         with crowd.send_all_the_time():
             for kill in range(kills):
+                server = crew[kill % servers]
                 crowd.wait_for(at_least + choose.randrange(40))
                 time.sleep(choose.random() * 0.05)
                 server.end(signal.SIGKILL)
                 between(kill)
                 start = time.monotonic()
                 server.start()
-                crowd.wait_for(1)
+                crowd.wait_for_server(server)
                 recoveries.append(time.monotonic() - start)
             crowd.wait_for(at_least)
             crowd.wait_for_replays(3)
-        assert server.end(signal.SIGTERM) == 0, "the aggregator did not stop cleanly"
+        for server in crew:
+            assert server.end(signal.SIGTERM) == 0, "the aggregator did not stop cleanly"
     finally:
-        server.end(signal.SIGKILL)
+        for server in crew:
+            server.end(signal.SIGKILL)
     check_counts(url, crowd)
     slowest = round(max(recoveries, default=0.0), 2)
     return {**crowd.events, "kills": kills, "slowest recovery": slowest}
+
+
+def prepare_store(url):
+    """Register the survey in a store."""
+    store = Store.open(url)
+    store.register(SURVEY)
+    store.close()
 
 
 def check_counts(url, crowd):

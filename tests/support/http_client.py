@@ -21,6 +21,8 @@ from sfumato.cells import CellKey
 
 PROBLEM = "urn:sfumato:problem:"
 
+_NO_LIMITS = {"requests_per_minute": 0, "reports_per_upload": 65_536}
+
 
 @dataclass(frozen=True)
 class Response:
@@ -162,7 +164,7 @@ def upload_path(fingerprint):
 
 @contextmanager
 def run_aggregator(folder, *surveys, url=None, **settings):
-    """Run an aggregator with these surveys; by default, without a limit on requests."""
+    """Run an aggregator with these surveys; by default, without limits on requests and reports."""
     file = Path(folder) / "reports.db"
     with ExitStack() as stack:
         store = Store.open(url or f"sqlite:///{file}")
@@ -170,7 +172,7 @@ def run_aggregator(folder, *surveys, url=None, **settings):
         for survey in surveys:
             store.register(survey)
         token = Token(store).create()
-        app = create_app(store, Settings(**{"requests_per_minute": 0, **settings}))
+        app = create_app(store, Settings(**{**_NO_LIMITS, **settings}))
         yield RunningAggregator(stack.enter_context(AsgiClient(app)), store, file, token)
 
 

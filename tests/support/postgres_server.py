@@ -38,15 +38,20 @@ def find_programs():
 
 
 class PostgresServer:
-    """A server that tests start and stop; committed data survive."""
+    """A server that tests start and stop; committed data survive.
 
-    def __init__(self):
+    `initialization` are options of initdb, and `settings` are added to the server's.
+    """
+
+    def __init__(self, *, initialization=(), settings=None):
         self._programs = find_programs()
-        self._user = _OWNER if os.geteuid() == 0 else None
+        self._settings = {**_SETTINGS, **(settings or {})}
+        self.environment = {}
+        self.user = _OWNER if os.geteuid() == 0 else None
         # Not in pytest's temporary folder: the user who runs the server cannot enter it.
         self.folder = Path(tempfile.mkdtemp(prefix="sfumato-postgres-"))
-        if self._user:
-            shutil.chown(self.folder, self._user)
+        if self.user:
+            shutil.chown(self.folder, self.user)
         self._process = None
         self._numbers = count()
         self._free = []
@@ -56,30 +61,39 @@ class PostgresServer:
             "--encoding=UTF8",
             "--locale=C",
             "--no-sync",
+            *initialization,
         ]
-        self._run("initdb", *options, "--pgdata", str(self.folder / "data"))
+        self.data = self.folder / "data"
+        self._run("initdb", *options, "--pgdata", str(self.data))
 
     def _run(self, program, *arguments):
         # The server's user may not be allowed to enter the current folder.
         command = [str(self._programs / program), *arguments]
         subprocess.run(
-            command, user=self._user, cwd=self.folder, check=True, stdout=subprocess.DEVNULL
+            command, user=self.user, cwd=self.folder, check=True, stdout=subprocess.DEVNULL
         )
 
     def start(self):
         """Start the server, and wait until it accepts connections."""
-        settings = [part for name, value in _SETTINGS.items() for part in ("-c", f"{name}={value}")]
+        settings = []
+        for name, value in self._settings.items():
+            settings += ["-c", f"{name}={value}"]
         command = [
             str(self._programs / "postgres"),
             "-D",
-            str(self.folder / "data"),
+            str(self.data),
             "-k",
             str(self.folder),
             *settings,
         ]
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
-                command, user=self._user, cwd=self.folder, stdout=log, stderr=log
+                command,
+                user=self.user,
+                cwd=self.folder,
+                env={**os.environ, **self.environment},
+                stdout=log,
+                stderr=log,
             )
         deadline = time.monotonic() + 30
         while not self._accepts_connections():

@@ -16,16 +16,18 @@ from typing import TypeVar
 
 from starlette.concurrency import run_in_threadpool
 
-from sfumato.aggregator.store import Store
+from sfumato.aggregator.store import DayCounts, LeftOut, Store
 from sfumato.batches import UploadRules, is_fingerprint
 from sfumato.errors import NotEnoughReports
 from sfumato.estimation import Difference, Estimate
 from sfumato.estimation.decoders import get_decoder
 from sfumato.survey import Survey
 
-__all__ = ["Catalogue", "CatalogueEntry", "Estimates"]
+__all__ = ["Catalogue", "CatalogueEntry", "CurrentEstimate", "DaySummary", "Estimates"]
 
 _MAX_CACHED_ESTIMATES = 8
+_MAX_DAYS = 100
+_MAX_CACHED_FITS = 1000
 
 _Result = TypeVar("_Result")
 
@@ -116,19 +118,45 @@ class Catalogue:
             return self._entries[fingerprint]
 
 
+@dataclass(frozen=True)
+class CurrentEstimate:
+    """An estimate from all reports so far, and what operators left out of it."""
+
+    estimate: Estimate
+    left_out: LeftOut
+
+
+@dataclass(frozen=True)
+class DaySummary:
+    """The reports of one day and one sender, and whether they look like honest ones.
+
+    ``p_value``: of the test whether honest devices can have sent them; ``None`` if there are too
+    few. ``largest_shift``: how far a share could have moved if all of them were fake.
+    """
+
+    day: str
+    sender: str
+    reports: int
+    is_left_out: bool
+    p_value: float | None
+    largest_shift: float
+
+
 class Estimates:
     """Computes estimates and caches them.
 
-    Counts only grow, so an estimate is current as long as the number of reports is unchanged.
+    Counts only grow, so an estimate is current as long as the number of reports is unchanged and
+    the same days and senders are left out.
     """
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._cache: OrderedDict[tuple[str, str], Estimate] = OrderedDict()
+        self._cache: OrderedDict[tuple[str, str], CurrentEstimate] = OrderedDict()
+        self._fits: OrderedDict[tuple[str, str, str, int], float | None] = OrderedDict()
         self._lock = asyncio.Lock()
 
-    async def estimate(self, entry: CatalogueEntry, decoder: str) -> Estimate:
-        """Return the estimate from all reports so far.
+    async def estimate(self, entry: CatalogueEntry, decoder: str) -> CurrentEstimate:
+        """Return the estimate from all reports so far, except those that are left out.
 
         Raise ``NotEnoughReports`` if there are fewer than the survey's minimum.
         """
@@ -143,23 +171,72 @@ class Estimates:
         """
         return await self.run(lambda: self._compare_periods(entry, days, today))
 
+    async def summarize_days(self, entry: CatalogueEntry) -> list[DaySummary]:
+        """Return a summary of each day and sender, the latest first."""
+        return await self.run(lambda: self.summarize_days_now(entry))
+
     async def run(self, function: Callable[[], _Result]) -> _Result:
         """Run an expensive function outside the event loop. Only one runs at a time."""
         async with self._lock:
             return await run_in_threadpool(function)
 
-    def _estimate(self, entry: CatalogueEntry, decoder: str) -> Estimate:
+    def _estimate(self, entry: CatalogueEntry, decoder: str) -> CurrentEstimate:
         survey = entry.survey
-        tally = self._store.tally(survey.fingerprint, entry.outputs)
+        tally, left_out = self._store.tally_and_omissions(survey.fingerprint, entry.outputs)
         key = (survey.fingerprint, decoder)
-        estimate = self._cache.get(key)
-        if estimate is None or estimate.reports != tally.reports:
+        current = self._cache.get(key)
+        is_current = (
+            current is not None
+            and current.estimate.reports == tally.reports
+            and current.left_out == left_out
+        )
+        if current is None or not is_current:
             estimate = survey.estimate(tally, decoder=get_decoder(decoder))
-            self._cache[key] = estimate
+            current = CurrentEstimate(estimate, left_out)
+            self._cache[key] = current
         self._cache.move_to_end(key)
         if len(self._cache) > _MAX_CACHED_ESTIMATES:
             self._cache.popitem(last=False)
-        return estimate
+        return current
+
+    def summarize_days_now(self, entry: CatalogueEntry) -> list[DaySummary]:
+        """Return a summary of each day and sender, outside an event loop."""
+        fingerprint = entry.fingerprint
+        counts_by_day = self._store.count_days(fingerprint, entry.outputs, _MAX_DAYS)
+        report_count = self._store.tally(fingerprint, entry.outputs).reports
+        return [self._summarize_day(entry, counts, report_count) for counts in counts_by_day]
+
+    def _summarize_day(
+        self, entry: CatalogueEntry, counts: DayCounts, report_count: int
+    ) -> DaySummary:
+        """Summarize a day. ``report_count``: the number of reports in the results."""
+        day_reports = counts.tally.reports
+        largest_shift = 0.0
+        if not counts.is_left_out:
+            fake_share = day_reports / report_count
+            largest_shift = min(1.0, fake_share * entry.survey.mechanism.scores.reach.max_shift)
+        return DaySummary(
+            day=counts.day,
+            sender=counts.sender,
+            reports=day_reports,
+            is_left_out=counts.is_left_out,
+            p_value=self._fit_day(entry, counts),
+            largest_shift=largest_shift,
+        )
+
+    def _fit_day(self, entry: CatalogueEntry, counts: DayCounts) -> float | None:
+        """Test a day's reports. Return the p-value, or ``None`` if there are too few reports."""
+        key = (entry.fingerprint, counts.day, counts.sender, counts.tally.reports)
+        if key not in self._fits:
+            try:
+                estimate = entry.survey.estimate(counts.tally, decoder="unbiased")
+            except NotEnoughReports:
+                self._fits[key] = None
+            else:
+                self._fits[key] = estimate.fit_result.p_value
+            if len(self._fits) > _MAX_CACHED_FITS:
+                self._fits.popitem(last=False)
+        return self._fits[key]
 
     def _compare_periods(self, entry: CatalogueEntry, days: int, today: date) -> Difference | None:
         try:

@@ -49,7 +49,8 @@ _match_fingerprint = re.compile(FINGERPRINT_PATTERN).fullmatch
 class Batch:
     """Reports for one cell of a survey, under an identifier.
 
-    ``edition`` is the survey's edition, which decides the format on the wire.
+    ``edition`` is the survey's edition, which decides the format on the wire. ``sender`` is the
+    bulk sender that the aggregator recognised, or "" for an anonymous upload. It is never sent.
 
     >>> Batch(bytes(16), "ab" * 32, np.array([3, 1], dtype=np.uint32))
     Batch(2 reports, id=00000000…, survey=abababababab…)
@@ -60,6 +61,7 @@ class Batch:
     reports: NDArray[np.uint32]
     key: CellKey = NO_KEY
     edition: int = 1
+    sender: str = ""
 
     def __post_init__(self) -> None:
         if len(self.id) != ID_BYTES:
@@ -91,6 +93,12 @@ class Batch:
         key = self.key.text.encode("utf-8")
         parts = (b"sfumato/2/content", self.id, len(key).to_bytes(4, "little"), key, content)
         return hashlib.sha256(b"".join(parts)).digest()[:ID_BYTES]
+
+    def from_sender(self, name: str) -> "Batch":
+        """Return the batch as sent by a bulk sender. Its digest stays the same."""
+        named = replace(self, sender=name)
+        named.__dict__["digest"] = self.digest
+        return named
 
     def move_to(self, key: CellKey) -> "Batch":
         """Return the batch with its reports in another cell.

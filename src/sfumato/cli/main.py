@@ -26,6 +26,7 @@ from sfumato.cli import (
     send,
     serve,
     simulate,
+    store,
     verify,
 )
 from sfumato.cli.console import notify, say
@@ -116,6 +117,12 @@ _COMMANDS = (
 )
 for _name, _command, _heading, _summary in _COMMANDS:
     app.command(_name, cls=HelpCommand, rich_help_panel=_heading, short_help=_summary)(_command)
+app.add_typer(
+    store.app,
+    name="store",
+    rich_help_panel=_COLLECT,
+    short_help="Leave a flood out of the results; manage bulk senders.",
+)
 app.add_typer(
     paper.app,
     name="paper",

@@ -62,6 +62,17 @@ def send(
     batch_size: Annotated[
         int, typer.Option(min=1, max=65_536, help="Reports per request.")
     ] = 10_000,
+    key: Annotated[
+        str | None,
+        typer.Option(
+            envvar="SFUMATO_KEY",
+            metavar="KEY",
+            help=(
+                "Sender's key from the aggregator's operator. Better in the environment, because "
+                "other users of this computer can see options."
+            ),
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Randomize each answer once, locally, and deliver each report to an aggregator exactly once.
@@ -70,6 +81,9 @@ def send(
     sending any. If a run fails or is stopped, run the same command again: it continues from the
     outbox. No answer is randomized again, and no report is counted twice. Afterwards, the outbox
     remains as a record of what was sent; delete it to send the same answers again.
+
+    Without a sender's key, an aggregator accepts only small uploads, usually of a single report
+    (--batch-size 1).
 
     Examples:
       sfumato send survey.toml answers.csv --column place --to https://surveys.example.org
@@ -99,7 +113,7 @@ def send(
     outbox_path = outbox or f"{answers}.{loaded_survey.fingerprint[:12]}.outbox"
     check_output_paths(outbox_path, inputs=[survey, answers])
     stop = Event()
-    aggregator = AggregatorClient(to, pause=stop.wait)
+    aggregator = AggregatorClient(to, pause=stop.wait, key=key)
     if not Path(outbox_path).exists():
         columns = options.columns_for(loaded_survey, answers)
         _require_survey(loaded_survey, aggregator)

@@ -32,6 +32,14 @@ def serve(
         int,
         typer.Option(min=0, help="Maximum requests per client per minute; 0 for no limit."),
     ] = 6000,
+    reports_per_upload: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            max=65_536,
+            help="Maximum reports in an upload without a key; each counts as a request.",
+        ),
+    ] = 1,
     proxy: Annotated[
         str | None,
         typer.Option(
@@ -73,7 +81,9 @@ def serve(
     ):
         _register_surveys(open_store, surveys or [])
         token = _show_new_token(open_store, new_token=new_token)
-        settings = aggregator.Settings(requests_per_minute=requests_per_minute)
+        settings = aggregator.Settings(
+            requests_per_minute=requests_per_minute, reports_per_upload=reports_per_upload
+        )
         config = uvicorn.Config(
             aggregator.create_app(open_store, settings),
             log_level="warning",

@@ -42,6 +42,7 @@ __all__ = ["AggregatorClient", "BatchConflict", "ListedSurvey", "Receipt"]
 
 _RETRY_STATUSES = frozenset({408, 429, 502, 503, 504, 507})
 _BATCH_CONFLICT = "urn:sfumato:problem:batch-conflict"
+_TOO_MANY_REPORTS = "urn:sfumato:problem:too-many-reports"
 
 # In seconds.
 _CONNECT_TIMEOUT = 10.0
@@ -110,18 +111,26 @@ class AggregatorClient:
     ``pause``: called between attempts with the number of seconds to wait. If it returns a true
     value, the client stops retrying.
 
+    ``key``: a bulk sender's key, which an aggregator requires for uploads with many reports.
+
     >>> AggregatorClient("https://surveys.example.org/lunch/")
     AggregatorClient('https://surveys.example.org/lunch')
     """
 
     def __init__(
-        self, url: str, *, patience: float = 60.0, pause: Callable[[float], object] = time.sleep
+        self,
+        url: str,
+        *,
+        patience: float = 60.0,
+        pause: Callable[[float], object] = time.sleep,
+        key: str | None = None,
     ) -> None:
         import urllib3
 
         self.url = _normalize_url(url)
         self._patience = patience
         self._pause = pause
+        self._authorization = {} if key is None else {"Authorization": f"Bearer {key}"}
         timeout = urllib3.Timeout(connect=_CONNECT_TIMEOUT, read=_READ_TIMEOUT)
         self._pool = urllib3.PoolManager(num_pools=1, maxsize=8, retries=False, timeout=timeout)
 
@@ -158,6 +167,7 @@ class AggregatorClient:
         headers = {
             "Accept": JSON_MEDIA_TYPE,
             "Content-Type": ARROW_MEDIA_TYPE if arrow else JSON_MEDIA_TYPE,
+            **self._authorization,
         }
         expected = Receipt.for_batch(batch)
         path = f"/v1/surveys/{batch.fingerprint}/batches"
@@ -259,6 +269,15 @@ class AggregatorClient:
             return InvalidBatch(
                 f"{self.url} did not accept this batch (status {status}). "
                 "It may run a different version of Sfumato."
+            )
+        if status == 401:
+            return NotDelivered(
+                f"{self.url} does not know this sender's key. Ask its operator for a new one."
+            )
+        if status == 403 and problem.get("type") == _TOO_MANY_REPORTS:
+            return NotDelivered(
+                f"{self.url} accepts uploads with this many reports only with a sender's key. "
+                "Ask its operator for one (sfumato store add-sender)."
             )
         if status == 403:
             return NotDelivered(

@@ -9,6 +9,8 @@ from sfumato.pages.dashboard import certificate_view as certificate_view
 from sfumato.pages.dashboard import dashboard_page as dashboard_page
 from sfumato.pages.dashboard import promise_view as promise_view
 from sfumato.pages.dashboard import results_view as results_view
+from sfumato.pages.dashboard.days import DayRow as DayRow
+from sfumato.pages.dashboard.days import days_view as days_view
 from sfumato.pages.demo import PromiseMap as PromiseMap
 from sfumato.pages.demo import demo_page as demo_page
 from sfumato.pages.design import Alternative as Alternative

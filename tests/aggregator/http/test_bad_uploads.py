@@ -439,7 +439,10 @@ def test_unexpected_errors_are_answered_without_their_text(aggregator, caplog, m
 @pytest.fixture(scope="module")
 def line(aggregator):
     """The same store behind a real server that waits for bodies for 0.3 seconds."""
-    app = create_app(aggregator.store, Settings(requests_per_minute=0, body_timeout=0.3))
+    app = create_app(
+        aggregator.store,
+        Settings(requests_per_minute=0, reports_per_upload=65_536, body_timeout=0.3),
+    )
     with listen(app) as address:
         yield SimpleNamespace(address=address, dump=aggregator.dump)
 
@@ -574,7 +577,10 @@ def test_a_refused_body_is_not_parsed_as_the_next_request(line, unchanged):
 
 def test_a_valid_upload_on_the_same_connection_counts(tmp_path):
     with run_aggregator(tmp_path, SURVEY) as aggregator:
-        app = create_app(aggregator.store, Settings(requests_per_minute=0, body_timeout=0.3))
+        app = create_app(
+            aggregator.store,
+            Settings(requests_per_minute=0, reports_per_upload=65_536, body_timeout=0.3),
+        )
         with listen(app) as address:
             for number, head, body in (
                 (3, {"Content_Length": len(BODY)}, lambda sent: sent),

@@ -59,6 +59,13 @@ def _ask(aggregator, survey, what, **query):
 
 # --- estimates ------------------------------------------------------------------------------------
 
+NOTHING_LEFT_OUT = {"days": [], "senders": [], "reports": 0}
+
+
+def _results(survey, estimate, level=0.95):
+    return {**results_as_json(survey, estimate, level), "left_out": NOTHING_LEFT_OUT}
+
+
 DECODERS = [name for name in DECODER_TABLE if name != "spatial-bayes"]  # which needs a map
 
 
@@ -66,7 +73,7 @@ DECODERS = [name for name in DECODER_TABLE if name != "spatial-bayes"]  # which 
 @pytest.mark.parametrize("survey", [SURVEY, AGES, NUMBERED], ids=lambda survey: survey.name)
 def test_estimates_equal_those_of_the_survey(aggregator, survey, decoder):
     answer = _ask(aggregator, survey, "estimate", decoder=decoder)
-    expected = results_as_json(survey, survey.estimate(_tally(survey), decoder=decoder))
+    expected = _results(survey, survey.estimate(_tally(survey), decoder=decoder))
     assert answer.status == 200
     assert answer.json == json.loads(json.dumps(expected))
     assert answer.json["reports"] == PEOPLE
@@ -75,7 +82,7 @@ def test_estimates_equal_those_of_the_survey(aggregator, survey, decoder):
 
 @pytest.mark.parametrize("decoder", [*DECODERS, "spatial-bayes"])
 def test_grid_decoders_are_available(aggregator, decoder):
-    expected = results_as_json(GRID, GRID.estimate(_tally(GRID), decoder=decoder))
+    expected = _results(GRID, GRID.estimate(_tally(GRID), decoder=decoder))
     assert _ask(aggregator, GRID, "estimate", decoder=decoder).json == json.loads(
         json.dumps(expected)
     )
@@ -95,7 +102,7 @@ def test_the_default_is_auto_at_95_percent(aggregator):
 
 @pytest.mark.parametrize("level", [0.5, 0.99, 1e-9, 1 - 1e-12, 5e-324])
 def test_the_level_sets_the_intervals(aggregator, level):
-    expected = results_as_json(SURVEY, SURVEY.estimate(_tally(SURVEY)), level)
+    expected = _results(SURVEY, SURVEY.estimate(_tally(SURVEY)), level)
     assert _ask(aggregator, SURVEY, "estimate", level=level).json == json.loads(
         json.dumps(expected)
     )
@@ -112,6 +119,7 @@ def test_totals_equal_those_of_the_estimate(aggregator, labels):
         "low": total.low,
         "high": total.high,
         "level": 0.9,
+        "left_out": NOTHING_LEFT_OUT,
     }
 
 
@@ -153,6 +161,7 @@ def test_the_top_equals_that_of_the_estimate(aggregator, size):
         "certainly": list(top.certainly),
         "possibly": list(top.possibly),
         "level": 0.95,
+        "left_out": NOTHING_LEFT_OUT,
     }
 
 
@@ -231,6 +240,7 @@ def test_the_status_has_reports_per_hour(tmp_path):
                 {"hour": "2026-11-15T09", "reports": 3},
                 {"hour": "2026-11-15T11", "reports": 3},
             ],
+            "left_out": {"days": [], "senders": []},
         }
 
 
@@ -240,7 +250,12 @@ def test_the_status_has_reports_per_hour(tmp_path):
 def _operations(aggregator):
     """Every operation of the OpenAPI document, with an address filled in."""
     document = aggregator.http.get("/v1/openapi.json").json
-    filled = {"fingerprint": SURVEY.fingerprint, "tally": "ab" * 16}
+    filled = {
+        "fingerprint": SURVEY.fingerprint,
+        "tally": "ab" * 16,
+        "day": "2026-11-15",
+        "sender": "north",
+    }
     for path, methods in document["paths"].items():
         for method, described in methods.items():
             yield method.upper(), path.format(**filled), described

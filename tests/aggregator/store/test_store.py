@@ -194,6 +194,8 @@ def test_a_store_contains_only_identifiers_counts_and_hours(store, store_url, su
         "hours": (("survey", "hour", "batches", "reports"), {(1, "2026-11-15T17", 2, 4)}),
         "exports": (("survey", "id", "part", "reports"), set()),
         "imports": (("survey", "id", "digest", "part", "reports", "covers"), set()),
+        "senders": (("survey", "name", "key_sha256"), set()),
+        "omissions": (("survey", "column", "value"), set()),
     }
     assert pages[0] == ("survey", "part", "day", "sender", "key", "page", "counts")
     held = {

@@ -1,6 +1,6 @@
 """The aggregator's HTTP interface: routes, limits, and problem documents."""
 
-from sfumato.aggregator.http import clients, monitoring, operations, pages, results
+from sfumato.aggregator.http import clients, mending, monitoring, operations, pages, results
 from sfumato.aggregator.http.aggregator import Aggregator, Settings
 from sfumato.aggregator.http.clients import UPLOAD_PATH, UPLOAD_ROUTE, describe_upload
 from sfumato.aggregator.http.problems import Problem, ProblemDocument, problem_for, problem_response
@@ -24,6 +24,7 @@ ROUTERS = (
     clients.router,
     results.router,
     operations.router,
+    mending.router,
     monitoring.router,
     pages.router,
 )

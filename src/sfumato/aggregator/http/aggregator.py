@@ -29,11 +29,14 @@ _MAX_TOTAL_BODY_BYTES = 2**28  # over all concurrent requests
 class Settings:
     """The settings that an operator can change.
 
-    ``requests_per_minute``: the maximum for each client; 0 means no limit. ``body_timeout``: the
-    number of seconds within which a request's body must arrive. ``now``: returns the current time.
+    ``requests_per_minute``: the maximum for each client; 0 means no limit. Each report of an
+    anonymous upload counts as a request. ``reports_per_upload``: how many reports an upload may
+    have without a sender's key or the token. ``body_timeout``: the number of seconds within which a
+    request's body must arrive. ``now``: returns the current time.
     """
 
     requests_per_minute: int = 6000
+    reports_per_upload: int = 1
     body_timeout: float = 30.0
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 

@@ -1,8 +1,9 @@
 """Endpoints for clients: list surveys, read a survey, and upload reports.
 
-They require no token, because reports are already private. The upload endpoint gets nearly all the
-traffic, so it is a plain Starlette route: FastAPI's parsing of parameters and bodies would take
-longer than counting the reports. Its OpenAPI description is written by hand.
+They require no token, because reports are already private. Only uploads of many reports require
+the token or a bulk sender's key, so that operators can leave out a flood. The upload endpoint gets
+nearly all the traffic, so it is a plain Starlette route: FastAPI's parsing of parameters and bodies
+would take longer than counting the reports. Its OpenAPI description is written by hand.
 """
 
 import logging
@@ -20,9 +21,10 @@ from sfumato.aggregator.http.aggregator import (
     CurrentAggregator,
     RequestedSurvey,
 )
-from sfumato.aggregator.http.limits import admit, get_media_type, read_body
+from sfumato.aggregator.http.limits import admit, get_media_type, read_body, take_tokens
 from sfumato.aggregator.http.problems import Problem, problem_responses, unknown_survey
-from sfumato.aggregator.store import Outcome
+from sfumato.aggregator.http.token import bearer_token, not_authorised
+from sfumato.aggregator.store import OPERATOR, Outcome
 from sfumato.batches import (
     ARROW_MEDIA_TYPE,
     FINGERPRINT_PATTERN,
@@ -121,6 +123,8 @@ _PARSERS: dict[str, Callable[[bytes, UploadRules], Batch]] = {
 _UPLOAD_PROBLEMS = (
     "invalid-batch",
     "invalid-request",
+    "not-authorised",
+    "too-many-reports",
     "survey-not-open",
     "unknown-survey",
     "method-not-allowed",  # a question mark or slash in a fingerprint leads to another endpoint
@@ -178,13 +182,45 @@ async def upload(request: Request) -> Response:
         raise Problem("survey-not-open", "See the survey's description for its opening time.")
     if entry.has_closed(now):
         raise _survey_closed()
+    sender = await _find_sender(request, aggregator, fingerprint)
     batch = parse(await read_body(request, MAX_BATCH_BYTES), entry.rules)
     batch.require(entry.outputs)
+    if sender:
+        batch = batch.from_sender(sender)
+    else:
+        _require_anonymous_size(request, aggregator, batch)
     batch = entry.rules.assign_cell(batch, now)
     outcome = await aggregator.writer.count(batch)
     new_reports = batch.reports.size if outcome is Outcome.COUNTED else 0
     aggregator.metrics.count_upload(entry.survey.name, outcome.value, new_reports)
     return _upload_response(batch, outcome)
+
+
+async def _find_sender(request: Request, aggregator: Aggregator, fingerprint: str) -> str:
+    """Return the bulk sender whose key the request has, or "" if the request is anonymous."""
+    if "authorization" not in request.headers:
+        return ""
+    key = bearer_token(request)
+    if aggregator.token.matches(key):
+        return OPERATOR
+    name = await run_in_threadpool(aggregator.store.find_sender, fingerprint, key)
+    if name is None:
+        raise not_authorised("Send a bulk sender's key or the analyst token, or no Authorization.")
+    return name
+
+
+def _require_anonymous_size(request: Request, aggregator: Aggregator, batch: Batch) -> None:
+    """Reject an anonymous upload with too many reports, and charge the client for each report."""
+    limit = aggregator.settings.reports_per_upload
+    size = batch.reports.size
+    if size > limit:
+        raise Problem(
+            "too-many-reports",
+            f"An upload without a key may have at most {limit:,} report{'s' * (limit != 1)}; this "
+            f"one has {size:,}. Ask the operator for a sender's key.",
+        )
+    if size > 1:
+        take_tokens(request, size - 1)  # the request itself has paid for one report
 
 
 UPLOAD_ROUTE = Route(UPLOAD_PATH, upload, methods=["POST"])

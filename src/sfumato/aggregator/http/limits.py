@@ -1,12 +1,14 @@
 """Limits on requests: their rate, the size of a body, and how long it may take to arrive.
 
-The rate limit stops accidental and simple floods, not a determined attacker. It identifies clients
-by a keyed hash of their address. The key is kept in memory and changes every hour. Nothing is
-logged, so nobody can find out later who sent what.
+The rate limit stops accidental and simple floods, not a determined attacker. It counts requests,
+and each report of an anonymous upload. It identifies clients by a keyed hash of their IPv4 address,
+or of the first 64 bits of their IPv6 address, which is what one subscriber gets. The key is kept in
+memory and changes every hour. Nothing is logged, so nobody can find out later who sent what.
 """
 
 import asyncio
 import hashlib
+import ipaddress
 import zlib
 from collections import OrderedDict
 from collections.abc import Callable
@@ -19,7 +21,14 @@ from sfumato.aggregator.http.problems import Problem
 from sfumato.errors import StoreUnavailable
 from sfumato.randomness import fresh_key
 
-__all__ = ["ClientLimits", "MemoryQuota", "admit", "get_media_type", "read_body"]
+__all__ = [
+    "ClientLimits",
+    "MemoryQuota",
+    "admit",
+    "get_media_type",
+    "read_body",
+    "take_tokens",
+]
 
 _MAX_CLIENTS = 100_000
 _KEY_LIFETIME = 3600.0  # seconds
@@ -48,21 +57,26 @@ class ClientLimits:
         self._buckets: OrderedDict[bytes, tuple[float, float]] = OrderedDict()
         self._replace_key()
 
-    def seconds_to_wait(self, address: str) -> float:
-        """Count a request. Return 0 if it is allowed, otherwise the number of seconds to wait."""
+    def seconds_to_wait(self, address: str, cost: int = 1) -> float:
+        """Take ``cost`` tokens. Return 0 if there are enough, otherwise the seconds to wait.
+
+        A cost above the capacity takes all tokens of a full bucket.
+        """
         if self._capacity == 0:
             return 0.0
         now = self._clock()
         if now - self._key_created_at > _KEY_LIFETIME:
             self._replace_key()
-        client_hash = hashlib.blake2b(address.encode(), key=self._key, digest_size=16).digest()
+        network = _client_network(address).encode()
+        client_hash = hashlib.blake2b(network, key=self._key, digest_size=16).digest()
         tokens, updated_at = self._buckets.pop(client_hash, (self._capacity, now))
         tokens = min(self._capacity, tokens + (now - updated_at) * self._tokens_per_second)
-        is_allowed = tokens >= 1
-        self._buckets[client_hash] = (tokens - 1 if is_allowed else tokens, now)
+        cost_in_tokens = min(float(cost), self._capacity)
+        is_allowed = tokens >= cost_in_tokens
+        self._buckets[client_hash] = (tokens - cost_in_tokens if is_allowed else tokens, now)
         if len(self._buckets) > _MAX_CLIENTS:
             self._buckets.popitem(last=False)
-        return 0.0 if is_allowed else (1 - tokens) / self._tokens_per_second
+        return 0.0 if is_allowed else (cost_in_tokens - tokens) / self._tokens_per_second
 
     def _replace_key(self) -> None:
         """Generate a new key, and forget all clients."""
@@ -71,10 +85,32 @@ class ClientLimits:
         self._buckets.clear()
 
 
+def _client_network(address: str) -> str:
+    """Return what identifies a client: an IPv4 address, or the /64 network of an IPv6 address.
+
+    >>> _client_network("2001:db8:0:7:1:2:3:4"), _client_network("::ffff:198.51.100.7")
+    ('2001:db8:0:7::', '198.51.100.7')
+    """
+    try:
+        parsed = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:  # for example, a Unix socket
+        return address
+    if parsed.version == 4:
+        return address
+    if parsed.ipv4_mapped is not None:
+        return str(parsed.ipv4_mapped)
+    return str(ipaddress.IPv6Address(int(parsed) >> 64 << 64))
+
+
 async def admit(request: Request) -> None:
     """Reject a request from a client that exceeds the rate limit."""
+    take_tokens(request, 1)
+
+
+def take_tokens(request: Request, cost: int) -> None:
+    """Charge a client for requests or reports. Raise a problem if it exceeds the rate limit."""
     limits: ClientLimits = request.app.state.aggregator.limits
-    wait_seconds = limits.seconds_to_wait(request.client.host if request.client else "")
+    wait_seconds = limits.seconds_to_wait(request.client.host if request.client else "", cost)
     if wait_seconds:
         raise Problem(
             "too-many-requests",

@@ -16,8 +16,10 @@ from sfumato.pages import (
     DASHBOARD_POLICY,
     STATIC_POLICY,
     TRY_POLICY,
+    DayRow,
     certificate_view,
     dashboard_page,
+    days_view,
     label_page,
     promise_view,
     results_view,
@@ -108,10 +110,22 @@ async def results(
     if days not in COMPARISON_PERIODS:
         periods = ", ".join(map(str, COMPARISON_PERIODS))
         raise Problem("invalid-request", f"days must be one of {periods}.")
-    estimate = await aggregator.estimates.estimate(entry, decoder)
+    current = await aggregator.estimates.estimate(entry, decoder)
     today = aggregator.settings.now().astimezone(UTC).date()
     changes = await aggregator.estimates.compare_periods(entry, days, today)
     status = await run_in_threadpool(aggregator.store.read_status, entry.fingerprint)
     return await run_in_threadpool(
-        results_view, entry.survey, estimate, status.by_hour, changes, days
+        results_view, entry.survey, current.estimate, status.by_hour, changes, days
     )
+
+
+@router.get("/dashboard/{fingerprint}/days", dependencies=[Depends(require_token)])
+async def days_and_senders(entry: RequestedSurvey, aggregator: CurrentAggregator) -> dict[str, Any]:
+    """Return what arrived on each day from each sender, and what results leave out."""
+    summaries = await aggregator.estimates.summarize_days(entry)
+    rows = [
+        DayRow(row.day, row.sender, row.reports, row.is_left_out, row.p_value, row.largest_shift)
+        for row in summaries
+    ]
+    left_out = await run_in_threadpool(aggregator.store.read_omissions, entry.fingerprint)
+    return days_view(rows, left_out.days, left_out.senders)

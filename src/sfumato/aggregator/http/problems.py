@@ -23,6 +23,7 @@ from sfumato.errors import (
     SfumatoError,
     StoreFull,
     StoreUnavailable,
+    UnknownSender,
     UnknownValue,
 )
 from sfumato.foundation.canonical import canonical_bytes
@@ -45,8 +46,10 @@ _PROBLEMS = {
     "invalid-batch": (400, "The body is not a valid batch of reports."),
     "invalid-tally": (400, "The body is not a valid tally."),
     "not-authorised": (401, "This endpoint requires the analyst token."),
+    "too-many-reports": (403, "An upload with this many reports requires a sender's key."),
     "survey-not-open": (403, "The survey has not opened yet."),
     "unknown-survey": (404, "This aggregator has no such survey."),
+    "unknown-sender": (404, "The survey has no such bulk sender."),
     "not-found": (404, "There is nothing at this path."),
     "method-not-allowed": (405, "This endpoint does not support this method."),
     "body-too-slow": (408, "The body did not arrive in time."),
@@ -82,6 +85,7 @@ _ERRORS_BY_PROBLEM: dict[str, type[SfumatoError] | tuple[type[SfumatoError], ...
     "store-full": StoreFull,  # before StoreUnavailable, its base class
     "store-unavailable": (StoreUnavailable, EntropyUnavailable),
     "not-enough-reports": NotEnoughReports,
+    "unknown-sender": UnknownSender,
     "invalid-question": _QUESTION_ERRORS,
 }
 """The errors that map to each problem; the first match wins."""

@@ -13,9 +13,10 @@ from pydantic import BaseModel
 from starlette.concurrency import run_in_threadpool
 
 from sfumato.aggregator.http.aggregator import JSON_OBJECT, CurrentAggregator, RequestedSurvey
+from sfumato.aggregator.http.mending import LeftOutBody
 from sfumato.aggregator.http.problems import problem_responses
 from sfumato.aggregator.http.token import require_token
-from sfumato.aggregator.store import State
+from sfumato.aggregator.store import LeftOut, State
 from sfumato.batches import JSON_MEDIA_TYPE
 from sfumato.domains import Domain, Label
 from sfumato.errors import InvalidArgument, InvalidContext
@@ -62,6 +63,13 @@ class StatusBody(BaseModel):
     reports: int
     minimum_reports: int
     hours: list[HourEntry]
+    left_out: LeftOutBody
+
+
+class ResultLeftOut(LeftOutBody):
+    """What a result leaves out, and the number of reports in it."""
+
+    reports: int
 
 
 class TotalBody(BaseModel):
@@ -74,6 +82,7 @@ class TotalBody(BaseModel):
     low: float
     high: float
     level: float
+    left_out: ResultLeftOut
 
 
 class TopBody(BaseModel):
@@ -85,12 +94,14 @@ class TopBody(BaseModel):
     certainly: list[str | int]
     possibly: list[str | int]
     level: float
+    left_out: ResultLeftOut
 
 
 @router.get("/v1/surveys/{fingerprint}/status", responses=_RESPONSES)
 async def read_status(entry: RequestedSurvey, aggregator: CurrentAggregator) -> StatusBody:
     """Return the state of a survey, and how many reports arrived in each hour."""
     status = await run_in_threadpool(aggregator.store.read_status, entry.fingerprint)
+    omissions = await run_in_threadpool(aggregator.store.read_omissions, entry.fingerprint)
     return StatusBody(
         survey=entry.fingerprint,
         name=entry.survey.name,
@@ -99,6 +110,7 @@ async def read_status(entry: RequestedSurvey, aggregator: CurrentAggregator) -> 
         reports=status.reports,
         minimum_reports=entry.survey.minimum_reports,
         hours=[HourEntry(hour=hour, reports=reports) for hour, reports in status.by_hour],
+        left_out=LeftOutBody.from_omissions(omissions),
     )
 
 
@@ -110,10 +122,11 @@ async def read_estimate(
     level: Level = 0.95,
 ) -> Response:
     """Return each symbol's decoded and unbiased frequencies, with an interval."""
-    estimate = await aggregator.estimates.estimate(entry, decoder)
+    current = await aggregator.estimates.estimate(entry, decoder)
 
     def to_json() -> str:
-        return json.dumps(results_as_json(entry.survey, estimate, level))
+        results = results_as_json(entry.survey, current.estimate, level)
+        return json.dumps({**results, "left_out": _describe(current.left_out).model_dump()})
 
     # Outside the event loop: for a million symbols, the text is about a hundred megabytes.
     return Response(await run_in_threadpool(to_json), media_type=JSON_MEDIA_TYPE)
@@ -130,7 +143,8 @@ async def read_total(
 ) -> TotalBody:
     """Return the combined share of some labels, with an interval that uses their covariances."""
     labels = [_parse_label(entry.survey.context.domain, text) for text in label]
-    estimate = await aggregator.estimates.estimate(entry, "unbiased")
+    current = await aggregator.estimates.estimate(entry, "unbiased")
+    estimate = current.estimate
     total = await run_in_threadpool(estimate.total, labels, level)
     return TotalBody(
         survey=entry.fingerprint,
@@ -140,6 +154,7 @@ async def read_total(
         low=total.low,
         high=total.high,
         level=level,
+        left_out=_describe(current.left_out),
     )
 
 
@@ -151,7 +166,8 @@ async def read_top(
     level: Level = 0.95,
 ) -> TopBody:
     """Return the labels that are certainly, or possibly, among the most frequent."""
-    estimate = await aggregator.estimates.estimate(entry, "unbiased")
+    current = await aggregator.estimates.estimate(entry, "unbiased")
+    estimate = current.estimate
     top = await run_in_threadpool(estimate.top, size, level)
     return TopBody(
         survey=entry.fingerprint,
@@ -160,6 +176,13 @@ async def read_top(
         certainly=list(top.certainly),
         possibly=list(top.possibly),
         level=level,
+        left_out=_describe(current.left_out),
+    )
+
+
+def _describe(left_out: LeftOut) -> ResultLeftOut:
+    return ResultLeftOut(
+        days=list(left_out.days), senders=list(left_out.senders), reports=left_out.reports
     )
 
 

@@ -1,8 +1,6 @@
 """The analyst token: created once, shown once, stored as a hash."""
 
-import base64
 import contextlib
-import hashlib
 import hmac
 from collections.abc import Callable
 from time import monotonic
@@ -12,11 +10,10 @@ from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from sfumato.aggregator.http.problems import Problem
-from sfumato.aggregator.store import Store
+from sfumato.aggregator.store import Store, create_secret, secret_hash
 from sfumato.errors import StoreUnavailable
-from sfumato.randomness import fresh_key
 
-__all__ = ["Token", "require_token"]
+__all__ = ["Token", "bearer_token", "not_authorised", "require_token"]
 
 _SETTING_NAME = "token_sha256"
 _REFRESH_INTERVAL = 5.0  # seconds
@@ -41,8 +38,8 @@ class Token:
 
     def create(self) -> str:
         """Create and return a new token, which replaces the old one."""
-        token = base64.urlsafe_b64encode(fresh_key()).decode("ascii").rstrip("=")
-        self._store.set_setting(_SETTING_NAME, _sha256(token))
+        token = create_secret()
+        self._store.set_setting(_SETTING_NAME, secret_hash(token))
         self._refresh()
         return token
 
@@ -52,7 +49,7 @@ class Token:
         if self._clock() - self._refreshed_at > _REFRESH_INTERVAL:
             with contextlib.suppress(StoreUnavailable):  # keep the last known token
                 self._refresh()
-        return hmac.compare_digest(_sha256(token), self._hash)
+        return hmac.compare_digest(secret_hash(token), self._hash)
 
     def _refresh(self) -> None:
         self._refreshed_at = self._clock()  # even if the read fails, do not retry at once
@@ -66,13 +63,18 @@ async def require_token(
     """Reject requests without the analyst token."""
     token: Token = request.app.state.aggregator.token
     if credentials is None or not token.matches(credentials.credentials):
-        raise Problem(
-            "not-authorised",
+        raise not_authorised(
             "Send the token that the aggregator printed on its first run, "
-            "as Authorization: Bearer ….",
-            headers={"WWW-Authenticate": "Bearer"},
+            "as Authorization: Bearer …."
         )
 
 
-def _sha256(token: str) -> str:
-    return hashlib.sha256(token.encode()).hexdigest()
+def bearer_token(request: Request) -> str:
+    """Return the token or key in a request's Authorization header, or "" without one."""
+    scheme, _, secret = request.headers.get("authorization", "").partition(" ")
+    return secret.strip() if scheme.lower() == "bearer" else ""
+
+
+def not_authorised(detail: str) -> Problem:
+    """Return the problem for a request without a valid token or key."""
+    return Problem("not-authorised", detail, headers={"WWW-Authenticate": "Bearer"})

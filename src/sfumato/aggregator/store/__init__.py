@@ -1,6 +1,21 @@
 """The store, which counts each batch once, in SQLite or PostgreSQL."""
 
 from sfumato.aggregator.store.backends import backend_for
-from sfumato.aggregator.store.store import Outcome, State, Status, Store
+from sfumato.aggregator.store.omissions import LeftOut, Omissions
+from sfumato.aggregator.store.senders import OPERATOR, Sender, create_secret, secret_hash
+from sfumato.aggregator.store.store import DayCounts, Outcome, State, Status, Store
 
-__all__ = ["Outcome", "State", "Status", "Store", "backend_for"]
+__all__ = [
+    "OPERATOR",
+    "DayCounts",
+    "LeftOut",
+    "Omissions",
+    "Outcome",
+    "Sender",
+    "State",
+    "Status",
+    "Store",
+    "backend_for",
+    "create_secret",
+    "secret_hash",
+]

@@ -4,9 +4,13 @@ SQLite uses one file, a write-ahead log and ``synchronous = FULL``, so committed
 PostgreSQL is durable by default (``synchronous_commit``). Several aggregators can share a server.
 """
 
+import contextlib
+import os
 import shutil
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 from sqlalchemy import Connection, Engine, Select, create_engine, event, make_url, text
@@ -20,6 +24,9 @@ __all__ = ["WRITES", "Backend", "backend_for"]
 
 _RESERVE_BYTES = 2**25
 """Bytes to keep free on SQLite's disk: writing stops before the disk is full."""
+
+_CHECKPOINT_INTERVAL = 60.0
+"""Seconds between checkpoints, which copy SQLite's write-ahead log into the database file."""
 
 _LOCK_TIMEOUT = 5.0
 """Seconds that a writer waits for another writer's lock."""
@@ -60,6 +67,19 @@ class Backend:
     """The database-specific part of the store."""
 
     engine: Engine
+
+    def require_file(self) -> None:
+        """Raise ``StoreUnavailable`` if what is written now would be lost."""
+
+    def after_commit(self) -> None:
+        """Do what must follow a commit from time to time."""
+
+    def checkpoint(self) -> None:
+        """Move what was committed to its final place, unless the database does that itself."""
+
+    def erase_deleted_rows(self, table: str) -> None:
+        """Remove what deleted rows leave in the files of the database."""
+        raise NotImplementedError
 
     def require_space(self) -> None:
         """Raise ``StoreFull`` before space runs out, unless the database reports that itself."""
@@ -102,45 +122,108 @@ def _invalid_store_url() -> InvalidSetting:
 class _SqliteBackend(Backend):
     """A file on the aggregator's machine. Each write transaction locks the entire file."""
 
-    def __init__(self, url: URL, *, reserve: int, lock_timeout: float) -> None:
+    def __init__(
+        self,
+        url: URL,
+        *,
+        reserve: int,
+        lock_timeout: float,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
         if not url.database or url.database == ":memory:":
             raise InvalidSetting(
                 "the store must be a file, such as sqlite:///reports.db. "
                 "Reports in memory would be lost."
             )
         self._file = Path(url.database).resolve()
+        self._log_file = self._file.with_name(f"{self._file.name}-wal")
         self._reserve = reserve
+        self._clock = clock
+        self._next_checkpoint = clock() + _CHECKPOINT_INTERVAL
         self._identity: tuple[int, int] | None = None
+        self._log_identity: tuple[int, int] | None = None
         if not self._file.parent.is_dir():
             raise InvalidSetting(
                 f"the store's folder {self._file.parent} does not exist. Create it first."
             )
+        _create_private_file(self._file)
         connect_args = {"check_same_thread": False, "timeout": lock_timeout}
         self.engine = create_engine(url, connect_args=connect_args)
         event.listen(self.engine, "connect", self._prepare_connection)
         event.listen(self.engine, "begin", _begin_sqlite)
+        event.listen(self.engine, "engine_disposed", self._forget_log)
 
-    def require_space(self) -> None:
-        """Raise an error if the disk is almost full, or if the file was replaced.
+    def require_file(self) -> None:
+        """Raise an error if the file or its write-ahead log was moved, replaced or deleted.
 
-        A full disk would leave the write-ahead log incomplete. Writes to a file that was deleted or
-        replaced would succeed, but be lost when the last connection closes.
+        Writes would succeed, but be lost when the last connection closes or the process is killed.
         """
-        try:
-            free_bytes = shutil.disk_usage(self._file.parent).free
-            was_replaced = self._identity is not None and self._identity != _identify(self._file)
-        except OSError:
-            was_replaced = True
-        if was_replaced:
+        if self._was_replaced(self._file, self._identity):
             raise StoreUnavailable(
                 "the store's file was moved, replaced or deleted. "
                 "Restore it, or restart the aggregator."
             )
+        if self._was_replaced(self._log_file, self._log_identity):
+            raise StoreUnavailable(
+                f"the store's write-ahead log ({self._log_file.name}) was moved, replaced or "
+                "deleted. Stop the aggregator with SIGTERM, which saves its content, and start it "
+                "again."
+            )
+
+    @staticmethod
+    def _was_replaced(file: Path, identity: tuple[int, int] | None) -> bool:
+        return identity is not None and identity != _identify(file)
+
+    def require_space(self) -> None:
+        """Raise an error if the disk is almost full: the write-ahead log would be incomplete."""
+        try:
+            free_bytes = shutil.disk_usage(self._file.parent).free
+        except OSError:
+            raise StoreUnavailable("the store's disk cannot be read. Restore it.") from None
         if free_bytes < self._reserve:
             reserve_mib = self._reserve // 2**20
             raise StoreFull(
                 f"the store's disk has less than {reserve_mib} MiB left. Free some space."
             )
+
+    def after_commit(self) -> None:
+        """Remember the write-ahead log, and copy it into the database file once a minute."""
+        if self._log_identity is None:
+            self._log_identity = _identify(self._log_file)
+        if self._clock() < self._next_checkpoint:
+            return
+        self.checkpoint()
+
+    def checkpoint(self) -> None:
+        """Copy the write-ahead log into the database file, as far as no reader needs it."""
+        self._next_checkpoint = self._clock() + _CHECKPOINT_INTERVAL
+        with contextlib.suppress(DBAPIError):  # the commit is safe; the next checkpoint catches up
+            self._checkpoint("PASSIVE")
+
+    def erase_deleted_rows(self, table: str) -> None:
+        """Empty the write-ahead log, which still contains the rows as they were written.
+
+        ``secure_delete`` overwrites deleted rows in the database file itself.
+        """
+        if not self._checkpoint("TRUNCATE"):
+            raise StoreUnavailable(
+                "another program is reading the store, so deleted rows are still in its "
+                "write-ahead log. Try again when that program has finished."
+            )
+
+    def _checkpoint(self, mode: str) -> bool:
+        """Copy the write-ahead log into the database file. Return whether all of it was copied."""
+        with self.engine.connect() as connection:
+            # Outside a transaction: a checkpoint cannot wait for its own connection.
+            cursor = connection.connection.cursor()
+            cursor.execute(f"PRAGMA wal_checkpoint({mode})")
+            row = cursor.fetchone()
+            cursor.close()
+        return row is not None and row[0] == 0
+
+    def _forget_log(self, _: Engine) -> None:
+        # Closing the last connection deletes the log. The next connection creates another one.
+        self._log_identity = None
 
     def _prepare_connection(self, connection: sqlite3.Connection, _: object) -> None:
         connection.isolation_level = None  # _begin_sqlite starts transactions, not the driver
@@ -158,10 +241,19 @@ class _SqliteBackend(Backend):
         return StoreUnavailable(f"the store {problem}. Nothing changed; try again later.")
 
 
-def _identify(file: Path) -> tuple[int, int]:
-    """Return the device and inode numbers, which identify a file even if it is renamed."""
-    status = file.stat()
+def _identify(file: Path) -> tuple[int, int] | None:
+    """Return the device and inode numbers, or ``None`` if there is no such file."""
+    try:
+        status = file.stat()
+    except OSError:
+        return None
     return status.st_dev, status.st_ino
+
+
+def _create_private_file(file: Path) -> None:
+    """Create an empty file that only its owner may read. SQLite's other files get its mode."""
+    with contextlib.suppress(OSError):  # it exists, or SQLite will say what is wrong
+        os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
 
 
 def _begin_sqlite(connection: Connection) -> None:
@@ -192,6 +284,12 @@ class _PostgresBackend(Backend):
             connect_args=connect_args,
             pool_pre_ping=True,
         )
+
+    def erase_deleted_rows(self, table: str) -> None:
+        """Vacuum the table. The server's own log keeps traces until it is recycled."""
+        with self.engine.connect() as connection:
+            autocommit = connection.execution_options(isolation_level="AUTOCOMMIT")
+            autocommit.exec_driver_sql(f"VACUUM {table}")
 
     def lock_for_migration(self, connection: Connection) -> None:
         """Take an advisory lock, because the tables may not exist yet."""

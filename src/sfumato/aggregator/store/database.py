@@ -1,13 +1,14 @@
 """The database underlying the store: its tables, transactions, error translation and settings.
 
-The tables contain the surveys, which batches were counted (identifiers and checksums, not reports),
-the counts for each day and cell, how many reports arrived in each hour, and which tallies were
-exported and imported. They contain no address, no user agent and no timestamp more precise than
-the hour.
+The tables contain the surveys, which batches were counted (identifiers and, for large batches,
+checksums; never reports), the counts for each day, bulk sender and cell, how many reports arrived
+in each hour, which tallies were exported and imported, the keys of bulk senders (hashed), and what
+operators left out of the results. They contain no address, no user agent and no timestamp more
+precise than the hour.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import Self
 
@@ -40,6 +41,8 @@ __all__ = [
     "exports",
     "hours",
     "imports",
+    "omissions",
+    "senders",
     "settings",
     "surveys",
 ]
@@ -136,7 +139,7 @@ cells = Table(
     _survey_key(),
     Column("part", Integer, primary_key=True),
     Column("day", Text, primary_key=True),  # of the upload, in UTC; empty for imported tallies
-    Column("sender", Text, primary_key=True),  # empty: bulk senders have no names yet
+    Column("sender", Text, primary_key=True),  # a bulk sender; empty for anonymous uploads
     Column("key", Text, primary_key=True),  # the text of a CellKey
     Column("page", Integer, primary_key=True),
     Column("counts", LargeBinary, nullable=False),
@@ -153,7 +156,37 @@ def _split_by_cell(connection: Connection) -> None:
     _counts_1.drop(connection)
 
 
-MIGRATIONS: Sequence[Callable[[Connection], None]] = (_metadata_1.create_all, _split_by_cell)
+# Version 3 knows bulk senders, and what operators leave out of the results.
+_metadata_3 = MetaData()
+
+senders = Table(
+    "senders",
+    _metadata_3,
+    _survey_key(),
+    Column("name", Text, primary_key=True),
+    Column("key_sha256", Text, nullable=False),  # empty after the key was revoked
+)
+
+omissions = Table(
+    "omissions",
+    _metadata_3,
+    _survey_key(),
+    Column("column", Text, primary_key=True),  # the column of `cells` to compare: day or sender
+    Column("value", Text, primary_key=True),
+)
+
+
+def _add_senders(connection: Connection) -> None:
+    """Add the new tables. Erase the checksums of batches, which could reveal a single report."""
+    _metadata_3.create_all(connection)
+    connection.execute(update(batches).values(digest=b""))
+
+
+MIGRATIONS: Sequence[Callable[[Connection], None]] = (
+    _metadata_1.create_all,
+    _split_by_cell,
+    _add_senders,
+)
 """The first n migrations create version n of the schema. Add new ones; never change an old one."""
 
 
@@ -186,12 +219,15 @@ class Database:
     # --- transactions -----------------------------------------------------------------------------
 
     @contextmanager
-    def _write(self) -> Iterator[Connection]:
-        self._backend.require_space()
+    def _write(self, *, may_use_reserve: bool = False) -> Iterator[Connection]:
+        self._backend.require_file()
+        if not may_use_reserve:
+            self._backend.require_space()
         with self._translate_errors(), self._backend.engine.connect() as connection:
             writer = connection.execution_options(**{WRITES: True})
             with writer.begin():
                 yield writer
+            self._backend.after_commit()
 
     @contextmanager
     def _read(self) -> Iterator[Connection]:
@@ -216,19 +252,28 @@ class Database:
             raise StoreUnavailable("the store failed. Nothing changed; try again later.") from None
 
     def _migrate(self) -> None:
+        """Bring the tables up to date. A current store is not written to: its disk may be full."""
+        if self._read_version() == len(MIGRATIONS):
+            return
         with self._write() as connection:
             self._backend.lock_for_migration(connection)
-            version = 0
-            if inspect(connection).has_table(settings.name):
-                version = int(_get_setting(connection, _VERSION_SETTING) or 0)
-            if version > len(MIGRATIONS):
-                raise StoreUnavailable(
-                    f"the store was created by a newer version of Sfumato (schema {version}; "
-                    f"this version supports up to {len(MIGRATIONS)}). Upgrade Sfumato."
-                )
+            version = _read_version(connection)
             for migration in MIGRATIONS[version:]:
                 migration(connection)
             _set_setting(connection, _VERSION_SETTING, str(len(MIGRATIONS)))
+        if version:
+            # If another program is reading, the next clean stop erases them.
+            with suppress(StoreUnavailable):
+                self._erase_deleted_rows()
+
+    def _read_version(self) -> int:
+        with self._read() as connection:
+            return _read_version(connection)
+
+    def _erase_deleted_rows(self) -> None:
+        """Remove the traces that deleted and changed rows leave in the database's files."""
+        with self._translate_errors():
+            self._backend.erase_deleted_rows(batches.name)
 
     # --- settings ---------------------------------------------------------------------------------
 
@@ -247,6 +292,34 @@ class Database:
         query = select(settings.c.value).where(settings.c.name == _VERSION_SETTING)
         with self._write() as connection:
             connection.execute(self._backend.lock_rows(query))
+
+
+def _read_version(connection: Connection) -> int:
+    """Return the version of the schema, or 0 for an empty database."""
+    tables = set(inspect(connection).get_table_names())
+    text = _get_setting(connection, _VERSION_SETTING) if settings.name in tables else None
+    if text is None:
+        if tables & {*_metadata_1.tables, *_metadata_2.tables, *_metadata_3.tables}:
+            raise StoreUnavailable(
+                "the database has tables of another program, with the names that Sfumato uses. "
+                "Choose an empty database for the store."
+            )
+        return 0
+    if not _is_version(text):
+        raise StoreUnavailable(
+            "the store's version is not a number, so the store is damaged or was made by another "
+            "program. Restore a backup, or choose an empty database."
+        )
+    if int(text) > len(MIGRATIONS):
+        raise StoreUnavailable(
+            f"the store was created by a newer version of Sfumato (schema {text}; "
+            f"this version supports up to {len(MIGRATIONS)}). Upgrade Sfumato."
+        )
+    return int(text)
+
+
+def _is_version(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) < 9 and int(text) > 0
 
 
 def _get_setting(connection: Connection, name: str) -> str | None:

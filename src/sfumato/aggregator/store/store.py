@@ -3,8 +3,8 @@
 ``commit`` is the central method. In one transaction, it locks the survey, looks up which batches
 are already known, stores the identifiers of the new ones, and adds their reports to the counts. So
 a batch is counted if and only if its identifier is stored, and acknowledged batches survive any
-crash. Individual reports are not stored. A checksum of each batch is kept until the survey ends
-(docs/decisions/031.md explains what the checksum reveals).
+crash. Individual reports are not stored, and neither are checksums of small batches, from which
+they could be computed (docs/decisions/045.md).
 """
 
 import json
@@ -44,17 +44,36 @@ from sfumato.aggregator.store.database import (
     imports,
     surveys,
 )
+from sfumato.aggregator.store.omissions import (
+    LeftOut,
+    Omissions,
+    delete_omission,
+    insert_omission,
+    read_omissions,
+)
+from sfumato.aggregator.store.senders import (
+    OPERATOR,
+    Sender,
+    find_sender,
+    insert_sender,
+    list_senders,
+    revoke_key,
+)
 from sfumato.batches import Batch, TallyExport
 from sfumato.cells import CellKey, TallyCells
-from sfumato.errors import InvalidTally, StoreFull, WrongSurvey
+from sfumato.errors import InvalidTally, StoreFull, UnknownSender, WrongSurvey
 from sfumato.survey import Survey
 from sfumato.tally import Tally
 
-__all__ = ["Outcome", "State", "Status", "Store"]
+__all__ = ["DayCounts", "LeftOut", "Outcome", "State", "Status", "Store"]
 
 _MAX_REPORTS = 2**62  # per survey
 _NO_DAY = ""  # for imported tallies
-_NO_SENDER = ""
+_NO_SENDER = ""  # for imported tallies and anonymous uploads
+_NO_DIGEST = b""
+_MIN_DIGEST_REPORTS = 256
+"""A checksum of fewer reports could be undone: one could try all of them against it."""
+
 _ID_BYTES = 16
 _DELETE_BATCH_SIZE = 5000
 
@@ -83,6 +102,16 @@ class Status:
     by_hour: tuple[tuple[str, int], ...]
 
 
+@dataclass(frozen=True)
+class DayCounts:
+    """The reports of one day of arrival and one sender ("" if anonymous)."""
+
+    day: str
+    sender: str
+    tally: Tally
+    is_left_out: bool
+
+
 class Store(Database):
     """Surveys, identifiers and counts in SQLite or PostgreSQL."""
 
@@ -91,6 +120,8 @@ class Store(Database):
     def register(self, survey: Survey) -> None:
         """Add and open a survey. If it exists, keep its counts and state, but update its title."""
         resolved = survey.resolved()
+        if self.read_resolved(survey.fingerprint) == resolved:
+            return  # without a write, because the disk may be full
         matches = surveys.c.fingerprint == survey.fingerprint
         with self._write() as connection:
             # Two aggregators may register the same survey at the same time.
@@ -105,6 +136,7 @@ class Store(Database):
                     reports=0,
                 )
                 connection.execute(statement)
+        self._backend.checkpoint()  # a young store consists of little more than its log
 
     def read_resolved(self, fingerprint: str) -> bytes | None:
         """Return a survey's resolved form, or ``None`` if the survey is unknown."""
@@ -133,7 +165,7 @@ class Store(Database):
 
     def set_closed(self, fingerprint: str) -> None:
         """Stop accepting reports. The survey keeps its identifiers, so it can be opened again."""
-        with self._write() as connection:
+        with self._write(may_use_reserve=True) as connection:
             row = self._require_survey_row(connection, fingerprint)
             if row.state != "ended":
                 _update_survey(connection, row, state="closed")
@@ -142,7 +174,8 @@ class Store(Database):
         """Delete the identifiers of a closed survey's batches. This ends the survey permanently.
 
         The state changes first. Then identifiers are deleted in small steps, so uploads to other
-        surveys do not have to wait. After a crash, call this method again to continue.
+        surveys do not have to wait. Finally, the traces of deleted rows are erased from the
+        database's files. After a crash or an error, call this method again to continue.
         """
         with self._write() as connection:
             row = self._require_survey_row(connection, fingerprint)
@@ -161,6 +194,7 @@ class Store(Database):
                 deleted_count = len(ids)
                 if ids:
                     connection.execute(delete(batches).where(in_survey, batches.c.id.in_(ids)))
+        self._erase_deleted_rows()
 
     def read_status(self, fingerprint: str) -> Status:
         """Return a survey's state and how many reports arrived, in total and in each hour."""
@@ -225,10 +259,11 @@ class Store(Database):
         for batch in group:
             digest = digests.get(batch.id)
             if digest is None:
-                digests[batch.id] = batch.digest  # the batch may occur again in the same group
+                # The batch may occur again in the same group.
+                digests[batch.id] = _digest_to_store(batch)
                 new_batches.append(batch)
                 outcomes.append(Outcome.COUNTED)
-            elif digest == batch.digest:
+            elif digest in (_NO_DIGEST, _digest_to_store(batch)):
                 outcomes.append(Outcome.REPLAYED)
             else:
                 outcomes.append(Outcome.CONFLICT)
@@ -237,38 +272,132 @@ class Store(Database):
         return outcomes
 
     def _add_batches(self, connection: Connection, row: Row[Any], group: Sequence[Batch]) -> None:
-        rows = [{"survey": row.number, "id": batch.id, "digest": batch.digest} for batch in group]
+        rows = []
+        for batch in group:
+            digest = _digest_to_store(batch)
+            rows.append({"survey": row.number, "id": batch.id, "digest": digest})
         connection.execute(insert(batches), rows)
         total = sum(batch.reports.size for batch in group)
         if row.reports + total > _MAX_REPORTS:
             raise StoreFull("this survey has reached the maximum of 2^62 reports.")
         now = self._now().astimezone(UTC)
-        by_key: dict[CellKey, list[NDArray[np.uint32]]] = {}
+        by_cell: dict[tuple[str, CellKey], list[NDArray[np.uint32]]] = {}
         for batch in group:
-            by_key.setdefault(batch.key, []).append(batch.reports)
-        for key in sorted(by_key):  # every aggregator locks cells in the same order
-            pages = histogram_pages(np.concatenate(by_key[key]))
-            _add_pages(connection, row, pages, day=now.date().isoformat(), key=key)
+            by_cell.setdefault((batch.sender, batch.key), []).append(batch.reports)
+        for sender, key in sorted(by_cell):  # every aggregator locks cells in the same order
+            pages = histogram_pages(np.concatenate(by_cell[sender, key]))
+            day = now.date().isoformat()
+            _add_pages(connection, row, pages, day=day, sender=sender, key=key)
         _add_reports(connection, row, total)
         hour = now.strftime("%Y-%m-%dT%H")
         _add_to_hour(connection, row.number, hour, batch_count=len(group), report_count=total)
 
     def tally(self, fingerprint: str, outputs: int) -> Tally:
-        """Return all counts, exported or not."""
+        """Return all counts, exported or not, except those that are left out."""
+        tally, _ = self.tally_and_omissions(fingerprint, outputs)
+        return tally
+
+    def tally_and_omissions(self, fingerprint: str, outputs: int) -> tuple[Tally, LeftOut]:
+        """Return the counts for results, and what they leave out, as of the same moment."""
         with self._read() as connection:
             row = self._require_survey_row(connection, fingerprint, lock=False)
-            return _sum_pages(connection, cells.c.survey == row.number, outputs, fingerprint)
+            in_survey = cells.c.survey == row.number
+            omitted = read_omissions(connection, row.number)
+            included = in_survey & ~omitted.condition()
+            tally = _sum_pages(connection, included, outputs, fingerprint)
+            if not omitted:
+                return tally, LeftOut()
+            excluded = in_survey & omitted.condition()
+            count = _sum_pages(connection, excluded, outputs, fingerprint).reports
+            return tally, LeftOut(omitted.days, omitted.senders, count)
 
     def tally_between(self, fingerprint: str, outputs: int, first: date, last: date) -> Tally:
         """Return the counts of reports that arrived from ``first`` to ``last``, inclusive (UTC).
 
-        Imported tallies have no day, so they are excluded.
+        Imported tallies have no day, so they are excluded, as is everything that is left out.
         """
         with self._read() as connection:
             row = self._require_survey_row(connection, fingerprint, lock=False)
             in_survey = cells.c.survey == row.number
             in_period = cells.c.day.between(first.isoformat(), last.isoformat())
-            return _sum_pages(connection, in_survey & in_period, outputs, fingerprint)
+            included = ~read_omissions(connection, row.number).condition()
+            return _sum_pages(connection, in_survey & in_period & included, outputs, fingerprint)
+
+    def count_days(self, fingerprint: str, outputs: int, max_count: int) -> list[DayCounts]:
+        """Return the counts of each day and sender, the latest first, at most ``max_count``."""
+        with self._read() as connection:
+            row = self._require_survey_row(connection, fingerprint, lock=False)
+            omitted = read_omissions(connection, row.number)
+            in_survey = (cells.c.survey == row.number) & (cells.c.day != _NO_DAY)
+            query = select(cells.c.day, cells.c.sender).where(in_survey).distinct()
+            query = query.order_by(cells.c.day.desc(), cells.c.sender).limit(max_count)
+            days = []
+            for day, sender in connection.execute(query).all():
+                in_cell = in_survey & (cells.c.day == day) & (cells.c.sender == sender)
+                tally = _sum_pages(connection, in_cell, outputs, fingerprint)
+                days.append(DayCounts(day, sender, tally, omitted.covers(day, sender)))
+            return days
+
+    # --- what results leave out -------------------------------------------------------------------
+
+    def read_omissions(self, fingerprint: str) -> Omissions:
+        """Return what is left out of a survey's results."""
+        with self._read() as connection:
+            row = self._require_survey_row(connection, fingerprint, lock=False)
+            return read_omissions(connection, row.number)
+
+    def leave_out_day(self, fingerprint: str, day: date) -> None:
+        """Leave out of the results everything that was uploaded on a day (UTC)."""
+        with self._write() as connection:
+            row = self._require_survey_row(connection, fingerprint)
+            insert_omission(connection, row.number, "day", day.isoformat())
+
+    def include_day(self, fingerprint: str, day: date) -> None:
+        """Include a day in the results again."""
+        with self._write() as connection:
+            row = self._require_survey_row(connection, fingerprint)
+            delete_omission(connection, row.number, "day", day.isoformat())
+
+    def leave_out_sender(self, fingerprint: str, name: str) -> None:
+        """Leave out of the results everything that a bulk sender uploaded."""
+        with self._write() as connection:
+            row = self._require_survey_row(connection, fingerprint)
+            _require_sender(connection, row.number, name)
+            insert_omission(connection, row.number, "sender", name)
+
+    def include_sender(self, fingerprint: str, name: str) -> None:
+        """Include a bulk sender in the results again."""
+        with self._write() as connection:
+            row = self._require_survey_row(connection, fingerprint)
+            _require_sender(connection, row.number, name)
+            delete_omission(connection, row.number, "sender", name)
+
+    # --- bulk senders -----------------------------------------------------------------------------
+
+    def add_sender(self, fingerprint: str, name: str) -> str:
+        """Add a bulk sender, or replace its key. Return the key; only its hash is stored."""
+        with self._write() as connection:
+            row = self._require_survey_row(connection, fingerprint)
+            return insert_sender(connection, row.number, name)
+
+    def revoke_sender(self, fingerprint: str, name: str) -> None:
+        """Revoke a bulk sender's key. What it uploaded stays in the results."""
+        with self._write() as connection:
+            row = self._require_survey_row(connection, fingerprint)
+            if not revoke_key(connection, row.number, name):
+                raise UnknownSender("the survey has no bulk sender with this name.")
+
+    def list_senders(self, fingerprint: str) -> list[Sender]:
+        """List a survey's bulk senders, including those whose key was revoked."""
+        with self._read() as connection:
+            row = self._require_survey_row(connection, fingerprint, lock=False)
+            return list_senders(connection, row.number)
+
+    def find_sender(self, fingerprint: str, key: str) -> str | None:
+        """Return the name of the bulk sender with this key, or ``None``."""
+        with self._read() as connection:
+            row = self._require_survey_row(connection, fingerprint, lock=False)
+            return find_sender(connection, row.number, key)
 
     # --- export and import ------------------------------------------------------------------------
 
@@ -277,6 +406,7 @@ class Store(Database):
     ) -> TallyExport | None:
         """Close the open part of the tally and export it under the identifier ``id_``.
 
+        What is left out of the results stays in the new open part, so it can be exported later.
         Calling this again with the same identifier returns the same tally. Return ``None`` if
         nothing has been counted since the last export.
         """
@@ -288,10 +418,15 @@ class Store(Database):
             if part is None:
                 part = row.part
             in_part = (cells.c.survey == row.number) & (cells.c.part == part)
-            tallies = _sum_cells(connection, in_part, outputs, fingerprint)
+            exported = in_part
+            if is_new:
+                left_out = read_omissions(connection, row.number).condition()
+                exported = in_part & ~left_out
+            tallies = _sum_cells(connection, exported, outputs, fingerprint)
             if tallies is None:
                 return None
             if is_new:
+                connection.execute(update(cells).where(in_part, left_out).values(part=part + 1))
                 reports = tallies.total().reports
                 statement = insert(exports).values(
                     survey=row.number, id=id_, part=part, reports=reports
@@ -339,9 +474,21 @@ class Store(Database):
             )
             connection.execute(statement)
             for key, tally in exported.cells.cells.items():
-                _add_pages(connection, row, split_pages(tally.counts), day=_NO_DAY, key=key)
+                pages = split_pages(tally.counts)
+                _add_pages(connection, row, pages, day=_NO_DAY, sender=_NO_SENDER, key=key)
             _add_reports(connection, row, report_count)
             return Outcome.COUNTED
+
+
+def _digest_to_store(batch: Batch) -> bytes:
+    """Return the checksum to store. Small batches have none: it would reveal their reports."""
+    return batch.digest if batch.reports.size >= _MIN_DIGEST_REPORTS else _NO_DIGEST
+
+
+def _require_sender(connection: Connection, survey_number: int, name: str) -> None:
+    names = [OPERATOR, *(sender.name for sender in list_senders(connection, survey_number))]
+    if name not in names:
+        raise UnknownSender(f"there is no such sender. The survey's senders: {', '.join(names)}.")
 
 
 def _update_survey(connection: Connection, row: Row[Any], **values: object) -> None:
@@ -362,14 +509,15 @@ def _add_pages(
     pages: Mapping[int, NDArray[np.int64]],
     *,
     day: str,
+    sender: str,
     key: CellKey,
 ) -> None:
-    """Add pages of counts for a day and a cell to the open part."""
+    """Add pages of counts for a day, a sender and a cell to the open part."""
     values = {
         "survey": row.number,
         "part": row.part,
         "day": day,
-        "sender": _NO_SENDER,
+        "sender": sender,
         "key": key.text,
     }
     matches = and_(*[cells.c[name] == value for name, value in values.items()])

@@ -28,9 +28,9 @@ class RequestFailed extends Error {
   }
 }
 
-async function fetchJson(path) {
+async function fetchJson(path, method = "GET") {
   const headers = state.token ? { Authorization: `Bearer ${state.token}` } : {};
-  const response = await fetch(path, { headers, cache: "no-store" }).catch(() => null);
+  const response = await fetch(path, { method, headers, cache: "no-store" }).catch(() => null);
   if (response === null) throw new RequestFailed(0, "The aggregator cannot be reached.");
   if (response.ok) return response.json();
   const problem = await response.json().catch(() => ({}));
@@ -118,8 +118,12 @@ async function showResults() {
     generation !== state.generation || query !== resultsQuery() || state.token === null;
   try {
     const status = await fetchJson(`v1/surveys/${state.survey}/status`);
-    const version = `${status.reports}/${status.state}/${query}`;
+    const version = `${status.reports}/${status.state}/${JSON.stringify(status.left_out)}/${query}`;
     if (isStale() || version === state.version) return;
+    // First: if everything is left out, there are no results, but days to include again.
+    const days = await fetchJson(`dashboard/${state.survey}/days`);
+    if (isStale()) return;
+    showView(days);
     const view = await fetchJson(`dashboard/${state.survey}/results?${query}`);
     if (isStale()) return;
     showView(view);
@@ -130,6 +134,22 @@ async function showResults() {
     forgetToken("This token does not belong to this aggregator.");
   }
 }
+
+/** Leave out a day or a sender, or include it again, as the button says. */
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("button[data-omission]");
+  if (!button) return;
+  button.disabled = true;
+  button.blur(); // the part that contains it is replaced
+  attempt(async () => {
+    await fetchJson(
+      `v1/surveys/${state.survey}/omissions/${button.dataset.omission}`,
+      button.dataset.method,
+    );
+    state.version = null;
+    await showResults();
+  });
+});
 
 function resultsQuery() {
   const query = { decoder: byId("decoder").value, days: byId("days").value };

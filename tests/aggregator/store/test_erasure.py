@@ -1,0 +1,148 @@
+"""What a store must not reveal: single reports, and which batches an ended survey had."""
+
+import sqlite3
+import stat
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from sfumato.aggregator.store import Outcome, Store
+from sfumato.errors import StoreUnavailable
+from support.store_tables import dump
+from support.unrandomized import batch_of
+
+
+def file_of(url, suffix=""):
+    return Path(url.removeprefix("sqlite:///") + suffix)
+
+
+def bytes_of_store(url):
+    """Return the content of all files of a SQLite store."""
+    content = b""
+    for suffix in ("", "-wal", "-journal"):
+        file = file_of(url, suffix)
+        if file.exists():
+            content += file.read_bytes()
+    return content
+
+
+@pytest.fixture
+def sqlite_url(tmp_path):
+    return f"sqlite:///{tmp_path / 'reports.db'}"
+
+
+@pytest.fixture
+def sqlite_store(sqlite_url, open_store, survey):
+    store = open_store(sqlite_url)
+    store.register(survey)
+    return store
+
+
+@pytest.mark.own_checksums
+def test_small_batches_leave_no_checksum(store, store_url, survey):
+    reports = list(range(300))
+    store.commit([batch_of(survey, 1, 7), batch_of(survey, 2, *reports)])
+    digests = {bytes(id_): bytes(digest) for id_, _, digest in dump(store_url)["batches"][1]}
+    assert digests[batch_of(survey, 1, 7).id] == b""
+    assert digests[batch_of(survey, 2, 7).id] == batch_of(survey, 2, *reports).digest
+
+
+@pytest.mark.own_checksums
+def test_other_reports_under_a_known_identifier_count_nothing(store, survey):
+    many = list(range(300))
+    assert store.commit([batch_of(survey, 1, 7), batch_of(survey, 2, *many)]) == [
+        Outcome.COUNTED,
+        Outcome.COUNTED,
+    ]
+    assert store.commit([batch_of(survey, 1, 8)]) == [Outcome.REPLAYED]
+    assert store.commit([batch_of(survey, 2, *many[::-1])]) == [Outcome.CONFLICT]
+    assert store.tally(survey.fingerprint, survey.mechanism.outputs).reports == 301
+
+
+def test_end_erases_identifiers_from_every_file(sqlite_store, sqlite_url, survey):
+    batches = [batch_of(survey, number, number) for number in range(1000, 1300)]
+    for batch in batches:
+        sqlite_store.commit([batch])
+    # A second reader, as another aggregator would have; it is not in a transaction.
+    with closing(sqlite3.connect(file_of(sqlite_url))) as reader:
+        assert reader.execute("SELECT count(*) FROM batches").fetchone() == (300,)
+        assert all(batch.id in bytes_of_store(sqlite_url) for batch in batches)
+        sqlite_store.set_closed(survey.fingerprint)
+        sqlite_store.forget_ids(survey.fingerprint)
+        content = bytes_of_store(sqlite_url)
+    assert not any(batch.id in content for batch in batches)
+
+
+def test_end_fails_while_a_reader_keeps_the_log(tmp_path, open_store, survey):
+    url = f"sqlite:///{tmp_path / 'reports.db'}"
+    store = open_store(url, lock_timeout=0.2)
+    store.register(survey)
+    store.commit([batch_of(survey, 1, 1)])
+    store.set_closed(survey.fingerprint)
+    with closing(sqlite3.connect(file_of(url), isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM batches").fetchone()
+        with pytest.raises(StoreUnavailable, match="write-ahead log"):
+            store.forget_ids(survey.fingerprint)
+        reader.execute("ROLLBACK")
+    store.forget_ids(survey.fingerprint)
+    assert batch_of(survey, 1, 1).id not in bytes_of_store(url)
+
+
+def test_files_are_for_their_owner_only(sqlite_store, sqlite_url, survey):
+    sqlite_store.commit([batch_of(survey, 1, 1)])
+    for suffix in ("", "-wal", "-shm"):
+        mode = file_of(sqlite_url, suffix).stat().st_mode
+        assert stat.S_IMODE(mode) == 0o600, suffix
+
+
+def test_a_deleted_log_stops_writes_and_a_clean_stop_saves_them(
+    sqlite_store, sqlite_url, open_store, survey
+):
+    for number in range(1, 8):
+        sqlite_store.commit([batch_of(survey, number, number)])
+    file_of(sqlite_url, "-wal").unlink()
+    for ask in (lambda: sqlite_store.commit([batch_of(survey, 9, 9)]), sqlite_store.ping):
+        with pytest.raises(StoreUnavailable, match="write-ahead log"):
+            ask()
+    sqlite_store.close()
+    reopened = open_store(sqlite_url)
+    assert reopened.tally(survey.fingerprint, survey.mechanism.outputs).reports == 7
+
+
+def test_the_survey_is_in_the_file_at_once(sqlite_store, sqlite_url, tmp_path, survey):
+    """Without its log, a young store must still have its survey."""
+    copy = tmp_path / "copy.db"
+    copy.write_bytes(file_of(sqlite_url).read_bytes())
+    with closing(Store.open(f"sqlite:///{copy}")) as store:
+        assert store.read_resolved(survey.fingerprint) == survey.resolved()
+
+
+@pytest.mark.parametrize("version", ["abc", "0", "-1", "1e9", "99999999999999999999"])
+def test_damaged_versions_are_refused_in_words(sqlite_store, sqlite_url, version):
+    sqlite_store.set_setting("version", version)
+    with pytest.raises(StoreUnavailable, match="version"):
+        Store.open(sqlite_url)
+
+
+@pytest.mark.parametrize("table", ["facts", "batches", "cells", "senders"])
+def test_foreign_databases_are_refused(sqlite_url, table):
+    with closing(sqlite3.connect(file_of(sqlite_url))) as connection:
+        connection.execute(f"CREATE TABLE {table} (name TEXT, value TEXT)")
+    with pytest.raises(StoreUnavailable, match="another program"):
+        Store.open(sqlite_url)
+    with closing(sqlite3.connect(file_of(sqlite_url))) as connection:
+        assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [(table,)]
+
+
+def test_a_full_disk_allows_reading_and_closing(sqlite_store, sqlite_url, open_store, survey):
+    sqlite_store.commit([batch_of(survey, 1, 1)])
+    sqlite_store.close()
+    full = open_store(sqlite_url, reserve=2**62)
+    full.register(survey)
+    assert full.tally(survey.fingerprint, survey.mechanism.outputs).reports == 1
+    with pytest.raises(StoreUnavailable, match="MiB left"):
+        full.commit([batch_of(survey, 2, 2)])
+    full.set_closed(survey.fingerprint)
+    assert full.read_status(survey.fingerprint).state == "closed"
