@@ -1932,7 +1932,7 @@ NEUTRAL_PROMISE = {
     "public": [],
 }
 NEUTRAL_QUESTION = {"missing": None}
-NEUTRAL_ABOUT = {"texts": {}, "uploads": None}
+NEUTRAL_ABOUT = {"texts": {}}
 
 
 def check(raw):
@@ -2010,8 +2010,10 @@ def require_about(about, version):
     if version == 1:
         fields(about, "about", *ABOUT)
     else:
-        fields(about, "about", *ABOUT, *NEUTRAL_ABOUT)
+        fields(about, "about", *ABOUT, "uploads", *NEUTRAL_ABOUT)
         require_neutral(about, "about", NEUTRAL_ABOUT)
+        if about["uploads"] is not None:
+            whole(about["uploads"], "uploads", 1, 65_536)
     *texts, minimum = (about[name] for name in ABOUT)
     for text in texts:
         text_of(text, "everything in about but minimum_reports")

@@ -34,6 +34,9 @@ class Held:
         self.through = threading.Event()
         self.groups = []
 
+    def checkpoint_if_due(self):
+        pass
+
     def commit(self, group):
         self.groups.append(len(group))
         assert self.through.wait(30)
@@ -143,6 +146,24 @@ def test_groups_are_bounded(file_store, survey, writing, monkeypatch):
         gathered(*(lambda i=i: writer.count(batch_of(survey, i, i)) for i in range(10)))
     ) == {Outcome.COUNTED}
     assert max(held.groups) <= 4
+
+
+def test_an_idle_writer_empties_the_log(tmp_path, open_store, survey, writing, monkeypatch):
+    monkeypatch.setattr(writer_module, "_MAX_IDLE_SECONDS", 0.02)
+    clock = [0.0]
+    store = open_store(f"sqlite:///{tmp_path}/reports.db", clock=lambda: clock[0])
+    store.register(survey)
+    writer = writing(store)
+    asyncio.run(writer.count(batch_of(survey, 1, 1)))
+    log = tmp_path / "reports.db-wal"
+    assert log.stat().st_size > 0
+    clock[0] = 60.0
+    checked = threading.Event()
+    for _ in range(1000):
+        if log.stat().st_size == 0:
+            return
+        checked.wait(0.02)
+    pytest.fail("the log still shows the last commit")
 
 
 def test_a_failing_observer_does_not_stop_the_writer(file_store, survey, writing):

@@ -68,13 +68,13 @@ NEUTRAL = {
         "cap": None, "cohorts": 1, "collection": "plain", "invitations": None, "learn": None,
         "public": [],
     },
-    "about": {"texts": {}, "uploads": None},
+    "about": {"texts": {}},
 }  # fmt: skip
 PROMISE_FIELDS = {
     "format", "mechanism", "mechanism_context", "name", "questions", "repeat", *NEUTRAL["promise"],
 }  # fmt: skip
 ABOUT_FIELDS = {
-    "closes", "contact", "minimum_reports", "opens", "text", "title", *NEUTRAL["about"],
+    "closes", "contact", "minimum_reports", "opens", "text", "title", "uploads", *NEUTRAL["about"],
 }  # fmt: skip
 RESERVED_PARTS = ("group", "cohort", "question", "pair", "sender", "key", "missing", "labels")
 
@@ -250,6 +250,8 @@ def _with_other_texts(record, choose):
     record = with_value(record, ("about", name), choose.choice(texts))
     number = choose.choice([0, 1, 100, 2**53 - 1])
     record = with_value(record, ("about", "minimum_reports"), number)
+    uploads = choose.choice([None, 1, 50, 65_536, 65_537])
+    record = with_value(record, ("about", "uploads"), uploads)
     repeat = choose.choice(["once", *[{"every": every, "distinct": 3} for every in PERIODS]])
     record = with_value(record, ("promise", "repeat"), repeat)
     return with_value(record, ("promise", "name"), choose.choice(["lunch", "déjeuner", " x", "b"]))
@@ -303,6 +305,7 @@ def is_canonical_survey(made, survey):
         and set(promised) == PROMISE_FIELDS
         and set(shown) == ABOUT_FIELDS
         and neutral == list(map(canonical_bytes, expected))
+        and (shown["uploads"] is None or type(shown["uploads"]) is int)
         and [set(question) for question in promised["questions"]]
         == [{"context", "missing", "name"}]
     )

@@ -186,7 +186,6 @@ RESERVED = {
     "promise.public": (("promise", "public"), [["age"], {}, None], "[]"),
     "promise.questions[0].missing": ((*QUESTION, "missing"), ["inf", "", False], "null"),
     "about.texts": (("about", "texts"), [{"de": {}}, [], None], "{}"),
-    "about.uploads": (("about", "uploads"), [1, 0, False], "null"),
 }
 
 
@@ -211,7 +210,13 @@ def test_every_field_but_those_of_format_1_is_reserved():
     known = set(json.loads(sf.Survey("s", LUNCH).resolved())["promise"])
     known |= set(json.loads(sf.Survey("s", LUNCH).resolved())["about"])
     new = {path for path in _field_paths() if path[-1] not in known and path[-1] != "questions"}
-    assert new == {path for path, _, _ in RESERVED.values()}
+    assert new == {path for path, _, _ in RESERVED.values()} | {("about", "uploads")}
+
+
+@pytest.mark.parametrize(("number", "code"), [(1, 0), (65_536, 0), (0, 2), (65_537, 2), (True, 2)])
+def test_the_number_of_reports_per_upload_is_read(number, code):
+    verdict, _ = verdict_of(canonical_bytes(changed(("about", "uploads"), number)))
+    assert verdict == code
 
 
 @pytest.mark.parametrize("path", _field_paths(), ids=lambda path: ".".join(map(str, path)))

@@ -43,7 +43,7 @@ _BAD_QUESTION: dict[str, list[Any]] = {
 }
 _BAD_ABOUT: dict[str, list[Any]] = {
     "texts": [None, [], "", {"de": {"title": "Mittagessen"}}],
-    "uploads": [0, 1, "1", False, {}],
+    "uploads": [0, 65_537, "1", False, {}],
 }
 
 
@@ -72,6 +72,7 @@ def _second_edition() -> Iterator[Survey]:
     context = Uniform(["car", "bus", "bike"], 1)
     yield Survey("a named question", Question("mode", context), edition=2)
     yield Survey("a longer name", Question("How do you get to work?", context), edition=2)
+    yield Survey("fifty reports per upload", context, reports_per_upload=50, edition=2)
 
 
 def _repeating_survey(every: str) -> Survey:

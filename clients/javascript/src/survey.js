@@ -19,7 +19,7 @@ import { freshWords, sha256 } from "./words.js";
 const PROMISE = ["format", "name", "context", "mechanism", "mechanism_context", "repeat"];
 // What a survey of format 2 has besides: the fields of features that this version lacks, which must ask for nothing.
 const NEUTRAL =
-  '[{"cap":null,"cohorts":1,"collection":"plain","invitations":null,"learn":null,"public":[]},{"missing":null},[],{},null]';
+  '[{"cap":null,"cohorts":1,"collection":"plain","invitations":null,"learn":null,"public":[]},{"missing":null},[],{}]';
 const ABOUT = ["title", "text", "contact", "minimum_reports", "opens", "closes"];
 const PERIODS = ["day", "week", "month", "year"];
 const MAX_ROW = 2 ** 20;
@@ -154,8 +154,8 @@ function promiseOf({ promise, about }) {
   }
   expect(format === 2, "format 1 or 2");
   const [{ name: question, context, ...item }, ...others] = questions;
-  const { texts, uploads } = requireFields(about, ...ABOUT, "texts", "uploads");
-  expect(canonicalText([reserved, item, others, texts, uploads]) === NEUTRAL, "fields of this version");
+  const { texts } = requireFields(about, ...ABOUT, "texts", "uploads");
+  expect(canonicalText([reserved, item, others, texts]) === NEUTRAL, "fields of this version");
   requireName(question);
   return { ...promise, context };
 }
@@ -180,6 +180,7 @@ function requireAbout(about) {
   const isDate = (text) => /^(\d{4}|$)/.test(text); // shown to people; only the aggregator parses it
   expect(isDate(about.opens) && isDate(about.closes), "dates, the year first");
   requireInteger(minimum_reports, 0, 2 ** 53 - 1);
+  if (uploads != null) requireInteger(uploads, 1, 2 ** 16);
 }
 
 function requireName(name) {

@@ -22,6 +22,7 @@ __all__ = ["Writer"]
 _MAX_GROUP_SIZE = 512
 _MAX_WAITING_BATCHES = 4096
 _MAX_WAITING_REPORTS = 2**24
+_MAX_IDLE_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,11 @@ class Writer:
         )
 
     def _run(self) -> None:
-        while group := self._take_group():
+        while (group := self._take_group()) is not None:
+            with contextlib.suppress(Exception):  # a failing checkpoint must not stop the writer
+                self._store.checkpoint_if_due()
+            if not group:
+                continue
             start = perf_counter()
             outcomes = self._commit([upload.batch for upload in group])
             # Observe first, so that a client that has its receipt finds its upload in the metrics.
@@ -118,10 +123,17 @@ class Writer:
                 outcomes[i] = outcome
         return [outcome for outcome in outcomes if outcome is not None]
 
-    def _take_group(self) -> list[_PendingUpload]:
-        """Remove and return the oldest uploads in the queue. Return an empty list to stop."""
+    def _take_group(self) -> list[_PendingUpload] | None:
+        """Remove and return the oldest uploads in the queue. Return ``None`` to stop.
+
+        The group is empty if there were no uploads for a while.
+        """
         with self._condition:
-            self._condition.wait_for(lambda: self._queue or self._is_stopping)
+            is_ready = self._condition.wait_for(
+                lambda: self._queue or self._is_stopping, timeout=_MAX_IDLE_SECONDS
+            )
+            if is_ready and not self._queue:
+                return None
             size = min(len(self._queue), _MAX_GROUP_SIZE)
             group = [self._queue.popleft() for _ in range(size)]
             self._waiting_report_count -= sum(upload.batch.reports.size for upload in group)

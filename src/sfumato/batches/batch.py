@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from sfumato.cells import NO_KEY, CellKey
 from sfumato.errors import InvalidBatch, ReportRejected
 from sfumato.randomness import fresh_key
+from sfumato.survey.description import MAX_BATCH_REPORTS
 
 __all__ = [
     "FINGERPRINT_PATTERN",
@@ -32,8 +33,6 @@ __all__ = [
 ]
 
 ID_BYTES = 16
-
-MAX_BATCH_REPORTS = 65_536
 
 MAX_BATCH_BYTES = 2**20
 """The maximum size of a batch on the wire, before and after decompression."""

@@ -25,18 +25,27 @@ class UploadRules:
     """The format, the survey's fingerprint, the number of outputs, and the length of periods.
 
     ``every`` is "" if batches have no period: in edition 1, or if a survey is answered once.
+    ``anonymous_reports`` is how many reports an upload may contain without a key, if the survey
+    says so.
     """
 
     edition: int
     fingerprint: str
     outputs: int
     every: str = ""
+    anonymous_reports: int | None = None
 
     @classmethod
     def from_survey(cls, survey: Survey) -> Self:
         """Return the rules for uploads to a survey."""
         every = survey.description.every if survey.edition >= 2 else ""
-        return cls(survey.edition, survey.fingerprint, survey.mechanism.outputs, every)
+        return cls(
+            survey.edition,
+            survey.fingerprint,
+            survey.mechanism.outputs,
+            every,
+            survey.description.about["reports_per_upload"],
+        )
 
     def require_export(self, export: TallyExport) -> None:
         """Reject a tally in another format, or with cells that the survey does not have.

@@ -20,6 +20,9 @@ EDITIONS = (1, 2)
 ABOUT_FIELDS = ("title", "text", "contact", "minimum_reports", "opens", "closes")
 """The fields that are shown but not promised."""
 
+MAX_BATCH_REPORTS = 65_536
+"""The maximum number of reports in an upload."""
+
 _TEXT_FIELDS = ("title", "text", "contact", "opens", "closes")
 _MAX_DISTINCT_ANSWERS = 10_000
 _MAX_LABELS_SHOWN = 30
@@ -30,7 +33,7 @@ class Description(FieldsView):
     """The parts of a survey that can be checked before its mechanism is designed.
 
     ``about`` contains further arguments of ``Survey``: title, text, contact, minimum_reports,
-    opens, closes and repeat. Missing arguments get their default values. ``table`` says how to read
+    opens, closes, repeat and reports_per_upload. Missing arguments get their default values. ``table`` says how to read
     a table of answers; it is neither promised nor shown, and a resolved survey does not contain it.
     """
 
@@ -67,6 +70,8 @@ class Description(FieldsView):
             )
         if self.edition == 1 and self.questions[0].name != DEFAULT_QUESTION:
             raise InvalidSurvey("a survey of edition 1 cannot name its question. Use edition 2.")
+        if self.edition == 1 and self.about["reports_per_upload"] is not None:
+            raise InvalidSurvey("reports_per_upload needs edition 2.")
 
 
 def require_about(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -78,6 +83,7 @@ def require_about(values: Mapping[str, Any]) -> dict[str, Any]:
         **dict.fromkeys(_TEXT_FIELDS, ""),
         "minimum_reports": 0,
         "repeat": "once",
+        "reports_per_upload": None,
         **values,
     }
     if not all(_is_utf8_text(about[name]) for name in _TEXT_FIELDS):
@@ -123,6 +129,14 @@ def _require_minimum_reports(number: object, name: str) -> int:
     return number
 
 
+def _require_reports_per_upload(number: object, name: str) -> int | None:
+    if number is None:
+        return None
+    if type(number) is not int or not 1 <= number <= MAX_BATCH_REPORTS:
+        raise InvalidSurvey(f"{name} must be an integer from 1 to {MAX_BATCH_REPORTS:,}.")
+    return number
+
+
 def _require_time(text: Any, name: str) -> str:  # noqa: ANN401
     try:
         datetime.fromisoformat(text or "2000-01-01")
@@ -160,5 +174,6 @@ _REQUIREMENTS: Mapping[str, Callable[[Any, str], Any]] = {
     "closes": _require_time,
     "minimum_reports": _require_minimum_reports,
     "repeat": _require_repeat,
+    "reports_per_upload": _require_reports_per_upload,
 }
 """For each argument that is not just text, a function that returns its value if it is valid."""

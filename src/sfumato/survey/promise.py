@@ -32,7 +32,7 @@ _NEUTRAL_PROMISE: Mapping[str, Json] = {
     "public": [],
 }
 _NEUTRAL_QUESTION: Mapping[str, Json] = {"missing": None}
-_NEUTRAL_ABOUT: Mapping[str, Json] = {"texts": {}, "uploads": None}
+_NEUTRAL_ABOUT: Mapping[str, Json] = {"texts": {}}
 
 
 # --- write ----------------------------------------------------------------------------------------
@@ -61,7 +61,7 @@ def about_record(description: Description) -> dict[str, Json]:
     record: dict[str, Json] = {name: description.about[name] for name in ABOUT_FIELDS}
     if description.edition == 1:
         return record
-    return {**_NEUTRAL_ABOUT, **record}
+    return {**_NEUTRAL_ABOUT, **record, "uploads": description.about["reports_per_upload"]}
 
 
 def _question_record(question: Question) -> Json:
@@ -83,6 +83,7 @@ def parse_survey_record(data: object) -> tuple[Description, Mechanism]:
         require_buildable_codes(promise["mechanism"], context)
     values = {name: about[name] for name in ABOUT_FIELDS}
     values["repeat"] = promise["repeat"]
+    values["reports_per_upload"] = about.get("uploads")
     description = Description(
         promise["name"],
         tuple(Question(name, context_from_record(context)) for name, context in questions),
@@ -123,7 +124,7 @@ def _read_format_2(promise: object, about: object) -> _Parts:
         fields = require_fields(record, "a question", ("name", "context", *_NEUTRAL_QUESTION))
         _require_neutral(fields, "question", _NEUTRAL_QUESTION)
         questions.append((fields["name"], fields["context"]))
-    about_fields = require_fields(about, "about", (*ABOUT_FIELDS, *_NEUTRAL_ABOUT))
+    about_fields = require_fields(about, "about", (*ABOUT_FIELDS, "uploads", *_NEUTRAL_ABOUT))
     _require_neutral(about_fields, "about", _NEUTRAL_ABOUT)
     return questions, promise_fields, about_fields
 

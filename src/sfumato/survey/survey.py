@@ -95,7 +95,8 @@ class Survey:
     ``mechanism`` defaults to the best closed-form mechanism. ``minimum_reports`` is the smallest
     number of reports for an estimate. ``opens`` and ``closes`` are dates or times. ``repeat`` is
     "once", or a mapping with ``every`` (a period) and ``distinct`` (the maximum
-    number of different answers).
+    number of different answers). ``reports_per_upload`` is how many reports an aggregator accepts
+    in an anonymous upload; by default, the aggregator decides, and accepts one.
     ``edition`` fixes the defaults and the format of the data: surveys of edition 1 keep their
     fingerprints, and edition 2 has batches with periods (``docs/format.md``).
 
@@ -123,6 +124,7 @@ class Survey:
         opens: str = "",
         closes: str = "",
         repeat: Literal["once"] | Mapping[str, Any] = "once",
+        reports_per_upload: int | None = None,
         edition: int = 1,
     ) -> None:
         if not isinstance(name, str):
@@ -137,6 +139,7 @@ class Survey:
             "opens": opens,
             "closes": closes,
             "repeat": repeat,
+            "reports_per_upload": reports_per_upload,
         }
         if isinstance(context, Question):
             question = context

@@ -54,6 +54,17 @@ def test_anonymous_uploads_have_one_report(aggregator):
     assert aggregator.store.read_status(SURVEY.fingerprint).reports == 1
 
 
+def test_a_survey_says_how_many_reports_an_upload_contains(tmp_path):
+    survey = sf.Survey("households", sf.Uniform(PLACES, 1), reports_per_upload=3, edition=2)
+    with run_aggregator(tmp_path, survey, reports_per_upload=1) as running:
+        path = survey.fingerprint
+        headers = {"Content-Type": ARROW_MEDIA_TYPE}
+        three = to_arrow(batch_of(survey, [0, 1, 2], 1))
+        four = to_arrow(batch_of(survey, [0, 1, 2, 3], 2))
+        assert running.post(path, three, headers).status == 201
+        assert running.post(path, four, headers).problem == "too-many-reports"
+
+
 def test_bulk_uploads_need_a_key_that_can_be_revoked(aggregator):
     key = change(aggregator, "PUT", "senders/north").json["key"]
     assert upload(aggregator, [0, 1], 1, key).status == 201

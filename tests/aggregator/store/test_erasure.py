@@ -90,6 +90,53 @@ def test_end_fails_while_a_reader_keeps_the_log(tmp_path, open_store, survey):
     assert batch_of(survey, 1, 1).id not in bytes_of_store(url)
 
 
+@pytest.fixture
+def minutes():
+    """A list of minutes, the last of which is the time of the stores' checkpoints."""
+    return [0.0]
+
+
+@pytest.fixture
+def checkpointed_store(sqlite_url, open_store, survey, minutes):
+    store = open_store(sqlite_url, clock=lambda: 60 * minutes[-1])
+    store.register(survey)
+    return store
+
+
+def test_single_commits_leave_the_log_within_a_minute(
+    checkpointed_store, sqlite_url, survey, minutes
+):
+    """The log shows the counts before and after each commit, and so its reports."""
+    batches = [batch_of(survey, number, number) for number in range(1, 20)]
+    for batch in batches:
+        checkpointed_store.commit([batch])
+    log = file_of(sqlite_url, "-wal")
+    assert all(batch.id in log.read_bytes() for batch in batches)
+    minutes.append(0.9)
+    checkpointed_store.checkpoint_if_due()
+    assert log.stat().st_size > 0
+    minutes.append(1.0)
+    checkpointed_store.checkpoint_if_due()
+    assert log.stat().st_size == 0
+    assert checkpointed_store.commit(batches) == [Outcome.REPLAYED] * 19
+
+
+def test_a_reader_delays_a_checkpoint_and_nothing_else(
+    checkpointed_store, sqlite_url, survey, minutes
+):
+    checkpointed_store.commit([batch_of(survey, 1, 1)])
+    with closing(sqlite3.connect(file_of(sqlite_url), isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM batches").fetchone()
+        minutes.append(1.0)
+        checkpointed_store.checkpoint_if_due()
+        assert checkpointed_store.commit([batch_of(survey, 2, 2)]) == [Outcome.COUNTED]
+        reader.execute("ROLLBACK")
+    minutes.append(2.0)
+    checkpointed_store.checkpoint_if_due()
+    assert file_of(sqlite_url, "-wal").stat().st_size == 0
+
+
 def test_files_are_for_their_owner_only(sqlite_store, sqlite_url, survey):
     sqlite_store.commit([batch_of(survey, 1, 1)])
     for suffix in ("", "-wal", "-shm"):

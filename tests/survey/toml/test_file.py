@@ -1,6 +1,7 @@
 """Survey files: what people type is meant as typed, and every message names the field."""
 
 import gzip
+import json
 import math
 from fractions import Fraction
 
@@ -672,3 +673,44 @@ def test_other_editions_are_rejected(tmp_path, edition):
     sections = '[domain]\nkind = "range"\nsize = 3\n[context]\nkind = "uniform"\nepsilon = 1\n'
     with pytest.raises(InvalidSurvey, match="edition must be"):
         parse_survey_toml((head + sections).encode(), tmp_path)
+
+
+UPLOADS = """
+name = "households"
+edition = {edition}
+reports_per_upload = {number}
+[domain]
+kind = "labels"
+labels = ["yes", "no"]
+[context]
+kind = "uniform"
+epsilon = 1
+"""
+
+
+def test_a_file_says_how_many_reports_an_upload_contains(tmp_path):
+    path = tmp_path / "survey.toml"
+    path.write_text(UPLOADS.format(edition=2, number=50))
+    survey = Survey.load(path)
+    assert json.loads(survey.resolved())["about"]["uploads"] == 50
+    survey.save(tmp_path / "copy.toml")
+    assert Survey.load(tmp_path / "copy.toml").resolved() == survey.resolved()
+    # The number is not part of the promise.
+    path.write_text(UPLOADS.format(edition=2, number=7))
+    assert Survey.load(path).fingerprint == survey.fingerprint
+
+
+@pytest.mark.parametrize(
+    ("edition", "number", "message"),
+    [
+        (1, 50, "reports_per_upload is a field of edition 2"),
+        (2, 0, "reports_per_upload must be an integer from 1 to 65,536"),
+        (2, 65_537, "reports_per_upload must be an integer from 1 to 65,536"),
+        (2, '"50"', "reports_per_upload"),
+    ],
+)
+def test_other_numbers_of_reports_are_rejected(tmp_path, edition, number, message):
+    path = tmp_path / "survey.toml"
+    path.write_text(UPLOADS.format(edition=edition, number=number))
+    with pytest.raises(InvalidSurvey, match=message):
+        Survey.load(path)

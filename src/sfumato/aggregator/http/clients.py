@@ -188,7 +188,8 @@ async def upload(request: Request) -> Response:
     if sender:
         batch = batch.from_sender(sender)
     else:
-        _require_anonymous_size(request, aggregator, batch)
+        limit = entry.rules.anonymous_reports or aggregator.settings.reports_per_upload
+        _require_anonymous_size(request, limit, batch)
     batch = entry.rules.assign_cell(batch, now)
     outcome = await aggregator.writer.count(batch)
     new_reports = batch.reports.size if outcome is Outcome.COUNTED else 0
@@ -209,9 +210,8 @@ async def _find_sender(request: Request, aggregator: Aggregator, fingerprint: st
     return name
 
 
-def _require_anonymous_size(request: Request, aggregator: Aggregator, batch: Batch) -> None:
+def _require_anonymous_size(request: Request, limit: int, batch: Batch) -> None:
     """Reject an anonymous upload with too many reports, and charge the client for each report."""
-    limit = aggregator.settings.reports_per_upload
     size = batch.reports.size
     if size > limit:
         raise Problem(

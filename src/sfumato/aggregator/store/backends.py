@@ -26,7 +26,7 @@ _RESERVE_BYTES = 2**25
 """Bytes to keep free on SQLite's disk: writing stops before the disk is full."""
 
 _CHECKPOINT_INTERVAL = 60.0
-"""Seconds between checkpoints, which copy SQLite's write-ahead log into the database file."""
+"""Seconds between checkpoints, which empty SQLite's write-ahead log into the database file."""
 
 _LOCK_TIMEOUT = 5.0
 """Seconds that a writer waits for another writer's lock."""
@@ -72,7 +72,10 @@ class Backend:
         """Raise ``StoreUnavailable`` if what is written now would be lost."""
 
     def after_commit(self) -> None:
-        """Do what must follow a commit from time to time."""
+        """Note what the commit did to the files."""
+
+    def checkpoint_if_due(self) -> None:
+        """Move what was committed to its final place from time to time."""
 
     def checkpoint(self) -> None:
         """Move what was committed to its final place, unless the database does that itself."""
@@ -97,18 +100,23 @@ class Backend:
 
 
 def backend_for(
-    url: str, *, reserve: int = _RESERVE_BYTES, lock_timeout: float = _LOCK_TIMEOUT
+    url: str,
+    *,
+    reserve: int = _RESERVE_BYTES,
+    lock_timeout: float = _LOCK_TIMEOUT,
+    clock: Callable[[], float] = monotonic,
 ) -> Backend:
     """Return the backend for ``sqlite:///reports.db`` or ``postgresql://user@host/database``.
 
     ``reserve``: bytes to keep free on SQLite's disk. ``lock_timeout``: seconds to wait for a lock.
+    ``clock``: returns the seconds that decide when the next checkpoint is due.
     """
     try:
         parsed_url = make_url(url)
     except ArgumentError:
         raise _invalid_store_url() from None
     if parsed_url.drivername == "sqlite":
-        return _SqliteBackend(parsed_url, reserve=reserve, lock_timeout=lock_timeout)
+        return _SqliteBackend(parsed_url, reserve=reserve, lock_timeout=lock_timeout, clock=clock)
     if parsed_url.drivername in ("postgresql", "postgres"):
         return _PostgresBackend(parsed_url, lock_timeout=lock_timeout)
     raise _invalid_store_url()
@@ -128,7 +136,7 @@ class _SqliteBackend(Backend):
         *,
         reserve: int,
         lock_timeout: float,
-        clock: Callable[[], float] = monotonic,
+        clock: Callable[[], float],
     ) -> None:
         if not url.database or url.database == ":memory:":
             raise InvalidSetting(
@@ -138,6 +146,7 @@ class _SqliteBackend(Backend):
         self._file = Path(url.database).resolve()
         self._log_file = self._file.with_name(f"{self._file.name}-wal")
         self._reserve = reserve
+        self._lock_timeout = lock_timeout
         self._clock = clock
         self._next_checkpoint = clock() + _CHECKPOINT_INTERVAL
         self._identity: tuple[int, int] | None = None
@@ -187,38 +196,47 @@ class _SqliteBackend(Backend):
             )
 
     def after_commit(self) -> None:
-        """Remember the write-ahead log, and copy it into the database file once a minute."""
+        """Remember which file is the write-ahead log."""
         if self._log_identity is None:
             self._log_identity = _identify(self._log_file)
-        if self._clock() < self._next_checkpoint:
-            return
-        self.checkpoint()
+
+    def checkpoint_if_due(self) -> None:
+        """Checkpoint if the last one is a minute ago."""
+        if self._clock() >= self._next_checkpoint:
+            self.checkpoint()
 
     def checkpoint(self) -> None:
-        """Copy the write-ahead log into the database file, as far as no reader needs it."""
+        """Empty the write-ahead log into the database file, unless a reader needs it.
+
+        The log contains each commit by itself: the identifiers of its batches, and the counts
+        before and after. So it shows the reports of each commit, which the counts alone do not.
+        """
         self._next_checkpoint = self._clock() + _CHECKPOINT_INTERVAL
         with contextlib.suppress(DBAPIError):  # the commit is safe; the next checkpoint catches up
-            self._checkpoint("PASSIVE")
+            self._checkpoint(busy_timeout=0.0)
 
     def erase_deleted_rows(self, table: str) -> None:
         """Empty the write-ahead log, which still contains the rows as they were written.
 
         ``secure_delete`` overwrites deleted rows in the database file itself.
         """
-        if not self._checkpoint("TRUNCATE"):
+        if not self._checkpoint(busy_timeout=self._lock_timeout):
             raise StoreUnavailable(
                 "another program is reading the store, so deleted rows are still in its "
                 "write-ahead log. Try again when that program has finished."
             )
 
-    def _checkpoint(self, mode: str) -> bool:
-        """Copy the write-ahead log into the database file. Return whether all of it was copied."""
+    def _checkpoint(self, *, busy_timeout: float) -> bool:
+        """Empty the write-ahead log. Return whether it is empty, and not in use by a reader."""
         with self.engine.connect() as connection:
             # Outside a transaction: a checkpoint cannot wait for its own connection.
             cursor = connection.connection.cursor()
-            cursor.execute(f"PRAGMA wal_checkpoint({mode})")
-            row = cursor.fetchone()
-            cursor.close()
+            try:
+                cursor.execute(f"PRAGMA busy_timeout = {round(busy_timeout * 1000)}")
+                row = cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            finally:
+                cursor.execute(f"PRAGMA busy_timeout = {round(self._lock_timeout * 1000)}")
+                cursor.close()
         return row is not None and row[0] == 0
 
     def _forget_log(self, _: Engine) -> None:

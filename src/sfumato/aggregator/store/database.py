@@ -238,6 +238,10 @@ class Database:
         ):
             yield connection
 
+    def checkpoint_if_due(self) -> None:
+        """Move what was committed to its final place, once a minute. Never waits for others."""
+        self._backend.checkpoint_if_due()
+
     @contextmanager
     def _translate_errors(self) -> Iterator[None]:
         """Replace the database's errors, which may contain the data being written."""

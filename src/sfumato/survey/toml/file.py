@@ -122,6 +122,12 @@ class FileFields(Section):
         description="How often a device reports: once, or once in every period.",
         examples=['repeat = "once"\n'],
     )
+    reports_per_upload: int | None = Field(
+        default=None,
+        description="How many reports an upload may contain without a sender's key, from 1 to "
+        "65,536. Without it, the aggregator decides, and accepts one.",
+        examples=["reports_per_upload = 50\n"],
+    )
     edition: Literal[1, 2] = Field(
         default=1,
         description="The edition of the file, which fixes its defaults and the format of its data.",
@@ -157,7 +163,7 @@ class FileFields(Section):
     )
 
 
-FIELDS_OF_EDITION_2 = frozenset({"question", "table"})
+FIELDS_OF_EDITION_2 = frozenset({"question", "reports_per_upload", "table"})
 """The top-level fields that a file of edition 1 cannot have."""
 
 
@@ -265,7 +271,11 @@ def _parse_decimal(text: str) -> Decimal | str:
 def _describe(file: FileFields, folder: Path, source: SurveySource) -> FileDescription:
     about = {name: getattr(file, name) for name in ABOUT_FIELDS}
     about["repeat"] = file.repeat if isinstance(file.repeat, str) else file.repeat.model_dump()
+    about["reports_per_upload"] = file.reports_per_upload
     problems: list[str] = []
+    with _collect_errors(problems):
+        if file.edition == 1 and file.reports_per_upload is not None:
+            raise _edition_error("reports_per_upload", file)
     with _collect_errors(problems):
         require_name(file.name, "name")
     with _collect_errors(problems):

@@ -120,6 +120,8 @@ def _file_fields(description: Description, domain_section: Mapping[str, Any]) ->
     for name in ABOUT_FIELDS:
         if description.about[name]:
             fields[name] = description.about[name]
+    if description.about["reports_per_upload"] is not None:
+        fields["reports_per_upload"] = description.about["reports_per_upload"]
     if description.every:
         fields["repeat"] = dict(description.about["repeat"])
     (question,) = description.questions
