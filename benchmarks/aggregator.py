@@ -106,7 +106,8 @@ def _run_arm(
     arm: str, survey: Survey, pid: int, token: str, port: int, options: argparse.Namespace
 ) -> None:
     per_batch = 1 if arm == "single" else 1000
-    requests = [_request(survey, arm, per_batch, seed) for seed in range(64)]
+    key = "" if arm == "single" else token  # large uploads need a key
+    requests = [_request(survey, arm, per_batch, seed, key) for seed in range(64)]
     before = _count_reports(survey, token, port)
     own_start = _own_seconds()
     server_start = _seconds_of(pid)
@@ -127,7 +128,7 @@ def _run_arm(
     )
 
 
-def _request(survey: Survey, arm: str, reports: int, seed: int) -> tuple[bytes, bytes]:
+def _request(survey: Survey, arm: str, reports: int, seed: int, token: str) -> tuple[bytes, bytes]:
     """Return a request in two halves, before and after its identifier."""
     generator = np.random.default_rng(seed)
     outputs = generator.integers(0, survey.mechanism.outputs, reports).astype(np.uint32)
@@ -138,6 +139,8 @@ def _request(survey: Survey, arm: str, reports: int, seed: int) -> tuple[bytes, 
         (to_arrow(batch), ARROW_MEDIA_TYPE) if arm == "arrow" else (to_json(batch), JSON_MEDIA_TYPE)
     )
     head = f"POST /v1/surveys/{survey.fingerprint}/batches HTTP/1.1\r\nHost: localhost\r\n"
+    if token:
+        head += f"Authorization: Bearer {token}\r\n"
     head += f"Content-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n"
     first, _, second = (head.encode() + body).partition(_IDENTIFIER)
     return first, second

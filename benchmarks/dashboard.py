@@ -132,7 +132,7 @@ def _batches(
 @contextmanager
 def _serve(path: Path, store: str) -> Iterator[tuple[str, str]]:
     command = [sys.executable, "-m", "sfumato", "serve", str(path), "--store", store, "--port", "0"]
-    command += ["--requests-per-minute", "0"]
+    command += ["--requests-per-minute", "0", "--reports-per-upload", "65536"]
     server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
         token = ""

@@ -60,6 +60,29 @@ def test_links_are_followed(tmp_path):
     assert (tmp_path / "real").read_bytes() == b"after"
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can create a link of another user")
+@pytest.mark.parametrize(
+    ("mode", "owner", "is_followed"),
+    [(0o1777, 12345, False), (0o1777, 0, True), (0o777, 12345, True), (0o1755, 12345, True)],
+)
+def test_links_of_others_in_shared_folders_are_refused(tmp_path, mode, owner, is_followed):
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(mode)
+    real = tmp_path / "real"
+    real.write_bytes(b"before")
+    link = shared / "link"
+    link.symlink_to(real)
+    os.lchown(link, owner, owner)
+    if is_followed:
+        write_atomically(link, b"after")
+        assert real.read_bytes() == b"after"
+        return
+    with pytest.raises(InvalidSetting, match="symbolic link of another user"):
+        write_atomically(link, b"after")
+    assert real.read_bytes() == b"before"
+
+
 def test_missing_folders_are_named(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     message = "cannot write nodir/a.json: there is no folder nodir. Create it first."

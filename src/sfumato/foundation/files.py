@@ -2,6 +2,7 @@
 
 import errno
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.resources.abc import Traversable
@@ -29,8 +30,9 @@ def atomic_file(path: str | os.PathLike[str], *, mode: int | None = None) -> Ite
 
     ``mode`` sets the permissions; the default follows the umask. If anything fails, ``path`` is
     left unchanged and the temporary file is removed. Raise ``InvalidSetting`` if there is no such
-    folder.
+    folder, or if ``path`` is a symbolic link that another user put into a shared folder.
     """
+    _require_own_link(Path(path))
     target = Path(path).resolve()  # replace the target of a symbolic link, not the link
     if target.exists() and not target.is_file():
         raise OSError(errno.EINVAL, "not a regular file, so it cannot be replaced", str(path))
@@ -49,6 +51,23 @@ def atomic_file(path: str | os.PathLike[str], *, mode: int | None = None) -> Ite
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def _require_own_link(path: Path) -> None:
+    """Reject a link in a folder such as /tmp that belongs neither to this user nor to root.
+
+    Linux refuses to follow such links when it opens a file (``fs.protected_symlinks``), but not
+    when a program resolves them itself, as ``atomic_file`` does.
+    """
+    if not path.is_symlink():
+        return
+    folder = path.parent.stat()
+    is_shared = folder.st_mode & stat.S_ISVTX and folder.st_mode & stat.S_IWOTH
+    if is_shared and path.lstat().st_uid not in (os.geteuid(), 0):
+        raise InvalidSetting(
+            f"cannot write {path}: it is a symbolic link of another user. Remove it, or choose "
+            "another name."
+        )
 
 
 def write_atomically(

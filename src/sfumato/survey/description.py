@@ -33,8 +33,9 @@ class Description(FieldsView):
     """The parts of a survey that can be checked before its mechanism is designed.
 
     ``about`` contains further arguments of ``Survey``: title, text, contact, minimum_reports,
-    opens, closes, repeat and reports_per_upload. Missing arguments get their default values. ``table`` says how to read
-    a table of answers; it is neither promised nor shown, and a resolved survey does not contain it.
+    opens, closes, repeat and reports_per_upload. Missing arguments get their default values.
+    ``table`` says how to read a table of answers; it is neither promised nor shown, and a resolved
+    survey does not contain it.
     """
 
     name: str

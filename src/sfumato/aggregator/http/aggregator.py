@@ -31,8 +31,9 @@ class Settings:
 
     ``requests_per_minute``: the maximum for each client; 0 means no limit. Each report of an
     anonymous upload counts as a request. ``reports_per_upload``: how many reports an upload may
-    have without a sender's key or the token, unless the survey says otherwise. ``body_timeout``: the number of seconds within which a
-    request's body must arrive. ``now``: returns the current time.
+    have without a sender's key or the token, unless the survey says otherwise. ``body_timeout``:
+    the number of seconds within which a request's body must arrive. ``now``: returns the current
+    time.
     """
 
     requests_per_minute: int = 6000
