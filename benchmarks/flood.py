@@ -164,8 +164,8 @@ def _flood(analyst: _Analyst, title: str, key: str, reports: int, seconds: float
         return pool.request("POST", address, body=body, headers=headers, retries=False).status
 
     statuses = asyncio.run(_repeat(post, seconds))
-    counted = statuses[201] * reports
-    print(f"{title}, {seconds:g} s: {dict(statuses)}; {counted:,} forged reports counted")
+    counted_reports = statuses[201] * reports
+    print(f"{title}, {seconds:g} s: {dict(statuses)}; {counted_reports:,} forged reports counted")
 
 
 async def _repeat(post: Callable[[urllib3.PoolManager], int], seconds: float) -> Counter[int]:
