@@ -150,7 +150,9 @@ class Key(NamedTuple):
 
     @property
     def editions(self) -> str:
-        return "2" if self.path.partition(".")[0] in FIELDS_OF_EDITION_2 else "1, 2"
+        section = self.path.partition(".")[0]
+        is_second = FIELDS_OF_EDITION_2.intersection((section, self.path))
+        return "2" if is_second else "1, 2"
 
 
 class KeyTable(NamedTuple):

@@ -439,3 +439,65 @@ def test_hints_for_codes_numbers_and_dates(folder, call):
     assert "pass --bins" not in call(*INIT, "--force").err
     write_cells(folder / "a.csv", *["2026-11-18", "2026-11-19"] * 10)
     assert "pass --date" in call(*INIT, "--force").err
+
+
+# --- the share of sensitive answers ---------------------------------------------------------------
+
+SENSITIVE = ("--sensitive", "a,b,c,d,e", "--epsilon", "2")
+
+
+def write_labels(folder, sensitive_count):
+    """Write a table with ten labels, in which each sensitive one occurs this often."""
+    sensitive = list("abcde") * sensitive_count
+    _answers(folder, *sensitive, *"fghij" * 40)
+
+
+def mechanism_of(folder):
+    return Survey.load(folder / "new.toml").mechanism.to_record()
+
+
+@pytest.mark.parametrize("options", [(), ("--sensitive-share", "0.1")])
+def test_mechanism_does_not_depend_on_the_share_in_the_table(folder, call, options):
+    mechanisms = []
+    for sensitive_count in (1, 400):
+        write_labels(folder, sensitive_count)
+        result = call(*FROM, *SENSITIVE, *options, "--force", "--force-labels", "new.toml")
+        assert result.code == 0
+        assert "your data was not used for it" in " ".join(result.err.split())
+        mechanisms.append(mechanism_of(folder))
+    assert mechanisms[0] == mechanisms[1]
+
+
+def test_mechanism_depends_on_the_share_that_is_passed(folder, call):
+    """A comparison that could not fail would prove nothing."""
+    write_labels(folder, 30)
+    mechanisms = []
+    for share in ("0.1", "0.9"):
+        command = (*FROM, *SENSITIVE, "--sensitive-share", share, "--force", "new.toml")
+        result = call(*command)
+        assert result.code == 0
+        assert f"sensitive_share = {share}" in (folder / "new.toml").read_text("utf-8")
+        mechanisms.append(mechanism_of(folder))
+    assert "90% of people have a sensitive label" in " ".join(result.err.split())
+    assert mechanisms[0] != mechanisms[1]
+
+
+def test_few_sensitive_labels_need_no_share(folder, call):
+    write_labels(folder, 30)
+    result = call(*FROM, "--sensitive", "a,b,c", "new.toml")
+    assert result.code == 0
+    assert "share" not in result.err.replace("share of people counted", "")
+
+
+@pytest.mark.parametrize("share", ["10%", "1.5", "-0.1", "nan", "1e-1", "", "١"])
+def test_invalid_share_is_refused(folder, error_from, share):
+    write_labels(folder, 30)
+    message = error_from(*FROM, *SENSITIVE, f"--sensitive-share={share}", "new.toml")
+    assert "--sensitive-share must be a decimal number from 0 to 1" in message
+    assert not (folder / "new.toml").exists()
+
+
+def test_share_requires_sensitive_labels(folder, error_from):
+    write_labels(folder, 30)
+    message = error_from(*FROM, "--sensitive-share", "0.1", "new.toml")
+    assert "--sensitive-share requires --sensitive" in message

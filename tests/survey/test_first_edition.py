@@ -98,7 +98,11 @@ def missing_paths(files):
     """Return the keys of the first edition that do not occur in any file."""
     used = {path for data in files.values() for path in paths_in(data)}
     expected = {key.path for table in all_tables(FileFields) for key in table.keys}
-    later = {path for path in expected if path.partition(".")[0] in FIELDS_OF_EDITION_2}
+    later = set()
+    for path in expected:
+        section = path.partition(".")[0]
+        if FIELDS_OF_EDITION_2.intersection((section, path)):
+            later.add(path)
     return expected - later - used - {"edition"}
 
 

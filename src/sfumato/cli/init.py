@@ -1,5 +1,6 @@
 """`sfumato init`: write a survey file, from a template or from a column of answers."""
 
+import re
 import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,6 +29,7 @@ from sfumato.foundation.formatting import format_percent, plural, printable
 if TYPE_CHECKING:
     from sfumato.contexts import Context
     from sfumato.domains import Label
+    from sfumato.mechanisms import Mechanism
     from sfumato.survey import AnswerColumns, DatePart
     from sfumato.tables import ColumnSummary
     from sfumato.tables.proposed_domain import ProposedDomain
@@ -37,6 +39,7 @@ _MAX_LISTED_LABELS = 20
 _MAX_PEOPLE_FACTOR = 1000  # a survey that needs this many times the rows is useless
 _TARGET_ERROR = 0.05
 _MAX_SHOWN_GROUPS = 3
+_MIN_LABELS_FOR_SHARE = 4  # with fewer sensitive labels, their share does not affect the mechanism
 
 
 def init(
@@ -55,6 +58,16 @@ def init(
                 "Sensitive labels, separated by commas. Put a label with a comma in double quotes. "
                 "You may use the option several times."
             )
+        ),
+    ] = None,
+    sensitive_share: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SHARE",
+            help=(
+                "About which share of people have a sensitive label, such as 0.1. The survey file "
+                "is public: take common knowledge or a guess, not the share in your data."
+            ),
         ),
     ] = None,
     blocks: Annotated[
@@ -136,7 +149,8 @@ def init(
     path = Path(output)
     _check_output(path, force=force)
     if template is not None and answers is None:
-        column_options = (column, sensitive, blocks, labels, bins, date, date_format)
+        context_options = (sensitive, sensitive_share, blocks)
+        column_options = (column, *context_options, labels, bins, date, date_format)
         cell_options = (missing, missing_codes, other, allow_other, delimiter, sheet)
         _reject_table_options(*column_options, *cell_options)
         about = About(unique_name(path), title or "", contact or "", minimum_reports or 0)
@@ -153,7 +167,8 @@ def init(
             )
         request = _Request(answers, columns, labels, bins, missing, other, force_labels)
         proposal, summary = _propose(request)
-        promise = _choose_context(request, proposal, summary, sensitive, blocks, epsilon, path.name)
+        options = _ContextOptions(epsilon, sensitive, sensitive_share, blocks)
+        promise = _choose_context(request, proposal, summary, options, path.name)
         _print_notes(request, proposal, summary)
         if not force_labels:
             _require_useful(promise, proposal, request)
@@ -358,6 +373,15 @@ def _require_few_numbers(request: _Request, summary: "ColumnSummary") -> None:
 # --- the promise ----------------------------------------------------------------------------------
 
 
+class _ContextOptions(NamedTuple):
+    """The options that describe the context and its mechanism, as typed."""
+
+    epsilon: str
+    sensitive: list[str] | None
+    sensitive_share: str | None
+    blocks: str | None
+
+
 class _Promise(NamedTuple):
     """The context section of the file, and how many people a useful result needs."""
 
@@ -369,21 +393,22 @@ def _choose_context(
     request: _Request,
     proposal: "ProposedDomain",
     summary: "ColumnSummary",
-    sensitive: list[str] | None,
-    blocks: str | None,
-    epsilon: str,
+    options: _ContextOptions,
     file_name: str,
 ) -> _Promise:
     """Compare the contexts that the options describe, and return the most specific one."""
     from sfumato.contexts import Blocks, HighLow, Uniform
 
-    if sensitive and blocks is not None:
+    epsilon = options.epsilon
+    blocks = options.blocks
+    if options.sensitive and blocks is not None:
         raise InvalidArgument("choose either --sensitive or --blocks, not both.")
     domain = proposal.domain
     contexts: dict[str, Context] = {"uniform": Uniform(domain, epsilon)}
     fields: Mapping[str, Sequence[Label]] = {}
-    options = _ask_sensitive(sensitive, blocks, proposal)
-    sensitive_labels = _sensitive_labels(options, domain.labels)
+    answers = _ask_sensitive(options.sensitive, blocks, proposal)
+    sensitive_labels = _sensitive_labels(answers, domain.labels)
+    share = _parse_share(options.sensitive_share, sensitive_labels)
     if sensitive_labels:
         _require_known(sensitive_labels, proposal)
         contexts["high-low"] = HighLow(domain, sensitive_labels, epsilon)
@@ -392,15 +417,50 @@ def _choose_context(
         block_of = _read_blocks(request, blocks, summary, domain.labels)
         contexts["blocks"] = Blocks(block_of, epsilon, domain=domain)
         fields = {"block_of": block_of}
-    people_needed = _print_predicted_errors(contexts, proposal.counts)
+    people_needed = _print_predicted_errors(contexts, share, proposal.counts)
     kind = list(contexts)[-1]
     if len(contexts) > 1:
         notify(
             f"{printable(file_name)} uses {kind}, the last row above. To change it, edit the file."
         )
     if sensitive_labels:
+        _print_share(share, sensitive_labels)
         _print_unprotected(sensitive_labels, proposal)
-    return _Promise(ContextText(kind, epsilon, fields), people_needed)
+    share_text = options.sensitive_share or ""
+    return _Promise(ContextText(kind, epsilon, fields, share_text), people_needed)
+
+
+def _parse_share(text: str | None, sensitive: "Sequence[Label]") -> float | None:
+    """Return the share of people with a sensitive label, or ``None`` if it was not passed."""
+    if text is None:
+        return None
+    if not sensitive:
+        raise InvalidArgument("--sensitive-share requires --sensitive.")
+    share = float(text) if re.fullmatch(r"[0-9]+(\.[0-9]+)?", text) else -1.0
+    if not 0 <= share <= 1:
+        raise InvalidArgument(
+            f"--sensitive-share must be a decimal number from 0 to 1, such as 0.1; got {text!r}."
+        )
+    return share
+
+
+def _print_share(share: float | None, sensitive: "Sequence[Label]") -> None:
+    """Say that the mechanism does not depend on the table, and where its share comes from.
+
+    The mechanism is public. If it depended on the share in the table, it would reveal it, without
+    any protection.
+    """
+    if share is not None:
+        notify(
+            f"The mechanism is the best one if {format_percent(share)} of people have a sensitive "
+            "label. The survey file shows this number; your data was not used for it."
+        )
+    elif len(sensitive) >= _MIN_LABELS_FOR_SHARE:
+        notify(
+            "The mechanism suits any share of people with a sensitive label; your data was not "
+            "used for it. If you know the share roughly without your data, pass "
+            "--sensitive-share, such as --sensitive-share 0.1."
+        )
 
 
 def _ask_sensitive(
@@ -485,7 +545,19 @@ def _read_blocks(
     return [block_of.get(label, str(label)) for label in labels]
 
 
-def _print_predicted_errors(contexts: "dict[str, Context]", counts: Sequence[int]) -> int:
+def _choose_mechanism(context: "Context", sensitive_share: float | None) -> "Mechanism":
+    """Return the mechanism that the survey file leads to. The share is for high-low contexts."""
+    from sfumato.designer import mechanism_for
+    from sfumato.survey.description import WORST_CASE_MARGINS
+
+    if sensitive_share is not None and context.as_high_low is not None:
+        return mechanism_for(context, sensitive_share=sensitive_share)
+    return mechanism_for(context, worst_case_margin=WORST_CASE_MARGINS[2])
+
+
+def _print_predicted_errors(
+    contexts: "dict[str, Context]", sensitive_share: float | None, counts: Sequence[int]
+) -> int:
     """Print the expected error for each context, and return the people needed for the last.
 
     The errors are those of the unbiased estimate. Decoders do better, especially if it is large.
@@ -495,8 +567,6 @@ def _print_predicted_errors(contexts: "dict[str, Context]", counts: Sequence[int
     import numpy as np
     from rich.console import Console
     from rich.table import Table
-
-    from sfumato.designer import mechanism_for
 
     people = sum(counts)
     p = np.array(counts) / people
@@ -508,7 +578,7 @@ def _print_predicted_errors(contexts: "dict[str, Context]", counts: Sequence[int
     )
     people_needed = 0
     for kind, context in contexts.items():
-        mechanism = mechanism_for(context)
+        mechanism = _choose_mechanism(context, sensitive_share)
         # Estimates are nearly normal, so their mean absolute error is √(2/π) standard deviations.
         standard_deviations = np.sqrt(mechanism.scores.variances(p, 1))
         one_person_error = math.sqrt(2 / math.pi) * float(standard_deviations.sum()) / 2

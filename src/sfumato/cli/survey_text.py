@@ -84,11 +84,15 @@ class About:
 
 @dataclass(frozen=True)
 class ContextText:
-    """The context section of a survey file: its kind, its ε as typed, and its other fields."""
+    """The context section of a survey file: its kind, its ε as typed, and its other fields.
+
+    ``sensitive_share`` is the share for the mechanism section, as typed, or "".
+    """
 
     kind: str
     epsilon: str
     fields: Mapping[str, Sequence["Label"]]
+    sensitive_share: str = ""
 
 
 def fill_template(template: str, epsilon: str, about: About) -> str:
@@ -131,6 +135,9 @@ def survey_text(
     ]
     for name, labels in context.fields.items():
         lines.append(f"{name} = {_format_value(labels)}")
+    if context.sensitive_share:
+        share = _format_number(context.sensitive_share)
+        lines += ["", "[mechanism]", f"sensitive_share = {share}"]
     lines += ["", "[table]  # how to read your table; no device sees this"]
     for name, value in write_table(columns).items():
         lines.append(f"{name} = {_format_value(value)}")

@@ -19,7 +19,13 @@ from sfumato.designer.recognise import recognise
 from sfumato.errors import InvalidArgument, InvalidContext, NoClosedForm, NothingToLearn
 from sfumato.foundation.arrays import Floats, Symbols
 
-__all__ = ["high_low_bound", "lower_bound_risk", "lower_bound_risk_at_uniform", "ye_barg_bound"]
+__all__ = [
+    "clear_share_limit",
+    "high_low_bound",
+    "lower_bound_risk",
+    "lower_bound_risk_at_uniform",
+    "ye_barg_bound",
+]
 
 # For more symbols, the closure is not computed. The bound is then still valid, but may be lower.
 _MAX_CLOSURE_SIZE = 512
@@ -58,6 +64,27 @@ def ye_barg_bound(size: int, epsilon: float) -> float:
     w_below = min(max(math.floor(optimum), 1), k - 1)
     w_above = min(max(math.ceil(optimum), 1), k - 1)
     return min(ye_barg_risk(k, w_below, epsilon), ye_barg_risk(k, w_above, epsilon))
+
+
+def clear_share_limit(sensitive_count: int, epsilon: float, risk: float) -> float:
+    """Return the largest share of people with a free symbol who can report it in clear.
+
+    It holds for every mechanism for a high-low context with an unbiased estimate and a risk of at
+    most ``risk`` if everybody has a sensitive symbol, each of the s equally often. With a clear
+    share β, that risk is at least ``(s − 1)²/(s β (e − 1 − e β))``. Whatever the decoder, reports
+    then say no more about free symbols than the answers of this share of the people would.
+    For the proof, see docs/bounds.md.
+
+    >>> round(clear_share_limit(10, 1.0, 33.0), 3), clear_share_limit(1, 1.0, 1.0)
+    (0.414, 0.6321205588285577)
+    """
+    s = sensitive_count
+    e = math.exp(epsilon)
+    # The larger root of e β² − (e − 1) β + (s − 1)²/(s risk).
+    discriminant = (e - 1) ** 2 - 4 * e * (s - 1) ** 2 / (s * risk)
+    if discriminant < 0:
+        raise InvalidArgument(f"no mechanism has a risk of at most {risk:g}. Use a larger risk.")
+    return (e - 1 + math.sqrt(discriminant)) / (2 * e)
 
 
 def lower_bound_risk(context: Context) -> float:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
-from math import inf
+from math import inf, isfinite
 from typing import Literal
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from sfumato.codes import EXTRA_BITS, BestCode, CodeFamily, HadamardCode, RandomizedCode
 from sfumato.contexts import Blocks, Context, ContextUnion, GroupedContext, HighLow, Uniform
 from sfumato.designer.frames import frame_families
+from sfumato.designer.ordinary import choose_for_ordinary_crowds
 from sfumato.designer.recognise import recognise
 from sfumato.errors import ContextMismatch, InvalidArgument, NoClosedForm, NothingToLearn
 from sfumato.mechanisms import (
@@ -47,6 +48,7 @@ def mechanism_for(
     code: CodeName = "best",
     max_bits: int | None = None,
     sensitive_share: float | None = None,
+    worst_case_margin: float = 0.0,
 ) -> Mechanism:
     """Return a closed-form mechanism that satisfies ``context``. The choice is deterministic.
 
@@ -59,6 +61,11 @@ def mechanism_for(
     or the best known code ("best"). Reports have at most ``max_bits`` bits. If several frames fit,
     the one with the smallest worst-case risk is chosen. For a high-low context, you can instead
     minimise the risk at ``sensitive_share``, a guess at the share of people with a sensitive value.
+
+    Without such a guess, ``worst_case_margin`` lets the worst-case risk of a high-low mechanism
+    exceed the smallest one, by 0.1 = 10%, say. Among the mechanisms that it allows, the one with
+    the smallest error for a crowd spread evenly over all symbols is chosen. It does not affect
+    other contexts, and cannot be combined with a named ``code``. Surveys of edition 2 use 0.1.
 
     Raise ``NoClosedForm`` for other matrices, ``NothingToLearn`` if some promise is 0 or too close
     to 0, and ``InvalidArgument`` if no mechanism has reports as short as ``max_bits``.
@@ -74,12 +81,22 @@ def mechanism_for(
         )
     if code != "best" and code not in CODES:
         raise InvalidArgument(f"code must be one of best, {', '.join(CODES)}; got {code!r}.")
-    options = _Options(code, max_bits, sensitive_share)
+    options = _Options(code, max_bits, sensitive_share, worst_case_margin)
     if 0 < context.exact_minimum < _MIN_EPSILON:
         raise NothingToLearn(
             f"ε = {float(context.exact_minimum):g} is indistinguishable from 0 in floating point. "
             "Use a larger ε."
         )
+    minimax = _choose(context, options)
+    high_low = minimax.context.as_high_low
+    if options.worst_case_margin == 0 or high_low is None or not _has_choice_of_codes(high_low):
+        return minimax
+    return choose_for_ordinary_crowds(high_low, minimax, options.worst_case_margin, max_bits)
+
+
+def _choose(context: Context, options: "_Options") -> Mechanism:
+    """Return the mechanism with the smallest risk."""
+    max_bits = options.max_bits
     candidates = _candidates(context, options)
     first_choice = next(candidates)
     if max_bits is None or first_choice.bits <= max_bits:
@@ -91,7 +108,15 @@ def mechanism_for(
         raise InvalidArgument(
             f"max_bits must be at least {fewest_bits} for this context; got {max_bits}."
         )
-    return min(allowed_mechanisms, key=lambda mechanism: _risk(mechanism, sensitive_share))
+    share = options.sensitive_share
+    return min(allowed_mechanisms, key=lambda mechanism: _risk(mechanism, share))
+
+
+def _has_choice_of_codes(context: HighLow) -> bool:
+    """Return whether there is more than one code for the sensitive symbols, and a free symbol."""
+    has_free_symbols = context.sensitive.size < context.size
+    has_finite_epsilon = isinstance(context.exact_inside, Fraction)
+    return context.sensitive.size > 1 and has_free_symbols and has_finite_epsilon
 
 
 @dataclass(frozen=True)
@@ -101,6 +126,7 @@ class _Options:
     code: str
     max_bits: int | None
     sensitive_share: float | None
+    worst_case_margin: float
 
     def __post_init__(self) -> None:
         bits = self.max_bits
@@ -109,6 +135,15 @@ class _Options:
         share = self.sensitive_share
         if share is not None and not (isinstance(share, int | float) and 0 <= share <= 1):
             raise InvalidArgument(f"sensitive_share must be between 0 and 1; got {share!r}.")
+        margin = self.worst_case_margin
+        is_number = isinstance(margin, int | float) and not isinstance(margin, bool)
+        if not is_number or not isfinite(margin) or margin < 0:
+            raise InvalidArgument(f"worst_case_margin must be at least 0; got {margin!r}.")
+        if margin > 0 and (self.code != "best" or share is not None):
+            raise InvalidArgument(
+                "worst_case_margin chooses among all codes, for an unknown share of sensitive "
+                "values. Drop it, or drop code and sensitive_share."
+            )
 
     @property
     def uses_fitted_codes(self) -> bool:

@@ -30,11 +30,20 @@ from sfumato.codes import (
 )
 from sfumato.contexts import GroupedContext
 
-__all__ = ["FrameGroup", "frame_families", "frame_risks"]
+__all__ = [
+    "MAX_SEARCHED_SIZE",
+    "FrameGroup",
+    "flattest_design",
+    "frame_families",
+    "frame_risks",
+    "sizes_to_try",
+]
+
+MAX_SEARCHED_SIZE = 1000
+"""The number of symbols in the largest group for which designs are searched."""
 
 _MAX_SWEEPS = 4  # over the kinds of groups
 _SPACED_SIZE_COUNT = 96  # geometrically spaced set sizes to try for each kind of group
-_MAX_SEARCHED_SIZE = 1000  # symbols in the largest group for which designs are searched
 _MAX_FLATNESS = 1.01  # the search for designs ends once one is this flat
 _MIN_GAIN = 1e-9  # of a design worth considering
 
@@ -213,7 +222,7 @@ class _Frame:
     def _best_set_size(self, kind: _GroupKind) -> int:
         best_size = self._set_sizes[kind]
         min_risk = None
-        for w in _sizes_to_try(kind.size // 2):
+        for w in sizes_to_try(kind.size // 2):
             if kind.with_flat_design(w).gain > _MIN_GAIN:
                 # Round, so floating-point noise does not decide. The smallest size wins ties.
                 risk = round(self._risk(self._flat_groups({**self._set_sizes, kind: w})), 9)
@@ -253,8 +262,8 @@ class _Frame:
         flat_groups = self._flat_groups(self._set_sizes)
         singer_result = self._best_singer_design(kind, flat_groups, output_limit)
         search_result: tuple[float, CodeFamily] | None = None
-        if kind.size <= _MAX_SEARCHED_SIZE:
-            search_result = _flattest_design(kind.size, set_size, output_limit)
+        if kind.size <= MAX_SEARCHED_SIZE:
+            search_result = flattest_design(kind.size, set_size, output_limit)
         if search_result is not None:
             flatness, design = search_result
             if singer_result is None or flatness * self._risk(flat_groups) <= singer_result[0]:
@@ -282,9 +291,7 @@ class _Frame:
         return best
 
 
-def _flattest_design(
-    size: int, set_size: int, output_limit: int
-) -> tuple[float, CodeFamily] | None:
+def flattest_design(size: int, set_size: int, output_limit: int) -> tuple[float, CodeFamily] | None:
     """Return the smallest flatness and its design, or ``None`` if the search finds no design."""
     best: tuple[float, CodeFamily] | None = None
     for design, flatness in search_designs(size, [set_size], output_limit):
@@ -295,7 +302,7 @@ def _flattest_design(
     return best
 
 
-def _sizes_to_try(max_size: int) -> list[int]:
+def sizes_to_try(max_size: int) -> list[int]:
     """Return all sizes up to 32, and geometrically spaced sizes from there to ``max_size``."""
     largest = max(max_size, 1)
     ratio = max(largest, 2) ** (1 / _SPACED_SIZE_COUNT)

@@ -17,6 +17,10 @@ from sfumato.survey.question import DEFAULT_QUESTION, Question, require_name
 EDITIONS = (1, 2)
 """The editions of surveys. An edition fixes the defaults and the format of a resolved survey."""
 
+WORST_CASE_MARGINS: Mapping[int, float] = {1: 0.0, 2: 0.1}
+"""For each edition, the default ``worst_case_margin`` of ``mechanism_for``. Never change the first:
+surveys of edition 1 keep their mechanisms."""
+
 ABOUT_FIELDS = ("title", "text", "contact", "minimum_reports", "opens", "closes")
 """The fields that are shown but not promised."""
 

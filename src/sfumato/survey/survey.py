@@ -41,7 +41,7 @@ from sfumato.randomness import WordSource, reject_seed, require_source, shuffle
 from sfumato.survey.answer_columns import AnswerColumns
 from sfumato.survey.answers import AnswerReader, ReportBatch
 from sfumato.survey.content import has_resolved_name, require_resolved
-from sfumato.survey.description import Description, disclosure_text
+from sfumato.survey.description import WORST_CASE_MARGINS, Description, disclosure_text
 from sfumato.survey.promise import about_record, parse_survey_record, promise_record
 from sfumato.survey.question import DEFAULT_QUESTION, Question
 from sfumato.survey.resolved import (
@@ -152,7 +152,10 @@ class Survey:
         self._description = description
         # The sections of its file that cannot be derived, if the survey was read from TOML.
         self._sections: Mapping[str, Mapping[str, Any]] = {}
-        self._mechanism = mechanism_for(context) if mechanism is None else mechanism
+        if mechanism is None:
+            margin = WORST_CASE_MARGINS[description.edition]
+            mechanism = mechanism_for(context, worst_case_margin=margin)
+        self._mechanism = mechanism
         if self._mechanism.context.domain != context.domain:
             raise InvalidSurvey("the mechanism and the context must have the same domain.")
         _require_single(self._mechanism)

@@ -206,6 +206,75 @@ def test_sensitive_share_is_passed_on(tmp_path, share, monkeypatch):
     assert passed == {"code": "best", "max_bits": None}
 
 
+HIGH_LOW = """
+name = "pinned"
+{edition}
+[domain]
+kind = "range"
+size = 40
+[context]
+kind = "high-low"
+epsilon = {epsilon}
+sensitive = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
+"""
+# Computed before the editions had different defaults. Never recompute them.
+FIRST_FINGERPRINTS = {
+    "0.5": "7b94dcd85d25ce543fda8ede16473c4ed5b390b215f9925f6fa46414cc05ce0b",
+    "1": "7cbd9d496cda2018c717f05c35dabae2fdfff21372fb7e4610a4c51fac5dd441",
+    "2": "80d45dc25f118db87a93b1b7e29c19643e7198736a1dab86c27c1769f295a84a",
+}
+
+
+def load_high_low(tmp_path, epsilon, edition="", tail=""):
+    text = HIGH_LOW.format(epsilon=epsilon, edition=edition) + tail
+    (tmp_path / "q.toml").write_text(text, encoding="utf-8")
+    return Survey.load(tmp_path / "q.toml")
+
+
+@pytest.mark.parametrize("epsilon", FIRST_FINGERPRINTS)
+def test_edition_1_keeps_its_high_low_mechanism(tmp_path, epsilon):
+    survey = load_high_low(tmp_path, epsilon)
+    assert survey.fingerprint == FIRST_FINGERPRINTS[epsilon]
+    assert Survey("pinned", survey.context).fingerprint == FIRST_FINGERPRINTS[epsilon]
+
+
+@pytest.mark.parametrize("epsilon", FIRST_FINGERPRINTS)
+def test_edition_2_chooses_for_ordinary_crowds(tmp_path, epsilon):
+    survey = load_high_low(tmp_path, epsilon, "edition = 2")
+    expected = mechanism_for(survey.context, worst_case_margin=0.1)
+    assert survey.mechanism.to_record() == expected.to_record()
+    assert survey.mechanism.to_record() != mechanism_for(survey.context).to_record()
+    same_in_python = Survey("pinned", survey.context, edition=2)
+    assert same_in_python.fingerprint == survey.fingerprint
+
+
+@pytest.mark.parametrize(
+    "tail", ["worst_case_margin = 0", 'code = "hadamard"', "sensitive_share = 0.9"]
+)
+def test_choices_in_the_file_override_the_margin(tmp_path, tail):
+    edition_2 = load_high_low(tmp_path, 2, "edition = 2", f"[mechanism]\n{tail}")
+    edition_1_tail = "" if tail.startswith("worst") else f"[mechanism]\n{tail}"
+    edition_1 = load_high_low(tmp_path, 2, "", edition_1_tail)
+    assert edition_2.mechanism.to_record() == edition_1.mechanism.to_record()
+
+
+def test_margin_in_the_file_is_passed_on(tmp_path):
+    survey = load_high_low(tmp_path, 2, "edition = 2", "[mechanism]\nworst_case_margin = 1.5")
+    expected = mechanism_for(survey.context, worst_case_margin=1.5)
+    assert survey.mechanism.to_record() == expected.to_record()
+
+
+@pytest.mark.parametrize("margin", ["-0.1", "inf", '"much"', "true"])
+def test_invalid_margin_in_the_file_raises(tmp_path, margin):
+    with pytest.raises(InvalidSurvey, match="worst_case_margin must be"):
+        load_high_low(tmp_path, 1, "edition = 2", f"[mechanism]\nworst_case_margin = {margin}")
+
+
+def test_edition_1_has_no_margin(tmp_path):
+    with pytest.raises(InvalidSurvey, match=r"worst_case_margin is a field of edition 2\. Add"):
+        load_high_low(tmp_path, 1, "", "[mechanism]\nworst_case_margin = 0")
+
+
 # --- resolved surveys -----------------------------------------------------------------------------
 
 RESOLVED = {

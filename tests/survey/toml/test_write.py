@@ -302,3 +302,14 @@ def test_endings_may_be_in_capitals(name, tmp_path):
     survey.save(tmp_path / name)
     assert (tmp_path / name).read_bytes().startswith(b"{") == name.lower().endswith("json")
     assert Survey.load(tmp_path / name) == survey
+
+
+@pytest.mark.parametrize("margin", [0, 0.1])
+def test_both_high_low_choices_of_edition_2_can_be_saved(tmp_path, margin):
+    context = HighLow(40, range(10), 2)
+    mechanism = mechanism_for(context, worst_case_margin=margin)
+    survey = Survey("q", context, mechanism, edition=2)
+    survey.save(tmp_path / "q.toml")
+    text = (tmp_path / "q.toml").read_text(encoding="utf-8")
+    assert ("worst_case_margin" in text) == (margin == 0)
+    assert Survey.load(tmp_path / "q.toml").fingerprint == survey.fingerprint

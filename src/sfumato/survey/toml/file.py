@@ -23,7 +23,12 @@ from sfumato.foundation.formatting import printable
 from sfumato.mechanisms import Mechanism
 from sfumato.survey.answer_columns import AnswerColumns
 from sfumato.survey.content import require_toml
-from sfumato.survey.description import ABOUT_FIELDS, Description, require_about
+from sfumato.survey.description import (
+    ABOUT_FIELDS,
+    WORST_CASE_MARGINS,
+    Description,
+    require_about,
+)
 from sfumato.survey.question import DEFAULT_QUESTION, Question, require_name
 from sfumato.survey.resolved import read_survey_file
 from sfumato.survey.toml.companion_files import read_columns
@@ -163,8 +168,10 @@ class FileFields(Section):
     )
 
 
-FIELDS_OF_EDITION_2 = frozenset({"question", "reports_per_upload", "table"})
-"""The top-level fields that a file of edition 1 cannot have."""
+FIELDS_OF_EDITION_2 = frozenset(
+    {"question", "reports_per_upload", "table", "mechanism.worst_case_margin"}
+)
+"""The fields that a file of edition 1 cannot have."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,8 +201,21 @@ class FileDescription(Description):
         if fields.sensitive_share is not None:
             with self.source.locate_errors():
                 options["sensitive_share"] = _parse_share(fields.sensitive_share)
+        margin = self._worst_case_margin()
+        if margin is not None:
+            options["worst_case_margin"] = margin
         with self.source.locate_errors(), _prefix_errors("mechanism"):
             return mechanism_for(self.context, **options)
+
+    def _worst_case_margin(self) -> float | None:
+        """Return the margin in the file or the edition's, or ``None`` if neither applies."""
+        fields = self.mechanism_fields
+        if "worst_case_margin" in fields.model_fields_set:
+            with self.source.locate_errors():
+                return _parse_margin(fields.worst_case_margin)
+        margin = WORST_CASE_MARGINS[self.edition]
+        has_fixed_choice = fields.code != "best" or fields.sensitive_share is not None
+        return None if margin == 0 or has_fixed_choice else margin
 
 
 def read_survey_toml(path: Path) -> FileDescription:
@@ -273,9 +293,10 @@ def _describe(file: FileFields, folder: Path, source: SurveySource) -> FileDescr
     about["repeat"] = file.repeat if isinstance(file.repeat, str) else file.repeat.model_dump()
     about["reports_per_upload"] = file.reports_per_upload
     problems: list[str] = []
-    with _collect_errors(problems):
-        if file.edition == 1 and file.reports_per_upload is not None:
-            raise _edition_error("reports_per_upload", file)
+    if file.edition == 1 and "worst_case_margin" in file.mechanism.model_fields_set:
+        problems.append(str(_edition_error("mechanism.worst_case_margin", file)))
+    if file.edition == 1 and file.reports_per_upload is not None:
+        problems.append(str(_edition_error("reports_per_upload", file)))
     with _collect_errors(problems):
         require_name(file.name, "name")
     with _collect_errors(problems):
@@ -371,6 +392,18 @@ def _parse_share(value: Any) -> float:  # noqa: ANN401
     if not 0 <= share <= 1:
         raise InvalidSurvey(f"mechanism.sensitive_share must be a number from 0 to 1; got {value}.")
     return share
+
+
+def _parse_margin(value: Any) -> float:  # noqa: ANN401
+    try:
+        margin = float(value)
+    except ValueError:
+        margin = math.nan
+    if not 0 <= margin < math.inf:
+        raise InvalidSurvey(
+            f"mechanism.worst_case_margin must be a number of at least 0; got {value}."
+        )
+    return margin
 
 
 @contextmanager

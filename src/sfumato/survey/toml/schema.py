@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from sfumato.errors import InvalidSurvey
+from sfumato.survey.description import WORST_CASE_MARGINS
 
 TextOrInteger = str | int
 
@@ -163,6 +164,18 @@ class MechanismFields(Section):
             '[domain]\nkind = "labels"\nlabels = ["park", "café", "clinic"]\n'
             '[context]\nkind = "high-low"\nepsilon = 1.0\nsensitive = ["clinic"]\n'
             "[mechanism]\nsensitive_share = 0.1\n"
+        ],
+    )
+    worst_case_margin: Number = Field(
+        default=WORST_CASE_MARGINS[2],
+        description="By how much the worst-case risk may exceed the smallest one: 0.1 is 10 %. In "
+        "return, the error is smaller in an ordinary crowd, which is spread evenly over all "
+        "answers. Only for `high-low` contexts without `code` and `sensitive_share`; others ignore "
+        "the default. Edition 1 has no margin.",
+        examples=[
+            '[domain]\nkind = "range"\nsize = 1000\n'
+            '[context]\nkind = "high-low"\nepsilon = 1.0\nsensitive = [0, 1, 2, 3, 4]\n'
+            "[mechanism]\nworst_case_margin = 0\n"
         ],
     )
 

@@ -44,7 +44,8 @@ def write_survey_toml(
     data = _file_fields(description, sections.get("domain", {}))
     _require_same_texts(description, _parse_fields(data))
     promise = canonical_bytes(promise_record(description, mechanism))
-    for candidate in _candidate_options(mechanism, sections.get("mechanism", {})):
+    options = sections.get("mechanism", {})
+    for candidate in _candidate_options(mechanism, description.edition, options):
         fields = {**data, "mechanism": candidate} if candidate else data
         content = _dump(fields)
         if _parse_promise(content) == promise:
@@ -66,11 +67,14 @@ def _require_same_texts(description: Description, parsed_description: Descriptio
 
 
 def _candidate_options(
-    mechanism: Mechanism, options: Mapping[str, Any]
+    mechanism: Mechanism, edition: int, options: Mapping[str, Any]
 ) -> Iterator[Mapping[str, Any]]:
     """Yield the fields of ``[mechanism]`` that may lead to the mechanism, the likeliest first."""
     yield options
-    codes: list[dict[str, Any]] = [{}, *({"code": code} for code in CODES)]
+    codes: list[dict[str, Any]] = [{}]
+    if edition >= 2:
+        codes.append({"worst_case_margin": 0})
+    codes += [{"code": code} for code in CODES]
     yield from codes
     for code in codes:
         yield {**code, "max_bits": mechanism.bits}
