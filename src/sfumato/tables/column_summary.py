@@ -189,8 +189,8 @@ def _category_order(column: Arrow) -> list[str]:
     """Return the texts of a column of ordered categories, in order."""
     if not pa.types.is_dictionary(column.type) or not column.type.ordered:
         return []
-    texts = column.dictionary
-    return list(texts.to_pylist()) if pa.types.is_string(texts.type) else []
+    categories = column.dictionary.to_pylist()
+    return categories if all(isinstance(text, str) for text in categories) else []
 
 
 def _count_cells(column: Arrow, name: str) -> list[tuple[Any, int]]:
