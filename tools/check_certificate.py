@@ -2092,22 +2092,23 @@ def broken_text(context, broken):
 
 
 def answer(path):
-    """The exit code for a file, the lines to print, and where."""
+    """The exit code for a file, and the lines to print."""
+    name = printable(str(path), 200)
     try:
         with Path(path).open("rb") as file:
             raw = file.read(LARGEST_FILE + 1)
         code, lines = check(raw)
     except NotChecked as problem:
-        return NOT_CHECKED, [str(problem)]
+        return NOT_CHECKED, [f"{name}: {problem}"]
     except OSError as problem:
         reason = problem.strerror or type(problem).__name__
-        return NOT_CHECKED, [f"cannot be read: {printable(str(path), 200)}: {reason}"]
+        return NOT_CHECKED, [f"{name}: cannot be read: {reason}"]
     except MemoryError:
-        return NOT_CHECKED, ["too large: not enough memory"]
+        return NOT_CHECKED, [f"{name}: too large: not enough memory"]
     except KeyboardInterrupt:
         return NOT_CHECKED, ["stopped"]
     except Exception as problem:  # noqa: BLE001 - an unforeseen file must end in "not checked", never in a traceback
-        return NOT_CHECKED, [f"cannot be read: {type(problem).__name__}"]
+        return NOT_CHECKED, [f"{name}: cannot be read: {type(problem).__name__}"]
     return code, lines
 
 

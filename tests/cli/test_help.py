@@ -11,6 +11,7 @@ import pytest
 import typer
 
 from sfumato.cli.main import app
+from sfumato.cli.survey_text import TEMPLATES
 from support.command import run_process
 
 GROUP = typer.main.get_command(app)
@@ -147,15 +148,95 @@ def test_version_is_that_of_the_package(call):
     assert result.out == f"sfumato {version('sfumato')}\n"
 
 
-def test_completion_lists_commands():
+USAGE_LINES = {
+    "init": "[OPTIONS] [SURVEY]",
+    "plan": "[OPTIONS] SURVEY",
+    "simulate": "[OPTIONS] SURVEY ANSWERS...",
+    "compare": "[OPTIONS] ANSWERS",
+    "design": "[OPTIONS] MATRIX.csv|SURVEY",
+    "privatize": "[OPTIONS] SURVEY ANSWERS...",
+    "send": "[OPTIONS] SURVEY ANSWERS",
+    "serve": "[OPTIONS] [SURVEY...]",
+    "estimate": "[OPTIONS] SURVEY REPORTS...",
+    "verify": "[OPTIONS] SURVEY",
+    "check": "[OPTIONS] FILE",
+    "audit": "[OPTIONS] SURVEY [CLIENT...]",
+    "label": "[OPTIONS] SURVEY",
+    "demo": "[OPTIONS]",
+    "conformance": "[OPTIONS] CLIENT...",
+    "store": "[OPTIONS] COMMAND [ARGS]...",
+    "paper": "[OPTIONS] COMMAND [ARGS]...",
+    "help": "[OPTIONS] [COMMAND...]",
+}
+
+
+@pytest.mark.parametrize("name", GROUP.commands)
+def test_usage_line_names_the_arguments(call, name):
+    text = call(name, "--help").out
+    assert text.splitlines()[0] == f"Usage: sfumato {name} {USAGE_LINES[name]}"
+    if hasattr(GROUP.commands[name], "commands"):
+        return  # a group lists its commands
+    for argument in USAGE_LINES[name].split()[1:]:
+        assert re.search(rf"^  {re.escape(argument.strip('[]'))} ", text, re.MULTILINE), argument
+
+
+@pytest.mark.parametrize("arguments", [("privatize",), ("privatize", "lunch.toml"), ("check",)])
+def test_missing_argument_is_named_with_the_usage_line(error_from, arguments):
+    message = error_from(*arguments)
+    name = arguments[0]
+    assert message.startswith(f"Usage: sfumato {name} {USAGE_LINES[name]}\n")
+    next_argument = USAGE_LINES[name].split()[len(arguments)].removesuffix("...")
+    assert f"Missing argument '{next_argument}'" in message
+
+
+def complete(line):
+    """Return what bash offers for the last word of a line, which may be empty."""
+    words = line.split(" ")
     environment = {
         **os.environ,
         "_SFUMATO_COMPLETE": "complete_bash",
-        "COMP_WORDS": "sfumato p",
-        "COMP_CWORD": "1",
+        "COMP_WORDS": line,
+        "COMP_CWORD": str(len(words) - 1),
     }
     result = run_process(env=environment)
-    assert set(result.stdout.decode().split()) == {"plan", "privatize", "paper"}
+    assert result.stderr == b""
+    return result.stdout.decode().split()
+
+
+def test_completion_lists_commands():
+    assert set(complete("sfumato p")) == {"plan", "privatize", "paper"}
+
+
+DECODERS = ["auto", "projection", "likelihood", "empirical-bayes", "spatial-bayes", "unbiased"]
+
+
+@pytest.mark.parametrize(
+    ("line", "values"),
+    [
+        ("sfumato estimate survey.toml r.csv --decoder ", DECODERS),
+        ("sfumato estimate survey.toml r.csv --decoder s", ["spatial-bayes"]),
+        ("sfumato simulate --decoder ", DECODERS),
+        ("sfumato plan --decoder p", ["projection"]),
+        ("sfumato init --template ", list(TEMPLATES)),
+        ("sfumato init --template y", ["yes-no"]),
+        ("sfumato init --date ", ["day", "weekday", "hour", "month"]),
+        ("sfumato init --missing ", ["refuse", "skip"]),
+        ("sfumato privatize survey.toml a.csv --missing s", ["skip"]),
+    ],
+)
+def test_completion_lists_the_values_of_an_option(line, values):
+    assert complete(line) == values
+
+
+def test_options_with_a_list_of_values_complete_them():
+    """An option whose help names its values, as in day|weekday, offers them."""
+    for names in NAMES:
+        for parameter in find_group_or_command(names).params:
+            values = str(parameter.metavar).split("|")
+            if parameter.param_type_name == "argument" or len(values) == 1:
+                continue
+            offers = [item.value for item in parameter.shell_complete(None, "")]
+            assert offers == [value for value in values if value.islower()], names
 
 
 def test_completion_script_calls_sfumato():

@@ -41,6 +41,25 @@ def test_the_checker_refuses_a_certificate_for_less(folder, call):
     assert _checked(folder / "lie.json").returncode == 1
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "problem"),
+    [
+        ("absent.json", None, "cannot be read: No such file or directory"),
+        ("half.json", b'{"format":', "cannot be read: not JSON in UTF-8"),
+        ("bytes.json", b"\xff", "cannot be read: not JSON in UTF-8"),
+        ("other.json", b"{}", "cannot be read: a saved mechanism must have exactly these fields"),
+        ("survey.toml", SURVEYS["lunch"].encode(), "cannot be read: not JSON in UTF-8"),
+        ("new\nline.json", b"{", "cannot be read: not JSON in UTF-8"),
+    ],
+)
+def test_check_names_the_file_that_it_cannot_read(folder, error_from, name, content, problem):
+    if content is not None:
+        (folder / name).write_bytes(content)
+    message = error_from("check", name)
+    assert message.startswith(f"{name.replace(chr(10), chr(92) + 'u000a')}: {problem}")
+    assert message.count("\n") == 1
+
+
 @pytest.mark.parametrize("name", SURVEYS)
 def test_a_resolved_survey_is_the_same_survey(folder, call, name):
     call("verify", f"{name}.toml", "--resolved", "survey.json")

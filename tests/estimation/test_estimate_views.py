@@ -1,6 +1,7 @@
 """Rows, data frames, charts and report pages of an estimate."""
 
 import builtins
+import re
 
 import numpy as np
 import pytest
@@ -101,6 +102,41 @@ def test_plot_uses_the_level():
 def test_notebooks_show_the_chart_and_the_table():
     html = RESULT._repr_html_()
     assert html.index("<svg") < html.index("<table")
+
+
+RANGES = ["under 18", "18 to 29", "30 to 59", "60 and over", "no answer"]
+COUNTS_OF_RANGES = (10, 40, 400, 90, 200)
+
+
+def estimate_of_ranges(labels):
+    survey = sf.Survey("ranges", sf.Uniform(labels, 4))
+    answers = np.repeat(RANGES, COUNTS_OF_RANGES)
+    return sf.estimate(survey, sf.simulation.reports(survey, answers, seed=1))
+
+
+def table_labels(result):
+    _, _, table = result._repr_html_().partition("<tbody>")
+    return re.findall(r'<th scope="row"[^>]*>([^<]*)</th>', table)
+
+
+def test_notebooks_keep_the_order_of_ranges():
+    result = estimate_of_ranges(RANGES)
+    assert table_labels(result) == RANGES
+    assert [bar.label for bar in result.plot().bars] == RANGES
+
+
+def test_notebooks_sort_ranges_without_an_order_by_share():
+    """The twin: these labels are in no order, so the most frequent comes first."""
+    shuffled = [RANGES[index] for index in (3, 0, 2, 1, 4)]
+    shown = table_labels(estimate_of_ranges(shuffled))
+    assert shown[:2] == ["30 to 59", "no answer"]
+
+
+def test_notebooks_show_the_most_frequent_numbers_in_order():
+    shown = [int(label) for label in table_labels(AGES_RESULT)]
+    assert len(shown) == 20
+    assert shown == sorted(shown)
+    assert "the 20 most frequent of 40" in AGES_RESULT._repr_html_()
 
 
 def test_html_is_the_report_page_of_the_survey(tmp_path):

@@ -371,7 +371,7 @@ def test_checker_rejects_unreadable_files(tmp_path):
         path.write_bytes(canonical_bytes(data))
         code, output = check_file(path)
         assert code == 2, data
-        assert output.startswith("cannot be read")
+        assert output.startswith(f"{path}: cannot be read")
     path.write_text("{")
     assert check_file(path)[0] == 2
     assert check_file(tmp_path / "missing.json")[0] == 2

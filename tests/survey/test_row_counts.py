@@ -145,6 +145,17 @@ def test_check_says_where_and_what_to_do():
     assert "--table" not in message_of(rules(PLACES).check, counts)
 
 
+def test_errors_name_arguments_in_python():
+    in_python = RowRules(PLACES, AnswerColumns("place"), "python")
+    counts = RowCounts(2000, 1, 2, 1500, 9, frozenset({"whole numbers"}))
+    message = message_of(in_python.check, counts, "a.csv")
+    assert "(the first in data row 1,501). Pass missing='skip' to leave out" in message
+    assert "--" not in message
+    most = RowRules(OPEN, AnswerColumns("place"), "python")
+    message = message_of(most.check_other_share, RowCounts(10, 3, 3, 4, 2), "a.csv")
+    assert "pass missing='skip' or missing=LABEL" in message
+
+
 @pytest.mark.parametrize(
     ("kinds", "hint"),
     [

@@ -34,6 +34,7 @@ Missing = Annotated[
     str | None,
     typer.Option(
         metavar="refuse|skip|LABEL",
+        autocompletion=lambda: ["refuse", "skip"],
         help=(
             "What to do with rows without an answer: refuse the table, leave them out, or count "
             "them as a label. Default: from the survey file, or the label for other answers if "

@@ -46,7 +46,12 @@ def init(
     output: Annotated[
         str, typer.Argument(metavar="SURVEY", help="Survey file to write.")
     ] = "survey.toml",
-    template: Annotated[str | None, typer.Option(help=f"One of {', '.join(TEMPLATES)}.")] = None,
+    template: Annotated[
+        str | None,
+        typer.Option(
+            autocompletion=lambda: list(TEMPLATES), help=f"One of {', '.join(TEMPLATES)}."
+        ),
+    ] = None,
     answers: Annotated[
         str | None, typer.Option("--from", help="Data file whose answers become the labels.")
     ] = None,
@@ -99,6 +104,7 @@ def init(
         str | None,
         typer.Option(
             metavar="refuse|skip|LABEL",
+            autocompletion=lambda: ["refuse", "skip"],
             help=(
                 "What to do with rows without an answer: refuse the table, leave them out, or "
                 "count them as a label. Default: a label 'no answer', if there are such rows."

@@ -66,6 +66,7 @@ def plan(
         str | None,
         typer.Option(
             metavar="|".join(DECODER_TABLE),
+            autocompletion=lambda: list(DECODER_TABLE),
             help=(
                 "Decoder whose error to predict, if a distribution is given. Default: projection, "
                 "not auto as in other commands, because predicting the error of auto on a large "

@@ -41,7 +41,7 @@ def tally_files(
     ``on_progress`` is called with the number of rows read so far.
     """
     survey.certify()
-    counter = counter or RowCounter(survey.context.domain, columns)
+    counter = counter or RowCounter(survey.context.domain, columns, "python")
     task = partial(_count_reports, survey, columns)
     slices, workers = slice_files(paths, workers)
     counts = np.zeros(survey.mechanism.outputs, dtype=np.int64)
@@ -74,7 +74,7 @@ def privatize_files(
     ``counter`` counts what becomes of the rows; pass one to look at it afterwards.
     """
     survey.certify()
-    counter = counter or RowCounter(survey.context.domain, columns)
+    counter = counter or RowCounter(survey.context.domain, columns, "python")
     task = partial(_make_reports, survey, columns)
     slices, workers = slice_files(paths, workers)
     if any(file_slice.row_count is None for file_slice in slices):

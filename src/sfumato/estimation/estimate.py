@@ -17,7 +17,7 @@ from sfumato.estimation.decoders import get_decoder
 from sfumato.estimation.decoders.decoder import Decoder
 from sfumato.estimation.estimate_chart import draw_estimate
 from sfumato.estimation.estimate_table import MAX_SYMBOLS_SHOWN, EstimateRow, EstimateTable
-from sfumato.estimation.top_answers import most_frequent
+from sfumato.estimation.top_answers import in_reading_order, most_frequent
 from sfumato.estimation.uncertainty.bootstrap import Bootstrap
 from sfumato.estimation.uncertainty.comparisons import Difference, TopSymbols
 from sfumato.estimation.uncertainty.fit import FitResult, FitWarning, check_fit
@@ -377,8 +377,13 @@ class Estimate:
         return self._table(0.95, slice(MAX_SYMBOLS_SHOWN)).to_text()
 
     def _repr_html_(self) -> str:
-        """Return a chart, and a table of the most frequent symbols, for notebooks."""
-        symbols = most_frequent(self, MAX_SYMBOLS_SHOWN)
+        """Return a chart, and a table of the most frequent symbols, for notebooks.
+
+        Numbers and ranges of numbers are in the order of the domain, as in the chart.
+        """
+        most_frequent_symbols = most_frequent(self, MAX_SYMBOLS_SHOWN)
+        domain = self._mechanism.context.domain
+        symbols = in_reading_order(self, domain, most_frequent_symbols)
         return self.plot().to_svg() + self._table(0.95, symbols).to_html()
 
     def _table(self, level: float, symbols: Selection) -> EstimateTable:

@@ -9,9 +9,13 @@ from sfumato.charts.maps import GridShapes, MapChart, PolygonShapes
 from sfumato.charts.outlines import nearest_place
 from sfumato.contexts import MAX_MATRIX_SIZE, Context
 from sfumato.domains import Domain, GridDomain, H3Domain
-from sfumato.domains.label_order import are_in_numeric_order
 from sfumato.estimation.map_cells import arrange_cells
-from sfumato.estimation.top_answers import MAX_BARS, decimal_places, most_frequent
+from sfumato.estimation.top_answers import (
+    MAX_BARS,
+    decimal_places,
+    in_reading_order,
+    most_frequent,
+)
 from sfumato.estimation.uncertainty.intervals import Bounds
 from sfumato.foundation.arrays import Booleans, Floats, Symbols
 from sfumato.foundation.formatting import format_percent, format_share, plural
@@ -115,11 +119,8 @@ def _unwrap(longitude: float, middle: float) -> float:
 def _choose_symbols(estimate: "Estimate", domain: Domain, shares: Floats, count: int) -> Symbols:
     """Return the most frequent symbols by share, or in domain order if the labels are numbers."""
     symbols = most_frequent(estimate, count)
-    is_map = isinstance(domain, GridDomain | H3Domain)
-    labels = [estimate.labels[x] for x in np.sort(symbols).tolist()]
-    if not is_map and are_in_numeric_order(labels, ignore=(domain.other,)):
-        return np.sort(symbols)
-    return symbols[np.argsort(-shares[symbols], kind="stable")]
+    by_share = symbols[np.argsort(-shares[symbols], kind="stable")]
+    return in_reading_order(estimate, domain, by_share)
 
 
 def answer_name(domain: Domain, symbol: int) -> str:

@@ -7,14 +7,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.domains import Label
+from sfumato.domains import Domain, GridDomain, H3Domain, Label
+from sfumato.domains.label_order import are_in_numeric_order
 from sfumato.foundation.arrays import Floats
 from sfumato.foundation.formatting import format_share
 
 if TYPE_CHECKING:
     from sfumato.estimation.estimate import Estimate
 
-__all__ = ["MAX_BARS", "TopAnswers", "decimal_places", "most_frequent", "typical_error"]
+__all__ = [
+    "MAX_BARS",
+    "TopAnswers",
+    "decimal_places",
+    "in_reading_order",
+    "most_frequent",
+    "typical_error",
+]
 
 MAX_BARS = 30
 """The largest number of answers in a bar chart."""
@@ -66,6 +74,17 @@ def most_frequent(estimate: "Estimate", count: int) -> NDArray[np.intp]:
     """
     order = np.lexsort((-estimate.unbiased, -estimate.frequencies))
     return order[:count]
+
+
+def in_reading_order(
+    estimate: "Estimate", domain: Domain, symbols: NDArray[np.intp]
+) -> NDArray[np.intp]:
+    """Return numbers and ranges of numbers in the order of the domain; keep all other symbols."""
+    in_domain_order = np.sort(symbols)
+    labels = [estimate.labels[x] for x in in_domain_order.tolist()]
+    is_map = isinstance(domain, GridDomain | H3Domain)
+    has_order = not is_map and are_in_numeric_order(labels, ignore=(domain.other,))
+    return in_domain_order if has_order else symbols
 
 
 def typical_error(standard_errors: Floats) -> float:

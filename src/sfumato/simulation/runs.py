@@ -59,7 +59,7 @@ def survey_population(
     on_progress: Progress = lambda row_count: None,
 ) -> Population:
     """Count the answers to a survey. ``counter`` counts what becomes of the rows."""
-    counter = counter or RowCounter(domain, columns)
+    counter = counter or RowCounter(domain, columns, "python")
     counts = np.zeros(domain.size, dtype=np.int64)
     for batch in answer_batches(path, columns, domain, on_progress=on_progress):
         counts += np.bincount(batch.symbols, minlength=domain.size)

@@ -105,7 +105,7 @@ def simulate_files(
     """
     _check_options(runs, decoder)
     columns.check(survey.context.domain)
-    counter = counter or RowCounter(survey.context.domain, columns)
+    counter = counter or RowCounter(survey.context.domain, columns, "python")
     slices, workers = slice_files(paths, workers)
     items = list(zip(slices, first_rows(slices, columns), strict=True))
     task = _SliceCounter(survey, columns, runs, seed)

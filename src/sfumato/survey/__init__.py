@@ -4,7 +4,7 @@ from sfumato.survey.answer_columns import DATE_PARTS, REFUSE, SKIP, AnswerColumn
 from sfumato.survey.answers import AnswerBatch, AnswerReader, ReportBatch
 from sfumato.survey.description import EDITIONS, Description
 from sfumato.survey.question import DEFAULT_QUESTION, Question
-from sfumato.survey.row_counts import OtherWarning, RowCounts, RowRules
+from sfumato.survey.row_counts import Caller, OtherWarning, RowCounts, RowRules
 from sfumato.survey.survey import FAKE_COUNTS, RESULT_COLUMNS, Survey, result_rows, results_as_json
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "AnswerBatch",
     "AnswerColumns",
     "AnswerReader",
+    "Caller",
     "DatePart",
     "Description",
     "OtherWarning",

@@ -273,7 +273,7 @@ def _arrow_column(answers: Any) -> Arrow | None:  # noqa: ANN401 - any value
     if not hasattr(answers, "__arrow_c_stream__"):
         return _arrow_array(answers)
     column = None
-    with suppress(pa.ArrowException, TypeError, ValueError):  # the error may quote an answer
+    with suppress(*_conversion_errors()):
         column = pa.chunked_array(answers)
     if column is not None:
         return _require_one_column(column)
@@ -295,6 +295,13 @@ def _column_from_numpy(answers: NDArray[Any]) -> Arrow | None:
     return _arrow_array(answers.astype(answers.dtype.newbyteorder("="), copy=False))
 
 
+def _conversion_errors() -> tuple[type[Exception], ...]:
+    """Return what Arrow and pandas raise for a column they cannot convert; it may quote answers."""
+    import pyarrow as pa
+
+    return pa.ArrowException, OverflowError, TypeError, ValueError
+
+
 def _require_one_column(column: Arrow) -> Arrow:
     import pyarrow as pa
 
@@ -306,7 +313,7 @@ def _require_one_column(column: Arrow) -> Arrow:
 def _arrow_array(answers: Any) -> Arrow:  # noqa: ANN401 - any column
     import pyarrow as pa
 
-    with suppress(pa.ArrowException, TypeError, ValueError):  # the error may quote an answer
+    with suppress(*_conversion_errors()):
         return pa.array(answers)
     raise InvalidSymbols("answers must be a column of text, numbers or dates.")
 

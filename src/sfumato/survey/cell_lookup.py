@@ -16,7 +16,7 @@ import numpy as np
 
 from sfumato.domains import Domain, Label
 from sfumato.foundation.missing_values import is_missing_cell
-from sfumato.foundation.whole_numbers import is_whole, parse_whole
+from sfumato.foundation.whole_numbers import WHOLE_FLOAT_LIMIT, is_whole, parse_whole
 from sfumato.survey.answer_columns import AnswerColumns
 from sfumato.survey.cell_date import date_part, from_datetime64
 from sfumato.survey.cell_number import cell_number, decimal_style
@@ -27,6 +27,7 @@ __all__ = [
     "CellLookup",
     "cell_text",
     "describe_cell",
+    "is_boolean_cell",
     "spellings",
 ]
 
@@ -38,6 +39,10 @@ MISSING = -2
 
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+")
 _LEADING_ZERO = re.compile(r"[+-]?0[0-9].*", re.DOTALL)
+
+# Python and pandas write True, JSON writes true, and spreadsheets and R write TRUE.
+_BOOLEAN_SPELLINGS = (("True", "true", "TRUE"), ("False", "false", "FALSE"))
+_SPELLINGS_OF_BOOLEAN = {text: texts for texts in _BOOLEAN_SPELLINGS for text in texts}
 
 
 class CellLookup:
@@ -103,26 +108,44 @@ def spellings(cell: object) -> list[Label]:
 
     >>> spellings("65.0"), spellings(65.0), spellings(2.5), spellings(True)
     (['65.0', 65, '65'], [65, '65', '65.0'], ['2.5'], ['True', 'true', 'TRUE'])
-    >>> spellings("065")
-    ['065']
+    >>> spellings("065"), spellings("true")
+    (['065'], ['true', 'True', 'TRUE'])
+
+    An integer from 2^53 on is text: no label can be such an integer.
+
+    >>> spellings(2**53), spellings("9007199254740993.0")
+    (['9007199254740992'], ['9007199254740993.0', '9007199254740993'])
     """
     if isinstance(cell, str):
-        number = parse_whole(cell)
-        return [cell] if number is None else [cell, number, str(number)]
+        return [cell, *_other_spellings(cell)]
     if isinstance(cell, bool | np.bool_):
-        text = str(bool(cell))
-        return [text, text.lower(), text.upper()]
+        return list(_SPELLINGS_OF_BOOLEAN[str(bool(cell))])
     if isinstance(cell, int | np.integer):
-        return [int(cell), str(int(cell))]
+        return _whole_spellings(int(cell))
     if isinstance(cell, float | np.floating | Decimal):
-        if _is_whole(cell):
-            return [int(cell), str(int(cell)), str(cell)]
-        return [str(cell)]
+        return [*_whole_spellings(int(cell)), str(cell)] if _is_whole(cell) else [str(cell)]
     if isinstance(cell, np.datetime64):
         return spellings(from_datetime64(cell))
     if isinstance(cell, date | time):  # a datetime is a date
         return [cell.isoformat()]
     return [str(cell)] if isinstance(cell, timedelta) else []
+
+
+def _other_spellings(text: str) -> list[Label]:
+    """Return what a text may stand for, apart from itself."""
+    number = parse_whole(text)
+    if number is not None:
+        return [label for label in _whole_spellings(number) if label != text]
+    return [other for other in _SPELLINGS_OF_BOOLEAN.get(text, ()) if other != text]
+
+
+def _whole_spellings(number: int) -> list[Label]:
+    return [number, str(number)] if abs(number) < WHOLE_FLOAT_LIMIT else [str(number)]
+
+
+def is_boolean_cell(cell: object) -> bool:
+    """Return whether a cell is true or false, or text that spells one of them."""
+    return isinstance(cell, bool | np.bool_) or cell in _SPELLINGS_OF_BOOLEAN
 
 
 def cell_text(cell: object) -> str:

@@ -5,6 +5,7 @@ These counts are computed from unprotected answers, so they must stay with the h
 
 import re
 from dataclasses import dataclass
+from typing import Literal
 
 from sfumato.domains import Domain
 from sfumato.errors import InvalidTable, UnknownValue
@@ -75,12 +76,20 @@ def _first_of(first: int | None, offset: int, following: int | None) -> int | No
     return offset + following
 
 
-class RowRules:
-    """What happens to rows without an answer, and to answers that are not in the domain."""
+Caller = Literal["command", "python"]
+"""Who reads the errors: they name options of the command, or arguments in Python."""
 
-    def __init__(self, domain: Domain, columns: AnswerColumns) -> None:
+
+class RowRules:
+    """What happens to rows without an answer, and to answers that are not in the domain.
+
+    ``caller`` says who passes the file of a table. Answers without a file come from Python.
+    """
+
+    def __init__(self, domain: Domain, columns: AnswerColumns, caller: Caller = "command") -> None:
         self._domain = domain
         self._columns = columns
+        self._caller = caller
         self._has_cell_rules = bool(columns.bins) or columns.date is not None
         self.is_skipping = columns.missing == SKIP
         self.missing_symbol = columns.missing_symbol(domain)
@@ -159,7 +168,8 @@ class RowRules:
             first_rows.append(counts.first_missing or 0)
             problems.append(
                 f"{_missing_problem(counts)}{_locate(counts.first_missing, counts, name)}. "
-                f"{_missing_advice(name)}"
+                f"Pass {self._missing_option(SKIP, name)} to leave out such rows, or "
+                f"{self._missing_option('LABEL', name)} to count them as that answer."
             )
         if counts.unknown and self.other_symbol is None:
             refusal_count += counts.unknown
@@ -192,7 +202,7 @@ class RowRules:
             rows = _agree(counts.missing, "row", "rows")
             advice.append(
                 f"For the {counts.missing:,} {rows} without an answer, pass "
-                f"{_missing_option(SKIP, name)} or {_missing_option('LABEL', name)}."
+                f"{self._missing_option(SKIP, name)} or {self._missing_option('LABEL', name)}."
             )
             first_rows.append(counts.first_missing)
         other = self._quote_label(self.other_symbol)
@@ -256,7 +266,8 @@ class RowRules:
             counts.unknown, f"It looks like {_SINGULAR.get(kind, kind)}", f"They look like {kind}"
         )
         text = f" {look}; the labels are {label_kind}."
-        if name and label_kind == "text" and kind in _KINDS_FOR_RULES:
+        is_command = name and self._caller == "command"
+        if is_command and label_kind == "text" and kind in _KINDS_FOR_RULES:
             text += " If the survey's TOML file has bins or date, pass it as --table FILE.toml."
         return text
 
@@ -297,6 +308,12 @@ class RowRules:
         labels = _agree(counts.unknown, "its label", "their labels")
         return f"{correct}, add {labels}, or give the domain an `other` label."
 
+    def _missing_option(self, value: str, name: str) -> str:
+        """Return an option for rows without an answer: of the command, or in Python."""
+        if name and self._caller == "command":
+            return f"--missing {value}"
+        return f"missing={value!r}" if value == SKIP else f"missing={value}"
+
     def _quote_label(self, symbol: int) -> str:
         return f"'{printable(str(self._domain.labels[symbol]))}'"
 
@@ -313,20 +330,6 @@ def _agree(count: int, singular: str, plural_form: str) -> str:
 def _missing_problem(counts: RowCounts) -> str:
     verb = _agree(counts.missing, "has", "have")
     return f"{counts.missing:,} of {plural(counts.rows, 'row')} {verb} no answer"
-
-
-def _missing_advice(name: str) -> str:
-    """Say how to choose what happens to rows without an answer."""
-    skip = _missing_option(SKIP, name)
-    label = _missing_option("LABEL", name)
-    return f"Pass {skip} to leave out such rows, or {label} to count them as that answer."
-
-
-def _missing_option(value: str, name: str) -> str:
-    """Return an option for rows without an answer: of a command, or of Python's ``privatize``."""
-    if name:
-        return f"--missing {value}"
-    return f"missing={value!r}" if value == SKIP else f"missing={value}"
 
 
 def _locate(index: int | None, counts: RowCounts, name: str) -> str:

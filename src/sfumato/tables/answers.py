@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from sfumato.domains import Domain
 from sfumato.errors import InvalidArgument, InvalidSymbols, InvalidTable
 from sfumato.foundation.arrays import Arrow
-from sfumato.survey import AnswerBatch, AnswerColumns, AnswerReader, RowCounts, RowRules
+from sfumato.survey import AnswerBatch, AnswerColumns, AnswerReader, Caller, RowCounts, RowRules
 from sfumato.tables.file_kind import PEEK_SIZE, FileKind, detect_kind
 from sfumato.tables.read import open_table
 from sfumato.tables.table import Table
@@ -191,11 +191,11 @@ def _number_rows(counts: RowCounts, first_row: int, table: Table) -> RowCounts:
 class RowCounter:
     """Counts what becomes of the rows of one or more files, and refuses them as a whole.
 
-    Errors contain counts and row numbers, never answers.
+    Errors contain counts and row numbers, never answers. ``caller``: who reads them.
     """
 
-    def __init__(self, domain: Domain, columns: AnswerColumns) -> None:
-        self._rules = RowRules(domain, columns)
+    def __init__(self, domain: Domain, columns: AnswerColumns, caller: Caller = "command") -> None:
+        self._rules = RowRules(domain, columns, caller)
         self._counts_by_path: dict[str, RowCounts] = {}
 
     @property

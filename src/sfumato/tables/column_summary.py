@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property
 from typing import Any
 
@@ -19,7 +20,7 @@ from sfumato.foundation.formatting import plural
 from sfumato.foundation.missing_values import is_missing_cell
 from sfumato.survey import AnswerColumns
 from sfumato.survey.answers import as_wall_clock, cells_in
-from sfumato.survey.cell_lookup import cell_text, describe_cell, spellings
+from sfumato.survey.cell_lookup import cell_text, describe_cell, is_boolean_cell, spellings
 from sfumato.survey.cell_number import cell_number
 from sfumato.tables.answers import open_answers, require_cells
 
@@ -68,8 +69,13 @@ class ColumnSummary:
 
     @cached_property
     def is_whole(self) -> bool:
-        """Whether all answers are whole numbers without leading zeros, perhaps like 65.0."""
+        """Whether all answers are whole numbers below 2^53, perhaps like 65.0, but not like 065."""
         return self.is_numeric and all(map(_has_whole_spelling, self.counts))
+
+    @cached_property
+    def is_boolean(self) -> bool:
+        """Whether all answers are true or false, perhaps written as text."""
+        return bool(self.counts) and all(map(is_boolean_cell, self.counts))
 
     def label_counts(self) -> dict[Label, int]:
         """Return how often each label occurs, in the file's own order of labels if it has one.
@@ -85,9 +91,14 @@ class ColumnSummary:
         return first_labels | {label: counts[label] for label in sorted(rest, key=order)}
 
     def label_of(self, cell: object) -> Label:
-        """Return the label for a cell: an integer if all cells are whole numbers, else text."""
+        """Return the label for a cell: an integer if all cells are whole numbers, else text.
+
+        The labels do not depend on the format of the table: JSON writes true, and pandas True.
+        """
         if self.is_whole:
             return next(label for label in spellings(cell) if isinstance(label, int))
+        if self.is_boolean:
+            return cell_text(cell).capitalize()
         return unicodedata.normalize("NFC", cell_text(cell))
 
     def missing_texts(self) -> list[str]:
@@ -100,8 +111,8 @@ def _has_whole_spelling(cell: object) -> bool:
     return any(isinstance(label, int) for label in spellings(cell))
 
 
-def _number_key(label: Label) -> float:
-    return float(label)
+def _number_key(label: Label) -> Decimal:
+    return Decimal(label)
 
 
 def _natural_key(label: Label) -> list[tuple[int, float, str]]:
@@ -128,12 +139,14 @@ def similar_labels(labels: Iterable[Label]) -> list[list[Label]]:
     >>> similar_labels(["Y", "N", " y", "no", "2.5", "2.50"])
     [['Y', ' y'], ['2.5', '2.50']]
     """
-    groups: defaultdict[str | float, list[Label]] = defaultdict(list)
+    groups: defaultdict[str | Decimal, list[Label]] = defaultdict(list)
     for label in labels:
+        is_number = cell_number(label) is not None
         is_code = describe_cell(label) == "numbers with leading zeros"
-        number = None if is_code else cell_number(label)
-        key = " ".join(str(label).casefold().split()) if number is None else number
-        groups[key].append(label)
+        if is_number and not is_code:
+            groups[Decimal(label)].append(label)
+        else:
+            groups[" ".join(str(label).casefold().split())].append(label)
     return [group for group in groups.values() if len(group) > 1]
 
 
@@ -176,8 +189,8 @@ def _category_order(column: Arrow) -> list[str]:
     """Return the texts of a column of ordered categories, in order."""
     if not pa.types.is_dictionary(column.type) or not column.type.ordered:
         return []
-    texts = column.dictionary
-    return list(texts.to_pylist()) if pa.types.is_string(texts.type) else []
+    categories = column.dictionary.to_pylist()
+    return categories if all(isinstance(text, str) for text in categories) else []
 
 
 def _count_cells(column: Arrow, name: str) -> list[tuple[Any, int]]:

@@ -1,7 +1,7 @@
 """JSON lines: one object per line, read as text or as numbers in constant memory.
 
 Values are read as text, as in a CSV file, because a key may contain numbers in one line and text in
-another.
+another. A number too large for an exact float keeps its digits.
 """
 
 import json
@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from sfumato.errors import InvalidTable
 from sfumato.foundation.arrays import Arrow
+from sfumato.foundation.whole_numbers import WHOLE_FLOAT_LIMIT
 from sfumato.tables.cell_values import number_text
 from sfumato.tables.column_names import describe_columns
 from sfumato.tables.csv_header import NOT_UTF8
@@ -96,7 +97,9 @@ def _parse_line(name: str, line: bytes, line_number: int) -> dict[str, object]:
         raise InvalidTable(f"{name}, line {line_number} {NOT_UTF8}.")
     record = None
     with suppress(ValueError, RecursionError):
-        record = json.loads(text, object_pairs_hook=_object_from_pairs)
+        record = json.loads(
+            text, object_pairs_hook=_object_from_pairs, parse_float=_parse_decimal_number
+        )
     if record is _DUPLICATE_KEY:
         raise InvalidTable(f"{name}, line {line_number} contains a key twice. Remove one of them.")
     if not isinstance(record, dict):
@@ -105,6 +108,16 @@ def _parse_line(name: str, line: bytes, line_number: int) -> dict[str, object]:
             "Write one object per line, without line breaks inside it."
         )
     return record
+
+
+def _parse_decimal_number(text: str) -> float | str:
+    """Return a number. From 2^53 on, a float could have other digits, so return text."""
+    number = float(text)
+    if abs(number) < WHOLE_FLOAT_LIMIT:
+        return number
+    whole, _, decimals = text.partition(".")
+    has_no_decimals = set(decimals) == {"0"}
+    return whole if has_no_decimals else text
 
 
 def _object_from_pairs(pairs: list[tuple[str, object]]) -> object:

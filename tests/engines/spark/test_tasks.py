@@ -212,6 +212,32 @@ def test_a_file_without_answers_may_be_skipped_but_not_all_files(tmp_path):
         spark._sum_counts(IN_CLEAR, columns, rows)
 
 
+def test_errors_name_the_argument_and_not_the_option(tmp_path):
+    (tmp_path / "answers.csv").write_text("id,value\n1,park\n2,\n3,7\n")
+    paths = (str(tmp_path / "answers.csv"),)
+    file_task = spark_tasks.tally_files_in_task(
+        IN_CLEAR.resolved(), VALUE, paths, [batch(id=pa.array([0]))]
+    )
+    for rows in ([outcome_of(file_task)], rows_of(["park", None, "7"])):
+        with pytest.raises(UnknownValue) as caught:
+            spark._sum_counts(IN_CLEAR, VALUE, rows)
+        message = str(caught.value)
+        assert "Pass missing='skip' to leave out such rows, or missing=LABEL" in message
+        assert "--" not in message
+
+
+def test_missing_overrides_the_rule_of_the_survey():
+    description = replace(IN_CLEAR.description, table=AnswerColumns(missing="skip"))
+    survey = Survey.from_description(description, IN_CLEAR.mechanism)
+    assert spark._answer_columns(survey, "value", None, None, None).missing == "skip"
+    assert spark._answer_columns(survey, "value", None, None, "refuse").missing == "refuse"
+    with (
+        pytest.raises(InvalidTable, match="a key without a report shows whose answer is missing"),
+        spark.keyed_reports(IN_CLEAR, None, column="value", key="key", missing="skip"),
+    ):
+        pass
+
+
 class _Frame:
     """What a table of Spark says about its columns."""
 

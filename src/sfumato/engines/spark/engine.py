@@ -19,6 +19,7 @@ import numpy as np
 
 import sfumato.errors
 from sfumato.batches import fresh_id
+from sfumato.domains import Label
 from sfumato.engines.spark import tasks as spark_tasks
 from sfumato.engines.spark.inputs import (
     FileState,
@@ -54,11 +55,14 @@ def tally_column(
     column: str | None = None,
     latitude: str | None = None,
     longitude: str | None = None,
+    missing: Label | None = None,
 ) -> Tally:
     """Privatize each row of a table and return the tally of the reports.
 
     ``column``: the column that contains the values. For positions, pass ``latitude`` and
     ``longitude`` instead: two columns that contain degrees.
+    ``missing``: what to do with missing answers, as in ``Survey.privatize``; the default is what
+    the survey file says.
 
     Only counts leave a task, never reports. Each row is counted once, even if Spark kills or
     repeats attempts. If any value is outside the domain, the entire table is rejected. The error
@@ -70,7 +74,7 @@ def tally_column(
     _require_pyspark()
     survey.certify()
     answers, columns = _select_answers(
-        survey, dataframe, _answer_columns(survey, column, latitude, longitude)
+        survey, dataframe, _answer_columns(survey, column, latitude, longitude, missing)
     )
     resolved_survey = survey.resolved()
 
@@ -120,6 +124,7 @@ def privatize_to(
     column: str | None = None,
     latitude: str | None = None,
     longitude: str | None = None,
+    missing: Label | None = None,
 ) -> None:
     """Write one report per row to a new folder of Parquet files.
 
@@ -131,7 +136,13 @@ def privatize_to(
         privatize_to(survey, answers, "/data/reports", column="place", key="account")
     """
     with keyed_reports(
-        survey, dataframe, key=key, column=column, latitude=latitude, longitude=longitude
+        survey,
+        dataframe,
+        key=key,
+        column=column,
+        latitude=latitude,
+        longitude=longitude,
+        missing=missing,
     ) as reports:
         # Put the fingerprint and a fresh identifier into the column's name in every file, as in the
         # header of a CSV report file.
@@ -148,6 +159,7 @@ def keyed_reports(
     column: str | None = None,
     latitude: str | None = None,
     longitude: str | None = None,
+    missing: Label | None = None,
 ) -> Iterator["DataFrame"]:
     """Provide a table with one report per row, in columns ``key`` and ``report``.
 
@@ -167,6 +179,9 @@ def keyed_reports(
     what the promise allows. But no promise covers the mere fact that they differ, so tables in
     which a person might get two reports are rejected.
 
+    ``missing``: the label for missing answers, or "refuse". People cannot be skipped, because a key
+    without a report would show whose answer is missing.
+
     A key shows whose report it is. Anyone who sees keys and reports over time can see when an
     answer changes. Drop the key unless you need it. Each ``with`` block generates a new secret, so
     its reports count as another answer from the same people. ::
@@ -178,7 +193,7 @@ def keyed_reports(
     survey.certify()
     from pyspark.sql.types import IntegerType, StructField, StructType
 
-    source_columns = _answer_columns(survey, column, latitude, longitude)
+    source_columns = _answer_columns(survey, column, latitude, longitude, missing)
     rules = RowRules(survey.context.domain, source_columns)
     rules.require_no_skipping("a key without a report shows whose answer is missing")
     require_driver_session(dataframe)
@@ -223,10 +238,17 @@ def _require_pyspark() -> None:
 
 
 def _answer_columns(
-    survey: Survey, column: str | None, latitude: str | None, longitude: str | None
+    survey: Survey,
+    column: str | None,
+    latitude: str | None,
+    longitude: str | None,
+    missing: Label | None,
 ) -> AnswerColumns:
-    """Return the columns to read, with the survey file's rules for missing values."""
-    return replace(survey.description.table, value=column, latitude=latitude, longitude=longitude)
+    """Return the columns to read, with the survey file's rules for values."""
+    rules = survey.description.table
+    if missing is not None:
+        rules = replace(rules, missing=missing)
+    return replace(rules, value=column, latitude=latitude, longitude=longitude)
 
 
 def _select_answers(
@@ -369,7 +391,7 @@ def _require_valid_rows(survey: Survey, answers: "DataFrame", columns: AnswerCol
 
 def _check_rows(survey: Survey, columns: AnswerColumns, counts: RowCounts) -> None:
     """Refuse a table with values that its rules do not allow, or without any answer."""
-    counter = RowCounter(survey.context.domain, columns)
+    counter = RowCounter(survey.context.domain, columns, "python")
     counter.add("the table", counts)
     counter.check()
 

@@ -229,7 +229,7 @@ def _read_files(
     in which all people are skipped is no problem, unless this is so in all files.
     """
     domain = survey.context.domain
-    rules = RowRules(domain, columns)
+    rules = RowRules(domain, columns, "python")
     for batch in batches:
         for index in batch.column(0).to_pylist():
             counts = RowCounts()
