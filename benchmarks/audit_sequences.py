@@ -19,7 +19,7 @@ from sfumato.simulation import SeededWords
 RUNS = 50
 
 
-class Client:
+class CoupledClient:
     """Randomised response, in which the second report of two may reuse randomness."""
 
     def __init__(self, k: int, seed: int, *, is_coupled: bool) -> None:
@@ -39,14 +39,14 @@ class Client:
 
 def find_coupled(k: int, samples: int, seed: int, *, is_coupled: bool) -> bool:
     """Return whether an audit finds the client's successive reports at fault."""
-    box = BatchBox(Client(k, seed, is_coupled=is_coupled).answer)
+    box = BatchBox(CoupledClient(k, seed, is_coupled=is_coupled).answer)
     audit = sf.audit(box, sf.Uniform(k, 1), samples=samples, source=SeededWords(seed))
     return bool(audit.sequence_violations)
 
 
 def find_leak(k: int, restarts: int, seed: int, *, leaks: bool) -> bool:
     """Return whether an audit finds the client's first reports at fault."""
-    client = Client(k, seed, is_coupled=False)
+    client = CoupledClient(k, seed, is_coupled=False)
 
     def restart(symbol: int) -> int:
         return symbol if leaks else int(client.answer(np.array([symbol]))[0])
