@@ -14,6 +14,7 @@ from sfumato.domains import all_in_range, describe_kind
 from sfumato.errors import InvalidTally, ReportRejected, WrongSurvey
 from sfumato.foundation.files import atomic_file
 from sfumato.foundation.notebook import facts_html
+from sfumato.foundation.numpy_values import require_unmasked
 
 __all__ = ["Tally", "tally_batches"]
 
@@ -169,6 +170,7 @@ def tally_batches(batches: Iterable[ArrayLike], *, outputs: int, fingerprint: st
 
 def _as_array(counts: ArrayLike) -> np.ndarray:
     """Return counts as a new array; a ragged sequence becomes an array of objects."""
+    require_unmasked(counts, "counts", InvalidTally)
     try:
         return np.array(counts)
     except (ValueError, TypeError):
@@ -181,6 +183,7 @@ def _add_to_counts(counts: NDArray[np.int64], reports: ArrayLike) -> None:
     The running time depends only on the size of the batch, not on the number of outputs, which may
     be far larger.
     """
+    require_unmasked(reports, "reports", ReportRejected)
     try:
         array = np.asarray(reports)
     except (ValueError, TypeError):

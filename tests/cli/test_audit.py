@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import pytest
 
+import sfumato as sf
 from support.command import run_process
 from support.paths import ROOT
 
@@ -104,7 +105,7 @@ def test_client_symbols_are_queried_in_random_order(call, folder):
         "import sys\nfile = open('asked.txt', 'w')\n"
         "for line in sys.stdin:\n    file.write(line)\n    print(1, flush=True)\nfile.close()"
     )
-    call("audit", "lunch.toml", *SMALL, *client(folder, noted))
+    call("audit", "lunch.toml", *SMALL, "--restarts", "0", *client(folder, noted))
     asked = (folder / "asked.txt").read_text().split()
     same = sum(one == other for one, other in pairwise(asked[:10_000]))
     assert (
@@ -137,6 +138,7 @@ def test_the_json_of_an_audit(call, folder):
             "labels",
             "rare",
             "changed",
+            "sequences",
             "pairs",
         )
     }
@@ -226,3 +228,51 @@ def test_audit_of_chosen_symbols(call):
     found = json.loads(call("audit", "lunch.toml", *SMALL, "--symbols", "0,2-3", "--json").out)
     assert found["symbols"] == [0, 2, 3]
     assert {(pair["x"], pair["x2"]) for pair in found["pairs"]} == {(2, 0), (2, 3), (3, 0), (3, 2)}
+
+
+def test_audit_of_chosen_labels(call, error_from):
+    options = ("audit", "lunch.toml", *SMALL, "--json", "--symbols")
+    assert json.loads(call(*options, "park, clinic,3").out)["symbols"] == [0, 2, 3]
+    assert "Did you mean 'clinic'" in error_from(*options, "park,clinik")
+
+
+# --- faults that single reports do not show -------------------------------------------------------
+
+
+WARNER = """
+    import math, random, sys
+    KEEP = math.e / (1 + math.e)
+    previous = None
+    for number, line in enumerate(sys.stdin):
+        symbol = int(line)
+        uniform = random.SystemRandom().random()
+        {fault}
+        print(symbol if uniform < KEEP else 1 - symbol, flush=True)
+"""
+FAULTS = {
+    "none": ("pass", []),
+    # The second report of two uses the first one's randomness, turned around.
+    "antithetic": (
+        "uniform, previous = (uniform, uniform) if number % 2 == 0 else (1 - previous, None)",
+        ["successive reports"],
+    ),
+    "first report": ("uniform *= number > 0", ["first reports after a restart"]),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_faults_of_several_reports_are_detected(call, folder, fault):
+    statement, subjects = FAULTS[fault]
+    sf.Survey("warner", sf.Uniform(["no", "yes"], 1)).save("warner.json")
+    command = client(folder, WARNER.replace("{fault}", statement))
+    result = call("audit", "warner.json", *SMALL, "--restarts", "120", "--json", *command)
+    assert result.err == ""
+    assert result.code == bool(subjects)
+    audit = json.loads(result.out)
+    assert not any(pair["violates"] for pair in audit["pairs"])
+    violations = [test["subject"] for test in audit["sequences"] if test["violates"]]
+    assert violations == subjects
+    assert [test["subject"] for test in audit["sequences"]] == [
+        "successive reports",
+        "first reports after a restart",
+    ]

@@ -751,7 +751,7 @@ BAD_MATRICES = {
     "None": (None, "square matrix"),
     "None inside": ([[0, None], [1, 0]], "must be a number"),
     "booleans": ([[False, True], [True, False]], "must contain only numbers"),
-    "complex": ([[0, 1j], [1, 0]], "must contain only numbers"),
+    "complex": ([[0, 1j], [1, 0]], "must be a number; got complex"),
 }
 
 

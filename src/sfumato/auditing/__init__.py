@@ -3,6 +3,15 @@
 from sfumato.auditing.audit import audit
 from sfumato.auditing.command import LineProcess, command_randomizer
 from sfumato.auditing.sample_plan import SamplePlan
+from sfumato.auditing.sequences import SequenceTest
 from sfumato.auditing.verdict import Audit, PairAudit
 
-__all__ = ["Audit", "LineProcess", "PairAudit", "SamplePlan", "audit", "command_randomizer"]
+__all__ = [
+    "Audit",
+    "LineProcess",
+    "PairAudit",
+    "SamplePlan",
+    "SequenceTest",
+    "audit",
+    "command_randomizer",
+]

@@ -1,17 +1,21 @@
 """Audit a randomizer: draw samples, test them, and return a verdict."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
 from sfumato.auditing.black_box import (
     ANY_OTHER,
-    BlackBox,
+    BatchBox,
     Counts,
     Histogram,
+    PerSymbolBox,
     Randomizer,
+    ReturnedReports,
     count_reports,
+    list_reports,
     make_black_box,
+    split_by_symbol,
     table_of_counts,
 )
 from sfumato.auditing.bounds import (
@@ -22,6 +26,13 @@ from sfumato.auditing.bounds import (
 )
 from sfumato.auditing.events import Choice, PromisedPair, choose_events, pairs_with_promise
 from sfumato.auditing.sample_plan import SamplePlan, even_blocks, poisson_blocks
+from sfumato.auditing.sequences import (
+    LEVEL_SHARE,
+    MAX_SEQUENCE_TESTS,
+    SequencePlayer,
+    SequenceTest,
+    SuccessiveReports,
+)
 from sfumato.auditing.verdict import POWER, Audit, PairAudit
 from sfumato.contexts import Context
 from sfumato.domains import SymbolOrLabel
@@ -39,6 +50,9 @@ MIN_SAMPLES = 100
 
 _MAX_EVENT_REPORTS = 8  # at most this many reports of an event are listed in a result
 
+_SAMPLES_PER_RESTART = 10_000
+_MAX_DEFAULT_RESTARTS = 100
+
 _DRIFT_LEVEL = 1e-6  # the significance level for all symbols together; false alarms must be rare
 _MIN_EXPECTED_COUNT = 5.0  # the χ² approximation is poor for smaller expected counts
 
@@ -52,6 +66,7 @@ def audit(
     confidence: float = 0.999,
     sample_plan: SamplePlan | None = None,
     source: WordSource | None = None,
+    restarts: int | None = None,
     on_progress: Callable[[int], None] = lambda samples: None,
 ) -> Audit:
     """Look for violations of ``P(S|x) ≤ exp(E[x, x2]) P(S|x2)`` in samples from a black box.
@@ -65,14 +80,17 @@ def audit(
     through a third symbol. ``samples`` is the approximate number of reports to draw, in random
     order. ``symbols`` are the symbols to compare, at most 64, as integers or by the text of
     their labels; the default is all of them.
-    ``sample_plan`` divides the samples among the stages of the audit. ``on_progress`` is called
-    with the number of samples drawn so far.
+    ``sample_plan`` divides the samples among the stages of the audit. ``restarts`` is how often to
+    start a command again to test its first report; the default is once per 10,000 samples, at most
+    100 times. ``on_progress`` is called with the number of samples drawn so far.
 
     **Method.** From one part of the samples, the audit chooses an event for each ordered pair with
     a finite promise, and the few pairs that look worst (*suspects*). It then draws fresh samples,
     most of them for the suspects. On the fresh samples, each event gives an exact (Clopper–Pearson)
-    lower bound on its pair's log-ratio, and hence on the realized entry of E. Each pair has its own
-    significance level, and the levels of all pairs add up to 1 − confidence.
+    lower bound on its pair's log-ratio, and hence on the realized entry of E. Games then test
+    successive reports, and the first reports of commands (see ``sequences.py``). Each pair and each
+    game has its own significance level. The levels of all pairs add up to 0.8 (1 − confidence), and
+    those of two games to the rest.
 
     **Guarantee.** With probability at least ``confidence``, none of the bounds is too large. So a
     randomizer that keeps its promise is falsely accused with probability at most 1 − confidence.
@@ -108,6 +126,7 @@ def audit(
         raise InvalidArgument(
             f"confidence must be at least 0.5 and below 1, such as 0.999; got {confidence!r}."
         )
+    restart_count = _require_restarts(restarts, samples)
     plan = sample_plan or SamplePlan()
     source = source or SystemWords()
     pairs = pairs_with_promise(promise, selected_symbols)
@@ -116,7 +135,8 @@ def audit(
     if not pairs:
         return Audit((), audited_symbols, labels, 0, confidence, 0.0, ())
 
-    sampler = _Sampler(box, selected_symbols, source, on_progress)
+    E = _promise_table(pairs, k)
+    sampler = _Sampler(box, selected_symbols, E, source, on_progress)
     block_size = box.block_size(k)
     ordering_size, choosing_size = plan.ordering_and_choosing_sizes(samples, k)
     ordering_histograms = sampler.draw(even_blocks(ordering_size, k, block_size))
@@ -127,10 +147,12 @@ def audit(
     for i in choice.suspects:
         suspect_rows += pairs[i].rows
     means = plan.mean_test_sizes(samples, k, suspect_rows)
-    test_histograms = sampler.draw(poisson_blocks(means, block_size, source))
+    test_histograms = sampler.draw(poisson_blocks(means, block_size, source), means)
     test_counts = table_of_counts(test_histograms, choice.reports)
-    levels = plan.levels(1 - confidence, len(pairs), choice.suspects)
+    pair_level = (1 - confidence) * (1 - MAX_SEQUENCE_TESTS * LEVEL_SHARE)
+    levels = plan.levels(pair_level, len(pairs), choice.suspects)
     tests = _PairTests(pairs, choice, test_counts, means, levels)
+    sequences = sampler.audit_sequences((1 - confidence) * LEVEL_SHARE, int(samples), restart_count)
     return Audit(
         pairs=tests.results(plan.min_suspect_mean(samples, k)),
         symbols=audited_symbols,
@@ -141,6 +163,7 @@ def audit(
         changed_symbols=tuple(
             audited_symbols[row] for row in rows_with_drift(choice.counts, test_counts)
         ),
+        sequences=sequences,
     )
 
 
@@ -170,16 +193,34 @@ def _require_samples(samples: object, symbol_count: int) -> None:
         )
 
 
+def _require_restarts(restarts: object, samples: int) -> int:
+    if restarts is None:
+        return min(samples // _SAMPLES_PER_RESTART, _MAX_DEFAULT_RESTARTS)
+    is_integer = isinstance(restarts, int | np.integer) and not isinstance(restarts, bool)
+    if not is_integer or restarts < 0:  # type: ignore[operator]
+        raise InvalidArgument(f"restarts must be a non-negative integer; got {restarts!r}.")
+    return int(restarts)  # type: ignore[call-overload]
+
+
+def _promise_table(pairs: Sequence[PromisedPair], symbol_count: int) -> Floats:
+    """Return the promises as a table, with inf where nothing is promised."""
+    E = np.full((symbol_count, symbol_count), np.inf)
+    for pair in pairs:
+        E[pair.rows] = pair.promised
+    return E
+
+
 class _Sampler:
     """Draws reports of each symbol, block by block.
 
-    ``report_count`` is the number of reports drawn so far.
+    ``E`` is the promise for these symbols. ``report_count`` is the number of reports drawn so far.
     """
 
     def __init__(
         self,
-        box: BlackBox,
+        box: PerSymbolBox | BatchBox,
         symbols: Symbols,
+        E: Floats,
         source: WordSource,
         on_progress: Callable[[int], None],
     ) -> None:
@@ -187,21 +228,59 @@ class _Sampler:
         self._symbols = symbols
         self._source = source
         self._on_progress = on_progress
+        self._E = E
+        self._successive = SuccessiveReports(symbols, E)
         self.report_count = 0
 
-    def draw(self, blocks: Counts) -> list[Histogram]:
+    def draw(self, blocks: Counts, test_means: Floats | None = None) -> list[Histogram]:
         """Return a histogram of each symbol's reports.
 
-        ``blocks`` has a row for each block, with the number of reports to draw for each symbol.
+        ``blocks`` has a row for each block, with the number of reports to draw for each symbol. In
+        the test, these numbers are Poisson-distributed; ``test_means`` are in proportion to their
+        means.
         """
         histograms = {symbol: Histogram() for symbol in self._symbols.tolist()}
         for sizes in blocks:
             size_of = dict(zip(histograms, sizes.tolist(), strict=True))
-            for symbol, reports in self._box.sample(self._symbols, sizes, self._source):
+            for symbol, reports in self._draw_block(sizes, test_means):
                 histograms[symbol].update(count_reports(reports, size_of[symbol]))
-            self.report_count += int(sizes.sum())
-            self._on_progress(self.report_count)
+            self._add_reports(int(sizes.sum()))
         return list(histograms.values())
+
+    def _draw_block(
+        self, sizes: Counts, test_means: Floats | None
+    ) -> Iterable[tuple[int, ReturnedReports]]:
+        """Return each symbol with its reports. If their order is known, play on them."""
+        if not isinstance(self._box, BatchBox):
+            return self._box.sample(self._symbols, sizes, self._source)
+        queries, reports = self._box.sample(self._symbols, sizes, self._source)
+        is_plain = isinstance(reports, np.ndarray) and reports.ndim == 1 and reports.dtype != object
+        listed_reports = reports if is_plain else list_reports(reports, queries.size)
+        if test_means is None:
+            self._successive.learn(queries, listed_reports)
+        else:
+            self._successive.play(queries, listed_reports, test_means)
+        return split_by_symbol(self._symbols, queries, reports)
+
+    def audit_sequences(
+        self, level: float, samples: int, restart_count: int
+    ) -> tuple[SequenceTest, ...]:
+        """Return the results of the tests of sequences; each has the given level."""
+        player = SequencePlayer(self._symbols, self._E, level, self._source)
+        if not isinstance(self._box, BatchBox):
+            tests = player.play_function(self._box.randomize, samples)
+            self._add_reports(sum(test.reports for test in tests))
+            return tests
+        successive = self._successive.result(level)
+        if self._box.restart is None or not restart_count:
+            return (successive,)
+        first_reports = player.play_first_reports(self._box.restart, restart_count)
+        self._add_reports(restart_count)
+        return successive, first_reports
+
+    def _add_reports(self, count: int) -> None:
+        self.report_count += count
+        self._on_progress(self.report_count)
 
 
 class _PairTests:

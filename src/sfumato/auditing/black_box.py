@@ -13,7 +13,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from numbers import Number
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,26 +41,11 @@ _REPORTS_PER_CALL = 128  # on average, for a function that accepts a symbol and 
 _SYMBOLS_PER_CALL = 2**14  # for a function that accepts many symbols
 
 
-class BlackBox(Protocol):
-    """A source of reports that is queried in blocks of symbols."""
-
-    def block_size(self, symbol_count: int) -> int:
-        """Return the number of reports to draw per block, for ``symbol_count`` symbols."""
-
-    def sample(
-        self, symbols: Symbols, counts: Counts, source: WordSource
-    ) -> Iterator[tuple[int, ReturnedReports]]:
-        """Yield each symbol with its reports: ``counts[i]`` reports of ``symbols[i]``.
-
-        ``source`` determines the order of the queries.
-        """
-
-
 class PerSymbolBox:
     """A black box that wraps a function of one symbol and a count."""
 
     def __init__(self, randomize: Randomizer) -> None:
-        self._randomize = randomize
+        self.randomize = randomize
 
     def block_size(self, symbol_count: int) -> int:
         """Return a block size small enough for the box to change little within a block."""
@@ -69,20 +54,29 @@ class PerSymbolBox:
     def sample(
         self, symbols: Symbols, counts: Counts, source: WordSource
     ) -> Iterator[tuple[int, ReturnedReports]]:
-        """Call the function once for each symbol."""
+        """Yield each symbol with ``counts[i]`` reports; call the function once for each symbol.
+
+        ``source`` determines the order of the queries.
+        """
         for index in _shuffle(np.flatnonzero(counts), source).tolist():
             symbol = int(symbols[index])
-            yield symbol, self._randomize(symbol, int(counts[index]))
+            yield symbol, self.randomize(symbol, int(counts[index]))
 
 
 class BatchBox:
     """A black box that wraps a function of many symbols, which returns one report for each.
 
-    The box can also be called, as a ``Randomizer``.
+    The box can also be called, as a ``Randomizer``. ``restart``, if given, returns the first report
+    of a randomizer that has just been started, for a symbol.
     """
 
-    def __init__(self, randomize: Callable[[Symbols], ReturnedReports]) -> None:
+    def __init__(
+        self,
+        randomize: Callable[[Symbols], ReturnedReports],
+        restart: Callable[[int], Hashable] | None = None,
+    ) -> None:
         self._randomize = randomize
+        self.restart = restart
 
     def __call__(self, symbol: int, count: int) -> ReturnedReports:
         """Return ``count`` reports of one symbol."""
@@ -94,19 +88,27 @@ class BatchBox:
 
     def sample(
         self, symbols: Symbols, counts: Counts, source: WordSource
-    ) -> Iterator[tuple[int, ReturnedReports]]:
-        """Call the function once, with all symbols of the block in random order."""
+    ) -> tuple[Symbols, ReturnedReports]:
+        """Return the queries of a block, in random order, and their reports, from one call."""
         queries = _shuffle(np.repeat(symbols, counts), source)
-        reports = self._randomize(queries)
-        for symbol in symbols.tolist():
-            positions = np.flatnonzero(queries == symbol)
-            if isinstance(reports, np.ndarray):
-                yield symbol, reports[positions]
-            else:
-                yield symbol, [reports[position] for position in positions.tolist()]
+        return queries, self._randomize(queries)
 
 
-def make_black_box(randomizer: object, context: Context | None) -> tuple[BlackBox, Context]:
+def split_by_symbol(
+    symbols: Symbols, queries: Symbols, reports: ReturnedReports
+) -> Iterator[tuple[int, ReturnedReports]]:
+    """Yield each symbol with the reports of its queries."""
+    for symbol in symbols.tolist():
+        positions = np.flatnonzero(queries == symbol)
+        if isinstance(reports, np.ndarray):
+            yield symbol, reports[positions]
+        else:
+            yield symbol, [reports[position] for position in positions.tolist()]
+
+
+def make_black_box(
+    randomizer: object, context: Context | None
+) -> tuple[PerSymbolBox | BatchBox, Context]:
     """Return a black box to query, and the promise to test.
 
     A mechanism is queried only through its ``privatize`` method, and a survey through that of its
@@ -187,6 +189,18 @@ def count_reports(reports: ReturnedReports, expected_count: int) -> Histogram:
             "row per report."
         ) from None
     return _merge_nans(count_by_report.items())
+
+
+def list_reports(reports: ReturnedReports, expected_count: int) -> list[Hashable]:
+    """Return the reports in their order; there must be ``expected_count``.
+
+    >>> list_reports(np.array([[1, 0], [0, 0]]), 2)
+    [(1, 0), (0, 0)]
+    """
+    rows = _report_rows(reports)
+    count_reports(rows, expected_count)
+    listed = _as_hashables(rows) if isinstance(rows, np.ndarray) else rows
+    return list(map(_normalize_nan, listed))
 
 
 def _report_rows(reports: ReturnedReports) -> Sequence[Any] | np.ndarray[Any, Any]:

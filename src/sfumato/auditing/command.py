@@ -16,6 +16,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import IO, Self
 
+import numpy as np
+
 from sfumato.auditing.black_box import BatchBox
 from sfumato.errors import NotEnoughReports, ReportRejected
 from sfumato.foundation.arrays import Symbols
@@ -114,11 +116,23 @@ def command_randomizer(command: Sequence[str], timeout: float = 60.0) -> Iterato
     ...     randomize(3, 2)
     ['3', '3']
     """
-    with LineProcess(
-        command, timeout, max_line_bytes=_MAX_LINE_BYTES, max_queued=2 * _BATCH_SIZE
-    ) as process:
-        yield BatchBox(lambda symbols: _query(process, symbols))
+    with _start(command, timeout) as process:
+        yield BatchBox(
+            lambda symbols: _query(process, symbols),
+            lambda symbol: _first_report(command, timeout, symbol),
+        )
         _reject_extra_lines(process)
+
+
+def _start(command: Sequence[str], timeout: float) -> LineProcess:
+    return LineProcess(command, timeout, max_line_bytes=_MAX_LINE_BYTES, max_queued=2 * _BATCH_SIZE)
+
+
+def _first_report(command: Sequence[str], timeout: float, symbol: int) -> str:
+    """Start another process, and return its report of one symbol."""
+    with _start(command, timeout) as process:
+        [report] = _query(process, np.array([symbol]))
+        return report
 
 
 def _query(process: LineProcess, symbols: Symbols) -> list[str]:

@@ -7,6 +7,7 @@ from html import escape
 
 import numpy as np
 
+from sfumato.auditing.sequences import SequenceTest
 from sfumato.domains.domain import Label
 from sfumato.foundation.arrays import Floats
 from sfumato.foundation.formatting import align_table, format_percent, printable
@@ -96,7 +97,7 @@ class Audit:
     ``rare_share`` is the share of reports that were too rare to judge individually, for the symbol
     with the most of them. An audit cannot detect what a single rare report reveals.
     ``changed_symbols`` are the symbols whose reports had different frequencies in the test than
-    before it.
+    before it. ``sequences`` are the tests of successive reports, and of first reports.
     """
 
     pairs: tuple[PairAudit, ...]
@@ -106,11 +107,17 @@ class Audit:
     confidence: float
     rare_share: float
     changed_symbols: tuple[int, ...]
+    sequences: tuple[SequenceTest, ...] = ()
 
     @property
     def violates(self) -> bool:
-        """Whether the bound of any pair exceeds its promise."""
-        return any(pair.violates for pair in self.pairs)
+        """Whether a pair or a sequence of reports breaks the promise."""
+        return bool(self.violations or self.sequence_violations)
+
+    @property
+    def sequence_violations(self) -> tuple[SequenceTest, ...]:
+        """The tests of successive and first reports that show a violation."""
+        return tuple(test for test in self.sequences if test.violates)
 
     @property
     def violations(self) -> tuple[PairAudit, ...]:
@@ -140,6 +147,20 @@ class Audit:
         return finding + self._rare_text() + self._drift_text()
 
     def _violation_text(self) -> str:
+        texts = [self._pair_violation_text()] if self.violations else []
+        for test in self.sequence_violations:
+            texts.append(self._sequence_violation_text(test))
+        return " ".join(texts)
+
+    def _sequence_violation_text(self, test: SequenceTest) -> str:
+        evidence = f"p = {test.p_value:.1g}, {test.reports:,} reports"
+        return (
+            f"Violates its promise in {test.subject}, with confidence "
+            f"{format_percent(self.confidence)}: they reveal more about a symbol than promised "
+            f"({evidence})."
+        )
+
+    def _pair_violation_text(self) -> str:
         worst_pair = self.violations[0]
         x_text = self._symbol_text(worst_pair.x)
         x2_text = self._symbol_text(worst_pair.x2)
@@ -173,6 +194,9 @@ class Audit:
                 f" For {unresolved_count:,} of {len(self.pairs):,} ordered pairs, no excess could "
                 "have been detected on the event."
             )
+        subjects = [f"{test.subject} ({test.reports:,})" for test in self.sequences]
+        if subjects:
+            text += f" Also tested: {', '.join(subjects)}."
         return text
 
     def _rare_text(self) -> str:
@@ -222,6 +246,7 @@ class Audit:
             "labels": list(self.labels),
             "rare": self.rare_share,
             "changed": list(self.changed_symbols),
+            "sequences": [test.to_dict() for test in self.sequences],
             "pairs": [pair.to_dict() for pair in self.pairs],
         }
 

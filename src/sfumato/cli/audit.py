@@ -33,7 +33,8 @@ def audit(
         str | None,
         typer.Option(
             metavar="LIST",
-            help="Symbols to audit, e.g. 0,3,7-12. Required if the survey has more than 64.",
+            help="Symbols or labels to audit, e.g. 0,3,7-12 or park,clinic. Required if the survey "
+            "has more than 64.",
         ),
     ] = None,
     confidence: Annotated[
@@ -42,6 +43,14 @@ def audit(
     patience: Annotated[
         float, typer.Option(min=0.1, help="Seconds to wait for each report.")
     ] = 60.0,
+    restarts: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="How often to start the client again and test its first report. Default: once "
+            "per 10,000 samples, at most 100 times.",
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Look for privacy violations in a client's reports. Exits 1 if one is found.
@@ -71,6 +80,7 @@ def audit(
             samples=samples,
             symbols=selected_symbols,
             confidence=confidence,
+            restarts=restarts,
             on_progress=on_progress,
         )
     if as_json:
@@ -81,17 +91,23 @@ def audit(
         raise typer.Exit(1)
 
 
-def _parse_symbols(text: str) -> list[int]:
-    """Return the symbols in a list of numbers and ranges, such as 0,3,7-12."""
-    symbols: list[int] = []
-    for part in text.split(","):
-        match = re.fullmatch(r"\s*(\d{1,9})(?:-(\d{1,9}))?\s*", part)
-        first = int(match[1]) if match else 0
-        last = int(match[2] or match[1]) if match else 0
-        if match is None or last - first > _MAX_RANGE_LENGTH:
+def _parse_symbols(text: str) -> list[int | str]:
+    """Return the symbols in a list of numbers, ranges and labels, such as 0,3,7-12,clinic."""
+    symbols: list[int | str] = []
+    for part in map(str.strip, text.split(",")):
+        match = re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", part)
+        if match is None:
+            if not part:
+                raise typer.BadParameter(
+                    "--symbols must list numbers, ranges or labels, such as 0,3,7-12,clinic."
+                )
+            symbols.append(part)
+            continue
+        first = int(match[1])
+        last = int(match[2] or match[1])
+        if last - first > _MAX_RANGE_LENGTH:
             raise typer.BadParameter(
-                "--symbols must be numbers, or ranges no longer than "
-                f"{_MAX_RANGE_LENGTH:,}, such as 0,3,7-12."
+                f"a range of --symbols may span at most {_MAX_RANGE_LENGTH:,} numbers."
             )
         symbols += range(first, last + 1)
     return symbols

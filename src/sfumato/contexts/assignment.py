@@ -1,7 +1,7 @@
 """Assign each symbol of a domain to one named class, such as a block or a tier."""
 
 import unicodedata
-from collections.abc import Hashable, Iterable, Mapping, Set
+from collections.abc import Hashable, Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,9 +10,10 @@ import numpy as np
 from sfumato.domains import Domain, DomainLike, as_domain
 from sfumato.errors import ContextMismatch, InvalidContext
 from sfumato.foundation.arrays import Symbols
+from sfumato.foundation.numpy_values import is_collection, require_unmasked
 from sfumato.randomness import Epsilon, positive_epsilon
 
-__all__ = ["Assignment", "is_collection"]
+__all__ = ["Assignment"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,14 +68,15 @@ class Assignment:
         ``values`` is a sequence in class order, or a mapping from class name to value. Error
         messages refer to this argument as ``name`` and to a single value as ``value_noun``.
         """
+        require_unmasked(values, name)
         if isinstance(values, Mapping):
             return self._order_by_name(values, name, value_noun)
-        if not isinstance(values, Iterable) or isinstance(values, str | bytes | Set):
+        if not is_collection(values) or isinstance(values, Set):
             raise InvalidContext(
                 f"{name} must be a sequence in {self.noun} order, or a mapping from "
                 f"{self.noun} to {value_noun}."
             )
-        ordered_values = list(values)
+        ordered_values = list(values)  # type: ignore[call-overload]
         if len(ordered_values) != len(self.names):
             raise ContextMismatch(
                 f"{name} must have one entry for each of the {len(self.names)} {self.noun}s; "
@@ -119,11 +121,6 @@ class Assignment:
         return has_only_integers and integer_names != sorted(integer_names)
 
 
-def is_collection(value: object) -> bool:
-    """Return whether ``value`` is an iterable other than text or bytes."""
-    return isinstance(value, Iterable) and not isinstance(value, str | bytes)
-
-
 def _parse_mapping(
     class_of_label: Mapping[Any, object], domain: DomainLike | None, noun: str
 ) -> tuple[list[Hashable], Domain]:
@@ -145,6 +142,7 @@ def _parse_sequence(
     classes: object, domain: DomainLike | None, noun: str
 ) -> tuple[list[Hashable], Domain]:
     """Return the class name of each symbol, and the domain."""
+    require_unmasked(classes, f"{noun}_of")
     if not is_collection(classes):
         raise InvalidContext(
             f"{noun}_of must be a sequence in domain order, or a mapping from label to {noun}."

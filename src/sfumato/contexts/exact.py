@@ -1,15 +1,17 @@
 """Matrices with exact entries: integers over a common denominator.
 
-If any entry is given as text or as a ``Fraction``, all entries are stored exactly; a float stands
-for the decimal it prints as. The same is true of an array of floats if every finite entry is a
-short decimal (about 15 digits). Otherwise, all finite entries are rounded *down*, towards privacy,
-to multiples of a power of two, which is 2^−41 or smaller if no finite entry exceeds 40.
+If any entry is given as text or as a ``Fraction``, all entries are stored exactly; a float of any
+width stands for the decimal it prints as. The same is true of an array of floats if every finite
+entry is a short decimal (about 15 digits). Otherwise, all finite entries are rounded *down*,
+towards privacy, to multiples of a power of two, which is 2^−41 or smaller if no finite entry
+exceeds 40.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import inf, lcm
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +19,7 @@ from numpy.typing import NDArray
 from sfumato.errors import InvalidContext
 from sfumato.foundation.arrays import Booleans, Floats
 from sfumato.foundation.canonical import decimal_text
+from sfumato.foundation.numpy_values import require_unmasked, to_doubles
 from sfumato.randomness import Epsilon, exact_number
 
 __all__ = ["ExactMatrix"]
@@ -24,6 +27,7 @@ __all__ = ["ExactMatrix"]
 _MAX_INFINITY = 2**61  # 64-bit numerators are used only if `infinity` is below this
 _MAX_DECIMAL_PLACES = 15
 _SAMPLE_SIZE = 4096  # how many entries to try first when looking for short decimals
+_PLAIN_NUMBERS = {int, float, np.float64, np.int64, np.int32}  # NumPy keeps their values
 _MAX_SHORT_NUMERATOR = 2**52  # below this, different decimals n/10^places have different floats
 Integers = NDArray[np.int64]  # or Python integers, if 64 bits are not enough
 
@@ -196,19 +200,58 @@ class ExactMatrix:
 
 
 def _square_array(entries: object, name: str) -> NDArray[np.generic]:
-    try:
+    """Return the entries as an array of numbers, or of objects that are read one by one."""
+    require_unmasked(entries, name)
+    if isinstance(entries, Sequence) and not isinstance(entries, str | bytes):
+        array = _array_of_rows(entries, name)
+    else:
         array = np.asarray(entries)
+    if array.ndim != 2 or array.shape[0] != array.shape[1] or array.size == 0:
+        raise InvalidContext(f"{name} must be a square matrix; got shape {array.shape}.")
+    if array.dtype.kind in "US" or array.dtype == np.longdouble:
+        array = array.astype(object)
+    if array.dtype.kind not in "iufO":
+        raise InvalidContext(f"{name} must contain only numbers or inf.")
+    return to_doubles(array, name) if array.dtype.kind == "f" else array
+
+
+def _array_of_rows(rows: Sequence[Any], name: str) -> NDArray[np.generic]:
+    """Return a list of rows as an array.
+
+    NumPy would convert all entries to one type, and a narrow float next to a wider one would get
+    digits that it does not print. So entries of several types are read before NumPy sees them.
+    """
+    read_rows: list[Any] = [_read_row(row, name) for row in rows]
+    entry_types = set().union(*map(_entry_types, read_rows))
+    if len(entry_types) > 1 and not entry_types <= _PLAIN_NUMBERS:
+        read_rows = [_exact_entries(row, name) for row in read_rows]
+    try:
+        return np.asarray(read_rows)
     except ValueError:
         raise InvalidContext(
             f"{name} must be a square matrix; its rows differ in length."
         ) from None
-    if array.ndim != 2 or array.shape[0] != array.shape[1] or array.size == 0:
-        raise InvalidContext(f"{name} must be a square matrix; got shape {array.shape}.")
-    if array.dtype.kind in "US":
-        array = array.astype(object)
-    if array.dtype.kind not in "iufO":
-        raise InvalidContext(f"{name} must contain only numbers or inf.")
-    return array
+
+
+def _read_row(row: object, name: str) -> object:
+    """Return an array if the row can be converted to one without reading its entries."""
+    require_unmasked(row, name)
+    return np.asarray(row) if hasattr(row, "__array__") else row
+
+
+def _entry_types(row: object) -> set[type]:
+    """Return the types of a row's entries; a row that is a single entry has its own type."""
+    if isinstance(row, np.ndarray):
+        return {row.dtype.type}
+    if isinstance(row, Sequence) and not isinstance(row, str | bytes):
+        return set(map(type, row))
+    return {type(row)}
+
+
+def _exact_entries(row: object, name: str) -> object:
+    if isinstance(row, str | bytes) or not isinstance(row, Iterable):
+        return row  # the array will not have the shape of a matrix
+    return [exact_number(entry, f"an entry of {name}") for entry in row]
 
 
 def _parse_floats(array: NDArray[np.generic], name: str) -> Floats:

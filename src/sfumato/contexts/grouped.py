@@ -10,7 +10,7 @@ from typing import Self
 
 import numpy as np
 
-from sfumato.contexts.assignment import Assignment, is_collection
+from sfumato.contexts.assignment import Assignment
 from sfumato.contexts.context import Context
 from sfumato.contexts.exact import ExactMatrix
 from sfumato.domains import Domain, DomainLike, Label, as_domain
@@ -18,6 +18,7 @@ from sfumato.errors import ContextMismatch, InvalidContext
 from sfumato.foundation.arrays import Booleans, Floats, Symbols
 from sfumato.foundation.canonical import Fields, Json, decimal_text, pack_u32, unpack_u32
 from sfumato.foundation.inputs import ClassesLike, NumberLike, NumbersByClass
+from sfumato.foundation.numpy_values import is_collection, require_unmasked
 from sfumato.randomness import LARGEST_EPSILON, Epsilon, positive_epsilon
 
 __all__ = [
@@ -592,9 +593,10 @@ def _epsilons_inside(blocks: Assignment, epsilon: object) -> tuple[Epsilon, ...]
 
 def _sensitive_mask(domain: Domain, sensitive: object) -> Booleans:
     """Return, for each symbol, whether its label is in ``sensitive``."""
-    if isinstance(sensitive, str | bytes) or not isinstance(sensitive, Iterable):
+    require_unmasked(sensitive, "sensitive")
+    if not is_collection(sensitive):
         raise InvalidContext("sensitive must be a list of labels. Put a single label in [...].")
-    symbols = domain.label_symbols(sensitive, "sensitive")
+    symbols = domain.label_symbols(sensitive, "sensitive")  # type: ignore[arg-type]
     is_sensitive = np.zeros(domain.size, dtype=np.bool_)
     is_sensitive[symbols] = True
     if int(is_sensitive.sum()) != symbols.size:

@@ -15,6 +15,7 @@ from sfumato.errors import InvalidContext
 from sfumato.foundation.arrays import Floats, Symbols
 from sfumato.foundation.canonical import Fields, Json, decimal_text
 from sfumato.foundation.inputs import ClassesLike, MatrixLike, NumberLike
+from sfumato.foundation.numpy_values import to_doubles
 from sfumato.randomness import Epsilon, positive_epsilon
 
 __all__ = ["Metric"]
@@ -182,7 +183,9 @@ class Metric(Context):
 
 def _parse_coordinates(points: ArrayLike) -> Floats:
     try:
-        coordinates = np.asarray(points, dtype=np.float64)
+        coordinates = to_doubles(points, "points")
+    except InvalidContext:
+        raise
     except (TypeError, ValueError):
         raise InvalidContext("points must be rows of numbers, all of the same length.") from None
     if coordinates.ndim != 2 or coordinates.size == 0 or not np.isfinite(coordinates).all():

@@ -15,6 +15,7 @@ from sfumato.foundation.canonical import Json, require_fields
 from sfumato.foundation.formatting import plural
 from sfumato.foundation.missing_values import is_missing_value
 from sfumato.foundation.notebook import facts_html
+from sfumato.foundation.numpy_values import is_collection, require_unmasked
 
 __all__ = [
     "Domain",
@@ -262,12 +263,13 @@ def unknown_value_error(positions: Symbols, value_count: int) -> UnknownValue:
 
 
 def _read_labels(labels: object) -> list[Label]:
-    if isinstance(labels, str | bytes | Mapping) or not isinstance(labels, Iterable):
+    require_unmasked(labels, "labels")
+    if not is_collection(labels) or isinstance(labels, Mapping):
         raise InvalidContext(
             "a domain must be a number of symbols or a sequence of labels; got "
             f"{type(labels).__name__}."
         )
-    return [require_label(label, "a label") for label in labels]
+    return [require_label(label, "a label") for label in labels]  # type: ignore[attr-defined]
 
 
 def require_label(label: object, name: str) -> Label:
@@ -342,6 +344,7 @@ def require_symbols(symbols: object, size: int) -> Symbols:
 
 def _as_array(symbols: object) -> np.ndarray:
     """Return symbols as an array. NumPy's error could quote a value, so it is replaced."""
+    require_unmasked(symbols, "symbols", InvalidSymbols)
     with suppress(ValueError, TypeError):
         return np.asarray(symbols)
     raise InvalidSymbols(

@@ -15,6 +15,7 @@ from sfumato.errors import InvalidContext, InvalidSymbols, UnknownValue
 from sfumato.foundation.arrays import Booleans, Floats, Symbols
 from sfumato.foundation.canonical import decimal_text, require_fields
 from sfumato.foundation.inputs import NumberLike
+from sfumato.foundation.numpy_values import require_unmasked
 
 __all__ = ["GridDomain", "coordinates"]
 
@@ -295,6 +296,7 @@ def split_positions(values: Iterable[object]) -> tuple[ArrayLike, ArrayLike]:
 
 def coordinates(degrees: ArrayLike) -> Floats:
     """Return degrees as floats, with NaN for missing values. Error messages contain no values."""
+    require_unmasked(degrees, "latitudes and longitudes", InvalidSymbols)
     if isinstance(degrees, np.ndarray) and degrees.dtype.kind in "iuf":
         return degrees.astype(np.float64)
     error = InvalidSymbols("latitudes and longitudes must be two sequences of numbers, in degrees.")

@@ -5,9 +5,10 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from sfumato.domains.domain import Domain, Label, unknown_value_error
-from sfumato.errors import InvalidContext
+from sfumato.errors import InvalidContext, InvalidSymbols
 from sfumato.foundation.arrays import Symbols
 from sfumato.foundation.canonical import Json, require_fields
+from sfumato.foundation.numpy_values import require_unmasked
 
 __all__ = ["IntegerDomain"]
 
@@ -48,6 +49,7 @@ class IntegerDomain(Domain):
 
     def symbols(self, values: Iterable[object]) -> Symbols:
         """Return the symbols for integers in the range; raise ``UnknownValue`` for other values."""
+        require_unmasked(values, "values", InvalidSymbols)
         array = values if isinstance(values, np.ndarray) else np.array(list(values), dtype=object)
         is_known = np.zeros(array.shape, dtype=np.bool_)
         if array.dtype.kind == "O":

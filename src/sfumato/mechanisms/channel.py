@@ -18,6 +18,7 @@ from sfumato.foundation.canonical import (
     Json,
     parse_count,
 )
+from sfumato.foundation.numpy_values import is_collection, require_unmasked
 from sfumato.randomness import exact_number
 
 __all__ = [
@@ -146,9 +147,10 @@ def parse_stochastic_rows(
 
 def _require_entries(values: object, name: str) -> Iterable[object]:
     """Return the rows of a matrix or the entries of a row, if they can be iterated over."""
-    if not isinstance(values, Iterable) or isinstance(values, str | bytes):
+    require_unmasked(values, name)
+    if not is_collection(values):
         raise InvalidContext(f"{name} must be a matrix: a list of rows, each a list of entries.")
-    return values
+    return values  # type: ignore[return-value]
 
 
 # --- rounding that satisfies a context ------------------------------------------------------------

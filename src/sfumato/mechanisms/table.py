@@ -26,6 +26,7 @@ from sfumato.foundation.formatting import (
     printable,
 )
 from sfumato.foundation.inputs import MatrixLike
+from sfumato.foundation.numpy_values import require_unmasked
 from sfumato.mechanisms.channel import (
     IntegerChannel,
     format_rows,
@@ -316,6 +317,7 @@ def _clean_solution(Q: ArrayLike, size: int) -> Floats:
 
 def _parse_floats(Q: ArrayLike, size: int) -> Floats:
     """Return Q as an array; raise ``InvalidContext`` unless it has a row for each symbol."""
+    require_unmasked(Q, "Q")
     try:
         floats = np.array(Q, dtype=np.float64)
     except (ValueError, TypeError):
@@ -352,6 +354,7 @@ def _require_context(context: object, call: str) -> None:
 
 def _require_integers(integers: object) -> list[list[int]]:
     """Return a table as rows of Python integers; raise ``InvalidContext`` for other entries."""
+    require_unmasked(integers, "a table")
     rows = integers.tolist() if isinstance(integers, np.ndarray) else integers
     if not _is_sequence(rows) or not all(map(_is_sequence, rows)):
         raise InvalidContext("a table must be a matrix: a list of rows, each a list of integers.")

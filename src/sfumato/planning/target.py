@@ -12,6 +12,7 @@ from sfumato.contexts import Context
 from sfumato.domains import Label
 from sfumato.errors import InvalidArgument
 from sfumato.foundation.arrays import Floats
+from sfumato.foundation.numpy_values import require_unmasked
 
 __all__ = ["DECODED_MEASURES", "MEASURES", "Measure", "Target", "check_goal"]
 
@@ -132,6 +133,7 @@ def _parse_distribution(
         symbols = context.domain.label_symbols(distribution, "distribution")
         shares[symbols] = list(map(float, distribution.values()))
     else:
+        require_unmasked(distribution, "distribution", InvalidArgument)
         shares = np.asarray(distribution, dtype=np.float64)
     total = shares.sum()
     if shares.shape != (k,) or not np.isfinite(shares).all() or (shares < 0).any() or total <= 0:

@@ -12,7 +12,10 @@ from fractions import Fraction
 from functools import lru_cache
 from numbers import Rational, Real
 
+import numpy as np
+
 from sfumato.errors import InvalidContext
+from sfumato.foundation.numpy_values import require_unmasked, unwrap_scalar
 
 __all__ = [
     "LARGEST_EPSILON",
@@ -40,12 +43,16 @@ _START_BITS = 128  # the initial precision of bounds on e^ε
 def exact_number(value: object, name: str) -> Epsilon:
     """Return ``value`` as an exact, non-negative number, or ``inf``.
 
-    A float is read as the decimal it prints as, and text as a decimal or a fraction ``p/q``.
-    ``name`` is used in error messages.
+    A float of any width is read as the decimal it prints as, and text as a decimal or a fraction
+    ``p/q``. ``name`` is used in error messages.
 
     >>> exact_number(0.1, "epsilon"), exact_number("0.25", "epsilon")
     (Fraction(1, 10), Fraction(1, 4))
+    >>> exact_number(np.float32(0.1), "epsilon")
+    Fraction(1, 10)
     """
+    require_unmasked(value, name)
+    value = unwrap_scalar(value)
     if isinstance(value, bool) or not isinstance(value, Real | Decimal | str):
         raise InvalidContext(
             f"{name} must be a number; got {type(value).__name__}. Pass e.g. 1.0 or '1.0'."
@@ -56,7 +63,8 @@ def exact_number(value: object, name: str) -> Epsilon:
         return exact
     if isinstance(value, str) and "/" in value and len(value) <= _MAX_CHARACTERS:
         return _parse_fraction(value, name)
-    text = str(value) if isinstance(value, str | Decimal) else str(float(value))
+    prints_itself = isinstance(value, str | Decimal | np.floating)
+    text = str(value) if prints_itself else str(float(value))
     try:
         decimal = Decimal(text) if len(text) <= _MAX_CHARACTERS else None
     except InvalidOperation:
