@@ -1,7 +1,7 @@
 """The state shared by all of an aggregator's routes."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -9,6 +9,7 @@ from fastapi import Depends, Path, Request
 from starlette.concurrency import run_in_threadpool
 
 from sfumato.aggregator.catalogue import Catalogue, CatalogueEntry, Estimates
+from sfumato.aggregator.http.connections import ConnectionLimits, Connections
 from sfumato.aggregator.http.limits import ClientLimits, MemoryQuota
 from sfumato.aggregator.http.monitoring import Metrics, Readiness
 from sfumato.aggregator.http.problems import unknown_survey
@@ -32,12 +33,14 @@ class Settings:
     ``requests_per_minute``: the maximum for each client; 0 means no limit. Each report of an
     anonymous upload counts as a request. ``reports_per_upload``: how many reports an upload may
     have without a sender's key or the token. ``body_timeout``: the number of seconds within which a
-    request's body must arrive. ``now``: returns the current time.
+    request's body must arrive. ``connections``: the limits on connections. ``now``: returns the
+    current time.
     """
 
     requests_per_minute: int = 6000
     reports_per_upload: int = 1
     body_timeout: float = 30.0
+    connections: ConnectionLimits = field(default_factory=ConnectionLimits)
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
 
@@ -47,7 +50,10 @@ class Aggregator:
     def __init__(self, store: Store, settings: Settings) -> None:
         self.store = store
         self.settings = settings
-        self.metrics = Metrics(lambda: self.writer.waiting_count)
+        self.metrics = Metrics(
+            lambda: self.writer.waiting_count, lambda: self.connections.open_count
+        )
+        self.connections = Connections(settings.connections, on_problem=self.metrics.count_problem)
         self.writer = Writer(store, observe=self.metrics.observe_commit)
         self.readiness = Readiness(store, self.writer)
         self.catalogue = Catalogue(store)

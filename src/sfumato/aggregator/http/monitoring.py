@@ -34,10 +34,13 @@ router = APIRouter(tags=["operators"])
 class Metrics:
     """Prometheus metrics: uploads by outcome, problems, and the size and duration of commits.
 
-    ``count_waiting`` returns the number of batches in the writer's queue.
+    ``count_waiting`` returns the number of batches in the writer's queue, ``count_connections``
+    the number of open connections.
     """
 
-    def __init__(self, count_waiting: Callable[[], int]) -> None:
+    def __init__(
+        self, count_waiting: Callable[[], int], count_connections: Callable[[], int]
+    ) -> None:
         registry = CollectorRegistry()
         self._registry = registry
         self._batches = Counter(
@@ -62,6 +65,10 @@ class Metrics:
             "sfumato_waiting_batches", "Batches waiting to be written.", registry=registry
         )
         queue_length.set_function(count_waiting)
+        connections = Gauge(
+            "sfumato_open_connections", "Open connections of clients.", registry=registry
+        )
+        connections.set_function(count_connections)
 
     def count_upload(self, survey: str, outcome: str, reports: int) -> None:
         """Count a batch by its outcome. ``reports`` is the number of new reports in it."""
