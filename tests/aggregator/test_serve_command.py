@@ -119,7 +119,7 @@ def _upload(served, survey, reports, number=1):
 def _called(monkeypatch, capfd, *arguments):
     """Run the command in this process; return exit code and standard error. It must not serve."""
     monkeypatch.setattr(
-        "sfumato.aggregator.run_server", lambda *_: sys.exit("it would have served")
+        "sfumato.aggregator.run_server", lambda *_, **__: sys.exit("it would have served")
     )
     monkeypatch.setattr(sys, "argv", ["sfumato", "serve", "--port", "0", *map(str, arguments)])
     with pytest.raises(SystemExit) as left:
@@ -258,6 +258,19 @@ def test_a_new_token_replaces_the_old_one_and_a_stop_waits_for_uploads(folder, s
         assert _get(second, status, old)[0] == 401
         assert b'"reports":1' in _get(second, status, new)[1]
         assert second.ended(signal.SIGTERM) == 0
+
+
+def test_a_hangup_stops_it_unless_it_is_ignored(folder):
+    with serving("lunch.toml") as served:
+        assert served.ended(signal.SIGHUP) == 0
+    handler = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does; children inherit it
+    try:
+        with serving() as served:
+            served.process.send_signal(signal.SIGHUP)
+            assert _get(served, "/health")[0] == 200
+            assert served.ended(signal.SIGTERM) == 0
+    finally:
+        signal.signal(signal.SIGHUP, handler)
 
 
 def _wait_until_closed(address):

@@ -190,7 +190,12 @@ class _Server(uvicorn.Server):
     """A server that leaves the application's lifespan to its caller."""
 
     def __init__(self, app):
-        super().__init__(uvicorn.Config(app, lifespan="off", log_config=None, access_log=False))
+        protocol = app.state.aggregator.connections.protocol
+        super().__init__(
+            uvicorn.Config(
+                app, http=protocol, ws="none", lifespan="off", log_config=None, access_log=False
+            )
+        )
 
 
 @contextmanager

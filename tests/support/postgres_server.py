@@ -115,6 +115,20 @@ class PostgresServer:
             self._process.wait(30)
             self._process = None
 
+    @contextlib.contextmanager
+    def paused(self):
+        """Freeze all processes of the server, as if its machine were paused."""
+        processes = [self._process.pid]
+        os.kill(self._process.pid, signal.SIGSTOP)  # first, so that it starts no other process
+        processes += _children_of(self._process.pid)
+        for process in processes:
+            os.kill(process, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for process in processes:
+                os.kill(process, signal.SIGCONT)
+
     def remove(self):
         """Stop the server at once and delete its data."""
         self.stop(signal.SIGQUIT)
@@ -144,3 +158,14 @@ class PostgresServer:
         ) as connection:
             connection.execute(f"CREATE DATABASE {name}")
         return self.url(name)
+
+
+def _children_of(parent):
+    """Return the numbers of a process's children."""
+    children = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it has just ended
+            fields = path.read_text().rpartition(")")[2].split()
+            if int(fields[1]) == parent:
+                children.append(int(path.parent.name))
+    return children

@@ -8,28 +8,24 @@ import asyncio
 import hashlib
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import cached_property
-from typing import TypeVar
-
-from starlette.concurrency import run_in_threadpool
 
 from sfumato.aggregator.store import DayCounts, LeftOut, Store
+from sfumato.aggregator.threads import StoreThreads, run_in_thread
 from sfumato.batches import UploadRules, is_fingerprint
 from sfumato.errors import NotEnoughReports
 from sfumato.estimation import Difference, Estimate
 from sfumato.estimation.decoders import get_decoder
 from sfumato.survey import Survey
+from sfumato.tally import Tally
 
 __all__ = ["Catalogue", "CatalogueEntry", "CurrentEstimate", "DaySummary", "Estimates"]
 
 _MAX_CACHED_ESTIMATES = 8
 _MAX_DAYS = 100
 _MAX_CACHED_FITS = 1000
-
-_Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True)
@@ -149,18 +145,23 @@ class Estimates:
     the same days and senders are left out.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, store_threads: StoreThreads) -> None:
         self._store = store
+        self._store_threads = store_threads
         self._cache: OrderedDict[tuple[str, str], CurrentEstimate] = OrderedDict()
         self._fits: OrderedDict[tuple[str, str, str, int], float | None] = OrderedDict()
-        self._lock = asyncio.Lock()
+        self._lock = asyncio.Lock()  # only one estimate at a time is read and computed
 
     async def estimate(self, entry: CatalogueEntry, decoder: str) -> CurrentEstimate:
         """Return the estimate from all reports so far, except those that are left out.
 
         Raise ``NotEnoughReports`` if there are fewer than the survey's minimum.
         """
-        return await self.run(lambda: self._estimate(entry, decoder))
+        async with self._lock:
+            tally, left_out = await self._store_threads.run(
+                self._store.tally_and_omissions, entry.fingerprint, entry.outputs
+            )
+            return await run_in_thread(lambda: self._estimate(entry, decoder, tally, left_out))
 
     async def compare_periods(
         self, entry: CatalogueEntry, days: int, today: date
@@ -169,20 +170,26 @@ class Estimates:
 
         Return ``None`` if either period has too few reports.
         """
-        return await self.run(lambda: self._compare_periods(entry, days, today))
+        async with self._lock:
+            earlier = await self._tally_days(entry, days, today - timedelta(days=days))
+            later = await self._tally_days(entry, days, today)
+            return await run_in_thread(lambda: _compare(entry.survey, earlier, later))
 
     async def summarize_days(self, entry: CatalogueEntry) -> list[DaySummary]:
         """Return a summary of each day and sender, the latest first."""
-        return await self.run(lambda: self.summarize_days_now(entry))
-
-    async def run(self, function: Callable[[], _Result]) -> _Result:
-        """Run an expensive function outside the event loop. Only one runs at a time."""
         async with self._lock:
-            return await run_in_threadpool(function)
+            days, report_count = await self._store_threads.run(_read_days, self._store, entry)
+            return await run_in_thread(lambda: self._summarize(entry, days, report_count))
 
-    def _estimate(self, entry: CatalogueEntry, decoder: str) -> CurrentEstimate:
+    def summarize_days_now(self, entry: CatalogueEntry) -> list[DaySummary]:
+        """Return a summary of each day and sender, outside an event loop."""
+        days, report_count = _read_days(self._store, entry)
+        return self._summarize(entry, days, report_count)
+
+    def _estimate(
+        self, entry: CatalogueEntry, decoder: str, tally: Tally, left_out: LeftOut
+    ) -> CurrentEstimate:
         survey = entry.survey
-        tally, left_out = self._store.tally_and_omissions(survey.fingerprint, entry.outputs)
         key = (survey.fingerprint, decoder)
         current = self._cache.get(key)
         is_current = (
@@ -199,12 +206,17 @@ class Estimates:
             self._cache.popitem(last=False)
         return current
 
-    def summarize_days_now(self, entry: CatalogueEntry) -> list[DaySummary]:
-        """Return a summary of each day and sender, outside an event loop."""
-        fingerprint = entry.fingerprint
-        counts_by_day = self._store.count_days(fingerprint, entry.outputs, _MAX_DAYS)
-        report_count = self._store.tally(fingerprint, entry.outputs).reports
-        return [self._summarize_day(entry, counts, report_count) for counts in counts_by_day]
+    async def _tally_days(self, entry: CatalogueEntry, days: int, last_day: date) -> Tally:
+        """Return the counts of the ``days`` days up to ``last_day``."""
+        first_day = last_day - timedelta(days=days - 1)
+        return await self._store_threads.run(
+            self._store.tally_between, entry.fingerprint, entry.outputs, first_day, last_day
+        )
+
+    def _summarize(
+        self, entry: CatalogueEntry, days: list[DayCounts], report_count: int
+    ) -> list[DaySummary]:
+        return [self._summarize_day(entry, counts, report_count) for counts in days]
 
     def _summarize_day(
         self, entry: CatalogueEntry, counts: DayCounts, report_count: int
@@ -238,17 +250,17 @@ class Estimates:
                 self._fits.popitem(last=False)
         return self._fits[key]
 
-    def _compare_periods(self, entry: CatalogueEntry, days: int, today: date) -> Difference | None:
-        try:
-            earlier = self._estimate_days(entry, days, today - timedelta(days=days))
-            later = self._estimate_days(entry, days, today)
-        except NotEnoughReports:
-            return None
-        return earlier.difference(later)
 
-    def _estimate_days(self, entry: CatalogueEntry, days: int, last_day: date) -> Estimate:
-        """Return the estimate from reports uploaded in the ``days`` days up to ``last_day``."""
-        survey = entry.survey
-        first_day = last_day - timedelta(days=days - 1)
-        tally = self._store.tally_between(survey.fingerprint, entry.outputs, first_day, last_day)
-        return survey.estimate(tally, decoder="unbiased")
+def _read_days(store: Store, entry: CatalogueEntry) -> tuple[list[DayCounts], int]:
+    """Return the counts of each day and sender, and the number of reports in the results."""
+    days = store.count_days(entry.fingerprint, entry.outputs, _MAX_DAYS)
+    return days, store.tally(entry.fingerprint, entry.outputs).reports
+
+
+def _compare(survey: Survey, earlier: Tally, later: Tally) -> Difference | None:
+    try:
+        earlier_estimate = survey.estimate(earlier, decoder="unbiased")
+        later_estimate = survey.estimate(later, decoder="unbiased")
+    except NotEnoughReports:
+        return None
+    return earlier_estimate.difference(later_estimate)

@@ -2,18 +2,21 @@
 
 import asyncio
 import contextlib
+import logging
 import os
 import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from socket import SOCK_STREAM, create_server, gaierror, getaddrinfo, socket
+from time import monotonic
 
 import uvicorn
+from fastapi import FastAPI
 
 from sfumato.errors import InvalidSetting
 
-__all__ = ["listen", "run_server", "shorten_switch_interval"]
+__all__ = ["OncePerSecond", "listen", "run_server", "shorten_switch_interval"]
 
 _BACKLOG = 2048
 
@@ -44,17 +47,35 @@ def listen(host: str, port: int) -> socket:
         ) from None
 
 
+class OncePerSecond(logging.Filter):
+    """Passes each kind of message at most once a second, so that clients cannot fill the log."""
+
+    def __init__(self, *, clock: Callable[[], float] = monotonic) -> None:
+        super().__init__()
+        self._clock = clock
+        self._next_times: dict[str, float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether to log a message. Its template decides what kind it is."""
+        now = self._clock()
+        template = str(record.msg)
+        if now < self._next_times.get(template, now):
+            return False
+        self._next_times[template] = now + 1.0
+        return True
+
+
 class _Server(uvicorn.Server):
-    """A server whose process exits normally after SIGINT or SIGTERM."""
+    """A server whose process exits normally after a signal to stop."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Stop on SIGINT and SIGTERM, and do not raise them again afterwards."""
+        """Stop on SIGINT, SIGTERM and SIGHUP, and do not raise them again afterwards."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
         previous_handlers = {}
-        for signal_number in (signal.SIGINT, signal.SIGTERM):
+        for signal_number in _stop_signals():
             previous_handlers[signal_number] = signal.signal(signal_number, self.handle_exit)
         try:
             yield
@@ -63,8 +84,40 @@ class _Server(uvicorn.Server):
                 signal.signal(signal_number, handler)
 
 
-def run_server(config: uvicorn.Config, sock: socket, on_start: Callable[[str], None]) -> None:
-    """Run the server until a signal stops it. Call ``on_start`` with its URL once it is ready."""
+def _stop_signals() -> list[signal.Signals]:
+    """Return the signals that stop the server. ``nohup`` ignores SIGHUP, and so does the server."""
+    signals = [signal.SIGINT, signal.SIGTERM]
+    hangup = getattr(signal, "SIGHUP", None)  # Windows has none
+    if hangup is not None and signal.getsignal(hangup) is not signal.SIG_IGN:
+        signals.append(hangup)
+    return signals
+
+
+def run_server(
+    app: FastAPI,
+    sock: socket,
+    on_start: Callable[[str], None],
+    *,
+    proxy: str | None = None,
+    shutdown_timeout: int = 10,
+) -> None:
+    """Run the server until a signal stops it. Call ``on_start`` with its URL once it is ready.
+
+    ``proxy``: the address of a reverse proxy whose X-Forwarded-For header to trust.
+    ``shutdown_timeout``: the number of seconds for requests that have begun when it stops.
+    """
+    config = uvicorn.Config(
+        app,
+        http=app.state.aggregator.connections.protocol,
+        ws="none",  # an upgraded connection would have no limits
+        log_level="warning",
+        access_log=False,  # do not log the addresses of participants
+        server_header=False,
+        proxy_headers=proxy is not None,
+        forwarded_allow_ips=proxy,
+        timeout_graceful_shutdown=shutdown_timeout,
+    )
+    logging.getLogger("uvicorn.error").addFilter(OncePerSecond())
     server = _Server(config)
 
     async def run() -> None:

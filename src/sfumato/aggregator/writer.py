@@ -11,7 +11,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from time import perf_counter
+from time import monotonic, perf_counter
 
 from sfumato.aggregator.store import Outcome, Store
 from sfumato.batches import Batch
@@ -23,11 +23,14 @@ _MAX_GROUP_SIZE = 512
 _MAX_WAITING_BATCHES = 4096
 _MAX_WAITING_REPORTS = 2**24
 _MAX_IDLE_SECONDS = 10.0
+_FAILURE_MEMORY = 10.0
+"""Seconds for which a failed commit makes the aggregator not ready, unless a later one succeeds."""
 
 
 @dataclass(frozen=True)
 class _PendingUpload:
     batch: Batch
+    arrival: float
     loop: asyncio.AbstractEventLoop
     future: asyncio.Future[Outcome]
 
@@ -36,15 +39,26 @@ class Writer:
     """A thread that writes all counts.
 
     ``observe`` is called after each commit with its number of batches and its duration in seconds.
+    ``timeout``: the number of seconds that an upload waits for its commit.
     """
 
     def __init__(
-        self, store: Store, *, observe: Callable[[int, float], None] = lambda batches, seconds: None
+        self,
+        store: Store,
+        *,
+        observe: Callable[[int, float], None] = lambda batches, seconds: None,
+        timeout: float = 8.0,
+        clock: Callable[[], float] = monotonic,
     ) -> None:
         self._store = store
         self._observe = observe
+        self._timeout = timeout
+        self._clock = clock
         self._queue: deque[_PendingUpload] = deque()
         self._waiting_report_count = 0
+        self._group_arrival: float | None = None  # of the oldest batch that is being committed
+        self._failure: StoreUnavailable | None = None  # of the latest commit
+        self._failure_time = 0.0
         self._condition = threading.Condition()
         self._is_stopping = False
         self._thread = threading.Thread(target=self._run, name="sfumato-writer", daemon=True)
@@ -54,11 +68,11 @@ class Writer:
         self._thread.start()
 
     def stop(self) -> None:
-        """Write all batches in the queue, then end the thread."""
+        """Write all batches in the queue, then end the thread. Abandon it if the store hangs."""
         with self._condition:
             self._is_stopping = True
             self._condition.notify()
-        self._thread.join()
+        self._thread.join(self._timeout)
 
     @property
     def is_alive(self) -> bool:
@@ -70,20 +84,44 @@ class Writer:
         """The number of batches in the queue."""
         return len(self._queue)
 
+    def require_progress(self) -> None:
+        """Raise ``StoreUnavailable`` if batches wait for too long, or were not written lately."""
+        longest_wait = self._longest_wait()
+        if longest_wait > self._timeout / 2:
+            raise StoreUnavailable(f"a batch has waited for {longest_wait:.0f} seconds.")
+        failure = self._failure
+        if failure is not None and self._clock() - self._failure_time < _FAILURE_MEMORY:
+            raise failure
+
+    def _longest_wait(self) -> float:
+        """Return the number of seconds that the oldest batch has waited."""
+        with self._condition:
+            arrival = self._group_arrival
+            if arrival is None and self._queue:
+                arrival = self._queue[0].arrival
+        return 0.0 if arrival is None else self._clock() - arrival
+
     async def count(self, batch: Batch) -> Outcome:
         """Count a batch, and return its outcome once it is on disk.
 
-        Raise ``StoreUnavailable`` if the outcome is unknown.
+        Raise ``StoreUnavailable`` if the outcome is unknown. If the batch was counted after all,
+        sending it again is a replay.
         """
         loop = asyncio.get_running_loop()
-        upload = _PendingUpload(batch, loop, loop.create_future())
+        upload = _PendingUpload(batch, self._clock(), loop, loop.create_future())
+        if self._longest_wait() > self._timeout:
+            raise _no_commit_in_time()
         with self._condition:
             if self._is_overloaded():
                 raise StoreUnavailable("too many uploads are waiting. Try again in a moment.")
             self._queue.append(upload)
             self._waiting_report_count += batch.reports.size
             self._condition.notify()
-        return await upload.future
+        try:
+            async with asyncio.timeout(self._timeout):
+                return await upload.future
+        except TimeoutError:
+            raise _no_commit_in_time() from None
 
     def _is_overloaded(self) -> bool:
         return (
@@ -101,10 +139,20 @@ class Writer:
                 continue
             start = perf_counter()
             outcomes = self._commit([upload.batch for upload in group])
+            self._note_failure(outcomes)
             # Observe first, so that a client that has its receipt finds its upload in the metrics.
             with contextlib.suppress(Exception):  # a failing observer must not stop the writer
                 self._observe(len(group), perf_counter() - start)
             _deliver_outcomes(group, outcomes)
+
+    def _note_failure(self, outcomes: Sequence[Outcome | Exception]) -> None:
+        self._failure = None
+        for outcome in outcomes:
+            if isinstance(outcome, StoreUnavailable):
+                self._failure = outcome
+                self._failure_time = self._clock()
+        with self._condition:
+            self._group_arrival = None
 
     def _commit(self, group: Sequence[Batch]) -> Sequence[Outcome | Exception]:
         """Commit a group. An error in one survey must not affect batches for other surveys."""
@@ -126,7 +174,7 @@ class Writer:
     def _take_group(self) -> list[_PendingUpload] | None:
         """Remove and return the oldest uploads in the queue. Return ``None`` to stop.
 
-        The group is empty if there were no uploads for a while.
+        The group is empty if there were no uploads for a while, or if all of them gave up.
         """
         with self._condition:
             is_ready = self._condition.wait_for(
@@ -137,7 +185,17 @@ class Writer:
             size = min(len(self._queue), _MAX_GROUP_SIZE)
             group = [self._queue.popleft() for _ in range(size)]
             self._waiting_report_count -= sum(upload.batch.reports.size for upload in group)
-            return group
+            # Uploads that gave up will be sent again.
+            current = [upload for upload in group if not upload.future.done()]
+            if current:
+                self._group_arrival = current[0].arrival
+            return current
+
+
+def _no_commit_in_time() -> StoreUnavailable:
+    return StoreUnavailable(
+        "the store did not confirm the batch in time. Send the same batch again; it counts once."
+    )
 
 
 def _deliver_outcomes(
@@ -153,7 +211,7 @@ def _deliver_outcomes(
 
 def _resolve_futures(pairs: Sequence[tuple[asyncio.Future[Outcome], Outcome | Exception]]) -> None:
     for future, outcome in pairs:
-        if future.done():  # the client disconnected, but its batch was counted
+        if future.done():  # the upload gave up, but its batch was counted
             continue
         if isinstance(outcome, Exception):
             future.set_exception(outcome)

@@ -67,8 +67,6 @@ def serve(
 
     """
     try:
-        import uvicorn
-
         from sfumato import aggregator
     except ImportError as problem:
         raise MissingExtra(
@@ -82,17 +80,11 @@ def serve(
         _register_surveys(open_store, surveys or [])
         token = _show_new_token(open_store, new_token=new_token)
         settings = aggregator.Settings(
-            requests_per_minute=requests_per_minute, reports_per_upload=reports_per_upload
+            requests_per_minute=requests_per_minute,
+            reports_per_upload=reports_per_upload,
+            connections=aggregator.ConnectionLimits.for_this_process(),
         )
-        config = uvicorn.Config(
-            aggregator.create_app(open_store, settings),
-            log_level="warning",
-            access_log=False,  # do not log the addresses of participants
-            server_header=False,
-            proxy_headers=proxy is not None,
-            forwarded_allow_ips=proxy,
-            timeout_graceful_shutdown=10,
-        )
+        app = aggregator.create_app(open_store, settings)
         aggregator.shorten_switch_interval()
         with ExitStack() as stack:
 
@@ -104,7 +96,7 @@ def serve(
                 if open_dashboard:
                     open_in_background(stack.enter_context(secret_redirect(url)))
 
-            aggregator.run_server(config, socket, show_address)
+            aggregator.run_server(app, socket, show_address, proxy=proxy)
 
 
 def _register_surveys(store: "Store", paths: list[str]) -> None:

@@ -201,9 +201,10 @@ def _find_fingerprint(store: "Store", survey: str) -> str:
 
 def _summarize(store: "Store", fingerprint: str) -> "list[DaySummary]":
     from sfumato.aggregator.catalogue import Catalogue, Estimates
+    from sfumato.aggregator.threads import StoreThreads
 
     entry = Catalogue(store).find(fingerprint)
-    return [] if entry is None else Estimates(store).summarize_days_now(entry)
+    return [] if entry is None else Estimates(store, StoreThreads(store)).summarize_days_now(entry)
 
 
 def _format_day(summary: "DaySummary") -> str:

@@ -301,6 +301,7 @@ def test_metrics_count_what_happened(aggregator):
     assert found["sfumato_commit_seconds_count",] == 3
     assert found["sfumato_commit_batches_sum",] == 3
     assert found["sfumato_waiting_batches",] == 0
+    assert found["sfumato_open_connections",] == 0
     assert families == {
         "sfumato_batches",
         "sfumato_reports",
@@ -308,6 +309,7 @@ def test_metrics_count_what_happened(aggregator):
         "sfumato_commit_seconds",
         "sfumato_commit_batches",
         "sfumato_waiting_batches",
+        "sfumato_open_connections",
     }
 
 

@@ -3,6 +3,7 @@
 from sfumato.aggregator.http import clients, mending, monitoring, operations, pages, results
 from sfumato.aggregator.http.aggregator import Aggregator, Settings
 from sfumato.aggregator.http.clients import UPLOAD_PATH, UPLOAD_ROUTE, describe_upload
+from sfumato.aggregator.http.connections import ConnectionLimits
 from sfumato.aggregator.http.problems import Problem, ProblemDocument, problem_for, problem_response
 from sfumato.aggregator.http.token import Token
 
@@ -11,6 +12,7 @@ __all__ = [
     "UPLOAD_PATH",
     "UPLOAD_ROUTE",
     "Aggregator",
+    "ConnectionLimits",
     "Problem",
     "ProblemDocument",
     "Settings",

@@ -1,21 +1,25 @@
 """The state shared by all of an aggregator's routes."""
 
+import asyncio
+import contextlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from fastapi import Depends, Path, Request
-from starlette.concurrency import run_in_threadpool
 
 from sfumato.aggregator.catalogue import Catalogue, CatalogueEntry, Estimates
+from sfumato.aggregator.http.connections import ConnectionLimits, Connections
 from sfumato.aggregator.http.limits import ClientLimits, MemoryQuota
 from sfumato.aggregator.http.monitoring import Metrics, Readiness
 from sfumato.aggregator.http.problems import unknown_survey
 from sfumato.aggregator.http.token import Token
 from sfumato.aggregator.store import Store
+from sfumato.aggregator.threads import OneAtATime, StoreThreads
 from sfumato.aggregator.writer import Writer
 from sfumato.batches import FINGERPRINT_PATTERN, JSON_MEDIA_TYPE
+from sfumato.errors import StoreUnavailable
 
 __all__ = ["JSON_OBJECT", "Aggregator", "CurrentAggregator", "RequestedSurvey", "Settings"]
 
@@ -32,13 +36,16 @@ class Settings:
     ``requests_per_minute``: the maximum for each client; 0 means no limit. Each report of an
     anonymous upload counts as a request. ``reports_per_upload``: how many reports an upload may
     have without a sender's key or the token, unless the survey says otherwise. ``body_timeout``:
-    the number of seconds within which a request's body must arrive. ``now``: returns the current
-    time.
+    the number of seconds within which a request's body must arrive. ``store_timeout``: the number
+    of seconds after which the store is suspected to hang; a request waits at most twice as long for
+    it. ``connections``: the limits on connections. ``now``: returns the current time.
     """
 
     requests_per_minute: int = 6000
     reports_per_upload: int = 1
     body_timeout: float = 30.0
+    store_timeout: float = 4.0
+    connections: ConnectionLimits = field(default_factory=ConnectionLimits)
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
 
@@ -48,24 +55,39 @@ class Aggregator:
     def __init__(self, store: Store, settings: Settings) -> None:
         self.store = store
         self.settings = settings
-        self.metrics = Metrics(lambda: self.writer.waiting_count)
-        self.writer = Writer(store, observe=self.metrics.observe_commit)
-        self.readiness = Readiness(store, self.writer)
+        self.metrics = Metrics(
+            lambda: self.writer.waiting_count, lambda: self.connections.open_count
+        )
+        self.connections = Connections(settings.connections, on_problem=self.metrics.count_problem)
+        timeout = settings.store_timeout
+        self.store_threads = StoreThreads(store, timeout=timeout)
+        self.writer = Writer(store, observe=self.metrics.observe_commit, timeout=2 * timeout)
+        self.readiness = Readiness(store, self.writer, timeout=timeout)
         self.catalogue = Catalogue(store)
-        self.estimates = Estimates(store)
+        self.estimates = Estimates(store, self.store_threads)
+        self.public_work = OneAtATime()  # for anyone, so analysts do not have to wait for it
         self.quota = MemoryQuota(_MAX_TOTAL_BODY_BYTES)
         self.limits = ClientLimits(settings.requests_per_minute)
         self.token = Token(store)
+        self._token_lock = asyncio.Lock()
         self.label_pages: dict[str, str] = {}  # keyed by the survey's ETag
 
     async def find_survey(self, fingerprint: str) -> CatalogueEntry:
         """Return the survey with this fingerprint, or raise an ``unknown-survey`` problem."""
         entry = self.catalogue.get(fingerprint)
         if entry is None:
-            entry = await run_in_threadpool(self.catalogue.find, fingerprint)
+            entry = await self.store_threads.run(self.catalogue.find, fingerprint)
         if entry is None:
             raise unknown_survey()
         return entry
+
+    async def matches_token(self, secret: str) -> bool:
+        """Whether ``secret`` is the analyst token, which another aggregator may have replaced."""
+        async with self._token_lock:
+            if self.token.is_outdated:
+                with contextlib.suppress(StoreUnavailable):  # keep the last known token
+                    await self.store_threads.run(self.token.refresh)
+        return self.token.equals(secret)
 
 
 async def _current_aggregator(request: Request) -> Aggregator:

@@ -12,7 +12,6 @@ from typing import Any
 
 from fastapi import APIRouter, Depends, Request, Response
 from pydantic import BaseModel, Field
-from starlette.concurrency import run_in_threadpool
 from starlette.routing import Route
 
 from sfumato.aggregator.http.aggregator import (
@@ -68,7 +67,7 @@ class SurveyList(BaseModel):
 async def list_surveys(aggregator: CurrentAggregator) -> SurveyList:
     """List the surveys on this aggregator."""
     now = aggregator.settings.now()
-    states = await run_in_threadpool(aggregator.store.read_states)
+    states = await aggregator.store_threads.run(aggregator.store.read_states)
     surveys = []
     for fingerprint, state in states.items():
         try:
@@ -202,9 +201,9 @@ async def _find_sender(request: Request, aggregator: Aggregator, fingerprint: st
     if "authorization" not in request.headers:
         return ""
     key = bearer_token(request)
-    if aggregator.token.matches(key):
+    if await aggregator.matches_token(key):
         return OPERATOR
-    name = await run_in_threadpool(aggregator.store.find_sender, fingerprint, key)
+    name = await aggregator.store_threads.run(aggregator.store.find_sender, fingerprint, key)
     if name is None:
         raise not_authorised("Send a bulk sender's key or the analyst token, or no Authorization.")
     return name

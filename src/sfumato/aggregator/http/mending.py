@@ -5,7 +5,6 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path
 from pydantic import BaseModel, Field
-from starlette.concurrency import run_in_threadpool
 
 from sfumato.aggregator.catalogue import CatalogueEntry
 from sfumato.aggregator.http.aggregator import Aggregator, CurrentAggregator, RequestedSurvey
@@ -110,7 +109,7 @@ async def leave_out_day(
     day: Day, entry: RequestedSurvey, aggregator: CurrentAggregator
 ) -> LeftOutBody:
     """Leave out of the results what arrived on a day. Nothing is deleted."""
-    await run_in_threadpool(aggregator.store.leave_out_day, entry.fingerprint, day)
+    await aggregator.store_threads.run(aggregator.store.leave_out_day, entry.fingerprint, day)
     return await _read_omissions(entry, aggregator)
 
 
@@ -119,7 +118,7 @@ async def include_day(
     day: Day, entry: RequestedSurvey, aggregator: CurrentAggregator
 ) -> LeftOutBody:
     """Include a day in the results again."""
-    await run_in_threadpool(aggregator.store.include_day, entry.fingerprint, day)
+    await aggregator.store_threads.run(aggregator.store.include_day, entry.fingerprint, day)
     return await _read_omissions(entry, aggregator)
 
 
@@ -128,7 +127,7 @@ async def leave_out_sender(
     sender: SenderName, entry: RequestedSurvey, aggregator: CurrentAggregator
 ) -> LeftOutBody:
     """Leave out of the results what a bulk sender uploaded. Nothing is deleted."""
-    await run_in_threadpool(aggregator.store.leave_out_sender, entry.fingerprint, sender)
+    await aggregator.store_threads.run(aggregator.store.leave_out_sender, entry.fingerprint, sender)
     return await _read_omissions(entry, aggregator)
 
 
@@ -137,19 +136,21 @@ async def include_sender(
     sender: SenderName, entry: RequestedSurvey, aggregator: CurrentAggregator
 ) -> LeftOutBody:
     """Include a bulk sender in the results again."""
-    await run_in_threadpool(aggregator.store.include_sender, entry.fingerprint, sender)
+    await aggregator.store_threads.run(aggregator.store.include_sender, entry.fingerprint, sender)
     return await _read_omissions(entry, aggregator)
 
 
 async def _read_omissions(entry: CatalogueEntry, aggregator: Aggregator) -> LeftOutBody:
-    omissions = await run_in_threadpool(aggregator.store.read_omissions, entry.fingerprint)
+    omissions = await aggregator.store_threads.run(
+        aggregator.store.read_omissions, entry.fingerprint
+    )
     return LeftOutBody.from_omissions(omissions)
 
 
 @router.get("/v1/surveys/{fingerprint}/senders", responses=_PROBLEMS)
 async def list_senders(entry: RequestedSurvey, aggregator: CurrentAggregator) -> SenderList:
     """List the bulk senders."""
-    senders = await run_in_threadpool(aggregator.store.list_senders, entry.fingerprint)
+    senders = await aggregator.store_threads.run(aggregator.store.list_senders, entry.fingerprint)
     entries = [SenderEntry(name=sender.name, revoked=sender.is_revoked) for sender in senders]
     return SenderList(senders=entries)
 
@@ -159,7 +160,7 @@ async def add_sender(
     sender: SenderName, entry: RequestedSurvey, aggregator: CurrentAggregator
 ) -> NewKey:
     """Add a bulk sender, or replace its key. The old key stops working."""
-    key = await run_in_threadpool(aggregator.store.add_sender, entry.fingerprint, sender)
+    key = await aggregator.store_threads.run(aggregator.store.add_sender, entry.fingerprint, sender)
     return NewKey(name=sender, key=key)
 
 
@@ -168,5 +169,5 @@ async def revoke_sender(
     sender: SenderName, entry: RequestedSurvey, aggregator: CurrentAggregator
 ) -> SenderList:
     """Revoke a bulk sender's key. What it uploaded stays in the results."""
-    await run_in_threadpool(aggregator.store.revoke_sender, entry.fingerprint, sender)
+    await aggregator.store_threads.run(aggregator.store.revoke_sender, entry.fingerprint, sender)
     return await list_senders(entry, aggregator)

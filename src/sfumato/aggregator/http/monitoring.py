@@ -13,11 +13,11 @@ from prometheus_client import (
     disable_created_metrics,
     generate_latest,
 )
-from starlette.concurrency import run_in_threadpool
 
 from sfumato.aggregator.http.problems import problem_responses
 from sfumato.aggregator.http.token import require_token
 from sfumato.aggregator.store import Store
+from sfumato.aggregator.threads import run_in_thread
 from sfumato.aggregator.writer import Writer
 from sfumato.errors import StoreUnavailable
 
@@ -34,10 +34,13 @@ router = APIRouter(tags=["operators"])
 class Metrics:
     """Prometheus metrics: uploads by outcome, problems, and the size and duration of commits.
 
-    ``count_waiting`` returns the number of batches in the writer's queue.
+    ``count_waiting`` returns the number of batches in the writer's queue, ``count_connections``
+    the number of open connections.
     """
 
-    def __init__(self, count_waiting: Callable[[], int]) -> None:
+    def __init__(
+        self, count_waiting: Callable[[], int], count_connections: Callable[[], int]
+    ) -> None:
         registry = CollectorRegistry()
         self._registry = registry
         self._batches = Counter(
@@ -62,6 +65,10 @@ class Metrics:
             "sfumato_waiting_batches", "Batches waiting to be written.", registry=registry
         )
         queue_length.set_function(count_waiting)
+        connections = Gauge(
+            "sfumato_open_connections", "Open connections of clients.", registry=registry
+        )
+        connections.set_function(count_connections)
 
     def count_upload(self, survey: str, outcome: str, reports: int) -> None:
         """Count a batch by its outcome. ``reports`` is the number of new reports in it."""
@@ -84,32 +91,55 @@ class Metrics:
 
 
 class Readiness:
-    """Checks the store at most once a second: each check holds the lock that counting needs."""
+    """Checks the store at most once a second: each check holds the lock that counting needs.
+
+    ``timeout``: the number of seconds within which the store must answer.
+    """
 
     def __init__(
-        self, store: Store, writer: Writer, *, clock: Callable[[], float] = monotonic
+        self,
+        store: Store,
+        writer: Writer,
+        *,
+        timeout: float = 4.0,
+        clock: Callable[[], float] = monotonic,
     ) -> None:
         self._store = store
         self._writer = writer
+        self._timeout = timeout
         self._clock = clock
-        self._checked_at = float("-inf")
-        self._error: StoreUnavailable | None = None
-        self._lock = asyncio.Lock()
+        self._check: asyncio.Task[StoreUnavailable | None] | None = None
+        self._check_start = 0.0
+        self._checked_at = 0.0
 
     async def require(self) -> None:
         """Raise ``StoreUnavailable`` unless batches can be counted."""
         if not self._writer.is_alive:
             raise StoreUnavailable("the writer thread has stopped. Restart the aggregator.")
-        async with self._lock:
-            if self._clock() - self._checked_at > _CHECK_INTERVAL:
-                self._error = None
-                try:
-                    await run_in_threadpool(self._store.ping)
-                except StoreUnavailable as error:
-                    self._error = error
-                self._checked_at = self._clock()
-        if self._error is not None:
-            raise self._error
+        self._writer.require_progress()
+        if self._check is None or self._is_outdated(self._check):
+            self._check = asyncio.ensure_future(self._ping())
+            self._check_start = self._clock()
+        if not self._check.done():
+            remaining = self._check_start + self._timeout - self._clock()
+            await asyncio.wait({self._check}, timeout=max(0.0, remaining))
+        if not self._check.done():
+            raise StoreUnavailable("the store does not respond.")
+        error = self._check.result()
+        if error is not None:
+            raise error
+
+    def _is_outdated(self, check: asyncio.Task[StoreUnavailable | None]) -> bool:
+        return check.done() and self._clock() - self._checked_at > _CHECK_INTERVAL
+
+    async def _ping(self) -> StoreUnavailable | None:
+        try:
+            await run_in_thread(self._store.ping)
+        except StoreUnavailable as error:
+            return error
+        finally:
+            self._checked_at = self._clock()
+        return None
 
 
 @router.get("/health")

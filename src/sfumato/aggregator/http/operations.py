@@ -120,17 +120,17 @@ async def _change_state(
     aggregator: Aggregator, entry: CatalogueEntry, change: Callable[[str], None]
 ) -> StateBody:
     try:
-        await run_in_threadpool(change, entry.fingerprint)
+        await aggregator.store_threads.run(change, entry.fingerprint)
     except WrongSurvey as error:
         raise Problem("survey-state", str(error)) from None
-    status = await run_in_threadpool(aggregator.store.read_status, entry.fingerprint)
+    status = await aggregator.store_threads.run(aggregator.store.read_status, entry.fingerprint)
     return StateBody(survey=entry.fingerprint, state=status.state)
 
 
 @router.get("/v1/surveys/{fingerprint}/exports", responses=problem_responses(*_PROBLEMS))
 async def list_exports(entry: RequestedSurvey, aggregator: CurrentAggregator) -> ExportList:
     """List the exported tallies."""
-    exports = await run_in_threadpool(aggregator.store.list_exports, entry.fingerprint)
+    exports = await aggregator.store_threads.run(aggregator.store.list_exports, entry.fingerprint)
     return ExportList(
         exports=[ExportEntry(tally=id_.hex(), reports=reports) for id_, reports in exports]
     )
@@ -153,7 +153,7 @@ async def export(
         raise Problem(
             "invalid-request", "A tally's identifier must be 32 lowercase hexadecimal digits."
         ) from None
-    result = await run_in_threadpool(
+    result = await aggregator.store_threads.run(
         aggregator.store.export, entry.fingerprint, id_, entry.outputs, entry.survey.edition
     )
     if result is None:
@@ -183,7 +183,7 @@ async def import_tally(
     if cells.fingerprint != entry.fingerprint or cells.outputs != entry.outputs:
         raise Problem("invalid-tally", "The tally and the path refer to different surveys.")
     entry.rules.require_export(exported)
-    outcome = await run_in_threadpool(aggregator.store.import_tally, exported)
+    outcome = await aggregator.store_threads.run(aggregator.store.import_tally, exported)
     return _import_response(exported, outcome)
 
 

@@ -50,8 +50,13 @@ async def try_survey(entry: RequestedSurvey) -> Response:
 async def label(entry: RequestedSurvey, aggregator: CurrentAggregator) -> Response:
     """Return a survey's privacy label. The first time, certifying the survey may take seconds."""
     pages = aggregator.label_pages
+
+    def render() -> None:
+        if entry.etag not in pages:  # another request may have rendered it in the meantime
+            pages[entry.etag] = label_page(entry.survey)
+
     if entry.etag not in pages:
-        pages[entry.etag] = await aggregator.estimates.run(lambda: label_page(entry.survey))
+        await aggregator.public_work.run(render)
     return _html_response(pages[entry.etag], STATIC_POLICY)
 
 
@@ -95,7 +100,7 @@ async def promise(entry: RequestedSurvey) -> dict[str, Any]:
 @router.get("/dashboard/{fingerprint}/certificate", dependencies=_RATE_LIMIT)
 async def certificate(entry: RequestedSurvey, aggregator: CurrentAggregator) -> dict[str, Any]:
     """Return the certificate for a survey's promise. Computing it may take seconds."""
-    proof = await aggregator.estimates.run(entry.survey.certify)
+    proof = await aggregator.public_work.run(entry.survey.certify)
     return certificate_view(entry.survey, proof)
 
 
@@ -113,7 +118,7 @@ async def results(
     current = await aggregator.estimates.estimate(entry, decoder)
     today = aggregator.settings.now().astimezone(UTC).date()
     changes = await aggregator.estimates.compare_periods(entry, days, today)
-    status = await run_in_threadpool(aggregator.store.read_status, entry.fingerprint)
+    status = await aggregator.store_threads.run(aggregator.store.read_status, entry.fingerprint)
     return await run_in_threadpool(
         results_view, entry.survey, current.estimate, status.by_hour, changes, days
     )
@@ -127,5 +132,7 @@ async def days_and_senders(entry: RequestedSurvey, aggregator: CurrentAggregator
         DayRow(row.day, row.sender, row.reports, row.is_left_out, row.p_value, row.largest_shift)
         for row in summaries
     ]
-    left_out = await run_in_threadpool(aggregator.store.read_omissions, entry.fingerprint)
+    left_out = await aggregator.store_threads.run(
+        aggregator.store.read_omissions, entry.fingerprint
+    )
     return days_view(rows, left_out.days, left_out.senders)

@@ -63,6 +63,7 @@ _PROBLEMS = {
     "report-rejected": (422, "One of the reports is not an output of this survey's mechanism."),
     "invalid-question": (422, "The question is invalid."),
     "too-many-requests": (429, "This client makes too many requests."),
+    "head-too-large": (431, "The request line and the headers are too large."),
     "internal-error": (500, "An unexpected error occurred."),
     "store-unavailable": (503, "The store is temporarily unavailable."),
     "store-full": (507, "The store has no space left."),

@@ -100,8 +100,10 @@ class TopBody(BaseModel):
 @router.get("/v1/surveys/{fingerprint}/status", responses=_RESPONSES)
 async def read_status(entry: RequestedSurvey, aggregator: CurrentAggregator) -> StatusBody:
     """Return the state of a survey, and how many reports arrived in each hour."""
-    status = await run_in_threadpool(aggregator.store.read_status, entry.fingerprint)
-    omissions = await run_in_threadpool(aggregator.store.read_omissions, entry.fingerprint)
+    status = await aggregator.store_threads.run(aggregator.store.read_status, entry.fingerprint)
+    omissions = await aggregator.store_threads.run(
+        aggregator.store.read_omissions, entry.fingerprint
+    )
     return StatusBody(
         survey=entry.fingerprint,
         name=entry.survey.name,

@@ -29,7 +29,7 @@ class Token:
     def __init__(self, store: Store, *, clock: Callable[[], float] = monotonic) -> None:
         self._store = store
         self._clock = clock
-        self._refresh()
+        self.refresh()
 
     @property
     def exists(self) -> bool:
@@ -40,18 +40,28 @@ class Token:
         """Create and return a new token, which replaces the old one."""
         token = create_secret()
         self._store.set_setting(_SETTING_NAME, secret_hash(token))
-        self._refresh()
+        self.refresh()
         return token
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether the token was last read so long ago that another one may have replaced it."""
+        return self._clock() - self._refreshed_at > _REFRESH_INTERVAL
 
     def matches(self, token: str) -> bool:
         """Whether ``token`` is the analyst token, compared in constant time."""
         # Another aggregator may have replaced the token. Wrong guesses cause no extra reads.
-        if self._clock() - self._refreshed_at > _REFRESH_INTERVAL:
+        if self.is_outdated:
             with contextlib.suppress(StoreUnavailable):  # keep the last known token
-                self._refresh()
+                self.refresh()
+        return self.equals(token)
+
+    def equals(self, token: str) -> bool:
+        """Whether ``token`` is the last known analyst token, without reading the store."""
         return hmac.compare_digest(secret_hash(token), self._hash)
 
-    def _refresh(self) -> None:
+    def refresh(self) -> None:
+        """Read the hash of the token from the store."""
         self._refreshed_at = self._clock()  # even if the read fails, do not retry at once
         self._hash = self._store.get_setting(_SETTING_NAME) or ""
 
@@ -61,8 +71,8 @@ async def require_token(
     credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)] = None,
 ) -> None:
     """Reject requests without the analyst token."""
-    token: Token = request.app.state.aggregator.token
-    if credentials is None or not token.matches(credentials.credentials):
+    aggregator = request.app.state.aggregator
+    if credentials is None or not await aggregator.matches_token(credentials.credentials):
         raise not_authorised(
             "Send the token that the aggregator printed on its first run, "
             "as Authorization: Bearer …."

@@ -31,6 +31,12 @@ _CHECKPOINT_INTERVAL = 60.0
 _LOCK_TIMEOUT = 5.0
 """Seconds that a writer waits for another writer's lock."""
 
+_STATEMENT_TIMEOUT = 30.0
+"""Seconds that PostgreSQL may take for a statement, other than a migration or ``VACUUM``."""
+
+_IDLE_TIMEOUT = 60.0
+"""Seconds after which PostgreSQL ends the transaction of an aggregator that has been paused."""
+
 _KEEPALIVE_SETTINGS = {
     "keepalives_idle": 10,
     "keepalives_interval": 5,
@@ -290,7 +296,13 @@ class _PostgresBackend(Backend):
             raise MissingExtra(
                 f"a PostgreSQL store needs psycopg: {install_hint('server')}"
             ) from None
-        options = f"-c lock_timeout={int(lock_timeout * 1000)} -c timezone=UTC"
+        settings = {
+            "lock_timeout": int(lock_timeout * 1000),
+            "statement_timeout": int(_STATEMENT_TIMEOUT * 1000),
+            "idle_in_transaction_session_timeout": int(_IDLE_TIMEOUT * 1000),
+            "timezone": "UTC",
+        }
+        options = " ".join(f"-c {name}={value}" for name, value in settings.items())
         connect_timeout = max(2, int(lock_timeout))
         connect_args = {
             "connect_timeout": connect_timeout,
@@ -307,10 +319,13 @@ class _PostgresBackend(Backend):
         """Vacuum the table. The server's own log keeps traces until it is recycled."""
         with self.engine.connect() as connection:
             autocommit = connection.execution_options(isolation_level="AUTOCOMMIT")
+            autocommit.exec_driver_sql("SET statement_timeout = 0")
             autocommit.exec_driver_sql(f"VACUUM {table}")
+            autocommit.exec_driver_sql("RESET statement_timeout")
 
     def lock_for_migration(self, connection: Connection) -> None:
         """Take an advisory lock, because the tables may not exist yet."""
+        connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
         query = text("SELECT pg_advisory_xact_lock(:lock)")
         connection.execute(query, {"lock": _MIGRATION_LOCK_ID})
 
@@ -326,6 +341,10 @@ class _PostgresBackend(Backend):
         if state == "55P03":  # lock not available
             return StoreUnavailable(
                 "the store is locked by another program. Nothing changed; try again later."
+            )
+        if state == "57014":  # query cancelled
+            return StoreUnavailable(
+                "the database server took too long. Nothing changed; try again later."
             )
         if isinstance(error, OperationalError):  # possibly during a commit
             return StoreUnavailable(

@@ -257,7 +257,7 @@ class Database:
 
     def _migrate(self) -> None:
         """Bring the tables up to date. A current store is not written to: its disk may be full."""
-        if self._read_version() == len(MIGRATIONS):
+        if self.read_version() == len(MIGRATIONS):
             return
         with self._write() as connection:
             self._backend.lock_for_migration(connection)
@@ -270,7 +270,8 @@ class Database:
             with suppress(StoreUnavailable):
                 self._erase_deleted_rows()
 
-    def _read_version(self) -> int:
+    def read_version(self) -> int:
+        """Return the version of the tables, or 0 for an empty database."""
         with self._read() as connection:
             return _read_version(connection)
 
