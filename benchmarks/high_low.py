@@ -21,7 +21,6 @@ import numpy as np
 import sfumato as sf
 from sfumato.designer.bounds import clear_share_limit
 from sfumato.foundation.simplex import project
-from sfumato.mechanisms.coded import CodedMechanism
 
 EPSILONS = ("0.5", "1", "2")
 SIZES = ((100, 10), (100, 50), (1000, 10), (1000, 100))
@@ -59,7 +58,7 @@ def mean_decoder_error(mechanism: sf.Mechanism, p: np.ndarray, count: int) -> fl
     return float(np.mean(errors))
 
 
-def paper_error(mechanism: CodedMechanism, p: np.ndarray, count: int) -> float:
+def paper_error(mechanism: sf.HighLowResponse, p: np.ndarray, count: int) -> float:
     errors = []
     for tally in draw_tallies(mechanism, p, count):
         frequencies = project(mechanism.scores.paper_estimate(tally))

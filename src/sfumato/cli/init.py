@@ -458,13 +458,13 @@ def _print_share(share: float | None, sensitive: "Sequence[Label]") -> None:
     """
     if share is not None:
         notify(
-            f"The mechanism is the best one if {format_percent(share)} of people have a sensitive "
-            "label. The survey file shows this number; your data was not used for it."
+            f"The mechanism is made for a crowd in which {format_percent(share)} of people have a "
+            "sensitive label. The survey file shows this number; your data was not used for it."
         )
     elif len(sensitive) >= _MIN_LABELS_FOR_SHARE:
         notify(
-            "The mechanism suits any share of people with a sensitive label; your data was not "
-            "used for it. If you know the share roughly without your data, pass "
+            "The mechanism is made for an unknown share of people with a sensitive label; your "
+            "data was not used for it. If you know the share roughly from elsewhere, pass "
             "--sensitive-share, such as --sensitive-share 0.1."
         )
 

@@ -238,6 +238,24 @@ def test_edition_1_keeps_its_high_low_mechanism(tmp_path, epsilon):
     assert Survey("pinned", survey.context).fingerprint == FIRST_FINGERPRINTS[epsilon]
 
 
+# Edition 2 with the mechanism of edition 1, computed at the same time. Never recompute them.
+MINIMAX_FINGERPRINTS = {
+    "0.5": "9fd291c98e0d716ca7ab6e6b23a6a491c933062221312b28abc13c428fda3548",
+    "1": "e737425021f0fcdd4c294282c3fce344b4061254f7296e8ebd76d937ee8e57bd",
+    "2": "9a9cb11439f946816918cfcc266c2eaad9691d3eb5217a81af8e5da2bb9e636b",
+}
+
+
+@pytest.mark.parametrize("epsilon", MINIMAX_FINGERPRINTS)
+def test_margin_of_0_restores_earlier_fingerprints(tmp_path, epsilon):
+    """Files of edition 2 that were served before the margin existed."""
+    tail = "[mechanism]\nworst_case_margin = 0"
+    restored = load_high_low(tmp_path, epsilon, "edition = 2", tail)
+    assert restored.fingerprint == MINIMAX_FINGERPRINTS[epsilon]
+    default = load_high_low(tmp_path, epsilon, "edition = 2")
+    assert default.fingerprint != MINIMAX_FINGERPRINTS[epsilon]
+
+
 @pytest.mark.parametrize("epsilon", FIRST_FINGERPRINTS)
 def test_edition_2_chooses_for_ordinary_crowds(tmp_path, epsilon):
     survey = load_high_low(tmp_path, epsilon, "edition = 2")
