@@ -74,7 +74,8 @@ def _cells(mechanism: sf.Mechanism, counts: Symbols, tail: float) -> tuple[Float
     f = counts / counts.sum(axis=1, keepdims=True)
     A = mechanism.scores.matrix()
     reach = mechanism.scores.reach
-    moments = ScoreMoments(f @ A.T, f @ (A**2).T, f @ (A**3).T, reach.lowest, reach.highest)
+    m1, m2, m3, m4 = (f @ (A**power).T for power in (1, 2, 3, 4))
+    moments = ScoreMoments(m1, m2, m3, m4, reach.lowest, reach.highest)
     return share_bounds(moments, int(counts[0].sum()), tail)
 
 
@@ -93,7 +94,8 @@ def _in_totals(mechanism: sf.Mechanism, counts: Symbols, groups: list[Symbols]) 
     hits = []
     for group in groups:
         scores = mechanism.scores.totals(np.isin(np.arange(mechanism.inputs), group).astype(float))
-        moments = ScoreMoments(f @ scores, f @ scores**2, f @ scores**3, scores.min(), scores.max())
+        m1, m2, m3, m4 = (f @ scores**power for power in (1, 2, 3, 4))
+        moments = ScoreMoments(m1, m2, m3, m4, scores.min(), scores.max())
         low, high = share_bounds(moments, n, tail_probability(LEVEL))
         hits.append((low <= TRUTH[group].sum()) & (TRUTH[group].sum() <= high))
     return np.array(hits).T

@@ -128,7 +128,7 @@ class Scores(ABC):
 
     @abstractmethod
     def moments(self, frequencies: ArrayLike, power: int) -> Floats:
-        """Return ``Σ_y f(y) A[x, y]^power`` for every x; ``power`` is 1, 2 or 3."""
+        """Return ``Σ_y f(y) A[x, y]^power`` for every x; ``power`` is 1 to 4."""
 
     def mean(self, frequencies: ArrayLike) -> Floats:
         """Return ``Σ_y f(y) A[x, y]`` for every x: the unbiased estimate."""
@@ -239,17 +239,19 @@ class Scores(ABC):
 
 @dataclass(frozen=True, eq=False)
 class ScoreMoments:
-    """``Σ_y f(y) A^i`` for i = 1, 2, 3, and the extremes of A, for each symbol or total.
+    """``Σ_y f(y) A^i`` for i = 1, 2, 3, 4, and the extremes of A, for each symbol or total.
 
     They are used to compute confidence intervals. The unbiased estimate for symbol x is the mean of
     the scores ``A[x, Y]`` over n reports, and the first two moments give its standard error. The
     third measures the skewness of the scores. A symbol with its own report has a score of 1/β on a
-    few reports and 0 on all others, so its estimate is as far from normal as a small count.
+    few reports and 0 on all others, so its estimate is as far from normal as a small count. The
+    fourth says how well the first three are known.
     """
 
     first: Floats
     second: Floats
     third: Floats
+    fourth: Floats
     lowest: Floats
     highest: Floats
 
@@ -260,6 +262,7 @@ class ScoreMoments:
             scores.mean(frequencies),
             scores.moments(frequencies, 2),
             scores.moments(frequencies, 3),
+            scores.moments(frequencies, 4),
             scores.reach.lowest,
             scores.reach.highest,
         )
@@ -275,6 +278,7 @@ class ScoreMoments:
             np.array([frequencies @ totals]),
             np.array([frequencies @ totals**2]),
             np.array([frequencies @ totals**3]),
+            np.array([frequencies @ totals**4]),
             np.array([totals.min()]),
             np.array([totals.max()]),
         )
@@ -285,6 +289,7 @@ class ScoreMoments:
             self.first[symbols],
             self.second[symbols],
             self.third[symbols],
+            self.fourth[symbols],
             self.lowest[symbols],
             self.highest[symbols],
         )
@@ -297,12 +302,17 @@ class ScoreMoments:
             first=(n * self.first + score) / (n + 1),
             second=(n * self.second + score**2) / (n + 1),
             third=(n * self.third + score**3) / (n + 1),
+            fourth=(n * self.fourth + score**4) / (n + 1),
         )
 
     def within_share(self, share: Floats) -> "ScoreMoments":
         """Return the moments over a share of the reports; all others must have a score of 0."""
         return replace(
-            self, first=self.first / share, second=self.second / share, third=self.third / share
+            self,
+            first=self.first / share,
+            second=self.second / share,
+            third=self.third / share,
+            fourth=self.fourth / share,
         )
 
 

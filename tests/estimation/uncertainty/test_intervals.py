@@ -289,7 +289,8 @@ def test_rare_symbols_are_covered_at_large_epsilon():
     q = mechanism.forward(p)
     f = np.random.default_rng(3).multinomial(n, q / q.sum(), size=4000) / n
     bounds = ScoreMoments.for_symbols(mechanism.scores, f[0])
-    moments = ScoreMoments(f @ A.T, f @ (A**2).T, f @ (A**3).T, bounds.lowest, bounds.highest)
+    powers = [f @ (A**power).T for power in (1, 2, 3, 4)]
+    moments = ScoreMoments(*powers, bounds.lowest, bounds.highest)
     low, high = share_bounds(moments, n, 0.025)
     hits = ((low <= p) & (p <= high))[:, :2].sum(axis=0)
     assert (binom.cdf(hits, 4000, 0.93) > 1e-6).all()

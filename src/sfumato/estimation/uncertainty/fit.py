@@ -279,10 +279,12 @@ def _complement(moments: ScoreMoments) -> ScoreMoments:
     m1 = moments.first
     m2 = moments.second
     m3 = moments.third
+    m4 = moments.fourth
     return ScoreMoments(
         first=1 - m1,
         second=1 - 2 * m1 + m2,
         third=1 - 3 * m1 + 3 * m2 - m3,
+        fourth=1 - 4 * m1 + 6 * m2 - 4 * m3 + m4,
         lowest=1 - moments.highest,
         highest=1 - moments.lowest,
     )

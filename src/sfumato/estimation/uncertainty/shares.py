@@ -295,20 +295,26 @@ class _Ratios:
         part_mask = self.part_mask
         theta = self.estimates
         A = ScoreMoments.for_symbols(self.scores, f)
-        # Σ_y f (A − θ̂ τ)² and Σ_y f (A − θ̂ τ)³, expanded
+        # Σ_y f (A − θ̂ τ)^i for i = 2, 3, 4, expanded
         second = A.second[part_mask] - 2 * theta * self.scores.mean(f * tau)[part_mask]
         second = second + theta**2 * float(f @ tau**2)
         third = A.third[part_mask] - 3 * theta * self.scores.moments(f * tau, 2)[part_mask]
         third = third + 3 * theta**2 * self.scores.mean(f * tau**2)[part_mask]
         third = third - theta**3 * float(f @ tau**3)
+        fourth = A.fourth[part_mask] - 4 * theta * self.scores.moments(f * tau, 3)[part_mask]
+        fourth = fourth + 6 * theta**2 * self.scores.moments(f * tau**2, 2)[part_mask]
+        fourth = fourth - 4 * theta**3 * self.scores.mean(f * tau**3)[part_mask]
+        fourth = fourth + theta**4 * float(f @ tau**4)
         # (A − θ̂ τ)/p̂_part has mean 0; shift it by θ̂.
         second = second / self.total**2
         third = third / self.total**3
+        fourth = fourth / self.total**4
         lowest, highest = np.sort([theta * tau.min(), theta * tau.max()], axis=0)  # of θ̂ τ
         return ScoreMoments(
             theta,
             second + theta**2,
             third + 3 * theta * second + theta**3,
+            fourth + 4 * theta * third + 6 * theta**2 * second + theta**4,
             theta + (A.lowest[part_mask] - highest) / self.total,
             theta + (A.highest[part_mask] - lowest) / self.total,
         )
