@@ -1,5 +1,6 @@
 """The ASGI application: routes, error handlers, OpenAPI document, and the writer's lifetime."""
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -106,7 +107,7 @@ def _install_error_handlers(app: FastAPI, aggregator: Aggregator) -> None:
 
 
 class _CatchAllMiddleware:
-    """Turns unexpected exceptions into problem documents.
+    """Turns unexpected exceptions, and the end of the server, into problem documents.
 
     Starlette's own handler would also log the exception, and its traceback could contain part of a
     request body.
@@ -126,6 +127,17 @@ class _CatchAllMiddleware:
 
         try:
             await self._app(scope, receive, tracking_send)
+        except asyncio.CancelledError:
+            # The server stops, and has waited long enough for this request.
+            if scope["type"] != "http":
+                raise
+            if not response_started:
+                problem = Problem(
+                    "stopping",
+                    "The request was not completed in time. Send it again.",
+                    headers={"Retry-After": "1", "Connection": "close"},
+                )
+                await self._respond(problem)(scope, receive, send)
         except Exception as error:
             if scope["type"] != "http":  # let the operator see a failed startup or shutdown
                 raise
