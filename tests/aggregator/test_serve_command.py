@@ -21,7 +21,8 @@ from sfumato.aggregator import listen
 from sfumato.batches import to_json
 from sfumato.cli import main
 from sfumato.errors import InvalidSetting
-from support.http_client import batch_of, upload_head
+from support.http_client import batch_of, parse_response, read_all, upload_head
+from support.paths import ROOT
 
 TOML = """name = "lunch-2026"
 [domain]
@@ -79,9 +80,9 @@ class Served:
 
 
 @contextmanager
-def serving(*arguments):
+def serving(*arguments, program=("-m", "sfumato")):
     """`sfumato serve` in a process of its own, once it can be reached."""
-    command = [sys.executable, "-m", "sfumato", "serve", "--port", "0", *map(str, arguments)]
+    command = [sys.executable, *map(str, program), "serve", "--port", "0", *map(str, arguments)]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1
     ) as process:
@@ -258,6 +259,24 @@ def test_a_new_token_replaces_the_old_one_and_a_stop_waits_for_uploads(folder, s
         assert _get(second, status, old)[0] == 401
         assert b'"reports":1' in _get(second, status, new)[1]
         assert second.ended(signal.SIGTERM) == 0
+
+
+def test_an_upload_that_outlasts_a_stop_is_503(folder, survey):
+    script = ROOT / "tests" / "support" / "hasty_serve.py"
+    with serving("lunch.toml", program=[script]) as served:
+        with socket.create_connection(served.address, timeout=30) as line:
+            head = upload_head(survey.fingerprint, Content_Length=5000, Expect="100-continue")
+            line.sendall(head)
+            assert line.recv(100).startswith(b"HTTP/1.1 100")  # the upload has begun
+            lines_before = len(served.said.splitlines())
+            served.process.send_signal(signal.SIGTERM)
+            answer = parse_response(read_all(line))
+        assert (answer.status, answer.problem) == (503, "stopping")
+        assert int(answer.headers["retry-after"]) >= 1
+        assert served.ended(signal.SIGTERM) == 0
+    assert "Traceback" not in served.said
+    new_lines = served.said.splitlines()[lines_before:]
+    assert len([line for line in new_lines if not line.startswith("Dashboard")]) <= 1
 
 
 def test_a_hangup_stops_it_unless_it_is_ignored(folder):

@@ -9,7 +9,7 @@
 import { InvalidBatch, NotDelivered, ReportRejected, WrongSurvey } from "./errors.js";
 import { freshWords } from "./words.js";
 
-const RETRY_STATUSES = [408, 429, 502, 503, 504, 507];
+const RETRY_STATUSES = [408, 429, 500, 502, 503, 504, 507];
 const WAITS = "the report waits, and it is safe to retry";
 const UNKNOWN = "the aggregator does not have this survey; check the URL and the fingerprint";
 const CONFLICT = "urn:sfumato:problem:batch-conflict";

@@ -36,7 +36,7 @@ test("a batch is posted as the wire wants it", async () => {
 });
 
 test("what is lost, on the way there or back, is sent again and counted once", async () => {
-  for (const faults of [["drop"], ["lose"], ["drop", "lose", "drop"], [503, "lose", 429], [502, 504, 507, 408]]) {
+  for (const faults of [["drop"], ["lose"], ["drop", "lose", "drop"], [503, "lose", 429], [502, 504, 507, 408, 500]]) {
     const { aggregator, client } = made(once, { patience: Infinity });
     aggregator.faults = [...faults];
     assert.ok((await client.answer(once.label(1))).delivered);

@@ -1,16 +1,17 @@
 """The ASGI application: routes, error handlers, OpenAPI document, and the writer's lifetime."""
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 from typing import Any
 
-from fastapi import FastAPI, Request, Response
+from fastapi import Depends, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
+from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
-from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sfumato.aggregator.http import (
@@ -20,7 +21,10 @@ from sfumato.aggregator.http import (
     Aggregator,
     Problem,
     ProblemDocument,
+    PublicCorsMiddleware,
+    SafeHeadersMiddleware,
     Settings,
+    admit,
     describe_upload,
     problem_for,
     problem_response,
@@ -51,7 +55,7 @@ def create_app(store: Store, settings: Settings | None = None) -> FastAPI:
         description="Receives randomised reports, counts each batch once, and estimates the "
         "distribution for analysts.",
         lifespan=lifespan,
-        openapi_url="/v1/openapi.json",
+        openapi_url=None,  # _add_openapi_route adds it, with a rate limit
         docs_url=None,  # FastAPI's documentation pages load scripts from other sites
         redoc_url=None,
         redirect_slashes=False,  # a redirect would send a report wherever the Host header points
@@ -60,16 +64,10 @@ def create_app(store: Store, settings: Settings | None = None) -> FastAPI:
     app.router.routes.append(UPLOAD_ROUTE)
     for router in ROUTERS:
         app.include_router(router)
+    _add_openapi_route(app)
     _install_error_handlers(app, aggregator)
-    # Web pages from any origin may send reports. This is safe: no endpoint uses cookies.
-    app.add_middleware(
-        CORSMiddleware,
-        allow_origins=["*"],
-        allow_methods=["*"],
-        allow_headers=["*"],
-        expose_headers=["ETag", "Retry-After"],
-        max_age=86400,
-    )
+    app.add_middleware(PublicCorsMiddleware)
+    app.add_middleware(SafeHeadersMiddleware)
     app.openapi = lambda: _openapi_document(app)  # type: ignore[method-assign]
     return app
 
@@ -98,7 +96,11 @@ def _install_error_handlers(app: FastAPI, aggregator: Aggregator) -> None:
         return respond(Problem("invalid-request", detail))
 
     @app.exception_handler(HTTPException)
-    async def on_routing_error(_: Request, error: HTTPException) -> Response:
+    async def on_routing_error(request: Request, error: HTTPException) -> Response:
+        try:
+            await admit(request)
+        except Problem as problem:
+            return respond(problem)
         name = _ROUTING_PROBLEMS.get(error.status_code, "invalid-request")
         return respond(Problem(name, "See /v1/openapi.json.", headers=error.headers))
 
@@ -106,7 +108,7 @@ def _install_error_handlers(app: FastAPI, aggregator: Aggregator) -> None:
 
 
 class _CatchAllMiddleware:
-    """Turns unexpected exceptions into problem documents.
+    """Turns unexpected exceptions, and the end of the server, into problem documents.
 
     Starlette's own handler would also log the exception, and its traceback could contain part of a
     request body.
@@ -126,6 +128,17 @@ class _CatchAllMiddleware:
 
         try:
             await self._app(scope, receive, tracking_send)
+        except asyncio.CancelledError:
+            # The server stops, and has waited long enough for this request.
+            if scope["type"] != "http":
+                raise
+            if not response_started:
+                problem = Problem(
+                    "stopping",
+                    "The request was not completed in time. Send it again.",
+                    headers={"Retry-After": "1", "Connection": "close"},
+                )
+                await self._respond(problem)(scope, receive, send)
         except Exception as error:
             if scope["type"] != "http":  # let the operator see a failed startup or shutdown
                 raise
@@ -135,6 +148,12 @@ class _CatchAllMiddleware:
                     "internal-error", "The error was logged. You can retry the request."
                 )
                 await self._respond(problem)(scope, receive, send)
+
+
+def _add_openapi_route(app: FastAPI) -> None:
+    @app.get("/v1/openapi.json", include_in_schema=False, dependencies=[Depends(admit)])
+    async def openapi() -> JSONResponse:
+        return JSONResponse(app.openapi())
 
 
 def _openapi_document(app: FastAPI) -> dict[str, Any]:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AggregatorClient", "BatchConflict", "ListedSurvey", "Receipt"]
 
-_RETRY_STATUSES = frozenset({408, 429, 502, 503, 504, 507})
+_RETRY_STATUSES = frozenset({408, 429, 500, 502, 503, 504, 507})
 _BATCH_CONFLICT = "urn:sfumato:problem:batch-conflict"
 _TOO_MANY_REPORTS = "urn:sfumato:problem:too-many-reports"
 

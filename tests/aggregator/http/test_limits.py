@@ -1,5 +1,6 @@
 """Limits: how many requests a client may make, and how much of a body is read."""
 
+import re
 from fractions import Fraction
 
 import pytest
@@ -134,12 +135,58 @@ def test_refused_requests_use_up_the_bucket_too(tmp_path):
         assert statuses == [400, 400, 429]
 
 
-def test_monitoring_is_not_rate_limited(tmp_path):
-    with run_aggregator(tmp_path, SURVEY, requests_per_minute=1) as aggregator:
-        assert {
-            aggregator.http.get(path).status for path in ("/health", "/ready") for _ in range(5)
-        } == {200}
+MONITORS = ["/health", "/ready", "/dashboard/ready"]
+
+
+def test_other_requests_do_not_use_up_the_allowance_of_monitors(tmp_path):
+    with run_aggregator(tmp_path, SURVEY, requests_per_minute=3) as aggregator:
+        statuses = [aggregator.http.get("/v1/surveys").status for _ in range(5)]
+        assert statuses == [200, 200, 200, 429, 429]
+        assert [aggregator.http.get(path).status for path in MONITORS] == [200, 200, 200]
+        assert [aggregator.http.get(path).status for path in MONITORS] == [429, 429, 429]
         assert {aggregator.request_with_token("/metrics").status for _ in range(5)} == {200}
+
+
+def _addresses(routes):
+    """Return every method and path of an application, for one survey."""
+    addresses = []
+    for route in routes:
+        inner = getattr(route, "routes", None) or getattr(
+            getattr(route, "original_router", None), "routes", None
+        )
+        if inner:
+            addresses += _addresses(inner)
+            continue
+        path = re.sub(r"{\w+:path}", "x", route.path).format(
+            fingerprint=SURVEY.fingerprint, tally="ab" * 16, day="2026-11-15", sender="north"
+        )
+        addresses += [(method, path) for method in sorted(route.methods)]
+    return addresses
+
+
+def test_all_requests_without_a_valid_token_are_limited(tmp_path):
+    with run_aggregator(tmp_path, SURVEY, requests_per_minute=2) as aggregator:
+        addresses = _addresses(aggregator.http.app.routes)
+        assert ("GET", "/v1/openapi.json") in addresses
+        assert ("POST", f"/v1/surveys/{SURVEY.fingerprint}/end") in addresses
+        addresses += [("GET", "/nowhere"), ("PATCH", "/v1/surveys")]
+        for number, (method, path) in enumerate(addresses):
+            client = f"198.51.100.{number}"
+            guess = {"Authorization": "Bearer guess"}
+            statuses = [
+                aggregator.http.request(method, path, headers=guess, client=client).status
+                for _ in range(3)
+            ]
+            assert statuses[2] == 429 not in statuses[:2], (method, path)
+
+
+def test_valid_tokens_are_not_limited(tmp_path):
+    with run_aggregator(tmp_path, SURVEY, requests_per_minute=1) as aggregator:
+        assert [aggregator.http.get("/v1/surveys").status for _ in range(2)] == [200, 429]
+        status = f"/v1/surveys/{SURVEY.fingerprint}/status"
+        assert {aggregator.request_with_token(status).status for _ in range(5)} == {200}
+        close = f"/v1/surveys/{SURVEY.fingerprint}/close"
+        assert aggregator.request_with_token(close, method="POST").status == 200
 
 
 # --- bodies ---------------------------------------------------------------------------------------

@@ -292,10 +292,10 @@ def test_metrics_count_what_happened(aggregator):
         aggregator.upload(sent)
     aggregator.post(SURVEY.fingerprint, b"{", {"Content-Type": JSON_MEDIA_TYPE})
     found, families = _metrics(aggregator)
-    assert found["sfumato_batches_total", "counted", "places"] == 1
-    assert found["sfumato_batches_total", "replayed", "places"] == 1
-    assert found["sfumato_batches_total", "conflict", "places"] == 1
-    assert found["sfumato_reports_total", "places"] == 3
+    assert found["sfumato_batches_total", SURVEY.fingerprint, "counted", "places"] == 1
+    assert found["sfumato_batches_total", SURVEY.fingerprint, "replayed", "places"] == 1
+    assert found["sfumato_batches_total", SURVEY.fingerprint, "conflict", "places"] == 1
+    assert found["sfumato_reports_total", SURVEY.fingerprint, "places"] == 3
     assert found["sfumato_problems_total", "batch-conflict"] == 1
     assert found["sfumato_problems_total", "invalid-batch"] == 1
     assert found["sfumato_commit_seconds_count",] == 3
@@ -311,6 +311,16 @@ def test_metrics_count_what_happened(aggregator):
         "sfumato_waiting_batches",
         "sfumato_open_connections",
     }
+
+
+def test_metrics_tell_surveys_with_one_name_apart(tmp_path):
+    twin = sf.Survey(SURVEY.name, sf.Uniform(["no", "yes"], 1))
+    with run_aggregator(tmp_path, SURVEY, twin) as aggregator:
+        aggregator.upload(batch_of(SURVEY, [1, 2]))
+        aggregator.upload(batch_of(twin, [1]))
+        found, _ = _metrics(aggregator)
+    assert found["sfumato_reports_total", SURVEY.fingerprint, "places"] == 2
+    assert found["sfumato_reports_total", twin.fingerprint, "places"] == 1
 
 
 def test_metrics_name_no_client_and_no_unknown_survey(aggregator):

@@ -4,6 +4,8 @@ from sfumato.aggregator.http import clients, mending, monitoring, operations, pa
 from sfumato.aggregator.http.aggregator import Aggregator, Settings
 from sfumato.aggregator.http.clients import UPLOAD_PATH, UPLOAD_ROUTE, describe_upload
 from sfumato.aggregator.http.connections import ConnectionLimits
+from sfumato.aggregator.http.headers import PublicCorsMiddleware, SafeHeadersMiddleware
+from sfumato.aggregator.http.limits import admit
 from sfumato.aggregator.http.problems import Problem, ProblemDocument, problem_for, problem_response
 from sfumato.aggregator.http.token import Token
 
@@ -15,8 +17,11 @@ __all__ = [
     "ConnectionLimits",
     "Problem",
     "ProblemDocument",
+    "PublicCorsMiddleware",
+    "SafeHeadersMiddleware",
     "Settings",
     "Token",
+    "admit",
     "describe_upload",
     "problem_for",
     "problem_response",

@@ -68,6 +68,7 @@ class Aggregator:
         self.public_work = OneAtATime()  # for anyone, so analysts do not have to wait for it
         self.quota = MemoryQuota(_MAX_TOTAL_BODY_BYTES)
         self.limits = ClientLimits(settings.requests_per_minute)
+        self.monitor_limits = ClientLimits(settings.requests_per_minute)
         self.token = Token(store)
         self._token_lock = asyncio.Lock()
         self.label_pages: dict[str, str] = {}  # keyed by the survey's ETag

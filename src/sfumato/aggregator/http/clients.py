@@ -192,7 +192,7 @@ async def upload(request: Request) -> Response:
     batch = entry.rules.assign_cell(batch, now)
     outcome = await aggregator.writer.count(batch)
     new_reports = batch.reports.size if outcome is Outcome.COUNTED else 0
-    aggregator.metrics.count_upload(entry.survey.name, outcome.value, new_reports)
+    aggregator.metrics.count_upload(entry, outcome.value, new_reports)
     return _upload_response(batch, outcome)
 
 

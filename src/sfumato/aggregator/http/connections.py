@@ -17,6 +17,7 @@ from uvicorn import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
+from sfumato.aggregator.http.headers import NO_SNIFFING
 from sfumato.aggregator.http.problems import Problem, problem_response
 
 __all__ = ["ConnectionLimits", "Connections"]
@@ -268,7 +269,7 @@ class Connection(HttpToolsProtocol):
     def _write_problem(self, problem: Problem) -> None:
         response = problem_response(problem)
         headers = [*self.server_state.default_headers, *response.raw_headers]
-        headers.append((b"connection", b"close"))
+        headers += [(b"connection", b"close"), NO_SNIFFING]
         phrase = http.HTTPStatus(problem.status).phrase
         lines = [f"HTTP/1.1 {problem.status} {phrase}".encode()]
         lines += [name + b": " + value for name, value in headers]

@@ -25,6 +25,7 @@ __all__ = [
     "ClientLimits",
     "MemoryQuota",
     "admit",
+    "admit_monitor",
     "get_media_type",
     "read_body",
     "take_tokens",
@@ -107,9 +108,21 @@ async def admit(request: Request) -> None:
     take_tokens(request, 1)
 
 
+async def admit_monitor(request: Request) -> None:
+    """Reject a monitor that asks too often.
+
+    Monitors have an allowance of their own, so that other requests from the same address cannot
+    make the aggregator look as if it were down.
+    """
+    _take_tokens(request, request.app.state.aggregator.monitor_limits, 1)
+
+
 def take_tokens(request: Request, cost: int) -> None:
     """Charge a client for requests or reports. Raise a problem if it exceeds the rate limit."""
-    limits: ClientLimits = request.app.state.aggregator.limits
+    _take_tokens(request, request.app.state.aggregator.limits, cost)
+
+
+def _take_tokens(request: Request, limits: ClientLimits, cost: int) -> None:
     wait_seconds = limits.seconds_to_wait(request.client.host if request.client else "", cost)
     if wait_seconds:
         raise Problem(

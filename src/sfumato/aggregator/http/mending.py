@@ -17,6 +17,7 @@ __all__ = ["LeftOutBody", "router"]
 _PROBLEMS = problem_responses(
     "invalid-request",
     "not-authorised",
+    "too-many-requests",
     "unknown-survey",
     "method-not-allowed",
     "invalid-question",

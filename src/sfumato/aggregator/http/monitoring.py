@@ -14,6 +14,8 @@ from prometheus_client import (
     generate_latest,
 )
 
+from sfumato.aggregator.catalogue import CatalogueEntry
+from sfumato.aggregator.http.limits import admit_monitor
 from sfumato.aggregator.http.problems import problem_responses
 from sfumato.aggregator.http.token import require_token
 from sfumato.aggregator.store import Store
@@ -27,6 +29,8 @@ disable_created_metrics()  # type: ignore[no-untyped-call]  # creation times are
 
 _PROMETHEUS_TEXT = "text/plain; version=0.0.4; charset=utf-8"
 _CHECK_INTERVAL = 1.0  # seconds
+
+_LIMIT = [Depends(admit_monitor)]
 
 router = APIRouter(tags=["operators"])
 
@@ -44,10 +48,13 @@ class Metrics:
         registry = CollectorRegistry()
         self._registry = registry
         self._batches = Counter(
-            "sfumato_batches", "Batches, by outcome.", ["survey", "outcome"], registry=registry
+            "sfumato_batches",
+            "Batches, by outcome.",
+            ["survey", "fingerprint", "outcome"],
+            registry=registry,
         )
         self._reports = Counter(
-            "sfumato_reports", "Reports counted.", ["survey"], registry=registry
+            "sfumato_reports", "Reports counted.", ["survey", "fingerprint"], registry=registry
         )
         self._problems = Counter(
             "sfumato_problems", "Requests refused, by problem.", ["problem"], registry=registry
@@ -70,11 +77,12 @@ class Metrics:
         )
         connections.set_function(count_connections)
 
-    def count_upload(self, survey: str, outcome: str, reports: int) -> None:
+    def count_upload(self, entry: CatalogueEntry, outcome: str, reports: int) -> None:
         """Count a batch by its outcome. ``reports`` is the number of new reports in it."""
-        self._batches.labels(survey, outcome).inc()
+        name = entry.survey.name  # surveys may share a name, but not a fingerprint
+        self._batches.labels(name, entry.fingerprint, outcome).inc()
         if reports:
-            self._reports.labels(survey).inc(reports)
+            self._reports.labels(name, entry.fingerprint).inc(reports)
 
     def count_problem(self, name: str) -> None:
         """Count a request that ended in a problem."""
@@ -142,13 +150,17 @@ class Readiness:
         return None
 
 
-@router.get("/health")
+@router.get("/health", dependencies=_LIMIT, responses=problem_responses("too-many-requests"))
 async def live() -> dict[str, str]:
     """Confirm that the process is alive."""
     return {"status": "alive"}
 
 
-@router.get("/ready", responses=problem_responses("store-unavailable", "store-full"))
+@router.get(
+    "/ready",
+    dependencies=_LIMIT,
+    responses=problem_responses("store-unavailable", "store-full", "too-many-requests"),
+)
 async def ready(request: Request) -> dict[str, str]:
     """Confirm that the store can be written to."""
     await request.app.state.aggregator.readiness.require()
@@ -164,7 +176,7 @@ async def ready(request: Request) -> dict[str, str]:
             "content": {"text/plain": {"schema": {"type": "string"}}},
             "description": "Metrics for Prometheus.",
         },
-        **problem_responses("not-authorised"),
+        **problem_responses("not-authorised", "too-many-requests"),
     },
 )
 async def metrics(request: Request) -> Response:

@@ -34,6 +34,7 @@ __all__ = ["router"]
 
 _PROBLEMS = (
     "not-authorised",
+    "too-many-requests",
     "unknown-survey",
     "method-not-allowed",
     "store-unavailable",

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Depends, Query, Response
 from starlette.concurrency import run_in_threadpool
 
 from sfumato.aggregator.http.aggregator import CurrentAggregator, RequestedSurvey
-from sfumato.aggregator.http.limits import admit
+from sfumato.aggregator.http.limits import admit, admit_monitor
 from sfumato.aggregator.http.problems import Problem
 from sfumato.aggregator.http.results import DecoderName
 from sfumato.aggregator.http.token import require_token
@@ -30,6 +30,7 @@ from sfumato.pages import (
 __all__ = ["router"]
 
 _RATE_LIMIT = [Depends(admit)]
+_LABEL_POLICY = f"{STATIC_POLICY}; frame-ancestors 'none'"  # only a header can forbid framing
 
 router = APIRouter(include_in_schema=False)  # these pages are not part of the API
 
@@ -57,7 +58,7 @@ async def label(entry: RequestedSurvey, aggregator: CurrentAggregator) -> Respon
 
     if entry.etag not in pages:
         await aggregator.public_work.run(render)
-    return _html_response(pages[entry.etag], STATIC_POLICY)
+    return _html_response(pages[entry.etag], _LABEL_POLICY)
 
 
 @router.get("/static/{path:path}", dependencies=_RATE_LIMIT)
@@ -67,7 +68,7 @@ async def static_file(path: str) -> Response:
     if path not in files:
         raise Problem("not-found", "There is no such file.")
     content, media_type = files[path]
-    headers = {"X-Content-Type-Options": "nosniff", "Cache-Control": "max-age=600"}
+    headers = {"Cache-Control": "max-age=600"}
     return Response(content, headers=headers, media_type=media_type)
 
 
@@ -75,7 +76,6 @@ def _html_response(html: str, policy: str) -> Response:
     headers = {
         "Content-Security-Policy": policy,
         "Referrer-Policy": "no-referrer",
-        "X-Content-Type-Options": "nosniff",
         "Cache-Control": "no-store",
     }
     return Response(html, headers=headers, media_type="text/html")
@@ -84,7 +84,7 @@ def _html_response(html: str, policy: str) -> Response:
 # --- data for the dashboard -----------------------------------------------------------------------
 
 
-@router.get("/dashboard/ready", dependencies=_RATE_LIMIT)
+@router.get("/dashboard/ready", dependencies=[Depends(admit_monitor)])
 async def ready(aggregator: CurrentAggregator) -> dict[str, str]:
     """Confirm that the store can be written to."""
     await aggregator.readiness.require()

@@ -66,6 +66,7 @@ _PROBLEMS = {
     "head-too-large": (431, "The request line and the headers are too large."),
     "internal-error": (500, "An unexpected error occurred."),
     "store-unavailable": (503, "The store is temporarily unavailable."),
+    "stopping": (503, "The aggregator is stopping."),
     "store-full": (507, "The store has no space left."),
 }
 """The status code and title of each problem."""

@@ -28,6 +28,7 @@ __all__ = ["DecoderName", "router"]
 _RESPONSES = problem_responses(
     "invalid-request",
     "not-authorised",
+    "too-many-requests",
     "unknown-survey",
     "not-enough-reports",
     "invalid-question",
