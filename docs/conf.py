@@ -35,6 +35,7 @@ html_favicon = "_static/mark.svg"
 html_logo = "_static/mark.svg"
 html_show_sourcelink = False
 html_sidebars = {"**": ["all-pages.html"]}
+html_context = {"default_mode": "auto"}  # without it, the theme logs an error on each page
 html_theme_options = {
     "logo": {"text": "Sfumato", "alt_text": "Sfumato"},
     "navbar_center": [],  # all pages stand in the sidebar, under their captions
