@@ -127,6 +127,29 @@ def unexpected(page):
     return [text for text in page.complaints if FAILED_RESPONSE not in text]
 
 
+# --- floods ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("width", [1400, 390])
+def test_a_day_is_left_out_and_included_again(show_all, width):
+    page = show_all(LUNCH, viewport={"width": width, "height": 900})
+    unfold(page, "days-section")
+    days = page.locator("#days-section tbody tr")
+    assert days.count() == 3
+    before = lead(page).inner_text()
+    assert accessibility_violations(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    days.first.get_by_role("button", name="leave out").click()
+    notice = page.locator("[data-part=notices]", has_text="leave out: 20")
+    notice.wait_for()
+    page.locator("[data-part=summary] .basis", has_text="12,000").wait_for()
+    days.first.get_by_role("button", name="include").click()
+    notice.wait_for(state="detached")
+    page.locator("[data-part=summary] .basis", has_text="18,000").wait_for()
+    assert lead(page).inner_text() == before
+    assert unexpected(page) == []
+
+
 # --- who may see what -----------------------------------------------------------------------------
 
 

@@ -188,6 +188,6 @@ def test_the_dashboard_shows_days_and_what_is_left_out(aggregator):
     day = change(aggregator, "GET", "days").json["days"][0]["day"]
     change(aggregator, "PUT", f"omissions/days/{day}")
     section = aggregator.request_with_token(f"/dashboard/{SURVEY.fingerprint}/days").json["parts"]
-    assert f"leave out: {day}" in section["days"]
+    assert f"leave out: {day}" in section["notices"]
     assert 'data-method="DELETE"' in section["days"]
     assert aggregator.http.get(f"/dashboard/{SURVEY.fingerprint}/days").status == 401

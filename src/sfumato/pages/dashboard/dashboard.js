@@ -142,10 +142,12 @@ document.addEventListener("click", (event) => {
   button.disabled = true;
   button.blur(); // the part that contains it is replaced
   attempt(async () => {
-    await fetchJson(
-      `v1/surveys/${state.survey}/omissions/${button.dataset.omission}`,
-      button.dataset.method,
-    );
+    try {
+      const path = `v1/surveys/${state.survey}/omissions/${button.dataset.omission}`;
+      await fetchJson(path, button.dataset.method);
+    } finally {
+      button.disabled = false;
+    }
     state.version = null;
     await showResults();
   });

@@ -12,11 +12,20 @@ _SUSPICIOUS_P_VALUE = 0.001
 _ANONYMOUS = "anonymous"
 
 _ROW = (
-    '<tr><th scope="row">$day</th><td>$sender</td><td class="number">$reports</td>'
-    '<td class="number$fit_class">$fit</td><td class="number">$shift</td>'
-    "<td>$day_button $sender_button</td></tr>"
+    '<tr><th scope="row">$day, $sender</th><td class="number" data-name="reports">$reports</td>'
+    '<td class="number$fit_class" data-name="fit">$fit</td>'
+    '<td class="number" data-name="largest shift">$shift</td>'
+    '<td class="buttons">$day_button $sender_button</td></tr>'
 )
-_BUTTON = '<button type="button" data-method="$method" data-omission="$path">$text</button>'
+_BUTTON = (
+    '<button type="button" class="plain" data-method="$method" data-omission="$path">$text</button>'
+)
+_NOTICE = '<p class="caution">$sentence</p>'
+_SUSPICION = (
+    '<p class="caution"><strong>Some reports look forged:</strong> $groups. '
+    "See “Days and senders” below.</p>"
+)
+_MAX_GROUPS_SHOWN = 3
 
 
 @dataclass(frozen=True)
@@ -30,11 +39,16 @@ class DayRow:
     p_value: float | None
     largest_shift: float
 
+    @property
+    def is_suspicious(self) -> bool:
+        """Whether honest devices rarely send such reports."""
+        return self.p_value is not None and self.p_value < _SUSPICIOUS_P_VALUE
+
 
 def days_view(
     rows: Sequence[DayRow], omitted_days: Sequence[str], omitted_senders: Sequence[str]
 ) -> dict[str, dict[str, Html]]:
-    """Return the section: a row for each day and sender, and what results leave out."""
+    """Return a row for each day and sender, and notices of what is left out or looks forged."""
     rendered = []
     for row in rows:
         day_button = _button(f"days/{row.day}", row.day, row.day in omitted_days)
@@ -43,12 +57,27 @@ def days_view(
             is_omitted = row.sender in omitted_senders
             sender_button = _button(f"senders/{row.sender}", row.sender, is_omitted)
         rendered.append(_render_row(row, day_button, sender_button))
-    warning = EMPTY
+    notices = [_suspicion(rows)]
     if omitted_days or omitted_senders:
         sentence = left_out_sentence(omitted_days, omitted_senders)
-        warning = fill('<p class="caution">$sentence</p>', sentence=sentence)
-    section = render("dashboard/days.html", rows=join(rendered), warning=warning)
-    return {"parts": {"days": section}}
+        notices.append(fill(_NOTICE, sentence=sentence))
+    section = render("dashboard/days.html", rows=join(rendered))
+    return {"parts": {"notices": join(notices), "days": section}}
+
+
+def _suspicion(rows: Sequence[DayRow]) -> Html:
+    """Return a notice that names the days and senders in the results that look forged."""
+    names = [_name(row) for row in rows if row.is_suspicious and not row.is_left_out]
+    if not names:
+        return EMPTY
+    groups = "; ".join(names[:_MAX_GROUPS_SHOWN])
+    if len(names) > _MAX_GROUPS_SHOWN:
+        groups += f"; and {len(names) - _MAX_GROUPS_SHOWN} more"
+    return fill(_SUSPICION, groups=groups)
+
+
+def _name(row: DayRow) -> str:
+    return f"{row.day}, {row.sender or _ANONYMOUS}"
 
 
 def left_out_sentence(days: Sequence[str], senders: Sequence[str]) -> str:
@@ -68,13 +97,12 @@ def _button(path: str, name: str, is_omitted: bool) -> Html:
 
 
 def _render_row(row: DayRow, day_button: Html, sender_button: Html) -> Html:
-    is_suspicious = row.p_value is not None and row.p_value < _SUSPICIOUS_P_VALUE
     return fill(
         _ROW,
         day=row.day,
         sender=row.sender or _ANONYMOUS,
         reports=format_count(row.reports),
-        fit_class=" ill" if is_suspicious else "",
+        fit_class=" ill" if row.is_suspicious else "",
         fit=_format_fit(row.p_value),
         shift="left out" if row.is_left_out else format_share(row.largest_shift, 1),
         day_button=day_button,
