@@ -224,7 +224,7 @@ def test_page_in_a_browser(chromium, tmp_path, width):
     assert page.locator(".chart .narrow").is_visible() is is_narrow
     assert page.locator(".chart .wide").is_visible() is not is_narrow
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
-    for cell in page.locator(".mechanisms td").all():  # every number is on the screen
+    for cell in page.locator(".cards td").all():  # every number is on the screen
         box = cell.bounding_box()
         assert box["x"] >= 0
         assert box["x"] + box["width"] <= width
