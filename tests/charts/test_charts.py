@@ -358,3 +358,10 @@ def test_numbers_on_squares_have_contrast(colours):
         text = colours["paper" if step >= 3 else "ink"]
         high, low = sorted(map(_luminance, (text, colours[f"promise{step}"])), reverse=True)
         assert (high + 0.05) / (low + 0.05) >= 4.5, step
+
+
+@pytest.mark.parametrize("width", [340, 820])
+def test_title_of_the_y_axis_stands_above_the_top_number(width):
+    root = ET.fromstring(CURVES.to_svg(width))  # noqa: S314 - our own text
+    baseline_of = {text.text: float(text.get("y")) for text in root.iter(f"{SVG}text")}
+    assert baseline_of["1"] - baseline_of["error"] >= 18  # 12 pixels of text, and some air

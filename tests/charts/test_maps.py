@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.charts.maps import GridShapes, MapChart, MapProjection, PolygonShapes
+from sfumato.charts.maps import GridShapes, MapChart, MapProjection, OutlineMap, PolygonShapes
 from sfumato.charts.outlines import Bounds, nearest_place
 from sfumato.estimation.estimate_chart import draw_bars, draw_map
 from sfumato.foundation.formatting import format_share
@@ -180,6 +180,24 @@ def test_negative_estimates_stay_negative_on_a_map():
     packed = re.search(r'data-cells="([^"]+)"', chart.to_html())[1]
     numbers = np.frombuffer(base64.b64decode(packed), dtype="<f4")
     assert numbers[0] == pytest.approx(-0.1)
+
+
+def names_in(chart, width):
+    """Return the names of places, with how many pixels they are above the lower edge."""
+    root = ET.fromstring(chart.to_svg(width))  # noqa: S314 - our own text
+    height = float(root.get("viewBox").split()[3])
+    return {text.text: height - float(text.get("y")) for text in root.iter(f"{SVG}text")}
+
+
+@pytest.mark.parametrize("width", [340, 820])
+def test_footer_of_an_outline_map_has_no_names(width):
+    country = Bounds(25, 50, -130, -60)
+    names = names_in(OutlineMap("Outlines", country), width)
+    assert min(names.values()) < 18
+    with_footer = names_in(OutlineMap("Outlines", country, footer=18), width)
+    assert min(with_footer.values()) >= 18
+    assert set(with_footer) < set(names)
+    assert "New York" in with_footer
 
 
 def test_maps_are_at_most_twice_as_high_as_wide():

@@ -367,6 +367,15 @@ def test_changes_match_python(show_all, aggregator, survey):
     )
 
 
+def test_phones_show_every_number_of_the_changes(show_all):
+    page = show_all(viewport={"width": 390, "height": 800})
+    cells = page.locator("#changes td").all()
+    assert len(cells) >= 3
+    for cell in cells:
+        box = cell.bounding_box()
+        assert 0 <= box["x"] < box["x"] + box["width"] <= 390
+
+
 def test_periods_without_reports_are_not_compared(show_all):
     page = show_all()
     page.get_by_label("changes against").select_option("30")

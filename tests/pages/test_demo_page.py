@@ -34,6 +34,15 @@ def test_errors_are_stated_first_and_below_each_map(source):
     assert "<script" not in source
 
 
+def assert_numbers_are_named(page, width):
+    """Check that each number has its heading above it, or on phones before it."""
+    head = page.locator(".cards thead")
+    assert (head.bounding_box()["height"] > 10) is (width > 640)
+    cell = page.locator(".cards td.number").first
+    label = cell.evaluate("(cell) => getComputedStyle(cell, '::before').content")
+    assert label == ('"error"' if width < 640 else "none")
+
+
 @pytest.mark.parametrize("width", [390, 1400])
 def test_page_fits_and_is_accessible(source, browser, tmp_path, width):
     file = tmp_path / "demo.html"
@@ -41,4 +50,5 @@ def test_page_fits_and_is_accessible(source, browser, tmp_path, width):
     page = browser.new_page(viewport={"width": width, "height": 900})
     page.goto(file.as_uri())
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    assert_numbers_are_named(page, width)
     assert accessibility_violations(page) == []

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from sfumato.charts.axis import Axis, linear_axis
 from sfumato.charts.chart import Chart
-from sfumato.charts.drawing import Drawing, fit_text, text_width
+from sfumato.charts.drawing import SMALL, Drawing, fit_text, text_width
 from sfumato.foundation.formatting import shorten
 
 __all__ = ["Bar", "BarChart"]
@@ -21,7 +21,6 @@ _BAR_HEIGHT = 16.0
 _WIDE_ROW = 32.0
 _NARROW_ROW = 48.0
 _AXIS_HEIGHT = 26.0
-_SMALL = 12.0
 
 # The last part of a bar in a terminal: from low to high, ever lighter.
 _SHADES = "▓▒░"
@@ -90,7 +89,7 @@ class BarChart(Chart):
             (text_width(self.write(bar.value), bold=True) for bar in self.bars), default=0.0
         )
         interval_width = max(
-            (text_width(self._interval_text(bar), _SMALL) for bar in self.bars), default=0.0
+            (text_width(self._interval_text(bar), SMALL) for bar in self.bars), default=0.0
         )
         left = label_end + _GAP
         right = drawing.width - value_width - interval_width - 2 * _GAP
@@ -108,7 +107,7 @@ class BarChart(Chart):
                 middle + 4.5,
                 self._interval_text(bar),
                 fill="faint",
-                size=_SMALL,
+                size=SMALL,
             )
             drawing.end_group()
         return bottom + _AXIS_HEIGHT
@@ -120,13 +119,13 @@ class BarChart(Chart):
             top = _NARROW_ROW * row
             interval = self._interval_text(bar)
             value = self.write(bar.value)
-            numbers_width = text_width(value, bold=True) + text_width(interval, _SMALL) + 6
+            numbers_width = text_width(value, bold=True) + text_width(interval, SMALL) + 6
             label = fit_text(bar.label, drawing.width - numbers_width - _GAP)
-            interval_start = drawing.width - text_width(interval, _SMALL)
+            interval_start = drawing.width - text_width(interval, SMALL)
             drawing.start_group(bar.note)
             drawing.text(0, top + 15, label)
             drawing.text(interval_start - 6, top + 15, value, anchor="end", bold=True)
-            drawing.text(drawing.width, top + 15, interval, fill="faint", anchor="end", size=_SMALL)
+            drawing.text(drawing.width, top + 15, interval, fill="faint", anchor="end", size=SMALL)
             self._draw_mark(drawing, bar, 0, drawing.width, top + 31)
             drawing.end_group()
         return bottom + _AXIS_HEIGHT
@@ -145,11 +144,11 @@ class BarChart(Chart):
             drawing.line(x, 0, x, bottom, "line")
             text = axis.tick_text(tick)
             anchor = "middle"
-            if x - left < text_width(text, _SMALL) / 2:
+            if x - left < text_width(text, SMALL) / 2:
                 anchor = "start"
-            elif right - x < text_width(text, _SMALL) / 2:
+            elif right - x < text_width(text, SMALL) / 2:
                 anchor = "end"
-            drawing.text(x, bottom + 17, text, fill="faint", anchor=anchor, size=_SMALL)
+            drawing.text(x, bottom + 17, text, fill="faint", anchor=anchor, size=SMALL)
 
     def _draw_mark(
         self, drawing: Drawing, bar: Bar, left: float, right: float, middle: float

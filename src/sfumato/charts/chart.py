@@ -50,9 +50,12 @@ class Chart:
 
         The style sheet of the pages shows the one that fits.
         """
+        return f'<div class="chart">{self._both_layouts()}</div>'
+
+    def _both_layouts(self) -> str:
         wide = self.to_svg(WIDE_WIDTH, css_class="wide")
         narrow = self.to_svg(NARROW_WIDTH, css_class="narrow")
-        return f'<div class="chart">{wide}{narrow}</div>'
+        return wide + narrow
 
     def save(self, path: str | os.PathLike[str], *, width: float = WIDE_WIDTH) -> None:
         """Write the chart to a file whose name ends in .svg or .png, atomically.

@@ -5,12 +5,11 @@ from dataclasses import dataclass
 
 from sfumato.charts.axis import linear_axis, time_axis
 from sfumato.charts.chart import Chart
-from sfumato.charts.drawing import Drawing, text_width
+from sfumato.charts.drawing import SMALL, Drawing, text_width
 from sfumato.charts.terminal import shade
 
 __all__ = ["Column", "ColumnChart"]
 
-_SMALL = 12.0
 _HEIGHT = 150.0
 _MIN_HEIGHT = 3.0  # so that all ticks are whole numbers
 _FILL = 0.8  # of the time that a column stands for
@@ -44,19 +43,19 @@ class ColumnChart(Chart):
         highest = max(column.value for column in self.columns)
         y_axis = linear_axis(0, max(highest, _MIN_HEIGHT), self.write)
         y_ticks = y_axis.ticks(3)
-        left = max(text_width(self.write(tick), _SMALL) for tick in y_ticks) + 10
+        left = max(text_width(self.write(tick), SMALL) for tick in y_ticks) + 10
         width = drawing.width - left
         bottom = 10 + _HEIGHT
         for tick in y_ticks:
             y = bottom - y_axis.position(tick) * _HEIGHT
             drawing.line(left, y, drawing.width, y, "line")
             text = self.write(tick)
-            drawing.text(left - 8, y + 4, text, fill="faint", anchor="end", size=_SMALL)
+            drawing.text(left - 8, y + 4, text, fill="faint", anchor="end", size=SMALL)
         for tick in x_axis.ticks(8 if drawing.width > 500 else 3):
             text = x_axis.write(tick)
-            half = text_width(text, _SMALL) / 2
+            half = text_width(text, SMALL) / 2
             x = min(left + x_axis.position(tick) * width, drawing.width - half)
-            drawing.text(x, bottom + 18, text, fill="faint", anchor="middle", size=_SMALL)
+            drawing.text(x, bottom + 18, text, fill="faint", anchor="middle", size=SMALL)
         column_width = _FILL * self.duration / (last - first) * width
         for column in self.columns:
             x = left + x_axis.position(column.start) * width

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from sfumato.charts.axis import Axis
 from sfumato.charts.chart import Chart
-from sfumato.charts.drawing import Drawing, fit_text, text_width
+from sfumato.charts.drawing import SMALL, Drawing, fit_text, text_width
 from sfumato.charts.terminal import DotCanvas
 
 __all__ = ["Curve", "CurveChart", "Marker", "Rule"]
@@ -18,8 +18,9 @@ Points = tuple[tuple[float, float], ...]
 _MIN_WIDE_WIDTH = 520
 _HEIGHT_RATIO = 0.5
 _NARROW_HEIGHT_RATIO = 0.85
-_SMALL = 12.0
 _LEGEND_ROW = 20.0
+_TITLE_HEIGHT = 28.0
+_TITLE_GAP = 14.0  # between the title of the y-axis and the frame, for half of the top number
 _AXIS_HEIGHT = 38.0
 _BAND_SHADES = 4  # nested bands, each a little wider and lighter
 _BAND_OPACITY = 0.14
@@ -74,12 +75,10 @@ class CurveChart(Chart):
     def draw(self, drawing: Drawing) -> float:
         """Draw the legend, the axes, the bands, the curves and the markers."""
         is_wide = drawing.width >= _MIN_WIDE_WIDTH
-        top = self._draw_legend(drawing) + 22
+        top = self._draw_legend(drawing) + _TITLE_HEIGHT
         ratio = _HEIGHT_RATIO if is_wide else _NARROW_HEIGHT_RATIO
         y_ticks = self.y_axis.ticks(5)
-        left = (
-            max(text_width(self.y_axis.tick_text(tick), _SMALL) for tick in y_ticks or [0.0]) + 10
-        )
+        left = max(text_width(self.y_axis.tick_text(tick), SMALL) for tick in y_ticks or [0.0]) + 10
         frame = _Frame(
             left, drawing.width - 8, top, top + ratio * drawing.width, self.x_axis, self.y_axis
         )
@@ -119,21 +118,21 @@ class CurveChart(Chart):
     def _draw_axes(
         self, drawing: Drawing, frame: "_Frame", y_ticks: list[float], tick_count: int
     ) -> None:
-        drawing.text(0, frame.top - 9, self.y_axis.title, fill="faint", size=_SMALL)
+        drawing.text(0, frame.top - _TITLE_GAP, self.y_axis.title, fill="faint", size=SMALL)
         for tick in y_ticks:
             _, y = frame.place(self.x_axis.low, tick)
             drawing.line(frame.left, y, frame.right, y, "line")
             text = self.y_axis.tick_text(tick)
-            drawing.text(frame.left - 8, y + 4, text, fill="faint", anchor="end", size=_SMALL)
+            drawing.text(frame.left - 8, y + 4, text, fill="faint", anchor="end", size=SMALL)
         text_end = 0.0
         for tick in self.x_axis.ticks(tick_count):
             x, _ = frame.place(tick, self.y_axis.low)
             drawing.line(x, frame.top, x, frame.bottom, "line")
             text = self.x_axis.tick_text(tick)
-            width = text_width(text, _SMALL)
+            width = text_width(text, SMALL)
             start = min(x - width / 2, drawing.width - width)
             if start > text_end:  # otherwise, it would overlap the last text
-                drawing.text(start, frame.bottom + 17, text, fill="faint", size=_SMALL)
+                drawing.text(start, frame.bottom + 17, text, fill="faint", size=SMALL)
                 text_end = start + width + 6
         drawing.text(
             frame.right,
@@ -141,7 +140,7 @@ class CurveChart(Chart):
             self.x_axis.title,
             fill="faint",
             anchor="end",
-            size=_SMALL,
+            size=SMALL,
         )
 
     def to_text(self, width: int = 80) -> str:
@@ -240,7 +239,7 @@ def _blend(points: Points, ends: Points, share: float) -> list[tuple[float, floa
 def _draw_rule(drawing: Drawing, frame: _Frame, rule: Rule) -> None:
     _, y = frame.place(frame.x_axis.low, rule.y)
     drawing.line(frame.left, y, frame.right, y, "accent", 1.2, dashes="4 3")
-    drawing.text(frame.right - 4, y - 5, rule.text, fill="accent", anchor="end", size=_SMALL)
+    drawing.text(frame.right - 4, y - 5, rule.text, fill="accent", anchor="end", size=SMALL)
 
 
 def _draw_marker(drawing: Drawing, frame: _Frame, marker: Marker) -> None:
@@ -254,4 +253,4 @@ def _draw_marker(drawing: Drawing, frame: _Frame, marker: Marker) -> None:
     is_right = x > (frame.left + frame.right) / 2
     anchor = "end" if is_right else "start"
     offset = -10 if is_right else 10
-    drawing.text(x + offset, y + 18, marker.text, anchor=anchor, size=_SMALL, bold=True)
+    drawing.text(x + offset, y + 18, marker.text, anchor=anchor, size=SMALL, bold=True)

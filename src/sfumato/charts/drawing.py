@@ -10,10 +10,13 @@ from html import escape
 from sfumato.charts.palette import PAGE, Palette
 from sfumato.foundation.formatting import shorten
 
-__all__ = ["FONT_SIZE", "Drawing", "fit_text", "text_width"]
+__all__ = ["FONT_SIZE", "SMALL", "Drawing", "fit_text", "text_width"]
 
 FONT_SIZE = 13.0
 """The usual size of text, in pixels."""
+
+SMALL = 12.0
+"""The size of numbers and remarks, in pixels."""
 
 _FONTS = "system-ui,-apple-system,'Segoe UI',Roboto,'Liberation Sans','DejaVu Sans',sans-serif"
 # Widths of characters in a wide font (DejaVu Sans), as a share of the font size.

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 from sfumato.charts.chart import Chart
-from sfumato.charts.drawing import Drawing, fit_text, text_width
+from sfumato.charts.drawing import SMALL, Drawing, fit_text, text_width
 from sfumato.charts.strips import (
     PixelRun,
     draw_runs,
@@ -22,8 +22,7 @@ _MAX_SQUARE = 62.0
 _MIN_SEPARATE = 9.0  # smaller squares are drawn as runs, without notes
 _LABEL_SHARE = 0.3  # of the width
 _NUMBERED_LABEL_SHARE = 0.38
-_SMALL = 12.0
-_TEXT_SIZES = (_SMALL, 10.0)  # in squares; the first that fits into all of them
+_TEXT_SIZES = (SMALL, 10.0)  # in squares; the first that fits into all of them
 
 
 @dataclass(frozen=True)
@@ -57,7 +56,7 @@ class HeatMap(Chart):
         top = self._draw_column_labels(drawing, columns, left, side)
         for row in range(0, len(rows), label_stride(len(rows), side)):
             y = top + (row + 0.5) * side + 4
-            drawing.text(left - 8, y, rows[row], anchor="end", size=_SMALL)
+            drawing.text(left - 8, y, rows[row], anchor="end", size=SMALL)
         if side < _MIN_SEPARATE:
             draw_runs(drawing, [self._runs(row, left, side) for row in self.squares], top, side)
         else:
@@ -72,9 +71,9 @@ class HeatMap(Chart):
         """
         limit = _LABEL_SHARE * width
         columns = list(self.column_labels or self.labels)
-        rows = [fit_text(label, limit, _SMALL) for label in self.labels]
+        rows = [fit_text(label, limit, SMALL) for label in self.labels]
         left, side = self._place_squares(rows, columns, width)
-        widest = max((text_width(label, _SMALL) for label in columns), default=0.0)
+        widest = max((text_width(label, SMALL) for label in columns), default=0.0)
         if not self.column_labels and widest > side - 4:
             rows, columns = number_labels(self.labels, _NUMBERED_LABEL_SHARE * width)
             left, side = self._place_squares(rows, columns, width)
@@ -83,7 +82,7 @@ class HeatMap(Chart):
     def _place_squares(
         self, rows: list[str], columns: list[str], width: float
     ) -> tuple[float, float]:
-        left = max((text_width(label, _SMALL) for label in rows), default=0.0) + 10
+        left = max((text_width(label, SMALL) for label in rows), default=0.0) + 10
         return left, min((width - left) / max(len(columns), 1), _MAX_SQUARE)
 
     def _draw_column_labels(
@@ -92,16 +91,16 @@ class HeatMap(Chart):
         """Draw the labels above the columns, as many as there is room for; return their end."""
         y = 14.0
         if self.heading:
-            heading = fit_text(self.heading, drawing.width, _SMALL)
-            drawing.text(0, y, heading, fill="faint", size=_SMALL)
+            heading = fit_text(self.heading, drawing.width, SMALL)
+            drawing.text(0, y, heading, fill="faint", size=SMALL)
             y += 24
         stride = label_stride(len(columns), side)
         if not self.column_labels and columns:
-            widest = max(text_width(label, _SMALL) for label in columns)
+            widest = max(text_width(label, SMALL) for label in columns)
             stride = max(stride, math.ceil((widest + 3) / side))
         for column in range(0, len(columns), stride):
-            text = fit_text(columns[column], stride * side - 3, _SMALL)
-            drawing.text(left + (column + 0.5) * side, y, text, anchor="middle", size=_SMALL)
+            text = fit_text(columns[column], stride * side - 3, SMALL)
+            drawing.text(left + (column + 0.5) * side, y, text, anchor="middle", size=SMALL)
         return y + 8
 
     def _runs(self, squares: tuple[Square, ...], left: float, side: float) -> list[PixelRun]:

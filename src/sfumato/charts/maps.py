@@ -15,8 +15,8 @@ from html import escape
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.charts.chart import NARROW_WIDTH, WIDE_WIDTH, Chart
-from sfumato.charts.drawing import Drawing, text_width
+from sfumato.charts.chart import Chart
+from sfumato.charts.drawing import SMALL, Drawing, text_width
 from sfumato.charts.outlines import (
     Bounds,
     Outlines,
@@ -36,7 +36,6 @@ Line = Sequence[tuple[float, float]]
 _MAX_DECADES = 4.0  # that the colours span
 _MAX_STRETCH = 3.0  # the true value is much larger near the poles
 _MAX_HEIGHT_RATIO = 2.0
-_SMALL = 12.0
 _LEGEND_HEIGHT = 54.0
 _NAMES_PER_PIXEL = 1 / 75
 _MAX_TEXT_ROWS = 24
@@ -232,17 +231,15 @@ class MapChart(Chart):
             drawing.rectangle(step * swatch, top, swatch + 0.3, 10, f"map{step}")
         low_text = f"{_plain_number(100 * 10**bottom_log)}%"
         high_text = f"{_plain_number(100 * 10**top_log)}%"
-        drawing.text(0, top + 26, low_text, fill="faint", size=_SMALL)
-        drawing.text(width, top + 26, high_text, fill="faint", size=_SMALL, anchor="end")
+        drawing.text(0, top + 26, low_text, fill="faint", size=SMALL)
+        drawing.text(width, top + 26, high_text, fill="faint", size=SMALL, anchor="end")
         if (steps == _NOISE).any():
             _draw_noise_key(drawing, width + 24, top)
 
     def to_html(self) -> str:
         """Return the map for a page, with the data that the page's script needs for hovering."""
-        wide = self.to_svg(WIDE_WIDTH, css_class="wide")
-        narrow = self.to_svg(NARROW_WIDTH, css_class="narrow")
         if not isinstance(self.shapes, GridShapes):
-            return f'<div class="chart map">{wide}{narrow}</div>'
+            return f'<div class="chart map">{self._both_layouts()}</div>'
         data = {
             "rows": self.shapes.rows,
             "columns": self.shapes.columns,
@@ -257,8 +254,8 @@ class MapChart(Chart):
         grid = escape(json.dumps(data, allow_nan=False))
         return (
             f'<div class="chart map" data-grid="{grid}" data-cells="{packed}">'
-            f'{wide}{narrow}<p class="note reading" role="status">Point at a cell to read its '
-            "share.</p></div>"
+            f"{self._both_layouts()}"
+            '<p class="note reading" role="status">Point at a cell to read its share.</p></div>'
         )
 
     def to_text(self, width: int = 80) -> str:
@@ -284,10 +281,10 @@ def _step_colour(step: int) -> str:
 
 def _draw_noise_key(drawing: Drawing, x: float, top: float) -> None:
     text = "may be empty: the interval holds zero"
-    if x + 18 + text_width(text, _SMALL) > drawing.width:
+    if x + 18 + text_width(text, SMALL) > drawing.width:
         text = "may be empty"
     drawing.rectangle(x, top, 12, 10, "noise")
-    drawing.text(x + 18, top + 9, text, fill="faint", size=_SMALL)
+    drawing.text(x + 18, top + 9, text, fill="faint", size=SMALL)
 
 
 def _plain_number(number: float) -> str:
@@ -302,17 +299,21 @@ def _plain_number(number: float) -> str:
 
 @dataclass(frozen=True, repr=False)
 class OutlineMap(Chart):
-    """A map without data: land, borders and the names of the largest places."""
+    """A map without data: land, borders and the names of the largest places.
+
+    ``footer``: how many pixels at the lower edge have no names, for the labels of an axis.
+    """
 
     title: str
     bounds: Bounds
+    footer: float = 0
 
     def draw(self, drawing: Drawing) -> float:
         """Draw land, outlines and names."""
         projection = MapProjection(self.bounds, drawing.width)
         outlines = outlines_within(self.bounds)
         _draw_land(drawing, projection, outlines)
-        _draw_lines(drawing, projection, outlines)
+        _draw_lines(drawing, projection, outlines, self.footer)
         return projection.height
 
     def to_text(self, width: int = 80) -> str:
@@ -328,22 +329,30 @@ def _draw_land(drawing: Drawing, projection: MapProjection, outlines: Outlines) 
         drawing.path(f"{_path(lake, projection)}z", fill="paper")
 
 
-def _draw_lines(drawing: Drawing, projection: MapProjection, outlines: Outlines) -> None:
+def _draw_lines(
+    drawing: Drawing, projection: MapProjection, outlines: Outlines, footer: float = 0
+) -> None:
     """Draw borders, coasts, and the names of the largest places."""
     for line in outlines.states:
         drawing.path(_path(line, projection), stroke="coast", width=0.5)
     for line in (*outlines.borders, *outlines.coasts):
         drawing.path(_path(line, projection), stroke="coast", width=0.9)
     name_count = round(drawing.width * _NAMES_PER_PIXEL)
-    _draw_names(drawing, projection, largest_places(projection.bounds, name_count))
+    places = largest_places(projection.bounds, name_count)
+    free_area = _Box(0, projection.height - footer, drawing.width, footer)
+    _draw_names(drawing, projection, places, [free_area] if footer else [])
 
 
-def _draw_names(drawing: Drawing, projection: MapProjection, places: Sequence[Place]) -> None:
-    """Draw the names of places; leave out a name that would cover another."""
-    boxes: list[_Box] = []
+def _draw_names(
+    drawing: Drawing,
+    projection: MapProjection,
+    places: Sequence[Place],
+    boxes: "list[_Box]",
+) -> None:
+    """Draw the names of places; leave out a name that would cover another, or one of the boxes."""
     for place in places:
         x, y = projection.place(place.longitude, place.latitude)
-        width = text_width(place.name, _SMALL)
+        width = text_width(place.name, SMALL)
         is_right = x > drawing.width - width - 10
         box = _Box(x - width - 8 if is_right else x - 3, y - 8, width + 11, 16)
         if any(box.overlaps(other) for other in boxes):
@@ -352,7 +361,7 @@ def _draw_names(drawing: Drawing, projection: MapProjection, places: Sequence[Pl
         drawing.circle(x, y, 1.8, fill="ink")
         anchor = "end" if is_right else "start"
         offset = -5 if is_right else 5
-        drawing.text(x + offset, y + 4, place.name, anchor=anchor, size=_SMALL, halo="paper")
+        drawing.text(x + offset, y + 4, place.name, anchor=anchor, size=SMALL, halo="paper")
 
 
 @dataclass(frozen=True)

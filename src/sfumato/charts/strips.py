@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from sfumato.charts.chart import Chart
-from sfumato.charts.drawing import Drawing, fit_text, text_width
+from sfumato.charts.drawing import SMALL, Drawing, fit_text, text_width
 from sfumato.charts.palette import MAP_STEPS
 from sfumato.charts.terminal import shade
 from sfumato.foundation.formatting import shorten
@@ -32,7 +32,6 @@ __all__ = [
 STEP_COUNTS = {"promise": 5, "map": MAP_STEPS}
 """The number of colours on each scale."""
 
-_SMALL = 12.0
 _LABEL_SHARE = 0.3  # of the width
 _HEIGHT = 380.0  # of all rows together
 _MIN_ROW = 1.5
@@ -104,8 +103,8 @@ class StripChart(Chart):
         rows, columns, left = self._arrange_labels(labels, drawing.width)
         y = 14.0
         if self.heading:
-            heading = fit_text(self.heading, drawing.width, _SMALL)
-            drawing.text(0, y, heading, fill="faint", size=_SMALL)
+            heading = fit_text(self.heading, drawing.width, SMALL)
+            drawing.text(0, y, heading, fill="faint", size=SMALL)
             y += 24
         width = drawing.width - left
         self._draw_span_labels(drawing, columns, left, width, y)
@@ -113,7 +112,7 @@ class StripChart(Chart):
         height = min(max(_HEIGHT / max(len(labels), 1), _MIN_ROW), _MAX_ROW)
         for row in range(0, len(rows), label_stride(len(rows), height)):
             middle = top + (row + 0.5) * height
-            drawing.text(left - 8, middle + 4, rows[row], anchor="end", size=_SMALL)
+            drawing.text(left - 8, middle + 4, rows[row], anchor="end", size=SMALL)
         draw_runs(drawing, [self._place(strip, left, width) for strip in self.strips], top, height)
         bottom = top + height * len(rows)
         self._draw_edges(drawing, left, width, top, bottom)
@@ -124,10 +123,10 @@ class StripChart(Chart):
     ) -> tuple[list[str], list[str], float]:
         """Return the labels of rows and of spans, and where the rows start."""
         limit = _LABEL_SHARE * width
-        short_labels = [fit_text(label, limit, _SMALL) for label in labels]
+        short_labels = [fit_text(label, limit, SMALL) for label in labels]
         left = _label_end(short_labels)
         for span in self.spans:
-            if text_width(labels[span.row], _SMALL) > (span.end - span.start) * (width - left) - 4:
+            if text_width(labels[span.row], SMALL) > (span.end - span.start) * (width - left) - 4:
                 rows, columns = number_labels(labels, limit)
                 return rows, columns, _label_end(rows)
         return short_labels, labels, left
@@ -141,10 +140,10 @@ class StripChart(Chart):
         for span in self.spans:
             middle = left + (span.start + span.end) / 2 * width
             text = labels[span.row]
-            half = text_width(text, _SMALL) / 2
+            half = text_width(text, SMALL) / 2
             middle = min(middle, drawing.width - half)
             if middle - half > text_end:
-                drawing.text(middle, y, text, anchor="middle", size=_SMALL)
+                drawing.text(middle, y, text, anchor="middle", size=SMALL)
                 text_end = middle + half + gap
 
     def _draw_edges(
@@ -193,7 +192,7 @@ def number_labels(labels: Sequence[str], limit: float) -> tuple[list[str], list[
         return list(labels), list(labels)
     rows = []
     for number, label in zip(numbers, labels, strict=True):
-        rows.append(fit_text(f"{number} {label}", limit, _SMALL))
+        rows.append(fit_text(f"{number} {label}", limit, SMALL))
     return rows, numbers
 
 
@@ -205,7 +204,7 @@ def label_stride(count: int, height: float) -> int:
 
 
 def _label_end(labels: Iterable[str]) -> float:
-    return max((text_width(label, _SMALL) for label in labels), default=0.0) + 10
+    return max((text_width(label, SMALL) for label in labels), default=0.0) + 10
 
 
 # --- colours --------------------------------------------------------------------------------------
@@ -227,15 +226,15 @@ def draw_scale(
     if not low and not high:
         return top
     x = left
-    total = text_width(low + high, _SMALL) + 16 + _SWATCH * STEP_COUNTS[scale]
+    total = text_width(low + high, SMALL) + 16 + _SWATCH * STEP_COUNTS[scale]
     if x + total > drawing.width:
         x = 0
-    x += text_width(low, _SMALL) + 8
-    drawing.text(x - 8, top + 14, low, fill="faint", anchor="end", size=_SMALL)
+    x += text_width(low, SMALL) + 8
+    drawing.text(x - 8, top + 14, low, fill="faint", anchor="end", size=SMALL)
     for step in range(STEP_COUNTS[scale]):
         drawing.rectangle(x + step * _SWATCH, top + 5, _SWATCH + 0.3, 10, f"{scale}{step}")
     x += _SWATCH * STEP_COUNTS[scale] + 8
-    drawing.text(x, top + 14, high, fill="faint", size=_SMALL)
+    drawing.text(x, top + 14, high, fill="faint", size=SMALL)
     return top + _SCALE_HEIGHT
 
 

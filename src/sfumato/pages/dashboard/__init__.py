@@ -165,8 +165,9 @@ def _render_change(changes: Difference, x: int, decimals: int) -> Html:
         direction = "less frequent"
         min_change = -float(changes.high[x])
     row = (
-        '<tr><th scope="row" dir="auto">$label</th><td class="$css_class">$direction</td>'
-        '<td class="number">$estimate</td><td class="number">$minimum</td></tr>'
+        '<tr><th scope="row" dir="auto">$label</th><td class="text $css_class">$direction</td>'
+        '<td class="number" data-name="by about">$estimate</td>'
+        '<td class="number" data-name="by at least">$minimum</td></tr>'
     )
     return fill(
         row,

@@ -15,7 +15,7 @@ _ROW = (
     '<tr><th scope="row">$day, $sender</th><td class="number" data-name="reports">$reports</td>'
     '<td class="number$fit_class" data-name="fit">$fit</td>'
     '<td class="number" data-name="largest shift">$shift</td>'
-    '<td class="buttons">$day_button $sender_button</td></tr>'
+    '<td class="buttons text">$day_button $sender_button</td></tr>'
 )
 _BUTTON = (
     '<button type="button" class="plain" data-method="$method" data-omission="$path">$text</button>'

@@ -34,8 +34,9 @@ def demo_page(title: str, people: int, maps: Sequence[PromiseMap], credit: str) 
         panels.append(Panel(promise_map.heading, promise_map.chart, text))
     measured = [promise_map for promise_map in maps if promise_map.error is not None]
     row = (
-        '<tr><th scope="row">$heading</th><td>$explanation</td><td class="number">$error</td>'
-        '<td class="number">$bits</td></tr>'
+        '<tr><th scope="row">$heading</th><td class="text">$explanation</td>'
+        '<td class="number" data-name="error">$error</td>'
+        '<td class="number" data-name="bits">$bits</td></tr>'
     )
     rows = fill_each(
         row,

@@ -24,6 +24,7 @@ TRY_POLICY = (
 _MAX_LISTED_ANSWERS = 12  # if there are more answers, people type theirs in a box
 _MAX_SUGGESTIONS = 2000
 _MAP_WIDTH = 800  # pixels
+_LABEL_HEIGHT = 18  # of the longitudes, which the page draws over the outlines
 
 
 def try_page(survey: Survey) -> str:
@@ -74,11 +75,11 @@ def _render_map(grid: GridDomain) -> Html:
     record = grid.to_record()
     geometry = {name: float(record[name]) for name in ("south", "north", "west", "east", "step")}
     bounds = Bounds(geometry["south"], geometry["north"], geometry["west"], geometry["east"])
-    outlines = OutlineMap("Outlines of countries and states", bounds)
+    outlines = OutlineMap("Outlines of countries and states", bounds, footer=_LABEL_HEIGHT)
     return render(
         "try_it/map.html",
         edges=json.dumps(geometry),
-        outlines=Html(outlines.to_svg(_MAP_WIDTH)),
+        outlines=Html(outlines.to_html()),
         width=_MAP_WIDTH,
         height=round(MapProjection(bounds, _MAP_WIDTH).height),
         **{name: record[name] for name in geometry},
