@@ -192,7 +192,7 @@ def unlock(token: str, wanted: str) -> Callable[[Page], None]:
     def act(page: Page) -> None:
         page.fill("#secret", token)
         page.click("text=Show results")
-        page.locator(f"{wanted} svg:visible").first.wait_for(timeout=60_000)
+        page.locator(f"{wanted} svg:visible").first.wait_for(timeout=180_000)
 
     return act
 
@@ -240,7 +240,7 @@ def main(folder_for_all_sizes: str | None = None) -> None:
             first, second = (survey.fingerprint for survey in surveys)
             show_bars = unlock(token, "#shares")
             take(browser, Shot("dashboard", f"{address}/#{first}", show_bars))
-            take(browser, Shot("map", f"{address}/#{second}", unlock(token, "#map"), height=1000))
+            take(browser, Shot("map", f"{address}/#{second}", unlock(token, "#map"), height=1180))
             take(browser, Shot("try", f"{address}/try/{first}", try_lunch, 900))
             take(browser, Shot("try-map", f"{address}/try/{second}", try_map, 900, 1100))
         for page, address in write_pages(folder).items():

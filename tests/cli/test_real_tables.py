@@ -12,7 +12,7 @@ import pytest
 
 from sfumato.survey import Survey
 from sfumato.tables import count_files
-from support.real_tables import NO_ANSWER, QUESTIONS, Answers
+from support.real_tables import HEALTH, NO_ANSWER, PENGUINS, QUESTIONS, Answers
 
 LEVEL = 1 - 1e-8  # of an interval that holds the true share
 
@@ -154,3 +154,39 @@ def test_counts_of_the_tables_are_known():
         "sex": 11,
         "delay": 8255,
     }
+
+
+# --- what a real table is refused for -------------------------------------------------------------
+
+
+def test_column_of_too_many_numbers_needs_bins(folder, call, error_from):
+    """A few lines away from useful: weights of a survey, and lengths in millimetres."""
+    (folder / "health.csv").write_bytes(HEALTH.locate().read_bytes())
+    options = ("init", "--from", "health.csv", "--column", "finalwgt", "new.toml")
+    message = error_from(*options)
+    assert "column 'finalwgt' contains numbers, " in message
+    assert "too many for labels. Pass --bins, such as --bins 10" in message
+    assert call(*options, "--bins", "10").code == 0
+
+    (folder / "penguins.csv").write_bytes(PENGUINS.locate().read_bytes())
+    options = ("init", "--from", "penguins.csv", "--column", "bill_length_mm")
+    message = error_from(*options, "--missing-codes", "NA", "lengths.toml")
+    assert "a useful result needs about " in message
+    assert "more than 1,000 times the 344 in this table" in message
+    assert "Use fewer labels (--bins, --labels with --other), or pass --force-labels." in message
+
+
+@pytest.mark.parametrize(("delimiter", "name"), [(";", "';'"), ("\t", "tab")])
+def test_other_delimiters_are_named(folder, error_from, delimiter, name):
+    text = HEALTH.locate().read_text("utf-8").replace(",", delimiter)
+    (folder / "health.csv").write_text(text, "utf-8")
+    message = error_from("init", "--from", "health.csv", "--column", "region", "new.toml")
+    assert message.rstrip().endswith(f"Pass --delimiter {name}.")
+
+
+def test_wrong_column_of_a_real_table_is_corrected(folder, error_from):
+    (folder / "penguins.csv").write_bytes(PENGUINS.locate().read_bytes())
+    message = error_from("init", "--from", "penguins.csv", "--column", "specis", "new.toml")
+    assert "did you mean 'species'? Its columns are species, island, bill_length_mm," in message
+    message = error_from("privatize", "lunch.toml", "penguins.csv", "-o", "r.csv")
+    assert "the columns of penguins.csv are species, island, bill_length_mm," in message

@@ -332,6 +332,14 @@ def test_what_is_not_one_answer_per_person_is_rejected(answers):
         read(["park", 1], answers)
 
 
+def test_intervals_are_refused_with_the_conversion():
+    reader = AnswerReader(Domain(["(17.9, 44.0]", "(44.0, 70.0]"]), AnswerColumns("age"))
+    ages = pd.cut(pd.Series([18.0, 25.0, 70.0]), 2, precision=1)
+    with pytest.raises(InvalidSymbols, match=r"answers must be text, but they are intervals"):
+        reader.read(ages)
+    assert reader.read(ages.astype(str)).symbol_of_row.tolist() == [0, 0, 1]
+
+
 def test_durations_and_times_with_nanoseconds():
     durations = pa.array([7_200_000_000_001], pa.duration("ns"))
     assert read(["2:00:00"], durations) == [0]
