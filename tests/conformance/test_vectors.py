@@ -185,6 +185,7 @@ SEEN_IN = {
     "low bits": "mechanisms.json",
     "order": "canonical.json",
     "rounding": "domains.json",
+    "globe": "domains.json",
     "week": "memory.json",
     "no NFC": "domains.json",
     "rank": "samples.json",

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import sfumato as sf
 from sfumato.domains import GridDomain
 from sfumato.errors import InvalidContext, InvalidSymbols, SfumatoError, UnknownValue
 from support.error_text import full_error_text
@@ -150,6 +151,72 @@ def test_errors_of_two_columns_do_not_echo_positions():
     with pytest.raises(InvalidSymbols) as caught:
         GridDomain(0, 2, 0, 2, 1).symbols_at([f"{CANARY} N"], [0])
     assert str(CANARY) not in full_error_text(caught.value)
+
+
+# --- the end of the globe -------------------------------------------------------------------------
+
+
+GLOBE = GridDomain(-90, 90, -180, 180, 45)
+NORTH_EAST = GridDomain(0, 90, 0, 180, 45)
+SOUTH_WEST = GridDomain(-90, 0, -180, 0, 45)
+EUROPE = GridDomain(30, 75, -15, 45, 15)
+
+
+def _cells(grid, positions):
+    return [grid.cells_at([latitude], [longitude]).item() for latitude, longitude in positions]
+
+
+def test_poles_and_antimeridian_belong_to_a_grid_of_the_whole_globe():
+    last_row = 3 * 8
+    assert _cells(GLOBE, [(90, 0), (90, -180), (90, 180)]) == [last_row + 4, last_row, last_row]
+    assert _cells(GLOBE, [(-90, 0), (-90, 180)]) == [4, 0]
+    for latitude in (-90, -0.5, 44, 90):
+        assert len(set(_cells(GLOBE, [(latitude, 180), (latitude, -180)]))) == 1
+    assert _cells(GLOBE, [(0, 179.9999999), (0, 180), (0, -179.9999999)]) == [23, 16, 16]
+
+
+def test_coordinates_that_round_to_the_end_of_the_globe_belong_to_it():
+    assert _cells(GLOBE, [(90.00000004, 0), (0, 180.00000004), (0, -180.00000004)]) == [28, 16, 16]
+    assert _cells(GLOBE, [(90.00000006, 0), (0, 180.00000006), (0, -180.00000006)]) == [-1, -1, -1]
+
+
+def test_part_of_the_globe_contains_the_end_that_it_reaches():
+    assert _cells(NORTH_EAST, [(90, 0), (0, 180), (0, -180), (90, 180)]) == [4, 3, 3, 7]
+    assert _cells(SOUTH_WEST, [(-90, 180), (-90, -180), (0, -10), (-10, 0)]) == [0, 0, -1, -1]
+    assert _cells(EUROPE, [(75, 0), (90, 0), (45, 45), (45, 180)]) == [-1, -1, -1, -1]
+
+
+def test_arrays_of_positions_are_not_changed():
+    latitudes = np.array([90.0, 90.0])
+    longitudes = np.array([180.0, -180.0])
+    assert GLOBE.symbols_at(latitudes, longitudes).tolist() == [24, 24]
+    assert latitudes.tolist() == [90, 90]
+    assert longitudes.tolist() == [180, -180]
+
+
+def test_edition_1_keeps_the_end_of_the_globe_outside():
+    old = GLOBE.for_edition(1)
+    assert _cells(old, [(90, 0), (0, 180), (0, -180), (-90, 0)]) == [-1, -1, 16, 4]
+    assert old == GLOBE
+    assert old.to_record() == GLOBE.to_record()
+    assert GLOBE.for_edition(2) is GLOBE
+    assert old.for_edition(2)._joins_edges
+
+
+@pytest.mark.parametrize("other", [None, "at sea"])
+def test_survey_reads_the_end_of_the_globe_as_its_edition_does(other):
+    grid = GridDomain(-90, 90, -180, 180, 45, other=other)
+    outside = -1 if other is None else grid.cell_count
+    for edition, cell in ((1, outside), (2, 24)):
+        survey = sf.Survey("globe", sf.Uniform(grid, 1), edition=edition)
+        for survey_as_read in (survey, sf.Survey.from_resolved(survey.resolved())):
+            assert survey_as_read.fingerprint == survey.fingerprint
+            assert survey_as_read.context.domain.find((90, 180)) == cell
+            if cell < 0:
+                with pytest.raises(UnknownValue):
+                    survey_as_read.privatize([(90, 180)])
+            else:
+                assert len(survey_as_read.privatize([(90, 180)])) == 1
 
 
 # --- labels ---------------------------------------------------------------------------------------

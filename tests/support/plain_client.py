@@ -28,6 +28,7 @@ FAULTS = {
     "low bits": "a short word is taken from the low bits",
     "order": "keys are sorted by UTF-16",
     "rounding": "a half is rounded towards zero",
+    "globe": "latitude 90 and longitude 180 are outside in every format",
     "week": "weeks are named by the calendar year",
     "no NFC": "text is not normalised",
     "rank": "the symbol is used instead of its rank in its block",
@@ -139,8 +140,13 @@ class PlainClient:
     # --- values -----------------------------------------------------------------------------------
 
     def op_symbol(self, request):
-        domain = self.survey(request)[0]["context"]["domain"]
-        symbol = getattr(self, "find_" + domain["kind"])(domain, request["value"])
+        promise = self.survey(request)[0]
+        domain = promise["context"]["domain"]
+        value = request["value"]
+        if domain["kind"] == "grid":
+            symbol = self.find_grid(domain, value, promise["format"])
+        else:
+            symbol = getattr(self, "find_" + domain["kind"])(domain, value)
         if symbol is None:
             raise Refused("UnknownValue")
         return {"symbol": symbol}
@@ -163,20 +169,33 @@ class PlainClient:
         inside = type(value) is int and 0 <= value - domain["start"] < domain["size"]
         return value - domain["start"] if inside else None
 
-    def find_grid(self, domain, value):
+    def find_grid(self, domain, value, survey_format):
         rows, columns = grid_shape(domain)
-        row = self.cell(value[0], degrees(domain["south"]), degrees(domain["step"]))
-        column = self.cell(value[1], degrees(domain["west"]), degrees(domain["step"]))
-        if row is not None and column is not None and 0 <= row < rows and 0 <= column < columns:
-            return row * columns + column
+        south, north, west, east, step = (
+            degrees(domain[name]) for name in ("south", "north", "west", "east", "step")
+        )
+        latitude, longitude = map(self.units, value)
+        if survey_format == 2 and self.fault != "globe":
+            if latitude == 900000000 == north:
+                latitude = north - 1
+            if longitude in (1800000000, -1800000000):
+                if west == -1800000000:
+                    longitude = west
+                elif east == 1800000000:
+                    longitude = east - 1
+        if latitude is not None and longitude is not None:
+            row = (latitude - south) // step
+            column = (longitude - west) // step
+            if 0 <= row < rows and 0 <= column < columns:
+                return row * columns + column
         return None if domain["other"] is None else rows * columns
 
-    def cell(self, value, origin, step):
+    def units(self, value):
         if value is None or not abs(value) <= 360:
             return None
         if self.fault == "rounding":
-            return (int(value * 1e7 + math.copysign(0.5, value)) - origin) // step
-        return (math.floor(float(value) * 10000000.0 + 0.5) - origin) // step
+            return int(value * 1e7 + math.copysign(0.5, value))
+        return math.floor(float(value) * 10000000.0 + 0.5)
 
     # --- reports ----------------------------------------------------------------------------------
 

@@ -33,6 +33,7 @@ def values() -> Iterator[Case]:
     far = IntegerDomain(3, start=2**52)
     yield from _try_values("range, far out", far, [2**52 - 1, 2**52, 2**52 + 2, 2**52 + 3])
     yield from _grids()
+    yield from _edges_of_the_globe()
     yield from _h3_cells(None)
     yield from _h3_cells("elsewhere")
 
@@ -49,6 +50,27 @@ def _grids() -> Iterator[Case]:
     longitudes = (180, nextafter(180, 0), 179.99999995, 200, -180.00000004, -180.00000006)
     equator = [[0, longitude] for longitude in longitudes]
     yield from _try_values("the whole globe", globe, latitudes + equator)
+
+
+def _edges_of_the_globe() -> Iterator[Case]:
+    """Yield positions at 90 and ±180 degrees, which format 2 reads in another way than format 1."""
+    latitudes = [90, nextafter(90, 0), nextafter(90, 180), 89.9999999, 90.0000001, -90, -90.0000001]
+    longitudes = [180, nextafter(180, 0), 179.99999994, 179.99999996, 180.00000004, 180.00000006]
+    positions: list[Any] = [[latitude, 0] for latitude in latitudes]
+    for longitude in longitudes:
+        positions += [[0, longitude], [0, -longitude]]
+    positions += [[90, 180], [90, -180], [-90, 180], [90, 200], [200, 180], [None, 180], [90, None]]
+    grids = {
+        "the whole globe": GridDomain(-90, 90, -180, 180, "22.5"),
+        "the whole globe with other": GridDomain(-90, 90, -180, 180, 45, other="nowhere"),
+        "the east": GridDomain(0, 90, 0, 180, 30, other="elsewhere"),
+        "the west": GridDomain(-90, 0, -180, 0, 30, other="elsewhere"),
+        "around Greenwich": GridDomain(-45, 45, -90, 90, 45, other="elsewhere"),
+    }
+    for about, grid in grids.items():
+        for edition in (1, 2):
+            name = f"{about}, format {edition}"
+            yield from _try_values(name, grid, positions, edition)
 
 
 def _positions() -> Iterator[list[Any]]:
@@ -98,15 +120,17 @@ def _h3_cells(other: str | None) -> Iterator[Case]:
     )
 
 
-def _try_values(about: str, domain: Domain, candidates: list[Any]) -> Iterator[Case]:
-    survey = _survey(about, domain)
+def _try_values(
+    about: str, domain: Domain, candidates: list[Any], edition: int = 1
+) -> Iterator[Case]:
+    survey = _survey(about, domain, edition)
     yield load(survey)
-    yield from _look_up(about, domain, survey.fingerprint, candidates)
+    yield from _look_up(about, survey.context.domain, survey.fingerprint, candidates)
 
 
-def _survey(about: str, domain: Domain) -> Survey:
+def _survey(about: str, domain: Domain, edition: int = 1) -> Survey:
     context = Uniform(domain, 1)
-    return Survey(f"values: {about}", context, PlainResponse(context))
+    return Survey(f"values: {about}", context, PlainResponse(context), edition=edition)
 
 
 def _look_up(about: str, domain: Domain, pin: str, candidates: list[Any]) -> Iterator[Case]:

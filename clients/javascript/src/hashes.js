@@ -2,7 +2,7 @@
 export const HASHES = {
   composites: "sha256-ZoX89cbunRHmUuoFVt+kbTuBDiClnI5AbHeTDz8jd7g=",
   groups: "sha256-lNkiKdyok9PjofroXsQGsWG1rOqXt7T2V9ggbaCcfcU=",
-  places: "sha256-flJuGXjmTnrzbpzgqB3N/WHkQ83Yqe7EEb2pkWNArN0=",
+  places: "sha256-gDl4zaW95Cd95in/B9SfzUcIcZdYtkg194jnKO87gAE=",
   tables: "sha256-WFkAb8YK/lukEB3ZT9Q/O55VZFWxT3kYISskwLzI+uY=",
 };
 

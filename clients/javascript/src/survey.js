@@ -33,10 +33,11 @@ export class Survey {
     const { name, repeat, format: edition } = promise;
     const { size, entries } = context;
     const { outputs } = mechanism;
-    const leavesOpen = entries.includes(Infinity);
     const title = about.title || name;
-    const shared = { title, name, repeat, edition, fingerprint, context, mechanism, size, outputs, checked, leavesOpen };
-    Object.freeze(Object.assign(this, shown, shared));
+    Object.assign(this, shown, { title, name, repeat, edition, fingerprint, context, mechanism, size, outputs, checked });
+    this.leavesOpen = entries.includes(Infinity);
+    context.domain.edition = edition; // grids read the edges of the globe by it
+    Object.freeze(this);
   }
 
   /** Fetch a survey from an aggregator. */

@@ -4,7 +4,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -96,6 +96,10 @@ class Domain:
     def size(self) -> int:
         """The number of symbols, k."""
         return len(self._labels)
+
+    def for_edition(self, edition: int) -> Self:
+        """Return the domain as surveys of an edition read values; its record stays the same."""
+        return self
 
     def symbols(self, values: Iterable[object]) -> Symbols:
         """Return the symbols for people's values.

@@ -1,18 +1,19 @@
 """A domain of grid cells; positions are rounded to 1e-7 degree before a cell is chosen."""
 
+import copy
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from contextlib import suppress
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from numbers import Real
-from typing import Any, overload
+from typing import Any, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from sfumato.domains.domain import Domain, Label, require_label, unknown_value_error
 from sfumato.errors import InvalidContext, InvalidSymbols, UnknownValue
-from sfumato.foundation.arrays import Booleans, Floats, Symbols
+from sfumato.foundation.arrays import Floats, Symbols
 from sfumato.foundation.canonical import decimal_text, require_fields
 from sfumato.foundation.inputs import NumberLike
 from sfumato.foundation.numpy_values import require_unmasked
@@ -20,7 +21,11 @@ from sfumato.foundation.numpy_values import require_unmasked
 __all__ = ["GridDomain", "coordinates"]
 
 _UNITS_PER_DEGREE = 10**7  # one unit of latitude is about a centimetre on the ground
+_POLE = 90 * _UNITS_PER_DEGREE
+_ANTIMERIDIAN = 180 * _UNITS_PER_DEGREE
+_NOWHERE = 1000 * _UNITS_PER_DEGREE
 _CELL_LIMIT = 2**31
+_FIRST_EDITION_WITH_JOINT_EDGES = 2
 
 
 class GridDomain(Domain):
@@ -28,14 +33,21 @@ class GridDomain(Domain):
 
     A coordinate is rounded to 1e-7 degree, ``c = ⌊degrees·10⁷ + ½⌋``, and its cell is
     ``⌊(c − origin)/step⌋`` in integer arithmetic. A cell's northern and eastern edges belong to its
-    neighbours. A cell's label is its south-western corner. A position outside the grid is mapped to
-    ``other`` if there is such a label, and is an error otherwise.
+    neighbours. At the end of the globe, there are none: latitude 90 belongs to the last row of a
+    grid that reaches it. Longitudes 180 and −180 are the same: they belong to the first column of a
+    grid that starts there, otherwise to the last column of one that ends there. A cell's label is
+    its south-western corner. A position outside the grid is mapped to ``other`` if there is such a
+    label, and is an error otherwise.
+
+    Surveys of edition 1 keep an older rule: latitude 90 and longitude 180 are outside every grid.
 
     >>> grid = GridDomain(25, 50, -130, -60, 0.2)
     >>> grid.shape, grid.symbols_at([25.0, 49.99], [-130.0, -60.01])
     ((125, 350), array([    0, 43749]))
     >>> grid.labels[351]
     '25.2,-129.8'
+    >>> GridDomain(-90, 90, -180, 180, 90).symbols([(90, 0), (0, 180), (0, -180)])
+    array([6, 4, 4])
     """
 
     kind = "grid"
@@ -64,9 +76,22 @@ class GridDomain(Domain):
                 f"a grid must have fewer than 2^31 cells; got {self._row_count} × "
                 f"{self._column_count}. Use a larger step."
             )
+        self._joins_edges = True  # whether positions at the end of the globe are in a cell
         self._other = None if other is None else require_label(other, "other")
         if self._other is not None and self._cell_of(self._other) is not None:
             raise InvalidContext(f"other must not be the label of a cell; got {self._other!r}.")
+
+    def for_edition(self, edition: int) -> Self:
+        """Return the grid as surveys of an edition read positions; its record stays the same.
+
+        Clients of edition 1 have latitude 90 and longitude 180 outside every grid.
+        """
+        joins_edges = edition >= _FIRST_EDITION_WITH_JOINT_EDGES
+        if joins_edges == self._joins_edges:
+            return self
+        grid = copy.copy(self)
+        grid._joins_edges = joins_edges
+        return grid
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -102,14 +127,28 @@ class GridDomain(Domain):
 
     def cells_at(self, latitudes: ArrayLike, longitudes: ArrayLike) -> Symbols:
         """Return the cells that contain the positions, or −1 for positions outside the grid."""
-        rows, is_row_inside = _find_indices(latitudes, self._south, self._step, self._row_count)
-        columns, is_column_inside = _find_indices(
-            longitudes, self._west, self._step, self._column_count
-        )
-        if rows.shape != columns.shape or rows.ndim != 1:
+        latitude_units = _round_to_units(latitudes)
+        longitude_units = _round_to_units(longitudes)
+        if latitude_units.shape != longitude_units.shape or latitude_units.ndim != 1:
             raise InvalidSymbols("latitudes and longitudes must be two sequences of equal length.")
+        if self._joins_edges:
+            self._join_edges(latitude_units, longitude_units)
+        rows = (latitude_units - self._south) // self._step
+        columns = (longitude_units - self._west) // self._step
+        is_row_inside = (rows >= 0) & (rows < self._row_count)
+        is_column_inside = (columns >= 0) & (columns < self._column_count)
         is_inside = is_row_inside & is_column_inside
         return np.where(is_inside, rows * self._column_count + columns, -1)
+
+    def _join_edges(self, latitude_units: Symbols, longitude_units: Symbols) -> None:
+        """Move positions at the end of the globe into a cell of the grid, in place."""
+        if self._north == _POLE:
+            latitude_units[latitude_units == _POLE] -= 1
+        is_antimeridian = np.abs(longitude_units) == _ANTIMERIDIAN
+        if self._west == -_ANTIMERIDIAN:
+            longitude_units[is_antimeridian] = -_ANTIMERIDIAN
+        elif self._east == _ANTIMERIDIAN:
+            longitude_units[is_antimeridian] = _ANTIMERIDIAN - 1
 
     def symbols(self, values: Iterable[object]) -> Symbols:
         """Return the symbols of the cells that contain positions: pairs (latitude, longitude)."""
@@ -266,18 +305,13 @@ def _count_steps(
     return (high - low) // step
 
 
-def _find_indices(
-    degrees: ArrayLike, origin: int, step: int, count: int
-) -> tuple[Symbols, Booleans]:
-    """Return the row or column of each coordinate, and a mask of the coordinates inside the grid.
-
-    NaN and infinities are outside.
-    """
+def _round_to_units(degrees: ArrayLike) -> Symbols:
+    """Return coordinates in units of 1e-7 degree; NaN and infinities are far outside every grid."""
     values = coordinates(degrees)
     is_valid = np.isfinite(values) & (np.abs(values) <= 360)
     units = np.floor(np.where(is_valid, values, 0.0) * _UNITS_PER_DEGREE + 0.5).astype(np.int64)
-    index = (units - origin) // step
-    return index, is_valid & (index >= 0) & (index < count)
+    units[~is_valid] = _NOWHERE
+    return units
 
 
 def split_positions(values: Iterable[object]) -> tuple[ArrayLike, ArrayLike]:

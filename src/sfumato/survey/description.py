@@ -53,6 +53,9 @@ class Description(FieldsView):
         object.__setattr__(self, "name", require_name(self.name, "name"))
         object.__setattr__(self, "about", about)
         self._require_edition()
+        # Every client must read an answer as the survey's edition does.
+        questions = tuple(question.for_edition(self.edition) for question in self.questions)
+        object.__setattr__(self, "questions", questions)
 
     @property
     def context(self) -> Context:

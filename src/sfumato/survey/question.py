@@ -1,6 +1,6 @@
 """A question: what is asked under one name, and how its answers are protected."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sfumato.contexts import Context
 from sfumato.domains.domain import require_label
@@ -38,6 +38,13 @@ class Question(FieldsView):
                 "to survey.privatize."
             )
         object.__setattr__(self, "name", require_name(self.name, "a question's name"))
+
+    def for_edition(self, edition: int) -> "Question":
+        """Return the question whose domain reads answers as surveys of an edition do."""
+        domain = self.context.domain.for_edition(edition)
+        if domain is self.context.domain:
+            return self
+        return replace(self, context=self.context.with_domain(domain))
 
 
 def require_name(name: object, field: str) -> str:

@@ -22,6 +22,10 @@ export default ({ MAX_SIZE, expect, requireLabel, requireFields, labelDomain, li
    *
    * A coordinate is rounded to 1e-7 degree, `c = ⌊degrees·10⁷ + ½⌋`; its row or column is `⌊(c − origin)/step⌋` in
    * integers. A value is a pair [latitude, longitude], or an object with these properties, as browsers provide.
+   *
+   * Latitude 90 is in the last row of a grid that reaches it. Longitudes 180 and −180 are one: the western edge of a
+   * grid that starts there, or the end of the last column of one that ends there. Surveys of edition 1 keep an older
+   * rule: both are outside. The survey sets the domain's `edition`.
    */
   function gridDomain({ other, ...edges }) {
     const [south, north, west, east, step] = [edges.south, edges.north, edges.west, edges.east, edges.step].map(units);
@@ -30,11 +34,25 @@ export default ({ MAX_SIZE, expect, requireLabel, requireFields, labelDomain, li
     const cells = rows * columns;
     expect(cells < MAX_SIZE, "fewer than 2^31 cells");
     if (other !== null) requireLabel(other);
+    const [pole, antimeridian] = [90 * UNITS, 180 * UNITS];
+
+    /** Move a position at the end of the globe into a cell. */
+    function joined(latitude, longitude) {
+      if (latitude === pole && north === pole) latitude -= 1;
+      if (Math.abs(longitude) === antimeridian) {
+        if (west === -antimeridian) longitude = west;
+        else if (east === antimeridian) longitude = east - 1;
+      }
+      return [latitude, longitude];
+    }
+
     return {
       size: other === null ? cells : cells + 1,
       find(value) {
         const pair = Array.isArray(value) && value.length === 2 ? value : [value?.latitude, value?.longitude];
-        const [row, column] = [index(pair[0], south, step), index(pair[1], west, step)];
+        let [latitude, longitude] = pair.map(rounded);
+        if (this.edition > 1) [latitude, longitude] = joined(latitude, longitude);
+        const [row, column] = [Math.floor((latitude - south) / step), Math.floor((longitude - west) / step)];
         const inside = row >= 0 && row < rows && column >= 0 && column < columns;
         return inside ? row * columns + column : other === null ? -1 : cells;
       },
@@ -61,10 +79,10 @@ export default ({ MAX_SIZE, expect, requireLabel, requireFields, labelDomain, li
     return (high - low) / step;
   }
 
-  /** Return the row or column of a coordinate; −1 for NaN, infinities and anything that is not a number. */
-  function index(coordinate, origin, step) {
-    if (typeof coordinate !== "number" || !(Math.abs(coordinate) <= 360)) return -1;
-    return Math.floor((Math.floor(coordinate * UNITS + 0.5) - origin) / step);
+  /** Round a coordinate to units; NaN for infinities and anything that is not a number. */
+  function rounded(coordinate) {
+    if (typeof coordinate !== "number" || !(Math.abs(coordinate) <= 360)) return NaN;
+    return Math.floor(coordinate * UNITS + 0.5);
   }
 
   return { domains };
