@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from sfumato.auditing.black_box import Randomizer, list_reports
 from sfumato.auditing.guessing import GuessingGame
 from sfumato.foundation.arrays import Floats, Symbols
+from sfumato.foundation.notebook import FieldsView
 from sfumato.randomness import WordSource
 
 __all__ = [
@@ -52,7 +53,7 @@ _ROUND_GROWTH = 1.5
 
 
 @dataclass(frozen=True)
-class SequenceTest:
+class SequenceTest(FieldsView):
     """The result of one game.
 
     ``subject`` says which reports were tested, and ``reports`` how many. The promise is broken
