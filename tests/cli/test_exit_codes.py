@@ -159,7 +159,7 @@ def test_the_help_of_every_command_has_an_example(call, command):
 def test_every_command_is_in_the_help(call):
     shown = call("--help").out
     assert {command.name for command in app.registered_commands} == set(COMMANDS)
-    assert {group.name for group in app.registered_groups} == {"paper"}
+    assert {group.name for group in app.registered_groups} == {"paper", "store"}
     assert all(command in shown for command in COMMANDS)
 
 
