@@ -203,6 +203,22 @@ def test_operations_fail_at_once_until_the_store_answers(file_store, monkeypatch
     assert result == "result"
 
 
+def test_a_thread_that_cannot_start_takes_no_place(file_store, monkeypatch):
+    def fail(_):
+        raise RuntimeError("can't start new thread")
+
+    async def run():
+        threads = StoreThreads(file_store)
+        with monkeypatch.context() as patch:
+            patch.setattr(threading.Thread, "start", fail)
+            for _ in range(20):
+                with pytest.raises(RuntimeError):
+                    await threads.run(lambda: None)
+        return await threads.run(lambda: "result")
+
+    assert asyncio.run(run()) == "result"
+
+
 def test_errors_of_the_store_reach_the_caller(file_store):
     def work():
         raise StoreUnavailable("away")

@@ -82,6 +82,8 @@ def test_senders_are_added_listed_and_revoked(store_option):
         (("leave-out", "survey.json"), "--day DATE or --sender SENDER"),
         (("leave-out", "survey.json", "--day", "yesterday"), "2026-11-15"),
         (("leave-out", "survey.json", "--sender", "west"), "operator, north"),
+        (("leave-out", "survey.json", "--sender", "north", "--day", "yesterday"), "2026-11-15"),
+        (("leave-out", "survey.json", "--day", "2026-11-15", "--sender", "west"), "operator"),
         (("revoke-sender", "survey.json", "west"), "no bulk sender"),
         (("add-sender", "survey.json", "A B"), "lowercase letters"),
         (("days", "abc"), "at least 8 digits"),
@@ -93,3 +95,11 @@ def test_mistakes_are_explained(store_option, arguments, message):
     assert result.code == 2
     assert message in result.err
     assert reports_in_results() == 300
+
+
+def test_a_missing_store_is_not_created(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = run("days", SURVEY.fingerprint)
+    assert result.code == 2
+    assert "there is no store at sfumato.db" in result.err
+    assert not list(tmp_path.iterdir())

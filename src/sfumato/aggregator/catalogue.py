@@ -225,7 +225,8 @@ class Estimates:
         day_reports = counts.tally.reports
         largest_shift = 0.0
         if not counts.is_left_out:
-            fake_share = day_reports / report_count
+            # The day may have been left out after it was read: then the results may be empty.
+            fake_share = day_reports / max(report_count, day_reports)
             largest_shift = min(1.0, fake_share * entry.survey.mechanism.scores.reach.max_shift)
         return DaySummary(
             day=counts.day,

@@ -100,7 +100,12 @@ class StoreThreads:
     async def _run_in_turn(self, function: Callable[[], _Result]) -> _Result:
         await self._free_threads.acquire()
         # An abandoned thread still occupies a connection, so it counts until it ends.
-        return await _start_thread(function, self._free_threads.release)
+        try:
+            future = _start_thread(function, self._free_threads.release)
+        except RuntimeError:  # the process may not start another thread
+            self._free_threads.release()
+            raise
+        return await future
 
     async def _probe_store(self) -> None:
         """Ask the store for its version, once for all callers, and wait for the answer."""

@@ -6,6 +6,7 @@ The commands open the store itself, so they need no token, and work while aggreg
 import json
 from contextlib import closing
 from datetime import date
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -94,13 +95,14 @@ def leave_out(
       sfumato store leave-out survey.toml --sender north
 
     """
-    _require_one(day, sender)
+    _require_choice(day, sender)
+    parsed_day = _parse_day(day)
     with closing(_open(store)) as open_store:
         fingerprint = _find_fingerprint(open_store, survey)
-        if day is not None:
-            open_store.leave_out_day(fingerprint, _parse_day(day))
         if sender is not None:
             open_store.leave_out_sender(fingerprint, sender)
+        if parsed_day is not None:
+            open_store.leave_out_day(fingerprint, parsed_day)
         _show_omissions(open_store, fingerprint)
 
 
@@ -117,13 +119,14 @@ def include(
       sfumato store include survey.toml --day 2026-11-15
 
     """
-    _require_one(day, sender)
+    _require_choice(day, sender)
+    parsed_day = _parse_day(day)
     with closing(_open(store)) as open_store:
         fingerprint = _find_fingerprint(open_store, survey)
-        if day is not None:
-            open_store.include_day(fingerprint, _parse_day(day))
         if sender is not None:
             open_store.include_sender(fingerprint, sender)
+        if parsed_day is not None:
+            open_store.include_day(fingerprint, parsed_day)
         _show_omissions(open_store, fingerprint)
 
 
@@ -180,13 +183,14 @@ def _open(url: str) -> "Store":
         from sfumato.aggregator import Store
     except ImportError as problem:
         raise MissingExtra(f"the store needs {problem.name}: {install_hint('server')}") from None
+    file = url.removeprefix("sqlite:///")
+    if file != url and not Path(file).exists():  # opening it would create an empty store
+        raise InvalidArgument(f"there is no store at {file}. Pass --store, as you do to serve.")
     return Store.open(url)
 
 
 def _find_fingerprint(store: "Store", survey: str) -> str:
     """Return the fingerprint of a survey in the store, given its file or its first digits."""
-    from pathlib import Path
-
     from sfumato.survey import Survey
 
     prefix = Survey.load(survey).fingerprint if Path(survey).exists() else survey.lower()
@@ -224,12 +228,14 @@ def _show_omissions(store: "Store", fingerprint: str) -> None:
         notify("The results leave out nothing.")
 
 
-def _require_one(day: str | None, sender: str | None) -> None:
+def _require_choice(day: str | None, sender: str | None) -> None:
     if day is None and sender is None:
-        raise InvalidArgument("say what to leave out or include: --day DATE or --sender SENDER.")
+        raise InvalidArgument("choose what to leave out or include: --day DATE or --sender SENDER.")
 
 
-def _parse_day(text: str) -> date:
+def _parse_day(text: str | None) -> date | None:
+    if text is None:
+        return None
     try:
         return date.fromisoformat(text)
     except ValueError:

@@ -84,6 +84,16 @@ def test_bulk_uploads_need_a_key_that_can_be_revoked(aggregator):
     assert senders == {"north", "operator"}
 
 
+def test_a_key_belongs_to_one_survey(aggregator):
+    other = sf.Survey("other", SURVEY.context)
+    aggregator.store.register(other)
+    key = change(aggregator, "PUT", "senders/north").json["key"]
+    headers = {"Content-Type": ARROW_MEDIA_TYPE} | bearer(key)
+    body = to_arrow(batch_of(other, [0], 1))
+    assert aggregator.post(other.fingerprint, body, headers).status == 401
+    assert aggregator.store.read_status(other.fingerprint).reports == 0
+
+
 @pytest.mark.parametrize("name", ["operator", "anonymous", "North", "a b", "-x", "é"])
 def test_bad_sender_names_are_refused(aggregator, name):
     assert change(aggregator, "PUT", f"senders/{quote(name)}").status == 422

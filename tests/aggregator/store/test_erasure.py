@@ -1,16 +1,19 @@
 """What a store must not reveal: single reports, and which batches an ended survey had."""
 
+import gc
 import sqlite3
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+from sqlalchemy import event
 
 from sfumato.aggregator.store import Outcome, Store
 from sfumato.errors import StoreUnavailable
 from support.store_tables import dump
-from support.unrandomized import batch_of
+from support.unrandomized import batch_of, unrandomized_survey
 
 
 def file_of(url, suffix=""):
@@ -90,6 +93,48 @@ def test_end_fails_while_a_reader_keeps_the_log(tmp_path, open_store, survey):
     assert batch_of(survey, 1, 1).id not in bytes_of_store(url)
 
 
+def test_erasing_lets_others_write(tmp_path, open_store, survey):
+    other_survey = unrandomized_survey("other", 10)
+    url = f"sqlite:///{tmp_path / 'reports.db'}"
+    store = open_store(url, lock_timeout=2.0)
+    impatient = open_store(url, lock_timeout=0.5)
+    store.register(survey)
+    store.register(other_survey)
+    store.commit([batch_of(survey, 1, 1)])
+    store.set_closed(survey.fingerprint)
+    with (
+        closing(sqlite3.connect(file_of(url), isolation_level=None)) as reader,
+        ThreadPoolExecutor(1) as threads,
+    ):
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM batches").fetchone()
+        end = threads.submit(store.forget_ids, survey.fingerprint)
+        number = 1
+        while not end.done():
+            number += 1
+            assert impatient.commit([batch_of(other_survey, number, 1)]) == [Outcome.COUNTED]
+        reader.execute("ROLLBACK")
+    with pytest.raises(StoreUnavailable, match="write-ahead log"):
+        end.result()
+    assert number > 2
+
+
+def test_a_failing_checkpoint_is_an_error_of_the_store(sqlite_store, survey):
+    def forbid_checkpoints(connection, _):
+        def authorize(action, name, *_):
+            is_checkpoint = action == sqlite3.SQLITE_PRAGMA and name == "wal_checkpoint"
+            return sqlite3.SQLITE_DENY if is_checkpoint else sqlite3.SQLITE_OK
+
+        connection.set_authorizer(authorize)
+
+    event.listen(sqlite_store._backend.engine, "connect", forbid_checkpoints)
+    sqlite_store.close()  # the next connection is a new one
+    sqlite_store._backend.checkpoint()  # the next one catches up
+    sqlite_store.set_closed(survey.fingerprint)
+    with pytest.raises(StoreUnavailable, match="failed"):
+        sqlite_store.forget_ids(survey.fingerprint)
+
+
 @pytest.fixture
 def minutes():
     """A list of minutes, the last of which is the time of the stores' checkpoints."""
@@ -156,6 +201,14 @@ def test_a_deleted_log_stops_writes_and_a_clean_stop_saves_them(
     sqlite_store.close()
     reopened = open_store(sqlite_url)
     assert reopened.tally(survey.fingerprint, survey.mechanism.outputs).reports == 7
+
+
+def test_an_error_during_a_commit_does_not_stop_writes(sqlite_store, survey):
+    """After an error, a commit that is in progress may close the last connection to the log."""
+    with sqlite_store._write():
+        sqlite_store._backend.engine.dispose()  # as in another thread
+    gc.collect()
+    assert sqlite_store.commit([batch_of(survey, 1, 1)]) == [Outcome.COUNTED]
 
 
 def test_the_survey_is_in_the_file_at_once(sqlite_store, sqlite_url, tmp_path, survey):

@@ -1,6 +1,6 @@
 """The aggregator's HTTP interface: routes, limits, and problem documents."""
 
-from sfumato.aggregator.http import clients, mending, monitoring, operations, pages, results
+from sfumato.aggregator.http import clients, floods, monitoring, operations, pages, results
 from sfumato.aggregator.http.aggregator import Aggregator, Settings
 from sfumato.aggregator.http.clients import UPLOAD_PATH, UPLOAD_ROUTE, describe_upload
 from sfumato.aggregator.http.connections import ConnectionLimits
@@ -31,7 +31,7 @@ ROUTERS = (
     clients.router,
     results.router,
     operations.router,
-    mending.router,
+    floods.router,
     monitoring.router,
     pages.router,
 )

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from starlette.concurrency import run_in_threadpool
 
 from sfumato.aggregator.http.aggregator import JSON_OBJECT, CurrentAggregator, RequestedSurvey
-from sfumato.aggregator.http.mending import LeftOutBody
+from sfumato.aggregator.http.floods import LeftOutBody
 from sfumato.aggregator.http.problems import problem_responses
 from sfumato.aggregator.http.token import require_token
 from sfumato.aggregator.store import LeftOut, State

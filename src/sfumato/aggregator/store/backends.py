@@ -10,12 +10,13 @@ import shutil
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any
 
 from sqlalchemy import Connection, Engine, Select, create_engine, event, make_url, text
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
+from sqlalchemy.pool import ConnectionPoolEntry
 
 from sfumato.errors import InvalidSetting, MissingExtra, StoreFull, StoreUnavailable
 from sfumato.foundation.installation import install_hint
@@ -27,6 +28,9 @@ _RESERVE_BYTES = 2**25
 
 _CHECKPOINT_INTERVAL = 60.0
 """Seconds between checkpoints, which empty SQLite's write-ahead log into the database file."""
+
+_CHECKPOINT_WAIT = 0.05
+"""Seconds that a checkpoint waits for readers. Meanwhile, nothing can be written."""
 
 _LOCK_TIMEOUT = 5.0
 """Seconds that a writer waits for another writer's lock."""
@@ -49,6 +53,9 @@ _MIGRATION_LOCK_ID = 0x5F5A70  # arbitrary, but the same for all aggregators
 
 WRITES = "sfumato_writes"
 """The execution option that marks a connection that will write."""
+
+_GENERATION = "sfumato_generation"
+"""The key of a connection's number of earlier connection pools, which were disposed."""
 
 _PRAGMAS = (
     "journal_mode = WAL",
@@ -77,8 +84,8 @@ class Backend:
     def require_file(self) -> None:
         """Raise ``StoreUnavailable`` if what is written now would be lost."""
 
-    def after_commit(self) -> None:
-        """Note what the commit did to the files."""
+    def after_commit(self, connection: Connection) -> None:
+        """Note what a commit on this connection did to the files."""
 
     def checkpoint_if_due(self) -> None:
         """Move what was committed to its final place from time to time."""
@@ -157,6 +164,7 @@ class _SqliteBackend(Backend):
         self._next_checkpoint = clock() + _CHECKPOINT_INTERVAL
         self._identity: tuple[int, int] | None = None
         self._log_identity: tuple[int, int] | None = None
+        self._generation = 0
         if not self._file.parent.is_dir():
             raise InvalidSetting(
                 f"the store's folder {self._file.parent} does not exist. Create it first."
@@ -201,9 +209,13 @@ class _SqliteBackend(Backend):
                 f"the store's disk has less than {reserve_mib} MiB left. Free some space."
             )
 
-    def after_commit(self) -> None:
-        """Remember which file is the write-ahead log."""
-        if self._log_identity is None:
+    def after_commit(self, connection: Connection) -> None:
+        """Remember which file is the write-ahead log.
+
+        A connection of a disposed pool closes soon, and may delete the log if it is the last one.
+        """
+        is_pooled = connection.info[_GENERATION] == self._generation
+        if self._log_identity is None and is_pooled:
             self._log_identity = _identify(self._log_file)
 
     def checkpoint_if_due(self) -> None:
@@ -226,11 +238,14 @@ class _SqliteBackend(Backend):
 
         ``secure_delete`` overwrites deleted rows in the database file itself.
         """
-        if not self._checkpoint(busy_timeout=self._lock_timeout):
-            raise StoreUnavailable(
-                "another program is reading the store, so deleted rows are still in its "
-                "write-ahead log. Try again when that program has finished."
-            )
+        deadline = monotonic() + self._lock_timeout
+        while not self._checkpoint(busy_timeout=_CHECKPOINT_WAIT):
+            if monotonic() >= deadline:
+                raise StoreUnavailable(
+                    "another program is reading the store, so deleted rows are still in its "
+                    "write-ahead log. Try again when that program has finished."
+                )
+            sleep(_CHECKPOINT_WAIT)  # let others write
 
     def _checkpoint(self, *, busy_timeout: float) -> bool:
         """Empty the write-ahead log. Return whether it is empty, and not in use by a reader."""
@@ -240,6 +255,8 @@ class _SqliteBackend(Backend):
             try:
                 cursor.execute(f"PRAGMA busy_timeout = {round(busy_timeout * 1000)}")
                 row = cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            except sqlite3.Error as error:  # SQLAlchemy does not wrap the errors of raw cursors
+                raise OperationalError("wal_checkpoint", None, error) from None
             finally:
                 cursor.execute(f"PRAGMA busy_timeout = {round(self._lock_timeout * 1000)}")
                 cursor.close()
@@ -247,9 +264,13 @@ class _SqliteBackend(Backend):
 
     def _forget_log(self, _: Engine) -> None:
         # Closing the last connection deletes the log. The next connection creates another one.
+        self._generation += 1
         self._log_identity = None
 
-    def _prepare_connection(self, connection: sqlite3.Connection, _: object) -> None:
+    def _prepare_connection(
+        self, connection: sqlite3.Connection, record: ConnectionPoolEntry
+    ) -> None:
+        record.info[_GENERATION] = self._generation
         connection.isolation_level = None  # _begin_sqlite starts transactions, not the driver
         for pragma in _PRAGMAS:
             connection.execute(f"PRAGMA {pragma}").close()

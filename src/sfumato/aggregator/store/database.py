@@ -227,7 +227,7 @@ class Database:
             writer = connection.execution_options(**{WRITES: True})
             with writer.begin():
                 yield writer
-            self._backend.after_commit()
+            self._backend.after_commit(connection)
 
     @contextmanager
     def _read(self) -> Iterator[Connection]:
