@@ -181,7 +181,7 @@ function requireAbout(about) {
   const isDate = (text) => /^(\d{4}|$)/.test(text); // shown to people; only the aggregator parses it
   expect(isDate(about.opens) && isDate(about.closes), "dates, the year first");
   requireInteger(minimum_reports, 0, 2 ** 53 - 1);
-  if (uploads != null) requireInteger(uploads, 1, 2 ** 16);
+  requireInteger(uploads ?? 1, 1, 2 ** 16);
 }
 
 function requireName(name) {
