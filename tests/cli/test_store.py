@@ -1,6 +1,7 @@
 """`sfumato store`: days, what results leave out, and bulk senders, on the store itself."""
 
 import json
+import sqlite3
 from contextlib import closing
 from datetime import UTC, datetime
 
@@ -47,7 +48,7 @@ def test_days_are_listed(store_option):
     assert "anonymous" in lines[1]
     assert "200" in lines[1]
     rows = json.loads(run("days", SURVEY.fingerprint[:8], *store_option, "--json").out)
-    assert [(row["sender"], row["reports"], row["is_left_out"]) for row in rows] == [
+    assert [(row["sender"], row["reports"], row["left_out"]) for row in rows] == [
         ("", 200, False),
         ("north", 100, False),
     ]
@@ -103,3 +104,22 @@ def test_a_missing_store_is_not_created(tmp_path, monkeypatch):
     assert result.code == 2
     assert "there is no store at sfumato.db" in result.err
     assert not list(tmp_path.iterdir())
+
+
+def test_a_day_without_reports_is_pointed_out(store_option):
+    result = run("leave-out", "survey.json", *store_option, "--day", "2026-01-01")
+    assert result.code == 0
+    assert "Warning: no reports arrived on 2026-01-01." in result.err
+    result = run("leave-out", "survey.json", *store_option, "--day", "2026-11-15")
+    assert "no reports arrived" not in result.err
+
+
+def test_a_store_of_an_older_version_is_not_migrated(store_option):
+    with closing(Store.open("sqlite:///reports.db")) as store:
+        store.set_setting("version", "2")
+    result = run("days", "survey.json", *store_option)
+    assert result.code != 0
+    assert "start one of this version" in result.err
+    with closing(sqlite3.connect("reports.db")) as connection:
+        version = connection.execute("SELECT value FROM facts WHERE name = 'version'").fetchone()
+    assert version == ("2",)

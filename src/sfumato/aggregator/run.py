@@ -117,7 +117,8 @@ def run_server(
         forwarded_allow_ips=proxy,
         timeout_graceful_shutdown=shutdown_timeout,
     )
-    logging.getLogger("uvicorn.error").addFilter(OncePerSecond())
+    for name in ("uvicorn.error", "sfumato.aggregator"):
+        logging.getLogger(name).addFilter(OncePerSecond())
     server = _Server(config)
 
     async def run() -> None:

@@ -73,7 +73,7 @@ def days(survey: SurveyName, store: StoreUrl = _DEFAULT_STORE, as_json: Json = F
     with closing(_open(store)) as open_store:
         summaries = _summarize(open_store, _find_fingerprint(open_store, survey))
     if as_json:
-        say(json.dumps([vars(summary) for summary in summaries]))
+        say(json.dumps([_day_fields(summary) for summary in summaries]))
         return
     say(f"{'day':<10}  {'sender':<16}  {'reports':>12}  {'fit':>7}  {'shift':>7}  in the results")
     for summary in summaries:
@@ -103,6 +103,7 @@ def leave_out(
             open_store.leave_out_sender(fingerprint, sender)
         if parsed_day is not None:
             open_store.leave_out_day(fingerprint, parsed_day)
+            _warn_of_empty_day(open_store, fingerprint, parsed_day)
         _show_omissions(open_store, fingerprint)
 
 
@@ -186,7 +187,7 @@ def _open(url: str) -> "Store":
     file = url.removeprefix("sqlite:///")
     if file != url and not Path(file).exists():  # opening it would create an empty store
         raise InvalidArgument(f"there is no store at {file}. Pass --store, as you do to serve.")
-    return Store.open(url)
+    return Store.open_current(url)
 
 
 def _find_fingerprint(store: "Store", survey: str) -> str:
@@ -211,6 +212,18 @@ def _summarize(store: "Store", fingerprint: str) -> "list[DaySummary]":
     return [] if entry is None else Estimates(store, StoreThreads(store)).summarize_days_now(entry)
 
 
+def _day_fields(summary: "DaySummary") -> dict[str, object]:
+    """Return the fields under the names that the aggregator's HTTP interface uses."""
+    return {
+        "day": summary.day,
+        "sender": summary.sender,
+        "reports": summary.reports,
+        "left_out": summary.is_left_out,
+        "fit": summary.p_value,
+        "largest_shift": summary.largest_shift,
+    }
+
+
 def _format_day(summary: "DaySummary") -> str:
     fit = "too few" if summary.p_value is None else f"{summary.p_value:.3f}"
     return (
@@ -226,6 +239,12 @@ def _show_omissions(store: "Store", fingerprint: str) -> None:
         notify(f"The results leave out: {', '.join(names)}.")
     else:
         notify("The results leave out nothing.")
+
+
+def _warn_of_empty_day(store: "Store", fingerprint: str, day: date) -> None:
+    by_hour = store.read_status(fingerprint).by_hour
+    if not any(hour.startswith(day.isoformat()) for hour, _ in by_hour):
+        notify(f"Warning: no reports arrived on {day.isoformat()}.")
 
 
 def _require_choice(day: str | None, sender: str | None) -> None:

@@ -1,6 +1,6 @@
 """A flood: what an anonymous sender can add, and how an operator leaves it out of the results."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from urllib.parse import quote
 
 import numpy as np
@@ -201,3 +201,16 @@ def test_the_dashboard_shows_days_and_what_is_left_out(aggregator):
     assert f"leave out: {day}" in section["notices"]
     assert 'data-method="DELETE"' in section["days"]
     assert aggregator.http.get(f"/dashboard/{SURVEY.fingerprint}/days").status == 401
+
+
+def test_days_that_are_left_out_are_always_listed(aggregator):
+    """Otherwise nobody could find them again."""
+    for number in range(1, 6):
+        day = HONEST_DAY - timedelta(days=number)
+        aggregator.store._now = lambda day=day: day
+        upload(aggregator, [1], number)
+    oldest = HONEST_DAY.date() - timedelta(days=5)
+    aggregator.store.leave_out_day(SURVEY.fingerprint, oldest)
+    outputs = SURVEY.mechanism.outputs
+    days = [counts.day for counts in aggregator.store.count_days(SURVEY.fingerprint, outputs, 2)]
+    assert days == ["2026-11-13", "2026-11-12", oldest.isoformat()]

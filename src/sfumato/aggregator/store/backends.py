@@ -13,7 +13,16 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Select, create_engine, event, make_url, text
+from sqlalchemy import (
+    Connection,
+    Engine,
+    RootTransaction,
+    Select,
+    create_engine,
+    event,
+    make_url,
+    text,
+)
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
 from sqlalchemy.pool import ConnectionPoolEntry
@@ -80,6 +89,10 @@ class Backend:
     """The database-specific part of the store."""
 
     engine: Engine
+
+    def begin_snapshot(self, connection: Connection) -> RootTransaction:
+        """Begin a transaction whose statements all see the same moment, as SQLite's do."""
+        return connection.begin()
 
     def require_file(self) -> None:
         """Raise ``StoreUnavailable`` if what is written now would be lost."""
@@ -335,6 +348,10 @@ class _PostgresBackend(Backend):
             connect_args=connect_args,
             pool_pre_ping=True,
         )
+
+    def begin_snapshot(self, connection: Connection) -> RootTransaction:
+        """Begin a transaction at the level that sees one moment; the default sees several."""
+        return connection.execution_options(isolation_level="REPEATABLE READ").begin()
 
     def erase_deleted_rows(self, table: str) -> None:
         """Vacuum the table. The server's own log keeps traces until it is recycled."""

@@ -197,12 +197,16 @@ class Database:
     """A database with this version's schema. Opening an older one migrates it."""
 
     def __init__(
-        self, backend: Backend, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)
+        self,
+        backend: Backend,
+        *,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        may_migrate: bool = True,
     ) -> None:
         self._backend = backend
         self._now = now
         try:
-            self._migrate()
+            self._bring_up_to_date(may_migrate)
         except BaseException:
             self.close()  # the caller gets no object to close
             raise
@@ -211,6 +215,14 @@ class Database:
     def open(cls, url: str) -> Self:
         """Open the store at ``sqlite:///reports.db`` or ``postgresql://user@host/database``."""
         return cls(backend_for(url))
+
+    @classmethod
+    def open_current(cls, url: str) -> Self:
+        """Open a store as ``open`` does, unless an aggregator of this version never used it.
+
+        A migration would break older aggregators that are still running.
+        """
+        return cls(backend_for(url), may_migrate=False)
 
     def close(self) -> None:
         """Close all connections."""
@@ -234,7 +246,7 @@ class Database:
         with (
             self._translate_errors(),
             self._backend.engine.connect() as connection,
-            connection.begin(),
+            self._backend.begin_snapshot(connection),
         ):
             yield connection
 
@@ -255,10 +267,18 @@ class Database:
             self._backend.engine.dispose()
             raise StoreUnavailable("the store failed. Nothing changed; try again later.") from None
 
-    def _migrate(self) -> None:
-        """Bring the tables up to date. A current store is not written to: its disk may be full."""
+    def _bring_up_to_date(self, may_migrate: bool) -> None:
+        """Migrate if necessary. A current store is not written to: its disk may be full."""
         if self.read_version() == len(MIGRATIONS):
             return
+        if not may_migrate:
+            raise StoreUnavailable(
+                "this version of Sfumato did not make the store. Stop its aggregators, and start "
+                "one of this version, which brings the store up to date."
+            )
+        self._migrate()
+
+    def _migrate(self) -> None:
         with self._write() as connection:
             self._backend.lock_for_migration(connection)
             version = _read_version(connection)

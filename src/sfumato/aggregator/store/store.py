@@ -323,14 +323,20 @@ class Store(Database):
             included = ~read_omissions(connection, row.number).condition()
             return _sum_pages(connection, in_survey & in_period & included, outputs, fingerprint)
 
-    def count_days(self, fingerprint: str, outputs: int, max_count: int) -> list[DayCounts]:
-        """Return the counts of each day and sender, the latest first, at most ``max_count``."""
+    def count_days(self, fingerprint: str, outputs: int, max_days: int) -> list[DayCounts]:
+        """Return the counts of each sender on the latest days, and of all that is left out.
+
+        The latest day comes first.
+        """
         with self._read() as connection:
             row = self._require_survey_row(connection, fingerprint, lock=False)
             omitted = read_omissions(connection, row.number)
             in_survey = (cells.c.survey == row.number) & (cells.c.day != _NO_DAY)
-            query = select(cells.c.day, cells.c.sender).where(in_survey).distinct()
-            query = query.order_by(cells.c.day.desc(), cells.c.sender).limit(max_count)
+            latest = select(cells.c.day).where(in_survey).distinct()
+            latest = latest.order_by(cells.c.day.desc()).limit(max_days)
+            is_shown = cells.c.day.in_(connection.scalars(latest).all()) | omitted.condition()
+            query = select(cells.c.day, cells.c.sender).where(in_survey, is_shown).distinct()
+            query = query.order_by(cells.c.day.desc(), cells.c.sender)
             days = []
             for day, sender in connection.execute(query).all():
                 in_cell = in_survey & (cells.c.day == day) & (cells.c.sender == sender)

@@ -39,11 +39,6 @@ class DayRow:
     p_value: float | None
     largest_shift: float
 
-    @property
-    def is_suspicious(self) -> bool:
-        """Whether honest devices rarely send such reports."""
-        return self.p_value is not None and self.p_value < _SUSPICIOUS_P_VALUE
-
 
 def days_view(
     rows: Sequence[DayRow], omitted_days: Sequence[str], omitted_senders: Sequence[str]
@@ -66,8 +61,16 @@ def days_view(
 
 
 def _suspicion(rows: Sequence[DayRow]) -> Html:
-    """Return a notice that names the days and senders in the results that look forged."""
-    names = [_name(row) for row in rows if row.is_suspicious and not row.is_left_out]
+    """Return a notice that names the days and senders in the results that look forged.
+
+    The threshold is for all rows together, so that many honest days cause no false alarm.
+    """
+    threshold = _SUSPICIOUS_P_VALUE / max(len(rows), 1)
+    names = []
+    for row in rows:
+        is_forged = row.p_value is not None and row.p_value < threshold
+        if is_forged and not row.is_left_out:
+            names.append(_name(row))
     if not names:
         return EMPTY
     groups = "; ".join(names[:_MAX_GROUPS_SHOWN])
@@ -97,12 +100,13 @@ def _button(path: str, name: str, is_omitted: bool) -> Html:
 
 
 def _render_row(row: DayRow, day_button: Html, sender_button: Html) -> Html:
+    is_suspicious = row.p_value is not None and row.p_value < _SUSPICIOUS_P_VALUE
     return fill(
         _ROW,
         day=row.day,
         sender=row.sender or _ANONYMOUS,
         reports=format_count(row.reports),
-        fit_class=" ill" if row.is_suspicious else "",
+        fit_class=" ill" if is_suspicious else "",
         fit=_format_fit(row.p_value),
         shift="left out" if row.is_left_out else format_share(row.largest_shift, 1),
         day_button=day_button,
