@@ -1,5 +1,6 @@
 """Surveys, labels and reports are accepted where they are natural; other errors show the call."""
 
+import inspect
 from typing import get_args
 
 import numpy as np
@@ -149,6 +150,47 @@ CALLS = [
 def test_errors_show_the_right_call(call, error, text):
     with pytest.raises(error, match=text):
         call()
+
+
+FUNCTIONS = [name for name in dir(sf) if inspect.isfunction(getattr(sf, name))]
+CONTEXTS = ["Blocks", "HighLow", "Metric", "PrivacyMatrix", "Tiers", "Uniform"]
+DOMAINS = ["Domain", "GridDomain", "IntegerDomain"]
+YES_NO = sf.Uniform(["yes", "no"], 1)
+NAMES = {  # what the variables in the messages mean
+    "sf": sf,
+    "labels": ["yes", "no"],
+    "context": YES_NO,
+    "other_context": sf.Uniform(["bus", "tram"], 1),
+    "block_of": ["spoken", "silent"],
+    "tier_of": ["public", "secret"],
+    "epsilon_of_tier": {"public": "inf", "secret": 0.5},
+    "distances": [[0, 1], [1, 0]],
+    "E": [[0, 1], [1, 0]],
+    "mechanism": sf.mechanism_for(YES_NO),
+    "first_mechanism": sf.mechanism_for(YES_NO),
+    "second_mechanism": sf.mechanism_for(YES_NO),
+    "survey": SURVEY,
+    "reports": BATCH,
+}
+
+
+@pytest.mark.parametrize("name", [*FUNCTIONS, *CONTEXTS, *DOMAINS, "Survey"])
+def test_wrong_arguments_show_a_call_that_works(name):
+    with pytest.raises(TypeError, match=r"no_such_argument|missing") as caught:
+        getattr(sf, name)(no_such_argument=1)
+    call = str(caught.value).partition(" Call ")[2].removesuffix(".")
+    assert call.startswith(f"sf.{name}(")
+    assert eval(call, NAMES) is not None  # noqa: S307 - the text is ours
+
+
+def test_labels_and_their_blocks_show_the_call_for_both():
+    blocks = ["outside", "inside", "inside"]
+    call = r"multiple values for argument 'epsilon'\. Call sf\.Blocks\(block_of, .*domain=labels\)"
+    with pytest.raises(TypeError, match=call):
+        sf.Blocks(LABELS, blocks, epsilon=1)
+    with pytest.raises(TypeError, match=r"sf\.HighLow\(labels, sensitive="):
+        sf.HighLow(LABELS, 1, sensitive=["clinic"])
+    assert sf.Blocks(blocks, epsilon=1, domain=LABELS).domain == sf.Domain(LABELS)
 
 
 @pytest.mark.parametrize(

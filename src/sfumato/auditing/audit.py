@@ -38,6 +38,7 @@ from sfumato.contexts import Context
 from sfumato.domains import SymbolOrLabel
 from sfumato.errors import InvalidArgument, InvalidSymbols, NotEnoughReports
 from sfumato.foundation.arrays import Floats, Symbols
+from sfumato.foundation.correct_call import shows_call
 from sfumato.mechanisms import Mechanism
 from sfumato.randomness import SystemWords, WordSource
 from sfumato.survey import Survey
@@ -57,6 +58,7 @@ _DRIFT_LEVEL = 1e-6  # the significance level for all symbols together; false al
 _MIN_EXPECTED_COUNT = 5.0  # the χ² approximation is poor for smaller expected counts
 
 
+@shows_call("sf.audit(mechanism, samples=20_000)")
 def audit(
     randomize: Randomizer | Mechanism | Survey,
     context: Context | None = None,

@@ -19,6 +19,7 @@ from sfumato.domains import Domain, DomainLike, IntegerDomain, Label
 from sfumato.errors import ContextMismatch, InvalidContext, InvalidSurvey
 from sfumato.foundation.arrays import Floats, Symbols
 from sfumato.foundation.canonical import Fields, Json, pack_u32, unpack_u32
+from sfumato.foundation.correct_call import shows_call
 from sfumato.foundation.inputs import ClassesLike
 from sfumato.randomness import Epsilon
 
@@ -228,6 +229,7 @@ class ContextUnion(Context):
         return f"ContextUnion({len(self.parts)} blocks of {self.domain!r}: {parts})"
 
 
+@shows_call("sf.union([context, other_context])")
 def union(
     contexts: Mapping[Any, Context] | Iterable[Context],
     *,

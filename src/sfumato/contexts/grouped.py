@@ -17,6 +17,7 @@ from sfumato.domains import Domain, DomainLike, Label, as_domain
 from sfumato.errors import ContextMismatch, InvalidContext
 from sfumato.foundation.arrays import Booleans, Floats, Symbols
 from sfumato.foundation.canonical import Fields, Json, decimal_text, pack_u32, unpack_u32
+from sfumato.foundation.correct_call import shows_call
 from sfumato.foundation.inputs import ClassesLike, NumberLike, NumbersByClass
 from sfumato.foundation.numpy_values import is_collection, require_unmasked
 from sfumato.randomness import LARGEST_EPSILON, Epsilon, positive_epsilon
@@ -250,6 +251,7 @@ class Uniform(GroupedContext):
     uniform_epsilon: Epsilon
     """The exact ε for every pair."""
 
+    @shows_call("sf.Uniform(labels, epsilon=1)")
     def __init__(self, domain: DomainLike, epsilon: NumberLike) -> None:
         parsed_domain = as_domain(domain)
         self.uniform_epsilon = positive_epsilon(epsilon)
@@ -288,6 +290,7 @@ class HighLow(GroupedContext):
     exact_inside: Epsilon
     """The exact ε promised for sensitive symbols."""
 
+    @shows_call("sf.HighLow(labels, sensitive=labels[:1], epsilon=1)")
     def __init__(self, domain: DomainLike, sensitive: Iterable[Label], epsilon: NumberLike) -> None:
         parsed_domain = as_domain(domain)
         self.exact_inside = positive_epsilon(epsilon)
@@ -357,6 +360,7 @@ class Blocks(GroupedContext):
     block_names: tuple[Hashable, ...]
     """The names of the blocks, in order of first appearance."""
 
+    @shows_call("sf.Blocks(block_of, epsilon=1, domain=labels)")
     def __init__(
         self,
         block_of: ClassesLike,
@@ -499,6 +503,7 @@ class Tiers(GroupedContext):
     exact_epsilons: tuple[Epsilon, ...]
     """The exact ε of each tier."""
 
+    @shows_call("sf.Tiers(tier_of, epsilons=epsilon_of_tier, domain=labels)")
     def __init__(
         self, tier_of: ClassesLike, epsilons: NumbersByClass, *, domain: DomainLike | None = None
     ) -> None:

@@ -8,6 +8,7 @@ from sfumato.domains import Domain, DomainLike, IntegerDomain, as_domain
 from sfumato.errors import ContextMismatch, InvalidContext
 from sfumato.foundation.arrays import Floats, Symbols
 from sfumato.foundation.canonical import Fields, Json
+from sfumato.foundation.correct_call import shows_call
 from sfumato.foundation.inputs import MatrixLike
 from sfumato.randomness import LARGEST_EPSILON, Epsilon
 
@@ -25,6 +26,7 @@ class PrivacyMatrix(Context):
 
     kind = "matrix"
 
+    @shows_call("sf.PrivacyMatrix(E, domain=labels)")
     def __init__(self, E: MatrixLike, *, domain: DomainLike | None = None) -> None:
         entries = ExactMatrix.parse(E, "the privacy matrix")
         super().__init__(matrix_domain(domain, entries.size))

@@ -14,6 +14,7 @@ from sfumato.domains import Domain, DomainLike, IntegerDomain
 from sfumato.errors import InvalidContext
 from sfumato.foundation.arrays import Floats, Symbols
 from sfumato.foundation.canonical import Fields, Json, decimal_text
+from sfumato.foundation.correct_call import shows_call
 from sfumato.foundation.inputs import ClassesLike, MatrixLike, NumberLike
 from sfumato.foundation.numpy_values import to_doubles
 from sfumato.randomness import Epsilon, positive_epsilon
@@ -39,6 +40,7 @@ class Metric(Context):
     gist = "by distance"
     is_metric = True
 
+    @shows_call("sf.Metric(distances, epsilon=1, domain=labels)")
     def __init__(
         self,
         distances: MatrixLike,

@@ -15,6 +15,7 @@ from sfumato.designer.frames import frame_families
 from sfumato.designer.ordinary import choose_for_ordinary_crowds
 from sfumato.designer.recognise import recognise
 from sfumato.errors import ContextMismatch, InvalidArgument, NoClosedForm, NothingToLearn
+from sfumato.foundation.correct_call import shows_call
 from sfumato.mechanisms import (
     BinaryResponse,
     BlockResponse,
@@ -42,6 +43,7 @@ _MIN_EPSILON = 1e-15  # below this, e^ε rounds to 1 in floating point
 _MAX_PRODUCT_ENTRIES = 2**20  # in the channel; more would take over a second to build and certify
 
 
+@shows_call("sf.mechanism_for(context)")
 def mechanism_for(
     context: Context,
     *,

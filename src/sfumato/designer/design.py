@@ -23,6 +23,7 @@ from sfumato.designer.search import Objective
 from sfumato.errors import InvalidArgument, InvalidContext, NoClosedForm
 from sfumato.foundation.arrays import Floats
 from sfumato.foundation.canonical import fingerprint
+from sfumato.foundation.correct_call import shows_call
 from sfumato.foundation.formatting import plural
 from sfumato.mechanisms import Mechanism, TableResponse, UnionResponse
 from sfumato.promises import Certificate, certify
@@ -111,6 +112,7 @@ class Design:
         return summary + f"<p>{escape(str(self.certificate))}</p>"
 
 
+@shows_call("sf.design(context, time_limit=60)")
 def design(
     context: Context,
     *,

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from sfumato.errors import InvalidContext, InvalidSymbols, UnknownLabel, UnknownValue
 from sfumato.foundation.arrays import Symbols
 from sfumato.foundation.canonical import Json, require_fields
+from sfumato.foundation.correct_call import shows_call
 from sfumato.foundation.formatting import plural
 from sfumato.foundation.missing_values import is_missing_value
 from sfumato.foundation.notebook import facts_html
@@ -63,6 +64,7 @@ class Domain:
     kind: ClassVar[str] = "labels"
     """The name of this kind of domain in records and survey files."""
 
+    @shows_call('sf.Domain(labels, other="no answer")')
     def __init__(self, labels: Iterable[Label], *, other: Label | None = None) -> None:
         all_labels = _read_labels(labels)
         if other is not None:

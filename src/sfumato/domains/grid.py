@@ -15,6 +15,7 @@ from sfumato.domains.domain import Domain, Label, require_label, unknown_value_e
 from sfumato.errors import InvalidContext, InvalidSymbols, UnknownValue
 from sfumato.foundation.arrays import Floats, Symbols
 from sfumato.foundation.canonical import decimal_text, require_fields
+from sfumato.foundation.correct_call import shows_call
 from sfumato.foundation.inputs import NumberLike
 from sfumato.foundation.numpy_values import require_unmasked
 
@@ -52,6 +53,7 @@ class GridDomain(Domain):
 
     kind = "grid"
 
+    @shows_call("sf.GridDomain(south=47, north=48, west=8, east=10, step=0.5)")
     def __init__(
         self,
         south: NumberLike,

@@ -8,6 +8,7 @@ from sfumato.domains.domain import Domain, Label, unknown_value_error
 from sfumato.errors import InvalidContext, InvalidSymbols
 from sfumato.foundation.arrays import Symbols
 from sfumato.foundation.canonical import Json, require_fields
+from sfumato.foundation.correct_call import shows_call
 from sfumato.foundation.numpy_values import require_unmasked
 
 __all__ = ["IntegerDomain"]
@@ -25,6 +26,7 @@ class IntegerDomain(Domain):
 
     kind = "range"
 
+    @shows_call("sf.IntegerDomain(100, start=18)")
     def __init__(self, size: int, *, start: int = 0) -> None:
         if isinstance(size, bool) or not isinstance(size, int | np.integer):
             raise InvalidContext(

@@ -38,6 +38,7 @@ from sfumato.estimation.uncertainty.shares import (
 )
 from sfumato.foundation import load_name
 from sfumato.foundation.arrays import Arrow, Floats
+from sfumato.foundation.correct_call import shows_call
 from sfumato.foundation.decoder_table import DecoderName
 from sfumato.foundation.files import write_atomically
 from sfumato.foundation.frames import to_pandas, to_polars
@@ -410,6 +411,7 @@ class Estimate:
         )
 
 
+@shows_call("sf.estimate(survey, reports)")
 def estimate(
     mechanism: Mechanism | SurveyLike,
     tally: Tally | ReportsWithFingerprint | ArrayLike,

@@ -10,6 +10,7 @@ import numpy as np
 from sfumato.errors import ContextMismatch
 from sfumato.foundation.arrays import Floats, Symbols, Words
 from sfumato.foundation.canonical import Json, decimal_text
+from sfumato.foundation.correct_call import shows_call
 from sfumato.mechanisms.channel import IntegerChannel, format_rows, parse_stochastic_rows
 from sfumato.mechanisms.coded import indices_by_value
 from sfumato.mechanisms.dense import DenseMechanism, DenseScores, MinimumVarianceScores
@@ -238,6 +239,7 @@ class ComposedScores(DenseScores):
         return Fraction(second_noise / total_noise).limit_denominator(1000)
 
 
+@shows_call("sf.compose(first_mechanism, second_mechanism)")
 def compose(first: Mechanism, second: Mechanism | Callable[[int], Mechanism]) -> ComposedResponse:
     """Return a mechanism that answers twice; ``second`` may be a function of the first report.
 

@@ -14,6 +14,7 @@ from sfumato.designer import lower_bound_risk
 from sfumato.domains import Label
 from sfumato.errors import InvalidArgument, NoClosedForm
 from sfumato.estimation.decoders import get_decoder
+from sfumato.foundation.correct_call import shows_call
 from sfumato.foundation.decoder_table import DecoderName
 from sfumato.foundation.formatting import (
     format_factor,
@@ -387,6 +388,7 @@ def _mechanism_cells(row: PlanRow) -> list[str]:
     ]
 
 
+@shows_call("sf.plan(context, error=0.05)")
 def plan(
     context: Context | Mechanism | MechanismHolder,
     *,

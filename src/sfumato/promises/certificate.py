@@ -8,6 +8,7 @@ from math import inf
 from sfumato.contexts import Context, parts_by_block
 from sfumato.errors import ContextMismatch
 from sfumato.foundation.canonical import Json, fingerprint
+from sfumato.foundation.correct_call import shows_call
 from sfumato.foundation.formatting import format_label
 from sfumato.mechanisms import (
     Mechanism,
@@ -115,6 +116,7 @@ class Certificate:
         )
 
 
+@shows_call("sf.certify(mechanism)")
 def certify(mechanism: Mechanism | MechanismHolder, context: Context | None = None) -> Certificate:
     """Check in integer arithmetic that ``Q(y|x) ≤ exp(E[x, x2]) Q(y|x2)`` for all x, x2 and y.
 

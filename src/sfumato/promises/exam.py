@@ -23,6 +23,7 @@ from sfumato.errors import (
 )
 from sfumato.foundation.arrays import Floats, Words
 from sfumato.foundation.canonical import canonical_bytes
+from sfumato.foundation.correct_call import shows_call
 from sfumato.foundation.notebook import FieldsView
 from sfumato.mechanisms import Mechanism, MechanismHolder, require_mechanism
 from sfumato.promises.certificate import MAX_ENUMERATED_OUTPUTS, certify
@@ -47,6 +48,7 @@ class ExamReport(FieldsView):
     word_bits: int
 
 
+@shows_call("sf.check_mechanism(mechanism)")
 def check_mechanism(mechanism: Mechanism | MechanismHolder, *, seed: int = 0) -> ExamReport:
     """Run every check on a mechanism, or a survey's; raise ``ExamFailed`` at the first failure.
 

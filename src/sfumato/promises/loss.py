@@ -21,6 +21,7 @@ from operator import add
 from sfumato.contexts import Context
 from sfumato.domains import SymbolOrLabel
 from sfumato.errors import InvalidArgument
+from sfumato.foundation.correct_call import shows_call
 from sfumato.foundation.formatting import format_number, plural
 from sfumato.foundation.notebook import facts_html
 from sfumato.mechanisms import Mechanism, MechanismHolder
@@ -112,6 +113,7 @@ class PrivacyLoss:
         return facts_html("PrivacyLoss", facts)
 
 
+@shows_call('sf.privacy_loss(context, "yes", "no", report_count=3)')
 def privacy_loss(
     context_or_mechanism: Context | Mechanism | MechanismHolder,
     x: SymbolOrLabel,

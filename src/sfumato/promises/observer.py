@@ -24,6 +24,7 @@ from sfumato.contexts import Context
 from sfumato.domains import Label, SymbolOrLabel
 from sfumato.errors import InvalidArgument, InvalidSymbols, MissingExtra
 from sfumato.foundation.arrays import Floats
+from sfumato.foundation.correct_call import shows_call
 from sfumato.foundation.formatting import format_epsilon, printable
 from sfumato.foundation.installation import install_hint
 from sfumato.foundation.notebook import FieldsView, facts_html, table_html
@@ -133,6 +134,7 @@ class ErrorRegion:
         return ax
 
 
+@shows_call('sf.error_region(context, "yes", "no")')
 def error_region(
     context_or_mechanism: Context | Mechanism | MechanismHolder,
     x: SymbolOrLabel,
@@ -385,6 +387,7 @@ class PosteriorOdds:
         return table_html("PosteriorOdds", ["", *labels], rows, note)
 
 
+@shows_call("sf.posterior_odds(context)")
 def posterior_odds(
     context: Context | Mechanism | MechanismHolder, prior: ArrayLike | None = None
 ) -> PosteriorOdds:

@@ -31,6 +31,7 @@ from sfumato.errors import (
 from sfumato.estimation import Estimate, estimate
 from sfumato.estimation.decoders import Decoder
 from sfumato.foundation.canonical import Json, canonical_bytes, fingerprint
+from sfumato.foundation.correct_call import shows_call
 from sfumato.foundation.decoder_table import DecoderName
 from sfumato.foundation.files import write_atomically
 from sfumato.foundation.formatting import printable
@@ -111,6 +112,7 @@ class Survey:
     3
     """
 
+    @shows_call('sf.Survey("vote-2026", context, title="How will you vote?")')
     def __init__(
         self,
         name: str,
