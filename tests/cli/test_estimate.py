@@ -211,6 +211,26 @@ def test_estimate_is_written_as_a_table(call, folder, reports, suffix):
     assert labels == ["park", "café", "clinic", "bar", "office"]
 
 
+@pytest.mark.parametrize(("output", "is_noted"), [("e.csv", True), ("-", True), ("e.xlsx", False)])
+def test_csv_with_labels_like_formulas_causes_a_note(folder, call, output, is_noted):
+    (folder / "a.csv").write_text("id,a\n" + "1,=1+1\n2,no\n" * 20)
+    assert call("init", "--from", "a.csv", "--column", "a", "new.toml").code == 0
+    assert call("privatize", "new.toml", "a.csv", "-o", "r.csv").code == 0
+    result = call("estimate", "new.toml", "r.csv", "-o", output, "--html", "e.html")
+    assert result.code == 0
+    note = "Some labels begin with =, +, - or @. A spreadsheet that opens the CSV file may compute"
+    assert (note in result.err) is is_noted
+    assert note in (folder / "e.html").read_text("utf-8")  # the page has a CSV file to download
+    if output == "e.csv":
+        rows = list(csv.reader((folder / output).read_text("utf-8").splitlines()))
+        assert [row[0] for row in rows] == ["label", "=1+1", "no"]
+
+
+def test_csv_with_other_labels_causes_no_note(folder, call, reports):
+    result = call("estimate", "lunch.toml", reports, "-o", "e.csv", "--html", "e.html")
+    assert "spreadsheet" not in result.err + (folder / "e.html").read_text("utf-8")
+
+
 def test_ordered_labels_are_all_shown_in_order(folder, call):
     (folder / "ages.toml").write_text(
         'name="m"\n[domain]\nkind="range"\nstart=18\nsize=60\n'

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sfumato.errors import InvalidSetting, MissingExtra
-from sfumato.tables import write_table
+from sfumato.tables import formula_note, write_table
 
 COLUMNS = ("label", "share")
 HOSTILE = ["=1+1", "+1", "-1", "@SUM(A1)", '=HYPERLINK("http://x","y")', "a,b", "\u202ex"]
@@ -21,6 +21,16 @@ def test_csv_file(tmp_path):
     write_table(str(path), COLUMNS, ROWS)
     with path.open(encoding="utf-8", newline="") as file:
         assert list(csv.reader(file)) == [list(COLUMNS), *([label, "0.125"] for label in HOSTILE)]
+
+
+@pytest.mark.parametrize("label", [*HOSTILE[:1], *HOSTILE[3:5], "+1+1", "-1+1", " =1", "- none -"])
+def test_labels_that_a_spreadsheet_may_compute_are_noticed(label):
+    assert "A spreadsheet that opens the CSV file may compute them" in formula_note(["a", label])
+
+
+@pytest.mark.parametrize("label", ["a=1", "a,b", -1, "-1", "+1", "-1.5", "-33.9,-70.6", "3 - 5"])
+def test_other_labels_cause_no_note(label):
+    assert formula_note([label]) == ""
 
 
 def test_excel_file_has_text_and_no_formula(tmp_path):

@@ -83,7 +83,7 @@ def estimate(
     """
     from sfumato.estimation.decoders import get_decoder
     from sfumato.survey import RESULT_COLUMNS, Survey, result_rows, results_as_json
-    from sfumato.tables import count_files, table_bytes, table_csv
+    from sfumato.tables import count_files, formula_note, table_bytes, table_csv
 
     to_stdout = output == "-"
     _check_output(output, as_json=as_json)
@@ -126,6 +126,9 @@ def estimate(
         say(f"{plural(result.reports, 'report')}. {fit.verdict}\n\n{table}")
         if plot:
             say(f"\n{result.plot().to_text(shutil.get_terminal_size().columns)}")
+    note = formula_note(result.labels)
+    if note and output is not None and (to_stdout or output.endswith(".csv")):
+        notify(f"Note: {note}")
     if not fit.is_possible:
         notify(f"Warning: {fit.verdict} {_DISTRUST_ADVICE}")
 

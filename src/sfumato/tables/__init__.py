@@ -25,7 +25,13 @@ from sfumato.tables.reports import (
     report_writer,
     write_tally,
 )
-from sfumato.tables.write import require_table_path, table_bytes, table_csv, write_table
+from sfumato.tables.write import (
+    formula_note,
+    require_table_path,
+    table_bytes,
+    table_csv,
+    write_table,
+)
 
 __all__ = [
     "AnswerColumns",
@@ -38,6 +44,7 @@ __all__ = [
     "column_types",
     "count_files",
     "first_rows",
+    "formula_note",
     "open_table",
     "read_blocks",
     "report_batches",

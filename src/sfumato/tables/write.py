@@ -2,7 +2,8 @@
 
 import csv
 import io
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,12 +14,14 @@ from sfumato.foundation.files import write_atomically
 from sfumato.foundation.formatting import printable
 from sfumato.foundation.installation import install_hint
 
-__all__ = ["require_table_path", "table_bytes", "table_csv", "write_table"]
+__all__ = ["formula_note", "require_table_path", "table_bytes", "table_csv", "write_table"]
 
 Cell = str | int | float | None
 Rows = Sequence[Sequence[Cell]]
 
 _MAX_EXCEL_ROWS = 2**20
+_FORMULA_STARTS = ("=", "+", "-", "@")
+_NUMBERS = re.compile(r"[+-][0-9.]+(,-?[0-9.]+)?")  # such as -99, or a position: not a formula
 
 
 def require_table_path(path: str) -> None:
@@ -52,6 +55,31 @@ def table_csv(columns: Sequence[str], rows: Rows) -> str:
     writer.writerow(columns)
     writer.writerows(rows)
     return buffer.getvalue()
+
+
+def formula_note(labels: Iterable[str | int]) -> str:
+    """Warn if a spreadsheet may compute labels in a CSV file; otherwise, return an empty text.
+
+    A CSV file holds labels as they are, so that programs can read them back. It cannot say that a
+    cell is text.
+
+    >>> formula_note(["yes", -99, "-99", "-33.9,-70.6"])
+    ''
+    """
+    if not any(map(_resembles_formula, labels)):
+        return ""
+    return (
+        "Some labels begin with =, +, - or @. A spreadsheet that opens the CSV file may compute "
+        "them: import the labels as text, or write the table with sfumato estimate -o FILE.xlsx, "
+        "where every label is text."
+    )
+
+
+def _resembles_formula(label: str | int) -> bool:
+    if not isinstance(label, str):
+        return False
+    text = label.strip()
+    return text.startswith(_FORMULA_STARTS) and not _NUMBERS.fullmatch(text)
 
 
 def _csv_bytes(columns: Sequence[str], rows: Rows) -> bytes:

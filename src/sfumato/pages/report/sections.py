@@ -35,7 +35,7 @@ from sfumato.pages.markup import (
 from sfumato.pages.promise import promise_facts, promise_sentences, shorten_label
 from sfumato.promises import Certificate
 from sfumato.survey import FAKE_COUNTS, RESULT_COLUMNS, Survey, result_rows
-from sfumato.tables import table_csv
+from sfumato.tables import formula_note, table_csv
 
 _MAX_TABLE_ROWS = 1000
 _MAX_PLAIN_ROWS = 2000  # larger tables are compressed for download
@@ -193,6 +193,7 @@ def estimate_section(survey: Survey, estimate: Estimate) -> Html:
         answers=_describe_answers(survey.context.size, count),
         verdict=estimate.fit_result.verdict,
         download=_render_download(estimate),
+        note=_render_formula_note(estimate),
     )
 
 
@@ -233,6 +234,11 @@ def _render_download(estimate: Estimate) -> Html:
         media_type=media_type,
         data=data,
     )
+
+
+def _render_formula_note(estimate: Estimate) -> Html:
+    note = formula_note(estimate.labels)
+    return fill('<p class="note">$note</p>', note=note) if note else EMPTY
 
 
 def map_section(survey: Survey, estimate: Estimate) -> Html:
