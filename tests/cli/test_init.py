@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sfumato.cli.init import TEMPLATES
+from sfumato.cli.survey_text import TEMPLATES
 from sfumato.survey import Survey
 from sfumato.survey.toml.context import ContextFields
 from support.command import PLACES, read_folder, write_parquet
@@ -55,9 +55,48 @@ def assert_edition_2(path):
     assert Survey.load(path).edition == 2
 
 
+HEADER = """edition = 2
+title = ""  # the question, as people read it
+contact = ""  # contact for questions
+minimum_reports = 0  # with fewer reports, there is no result
+
+[domain]
+kind = "labels"
+labels = ["bar", "park"]
+
+[context]
+kind = "uniform"
+epsilon = 1.0
+
+[table]  # how to read your table; no device sees this
+column = "place"
+"""
+
+
+def test_fields_that_are_empty_are_in_the_file_to_be_filled_in(folder, call):
+    _answers(folder, "park", "bar")
+    assert call(*FROM, "new.toml").code == 0
+    name, _, rest = (folder / "new.toml").read_text("utf-8").partition("\n")
+    assert name.endswith("  # unique per question")
+    assert rest == HEADER
+
+
+def test_texts_for_people_are_written(folder, call):
+    about = ("--title", 'Say "where"', "--contact", "a@b.c\x7f", "--minimum-reports", "9")
+    for way in (FROM, ("init", "--template", "labels")):
+        _answers(folder, "park", "bar")
+        assert call(*way, *about, "new.toml", "--force").code == 0
+        survey = Survey.load(folder / "new.toml")
+        assert survey.title == 'Say "where"'
+        assert survey.contact == "a@b.c\x7f"
+        assert survey.minimum_reports == 9
+
+
 def test_the_template_of_labels_names_every_kind_of_context():
     told = next(
-        line.partition("#")[2] for line in TEMPLATES["labels"].splitlines() if " | " in line
+        line.partition("#")[2]
+        for line in TEMPLATES["labels"].sections.splitlines()
+        if " | " in line
     )
     kinds = get_args(ContextFields.model_fields["kind"].annotation)
     assert {kind.strip() for kind in told.split("|")} == set(kinds)
@@ -476,7 +515,8 @@ def test_mechanism_depends_on_the_share_that_is_passed(folder, call):
         command = (*FROM, *SENSITIVE, "--sensitive-share", share, "--force", "new.toml")
         result = call(*command)
         assert result.code == 0
-        assert f"sensitive_share = {share}" in (folder / "new.toml").read_text("utf-8")
+        text = (folder / "new.toml").read_text("utf-8")
+        assert f"[mechanism]\nsensitive_share = {share}\n\n[table]  # how to read" in text
         mechanisms.append(mechanism_of(folder))
     assert "90% of people have a sensitive label" in " ".join(result.err.split())
     assert mechanisms[0] != mechanisms[1]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.cli.init import TEMPLATES
+from sfumato.cli.survey_text import About, fill_template
 from sfumato.contexts import ContextUnion
 from sfumato.designer.exponential import exponential_response
 from sfumato.errors import PrivacyViolation
@@ -370,7 +370,8 @@ def test_page_links_nowhere():
 
 @pytest.fixture
 def lunch_page(tmp_path):
-    described = parse_survey_toml(TEMPLATES["labels"].encode(), tmp_path)
+    text = fill_template("labels", "1", About("lunch"))
+    described = parse_survey_toml(text.encode(), tmp_path)
     file = tmp_path / "label.html"
     file.write_text(
         label_page(sf.Survey.from_description(described, described.mechanism)), encoding="utf-8"

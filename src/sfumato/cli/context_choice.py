@@ -13,13 +13,13 @@ from sfumato.cli.console import notify
 from sfumato.cli.label_notes import list_labels
 from sfumato.cli.options import split_labels
 from sfumato.cli.predicted_error import print_predicted_errors
-from sfumato.cli.survey_text import ContextText
 from sfumato.errors import InvalidArgument
 from sfumato.foundation.formatting import format_percent, printable
 
 if TYPE_CHECKING:
     from sfumato.contexts import Context
     from sfumato.domains import Label
+    from sfumato.mechanisms import Mechanism
     from sfumato.tables import ColumnSummary
     from sfumato.tables.proposed_domain import ProposedDomain
 
@@ -35,10 +35,15 @@ class ContextOptions(NamedTuple):
     blocks: str | None
 
 
-class Promise(NamedTuple):
-    """The context section of the file, and how many people a useful result needs."""
+class ContextChoice(NamedTuple):
+    """The context of the survey, its mechanism, and how many people a useful result needs.
 
-    text: ContextText
+    ``mechanism_options`` are the fields of the section ``[mechanism]``.
+    """
+
+    context: "Context"
+    mechanism: "Mechanism"
+    mechanism_options: Mapping[str, object]
     people_needed: int
 
 
@@ -48,7 +53,7 @@ def choose_context(
     summary: "ColumnSummary",
     options: ContextOptions,
     file_name: str,
-) -> Promise:
+) -> ContextChoice:
     """Compare the contexts that the options describe, and return the most specific one."""
     from sfumato.contexts import Blocks, HighLow, Uniform
 
@@ -57,30 +62,29 @@ def choose_context(
     if options.sensitive and blocks is not None:
         raise InvalidArgument("choose either --sensitive or --blocks, not both.")
     domain = proposal.domain
-    contexts: dict[str, Context] = {"uniform": Uniform(domain, epsilon)}
-    fields: Mapping[str, Sequence[Label]] = {}
+    contexts: list[Context] = [Uniform(domain, epsilon)]
     answers = _ask_sensitive(options.sensitive, blocks, proposal)
     sensitive_labels = _sensitive_labels(answers, domain.labels)
     share = _parse_share(options.sensitive_share, sensitive_labels)
     if sensitive_labels:
         _require_known(sensitive_labels, proposal)
-        contexts["high-low"] = HighLow(domain, sensitive_labels, epsilon)
-        fields = {"sensitive": sensitive_labels}
+        contexts.append(HighLow(domain, sensitive_labels, epsilon))
     elif blocks is not None:
         block_of = _read_blocks(request, blocks, summary, domain.labels)
-        contexts["blocks"] = Blocks(block_of, epsilon, domain=domain)
-        fields = {"block_of": block_of}
-    people_needed = print_predicted_errors(contexts, share, proposal.counts)
-    kind = list(contexts)[-1]
+        contexts.append(Blocks(block_of, epsilon, domain=domain))
+    mechanisms = {context.kind: _choose_mechanism(context, share) for context in contexts}
+    people_needed = print_predicted_errors(mechanisms, proposal.counts)
+    context = contexts[-1]
     if len(contexts) > 1:
         notify(
-            f"{printable(file_name)} uses {kind}, the last row above. To change it, edit the file."
+            f"{printable(file_name)} uses {context.kind}, the last row above. To change it, "
+            "edit the file."
         )
     if sensitive_labels:
         _print_share(share, sensitive_labels)
         _print_unprotected(sensitive_labels, proposal)
-    share_text = options.sensitive_share or ""
-    return Promise(ContextText(kind, epsilon, fields, share_text), people_needed)
+    mechanism_options = {} if share is None else {"sensitive_share": share}
+    return ContextChoice(context, mechanisms[context.kind], mechanism_options, people_needed)
 
 
 def _parse_share(text: str | None, sensitive: "Sequence[Label]") -> float | None:
@@ -172,3 +176,13 @@ def _read_blocks(
 
     block_of = read_blocks(request.path, request.columns, block_column, summary)
     return [block_of.get(label, str(label)) for label in labels]
+
+
+def _choose_mechanism(context: "Context", sensitive_share: float | None) -> "Mechanism":
+    """Return the mechanism that the survey file leads to. The share is for high-low contexts."""
+    from sfumato.designer import mechanism_for
+    from sfumato.survey.description import WORST_CASE_MARGINS
+
+    if sensitive_share is not None and context.as_high_low is not None:
+        return mechanism_for(context, sensitive_share=sensitive_share)
+    return mechanism_for(context, worst_case_margin=WORST_CASE_MARGINS[2])

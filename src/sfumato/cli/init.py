@@ -150,12 +150,12 @@ def init(
         request = ColumnRequest(answers, columns, labels, bins, missing, other, force_labels)
         proposal, summary = read_labels(request)
         options = ContextOptions(epsilon, sensitive, sensitive_share, blocks)
-        promise = choose_context(request, proposal, summary, options, path.name)
+        choice = choose_context(request, proposal, summary, options, path.name)
         print_notes(request, proposal, summary)
         if not force_labels:
-            require_useful(promise, proposal, request)
+            require_useful(choice.people_needed, proposal)
         about = _ask_about(unique_name(path), title, contact, minimum_reports)
-        text = survey_text(about, proposal.domain, proposal.columns, promise.text)
+        text = survey_text(about, choice, proposal.columns)
         next_step = f"Next: sfumato privatize {output} {answers} -o reports.parquet"
     else:
         raise InvalidArgument(

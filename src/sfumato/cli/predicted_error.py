@@ -1,15 +1,12 @@
 """The error to expect from a new survey, and the people whom it needs."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from sfumato.cli.column_labels import ColumnRequest
 from sfumato.errors import InvalidTable
 from sfumato.foundation.formatting import format_percent
 
 if TYPE_CHECKING:
-    from sfumato.cli.context_choice import Promise
-    from sfumato.contexts import Context
     from sfumato.mechanisms import Mechanism
     from sfumato.tables.proposed_domain import ProposedDomain
 
@@ -17,20 +14,10 @@ _MAX_PEOPLE_FACTOR = 1000  # a survey that needs this many times the rows is use
 _TARGET_ERROR = 0.05
 
 
-def _choose_mechanism(context: "Context", sensitive_share: float | None) -> "Mechanism":
-    """Return the mechanism that the survey file leads to. The share is for high-low contexts."""
-    from sfumato.designer import mechanism_for
-    from sfumato.survey.description import WORST_CASE_MARGINS
+def print_predicted_errors(mechanisms: "Mapping[str, Mechanism]", counts: Sequence[int]) -> int:
+    """Print the expected error of each mechanism, and return the people needed for the last.
 
-    if sensitive_share is not None and context.as_high_low is not None:
-        return mechanism_for(context, sensitive_share=sensitive_share)
-    return mechanism_for(context, worst_case_margin=WORST_CASE_MARGINS[2])
-
-
-def print_predicted_errors(
-    contexts: "dict[str, Context]", sensitive_share: float | None, counts: Sequence[int]
-) -> int:
-    """Print the expected error for each context, and return the people needed for the last.
+    ``mechanisms`` are given by the kind of their promise.
 
     The errors are those of the unbiased estimate. Decoders do better, especially if it is large.
     """
@@ -49,8 +36,7 @@ def print_predicted_errors(
         f"people needed for {format_percent(_TARGET_ERROR)}",
     )
     people_needed = 0
-    for kind, context in contexts.items():
-        mechanism = _choose_mechanism(context, sensitive_share)
+    for kind, mechanism in mechanisms.items():
         # Estimates are nearly normal, so their mean absolute error is √(2/π) standard deviations.
         standard_deviations = np.sqrt(mechanism.scores.variances(p, 1))
         one_person_error = math.sqrt(2 / math.pi) * float(standard_deviations.sum()) / 2
@@ -61,15 +47,15 @@ def print_predicted_errors(
     return people_needed
 
 
-def require_useful(promise: "Promise", proposal: "ProposedDomain", request: ColumnRequest) -> None:
+def require_useful(people_needed: int, proposal: "ProposedDomain") -> None:
     """Reject labels for which a useful result would need far more people than the table has."""
     remedy = "--bins, --labels with --other"
-    if request.columns.date is not None:
+    if proposal.columns.date is not None:
         remedy = "--date month or --date weekday"
     rows = sum(proposal.counts)
-    if promise.people_needed > _MAX_PEOPLE_FACTOR * rows:
+    if people_needed > _MAX_PEOPLE_FACTOR * rows:
         raise InvalidTable(
             f"with {proposal.domain.size:,} labels, a useful result needs about "
-            f"{promise.people_needed:,} people, more than {_MAX_PEOPLE_FACTOR:,} times the "
+            f"{people_needed:,} people, more than {_MAX_PEOPLE_FACTOR:,} times the "
             f"{rows:,} in this table. Use fewer labels ({remedy}), or pass --force-labels."
         )

@@ -1,26 +1,29 @@
 """The text of new survey files: templates, and files for a column of answers."""
 
-import json
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from sfumato.errors import InvalidArgument
 
 if TYPE_CHECKING:
-    from sfumato.domains import Domain, Label
+    from sfumato.cli.context_choice import ContextChoice
     from sfumato.survey import AnswerColumns
 
-__all__ = ["TEMPLATES", "About", "ContextText", "fill_template", "survey_text"]
+__all__ = ["TEMPLATES", "About", "fill_template", "survey_text"]
+
+
+@dataclass(frozen=True)
+class Template:
+    """A question with sections of a survey file, to be edited."""
+
+    title: str
+    sections: str
+
 
 TEMPLATES = {
-    "yes-no": """name = "my-survey"                 # unique per question
-edition = 2
-title = "Have you ever …?"
-contact = ""                       # contact for questions
-minimum_reports = 0                # with fewer reports, there is no result
-
+    "yes-no": Template(
+        "Have you ever …?",
+        """
 [domain]
 kind = "labels"
 labels = ["no", "yes"]
@@ -30,12 +33,10 @@ kind = "high-low"                  # only "yes" needs protection
 epsilon = 1.0
 sensitive = ["yes"]
 """,
-    "labels": """name = "my-survey"                 # unique per question
-edition = 2
-title = "Where did you have lunch?"
-contact = ""                       # contact for questions
-minimum_reports = 0                # with fewer reports, there is no result
-
+    ),
+    "labels": Template(
+        "Where did you have lunch?",
+        """
 [domain]
 kind = "labels"
 labels = ["park", "café", "clinic", "bar", "office"]
@@ -46,12 +47,10 @@ kind = "high-low"                  # uniform | high-low | tiers | blocks | metri
 epsilon = 1.0
 sensitive = ["clinic", "bar"]
 """,
-    "grid": """name = "my-survey"                 # unique per question
-edition = 2
-title = "Where do people check in?"
-contact = ""                       # contact for questions
-minimum_reports = 0                # with fewer reports, there is no result
-
+    ),
+    "grid": Template(
+        "Where do people check in?",
+        """
 [domain]
 kind = "grid"
 south = 25.0
@@ -66,6 +65,7 @@ epsilon = 1.0
 rows = 25
 columns = 70
 """,
+    ),
 }
 
 
@@ -82,81 +82,44 @@ class About:
     minimum_reports: int = 0
 
 
-@dataclass(frozen=True)
-class ContextText:
-    """The context section of a survey file: its kind, its ε as typed, and its other fields.
+def fill_template(name: str, epsilon: str, about: About) -> str:
+    """Return the text of a survey file from a template. ``epsilon`` is the ε as typed."""
+    from sfumato.foundation.canonical import decimal_text
+    from sfumato.randomness import positive_epsilon
+    from sfumato.survey.toml.schema import toml_number
+    from sfumato.survey.toml.write import toml_value
 
-    ``sensitive_share`` is the share for the mechanism section, as typed, or "".
-    """
-
-    kind: str
-    epsilon: str
-    fields: Mapping[str, Sequence["Label"]]
-    sensitive_share: str = ""
-
-
-def fill_template(template: str, epsilon: str, about: About) -> str:
-    """Return the text of a template for a survey."""
-    if template not in TEMPLATES:
-        raise InvalidArgument(f"template must be one of {', '.join(TEMPLATES)}; got {template!r}.")
-    text = TEMPLATES[template]
-    text = text.replace("epsilon = 1.0", f"epsilon = {_format_number(epsilon)}")
-    text = text.replace('"my-survey"', _format_value(about.name))
-    if about.title:
-        text = re.sub("title = .*", lambda _: f"title = {_format_value(about.title)}", text)
-    text = text.replace('contact = ""', f"contact = {_format_value(about.contact)}")
-    return text.replace("minimum_reports = 0", f"minimum_reports = {about.minimum_reports}")
+    if name not in TEMPLATES:
+        raise InvalidArgument(f"template must be one of {', '.join(TEMPLATES)}; got {name!r}.")
+    template = TEMPLATES[name]
+    number = toml_value(toml_number(decimal_text(positive_epsilon(epsilon))))
+    sections = template.sections.replace("epsilon = 1.0", f"epsilon = {number}")
+    return _header(replace(about, title=about.title or template.title)) + sections
 
 
-def survey_text(
-    about: About, domain: "Domain", columns: "AnswerColumns", context: ContextText
-) -> str:
+def survey_text(about: About, choice: "ContextChoice", columns: "AnswerColumns") -> str:
     """Return the text of a survey file for a column of answers."""
-    from sfumato.survey.toml.table import write_table
+    from sfumato.survey import DEFAULT_QUESTION, Description, Question
+    from sfumato.survey.toml.write import write_survey_toml
 
-    lines = [
-        f"name = {_format_value(about.name)}  # unique per question",
-        "edition = 2",
-        f"title = {_format_value(about.title)}  # the question, as people read it",
-        f"contact = {_format_value(about.contact)}  # contact for questions",
-        f"minimum_reports = {about.minimum_reports}  # with fewer reports, there is no result",
-        "",
-        "[domain]",
-        'kind = "labels"',
-        f"labels = {_format_value(domain.labels)}",
-    ]
-    if domain.other is not None:
-        lines.append(f"other = {_format_value(domain.other)}")
-    lines += [
-        "",
-        "[context]",
-        f'kind = "{context.kind}"',
-        f"epsilon = {_format_number(context.epsilon)}",
-    ]
-    for name, labels in context.fields.items():
-        lines.append(f"{name} = {_format_value(labels)}")
-    if context.sensitive_share:
-        share = _format_number(context.sensitive_share)
-        lines += ["", "[mechanism]", f"sensitive_share = {share}"]
-    lines += ["", "[table]  # how to read your table; no device sees this"]
-    for name, value in write_table(columns).items():
-        lines.append(f"{name} = {_format_value(value)}")
-    return "\n".join(lines) + "\n"
+    question = Question(DEFAULT_QUESTION, choice.context)
+    description = Description(about.name, (question,), {}, 2, columns)
+    options = {"mechanism": choice.mechanism_options}
+    content = write_survey_toml(description, choice.mechanism, options)
+    _, _, sections = content.decode("utf-8").partition("\n[domain]")
+    comment = "# how to read your table; no device sees this"
+    sections = sections.replace("\n[table]\n", f"\n[table]  {comment}\n")
+    return f"{_header(about)}\n[domain]{sections}"
 
 
-def _format_number(number: str) -> str:
-    """Format a number for TOML, as a string if it is not a valid TOML number."""
-    is_toml_number = re.fullmatch(r"[0-9]|[1-9][0-9]+|([0-9]|[1-9][0-9]+)\.[0-9]+", number)
-    return number if is_toml_number else _format_value(number)
+def _header(about: About) -> str:
+    """Return the fields before the first section. Empty ones are there to be filled in."""
+    from sfumato.survey.toml.write import toml_value
 
-
-def _format_value(value: object) -> str:
-    """Format text, a number or a sequence as TOML.
-
-    A TOML string is a JSON string in which DEL is escaped too.
-    """
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    if isinstance(value, Sequence):
-        return "[" + ", ".join(map(_format_value, value)) + "]"
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    return (
+        f"name = {toml_value(about.name)}  # unique per question\n"
+        "edition = 2\n"
+        f"title = {toml_value(about.title)}  # the question, as people read it\n"
+        f"contact = {toml_value(about.contact)}  # contact for questions\n"
+        f"minimum_reports = {about.minimum_reports}  # with fewer reports, there is no result\n"
+    )

@@ -24,7 +24,7 @@ from sfumato.survey.toml.file import FileDescription, parse_survey_toml
 from sfumato.survey.toml.schema import no_toml_form, toml_number
 from sfumato.survey.toml.table import write_table
 
-__all__ = ["write_survey_toml"]
+__all__ = ["toml_value", "write_survey_toml"]
 
 # tomli_w writes every item of an array on a line of its own. Text never contains line ends, because
 # they are escaped, so the pattern cannot match inside of text.
@@ -46,14 +46,22 @@ def write_survey_toml(
     promise = canonical_bytes(promise_record(description, mechanism))
     options = sections.get("mechanism", {})
     for candidate in _candidate_options(mechanism, description.edition, options):
-        fields = {**data, "mechanism": candidate} if candidate else data
-        content = _dump(fields)
+        content = _dump(_add_mechanism(data, candidate))
         if _parse_promise(content) == promise:
             return content
     raise no_toml_form(
         "this survey's promise and mechanism: no [mechanism] section leads to the same integers. "
         "Perhaps the mechanism was designed"
     )
+
+
+def toml_value(value: object) -> str:
+    """Return a value as TOML.
+
+    >>> toml_value(["a", 1, True])
+    '["a", 1, true]'
+    """
+    return _dump({"value": value}).decode("utf-8").removeprefix("value = ").removesuffix("\n")
 
 
 def _require_same_texts(description: Description, parsed_description: Description) -> None:
@@ -64,6 +72,17 @@ def _require_same_texts(description: Description, parsed_description: Descriptio
             raise no_toml_form(f"this {name}")
     if parsed_description.table != description.table:
         raise no_toml_form("how this survey reads a table")
+
+
+def _add_mechanism(data: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Add the section ``[mechanism]``, unless it is empty. The section ``[table]`` stays last."""
+    fields = dict(data)
+    table = fields.pop("table", None)
+    if options:
+        fields["mechanism"] = options
+    if table:
+        fields["table"] = table
+    return fields
 
 
 def _candidate_options(
