@@ -18,6 +18,7 @@ from sfumato.survey.toml.context import ContextFields
 from support.command import PLACES, read_folder, write_parquet
 
 FROM = ("init", "--from", "a.csv", "--column", "place")
+FROM_ANSWERS = ("init", "--from", "answers.csv", "--column", "place")
 
 
 def _answers(folder, *labels, more=1):
@@ -318,6 +319,12 @@ def test_a_sensitive_label_with_a_comma_is_quoted(folder, call):
     assert Survey.load(folder / "new.toml").context.sensitive.tolist() == [0, 1]
 
 
+def test_sensitive_labels_may_be_passed_one_by_one(folder, call):
+    _answers(folder, "a,b", "c", "d")
+    assert call(*FROM, "--sensitive", '"a,b"', "--sensitive", "c", "new.toml").code == 0
+    assert Survey.load(folder / "new.toml").context.sensitive.tolist() == [0, 1]
+
+
 def test_an_unknown_sensitive_label_is_refused(error_from):
     message = error_from(
         "init", "--from", "answers.csv", "--column", "place", "--sensitive", "klinik", "new.toml"
@@ -389,6 +396,15 @@ def test_the_expected_error_is_a_share(call):
     assert len(PLACES) == 200
 
 
+def test_init_says_what_it_wrote_and_what_comes_next(folder, call):
+    result = call(*FROM_ANSWERS, "--sensitive", "clinic,bar", "new.toml")
+    assert "new.toml uses high-low, the last row above. To change it, edit the file." in result.err
+    next_command = "sfumato privatize new.toml answers.csv -o reports.parquet"
+    assert result.out == f"Wrote new.toml. Next: {next_command}\n"
+    assert call(*next_command.split()[1:]).code == 0
+    assert "the last row above" not in call(*FROM_ANSWERS, "new.toml", "--force").err
+
+
 # --- what a new user met --------------------------------------------------------------------------
 
 
@@ -397,6 +413,19 @@ def write_cells(path, *cells):
 
 
 INIT = ("init", "--from", "a.csv", "--column", "a", "new.toml")
+
+
+@pytest.mark.parametrize(
+    ("cells", "labels"),
+    [
+        (["125000.0", "15000.0", "2500.0", ""], [2500, 15000, 125000, "no answer"]),
+        (["10 to 15", "5 to 10", "under 5"], ["under 5", "5 to 10", "10 to 15"]),
+    ],
+)
+def test_labels_with_numbers_are_in_the_order_of_the_numbers(folder, call, cells, labels):
+    write_cells(folder / "a.csv", *cells * 20)
+    assert call(*INIT).code == 0
+    assert list(Survey.load(folder / "new.toml").context.domain.labels) == labels
 
 
 def test_a_large_other_needs_consent(folder, call, error_from):
