@@ -161,6 +161,16 @@ def test_new_token_is_printed_in_a_url_for_the_dashboard(folder):
     assert "token" not in _messages("lunch.toml")
 
 
+def test_fields_that_people_would_miss_cause_warnings(folder):
+    text = _messages("lunch.toml", "--store", "sqlite:///first.db")
+    complete = 'title = "Where?"\ncontact = "me@example.org"\nminimum_reports = 100\n'
+    (folder / "lunch.toml").write_text(complete + TOML, encoding="utf-8")
+    text_of_complete_survey = _messages("lunch.toml", "--store", "sqlite:///second.db")
+    for field in ("title", "contact", "minimum_reports"):
+        assert f"Set {field} in lunch.toml." in text
+        assert f"Set {field}" not in text_of_complete_survey
+
+
 @pytest.mark.parametrize("is_first_run", [True, False])
 def test_open_hides_the_token_from_other_processes(folder, monkeypatch, is_first_run):
     if not is_first_run:

@@ -148,6 +148,21 @@ def test_after_all_distinct_values_the_last_report_repeats(aggregator, hasty, ho
     assert len(set(expected)) == 2
 
 
+def test_a_device_sends_other_for_answers_that_are_missing_or_unknown(
+    aggregator, hasty, tmp_path, known_secret
+):
+    """Whether a report is sent must not depend on the answer."""
+    survey = sf.Survey("places", sf.Uniform(sf.Domain(PLACES, other="elsewhere"), 1))
+    aggregator.surveys[survey.fingerprint] = survey
+    answers = ["elsewhere", None, "", "kanarienvogel-4711", float("nan"), "place 7"]
+    for number, answer in enumerate(answers):
+        client = sf.Client(survey, hasty, home=tmp_path / str(number))
+        assert isinstance(client.answer(answer), Receipt)
+    reports = [read_upload(body).reports.tolist() for body in aggregator.bodies]
+    assert reports[:5] == [reports[0]] * 5
+    assert reports[5] != reports[0]
+
+
 @pytest.mark.parametrize("unknown", ["kanarienvogel-4711", None, object()])
 def test_unknown_values_count_as_new_after_all_distinct_values(
     aggregator, hasty, home, known_secret, unknown
