@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import shlex
 import subprocess
 import sys
 from typing import get_args
@@ -394,6 +395,16 @@ def test_the_expected_error_is_a_share(call):
     result = call("init", "--from", "answers.csv", "--column", "place", "new.toml")
     assert "wrong label" in " ".join(result.err.split())
     assert len(PLACES) == 200
+
+
+def test_the_next_command_can_be_pasted(folder, call):
+    (folder / "answers.csv").rename(folder / "my answers.csv")
+    result = call("init", "--from", "my answers.csv", "--column", "place", "my survey.toml")
+    command = shlex.split(result.out.partition("Next: ")[2])
+    assert command[:4] == ["sfumato", "privatize", "my survey.toml", "my answers.csv"]
+    assert call(*command[1:]).code == 0
+    result = call("init", "--template", "yes-no", "my template.toml")
+    assert shlex.split(result.out)[-1] == "my template.toml"
 
 
 def test_init_says_what_it_wrote_and_what_comes_next(folder, call):

@@ -5,6 +5,7 @@ Three commands each, and nothing in between. `support/real_tables.py` says which
 
 import csv
 import re
+import shlex
 from typing import NamedTuple
 
 import pyarrow.parquet as pq
@@ -12,8 +13,10 @@ import pytest
 
 from sfumato.survey import Survey
 from sfumato.tables import count_files
+from support.paths import ROOT
 from support.real_tables import HEALTH, NO_ANSWER, PENGUINS, QUESTIONS, Answers
 
+PAGE = ROOT / "docs" / "your_own_table.md"
 LEVEL = 1 - 1e-8  # of an interval that holds the true share
 
 by_question = pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.name)
@@ -154,6 +157,27 @@ def test_counts_of_the_tables_are_known():
         "sex": 11,
         "delay": 8255,
     }
+
+
+def test_docs_list_the_tables_and_options_of_these_tests():
+    section = PAGE.read_text("utf-8").partition("\n## Eight real tables\n")[2]
+    rows = [line.strip("| ").split(" | ") for line in section.splitlines() if "`--" in line]
+    assert len(rows) == 8
+    row_counts = {int(count.replace(",", "")) for _, count, _ in rows}
+    assert row_counts == {question.count_answers().people for question in QUESTIONS}
+    options = [options_by_name(shlex.split(code)) for code in re.findall("`(--.+?)`", section)]
+    expected = [options_by_name(question.options) for question in QUESTIONS]
+    assert sorted(options) == sorted(expected)
+
+
+def options_by_name(words: list[str]) -> list[tuple[str, str]]:
+    """Return the options, apart from ε: the page leaves it out, because it suits the test only."""
+    parts = [part for word in words for part in word.split("=", 1)]
+    options = dict(zip(parts[::2], parts[1::2], strict=True))
+    options.pop("--epsilon", None)
+    if options.get("--delimiter") == "\t":
+        options["--delimiter"] = "tab"
+    return sorted(options.items())
 
 
 # --- what a real table is refused for -------------------------------------------------------------

@@ -3,19 +3,24 @@
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from shlex import quote
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sfumato.cli.answers import AnswerOptions, Delimiter, MissingCodes, Sheet, describe_columns_of
 from sfumato.cli.column_labels import ColumnRequest, answer_columns, read_labels
 from sfumato.cli.console import say
-from sfumato.cli.context_choice import ContextOptions, choose_context
+from sfumato.cli.context_choice import ContextChoice, ContextOptions, choose_context
 from sfumato.cli.label_notes import print_notes
 from sfumato.cli.options import check_output_paths
 from sfumato.cli.predicted_error import require_useful
 from sfumato.cli.survey_text import TEMPLATES, About, fill_template, survey_text
 from sfumato.errors import InvalidArgument, InvalidSetting
+
+if TYPE_CHECKING:
+    from sfumato.survey import AnswerColumns
+    from sfumato.tables.proposed_domain import ProposedDomain
 
 
 def init(
@@ -137,26 +142,18 @@ def init(
         _reject_table_options(*column_options, *cell_options)
         about = About(unique_name(path), title or "", contact or "", minimum_reports or 0)
         text = fill_template(template, epsilon, about)
-        next_step = f"Next: edit it, then run sfumato verify {output}"
+        next_step = f"Next: edit it, then run sfumato verify {quote(output)}"
     elif template is None and answers is not None:
         columns = answer_columns(column, date, date_format)
         formats = AnswerOptions(missing_codes=missing_codes, delimiter=delimiter, sheet=sheet)
         columns = replace(formats.with_formats(columns), allow_other=allow_other)
-        if column is None:
-            raise InvalidArgument(
-                f"--from requires --column, the column with the answers"
-                f"{describe_columns_of(answers, columns)}"
-            )
+        _require_column(answers, columns)
         request = ColumnRequest(answers, columns, labels, bins, missing, other, force_labels)
-        proposal, summary = read_labels(request)
         options = ContextOptions(epsilon, sensitive, sensitive_share, blocks)
-        choice = choose_context(request, proposal, summary, options, path.name)
-        print_notes(request, proposal, summary)
-        if not force_labels:
-            require_useful(choice.people_needed, proposal)
+        proposal, choice = _choose_labels_and_context(request, options, path.name)
         about = _ask_about(unique_name(path), title, contact, minimum_reports)
         text = survey_text(about, choice, proposal.columns)
-        next_step = f"Next: sfumato privatize {output} {answers} -o reports.parquet"
+        next_step = f"Next: sfumato privatize {quote(output)} {quote(answers)} -o reports.parquet"
     else:
         raise InvalidArgument(
             f"pass either --template (one of {', '.join(TEMPLATES)}) or --from with a data file."
@@ -171,6 +168,26 @@ def _reject_table_options(*options: object) -> None:
             "--column, --sensitive, --blocks and the other options for a table require --from. "
             "To adapt a template, edit the file that it creates."
         )
+
+
+def _require_column(path: str, columns: "AnswerColumns") -> None:
+    if columns.value is None:
+        raise InvalidArgument(
+            "--from requires --column, the column with the answers"
+            f"{describe_columns_of(path, columns)}"
+        )
+
+
+def _choose_labels_and_context(
+    request: ColumnRequest, options: ContextOptions, file_name: str
+) -> tuple["ProposedDomain", ContextChoice]:
+    """Read the column, choose labels and a context for it, and print what they mean."""
+    proposal, summary = read_labels(request)
+    choice = choose_context(request, proposal, summary, options, file_name)
+    print_notes(request, proposal, summary)
+    if not request.force_labels:
+        require_useful(choice.people_needed, proposal)
+    return proposal, choice
 
 
 def _check_output(path: Path, *, force: bool) -> None:

@@ -104,10 +104,11 @@ class Domain:
         return self
 
     def symbols(self, values: Iterable[object]) -> Symbols:
-        """Return the symbols for people's values.
+        """Return the symbols for people's values, which must be labels: 65.0 and "65" are not 65.
 
-        Raise ``UnknownValue`` if a value is unknown and there is no ``other``. The error gives the
-        number of unknown values and the position of the first, but not the values themselves.
+        ``Survey.privatize`` also reads answers as tables write them. Raise ``UnknownValue`` if a
+        value is unknown and there is no ``other``. The error gives the number of unknown values and
+        the position of the first, but not the values themselves.
         """
         symbols = np.fromiter(map(self.find, values), dtype=np.int64)
         if (symbols < 0).any():
