@@ -13,13 +13,13 @@ const AIM = 1 - 1e-9;
 export function channelOf({ kind, of, epsilons, across }) {
   const inside = epsilons.map(aimed);
   if (kind !== "blocks") return coverChannel(of.map((g) => inside[g]));
-  if (across === "inf") return { Q: openBlocks(of, inside), how: "Randomised response inside the label's own block." };
+  if (across === "inf") return { Q: openBlocks(of, inside), how: "Randomised response within the answer’s own block." };
   const outward = aimed(across);
   const sizes = inside.map((_, g) => of.filter((other) => other === g).length);
   const Q = coveredBlocks(of, sizes, inside, outward);
-  if (Q) return { Q, how: "The own answer most often, another one of its block less often, one of another block least." };
+  if (Q) return { Q, how: "Most often the answer itself, less often another label of its block, least often a label of another block." };
   const smallest = Math.min(outward, ...inside.filter((_, g) => sizes[g] > 1));
-  const how = "Plain randomised response at the smallest ε: the promise across blocks leaves no more to gain.";
+  const how = "Plain randomised response with the smallest ε: with this promise across blocks, no other channel would gain more.";
   return { ...coverChannel(of.map(() => smallest)), how };
 }
 
@@ -47,8 +47,8 @@ function coverChannel(epsilon) {
   const β = 1 / (1 + sum(weights));
   const Q = epsilon.map((_, x) => weights.map((weight, y) => β * (weight + (x === y))));
   const percent = (100 * β).toPrecision(3);
-  const cover = new Set(weights.filter((weight) => weight)).size > 1 ? "the more protected a label, the likelier it is drawn" : "drawn alike for everybody";
-  return { Q, how: β === 1 ? "The answer itself." : `The answer itself with probability β = ${percent}\u00a0%, else a cover answer, ${cover}.` };
+  const cover = new Set(weights.filter((weight) => weight)).size > 1 ? "more often one of a better protected label" : "drawn in the same way for everyone";
+  return { Q, how: β === 1 ? "The answer itself." : `The answer itself with probability β = ${percent}%, otherwise a cover answer, ${cover}.` };
 }
 
 /** Randomised response inside each block; the block is shown. */

@@ -34,8 +34,8 @@ export function short(label, longest = 24) {
 
 /** A probability as a percentage with three digits. */
 export function percent(probability) {
-  if (probability === 0 || probability === 1) return `${100 * probability}\u00a0%`;
-  if (probability > 0.9995) return "over 99.9\u00a0%";
-  if (probability < 1e-5) return "under 0.001\u00a0%";
-  return `${Number((100 * probability).toPrecision(3))}\u00a0%`;
+  if (probability === 0 || probability === 1) return `${100 * probability}%`;
+  if (probability > 0.9995) return "over 99.9%";
+  if (probability < 1e-5) return "under 0.001%";
+  return `${Number((100 * probability).toPrecision(3))}%`;
 }

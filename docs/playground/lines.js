@@ -41,11 +41,11 @@ const quoted = (field) => (SEPARATOR.test(field) || field.startsWith('"') ? `"${
 
 function problemOf(rows) {
   const labels = rows.map(({ label }) => label);
-  if (rows.length < 2) return "Write at least two labels, one per line.";
-  if (rows.length > MOST_LABELS) return `The playground takes up to ${MOST_LABELS} labels; these are ${rows.length}. The software takes millions.`;
+  if (rows.length < 2) return "Enter at least two labels, one per line.";
+  if (rows.length > MOST_LABELS) return `The playground takes up to ${MOST_LABELS} labels; you entered ${rows.length}. Sfumato itself takes millions.`;
   const twice = labels.find((label, x) => labels.indexOf(label) < x);
-  if (twice !== undefined) return `The label “${twice}” is there twice. Remove one of them.`;
+  if (twice !== undefined) return `Duplicate label “${twice}”. Remove one of the two.`;
   const strange = rows.find(({ label, group }) => UNWRITABLE.test(label + group) || Math.max(label.length, group.length) > LONGEST_LABEL);
-  if (strange) return `Line ${strange.line + 1} holds a character that no label can have, or is too long. Type it anew.`;
+  if (strange) return `Line ${strange.line + 1} contains a character that is not allowed in a label, or is too long. Change it.`;
   return "";
 }

@@ -151,7 +151,7 @@ function promiseCells(labels, E) {
     return row.map((epsilon, x2) => {
       const told = `E[${labels[x]}, ${labels[x2]}] = ${spoken(epsilon)}`;
       const what = epsilon === Infinity ? ", nothing is promised" : `, odds of at most ${Number(Math.exp(epsilon).toPrecision(3))}`;
-      if (x === x2) return { depth: 0, text: "0", told: `${told}, one and the same label`, kind: "own" };
+      if (x === x2) return { depth: 0, text: "0", told: `${told}: the same label`, kind: "own" };
       return { depth: Math.exp(-epsilon / 2), text: spoken(epsilon), told: told + what, kind: epsilon === Infinity ? "free" : "" };
     });
   });
@@ -161,7 +161,7 @@ function channelCells(labels, Q) {
   return Q.map((row, x) => {
     return row.map((probability, y) => {
       const told = `Q(${labels[y]} | ${labels[x]}) = ${percent(probability)}`;
-      return { depth: Math.sqrt(probability), text: percent(probability).replace("\u00a0%", ""), told, kind: probability ? "" : "never" };
+      return { depth: Math.sqrt(probability), text: percent(probability).replace("%", ""), told, kind: probability ? "" : "never" };
     });
   });
 }
@@ -179,10 +179,10 @@ function drawErrors() {
 }
 
 function tellErrors(first, second, [falseAlarm, miss], isOpen) {
-  if (isOpen) return `The promise says nothing about this pair: a report may tell “${first}” from “${second}” without error.`;
+  if (isOpen) return `Nothing is promised for this pair: a report may prove that the answer is “${first}” and not “${second}”.`;
   const alarms = `“${first}” for ${percent(falseAlarm)} of those with “${second}” (false alarm)`;
   const misses = `“${second}” for ${percent(miss)} of those with “${first}” (miss)`;
-  return `At the corner, the sharpest guess that the promise allows says ${alarms}, and ${misses}. No guess lies below the edge.`;
+  return `At the corner, the sharpest guess that the promise allows says ${alarms} and ${misses}. No way of guessing has errors below the edge.`;
 }
 
 function drawPeople() {
@@ -191,7 +191,7 @@ function drawPeople() {
   const error = Number(part("error").value) / 100;
   const isError = error >= LEAST_ERROR && error <= MOST_ERROR;
   part("error").setAttribute("aria-invalid", !isError);
-  if (!isError) return void (part("needed").textContent = "Write an error from 0.01 to 50 percent.");
+  if (!isError) return void (part("needed").textContent = "Enter an error from 0.01 to 50 percent.");
   const needed = (variances) => peopleFor(variances, part("measure").value, error);
   const smallest = Math.min(...E.flatMap((row, x) => row.filter((_, x2) => x2 !== x)));
   const crowds = [
@@ -208,12 +208,12 @@ function drawPeople() {
 
 function tellPeople(kind, own, classical) {
   const asked = own === 1 ? "1 person" : `${counted(own)} people`;
-  if (classical === undefined) return `${asked}: nothing is promised, so there is no noise.`;
+  if (classical === undefined) return `${asked}. Nothing is promised, so there is no noise.`;
   const isBest = classical > 0.995 * own;
   if (kind === "uniform" && isBest) return `${asked}. This promise is the classical one, and no mechanism does better.`;
-  if (kind === "uniform") return `${asked} with randomised response. This promise is the classical one, whose best mechanism needs ${counted(classical)}.`;
+  if (kind === "uniform") return `${asked} with randomised response. This promise is the classical one; its best mechanism needs ${counted(classical)}.`;
   if (!isBest) {
-    const better = "here a good mechanism matters more than the promise. The software chooses a better one for yours, too.";
+    const better = "here, a good mechanism matters more than the promise. Sfumato itself chooses a better one for your promise, too.";
     return `${asked} with this simple channel. The best mechanism for one ε needs ${counted(classical)}: ${better}`;
   }
   const times = `${Number((classical / own).toPrecision(3))} times as many`;
@@ -253,7 +253,7 @@ function drawMany() {
   const rows = promise.labels.map((name, y) => ({ name, share: counts[y] / MANY, text: `${counts[y]}`, mark: Q[x][y] }));
   drawBars(part("draws"), rows);
   part("draws").hidden = false;
-  part("drawn").textContent = `1,000 reports for “${promise.labels[x]}”; the marks are what Q says.`;
+  part("drawn").textContent = `1,000 reports for “${promise.labels[x]}”; the marks show what to expect.`;
 }
 
 async function copyToml() {

@@ -47,19 +47,19 @@ function named(promise) {
 /** The promise in a sentence. */
 export function inWords({ kind, labels, names, epsilons, across, of }) {
   const protectedLabels = of.filter((g) => epsilons[g] !== "inf").length;
-  if (kind === "uniform") return `Classical: every label owes every other one ε = ${epsilons[0]}.`;
+  if (kind === "uniform") return `Every label is protected against every other with ε = ${epsilons[0]}.`;
   if (kind === "high-low") {
     const epsilon = epsilons.find((text) => text !== "inf");
-    const who = protectedLabels === 1 ? "1 sensitive label owes" : `${protectedLabels} sensitive labels owe`;
-    return `High-low: ${who} every other one ε = ${epsilon}; a report may prove one of the ${labels.length - protectedLabels} open ones.`;
+    const who = protectedLabels === 1 ? "1 sensitive label is" : `${protectedLabels} sensitive labels are`;
+    return `${who} protected against every other with ε = ${epsilon}. A report may prove one of the ${labels.length - protectedLabels} open labels.`;
   }
   if (kind === "blocks") {
     const between = across === "inf" ? "a report may show the block" : `across blocks ε = ${across}`;
     return `${count(names.length, "block")}: ε = ${epsilons[0]} inside each; ${between}.`;
   }
-  if (!protectedLabels) return "Every label is open: nothing is promised, and reports are the answers.";
+  if (!protectedLabels) return "Every label is open: nothing is promised, and a report is the answer itself.";
   const owed = names.map((name, g) => `${name} ${epsilons[g] === "inf" ? "∞" : epsilons[g]}`);
-  return `${count(names.length, "tier")}, each with its own ε towards every other label: ${owed.join(", ")}.`;
+  return `${count(names.length, "tier")}, each with its own ε against every other label: ${owed.join(", ")}.`;
 }
 
 const count = (number, noun) => `${number} ${noun}${number === 1 ? "" : "s"}`;

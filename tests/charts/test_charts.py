@@ -97,7 +97,15 @@ def test_text_for_terminals_fits_its_width(chart):
 @pytest.mark.parametrize("chart", ALL, ids=lambda chart: type(chart).__name__)
 def test_equal_charts_are_equal_texts(chart):
     assert chart.to_html() == chart.to_html()
-    assert chart._repr_html_() == chart.to_svg()
+
+
+@pytest.mark.parametrize("chart", ALL, ids=lambda chart: type(chart).__name__)
+def test_notebooks_show_charts_on_light_paper(chart):
+    """A dark notebook must not give light text to a chart with light squares."""
+    html = chart._repr_html_()
+    assert html.startswith('<div style="background:#fff;')
+    assert chart.to_svg(palette=FIXED) in html
+    assert "currentColor" not in html
 
 
 def test_pages_get_a_wide_and_a_narrow_layout():
@@ -213,6 +221,27 @@ def test_values_and_intervals_are_written_at_every_width(width):
         assert expected in written
 
 
+def test_numbers_of_bars_end_in_columns():
+    for width in (340, 820):
+        root = parse(CHART, width)
+        ends = {text.text: text.get("x") for text in root.iter(f"{SVG}text")}
+        assert ends["50.0%"] == ends["20.0%"] == ends["0.0%"]
+        assert ends["48.0% – 52.0%"] == ends["0.0% – 1.0%"] == str(width)
+
+
+def test_no_line_of_the_axis_crosses_the_numbers_above_a_bar():
+    root = parse(CHART, 340)
+    baselines = [
+        float(text.get("y")) for text in root.iter(f"{SVG}text") if text.text in "park sea"
+    ]
+    assert len(baselines) == 2
+    for line in root.iter(f"{SVG}line"):
+        for baseline in baselines:
+            is_above = float(line.get("y2")) <= baseline - 12
+            is_below = float(line.get("y1")) >= baseline + 4
+            assert is_above or is_below
+
+
 def test_sensitive_bars_have_the_accent_colour():
     root = parse(CHART)
     fills = [rect.get("fill") for rect in root.iter(f"{SVG}rect")]
@@ -288,6 +317,18 @@ def test_curves_are_cut_off_at_the_frame():
     assert share == pytest.approx(math.log(3) / math.log(10), abs=0.01)
 
 
+def test_curves_may_leave_the_frame_and_come_back():
+    """No line runs along the edge where the curve is outside."""
+    points = tuple((x / 4, y) for x, y in enumerate((0.5, 1.5, 1.5, 0.5, 0.5)))
+    axes = linear_axis(0, 1, write), linear_axis(0, 1, write)
+    root = parse(CurveChart("x", (Curve("a", points),), *axes))
+    before, after = [line.get("points").split() for line in root.iter(f"{SVG}polyline")]
+    assert len(before) == 2
+    assert len(after) == 3
+    left, right = (float(point.split(",")[0]) for point in (before[-1], after[0]))
+    assert right - left > 300  # of 820 pixels
+
+
 def test_legend_names_all_curves():
     written = texts(parse(CURVES, 340))
     assert {"a", "b", "goal", "here", "people", "error"} <= set(written)
@@ -325,6 +366,24 @@ def test_columns_have_the_height_of_their_numbers():
     first, second = parse(COLUMNS).iter(f"{SVG}rect")
     assert float(second.get("height")) == pytest.approx(2 * float(first.get("height")), rel=0.01)
     assert float(second.get("x")) > float(first.get("x")) + float(first.get("width"))
+
+
+@pytest.mark.parametrize("width", [340, 820])
+def test_days_are_written_below_the_middle_of_their_columns(width):
+    day = 86_400.0
+    columns = tuple(Column(index * day, 10) for index in range(14))
+    root = parse(ColumnChart("x", columns, day, lambda count: f"{count:.0f}"), width)
+    rects = list(root.iter(f"{SVG}rect"))
+    middles = [float(rect.get("x")) + float(rect.get("width")) / 2 for rect in rects]
+    days = {}
+    for text in root.iter(f"{SVG}text"):
+        if text.text.endswith("Jan"):
+            days[int(text.text.split()[0]) - 1] = float(text.get("x"))
+    assert 3 <= len(days) <= 14
+    for index, x in days.items():
+        assert x == pytest.approx(middles[index], abs=0.2)  # each name belongs to a column
+    assert middles[0] < 120  # no empty days before the first
+    assert middles[-1] > width - 60
 
 
 @pytest.mark.parametrize(("width", "row_count"), [(820, 1), (340, 2)])

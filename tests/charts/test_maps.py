@@ -64,6 +64,20 @@ def test_cells_that_may_be_empty_have_the_colour_of_noise():
     assert "may be empty" not in draw([0.4, 0.3, 0.2, 0.1, 0, 0]).to_svg(300)
 
 
+def test_cells_without_colour_are_explained():
+    assert ">zero<" in draw([0.4, 0.3, 0.2, 0.1, 0, 0]).to_svg(300)
+    assert ">zero<" not in draw([0.4, 0.3, 0.2, 0.1, 0.1, 0.1]).to_svg(300)
+
+
+def test_scale_does_not_tell_shares_apart_that_are_smaller_than_their_intervals():
+    values = np.array([0.4, 0.2, 0.00002, 0.00001, 0.1, 0.1])
+    chart = MapChart("x", SHAPES, values, np.full(6, 0.01), values + 0.05, lambda share: f"{share}")
+    assert chart.steps.tolist() == [6, 5, 0, 0, 3, 3]
+    smallest = (0.05002 - 0.01) / 2  # half of the narrowest interval with a colour: the third's
+    assert f"≤ {100 * smallest:.1f}%" in chart.to_svg(300)
+    assert "≤" not in draw([0.4, 0.3, 0.2, 0.1, 0.1, 0.1]).to_svg(300)
+
+
 def test_maps_with_the_same_scale_have_the_same_colours():
     scale = (0.001, 1.0)
     small = draw([0.01] * 6, scale=scale)

@@ -22,7 +22,8 @@ def test_bars_show_mean_errors_and_their_intervals(comparison):
     assert [bar.label for bar in bars] == [row.title for row in comparison.rows]
     for bar, row in zip(bars, comparison.rows, strict=True):
         assert bar.value == row.error.mean
-        assert bar.high - bar.value == pytest.approx(1.96 * row.error.standard_error)
+        # 2.776: Student's quantile for the four degrees of freedom of five runs.
+        assert bar.high - bar.value == pytest.approx(2.776 * row.error.standard_error, rel=1e-3)
         assert 0 <= bar.low <= bar.value
 
 

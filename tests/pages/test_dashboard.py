@@ -362,7 +362,7 @@ def test_changes_match_python(show_all, aggregator, survey):
     }
     assert shown == expected
     assert (
-        f"{len(expected)} of {survey.context.size} answers have changed"
+        f"{len(expected)} of {survey.context.size} answers changed"
         in changes.inner_text().replace("\n", " ")
     )
 
@@ -378,9 +378,9 @@ def test_phones_show_every_number_of_the_changes(show_all):
 
 def test_periods_without_reports_are_not_compared(show_all):
     page = show_all()
-    page.get_by_label("changes against").select_option("30")
+    page.get_by_label("Compare with").select_option("30")
     page.get_by_text("not enough reports in the last 30 days, or in the 30 days before").wait_for()
-    page.get_by_label("changes against").select_option("1")
+    page.get_by_label("Compare with").select_option("1")
     page.get_by_text("The last day compared with the day before").wait_for()
 
 
@@ -388,7 +388,7 @@ def test_choosing_a_decoder(show_all, aggregator):
     page = show_all()
     tally = aggregator.store.tally(LUNCH.fingerprint, LUNCH.mechanism.outputs)
     for decoder in set(DECODER_TABLE) - {"auto", "spatial-bayes"}:
-        page.get_by_label("decoded by").select_option(decoder)
+        page.get_by_label("Decoder").select_option(decoder)
         page.locator("#numbers", has_text=f"decoder “{decoder}”").wait_for()
         expected = LUNCH.estimate(tally, decoder=decoder).frequencies
         cells = page.locator("#rows td[data-name=frequency]").all()
@@ -398,9 +398,9 @@ def test_choosing_a_decoder(show_all, aggregator):
 
 def test_unsuitable_decoder_says_why(show_all):
     page = show_all()
-    page.get_by_label("decoded by").select_option("spatial-bayes")
+    page.get_by_label("Decoder").select_option("spatial-bayes")
     page.locator("#problem", has_text="The symbols of this domain have no neighbours").wait_for()
-    page.get_by_label("decoded by").select_option("projection")
+    page.get_by_label("Decoder").select_option("projection")
     page.locator("#numbers", has_text="“projection”").wait_for()
     assert page.locator("#problem").is_hidden()
 

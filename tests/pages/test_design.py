@@ -273,7 +273,7 @@ def test_nothing_left_over_needs_no_panel():
     design = make_design(context, sf.mechanism_for(context))
     chart = design_chart(design).promise
     assert [panel.heading for panel in chart.panels] == ["promised: ε", "used by the reports"]
-    assert "Nothing is left over." in page_of(design)
+    assert "The reports use all that is promised." in page_of(design)
     assert "left over" in page_of(make_design(LINE, exponential_response(LINE)))
 
 

@@ -88,6 +88,22 @@ def test_page_is_accessible_and_fits(browser, address, name):
         assert serious_violations(page) == [], (width, scheme)
 
 
+@pytest.mark.slow
+def test_all_other_pages_are_accessible_and_fit(browser, address, pages):
+    names = {str(path.relative_to(pages)) for path in pages.rglob("*.html")}
+    partial_pages = {name for name in names if name.startswith("_")}
+    faults = []
+    for name in sorted(names - partial_pages - set(PAGES)):
+        page = open_page(browser, address, name)
+        for width, scheme in ((390, "light"), (1400, "dark")):
+            show(page, name, width, scheme)
+            if page.evaluate("document.documentElement.scrollWidth") > width:
+                faults.append((name, width, "too wide"))
+            faults += [(name, scheme, fault) for fault in serious_violations(page)]
+        page.close()
+    assert faults == []
+
+
 @pytest.mark.parametrize(
     ("fault", "name"),
     [

@@ -326,7 +326,7 @@ def test_label_of_the_paper_grid(checkins):
     words = text_of(label_page(checkins.survey))
     blocks = "The 43,750 answers are in 1,750 blocks of 25"
     assert f"{blocks}; for example, “25,-130” and “25,-129.8” share a block." in words
-    assert "checked for 1,000 of 43,750 answers" in words
+    assert "1,000 of 43,750 answers, chosen at random, were compared" in words
 
 
 @pytest.mark.parametrize("kind", ["high-low", "blocks", "union"])

@@ -101,8 +101,21 @@ def test_numbers_can_be_downloaded(case, request):
     assert estimates == pytest.approx(answers.estimate.frequencies.tolist(), rel=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("case", "names"), [("lunch", ["shares"]), ("checkins", ["map", "shares"])]
+)
+def test_charts_can_be_downloaded_as_pictures(case, names, request):
+    pattern = r'download="([^"]+)\.svg" href="data:image/svg\+xml;base64,([^"]+)"'
+    found = re.findall(pattern, page_of(request.getfixturevalue(case)))
+    assert [name for name, _ in found] == names
+    for _, packed in found:
+        svg = base64.b64decode(packed).decode()
+        assert svg.startswith("<svg ")
+        assert "var(" not in svg  # no colour depends on the page
+
+
 def test_page_links_nowhere(lunch_page, checkins, hostile):
-    for source in (lunch_page, page_of(checkins), page_of(hostile)):
+    for source, link_count in ((lunch_page, 4), (page_of(checkins), 5), (page_of(hostile), 4)):
         page = Page(source)
         assert page.having("src") == page.having("action") == []
         assert not {tag for tag, _ in page.elements} & {
@@ -113,9 +126,9 @@ def test_page_links_nowhere(lunch_page, checkins, hostile):
             "base",
             "form",
         }
-        # The icon, the label and the numbers are in the page itself.
+        # The icon, the label, the numbers and the charts are in the page itself.
         links = [attrs["href"] for tag, attrs in page.elements if tag in ("a", "link")]
-        assert len(links) == 3
+        assert len(links) == link_count
         assert all(link.startswith("data:") for link in links)
         styles = re.findall(r"<style>.*?</style>", source, re.DOTALL)
         assert styles
@@ -281,7 +294,7 @@ def test_map_holds_the_numbers_of_each_cell(checkins):
     ("case", "words"),
     [
         ("lunch", "Every possible report was compared for 20 ordered pairs of answers"),
-        ("checkins", "follows by proof, not by comparison"),
+        ("checkins", "it follows from that structure by proof"),
     ],
 )
 def test_certificate_says_what_was_compared(case, words, request):
@@ -289,7 +302,10 @@ def test_certificate_says_what_was_compared(case, words, request):
     text = " ".join(Page(page_of(answers)).text.split())
     assert words in text
     if case == "checkins":
-        assert f"{answers.certificate.rows:,} of 43,750 answers were compared with" in text
+        assert (
+            "The probabilities of 1,000 of 43,750 answers, chosen at random, were compared with"
+            in text
+        )
         assert "covers all" not in text
 
 

@@ -104,7 +104,7 @@ def pick(page, case):
 
 
 def percents(text):
-    return [float(found) for found in re.findall(r"([\d.]+) %", text)]
+    return [float(found) for found in re.findall(r"([\d.]+)%", text)]
 
 
 def bars(page):
@@ -190,8 +190,15 @@ def test_bars_match_python(show):
     for answer, other in itertools.permutations(range(5), 2):
         page.get_by_role("radio").nth(answer).check()
         page.get_by_label("Someone hesitates").select_option(str(other))
-        shown = np.array([*bars(page).values()])
-        np.testing.assert_allclose(shown / 100, Q[[answer, other]].T, atol=0.0005)
+        is_possible = Q[[answer, other]].any(axis=0)
+        shown = bars(page)
+        assert [*shown] == [f"report {y}" for y in np.flatnonzero(is_possible)]
+        probabilities = np.array([*shown.values()]) / 100
+        np.testing.assert_allclose(probabilities, Q[[answer, other]].T[is_possible], atol=0.0005)
+        note = page.locator("#omitted")
+        omitted = int((~is_possible).sum())
+        assert note.is_visible() == (omitted > 0)
+        assert f"{omitted} other report" in note.text_content()
 
 
 def test_conclusion_follows_bayes_rule(show):
@@ -203,7 +210,7 @@ def test_conclusion_follows_bayes_rule(show):
         y = int(page.locator("#report").inner_text())
         own, other = (float(Q[x, y]) for x in (2, 0))  # the first other is park
         words = plain(page.locator("#conclusion").inner_text())
-        assert f"“clinic”, this report is sent with probability {100 * own:.1f} %" in words
+        assert f"“clinic”, this report is sent with probability {100 * own:.1f}%" in words
         whole = round(100 * own / (own + other))
         assert f"now says {whole}:{100 - whole}, and no report can say more than 73:27." in words
         seen.add(y)

@@ -104,7 +104,7 @@ def test_objects_have_a_short_text_and_html(objects):
         assert " object at 0x" not in repr(instance), kind
         assert len(repr(instance)) < 4_000, kind
         html = instance._repr_html_()
-        assert html.startswith(("<p", "<svg")), kind
+        assert html.startswith(("<p", "<div")), kind
         assert "<b>park" not in html, kind
         assert "<i>" not in html, kind
 

@@ -8,7 +8,17 @@ from datetime import UTC, datetime
 __all__ = ["Axis", "linear_axis", "log_axis", "time_axis"]
 
 _DAY = 86_400.0
-_TIME_STEPS = (3600.0, 3 * 3600.0, 6 * 3600.0, 12 * 3600.0, _DAY, 2 * _DAY, 7 * _DAY, 14 * _DAY)
+_TIME_STEPS = (
+    3600.0,
+    3 * 3600.0,
+    6 * 3600.0,
+    12 * 3600.0,
+    _DAY,
+    2 * _DAY,
+    4 * _DAY,
+    7 * _DAY,
+    14 * _DAY,
+)
 _LONG_TIME_STEP = 30 * _DAY
 
 

@@ -88,13 +88,11 @@ class BarChart(Chart):
         value_width = max(
             (text_width(self.write(bar.value), bold=True) for bar in self.bars), default=0.0
         )
-        interval_width = max(
-            (text_width(self._interval_text(bar), SMALL) for bar in self.bars), default=0.0
-        )
         left = label_end + _GAP
-        right = drawing.width - value_width - interval_width - 2 * _GAP
+        right = drawing.width - value_width - self._interval_width() - 2 * _GAP
         bottom = _WIDE_ROW * len(self.bars)
-        self._draw_axis(drawing, left, right, bottom, 6)
+        self._draw_grid(drawing, left, right - left, 0, bottom, 6)
+        self._draw_ticks(drawing, left, right, bottom, 6)
         for row, (bar, label) in enumerate(zip(self.bars, labels, strict=True)):
             middle = _WIDE_ROW * (row + 0.5)
             drawing.start_group(bar.note)
@@ -102,46 +100,60 @@ class BarChart(Chart):
             self._draw_mark(drawing, bar, left, right, middle)
             value_end = right + _GAP + value_width
             drawing.text(value_end, middle + 4.5, self.write(bar.value), anchor="end", bold=True)
-            drawing.text(
-                value_end + _GAP * 0.7,
-                middle + 4.5,
-                self._interval_text(bar),
-                fill="faint",
-                size=SMALL,
-            )
+            self._draw_interval(drawing, bar, drawing.width, middle + 4.5)
             drawing.end_group()
         return bottom + _AXIS_HEIGHT
 
     def _draw_narrow(self, drawing: Drawing) -> float:
         bottom = _NARROW_ROW * len(self.bars)
-        self._draw_axis(drawing, 0, drawing.width, bottom, 3)
+        for row in range(len(self.bars)):  # no line crosses the numbers above a bar
+            self._draw_grid(drawing, 0, drawing.width, _NARROW_ROW * row + 21, _NARROW_ROW - 21, 3)
+        self._draw_ticks(drawing, 0, drawing.width, bottom, 3)
+        interval_width = self._interval_width()
         for row, bar in enumerate(self.bars):
             top = _NARROW_ROW * row
-            interval = self._interval_text(bar)
             value = self.write(bar.value)
-            numbers_width = text_width(value, bold=True) + text_width(interval, SMALL) + 6
-            label = fit_text(bar.label, drawing.width - numbers_width - _GAP)
-            interval_start = drawing.width - text_width(interval, SMALL)
+            value_end = drawing.width - interval_width - 6
+            label_limit = value_end - text_width(value, bold=True) - _GAP
             drawing.start_group(bar.note)
-            drawing.text(0, top + 15, label)
-            drawing.text(interval_start - 6, top + 15, value, anchor="end", bold=True)
-            drawing.text(drawing.width, top + 15, interval, fill="faint", anchor="end", size=SMALL)
+            drawing.text(0, top + 15, fit_text(bar.label, label_limit))
+            drawing.text(value_end, top + 15, value, anchor="end", bold=True)
+            self._draw_interval(drawing, bar, drawing.width, top + 15)
             self._draw_mark(drawing, bar, 0, drawing.width, top + 31)
             drawing.end_group()
         return bottom + _AXIS_HEIGHT
+
+    def _draw_interval(self, drawing: Drawing, bar: Bar, right: float, y: float) -> None:
+        text = self._interval_text(bar)
+        drawing.text(right, y, text, fill="faint", anchor="end", size=SMALL)
+
+    def _interval_width(self) -> float:
+        return max((text_width(self._interval_text(bar), SMALL) for bar in self.bars), default=0.0)
 
     def _interval_text(self, bar: Bar) -> str:
         if bar.low is None or bar.high is None:
             return ""
         return f"{self.write(bar.low)} – {self.write(bar.high)}"
 
-    def _draw_axis(
+    def _draw_grid(
+        self,
+        drawing: Drawing,
+        left: float,
+        width: float,
+        top: float,
+        height: float,
+        tick_count: int,
+    ) -> None:
+        for tick in self.axis.ticks(tick_count):
+            x = left + self.axis.position(tick) * width
+            drawing.line(x, top, x, top + height, "line")
+
+    def _draw_ticks(
         self, drawing: Drawing, left: float, right: float, bottom: float, tick_count: int
     ) -> None:
         axis = self.axis
         for tick in axis.ticks(tick_count):
             x = left + axis.position(tick) * (right - left)
-            drawing.line(x, 0, x, bottom, "line")
             text = axis.tick_text(tick)
             anchor = "middle"
             if x - left < text_width(text, SMALL) / 2:

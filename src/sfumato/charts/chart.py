@@ -79,9 +79,13 @@ class Chart:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.title!r})"
 
+    def to_notebook(self) -> str:
+        """Return the chart for a notebook, on light paper: the reader's colours are unknown."""
+        style = "background:#fff;padding:12px;border-radius:6px;width:fit-content"
+        return f'<div style="{style}">{self.to_svg(palette=FIXED)}</div>'
+
     def _repr_html_(self) -> str:
-        """Return the chart for a notebook."""
-        return self.to_svg()
+        return self.to_notebook()
 
 
 def svg_to_png(svg: str) -> bytes:

@@ -13,6 +13,8 @@ __all__ = ["Column", "ColumnChart"]
 _HEIGHT = 150.0
 _MIN_HEIGHT = 3.0  # so that all ticks are whole numbers
 _FILL = 0.8  # of the time that a column stands for
+_MARGIN = 0.25  # before the first column and after the last, in columns
+_MIN_COLUMNS = 12
 
 
 @dataclass(frozen=True)
@@ -36,9 +38,10 @@ class ColumnChart(Chart):
     def draw(self, drawing: Drawing) -> float:
         """Draw the axes and the columns."""
         starts = [column.start for column in self.columns]
-        # With few columns, a wide margin keeps them from looking like one slab.
-        first = min(starts) - self.duration
-        last = max(max(starts) + 2 * self.duration, first + 12 * self.duration)
+        first = min(starts) - _MARGIN * self.duration
+        end = max(starts) + (1 + _MARGIN) * self.duration
+        # With few columns, free space keeps them from looking like one slab.
+        last = max(end, first + _MIN_COLUMNS * self.duration)
         x_axis = time_axis(first, last)
         highest = max(column.value for column in self.columns)
         y_axis = linear_axis(0, max(highest, _MIN_HEIGHT), self.write)
@@ -51,14 +54,16 @@ class ColumnChart(Chart):
             drawing.line(left, y, drawing.width, y, "line")
             text = self.write(tick)
             drawing.text(left - 8, y + 4, text, fill="faint", anchor="end", size=SMALL)
-        for tick in x_axis.ticks(8 if drawing.width > 500 else 3):
+        slot_width = self.duration / (last - first) * width
+        for tick in x_axis.ticks(8 if drawing.width > 500 else 4):
             text = x_axis.write(tick)
             half = text_width(text, SMALL) / 2
-            x = min(left + x_axis.position(tick) * width, drawing.width - half)
-            drawing.text(x, bottom + 18, text, fill="faint", anchor="middle", size=SMALL)
-        column_width = _FILL * self.duration / (last - first) * width
+            x = left + x_axis.position(tick) * width + slot_width / 2
+            if x + half <= drawing.width:
+                drawing.text(x, bottom + 18, text, fill="faint", anchor="middle", size=SMALL)
+        column_width = _FILL * slot_width
         for column in self.columns:
-            x = left + x_axis.position(column.start) * width
+            x = left + x_axis.position(column.start) * width + (slot_width - column_width) / 2
             height = y_axis.position(column.value) * _HEIGHT
             drawing.start_group(column.note)
             drawing.rectangle(x, bottom - height, max(column_width, 1), height, "bar", 1.5)

@@ -88,10 +88,10 @@ class CurveChart(Chart):
         for rule in self.rules:
             _draw_rule(drawing, frame, rule)
         for curve in self.curves:
-            points = frame.place_all(curve.points)
             width = 3.0 if curve.is_chosen else 1.8
             drawing.start_group(curve.label)
-            drawing.polyline(points, curve.colour, width, dashes=curve.dashes)
+            for points in frame.place_all(curve.points):
+                drawing.polyline(points, curve.colour, width, dashes=curve.dashes)
             drawing.end_group()
         for marker in self.markers:
             _draw_marker(drawing, frame, marker)
@@ -182,27 +182,32 @@ class _Frame:
             self.bottom - self.y_axis.position(y) * (self.bottom - self.top),
         )
 
-    def place_all(self, points: Points) -> list[tuple[float, float]]:
-        """Return the pixels of a curve, cut off where it leaves the frame at the top or bottom."""
+    def place_all(self, points: Points) -> list[list[tuple[float, float]]]:
+        """Return the pixels of a curve: one line for each part between the top and the bottom."""
         positions = []
         for x, y in points:
             positions.append((self.x_axis.position(x), self.y_axis.raw_position(y)))
-        pixels = []
-        for x, y in _crop(positions):
-            left = self.left + x * (self.right - self.left)
-            pixels.append((left, self.bottom - y * (self.bottom - self.top)))
-        return pixels
+        lines = []
+        for part in _crop(positions):
+            pixels = []
+            for x, y in part:
+                left = self.left + x * (self.right - self.left)
+                pixels.append((left, self.bottom - y * (self.bottom - self.top)))
+            lines.append(pixels)
+        return lines
 
 
-def _crop(positions: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Cut a line off where its second coordinate leaves the range from 0 to 1."""
-    inside = []
+def _crop(positions: list[tuple[float, float]]) -> list[list[tuple[float, float]]]:
+    """Return the parts of a line whose second coordinate is from 0 to 1."""
+    parts: list[list[tuple[float, float]]] = [[]]
     for index, (x, y) in enumerate(positions):
         if index:
-            inside += _crossings(positions[index - 1], (x, y))
+            parts[-1] += _crossings(positions[index - 1], (x, y))
         if 0 <= y <= 1:
-            inside.append((x, y))
-    return inside
+            parts[-1].append((x, y))
+        else:
+            parts.append([])
+    return [part for part in parts if part]
 
 
 def _crossings(start: tuple[float, float], end: tuple[float, float]) -> list[tuple[float, float]]:

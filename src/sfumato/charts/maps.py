@@ -1,8 +1,9 @@
 """Maps: cells coloured by their share, over the outlines of countries and states.
 
-A cell whose interval holds zero may be empty: it has the colour of noise, whatever its share. The
-colours of the other cells are steps on a logarithmic scale. Cells of one colour are one path, so
-that a map of 43,750 cells stays small, and a style sheet can change its colours.
+A cell whose interval holds zero may be empty: it has the colour of noise, whatever its share, or no
+colour if its share is zero. The colours of the other cells are steps on a logarithmic scale. Cells
+of one colour are one path, so that a map of 43,750 cells stays small, and a style sheet can change
+its colours.
 """
 
 import base64
@@ -27,7 +28,14 @@ from sfumato.charts.outlines import (
 from sfumato.charts.palette import MAP_STEPS
 from sfumato.charts.terminal import shade
 
-__all__ = ["GridShapes", "MapChart", "MapProjection", "OutlineMap", "PolygonShapes"]
+__all__ = [
+    "GridShapes",
+    "MapChart",
+    "MapProjection",
+    "OutlineMap",
+    "PolygonShapes",
+    "latitude_stretch",
+]
 
 Numbers = NDArray[np.float64]
 Steps = NDArray[np.int64]
@@ -44,6 +52,15 @@ _EMPTY = -2  # a cell that is not drawn
 _NOISE = -1  # a cell that may be empty
 
 
+def latitude_stretch(south: float, north: float) -> float:
+    """Return the length of a degree of latitude divided by that of a degree of longitude.
+
+    The lengths are those at the middle latitude. The result is at most 3.
+    """
+    middle = math.radians((south + north) / 2)
+    return 1 / max(math.cos(middle), 1 / _MAX_STRETCH)
+
+
 @dataclass(frozen=True)
 class MapProjection:
     """Where a position lies on a map of a given width: a plate carrée.
@@ -58,8 +75,7 @@ class MapProjection:
     def pixels_per_degree(self) -> tuple[float, float]:
         """The horizontal and the vertical scale. A map is at most twice as high as it is wide."""
         horizontal = self.width / (self.bounds.east - self.bounds.west)
-        middle = math.radians((self.bounds.south + self.bounds.north) / 2)
-        vertical = horizontal / max(math.cos(middle), 1 / _MAX_STRETCH)
+        vertical = horizontal * latitude_stretch(self.bounds.south, self.bounds.north)
         largest = _MAX_HEIGHT_RATIO * self.width / (self.bounds.north - self.bounds.south)
         return horizontal, min(vertical, largest)
 
@@ -156,8 +172,9 @@ def _path(line: Line, projection: MapProjection) -> str:
 class MapChart(Chart):
     """Cells on a map. ``values``, ``low`` and ``high``: the share of each cell and its interval.
 
-    ``scale`` holds the shares with the palest and the strongest colour, by default the smallest and
-    the largest that are not noise. Give maps that are to be compared the same scale.
+    ``scale`` holds the shares with the palest and the strongest colour. By default, they are the
+    smallest and the largest that are not noise, but no share is told apart from smaller ones if it
+    is smaller than the narrowest interval. Give maps that are to be compared the same scale.
     """
 
     title: str
@@ -169,13 +186,19 @@ class MapChart(Chart):
     scale: tuple[float, float] | None = None
 
     @property
+    def _is_visible(self) -> NDArray[np.bool_]:
+        """Which cells have a colour of the scale."""
+        return (self.low > 0) & (self.values > 0)
+
+    @property
     def _log_scale(self) -> tuple[float, float]:
         """The logarithms of the ends of the colour scale."""
-        visible = self.values[(self.low > 0) & (self.values > 0)]
+        is_visible = self._is_visible
         start, end = self.scale or (0.1, 1.0)
-        if self.scale is None and visible.size:
-            start = float(visible.min())
-            end = float(visible.max())
+        if self.scale is None and is_visible.any():
+            half_widths = (self.high - self.low)[is_visible] / 2
+            start = max(float(self.values[is_visible].min()), float(half_widths.min()))
+            end = float(self.values[is_visible].max())
         top = math.log10(end)
         return min(max(math.log10(start), top - _MAX_DECADES), top - 0.5), top
 
@@ -185,7 +208,7 @@ class MapChart(Chart):
         bottom, top = self._log_scale
         steps = np.full(self.values.shape, _EMPTY, dtype=np.int64)
         steps[(self.values > 0) | (self.low > 0)] = _NOISE
-        is_visible = (self.low > 0) & (self.values > 0)
+        is_visible = self._is_visible
         logs = np.log10(self.values[is_visible])
         shares = (logs - bottom) / (top - bottom)
         steps[is_visible] = np.clip((shares * MAP_STEPS).astype(np.int64), 0, MAP_STEPS - 1)
@@ -224,22 +247,23 @@ class MapChart(Chart):
         bottom_log, top_log = self._log_scale
         width = min(drawing.width * 0.5, 280)
         if self.scale is None and not (steps >= 0).any():
-            _draw_noise_key(drawing, 0, top)
+            _draw_keys(drawing, 0, top, steps)
             return
         swatch = width / MAP_STEPS
         for step in range(MAP_STEPS):
             drawing.rectangle(step * swatch, top, swatch + 0.3, 10, f"map{step}")
         low_text = f"{_plain_number(100 * 10**bottom_log)}%"
+        if (np.log10(self.values[self._is_visible]) < bottom_log - 1e-9).any():
+            low_text = f"≤ {low_text}"
         high_text = f"{_plain_number(100 * 10**top_log)}%"
         drawing.text(0, top + 26, low_text, fill="faint", size=SMALL)
         drawing.text(width, top + 26, high_text, fill="faint", size=SMALL, anchor="end")
-        if (steps == _NOISE).any():
-            _draw_noise_key(drawing, width + 24, top)
+        _draw_keys(drawing, width + 24, top, steps)
 
     def to_html(self) -> str:
-        """Return the map for a page, with the data that the page's script needs for hovering."""
+        """Return the map for a page, with the data that the page's script needs to read cells."""
         if not isinstance(self.shapes, GridShapes):
-            return f'<div class="chart map">{self._both_layouts()}</div>'
+            return super().to_html()
         data = {
             "rows": self.shapes.rows,
             "columns": self.shapes.columns,
@@ -253,9 +277,12 @@ class MapChart(Chart):
         packed = base64.b64encode(cells.astype("<f4").tobytes()).decode()
         grid = escape(json.dumps(data, allow_nan=False))
         return (
-            f'<div class="chart map" data-grid="{grid}" data-cells="{packed}">'
+            f'<div class="chart map" data-grid="{grid}" data-cells="{packed}" tabindex="0" '
+            'role="group" aria-label="Cells of the map; arrow keys move from cell to cell">'
             f"{self._both_layouts()}"
-            '<p class="note reading" role="status">Point at a cell to read its share.</p></div>'
+            '<span class="marker" hidden></span>'
+            '<p class="note reading" role="status">Point at a cell to read its share, or use the '
+            "arrow keys.</p></div>"
         )
 
     def to_text(self, width: int = 80) -> str:
@@ -279,12 +306,19 @@ def _step_colour(step: int) -> str:
     return "noise" if step == _NOISE else f"map{step}"
 
 
-def _draw_noise_key(drawing: Drawing, x: float, top: float) -> None:
-    text = "may be empty: the interval holds zero"
-    if x + 18 + text_width(text, SMALL) > drawing.width:
-        text = "may be empty"
-    drawing.rectangle(x, top, 12, 10, "noise")
-    drawing.text(x + 18, top + 9, text, fill="faint", size=SMALL)
+def _draw_keys(drawing: Drawing, x: float, top: float, steps: Steps) -> None:
+    """Explain the cells that have no colour of the scale, as far as there are any."""
+    if (steps == _NOISE).any():
+        text = "may be empty: the interval holds zero"
+        if x + 18 + text_width(text, SMALL) > drawing.width:
+            text = "may be empty"
+        drawing.rectangle(x, top, 12, 10, "noise")
+        drawing.text(x + 18, top + 9, text, fill="faint", size=SMALL)
+        top += 17
+    if (steps == _EMPTY).any():
+        drawing.rectangle(x, top, 12, 10, "coast")
+        drawing.rectangle(x + 1, top + 1, 10, 8, "paper")
+        drawing.text(x + 18, top + 9, "zero", fill="faint", size=SMALL)
 
 
 def _plain_number(number: float) -> str:

@@ -1,8 +1,8 @@
 """The colours of all charts, by name.
 
 On a page, text has the colour of the text around it, and every other colour is a CSS variable with
-a fallback. So the same chart suits a light page, a dark page and a notebook of either kind. A file
-of its own has no page around it: ``FIXED`` holds the colours themselves.
+a fallback. So the same chart suits a light page and a dark page. A file of its own and a notebook
+set no such variables: for them, ``FIXED`` holds the colours themselves.
 """
 
 from collections.abc import Mapping
@@ -81,10 +81,10 @@ def _page_colour(name: str) -> str:
 
 
 PAGE = Palette({name: _page_colour(name) for name in LIGHT})
-"""Colours for a chart inside a page or a notebook."""
+"""Colours for a chart inside a page."""
 
 FIXED = Palette(LIGHT)
-"""Colours for a chart in a file of its own."""
+"""Colours for a chart in a file of its own or in a notebook."""
 
 
 def css_variables(colours: Mapping[str, str]) -> str:

@@ -385,7 +385,7 @@ class Estimate:
         most_frequent_symbols = most_frequent(self, MAX_SYMBOLS_SHOWN)
         domain = self._mechanism.context.domain
         symbols = in_reading_order(self, domain, most_frequent_symbols)
-        return self.plot().to_svg() + self._table(0.95, symbols).to_html()
+        return self.plot().to_notebook() + self._table(0.95, symbols).to_html()
 
     def _table(self, level: float, symbols: Selection) -> EstimateTable:
         low, high = self._share_bounds(tail_probability(level), symbols)

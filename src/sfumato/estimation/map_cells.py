@@ -1,4 +1,4 @@
-"""The cells of a map: their shares, their corners and their aspect ratio."""
+"""The cells of a map: their shares and their corners."""
 
 import math
 from dataclasses import dataclass
@@ -10,7 +10,6 @@ from sfumato.errors import InvalidArgument
 from sfumato.foundation.arrays import Floats
 
 _MAX_CELLS = 100_000  # in larger maps, cells are merged to keep pages small
-_MAX_STRETCH = 3.0  # the true value is much larger near the poles
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,16 +48,6 @@ def arrange_cells(grid: GridDomain, frequencies: Floats) -> MapCells:
     latitudes = [grid.corner(row * width).split(",")[0] for row in rows]
     longitudes = [grid.corner(column).split(",")[1] for column in columns]
     return MapCells(shares, latitudes, longitudes, merge_factor * _grid_value(grid, "step"))
-
-
-def latitude_stretch(grid: GridDomain) -> float:
-    """Return the length of a degree of latitude divided by that of a degree of longitude.
-
-    The lengths are those at the grid's middle latitude. The result is at most 3.
-    """
-    middle_latitude = (_grid_value(grid, "south") + _grid_value(grid, "north")) / 2
-    cosine = math.cos(math.radians(middle_latitude))
-    return 1 / max(cosine, 1 / _MAX_STRETCH)
 
 
 def _grid_value(grid: GridDomain, field: str) -> float:

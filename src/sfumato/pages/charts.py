@@ -46,7 +46,7 @@ def privacy_heatmap(context: Context) -> HeatMap:
         title="Heat map of the promise for every pair of answers",
         labels=tuple(shorten_label(label) for label in labels),
         squares=tuple(rows),
-        heading="Odds of the answer in a row against the answer in a column: ε",
+        heading="ε of a row against a column",
     )
 
 

@@ -12,6 +12,7 @@ from importlib.resources import files
 from string import Template
 
 from sfumato.charts import DARK, LIGHT, Chart, css_variables
+from sfumato.charts.palette import FIXED
 
 
 class Html(str):
@@ -93,6 +94,18 @@ def fact_rows(facts: Iterable[tuple[str, str]]) -> Html:
 def chart_html(chart: Chart) -> Html:
     """Return a chart for a page: one layout for desktops and one for phones."""
     return Html(chart.to_html())
+
+
+def chart_link(chart: Chart, name: str, text: str = "Download the chart") -> Html:
+    """Return a link that holds the chart as an SVG file, in colours for light paper."""
+    svg = chart.to_svg(palette=FIXED).encode("utf-8")
+    data = base64.b64encode(svg).decode("ascii")
+    return fill(
+        '<a download="$name.svg" href="data:image/svg+xml;base64,$data">$text</a>',
+        name=name,
+        data=data,
+        text=text,
+    )
 
 
 def number_row(name: str, numbers: Iterable[str], css_class: str = "") -> Html:

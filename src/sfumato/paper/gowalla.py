@@ -163,7 +163,7 @@ def draw_shares(axes: "Axes", grid: GridDomain, shares: Floats) -> "AxesImage":
     min_share = 10.0**_MIN_LOG_SHARE
     logs = np.log10(np.maximum(cells.shares, min_share))
     visible_logs = np.where(cells.shares >= min_share, logs, np.nan)
-    image = draw_cells(axes, grid, cells, visible_logs, (_MIN_LOG_SHARE, _MAX_LOG_SHARE))
+    image = draw_cells(axes, cells, visible_logs, (_MIN_LOG_SHARE, _MAX_LOG_SHARE))
     axes.set(xticks=[], yticks=[])
     for spine in axes.spines.values():
         spine.set(color=FAINT, linewidth=0.5)

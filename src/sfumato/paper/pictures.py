@@ -5,12 +5,9 @@ Drawing requires the ``paper`` extra. Pages have charts of their own (``sfumato.
 
 from typing import TYPE_CHECKING
 
-from sfumato.domains import GridDomain
+from sfumato.charts.maps import latitude_stretch
 from sfumato.errors import MissingExtra
-from sfumato.estimation.map_cells import (
-    MapCells,
-    latitude_stretch,
-)
+from sfumato.estimation.map_cells import MapCells
 from sfumato.foundation.arrays import Floats
 from sfumato.foundation.installation import install_hint
 
@@ -61,16 +58,17 @@ def style_axes(axes: "Axes") -> None:
 
 
 def draw_cells(
-    axes: "Axes", grid: GridDomain, cells: MapCells, logs: Floats, scale_ends: tuple[float, float]
+    axes: "Axes", cells: MapCells, logs: Floats, scale_ends: tuple[float, float]
 ) -> "AxesImage":
     """Colour the cells of a map by the logarithms of their shares, leaving NaN blank."""
     bottom, top = scale_ends
+    _, _, south, north = cells.extent
     axes.set_facecolor(BACKGROUND)
     return axes.imshow(
         logs,
         origin="lower",
         extent=cells.extent,
-        aspect=latitude_stretch(grid),
+        aspect=latitude_stretch(south, north),
         cmap=colour_map(MAP_SCALE),
         vmin=bottom,
         vmax=top,

@@ -89,7 +89,7 @@ class Certificate:
     def __str__(self) -> str:
         scope = "every pair on every report"
         if self.method == "structural":
-            scope = f"{self.rows} rows checked against their claimed structure"
+            scope = f"structure checked on {self.rows:,} of {self.inputs:,} rows, the rest by proof"
         case = self.tightest
         if case is None:
             return f"Certified ({scope}): nothing is promised, so no promise can be broken."

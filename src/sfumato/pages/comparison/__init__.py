@@ -5,6 +5,7 @@ from sfumato.foundation.formatting import format_factor, format_share, plural
 from sfumato.pages.markup import (
     Html,
     chart_html,
+    chart_link,
     fill,
     fill_each,
     join,
@@ -16,15 +17,16 @@ from sfumato.simulation.compare import Comparison, Row
 __all__ = ["comparison_chart", "comparison_page"]
 
 _DECIMALS = 1  # in a percentage
-_NORMAL_QUANTILE = 1.96
 
 
 def comparison_page(comparison: Comparison, *, title: str = "Comparison") -> str:
     """Return the page as self-contained HTML without scripts."""
     own, *others = comparison.rows
+    chart = comparison_chart(comparison)
     sections = render(
         "comparison/comparison.html",
-        chart=chart_html(comparison_chart(comparison)),
+        chart=chart_html(chart),
+        chart_file=chart_link(chart, "comparison"),
         rows=join(_render_row(comparison, row) for row in comparison.rows),
         decoder=comparison.decoder,
         epsilon=f"{comparison.epsilon:.4g}",
@@ -55,8 +57,20 @@ def _bar(row: Row) -> Bar:
     mean = row.error.mean
     if row.error.standard_error is None:
         return Bar(row.title, mean)
-    half_width = _NORMAL_QUANTILE * row.error.standard_error
+    # The standard error is itself estimated, from as many runs as there are errors.
+    half_width = student_quantile(row.errors.size - 1) * row.error.standard_error
     return Bar(row.title, mean, max(mean - half_width, 0.0), mean + half_width)
+
+
+def student_quantile(degrees: int) -> float:
+    """Return the 97.5% quantile of Student's distribution.
+
+    >>> round(student_quantile(4), 3), round(student_quantile(1000), 2)
+    (2.776, 1.96)
+    """
+    from scipy.special import stdtrit
+
+    return float(stdtrit(degrees, 0.975))
 
 
 def _share(share: float) -> str:

@@ -134,11 +134,17 @@ def _changes_section(estimate: Estimate, changes: Difference | None, days: int) 
         note = fill('<p class="note">$sentence</p>', sentence=sentence)
         return render("dashboard/changes.html", text=note, table=EMPTY)
     symbols = _certain_changes(changes)
+    answers = plural(len(changes.labels), "answer")
     text = (
-        f"The last {period} compared with the {period} before: {format_count(len(symbols))} of "
-        f"{format_count(len(changes.labels))} answers have changed; for the others, the reports "
-        "are inconclusive. With 95% probability, every change listed is real."
+        f"No change is certain. The reports of the last {period} and of the {period} before do not "
+        f"tell whether any of the {answers} has become more or less frequent."
     )
+    if symbols:
+        text = (
+            f"The last {period} compared with the {period} before: {format_count(len(symbols))} of "
+            f"{answers} changed. For the others, the reports are inconclusive. With 95% "
+            "probability, every change listed is real."
+        )
     if len(symbols) > _MAX_LISTED_CHANGES:
         text += f" The {_MAX_LISTED_CHANGES} largest changes:"
     table = EMPTY
@@ -157,22 +163,19 @@ def _certain_changes(changes: Difference) -> list[int]:
 
 
 def _render_change(changes: Difference, x: int, decimals: int) -> Html:
-    css_class = "up"
     direction = "more frequent"
     min_change = float(changes.low[x])
     if min_change <= 0:
-        css_class = "down"
         direction = "less frequent"
         min_change = -float(changes.high[x])
     row = (
-        '<tr><th scope="row" dir="auto">$label</th><td class="text $css_class">$direction</td>'
+        '<tr><th scope="row" dir="auto">$label</th><td class="text">$direction</td>'
         '<td class="number" data-name="by about">$estimate</td>'
         '<td class="number" data-name="by at least">$minimum</td></tr>'
     )
     return fill(
         row,
         label=changes.labels[x],
-        css_class=css_class,
         direction=direction,
         estimate=format_share(abs(float(changes.differences[x])), decimals),
         minimum=format_share(min_change, decimals),

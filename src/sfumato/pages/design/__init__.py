@@ -245,7 +245,7 @@ def _gap_text(design: Design) -> str:
 def _left_over_sentence(panel_count: int) -> str:
     if panel_count > 2:
         return "What is left over would not have helped."
-    return "Nothing is left over."
+    return "The reports use all that is promised."
 
 
 def _render_comparison(design: Design, alternatives: Sequence[Alternative]) -> Html:

@@ -161,16 +161,17 @@ def _certificate_text(survey: Survey, certificate: Certificate | None) -> str:
         )
     if certificate.tightest is None:
         return "Nothing is promised, so nothing can be broken."
-    check_text = "every pair of answers was compared for every report"
+    check_text = "every pair of answers was compared for every report, in exact integer arithmetic."
     if certificate.method == "structural":
-        checked_count = format_count(certificate.rows)
-        answer_count = format_count(certificate.inputs)
+        choice = ", chosen at random," if certificate.rows < certificate.inputs else ""
         check_text = (
-            "proved from the structure of the channel, which was checked for "
-            f"{checked_count} of {answer_count} answers"
+            f"the probabilities of {format_count(certificate.rows)} of "
+            f"{format_count(certificate.inputs)} answers{choice} were compared with the structure "
+            "of the mechanism, in exact integer arithmetic. From that structure, the promise for "
+            "every pair follows by proof."
         )
     return (
-        f"Kept: {check_text}, in exact integer arithmetic. The tightest case, "
+        f"Kept: {check_text} The tightest case, "
         f"{certificate.tightest_pair}, uses ε = {certificate.realised_epsilon!r} of "
         f"{certificate.promised_epsilon!r} promised."
     )

@@ -13,6 +13,7 @@ from sfumato.foundation.formatting import format_number, format_percent
 from sfumato.pages.markup import (
     Html,
     chart_html,
+    chart_link,
     fill,
     fill_each,
     join,
@@ -61,6 +62,7 @@ def plan_page(plan: Plan, *, title: str = "Survey plan") -> str:
     sections = render(
         "plan/plan.html",
         chart=chart_html(chart),
+        chart_file=chart_link(chart, "plan"),
         shape=_shape_sentence(plan),
         marks=marks,
         confidence=format_percent(plan.confidence),

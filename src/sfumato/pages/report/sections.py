@@ -25,6 +25,7 @@ from sfumato.pages.markup import (
     EMPTY,
     Html,
     chart_html,
+    chart_link,
     fact_rows,
     fill,
     fill_each,
@@ -192,7 +193,8 @@ def estimate_section(survey: Survey, estimate: Estimate) -> Html:
         key=_render_key(survey),
         answers=_describe_answers(survey.context.size, count),
         verdict=estimate.fit_result.verdict,
-        download=_render_download(estimate),
+        numbers=_render_download(estimate),
+        chart_file=chart_link(bars, "shares"),
         note=_render_formula_note(estimate),
     )
 
@@ -248,20 +250,27 @@ def map_section(survey: Survey, estimate: Estimate) -> Html:
         return EMPTY
     decimals = decimal_places(estimate.standard_errors)
     caption = (
-        "Each cell is coloured by its share of people in the decoded estimate, which suits the "
-        "whole map, on a logarithmic scale. A cell whose 95% interval holds zero may be empty, "
-        "whatever its estimate, and so may a cell without colour. Outlines: Natural Earth."
+        "The colour of a cell shows its share of people on a logarithmic scale. The shares are the "
+        "decoded estimate, which suits the whole map. A cell whose 95% interval holds zero may be "
+        "empty, whatever its estimate. Up to one empty cell in twenty is coloured by chance."
     )
     error = typical_error(estimate.standard_errors)
     if error:
         half_width = format_share(1.96 * error, decimals)
-        caption += f" The typical interval of a cell reaches {half_width} to either side."
+        caption += f" A typical interval reaches {half_width} to either side."
     if domain.other is not None:
         share = format_share(float(estimate.frequencies[domain.other_symbol]), decimals)
         caption += f" “{domain.other}”, which is not on the map, has {share}."
-    chart = chart_html(draw_map(estimate, domain, estimate.interval(0.95)))
-    figure = render("report/figure.html", name="map", chart=chart, caption=caption)
-    return render("report/map.html", figure=figure)
+    chart = draw_map(estimate, domain, estimate.interval(0.95))
+    figure = render(
+        "report/figure.html",
+        name="map",
+        chart=chart_html(chart),
+        caption=f"{caption} Outlines: Natural Earth.",
+    )
+    return render(
+        "report/map.html", figure=figure, chart_file=chart_link(chart, "map", "Download the map")
+    )
 
 
 def table_section(estimate: Estimate) -> Html:
@@ -321,10 +330,13 @@ def _describe_check(certificate: Certificate) -> str:
             f"Every possible report was compared for {pairs} of answers, in the integers from "
             "which devices draw. Nothing was sampled or rounded."
         )
+    answers = plural(certificate.inputs, "answer")
+    choice = ", chosen at random," if certificate.rows < certificate.inputs else ""
     return (
-        f"{format_count(certificate.rows)} of {plural(certificate.inputs, 'answer')} were compared "
+        f"The probabilities of {format_count(certificate.rows)} of {answers}{choice} were compared "
         "with the structure that the mechanism claims, in the integers from which devices draw. "
-        f"That the promise then holds for {pairs} of answers follows by proof, not by comparison."
+        f"The promise for {pairs} of answers was not compared pair by pair: it follows from that "
+        "structure by proof."
     )
 
 

@@ -84,11 +84,11 @@ function drawMap(canvas, edges, position) {
     const interval = roundStep((east - west) / 8);
     for (let d = Math.ceil(west / interval) * interval; d < east; d += interval) {
       drawLine(x(d), 0, x(d), height);
-      pen.fillText(`${round(d)}°`, x(d) + 3 * scale, height - 4 * scale);
+      pen.fillText(degreesText(d), x(d) + 3 * scale, height - 4 * scale);
     }
     for (let d = Math.ceil(south / interval) * interval; d < north; d += interval) {
       drawLine(0, y(d), width, y(d));
-      pen.fillText(`${round(d)}°`, 3 * scale, y(d) - 3 * scale);
+      pen.fillText(degreesText(d), 3 * scale, y(d) - 3 * scale);
     }
   }
 
@@ -117,7 +117,8 @@ function drawMap(canvas, edges, position) {
   }
 }
 
-const round = (degrees) => Number(degrees.toFixed(6));
+/** Format degrees with a real minus sign. */
+const degreesText = (degrees) => `${Number(degrees.toFixed(6))}°`.replace("-", "−");
 
 /** Round a step up to 1, 2 or 5 times a power of ten. */
 function roundStep(step) {

@@ -1,10 +1,10 @@
 /** Numbers and sentences for the try page: what a report reveals, and what it does not. */
 
-/** Format a share: `0.366` as "36.6 %". Small shares keep two digits. */
+/** Format a share: `0.366` as "36.6%". Small shares keep two digits. */
 export function formatPercent(share) {
-  if (share === 0) return "0 %";
+  if (share === 0) return "0%";
   const decimals = share >= 0.1 ? 1 : Math.min(8, 1 - Math.floor(Math.log10(share * 100)));
-  return `${(share * 100).toFixed(decimals)} %`;
+  return `${(share * 100).toFixed(decimals)}%`;
 }
 
 /**

@@ -102,13 +102,18 @@ function drawBars(own, other, report, draws) {
   const rows = [own.row, other.row, drawShares];
   const sums = groups.map(({ reports }) => rows.map((row) => row && sum(reports, row)));
   const largest = Math.max(...sums.flat());
-  const elements = groups.map(({ name, reports }, i) => {
+  const elements = [];
+  for (const [i, { name, reports }] of groups.entries()) {
+    if (!sums[i].some(Boolean)) continue; // neither answer ever gives this report
     const element = document.createElement("tr");
     if (reports.includes(report)) element.className = "drawn";
     element.append(createRowHeading(name), createBarCell(sums[i], largest));
-    return element;
-  });
+    elements.push(element);
+  }
   byId("bars").tBodies[0].replaceChildren(...elements);
+  const omitted = groups.length - elements.length;
+  byId("never").textContent = omitted === 1 ? "1 other report" : `${omitted} other reports`;
+  byId("omitted").hidden = omitted === 0;
   byId("own-name").textContent = own.name;
   byId("other-name").textContent = other.name;
   byId("drawn-key").hidden = drawShares === null;
