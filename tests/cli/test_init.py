@@ -471,6 +471,33 @@ def test_refusals_name_the_first_row(folder, error_from):
         assert "(the first in data row 2)" in message
 
 
+@pytest.mark.parametrize(
+    ("options", "advice"),
+    [
+        (
+            ("--labels", "x,y"),
+            "They look like whole numbers; the labels are text. Correct them, add their labels to "
+            "--labels, or pass --other LABEL.",
+        ),
+        (("--bins", "2"), "(--missing-codes), or pass --other LABEL."),
+        (("--date", "hour"), "(sfumato init --date-format), or pass --other LABEL."),
+        (
+            ("--labels", "x,y", "--other", "else"),
+            "If 'else' is the right answer, pass --allow-other.",
+        ),
+        (("--missing", "refuse", "--missing-codes", "x"), "Pass --missing skip to leave out"),
+    ],
+)
+def test_refusals_name_options_of_init(folder, error_from, options, advice):
+    """There is no survey file yet to correct, and init has no option --table."""
+    write_cells(folder / "a.csv", *["x", "y"] * 5, *[1, 2, 3] * 5)
+    message = error_from(*INIT, *options)
+    assert advice in message
+    assert "--table" not in message
+    assert "`other`" not in message
+    assert "survey file" not in message
+
+
 def test_other_works_with_bins_and_dates(folder, call):
     write_cells(folder / "a.csv", *["1.5", "2.5", "tall", "3.5"] * 20)
     assert call(*INIT, "--bins", "2", "--other", "odd").code == 0

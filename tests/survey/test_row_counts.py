@@ -175,7 +175,7 @@ def test_check_of_a_single_answer():
     counts = RowCounts(1, unknown=1, first_unknown=0, unknown_kinds=frozenset({"dates"}))
     assert message_of(rules(PLACES, date="day").check, counts, "a.csv") == (
         "a.csv: 1 of 1 row has no date among the labels (the first in data row 1). Correct it, add "
-        "its label, or give the domain an `other` label."
+        "its label, or give the domain an `other` label (sfumato init --other)."
     )
 
 

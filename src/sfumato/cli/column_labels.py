@@ -81,19 +81,19 @@ def _propose_labels(request: ColumnRequest, summary: "ColumnSummary") -> "Propos
 
 
 def _require_rows(request: ColumnRequest, proposal: "ProposedDomain") -> None:
-    """Reject a table that privatize would refuse, with the same words.
+    """Reject a table that privatize would refuse.
 
     The table is read again, because the summary of a column does not know where its cells are.
     """
     from sfumato.survey import RowRules
     from sfumato.tables import RowCounter, answer_batches
 
-    rules = RowRules(proposal.domain, proposal.columns)
+    rules = RowRules(proposal.domain, proposal.columns, "init")
     with suppress(UnknownValue):
         rules.check(proposal.row_counts)
         rules.check_other_share(proposal.row_counts)
         return
-    counter = RowCounter(proposal.domain, proposal.columns)
+    counter = RowCounter(proposal.domain, proposal.columns, "init")
     for batch in answer_batches(request.path, proposal.columns, proposal.domain):
         counter.add(request.path, batch.counts)
     counter.check()

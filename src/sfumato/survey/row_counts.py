@@ -76,8 +76,9 @@ def _first_of(first: int | None, offset: int, following: int | None) -> int | No
     return offset + following
 
 
-Caller = Literal["command", "python"]
-"""Who reads the errors: they name options of the command, or arguments in Python."""
+Caller = Literal["command", "init", "python"]
+"""Who reads the errors: they name options of a command that reads answers, or of `sfumato init`,
+which has other ones, or arguments in Python."""
 
 
 class RowRules:
@@ -206,10 +207,7 @@ class RowRules:
             )
             first_rows.append(counts.first_missing)
         other = self._quote_label(self.other_symbol)
-        advice.append(
-            f"If {other} is the right answer, set allow_other = true in the section [table] of "
-            "the survey file (sfumato init --allow-other)."
-        )
+        advice.append(f"If {other} is the right answer, {self._consent_advice()}.")
         known_rows = [row for row in first_rows if row is not None]  # a cluster does not know
         first_row = min(known_rows) if known_rows else None
         raise UnknownValue(
@@ -295,22 +293,35 @@ class RowRules:
     def _unknown_advice(self, counts: RowCounts) -> str:
         """Say what to do about answers without a label."""
         correct = _agree(counts.unknown, "Correct it", "Correct them")
+        is_init = self._caller == "init"
+        other = "give the domain an `other` label"
+        if is_init:
+            other = "pass --other LABEL"
+        elif self._has_cell_rules:
+            other += " (sfumato init --other)"
         if self._columns.bins:
             return (
                 f"{correct}, list codes for a missing answer as missing_codes (--missing-codes), "
-                "or give the domain an `other` label (sfumato init --other)."
+                f"or {other}."
             )
         if self._columns.date is not None and counts.unknown_kinds != {"dates"}:
-            return (
-                f"{correct}, set date_format (sfumato init --date-format), or give the domain an "
-                "`other` label (sfumato init --other)."
-            )
+            return f"{correct}, set date_format (sfumato init --date-format), or {other}."
         labels = _agree(counts.unknown, "its label", "their labels")
-        return f"{correct}, add {labels}, or give the domain an `other` label."
+        place = " to --labels" if is_init else ""
+        return f"{correct}, add {labels}{place}, or {other}."
+
+    def _consent_advice(self) -> str:
+        """Say how to accept that most answers count as ``other``."""
+        if self._caller == "init":
+            return "pass --allow-other"
+        return (
+            "set allow_other = true in the section [table] of the survey file "
+            "(sfumato init --allow-other)"
+        )
 
     def _missing_option(self, value: str, name: str) -> str:
         """Return an option for rows without an answer: of the command, or in Python."""
-        if name and self._caller == "command":
+        if name and self._caller != "python":
             return f"--missing {value}"
         return f"missing={value!r}" if value == SKIP else f"missing={value}"
 
