@@ -274,6 +274,14 @@ def test_rare_labels_cause_a_warning(folder, call):
         "o6.csv",
         "o7.TSV",
         "o.parquet",
+        "o.feather",
+        "o.arrow",
+        "o.jsonl",
+        "o.xlsx",
+        "o.sav",
+        "o.DTA",
+        "o.csv.bz2",
+        "o.csv.zst",
     ],
 )
 def test_invalid_names_are_rejected(folder, error_from, name):

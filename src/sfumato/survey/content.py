@@ -14,7 +14,10 @@ from sfumato.foundation.formatting import printable
 
 __all__ = ["has_resolved_name", "has_table_name", "require_resolved", "require_toml"]
 
-_TABLE_ENDINGS = (".csv", ".tsv", ".parquet", ".gz")
+_TEXT_ENDINGS = (".csv", ".tsv", ".jsonl", ".ndjson", ".gz", ".bz2", ".zst")
+_BINARY_ENDINGS = (".parquet", ".feather", ".arrow", ".arrows", ".xlsx", ".xls")
+_STATISTICS_ENDINGS = (".sav", ".zsav", ".dta")
+_TABLE_ENDINGS = (*_TEXT_ENDINGS, *_BINARY_ENDINGS, *_STATISTICS_ENDINGS)
 _CONTENT_BY_START = {
     b"PAR1": "a Parquet table",
     b"\x1f\x8b": "compressed with gzip",
