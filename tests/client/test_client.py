@@ -1,5 +1,6 @@
 """The client: charged before it reads, the same report for ever, counted once."""
 
+import inspect
 import itertools
 import json
 import shutil
@@ -350,7 +351,8 @@ def test_without_a_budget_all_forty_are_answered(aggregator, hasty, home):
 def test_unprotected_answers_need_permission(context, aggregator, hasty, home):
     survey = sf.Survey("in clear", context, mechanism=sf.design(context).mechanism)
     aggregator.surveys[survey.fingerprint] = survey
-    for budget in (sf.Client.__init__.__kwdefaults__["budget"], 40, None):
+    default_budget = inspect.signature(sf.Client).parameters["budget"].default
+    for budget in (default_budget, 40, None):
         refusing = sf.Client(survey, hasty, home=home, budget=budget)
         with pytest.raises(BudgetExceeded, match="allow_clear=True"):
             refusing.answer("hiv")

@@ -1,10 +1,13 @@
 """Surveys, labels and reports are accepted where they are natural; other errors show the call."""
 
 import inspect
+from operator import attrgetter
 from typing import get_args
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 import sfumato as sf
@@ -27,6 +30,10 @@ SURVEY = sf.Survey("lunch", CONTEXT)
 MECHANISM = SURVEY.mechanism
 ANSWERS = ["park", "clinic", "café", "park"] * 25
 BATCH = sf.simulation.reports(SURVEY, ANSWERS, seed=1)
+ESTIMATE = SURVEY.estimate(BATCH)
+COLUMN = pd.Series(LABELS)
+TABLE = pd.DataFrame({"place": LABELS, "age": [20, 30, 40]})
+ARROW_TABLE = pa.Table.from_pandas(TABLE)
 
 
 # --- surveys and reports --------------------------------------------------------------------------
@@ -129,10 +136,22 @@ CALLS = [
     (lambda: sf.certify(CONTEXT), InvalidArgument, r"sf\.certify\(mechanism\)"),
     (lambda: sf.mechanism_for(LABELS), InvalidArgument, r"got list.*sf\.Uniform"),
     (lambda: sf.mechanism_for(SURVEY), InvalidArgument, r"survey\.mechanism"),
-    (lambda: sf.Survey("lunch", pd.Series(LABELS)), InvalidSurvey, "got Series.*Uniform"),
-    (lambda: sf.Survey(pd.Series(LABELS)), InvalidSurvey, r"got Series.*dropna\(\)\.unique\(\)"),
+    (lambda: sf.Survey("lunch", COLUMN), InvalidSurvey, "got Series.*Uniform"),
+    (lambda: sf.Survey(COLUMN), InvalidSurvey, r"got Series.*dropna\(\)\.unique\(\)"),
     (lambda: sf.Survey(LABELS), InvalidSurvey, r"got list.*survey\.privatize"),
     (lambda: sf.Survey("lunch"), InvalidSurvey, r"got NoneType.*sf\.Uniform"),
+    (lambda: sf.Survey.from_description(COLUMN), InvalidSurvey, r"got Series.*dropna\(\)\.unique"),
+    (lambda: sf.Survey.from_resolved(COLUMN), InvalidSurvey, r"got Series.*sf\.Survey\.load\("),
+    (lambda: sf.Survey.from_resolved("{}"), InvalidSurvey, r"bytes of a resolved survey; got str"),
+    (lambda: sf.Survey.load(COLUMN), InvalidSurvey, r"path of a survey file; got Series.*survey"),
+    (lambda: sf.Uniform(TABLE, 1), InvalidContext, r"got a table.*dropna\(\)\.unique\(\)"),
+    (lambda: sf.Domain(pl.DataFrame(TABLE)), InvalidContext, "got a table. Select a column"),
+    (lambda: sf.Domain(ARROW_TABLE), InvalidContext, "got a table. Select a column"),
+    (lambda: sf.design([[0, 1], [1, 0]]), InvalidContext, r"got list.*sf\.PrivacyMatrix\(E\)"),
+    (lambda: sf.design(SURVEY), InvalidContext, r"got Survey.*context = survey\.context"),
+    (lambda: ESTIMATE.difference(BATCH), InvalidArgument, r"got ReportBatch.*difference\(after\)"),
+    (lambda: sf.posterior_odds(CONTEXT, "park"), InvalidArgument, "3 non-negative numbers"),
+    (lambda: sf.posterior_odds(CONTEXT, LABELS), InvalidArgument, "3 non-negative numbers"),
     (lambda: sf.Tally(BATCH.numbers), InvalidTally, r"mechanism\.tally\(reports\)"),
     (lambda: sf.Tally(MECHANISM, "a"), InvalidTally, r"mechanism\.tally\(reports\)"),
     (lambda: sf.Tally([[0], [1, 2]], "a"), InvalidTally, r"mechanism\.tally\(reports\)"),
@@ -171,13 +190,18 @@ NAMES = {  # what the variables in the messages mean
     "second_mechanism": sf.mechanism_for(YES_NO),
     "survey": SURVEY,
     "reports": BATCH,
+    "answers": ANSWERS,
 }
 
 
-@pytest.mark.parametrize("name", [*FUNCTIONS, *CONTEXTS, *DOMAINS, "Survey"])
-def test_wrong_arguments_show_a_call_that_works(name):
+OTHERS = ["Survey", "Client", "simulation.reports"]
+
+
+@pytest.mark.parametrize("name", [*FUNCTIONS, *CONTEXTS, *DOMAINS, *OTHERS])
+def test_wrong_arguments_show_a_call_that_works(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # a client writes to its folder
     with pytest.raises(TypeError, match=r"no_such_argument|missing") as caught:
-        getattr(sf, name)(no_such_argument=1)
+        attrgetter(name)(sf)(no_such_argument=1)
     call = str(caught.value).partition(" Call ")[2].removesuffix(".")
     assert call.startswith(f"sf.{name}(")
     assert eval(call, NAMES) is not None  # noqa: S307 - the text is ours

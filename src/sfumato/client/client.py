@@ -21,6 +21,7 @@ from sfumato.client.ledger import (
 from sfumato.client.memory import batch_id, derive_report, value_token
 from sfumato.domains import Domain, H3Domain
 from sfumato.errors import InvalidArgument, InvalidSymbols, NotDelivered, UnknownValue
+from sfumato.foundation.correct_call import shows_call
 from sfumato.foundation.notebook import FieldsView, facts_html
 from sfumato.foundation.periods import period_name
 from sfumato.randomness import float_above
@@ -95,6 +96,7 @@ class Client:
     (1, 1)
     """
 
+    @shows_call('sf.Client(survey, "https://example.org", home="device")')
     def __init__(
         self,
         survey: Survey | str | os.PathLike[str],

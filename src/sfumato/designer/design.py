@@ -155,7 +155,8 @@ def design(
 
     if not isinstance(context, Context):
         raise InvalidContext(
-            f"design needs a context; got {type(context).__name__}. Pass e.g. PrivacyMatrix(E)."
+            f"design needs a context; got {type(context).__name__}. Call sf.design(context) with "
+            "e.g. context = sf.PrivacyMatrix(E), or context = survey.context."
         )
     objective = Objective.parse(context.size, prior, weights)
     is_number = isinstance(time_limit, int | float) and not isinstance(time_limit, bool)

@@ -271,6 +271,11 @@ def unknown_value_error(positions: Symbols, value_count: int) -> UnknownValue:
 
 def _read_labels(labels: object) -> list[Label]:
     require_unmasked(labels, "labels")
+    if hasattr(labels, "columns"):  # a data frame, whose entries are the names of its columns
+        raise InvalidContext(
+            "labels must be the distinct answers in one column; got a table. Select a column: "
+            'labels = table["vote"].dropna().unique().'
+        )
     if not is_collection(labels) or isinstance(labels, Mapping):
         raise InvalidContext(
             "a domain must be a number of symbols or a sequence of labels; got "

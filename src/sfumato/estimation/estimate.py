@@ -220,6 +220,11 @@ class Estimate:
         estimates must have the same labels and come from different people. Their mechanisms and
         numbers of reports may differ.
         """
+        if not isinstance(other, Estimate):
+            raise InvalidArgument(
+                f"difference needs another estimate; got {type(other).__name__}. Call "
+                "before.difference(after) with before = sf.estimate(survey, reports)."
+            )
         if self._mechanism.context.domain != other._mechanism.context.domain:
             raise ContextMismatch(
                 "a difference requires two estimates with the same labels in the same order."

@@ -13,6 +13,7 @@ the odds of x against x2 by at most exp(E[x, x2]).
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -404,11 +405,14 @@ def posterior_odds(
     k = context.size
     if prior is None:
         prior = np.full(k, 1 / k)
-    p = np.array(prior, dtype=np.float64)
+    p = np.empty(0)
+    with suppress(TypeError, ValueError):
+        p = np.array(prior, dtype=np.float64)
     is_finite_vector = p.shape == (k,) and np.isfinite(p).all()
     if not is_finite_vector or p.min() < 0 or abs(p.sum() - 1) > 1e-9:
         raise InvalidArgument(
-            f"prior must be a distribution over the {k} symbols: non-negative and adding up to 1."
+            f"prior must be a distribution over the {k} symbols: {k} non-negative numbers "
+            "adding up to 1."
         )
     p.flags.writeable = False
     return PosteriorOdds(context, p)

@@ -7,6 +7,7 @@ import numpy as np
 from sfumato.domains import Label
 from sfumato.errors import InvalidArgument
 from sfumato.foundation.arrays import Reports
+from sfumato.foundation.correct_call import shows_call
 from sfumato.mechanisms import Mechanism
 from sfumato.simulation.seeded import SeededWords
 from sfumato.survey import ReportBatch, Survey
@@ -24,6 +25,7 @@ def reports(
 ) -> ReportBatch: ...
 @overload
 def reports(randomizer: Mechanism, answers: Any, *, seed: int) -> Reports: ...  # noqa: ANN401
+@shows_call("sf.simulation.reports(survey, answers, seed=1)")
 def reports(
     randomizer: Survey | Mechanism,
     answers: Any,

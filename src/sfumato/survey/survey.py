@@ -168,6 +168,8 @@ class Survey:
     @classmethod
     def from_description(cls, description: Description, mechanism: Mechanism | None = None) -> Self:
         """Create a survey from a description and a mechanism that satisfies its context."""
+        if not isinstance(description, Description):
+            raise _not_a_source("from_description needs a survey's description", description)
         survey = cls.__new__(cls)
         # A survey file's description also has the options for choosing a mechanism; drop them.
         plain = Description(
@@ -292,6 +294,8 @@ class Survey:
         """Read a survey file: a resolved survey if its name ends in .json, otherwise TOML."""
         from sfumato.survey.toml.file import read_survey_toml
 
+        if not isinstance(path, str | os.PathLike):
+            raise _not_a_source("load needs the path of a survey file", path)
         source = Path(path)
         if has_resolved_name(source):
             return cls._load_resolved(source)
@@ -325,6 +329,8 @@ class Survey:
         ``WrongSurvey`` before anything is built from it: an untrusted survey of a few hundred bytes
         can describe a domain that exhausts memory.
         """
+        if not isinstance(raw, bytes | bytearray):
+            raise _not_a_source("from_resolved needs the bytes of a resolved survey", raw)
         data = parse_resolved(raw)
         if fingerprint is not None:
             require_pinned(data, fingerprint)
@@ -510,6 +516,14 @@ def _cache_certificate(key: tuple[type[Mechanism], str], certificate: Certificat
         _CERTIFICATE_CACHE[key] = certificate
         while len(_CERTIFICATE_CACHE) > _MAX_CACHED_CERTIFICATES:
             del _CERTIFICATE_CACHE[next(iter(_CERTIFICATE_CACHE))]
+
+
+def _not_a_source(need: str, value: object) -> InvalidSurvey:
+    """Return the error for something that no survey can be built from."""
+    return InvalidSurvey(
+        f"{need}; got {type(value).__name__}. To read a survey file, call "
+        f'sf.Survey.load("survey.toml"). {_COLUMN_ADVICE}'
+    )
 
 
 def _is_list_of_integers(reports: object) -> bool:
