@@ -152,12 +152,21 @@ def test_reports_do_not_depend_on_the_container():
     [
         ["park", None],
         np.array(["park", None], dtype=object),
+        np.ma.array(["park", "bar"], mask=[False, True]),
         pa.array(["park", None]),
         pa.chunked_array([["park"], [None]], pa.string()),
         pa.array(["park", None]).dictionary_encode(),
         pa.DictionaryArray.from_arrays(pa.array([1, 0]), pa.array([None, "park"])),
     ],
-    ids=["list", "NumPy", "Array", "ChunkedArray", "dictionary", "null in the dictionary"],
+    ids=[
+        "list",
+        "NumPy",
+        "masked",
+        "Array",
+        "ChunkedArray",
+        "dictionary",
+        "null in the dictionary",
+    ],
 )
 def test_missing_values_are_unknown_or_other(column):
     with pytest.raises(
@@ -165,6 +174,14 @@ def test_missing_values_are_unknown_or_other(column):
     ):
         to_symbols(PLACES, column)
     assert to_symbols(OPEN, column).tolist() == [0, 3]
+
+
+def test_masked_numbers_are_missing():
+    reader = AnswerReader(Domain([1, 2]), AnswerColumns(missing="skip"))
+    for kind in (np.int64, np.float32, object):
+        batch = reader.read(np.ma.array([1, 2, 1], mask=[False, True, False], dtype=kind))
+        assert batch.symbol_of_row.tolist() == [0, -1, 0]
+        assert (batch.counts.missing, batch.counts.unknown) == (1, 0)
 
 
 def test_all_null_column():

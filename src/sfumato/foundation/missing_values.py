@@ -5,11 +5,12 @@ from decimal import Decimal
 import numpy as np
 
 _TYPES_WITH_NAN = (float, np.floating, np.datetime64, np.timedelta64)
-_MISSING_TYPES = ("NAType", "NaTType")  # pandas' own markers; do not import pandas for them
+# The markers of pandas and of NumPy's masked arrays; do not import these modules for them.
+_MISSING_TYPES = ("NAType", "NaTType", "MaskedConstant")
 
 
 def is_missing_value(value: object) -> bool:
-    """Return whether a value is missing: ``None``, empty text, NaN, or a NaT or NA of pandas.
+    """Return whether a value is missing: ``None``, empty text, NaN, NaT, NA, or a masked entry.
 
     >>> [is_missing_value(value) for value in (None, "", float("nan"), np.datetime64("NaT"), " ")]
     [True, True, True, True, False]
