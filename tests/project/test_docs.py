@@ -34,6 +34,26 @@ def name_of(page: Path) -> str:
     return page.relative_to(ROOT).as_posix()
 
 
+# --- how to install -------------------------------------------------------------------------------
+
+
+def find_bare_installs(text: str) -> list[str]:
+    """Return the commands that install Sfumato by its name, from an index that may not have it."""
+    commands = re.findall(r"pip install [^`\n]+", text)
+    return [command for command in commands if "sfumato" in command and " @ " not in command]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_install_commands_name_the_folder_or_the_wheel(page):
+    assert not find_bare_installs(page.read_text("utf-8"))
+
+
+def test_install_commands_by_name_are_detected():
+    assert find_bare_installs("pip install 'sfumato[server]'\npip install sfumato pandas")
+    assert not find_bare_installs("pip install '.[server]' or `pip install . pandas`")
+    assert not find_bare_installs("pip install 'sfumato[server] @ file:///path/to/sfumato.whl'")
+
+
 # --- blocks of a page -----------------------------------------------------------------------------
 
 
