@@ -116,15 +116,17 @@ def expected_rows(*parts: Table) -> Rows:
     if any(map(is_refused, parts)) or (is_skipping and missing == rows):
         return Rows(rows, missing, unknown, 0, 0, rows, must_warn=False)
     skipped_count = missing if is_skipping else 0
-    warns = parts[0].has_other and sum(map(count_other, parts)) > rows / 5
-    return Rows(rows, missing, unknown, rows - skipped_count, skipped_count, 0, must_warn=warns)
+    counted_count = rows - skipped_count
+    warns = parts[0].has_other and sum(map(count_other, parts)) > counted_count / 5
+    return Rows(rows, missing, unknown, counted_count, skipped_count, 0, must_warn=warns)
 
 
 def is_refused(table: Table) -> bool:
     missing = table.cells.count(None)
     unknown = sum(cell in UNKNOWN for cell in table.cells)
     if table.has_other:
-        is_flood = count_other(table) > len(table.cells) / 2
+        skipped_count = missing if table.missing == "skip" else 0
+        is_flood = count_other(table) > (len(table.cells) - skipped_count) / 2
         return is_flood or (missing > 0 and table.missing == "refuse")
     return unknown > 0 or (missing > 0 and table.missing in (None, "refuse"))
 
@@ -150,6 +152,8 @@ def tables(missing=(None, "refuse", "skip", NO_ANSWER)):
 
 HOLES = Table(["park", None, "bar", "7", None], has_other=False, missing="skip", file_format="csv")
 ALL_EMPTY = Table([None, None], has_other=True, missing=None, file_format="parquet")
+# One person in five is unknown, but of those with an answer, it is everybody.
+HIDDEN_FLOOD = Table(["sea", *[None] * 4], has_other=True, missing="skip", file_format="csv")
 FLOOD = Table(["sea", "8", "park"], has_other=True, missing="skip", file_format="jsonl")
 NOTHING = Table([None, None], has_other=False, missing="skip", file_format="single")
 # Two of five rows become `other` only because they are empty.
@@ -176,7 +180,9 @@ SUMMARY = re.compile(r"^([\d,]+) rows?: ([\d,]+) counted", re.MULTILINE)
 SKIPPED = re.compile(r"([\d,]+) skipped because (?:they have|it has) no answer")
 LABELLED = re.compile(rf"([\d,]+) without an answer as '(?:{OTHER}|{NO_ANSWER})'")
 UNKNOWNS = re.compile(rf"([\d,]+) not among the labels as '{OTHER}'")
-REFUSED_OTHER = re.compile(r"[\d,]+ of [\d,]+ rows?, more than half, would count as")
+REFUSED_OTHER = re.compile(
+    r"[\d,]+ of [\d,]+ rows?(?: with an answer)?, more than half, would count as"
+)
 REFUSED_MISSING = re.compile(r"([\d,]+) of ([\d,]+) rows? ha(?:s|ve) no answer")
 REFUSED_UNKNOWN = re.compile(
     r"([\d,]+) of ([\d,]+) rows? (?:has|have) an answer that is not in the domain"
@@ -231,6 +237,7 @@ def check_refusal(rows: Rows, result) -> None:
 @example(HOLES)
 @example(ALL_EMPTY)
 @example(FLOOD)
+@example(HIDDEN_FLOOD)
 @example(NOTHING)
 @example(MANY_HOLES)
 @example(HOLES._replace(file_format="quoted"))
@@ -444,21 +451,22 @@ def check_rules(folder, kind: str, cells: list[str], missing: str) -> None:
     )
     labels = Counter(label_of[cell] for cell in cells)
     unknown = labels["?"]
-    is_flood = unknown > len(cells) / 2
-    is_empty = missing == "skip" and labels[""] == len(cells)
+    skipped_count = labels[""] if missing == "skip" else 0
+    counted_count = len(cells) - skipped_count
+    is_flood = unknown > counted_count / 2
+    is_empty = counted_count == 0
     result = run_command("privatize", "survey.toml", "a.csv", "-o", "r.csv", folder=folder)
     if is_flood or is_empty:
         assert result.code == 2, result.both
         return
-    skipped_count = labels[""] if missing == "skip" else 0
     rows = Rows(
         rows=len(cells),
         missing=labels[""],
         unknown=unknown,
-        counted=len(cells) - skipped_count,
+        counted=counted_count,
         skipped=skipped_count,
         refused=0,
-        must_warn=unknown > len(cells) / 5,
+        must_warn=unknown > counted_count / 5,
     )
     check_text(rows, result, r"([\d,]+) reports? for survey")
     labels[OTHER] += labels.pop("?", 0) + labels[""] - skipped_count

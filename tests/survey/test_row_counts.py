@@ -84,6 +84,20 @@ def test_check_other_share_refuses_above_half():
     )
 
 
+def test_rows_that_are_left_out_are_no_part_of_the_share():
+    """Otherwise empty cells would hide that all answers count as ``other``."""
+    counts = RowCounts(100, missing=84, unknown=4)
+    assert rules(missing="bar").warning(counts) == ""
+    assert "4 of 100 rows have an answer that is not in" in rules(missing="skip").warning(counts)
+    counts = RowCounts(100, missing=85, unknown=15, first_missing=0, first_unknown=85)
+    rules(missing="bar").check_other_share(counts)
+    said = message_of(rules(missing="skip").check_other_share, counts, "a.csv")
+    assert said.startswith(
+        "a.csv: 15 of 15 rows with an answer, more than half, would count as 'else' (the first in "
+        "data row 86). Check the column, or add labels. If 'else'"
+    )
+
+
 def test_the_survey_file_can_consent_to_a_large_other():
     counts = RowCounts(10, unknown=9, first_unknown=0)
     message_of(rules().check_other_share, counts)

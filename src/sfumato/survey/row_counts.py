@@ -102,12 +102,16 @@ class RowRules:
         """Return the number of rows that are left out."""
         return counts.missing if self.is_skipping else 0
 
+    def _count_kept(self, counts: RowCounts) -> int:
+        """Return the number of rows that are not left out."""
+        return counts.rows - self.count_skipped(counts)
+
     def to_dict(self, counts: RowCounts) -> dict[str, int]:
         """Return the counts as JSON data: ``rows`` is the sum of ``counted`` and ``skipped``."""
         skipped_count = self.count_skipped(counts)
         return {
             "rows": counts.rows,
-            "counted": counts.rows - skipped_count,
+            "counted": self._count_kept(counts),
             "skipped": skipped_count,
             "missing": counts.missing,
             "other": counts.unknown,
@@ -116,7 +120,7 @@ class RowRules:
     def describe(self, counts: RowCounts) -> str:
         """Describe what became of all rows, in one sentence."""
         skipped_count = self.count_skipped(counts)
-        counted_count = counts.rows - skipped_count
+        counted_count = self._count_kept(counts)
         details: list[str] = []
         if counts.missing and self.missing_symbol is not None:
             label = self._quote_label(self.missing_symbol)
@@ -139,7 +143,8 @@ class RowRules:
         """
         sentences: list[str] = []
         other_count = self._count_other(counts)
-        is_large = other_count > _WARNING_SHARE * counts.rows and not self._columns.allow_other
+        is_large = other_count > _WARNING_SHARE * self._count_kept(counts)
+        is_large = is_large and not self._columns.allow_other
         if self.other_symbol is not None and is_large:
             problems = self._other_problems(counts)
             link = "; they" if len(problems) > 1 else " and"
@@ -186,11 +191,12 @@ class RowRules:
     def check_other_share(self, counts: RowCounts, name: str = "") -> None:
         """Raise an error if more than half of the rows would count as ``other``.
 
-        Rows without an answer are among them, unless a rule says what to do with these. The survey
-        file can consent to it.
+        Rows without an answer are among them, unless a rule says what to do with these. Rows that
+        are left out do not count. The survey file can consent to it.
         """
         other_count = self._count_other(counts)
-        if self.other_symbol is None or other_count <= _REFUSAL_SHARE * counts.rows:
+        kept_count = self._count_kept(counts)
+        if self.other_symbol is None or other_count <= _REFUSAL_SHARE * kept_count:
             return
         if self._columns.allow_other:
             return
@@ -200,9 +206,8 @@ class RowRules:
             advice.append("Check the column, or add labels.")
             first_rows.append(counts.first_unknown)
         if other_count > counts.unknown:
-            rows = _agree(counts.missing, "row", "rows")
             advice.append(
-                f"For the {counts.missing:,} {rows} without an answer, pass "
+                f"For the {plural(counts.missing, 'row')} without an answer, pass "
                 f"{self._missing_option(SKIP, name)} or {self._missing_option('LABEL', name)}."
             )
             first_rows.append(counts.first_missing)
@@ -210,8 +215,11 @@ class RowRules:
         advice.append(f"If {other} is the right answer, {self._consent_advice()}.")
         known_rows = [row for row in first_rows if row is not None]  # a cluster does not know
         first_row = min(known_rows) if known_rows else None
+        rows = plural(kept_count, "row")
+        if kept_count < counts.rows:
+            rows += " with an answer"
         raise UnknownValue(
-            f"{_prefix(name)}{other_count:,} of {plural(counts.rows, 'row')}, more than half, "
+            f"{_prefix(name)}{other_count:,} of {rows}, more than half, "
             f"would count as {other}{_locate(first_row, counts, name)}."
             f"{self._describe_kinds(counts, name)} {' '.join(advice)}",
             first=first_row or 0,
