@@ -3,7 +3,7 @@
 import pytest
 
 from sfumato.contexts import Uniform
-from sfumato.domains import Domain
+from sfumato.domains import Domain, IntegerDomain
 from sfumato.errors import InvalidArgument, InvalidTable, UnknownValue
 from sfumato.survey import AnswerColumns, OtherWarning, RowCounts, RowRules, Survey
 
@@ -157,6 +157,32 @@ def test_check_says_where_and_what_to_do():
     )
     assert "position 1500). Pass missing='skip'" in message_of(rules(PLACES).check, counts)
     assert "--table" not in message_of(rules(PLACES).check, counts)
+
+
+def test_a_range_has_no_other_label():
+    counts = RowCounts(10, unknown=2, first_unknown=1, unknown_kinds=frozenset({"whole numbers"}))
+    said = message_of(rules(IntegerDomain(10, start=20)).check, counts, "a.csv")
+    assert said == (
+        "a.csv: 2 of 10 rows have an answer that is not in the domain (the first in data row 2). "
+        "Correct them, or widen the domain's range (start and size)."
+    )
+    with pytest.raises(UnknownValue, match=r"Correct them, or widen the domain's range"):
+        IntegerDomain(10, start=20).symbols([20, 30])
+
+
+def test_a_single_answer_is_never_skipped():
+    """One answer is what a device has: whether a report exists must not depend on the answer."""
+    survey = Survey("q", Uniform(PLACES, 1))
+    for answer in ("park", None):
+        with pytest.raises(InvalidTable, match="a single person's missing report shows the answer"):
+            survey.privatize([answer], missing="skip")
+    assert len(survey.privatize(["park", None], missing="skip")) == 1
+
+
+@pytest.mark.parametrize("answer", ["park", "zoo", None])
+def test_a_single_answer_is_sent_without_a_warning(answer):
+    """A table of such answers is refused. On a device, a refusal would show the answer."""
+    assert len(Survey("q", Uniform(OPEN, 1)).privatize([answer])) == 1
 
 
 def test_errors_name_arguments_in_python():

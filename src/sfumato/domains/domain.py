@@ -256,14 +256,18 @@ class Domain:
         return facts_html(type(self).__name__, facts)
 
 
-def unknown_value_error(positions: Symbols, value_count: int) -> UnknownValue:
+def unknown_value_error(
+    positions: Symbols,
+    value_count: int,
+    remedy: str = "add their labels, or give the domain an `other` label",
+) -> UnknownValue:
     """Return the error for unknown values at these positions. It does not contain the values."""
     first = int(positions[0])
     count = int(positions.size)
     verb = "is" if count == 1 else "are"
     return UnknownValue(
         f"{count:,} of {plural(value_count, 'value')} {verb} not in the domain (the first at "
-        f"position {first}). Correct them, add their labels, or give the domain an `other` label.",
+        f"position {first}). Correct them, {remedy}.",
         first=first,
         count=count,
     )

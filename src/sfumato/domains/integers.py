@@ -14,6 +14,7 @@ from sfumato.foundation.numpy_values import require_unmasked
 __all__ = ["IntegerDomain"]
 
 _MAX_SIZE = 2**31
+_REMEDY = "or widen the domain's range (start and size)"  # a range has no `other` label
 
 
 class IntegerDomain(Domain):
@@ -59,7 +60,7 @@ class IntegerDomain(Domain):
         elif array.dtype.kind in "iu":
             is_known = (array >= self._range.start) & (array < self._range.stop)
         if not is_known.all():
-            raise unknown_value_error(np.flatnonzero(~is_known), array.size)
+            raise unknown_value_error(np.flatnonzero(~is_known), array.size, _REMEDY)
         symbols: Symbols = array.astype(np.int64) - self._range.start
         return symbols
 

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from sfumato.domains import Domain
+from sfumato.domains import Domain, IntegerDomain
 from sfumato.errors import InvalidTable, UnknownValue
 from sfumato.foundation.formatting import plural, printable
 from sfumato.survey.answer_columns import REFUSE, SKIP, AnswerColumns
@@ -314,6 +314,8 @@ class RowRules:
             )
         if self._columns.date is not None and counts.unknown_kinds != {"dates"}:
             return f"{correct}, set date_format (sfumato init --date-format), or {other}."
+        if isinstance(self._domain, IntegerDomain):  # a range has no `other` label
+            return f"{correct}, or widen the domain's range (start and size)."
         labels = _agree(counts.unknown, "its label", "their labels")
         place = " to --labels" if is_init else ""
         return f"{correct}, add {labels}{place}, or {other}."
