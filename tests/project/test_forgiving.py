@@ -207,6 +207,20 @@ def test_wrong_arguments_show_a_call_that_works(name, tmp_path, monkeypatch):
     assert eval(call, NAMES) is not None  # noqa: S307 - the text is ours
 
 
+BLOCK_NAMES = {"labels": ["bus", "tram", "foot"], "block_of": ["ride", "ride", "walk"]}
+RESPONSES = ["Binary", "Block", "Group", "HighLow", "Plain", "Product"]
+
+
+@pytest.mark.parametrize("name", [f"{kind}Response" for kind in RESPONSES])
+@pytest.mark.parametrize("argument", [LABELS, SURVEY], ids=["labels", "survey"])
+def test_mechanisms_need_a_context_and_show_a_call_that_works(name, argument):
+    with pytest.raises(InvalidArgument, match=r"must be a context; got (list|Survey)\.") as caught:
+        getattr(sf, name)(argument)
+    call, _, example = str(caught.value).partition(" Call ")[2].partition(" with e.g. context = ")
+    context = eval(example.removesuffix("."), NAMES | BLOCK_NAMES)  # noqa: S307 - the text is ours
+    assert type(eval(call, {"sf": sf, "context": context})).__name__ == name  # noqa: S307
+
+
 def test_labels_and_their_blocks_show_the_call_for_both():
     blocks = ["outside", "inside", "inside"]
     call = r"multiple values for argument 'epsilon'\. Call sf\.Blocks\(block_of, .*domain=labels\)"

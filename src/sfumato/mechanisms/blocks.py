@@ -32,6 +32,7 @@ from sfumato.mechanisms.coded import (
     ScorePart,
     indices_by_value,
 )
+from sfumato.mechanisms.holder import require_context
 from sfumato.mechanisms.mechanism import CompactRow
 from sfumato.mechanisms.row_class import RowClass
 from sfumato.mechanisms.scores import Hits, float_vector
@@ -73,6 +74,9 @@ class BlockResponse(CodedMechanism):
     def __init__(
         self, context: Context, code: CodeFamily = HadamardCode, *, word_bits: int = 64
     ) -> None:
+        require_context(
+            context, "BlockResponse(context)", "sf.Blocks(block_of, epsilon=1, domain=labels)"
+        )
         blocks = context.as_blocks
         if blocks is None:
             raise ContextMismatch(
@@ -245,6 +249,7 @@ class PlainResponse(BlockResponse):
     def __init__(
         self, context: Context, code: CodeFamily = HadamardCode, *, word_bits: int = 64
     ) -> None:
+        require_context(context, "PlainResponse(context)")
         if context.uniform_epsilon is None or context.groups is None:
             raise ContextMismatch(
                 "a plain response needs a Uniform context. Use mechanism_for to choose a mechanism."

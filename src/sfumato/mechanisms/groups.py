@@ -28,12 +28,15 @@ from sfumato.mechanisms.group_levels import (
     find_protected_groups,
     find_shapes,
 )
+from sfumato.mechanisms.holder import require_context
 from sfumato.mechanisms.mechanism import CompactRow, Mechanism
 from sfumato.mechanisms.row_class import RowClass
 from sfumato.mechanisms.scores import float_vector
 from sfumato.randomness import two_level_index
 
 __all__ = ["GroupResponse", "HighLowResponse"]
+
+_EXAMPLE = "sf.HighLow(labels, sensitive=labels[:1], epsilon=1)"  # of a context for both
 
 
 class GroupResponse(CodedMechanism):
@@ -80,6 +83,7 @@ class GroupResponse(CodedMechanism):
         *,
         word_bits: int = 64,
     ) -> None:
+        require_context(context, "GroupResponse(context)", _EXAMPLE)
         groups = context.groups
         if groups is None:
             raise ContextMismatch(
@@ -390,6 +394,7 @@ class HighLowResponse(GroupResponse):
     def __init__(
         self, context: Context, code: CodeFamily = HadamardCode, *, word_bits: int = 64
     ) -> None:
+        require_context(context, "HighLowResponse(context)", _EXAMPLE)
         high_low = context.as_high_low
         if high_low is None:
             raise ContextMismatch(

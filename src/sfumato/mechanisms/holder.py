@@ -9,7 +9,7 @@ from sfumato.contexts import Context
 from sfumato.errors import InvalidArgument
 from sfumato.mechanisms.mechanism import Mechanism
 
-__all__ = ["MechanismHolder", "context_of", "mechanism_of", "require_mechanism"]
+__all__ = ["MechanismHolder", "context_of", "mechanism_of", "require_context", "require_mechanism"]
 
 
 class MechanismHolder(Protocol):
@@ -32,6 +32,19 @@ def mechanism_of(value: object) -> Mechanism | None:
         return value
     mechanism = getattr(value, "mechanism", None)
     return mechanism if isinstance(mechanism, Mechanism) else None
+
+
+def require_context(value: object, call: str, example: str = "sf.Uniform(labels, 1)") -> None:
+    """Raise ``InvalidArgument`` unless the first argument of a mechanism is a context.
+
+    ``call`` is the correct call, such as ``PlainResponse(context)``, and ``example`` a context for
+    it.
+    """
+    if not isinstance(value, Context):
+        raise InvalidArgument(
+            f"the first argument must be a context; got {type(value).__name__}. Call sf.{call} "
+            f"with e.g. context = {example}."
+        )
 
 
 def context_of(value: object, call: str) -> Context:

@@ -18,10 +18,12 @@ from sfumato.foundation.canonical import (
 from sfumato.mechanisms.blocks import PlainResponse
 from sfumato.mechanisms.coded import indices_by_value
 from sfumato.mechanisms.dense import DenseMechanism, DenseScores
+from sfumato.mechanisms.holder import require_context
 from sfumato.mechanisms.scores import MAX_MATRIX_ENTRIES
 
 __all__ = ["ProductResponse"]
 
+_EXAMPLE = "sf.Blocks(block_of, epsilon=0.5, across=1, domain=labels)"  # of a context for it
 _MAX_DENOMINATOR = 10**6  # round weights to short fractions, which keeps exact scores short
 
 
@@ -54,6 +56,7 @@ class ProductResponse(DenseMechanism):
     def __init__(
         self, context: Blocks, code: CodeFamily = RandomizedCode, *, word_bits: int = 64
     ) -> None:
+        require_context(context, "ProductResponse(context)", _EXAMPLE)
         block_epsilon, symbol_epsilon = self.epsilons(context)
         super().__init__(context)
         self._family = code

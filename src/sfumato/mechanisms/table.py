@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sfumato.contexts import Context
-from sfumato.errors import ContextMismatch, InvalidArgument, InvalidContext, NothingToLearn
+from sfumato.errors import ContextMismatch, InvalidContext, NothingToLearn
 from sfumato.foundation.arrays import Booleans, Floats, Symbols, Words
 from sfumato.foundation.canonical import (
     Fields,
@@ -41,6 +41,7 @@ from sfumato.mechanisms.dense import (
     MinimumVarianceScores,
     are_independent_mod_prime,
 )
+from sfumato.mechanisms.holder import require_context
 from sfumato.randomness import binary_flips
 
 __all__ = ["BinaryResponse", "TableResponse"]
@@ -92,7 +93,7 @@ class TableResponse(DenseMechanism):
         word_bits: int = 64,
         crowd: Sequence[int] | None = None,
     ) -> None:
-        _require_context(context, "TableResponse(context, integers)")
+        require_context(context, "TableResponse(context, integers)")
         super().__init__(context)
         rows = _require_integers(integers)
         if len(rows) != context.size:
@@ -118,7 +119,7 @@ class TableResponse(DenseMechanism):
         Q is a stochastic matrix of fractions or decimals, with one row per symbol. Raise
         ``ContextMismatch`` if it does not satisfy the context; the error names a pair of labels.
         """
-        _require_context(context, "TableResponse.from_fractions(context, Q)")
+        require_context(context, "TableResponse.from_fractions(context, Q)")
         rows = parse_stochastic_rows(Q, "Q", _FRACTIONS_HINT)
         if len(rows) != context.size:
             raise ContextMismatch(
@@ -158,7 +159,7 @@ class TableResponse(DenseMechanism):
                [0.211942, 0.576117, 0.211942],
                [0.211942, 0.211942, 0.576117]])
         """
-        _require_context(context, "TableResponse.from_floats(context, Q)")
+        require_context(context, "TableResponse.from_floats(context, Q)")
         solution = _clean_solution(Q, context.size)
         try:
             integers = round_solution(solution, context, word_bits)
@@ -343,15 +344,6 @@ def _require_entries(is_valid: Booleans, floats: Floats, requirement: str) -> No
         )
 
 
-def _require_context(context: object, call: str) -> None:
-    """Raise ``InvalidArgument`` unless the first argument is a context. ``call`` is correct."""
-    if not isinstance(context, Context):
-        raise InvalidArgument(
-            f"the first argument must be a context; got {type(context).__name__}. Call sf.{call} "
-            "with e.g. context = sf.Uniform(labels, 1)."
-        )
-
-
 def _require_integers(integers: object) -> list[list[int]]:
     """Return a table as rows of Python integers; raise ``InvalidContext`` for other entries."""
     require_unmasked(integers, "a table")
@@ -406,6 +398,7 @@ class BinaryResponse(DenseMechanism):
         self._set_flips(*binary_flips(self._a, self._b, word_bits))
 
     def _set_context(self, context: Context, word_bits: int) -> None:
+        require_context(context, "BinaryResponse(context)", 'sf.Uniform(["no", "yes"], 1)')
         if context.size != 2:
             raise ContextMismatch(
                 f"a binary response needs a context with two symbols; this one has {context.size}."
