@@ -133,6 +133,42 @@ def test_missing_codes_replace_those_of_the_survey_file(folder, call, name):
     assert "80 rows: 60 counted, 20 skipped" in result.both
 
 
+# --- what leaves the holder of the table ----------------------------------------------------------
+
+
+def describe_outputs(folder, call, answers):
+    """Privatize and estimate; return what the files contain besides numbers and identifiers."""
+    table = "".join(f"{i},{answer}\n" for i, answer in enumerate(answers))
+    (folder / "a.csv").write_text("id,a\n" + table)
+    options = ("--column", "a", "--missing", "skip", "-o")
+    for output in ("r.parquet", "t.json"):
+        result = call("privatize", "plain.toml", "a.csv", *options, output)
+        assert result.code == 0, result.both
+    estimate = call("estimate", "plain.toml", "r.parquet", "--json", "--html", "e.html")
+    schema = pq.read_schema(folder / "r.parquet")
+    return {
+        "columns": schema.names,
+        "metadata": sorted(schema.metadata),
+        "tally": sorted(json.loads((folder / "t.json").read_text())),
+        "estimate": sorted(json.loads(estimate.out)),
+        "reports": json.loads(estimate.out)["reports"],
+        "words": [word in (folder / "e.html").read_text() for word in ("skip", "left out", "rows")],
+    }
+
+
+def test_counts_of_rows_are_in_no_file(folder, call):
+    """They are exact, and estimates are not. Nobody may learn them from what is handed on."""
+    write_survey(folder, "x", "y")
+    complete = describe_outputs(folder, call, ["x", "y"] * 100)
+    with_holes = describe_outputs(folder, call, ["x", "", "y", ""] * 100)
+    assert with_holes == complete
+    assert with_holes["reports"] == 200
+    assert with_holes["columns"] == ["report"]
+    assert with_holes["metadata"] == [b"sfumato.batch", b"sfumato.survey"]
+    assert with_holes["tally"] == ["cells", "covers", "format", "survey", "tally"]
+    assert not {"rows", "counted", "skipped", "missing", "other"} & set(with_holes["estimate"])
+
+
 # --- the order of labels --------------------------------------------------------------------------
 
 ORDER = ["never", "once", "often", "always"]  # neither alphabetical nor by number
