@@ -198,6 +198,34 @@ def test_a_failing_checkpoint_is_an_error_of_the_store(sqlite_store, survey):
         sqlite_store.forget_ids(survey.fingerprint)
 
 
+def test_an_error_while_identifiers_are_written_again_loses_none(tmp_path, open_store, survey):
+    other_survey = unrandomized_survey("other", 10)
+    store = open_store(f"sqlite:///{tmp_path / 'reports.db'}")
+    store.register(survey)
+    store.register(other_survey)
+    kept = [batch_of(other_survey, number, 1) for number in range(1, 300)]
+    store.commit([batch_of(survey, 1000, 1), *kept])
+    store.set_closed(survey.fingerprint)
+
+    def forbid_the_last_step(connection, _):
+        def authorize(action, *_):
+            is_last_step = action == sqlite3.SQLITE_DROP_TEMP_TABLE
+            return sqlite3.SQLITE_DENY if is_last_step else sqlite3.SQLITE_OK
+
+        connection.set_authorizer(authorize)
+
+    engine = store._backend.engine
+    event.listen(engine, "connect", forbid_the_last_step)
+    store.close()  # the next connection is a new one
+    with pytest.raises(StoreUnavailable, match="failed"):
+        store.forget_ids(survey.fingerprint)
+    assert store.commit(kept) == [Outcome.REPLAYED] * 299
+    event.remove(engine, "connect", forbid_the_last_step)
+    store.close()
+    store.forget_ids(survey.fingerprint)
+    assert store.commit(kept) == [Outcome.REPLAYED] * 299
+
+
 @pytest.fixture
 def minutes():
     """A list of minutes, the last of which is the time of the stores' checkpoints."""
