@@ -115,6 +115,24 @@ def test_reports_per_minute_are_limited(tmp_path):
         assert answers == [201] * 5  # a bulk sender pays for requests, not for reports
 
 
+def test_an_upload_may_have_more_reports_than_requests_are_allowed(tmp_path):
+    """It is counted, and paid for afterwards."""
+    settings = {"requests_per_minute": 60, "reports_per_upload": 100}
+    with run_aggregator(tmp_path, SURVEY, **settings) as aggregator:
+        now = [0.0]
+        aggregator.http.app.state.aggregator.limits._clock = lambda: now[0]
+        assert upload(aggregator, [1] * 100, 1).status == 201
+        refused = upload(aggregator, [1] * 100, 2)
+        assert refused.status == 429
+        assert 40 < int(refused.headers["retry-after"]) <= 42
+        now[0] = 40.0
+        assert upload(aggregator, [1] * 100, 2).status == 429
+        now[0] = 42.0
+        assert upload(aggregator, [1] * 100, 2).status == 201
+        assert upload(aggregator, [1], 3).status == 429
+        assert upload(aggregator, [1], 3, client="198.51.100.7").status == 201
+
+
 def test_addresses_of_one_ipv6_network_share_their_limit(tmp_path):
     with run_aggregator(tmp_path, SURVEY, requests_per_minute=60) as aggregator:
         statuses = [

@@ -1,16 +1,21 @@
 """What a store must not reveal: single reports, and which batches an ended survey had."""
 
 import gc
+import hashlib
+import itertools
 import sqlite3
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
+import numpy as np
+import psycopg
 import pytest
 from sqlalchemy import event
 
 from sfumato.aggregator.store import Outcome, Store
+from sfumato.batches import Batch
 from sfumato.errors import StoreUnavailable
 from support.store_tables import dump
 from support.unrandomized import batch_of, unrandomized_survey
@@ -77,6 +82,64 @@ def test_end_erases_identifiers_from_every_file(sqlite_store, sqlite_url, survey
     assert not any(batch.id in content for batch in batches)
 
 
+def mixed_batches(survey, other_survey):
+    """Return groups of batches of two surveys, with identifiers as random as those of devices."""
+    groups = []
+    for start in range(0, 8000, 200):
+        group = []
+        for number in range(start, start + 200):
+            id_ = hashlib.sha256(b"%d" % number).digest()[:16]
+            fingerprint = (survey, other_survey)[number % 2].fingerprint
+            group.append(Batch(id_, fingerprint, np.array([1], dtype=np.uint32)))
+        groups.append(group)
+    return groups
+
+
+def halves_in(content, ids):
+    """Return which halves of these identifiers are somewhere in the content, as integers."""
+    halves = np.frombuffer(b"".join(ids), dtype=np.uint64)
+    found = set()
+    for offset in range(8):
+        count = (len(content) - offset) // 8
+        words = np.frombuffer(content, dtype=np.uint64, count=count, offset=offset)
+        found.update(words[np.isin(words, halves)].tolist())
+    return found
+
+
+def test_end_erases_copies_that_rows_leave_behind_when_they_move(store, store_url, survey, request):
+    """Rows of two surveys share pages, and move from page to page as others are added."""
+    other_survey = unrandomized_survey("other", 10)
+    store.register(other_survey)
+    groups = mixed_batches(survey, other_survey)
+    for group in groups:
+        store.commit(group)
+    ids = {True: [], False: []}
+    for batch in itertools.chain(*groups):
+        ids[batch.fingerprint == survey.fingerprint].append(batch.id)
+    content = database_bytes(request, store_url)
+    assert len(halves_in(content, ids[True])) == 8000
+    store.set_closed(survey.fingerprint)
+    store.forget_ids(survey.fingerprint)
+    content = database_bytes(request, store_url)
+    assert not halves_in(content, ids[True])
+    assert len(halves_in(content, ids[False])) == 8000
+    assert {bytes(row[0]) for row in dump(store_url)["batches"][1]} == set(ids[False])
+    assert set(store.commit(groups[0])) == {Outcome.CLOSED, Outcome.REPLAYED}
+
+
+def database_bytes(request, url):
+    """Return the content of all files of a store, but not of PostgreSQL's write-ahead log."""
+    if url.startswith("sqlite"):
+        return bytes_of_store(url)
+    with closing(psycopg.connect(url, autocommit=True)) as connection:
+        connection.execute("CHECKPOINT")
+        (number,) = connection.execute(
+            "SELECT oid FROM pg_database WHERE datname = current_database()"
+        ).fetchone()
+    folder = request.getfixturevalue("postgres").data / "base" / str(number)
+    return b"".join(file.read_bytes() for file in folder.iterdir())
+
+
 def test_end_fails_while_a_reader_keeps_the_log(tmp_path, open_store, survey):
     url = f"sqlite:///{tmp_path / 'reports.db'}"
     store = open_store(url, lock_timeout=0.2)
@@ -133,6 +196,34 @@ def test_a_failing_checkpoint_is_an_error_of_the_store(sqlite_store, survey):
     sqlite_store.set_closed(survey.fingerprint)
     with pytest.raises(StoreUnavailable, match="failed"):
         sqlite_store.forget_ids(survey.fingerprint)
+
+
+def test_an_error_while_identifiers_are_written_again_loses_none(tmp_path, open_store, survey):
+    other_survey = unrandomized_survey("other", 10)
+    store = open_store(f"sqlite:///{tmp_path / 'reports.db'}")
+    store.register(survey)
+    store.register(other_survey)
+    kept = [batch_of(other_survey, number, 1) for number in range(1, 300)]
+    store.commit([batch_of(survey, 1000, 1), *kept])
+    store.set_closed(survey.fingerprint)
+
+    def forbid_the_last_step(connection, _):
+        def authorize(action, *_):
+            is_last_step = action == sqlite3.SQLITE_DROP_TEMP_TABLE
+            return sqlite3.SQLITE_DENY if is_last_step else sqlite3.SQLITE_OK
+
+        connection.set_authorizer(authorize)
+
+    engine = store._backend.engine
+    event.listen(engine, "connect", forbid_the_last_step)
+    store.close()  # the next connection is a new one
+    with pytest.raises(StoreUnavailable, match="failed"):
+        store.forget_ids(survey.fingerprint)
+    assert store.commit(kept) == [Outcome.REPLAYED] * 299
+    event.remove(engine, "connect", forbid_the_last_step)
+    store.close()
+    store.forget_ids(survey.fingerprint)
+    assert store.commit(kept) == [Outcome.REPLAYED] * 299
 
 
 @pytest.fixture

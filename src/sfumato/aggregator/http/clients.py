@@ -20,7 +20,7 @@ from sfumato.aggregator.http.aggregator import (
     CurrentAggregator,
     RequestedSurvey,
 )
-from sfumato.aggregator.http.limits import admit, get_media_type, read_body, take_tokens
+from sfumato.aggregator.http.limits import admit, charge, get_media_type, read_body
 from sfumato.aggregator.http.problems import Problem, problem_responses, unknown_survey
 from sfumato.aggregator.http.token import bearer_token, not_authorised
 from sfumato.aggregator.store import OPERATOR, Outcome
@@ -219,7 +219,7 @@ def _require_anonymous_size(request: Request, limit: int, batch: Batch) -> None:
             f"one has {size:,}. Ask the operator for a sender's key.",
         )
     if size > 1:
-        take_tokens(request, size - 1)  # the request itself has paid for one report
+        charge(request, size - 1)  # the request itself has paid for one report
 
 
 UPLOAD_ROUTE = Route(UPLOAD_PATH, upload, methods=["POST"])

@@ -26,9 +26,9 @@ __all__ = [
     "MemoryQuota",
     "admit",
     "admit_monitor",
+    "charge",
     "get_media_type",
     "read_body",
-    "take_tokens",
 ]
 
 _MAX_CLIENTS = 100_000
@@ -58,26 +58,42 @@ class ClientLimits:
         self._buckets: OrderedDict[bytes, tuple[float, float]] = OrderedDict()
         self._replace_key()
 
-    def seconds_to_wait(self, address: str, cost: int = 1) -> float:
-        """Take ``cost`` tokens. Return 0 if there are enough, otherwise the seconds to wait.
-
-        A cost above the capacity takes all tokens of a full bucket.
-        """
+    def seconds_to_wait(self, address: str) -> float:
+        """Take a token. Return 0 if there is one, otherwise the seconds to wait for it."""
         if self._capacity == 0:
             return 0.0
+        client = self._client_hash(address)
+        tokens = self._refill(client)
+        is_allowed = tokens >= 1
+        self._set_tokens(client, tokens - 1 if is_allowed else tokens)
+        return 0.0 if is_allowed else (1 - tokens) / self._tokens_per_second
+
+    def charge(self, address: str, cost: int) -> None:
+        """Take ``cost`` tokens. If there are fewer, the client's next requests must wait longer."""
+        if self._capacity == 0:
+            return
+        client = self._client_hash(address)
+        self._set_tokens(client, self._refill(client) - cost)
+
+    def _client_hash(self, address: str) -> bytes:
+        """Return the key of a client's bucket."""
         now = self._clock()
         if now - self._key_created_at > _KEY_LIFETIME:
             self._replace_key()
         network = _client_network(address).encode()
-        client_hash = hashlib.blake2b(network, key=self._key, digest_size=16).digest()
-        tokens, updated_at = self._buckets.pop(client_hash, (self._capacity, now))
-        tokens = min(self._capacity, tokens + (now - updated_at) * self._tokens_per_second)
-        cost_in_tokens = min(float(cost), self._capacity)
-        is_allowed = tokens >= cost_in_tokens
-        self._buckets[client_hash] = (tokens - cost_in_tokens if is_allowed else tokens, now)
+        return hashlib.blake2b(network, key=self._key, digest_size=16).digest()
+
+    def _refill(self, client: bytes) -> float:
+        """Return the tokens of a client, including those of the time since its last request."""
+        now = self._clock()
+        tokens, updated_at = self._buckets.get(client, (self._capacity, now))
+        return min(self._capacity, tokens + (now - updated_at) * self._tokens_per_second)
+
+    def _set_tokens(self, client: bytes, tokens: float) -> None:
+        self._buckets[client] = (tokens, self._clock())
+        self._buckets.move_to_end(client)
         if len(self._buckets) > _MAX_CLIENTS:
             self._buckets.popitem(last=False)
-        return 0.0 if is_allowed else (cost_in_tokens - tokens) / self._tokens_per_second
 
     def _replace_key(self) -> None:
         """Generate a new key, and forget all clients."""
@@ -105,7 +121,7 @@ def _client_network(address: str) -> str:
 
 async def admit(request: Request) -> None:
     """Reject a request from a client that exceeds the rate limit."""
-    take_tokens(request, 1)
+    _admit(request, request.app.state.aggregator.limits)
 
 
 async def admit_monitor(request: Request) -> None:
@@ -114,16 +130,20 @@ async def admit_monitor(request: Request) -> None:
     Monitors have an allowance of their own, so that other requests from the same address cannot
     make the aggregator look as if it were down.
     """
-    _take_tokens(request, request.app.state.aggregator.monitor_limits, 1)
+    _admit(request, request.app.state.aggregator.monitor_limits)
 
 
-def take_tokens(request: Request, cost: int) -> None:
-    """Charge a client for requests or reports. Raise a problem if it exceeds the rate limit."""
-    _take_tokens(request, request.app.state.aggregator.limits, cost)
+def charge(request: Request, cost: int) -> None:
+    """Charge a client for the reports of a request that was admitted."""
+    request.app.state.aggregator.limits.charge(_address(request), cost)
 
 
-def _take_tokens(request: Request, limits: ClientLimits, cost: int) -> None:
-    wait_seconds = limits.seconds_to_wait(request.client.host if request.client else "", cost)
+def _address(request: Request) -> str:
+    return request.client.host if request.client else ""
+
+
+def _admit(request: Request, limits: ClientLimits) -> None:
+    wait_seconds = limits.seconds_to_wait(_address(request))
     if wait_seconds:
         raise Problem(
             "too-many-requests",

@@ -9,7 +9,7 @@ from typing import Annotated
 from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from sfumato.aggregator.http.limits import take_tokens
+from sfumato.aggregator.http.limits import admit
 from sfumato.aggregator.http.problems import Problem
 from sfumato.aggregator.store import Store, create_secret, secret_hash
 from sfumato.errors import StoreUnavailable
@@ -75,7 +75,7 @@ async def require_token(
     aggregator = request.app.state.aggregator
     if credentials is None or not await aggregator.matches_token(credentials.credentials):
         # A valid token is not limited: operators must reach a survey that is flooded.
-        take_tokens(request, 1)
+        await admit(request)
         raise not_authorised(
             "Send the token that the aggregator printed on its first run, "
             "as Authorization: Bearer …."

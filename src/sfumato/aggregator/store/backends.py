@@ -247,10 +247,30 @@ class _SqliteBackend(Backend):
             self._checkpoint(busy_timeout=0.0)
 
     def erase_deleted_rows(self, table: str) -> None:
-        """Empty the write-ahead log, which still contains the rows as they were written.
+        """Write the table again, then empty the write-ahead log, which contains the old rows."""
+        self._rewrite(table)
+        self._empty_log()
 
-        ``secure_delete`` overwrites deleted rows in the database file itself.
+    def _rewrite(self, table: str) -> None:
+        """Write all rows of a table to new pages.
+
+        ``secure_delete`` overwrites deleted rows where they are, and pages that become free. But
+        when rows move between pages, copies of them stay in the unused part of the old page.
         """
+        statements = (
+            f"CREATE TEMP TABLE kept AS SELECT * FROM {table}",  # noqa: S608 - one of our tables
+            f"DELETE FROM {table}",  # noqa: S608 - overwrites all pages
+            f"INSERT INTO {table} SELECT * FROM kept",  # noqa: S608
+            "DROP TABLE temp.kept",
+        )
+        with self.engine.connect() as connection:
+            writer = connection.execution_options(**{WRITES: True})
+            with writer.begin():
+                for statement in statements:
+                    writer.exec_driver_sql(statement)
+
+    def _empty_log(self) -> None:
+        """Empty the write-ahead log, or raise ``StoreUnavailable`` if a reader needs it."""
         deadline = monotonic() + self._lock_timeout
         while not self._checkpoint(busy_timeout=_CHECKPOINT_WAIT):
             if monotonic() >= deadline:
@@ -354,11 +374,15 @@ class _PostgresBackend(Backend):
         return connection.execution_options(isolation_level="REPEATABLE READ").begin()
 
     def erase_deleted_rows(self, table: str) -> None:
-        """Vacuum the table. The server's own log keeps traces until it is recycled."""
+        """Write the table and its index to new files.
+
+        A plain ``VACUUM`` only marks the space of deleted rows as free, and leaves their bytes. The
+        server's own log keeps traces until it is recycled.
+        """
         with self.engine.connect() as connection:
             autocommit = connection.execution_options(isolation_level="AUTOCOMMIT")
             autocommit.exec_driver_sql("SET statement_timeout = 0")
-            autocommit.exec_driver_sql(f"VACUUM {table}")
+            autocommit.exec_driver_sql(f"VACUUM FULL {table}")
             autocommit.exec_driver_sql("RESET statement_timeout")
 
     def lock_for_migration(self, connection: Connection) -> None:

@@ -286,7 +286,8 @@ class Database:
                 migration(connection)
             _set_setting(connection, _VERSION_SETTING, str(len(MIGRATIONS)))
         if version:
-            # If another program is reading, the next clean stop erases them.
+            # If another program is reading, SQLite erases them at the next clean stop, and
+            # PostgreSQL when a survey ends.
             with suppress(StoreUnavailable):
                 self._erase_deleted_rows()
 

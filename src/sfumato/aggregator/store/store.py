@@ -174,8 +174,9 @@ class Store(Database):
         """Delete the identifiers of a closed survey's batches. This ends the survey permanently.
 
         The state changes first. Then identifiers are deleted in small steps, so uploads to other
-        surveys do not have to wait. Finally, the traces of deleted rows are erased from the
-        database's files. After a crash or an error, call this method again to continue.
+        surveys do not have to wait. Finally, the table is written again, which erases the traces of
+        deleted rows from the database's files. Meanwhile, uploads have to wait. After a crash or an
+        error, call this method again to continue.
         """
         with self._write() as connection:
             row = self._require_survey_row(connection, fingerprint)
