@@ -17,7 +17,7 @@ def checksums_of_small_batches(request, monkeypatch):
     Tests marked `own_checksums` use the store as it is, without checksums of small batches.
     """
     if "own_checksums" not in request.keywords:
-        monkeypatch.setattr("sfumato.aggregator.store.store._MIN_DIGEST_REPORTS", 1)
+        monkeypatch.setattr("sfumato.aggregator.store.counting._MIN_DIGEST_REPORTS", 1)
 
 
 class Clock:

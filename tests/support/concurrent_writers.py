@@ -9,8 +9,7 @@ import random
 import sys
 from collections import Counter
 
-import sfumato.aggregator.store.store as store_module
-from sfumato.aggregator.store import Outcome, Store
+from sfumato.aggregator.store import Outcome, Store, counting
 from support.unrandomized import batch_of, counts_of, unrandomized_survey
 
 SURVEYS = [unrandomized_survey("first", 2_000), unrandomized_survey("second", 9_000)]
@@ -71,5 +70,5 @@ def check_outcomes(store, results):
 
 if __name__ == "__main__":
     # Keep a checksum of every batch, so that small batches can conflict.
-    store_module._MIN_DIGEST_REPORTS = 1
+    counting._MIN_DIGEST_REPORTS = 1
     json.dump(write(sys.argv[1], int(sys.argv[2])), sys.stdout)

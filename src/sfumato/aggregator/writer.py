@@ -133,8 +133,7 @@ class Writer:
 
     def _run(self) -> None:
         while (group := self._take_group()) is not None:
-            with contextlib.suppress(Exception):  # a failing checkpoint must not stop the writer
-                self._store.checkpoint_if_due()
+            self._maintain_store()
             if not group:
                 continue
             start = perf_counter()
@@ -144,6 +143,13 @@ class Writer:
             with contextlib.suppress(Exception):  # a failing observer must not stop the writer
                 self._observe(len(group), perf_counter() - start)
             _deliver_outcomes(group, outcomes)
+
+    def _maintain_store(self) -> None:
+        """Do what is due from time to time. If it fails, the writer goes on."""
+        with contextlib.suppress(Exception):
+            self._store.checkpoint_if_due()
+        with contextlib.suppress(Exception):
+            self._store.fold_if_due()
 
     def _note_failure(self, outcomes: Sequence[Outcome | Exception]) -> None:
         self._failure = None

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ DATA = Path(__file__).parent / "data"
 EXPECTED = json.loads((DATA / "version_1.json").read_text())
 # Version 1 had no cells, so only the name and the columns of this table changed.
 OLD_COLUMNS = ("survey", "part", "day", "page", "cells")
-NEW_COLUMNS = ("survey", "part", "day", "sender", "key", "page", "counts")
+NEW_COLUMNS = ("survey", "part", "day", "sender", "key", "page", "writer", "counts")
 
 
 @pytest.fixture
@@ -59,7 +60,8 @@ def _copy_rows(tables, store):
             table = database_module._metadata_1.tables[name]
             for row in rows:
                 values = dict(zip(columns, row, strict=True))
-                connection.execute(insert(table).values(values))
+                keyed = {column.key: values[column.name] for column in table.columns}
+                connection.execute(insert(table).values(keyed))
         number = "SELECT setval('surveys_number_seq', (SELECT max(number) FROM surveys))"
         connection.execute(text(number))
 
@@ -84,10 +86,18 @@ def test_every_row_is_kept(old_url, open_store):
     after = dump(old_url)
     columns, counts = before.pop("counts")
     assert columns == OLD_COLUMNS
-    moved = {(survey, part, day, "", "", page, row) for survey, part, day, page, row in counts}
+    moved = {(survey, part, day, "", "", page, "", row) for survey, part, day, page, row in counts}
     assert after.pop("cells") == (NEW_COLUMNS, moved)
+    _, hours = before.pop("hours")
+    assert after.pop("hours")[1] == {(survey, hour, "", *sums) for survey, hour, *sums in hours}
+    columns, surveys = before.pop("surveys")
+    uploaded = Counter()
+    for survey, _, _, reports in hours:
+        uploaded[survey] += reports
+    imported = {(*survey[:-1], survey[-1] - uploaded[survey[0]]) for survey in surveys}
+    assert after.pop("surveys") == (columns, imported)
     settings = after.pop("facts")[1]
-    assert settings == before.pop("facts")[1] - {("version", "1")} | {("version", "3")}
+    assert settings == before.pop("facts")[1] - {("version", "1")} | {("version", "4")}
     assert after.pop("senders")[1] == set()
     assert after.pop("omissions")[1] == set()
     columns, batches = before.pop("batches")
@@ -181,7 +191,7 @@ def test_version_1_refuses_a_migrated_store(old_url, open_store, monkeypatch):
     before = dump(old_url)
     with monkeypatch.context() as patched:
         patched.setattr(database_module, "MIGRATIONS", MIGRATIONS[:1])
-        with pytest.raises(StoreUnavailable, match=r"schema 3; .* up to 1\). Upgrade"):
+        with pytest.raises(StoreUnavailable, match=r"schema 4; .* up to 1\). Upgrade"):
             open_store(old_url)
     assert dump(old_url) == before
     assert read_results(open_store(old_url)) == EXPECTED

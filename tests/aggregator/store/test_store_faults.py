@@ -14,6 +14,7 @@ from sqlalchemy import event
 
 from sfumato.aggregator import Settings, create_app
 from sfumato.aggregator.store import Outcome, backends
+from sfumato.aggregator.store.statements import Statements
 from sfumato.batches import JSON_MEDIA_TYPE, to_json
 from sfumato.errors import StoreFull, StoreUnavailable
 from support.http_client import AsgiClient, upload_path
@@ -98,10 +99,16 @@ def still_knows(store, survey, counted):
 # --- a file ---------------------------------------------------------------------------------------
 
 
-def test_a_full_disk_changes_nothing_until_space_is_free(sqlite, file, survey):
+def pack(file):
+    """Remove the free pages of a SQLite file. Return the number of pages that are left."""
     with contextlib.closing(sqlite3.connect(file)) as connection:
-        pages = connection.execute("PRAGMA page_count").fetchone()[0]
-    with every_connection(sqlite, f"max_page_count = {pages + 12}"):  # room for one page of counts
+        connection.execute("VACUUM")
+        return connection.execute("PRAGMA page_count").fetchone()[0]
+
+
+def test_a_full_disk_changes_nothing_until_space_is_free(sqlite, file, survey):
+    pages = pack(file)
+    with every_connection(sqlite, f"max_page_count = {pages + 1}"):  # room for one page of counts
         counted = acknowledged_until(StoreFull, sqlite, survey, [0, 4_096, 8_192])
         assert counted == [0]
         with pytest.raises(StoreFull, match=r"full\. Free some space"):
@@ -252,7 +259,7 @@ def test_a_connection_lost_during_a_commit(server_store, survey, monkeypatch):
 
     with monkeypatch.context() as planted, pytest.raises(StoreUnavailable):
         # After identifiers and counts, before the end.
-        planted.setattr("sfumato.aggregator.store.store._add_to_hour", cut)
+        planted.setattr(Statements, "add_to_hour", cut)
         server_store.commit([batch_of(survey, 1, 1)])
     assert counts_of(server_store, survey) == {}
     assert server_store.commit([batch_of(survey, 1, 1)]) == [COUNTED]
@@ -260,7 +267,7 @@ def test_a_connection_lost_during_a_commit(server_store, survey, monkeypatch):
 
 def test_a_locked_survey_can_be_retried(server_store, survey):
     with administrator(server_store) as other, other.transaction():
-        other.execute("SELECT * FROM surveys FOR UPDATE")
+        other.execute("LOCK TABLE batches")
         with pytest.raises(StoreUnavailable, match="locked by another program"):
             server_store.commit([batch_of(survey, 1, 1)])
     assert server_store.commit([batch_of(survey, 1, 1)]) == [COUNTED]
@@ -321,8 +328,7 @@ def asking(store):
 def test_a_full_file_is_507_and_then_counts_again(sqlite, file, survey):
     with asking(sqlite) as (http, upload):
         assert upload(batch_of(survey, 1, 1)).status == 201
-        with contextlib.closing(sqlite3.connect(file)) as connection:
-            pages = connection.execute("PRAGMA page_count").fetchone()[0]
+        pages = pack(file)
         with every_connection(sqlite, f"max_page_count = {pages}"):
             refused = upload(batch_of(survey, 2, 9_000))
             assert (refused.status, refused.problem, refused.headers["retry-after"]) == (

@@ -1,9 +1,11 @@
 """The store, which counts each batch once, in SQLite or PostgreSQL."""
 
 from sfumato.aggregator.store.backends import backend_for
+from sfumato.aggregator.store.counting import Outcome
 from sfumato.aggregator.store.omissions import LeftOut, Omissions
 from sfumato.aggregator.store.senders import OPERATOR, Sender, create_secret, secret_hash
-from sfumato.aggregator.store.store import DayCounts, Outcome, State, Status, Store
+from sfumato.aggregator.store.statements import State
+from sfumato.aggregator.store.store import DayCounts, Status, Store
 
 __all__ = [
     "OPERATOR",

@@ -6,6 +6,7 @@ PostgreSQL is durable by default (``synchronous_commit``). Several aggregators c
 
 import contextlib
 import os
+import secrets
 import shutil
 import sqlite3
 from collections.abc import Callable
@@ -27,6 +28,7 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
 from sqlalchemy.pool import ConnectionPoolEntry
 
+from sfumato.aggregator.store.statements import PostgresStatements, SqliteStatements, Statements
 from sfumato.errors import InvalidSetting, MissingExtra, StoreFull, StoreUnavailable
 from sfumato.foundation.installation import install_hint
 
@@ -59,6 +61,7 @@ _KEEPALIVE_SETTINGS = {
 """Connection settings that detect a lost server within seconds, so clients can retry elsewhere."""
 
 _MIGRATION_LOCK_ID = 0x5F5A70  # arbitrary, but the same for all aggregators
+_SURVEY_LOCK_CLASS = 0x5F5A71  # likewise; the second half of these locks is the survey's number
 
 WRITES = "sfumato_writes"
 """The execution option that marks a connection that will write."""
@@ -67,7 +70,6 @@ _GENERATION = "sfumato_generation"
 """The key of a connection's number of earlier connection pools, which were disposed."""
 
 _PRAGMAS = (
-    "journal_mode = WAL",
     "synchronous = FULL",
     "foreign_keys = ON",
     "secure_delete = ON",
@@ -89,6 +91,17 @@ class Backend:
     """The database-specific part of the store."""
 
     engine: Engine
+    statements: Statements
+
+    def choose_writer(self) -> str:
+        """Return the name of the rows that this aggregator counts in; "" if it shares them."""
+        return ""
+
+    def share_survey(self, connection: Connection, number: int) -> None:
+        """Keep others from locking a survey until the transaction ends."""
+
+    def lock_survey(self, connection: Connection, number: int) -> None:
+        """Keep others from counting in a survey, or locking it, until the transaction ends."""
 
     def begin_snapshot(self, connection: Connection) -> RootTransaction:
         """Begin a transaction whose statements all see the same moment, as SQLite's do."""
@@ -155,6 +168,8 @@ def _invalid_store_url() -> InvalidSetting:
 
 class _SqliteBackend(Backend):
     """A file on the aggregator's machine. Each write transaction locks the entire file."""
+
+    statements = SqliteStatements()
 
     def __init__(
         self,
@@ -305,10 +320,25 @@ class _SqliteBackend(Backend):
     ) -> None:
         record.info[_GENERATION] = self._generation
         connection.isolation_level = None  # _begin_sqlite starts transactions, not the driver
+        self._use_log(connection)
         for pragma in _PRAGMAS:
             connection.execute(f"PRAGMA {pragma}").close()
         if self._identity is None:
             self._identity = _identify(self._file)
+
+    def _use_log(self, connection: sqlite3.Connection) -> None:
+        """Use a write-ahead log. SQLite does not wait if another connection is about to do so."""
+        deadline = monotonic() + self._lock_timeout
+        while True:
+            try:
+                connection.execute("PRAGMA journal_mode = WAL").close()
+            except sqlite3.OperationalError as error:
+                is_busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+                if not is_busy or monotonic() >= deadline:
+                    raise
+            else:
+                return
+            sleep(_CHECKPOINT_WAIT)
 
     def translate(self, error: DBAPIError) -> StoreUnavailable:
         """Translate a SQLite error by its code."""
@@ -343,6 +373,8 @@ def _begin_sqlite(connection: Connection) -> None:
 class _PostgresBackend(Backend):
     """A server that several aggregators can share. It reports a full disk itself."""
 
+    statements = PostgresStatements()
+
     def __init__(self, url: URL, *, lock_timeout: float) -> None:
         try:
             import psycopg  # noqa: F401 - check that it is installed
@@ -368,6 +400,23 @@ class _PostgresBackend(Backend):
             connect_args=connect_args,
             pool_pre_ping=True,
         )
+
+    def choose_writer(self) -> str:
+        """Return a random name, so that aggregators never wait for each other's rows."""
+        return secrets.token_hex(8)
+
+    # Advisory locks are granted in order. With locks on the survey's row, a stream of uploads could
+    # keep an operator from closing the survey.
+
+    def share_survey(self, connection: Connection, number: int) -> None:
+        """Take a shared advisory lock."""
+        query = "SELECT pg_advisory_xact_lock_shared(%s, %s)"
+        connection.exec_driver_sql(query, (_SURVEY_LOCK_CLASS, number))
+
+    def lock_survey(self, connection: Connection, number: int) -> None:
+        """Take an exclusive advisory lock."""
+        query = "SELECT pg_advisory_xact_lock(%s, %s)"
+        connection.exec_driver_sql(query, (_SURVEY_LOCK_CLASS, number))
 
     def begin_snapshot(self, connection: Connection) -> RootTransaction:
         """Begin a transaction at the level that sees one moment; the default sees several."""

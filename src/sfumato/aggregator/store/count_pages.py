@@ -1,4 +1,7 @@
-"""Pages of counts: a commit rewrites only the pages that its reports change."""
+"""Pages of counts: a commit rewrites only the pages that its reports change.
+
+A stored page has the smallest integers that hold its counts, because a commit writes whole pages.
+"""
 
 from collections.abc import Iterable
 
@@ -15,7 +18,9 @@ __all__ = [
 ]
 
 PAGE_SIZE = 4096
-"""Counts per page (32 KiB): dense counts need few statements, and sparse counts few bytes."""
+"""Counts per page (4 to 32 KiB): dense counts need few statements, and sparse ones few bytes."""
+
+_STORED_TYPES = tuple(np.dtype(name) for name in ("<u1", "<u2", "<u4", "<i8"))
 
 
 def histogram_pages(reports: NDArray[np.uint32]) -> dict[int, NDArray[np.int64]]:
@@ -54,13 +59,17 @@ def join_pages(pages: Iterable[tuple[int, bytes]], outputs: int) -> NDArray[np.i
 
 
 def decode_page(stored: bytes) -> NDArray[np.int64]:
-    """Decode a stored page."""
-    return np.frombuffer(stored, dtype="<i8")
+    """Decode a stored page. Its length says how wide its integers are."""
+    width = len(stored) // PAGE_SIZE
+    stored_type = next(dtype for dtype in _STORED_TYPES if dtype.itemsize == width)
+    return np.frombuffer(stored, dtype=stored_type).astype(np.int64)
 
 
 def encode_page(page: NDArray[np.int64]) -> bytes:
-    """Encode a page as little-endian 64-bit integers."""
-    return page.astype("<i8", copy=False).tobytes()
+    """Encode a page as little-endian integers of 1, 2, 4 or 8 bytes."""
+    largest = int(page.max())
+    stored_type = next(dtype for dtype in _STORED_TYPES if largest <= np.iinfo(dtype).max)
+    return page.astype(stored_type).tobytes()
 
 
 def _round_up(size: int) -> int:

@@ -4,7 +4,8 @@ The tables contain the surveys, which batches were counted (identifiers and, for
 checksums; never reports), the counts for each day, bulk sender and cell, how many reports arrived
 in each hour, which tallies were exported and imported, the keys of bulk senders (hashed), and what
 operators left out of the results. They contain no address, no user agent and no timestamp more
-precise than the hour.
+precise than the hour. Aggregators that share a PostgreSQL server count in rows of their own until
+the day or the hour ends.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -22,6 +23,7 @@ from sqlalchemy import (
     MetaData,
     Table,
     Text,
+    func,
     insert,
     inspect,
     literal,
@@ -70,7 +72,8 @@ surveys = Table(
     Column("state", Text, nullable=False),
     # the part of the tally that new reports are added to; an export closes it
     Column("part", Integer, nullable=False),
-    Column("reports", BigInteger, nullable=False),
+    # Since version 4, only the reports of imported tallies: `hours` has those of uploads.
+    Column("reports", BigInteger, key="imported_reports", nullable=False),
 )
 
 
@@ -99,8 +102,8 @@ _counts_1 = Table(
     Column("cells", LargeBinary, nullable=False),
 )
 
-hours = Table(
-    "hours",
+_hours_1 = Table(
+    "hours",  # until version 3
     _metadata_1,
     _survey_key(),
     Column("hour", Text, primary_key=True),  # 2026-11-15T17, in UTC
@@ -133,8 +136,8 @@ imports = Table(
 # Version 2 splits the counts by cell.
 _metadata_2 = MetaData()
 
-cells = Table(
-    "cells",
+_cells_2 = Table(
+    "cells",  # in versions 2 and 3
     _metadata_2,
     _survey_key(),
     Column("part", Integer, primary_key=True),
@@ -152,7 +155,7 @@ def _split_by_cell(connection: Connection) -> None:
     old = _counts_1.c
     columns = [old.survey, old.part, old.day, literal(""), literal(""), old.page, old.cells]
     names = ["survey", "part", "day", "sender", "key", "page", "counts"]
-    connection.execute(insert(cells).from_select(names, select(*columns)))
+    connection.execute(insert(_cells_2).from_select(names, select(*columns)))
     _counts_1.drop(connection)
 
 
@@ -182,10 +185,63 @@ def _add_senders(connection: Connection) -> None:
     connection.execute(update(batches).values(digest=b""))
 
 
+# Version 4 lets aggregators that share a database count in rows of their own.
+_metadata_4 = MetaData()
+
+
+def _writer_key() -> Column[str]:
+    """The aggregator whose rows these are; empty if aggregators share the rows."""
+    return Column("writer", Text, primary_key=True)
+
+
+cells = Table(
+    "cells",
+    _metadata_4,
+    _survey_key(),
+    Column("part", Integer, primary_key=True),
+    Column("day", Text, primary_key=True),  # of the upload, in UTC; empty for imported tallies
+    Column("sender", Text, primary_key=True),  # a bulk sender; empty for anonymous uploads
+    Column("key", Text, primary_key=True),  # the text of a CellKey
+    Column("page", Integer, primary_key=True),
+    _writer_key(),
+    Column("counts", LargeBinary, nullable=False),
+)
+
+hours = Table(
+    "hours",
+    _metadata_4,
+    _survey_key(),
+    Column("hour", Text, primary_key=True),  # 2026-11-15T17, in UTC
+    _writer_key(),
+    Column("batches", BigInteger, nullable=False),
+    Column("reports", BigInteger, nullable=False),
+)
+
+
+def _split_by_writer(connection: Connection) -> None:
+    """Add the writer to the keys, and count the reports of uploads in one place only."""
+    in_survey = _hours_1.c.survey == surveys.c.number
+    uploaded = select(func.coalesce(func.sum(_hours_1.c.reports), 0)).where(in_survey)
+    imported = surveys.c.imported_reports - uploaded.scalar_subquery()
+    connection.execute(update(surveys).values(imported_reports=imported))
+    for table in (_cells_2, _hours_1):
+        connection.exec_driver_sql(f"ALTER TABLE {table.name} RENAME TO {table.name}_3")
+    _metadata_4.create_all(connection)
+    for old_table, table in ((_cells_2, cells), (_hours_1, hours)):
+        names = [column.name for column in old_table.columns]
+        columns = ", ".join(f'"{name}"' for name in names)
+        connection.exec_driver_sql(
+            f"INSERT INTO {table.name} ({columns}, writer) "  # noqa: S608 - our own names
+            f"SELECT {columns}, '' FROM {old_table.name}_3"
+        )
+        connection.exec_driver_sql(f"DROP TABLE {old_table.name}_3")
+
+
 MIGRATIONS: Sequence[Callable[[Connection], None]] = (
     _metadata_1.create_all,
     _split_by_cell,
     _add_senders,
+    _split_by_writer,
 )
 """The first n migrations create version n of the schema. Add new ones; never change an old one."""
 
@@ -325,7 +381,7 @@ def _read_version(connection: Connection) -> int:
     tables = set(inspect(connection).get_table_names())
     text = _get_setting(connection, _VERSION_SETTING) if settings.name in tables else None
     if text is None:
-        if tables & {*_metadata_1.tables, *_metadata_2.tables, *_metadata_3.tables}:
+        if tables & _table_names():
             raise StoreUnavailable(
                 "the database has tables of another program, with the names that Sfumato uses. "
                 "Choose an empty database for the store."
@@ -342,6 +398,14 @@ def _read_version(connection: Connection) -> int:
             f"this version supports up to {len(MIGRATIONS)}). Upgrade Sfumato."
         )
     return int(text)
+
+
+def _table_names() -> set[str]:
+    """Return the names of all tables, of this version and of older ones."""
+    names: set[str] = set()
+    for metadata in (_metadata_1, _metadata_2, _metadata_3, _metadata_4):
+        names.update(metadata.tables)
+    return names
 
 
 def _is_version(text: str) -> bool:

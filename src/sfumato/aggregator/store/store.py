@@ -1,40 +1,23 @@
 """The store: surveys, identifiers and counts, updated atomically.
 
-``commit`` is the central method. In one transaction, it locks the survey, looks up which batches
-are already known, stores the identifiers of the new ones, and adds their reports to the counts. So
-a batch is counted if and only if its identifier is stored, and acknowledged batches survive any
-crash. Individual reports are not stored, and neither are checksums of small batches, from which
-they could be computed (docs/decisions/045.md).
+``commit`` is the central method. In one transaction, it stores the identifiers of those batches
+that are new, and adds their reports to the counts. So a batch is counted if and only if its
+identifier is stored, and acknowledged batches survive any crash. Individual reports are not stored,
+and neither are checksums of small batches, from which they could be computed
+(docs/decisions/045.md). Aggregators that share a PostgreSQL server count in rows of their own
+(docs/decisions/047.md).
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date
-from enum import Enum
-from typing import Any, Literal
+from datetime import UTC, date, datetime, timedelta
 
-import numpy as np
-from numpy.typing import NDArray
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Row,
-    and_,
-    bindparam,
-    delete,
-    insert,
-    select,
-    update,
-)
+from sqlalchemy import ColumnElement, Connection, delete, insert, select, update
 
-from sfumato.aggregator.store.count_pages import (
-    decode_page,
-    encode_page,
-    histogram_pages,
-    join_pages,
-    split_pages,
-)
+from sfumato.aggregator.store.backends import Backend
+from sfumato.aggregator.store.count_pages import join_pages, split_pages
+from sfumato.aggregator.store.counting import MAX_REPORTS, Counting, Outcome
 from sfumato.aggregator.store.database import (
     Database,
     batches,
@@ -44,6 +27,7 @@ from sfumato.aggregator.store.database import (
     imports,
     surveys,
 )
+from sfumato.aggregator.store.folding import fold_survey, surveys_to_fold
 from sfumato.aggregator.store.omissions import (
     LeftOut,
     Omissions,
@@ -59,38 +43,22 @@ from sfumato.aggregator.store.senders import (
     list_senders,
     revoke_key,
 )
+from sfumato.aggregator.store.statements import State, SurveyRow
 from sfumato.batches import Batch, TallyExport
 from sfumato.cells import CellKey, TallyCells
-from sfumato.errors import InvalidTally, StoreFull, UnknownSender, WrongSurvey
+from sfumato.errors import InvalidTally, UnknownSender, WrongSurvey
 from sfumato.survey import Survey
 from sfumato.tally import Tally
 
 __all__ = ["DayCounts", "LeftOut", "Outcome", "State", "Status", "Store"]
 
-_MAX_REPORTS = 2**62  # per survey
 _NO_DAY = ""  # for imported tallies
 _NO_SENDER = ""  # for imported tallies and anonymous uploads
-_NO_DIGEST = b""
-_MIN_DIGEST_REPORTS = 256
-"""A checksum of fewer reports could be undone: one could try all of them against it."""
+_SHARED_ROWS = ""  # the writer of imported tallies
 
 _ID_BYTES = 16
 _DELETE_BATCH_SIZE = 5000
-
-
-State = Literal["open", "closed", "ended"]
-"""An open survey accepts reports. A closed one can be opened again; an ended one cannot."""
-
-
-class Outcome(Enum):
-    """What happened to a batch or an imported tally."""
-
-    COUNTED = "counted"
-    REPLAYED = "replayed"  # the same content was already counted
-    CONFLICT = "conflict"  # different content was counted under this identifier
-    OVERLAP = "overlap"  # part of the tally was already counted
-    CLOSED = "closed"
-    UNKNOWN = "unknown"  # no such survey
+_FOLD_INTERVAL = timedelta(hours=1)
 
 
 @dataclass(frozen=True)
@@ -115,6 +83,18 @@ class DayCounts:
 class Store(Database):
     """Surveys, identifiers and counts in SQLite or PostgreSQL."""
 
+    def __init__(
+        self,
+        backend: Backend,
+        *,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        may_migrate: bool = True,
+    ) -> None:
+        self._writer = backend.choose_writer()
+        self._next_fold = datetime.min.replace(tzinfo=UTC)  # at the first opportunity
+        self._numbers: dict[str, int] = {}  # of surveys, by fingerprint; a survey keeps its number
+        super().__init__(backend, now=now, may_migrate=may_migrate)
+
     # --- surveys ----------------------------------------------------------------------------------
 
     def register(self, survey: Survey) -> None:
@@ -133,7 +113,7 @@ class Store(Database):
                     resolved=resolved,
                     state="open",
                     part=0,
-                    reports=0,
+                    imported_reports=0,
                 )
                 connection.execute(statement)
         self._backend.checkpoint()  # a young store consists of little more than its log
@@ -155,7 +135,7 @@ class Store(Database):
     def set_open(self, fingerprint: str) -> None:
         """Accept reports again. Raise ``WrongSurvey`` if the survey has ended."""
         with self._write() as connection:
-            row = self._require_survey_row(connection, fingerprint)
+            row = self._lock_survey_row(connection, fingerprint)
             if row.state == "ended":
                 raise WrongSurvey(
                     "this survey has ended. Its identifiers are deleted, so repeated batches could "
@@ -166,7 +146,7 @@ class Store(Database):
     def set_closed(self, fingerprint: str) -> None:
         """Stop accepting reports. The survey keeps its identifiers, so it can be opened again."""
         with self._write(may_use_reserve=True) as connection:
-            row = self._require_survey_row(connection, fingerprint)
+            row = self._lock_survey_row(connection, fingerprint)
             if row.state != "ended":
                 _update_survey(connection, row, state="closed")
 
@@ -179,7 +159,7 @@ class Store(Database):
         error, call this method again to continue.
         """
         with self._write() as connection:
-            row = self._require_survey_row(connection, fingerprint)
+            row = self._lock_survey_row(connection, fingerprint)
             if row.state == "open":
                 raise WrongSurvey(
                     "an open survey needs its identifiers to recognise repeated batches. "
@@ -200,28 +180,26 @@ class Store(Database):
     def read_status(self, fingerprint: str) -> Status:
         """Return a survey's state and how many reports arrived, in total and in each hour."""
         with self._read() as connection:
-            row = self._require_survey_row(connection, fingerprint, lock=False)
+            row = self._read_survey_row(connection, fingerprint)
             query = select(hours.c.hour, hours.c.reports).where(hours.c.survey == row.number)
-            rows = connection.execute(query.order_by(hours.c.hour)).all()
-        by_hour = tuple((hour, reports) for hour, reports in rows)
-        return Status(row.state, row.reports, by_hour)
+            rows = connection.execute(query).all()
+        by_hour: dict[str, int] = {}
+        for hour, reports in rows:  # one row for each aggregator
+            by_hour[hour] = by_hour.get(hour, 0) + reports
+        report_count = row.imported_reports + sum(by_hour.values())
+        return Status(row.state, report_count, tuple(sorted(by_hour.items())))
 
-    def _find_survey_row(
-        self, connection: Connection, fingerprint: str, *, lock: bool = True
-    ) -> Row[Any] | None:
-        query = select(surveys.c.number, surveys.c.state, surveys.c.part, surveys.c.reports)
-        query = query.where(surveys.c.fingerprint == fingerprint)
-        if lock:
-            query = self._backend.lock_rows(query)
-        return connection.execute(query).first()
-
-    def _require_survey_row(
-        self, connection: Connection, fingerprint: str, *, lock: bool = True
-    ) -> Row[Any]:
-        row = self._find_survey_row(connection, fingerprint, lock=lock)
+    def _read_survey_row(self, connection: Connection, fingerprint: str) -> SurveyRow:
+        row = self._backend.statements.read_survey(connection, fingerprint)
         if row is None:
             raise WrongSurvey("the store has no survey with this fingerprint.")
         return row
+
+    def _lock_survey_row(self, connection: Connection, fingerprint: str) -> SurveyRow:
+        """Return a survey's row. Nobody else counts in the survey until the transaction ends."""
+        row = self._read_survey_row(connection, fingerprint)
+        self._backend.lock_survey(connection, row.number)
+        return self._read_survey_row(connection, fingerprint)  # it may have changed meanwhile
 
     # --- counting ---------------------------------------------------------------------------------
 
@@ -231,67 +209,57 @@ class Store(Database):
         The caller must check the reports against their survey first (``Batch.require``).
         """
         outcomes = [Outcome.UNKNOWN] * len(group)
+        indices: dict[str, list[int]] = {}
+        for index, batch in enumerate(group):
+            indices.setdefault(batch.fingerprint, []).append(index)
         with self._write() as connection:
-            # Lock surveys in sorted order, so that two aggregators cannot deadlock.
-            for fingerprint in sorted({batch.fingerprint for batch in group}):
-                row = self._find_survey_row(connection, fingerprint)
-                if row is None:
-                    continue
-                indices = [i for i, batch in enumerate(group) if batch.fingerprint == fingerprint]
-                if row.state == "open":
-                    survey_outcomes = self._count_batches(
-                        connection, row, [group[i] for i in indices]
-                    )
-                else:
-                    survey_outcomes = [Outcome.CLOSED] * len(indices)
-                for i, outcome in zip(indices, survey_outcomes, strict=True):
-                    outcomes[i] = outcome
+            # Share surveys in sorted order, so that two aggregators cannot deadlock.
+            for fingerprint in sorted(indices):
+                survey_group = [group[index] for index in indices[fingerprint]]
+                survey_outcomes = self._count(connection, fingerprint, survey_group)
+                for index, outcome in zip(indices[fingerprint], survey_outcomes, strict=True):
+                    outcomes[index] = outcome
         return outcomes
 
-    def _count_batches(
-        self, connection: Connection, row: Row[Any], group: Sequence[Batch]
+    def _count(
+        self, connection: Connection, fingerprint: str, group: Sequence[Batch]
     ) -> list[Outcome]:
-        ids = [batch.id for batch in group]
-        query = select(batches.c.id, batches.c.digest)
-        query = query.where(batches.c.survey == row.number, batches.c.id.in_(ids))
-        digests = {bytes(id_): bytes(digest) for id_, digest in connection.execute(query).all()}
-        outcomes = []
-        new_batches = []
-        for batch in group:
-            digest = digests.get(batch.id)
-            if digest is None:
-                # The batch may occur again in the same group.
-                digests[batch.id] = _digest_to_store(batch)
-                new_batches.append(batch)
-                outcomes.append(Outcome.COUNTED)
-            elif digest in (_NO_DIGEST, _digest_to_store(batch)):
-                outcomes.append(Outcome.REPLAYED)
-            else:
-                outcomes.append(Outcome.CONFLICT)
-        if new_batches:
-            self._add_batches(connection, row, new_batches)
-        return outcomes
+        row = self._share_survey_row(connection, fingerprint)
+        if row is None:
+            return [Outcome.UNKNOWN] * len(group)
+        if row.state != "open":
+            return [Outcome.CLOSED] * len(group)
+        counting = Counting(self._backend.statements, connection, row, self._writer)
+        return counting.count(group, self._now())
 
-    def _add_batches(self, connection: Connection, row: Row[Any], group: Sequence[Batch]) -> None:
-        rows = []
-        for batch in group:
-            digest = _digest_to_store(batch)
-            rows.append({"survey": row.number, "id": batch.id, "digest": digest})
-        connection.execute(insert(batches), rows)
-        total = sum(batch.reports.size for batch in group)
-        if row.reports + total > _MAX_REPORTS:
-            raise StoreFull("this survey has reached the maximum of 2^62 reports.")
+    def _share_survey_row(self, connection: Connection, fingerprint: str) -> SurveyRow | None:
+        """Return a survey's row. Nobody changes it until the transaction ends, but all may count.
+
+        Return ``None`` if the survey is unknown.
+        """
+        statements = self._backend.statements
+        number = self._numbers.get(fingerprint)
+        if number is None:
+            row = statements.read_survey(connection, fingerprint)
+            if row is None:
+                return None
+            number = row.number
+            self._numbers[fingerprint] = number
+        self._backend.share_survey(connection, number)
+        return statements.read_survey(connection, fingerprint)
+
+    def fold_if_due(self) -> None:
+        """Once an hour, add up what several aggregators counted on days that have ended."""
         now = self._now().astimezone(UTC)
-        by_cell: dict[tuple[str, CellKey], list[NDArray[np.uint32]]] = {}
-        for batch in group:
-            by_cell.setdefault((batch.sender, batch.key), []).append(batch.reports)
-        for sender, key in sorted(by_cell):  # every aggregator locks cells in the same order
-            pages = histogram_pages(np.concatenate(by_cell[sender, key]))
-            day = now.date().isoformat()
-            _add_pages(connection, row, pages, day=day, sender=sender, key=key)
-        _add_reports(connection, row, total)
-        hour = now.strftime("%Y-%m-%dT%H")
-        _add_to_hour(connection, row.number, hour, batch_count=len(group), report_count=total)
+        if now < self._next_fold:
+            return
+        self._next_fold = now + _FOLD_INTERVAL
+        with self._read() as connection:
+            fingerprints = surveys_to_fold(connection, now.date())
+        for fingerprint in fingerprints:
+            with self._write() as connection:
+                row = self._lock_survey_row(connection, fingerprint)
+                fold_survey(connection, row.number, now.date())
 
     def tally(self, fingerprint: str, outputs: int) -> Tally:
         """Return all counts, exported or not, except those that are left out."""
@@ -301,7 +269,7 @@ class Store(Database):
     def tally_and_omissions(self, fingerprint: str, outputs: int) -> tuple[Tally, LeftOut]:
         """Return the counts for results, and what they leave out, as of the same moment."""
         with self._read() as connection:
-            row = self._require_survey_row(connection, fingerprint, lock=False)
+            row = self._read_survey_row(connection, fingerprint)
             in_survey = cells.c.survey == row.number
             omitted = read_omissions(connection, row.number)
             included = in_survey & ~omitted.condition()
@@ -318,7 +286,7 @@ class Store(Database):
         Imported tallies have no day, so they are excluded, as is everything that is left out.
         """
         with self._read() as connection:
-            row = self._require_survey_row(connection, fingerprint, lock=False)
+            row = self._read_survey_row(connection, fingerprint)
             in_survey = cells.c.survey == row.number
             in_period = cells.c.day.between(first.isoformat(), last.isoformat())
             included = ~read_omissions(connection, row.number).condition()
@@ -330,7 +298,7 @@ class Store(Database):
         The latest day comes first.
         """
         with self._read() as connection:
-            row = self._require_survey_row(connection, fingerprint, lock=False)
+            row = self._read_survey_row(connection, fingerprint)
             omitted = read_omissions(connection, row.number)
             in_survey = (cells.c.survey == row.number) & (cells.c.day != _NO_DAY)
             latest = select(cells.c.day).where(in_survey).distinct()
@@ -350,32 +318,32 @@ class Store(Database):
     def read_omissions(self, fingerprint: str) -> Omissions:
         """Return what is left out of a survey's results."""
         with self._read() as connection:
-            row = self._require_survey_row(connection, fingerprint, lock=False)
+            row = self._read_survey_row(connection, fingerprint)
             return read_omissions(connection, row.number)
 
     def leave_out_day(self, fingerprint: str, day: date) -> None:
         """Leave out of the results everything that was uploaded on a day (UTC)."""
         with self._write() as connection:
-            row = self._require_survey_row(connection, fingerprint)
+            row = self._lock_survey_row(connection, fingerprint)
             insert_omission(connection, row.number, "day", day.isoformat())
 
     def include_day(self, fingerprint: str, day: date) -> None:
         """Include a day in the results again."""
         with self._write() as connection:
-            row = self._require_survey_row(connection, fingerprint)
+            row = self._lock_survey_row(connection, fingerprint)
             delete_omission(connection, row.number, "day", day.isoformat())
 
     def leave_out_sender(self, fingerprint: str, name: str) -> None:
         """Leave out of the results everything that a bulk sender uploaded."""
         with self._write() as connection:
-            row = self._require_survey_row(connection, fingerprint)
+            row = self._lock_survey_row(connection, fingerprint)
             _require_sender(connection, row.number, name)
             insert_omission(connection, row.number, "sender", name)
 
     def include_sender(self, fingerprint: str, name: str) -> None:
         """Include a bulk sender in the results again."""
         with self._write() as connection:
-            row = self._require_survey_row(connection, fingerprint)
+            row = self._lock_survey_row(connection, fingerprint)
             _require_sender(connection, row.number, name)
             delete_omission(connection, row.number, "sender", name)
 
@@ -384,26 +352,26 @@ class Store(Database):
     def add_sender(self, fingerprint: str, name: str) -> str:
         """Add a bulk sender, or replace its key. Return the key; only its hash is stored."""
         with self._write() as connection:
-            row = self._require_survey_row(connection, fingerprint)
+            row = self._lock_survey_row(connection, fingerprint)
             return insert_sender(connection, row.number, name)
 
     def revoke_sender(self, fingerprint: str, name: str) -> None:
         """Revoke a bulk sender's key. What it uploaded stays in the results."""
         with self._write() as connection:
-            row = self._require_survey_row(connection, fingerprint)
+            row = self._lock_survey_row(connection, fingerprint)
             if not revoke_key(connection, row.number, name):
                 raise UnknownSender("the survey has no bulk sender with this name.")
 
     def list_senders(self, fingerprint: str) -> list[Sender]:
         """List a survey's bulk senders, including those whose key was revoked."""
         with self._read() as connection:
-            row = self._require_survey_row(connection, fingerprint, lock=False)
+            row = self._read_survey_row(connection, fingerprint)
             return list_senders(connection, row.number)
 
     def find_sender(self, fingerprint: str, key: str) -> str | None:
         """Return the name of the bulk sender with this key, or ``None``."""
         with self._read() as connection:
-            row = self._require_survey_row(connection, fingerprint, lock=False)
+            row = self._read_survey_row(connection, fingerprint)
             return find_sender(connection, row.number, key)
 
     # --- export and import ------------------------------------------------------------------------
@@ -418,7 +386,7 @@ class Store(Database):
         nothing has been counted since the last export.
         """
         with self._write() as connection:
-            row = self._require_survey_row(connection, fingerprint)
+            row = self._lock_survey_row(connection, fingerprint)
             matches_id = (exports.c.survey == row.number) & (exports.c.id == id_)
             part = connection.scalar(select(exports.c.part).where(matches_id))
             is_new = part is None
@@ -447,7 +415,7 @@ class Store(Database):
     def list_exports(self, fingerprint: str) -> list[tuple[bytes, int]]:
         """List each exported tally's identifier and number of reports, oldest first."""
         with self._read() as connection:
-            row = self._require_survey_row(connection, fingerprint, lock=False)
+            row = self._read_survey_row(connection, fingerprint)
             query = select(exports.c.id, exports.c.reports).where(exports.c.survey == row.number)
             rows = connection.execute(query.order_by(exports.c.part)).all()
         return [(bytes(id_), reports) for id_, reports in rows]
@@ -457,8 +425,9 @@ class Store(Database):
         report_count = exported.tally.reports
         new_digest = exported.digest  # computed before the lock, because it reads every count
         with self._write() as connection:
-            row = self._find_survey_row(connection, exported.cells.fingerprint)
-            if row is None:
+            try:
+                row = self._lock_survey_row(connection, exported.cells.fingerprint)
+            except WrongSurvey:
                 return Outcome.UNKNOWN
             if row.state != "open":
                 return Outcome.CLOSED
@@ -480,16 +449,19 @@ class Store(Database):
                 covers=b"".join(exported.covers).hex(),
             )
             connection.execute(statement)
+            self._add_imported_reports(connection, row, report_count)
+            counting = Counting(self._backend.statements, connection, row, _SHARED_ROWS)
             for key, tally in exported.cells.cells.items():
                 pages = split_pages(tally.counts)
-                _add_pages(connection, row, pages, day=_NO_DAY, sender=_NO_SENDER, key=key)
-            _add_reports(connection, row, report_count)
+                counting.add_pages(pages, day=_NO_DAY, sender=_NO_SENDER, key=key)
             return Outcome.COUNTED
 
-
-def _digest_to_store(batch: Batch) -> bytes:
-    """Return the checksum to store. Small batches have none: it would reveal their reports."""
-    return batch.digest if batch.reports.size >= _MIN_DIGEST_REPORTS else _NO_DIGEST
+    def _add_imported_reports(self, connection: Connection, row: SurveyRow, reports: int) -> None:
+        imported_reports = row.imported_reports + reports
+        uploaded_reports = self._backend.statements.sum_hours(connection, row.number)
+        if imported_reports + uploaded_reports > MAX_REPORTS:
+            raise InvalidTally("counts must add up to at most 2^62.")
+        _update_survey(connection, row, imported_reports=imported_reports)
 
 
 def _require_sender(connection: Connection, survey_number: int, name: str) -> None:
@@ -498,68 +470,8 @@ def _require_sender(connection: Connection, survey_number: int, name: str) -> No
         raise UnknownSender(f"there is no such sender. The survey's senders: {', '.join(names)}.")
 
 
-def _update_survey(connection: Connection, row: Row[Any], **values: object) -> None:
+def _update_survey(connection: Connection, row: SurveyRow, **values: object) -> None:
     connection.execute(update(surveys).where(surveys.c.number == row.number).values(**values))
-
-
-def _add_reports(connection: Connection, row: Row[Any], reports: int) -> None:
-    """Add to the number of reports. The row is locked, so its value is current."""
-    total = row.reports + reports
-    if total > _MAX_REPORTS:
-        raise InvalidTally("counts must add up to at most 2^62.")
-    _update_survey(connection, row, reports=total)
-
-
-def _add_pages(
-    connection: Connection,
-    row: Row[Any],
-    pages: Mapping[int, NDArray[np.int64]],
-    *,
-    day: str,
-    sender: str,
-    key: CellKey,
-) -> None:
-    """Add pages of counts for a day, a sender and a cell to the open part."""
-    values = {
-        "survey": row.number,
-        "part": row.part,
-        "day": day,
-        "sender": sender,
-        "key": key.text,
-    }
-    matches = and_(*[cells.c[name] == value for name, value in values.items()])
-    query = select(cells.c.page, cells.c.counts)
-    old_rows = connection.execute(query.where(matches, cells.c.page.in_(list(pages)))).all()
-    changes = []
-    for page, stored in old_rows:
-        new_counts = pages[page] + decode_page(stored)
-        changes.append({"at": page, "to": encode_page(new_counts)})
-    if changes:
-        statement = update(cells).where(matches, cells.c.page == bindparam("at"))
-        connection.execute(statement.values(counts=bindparam("to")), changes)
-    old_pages = {page for page, _ in old_rows}
-    new_rows = []
-    for page, page_counts in pages.items():
-        if page not in old_pages:
-            new_rows.append({**values, "page": page, "counts": encode_page(page_counts)})
-    if new_rows:
-        connection.execute(insert(cells), new_rows)
-
-
-def _add_to_hour(
-    connection: Connection, survey_number: int, hour: str, *, batch_count: int, report_count: int
-) -> None:
-    matches = (hours.c.survey == survey_number) & (hours.c.hour == hour)
-    sums = {"batches": hours.c.batches + batch_count, "reports": hours.c.reports + report_count}
-    result = connection.execute(update(hours).where(matches).values(**sums))
-    if result.rowcount == 0:
-        row = {
-            "survey": survey_number,
-            "hour": hour,
-            "batches": batch_count,
-            "reports": report_count,
-        }
-        connection.execute(insert(hours).values(row))
 
 
 def _sum_pages(
