@@ -294,10 +294,12 @@ def test_an_upload_that_outlasts_a_stop_is_503(folder, survey):
 
 
 def test_a_hangup_stops_it_unless_it_is_ignored(folder):
-    with serving("lunch.toml") as served:
-        assert served.ended(signal.SIGHUP) == 0
-    handler = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does; children inherit it
+    # Children inherit whether a signal is ignored: these tests may run under nohup.
+    handler = signal.signal(signal.SIGHUP, signal.SIG_DFL)
     try:
+        with serving("lunch.toml") as served:
+            assert served.ended(signal.SIGHUP) == 0
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
         with serving() as served:
             served.process.send_signal(signal.SIGHUP)
             assert _get(served, "/health")[0] == 200

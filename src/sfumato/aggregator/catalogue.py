@@ -14,7 +14,7 @@ from functools import cached_property
 
 from sfumato.aggregator.store import DayCounts, LeftOut, Store
 from sfumato.aggregator.threads import StoreThreads, run_in_thread
-from sfumato.batches import UploadRules, is_fingerprint
+from sfumato.batches import SingleReportReader, UploadRules, is_fingerprint
 from sfumato.errors import NotEnoughReports
 from sfumato.estimation import Difference, Estimate
 from sfumato.estimation.decoders import get_decoder
@@ -54,6 +54,11 @@ class CatalogueEntry:
     def rules(self) -> UploadRules:
         """What uploads to the survey must look like."""
         return UploadRules.from_survey(self.survey)
+
+    @cached_property
+    def single_reports(self) -> SingleReportReader:
+        """Reads the uploads of devices, which contain one report."""
+        return SingleReportReader(self.rules)
 
     def opens_later(self, now: datetime) -> bool:
         """Whether the survey is scheduled to open after ``now``."""

@@ -14,6 +14,7 @@ from time import monotonic
 import uvicorn
 from fastapi import FastAPI
 
+from sfumato.aggregator.http import Aggregator, SingleUploads
 from sfumato.errors import InvalidSetting
 
 __all__ = ["OncePerSecond", "listen", "run_server", "shorten_switch_interval"]
@@ -106,9 +107,10 @@ def run_server(
     ``proxy``: the address of a reverse proxy whose X-Forwarded-For header to trust.
     ``shutdown_timeout``: the number of seconds for requests that have begun when it stops.
     """
+    aggregator: Aggregator = app.state.aggregator
     config = uvicorn.Config(
-        app,
-        http=app.state.aggregator.connections.protocol,
+        SingleUploads(app, aggregator),
+        http=aggregator.connections.protocol,
         ws="none",  # an upgraded connection would have no limits
         log_level="warning",
         access_log=False,  # do not log the addresses of participants

@@ -27,7 +27,7 @@ _FAILURE_MEMORY = 10.0
 """Seconds for which a failed commit makes the aggregator not ready, unless a later one succeeds."""
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, slots=True)
 class _PendingUpload:
     batch: Batch
     arrival: float
@@ -96,10 +96,14 @@ class Writer:
     def _longest_wait(self) -> float:
         """Return the number of seconds that the oldest batch has waited."""
         with self._condition:
-            arrival = self._group_arrival
-            if arrival is None and self._queue:
-                arrival = self._queue[0].arrival
-        return 0.0 if arrival is None else self._clock() - arrival
+            return self._wait_until(self._clock())
+
+    def _wait_until(self, now: float) -> float:
+        """Return the seconds that the oldest batch has waited. The caller holds the lock."""
+        arrival = self._group_arrival
+        if arrival is None and self._queue:
+            arrival = self._queue[0].arrival
+        return 0.0 if arrival is None else now - arrival
 
     async def count(self, batch: Batch) -> Outcome:
         """Count a batch, and return its outcome once it is on disk.
@@ -108,20 +112,22 @@ class Writer:
         sending it again is a replay.
         """
         loop = asyncio.get_running_loop()
-        upload = _PendingUpload(batch, self._clock(), loop, loop.create_future())
-        if self._longest_wait() > self._timeout:
-            raise _no_commit_in_time()
+        future: asyncio.Future[Outcome] = loop.create_future()
+        upload = _PendingUpload(batch, self._clock(), loop, future)
         with self._condition:
+            if self._wait_until(upload.arrival) > self._timeout:
+                raise _no_commit_in_time()
             if self._is_overloaded():
                 raise StoreUnavailable("too many uploads are waiting. Try again in a moment.")
             self._queue.append(upload)
             self._waiting_report_count += batch.reports.size
             self._condition.notify()
+        # Every upload needs a timer, and this one costs less than `asyncio.timeout`.
+        timer = loop.call_later(self._timeout, _give_up, future)
         try:
-            async with asyncio.timeout(self._timeout):
-                return await upload.future
-        except TimeoutError:
-            raise _no_commit_in_time() from None
+            return await future
+        finally:
+            timer.cancel()
 
     def _is_overloaded(self) -> bool:
         return (
@@ -196,6 +202,11 @@ class Writer:
             if current:
                 self._group_arrival = current[0].arrival
             return current
+
+
+def _give_up(future: asyncio.Future[Outcome]) -> None:
+    if not future.done():
+        future.set_exception(_no_commit_in_time())
 
 
 def _no_commit_in_time() -> StoreUnavailable:

@@ -11,7 +11,12 @@ from sfumato.batches.batch import (
     is_fingerprint,
     parse_id,
 )
-from sfumato.batches.json_format import JSON_MEDIA_TYPE, parse_batch, to_json
+from sfumato.batches.json_format import (
+    JSON_MEDIA_TYPE,
+    SingleReportReader,
+    parse_batch,
+    to_json,
+)
 from sfumato.batches.rules import UploadRules
 from sfumato.batches.tally_format import TallyExport, parse_tally, tally_to_json
 
@@ -23,6 +28,7 @@ __all__ = [
     "MAX_BATCH_BYTES",
     "MAX_BATCH_REPORTS",
     "Batch",
+    "SingleReportReader",
     "TallyExport",
     "UploadRules",
     "fresh_id",

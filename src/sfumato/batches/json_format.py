@@ -7,6 +7,7 @@ repeated, format 2 adds ``period``. A batch has exactly these fields.
 """
 
 import json
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -22,7 +23,7 @@ from sfumato.batches.batch import (
 from sfumato.batches.rules import UploadRules
 from sfumato.errors import InvalidBatch, ReportRejected
 
-__all__ = ["JSON_MEDIA_TYPE", "parse_batch", "to_json"]
+__all__ = ["JSON_MEDIA_TYPE", "SingleReportReader", "parse_batch", "to_json"]
 
 JSON_MEDIA_TYPE = "application/json"
 _FIELDS = {"batch", "format", "reports", "survey"}
@@ -69,6 +70,40 @@ def parse_batch(body: bytes, rules: UploadRules) -> Batch:
     _require_survey(data["survey"], rules)
     reports = _parse_reports(data["reports"])
     return rules.make_batch(id_, reports, key)
+
+
+class SingleReportReader:
+    """Reads batches of one valid report exactly as ``to_json`` writes them, and nothing else.
+
+    Devices send one report at a time, and this takes a fifth of the time of ``parse_batch``.
+    """
+
+    def __init__(self, rules: UploadRules) -> None:
+        self._rules = rules
+        survey = rules.fingerprint
+        if rules.edition > 1:
+            survey = survey[:_SHORT_FINGERPRINT]
+        period = '"period":"([0-9W-]{4,10})",' if rules.every else "()"
+        pattern = (
+            rf'\{{"batch":"([0-9a-f]{{32}})","format":{rules.edition},{period}'
+            rf'"reports":\[(0|[1-9][0-9]{{0,9}})\],"survey":"{survey}"\}}'
+        )
+        self._match = re.compile(pattern.encode("ascii")).fullmatch
+
+    def read(self, body: bytes) -> Batch | None:
+        """Return the batch, or ``None`` if ``parse_batch`` has to say what the body is."""
+        match = self._match(body)
+        if match is None:
+            return None
+        id_, period, report = match.groups()
+        if int(report) >= self._rules.outputs:
+            return None
+        try:
+            key = self._rules.parse_key(period.decode("ascii") if self._rules.every else None)
+        except InvalidBatch:
+            return None
+        reports = np.array([int(report)], dtype=np.uint32)
+        return self._rules.make_batch(bytes.fromhex(id_.decode("ascii")), reports, key)
 
 
 def _require_survey(text: object, rules: UploadRules) -> None:

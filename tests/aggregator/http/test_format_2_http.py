@@ -79,7 +79,8 @@ class Running:
         for values in rows:
             row = dict(zip(columns, values, strict=True))
             if row["survey"] == surveys[survey.fingerprint]:
-                counts = np.frombuffer(row["counts"], "<i8")[:OUTPUTS]
+                width = len(row["counts"]) // 4096  # the store saves space where counts are small
+                counts = np.frombuffer(row["counts"], f"<i{width}")[:OUTPUTS]
                 sums[row["key"]] = sums.get(row["key"], 0) + counts
         return {key: counts.tolist() for key, counts in sums.items()}
 

@@ -7,6 +7,7 @@ from sfumato.aggregator.http.connections import ConnectionLimits
 from sfumato.aggregator.http.headers import PublicCorsMiddleware, SafeHeadersMiddleware
 from sfumato.aggregator.http.limits import admit
 from sfumato.aggregator.http.problems import Problem, ProblemDocument, problem_for, problem_response
+from sfumato.aggregator.http.single_uploads import SingleUploads
 from sfumato.aggregator.http.token import Token
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "PublicCorsMiddleware",
     "SafeHeadersMiddleware",
     "Settings",
+    "SingleUploads",
     "Token",
     "admit",
     "describe_upload",

@@ -8,12 +8,13 @@ would take longer than counting the reports. Its OpenAPI description is written 
 
 import logging
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from fastapi import APIRouter, Depends, Request, Response
 from pydantic import BaseModel, Field
 from starlette.routing import Route
 
+from sfumato.aggregator.catalogue import CatalogueEntry
 from sfumato.aggregator.http.aggregator import (
     JSON_OBJECT,
     Aggregator,
@@ -38,7 +39,15 @@ from sfumato.batches import (
 )
 from sfumato.errors import SfumatoError
 
-__all__ = ["UPLOAD_PATH", "UPLOAD_ROUTE", "describe_upload", "router"]
+__all__ = [
+    "UPLOAD_FAILURE",
+    "UPLOAD_PATH",
+    "UPLOAD_ROUTE",
+    "Receipt",
+    "count_batch",
+    "describe_upload",
+    "router",
+]
 
 _log = logging.getLogger("sfumato.aggregator")
 
@@ -114,6 +123,9 @@ def _lists_etag(if_none_match: str, etag: str) -> bool:
 
 UPLOAD_PATH = "/v1/surveys/{fingerprint}/batches"
 
+UPLOAD_FAILURE = "sfumato.upload_failure"
+"""The key in an ASGI scope of the error that ``SingleUploads`` met when it counted the batch."""
+
 _PARSERS: dict[str, Callable[[bytes, UploadRules], Batch]] = {
     JSON_MEDIA_TYPE: parse_batch,
     ARROW_MEDIA_TYPE: parse_arrow_batch,
@@ -167,6 +179,8 @@ class BatchBody(BaseModel, extra="forbid"):
 
 async def upload(request: Request) -> Response:
     """Count a batch of one or more reports. Sending it again changes nothing."""
+    if UPLOAD_FAILURE in request.scope:
+        raise request.scope[UPLOAD_FAILURE]
     aggregator: Aggregator = request.app.state.aggregator
     await admit(request)
     fingerprint = request.path_params["fingerprint"]
@@ -189,11 +203,36 @@ async def upload(request: Request) -> Response:
     else:
         limit = entry.rules.anonymous_reports or aggregator.settings.reports_per_upload
         _require_anonymous_size(request, limit, batch)
-    batch = entry.rules.assign_cell(batch, now)
+    receipt = await count_batch(aggregator, entry, entry.rules.assign_cell(batch, now))
+    return Response(receipt.body, receipt.status, media_type=JSON_MEDIA_TYPE)
+
+
+class Receipt(NamedTuple):
+    """The status and the body of the response to a batch that has been counted."""
+
+    status: int
+    body: bytes
+
+
+async def count_batch(aggregator: Aggregator, entry: CatalogueEntry, batch: Batch) -> Receipt:
+    """Count a batch, and return its receipt. Raise a problem if it is not counted."""
     outcome = await aggregator.writer.count(batch)
     new_reports = batch.reports.size if outcome is Outcome.COUNTED else 0
     aggregator.metrics.count_upload(entry, outcome.value, new_reports)
-    return _upload_response(batch, outcome)
+    if outcome is Outcome.CLOSED:
+        raise _survey_closed()
+    if outcome is Outcome.CONFLICT:
+        raise Problem(
+            "batch-conflict",
+            "Each batch needs its own identifier. The first batch remains counted.",
+        )
+    if outcome not in (Outcome.COUNTED, Outcome.REPLAYED):
+        raise unknown_survey()
+    body = (
+        f'{{"batch":"{batch.id.hex()}","reports":{batch.reports.size},'
+        f'"survey":"{batch.fingerprint}"}}'
+    )
+    return Receipt(201 if outcome is Outcome.COUNTED else 200, body.encode("ascii"))
 
 
 async def _find_sender(request: Request, aggregator: Aggregator, fingerprint: str) -> str:
@@ -223,25 +262,6 @@ def _require_anonymous_size(request: Request, limit: int, batch: Batch) -> None:
 
 
 UPLOAD_ROUTE = Route(UPLOAD_PATH, upload, methods=["POST"])
-
-
-def _upload_response(batch: Batch, outcome: Outcome) -> Response:
-    if outcome in (Outcome.COUNTED, Outcome.REPLAYED):
-        receipt = (
-            f'{{"batch":"{batch.id.hex()}","reports":{batch.reports.size},'
-            f'"survey":"{batch.fingerprint}"}}'
-        )
-        return Response(
-            receipt, 201 if outcome is Outcome.COUNTED else 200, media_type=JSON_MEDIA_TYPE
-        )
-    if outcome is Outcome.CLOSED:
-        raise _survey_closed()
-    if outcome is Outcome.CONFLICT:
-        raise Problem(
-            "batch-conflict",
-            "Each batch needs its own identifier. The first batch remains counted.",
-        )
-    raise unknown_survey()
 
 
 def _survey_closed() -> Problem:

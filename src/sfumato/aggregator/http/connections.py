@@ -20,7 +20,10 @@ from uvicorn.server import ServerState
 from sfumato.aggregator.http.headers import NO_SNIFFING
 from sfumato.aggregator.http.problems import Problem, problem_response
 
-__all__ = ["ConnectionLimits", "Connections"]
+__all__ = ["WHOLE_REQUEST", "ConnectionLimits", "Connections"]
+
+WHOLE_REQUEST = "sfumato.whole_request"
+"""The ASGI extension that marks a request whose body has arrived before the application starts."""
 
 _MAX_OPEN_FILES = 65_536
 _RESERVED_FILES = 128
@@ -174,6 +177,7 @@ class Connection(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         """Stop waiting: the request is complete."""
         super().on_message_complete()
+        self.scope["extensions"] = {WHOLE_REQUEST: {}}
         self._is_in_head = True
         self._is_new_head = True
         self._head_bytes = 0

@@ -5,7 +5,7 @@ import re
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["NO_SNIFFING", "PublicCorsMiddleware", "SafeHeadersMiddleware"]
+__all__ = ["NO_SNIFFING", "PUBLIC_CORS_HEADERS", "PublicCorsMiddleware", "SafeHeadersMiddleware"]
 
 NO_SNIFFING = (b"x-content-type-options", b"nosniff")
 """The header that keeps browsers from taking a response for something else, such as a page."""
@@ -14,6 +14,14 @@ _NO_STORE = (b"cache-control", b"no-store")
 
 _PUBLIC_PATH = re.compile(r"/v1/surveys(/[^/]+(/batches)?)?|/static/client/.+")
 """What a client in a browser needs: the surveys, the upload endpoint, and the client itself."""
+
+_EXPOSED_HEADERS = ["ETag", "Retry-After"]
+
+PUBLIC_CORS_HEADERS = (
+    (b"access-control-allow-origin", b"*"),
+    (b"access-control-expose-headers", ", ".join(_EXPOSED_HEADERS).encode("ascii")),
+)
+"""The headers of a response to a page of another origin, if its request has no cookies."""
 
 _CLIENT_HEADERS = ["Content-Type", "Content-Encoding", "If-None-Match"]
 
@@ -32,7 +40,7 @@ class PublicCorsMiddleware:
             allow_origins=["*"],
             allow_methods=["GET", "POST"],
             allow_headers=_CLIENT_HEADERS,
-            expose_headers=["ETag", "Retry-After"],
+            expose_headers=_EXPOSED_HEADERS,
             max_age=86400,
         )
 

@@ -108,6 +108,8 @@ def _client_network(address: str) -> str:
     >>> _client_network("2001:db8:0:7:1:2:3:4"), _client_network("::ffff:198.51.100.7")
     ('2001:db8:0:7::', '198.51.100.7')
     """
+    if ":" not in address:  # nearly all addresses are of IPv4, and parsing takes long
+        return address
     try:
         parsed = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:  # for example, a Unix socket

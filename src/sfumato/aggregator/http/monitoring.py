@@ -79,10 +79,10 @@ class Metrics:
 
     def count_upload(self, entry: CatalogueEntry, outcome: str, reports: int) -> None:
         """Count a batch by its outcome. ``reports`` is the number of new reports in it."""
-        name = entry.survey.name  # surveys may share a name, but not a fingerprint
-        self._batches.labels(name, entry.fingerprint, outcome).inc()
+        # Surveys may share a name, but not a fingerprint.
+        self._batches.labels(entry.survey.name, entry.fingerprint, outcome).inc()
         if reports:
-            self._reports.labels(name, entry.fingerprint).inc(reports)
+            self._reports.labels(entry.survey.name, entry.fingerprint).inc(reports)
 
     def count_problem(self, name: str) -> None:
         """Count a request that ended in a problem."""

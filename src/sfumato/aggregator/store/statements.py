@@ -1,27 +1,31 @@
 """The statements that counting needs, for each database.
 
-Nearly all of a store's work is to count batches. SQLAlchemy's expressions would take longer than
-the databases, so these statements are text. A group of batches needs the same few statements,
-however many batches it has.
+Nearly all of a store's work is to count batches. SQLAlchemy's expressions and results would take
+longer than the databases, so these statements are text for the driver's own cursors. On PostgreSQL,
+where each statement is a message to the server, a group of batches needs the same few, however many
+batches it has.
 """
 
 import json
 import re
+import sqlite3
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, Literal
+from functools import cached_property, lru_cache
+from typing import Literal
 
-from sqlalchemy import Connection, CursorResult
+from sqlalchemy import Connection
+from sqlalchemy.engine.interfaces import DBAPICursor
+from sqlalchemy.exc import DBAPIError
 
 __all__ = ["CellRow", "PostgresStatements", "SqliteStatements", "State", "Statements", "SurveyRow"]
 
 State = Literal["open", "closed", "ended"]
 """An open survey accepts reports. A closed one can be opened again; an ended one cannot."""
 
-_Values = Mapping[str, object] | Sequence[Mapping[str, object]]
-"""The values of a statement, or of each of its executions."""
+_Values = Mapping[str, object]
+"""The values of a statement, by the names in its SQL."""
 
 _Digests = Mapping[bytes, bytes]
 """The checksums of batches (empty if they have none), by identifier."""
@@ -77,10 +81,8 @@ class Statements(ABC):
 
     def read_survey(self, connection: Connection, fingerprint: str) -> SurveyRow | None:
         """Return the row of a survey, or ``None`` if the survey is unknown."""
-        row = self._run(connection, _READ_SURVEY, {"fingerprint": fingerprint}).first()
-        if row is None:
-            return None
-        return SurveyRow(row.number, row.state, row.part, row.reports)
+        row = self._run(connection, _READ_SURVEY, {"fingerprint": fingerprint}).fetchone()
+        return None if row is None else SurveyRow(*row)
 
     @abstractmethod
     def insert_ids(self, connection: Connection, survey: int, digests: _Digests) -> set[bytes]:
@@ -105,7 +107,7 @@ class Statements(ABC):
         key = vars(cell)
         rows = [{**key, "page": page, "counts": stored} for page, stored in pages.items()]
         if rows:
-            self._run(connection, _WRITE_PAGE, rows)
+            self._run_for_each(connection, _WRITE_PAGE, rows)
 
     def add_to_hour(
         self, connection: Connection, survey: int, hour: str, writer: str, sizes: Sequence[int]
@@ -122,38 +124,47 @@ class Statements(ABC):
 
     def sum_hours(self, connection: Connection, survey: int) -> int:
         """Return the number of uploaded reports."""
-        return int(self._run(connection, _SUM_HOURS, {"survey": survey}).scalar_one())
+        [(total,)] = self._run(connection, _SUM_HOURS, {"survey": survey}).fetchall()
+        return int(total)
 
-    def _run(self, connection: Connection, sql: str, values: _Values) -> CursorResult[Any]:
-        return connection.exec_driver_sql(self._for_driver(sql), values)
+    def _run(self, connection: Connection, sql: str, values: _Values) -> DBAPICursor:
+        """Execute a statement. Return the cursor, which has the rows."""
+        cursor = connection.connection.cursor()
+        try:
+            cursor.execute(self._for_driver(sql), values)
+        except self.driver_error as error:
+            raise _translate(connection, sql, error) from None
+        return cursor
+
+    def _run_for_each(self, connection: Connection, sql: str, values: Sequence[_Values]) -> None:
+        """Execute a statement once for each of several values."""
+        cursor = connection.connection.cursor()
+        try:
+            cursor.executemany(self._for_driver(sql), values)
+        except self.driver_error as error:
+            raise _translate(connection, sql, error) from None
+
+    @property
+    @abstractmethod
+    def driver_error(self) -> type[Exception]:
+        """The base class of the driver's errors."""
 
     def _for_driver(self, sql: str) -> str:
         return sql
 
 
+def _translate(connection: Connection, sql: str, error: Exception) -> BaseException:
+    """Return SQLAlchemy's error for an error of the driver, without the values."""
+    dialect = connection.dialect
+    assert dialect.dbapi is not None  # noqa: S101 - a dialect in use has a driver
+    return DBAPIError.instance(sql, None, error, dialect.dbapi.Error, dialect=dialect)
+
+
 # --- SQLite ---------------------------------------------------------------------------------------
 
-_SENT_IDS = """
-WITH RECURSIVE sent(n, id) AS (
-    SELECT 0, substr(:ids, 1, 16)
-    UNION ALL
-    SELECT n + 1, substr(:ids, 16 * (n + 1) + 1, 16) FROM sent WHERE n + 1 < :count
-)
-"""
-"""The identifiers in a string of bytes, because SQLite has no arrays."""
+_INSERT_ID_SQLITE = "INSERT OR IGNORE INTO batches (id, survey, digest) VALUES (?, ?, ?)"
 
-_INSERT_IDS_SQLITE = f"""
-{_SENT_IDS}
-INSERT INTO batches (id, survey, digest)
-SELECT id, :survey, coalesce(substr(:digests, 16 * n + 1, 16), x'') FROM sent WHERE true
-ON CONFLICT DO NOTHING
-RETURNING id
-"""  # noqa: S608 - our own text
-
-_READ_DIGESTS_SQLITE = f"""
-{_SENT_IDS}
-SELECT batches.id, batches.digest FROM sent JOIN batches USING (id) WHERE batches.survey = :survey
-"""  # noqa: S608
+_READ_DIGEST_SQLITE = "SELECT digest FROM batches WHERE id = :id AND survey = :survey"
 
 _READ_PAGES_SQLITE = f"""
 SELECT page, counts FROM cells WHERE {_IN_CELL} AND page IN (SELECT value FROM json_each(:pages))
@@ -163,33 +174,36 @@ SELECT page, counts FROM cells WHERE {_IN_CELL} AND page IN (SELECT value FROM j
 class SqliteStatements(Statements):
     """Statements for SQLite, whose writers take turns."""
 
+    driver_error = sqlite3.Error
+
     def insert_ids(self, connection: Connection, survey: int, digests: _Digests) -> set[bytes]:
         """Store the identifiers of batches. Return those that were not stored before."""
-        # Batches with a checksum come first: past the end of the checksums, there are none.
-        ids = sorted(digests, key=lambda id_: not digests[id_])
-        values = {
-            "survey": survey,
-            "count": len(ids),
-            "ids": b"".join(ids),
-            "digests": b"".join(digests[id_] for id_ in ids),
-        }
-        return set(self._run(connection, _INSERT_IDS_SQLITE, values).scalars().all())
+        new_ids = set()
+        cursor = connection.connection.cursor()
+        try:
+            for id_, digest in digests.items():
+                if cursor.execute(_INSERT_ID_SQLITE, (id_, survey, digest)).rowcount:
+                    new_ids.add(id_)
+        except sqlite3.Error as error:
+            raise _translate(connection, _INSERT_ID_SQLITE, error) from None
+        return new_ids
 
     def read_digests(
         self, connection: Connection, survey: int, ids: Sequence[bytes]
     ) -> dict[bytes, bytes]:
         """Return the stored checksums of batches by identifier."""
-        values = {"survey": survey, "count": len(ids), "ids": b"".join(ids)}
-        rows = self._run(connection, _READ_DIGESTS_SQLITE, values).all()
-        return {row.id: row.digest for row in rows}
+        digests = {}
+        for id_ in ids:
+            values = {"id": id_, "survey": survey}
+            [(digests[id_],)] = self._run(connection, _READ_DIGEST_SQLITE, values).fetchall()
+        return digests
 
     def read_pages(
         self, connection: Connection, cell: CellRow, pages: Sequence[int]
     ) -> dict[int, bytes]:
         """Return those of the pages that a cell has, by number."""
         values = {**vars(cell), "pages": json.dumps(list(pages))}
-        rows = self._run(connection, _READ_PAGES_SQLITE, values).all()
-        return {row.page: row.counts for row in rows}
+        return dict(self._run(connection, _READ_PAGES_SQLITE, values).fetchall())
 
 
 # --- PostgreSQL -----------------------------------------------------------------------------------
@@ -214,28 +228,36 @@ SELECT page, counts FROM cells WHERE {_IN_CELL} AND page = ANY(CAST(:pages AS in
 class PostgresStatements(Statements):
     """Statements for PostgreSQL, where several aggregators count at the same time."""
 
+    @cached_property
+    def driver_error(self) -> type[Exception]:
+        """The base class of psycopg's errors, which only PostgreSQL needs."""
+        from psycopg import Error
+
+        return Error
+
     def insert_ids(self, connection: Connection, survey: int, digests: _Digests) -> set[bytes]:
         """Store the identifiers of batches. Return those that were not stored before."""
         # Every aggregator stores identifiers in the same order, so that two cannot deadlock.
         ids = sorted(digests)
         values = {"survey": survey, "ids": ids, "digests": [digests[id_] for id_ in ids]}
-        return set(map(bytes, self._run(connection, _INSERT_IDS_POSTGRES, values).scalars()))
+        rows = self._run(connection, _INSERT_IDS_POSTGRES, values).fetchall()
+        return {bytes(id_) for (id_,) in rows}
 
     def read_digests(
         self, connection: Connection, survey: int, ids: Sequence[bytes]
     ) -> dict[bytes, bytes]:
         """Return the stored checksums of batches by identifier."""
         values = {"survey": survey, "ids": list(ids)}
-        rows = self._run(connection, _READ_DIGESTS_POSTGRES, values).all()
-        return {bytes(row.id): bytes(row.digest) for row in rows}
+        rows = self._run(connection, _READ_DIGESTS_POSTGRES, values).fetchall()
+        return {bytes(id_): bytes(digest) for id_, digest in rows}
 
     def read_pages(
         self, connection: Connection, cell: CellRow, pages: Sequence[int]
     ) -> dict[int, bytes]:
         """Return those of the pages that a cell has, by number."""
         values = {**vars(cell), "pages": list(pages)}
-        rows = self._run(connection, _READ_PAGES_POSTGRES, values).all()
-        return {row.page: bytes(row.counts) for row in rows}
+        rows = self._run(connection, _READ_PAGES_POSTGRES, values).fetchall()
+        return {page: bytes(counts) for page, counts in rows}
 
     def _for_driver(self, sql: str) -> str:
         return _with_psycopg_names(sql)
