@@ -167,7 +167,7 @@ def test_an_idle_writer_empties_the_log(tmp_path, open_store, survey, writing, m
 
 
 def test_a_failing_observer_does_not_stop_the_writer(file_store, survey, writing):
-    writer = writing(file_store, observe=lambda batches, seconds: 1 / 0)
+    writer = writing(file_store, observe=lambda batches, outcomes, seconds: 1 / 0)
     for number in (1, 2):
         assert gathered(lambda number=number: writer.count(batch_of(survey, number, 5))) == [
             Outcome.COUNTED

@@ -56,7 +56,9 @@ class Aggregator:
         self.store = store
         self.settings = settings
         self.metrics = Metrics(
-            lambda: self.writer.waiting_count, lambda: self.connections.open_count
+            lambda: self.writer.waiting_count,
+            lambda: self.connections.open_count,
+            self._survey_name,
         )
         self.connections = Connections(settings.connections, on_problem=self.metrics.count_problem)
         timeout = settings.store_timeout
@@ -81,6 +83,10 @@ class Aggregator:
         if entry is None:
             raise unknown_survey()
         return entry
+
+    def _survey_name(self, fingerprint: str) -> str:
+        entry = self.catalogue.get(fingerprint)
+        return "" if entry is None else entry.survey.name
 
     async def matches_token(self, secret: str) -> bool:
         """Whether ``secret`` is the analyst token, which another aggregator may have replaced."""

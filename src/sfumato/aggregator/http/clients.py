@@ -14,7 +14,6 @@ from fastapi import APIRouter, Depends, Request, Response
 from pydantic import BaseModel, Field
 from starlette.routing import Route
 
-from sfumato.aggregator.catalogue import CatalogueEntry
 from sfumato.aggregator.http.aggregator import (
     JSON_OBJECT,
     Aggregator,
@@ -203,7 +202,7 @@ async def upload(request: Request) -> Response:
     else:
         limit = entry.rules.anonymous_reports or aggregator.settings.reports_per_upload
         _require_anonymous_size(request, limit, batch)
-    receipt = await count_batch(aggregator, entry, entry.rules.assign_cell(batch, now))
+    receipt = await count_batch(aggregator, entry.rules.assign_cell(batch, now))
     return Response(receipt.body, receipt.status, media_type=JSON_MEDIA_TYPE)
 
 
@@ -214,11 +213,9 @@ class Receipt(NamedTuple):
     body: bytes
 
 
-async def count_batch(aggregator: Aggregator, entry: CatalogueEntry, batch: Batch) -> Receipt:
+async def count_batch(aggregator: Aggregator, batch: Batch) -> Receipt:
     """Count a batch, and return its receipt. Raise a problem if it is not counted."""
     outcome = await aggregator.writer.count(batch)
-    new_reports = batch.reports.size if outcome is Outcome.COUNTED else 0
-    aggregator.metrics.count_upload(entry, outcome.value, new_reports)
     if outcome is Outcome.CLOSED:
         raise _survey_closed()
     if outcome is Outcome.CONFLICT:

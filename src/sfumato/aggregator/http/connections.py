@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import Any, Self, cast
 
 from uvicorn import Config
@@ -235,9 +236,8 @@ class Connection(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """Pass the request on, unless its head is too large."""
-        head_bytes = len(self.url)
-        for name, value in self.headers:
-            head_bytes += len(name) + len(value) + len(": \r\n")
+        head_bytes = len(self.url) + len(self.headers) * len(": \r\n")
+        head_bytes += sum(map(len, chain.from_iterable(self.headers)))
         if head_bytes > self._group.limits.max_head_bytes:
             self._problem = self._head_too_large()
             raise ValueError("the head is too large")  # stops the parser, which sends a response

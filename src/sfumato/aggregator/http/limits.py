@@ -62,35 +62,35 @@ class ClientLimits:
         """Take a token. Return 0 if there is one, otherwise the seconds to wait for it."""
         if self._capacity == 0:
             return 0.0
-        client = self._client_hash(address)
-        tokens = self._refill(client)
+        now = self._clock()
+        client = self._client_hash(address, now)
+        tokens = self._refill(client, now)
         is_allowed = tokens >= 1
-        self._set_tokens(client, tokens - 1 if is_allowed else tokens)
+        self._set_tokens(client, tokens - 1 if is_allowed else tokens, now)
         return 0.0 if is_allowed else (1 - tokens) / self._tokens_per_second
 
     def charge(self, address: str, cost: int) -> None:
         """Take ``cost`` tokens. If there are fewer, the client's next requests must wait longer."""
         if self._capacity == 0:
             return
-        client = self._client_hash(address)
-        self._set_tokens(client, self._refill(client) - cost)
-
-    def _client_hash(self, address: str) -> bytes:
-        """Return the key of a client's bucket."""
         now = self._clock()
+        client = self._client_hash(address, now)
+        self._set_tokens(client, self._refill(client, now) - cost, now)
+
+    def _client_hash(self, address: str, now: float) -> bytes:
+        """Return the key of a client's bucket."""
         if now - self._key_created_at > _KEY_LIFETIME:
             self._replace_key()
         network = _client_network(address).encode()
         return hashlib.blake2b(network, key=self._key, digest_size=16).digest()
 
-    def _refill(self, client: bytes) -> float:
+    def _refill(self, client: bytes, now: float) -> float:
         """Return the tokens of a client, including those of the time since its last request."""
-        now = self._clock()
         tokens, updated_at = self._buckets.get(client, (self._capacity, now))
         return min(self._capacity, tokens + (now - updated_at) * self._tokens_per_second)
 
-    def _set_tokens(self, client: bytes, tokens: float) -> None:
-        self._buckets[client] = (tokens, self._clock())
+    def _set_tokens(self, client: bytes, tokens: float, now: float) -> None:
+        self._buckets[client] = (tokens, now)
         self._buckets.move_to_end(client)
         if len(self._buckets) > _MAX_CLIENTS:
             self._buckets.popitem(last=False)

@@ -1,7 +1,7 @@
 """Monitoring: liveness, readiness and metrics, which reveal nothing about clients or values."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from time import monotonic
 
 from fastapi import APIRouter, Depends, Request, Response
@@ -14,13 +14,13 @@ from prometheus_client import (
     generate_latest,
 )
 
-from sfumato.aggregator.catalogue import CatalogueEntry
 from sfumato.aggregator.http.limits import admit_monitor
 from sfumato.aggregator.http.problems import problem_responses
 from sfumato.aggregator.http.token import require_token
-from sfumato.aggregator.store import Store
+from sfumato.aggregator.store import Outcome, Store
 from sfumato.aggregator.threads import run_in_thread
 from sfumato.aggregator.writer import Writer
+from sfumato.batches import Batch
 from sfumato.errors import StoreUnavailable
 
 __all__ = ["Metrics", "Readiness", "router"]
@@ -39,12 +39,17 @@ class Metrics:
     """Prometheus metrics: uploads by outcome, problems, and the size and duration of commits.
 
     ``count_waiting`` returns the number of batches in the writer's queue, ``count_connections``
-    the number of open connections.
+    the number of open connections, and ``survey_name`` the name of the survey with a fingerprint.
+    Surveys may share a name, but not a fingerprint.
     """
 
     def __init__(
-        self, count_waiting: Callable[[], int], count_connections: Callable[[], int]
+        self,
+        count_waiting: Callable[[], int],
+        count_connections: Callable[[], int],
+        survey_name: Callable[[str], str],
     ) -> None:
+        self._survey_name = survey_name
         registry = CollectorRegistry()
         self._registry = registry
         self._batches = Counter(
@@ -77,21 +82,31 @@ class Metrics:
         )
         connections.set_function(count_connections)
 
-    def count_upload(self, entry: CatalogueEntry, outcome: str, reports: int) -> None:
-        """Count a batch by its outcome. ``reports`` is the number of new reports in it."""
-        # Surveys may share a name, but not a fingerprint.
-        self._batches.labels(entry.survey.name, entry.fingerprint, outcome).inc()
-        if reports:
-            self._reports.labels(entry.survey.name, entry.fingerprint).inc(reports)
-
     def count_problem(self, name: str) -> None:
         """Count a request that ended in a problem."""
         self._problems.labels(name).inc()
 
-    def observe_commit(self, batches: int, seconds: float) -> None:
-        """Record a commit, whether it succeeded or not."""
-        self._commit_sizes.observe(batches)
+    def observe_commit(
+        self, batches: Sequence[Batch], outcomes: Sequence[Outcome | Exception], seconds: float
+    ) -> None:
+        """Record a commit, whether it succeeded or not, and the outcome of each of its batches."""
+        self._commit_sizes.observe(len(batches))
         self._commit_seconds.observe(seconds)
+        batch_counts: dict[tuple[str, Outcome], int] = {}
+        report_counts: dict[str, int] = {}
+        for batch, outcome in zip(batches, outcomes, strict=True):
+            if isinstance(outcome, Exception):
+                continue
+            key = batch.fingerprint, outcome
+            batch_counts[key] = batch_counts.get(key, 0) + 1
+            if outcome is Outcome.COUNTED:
+                report_count = report_counts.get(batch.fingerprint, 0)
+                report_counts[batch.fingerprint] = report_count + batch.reports.size
+        for (fingerprint, outcome), count in batch_counts.items():
+            name = self._survey_name(fingerprint)
+            self._batches.labels(name, fingerprint, outcome.value).inc(count)
+        for fingerprint, count in report_counts.items():
+            self._reports.labels(self._survey_name(fingerprint), fingerprint).inc(count)
 
     def render(self) -> bytes:
         """Return all metrics in Prometheus's text format."""

@@ -51,7 +51,7 @@ class SingleUploads:
             await self._app(scope, _receive_again(message, receive), send)
             return
         try:
-            receipt = await count_batch(self._aggregator, entry, batch)
+            receipt = await count_batch(self._aggregator, batch)
         except (Problem, SfumatoError, asyncio.CancelledError) as failure:
             await self._app({**scope, UPLOAD_FAILURE: failure}, receive, send)
             return

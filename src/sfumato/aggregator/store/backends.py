@@ -71,7 +71,6 @@ _GENERATION = "sfumato_generation"
 
 _PRAGMAS = (
     "synchronous = FULL",
-    "foreign_keys = ON",
     "secure_delete = ON",
     "wal_autocheckpoint = 4000",
 )

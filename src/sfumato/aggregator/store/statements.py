@@ -24,8 +24,8 @@ __all__ = ["CellRow", "PostgresStatements", "SqliteStatements", "State", "Statem
 State = Literal["open", "closed", "ended"]
 """An open survey accepts reports. A closed one can be opened again; an ended one cannot."""
 
-_Values = Mapping[str, object]
-"""The values of a statement, by the names in its SQL."""
+_Values = Mapping[str, object] | Sequence[object]
+"""The values of a statement: by the names in its SQL, or in the order of its question marks."""
 
 _Digests = Mapping[bytes, bytes]
 """The checksums of batches (empty if they have none), by identifier."""
@@ -136,7 +136,9 @@ class Statements(ABC):
             raise _translate(connection, sql, error) from None
         return cursor
 
-    def _run_for_each(self, connection: Connection, sql: str, values: Sequence[_Values]) -> None:
+    def _run_for_each(
+        self, connection: Connection, sql: str, values: Sequence[Mapping[str, object]]
+    ) -> None:
         """Execute a statement once for each of several values."""
         cursor = connection.connection.cursor()
         try:
@@ -162,9 +164,10 @@ def _translate(connection: Connection, sql: str, error: Exception) -> BaseExcept
 
 # --- SQLite ---------------------------------------------------------------------------------------
 
-_INSERT_ID_SQLITE = "INSERT OR IGNORE INTO batches (id, survey, digest) VALUES (?, ?, ?)"
+# OR ROLLBACK saves SQLite the journal with which it could undo this statement alone.
+_INSERT_IDS_SQLITE = "INSERT OR ROLLBACK INTO batches (id, survey, digest) VALUES "
 
-_READ_DIGEST_SQLITE = "SELECT digest FROM batches WHERE id = :id AND survey = :survey"
+_READ_DIGESTS_SQLITE = "SELECT id, digest FROM batches WHERE survey = ? AND id IN "
 
 _READ_PAGES_SQLITE = f"""
 SELECT page, counts FROM cells WHERE {_IN_CELL} AND page IN (SELECT value FROM json_each(:pages))
@@ -172,31 +175,34 @@ SELECT page, counts FROM cells WHERE {_IN_CELL} AND page IN (SELECT value FROM j
 
 
 class SqliteStatements(Statements):
-    """Statements for SQLite, whose writers take turns."""
+    """Statements for SQLite, whose writers take turns.
+
+    Python's driver lets other threads run at each row that a statement returns, and at each
+    execution. So these statements insert many rows at once, and return as few as possible.
+    """
 
     driver_error = sqlite3.Error
 
     def insert_ids(self, connection: Connection, survey: int, digests: _Digests) -> set[bytes]:
         """Store the identifiers of batches. Return those that were not stored before."""
-        new_ids = set()
-        cursor = connection.connection.cursor()
-        try:
-            for id_, digest in digests.items():
-                if cursor.execute(_INSERT_ID_SQLITE, (id_, survey, digest)).rowcount:
-                    new_ids.add(id_)
-        except sqlite3.Error as error:
-            raise _translate(connection, _INSERT_ID_SQLITE, error) from None
+        # The transaction has the write lock, so nobody else stores them meanwhile.
+        known = self.read_digests(connection, survey, list(digests))
+        new_ids = digests.keys() - known.keys()
+        values: list[object] = []
+        for id_ in new_ids:
+            values += (id_, survey, digests[id_])
+        if new_ids:
+            rows = ",".join(["(?,?,?)"] * len(new_ids))
+            self._run(connection, f"{_INSERT_IDS_SQLITE}{rows}", values)
         return new_ids
 
     def read_digests(
         self, connection: Connection, survey: int, ids: Sequence[bytes]
     ) -> dict[bytes, bytes]:
         """Return the stored checksums of batches by identifier."""
-        digests = {}
-        for id_ in ids:
-            values = {"id": id_, "survey": survey}
-            [(digests[id_],)] = self._run(connection, _READ_DIGEST_SQLITE, values).fetchall()
-        return digests
+        places = ",".join("?" * len(ids))
+        sql = f"{_READ_DIGESTS_SQLITE}({places})"
+        return dict(self._run(connection, sql, (survey, *ids)).fetchall())
 
     def read_pages(
         self, connection: Connection, cell: CellRow, pages: Sequence[int]
