@@ -3,7 +3,7 @@
 from sfumato.aggregator.http import clients, floods, monitoring, operations, pages, results
 from sfumato.aggregator.http.aggregator import Aggregator, Settings
 from sfumato.aggregator.http.clients import UPLOAD_PATH, UPLOAD_ROUTE, describe_upload
-from sfumato.aggregator.http.connections import ConnectionLimits
+from sfumato.aggregator.http.connections import WHOLE_REQUEST, ConnectionLimits
 from sfumato.aggregator.http.headers import PublicCorsMiddleware, SafeHeadersMiddleware
 from sfumato.aggregator.http.limits import admit
 from sfumato.aggregator.http.problems import Problem, ProblemDocument, problem_for, problem_response
@@ -14,6 +14,7 @@ __all__ = [
     "ROUTERS",
     "UPLOAD_PATH",
     "UPLOAD_ROUTE",
+    "WHOLE_REQUEST",
     "Aggregator",
     "ConnectionLimits",
     "Problem",
