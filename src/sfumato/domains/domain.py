@@ -24,6 +24,7 @@ __all__ = [
     "SymbolOrLabel",
     "all_in_range",
     "describe_kind",
+    "require_column",
     "require_label",
     "require_symbols",
     "unknown_value_error",
@@ -110,6 +111,7 @@ class Domain:
         value is unknown and there is no ``other``. The error gives the number of unknown values and
         the position of the first, but not the values themselves.
         """
+        require_column(values)
         symbols = np.fromiter(map(self.find, values), dtype=np.int64)
         if (symbols < 0).any():
             raise unknown_value_error(np.flatnonzero(symbols < 0), symbols.size)
@@ -271,6 +273,12 @@ def unknown_value_error(
         first=first,
         count=count,
     )
+
+
+def require_column(values: object) -> None:
+    """Raise ``InvalidSymbols`` for an array without dimensions, which has no entries."""
+    if isinstance(values, np.ndarray) and values.ndim == 0:
+        raise InvalidSymbols("values must be one column; got an array with 0 dimensions.")
 
 
 def _read_labels(labels: object) -> list[Label]:

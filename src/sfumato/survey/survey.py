@@ -25,6 +25,7 @@ from sfumato.errors import (
     InvalidSurvey,
     NoClosedForm,
     NotEnoughReports,
+    ReportRejected,
     SfumatoError,
     WrongSurvey,
 )
@@ -36,6 +37,7 @@ from sfumato.foundation.decoder_table import DecoderName
 from sfumato.foundation.files import write_atomically
 from sfumato.foundation.formatting import printable
 from sfumato.foundation.notebook import facts_html
+from sfumato.foundation.numpy_values import require_unmasked
 from sfumato.mechanisms import Mechanism, UnionResponse
 from sfumato.promises import Certificate, certify
 from sfumato.randomness import WordSource, reject_seed, require_source, shuffle
@@ -402,6 +404,7 @@ class Survey:
         if isinstance(reports, ReportBatch):
             pass
         elif hasattr(reports, "__array__") or _is_list_of_integers(reports):
+            require_unmasked(reports, "reports", ReportRejected)
             batches = [ReportBatch(np.asarray(reports), self.fingerprint)]
         elif isinstance(reports, Iterable):
             batches = reports
