@@ -174,11 +174,11 @@ class CyclicCode(Code):
     def output_at(self, point: PerPerson, index: PerPerson) -> PerPerson:
         """Return the output ``(i, x − d mod K)``: first those with d in D_i, then the others."""
         steps, first_outputs = self._steps_and_first_outputs
-        y = look_up(steps, index)
+        y = look_up(steps, index, clip=True)
         y += point
         y = subtract_if_reached(y, self.points)
         if len(self.design.base) > 1:
-            y += look_up(first_outputs, index)
+            y += look_up(first_outputs, index, clip=True)
         return y
 
     def contains(self, point: Words | np.uint64, output: Words | np.uint64) -> Booleans:

@@ -95,16 +95,18 @@ def zero_where(condition: Any, number: PerPerson) -> PerPerson:  # noqa: ANN401
     return number
 
 
-def look_up(table: NDArray[Any], index: PerPerson) -> PerPerson:
-    """Return the table's entry at the index, or any entry if the index is out of range.
+def look_up(table: NDArray[Any], index: PerPerson, *, clip: bool = False) -> PerPerson:
+    """Return the table's entry at the index.
+
+    ``clip`` is needed if an index may be out of range, where the result is any entry.
 
     >>> table = np.array([3, 1, 4])
     >>> look_up(table, 2), look_up(table, np.array([2, 0], dtype=np.uint64))
     (4, array([4, 3]))
     """
     if isinstance(index, int):
-        return table.item(min(max(index, 0), table.size - 1))
-    return table.take(index.view(np.int64), mode="clip")
+        return table.item(min(max(index, 0), table.size - 1) if clip else index)
+    return table.take(index.view(np.int64), mode="clip" if clip else "raise")
 
 
 def index_of_range(starts: Words, number: PerPerson) -> PerPerson:

@@ -218,8 +218,10 @@ class GroupResponse(CodedMechanism):
         if len(self._codes) == 1:
             cover_words = self._cover_level * self._codes[0].outputs
             return word - select(is_own_cover, group * cover_words, self._cover_end - cover_words)
-        clear_position = word - self._cover_end + look_up(self._cover_words, group)
-        return select(is_own_cover, word - look_up(self._cover_starts, group), clear_position)
+        cover_words = look_up(self._cover_words, group, clip=True)
+        cover_position = word - look_up(self._cover_starts, group, clip=True)
+        clear_position = word - self._cover_end + cover_words
+        return select(is_own_cover, cover_position, clear_position)
 
     def _member_reports(
         self, symbols: PerPerson, group: PerPerson, position: PerPerson
@@ -236,7 +238,7 @@ class GroupResponse(CodedMechanism):
         output = respond_by_index(
             self._member_outputs, len(self._codes), code_index, point, position
         )
-        return output + look_up(self._group_start_words, group)
+        return output + look_up(self._group_start_words, group, clip=True)
 
     def _member_outputs(self, code_index: int, point: PerPerson, position: PerPerson) -> PerPerson:
         """Return the output of the code for each point and word position."""
