@@ -4,8 +4,8 @@ Position ``i`` under a 256-bit key contains the AES-256 encryption of the 128-bi
 ``i``: one block, read as two little-endian 64-bit words. When words come from a seed or a stored
 key, each person uses one position. So a report depends only on the key and on the person's
 position, not on how people are divided into chunks, workers or files. ``SystemWords`` uses each key
-only once, so two people who need a single word each can share a position. Consecutive positions are
-computed by AES in counter mode, at about 8 GB/s on one core.
+only once, so two people who need a single word each can share a position, and a single person needs
+no AES. Consecutive positions are computed by AES in counter mode, at about 8 GB/s on one core.
 """
 
 import os

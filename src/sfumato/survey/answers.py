@@ -213,7 +213,7 @@ class AnswerReader:
     ) -> AnswerBatch:
         """Replace the codes of missing and unknown cells, and count these cells."""
         decimal_styles = self._lookup.decimal_styles
-        if codes.size == 0 or codes.min() >= 0:
+        if _are_symbols(codes):
             return AnswerBatch(codes, RowCounts(codes.size, decimal_styles=decimal_styles))
         missing_rows = np.flatnonzero(codes == MISSING)
         unknown_rows = np.flatnonzero(codes == UNKNOWN)
@@ -236,6 +236,13 @@ class AnswerReader:
         if self.rules.other_symbol is not None:
             symbols[unknown_rows] = self.rules.other_symbol
         return AnswerBatch(symbols, counts)
+
+
+def _are_symbols(codes: Symbols) -> bool:
+    """Return whether no code stands for a missing or unknown cell."""
+    if codes.size == 1:  # NumPy takes much longer for a single answer
+        return codes.item() >= 0
+    return codes.size == 0 or bool(codes.min() >= 0)
 
 
 def _numbers_in(texts: Iterable[str]) -> Floats:
