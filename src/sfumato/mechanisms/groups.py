@@ -139,8 +139,11 @@ class GroupResponse(CodedMechanism):
         code_index_of_group = np.array(integers.code_index_of_group, dtype=np.int64)
         point_of = np.where(group_of >= 0, ranks_within(group_of + 1), 0)
         self._set_groups(integers.codes, code_index_of_group, group_of, point_of)
-        self._group_words: Words = group_of.view(np.uint64)  # 2^64 − 1 for free symbols
-        self._group_start_words: Words = self._group_starts.view(np.uint64)
+        self._group_count = len(code_index_of_group)
+        # The kernel counts free symbols as one more group, which has an entry in its tables.
+        kernel_groups = np.where(group_of >= 0, group_of, self._group_count)
+        self._group_words: Words = kernel_groups.astype(np.uint64)
+        self._group_start_words: Words = np.append(self._group_starts, 0).astype(np.uint64)
         self._own_report = np.zeros(self.inputs, dtype=np.uint64)
         self._own_report[self._free_symbols] = np.arange(self._coded_outputs, self.outputs)
         self._assign_words()
@@ -149,13 +152,13 @@ class GroupResponse(CodedMechanism):
         """Order the words: first the groups' cover words, then clear words, then leftover words."""
         cover_words = self._integers.cover_words
         ends = np.cumsum(np.array([0, *cover_words], dtype=object))
-        self._cover_starts = ends[:-1].astype(np.uint64)
+        self._cover_starts: Words = ends.astype(np.uint64)
         self._cover_end = int(ends[-1])
         self._leftover = self.denominator - self._cover_end - self._clear_words
-        self._cover_words = np.array(cover_words, dtype=np.uint64)
-        cover_levels = [max(level.cover, 1) for level in self._levels]
-        self._cover_level = cover_levels[0] if cover_levels else 1  # of all groups, if equal
-        self._cover_levels = np.array(cover_levels, dtype=np.uint64)[self._code_index_of_group]
+        self._cover_words: Words = np.array([*cover_words, 0], dtype=np.uint64)
+        cover_levels = [max(self._levels[i].cover, 1) for i in self._code_index_of_group.tolist()]
+        self._cover_levels: Words = np.array([*cover_levels, 1], dtype=np.uint64)
+        self._first_cover_level = int(self._cover_levels[0])
 
     def to_record(self) -> Json:
         """Return the channel's integers as JSON-compatible data."""
@@ -179,14 +182,14 @@ class GroupResponse(CodedMechanism):
         word = words[0]
         group = look_up(self._group_words, symbols)
         own_reports = look_up(self._own_report, symbols)
-        if not self._cover_starts.size:
+        if self._group_count == 0:
             return own_reports
         is_cover = word < self._cover_end
         covered_group, cover_reports = self._decode_cover_words(word)
         is_own_cover = is_cover & (covered_group == group)
         positions = self._word_positions(word, group, is_own_cover)
         member_reports = self._member_reports(symbols, group, positions)
-        is_member = group < self._cover_starts.size
+        is_member = group < self._group_count
         reports = select(is_member, member_reports, own_reports)
         is_other_cover = is_cover ^ is_own_cover
         reports = select(is_other_cover, cover_reports, reports)
@@ -200,7 +203,7 @@ class GroupResponse(CodedMechanism):
         With a single code, all groups have the same number of cover words, so no lookup is needed.
         """
         if len(self._codes) == 1:
-            report = word // self._cover_level
+            report = word // self._first_cover_level
             return report // self._codes[0].outputs, report
         group = index_of_range(self._cover_starts, word)
         output = (word - look_up(self._cover_starts, group)) // look_up(self._cover_levels, group)
@@ -213,14 +216,13 @@ class GroupResponse(CodedMechanism):
 
         Entries for all other words are undefined.
         """
-        if self._cover_starts.size == 1:  # with a single group, no other group has cover words
+        if self._group_count == 1:  # with a single group, no other group has cover words
             return word
         if len(self._codes) == 1:
-            cover_words = self._cover_level * self._codes[0].outputs
+            cover_words = self._first_cover_level * self._codes[0].outputs
             return word - select(is_own_cover, group * cover_words, self._cover_end - cover_words)
-        cover_words = look_up(self._cover_words, group, clip=True)
-        cover_position = word - look_up(self._cover_starts, group, clip=True)
-        clear_position = word - self._cover_end + cover_words
+        cover_position = word - look_up(self._cover_starts, group)
+        clear_position = word - self._cover_end + look_up(self._cover_words, group)
         return select(is_own_cover, cover_position, clear_position)
 
     def _member_reports(
@@ -238,7 +240,7 @@ class GroupResponse(CodedMechanism):
         output = respond_by_index(
             self._member_outputs, len(self._codes), code_index, point, position
         )
-        return output + look_up(self._group_start_words, group, clip=True)
+        return output + look_up(self._group_start_words, group)
 
     def _member_outputs(self, code_index: int, point: PerPerson, position: PerPerson) -> PerPerson:
         """Return the output of the code for each point and word position."""
