@@ -369,8 +369,10 @@ def require_symbols(symbols: object, size: int) -> Symbols:
 def _as_array(symbols: object) -> np.ndarray:
     """Return symbols as an array. NumPy's error could quote a value, so it is replaced."""
     require_unmasked(symbols, "symbols", InvalidSymbols)
-    with suppress(ValueError, TypeError):
+    try:
         return np.asarray(symbols)
+    except (ValueError, TypeError):
+        pass  # raise below, where no other error is attached; `suppress` is slow for one person
     raise InvalidSymbols(
         "symbols must be an array of integers; got values that do not form an array."
     )
@@ -380,11 +382,13 @@ def all_in_range(array: np.ndarray, size: int) -> bool:
     """Return whether all integers are in ``0 … size − 1``.
 
     For native signed integers, one pass is enough: viewed as unsigned integers, negative ones
-    become too large.
+    become too large. For a single integer, a pass takes longer than Python.
 
     >>> all_in_range(np.array([-1], dtype=np.int8), 300), all_in_range(np.array([0, 299]), 300)
     (False, True)
     """
+    if array.size == 1:
+        return bool(0 <= array.item() < size)
     if array.dtype.kind == "i" and array.dtype.isnative and size <= 2 ** (8 * array.itemsize - 1):
         return bool(array.view(f"u{array.itemsize}").max() < size)
     return bool(array.min() >= 0 and array.max() < size)

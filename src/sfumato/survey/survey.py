@@ -387,8 +387,8 @@ class Survey:
             reader.rules.check_other_share(counts)
         reader.rules.check(counts)
         reader.rules.require_answers(counts)
-        warning = reader.rules.warning(counts)
-        if warning and counts.rows > 1:
+        warning = reader.rules.warning(counts) if counts.rows > 1 else ""
+        if warning:
             warnings.warn(warning, OtherWarning, stacklevel=2)
         reports = self._mechanism.privatize(batch.symbols, source)
         if reader.rules.is_skipping:
