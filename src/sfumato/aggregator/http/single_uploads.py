@@ -15,9 +15,7 @@ from sfumato.aggregator.http.aggregator import Aggregator
 from sfumato.aggregator.http.clients import UPLOAD_FAILURE, UPLOAD_PATH, Receipt, count_batch
 from sfumato.aggregator.http.connections import WHOLE_REQUEST
 from sfumato.aggregator.http.headers import NO_SNIFFING, PUBLIC_CORS_HEADERS
-from sfumato.aggregator.http.problems import Problem
 from sfumato.batches import JSON_MEDIA_TYPE, Batch
-from sfumato.errors import SfumatoError
 
 __all__ = ["SingleUploads"]
 
@@ -52,7 +50,7 @@ class SingleUploads:
             return
         try:
             receipt = await count_batch(self._aggregator, batch)
-        except (Problem, SfumatoError, asyncio.CancelledError) as failure:
+        except (Exception, asyncio.CancelledError) as failure:  # noqa: BLE001 - answered as usual
             await self._app({**scope, UPLOAD_FAILURE: failure}, receive, send)
             return
         await _send_receipt(send, receipt, has_origin=b"origin" in headers)
