@@ -77,6 +77,17 @@ def test_the_result_comes_first_and_the_rest_is_folded(lunch, lunch_page):
     assert "One report can move the odds of a sensitive answer" in opening
 
 
+def test_headline_is_the_answer_with_the_longest_bar():
+    """Decoding can change the order of answers in blocks of different sizes."""
+    context = sf.Blocks([0, 0, 1, 1, 1, 1, 1, 1], 1, domain=list("abcdefgh"))
+    people = np.repeat(np.arange(8), [37, 75, 75, 20, 20, 20, 20, 20])
+    result = simulate_results(sf.Survey("lunch", context), people)
+    assert result.estimate.frequencies.argmax() == 1
+    assert result.estimate.unbiased.argmax() == 2
+    page = report_page(result.survey, result.estimate, result.certificate)
+    assert re.search('<p class="headline"><b dir="auto">(.)</b>', page)[1] == "c"
+
+
 def test_maps_come_before_the_bars(checkins):
     assert section_ids(page_of(checkins)) == ["map-section", *SECTIONS]
 

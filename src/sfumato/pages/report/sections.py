@@ -4,6 +4,8 @@ import base64
 import gzip
 from importlib.metadata import version
 
+import numpy as np
+
 from sfumato.domains import GridDomain, H3Domain
 from sfumato.estimation import Estimate, Manipulation
 from sfumato.estimation.estimate_chart import answer_name, draw_bars, draw_map, sensitive_mask
@@ -50,15 +52,20 @@ _CAUTION = '<p class="caution" role="note"><strong>$heading</strong> $text</p>\n
 
 
 def summary(survey: Survey, estimate: Estimate) -> Html:
-    """State the most frequent answer with its interval, the basis of it, and any warnings."""
-    top = TopAnswers.from_estimate(estimate, 1)
-    symbol = int(most_frequent(estimate, 1)[0])
-    low = float(top.low[0])
-    high = float(top.high[0])
+    """State the most frequent answer with its interval, the basis of it, and any warnings.
+
+    It is the answer with the longest bar in the chart below.
+    """
+    count = _bar_count(survey)
+    top = TopAnswers.from_estimate(estimate, count)
+    first = int(np.argmax(top.points_to_draw))
+    symbol = int(most_frequent(estimate, count)[first])
+    low = float(top.low[first])
+    high = float(top.high[first])
     headline = render(
         "report/headline.html",
         label=shorten_label(answer_name(survey.context.domain, symbol), 60),
-        share=top.format_share(top.points_to_draw[0]),
+        share=top.format_share(top.points_to_draw[first]),
         low=top.format_share(low),
         high=top.format_share(high),
         reports=plural(estimate.reports, "report"),
@@ -71,6 +78,12 @@ def summary(survey: Survey, estimate: Estimate) -> Html:
         _repeat_caution(survey),
     ]
     return join([headline, *cautions])
+
+
+def _bar_count(survey: Survey) -> int:
+    """Return the largest number of bars in the chart."""
+    is_map = isinstance(survey.context.domain, GridDomain | H3Domain)
+    return _MAX_MAP_BARS if is_map else MAX_BARS
 
 
 def _one_line_promise(survey: Survey) -> str:
@@ -184,8 +197,7 @@ def _render_promise_figure(survey: Survey) -> Html:
 
 def estimate_section(survey: Survey, estimate: Estimate) -> Html:
     """Show the shares of the most frequent answers, each with its interval in the same mark."""
-    is_map = isinstance(survey.context.domain, GridDomain | H3Domain)
-    count = _MAX_MAP_BARS if is_map else MAX_BARS
+    count = _bar_count(survey)
     bars = draw_bars(estimate, survey.context, estimate.interval(0.95), 0.95, count)
     return render(
         "report/estimate.html",
