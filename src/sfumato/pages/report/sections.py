@@ -2,6 +2,7 @@
 
 import base64
 import gzip
+import math
 from importlib.metadata import version
 
 import numpy as np
@@ -231,13 +232,17 @@ def _render_key(survey: Survey) -> Html:
 
 def _render_download(estimate: Estimate) -> Html:
     """Return a link that holds all numbers as CSV, compressed if there are many."""
+    is_large = len(estimate.labels) >= _MAX_PLAIN_ROWS
     rows = []
     for label, *numbers in result_rows(estimate):
-        rows.append((label, *(float(f"{number:.9g}") for number in numbers)))
+        if is_large:
+            rows.append((label, *_drop_noise(numbers)))
+        else:
+            rows.append((label, *(float(f"{number:.9g}") for number in numbers)))
     content = table_csv(RESULT_COLUMNS, rows).encode("utf-8")
     name = "estimate.csv"
     media_type = "text/csv"
-    if len(rows) >= _MAX_PLAIN_ROWS:
+    if is_large:
         content = gzip.compress(content, mtime=0)
         name = "estimate.csv.gz"
         media_type = "application/gzip"
@@ -248,6 +253,18 @@ def _render_download(estimate: Estimate) -> Html:
         media_type=media_type,
         data=data,
     )
+
+
+def _drop_noise(numbers: list[float]) -> list[float]:
+    """Round the numbers of a row to a hundredth of its standard error: the other digits are noise.
+
+    The numbers are those of ``RESULT_COLUMNS`` after the label. A large file is half as long.
+    """
+    standard_error = numbers[2]
+    if not 0 < standard_error < math.inf:
+        return numbers
+    places = 2 - math.floor(math.log10(standard_error))
+    return [round(number, places) for number in numbers]
 
 
 def _render_formula_note(estimate: Estimate) -> Html:
