@@ -68,7 +68,7 @@ HEADERS = {
     "with a wrong key": JSON | {"Authorization": "Bearer nonsense"},
     "with an empty key": JSON | {"Authorization": ""},
     "identity": JSON | {"Content-Encoding": "identity"},
-    "gzip that is none": JSON | {"Content-Encoding": "gzip"},
+    "gzip, falsely": JSON | {"Content-Encoding": "gzip"},
     "an unknown encoding": JSON | {"Content-Encoding": "br"},
     "a charset": {"Content-Type": "application/json; charset=utf-8"},
     "capitals": {"Content-Type": "Application/JSON"},

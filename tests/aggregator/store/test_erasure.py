@@ -177,7 +177,7 @@ def test_erasing_lets_others_write(tmp_path, open_store, survey):
         while not end.done():
             number += 1
             assert impatient.commit([batch_of(other_survey, number, 1)]) == [Outcome.COUNTED]
-            sleep(0.02)  # SQLite gives its lock to whoever asks first, not to who waits longest
+            sleep(0.02)  # SQLite's lock goes to the first that asks, not to the one that waits
         reader.execute("ROLLBACK")
     with pytest.raises(StoreUnavailable, match="write-ahead log"):
         end.result()

@@ -42,7 +42,7 @@ __all__ = [
     "UPLOAD_FAILURE",
     "UPLOAD_PATH",
     "UPLOAD_ROUTE",
-    "Receipt",
+    "UploadReply",
     "count_batch",
     "describe_upload",
     "router",
@@ -206,14 +206,14 @@ async def upload(request: Request) -> Response:
     return Response(receipt.body, receipt.status, media_type=JSON_MEDIA_TYPE)
 
 
-class Receipt(NamedTuple):
+class UploadReply(NamedTuple):
     """The status and the body of the response to a batch that has been counted."""
 
     status: int
     body: bytes
 
 
-async def count_batch(aggregator: Aggregator, batch: Batch) -> Receipt:
+async def count_batch(aggregator: Aggregator, batch: Batch) -> UploadReply:
     """Count a batch, and return its receipt. Raise a problem if it is not counted."""
     outcome = await aggregator.writer.count(batch)
     if outcome is Outcome.CLOSED:
@@ -229,7 +229,7 @@ async def count_batch(aggregator: Aggregator, batch: Batch) -> Receipt:
         f'{{"batch":"{batch.id.hex()}","reports":{batch.reports.size},'
         f'"survey":"{batch.fingerprint}"}}'
     )
-    return Receipt(201 if outcome is Outcome.COUNTED else 200, body.encode("ascii"))
+    return UploadReply(201 if outcome is Outcome.COUNTED else 200, body.encode("ascii"))
 
 
 async def _find_sender(request: Request, aggregator: Aggregator, fingerprint: str) -> str:

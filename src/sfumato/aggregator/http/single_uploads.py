@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sfumato.aggregator.catalogue import CatalogueEntry
 from sfumato.aggregator.http.aggregator import Aggregator
-from sfumato.aggregator.http.clients import UPLOAD_FAILURE, UPLOAD_PATH, Receipt, count_batch
+from sfumato.aggregator.http.clients import UPLOAD_FAILURE, UPLOAD_PATH, UploadReply, count_batch
 from sfumato.aggregator.http.connections import WHOLE_REQUEST
 from sfumato.aggregator.http.headers import NO_SNIFFING, PUBLIC_CORS_HEADERS
 from sfumato.batches import JSON_MEDIA_TYPE, Batch
@@ -101,7 +101,7 @@ def _receive_again(message: Message, receive: Receive) -> Receive:
     return receive_again
 
 
-async def _send_receipt(send: Send, receipt: Receipt, *, has_origin: bool) -> None:
+async def _send_receipt(send: Send, receipt: UploadReply, *, has_origin: bool) -> None:
     headers = [
         (b"content-length", b"%d" % len(receipt.body)),
         (b"content-type", _JSON),
