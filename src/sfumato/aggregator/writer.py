@@ -20,8 +20,6 @@ from sfumato.errors import StoreUnavailable
 __all__ = ["Writer"]
 
 _MAX_GROUP_SIZE = 512
-_MAX_WAITING_BATCHES = 4096
-_MAX_WAITING_REPORTS = 2**24
 _MAX_IDLE_SECONDS = 10.0
 _GATHERING_SECONDS = 0.002
 """How long to wait after a commit of several batches. Their senders, or others, send the next ones
@@ -47,7 +45,8 @@ class Writer:
 
     ``observe`` is called after each commit, with its batches, their outcomes, and the number of
     seconds that it took.
-    ``timeout``: the number of seconds that an upload waits for its commit.
+    ``timeout``: the number of seconds that an upload waits for its commit. ``max_batches``,
+    ``max_reports``: how many of each may wait.
     """
 
     def __init__(
@@ -56,11 +55,15 @@ class Writer:
         *,
         observe: _Observer = lambda batches, outcomes, seconds: None,
         timeout: float = 8.0,
+        max_batches: int = 2**12,
+        max_reports: int = 2**24,
         clock: Callable[[], float] = monotonic,
     ) -> None:
         self._store = store
         self._observe = observe
         self._timeout = timeout
+        self._max_batches = max_batches
+        self._max_reports = max_reports
         self._clock = clock
         self._queue: deque[_PendingUpload] = deque()
         self._waiting_report_count = 0
@@ -141,8 +144,8 @@ class Writer:
         return (
             self._is_stopping
             or not self.is_alive
-            or len(self._queue) >= _MAX_WAITING_BATCHES
-            or self._waiting_report_count > _MAX_WAITING_REPORTS
+            or len(self._queue) >= self._max_batches
+            or self._waiting_report_count > self._max_reports
         )
 
     def _run(self) -> None:

@@ -9,7 +9,7 @@ import contextlib
 import http
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from typing import Any, Self, cast
@@ -49,6 +49,10 @@ class ConnectionLimits:
         """Return the default limits, or fewer connections if the process may open few files."""
         available = _raise_file_limit() - _RESERVED_FILES
         return cls(max_open=max(1, min(cls.max_open, available)))
+
+    def divide(self, workers: int) -> Self:
+        """Return the limits of each of several workers, which share the number of connections."""
+        return replace(self, max_open=max(1, self.max_open // workers))
 
 
 def _raise_file_limit() -> int:

@@ -1,6 +1,7 @@
 """Monitoring: liveness, readiness and metrics, which reveal nothing about clients or values."""
 
 import asyncio
+import os
 from collections.abc import Callable, Sequence
 from time import monotonic
 
@@ -13,6 +14,7 @@ from prometheus_client import (
     disable_created_metrics,
     generate_latest,
 )
+from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
 from sfumato.aggregator.http.limits import admit_monitor
 from sfumato.aggregator.http.problems import problem_responses
@@ -23,12 +25,16 @@ from sfumato.aggregator.writer import Writer
 from sfumato.batches import Batch
 from sfumato.errors import StoreUnavailable
 
-__all__ = ["Metrics", "Readiness", "router"]
+__all__ = ["METRICS_FOLDER", "Metrics", "Readiness", "forget_worker", "router"]
 
 disable_created_metrics()  # type: ignore[no-untyped-call]  # creation times are not useful here
 
 _PROMETHEUS_TEXT = "text/plain; version=0.0.4; charset=utf-8"
 _CHECK_INTERVAL = 1.0  # seconds
+_GAUGE_INTERVAL = 1.0  # seconds
+
+METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
+"""The environment variable with the folder where workers keep their metrics, before they start."""
 
 _LIMIT = [Depends(admit_monitor)]
 
@@ -73,14 +79,9 @@ class Metrics:
             buckets=[2**power for power in range(10)],
             registry=registry,
         )
-        queue_length = Gauge(
-            "sfumato_waiting_batches", "Batches waiting to be written.", registry=registry
-        )
-        queue_length.set_function(count_waiting)
-        connections = Gauge(
-            "sfumato_open_connections", "Open connections of clients.", registry=registry
-        )
-        connections.set_function(count_connections)
+        self._gauges: dict[Gauge, Callable[[], int]] = {}
+        self._add_gauge("waiting_batches", "Batches waiting to be written.", count_waiting)
+        self._add_gauge("open_connections", "Open connections of clients.", count_connections)
 
     def count_problem(self, name: str) -> None:
         """Count a request that ended in a problem."""
@@ -108,9 +109,40 @@ class Metrics:
         for fingerprint, count in report_counts.items():
             self._reports.labels(self._survey_name(fingerprint), fingerprint).inc(count)
 
+    def _add_gauge(self, name: str, help_text: str, read: Callable[[], int]) -> None:
+        gauge = Gauge(
+            f"sfumato_{name}", help_text, registry=self._registry, multiprocess_mode="livesum"
+        )
+        self._gauges[gauge] = read
+
+    @property
+    def are_shared(self) -> bool:
+        """Whether this process is one of several workers, which add up their metrics."""
+        return METRICS_FOLDER in os.environ
+
+    async def update_gauges(self) -> None:
+        """Update the gauges once a second, because another worker may be asked for the metrics."""
+        while True:
+            self._read_gauges()
+            await asyncio.sleep(_GAUGE_INTERVAL)
+
+    def _read_gauges(self) -> None:
+        for gauge, read in self._gauges.items():
+            gauge.set(read())
+
     def render(self) -> bytes:
-        """Return all metrics in Prometheus's text format."""
-        return generate_latest(self._registry)
+        """Return all metrics in Prometheus's text format, added up over all workers."""
+        self._read_gauges()
+        if not self.are_shared:
+            return generate_latest(self._registry)
+        all_workers = CollectorRegistry()
+        MultiProcessCollector(all_workers)  # type: ignore[no-untyped-call]
+        return generate_latest(all_workers)
+
+
+def forget_worker(pid: int, folder: str) -> None:
+    """Forget the gauges of a worker that has ended. What it counted stays in the sums."""
+    mark_process_dead(pid, folder)  # type: ignore[no-untyped-call]
 
 
 class Readiness:
