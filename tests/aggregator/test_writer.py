@@ -117,15 +117,10 @@ def test_an_unavailable_store_is_asked_once_per_group(file_store, survey, writin
     assert sum(asked) == 2
 
 
-@pytest.mark.parametrize(
-    ("limit", "value"), [("_MAX_WAITING_BATCHES", 3), ("_MAX_WAITING_REPORTS", 2)]
-)
-def test_a_full_queue_refuses_uploads_until_it_drains(
-    file_store, survey, writing, monkeypatch, limit, value
-):
-    monkeypatch.setattr(writer_module, limit, value)
+@pytest.mark.parametrize("limits", [{"max_batches": 3}, {"max_reports": 2}])
+def test_a_full_queue_refuses_uploads_until_it_drains(file_store, survey, writing, limits):
     held = Held(file_store)
-    writer = writing(held)
+    writer = writing(held, **limits)
     threading.Timer(0.5, held.through.set).start()
     answers = gathered(*(lambda i=i: writer.count(batch_of(survey, i, i)) for i in range(8)))
     refused = [answer for answer in answers if isinstance(answer, StoreUnavailable)]
