@@ -219,11 +219,12 @@ class PageMachine:
             lines.append(f'connect-to = "{address}:127.0.0.1:{self.ports[port]}"')
         (self.root / ".curlrc").write_text("\n".join(lines) + "\n")
         programs = find_programs()
+        modules = [str(ROOT / "tests"), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]
         path = [self.root / "stand-ins", *([programs] if programs else []), os.environ["PATH"]]
         return {
             **os.environ,
             "PATH": os.pathsep.join(map(str, path)),
-            "PYTHONPATH": os.pathsep.join([str(ROOT / "tests"), str(ROOT / "src")]),
+            "PYTHONPATH": os.pathsep.join(filter(None, modules)),
             "SFUMATO_MACHINE": str(self.root),
             "CURL_HOME": str(self.root),
             "SSL_CERT_FILE": str(self.certificate),
