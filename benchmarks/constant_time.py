@@ -1,6 +1,6 @@
 """Whether the time to privatise a value reveals it.
 
-    python benchmarks/constant_time.py [--runs 20000]
+    python benchmarks/constant_time.py [--runs 20000] [--people 64]
 
 Two values are privatised in random order, and Welch's t compares the two sets of times. The slowest
 times are cut off at several percentiles, the same for both values, because interruptions by other
@@ -26,6 +26,7 @@ PERCENTILES = (50, 70, 80, 90, 95, 99, 100)
 LEAK = 4.5  # a larger |t| shows a leak
 KEY = bytes(32)
 PEOPLE = 64  # per run: long enough to measure, short enough to fit between interruptions
+# One person's report is computed from Python integers, and takes other times: `--people 1`.
 
 
 def cases() -> Iterator[tuple[str, sf.Mechanism, tuple[int, int]]]:
@@ -91,27 +92,34 @@ def main() -> None:
     """Measure every mechanism and the planted leak."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--runs", type=int, default=20_000)
-    runs = parser.parse_args().runs
-    print(f"{runs:,} runs each, in turn; {PEOPLE} people with one value per run")
+    parser.add_argument("--people", type=int, default=PEOPLE, help="people per run")
+    options = parser.parse_args()
+    sizes = (options.runs, options.people)
+    print(f"{options.runs:,} runs each, in turn; people with one value per run: {options.people}")
     print(f"{'mechanism':<34}{'median':>10}{'difference':>12}{'t':>9}")
     for name, mechanism, values in cases():
-        show(name, *measure(mechanism, values, runs))
+        show(name, *measure(mechanism, values, *sizes))
     name, mechanism, (value, other) = next(cases())
-    show(f"{name}, equal values", *measure(mechanism, (value, value), runs))
-    show(f"{name}, a planted look-up", *measure(mechanism, (value, other), runs, leak=True))
+    show(f"{name}, equal values", *measure(mechanism, (value, value), *sizes))
+    show(f"{name}, a planted look-up", *measure(mechanism, (value, other), *sizes, leak=True))
 
 
 def measure(
-    mechanism: sf.Mechanism, values: tuple[int, int], runs: int, *, leak: bool = False
+    mechanism: sf.Mechanism,
+    values: tuple[int, int],
+    runs: int,
+    people_count: int,
+    *,
+    leak: bool = False,
 ) -> tuple[Floats, Floats]:
     """Return the times of a mechanism's kernel for two values. Each run has other words."""
-    people = np.empty(PEOPLE, dtype=np.int64)
-    words: Words = np.empty((PEOPLE, mechanism.words), dtype=np.uint64)
+    people = np.empty(people_count, dtype=np.int64)
+    words: Words = np.empty((people_count, mechanism.words), dtype=np.uint64)
     table = np.arange(mechanism.inputs)
 
     def prepare(which: int, run: int) -> None:
         people.fill(values[which])
-        full_words = words_from(KEY, run * PEOPLE, PEOPLE)[:, : mechanism.words]
+        full_words = words_from(KEY, run * people_count, people_count)[:, : mechanism.words]
         words[:] = full_words >> np.uint64(64 - mechanism.word_bits)
 
     def work() -> None:

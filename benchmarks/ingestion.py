@@ -1,7 +1,7 @@
 """Uploads of one report per CPU second of the server, next to an endpoint that stores nothing.
 
     python benchmarks/ingestion.py --rounds 5 --seconds 6
-    python benchmarks/ingestion.py --postgres postgresql://USER@HOST/DATABASE --workers 1 2
+    python benchmarks/ingestion.py --workers 1 2 --postgres postgresql://U@H/ONE postgresql://U@H/TWO
 
 All servers run at the same time, and get the load in turns, so that they meet the same noise. All
 limits are on, and too high to be reached. The database server's own CPU time is not included. At
@@ -61,15 +61,12 @@ def main() -> None:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=options.folder)))
         arms = [_start_bare(stack, folder, options)]
-        for workers in options.workers:
-            store = f"sqlite:///{folder}/reports-{workers}.db"
-            arms.append(_start_aggregator(stack, folder, "SQLite", store, workers, options))
+        for i, workers in enumerate(options.workers):
+            stores = {"SQLite": f"sqlite:///{folder}/reports-{workers}.db"}
             if options.postgres:
-                arms.append(
-                    _start_aggregator(
-                        stack, folder, "PostgreSQL", options.postgres, workers, options
-                    )
-                )
+                stores["PostgreSQL"] = options.postgres[i]
+            for database, store in stores.items():
+                arms.append(_start_aggregator(stack, folder, database, store, workers, options))
         for _ in range(options.rounds):
             for arm in arms:
                 _run(arm, options)
@@ -87,7 +84,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--connections", type=int, default=64)
     parser.add_argument("--symbols", type=int, default=43_750)
     parser.add_argument("--workers", type=int, nargs="+", default=[1])
-    parser.add_argument("--postgres", default="", help="an empty database")
+    parser.add_argument(
+        "--postgres", nargs="+", default=[], help="an empty database for each number of workers"
+    )
     parser.add_argument(
         "--folder", default=".", help="where the SQLite file goes: on a disk, not in memory"
     )

@@ -37,7 +37,6 @@ from sfumato.paper.schemes import MapResult, measure_contexts
 
 _EPSILON = 1.0
 _KM_PER_DEGREE = 111.2  # of latitude
-_EARTH_RADIUS_KM = 6371.0
 # The minimum distance between towns for each H3 resolution, so that no block is tiny.
 _MIN_DISTANCE_KM = {2: 100, 3: 40}
 _MAP_COUNT = 4  # one of each kind, at the coarser resolution
@@ -209,31 +208,10 @@ def _cities(domain: GridDomain, places: Places, count: int) -> Partition:
 def _towns_with_spacing(
     domain: GridDomain, places: Places, count: int, min_distance: int
 ) -> Partition:
-    towns = select_spaced(places, count, min_distance)
+    towns = places.largest_apart(count, min_distance)
     reveals = f"the nearest of {towns.populations.size:,} towns, no two within {min_distance} km"
     name = f"around towns {min_distance} km apart"
     return Partition(name, _nearest_blocks(domain, towns), reveals)
-
-
-def select_spaced(places: Places, count: int, min_distance: float) -> Places:
-    """Return the largest places that are at least ``min_distance`` kilometres from each other.
-
-    Places are selected in order of size, up to ``count`` of them.
-    """
-    phi = np.radians(places.latitudes)
-    theta = np.radians(places.longitudes)
-    # Points on the unit sphere: dot products are the cosines of the angles between places.
-    points = np.column_stack(
-        [np.cos(phi) * np.cos(theta), np.cos(phi) * np.sin(theta), np.sin(phi)]
-    )
-    max_cosine = math.cos(min_distance / _EARTH_RADIUS_KM)
-    chosen: list[int] = []
-    for place in places.rank_by_population().tolist():
-        if len(chosen) == count:
-            break
-        if not (points[chosen] @ points[place] > max_cosine).any():
-            chosen.append(place)
-    return places.select(np.array(chosen))
 
 
 def _nearest_blocks(domain: GridDomain, places: Places) -> Symbols:

@@ -102,7 +102,8 @@ export interface Answered {
 export interface Prepared {
   readonly address: string;
   readonly batch: string;
-  readonly body: string;
+  /** The request; null where the answer was counted, and the device keeps no copy of its report. */
+  readonly body: string | null;
   /** Send as the page goes away; whether the browser took it on. */
   beacon(): boolean;
 }

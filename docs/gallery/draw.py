@@ -28,14 +28,23 @@ import sfumato as sf
 from sfumato.aggregator.store import Store, backend_for
 from sfumato.batches import Batch
 from sfumato.domains.partitions import grid_tiles
-from sfumato.pages import alternatives_to, design_page, label_page, plan_page, report_page
+from sfumato.pages import (
+    alternatives_to,
+    comparison_page,
+    design_page,
+    label_page,
+    plan_page,
+    report_page,
+)
 from sfumato.randomness import words_from
+from sfumato.simulation import Draws, compare
 
 HERE = Path(__file__).parent
 BUILT = HERE.parent / "_build" / "html"
 TODAY = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
 DAYS = 14
-HEIGHTS = {"label": 1500, "plan": 1250, "design": 1500}
+HEIGHTS = {"label": 1500, "plan": 1250, "design": 1500, "comparison": 1000}
+ONLY_TO_LOOK_AT = {"report-map", "docs"}  # these pages are not in docs/gallery.md
 DARK = {"try", "map"}  # these screenshots show the dark colour scheme
 CENTRES = np.array(
     [[40.7, -74.0], [34.0, -118.2], [41.8, -87.6], [29.7, -95.3], [47.6, -122.3], [25.9, -80.2]]
@@ -197,20 +206,26 @@ def unlock(token: str, wanted: str) -> Callable[[Page], None]:
     return act
 
 
+def report_of(survey: sf.Survey, people: int) -> str:
+    """Return the report page of simulated people."""
+    words = words_from(bytes(32), 0, people)[:, : survey.mechanism.words]
+    reports = survey.mechanism.reports_from(people_of(survey, people, 3), words)
+    return report_page(survey, survey.estimate(survey.tally(reports)), survey.certify())
+
+
 def write_pages(folder: Path) -> dict[str, str]:
     """Write the pages that are files; return their addresses."""
     survey = lunch()
-    reports = survey.mechanism.reports_from(
-        people_of(survey, 40_000, 3), words_from(bytes(32), 0, 40_000)[:, :1]
-    )
-    estimate = survey.estimate(survey.tally(reports))
+    counts = np.bincount(people_of(survey, 40_000, 3), minlength=survey.context.size)
     matrix = sf.PrivacyMatrix([[0, 1, 2, 4], [1, 0, 1, 4], [1, 1, 0, 2], ["inf", "inf", 3, 0]])
     design = sf.design(matrix, time_limit=20)
     pages = {
-        "report": report_page(survey, estimate, survey.certify()),
+        "report": report_of(survey, 40_000),
+        "report-map": report_of(places(), 400_000),
         "label": label_page(survey),
         "plan": plan_page(sf.plan(survey.context, error=0.03)),
         "design": design_page(design, alternatives_to(design), seconds=1.0),
+        "comparison": comparison_page(compare(survey.context, counts, draws=Draws(10, 1, 1))),
     }
     run_demo(folder)
     for name, html in pages.items():
@@ -243,12 +258,16 @@ def main(folder_for_all_sizes: str | None = None) -> None:
             take(browser, Shot("map", f"{address}/#{second}", unlock(token, "#map"), height=1180))
             take(browser, Shot("try", f"{address}/try/{first}", try_lunch, 900))
             take(browser, Shot("try-map", f"{address}/try/{second}", try_map, 900, 1100))
-        for page, address in write_pages(folder).items():
-            take(browser, Shot(page, address, do_nothing, 1000, HEIGHTS.get(page, 1100)))
         with serve(BUILT) as address:
-            take(browser, Shot("playground", f"{address}/playground/index.html", do_nothing))
-            if folder_for_all_sizes is not None:
-                take(browser, Shot("docs", f"{address}/index.html", do_nothing))
+            shots = [
+                Shot(page, url, do_nothing, 1000, HEIGHTS.get(page, 1100))
+                for page, url in write_pages(folder).items()
+            ]
+            shots.append(Shot("playground", f"{address}/playground/index.html", do_nothing))
+            shots.append(Shot("docs", f"{address}/index.html", do_nothing))
+            for shot in shots:
+                if folder_for_all_sizes is not None or shot.name not in ONLY_TO_LOOK_AT:
+                    take(browser, shot)
         browser.close()
 
 

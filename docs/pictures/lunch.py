@@ -1,4 +1,6 @@
-"""Draw docs/pictures/lunch.png: what is promised about lunch, and what is learned from it.
+"""Draw lunch.png and lunch_narrow.png: what is promised about lunch, and what is learned from it.
+
+The narrow picture, for phones, has its two parts one below the other.
 
 Run it with `.venv/bin/python docs/pictures/lunch.py`. The words come from a fixed key, so the
 picture is always the same. Real reports use words from the operating system.
@@ -13,6 +15,7 @@ mpl.use("Agg")
 
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
@@ -137,18 +140,25 @@ def main() -> None:
             "hatch.linewidth": 0.7,
         }
     )
-    mechanism, estimate = measured()
-    figure, (left, right) = plt.subplots(
+    wide, (left, right) = plt.subplots(
         1, 2, figsize=(10.6, 4.8), width_ratios=[1, 1.25], layout="constrained"
     )
-    figure.get_layout_engine().set(w_pad=0.12, h_pad=0.1, wspace=0.05)
-    draw_matrix(left, mechanism.context)
-    draw_estimate(right, estimate, mechanism.bits)
-    for axes in (left, right):
+    wide.get_layout_engine().set(w_pad=0.12, h_pad=0.1, wspace=0.05)
+    narrow, (top, bottom) = plt.subplots(2, 1, figsize=(5.0, 8.6), layout="constrained")
+    narrow.get_layout_engine().set(w_pad=0.05, h_pad=0.1, hspace=0.04)
+    mechanism, estimate = measured()
+    for matrix_axes, estimate_axes in ((left, right), (top, bottom)):
+        draw_matrix(matrix_axes, mechanism.context)
+        draw_estimate(estimate_axes, estimate, mechanism.bits)
+    for figure, name in ((wide, "lunch.png"), (narrow, "lunch_narrow.png")):
+        save(figure, Path(__file__).with_name(name))
+
+
+def save(figure: Figure, target: Path) -> None:
+    for axes in figure.axes:
         axes.tick_params(length=0)
         for spine in axes.spines.values():
             spine.set_visible(False)
-    target = Path(__file__).with_suffix(".png")
     figure.savefig(target, dpi=150, metadata={"Software": None})
     print(f"{target.name}: {target.stat().st_size // 1024} kB")
 

@@ -3,7 +3,7 @@
 export function tomlOf(name, promise) {
   const { labels } = promise;
   const domain = ["[domain]", 'kind = "labels"', `labels = [${labels.map(text).join(", ")}]`];
-  return [`name = ${text(name)}`, "", ...domain, "", ...contextLines(promise), ""].join("\n");
+  return [`name = ${text(name)}`, "edition = 2", "", ...domain, "", ...contextLines(promise), ""].join("\n");
 }
 
 function contextLines({ kind, labels, of, names, epsilons, across }) {

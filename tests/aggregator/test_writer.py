@@ -117,15 +117,10 @@ def test_an_unavailable_store_is_asked_once_per_group(file_store, survey, writin
     assert sum(asked) == 2
 
 
-@pytest.mark.parametrize(
-    ("limit", "value"), [("_MAX_WAITING_BATCHES", 3), ("_MAX_WAITING_REPORTS", 2)]
-)
-def test_a_full_queue_refuses_uploads_until_it_drains(
-    file_store, survey, writing, monkeypatch, limit, value
-):
-    monkeypatch.setattr(writer_module, limit, value)
+@pytest.mark.parametrize("limits", [{"max_batches": 3}, {"max_reports": 2}])
+def test_a_full_queue_refuses_uploads_until_it_drains(file_store, survey, writing, limits):
     held = Held(file_store)
-    writer = writing(held)
+    writer = writing(held, **limits)
     threading.Timer(0.5, held.through.set).start()
     answers = gathered(*(lambda i=i: writer.count(batch_of(survey, i, i)) for i in range(8)))
     refused = [answer for answer in answers if isinstance(answer, StoreUnavailable)]
@@ -167,7 +162,7 @@ def test_an_idle_writer_empties_the_log(tmp_path, open_store, survey, writing, m
 
 
 def test_a_failing_observer_does_not_stop_the_writer(file_store, survey, writing):
-    writer = writing(file_store, observe=lambda batches, seconds: 1 / 0)
+    writer = writing(file_store, observe=lambda batches, outcomes, seconds: 1 / 0)
     for number in (1, 2):
         assert gathered(lambda number=number: writer.count(batch_of(survey, number, 5))) == [
             Outcome.COUNTED

@@ -4,6 +4,10 @@ import re
 
 import pytest
 
+from sfumato.cli.demo import make_promises
+from sfumato.contexts import Blocks
+from sfumato.domains.partitions import nearest_places
+from sfumato.paper.population import american_places, map_grid
 from support.command import read_folder, run_process
 
 
@@ -48,9 +52,18 @@ def test_weaker_promises_have_smaller_errors(demo):
         for number in re.findall(r"│\s*(0\.\d{3}|1\.\d{3})\s*│", demo[1].stdout.decode())
     ]
     assert len(errors) == 3
-    classical, tiles, cities = errors
+    classical, tiles, towns = errors
     assert classical > tiles > 0
-    assert classical > cities > 0
+    assert classical > towns > 0
+
+
+def test_no_report_reveals_a_cell():
+    grid = map_grid()
+    for _, context in make_promises(grid).values():
+        assert context.sizes.min() >= 4
+    largest = american_places().largest(1750)  # neighbours in a large city leave each other no room
+    block_of = nearest_places(grid, largest.latitudes, largest.longitudes)
+    assert (Blocks(block_of, 1, domain=grid).sizes == 1).sum() > 100
 
 
 def test_unwritable_output_is_rejected_first(error_from):

@@ -526,7 +526,7 @@ def test_rare_labels_are_in_no_message(folder, call, error_from):
     message = error_from(*INIT, "--sensitive", "Smith")
     assert "The labels are 'x', 'y', and 2 more." in message
     result = call(*INIT)
-    assert "1 group of labels differ only by case" in result.err
+    assert "Labels in 1 group differ only by case" in result.err
     assert "anary" not in message + result.err
     write_cells(folder / "a.csv", *["Canary", "canary"] * 10)
     assert "'Canary', 'canary'" in call(*INIT, "--force").err

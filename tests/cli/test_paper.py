@@ -315,7 +315,8 @@ def test_numbers_are_right_aligned():
         ]
     )
     assert (
-        '<td>&lt;towns&gt;</td><td class="number">43,750</td><td class="number">0.1235</td>' in page
+        '<th scope="row">&lt;towns&gt;</th><td class="number" data-name="people">43,750</td>'
+        '<td class="number" data-name="error">0.1235</td>' in page
     )
     assert '<p class="caution">no &lt;data&gt;</p>' in page
 

@@ -95,6 +95,13 @@ def test_verify_prints_the_result(folder, call):
     assert mechanism.scores.reach.max_shift <= weight <= 1.01 * mechanism.scores.reach.max_shift
 
 
+def test_one_person_is_singular(folder, call):
+    labels = 'edition = 2\n[domain]\nkind = "labels"\nlabels = ["a", "b"]\n'
+    context = '[context]\nkind = "uniform"\nepsilon = "inf"\n'
+    (folder / "clear.toml").write_text(f'name = "clear"\n{labels}{context}', encoding="utf-8")
+    assert "moves a count by up to 1 person." in call("verify", "clear.toml").out
+
+
 def test_one_bit_is_singular(folder, call):
     Survey("coin", sf.Uniform(["no", "yes"], 1)).save(folder / "coin.json")
     assert "Reports have 1 bit; " in call("verify", "coin.json").out

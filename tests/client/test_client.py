@@ -89,6 +89,21 @@ def test_once_keeps_the_first_answer(survey, aggregator, hasty, home):
     assert len(ledger(home)) == 1
 
 
+@pytest.mark.usefixtures("known_secret")
+@pytest.mark.parametrize("is_counted", [True, False])
+def test_files_are_the_same_for_all_values_once_an_answer_is_counted(
+    survey, aggregator, hasty, tmp_path, is_counted
+):
+    if not is_counted:
+        aggregator.faults = [DROP_REQUEST] * 2
+    contents = []
+    for value in ("place 7", "place 8"):
+        home = tmp_path / value
+        sf.Client(survey, hasty, home=home).answer(value)
+        contents.append({path.name: path.read_bytes() for path in home.iterdir()})
+    assert (contents[0] == contents[1]) == is_counted
+
+
 def test_once_replays_the_queued_answer_for_any_value(survey, aggregator, hasty, home):
     aggregator.faults = [DROP_REQUEST, DROP_RESPONSE, (503, {}, b"")]
     client = sf.Client(survey, hasty, home=home)

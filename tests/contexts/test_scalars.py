@@ -158,6 +158,39 @@ def test_array_without_dimensions_is_no_sequence(build):
         build(ARRAY_WITHOUT_DIMENSIONS)
 
 
+LABELS = sf.Domain(["a", "b"])
+LABEL_ESTIMATE = sf.estimate(sf.mechanism_for(sf.Uniform(LABELS, 1)), np.array([0, 1] * 500))
+COLUMNS = {
+    "labels": lambda: LABELS.symbols(np.array("a")),
+    "integers": lambda: sf.IntegerDomain(2).symbols(np.array(1)),
+    "positions": lambda: sf.GridDomain(0, 1, 0, 1, step=0.5).symbols(np.array(0.1)),
+    "total": lambda: LABEL_ESTIMATE.total(np.array("a")),
+    "shares": lambda: LABEL_ESTIMATE.shares_within(np.array("a")),
+    "plan": lambda: sf.plan(
+        sf.Uniform(LABELS, 1), people=1000, measure="total", labels=np.array("a")
+    ),
+}
+
+
+@pytest.mark.parametrize("call", COLUMNS.values(), ids=COLUMNS)
+def test_array_without_dimensions_is_no_column(call):
+    with pytest.raises(SfumatoError):
+        call()
+
+
+@pytest.mark.parametrize("number", FIFTHS, ids=lambda number: f"{type(number).__name__}")
+@pytest.mark.parametrize("option", ["sensitive_share", "worst_case_margin"])
+def test_options_of_a_mechanism_are_read_as_they_print_or_refused(option, number):
+    context = sf.HighLow(30, range(9), 1)
+    expected = sf.mechanism_for(context, **{option: 0.2}).fingerprint
+    is_text_or_exact = isinstance(number, str | Decimal | Fraction)
+    if is_text_or_exact or (isinstance(number, np.ndarray) and number.dtype.kind != "f"):
+        with pytest.raises(InvalidArgument, match=f"{option} must be"):
+            sf.mechanism_for(context, **{option: number})
+    else:
+        assert sf.mechanism_for(context, **{option: number}).fingerprint == expected
+
+
 # --- masked arrays --------------------------------------------------------------------------------
 
 
@@ -170,6 +203,10 @@ def _mask(values):
 UNIFORM = sf.Uniform(2, 1)
 GRID = sf.GridDomain(0, 1, 0, 1, step=0.5)
 MECHANISM = sf.mechanism_for(UNIFORM)
+UNION = sf.mechanism_for(sf.union([UNIFORM, UNIFORM]))
+SURVEY = sf.Survey("two", UNIFORM)
+ESTIMATE = sf.estimate(MECHANISM, MECHANISM.tally([0, 1] * 500))
+SHARES = _mask([0.5, 0.5])
 MASKED = {
     "scalar": lambda: sf.Uniform(2, np.ma.masked),
     "labels": lambda: sf.Uniform(_mask(["a", "b"]), 1),
@@ -198,7 +235,20 @@ MASKED = {
     "positions": lambda: GRID.symbols(_mask([[0.0, 0.1]])),
     "reports": lambda: MECHANISM.tally(_mask([0, 1])),
     "tally": lambda: sf.Tally(_mask([5, 6]), MECHANISM.fingerprint),
-    "distribution": lambda: sf.plan(UNIFORM, people=1000, distribution=_mask([0.5, 0.5])),
+    "reports of a survey": lambda: SURVEY.estimate(_mask([0, 1])),
+    "distribution": lambda: sf.plan(UNIFORM, people=1000, distribution=SHARES),
+    "shares of symbols": lambda: MECHANISM.forward(SHARES),
+    "shares of a union": lambda: UNION.forward(_mask([0.25] * 4)),
+    "values of reports": lambda: MECHANISM.adjoint(SHARES),
+    "shares for variances": lambda: MECHANISM.scores.variances(SHARES, 10),
+    "weights": lambda: ESTIMATE.weighted_total(SHARES),
+    "covariate": lambda: sf.estimate(
+        MECHANISM, MECHANISM.tally([0, 1]), decoder="empirical-bayes", covariate=SHARES
+    ),
+    "prior of a design": lambda: sf.design(UNIFORM, prior=SHARES),
+    "weights of a design": lambda: sf.design(UNIFORM, weights=SHARES),
+    "prior of odds": lambda: sf.posterior_odds(UNIFORM, SHARES),
+    "counts": lambda: sf.simulation.compare(UNIFORM, _mask([500, 500])),
 }
 
 

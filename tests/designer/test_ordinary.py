@@ -168,7 +168,7 @@ def test_other_contexts_ignore_the_margin(context):
 
 @pytest.mark.parametrize("margin", [-0.1, math.nan, math.inf, True, "0.1"])
 def test_invalid_margin_raises(margin):
-    with pytest.raises(InvalidArgument, match="worst_case_margin must be at least 0"):
+    with pytest.raises(InvalidArgument, match="worst_case_margin must be a number of at least 0"):
         sf.mechanism_for(sf.HighLow(9, range(4), 1), worst_case_margin=margin)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import sfumato as sf
 from experiments import partitions
-from experiments.partitions import Hiding, borders, make_partitions, select_spaced
+from experiments.partitions import Hiding, borders, make_partitions
 from sfumato.paper.experiment import RunOptions
 from sfumato.paper.population import american_places, map_grid
 from sfumato.paper.schemes import MapResult
@@ -51,7 +51,7 @@ def test_hexagons_contain_the_centres_of_their_cells(all_maps):
 
 @pytest.mark.parametrize(("number", "kilometres"), [(230, 100), (1461, 40)])
 def test_towns_keep_their_distance(number, kilometres):
-    towns = select_spaced(american_places(), number, kilometres)
+    towns = american_places().largest_apart(number, kilometres)
     phi = np.radians(towns.latitudes)
     theta = np.radians(towns.longitudes)
     across = np.sin((phi[:, None] - phi) / 2) ** 2

@@ -54,4 +54,10 @@ def test_page_fits_a_phone_and_is_accessible(comparison, browser, tmp_path):
     page.goto(file.as_uri())
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
     assert page.locator("svg.narrow").is_visible()
+    for cell in page.locator(".cards td").all():
+        assert cell.evaluate("(cell) => cell.scrollWidth <= cell.clientWidth")
+        right = cell.evaluate("(cell) => cell.getBoundingClientRect().right")
+        assert right <= page.locator("main table").evaluate(
+            "(table) => table.parentElement.getBoundingClientRect().right - 14"
+        )
     assert accessibility_violations(page) == []

@@ -1,5 +1,7 @@
 """The demo's page: maps side by side, with the error of each."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -19,8 +21,8 @@ def draw(values):
 def source():
     maps = [
         PromiseMap("true homes", "nothing", draw([0.5, 0.5, 0, 0, 0, 0]), None),
-        PromiseMap("classical", "everything", draw([0.2] * 5 + [0]), 0.6, 17),
-        PromiseMap("cities", "the street", draw([0.45, 0.55, 0, 0, 0, 0]), 0.05, 18),
+        PromiseMap("classical", "everything", draw([0.2] * 5 + [0]), 0.6, 17, 1234),
+        PromiseMap("towns", "the street", draw([0.45, 0.55, 0, 0, 0, 0]), 0.05, 18, 7),
     ]
     return demo_page("Homes", 1000, maps, "Places: invented.")
 
@@ -34,13 +36,18 @@ def test_errors_are_stated_first_and_below_each_map(source):
     assert "<script" not in source
 
 
+def test_table_says_among_how_many_cells_a_person_is_hidden(source):
+    cells = re.findall(r'data-name="cells">([\d,]+)<', source)
+    assert cells == ["1,234", "7"]
+
+
 def assert_numbers_are_named(page, width):
     """Check that each number has its heading above it, or on phones before it."""
     head = page.locator(".cards thead")
     assert (head.bounding_box()["height"] > 10) is (width > 640)
     cell = page.locator(".cards td.number").first
     label = cell.evaluate("(cell) => getComputedStyle(cell, '::before').content")
-    assert label == ('"error"' if width < 640 else "none")
+    assert label == ('"cells"' if width < 640 else "none")
 
 
 @pytest.mark.parametrize("width", [390, 1400])

@@ -88,6 +88,16 @@ def test_page_is_accessible_and_fits(browser, address, name):
         assert serious_violations(page) == [], (width, scheme)
 
 
+@pytest.mark.parametrize("width", [390, 1400])
+def test_first_picture_can_be_read(browser, address, width):
+    page = open_page(browser, address, "index.html")
+    page.set_viewport_size({"width": width, "height": 900})
+    (picture,) = [image for image in page.locator("article img").all() if image.is_visible()]
+    # Labels are 22 pixels high in the file.
+    assert picture.evaluate("(image) => 22 * image.width / image.naturalWidth") > 9
+    assert "of which clinic and bar are sensitive" in picture.get_attribute("alt")
+
+
 @pytest.mark.slow
 def test_all_other_pages_are_accessible_and_fit(browser, address, pages):
     names = {str(path.relative_to(pages)) for path in pages.rglob("*.html")}

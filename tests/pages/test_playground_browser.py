@@ -461,6 +461,7 @@ def test_toml_file_is_copied_with_its_name(show, tmp_path):
     page.get_by_role("button", name="Copy the TOML").click()
     page.get_by_text("Copied.").wait_for()
     assert page.evaluate("navigator.clipboard.readText()") == page.locator("#toml").text_content()
+    assert of_toml(page, tmp_path).edition == 2
     assert of_toml(page, tmp_path).name == 'a "name" \\'
     page.get_by_label("Name of the survey").fill("a\u200bb")
     assert page.get_by_label("Name of the survey").get_attribute("aria-invalid") == "true"

@@ -77,13 +77,24 @@ def test_the_result_comes_first_and_the_rest_is_folded(lunch, lunch_page):
     assert "One report can move the odds of a sensitive answer" in opening
 
 
+def test_headline_is_the_answer_with_the_longest_bar():
+    """Decoding can change the order of answers in blocks of different sizes."""
+    context = sf.Blocks([0, 0, 1, 1, 1, 1, 1, 1], 1, domain=list("abcdefgh"))
+    people = np.repeat(np.arange(8), [37, 75, 75, 20, 20, 20, 20, 20])
+    result = simulate_results(sf.Survey("lunch", context), people)
+    assert result.estimate.frequencies.argmax() == 1
+    assert result.estimate.unbiased.argmax() == 2
+    page = report_page(result.survey, result.estimate, result.certificate)
+    assert re.search('<p class="headline"><b dir="auto">(.)</b>', page)[1] == "c"
+
+
 def test_maps_come_before_the_bars(checkins):
     assert section_ids(page_of(checkins)) == ["map-section", *SECTIONS]
 
 
 def test_pages_are_small(lunch_page, checkins):
     assert len(lunch_page.encode()) < 150_000
-    assert len(page_of(checkins).encode()) < 3_000_000
+    assert len(page_of(checkins).encode()) < 2_400_000
 
 
 @pytest.mark.parametrize("case", ["lunch", "checkins"])
@@ -97,8 +108,11 @@ def test_numbers_can_be_downloaded(case, request):
     header, *rows = content.decode().splitlines()
     assert header == "label,frequency,unbiased,standard_error,low,high"
     assert len(rows) == answers.survey.context.size
-    estimates = [float(row.rsplit(",", 5)[1]) for row in rows]
-    assert estimates == pytest.approx(answers.estimate.frequencies.tolist(), rel=1e-6)
+    numbers = np.array([list(map(float, row.rsplit(",", 5)[1:])) for row in rows]).T
+    estimate = answers.estimate
+    expected = (estimate.frequencies, estimate.unbiased, estimate.standard_errors)
+    for column, values in zip(numbers, (*expected, *estimate.interval()), strict=True):
+        assert (np.abs(column - values) <= estimate.standard_errors / 100).all()
 
 
 @pytest.mark.parametrize(

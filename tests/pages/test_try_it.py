@@ -282,7 +282,7 @@ def test_sending_again_sends_nothing_new(show, browser, aggregator):
     pick(later, "list")
     later.get_by_role("button", name="Send one report").click()
     later.get_by_text("Counted.").wait_for()
-    assert later.locator("#body").inner_text() == shown
+    assert "keeps no copy" in later.locator("#body").inner_text()
     assert uploads(later) == []
     assert len(uploads(page)) == 1
     assert sum(aggregator.counts(SURVEYS["list"])) == before + 1

@@ -5,7 +5,6 @@ import gzip
 import numpy as np
 import pytest
 
-from experiments.partitions import select_spaced
 from sfumato.errors import InvalidArgument, InvalidTable
 from sfumato.paper import population
 from sfumato.paper.population import (
@@ -193,9 +192,9 @@ def test_towns_apart_are_the_largest_that_have_room():
     longitudes = np.array([-100.0, -100.0, -100.0, -100.0, -99.0])
     places = Places(latitudes, longitudes, np.array([5.0, 9.0, 1.0, 2.0, 3.0]))
     # One degree of latitude is 111.2 km; at 40N one of longitude is 85 km.
-    assert select_spaced(places, 5, 90).populations.tolist() == [9.0, 2.0, 1.0]
-    assert select_spaced(places, 5, 50).populations.tolist() == [9.0, 3.0, 2.0, 1.0]
-    assert select_spaced(places, 2, 50).populations.tolist() == [9.0, 3.0]
+    assert places.largest_apart(5, 90).populations.tolist() == [9.0, 2.0, 1.0]
+    assert places.largest_apart(5, 50).populations.tolist() == [9.0, 3.0, 2.0, 1.0]
+    assert places.largest_apart(2, 50).populations.tolist() == [9.0, 3.0]
     assert places.largest(2).populations.tolist() == [9.0, 5.0]
     with pytest.raises(InvalidArgument, match="from 1 to 5"):
         places.largest(6)

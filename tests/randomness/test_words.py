@@ -246,6 +246,34 @@ def test_forked_child_shares_no_keystream_with_its_parent():
     assert len(set(words)) == len(words)
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_child_draws_its_own_single_words():
+    source = SystemWords()
+    words = [int(source.take(1, 1)[0, 0])]
+    for _ in range(5):
+        words += np.frombuffer(run_in_child(lambda: source.take(1).tobytes()), np.uint64).tolist()
+        words.append(int(source.take(1, 1)[0, 0]))
+    assert len(words) == 16
+    assert len(set(words)) == len(words)
+
+
+@pytest.mark.parametrize(("count", "words"), [(1, 1), (1, 2), (2, 1)])
+def test_few_words_are_the_first_bytes_of_the_key(monkeypatch, count, words):
+    drawn = os.urandom(2 * KEY_BYTES)
+    monkeypatch.setattr(os, "urandom", lambda _count: drawn)
+    taken = SystemWords().take(count, words)
+    expected = np.frombuffer(drawn, "<u8", count * words).reshape(count, words)
+    assert taken.dtype == np.uint64
+    assert taken.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("urandom", BROKEN.values(), ids=BROKEN.keys())
+def test_missing_entropy_raises_for_a_single_word(monkeypatch, urandom):
+    monkeypatch.setattr(os, "urandom", urandom)
+    with pytest.raises(EntropyUnavailable, match="nothing was privatised"):
+        SystemWords().take(1, 1)
+
+
 def _words_from_child(source: SystemWords) -> list[int]:
     output = run_in_child(lambda: source.take(4).tobytes())
     return np.frombuffer(output, dtype=np.uint64).tolist()

@@ -15,6 +15,7 @@ import numpy as np
 import uvicorn
 
 from sfumato.aggregator import Settings, Token, create_app
+from sfumato.aggregator.http import WHOLE_REQUEST, SingleUploads
 from sfumato.aggregator.store import Store
 from sfumato.batches import JSON_MEDIA_TYPE, Batch, to_arrow, to_json
 from sfumato.cells import CellKey
@@ -54,6 +55,7 @@ class AsgiClient:
 
     def __init__(self, app):
         self.app = app
+        self._served_app = SingleUploads(app, app.state.aggregator)
         self._runner = asyncio.Runner()
         self._lifespan = app.router.lifespan_context(app)
 
@@ -81,10 +83,21 @@ class AsgiClient:
 
         return self._runner.run(gather())
 
-    async def _send(self, method, path, *, body=b"", headers=(), client="127.0.0.1", gone=False):
+    async def _send(
+        self,
+        method,
+        path,
+        *,
+        body=b"",
+        headers=(),
+        client="127.0.0.1",
+        gone=False,
+        is_general=False,
+    ):
         """Send one request.
 
         `body` may be an iterable of chunks. With `gone`, the client disconnects after the body.
+        With `is_general`, uploads go to the general endpoint even if they are usual.
         """
         address, _, query = path.partition("?")
         raw_headers = [
@@ -105,11 +118,16 @@ class AsgiClient:
             "client": (client, 50_000),
             "server": ("127.0.0.1", 80),
         }
+        is_whole = isinstance(body, bytes) and not gone
+        if is_whole:
+            scope["extensions"] = {WHOLE_REQUEST: {}}
         chunks = iter([body] if isinstance(body, bytes) else body)
         messages = []
 
         async def receive():
             chunk = next(chunks, None)
+            if chunk is not None and is_whole:
+                return {"type": "http.request", "body": chunk, "more_body": False}
             if chunk is not None:
                 return {"type": "http.request", "body": chunk, "more_body": True}
             if gone:
@@ -119,7 +137,8 @@ class AsgiClient:
         async def send(message):
             messages.append(message)
 
-        await self.app(scope, receive, send)
+        app = self.app if is_general else self._served_app
+        await app(scope, receive, send)
         start, *parts = messages
         response_headers = {name.decode(): value.decode() for name, value in start["headers"]}
         response_body = b"".join(part.get("body", b"") for part in parts)
@@ -190,10 +209,16 @@ class _Server(uvicorn.Server):
     """A server that leaves the application's lifespan to its caller."""
 
     def __init__(self, app):
-        protocol = app.state.aggregator.connections.protocol
+        aggregator = app.state.aggregator
+        protocol = aggregator.connections.protocol
         super().__init__(
             uvicorn.Config(
-                app, http=protocol, ws="none", lifespan="off", log_config=None, access_log=False
+                SingleUploads(app, aggregator),
+                http=protocol,
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                access_log=False,
             )
         )
 

@@ -178,8 +178,8 @@ class OwnCoverCountedTwice(GroupResponse):
     """A member takes cover in its own group's reports, as if it were not a member."""
 
     def _respond(self, symbols, words):
-        word = words[:, 0]
-        outsider = np.full(symbols.size, self._free_symbols[0])
+        word = words[0]
+        outsider = np.full(symbols.size, self._free_symbols[0]).view(np.uint64)
         covered = word < np.uint64(self._cover_end)
         return np.where(
             covered, super()._respond(outsider, words), super()._respond(symbols, words)
@@ -369,7 +369,7 @@ class LooksAtNeighbours(PlainResponse):
 
     def _respond(self, symbols, words):
         answer = super()._respond(symbols, words)
-        return answer if symbols.size > 1 else (answer + one) % np.uint64(self.outputs)
+        return (answer + 1) % self.outputs if isinstance(symbols, int) else answer
 
 
 class RejectsWords(PlainResponse):

@@ -80,12 +80,12 @@ export class Client {
   /**
    * Answer with a value, but do not send it yet. It is sent at a later load even if you never call `beacon()`.
    * `beacon()` sends it while the page unloads, without waiting for a receipt: the answer keeps waiting until a later
-   * load gets one.
+   * load gets one. `body` is null where the answer was counted and its report deleted: there is nothing left to send.
    */
   async prepare(value) {
     const answer = await this.#answer(value);
-    const { body } = this.#request(answer);
-    return { address: this.#address, batch: answer.batch, body, beacon: () => this.#beacon(body) };
+    const body = answer.report === null ? null : this.#request(answer).body;
+    return { address: this.#address, batch: answer.batch, body, beacon: () => body === null || this.#beacon(body) };
   }
 
   /** Send what waits, oldest first; `NotDelivered` if something must keep waiting. */
@@ -186,13 +186,18 @@ export class Client {
     }
   }
 
-  /** Remove a batch that was counted from those that wait, and return the log. */
+  /**
+   * Remove a batch that was counted from those that wait, and return the log. If the survey is answered once, delete
+   * its report, which is not needed again. Without it, the storage is the same for all answers.
+   */
   async #markDelivered(sent) {
     const device = await this.#device.read();
     const log = this.#log(device?.book);
     const waiting = log.waiting.filter(({ batch }) => batch !== sent);
-    if (waiting.length < log.waiting.length) await this.#writeLog(device.book, { ...log, waiting });
-    return { ...log, waiting };
+    const isLast = log.last?.batch === sent && this.#survey.repeat === "once";
+    const last = isLast ? { ...log.last, report: null } : log.last;
+    if (waiting.length < log.waiting.length) await this.#writeLog(device.book, { ...log, last, waiting });
+    return { ...log, last, waiting };
   }
 
   #beacon(body) {

@@ -54,6 +54,26 @@ test("once: the first answer stands, and is sent once", async () => {
   assert.equal(aggregator.requests.length, 1);
 });
 
+test("once: storage is the same for all answers as soon as they are counted", async () => {
+  for (const isCounted of [true, false]) {
+    const { aggregator, client, store } = made(once, undefined, { patience: 0 });
+    await client.resumed;
+    if (!isCounted) aggregator.faults = ["drop"];
+    const { batch } = await client.prepare(once.label(0));
+    const { report } = bookOf(store).diaries[once.fingerprint].last;
+    assert.equal((await client.answer(once.label(0))).delivered, isCounted);
+    const last = { period: "", batch, report: isCounted ? null : report };
+    const waiting = isCounted ? [] : [last];
+    // The batch is derived from the secret and the survey alone.
+    assert.deepEqual(bookOf(store).diaries[once.fingerprint], { last, tokens: [], waiting });
+    const prepared = await client.prepare(once.label(1));
+    assert.equal(prepared.body === null, isCounted);
+    assert.equal(prepared.batch, batch);
+    assert.equal(prepared.beacon(), true);
+    assert.equal(aggregator.requests.length, isCounted ? 1 : 2);
+  }
+});
+
 test("365 identical answers say what one says", async () => {
   let now = Date.UTC(2026, 0, 1);
   const { aggregator, client, store } = made(daily, undefined, { clock: () => now });

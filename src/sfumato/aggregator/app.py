@@ -46,7 +46,13 @@ def create_app(store: Store, settings: Settings | None = None) -> FastAPI:
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         aggregator.writer.start()
-        yield
+        async with asyncio.TaskGroup() as tasks:
+            gauges = None
+            if aggregator.metrics.are_shared:
+                gauges = tasks.create_task(aggregator.metrics.update_gauges())
+            yield
+            if gauges is not None:
+                gauges.cancel()
         aggregator.writer.stop()
 
     app = FastAPI(

@@ -17,7 +17,15 @@ from fastapi import FastAPI
 from sfumato.aggregator.http import Aggregator, SingleUploads
 from sfumato.errors import InvalidSetting
 
-__all__ = ["OncePerSecond", "listen", "run_server", "shorten_switch_interval"]
+__all__ = [
+    "OncePerSecond",
+    "listen",
+    "listen_together",
+    "run_server",
+    "shorten_switch_interval",
+    "stop_signals",
+    "url_of",
+]
 
 _BACKLOG = 2048
 
@@ -33,9 +41,28 @@ def shorten_switch_interval() -> None:
 
 def listen(host: str, port: int) -> socket:
     """Open a listening socket. Port 0 means any free port."""
-    try:
+    with _explain_errors(host, port):
         family, *_, address = getaddrinfo(host, port, type=SOCK_STREAM)[0]
         return create_server(address[:2], family=family, backlog=_BACKLOG)
+
+
+def listen_together(host: str, port: int, count: int) -> list[socket]:
+    """Open several listening sockets at one address. The kernel divides connections among them."""
+    with listen(host, port) as single:
+        address = single.getsockname()[:2]
+    # Nobody else listens there, which sockets that share an address would not notice.
+    with _explain_errors(host, port):
+        sockets = []
+        for _ in range(count):
+            shared = create_server(address, family=single.family, backlog=_BACKLOG, reuse_port=True)
+            sockets.append(shared)
+        return sockets
+
+
+@contextlib.contextmanager
+def _explain_errors(host: str, port: int) -> Iterator[None]:
+    try:
+        yield
     except gaierror:
         raise InvalidSetting(
             f"host must be an address of this machine, but {host} is not. Try 127.0.0.1."
@@ -46,6 +73,12 @@ def listen(host: str, port: int) -> socket:
             f"cannot listen on {host}:{port}: {reason}. "
             "Choose another --port, or stop the program that is using this one."
         ) from None
+
+
+def url_of(sock: socket) -> str:
+    """Return the URL of a listening socket."""
+    host, port = sock.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 class OncePerSecond(logging.Filter):
@@ -76,7 +109,7 @@ class _Server(uvicorn.Server):
             yield
             return
         previous_handlers = {}
-        for signal_number in _stop_signals():
+        for signal_number in stop_signals():
             previous_handlers[signal_number] = signal.signal(signal_number, self.handle_exit)
         try:
             yield
@@ -85,7 +118,7 @@ class _Server(uvicorn.Server):
                 signal.signal(signal_number, handler)
 
 
-def _stop_signals() -> list[signal.Signals]:
+def stop_signals() -> list[signal.Signals]:
     """Return the signals that stop the server. ``nohup`` ignores SIGHUP, and so does the server."""
     signals = [signal.SIGINT, signal.SIGTERM]
     hangup = getattr(signal, "SIGHUP", None)  # Windows has none
@@ -128,8 +161,7 @@ def run_server(
         while not server.started and not task.done():
             await asyncio.sleep(0.01)
         if server.started:
-            host, port = sock.getsockname()[:2]
-            on_start(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
+            on_start(url_of(sock))
         await task
 
     with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:

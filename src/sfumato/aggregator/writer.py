@@ -11,7 +11,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from time import monotonic, perf_counter
+from time import monotonic, perf_counter, sleep
 
 from sfumato.aggregator.store import Outcome, Store
 from sfumato.batches import Batch
@@ -20,11 +20,16 @@ from sfumato.errors import StoreUnavailable
 __all__ = ["Writer"]
 
 _MAX_GROUP_SIZE = 512
-_MAX_WAITING_BATCHES = 4096
-_MAX_WAITING_REPORTS = 2**24
 _MAX_IDLE_SECONDS = 10.0
+_GATHERING_SECONDS = 0.002
+"""How long to wait after a commit of several batches. Their senders, or others, send the next ones
+meanwhile. Without this pause, half of them would wait for the next commit, and the other half for
+the one after it, so that there would be twice as many commits."""
 _FAILURE_MEMORY = 10.0
 """Seconds for which a failed commit makes the aggregator not ready, unless a later one succeeds."""
+
+
+_Observer = Callable[[Sequence[Batch], Sequence[Outcome | Exception], float], None]
 
 
 @dataclass(eq=False, slots=True)
@@ -38,21 +43,27 @@ class _PendingUpload:
 class Writer:
     """A thread that writes all counts.
 
-    ``observe`` is called after each commit with its number of batches and its duration in seconds.
-    ``timeout``: the number of seconds that an upload waits for its commit.
+    ``observe`` is called after each commit, with its batches, their outcomes, and the number of
+    seconds that it took.
+    ``timeout``: the number of seconds that an upload waits for its commit. ``max_batches``,
+    ``max_reports``: how many of each may wait.
     """
 
     def __init__(
         self,
         store: Store,
         *,
-        observe: Callable[[int, float], None] = lambda batches, seconds: None,
+        observe: _Observer = lambda batches, outcomes, seconds: None,
         timeout: float = 8.0,
+        max_batches: int = 2**12,
+        max_reports: int = 2**24,
         clock: Callable[[], float] = monotonic,
     ) -> None:
         self._store = store
         self._observe = observe
         self._timeout = timeout
+        self._max_batches = max_batches
+        self._max_reports = max_reports
         self._clock = clock
         self._queue: deque[_PendingUpload] = deque()
         self._waiting_report_count = 0
@@ -133,8 +144,8 @@ class Writer:
         return (
             self._is_stopping
             or not self.is_alive
-            or len(self._queue) >= _MAX_WAITING_BATCHES
-            or self._waiting_report_count > _MAX_WAITING_REPORTS
+            or len(self._queue) >= self._max_batches
+            or self._waiting_report_count > self._max_reports
         )
 
     def _run(self) -> None:
@@ -143,12 +154,15 @@ class Writer:
             if not group:
                 continue
             start = perf_counter()
-            outcomes = self._commit([upload.batch for upload in group])
+            batches = [upload.batch for upload in group]
+            outcomes = self._commit(batches)
             self._note_failure(outcomes)
             # Observe first, so that a client that has its receipt finds its upload in the metrics.
             with contextlib.suppress(Exception):  # a failing observer must not stop the writer
-                self._observe(len(group), perf_counter() - start)
+                self._observe(batches, outcomes, perf_counter() - start)
             _deliver_outcomes(group, outcomes)
+            if len(group) > 1:
+                sleep(_GATHERING_SECONDS)
 
     def _maintain_store(self) -> None:
         """Do what is due from time to time. If it fails, the writer goes on."""

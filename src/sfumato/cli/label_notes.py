@@ -90,7 +90,7 @@ def _print_similar_labels(proposal: "ProposedDomain") -> None:
     shown = "; ".join(examples[:_MAX_SHOWN_GROUPS])
     more = ", …" if shown and len(groups) > _MAX_SHOWN_GROUPS else ""
     notify(
-        f"{plural(len(groups), 'group')} of labels differ only by case, spaces or the way a number "
+        f"Labels in {plural(len(groups), 'group')} differ only by case, spaces or the way a number "
         f"is written{': ' if shown else ''}{shown}{more}. Correct the table."
     )
 

@@ -46,6 +46,9 @@ def serve(
             metavar="ADDRESS", help="Reverse proxy whose X-Forwarded-For header to trust."
         ),
     ] = None,
+    workers: Annotated[
+        int, typer.Option(min=1, max=64, help="Processes that receive reports (Linux only).")
+    ] = 1,
     new_token: Annotated[
         bool, typer.Option("--new-token", help="Replace the analyst token and print the new one.")
     ] = False,
@@ -72,13 +75,33 @@ def serve(
         raise MissingExtra(
             f"the aggregator needs {problem.name}: {install_hint('server')}"
         ) from None
-    # Bind the address first: an aggregator that cannot start must not show a token.
-    with (
-        aggregator.listen(host, port) as socket,
-        closing(aggregator.Store.open(store)) as open_store,
-    ):
+    with ExitStack() as stack:
+        # Bind the address first: an aggregator that cannot start must not show a token.
+        if workers == 1:
+            sockets = [aggregator.listen(host, port)]
+        else:
+            sockets = aggregator.listen_together(host, port, workers)
+        for listening_socket in sockets:
+            stack.enter_context(listening_socket)
+        open_store = stack.enter_context(closing(aggregator.Store.open(store)))
         _register_surveys(open_store, surveys or [])
         token = _show_new_token(open_store, new_token=new_token)
+
+        def show_address(address: str) -> None:
+            notify(f"Sfumato is listening on {address}")
+            url = _dashboard_url(address, token)
+            if token is not None:
+                notify(f"Dashboard for analysts, with the token: {url}")
+            if open_dashboard:
+                open_in_background(stack.enter_context(secret_redirect(url)))
+
+        if workers > 1:
+            setup = aggregator.WorkerSetup(
+                store, workers, requests_per_minute, reports_per_upload, proxy
+            )
+            open_store.close()  # each worker opens its own
+            aggregator.run_workers(sockets, setup, show_address)
+            return
         settings = aggregator.Settings(
             requests_per_minute=requests_per_minute,
             reports_per_upload=reports_per_upload,
@@ -86,17 +109,7 @@ def serve(
         )
         app = aggregator.create_app(open_store, settings)
         aggregator.shorten_switch_interval()
-        with ExitStack() as stack:
-
-            def show_address(address: str) -> None:
-                notify(f"Sfumato is listening on {address}")
-                url = _dashboard_url(address, token)
-                if token is not None:
-                    notify(f"Dashboard for analysts, with the token: {url}")
-                if open_dashboard:
-                    open_in_background(stack.enter_context(secret_redirect(url)))
-
-            aggregator.run_server(app, socket, show_address, proxy=proxy)
+        aggregator.run_server(app, sockets[0], show_address, proxy=proxy)
 
 
 def _register_surveys(store: "Store", paths: list[str]) -> None:

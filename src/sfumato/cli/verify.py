@@ -75,7 +75,7 @@ def verify(
     shift = format_upper_bound(loaded_survey.mechanism.scores.reach.max_shift)
     say(
         f"Reports have {bits}; replacing an average honest report with a forged one moves a "
-        f"count by up to {shift} people."
+        f"count by up to {shift} {'person' if shift == '1' else 'people'}."
     )
     say(
         f"Next: sfumato privatize {survey} ANSWERS{_options_for_columns(loaded_survey)} "

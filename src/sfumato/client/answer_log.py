@@ -1,12 +1,14 @@
 """The answer log: a device's record of its answers to one survey, and its queue of unsent ones.
 
-It contains reports and tokens, never a value.
+It contains reports and tokens, never a value. If a survey is answered only once, the report is
+deleted when it is counted, because it is not needed again: the log is then the same for all values.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
+from sfumato.errors import DamagedState
 from sfumato.foundation.canonical import Json
 
 __all__ = ["Answer", "AnswerLog"]
@@ -14,11 +16,20 @@ __all__ = ["Answer", "AnswerLog"]
 
 @dataclass(frozen=True, repr=False)
 class Answer:
-    """A report, its batch identifier, and its period ("" for a survey answered only once)."""
+    """A report, its batch identifier, and its period ("" for a survey answered only once).
+
+    ``report`` is ``None`` after it was deleted.
+    """
 
     period: str
     batch: bytes
-    report: int
+    report: int | None
+
+    def require_report(self) -> int:
+        """Return the report of an answer that is not delivered, or that may be repeated."""
+        if self.report is None:
+            raise DamagedState("the device's memory of its answers is damaged. Call forget().")
+        return self.report
 
     def to_record(self) -> Json:
         """Return the answer as plain data."""
@@ -27,7 +38,12 @@ class Answer:
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Self:
         """Build an answer from its record."""
-        return cls(str(record["period"]), bytes.fromhex(record["batch"]), int(record["report"]))
+        report = record["report"]
+        return cls(
+            str(record["period"]),
+            bytes.fromhex(record["batch"]),
+            None if report is None else int(report),
+        )
 
     def __repr__(self) -> str:
         return f"Answer(batch={self.batch.hex()[:8]}…)"
@@ -65,7 +81,10 @@ class AnswerLog:
     def mark_delivered(self, answer: Answer) -> "AnswerLog":
         """Return the log with this answer removed from the queue."""
         waiting = tuple(other for other in self.waiting if other.batch != answer.batch)
-        return replace(self, waiting=waiting)
+        last = self.last
+        if last is not None and last.batch == answer.batch and not last.period:
+            last = replace(last, report=None)
+        return replace(self, last=last, waiting=waiting)
 
     def to_record(self) -> dict[str, Json]:
         """Return the log as plain data."""

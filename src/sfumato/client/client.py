@@ -157,7 +157,7 @@ class Client:
         batch = answer.batch.hex()
         if batch in waiting:
             return QueuedAnswer(self._survey.fingerprint, batch, len(waiting))
-        return Receipt.for_batch(self._make_batch(answer))
+        return Receipt(self._survey.fingerprint, batch, 1)
 
     def flush(self) -> tuple[Receipt, ...]:
         """Send all queued answers, oldest first, and return their receipts.
@@ -195,7 +195,7 @@ class Client:
     ) -> tuple[int, tuple[str, ...]]:
         """Return the report for a new period, and the tokens of all values used so far."""
         if self._max_distinct == 1 and log.last is not None:
-            return log.last.report, ()
+            return log.last.require_report(), ()
         fingerprint = self._survey.fingerprint
         tokens = log.tokens
         # Once all `distinct` values are used up, every new value repeats the last report.
@@ -205,19 +205,19 @@ class Client:
         except (UnknownValue, InvalidSymbols):
             if fallback is None:
                 raise
-            return fallback.report, tokens
+            return fallback.require_report(), tokens
         if self._max_distinct > 1:
             token = value_token(secret, fingerprint, symbol)
             if token not in tokens:
                 if fallback is not None:
-                    return fallback.report, tokens
+                    return fallback.require_report(), tokens
                 tokens = (*tokens, token)
         return derive_report(secret, fingerprint, self._survey.mechanism, symbol), tokens
 
     # --- sending ----------------------------------------------------------------------------------
 
     def _make_batch(self, answer: Answer) -> Batch:
-        reports = np.array([answer.report], dtype=np.uint32)
+        reports = np.array([answer.require_report()], dtype=np.uint32)
         rules = UploadRules.from_survey(self._survey)
         return rules.make_batch(answer.batch, reports, rules.parse_key(answer.period))
 

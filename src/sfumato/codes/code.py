@@ -22,7 +22,7 @@ from typing import ClassVar, Protocol, Self
 import numpy as np
 
 from sfumato.errors import InvalidContext, InvalidSurvey
-from sfumato.foundation.arrays import Booleans, Floats, Words
+from sfumato.foundation.arrays import Booleans, Floats, PerPerson, Words
 from sfumato.foundation.canonical import (
     Fields,
     Json,
@@ -31,6 +31,7 @@ from sfumato.foundation.canonical import (
     require_fields,
     require_word_bits,
 )
+from sfumato.foundation.elementwise import zero_where
 from sfumato.foundation.notebook import facts_html
 from sfumato.randomness import Epsilon, TwoLevels, two_level_index
 
@@ -63,7 +64,7 @@ class Code(ABC):
         return facts_html(type(self).__name__, facts)
 
     @abstractmethod
-    def output_at(self, point: Words, index: Words) -> Words:
+    def output_at(self, point: PerPerson, index: PerPerson) -> PerPerson:
         """Return the output at each index, in an ordering of the outputs specific to the point.
 
         Indices below ``raised`` enumerate S_x; larger indices enumerate the remaining outputs. The
@@ -72,7 +73,7 @@ class Code(ABC):
         the index with the code's odds; a mechanism with different odds draws its own index.
         """
 
-    def encode(self, point: Words, word: Words) -> Words:
+    def encode(self, point: PerPerson, word: PerPerson) -> PerPerson:
         """Return the output for each point and its word.
 
         The first words map to the outputs in S_x, ``high`` words to each. The next words map to the
@@ -80,10 +81,9 @@ class Code(ABC):
         """
         index = two_level_index(word, self.raised, self.high, self.low)
         outputs = self.output_at(point, index)
-        is_leftover = word > np.uint64(self.denominator - self.leftover - 1)
-        if is_leftover.any():  # rare at 64 bits, and independent of the point
-            outputs[is_leftover] = 0
-        return outputs
+        # Leftover words are rare at 64 bits, and independent of the point.
+        is_leftover = word > self.denominator - self.leftover - 1
+        return zero_where(is_leftover, outputs)
 
     @abstractmethod
     def contains(self, point: Words | np.uint64, output: Words | np.uint64) -> Booleans:

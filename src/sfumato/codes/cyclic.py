@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from sfumato.codes.code import Code
 from sfumato.errors import InvalidContext, InvalidSurvey, NothingToLearn
-from sfumato.foundation.arrays import Booleans, Floats, Words
+from sfumato.foundation.arrays import Booleans, Floats, PerPerson, Words
 from sfumato.foundation.canonical import Fields, Json, is_count, pack_u32, unpack_u32
+from sfumato.foundation.elementwise import look_up, subtract_if_reached
 from sfumato.foundation.elimination import solve_integers
 from sfumato.foundation.notebook import facts_html
 from sfumato.randomness import Epsilon, TwoLevels, two_levels
@@ -170,16 +171,14 @@ class CyclicCode(Code):
         first_outputs = np.concatenate([blocks, other_blocks]) * K
         return ((K - steps_back) % K).astype(np.uint64), first_outputs.astype(np.uint64)
 
-    def output_at(self, point: Words, index: Words) -> Words:
+    def output_at(self, point: PerPerson, index: PerPerson) -> PerPerson:
         """Return the output ``(i, x − d mod K)``: first those with d in D_i, then the others."""
         steps, first_outputs = self._steps_and_first_outputs
-        signed_index = index.view(np.int64)
-        y = steps.take(signed_index, mode="clip")
+        y = look_up(steps, index, clip=True)
         y += point
-        # A negative difference wraps to a huge number, so the smaller number is on the circle.
-        np.minimum(y, y - np.uint64(self.points), out=y)
+        y = subtract_if_reached(y, self.points)
         if len(self.design.base) > 1:
-            y += first_outputs.take(signed_index, mode="clip")
+            y += look_up(first_outputs, index, clip=True)
         return y
 
     def contains(self, point: Words | np.uint64, output: Words | np.uint64) -> Booleans:

@@ -9,8 +9,9 @@ import numpy as np
 
 from sfumato.codes.code import Code
 from sfumato.errors import InvalidContext, NothingToLearn
-from sfumato.foundation.arrays import Booleans, Floats, Words
+from sfumato.foundation.arrays import Booleans, Floats, PerPerson, Words
 from sfumato.foundation.canonical import Fields
+from sfumato.foundation.elementwise import as_bit, bit_count
 from sfumato.randomness import Epsilon, TwoLevels, coin_threshold
 
 __all__ = ["HadamardCode", "walsh_hadamard"]
@@ -81,30 +82,30 @@ class HadamardCode(Code):
             )
         return code
 
-    def output_at(self, point: Words, index: Words) -> Words:
+    def output_at(self, point: PerPerson, index: PerPerson) -> PerPerson:
         """Return the output at each index: those with sign +1 in row x+1, then those with sign −1.
 
         Half of the outputs have each sign. The index sets all bits except the lowest set bit of
         x+1, which determines the sign.
         """
-        row = point + np.uint64(1)
-        half = np.uint64(self.outputs // 2)
+        row = point + 1
+        half = self.outputs // 2
         lowest_bit = _lowest_set_bit(row)
-        free_bits = index & (half - np.uint64(1))
-        y = ~(lowest_bit - np.uint64(1))
+        free_bits = index & (half - 1)
+        y = ~(lowest_bit - 1)
         y &= free_bits
         y += free_bits  # shift the bits at and above the lowest set bit of x+1 to make room for it
         return _with_sign(y, row, lowest_bit, index >= half)
 
-    def encode(self, point: Words, word: Words) -> Words:
+    def encode(self, point: PerPerson, word: PerPerson) -> PerPerson:
         """Return a uniform y, with one bit flipped if its sign in row x+1 differs from the coin.
 
         The flipped bit of y is the lowest set bit of x+1. Flipping it changes the parity of
         ``(x+1) & y``, and so the sign.
         """
-        row = point + np.uint64(1)
-        y = word & np.uint64(self.outputs - 1)
-        is_minus = word >= np.uint64(self._threshold << self._log_outputs)
+        row = point + 1
+        y = word & (self.outputs - 1)
+        is_minus = word >= self._threshold << self._log_outputs
         return _with_sign(y, row, _lowest_set_bit(row), is_minus)
 
     def contains(self, point: Words | np.uint64, output: Words | np.uint64) -> Booleans:
@@ -122,20 +123,22 @@ class HadamardCode(Code):
         return (weights.sum(axis=-1, keepdims=True) + walsh_hadamard(rows)) / 2
 
 
-def _lowest_set_bit(row: Words) -> Words:
-    bit = np.negative(row)
+def _lowest_set_bit(row: PerPerson) -> PerPerson:
+    bit = -row
     bit &= row
     return bit
 
 
-def _with_sign(y: Words, row: Words, lowest_bit: Words, is_minus: Booleans) -> Words:
+def _with_sign(
+    y: PerPerson, row: PerPerson, lowest_bit: PerPerson, is_minus: bool | Booleans
+) -> PerPerson:
     """Return y with the row's lowest set bit flipped if its sign is wrong.
 
     The arrays ``y`` and ``lowest_bit`` are overwritten.
     """
-    flip = np.bitwise_count(row & y)  # its parity gives the sign of y
-    flip ^= is_minus.view(np.uint8)
-    flip &= np.uint8(1)
+    flip = bit_count(row & y)  # its parity gives the sign of y
+    flip ^= as_bit(is_minus)
+    flip &= 1
     lowest_bit *= flip
     y ^= lowest_bit
     return y

@@ -7,8 +7,9 @@ import numpy as np
 
 from sfumato.codes.code import Code
 from sfumato.errors import InvalidContext
-from sfumato.foundation.arrays import Booleans, Floats, Words
+from sfumato.foundation.arrays import Booleans, Floats, PerPerson, Words
 from sfumato.foundation.canonical import Fields
+from sfumato.foundation.elementwise import add_if_negative, smaller
 from sfumato.randomness import Epsilon, TwoLevels, two_levels
 
 __all__ = ["ClearCode", "RandomizedCode", "SingletonCode"]
@@ -57,13 +58,13 @@ class ClearCode(SingletonCode):
             raise InvalidContext("a clear code must assign every word to the point itself.")
         return code
 
-    def output_at(self, point: Words, index: Words) -> Words:
+    def output_at(self, point: PerPerson, index: PerPerson) -> PerPerson:
         """Return the point at index 0; larger indices, which are never drawn, give the others."""
-        return (point + index) % np.uint64(self.outputs)
+        return (point + index) % self.outputs
 
-    def encode(self, point: Words, word: Words) -> Words:
+    def encode(self, point: PerPerson, word: PerPerson) -> PerPerson:
         """Return the points in a new array that callers may modify."""
-        return point.copy()
+        return +point
 
     def ideal_levels(self) -> tuple[float, float]:
         """Return probability 1 for the point itself and 0 for every other output."""
@@ -104,9 +105,7 @@ class RandomizedCode(SingletonCode):
         code._set_levels(levels, epsilon, fields["word_bits"])
         return code
 
-    def output_at(self, point: Words, index: Words) -> Words:
+    def output_at(self, point: PerPerson, index: PerPerson) -> PerPerson:
         """Return the point itself, then the points 1, 2, … steps before it on the circle."""
-        y = point - np.minimum(index, np.uint64(self.outputs - 1))
-        # A negative difference wraps to a huge number, so the smaller number is on the circle.
-        np.minimum(y, y + np.uint64(self.outputs), out=y)
-        return y
+        y = point - smaller(index, self.outputs - 1)
+        return add_if_negative(y, self.outputs)

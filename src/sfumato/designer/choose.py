@@ -16,6 +16,7 @@ from sfumato.designer.ordinary import choose_for_ordinary_crowds
 from sfumato.designer.recognise import recognise
 from sfumato.errors import ContextMismatch, InvalidArgument, NoClosedForm, NothingToLearn
 from sfumato.foundation.correct_call import shows_call
+from sfumato.foundation.numpy_values import read_number
 from sfumato.mechanisms import (
     BinaryResponse,
     BlockResponse,
@@ -83,7 +84,7 @@ def mechanism_for(
         )
     if code != "best" and code not in CODES:
         raise InvalidArgument(f"code must be one of best, {', '.join(CODES)}; got {code!r}.")
-    options = _Options(code, max_bits, sensitive_share, worst_case_margin)
+    options = _Options.parse(code, max_bits, sensitive_share, worst_case_margin)
     if 0 < context.exact_minimum < _MIN_EPSILON:
         raise NothingToLearn(
             f"ε = {float(context.exact_minimum):g} is indistinguishable from 0 in floating point. "
@@ -130,22 +131,30 @@ class _Options:
     sensitive_share: float | None
     worst_case_margin: float
 
-    def __post_init__(self) -> None:
-        bits = self.max_bits
+    @classmethod
+    def parse(
+        cls, code: str, max_bits: int | None, sensitive_share: object, worst_case_margin: object
+    ) -> "_Options":
+        """Return the options; raise ``InvalidArgument`` if one is invalid."""
+        bits = max_bits
         if bits is not None and (isinstance(bits, bool) or not isinstance(bits, int) or bits < 0):
             raise InvalidArgument(f"max_bits must be a non-negative integer; got {bits!r}.")
-        share = self.sensitive_share
-        if share is not None and not (isinstance(share, int | float) and 0 <= share <= 1):
-            raise InvalidArgument(f"sensitive_share must be between 0 and 1; got {share!r}.")
-        margin = self.worst_case_margin
-        is_number = isinstance(margin, int | float) and not isinstance(margin, bool)
-        if not is_number or not isfinite(margin) or margin < 0:
-            raise InvalidArgument(f"worst_case_margin must be at least 0; got {margin!r}.")
-        if margin > 0 and (self.code != "best" or share is not None):
+        share = read_number(sensitive_share)
+        if sensitive_share is not None and (share is None or not 0 <= share <= 1):
+            raise InvalidArgument(
+                f"sensitive_share must be a number between 0 and 1; got {sensitive_share!r}."
+            )
+        margin = read_number(worst_case_margin)
+        if margin is None or not isfinite(margin) or margin < 0:
+            raise InvalidArgument(
+                f"worst_case_margin must be a number of at least 0; got {worst_case_margin!r}."
+            )
+        if margin > 0 and (code != "best" or share is not None):
             raise InvalidArgument(
                 "worst_case_margin chooses among all codes, for an unknown share of sensitive "
                 "values. Drop it, or drop code and sensitive_share."
             )
+        return cls(code, bits, share, margin)
 
     @property
     def uses_fitted_codes(self) -> bool:

@@ -24,6 +24,7 @@ __all__ = [
     "SymbolOrLabel",
     "all_in_range",
     "describe_kind",
+    "require_column",
     "require_label",
     "require_symbols",
     "unknown_value_error",
@@ -110,6 +111,7 @@ class Domain:
         value is unknown and there is no ``other``. The error gives the number of unknown values and
         the position of the first, but not the values themselves.
         """
+        require_column(values)
         symbols = np.fromiter(map(self.find, values), dtype=np.int64)
         if (symbols < 0).any():
             raise unknown_value_error(np.flatnonzero(symbols < 0), symbols.size)
@@ -273,6 +275,12 @@ def unknown_value_error(
     )
 
 
+def require_column(values: object) -> None:
+    """Raise ``InvalidSymbols`` for an array without dimensions, which has no entries."""
+    if isinstance(values, np.ndarray) and values.ndim == 0:
+        raise InvalidSymbols("values must be one column; got an array with 0 dimensions.")
+
+
 def _read_labels(labels: object) -> list[Label]:
     require_unmasked(labels, "labels")
     if hasattr(labels, "columns"):  # a data frame, whose entries are the names of its columns
@@ -361,8 +369,10 @@ def require_symbols(symbols: object, size: int) -> Symbols:
 def _as_array(symbols: object) -> np.ndarray:
     """Return symbols as an array. NumPy's error could quote a value, so it is replaced."""
     require_unmasked(symbols, "symbols", InvalidSymbols)
-    with suppress(ValueError, TypeError):
+    try:
         return np.asarray(symbols)
+    except (ValueError, TypeError):
+        pass  # raise below, where no other error is attached; `suppress` is slow for one person
     raise InvalidSymbols(
         "symbols must be an array of integers; got values that do not form an array."
     )
@@ -372,11 +382,13 @@ def all_in_range(array: np.ndarray, size: int) -> bool:
     """Return whether all integers are in ``0 … size − 1``.
 
     For native signed integers, one pass is enough: viewed as unsigned integers, negative ones
-    become too large.
+    become too large. For a single integer, a pass takes longer than Python.
 
     >>> all_in_range(np.array([-1], dtype=np.int8), 300), all_in_range(np.array([0, 299]), 300)
     (False, True)
     """
+    if array.size == 1:
+        return bool(0 <= array.item() < size)
     if array.dtype.kind == "i" and array.dtype.isnative and size <= 2 ** (8 * array.itemsize - 1):
         return bool(array.view(f"u{array.itemsize}").max() < size)
     return bool(array.min() >= 0 and array.max() < size)

@@ -11,7 +11,7 @@ from typing import Any, Self, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sfumato.domains.domain import Domain, Label, require_label, unknown_value_error
+from sfumato.domains.domain import Domain, Label, require_column, require_label, unknown_value_error
 from sfumato.errors import InvalidContext, InvalidSymbols, UnknownValue
 from sfumato.foundation.arrays import Floats, Symbols
 from sfumato.foundation.canonical import decimal_text, require_fields
@@ -320,6 +320,7 @@ def split_positions(values: Iterable[object]) -> tuple[ArrayLike, ArrayLike]:
     """Return the latitudes and the longitudes of positions: pairs (latitude, longitude)."""
     if isinstance(values, np.ndarray) and values.ndim == 2 and values.shape[1] == 2:
         return values[:, 0], values[:, 1]
+    require_column(values)
     latitudes: list[Any] = []
     longitudes: list[Any] = []
     for pair in values:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from sfumato.domains.domain import Domain, Label, unknown_value_error
+from sfumato.domains.domain import Domain, Label, require_column, unknown_value_error
 from sfumato.errors import InvalidContext, InvalidSymbols
 from sfumato.foundation.arrays import Symbols
 from sfumato.foundation.canonical import Json, require_fields
@@ -53,6 +53,7 @@ class IntegerDomain(Domain):
     def symbols(self, values: Iterable[object]) -> Symbols:
         """Return the symbols for integers in the range; raise ``UnknownValue`` for other values."""
         require_unmasked(values, "values", InvalidSymbols)
+        require_column(values)
         array = values if isinstance(values, np.ndarray) else np.array(list(values), dtype=object)
         is_known = np.zeros(array.shape, dtype=np.bool_)
         if array.dtype.kind == "O":

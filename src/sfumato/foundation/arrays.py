@@ -17,5 +17,12 @@ Reports = NDArray[np.uint32]
 Words = NDArray[np.uint64]
 """Uniformly random 64-bit words, or outputs computed from them."""
 
+PerPerson = Any
+"""A number that a kernel computes: an ``int`` for one person, or an array of uint64 for many."""
+
+KernelWords = Any
+"""A kernel's random words: a list of ``int`` for one person, or an array of uint64 for many, with a
+row for each word and a column for each person."""
+
 Floats = NDArray[np.float64]
 Booleans = NDArray[np.bool_]

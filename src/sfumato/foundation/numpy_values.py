@@ -8,7 +8,7 @@ import numpy as np
 from sfumato.errors import InvalidContext
 from sfumato.foundation.arrays import Floats
 
-__all__ = ["is_collection", "require_unmasked", "to_doubles", "unwrap_scalar"]
+__all__ = ["is_collection", "read_number", "require_unmasked", "to_doubles", "unwrap_scalar"]
 
 
 def is_collection(value: object) -> bool:
@@ -32,6 +32,20 @@ def unwrap_scalar(value: object) -> object:
         entry: object = value[()]
         return entry
     return value
+
+
+def read_number(value: object) -> float | None:
+    """Return a number as a 64-bit float that prints like it, or ``None`` if it is no number.
+
+    >>> read_number(np.float32(0.1)), read_number(np.array(2)), read_number(True)
+    (0.1, 2.0, None)
+    """
+    number = unwrap_scalar(value)
+    if isinstance(number, bool):
+        return None
+    if isinstance(number, int | float | np.integer | np.floating):
+        return _to_double(number)
+    return None
 
 
 def to_doubles(numbers: object, name: str) -> Floats:

@@ -10,13 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 from sfumato.codes import ClearCode, Code, CodeFamily, HadamardCode, RecordedCodes
 from sfumato.contexts import Context, GroupedContext
 from sfumato.errors import ContextMismatch, InvalidSurvey
-from sfumato.foundation.arrays import Floats, Symbols, Words
+from sfumato.foundation.arrays import Floats, KernelWords, PerPerson, Symbols
 from sfumato.foundation.canonical import (
     Fields,
     Json,
     require_fields,
     require_index,
 )
+from sfumato.foundation.elementwise import look_up
 from sfumato.mechanisms.code_scores import (
     batch_scores,
     exact_group_scores,
@@ -30,7 +31,7 @@ from sfumato.mechanisms.coded import (
     CodedMechanism,
     CodedScores,
     ScorePart,
-    indices_by_value,
+    respond_by_index,
 )
 from sfumato.mechanisms.holder import require_context
 from sfumato.mechanisms.mechanism import CompactRow
@@ -136,19 +137,21 @@ class BlockResponse(CodedMechanism):
             raise InvalidSurvey("a mechanism of kind 'blocks' needs a context of blocks.")
         return _sizes_and_epsilons(context.as_blocks)
 
-    def _respond(self, symbols: Symbols, words: Words) -> Words:
-        word = words[:, 0]
+    def _respond(self, symbols: PerPerson, words: KernelWords) -> PerPerson:
+        word = words[0]
         if self._group_starts.size == 1:  # in a single block, ranks equal symbols
-            return self._codes[0].encode(symbols.view(np.uint64), word)
-        point = self._point_of.take(symbols).view(np.uint64)
-        first_report = self._first_report_of.take(symbols)
+            return self._codes[0].encode(symbols, word)
+        point = look_up(self._point_words, symbols)
+        first_report = look_up(self._first_report_of, symbols)
         if len(self._codes) == 1:
             return self._codes[0].encode(point, word) + first_report
-        output = np.empty(symbols.size, dtype=np.uint64)
-        people_by_code = indices_by_value(self._code_index_of[symbols], len(self._codes))
-        for code, people in zip(self._codes, people_by_code, strict=True):
-            output[people] = code.encode(point[people], word[people])
+        code_index = look_up(self._code_index_of, symbols)
+        output = respond_by_index(self._encode, len(self._codes), code_index, point, word)
         return output + first_report
+
+    def _encode(self, code_index: int, point: PerPerson, word: PerPerson) -> PerPerson:
+        """Return the output of the code for each point and word."""
+        return self._codes[code_index].encode(point, word)
 
     # --- the channel -----------------------------------------------------------------------------
 

@@ -13,11 +13,12 @@ import numpy as np
 
 from sfumato.contexts import Cone, Context, LongIntegers
 from sfumato.errors import InvalidContext, NothingToLearn
-from sfumato.foundation.arrays import Floats, Words
+from sfumato.foundation.arrays import Floats, PerPerson, Words
 from sfumato.foundation.canonical import (
     Json,
     parse_count,
 )
+from sfumato.foundation.elementwise import look_up, select
 from sfumato.foundation.numpy_values import is_collection, require_unmasked
 from sfumato.randomness import exact_number
 
@@ -65,24 +66,27 @@ class IntegerChannel:
         ends = np.cumsum(np.array(self.rows, dtype=object), axis=1)[:, :-1]
         # An output's end is the first word after its range. An end of 2^word_bits may not fit in 64
         # bits, but no word reaches it or any end after it, so only the ends before it matter.
-        self._reachable_end_counts = (ends < total).sum(axis=1)
+        self._reachable_end_counts: Words = (ends < total).sum(axis=1).astype(np.uint64)
         bits = (self.outputs - 1).bit_length()
         self._steps = [1 << i for i in reversed(range(bits))]
-        self._ends: Words = np.zeros((len(rows), 1 << bits), dtype=np.uint64)
+        self._width = 1 << bits  # the number of entries of a row in `_ends`
+        self._ends: Words = np.zeros((len(rows), self._width), dtype=np.uint64)
         self._ends[:, 1 : self.outputs] = ends % total
 
-    def choose(self, row: Words, word: Words) -> Words:
+    def choose(self, row: PerPerson, word: PerPerson) -> PerPerson:
         """Return the output for each row and word: the number of ends at or below the word.
 
         This is a binary search that takes the same number of steps for every row and word.
         """
-        end_counts = self._reachable_end_counts[row]
-        output = np.zeros(row.shape, dtype=np.int64)
+        end_counts = look_up(self._reachable_end_counts, row)
+        row_start = row * self._width
+        output = row & 0
         for step in self._steps:
             candidate = output + step
-            is_passed = (candidate <= end_counts) & (self._ends[row, candidate] <= word)
-            output += step * is_passed
-        return output.astype(np.uint64)
+            end = look_up(self._ends, row_start + candidate)
+            is_passed = (candidate <= end_counts) & (end <= word)
+            output = select(is_passed, candidate, output)
+        return output
 
     @classmethod
     def from_fractions(cls, rows: Sequence[Sequence[Fraction]], word_bits: int) -> "IntegerChannel":

@@ -4,6 +4,7 @@
 """
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sfumato.codes import Code
-from sfumato.foundation.arrays import Booleans, Floats, Symbols
+from sfumato.foundation.arrays import Booleans, Floats, PerPerson, Symbols, Words
 from sfumato.mechanisms.code_scores import (
     BatchScores,
     MembershipKernel,
@@ -35,6 +36,7 @@ __all__ = [
     "GroupScores",
     "ScorePart",
     "indices_by_value",
+    "respond_by_index",
 ]
 
 Index = Any
@@ -105,6 +107,7 @@ class CodedMechanism(Mechanism):
         self._code_index_of_group = code_index_of_group
         self._group_of = group_of
         self._point_of = point_of
+        self._point_words: Words = point_of.view(np.uint64)
         # The index of each symbol's code; len(codes) for free symbols.
         code_index_of = np.append(code_index_of_group, len(codes))[group_of]
         self._code_index_of = code_index_of.astype(np.min_scalar_type(len(codes)))
@@ -178,6 +181,26 @@ def indices_by_value(numbers: NDArray[np.integer], value_count: int) -> list[Sym
     order = np.argsort(numbers, kind="stable")
     ends = np.cumsum(np.bincount(numbers, minlength=value_count))
     return np.split(order, ends[:value_count])[:-1]
+
+
+def respond_by_index(
+    respond: Callable[[int, PerPerson, Any], PerPerson],
+    count: int,
+    index: PerPerson,
+    symbols: PerPerson,
+    words: Any,  # noqa: ANN401 - one word for each person, or all of them
+) -> PerPerson:
+    """Return ``respond(index, symbols, words)`` for people whose indices are below ``count``.
+
+    Where the index is ``count``, return any number.
+    """
+    if isinstance(index, int):
+        return respond(min(index, count - 1), symbols, words)
+    reports = np.empty(index.size, dtype=np.uint64)
+    for i, people in enumerate(indices_by_value(index, count)):
+        if people.size:
+            reports[people] = respond(i, symbols.take(people), words.take(people, axis=-1))
+    return reports
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,12 @@ from typing import ClassVar, Self
 import numpy as np
 
 from sfumato.errors import ContextMismatch
-from sfumato.foundation.arrays import Floats, Symbols, Words
+from sfumato.foundation.arrays import Floats, KernelWords, PerPerson, Symbols
 from sfumato.foundation.canonical import Json, decimal_text
 from sfumato.foundation.correct_call import shows_call
+from sfumato.foundation.elementwise import look_up
 from sfumato.mechanisms.channel import IntegerChannel, format_rows, parse_stochastic_rows
-from sfumato.mechanisms.coded import indices_by_value
+from sfumato.mechanisms.coded import respond_by_index
 from sfumato.mechanisms.dense import DenseMechanism, DenseScores, MinimumVarianceScores
 from sfumato.mechanisms.mechanism import Mechanism, require_max_outputs
 from sfumato.randomness import WORDS_PER_POSITION
@@ -78,9 +79,9 @@ class ProcessedResponse(DenseMechanism):
         """Return the same mechanism with words of ``word_bits`` bits."""
         return type(self)(self._mechanism.with_word_bits(word_bits), self._W)
 
-    def _respond(self, symbols: Symbols, words: Words) -> Words:
-        unprocessed = self._mechanism._respond(symbols, words[:, :1]).astype(np.uint64)
-        return self._integer_W.choose(unprocessed, words[:, 1])
+    def _respond(self, symbols: PerPerson, words: KernelWords) -> PerPerson:
+        unprocessed = self._mechanism._respond(symbols, words[:1])
+        return self._integer_W.choose(unprocessed, words[1])
 
     def integer_row(self, x: int) -> list[int]:
         """Return the row of x in the product of the two channels' integer matrices."""
@@ -164,6 +165,11 @@ class ComposedResponse(DenseMechanism):
         """For each first report, the index of its second mechanism in ``_distinct_mechanisms``."""
         return [self._distinct_mechanisms.index(mechanism) for mechanism in self._second_mechanisms]
 
+    @cached_property
+    def _second_indices(self) -> Symbols:
+        """``_second_index_of`` as an array, for the kernel."""
+        return np.array(self._second_index_of)
+
     def with_word_bits(self, word_bits: int) -> Self:
         """Return the same composition with shorter words."""
         shortened = [mechanism.with_word_bits(word_bits) for mechanism in self._distinct_mechanisms]
@@ -171,16 +177,19 @@ class ComposedResponse(DenseMechanism):
             self._first.with_word_bits(word_bits), lambda y1: shortened[self._second_index_of[y1]]
         )
 
-    def _respond(self, symbols: Symbols, words: Words) -> Words:
-        y1 = self._first._respond(symbols, words[:, : self._first.words])
-        second_words = words[:, self._first.words :]
-        y2 = np.empty(symbols.size, dtype=np.uint64)
-        people_by_second = indices_by_value(
-            np.array(self._second_index_of)[y1], len(self._distinct_mechanisms)
+    def _respond(self, symbols: PerPerson, words: KernelWords) -> PerPerson:
+        y1 = self._first._respond(symbols, words[: self._first.words])
+        second_words = words[self._first.words :]
+        second_index = look_up(self._second_indices, y1)
+        second_count = len(self._distinct_mechanisms)
+        y2 = respond_by_index(
+            self._respond_second, second_count, second_index, symbols, second_words
         )
-        for mechanism, people in zip(self._distinct_mechanisms, people_by_second, strict=True):
-            y2[people] = mechanism._respond(symbols[people], second_words[people])
-        return y1.astype(np.uint64) * np.uint64(self._max_second_outputs) + y2
+        return y1 * self._max_second_outputs + y2
+
+    def _respond_second(self, i: int, symbols: PerPerson, words: KernelWords) -> PerPerson:
+        """Return the reports of a second mechanism."""
+        return self._distinct_mechanisms[i]._respond(symbols, words)
 
     def integer_row(self, x: int) -> list[int]:
         """Return the product of both mechanisms' rows, with 0 for pairs that cannot occur."""

@@ -15,10 +15,11 @@ from numpy.typing import ArrayLike, NDArray
 from sfumato.codes import ClearCode, Code, CodeFamily, HadamardCode, RecordedCodes
 from sfumato.contexts import Context, ranks_within
 from sfumato.errors import ContextMismatch, InvalidSurvey
-from sfumato.foundation.arrays import Booleans, Floats, Symbols, Words
+from sfumato.foundation.arrays import Booleans, Floats, KernelWords, PerPerson, Symbols, Words
 from sfumato.foundation.canonical import Fields, Json, require_fields
+from sfumato.foundation.elementwise import index_of_range, look_up, select, zero_where
 from sfumato.mechanisms.code_scores import row_sums
-from sfumato.mechanisms.coded import CodedMechanism, GroupScores, indices_by_value
+from sfumato.mechanisms.coded import CodedMechanism, GroupScores, respond_by_index
 from sfumato.mechanisms.group_levels import (
     GroupIntegers,
     GroupLevels,
@@ -138,6 +139,11 @@ class GroupResponse(CodedMechanism):
         code_index_of_group = np.array(integers.code_index_of_group, dtype=np.int64)
         point_of = np.where(group_of >= 0, ranks_within(group_of + 1), 0)
         self._set_groups(integers.codes, code_index_of_group, group_of, point_of)
+        self._group_count = len(code_index_of_group)
+        # The kernel counts free symbols as one more group, which has an entry in its tables.
+        kernel_groups = np.where(group_of >= 0, group_of, self._group_count)
+        self._group_words: Words = kernel_groups.astype(np.uint64)
+        self._group_start_words: Words = np.append(self._group_starts, 0).astype(np.uint64)
         self._own_report = np.zeros(self.inputs, dtype=np.uint64)
         self._own_report[self._free_symbols] = np.arange(self._coded_outputs, self.outputs)
         self._assign_words()
@@ -146,12 +152,13 @@ class GroupResponse(CodedMechanism):
         """Order the words: first the groups' cover words, then clear words, then leftover words."""
         cover_words = self._integers.cover_words
         ends = np.cumsum(np.array([0, *cover_words], dtype=object))
-        self._cover_starts = ends[:-1].astype(np.uint64)
+        self._cover_starts: Words = ends.astype(np.uint64)
         self._cover_end = int(ends[-1])
         self._leftover = self.denominator - self._cover_end - self._clear_words
-        self._cover_words = np.array(cover_words, dtype=np.uint64)
-        cover_levels = [max(level.cover, 1) for level in self._levels]
-        self._cover_levels = np.array(cover_levels, dtype=np.uint64)[self._code_index_of_group]
+        self._cover_words: Words = np.array([*cover_words, 0], dtype=np.uint64)
+        cover_levels = [max(self._levels[i].cover, 1) for i in self._code_index_of_group.tolist()]
+        self._cover_levels: Words = np.array([*cover_levels, 1], dtype=np.uint64)
+        self._first_cover_level = int(self._cover_levels[0])
 
     def to_record(self) -> Json:
         """Return the channel's integers as JSON-compatible data."""
@@ -166,71 +173,76 @@ class GroupResponse(CodedMechanism):
 
     # --- randomising -----------------------------------------------------------------------------
 
-    def _respond(self, symbols: Symbols, words: Words) -> Words:
+    def _respond(self, symbols: PerPerson, words: KernelWords) -> PerPerson:
         """Return one report per symbol.
 
         A group's cover words give the same report for every symbol outside the group. Leftover
         words give report 0. For all other words, the report depends on the symbol.
         """
-        word = words[:, 0]
-        group = self._group_of.take(symbols)
-        own_reports = self._own_report.take(symbols)
-        if not self._cover_starts.size:
+        word = words[0]
+        group = look_up(self._group_words, symbols)
+        own_reports = look_up(self._own_report, symbols)
+        if self._group_count == 0:
             return own_reports
-        is_cover = word < np.uint64(self._cover_end)
+        is_cover = word < self._cover_end
         covered_group, cover_reports = self._decode_cover_words(word)
         is_own_cover = is_cover & (covered_group == group)
         positions = self._word_positions(word, group, is_own_cover)
         member_reports = self._member_reports(symbols, group, positions)
-        reports = np.where(group >= 0, member_reports, own_reports)
-        reports = np.where(is_cover & ~is_own_cover, cover_reports, reports)
-        is_leftover = word > np.uint64(self.denominator - self._leftover - 1)
-        if is_leftover.any():  # rare with 64-bit words, and independent of the symbol
-            reports[is_leftover] = 0
-        return reports
+        is_member = group < self._group_count
+        reports = select(is_member, member_reports, own_reports)
+        is_other_cover = is_cover ^ is_own_cover
+        reports = select(is_other_cover, cover_reports, reports)
+        # Leftover words are rare at 64 bits, and independent of the symbol.
+        is_leftover = word > self.denominator - self._leftover - 1
+        return zero_where(is_leftover, reports)
 
-    def _decode_cover_words(self, word: Words) -> tuple[Symbols, Words]:
+    def _decode_cover_words(self, word: PerPerson) -> tuple[PerPerson, PerPerson]:
         """Return each cover word's group and report. Entries for other words are undefined.
 
         With a single code, all groups have the same number of cover words, so no lookup is needed.
         """
         if len(self._codes) == 1:
-            report = word // self._cover_levels[0]
-            return (report // np.uint64(self._codes[0].outputs)).view(np.int64), report
-        group = np.searchsorted(self._cover_starts, word, side="right") - 1
-        output = (word - self._cover_starts[group]) // self._cover_levels[group]
-        return group, output + self._group_starts[group].view(np.uint64)
+            report = word // self._first_cover_level
+            return report // self._codes[0].outputs, report
+        group = index_of_range(self._cover_starts, word)
+        output = (word - look_up(self._cover_starts, group)) // look_up(self._cover_levels, group)
+        return group, output + look_up(self._group_start_words, group)
 
-    def _word_positions(self, word: Words, group: Symbols, is_own_cover: Booleans) -> Words:
+    def _word_positions(
+        self, word: PerPerson, group: PerPerson, is_own_cover: bool | Booleans
+    ) -> PerPerson:
         """Return each word's position in the group's cover words followed by the clear words.
 
         Entries for all other words are undefined.
         """
-        if self._cover_starts.size == 1:  # with a single group, no other group has cover words
+        if self._group_count == 1:  # with a single group, no other group has cover words
             return word
         if len(self._codes) == 1:
-            cover_words = self._cover_words[0]
-            start = group.view(np.uint64) * cover_words
-            return word - np.where(is_own_cover, start, np.uint64(self._cover_end) - cover_words)
-        clear_position = word - np.uint64(self._cover_end) + self._cover_words[group]
-        return np.where(is_own_cover, word - self._cover_starts[group], clear_position)
+            cover_words = self._first_cover_level * self._codes[0].outputs
+            return word - select(is_own_cover, group * cover_words, self._cover_end - cover_words)
+        cover_position = word - look_up(self._cover_starts, group)
+        clear_position = word - self._cover_end + look_up(self._cover_words, group)
+        return select(is_own_cover, cover_position, clear_position)
 
-    def _member_reports(self, symbols: Symbols, group: Symbols, position: Words) -> Words:
+    def _member_reports(
+        self, symbols: PerPerson, group: PerPerson, position: PerPerson
+    ) -> PerPerson:
         """Return each member's report for the word at a position from ``_word_positions``.
 
         Entries for free symbols and for leftover words are undefined.
         """
-        point = self._point_of.take(symbols).view(np.uint64)
+        point = look_up(self._point_words, symbols)
         if len(self._codes) == 1:
-            first_report = group.view(np.uint64) * np.uint64(self._codes[0].outputs)
+            first_report = group * self._codes[0].outputs
             return self._member_outputs(0, point, position) + first_report
-        reports = np.empty(symbols.size, dtype=np.uint64)
-        people_by_code = indices_by_value(self._code_index_of[symbols], len(self._codes))
-        for code_index, people in enumerate(people_by_code):
-            reports[people] = self._member_outputs(code_index, point[people], position[people])
-        return reports + self._group_starts[group].view(np.uint64)
+        code_index = look_up(self._code_index_of, symbols)
+        output = respond_by_index(
+            self._member_outputs, len(self._codes), code_index, point, position
+        )
+        return output + look_up(self._group_start_words, group)
 
-    def _member_outputs(self, code_index: int, point: Words, position: Words) -> Words:
+    def _member_outputs(self, code_index: int, point: PerPerson, position: PerPerson) -> PerPerson:
         """Return the output of the code for each point and word position."""
         code = self._codes[code_index]
         level = self._levels[code_index]

@@ -21,7 +21,7 @@ from sfumato.codes import MAX_OUTPUTS
 from sfumato.contexts import Context
 from sfumato.domains import SymbolOrLabel, require_symbols
 from sfumato.errors import InvalidArgument, InvalidContext, InvalidSymbols, NothingToLearn
-from sfumato.foundation.arrays import Floats, Reports, Symbols, Words
+from sfumato.foundation.arrays import Floats, KernelWords, PerPerson, Reports, Symbols, Words
 from sfumato.foundation.canonical import Json, canonical_bytes, fingerprint
 from sfumato.foundation.files import write_atomically
 from sfumato.foundation.notebook import facts_html
@@ -162,22 +162,22 @@ class Mechanism(ABC):
             )
         return _symbol_vector(symbols, self.inputs)
 
-    def _report_chunks(self, symbols: Symbols, source: WordSource) -> Iterator[Words | Reports]:
+    def _report_chunks(self, symbols: Symbols, source: WordSource) -> Iterator[Words]:
         """Yield one report per symbol, in chunks."""
-        shift = np.uint64(64 - self.word_bits)
+        shift = 64 - self.word_bits
         for first in range(0, symbols.size, _PEOPLE_PER_KEY):
             key_batch = symbols[first : first + _PEOPLE_PER_KEY]
             words = source.take(key_batch.size, self.words)
-            if words.shape != (key_batch.size, self.words):
+            if words.shape != (key_batch.size, self.words) or words.dtype != np.uint64:
                 raise InvalidSymbols(
-                    "a word source's take(count, words) must return an array of shape "
+                    "a word source's take(count, words) must return a uint64 array of shape "
                     "(count, words)."
                 )
             if shift:
-                words = words >> shift
+                words = words >> np.uint64(shift)
             for start in range(0, key_batch.size, _CHUNK_SIZE):
                 chunk = slice(start, start + _CHUNK_SIZE)
-                yield self._respond(key_batch[chunk], words[chunk])
+                yield self._respond_to(key_batch[chunk], words[chunk])
 
     def reports_from(self, symbols: object, words: object) -> Reports:
         """Return the report determined by each symbol and its words.
@@ -192,11 +192,24 @@ class Mechanism(ABC):
             raise InvalidSymbols(f"words must be a uint64 array of shape {shape}.")
         if self.word_bits < 64 and (word_array >> np.uint64(self.word_bits)).any():
             raise InvalidSymbols(f"words must be below 2^{self.word_bits}.")
-        return self._respond(symbol_array, word_array).astype(np.uint32)
+        return self._respond_to(symbol_array, word_array).astype(np.uint32)
+
+    def _respond_to(self, symbols: Symbols, words: Words) -> Words:
+        """Return one report per symbol; ``words`` has one row per symbol."""
+        if symbols.size == 1:
+            # Python integers are several times as fast as arrays with one entry.
+            report = self._respond(symbols.item(), words[0].tolist())
+            return np.array([report], dtype=np.uint64)
+        return self._respond(symbols.view(np.uint64), words.T)
 
     @abstractmethod
-    def _respond(self, symbols: Symbols, words: Words) -> Words | Reports:
-        """Return one report per symbol, from valid symbols and words of ``word_bits`` bits."""
+    def _respond(self, symbols: PerPerson, words: KernelWords) -> PerPerson:
+        """Return one report per symbol, from valid symbols and words of ``word_bits`` bits.
+
+        For one person, ``symbols`` is an integer and ``words`` a list of integers. For many people,
+        ``symbols`` is an array of uint64, and ``words`` has a row for each word. The code must be
+        the same for both: use operators, and the functions in ``foundation/elementwise.py``.
+        """
 
     def tally(self, reports: ArrayLike | Iterable[ArrayLike]) -> Tally:
         """Return the tally of reports, given as an array or list of integers, or as batches."""

@@ -9,12 +9,13 @@ import numpy as np
 from sfumato.codes import CodeFamily, RandomizedCode, RecordedCodes
 from sfumato.contexts import Blocks, Context, Uniform
 from sfumato.errors import ContextMismatch, InvalidContext, InvalidSurvey
-from sfumato.foundation.arrays import Booleans, Floats, Symbols, Words
+from sfumato.foundation.arrays import Booleans, Floats, KernelWords, PerPerson, Words
 from sfumato.foundation.canonical import (
     Fields,
     Json,
     require_fields,
 )
+from sfumato.foundation.elementwise import look_up
 from sfumato.mechanisms.blocks import PlainResponse
 from sfumato.mechanisms.coded import indices_by_value
 from sfumato.mechanisms.dense import DenseMechanism, DenseScores
@@ -72,6 +73,7 @@ class ProductResponse(DenseMechanism):
                 f"this one would have {self.inputs} × {self.outputs}. Use a GroupResponse."
             )
         self._block_of = context.block_of
+        self._block_words: Words = self._block_of.view(np.uint64)
 
     @staticmethod
     def epsilons(context: Blocks) -> tuple[Fraction, Fraction]:
@@ -125,10 +127,11 @@ class ProductResponse(DenseMechanism):
         """Return the same mechanism with words of ``word_bits`` bits."""
         return type(self)(self.context, self._family, word_bits=word_bits)  # type: ignore[arg-type]
 
-    def _respond(self, symbols: Symbols, words: Words) -> Words:
-        J = self._block_response._respond(self._block_of[symbols], words[:, :1])
-        T = self._symbol_response._respond(symbols, words[:, 1:])
-        return J * np.uint64(self._symbol_response.outputs) + T
+    def _respond(self, symbols: PerPerson, words: KernelWords) -> PerPerson:
+        block = look_up(self._block_words, symbols)
+        J = self._block_response._respond(block, words[:1])
+        T = self._symbol_response._respond(symbols, words[1:])
+        return J * self._symbol_response.outputs + T
 
     def integer_row(self, x: int) -> list[int]:
         """Return the product of the block's row and the symbol's row."""

@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from sfumato.errors import InvalidContext, InvalidSymbols, NotEnoughReports
 from sfumato.foundation.arrays import Booleans, Floats, Symbols
 from sfumato.foundation.notebook import FieldsView
+from sfumato.foundation.numpy_values import require_unmasked
 from sfumato.foundation.simplex import project
 from sfumato.tally import Tally
 
@@ -370,6 +371,7 @@ def require_people(n: int) -> int:
 
 def float_vector(values: ArrayLike, size: int, name: str) -> Floats:
     """Return ``values`` as floats; raise ``InvalidSymbols`` unless they have shape ``(size,)``."""
+    require_unmasked(values, name, InvalidSymbols)
     array = np.asarray(values, dtype=np.float64)
     if array.shape != (size,):
         raise InvalidSymbols(f"{name} must have {size} entries; got shape {array.shape}.")

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from sfumato.contexts import Context
 from sfumato.errors import ContextMismatch, InvalidContext, NothingToLearn
-from sfumato.foundation.arrays import Booleans, Floats, Symbols, Words
+from sfumato.foundation.arrays import Booleans, Floats, KernelWords, PerPerson
 from sfumato.foundation.canonical import (
     Fields,
     Json,
@@ -19,6 +19,7 @@ from sfumato.foundation.canonical import (
     require_fields,
     require_word_bits,
 )
+from sfumato.foundation.elementwise import look_up
 from sfumato.foundation.formatting import (
     format_epsilon,
     format_number,
@@ -217,8 +218,8 @@ class TableResponse(DenseMechanism):
             )
         return type(self)(self.context, rows, word_bits=word_bits, crowd=self.crowd)
 
-    def _respond(self, symbols: Symbols, words: Words) -> Words:
-        return self._integers.choose(symbols.astype(np.uint64), words[:, 0])
+    def _respond(self, symbols: PerPerson, words: KernelWords) -> PerPerson:
+        return self._integers.choose(symbols, words[0])
 
     def integer_row(self, x: int) -> list[int]:
         """Return, for each report, how many words make symbol x produce it."""
@@ -446,10 +447,10 @@ class BinaryResponse(DenseMechanism):
         """Return the same mechanism with words of ``word_bits`` bits."""
         return type(self)(self.context, word_bits=word_bits)
 
-    def _respond(self, symbols: Symbols, words: Words) -> Words:
+    def _respond(self, symbols: PerPerson, words: KernelWords) -> PerPerson:
         """Report the other symbol for the lowest words, and the true symbol for all others."""
-        is_flipped = words[:, 0] < self._flip_array[symbols]
-        return (symbols ^ is_flipped).astype(np.uint64)
+        is_flipped = words[0] < look_up(self._flip_array, symbols)
+        return symbols ^ is_flipped
 
     def integer_row(self, x: int) -> list[int]:
         """Return, for each report, how many words make symbol x produce it."""

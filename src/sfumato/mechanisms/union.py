@@ -11,9 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from sfumato.contexts import Context, ContextUnion
 from sfumato.errors import ContextMismatch, InvalidSurvey
-from sfumato.foundation.arrays import Floats, Symbols, Words
+from sfumato.foundation.arrays import Floats, KernelWords, PerPerson, Symbols, Words
 from sfumato.foundation.canonical import Fields, Json, require_fields
-from sfumato.mechanisms.coded import indices_by_value
+from sfumato.foundation.elementwise import look_up
+from sfumato.mechanisms.coded import respond_by_index
 from sfumato.mechanisms.mechanism import CompactRow, Mechanism, require_max_outputs
 from sfumato.mechanisms.scores import Hits, Reach, Scores, float_vector
 from sfumato.mechanisms.table import TableResponse
@@ -72,6 +73,8 @@ class UnionResponse(Mechanism):
         self.offsets = np.concatenate([[0], np.cumsum(output_counts)]).astype(np.int64)
         self.outputs = require_max_outputs(int(self.offsets[-1]))
         self.symbols = context.members()
+        self._rank_words: Words = context.rank.view(np.uint64)
+        self._offset_words: Words = self.offsets.view(np.uint64)
         report_ranges = [slice(*bounds) for bounds in pairwise(self.offsets.tolist())]
         self._layout = list(zip(self.parts, self.symbols, report_ranges, strict=True))
 
@@ -104,16 +107,15 @@ class UnionResponse(Mechanism):
         """Return the same mechanism with words of ``word_bits`` bits."""
         return type(self)(self.context, [part.with_word_bits(word_bits) for part in self.parts])
 
-    def _respond(self, symbols: Symbols, words: Words) -> Words:
-        reports = np.empty(symbols.size, dtype=np.uint64)
-        people_by_part = indices_by_value(self.context.block_of[symbols], len(self.parts))
-        for j, people in enumerate(people_by_part):
-            if people.size:
-                part = self.parts[j]
-                rank = self.context.rank[symbols[people]]
-                inside = part._respond(rank, words[people, : part.words])
-                reports[people] = inside.astype(np.uint64) + np.uint64(self.offsets[j])
-        return reports
+    def _respond(self, symbols: PerPerson, words: KernelWords) -> PerPerson:
+        block = look_up(self.context.block_of, symbols)
+        rank = look_up(self._rank_words, symbols)
+        inside = respond_by_index(self._respond_inside, len(self.parts), block, rank, words)
+        return inside + look_up(self._offset_words, block)
+
+    def _respond_inside(self, j: int, rank: PerPerson, words: KernelWords) -> PerPerson:
+        """Return the reports of part j, which ignores the words that it does not need."""
+        return self.parts[j]._respond(rank, words)
 
     # --- the channel -----------------------------------------------------------------------------
 

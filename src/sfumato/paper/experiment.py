@@ -47,7 +47,8 @@ _STYLE = """
 .wide table { font-size: .84rem; }
 .wide td { white-space: nowrap; }
 .wide th, .wide td { padding: .3rem .5rem; }
-.wide th { position: sticky; top: 0; vertical-align: bottom; background: var(--panel); }
+.wide thead th { position: sticky; top: 0; vertical-align: bottom; background: var(--panel); }
+@media (min-width: 640.02px) { .wide tbody th { font-weight: 400; } }
 @media print { .wide { max-height: none; overflow: visible; } }
 nav li { margin: .3rem 0; }
 a { color: var(--accent); }
@@ -268,14 +269,21 @@ def _render_table(result: ExperimentResult) -> Html:
         class_attributes.append(Html(' class="number"' if is_numeric else ""))
     heading = '<th scope="col"$class_attribute>$title</th>'
     headings = fill_each(heading, class_attribute=class_attributes, title=result.columns)
-    cell = "<td$class_attribute>$text</td>"
+    cell = '<td$class_attribute data-name="$title">$text</td>'
     rows = []
     for row in result.rows:
-        texts = map(format_cell, row)
-        cells = fill_each(cell, class_attribute=class_attributes, text=texts)
-        rows.append(fill("<tr>$cells</tr>", cells=cells))
+        first, *others = map(format_cell, row)
+        cells = fill_each(
+            cell, class_attribute=class_attributes[1:], title=result.columns[1:], text=others
+        )
+        heading_cell = fill(
+            '<th scope="row"$class_attribute>$text</th>',
+            class_attribute=class_attributes[0],
+            text=first,
+        )
+        rows.append(fill("<tr>$heading$cells</tr>", heading=heading_cell, cells=cells))
     table = (
-        '<div class="wide" tabindex="0"><table><thead><tr>$headings</tr></thead>'
+        '<div class="wide" tabindex="0"><table class="cards"><thead><tr>$headings</tr></thead>'
         "<tbody>$rows</tbody></table></div>"
     )
     return fill(table, headings=headings, rows=join(rows))

@@ -5,6 +5,7 @@ check-in file, published by SNAP; a file of counts; or, by default, the populati
 United States, which are not the paper's data.
 """
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -41,6 +42,7 @@ _MAX_PEOPLE = 10**8  # one 8-byte symbol per person: 800 MB
 _CHECKIN_COLUMNS = ("user", "time", "latitude", "longitude", "location")
 _GZIP_MAGIC = b"\x1f\x8b"
 _ROWS_PER_PROGRESS_LINE = 10**6
+_EARTH_RADIUS_KM = 6371.0
 # The edges of the paper's map, in degrees.
 _SOUTH = 25
 _NORTH = 50
@@ -269,6 +271,26 @@ class Places:
                 f"got {count}."
             )
         return self.select(self.rank_by_population()[:count])
+
+    def largest_apart(self, count: int, min_distance: float) -> "Places":
+        """Return the largest places that are at least ``min_distance`` kilometres from each other.
+
+        Places are selected in order of size, up to ``count`` of them.
+        """
+        phi = np.radians(self.latitudes)
+        theta = np.radians(self.longitudes)
+        # Points on the unit sphere: dot products are the cosines of the angles between places.
+        points = np.column_stack(
+            [np.cos(phi) * np.cos(theta), np.cos(phi) * np.sin(theta), np.sin(phi)]
+        )
+        max_cosine = math.cos(min_distance / _EARTH_RADIUS_KM)
+        chosen: list[int] = []
+        for place in self.rank_by_population().tolist():
+            if len(chosen) == count:
+                break
+            if not (points[chosen] @ points[place] > max_cosine).any():
+                chosen.append(place)
+        return self.select(np.array(chosen))
 
     def rank_by_population(self) -> Symbols:
         """Return the indices of all places, largest population first."""

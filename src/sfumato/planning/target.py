@@ -12,7 +12,7 @@ from sfumato.contexts import Context
 from sfumato.domains import Label
 from sfumato.errors import InvalidArgument
 from sfumato.foundation.arrays import Floats
-from sfumato.foundation.numpy_values import require_unmasked
+from sfumato.foundation.numpy_values import is_collection, require_unmasked
 
 __all__ = ["DECODED_MEASURES", "MEASURES", "Measure", "Target", "check_goal"]
 
@@ -98,7 +98,7 @@ def _is_number(value: object) -> bool:
 
 
 def _parse_weights(context: Context, labels: Iterable[Label] | Mapping[Label, float]) -> Floats:
-    if isinstance(labels, str | bytes) or not isinstance(labels, Iterable):
+    if isinstance(labels, bytes) or not is_collection(labels):
         raise InvalidArgument("labels must be a list of labels or a mapping from label to weight.")
     label_list = list(labels)
     symbols = context.domain.label_symbols(label_list, "labels")

@@ -113,7 +113,11 @@ def kernel_matches_integers(mechanism: Mechanism) -> None:
 
 
 def reports_are_a_pure_function(mechanism: Mechanism) -> None:
-    """Check that a report depends only on its symbol and words, not on other reports or calls."""
+    """Check that a report depends only on its symbol and words, not on other reports or calls.
+
+    In particular, one person's report, which is computed from Python integers, is the same as in a
+    batch.
+    """
     symbols = np.arange(4 * mechanism.inputs) % mechanism.inputs
     words = words_from(bytes(KEY_BYTES), 0, symbols.size)[:, : mechanism.words]
     words = words >> np.uint64(64 - mechanism.word_bits)

@@ -29,6 +29,7 @@ from sfumato.foundation.correct_call import shows_call
 from sfumato.foundation.formatting import format_epsilon, printable
 from sfumato.foundation.installation import install_hint
 from sfumato.foundation.notebook import FieldsView, facts_html, table_html
+from sfumato.foundation.numpy_values import require_unmasked
 from sfumato.mechanisms import Mechanism, MechanismHolder, context_of, mechanism_of
 from sfumato.randomness import Epsilon, within_odds
 
@@ -405,6 +406,7 @@ def posterior_odds(
     k = context.size
     if prior is None:
         prior = np.full(k, 1 / k)
+    require_unmasked(prior, "prior", InvalidArgument)
     p = np.empty(0)
     with suppress(TypeError, ValueError):
         p = np.array(prior, dtype=np.float64)

@@ -8,10 +8,9 @@ can only strengthen the promise. Nothing in this module sees a private value.
 from dataclasses import dataclass
 from fractions import Fraction
 
-import numpy as np
-
 from sfumato.errors import NothingToLearn
-from sfumato.foundation.arrays import Words
+from sfumato.foundation.arrays import PerPerson
+from sfumato.foundation.elementwise import larger, smaller
 from sfumato.randomness.odds import exp_bounds, within_odds
 
 __all__ = ["TwoLevels", "binary_flips", "coin_threshold", "two_level_index", "two_levels"]
@@ -59,22 +58,22 @@ def two_levels(outputs: int, raised: int, epsilon: Fraction, word_bits: int) -> 
     return TwoLevels(high, low, total - raised * high - other_count * low)
 
 
-def two_level_index(word: Words, raised: int, high: int, low: int) -> Words:
+def two_level_index(word: PerPerson, raised: int, high: int, low: int) -> PerPerson:
     """Return the output for each word.
 
     The first ``raised`` outputs have ``high`` words each; the others have ``low`` words each.
 
-    >>> two_level_index(np.arange(8, dtype=np.uint64), 2, 3, 1).tolist()
+    >>> [two_level_index(word, 2, 3, 1) for word in range(8)]
     [0, 0, 0, 1, 1, 1, 2, 3]
     """
     if raised * high == 2**64:  # `end` would overflow, and no word is beyond it
-        return np.zeros_like(word) if raised == 1 else word // np.uint64(high)
-    end = np.uint64(raised * high)
-    index = np.minimum(word, end)
-    index //= np.uint64(high)  # equals `raised` for all words beyond `end`
-    other_index = np.maximum(word, end)
+        return word & 0 if raised == 1 else word // high
+    end = raised * high
+    index = smaller(word, end)
+    index //= high  # equals `raised` for all words beyond `end`
+    other_index = larger(word, end)
     other_index -= end
-    other_index //= np.uint64(max(low, 1))  # 0 for all words before `end`
+    other_index //= max(low, 1)  # 0 for all words before `end`
     index += other_index
     return index
 

@@ -4,8 +4,8 @@ Position ``i`` under a 256-bit key contains the AES-256 encryption of the 128-bi
 ``i``: one block, read as two little-endian 64-bit words. When words come from a seed or a stored
 key, each person uses one position. So a report depends only on the key and on the person's
 position, not on how people are divided into chunks, workers or files. ``SystemWords`` uses each key
-only once, so two people who need a single word each can share a position. Consecutive positions are
-computed by AES in counter mode, at about 8 GB/s on one core.
+only once, so two people who need a single word each can share a position, and a single person needs
+no AES. Consecutive positions are computed by AES in counter mode, at about 8 GB/s on one core.
 """
 
 import os
@@ -33,6 +33,7 @@ __all__ = [
 
 KEY_BYTES = 32
 WORDS_PER_POSITION = 2
+_WORD_TYPE = np.dtype("<u8")
 _BLOCK_BYTES = 16
 _ZEROS = memoryview(bytes(2**18))  # the plaintext: encrypting zeros yields the bare keystream
 
@@ -50,8 +51,10 @@ class SystemWords:
 
     Every ``take`` draws a new key and discards it, so there is no state that a forked process could
     inherit, two threads could both read, or a pickle could leak. Drawing a key takes about a
-    microsecond, once per call. Raises ``EntropyUnavailable`` if the system's random source fails or
-    repeats itself.
+    microsecond, once per call. One or two words, which is what one person needs, are the first
+    bytes of the fresh key itself: they are as random, and setting up the cipher takes longer than
+    all the rest. Raises ``EntropyUnavailable`` if the system's random source fails or repeats
+    itself.
     """
 
     def take(self, count: int, words: int = WORDS_PER_POSITION) -> Words:
@@ -60,9 +63,13 @@ class SystemWords:
         The key is used only once, so people need no positions of their own. If each person needs a
         single word, two people share a position, which halves the work.
         """
-        position_count = -(-count * words // WORDS_PER_POSITION)
+        word_count = count * words
+        if 0 < word_count <= WORDS_PER_POSITION:
+            key_words: Words = np.frombuffer(fresh_key(), _WORD_TYPE, word_count)
+            return key_words.reshape(count, words).astype(np.uint64, copy=False)
+        position_count = -(-word_count // WORDS_PER_POSITION)
         drawn_words = words_from(fresh_key(), 0, position_count).reshape(-1)
-        return drawn_words[: count * words].reshape(count, words)
+        return drawn_words[:word_count].reshape(count, words)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(

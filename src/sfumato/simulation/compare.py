@@ -15,6 +15,7 @@ from sfumato.estimation.decoders import Decoder, get_decoder
 from sfumato.foundation.arrays import Floats, Symbols
 from sfumato.foundation.formatting import format_factor, format_number
 from sfumato.foundation.notebook import FieldsView, table_html
+from sfumato.foundation.numpy_values import require_unmasked
 from sfumato.foundation.simplex import project, total_variation
 from sfumato.mechanisms import Mechanism, PlainResponse
 from sfumato.simulation.baselines import Baseline, LocalHashing, UnaryEncoding
@@ -282,6 +283,7 @@ class _Trial:
 
 
 def _require_counts(context: Context, counts: ArrayLike) -> Symbols:
+    require_unmasked(counts, "counts", InvalidSymbols)
     population = np.asarray(counts)
     is_complete = population.shape == (context.size,)
     is_integer = np.issubdtype(population.dtype, np.integer)

@@ -66,8 +66,9 @@ class AnswerBatch:
     @property
     def symbols(self) -> Symbols:
         """The symbols of the rows that have one, in order."""
-        has_symbol = self.symbol_of_row >= 0
-        return self.symbol_of_row if has_symbol.all() else self.symbol_of_row[has_symbol]
+        if not self.counts.missing and not self.counts.unknown:
+            return self.symbol_of_row
+        return self.symbol_of_row[self.symbol_of_row >= 0]
 
 
 class AnswerReader:
@@ -88,7 +89,7 @@ class AnswerReader:
         self._lookup = CellLookup(domain, columns)
         has_cell_rules = columns.missing_codes or columns.bins or columns.date is not None
         self._has_plain_integers = isinstance(domain, IntegerDomain) and not has_cell_rules
-        self._missing_degrees = _numbers_in(columns.missing_codes)
+        self._missing_codes = columns.missing_codes
         self._cached_values: Any = None
         self._cached_codes: Symbols = np.empty(0, dtype=np.int64)
 
@@ -134,8 +135,8 @@ class AnswerReader:
 
     def _is_missing(self, degrees: Floats) -> Booleans:
         is_missing = np.isnan(degrees)
-        if self._missing_degrees.size:
-            is_missing |= np.isin(degrees, self._missing_degrees)
+        if self._missing_codes:
+            is_missing |= np.isin(degrees, _numbers_in(self._missing_codes))
         return is_missing
 
     def _find_all(self, cells: list[Any]) -> Iterator[int]:
@@ -212,7 +213,7 @@ class AnswerReader:
     ) -> AnswerBatch:
         """Replace the codes of missing and unknown cells, and count these cells."""
         decimal_styles = self._lookup.decimal_styles
-        if codes.size == 0 or codes.min() >= 0:
+        if _are_symbols(codes):
             return AnswerBatch(codes, RowCounts(codes.size, decimal_styles=decimal_styles))
         missing_rows = np.flatnonzero(codes == MISSING)
         unknown_rows = np.flatnonzero(codes == UNKNOWN)
@@ -237,6 +238,13 @@ class AnswerReader:
         return AnswerBatch(symbols, counts)
 
 
+def _are_symbols(codes: Symbols) -> bool:
+    """Return whether no code stands for a missing or unknown cell."""
+    if codes.size == 1:  # NumPy takes much longer for a single answer
+        return codes.item() >= 0
+    return codes.size == 0 or bool(codes.min() >= 0)
+
+
 def _numbers_in(texts: Iterable[str]) -> Floats:
     """Return the texts that are numbers, as numbers."""
     numbers = map(cell_number, texts)
@@ -250,6 +258,8 @@ def _require_pairs(answers: Any) -> Iterable[Any]:  # noqa: ANN401 - any value
 
 
 def _require_sequence(answers: Any) -> Iterable[Any]:  # noqa: ANN401 - any value
+    if isinstance(answers, list | tuple):
+        return answers
     is_single = isinstance(answers, str | bytes) or not isinstance(answers, Iterable)
     if is_single or isinstance(answers, Mapping | Set):
         raise InvalidSymbols("answers must be a list or a column of values, one per person.")

@@ -79,6 +79,9 @@ class CellLookup:
         return self._find_answer(cell)
 
     def _find_label(self, cell: object) -> int:
+        symbol = self._domain.find_label(cell)  # nearly all cells are labels as they are
+        if symbol >= 0:
+            return symbol
         for label in spellings(cell):
             symbol = self._domain.find_label(label)
             if symbol >= 0:

@@ -25,6 +25,7 @@ from sfumato.errors import (
     InvalidSurvey,
     NoClosedForm,
     NotEnoughReports,
+    ReportRejected,
     SfumatoError,
     WrongSurvey,
 )
@@ -36,6 +37,7 @@ from sfumato.foundation.decoder_table import DecoderName
 from sfumato.foundation.files import write_atomically
 from sfumato.foundation.formatting import printable
 from sfumato.foundation.notebook import facts_html
+from sfumato.foundation.numpy_values import require_unmasked
 from sfumato.mechanisms import Mechanism, UnionResponse
 from sfumato.promises import Certificate, certify
 from sfumato.randomness import WordSource, reject_seed, require_source, shuffle
@@ -385,8 +387,8 @@ class Survey:
             reader.rules.check_other_share(counts)
         reader.rules.check(counts)
         reader.rules.require_answers(counts)
-        warning = reader.rules.warning(counts)
-        if warning and counts.rows > 1:
+        warning = reader.rules.warning(counts) if counts.rows > 1 else ""
+        if warning:
             warnings.warn(warning, OtherWarning, stacklevel=2)
         reports = self._mechanism.privatize(batch.symbols, source)
         if reader.rules.is_skipping:
@@ -402,6 +404,7 @@ class Survey:
         if isinstance(reports, ReportBatch):
             pass
         elif hasattr(reports, "__array__") or _is_list_of_integers(reports):
+            require_unmasked(reports, "reports", ReportRejected)
             batches = [ReportBatch(np.asarray(reports), self.fingerprint)]
         elif isinstance(reports, Iterable):
             batches = reports

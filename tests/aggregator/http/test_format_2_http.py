@@ -74,7 +74,7 @@ class Running:
         """Return the counts in the store by the text of the cell's key."""
         tables = self.dump()
         surveys = {row[1]: row[0] for row in tables["surveys"][1]}
-        columns, rows = tables["cells"]
+        columns, rows = tables["cell_pages"]
         sums = {}
         for values in rows:
             row = dict(zip(columns, values, strict=True))

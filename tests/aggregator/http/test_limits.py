@@ -1,13 +1,18 @@
 """Limits: how many requests a client may make, and how much of a body is read."""
 
+import fcntl
+import os
 import re
+import subprocess
+import sys
 from fractions import Fraction
 
 import pytest
 
 import sfumato as sf
-from sfumato.aggregator.http import limits as module
-from sfumato.aggregator.http.limits import ClientLimits
+from sfumato.aggregator.http import buckets as module
+from sfumato.aggregator.http.buckets import LocalBuckets, SharedBuckets
+from sfumato.aggregator.http.client_limits import ClientLimits
 from sfumato.batches import JSON_MEDIA_TYPE, MAX_BATCH_BYTES, to_json
 from support.http_client import batch_of, run_aggregator
 
@@ -29,9 +34,25 @@ def clock():
     return Clock()
 
 
-def test_the_bucket_agrees_with_an_obvious_one(clock):
+@pytest.fixture(params=["of one process", "shared"])
+def limits_of(request, clock):
+    """Return limits on a number of requests per minute, in either kind of memory."""
+    descriptors = []
+
+    def new_limits(per_minute):
+        if request.param == "of one process":
+            return ClientLimits(per_minute, LocalBuckets(), clock=clock)
+        descriptors.append(SharedBuckets.create())
+        return ClientLimits(per_minute, SharedBuckets(descriptors[-1]), clock=clock)
+
+    yield new_limits
+    for descriptor in descriptors:
+        os.close(descriptor)
+
+
+def test_the_bucket_agrees_with_an_obvious_one(limits_of, clock):
     """A twin in fractions: the level rises with time up to its size; each request takes one."""
-    limits = ClientLimits(30, clock=clock)
+    limits = limits_of(30)
     level = Fraction(30)
     steps = [0] * 40 + [1] * 10 + [Fraction(1, 4)] * 40 + [100] + [0] * 35
     waits = []
@@ -46,8 +67,8 @@ def test_the_bucket_agrees_with_an_obvious_one(clock):
     assert 0 < sum(wait > 0 for wait in waits) < len(waits)
 
 
-def test_clients_may_continue_after_retry_after(clock):
-    limits = ClientLimits(7, clock=clock)
+def test_clients_may_continue_after_retry_after(limits_of, clock):
+    limits = limits_of(7)
     for _ in range(50):
         clock.time += limits.seconds_to_wait(ADDRESS) + 1e-9
     while wait := limits.seconds_to_wait(ADDRESS):
@@ -55,40 +76,50 @@ def test_clients_may_continue_after_retry_after(clock):
         assert limits.seconds_to_wait(ADDRESS) == 0
 
 
-def test_clients_do_not_share_a_bucket(clock):
-    limits = ClientLimits(1, clock=clock)
+def test_clients_do_not_share_a_bucket(limits_of, clock):
+    limits = limits_of(1)
     assert limits.seconds_to_wait(ADDRESS) == 0
     assert limits.seconds_to_wait(ADDRESS) == 60
     assert limits.seconds_to_wait(NEIGHBOUR) == 0
 
 
-def test_zero_means_any_number(clock):
-    limits = ClientLimits(0, clock=clock)
+def test_zero_means_any_number(limits_of, clock):
+    limits = limits_of(0)
     assert {limits.seconds_to_wait(ADDRESS) for _ in range(1000)} == {0.0}
 
 
-def test_no_address_is_stored(clock):
-    limits = ClientLimits(5, clock=clock)
+def content_of(limits):
+    """Return everything that limits keep, as text."""
+    buckets = limits._buckets
+    memory = buckets._memory[:] if isinstance(buckets, SharedBuckets) else b""
+    return repr(vars(limits)) + repr(vars(buckets)) + repr(memory)
+
+
+def hash_of(limits, address):
+    return limits._client_hash(address, limits._clock())
+
+
+def test_no_address_is_stored(limits_of):
+    limits = limits_of(5)
     limits.seconds_to_wait(ADDRESS)
-    kept = repr(limits) + repr(vars(limits))
-    assert ADDRESS not in kept
-    assert repr(ADDRESS.encode())[2:-1] not in kept
-    (client,) = limits._buckets
+    content = content_of(limits)
+    assert ADDRESS not in content
+    client = hash_of(limits, ADDRESS)
     assert len(client) == 16
+    assert repr(client)[2:-1] in content
 
 
-def test_hashes_change_with_the_key(clock):
+def test_hashes_change_with_the_key(limits_of, clock):
     """Under another key the same address has another hash, so no table of hashes can be built."""
-    first = ClientLimits(5, clock=clock)
-    second = ClientLimits(5, clock=clock)
-    for limits in (first, second):
-        limits.seconds_to_wait(ADDRESS)
-    before = set(first._buckets)
-    assert before.isdisjoint(second._buckets)
+    first = limits_of(1)
+    second = limits_of(1)
+    before = {hash_of(first, ADDRESS), hash_of(second, ADDRESS)}
+    assert len(before) == 2
+    assert first.seconds_to_wait(ADDRESS) == 0
     clock.time += 3601
-    first.seconds_to_wait(ADDRESS)
-    assert len(first._buckets) == 1
-    assert before.isdisjoint(first._buckets)
+    assert hash_of(first, ADDRESS) not in before
+    for client in before:
+        assert first._buckets.read(client) is None
 
 
 def test_the_least_recent_clients_are_dropped_first(clock, monkeypatch):
@@ -98,8 +129,73 @@ def test_the_least_recent_clients_are_dropped_first(clock, monkeypatch):
     for number in range(50):
         limits.seconds_to_wait(f"client {number}")
         assert limits.seconds_to_wait(ADDRESS) > 0  # it asks all the time, and is remembered
-        assert len(limits._buckets) <= 10
+        assert len(limits._buckets._buckets) <= 10
     assert limits.seconds_to_wait("client 0") == 0
+
+
+def test_a_full_row_drops_the_client_that_was_idle_for_longest():
+    descriptor = SharedBuckets.create()
+    buckets = SharedBuckets(descriptor)
+    clients = [bytes(4) + number.to_bytes(12, "big") for number in range(1, 10)]  # all in one row
+    for time, client in enumerate(clients[:8]):
+        buckets.write(client, 5.0, time + 1.0)
+    buckets.write(clients[0], 4.0, 9.0)
+    buckets.write(clients[8], 5.0, 10.0)
+    assert buckets.read(clients[1]) is None
+    assert buckets.read(clients[0]) == (4.0, 9.0)
+    for time, client in list(enumerate(clients))[2:8]:
+        assert buckets.read(client) == (5.0, time + 1.0)
+    assert buckets.read(bytes(8) + clients[0][:8]) is None  # bytes of two hashes
+    os.close(descriptor)
+
+
+_PROCESS = """
+import sys
+from sfumato.aggregator.http.buckets import SharedBuckets
+from sfumato.aggregator.http.client_limits import ClientLimits
+
+limits = ClientLimits(600, SharedBuckets(int(sys.argv[1])), clock=lambda: 1.0)
+print(sum(limits.seconds_to_wait(sys.argv[2]) == 0 for _ in range(1000)))
+"""
+
+
+def test_processes_share_what_a_client_may_do():
+    """Two processes take tokens as fast as they can: no token is given twice."""
+    descriptor = SharedBuckets.create()
+    command = [sys.executable, "-c", _PROCESS, str(descriptor), ADDRESS]
+    processes = []
+    for _ in range(2):
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, pass_fds=[descriptor])
+        processes.append(process)
+    admitted = [int(process.communicate(timeout=60)[0]) for process in processes]
+    assert sum(admitted) == 600
+    limits = ClientLimits(600, SharedBuckets(descriptor), clock=lambda: 1.0)
+    assert limits.seconds_to_wait(ADDRESS) > 0
+    assert limits.seconds_to_wait(NEIGHBOUR) == 0
+    os.close(descriptor)
+
+
+_HOLDER = """
+import sys, time
+from sfumato.aggregator.http.buckets import SharedBuckets
+
+with SharedBuckets(int(sys.argv[1])).lock:
+    print("locked", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_a_process_that_dies_leaves_no_lock():
+    descriptor = SharedBuckets.create()
+    command = [sys.executable, "-c", _HOLDER, str(descriptor)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, pass_fds=[descriptor]) as process:
+        assert process.stdout.readline() == b"locked\n"
+        with pytest.raises(BlockingIOError):
+            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        process.kill()
+    limits = ClientLimits(1, SharedBuckets(descriptor))
+    assert limits.seconds_to_wait(ADDRESS) == 0
+    os.close(descriptor)
 
 
 # --- over HTTP ------------------------------------------------------------------------------------

@@ -1,21 +1,25 @@
-"""Aggregators that share a server count without waiting, and their rows become one."""
+"""Transactions that overlap count without waiting, and their rows become one."""
 
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
 import psycopg
 import pytest
 
-from sfumato.aggregator.store import Outcome
+from sfumato.aggregator.store import Outcome, folding
+from sfumato.aggregator.store import store as store_module
 from sfumato.aggregator.store.statements import PostgresStatements
 from sfumato.batches import Batch
 from sfumato.errors import StoreUnavailable
 from support.store_tables import dump
-from support.unrandomized import batch_id, batch_of, counts_of
+from support.unrandomized import batch_id, batch_of, counts_of, unrandomized_survey
 
 COUNTED = Outcome.COUNTED
 DAY = timedelta(days=1)
+TABLES = ("cell_pages", "hour_counts")
 
 
 @pytest.fixture
@@ -39,17 +43,37 @@ def column_of(url, table, name):
     return sorted(row[index] for row in rows)
 
 
-def writers_of(url):
-    return {table: set(column_of(url, table, "writer")) for table in ("cells", "hours")}
+def slots_of(url):
+    """Return the number of slots in each table."""
+    return {table: len(set(column_of(url, table, "slot"))) for table in TABLES}
 
 
-def test_each_aggregator_counts_in_its_own_rows(pair, server_url, survey):
+def are_folded(url):
+    """Whether all rows are in the slot of folded ones."""
+    return all(set(column_of(url, table, "slot")) <= {0} for table in TABLES)
+
+
+@contextmanager
+def busy_slot(store):
+    """Occupy the first slot for cells, as another transaction does."""
+    with administer(store) as other, other.transaction():
+        other.execute("SELECT pg_advisory_xact_lock(%s, 0)", (0x5F5A72,))
+        yield
+
+
+def administer(store):
+    address = store._backend.engine.url.set(drivername="postgresql")
+    return psycopg.connect(address.render_as_string(hide_password=False), autocommit=True)
+
+
+def test_transactions_that_overlap_count_in_slots_of_their_own(pair, server_url, survey):
     first, second = pair
     assert first.commit([batch_of(survey, 1, 5, 5_000)]) == [COUNTED]
-    assert second.commit([batch_of(survey, 2, 5)]) == [COUNTED]
+    assert column_of(server_url, "cell_pages", "slot") == [0, 0]
+    with busy_slot(first):
+        assert second.commit([batch_of(survey, 2, 5)]) == [COUNTED]
     assert second.commit([batch_of(survey, 1, 5, 5_000)]) == [Outcome.REPLAYED]
-    names = {first._writer, second._writer}
-    assert writers_of(server_url) == {"cells": names, "hours": names}
+    assert column_of(server_url, "cell_pages", "slot") == [0, 0, 1]
     for store in pair:
         assert counts_of(store, survey) == {5: 2, 5_000: 1}
         status = store.read_status(survey.fingerprint)
@@ -58,21 +82,39 @@ def test_each_aggregator_counts_in_its_own_rows(pair, server_url, survey):
         assert [(day.day, day.tally.reports) for day in days] == [("2026-11-15", 3)]
 
 
+def test_slots_do_not_tell_when_reports_arrived(pair, server_url, survey, clock):
+    """Aggregators come and go, but the slot of a cell is not the slot of its hour."""
+    for hour in range(12):
+        clock.time = datetime(2026, 11, 15, 10 + hour, tzinfo=UTC)
+        pair[hour % 2].commit([batch_of(survey, hour, 100 + hour)])
+    assert set(column_of(server_url, "cell_pages", "slot")) == {0}
+    assert len(set(column_of(server_url, "hour_counts", "slot"))) > 1  # chance: 64 ** -11
+
+
+def test_an_upload_waits_for_no_slot(pair, survey):
+    with administer(pair[0]) as other, other.transaction():
+        for slot in range(64):
+            other.execute("SELECT pg_advisory_xact_lock(%s, %s)", (0x5F5A72, slot))
+        with pytest.raises(StoreUnavailable, match="too many uploads"):
+            pair[0].commit([batch_of(survey, 1, 5)])
+    assert pair[0].commit([batch_of(survey, 1, 5)]) == [COUNTED]
+
+
 def test_ended_days_are_folded_and_today_is_not(pair, server_url, survey, clock):
     first, second = pair
     first.commit([batch_of(survey, 1, 5, 5_000)])
-    second.commit([batch_of(survey, 2, 5)])
-    second.commit([batch_of(survey, 3, 6).from_sender("clinic")])
-    clock.time += DAY
-    second.commit([batch_of(survey, 4, 7)])
+    with busy_slot(first):
+        second.commit([batch_of(survey, 2, 5)])
+        second.commit([batch_of(survey, 3, 6).from_sender("clinic")])
+        clock.time += DAY
+        second.commit([batch_of(survey, 4, 7)])
     before = counts_of(first, survey)
     days = first.count_days(survey.fingerprint, survey.mechanism.outputs, 10)
     by_hour = first.read_status(survey.fingerprint).by_hour
 
     first.fold_if_due()
 
-    assert column_of(server_url, "cells", "writer") == sorted(["", "", "", second._writer])
-    assert column_of(server_url, "hours", "writer") == ["", second._writer]
+    assert column_of(server_url, "cell_pages", "slot") == [0, 0, 0, 1]
     assert counts_of(second, survey) == before == {5: 2, 5_000: 1, 6: 1, 7: 1}
     after = second.count_days(survey.fingerprint, survey.mechanism.outputs, 10)
     assert [(day.day, day.sender, day.tally.counts.tolist()) for day in after] == [
@@ -82,26 +124,93 @@ def test_ended_days_are_folded_and_today_is_not(pair, server_url, survey, clock)
     assert second.commit([batch_of(survey, 1, 5, 5_000)]) == [Outcome.REPLAYED]
 
 
+def test_many_pages_are_folded_in_several_steps(pair, server_url, survey, clock, monkeypatch):
+    monkeypatch.setattr(folding, "_MAX_PAGES", 2)
+    steps = []
+    fold_pages = store_module.fold_pages
+
+    def count_steps(*arguments):
+        steps.append(arguments)
+        return fold_pages(*arguments)
+
+    monkeypatch.setattr(store_module, "fold_pages", count_steps)
+    first, second = pair
+    first.commit([batch_of(survey, 1, 5, 5_000, 9_000)])
+    with busy_slot(first):
+        second.commit([batch_of(survey, 2, 5, 5_000, 9_000)])
+    clock.time += DAY
+    second.fold_if_due()
+    assert len(steps) == 2
+    assert are_folded(server_url)
+    assert counts_of(first, survey) == {5: 2, 5_000: 2, 9_000: 2}
+
+
 def test_a_late_aggregator_is_folded_later(pair, server_url, survey, clock):
     first, second = pair
     clock.time = datetime(2026, 11, 16, 0, 10, tzinfo=UTC)
     first.fold_if_due()
     clock.time = datetime(2026, 11, 15, 23, 59, tzinfo=UTC)  # this aggregator's clock is slow
-    second.commit([batch_of(survey, 1, 5)])
+    with busy_slot(first):
+        second.commit([batch_of(survey, 1, 5)])
     clock.time = datetime(2026, 11, 16, 1, 0, tzinfo=UTC)
     first.fold_if_due()  # within the hour: nothing is due
-    assert writers_of(server_url)["cells"] == {second._writer}
+    assert column_of(server_url, "cell_pages", "slot") == [1]
     clock.time = datetime(2026, 11, 16, 1, 10, tzinfo=UTC)
     first.fold_if_due()
-    assert writers_of(server_url) == {"cells": {""}, "hours": {""}}
+    assert are_folded(server_url)
     assert counts_of(first, survey) == {5: 1}
+
+
+def test_a_clock_that_was_ahead_delays_nothing(pair, server_url, survey, clock):
+    first, second = pair
+    now = clock.time
+    clock.time = datetime(2037, 1, 1, tzinfo=UTC)
+    first.fold_if_due()
+    clock.time = now
+    with busy_slot(first):
+        second.commit([batch_of(survey, 1, 5)])
+    clock.time = now + DAY
+    first.fold_if_due()
+    assert are_folded(server_url)
+
+
+def test_a_survey_that_is_locked_does_not_keep_others_from_being_folded(
+    pair, server_url, open_store, survey, clock
+):
+    other_survey = unrandomized_survey("other", 100)
+    first, second = pair
+    second.register(other_survey)
+    with busy_slot(first):
+        second.commit([batch_of(survey, 1, 5), batch_of(other_survey, 2, 5)])
+    clock.time += DAY
+    impatient = open_store(server_url, lock_timeout=0.2)
+    earlier = min(survey.fingerprint, other_survey.fingerprint)
+    with administer(first) as other, other.transaction():
+        query = "SELECT number FROM surveys WHERE fingerprint = %s"
+        (number,) = other.execute(query, (earlier,)).fetchone()
+        other.execute("SELECT pg_advisory_xact_lock_shared(%s, %s)", (0x5F5A71, number))
+        with pytest.raises(StoreUnavailable):
+            impatient.fold_if_due()
+    assert column_of(server_url, "cell_pages", "slot") == [0, 1]
+
+
+def test_ending_a_survey_folds_all_of_its_days(pair, server_url, survey):
+    first, second = pair
+    first.commit([batch_of(survey, 1, 5)])
+    with busy_slot(first):
+        second.commit([batch_of(survey, 2, 5)])
+    first.set_closed(survey.fingerprint)
+    first.forget_ids(survey.fingerprint)
+    assert are_folded(server_url)
+    assert counts_of(first, survey) == {5: 2}
 
 
 def test_exports_and_omissions_include_all_aggregators(pair, survey, clock):
     first, second = pair
     outputs = survey.mechanism.outputs
     first.commit([batch_of(survey, 1, 5)])
-    second.commit([batch_of(survey, 2, 6)])
+    with busy_slot(first):
+        second.commit([batch_of(survey, 2, 6)])
     first.leave_out_day(survey.fingerprint, clock.time.date())
     assert counts_of(second, survey) == {}
     first.include_day(survey.fingerprint, clock.time.date())
@@ -121,7 +230,7 @@ def test_sqlite_has_nothing_to_fold(tmp_path, open_store, survey, clock):
     store = open_store(url)
     store.register(survey)
     store.commit([batch_of(survey, 1, 5)])
-    assert writers_of(url) == {"cells": {""}, "hours": {""}}
+    assert are_folded(url)
     before = dump(url)
     clock.time += DAY
     store.fold_if_due()
@@ -137,12 +246,12 @@ class Pause:
     def __init__(self, store, monkeypatch):
         self.entered = threading.Event()
         self.left = threading.Event()
-        writer = store._writer
+        paused_engine = store._backend.engine
         add = PostgresStatements.add_to_hour
 
-        def add_slowly(statements, connection, survey, hour, name, sizes):
-            add(statements, connection, survey, hour, name, sizes)
-            if name == writer:
+        def add_slowly(statements, connection, *arguments):
+            add(statements, connection, *arguments)
+            if connection.engine is paused_engine:
                 self.entered.set()
                 assert self.left.wait(30)
 
@@ -176,7 +285,8 @@ def test_changes_to_a_survey_wait_for_commits(
         "export": lambda: impatient.export(survey.fingerprint, batch_id(100), 10_000),
         "fold": impatient.fold_if_due,
     }
-    first.commit([batch_of(survey, 1, 5)])
+    with busy_slot(first):
+        first.commit([batch_of(survey, 1, 5)])
     clock.time += DAY
     pause = Pause(first, monkeypatch)
     with ThreadPoolExecutor(1) as pool:
@@ -194,7 +304,6 @@ def test_changes_to_a_survey_wait_for_commits(
 
 def test_no_lock_is_waited_for(pair, server_url, survey):
     """Two aggregators count in one survey, and the server's own view of its locks is watched."""
-    address = pair[0]._backend.engine.url.set(drivername="postgresql")
     stop = threading.Event()
 
     def count(store, start):
@@ -203,9 +312,8 @@ def test_no_lock_is_waited_for(pair, server_url, survey):
 
     def watch():
         waits = []
-        text = address.render_as_string(hide_password=False)
         query = "SELECT locktype, mode FROM pg_locks WHERE NOT granted AND locktype <> 'extend'"
-        with psycopg.connect(text, autocommit=True) as other:
+        with administer(pair[0]) as other:
             while not stop.is_set():
                 waits += other.execute(query).fetchall()
         return waits
@@ -228,3 +336,108 @@ def test_senders_and_periods_have_rows_of_their_own(pair, survey):
     second.commit([named])
     days = first.count_days(survey.fingerprint, survey.mechanism.outputs, 10)
     assert [(day.sender, day.tally.reports) for day in days] == [("", 1), ("clinic", 1)]
+
+
+# --- connections that break -----------------------------------------------------------------------
+
+
+def test_a_commit_in_doubt_is_not_overwritten(pair, survey, monkeypatch):
+    """The network fails while the server commits. The next commit must not undo that one."""
+    store, _ = pair
+    assert store.commit([batch_of(survey, 1, 5)]) == [COUNTED]
+    delay_commits_of(store, batch_id(2))
+    with monkeypatch.context() as planted:
+        planted.setattr(type(store._backend.engine.dialect), "do_commit", lose_connection)
+        with pytest.raises(StoreUnavailable):
+            store.commit([batch_of(survey, 2, 6)])
+    # The same aggregator goes on at once, with other people's reports.
+    assert store.commit([batch_of(survey, 3, 7)]) == [COUNTED]
+    wait_until(lambda: store.read_status(survey.fingerprint).reports == 3)
+    assert store.commit([batch_of(survey, 2, 6)]) == [Outcome.REPLAYED]
+    assert counts_of(store, survey) == {5: 1, 6: 1, 7: 1}
+
+
+def delay_commits_of(store, id_):
+    """Make the server's commit of a batch take two seconds, as on a slow disk."""
+    with administer(store) as other:
+        other.execute(
+            "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS "
+            "$$ BEGIN PERFORM pg_sleep(2); RETURN NULL; END $$"
+        )
+        other.execute(
+            "CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON batches DEFERRABLE INITIALLY DEFERRED "
+            f"FOR EACH ROW WHEN (NEW.id = '\\x{id_.hex()}') EXECUTE FUNCTION slow()"
+        )
+
+
+def lose_connection(_, connection):
+    """Ask the server to commit, and close the connection before it answers."""
+    raw = getattr(connection, "driver_connection", connection)
+    raw.pgconn.send_query(b"COMMIT")
+    raw.pgconn.flush()
+    raw.pgconn.finish()
+    raise psycopg.OperationalError("the connection is lost")
+
+
+def wait_until(condition):
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_two_threads_may_count_in_one_store(pair, survey):
+    store, _ = pair
+
+    def count(start):
+        for number in range(start, start + 50):
+            assert store.commit([batch_of(survey, number, number % 100)]) == [COUNTED]
+
+    with ThreadPoolExecutor(2) as pool:
+        for future in [pool.submit(count, 0), pool.submit(count, 1000)]:
+            future.result()
+    assert sum(counts_of(store, survey).values()) == 100
+
+
+def test_the_isolation_level_does_not_depend_on_the_server(pair, survey, monkeypatch):
+    """A commit that waits for an export must see what it changed."""
+    first, second = pair
+    with administer(first) as other:
+        database = other.info.dbname
+        level = "repeatable read"
+        other.execute(f"ALTER DATABASE {database} SET default_transaction_isolation = '{level}'")
+    for store in pair:
+        store.close()
+        store.commit([batch_of(survey, 1, 5)])
+    has_changed = threading.Event()
+    may_end = threading.Event()
+    update = store_module._update_survey
+
+    def update_slowly(*arguments, **values):
+        update(*arguments, **values)
+        has_changed.set()
+        assert may_end.wait(30)
+
+    monkeypatch.setattr(store_module, "_update_survey", update_slowly)
+    outputs = survey.mechanism.outputs
+    with ThreadPoolExecutor(2) as pool:
+        export = pool.submit(second.export, survey.fingerprint, batch_id(100), outputs)
+        assert has_changed.wait(30)
+        commit = pool.submit(first.commit, [batch_of(survey, 3, 7)])
+        wait_until(lambda: is_waiting(first))
+        may_end.set()
+        exported = export.result()
+        assert commit.result() == [COUNTED]
+    monkeypatch.undo()
+    again = second.export(survey.fingerprint, batch_id(100), outputs)
+    assert again.tally.counts.tolist() == exported.tally.counts.tolist()
+    rest = second.export(survey.fingerprint, batch_id(101), outputs)
+    assert rest.tally.counts.nonzero()[0].tolist() == [7]
+
+
+def is_waiting(store):
+    """Whether a transaction waits for a lock."""
+    with administer(store) as other:
+        query = "SELECT count(*) FROM pg_locks WHERE NOT granted AND locktype = 'advisory'"
+        (count,) = other.execute(query).fetchone()
+    return count > 0

@@ -23,7 +23,7 @@ DATA = Path(__file__).parent / "data"
 EXPECTED = json.loads((DATA / "version_1.json").read_text())
 # Version 1 had no cells, so only the name and the columns of this table changed.
 OLD_COLUMNS = ("survey", "part", "day", "page", "cells")
-NEW_COLUMNS = ("survey", "part", "day", "sender", "key", "page", "writer", "counts")
+NEW_COLUMNS = ("survey", "part", "day", "sender", "key", "page", "slot", "counts")
 
 
 @pytest.fixture
@@ -86,10 +86,12 @@ def test_every_row_is_kept(old_url, open_store):
     after = dump(old_url)
     columns, counts = before.pop("counts")
     assert columns == OLD_COLUMNS
-    moved = {(survey, part, day, "", "", page, "", row) for survey, part, day, page, row in counts}
-    assert after.pop("cells") == (NEW_COLUMNS, moved)
+    moved = {(survey, part, day, "", "", page, 0, row) for survey, part, day, page, row in counts}
+    assert after.pop("cell_pages") == (NEW_COLUMNS, moved)
     _, hours = before.pop("hours")
-    assert after.pop("hours")[1] == {(survey, hour, "", *sums) for survey, hour, *sums in hours}
+    assert after.pop("hour_counts")[1] == {
+        (survey, hour, 0, *sums) for survey, hour, *sums in hours
+    }
     columns, surveys = before.pop("surveys")
     uploaded = Counter()
     for survey, _, _, reports in hours:

@@ -280,11 +280,11 @@ def test_a_full_server_is_a_full_store(server_store, survey):
             "$$ BEGIN RAISE EXCEPTION 'no space' USING ERRCODE = 'disk_full'; END $$"
         )
         other.execute(
-            "CREATE TRIGGER full_disk BEFORE INSERT ON cells EXECUTE FUNCTION full_disk()"
+            "CREATE TRIGGER full_disk BEFORE INSERT ON cell_pages EXECUTE FUNCTION full_disk()"
         )
         with pytest.raises(StoreFull, match="no space left"):
             server_store.commit([batch_of(survey, 1, 1)])
-        other.execute("DROP TRIGGER full_disk ON cells")
+        other.execute("DROP TRIGGER full_disk ON cell_pages")
     assert server_store.commit([batch_of(survey, 1, 1)]) == [COUNTED]
 
 

@@ -312,11 +312,11 @@ def keep_no_names(monkeypatch):
 
     count_known = Store._count
 
-    def count_all(self, connection, fingerprint, group):
+    def count_all(self, connection, fingerprint, group, slots):
         outcomes = []
         for batch in group:
             connection.execute(delete(batches).where(batches.c.id == batch.id))
-            outcomes += count_known(self, connection, fingerprint, [batch])
+            outcomes += count_known(self, connection, fingerprint, [batch], slots)
         return outcomes
 
     monkeypatch.setattr(Store, "_count", count_all)

@@ -10,8 +10,10 @@ from typing import Annotated, Any
 from fastapi import Depends, Path, Request
 
 from sfumato.aggregator.catalogue import Catalogue, CatalogueEntry, Estimates
+from sfumato.aggregator.http.buckets import Buckets, LocalBuckets
+from sfumato.aggregator.http.client_limits import ClientLimits
 from sfumato.aggregator.http.connections import ConnectionLimits, Connections
-from sfumato.aggregator.http.limits import ClientLimits, MemoryQuota
+from sfumato.aggregator.http.limits import MemoryQuota
 from sfumato.aggregator.http.monitoring import Metrics, Readiness
 from sfumato.aggregator.http.problems import unknown_survey
 from sfumato.aggregator.http.token import Token
@@ -27,6 +29,12 @@ JSON_OBJECT: dict[str, Any] = {JSON_MEDIA_TYPE: {"schema": {"type": "object"}}}
 """The OpenAPI description of a body that can be any JSON object."""
 
 _MAX_TOTAL_BODY_BYTES = 2**28  # over all concurrent requests
+_MAX_WAITING_BATCHES = 2**12
+_MAX_WAITING_REPORTS = 2**24
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
 
 
 @dataclass(frozen=True)
@@ -38,7 +46,9 @@ class Settings:
     have without a sender's key or the token, unless the survey says otherwise. ``body_timeout``:
     the number of seconds within which a request's body must arrive. ``store_timeout``: the number
     of seconds after which the store is suspected to hang; a request waits at most twice as long for
-    it. ``connections``: the limits on connections. ``now``: returns the current time.
+    it. ``connections``: the limits on connections of all workers. ``workers``: the number of
+    processes that share the limits. ``new_buckets``: returns what the requests of clients are
+    counted in, which several workers must share. ``now``: returns the current time.
     """
 
     requests_per_minute: int = 6000
@@ -46,7 +56,9 @@ class Settings:
     body_timeout: float = 30.0
     store_timeout: float = 4.0
     connections: ConnectionLimits = field(default_factory=ConnectionLimits)
-    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    workers: int = 1
+    new_buckets: Callable[[], Buckets] = LocalBuckets
+    now: Callable[[], datetime] = _utc_now
 
 
 class Aggregator:
@@ -56,19 +68,31 @@ class Aggregator:
         self.store = store
         self.settings = settings
         self.metrics = Metrics(
-            lambda: self.writer.waiting_count, lambda: self.connections.open_count
+            lambda: self.writer.waiting_count,
+            lambda: self.connections.open_count,
+            self._survey_name,
         )
-        self.connections = Connections(settings.connections, on_problem=self.metrics.count_problem)
+        workers = settings.workers
+        self.connections = Connections(
+            settings.connections.divide(workers), on_problem=self.metrics.count_problem
+        )
         timeout = settings.store_timeout
         self.store_threads = StoreThreads(store, timeout=timeout)
-        self.writer = Writer(store, observe=self.metrics.observe_commit, timeout=2 * timeout)
+        self.writer = Writer(
+            store,
+            observe=self.metrics.observe_commit,
+            timeout=2 * timeout,
+            max_batches=_MAX_WAITING_BATCHES // workers,
+            max_reports=_MAX_WAITING_REPORTS // workers,
+        )
         self.readiness = Readiness(store, self.writer, timeout=timeout)
         self.catalogue = Catalogue(store)
         self.estimates = Estimates(store, self.store_threads)
         self.public_work = OneAtATime()  # for anyone, so analysts do not have to wait for it
-        self.quota = MemoryQuota(_MAX_TOTAL_BODY_BYTES)
-        self.limits = ClientLimits(settings.requests_per_minute)
-        self.monitor_limits = ClientLimits(settings.requests_per_minute)
+        self.quota = MemoryQuota(_MAX_TOTAL_BODY_BYTES // workers)
+        per_minute = settings.requests_per_minute
+        self.limits = ClientLimits(per_minute, settings.new_buckets())
+        self.monitor_limits = ClientLimits(per_minute, settings.new_buckets())
         self.token = Token(store)
         self._token_lock = asyncio.Lock()
         self.label_pages: dict[str, str] = {}  # keyed by the survey's ETag
@@ -81,6 +105,10 @@ class Aggregator:
         if entry is None:
             raise unknown_survey()
         return entry
+
+    def _survey_name(self, fingerprint: str) -> str:
+        entry = self.catalogue.get(fingerprint)
+        return "" if entry is None else entry.survey.name
 
     async def matches_token(self, secret: str) -> bool:
         """Whether ``secret`` is the analyst token, which another aggregator may have replaced."""

@@ -14,7 +14,6 @@ from fastapi import APIRouter, Depends, Request, Response
 from pydantic import BaseModel, Field
 from starlette.routing import Route
 
-from sfumato.aggregator.catalogue import CatalogueEntry
 from sfumato.aggregator.http.aggregator import (
     JSON_OBJECT,
     Aggregator,
@@ -43,7 +42,7 @@ __all__ = [
     "UPLOAD_FAILURE",
     "UPLOAD_PATH",
     "UPLOAD_ROUTE",
-    "Receipt",
+    "UploadReply",
     "count_batch",
     "describe_upload",
     "router",
@@ -203,22 +202,20 @@ async def upload(request: Request) -> Response:
     else:
         limit = entry.rules.anonymous_reports or aggregator.settings.reports_per_upload
         _require_anonymous_size(request, limit, batch)
-    receipt = await count_batch(aggregator, entry, entry.rules.assign_cell(batch, now))
+    receipt = await count_batch(aggregator, entry.rules.assign_cell(batch, now))
     return Response(receipt.body, receipt.status, media_type=JSON_MEDIA_TYPE)
 
 
-class Receipt(NamedTuple):
+class UploadReply(NamedTuple):
     """The status and the body of the response to a batch that has been counted."""
 
     status: int
     body: bytes
 
 
-async def count_batch(aggregator: Aggregator, entry: CatalogueEntry, batch: Batch) -> Receipt:
+async def count_batch(aggregator: Aggregator, batch: Batch) -> UploadReply:
     """Count a batch, and return its receipt. Raise a problem if it is not counted."""
     outcome = await aggregator.writer.count(batch)
-    new_reports = batch.reports.size if outcome is Outcome.COUNTED else 0
-    aggregator.metrics.count_upload(entry, outcome.value, new_reports)
     if outcome is Outcome.CLOSED:
         raise _survey_closed()
     if outcome is Outcome.CONFLICT:
@@ -232,7 +229,7 @@ async def count_batch(aggregator: Aggregator, entry: CatalogueEntry, batch: Batc
         f'{{"batch":"{batch.id.hex()}","reports":{batch.reports.size},'
         f'"survey":"{batch.fingerprint}"}}'
     )
-    return Receipt(201 if outcome is Outcome.COUNTED else 200, body.encode("ascii"))
+    return UploadReply(201 if outcome is Outcome.COUNTED else 200, body.encode("ascii"))
 
 
 async def _find_sender(request: Request, aggregator: Aggregator, fingerprint: str) -> str:

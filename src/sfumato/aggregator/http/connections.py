@@ -9,8 +9,9 @@ import contextlib
 import http
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from typing import Any, Self, cast
 
 from uvicorn import Config
@@ -48,6 +49,10 @@ class ConnectionLimits:
         """Return the default limits, or fewer connections if the process may open few files."""
         available = _raise_file_limit() - _RESERVED_FILES
         return cls(max_open=max(1, min(cls.max_open, available)))
+
+    def divide(self, workers: int) -> Self:
+        """Return the limits of each of several workers, which share the number of connections."""
+        return replace(self, max_open=max(1, self.max_open // workers))
 
 
 def _raise_file_limit() -> int:
@@ -235,9 +240,8 @@ class Connection(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """Pass the request on, unless its head is too large."""
-        head_bytes = len(self.url)
-        for name, value in self.headers:
-            head_bytes += len(name) + len(value) + len(": \r\n")
+        head_bytes = len(self.url) + len(self.headers) * len(": \r\n")
+        head_bytes += sum(map(len, chain.from_iterable(self.headers)))
         if head_bytes > self._group.limits.max_head_bytes:
             self._problem = self._head_too_large()
             raise ValueError("the head is too large")  # stops the parser, which sends a response

@@ -1,28 +1,20 @@
 """Limits on requests: their rate, the size of a body, and how long it may take to arrive.
 
 The rate limit stops accidental and simple floods, not a determined attacker. It counts requests,
-and each report of an anonymous upload. It identifies clients by a keyed hash of their IPv4 address,
-or of the first 64 bits of their IPv6 address, which is what one subscriber gets. The key is kept in
-memory and changes every hour. Nothing is logged, so nobody can find out later who sent what.
+and each report of an anonymous upload.
 """
 
 import asyncio
-import hashlib
-import ipaddress
 import zlib
-from collections import OrderedDict
-from collections.abc import Callable
-from time import monotonic
 
 from fastapi import Request
 from starlette.requests import ClientDisconnect
 
+from sfumato.aggregator.http.client_limits import ClientLimits
 from sfumato.aggregator.http.problems import Problem
 from sfumato.errors import StoreUnavailable
-from sfumato.randomness import fresh_key
 
 __all__ = [
-    "ClientLimits",
     "MemoryQuota",
     "admit",
     "admit_monitor",
@@ -31,9 +23,6 @@ __all__ = [
     "read_body",
 ]
 
-_MAX_CLIENTS = 100_000
-_KEY_LIFETIME = 3600.0  # seconds
-
 _CLOSE_CONNECTION = {"Connection": "close"}
 """Prevents the unread remainder of a body from being parsed as the next request."""
 
@@ -41,84 +30,6 @@ _GZIP_WBITS = 31  # zlib's wbits value for gzip format with the largest window
 
 
 # --- requests per client --------------------------------------------------------------------------
-
-
-class ClientLimits:
-    """A token bucket for each client, with ``per_minute`` new tokens a minute; 0 means no limit.
-
-    >>> limits = ClientLimits(per_minute=60, clock=lambda: 0.0)
-    >>> [limits.seconds_to_wait("198.51.100.7") for _ in range(61)][-2:]
-    [0.0, 1.0]
-    """
-
-    def __init__(self, per_minute: int, *, clock: Callable[[], float] = monotonic) -> None:
-        self._tokens_per_second = per_minute / 60
-        self._capacity = float(per_minute)
-        self._clock = clock
-        self._buckets: OrderedDict[bytes, tuple[float, float]] = OrderedDict()
-        self._replace_key()
-
-    def seconds_to_wait(self, address: str) -> float:
-        """Take a token. Return 0 if there is one, otherwise the seconds to wait for it."""
-        if self._capacity == 0:
-            return 0.0
-        client = self._client_hash(address)
-        tokens = self._refill(client)
-        is_allowed = tokens >= 1
-        self._set_tokens(client, tokens - 1 if is_allowed else tokens)
-        return 0.0 if is_allowed else (1 - tokens) / self._tokens_per_second
-
-    def charge(self, address: str, cost: int) -> None:
-        """Take ``cost`` tokens. If there are fewer, the client's next requests must wait longer."""
-        if self._capacity == 0:
-            return
-        client = self._client_hash(address)
-        self._set_tokens(client, self._refill(client) - cost)
-
-    def _client_hash(self, address: str) -> bytes:
-        """Return the key of a client's bucket."""
-        now = self._clock()
-        if now - self._key_created_at > _KEY_LIFETIME:
-            self._replace_key()
-        network = _client_network(address).encode()
-        return hashlib.blake2b(network, key=self._key, digest_size=16).digest()
-
-    def _refill(self, client: bytes) -> float:
-        """Return the tokens of a client, including those of the time since its last request."""
-        now = self._clock()
-        tokens, updated_at = self._buckets.get(client, (self._capacity, now))
-        return min(self._capacity, tokens + (now - updated_at) * self._tokens_per_second)
-
-    def _set_tokens(self, client: bytes, tokens: float) -> None:
-        self._buckets[client] = (tokens, self._clock())
-        self._buckets.move_to_end(client)
-        if len(self._buckets) > _MAX_CLIENTS:
-            self._buckets.popitem(last=False)
-
-    def _replace_key(self) -> None:
-        """Generate a new key, and forget all clients."""
-        self._key = fresh_key()
-        self._key_created_at = self._clock()
-        self._buckets.clear()
-
-
-def _client_network(address: str) -> str:
-    """Return what identifies a client: an IPv4 address, or the /64 network of an IPv6 address.
-
-    >>> _client_network("2001:db8:0:7:1:2:3:4"), _client_network("::ffff:198.51.100.7")
-    ('2001:db8:0:7::', '198.51.100.7')
-    """
-    if ":" not in address:  # nearly all addresses are of IPv4, and parsing takes long
-        return address
-    try:
-        parsed = ipaddress.ip_address(address.partition("%")[0])
-    except ValueError:  # for example, a Unix socket
-        return address
-    if parsed.version == 4:
-        return address
-    if parsed.ipv4_mapped is not None:
-        return str(parsed.ipv4_mapped)
-    return str(ipaddress.IPv6Address(int(parsed) >> 64 << 64))
 
 
 async def admit(request: Request) -> None:

@@ -12,12 +12,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sfumato.aggregator.catalogue import CatalogueEntry
 from sfumato.aggregator.http.aggregator import Aggregator
-from sfumato.aggregator.http.clients import UPLOAD_FAILURE, UPLOAD_PATH, Receipt, count_batch
+from sfumato.aggregator.http.clients import UPLOAD_FAILURE, UPLOAD_PATH, UploadReply, count_batch
 from sfumato.aggregator.http.connections import WHOLE_REQUEST
 from sfumato.aggregator.http.headers import NO_SNIFFING, PUBLIC_CORS_HEADERS
-from sfumato.aggregator.http.problems import Problem
 from sfumato.batches import JSON_MEDIA_TYPE, Batch
-from sfumato.errors import SfumatoError
 
 __all__ = ["SingleUploads"]
 
@@ -51,8 +49,8 @@ class SingleUploads:
             await self._app(scope, _receive_again(message, receive), send)
             return
         try:
-            receipt = await count_batch(self._aggregator, entry, batch)
-        except (Problem, SfumatoError, asyncio.CancelledError) as failure:
+            receipt = await count_batch(self._aggregator, batch)
+        except (Exception, asyncio.CancelledError) as failure:  # noqa: BLE001 - answered as usual
             await self._app({**scope, UPLOAD_FAILURE: failure}, receive, send)
             return
         await _send_receipt(send, receipt, has_origin=b"origin" in headers)
@@ -103,7 +101,7 @@ def _receive_again(message: Message, receive: Receive) -> Receive:
     return receive_again
 
 
-async def _send_receipt(send: Send, receipt: Receipt, *, has_origin: bool) -> None:
+async def _send_receipt(send: Send, receipt: UploadReply, *, has_origin: bool) -> None:
     headers = [
         (b"content-length", b"%d" % len(receipt.body)),
         (b"content-type", _JSON),

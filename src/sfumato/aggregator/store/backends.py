@@ -28,7 +28,13 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from sfumato.aggregator.store.statements import PostgresStatements, SqliteStatements, Statements
+from sfumato.aggregator.store.statements import (
+    SHARED_SLOTS,
+    PostgresStatements,
+    Slots,
+    SqliteStatements,
+    Statements,
+)
 from sfumato.errors import InvalidSetting, MissingExtra, StoreFull, StoreUnavailable
 from sfumato.foundation.installation import install_hint
 
@@ -62,6 +68,22 @@ _KEEPALIVE_SETTINGS = {
 
 _MIGRATION_LOCK_ID = 0x5F5A70  # arbitrary, but the same for all aggregators
 _SURVEY_LOCK_CLASS = 0x5F5A71  # likewise; the second half of these locks is the survey's number
+_CELL_SLOT_CLASS = 0x5F5A72  # likewise; the second half is the slot
+_HOUR_SLOT_CLASS = 0x5F5A73
+
+_SLOT_COUNT = 64
+"""How many transactions can count at the same time on PostgreSQL."""
+
+_LOCK_SLOTS = """
+SELECT (
+    SELECT slot FROM generate_series(0, %(slots)s - 1) AS slot
+    WHERE pg_try_advisory_xact_lock(%(cells)s, slot) LIMIT 1
+), (
+    SELECT slot FROM generate_series(%(start)s, %(start)s + %(slots)s - 1) AS number,
+    LATERAL (SELECT number %% %(slots)s AS slot) AS numbered
+    WHERE pg_try_advisory_xact_lock(%(hours)s, slot) LIMIT 1
+)
+"""
 
 WRITES = "sfumato_writes"
 """The execution option that marks a connection that will write."""
@@ -71,7 +93,6 @@ _GENERATION = "sfumato_generation"
 
 _PRAGMAS = (
     "synchronous = FULL",
-    "foreign_keys = ON",
     "secure_delete = ON",
     "wal_autocheckpoint = 4000",
 )
@@ -93,9 +114,9 @@ class Backend:
     engine: Engine
     statements: Statements
 
-    def choose_writer(self) -> str:
-        """Return the name of the rows that this aggregator counts in; "" if it shares them."""
-        return ""
+    def lock_slots(self, connection: Connection) -> Slots:
+        """Return slots that nobody else counts in until the transaction ends."""
+        return SHARED_SLOTS
 
     def share_survey(self, connection: Connection, number: int) -> None:
         """Keep others from locking a survey until the transaction ends."""
@@ -398,12 +419,26 @@ class _PostgresBackend(Backend):
         self.engine = create_engine(
             url.set(drivername="postgresql+psycopg"),
             connect_args=connect_args,
+            isolation_level="READ COMMITTED",  # a statement after a lock sees what was committed
             pool_pre_ping=True,
         )
 
-    def choose_writer(self) -> str:
-        """Return a random name, so that aggregators never wait for each other's rows."""
-        return secrets.token_hex(8)
+    def lock_slots(self, connection: Connection) -> Slots:
+        """Take the first free slot for cells, and a random one for hours. Never wait for one.
+
+        A transaction keeps its slots even if its aggregator has lost the connection. So nobody
+        overwrites what the server may still be committing.
+        """
+        values = {
+            "cells": _CELL_SLOT_CLASS,
+            "hours": _HOUR_SLOT_CLASS,
+            "slots": _SLOT_COUNT,
+            "start": secrets.randbelow(_SLOT_COUNT),
+        }
+        row = connection.exec_driver_sql(_LOCK_SLOTS, values).one()
+        if None in row:
+            raise StoreUnavailable("too many uploads are being counted. Try again in a moment.")
+        return Slots(*row)
 
     # Advisory locks are granted in order. With locks on the survey's row, a stream of uploads could
     # keep an operator from closing the survey.

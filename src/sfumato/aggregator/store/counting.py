@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection
 
 from sfumato.aggregator.store.count_pages import decode_page, encode_page, histogram_pages
-from sfumato.aggregator.store.statements import CellRow, Statements, SurveyRow
+from sfumato.aggregator.store.statements import CellRow, Slots, Statements, SurveyRow
 from sfumato.batches import Batch
 from sfumato.cells import CellKey
 from sfumato.errors import StoreFull
@@ -38,17 +38,16 @@ class Outcome(Enum):
 class Counting:
     """Counts the batches of a survey within a transaction.
 
-    ``writer`` names the rows that this aggregator adds to. The caller holds the survey's lock, and
-    checked the reports.
+    The caller holds the survey's lock and the slots, and checked the reports.
     """
 
     def __init__(
-        self, statements: Statements, connection: Connection, row: SurveyRow, writer: str
+        self, statements: Statements, connection: Connection, row: SurveyRow, slots: Slots
     ) -> None:
         self._statements = statements
         self._connection = connection
         self._row = row
-        self._writer = writer
+        self._slots = slots
 
     def count(self, group: Sequence[Batch], now: datetime) -> list[Outcome]:
         """Count the new batches of a group, and return the outcome of each."""
@@ -83,7 +82,9 @@ class Counting:
             pages = histogram_pages(np.concatenate(reports))
             self.add_pages(pages, day=utc.date().isoformat(), sender=sender, key=key)
         hour = utc.strftime("%Y-%m-%dT%H")
-        self._statements.add_to_hour(self._connection, self._row.number, hour, self._writer, sizes)
+        self._statements.add_to_hour(
+            self._connection, self._row.number, hour, self._slots.hours, sizes
+        )
 
     def _require_room(self, new_count: int) -> None:
         """Raise ``StoreFull`` if counts could exceed the maximum, which only imports can reach."""
@@ -97,7 +98,7 @@ class Counting:
         self, pages: Mapping[int, NDArray[np.int64]], *, day: str, sender: str, key: CellKey
     ) -> None:
         """Add pages of counts for a day, a sender and a cell to the open part."""
-        cell = CellRow(self._row.number, self._row.part, day, sender, key.text, self._writer)
+        cell = CellRow(self._row.number, self._row.part, day, sender, key.text, self._slots.cells)
         stored = self._statements.read_pages(self._connection, cell, list(pages))
         sums = {}
         for number, counts in pages.items():

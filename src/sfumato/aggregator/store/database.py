@@ -4,8 +4,8 @@ The tables contain the surveys, which batches were counted (identifiers and, for
 checksums; never reports), the counts for each day, bulk sender and cell, how many reports arrived
 in each hour, which tallies were exported and imported, the keys of bulk senders (hashed), and what
 operators left out of the results. They contain no address, no user agent and no timestamp more
-precise than the hour. Aggregators that share a PostgreSQL server count in rows of their own until
-the day or the hour ends.
+precise than the hour. On PostgreSQL, transactions that overlap count in different rows ("slots"),
+which become one when the day has ended.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -185,17 +185,18 @@ def _add_senders(connection: Connection) -> None:
     connection.execute(update(batches).values(digest=b""))
 
 
-# Version 4 lets aggregators that share a database count in rows of their own.
+# Version 4 lets several transactions count in the same cell. The tables have new names, so that an
+# aggregator of an earlier version that is still running fails instead of miscounting.
 _metadata_4 = MetaData()
 
 
-def _writer_key() -> Column[str]:
-    """The aggregator whose rows these are; empty if aggregators share the rows."""
-    return Column("writer", Text, primary_key=True)
+def _slot_key() -> Column[int]:
+    """The number of the row among those that overlapping transactions count in."""
+    return Column("slot", Integer, primary_key=True, autoincrement=False)
 
 
 cells = Table(
-    "cells",
+    "cell_pages",
     _metadata_4,
     _survey_key(),
     Column("part", Integer, primary_key=True),
@@ -203,45 +204,40 @@ cells = Table(
     Column("sender", Text, primary_key=True),  # a bulk sender; empty for anonymous uploads
     Column("key", Text, primary_key=True),  # the text of a CellKey
     Column("page", Integer, primary_key=True),
-    _writer_key(),
+    _slot_key(),
     Column("counts", LargeBinary, nullable=False),
 )
 
 hours = Table(
-    "hours",
+    "hour_counts",
     _metadata_4,
     _survey_key(),
     Column("hour", Text, primary_key=True),  # 2026-11-15T17, in UTC
-    _writer_key(),
+    _slot_key(),
     Column("batches", BigInteger, nullable=False),
     Column("reports", BigInteger, nullable=False),
 )
 
 
-def _split_by_writer(connection: Connection) -> None:
-    """Add the writer to the keys, and count the reports of uploads in one place only."""
+def _split_by_slot(connection: Connection) -> None:
+    """Add the slot to the keys, and count the reports of uploads in one place only."""
     in_survey = _hours_1.c.survey == surveys.c.number
     uploaded = select(func.coalesce(func.sum(_hours_1.c.reports), 0)).where(in_survey)
     imported = surveys.c.imported_reports - uploaded.scalar_subquery()
     connection.execute(update(surveys).values(imported_reports=imported))
-    for table in (_cells_2, _hours_1):
-        connection.exec_driver_sql(f"ALTER TABLE {table.name} RENAME TO {table.name}_3")
     _metadata_4.create_all(connection)
     for old_table, table in ((_cells_2, cells), (_hours_1, hours)):
         names = [column.name for column in old_table.columns]
-        columns = ", ".join(f'"{name}"' for name in names)
-        connection.exec_driver_sql(
-            f"INSERT INTO {table.name} ({columns}, writer) "  # noqa: S608 - our own names
-            f"SELECT {columns}, '' FROM {old_table.name}_3"
-        )
-        connection.exec_driver_sql(f"DROP TABLE {old_table.name}_3")
+        columns = select(*old_table.columns, literal(0))
+        connection.execute(insert(table).from_select([*names, "slot"], columns))
+        old_table.drop(connection)
 
 
 MIGRATIONS: Sequence[Callable[[Connection], None]] = (
     _metadata_1.create_all,
     _split_by_cell,
     _add_senders,
-    _split_by_writer,
+    _split_by_slot,
 )
 """The first n migrations create version n of the schema. Add new ones; never change an old one."""
 

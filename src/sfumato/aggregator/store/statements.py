@@ -13,19 +13,28 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from sqlalchemy import Connection
 from sqlalchemy.engine.interfaces import DBAPICursor
 from sqlalchemy.exc import DBAPIError
 
-__all__ = ["CellRow", "PostgresStatements", "SqliteStatements", "State", "Statements", "SurveyRow"]
+__all__ = [
+    "SHARED_SLOTS",
+    "CellRow",
+    "PostgresStatements",
+    "Slots",
+    "SqliteStatements",
+    "State",
+    "Statements",
+    "SurveyRow",
+]
 
 State = Literal["open", "closed", "ended"]
 """An open survey accepts reports. A closed one can be opened again; an ended one cannot."""
 
-_Values = Mapping[str, object]
-"""The values of a statement, by the names in its SQL."""
+_Values = Mapping[str, object] | Sequence[object]
+"""The values of a statement: by the names in its SQL, or in the order of its question marks."""
 
 _Digests = Mapping[bytes, bytes]
 """The checksums of batches (empty if they have none), by identifier."""
@@ -41,6 +50,21 @@ class SurveyRow:
     imported_reports: int
 
 
+class Slots(NamedTuple):
+    """The slots of the rows that a transaction counts in: one for cells, and one for hours.
+
+    They are chosen independently. Otherwise, the store would tell in which hour the reports in a
+    slot's cells arrived.
+    """
+
+    cells: int
+    hours: int
+
+
+SHARED_SLOTS = Slots(0, 0)
+"""The slots of a transaction that nobody else counts at the same time as."""
+
+
 @dataclass(frozen=True)
 class CellRow:
     """The key of the rows that hold the pages of a cell."""
@@ -50,30 +74,30 @@ class CellRow:
     day: str
     sender: str
     key: str
-    writer: str
+    slot: int
 
 
 _READ_SURVEY = "SELECT number, state, part, reports FROM surveys WHERE fingerprint = :fingerprint"
 
 _IN_CELL = (
     "survey = :survey AND part = :part AND day = :day AND sender = :sender AND key = :key "
-    "AND writer = :writer"
+    "AND slot = :slot"
 )
 
 _WRITE_PAGE = """
-INSERT INTO cells (survey, part, day, sender, key, writer, page, counts)
-VALUES (:survey, :part, :day, :sender, :key, :writer, :page, :counts)
-ON CONFLICT (survey, part, day, sender, key, page, writer) DO UPDATE SET counts = excluded.counts
+INSERT INTO cell_pages (survey, part, day, sender, key, slot, page, counts)
+VALUES (:survey, :part, :day, :sender, :key, :slot, :page, :counts)
+ON CONFLICT (survey, part, day, sender, key, page, slot) DO UPDATE SET counts = excluded.counts
 """
 
 _ADD_TO_HOUR = """
-INSERT INTO hours (survey, hour, writer, batches, reports)
-VALUES (:survey, :hour, :writer, :batches, :reports)
-ON CONFLICT (survey, hour, writer)
-DO UPDATE SET batches = hours.batches + excluded.batches, reports = hours.reports + excluded.reports
+INSERT INTO hour_counts (survey, hour, slot, batches, reports)
+VALUES (:survey, :hour, :slot, :batches, :reports)
+ON CONFLICT (survey, hour, slot) DO UPDATE SET
+batches = hour_counts.batches + excluded.batches, reports = hour_counts.reports + excluded.reports
 """
 
-_SUM_HOURS = "SELECT coalesce(sum(reports), 0) FROM hours WHERE survey = :survey"
+_SUM_HOURS = "SELECT coalesce(sum(reports), 0) FROM hour_counts WHERE survey = :survey"
 
 
 class Statements(ABC):
@@ -110,13 +134,13 @@ class Statements(ABC):
             self._run_for_each(connection, _WRITE_PAGE, rows)
 
     def add_to_hour(
-        self, connection: Connection, survey: int, hour: str, writer: str, sizes: Sequence[int]
+        self, connection: Connection, survey: int, hour: str, slot: int, sizes: Sequence[int]
     ) -> None:
         """Add batches of the given sizes to what arrived in an hour."""
         row = {
             "survey": survey,
             "hour": hour,
-            "writer": writer,
+            "slot": slot,
             "batches": len(sizes),
             "reports": sum(sizes),
         }
@@ -136,7 +160,9 @@ class Statements(ABC):
             raise _translate(connection, sql, error) from None
         return cursor
 
-    def _run_for_each(self, connection: Connection, sql: str, values: Sequence[_Values]) -> None:
+    def _run_for_each(
+        self, connection: Connection, sql: str, values: Sequence[Mapping[str, object]]
+    ) -> None:
         """Execute a statement once for each of several values."""
         cursor = connection.connection.cursor()
         try:
@@ -162,41 +188,46 @@ def _translate(connection: Connection, sql: str, error: Exception) -> BaseExcept
 
 # --- SQLite ---------------------------------------------------------------------------------------
 
-_INSERT_ID_SQLITE = "INSERT OR IGNORE INTO batches (id, survey, digest) VALUES (?, ?, ?)"
+# OR ROLLBACK saves SQLite the journal with which it could undo this statement alone.
+_INSERT_IDS_SQLITE = "INSERT OR ROLLBACK INTO batches (id, survey, digest) VALUES "
 
-_READ_DIGEST_SQLITE = "SELECT digest FROM batches WHERE id = :id AND survey = :survey"
+_READ_DIGESTS_SQLITE = "SELECT id, digest FROM batches WHERE survey = ? AND id IN "
 
 _READ_PAGES_SQLITE = f"""
-SELECT page, counts FROM cells WHERE {_IN_CELL} AND page IN (SELECT value FROM json_each(:pages))
+SELECT page, counts FROM cell_pages
+WHERE {_IN_CELL} AND page IN (SELECT value FROM json_each(:pages))
 """  # noqa: S608
 
 
 class SqliteStatements(Statements):
-    """Statements for SQLite, whose writers take turns."""
+    """Statements for SQLite, whose writers take turns.
+
+    Python's driver lets other threads run at each row that a statement returns, and at each
+    execution. So these statements insert many rows at once, and return as few as possible.
+    """
 
     driver_error = sqlite3.Error
 
     def insert_ids(self, connection: Connection, survey: int, digests: _Digests) -> set[bytes]:
         """Store the identifiers of batches. Return those that were not stored before."""
-        new_ids = set()
-        cursor = connection.connection.cursor()
-        try:
-            for id_, digest in digests.items():
-                if cursor.execute(_INSERT_ID_SQLITE, (id_, survey, digest)).rowcount:
-                    new_ids.add(id_)
-        except sqlite3.Error as error:
-            raise _translate(connection, _INSERT_ID_SQLITE, error) from None
+        # The transaction has the write lock, so nobody else stores them meanwhile.
+        known = self.read_digests(connection, survey, list(digests))
+        new_ids = digests.keys() - known.keys()
+        values: list[object] = []
+        for id_ in new_ids:
+            values += (id_, survey, digests[id_])
+        if new_ids:
+            rows = ",".join(["(?,?,?)"] * len(new_ids))
+            self._run(connection, f"{_INSERT_IDS_SQLITE}{rows}", values)
         return new_ids
 
     def read_digests(
         self, connection: Connection, survey: int, ids: Sequence[bytes]
     ) -> dict[bytes, bytes]:
         """Return the stored checksums of batches by identifier."""
-        digests = {}
-        for id_ in ids:
-            values = {"id": id_, "survey": survey}
-            [(digests[id_],)] = self._run(connection, _READ_DIGEST_SQLITE, values).fetchall()
-        return digests
+        places = ",".join("?" * len(ids))
+        sql = f"{_READ_DIGESTS_SQLITE}({places})"
+        return dict(self._run(connection, sql, (survey, *ids)).fetchall())
 
     def read_pages(
         self, connection: Connection, cell: CellRow, pages: Sequence[int]
@@ -221,7 +252,7 @@ SELECT id, digest FROM batches WHERE survey = :survey AND id = ANY(CAST(:ids AS 
 """
 
 _READ_PAGES_POSTGRES = f"""
-SELECT page, counts FROM cells WHERE {_IN_CELL} AND page = ANY(CAST(:pages AS integer[]))
+SELECT page, counts FROM cell_pages WHERE {_IN_CELL} AND page = ANY(CAST(:pages AS integer[]))
 """  # noqa: S608
 
 

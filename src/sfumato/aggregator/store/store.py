@@ -4,8 +4,8 @@
 that are new, and adds their reports to the counts. So a batch is counted if and only if its
 identifier is stored, and acknowledged batches survive any crash. Individual reports are not stored,
 and neither are checksums of small batches, from which they could be computed
-(docs/decisions/045.md). Aggregators that share a PostgreSQL server count in rows of their own
-(docs/decisions/047.md).
+(docs/decisions/045.md). On PostgreSQL, transactions that overlap count in different rows
+(docs/decisions/048.md).
 """
 
 import json
@@ -27,7 +27,7 @@ from sfumato.aggregator.store.database import (
     imports,
     surveys,
 )
-from sfumato.aggregator.store.folding import fold_survey, surveys_to_fold
+from sfumato.aggregator.store.folding import fold_hours, fold_pages, surveys_to_fold
 from sfumato.aggregator.store.omissions import (
     LeftOut,
     Omissions,
@@ -43,10 +43,10 @@ from sfumato.aggregator.store.senders import (
     list_senders,
     revoke_key,
 )
-from sfumato.aggregator.store.statements import State, SurveyRow
+from sfumato.aggregator.store.statements import SHARED_SLOTS, Slots, State, SurveyRow
 from sfumato.batches import Batch, TallyExport
 from sfumato.cells import CellKey, TallyCells
-from sfumato.errors import InvalidTally, UnknownSender, WrongSurvey
+from sfumato.errors import InvalidTally, StoreUnavailable, UnknownSender, WrongSurvey
 from sfumato.survey import Survey
 from sfumato.tally import Tally
 
@@ -54,7 +54,6 @@ __all__ = ["DayCounts", "LeftOut", "Outcome", "State", "Status", "Store"]
 
 _NO_DAY = ""  # for imported tallies
 _NO_SENDER = ""  # for imported tallies and anonymous uploads
-_SHARED_ROWS = ""  # the writer of imported tallies
 
 _ID_BYTES = 16
 _DELETE_BATCH_SIZE = 5000
@@ -90,8 +89,7 @@ class Store(Database):
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         may_migrate: bool = True,
     ) -> None:
-        self._writer = backend.choose_writer()
-        self._next_fold = datetime.min.replace(tzinfo=UTC)  # at the first opportunity
+        self._last_fold: datetime | None = None
         self._numbers: dict[str, int] = {}  # of surveys, by fingerprint; a survey keeps its number
         super().__init__(backend, now=now, may_migrate=may_migrate)
 
@@ -175,6 +173,7 @@ class Store(Database):
                 deleted_count = len(ids)
                 if ids:
                     connection.execute(delete(batches).where(in_survey, batches.c.id.in_(ids)))
+        self._fold(fingerprint, date.max)
         self._erase_deleted_rows()
 
     def read_status(self, fingerprint: str) -> Status:
@@ -213,23 +212,24 @@ class Store(Database):
         for index, batch in enumerate(group):
             indices.setdefault(batch.fingerprint, []).append(index)
         with self._write() as connection:
+            slots = self._backend.lock_slots(connection)
             # Share surveys in sorted order, so that two aggregators cannot deadlock.
             for fingerprint in sorted(indices):
                 survey_group = [group[index] for index in indices[fingerprint]]
-                survey_outcomes = self._count(connection, fingerprint, survey_group)
+                survey_outcomes = self._count(connection, fingerprint, survey_group, slots)
                 for index, outcome in zip(indices[fingerprint], survey_outcomes, strict=True):
                     outcomes[index] = outcome
         return outcomes
 
     def _count(
-        self, connection: Connection, fingerprint: str, group: Sequence[Batch]
+        self, connection: Connection, fingerprint: str, group: Sequence[Batch], slots: Slots
     ) -> list[Outcome]:
         row = self._share_survey_row(connection, fingerprint)
         if row is None:
             return [Outcome.UNKNOWN] * len(group)
         if row.state != "open":
             return [Outcome.CLOSED] * len(group)
-        counting = Counting(self._backend.statements, connection, row, self._writer)
+        counting = Counting(self._backend.statements, connection, row, slots)
         return counting.count(group, self._now())
 
     def _share_survey_row(self, connection: Connection, fingerprint: str) -> SurveyRow | None:
@@ -239,27 +239,47 @@ class Store(Database):
         """
         statements = self._backend.statements
         number = self._numbers.get(fingerprint)
-        if number is None:
+        while True:
+            if number is not None:
+                self._backend.share_survey(connection, number)
             row = statements.read_survey(connection, fingerprint)
-            if row is None:
-                return None
+            if row is None or row.number == number:
+                return row
+            # It is not known yet, or a backup was restored that gives it another number.
             number = row.number
             self._numbers[fingerprint] = number
-        self._backend.share_survey(connection, number)
-        return statements.read_survey(connection, fingerprint)
 
     def fold_if_due(self) -> None:
-        """Once an hour, add up what several aggregators counted on days that have ended."""
+        """Once an hour, add up the slots of days that have ended."""
         now = self._now().astimezone(UTC)
-        if now < self._next_fold:
+        # A clock that is set back must not delay the next time.
+        if (
+            self._last_fold is not None
+            and self._last_fold <= now < self._last_fold + _FOLD_INTERVAL
+        ):
             return
-        self._next_fold = now + _FOLD_INTERVAL
+        self._last_fold = now
         with self._read() as connection:
             fingerprints = surveys_to_fold(connection, now.date())
+        failure = None
         for fingerprint in fingerprints:
+            try:
+                self._fold(fingerprint, now.date())
+            except StoreUnavailable as error:  # the other surveys can be folded nevertheless
+                failure = error
+        if failure is not None:
+            raise failure
+
+    def _fold(self, fingerprint: str, before: date) -> None:
+        """Add up the slots of earlier days, in small steps, because uploads have to wait."""
+        has_more = True
+        while has_more:
             with self._write() as connection:
                 row = self._lock_survey_row(connection, fingerprint)
-                fold_survey(connection, row.number, now.date())
+                has_more = fold_pages(connection, row.number, before)
+        with self._write() as connection:
+            row = self._lock_survey_row(connection, fingerprint)
+            fold_hours(connection, row.number, before)
 
     def tally(self, fingerprint: str, outputs: int) -> Tally:
         """Return all counts, exported or not, except those that are left out."""
@@ -450,7 +470,7 @@ class Store(Database):
             )
             connection.execute(statement)
             self._add_imported_reports(connection, row, report_count)
-            counting = Counting(self._backend.statements, connection, row, _SHARED_ROWS)
+            counting = Counting(self._backend.statements, connection, row, SHARED_SLOTS)
             for key, tally in exported.cells.cells.items():
                 pages = split_pages(tally.counts)
                 counting.add_pages(pages, day=_NO_DAY, sender=_NO_SENDER, key=key)

@@ -26,6 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sfumato.errors import InvalidArgument
 from sfumato.foundation.arrays import Floats
+from sfumato.foundation.numpy_values import require_unmasked
 from sfumato.mechanisms import Mechanism
 
 __all__ = ["Mixture", "Objective", "best_mixture"]
@@ -125,6 +126,7 @@ def _parse_weights(weights: ArrayLike, size: int) -> Floats:
 
 
 def _parse_numbers(numbers: ArrayLike, size: int, name: str) -> Floats:
+    require_unmasked(numbers, name, InvalidArgument)
     requirement = f"{name} must be {size} finite, non-negative numbers, one per symbol"
     try:
         array = np.asarray(numbers, dtype=np.float64)

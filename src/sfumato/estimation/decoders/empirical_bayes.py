@@ -26,6 +26,7 @@ from sfumato.estimation.decoders.decoder import DecoderResult, Pools
 from sfumato.estimation.decoders.prior import Posterior, Prior, fit_prior, posterior_quantiles
 from sfumato.foundation.arrays import Booleans, Floats, Symbols
 from sfumato.foundation.notebook import FieldsView
+from sfumato.foundation.numpy_values import require_unmasked
 from sfumato.foundation.simplex import project_groups
 from sfumato.mechanisms import Mechanism
 from sfumato.tally import Tally
@@ -124,6 +125,7 @@ class SpatialBayes(FieldsView):
 
 def _check_covariate(covariate: ArrayLike, inputs: int) -> Floats:
     """Return the covariate as an array; raise ``InvalidArgument`` if it is not valid."""
+    require_unmasked(covariate, "covariate", InvalidArgument)
     values = np.asarray(covariate, dtype=np.float64)
     if values.shape != (inputs,) or not np.isfinite(values).all():
         raise InvalidArgument(

@@ -43,6 +43,7 @@ from sfumato.foundation.arrays import Arrow, Booleans, Floats
 from sfumato.foundation.formatting import align_table, format_percent, printable
 from sfumato.foundation.frames import ArrowTable
 from sfumato.foundation.notebook import facts_html, table_html
+from sfumato.foundation.numpy_values import is_collection, require_unmasked
 from sfumato.mechanisms import Mechanism, ScoreMoments
 from sfumato.tally import Tally
 
@@ -104,7 +105,10 @@ class Total:
 
 def label_weights(mechanism: Mechanism, labels: Iterable[Label] | Label) -> Floats:
     """Return a weight for each symbol: 1 for the given labels, and 0 for all others."""
-    label_list = [labels] if isinstance(labels, str | int) else list(labels)
+    label_list = [labels] if isinstance(labels, str | int) else labels
+    if not is_collection(label_list):
+        raise InvalidArgument("labels must be a label or a list of labels.")
+    label_list = list(label_list)
     if not label_list:
         raise InvalidArgument("labels must contain at least one label; got none.")
     weights = np.zeros(mechanism.inputs)
@@ -119,6 +123,7 @@ def symbol_weights(mechanism: Mechanism, weights: Mapping[Label, float] | ArrayL
         symbols = mechanism.context.domain.label_symbols(weights.keys(), "weights")
         by_symbol[symbols] = list(weights.values())
     else:
+        require_unmasked(weights, "weights", InvalidArgument)
         by_symbol = np.asarray(weights, dtype=np.float64)
     if by_symbol.shape != (mechanism.inputs,) or not np.isfinite(by_symbol).all():
         raise InvalidArgument(

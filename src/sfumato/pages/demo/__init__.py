@@ -15,6 +15,7 @@ class PromiseMap:
     """The map that one promise gives.
 
     ``error``: the share of people counted in a wrong cell, or ``None`` for the true map.
+    ``cells``: the number of cells among which the promise hides a typical person.
     """
 
     heading: str
@@ -22,6 +23,7 @@ class PromiseMap:
     chart: MapChart
     error: float | None
     bits: int | None = None
+    cells: int | None = None
 
 
 def demo_page(title: str, people: int, maps: Sequence[PromiseMap], credit: str) -> str:
@@ -35,6 +37,7 @@ def demo_page(title: str, people: int, maps: Sequence[PromiseMap], credit: str) 
     measured = [promise_map for promise_map in maps if promise_map.error is not None]
     row = (
         '<tr><th scope="row">$heading</th><td class="text">$explanation</td>'
+        '<td class="number" data-name="cells">$cells</td>'
         '<td class="number" data-name="error">$error</td>'
         '<td class="number" data-name="bits">$bits</td></tr>'
     )
@@ -42,6 +45,7 @@ def demo_page(title: str, people: int, maps: Sequence[PromiseMap], credit: str) 
         row,
         heading=[item.heading for item in measured],
         explanation=[item.explanation for item in measured],
+        cells=[f"{item.cells:,}" for item in measured],
         error=[f"{item.error:.1%}" for item in measured],
         bits=[item.bits for item in measured],
     )

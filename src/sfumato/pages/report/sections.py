@@ -2,7 +2,10 @@
 
 import base64
 import gzip
+import math
 from importlib.metadata import version
+
+import numpy as np
 
 from sfumato.domains import GridDomain, H3Domain
 from sfumato.estimation import Estimate, Manipulation
@@ -50,15 +53,20 @@ _CAUTION = '<p class="caution" role="note"><strong>$heading</strong> $text</p>\n
 
 
 def summary(survey: Survey, estimate: Estimate) -> Html:
-    """State the most frequent answer with its interval, the basis of it, and any warnings."""
-    top = TopAnswers.from_estimate(estimate, 1)
-    symbol = int(most_frequent(estimate, 1)[0])
-    low = float(top.low[0])
-    high = float(top.high[0])
+    """State the most frequent answer with its interval, the basis of it, and any warnings.
+
+    It is the answer with the longest bar in the chart below.
+    """
+    count = _bar_count(survey)
+    top = TopAnswers.from_estimate(estimate, count)
+    first = int(np.argmax(top.points_to_draw))
+    symbol = int(most_frequent(estimate, count)[first])
+    low = float(top.low[first])
+    high = float(top.high[first])
     headline = render(
         "report/headline.html",
         label=shorten_label(answer_name(survey.context.domain, symbol), 60),
-        share=top.format_share(top.points_to_draw[0]),
+        share=top.format_share(top.points_to_draw[first]),
         low=top.format_share(low),
         high=top.format_share(high),
         reports=plural(estimate.reports, "report"),
@@ -71,6 +79,12 @@ def summary(survey: Survey, estimate: Estimate) -> Html:
         _repeat_caution(survey),
     ]
     return join([headline, *cautions])
+
+
+def _bar_count(survey: Survey) -> int:
+    """Return the largest number of bars in the chart."""
+    is_map = isinstance(survey.context.domain, GridDomain | H3Domain)
+    return _MAX_MAP_BARS if is_map else MAX_BARS
 
 
 def _one_line_promise(survey: Survey) -> str:
@@ -184,8 +198,7 @@ def _render_promise_figure(survey: Survey) -> Html:
 
 def estimate_section(survey: Survey, estimate: Estimate) -> Html:
     """Show the shares of the most frequent answers, each with its interval in the same mark."""
-    is_map = isinstance(survey.context.domain, GridDomain | H3Domain)
-    count = _MAX_MAP_BARS if is_map else MAX_BARS
+    count = _bar_count(survey)
     bars = draw_bars(estimate, survey.context, estimate.interval(0.95), 0.95, count)
     return render(
         "report/estimate.html",
@@ -219,13 +232,17 @@ def _render_key(survey: Survey) -> Html:
 
 def _render_download(estimate: Estimate) -> Html:
     """Return a link that holds all numbers as CSV, compressed if there are many."""
+    is_large = len(estimate.labels) >= _MAX_PLAIN_ROWS
     rows = []
     for label, *numbers in result_rows(estimate):
-        rows.append((label, *(float(f"{number:.9g}") for number in numbers)))
+        if is_large:
+            rows.append((label, *_drop_noise(numbers)))
+        else:
+            rows.append((label, *(float(f"{number:.9g}") for number in numbers)))
     content = table_csv(RESULT_COLUMNS, rows).encode("utf-8")
     name = "estimate.csv"
     media_type = "text/csv"
-    if len(rows) >= _MAX_PLAIN_ROWS:
+    if is_large:
         content = gzip.compress(content, mtime=0)
         name = "estimate.csv.gz"
         media_type = "application/gzip"
@@ -236,6 +253,18 @@ def _render_download(estimate: Estimate) -> Html:
         media_type=media_type,
         data=data,
     )
+
+
+def _drop_noise(numbers: list[float]) -> list[float]:
+    """Round the numbers of a row to a hundredth of its standard error: the other digits are noise.
+
+    The numbers are those of ``RESULT_COLUMNS`` after the label. A large file is half as long.
+    """
+    standard_error = numbers[2]
+    if not 0 < standard_error < math.inf:
+        return numbers
+    places = 2 - math.floor(math.log10(standard_error))
+    return [round(number, places) for number in numbers]
 
 
 def _render_formula_note(estimate: Estimate) -> Html:

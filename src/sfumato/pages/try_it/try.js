@@ -152,7 +152,9 @@ async function post(client, value) {
   byId("post").disabled = true;
   try {
     const { body } = await client.prepare(value);
-    byId("body").textContent = body;
+    if (body !== null) byId("body").textContent = body;
+    // Without a body, the report was counted, and then deleted from this browser.
+    byId("body").textContent ||= "The report was sent earlier. This browser keeps no copy of it.";
     byId("sent").hidden = false;
     const { delivered } = await client.answer(value);
     byId("receipt").textContent = delivered
