@@ -10,6 +10,7 @@ from contextlib import closing
 import psycopg
 import pytest
 import yaml
+from prometheus_client.parser import text_string_to_metric_families
 
 import sfumato as sf
 from sfumato.aggregator.store.database import MIGRATIONS
@@ -17,7 +18,6 @@ from support.http_client import batch_of
 from support.page_machine import PageMachine, free_port, missing_programs, serve_has
 from support.paths import ROOT
 from support.postgres_server import PostgresServer, find_programs
-from support.stand_ins import drop_option
 
 TOKEN = re.compile(r"not shown again\): (\S+)")
 LISTENING = "listening on"
@@ -88,7 +88,7 @@ def test_options_of_serve_exist():
     words = SERVICES["aggregator"]["entrypoint"]
     assert words[1] == "serve"
     options = {word.partition("=")[0] for word in words[2:]}
-    assert [option for option in options - {"--workers"} if not serve_has(option)] == []
+    assert [option for option in options if not serve_has(option)] == []
 
 
 # --- the services ---------------------------------------------------------------------------------
@@ -175,6 +175,24 @@ def test_uploads_reach_the_database_through_nginx(machine, survey, token):
     assert "strict-transport-security" in page.headers
 
 
+def test_any_process_answers_for_both(machine, survey, token):
+    before = counted(machine, token)
+    statuses = [upload(machine, survey, number) for number in range(300, 340)]
+    assert statuses == [201] * 40
+    assert [counted(machine, token) for _ in range(10)] == [before + 40] * 10
+
+
+def counted(machine, token):
+    """Return how many batches the metrics say were counted."""
+    text = machine.request("/metrics", token=token, port="8750").body.decode()
+    return sum(
+        sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+        if sample.name == "sfumato_batches_total" and sample.labels["outcome"] == "counted"
+    )
+
+
 def test_the_database_needs_the_password(machine, started):
     password = (machine.source / "deploy" / "secrets" / "database_password").read_text().strip()
     assert len(password) == 64
@@ -226,9 +244,3 @@ def test_an_upgrade_starts_the_aggregator_again(machine, survey, token):
     assert machine.follow("Upgrade in containers").split() == [str(len(MIGRATIONS))]
     assert (machine.root / "aggregator.pid").read_text() != process
     assert reports_of(machine, survey, token) == before
-
-
-def test_options_are_dropped_with_their_values():
-    command = ["serve", "--workers", "2", "--port", "1"]
-    assert drop_option(command, "--workers") == ["serve", "--port", "1"]
-    assert drop_option(["--workers=2", "a"], "--workers") == ["a"]

@@ -143,7 +143,6 @@ class PageMachine:
         settings = {
             "ports": self.ports,
             "database": database,
-            "has_workers": serve_has("--workers"),
             "has_ipv6": _has_ipv6(),
             "nginx": find_nginx(),
         }

@@ -29,32 +29,14 @@ class Machine:
         settings = json.loads((self.root / "machine.json").read_text())
         self.ports = settings["ports"]
         self.database = settings["database"]
-        self.has_workers = settings["has_workers"]
         self.has_ipv6 = settings["has_ipv6"]
         self.nginx = settings["nginx"]
 
     def serve(self, command):
         """Return the command of an aggregator, on the port that stands for 8750."""
-        if "serve" not in command:
+        if "serve" not in command or "--port" in command:
             return command
-        kept = list(command)
-        if not self.has_workers:
-            kept = drop_option(kept, "--workers")
-        if "--port" not in kept:
-            kept += ["--port", str(self.ports["8750"])]
-        return kept
-
-
-def drop_option(command, name):
-    """Return a command without an option and its value."""
-    kept = []
-    words = iter(command)
-    for word in words:
-        if word == name:
-            next(words)
-        elif not word.startswith(f"{name}="):
-            kept.append(word)
-    return kept
+        return [*command, "--port", str(self.ports["8750"])]
 
 
 def move_paths(text, folder, root):
