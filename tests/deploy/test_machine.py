@@ -327,7 +327,7 @@ def test_the_token_is_replaced_while_uploads_go_on(machine, survey):
         uploads.wait_for_more()
         said = machine.follow_until("Replace the token on one machine", LISTENING)
         new = keep_token(machine, said)
-        wait_for(lambda: scrape(machine, old).status == 401)
+        machine.wait_until_replaced(old, new)
         assert status_of(machine, survey, new)["reports"] > 0
         uploads.wait_for_more()
     assert set(uploads.statuses) == {201}

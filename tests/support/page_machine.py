@@ -322,12 +322,19 @@ class PageMachine:
             **options,
         )
 
-    def wait_until_accepted(self, token):
-        """Wait until the running aggregator has read a new token."""
+    def wait_until_replaced(self, old, new):
+        """Wait until all processes of the aggregator know the new token.
+
+        Each reads it by itself, and each connection may go to any of them.
+        """
         deadline = time.monotonic() + _SECONDS
-        while self.request("/metrics", token=token, port="8750").status != 200:
+        while not all(self._knows(old, new) for _ in range(30)):
             assert time.monotonic() < deadline, self.logs()
             time.sleep(0.1)
+
+    def _knows(self, old, new):
+        statuses = [self.request("/metrics", token=t, port="8750").status for t in (old, new)]
+        return statuses == [401, 200]
 
     def _tls_context(self):
         return ssl.create_default_context(cafile=self.certificate)
