@@ -3,7 +3,8 @@
 Each worker has a listening socket of its own at the same address, among which the kernel divides
 the connections. The parent keeps the sockets open: if a worker dies, its new connections wait until
 another one has taken its place. Requests per client are counted in memory that the workers share,
-and each worker has its part of the other limits. So all limits hold over all workers together.
+and each worker has its part of the other limits. So all limits hold over all workers together
+(docs/decisions/050.md).
 """
 
 import asyncio

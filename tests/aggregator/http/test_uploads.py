@@ -284,13 +284,13 @@ def test_responses_expose_etag_and_retry_after(tmp_path, monkeypatch):
         raise ValueError
 
     with run_aggregator(tmp_path, SURVEY, requests_per_minute=2) as aggregator:
-        batch = batch_of(SURVEY, [1])
+        body = to_json(batch_of(SURVEY, [1])) + b" "  # unusual: the general endpoint reads it
         headers = {"Content-Type": JSON_MEDIA_TYPE, "Origin": ORIGIN}
-        send = lambda: aggregator.post(SURVEY.fingerprint, to_json(batch), headers)  # noqa: E731
+        send = lambda: aggregator.post(SURVEY.fingerprint, body, headers)  # noqa: E731
         answers = [send(), send(), send()]
         monkeypatch.setattr("sfumato.aggregator.http.clients.get_media_type", broken)
         monkeypatch.setattr(
-            "sfumato.aggregator.http.limits.ClientLimits.seconds_to_wait", lambda *_: 0.0
+            "sfumato.aggregator.http.client_limits.ClientLimits.seconds_to_wait", lambda *_: 0.0
         )
         answers.append(send())
     assert [answer.status for answer in answers] == [201, 200, 429, 500]

@@ -72,7 +72,7 @@ class LocalBuckets(Buckets):
 
 _KEY_BYTES = 32
 _HEADER = struct.Struct(f"<d{_KEY_BYTES}s")
-"""The time at which the key was created, and the key, which is zero if there is none."""
+"""The time at which the key was created, and the key. Without a key, both are zero."""
 
 _NO_KEY = bytes(_KEY_BYTES)
 
@@ -137,7 +137,7 @@ class SharedBuckets(Buckets):
         """Return the position of a client in its row."""
         hashes = self._memory[row : row + _WAYS * HASH_BYTES]
         position = hashes.find(client)
-        while position > 0 and position % HASH_BYTES:  # a match across two hashes is none
+        while position > 0 and position % HASH_BYTES:  # part of two hashes
             position = hashes.find(client, position + 1)
         return None if position < 0 else position // HASH_BYTES
 

@@ -3,7 +3,7 @@
 The general endpoint reads any form, and refuses what is wrong. Routing, headers and parsing take
 it most of the time of a request. ``SingleUploads`` recognises the usual form by one regular
 expression, and counts the report. It refuses nothing: all other requests go on to the general
-endpoint, which answers them as if it had been asked first (docs/decisions/048.md).
+endpoint, which answers them as if it had been asked first (docs/decisions/049.md).
 """
 
 import asyncio

@@ -84,9 +84,8 @@ _IN_CELL = (
     "AND slot = :slot"
 )
 
-_WRITE_PAGE = """
-INSERT INTO cell_pages (survey, part, day, sender, key, slot, page, counts)
-VALUES (:survey, :part, :day, :sender, :key, :slot, :page, :counts)
+_WRITE_PAGES = """
+INSERT INTO cell_pages (survey, part, day, sender, key, slot, page, counts) {rows}
 ON CONFLICT (survey, part, day, sender, key, page, slot) DO UPDATE SET counts = excluded.counts
 """
 
@@ -124,14 +123,11 @@ class Statements(ABC):
     ) -> dict[int, bytes]:
         """Return those of the pages that a cell has, by number."""
 
+    @abstractmethod
     def write_pages(
         self, connection: Connection, cell: CellRow, pages: Mapping[int, bytes]
     ) -> None:
         """Write pages of a cell, in place of those it has."""
-        key = vars(cell)
-        rows = [{**key, "page": page, "counts": stored} for page, stored in pages.items()]
-        if rows:
-            self._run_for_each(connection, _WRITE_PAGE, rows)
 
     def add_to_hour(
         self, connection: Connection, survey: int, hour: str, slot: int, sizes: Sequence[int]
@@ -160,16 +156,6 @@ class Statements(ABC):
             raise _translate(connection, sql, error) from None
         return cursor
 
-    def _run_for_each(
-        self, connection: Connection, sql: str, values: Sequence[Mapping[str, object]]
-    ) -> None:
-        """Execute a statement once for each of several values."""
-        cursor = connection.connection.cursor()
-        try:
-            cursor.executemany(self._for_driver(sql), values)
-        except self.driver_error as error:
-            raise _translate(connection, sql, error) from None
-
     @property
     @abstractmethod
     def driver_error(self) -> type[Exception]:
@@ -192,6 +178,10 @@ def _translate(connection: Connection, sql: str, error: Exception) -> BaseExcept
 _INSERT_IDS_SQLITE = "INSERT OR ROLLBACK INTO batches (id, survey, digest) VALUES "
 
 _READ_DIGESTS_SQLITE = "SELECT id, digest FROM batches WHERE survey = ? AND id IN "
+
+_WRITE_PAGE_SQLITE = _WRITE_PAGES.format(
+    rows="VALUES (:survey, :part, :day, :sender, :key, :slot, :page, :counts)"
+)
 
 _READ_PAGES_SQLITE = f"""
 SELECT page, counts FROM cell_pages
@@ -236,6 +226,18 @@ class SqliteStatements(Statements):
         values = {**vars(cell), "pages": json.dumps(list(pages))}
         return dict(self._run(connection, _READ_PAGES_SQLITE, values).fetchall())
 
+    def write_pages(
+        self, connection: Connection, cell: CellRow, pages: Mapping[int, bytes]
+    ) -> None:
+        """Write pages of a cell, in place of those it has."""
+        key = vars(cell)
+        rows = [{**key, "page": page, "counts": stored} for page, stored in pages.items()]
+        cursor = connection.connection.cursor()
+        try:
+            cursor.executemany(_WRITE_PAGE_SQLITE, rows)
+        except sqlite3.Error as error:
+            raise _translate(connection, _WRITE_PAGE_SQLITE, error) from None
+
 
 # --- PostgreSQL -----------------------------------------------------------------------------------
 
@@ -250,6 +252,11 @@ RETURNING id
 _READ_DIGESTS_POSTGRES = """
 SELECT id, digest FROM batches WHERE survey = :survey AND id = ANY(CAST(:ids AS bytea[]))
 """
+
+_WRITE_PAGES_POSTGRES = _WRITE_PAGES.format(
+    rows="SELECT :survey, :part, :day, :sender, :key, :slot, page, counts "
+    "FROM unnest(CAST(:pages AS integer[]), CAST(:counts AS bytea[])) AS new (page, counts)"
+)
 
 _READ_PAGES_POSTGRES = f"""
 SELECT page, counts FROM cell_pages WHERE {_IN_CELL} AND page = ANY(CAST(:pages AS integer[]))
@@ -290,11 +297,22 @@ class PostgresStatements(Statements):
         rows = self._run(connection, _READ_PAGES_POSTGRES, values).fetchall()
         return {page: bytes(counts) for page, counts in rows}
 
+    def write_pages(
+        self, connection: Connection, cell: CellRow, pages: Mapping[int, bytes]
+    ) -> None:
+        """Write pages of a cell, in place of those it has."""
+        values = {**vars(cell), "pages": list(pages), "counts": list(pages.values())}
+        self._run(connection, _WRITE_PAGES_POSTGRES, values)
+
     def _for_driver(self, sql: str) -> str:
         return _with_psycopg_names(sql)
 
 
 @lru_cache(maxsize=64)
 def _with_psycopg_names(sql: str) -> str:
-    """Return SQL with ``%(name)s`` for each ``:name``."""
+    """Return SQL with ``%(name)s`` for each ``:name``, and ``%(name)b`` for arrays of bytes.
+
+    ``b`` sends bytes as they are. As text, they would be twice as long.
+    """
+    sql = re.sub(r":(\w+) AS bytea\[\]", r"%(\1)b AS bytea[]", sql)
     return re.sub(r":(\w+)", r"%(\1)s", sql)
