@@ -237,6 +237,7 @@ def test_the_token_is_replaced_in_containers(machine, token):
     machine.wait_until_replaced(token, new)
 
 
+@pytest.mark.slow
 def test_an_upgrade_starts_the_aggregator_again(machine, survey, token):
     before = reports_of(machine, survey, token)
     process = (machine.root / "aggregator.pid").read_text()
