@@ -85,7 +85,7 @@ export class Client {
   async prepare(value) {
     const answer = await this.#answer(value);
     const body = answer.report === null ? null : this.#request(answer).body;
-    return { address: this.#address, batch: answer.batch, body, beacon: () => body === null || this.#beacon(body) };
+    return { address: this.#address, batch: answer.batch, body, beacon: () => !body || this.#beacon(body) };
   }
 
   /** Send what waits, oldest first; `NotDelivered` if something must keep waiting. */
@@ -194,16 +194,17 @@ export class Client {
     const device = await this.#device.read();
     const log = this.#log(device?.book);
     const waiting = log.waiting.filter(({ batch }) => batch !== sent);
-    const isLast = log.last?.batch === sent && this.#survey.repeat === "once";
-    const last = isLast ? { ...log.last, report: null } : log.last;
-    if (waiting.length < log.waiting.length) await this.#writeLog(device.book, { ...log, last, waiting });
-    return { ...log, last, waiting };
+    if (waiting.length === log.waiting.length) return log;
+    const counted = { ...log, waiting };
+    if (this.#survey.repeat === "once") counted.last = { ...log.last, report: null };
+    await this.#writeLog(device.book, counted);
+    return counted;
   }
 
   #beacon(body) {
     // A beacon sends cookies, so use it only in browsers whose fetch does not outlive the page.
-    const fetchOutlives = "keepalive" in (globalThis.Request?.prototype ?? {});
-    const { navigator, Blob } = globalThis;
+    const fetchOutlives = "keepalive" in (globalThis.Request ?? Object).prototype;
+    const { navigator } = globalThis;
     if (!fetchOutlives && navigator?.sendBeacon)
       return navigator.sendBeacon(this.#address, new Blob([body], { type: "application/json" }));
     this.#transport.fetch(this.#address, postRequest(body)).catch(() => {});

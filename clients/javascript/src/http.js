@@ -10,8 +10,8 @@ import { InvalidBatch, NotDelivered, ReportRejected, WrongSurvey } from "./error
 import { freshWords } from "./words.js";
 
 const RETRY_STATUSES = [408, 429, 500, 502, 503, 504, 507];
-const WAITS = "the report waits, and it is safe to retry";
-const UNKNOWN = "the aggregator does not have this survey; check the URL and the fingerprint";
+const WAITS = "the report waits; you may retry";
+const UNKNOWN = "the aggregator has no such survey; check the URL and the fingerprint";
 const CONFLICT = "urn:sfumato:problem:batch-conflict";
 const [FIRST_PAUSE, MAX_PAUSE, TIMEOUT] = [500, 30_000, 30_000]; // milliseconds
 // Send no cookies and no referrer, and follow no redirect.
@@ -87,7 +87,7 @@ function rejection(status, content) {
   if (status === 404) return new WrongSurvey(UNKNOWN);
   if (status === 410) return new WrongSurvey("this survey is closed; nothing was counted");
   if ([400, 409, 413, 415].includes(status))
-    return new InvalidBatch(`the aggregator does not accept this as a batch (${status})`);
+    return new InvalidBatch(`the aggregator refuses this batch (${status})`);
   const problem = status === 403 ? "accepts no answers yet" : `returned status ${status}`;
   return new NotDelivered(`${WAITS}: the aggregator ${problem}`);
 }

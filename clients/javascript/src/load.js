@@ -29,7 +29,7 @@ export async function load(name) {
     return (await import(address)).default;
   } catch {
     throw new SfumatoError(
-      `the module ${name} cannot be loaded, or is not the one that this client was built with; nothing was sent. ` +
+      `the module ${name} cannot be loaded, or is of another version; nothing was sent. ` +
         "Serve it unchanged, next to the core",
     );
   }

@@ -60,7 +60,7 @@ export class Survey {
     const own = hex(await sha256(utf8(text)));
     // A fingerprint that is undefined or null by mistake matches no survey.
     if ("fingerprint" in options && own !== fingerprint)
-      throw new WrongSurvey(`survey ${own} is not the one that was pinned`);
+      throw new WrongSurvey(`survey ${own} is not the pinned one`);
     await requireModules(missing);
     const { context, mechanism } = section("survey", () => build(data));
     const checked = await checkPromise(mechanism, context);

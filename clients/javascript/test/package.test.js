@@ -23,7 +23,7 @@ const { dependencies, peerDependencies, scripts, exports, type, sideEffects, lic
 
 /** Bytes, minified and compressed: what each file has, and a little room. */
 const MAX_SIZE = {
-  "core.js": 11_995,
+  "core.js": 11_999,
   "sfumato.js": 16_000,
   "modules/composites.js": 1_100,
   "modules/groups.js": 1_700,
