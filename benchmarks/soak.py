@@ -37,6 +37,10 @@ __all__ = ["run_soak"]
 
 _LIMIT = "600000000"  # requests per minute: as much work as any limit, but never reached
 _STOP_TIMEOUT = 60
+_CHANGES = 40
+"""How often a survey changes in a run. Four changes need another survey, which the server keeps in
+memory, so their number does not depend on the time."""
+
 _SAMPLES_PER_INTERVAL = 12
 
 _EXPECTED_LOG = re.compile(r"Dashboard for analysts, |WARNING:  Invalid HTTP request received\.$")
@@ -58,6 +62,7 @@ def main() -> None:
         store=options.store,
         folder=options.folder,
         reports_per_second=options.reports_per_second,
+        change_seconds=60 * options.minutes / _CHANGES,
     )
     sys.exit(1 if run_soak(plan) else 0)
 

@@ -12,7 +12,7 @@ class SoakPlan:
     """The settings of a soak.
 
     ``interval``: the seconds between two checks of the counts. ``pause``: the mean seconds between
-    two actions of each client that is not a sender of single reports. ``change_seconds``: the mean
+    two actions of each client that does not send single reports. ``change_seconds``: the mean
     seconds between two changes of a survey. ``folder``: where the SQLite file goes, on a disk.
     ``command``: what runs ``sfumato``.
     """
@@ -24,6 +24,6 @@ class SoakPlan:
     interval: float = 60.0
     reports_per_second: float = 100.0
     pause: float = 1.0
-    change_seconds: float = 20.0
+    change_seconds: float = 15.0
     seed: int = 1
     command: Sequence[str] = (sys.executable, "-m", "sfumato")

@@ -198,12 +198,12 @@ class Traffic:
                     await self._send_one(connection, record, record.singles)
 
     async def _send_bulk(self) -> None:
-        async with self._connection() as connection:
-            while True:
-                await self._rest(self._plan.pause)
-                async with self._gate.passage():
-                    record = self._choose()
-                    await self._send_one(connection, record, record.bulk)
+        """Send bulk uploads, each over a new connection, so that every worker gets some soon."""
+        while True:
+            await self._rest(self._plan.pause)
+            async with self._gate.passage(), self._connection() as connection:
+                record = self._choose()
+                await self._send_one(connection, record, record.bulk)
 
     async def _send_one(
         self, connection: KeptConnection, record: SurveyRecord, uploads: Sequence[Upload]
