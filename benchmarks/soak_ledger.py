@@ -31,7 +31,7 @@ class Faults:
     @property
     def lines(self) -> list[str]:
         """Each fault, and how often it occurred."""
-        return [f"{fault} ({count} times)" for fault, count in self._counts.items()]
+        return [f"{fault} (×{count})" for fault, count in self._counts.items()]
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +59,7 @@ class Upload:
 class SurveyRecord:
     """A survey, its prepared uploads, and the counts that were acknowledged and exported.
 
+    ``last_export_count``: how many reports were acknowledged at the last export.
     ``state`` is "changing" while a request changes it. ``changes`` counts the changes.
     """
 
@@ -67,6 +68,7 @@ class SurveyRecord:
     bulk: list[Upload]
     acknowledged: NDArray[np.int64]
     exported: NDArray[np.int64]
+    last_export_count: int = 0
     state: str = "open"
     changes: int = 0
     earlier: list[tuple[Upload, bytes]] = field(default_factory=list)

@@ -14,7 +14,7 @@ import numpy as np
 
 import sfumato as sf
 from sfumato.aggregator import Store
-from sfumato.batches import TallyExport, parse_tally
+from sfumato.batches import parse_tally
 from soak_connection import LOST, KeptConnection, Reply, abandon_request
 from soak_ledger import Faults, SurveyRecord, Upload
 from soak_plan import SoakPlan
@@ -31,7 +31,7 @@ _CLOSED_SHARE = 0.02
 _LEAVING_SHARE = 0.01
 """The share of senders that do not wait for the receipt, and send the same upload later."""
 
-_MAX_ATTEMPTS = 5
+_MAX_ATTEMPTS = 3
 _MAX_SILENT = 10
 """How many connections may wait for the server to close them."""
 
@@ -257,7 +257,7 @@ class Traffic:
             if LOST < reply.status < 500:
                 return
             is_uncertain = True
-            await asyncio.sleep(1)
+            await asyncio.sleep(0.5)
 
     async def _read_surveys(self) -> None:
         async with self._connection() as connection:
@@ -460,14 +460,14 @@ class Traffic:
 
     async def _check_export(self, connection: KeptConnection, record: SurveyRecord) -> None:
         """Export the counts since the last export, and compare the sum of all exports."""
-        is_new = not np.array_equal(record.exported, record.acknowledged)
+        is_new = record.report_count > record.last_export_count
+        record.last_export_count = record.report_count
         path = self._path(record, f"/exports/{os.urandom(16).hex()}")
         request = self._with_token(path, "PUT")
         reply = await self._ask(connection, "export", request, {200} if is_new else {409})
         if reply.status != 200:
             return
-        export = parse_tally(reply.body)
-        _add_export(record, export)
+        record.exported += parse_tally(reply.body).tally.counts
         if not np.array_equal(record.exported, record.acknowledged):
             self._faults.add(
                 f"export of {record.survey.name}: {record.exported.sum():,} reports, but "
@@ -524,10 +524,6 @@ def _title(path: str) -> str:
     """Return a path without the survey's fingerprint."""
     parts = path.partition("?")[0].split("/")
     return "/".join("…" if len(part) == 64 else part for part in parts)
-
-
-def _add_export(record: SurveyRecord, export: TallyExport) -> None:
-    record.exported += export.tally.counts
 
 
 def _reports_in_metrics(text: str) -> dict[str, int]:

@@ -17,17 +17,16 @@ _numbers = count(1)
 
 def _lose_a_batch(self, group):
     """Acknowledge a batch that is not counted."""
-    if next(_numbers) % 5:
+    if next(_numbers) % 2:
         return _commit(self, group)
-    return [Outcome.COUNTED, *_commit(self, group[1:])] if group else []
+    return [Outcome.COUNTED, *_commit(self, group[1:])]
 
 
 def _count_another_report(self, group):
     """Count the wrong reports, but the right number of them."""
-    if next(_numbers) % 5 == 0:
-        # Other reports that every survey has.
-        group = [replace(batch, reports=np.uint32(batch.reports == 0)) for batch in group]
-    return _commit(self, group)
+    # Every survey has the reports 0 and 1.
+    others = [replace(batch, reports=np.uint32(batch.reports == 0)) for batch in group]
+    return _commit(self, others)
 
 
 def _fail(self, fingerprint):
@@ -39,7 +38,7 @@ def _fail(self, fingerprint):
 
 def _die(self, group):
     """End the process without a word."""
-    if next(_numbers) == 5:
+    if next(_numbers) == 2:
         os._exit(1)
     return _commit(self, group)
 
