@@ -1,4 +1,4 @@
-"""An aggregator under mixed traffic for an hour: counts, errors, log, memory and open files.
+"""An aggregator under mixed traffic for long: counts, errors, log, memory and open files.
 
     python benchmarks/soak.py --minutes 60 --workers 2
     python benchmarks/soak.py --minutes 60 --store postgresql://U@H/EMPTY
