@@ -13,13 +13,21 @@ from pathlib import Path
 from typing import cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sfumato.batches import ARROW_MEDIA_TYPE, JSON_MEDIA_TYPE, UploadRules, to_arrow, to_json
 from sfumato.cells import CellKey
 from sfumato.foundation.periods import period_name
 from sfumato.survey import Survey
 
-__all__ = ["Request", "cpu_seconds", "make_request", "read_announcement", "send_for"]
+__all__ = [
+    "Request",
+    "cpu_seconds",
+    "make_request",
+    "random_outputs",
+    "read_announcement",
+    "send_for",
+]
 
 Request = tuple[bytes, bytes]
 """A request in two parts, before and after its identifier."""
@@ -30,9 +38,8 @@ _IDENTIFIER = b"0" * 32  # replaced before a request is sent
 def make_request(
     survey: Survey, reports: int, seed: int, *, token: str = "", arrow: bool = False
 ) -> Request:
-    """Return a request that uploads random reports to a survey."""
-    generator = np.random.default_rng(seed)
-    outputs = generator.integers(0, survey.mechanism.outputs, reports).astype(np.uint32)
+    """Return a request that uploads random reports to a survey (see ``random_outputs``)."""
+    outputs = random_outputs(survey, reports, seed)
     rules = UploadRules.from_survey(survey)
     key = CellKey(period_name(rules.every, datetime.now(UTC)) if rules.every else "")
     batch = rules.make_batch(bytes(16), outputs, key)
@@ -44,6 +51,12 @@ def make_request(
     head += f"Content-Type: {media_type}\r\nContent-Length: {len(body)}\r\n\r\n"
     first, _, second = (head.encode() + body).partition(_IDENTIFIER)
     return first, second
+
+
+def random_outputs(survey: Survey, reports: int, seed: int) -> NDArray[np.uint32]:
+    """Return random reports, the same ones for the same seed."""
+    generator = np.random.default_rng(seed)
+    return generator.integers(0, survey.mechanism.outputs, reports).astype(np.uint32)
 
 
 async def send_for(
