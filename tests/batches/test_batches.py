@@ -3,6 +3,8 @@
 import base64
 import hashlib
 import json
+import subprocess
+import sys
 from functools import partial
 
 import numpy as np
@@ -512,3 +514,18 @@ def test_any_json_value_in_any_field_parses_or_is_rejected(value):
         except (InvalidBatch, ReportRejected):
             continue
         assert found.reports.tolist() == json.loads(body)["reports"]
+
+
+def test_reading_arrow_does_not_import_pandas():
+    """It would take a second, during which an aggregator answers nobody."""
+    pytest.importorskip("pandas")
+    program = """
+import sys
+from sfumato.batches import UploadRules, parse_arrow_batch
+
+batch = parse_arrow_batch(bytes.fromhex(sys.argv[1]), UploadRules(1, "ab" * 32, 10))
+assert batch.reports.tolist() == [3, 1]
+assert "pandas" not in sys.modules
+"""
+    batch = Batch(bytes(16), "ab" * 32, np.array([3, 1], dtype=np.uint32))
+    subprocess.run([sys.executable, "-c", program, to_arrow(batch).hex()], check=True)
