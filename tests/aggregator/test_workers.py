@@ -210,6 +210,17 @@ def test_workers_that_cannot_start_end_the_aggregator(tmp_path, capfd):
     assert all(each.fileno() == -1 for each in sockets)
 
 
+def test_workers_import_nothing_from_the_current_folder(tmp_path, monkeypatch):
+    """A program that is installed does not, and a folder of surveys may hold anybody's files."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "uvicorn.py").write_text("raise SystemExit('the wrong module')", encoding="utf-8")
+    monkeypatch.chdir(elsewhere)
+    setup = WorkerSetup(f"sqlite:///{tmp_path}/reports.db", 2, 0, 1, None)
+    sockets = listen_together("127.0.0.1", 0, 2)
+    run_workers(sockets, setup, lambda url: os.kill(os.getpid(), signal.SIGTERM))
+
+
 def test_a_port_that_is_in_use_is_refused():
     """Sockets that share an address would not notice each other."""
     sockets = listen_together("127.0.0.1", 0, 2)
@@ -226,8 +237,8 @@ def test_the_setup_is_not_an_argument(tmp_path):
     with serving(tmp_path, "--workers", "2") as aggregator:
         for pid in aggregator.workers:
             arguments = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-            assert arguments[1:3] == [b"-m", b"sfumato.aggregator.worker"]
-            assert b"".join(arguments[3:]) == b""
+            assert arguments[1:4] == [b"-P", b"-m", b"sfumato.aggregator.worker"]
+            assert b"".join(arguments[4:]) == b""
             environment = Path(f"/proc/{pid}/environ").read_bytes()
             assert b"sqlite" not in environment
             assert METRICS_FOLDER.encode() in environment

@@ -164,6 +164,7 @@ class _Worker:
     async def _start(self) -> Process:
         self._process = await asyncio.create_subprocess_exec(
             sys.executable,
+            "-P",  # import nothing from the current folder, where anybody's files may lie
             "-m",
             "sfumato.aggregator.worker",
             stdin=PIPE,
