@@ -1,5 +1,7 @@
 """`sfumato serve --workers N`: several processes, one aggregator."""
 
+import asyncio
+import errno
 import http.client
 import json
 import os
@@ -9,13 +11,13 @@ import socket
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
 import sfumato as sf
-from sfumato.aggregator import WorkerSetup, listen_together, run_workers
+from sfumato.aggregator import WorkerSetup, listen_together, run_workers, workers
 from sfumato.aggregator.http import METRICS_FOLDER
 from sfumato.batches import to_json
 from sfumato.errors import InvalidSetting
@@ -181,6 +183,56 @@ def send_anew(aggregator, number):
         return send(connection, number)
     finally:
         connection.close()
+
+
+def test_no_worker_is_started_while_others_stop(tmp_path):
+    """A signal arrives after a worker has died. The other one waits for the rest of uploads."""
+    with serving(tmp_path, "--workers", "2") as aggregator:
+        before = aggregator.workers
+        uploads = [aggregator.connect() for _ in range(12)]
+        for upload in uploads:  # both workers have some; chance of the opposite: 2 ** -11
+            upload.putrequest("POST", upload_path(SURVEY.fingerprint))
+            upload.putheader("Content-Type", "application/json")
+            upload.putheader("Content-Length", "100")
+            upload.endheaders(b"{")
+        wait_until(lambda: aggregator.metric("sfumato_open_connections") == 13)
+        os.kill(before[0], signal.SIGKILL)
+        aggregator.wait_for("ended unexpectedly")
+        aggregator.process.send_signal(signal.SIGTERM)
+        seen = set()
+        for _ in range(50):  # for longer than it takes to replace a worker
+            seen.update(aggregator.workers)
+            time.sleep(0.05)
+        assert seen <= set(before)
+        for upload in uploads:
+            upload.close()
+        assert aggregator.process.wait(30) == 0
+        assert "Traceback" not in aggregator.process.stderr.read()
+
+
+def test_a_worker_that_cannot_be_replaced_now_is_replaced_later(tmp_path, monkeypatch, capfd):
+    """The system may have no memory or no process to spare for a moment."""
+    create = asyncio.create_subprocess_exec
+    started = []
+
+    async def create_sometimes(*arguments, **options):
+        started.append(len(started))
+        if len(started) in (3, 4):
+            raise BlockingIOError(errno.EAGAIN, "no process to spare")
+        if len(started) == 5:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return await create(*arguments, **options)
+
+    def kill_a_worker(_):
+        children = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()
+        os.kill(int(children[-1]), signal.SIGKILL)
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", create_sometimes)
+    monkeypatch.setattr(workers, "_RESTART_DELAY", 0.01)
+    setup = WorkerSetup(f"sqlite:///{tmp_path}/reports.db", 2, 0, 1, None)
+    run_workers(listen_together("127.0.0.1", 0, 2), setup, kill_a_worker)
+    assert len(started) == 5
+    assert capfd.readouterr().err.count("cannot be started") == 2
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -143,15 +143,22 @@ class _Worker:
     async def keep_running(self) -> None:
         """Start a process, and another one whenever it dies.
 
-        Raise ``InvalidSetting`` if the first one ends before it is ready: another would, too.
+        Raise ``InvalidSetting`` if the first one ends before it is ready: another would, too. Start
+        none while others stop: the sockets are closed, and their numbers may be those of other
+        files.
         """
-        while True:
-            process = await self._start()
-            assert process.stdout is not None  # noqa: S101 - it is a pipe
-            if await process.stdout.readline() == READY:
-                self.is_ready.set()
-            status = await process.wait()
-            forget_worker(process.pid, self._metrics_folder)
+        while not self._is_stopping:
+            try:
+                process = await self._start()
+            except OSError as error:
+                if not self.is_ready.is_set():
+                    raise
+                # The system may have no memory or no process to spare at this moment.
+                reason = os.strerror(error.errno or 0).lower()
+                sys.stderr.write(f"sfumato: a worker cannot be started: {reason}. Trying again.\n")
+                await asyncio.sleep(_RESTART_DELAY)
+                continue
+            status = await self._watch(process)
             if self._is_stopping:
                 return
             if not self.is_ready.is_set():
@@ -160,6 +167,15 @@ class _Worker:
                 f"sfumato: a worker ended unexpectedly (status {status}). Starting another.\n"
             )
             await asyncio.sleep(_RESTART_DELAY)
+
+    async def _watch(self, process: Process) -> int:
+        """Note when a process is ready, and wait for its end. Return its status."""
+        assert process.stdout is not None  # noqa: S101 - it is a pipe
+        if await process.stdout.readline() == READY:
+            self.is_ready.set()
+        status = await process.wait()
+        forget_worker(process.pid, self._metrics_folder)
+        return status
 
     async def _start(self) -> Process:
         self._process = await asyncio.create_subprocess_exec(
