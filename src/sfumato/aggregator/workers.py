@@ -87,8 +87,6 @@ def run_workers(
 
     Call ``on_start`` with the URL once all are ready. ``setup`` needs no descriptors.
     """
-    if not hasattr(os, "memfd_create"):
-        raise InvalidSetting("--workers needs Linux. Leave it out.")
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="sfumato-metrics-"))
         shared = [SharedBuckets.create() for _ in range(2)]
