@@ -135,7 +135,7 @@ class _Worker:
         self._setup = setup
         self._metrics_folder = metrics_folder
         self._process: Process | None = None
-        self._is_stopping = False
+        self._must_stop = asyncio.Event()
         self.is_ready = asyncio.Event()  # set once the first process is ready
 
     async def keep_running(self) -> None:
@@ -145,7 +145,7 @@ class _Worker:
         none while others stop: the sockets are closed, and their numbers may be those of other
         files.
         """
-        while not self._is_stopping:
+        while not self._must_stop.is_set():
             try:
                 process = await self._start()
             except OSError as error:
@@ -157,7 +157,7 @@ class _Worker:
                 await asyncio.sleep(_RESTART_DELAY)
                 continue
             status = await self._watch(process)
-            if self._is_stopping:
+            if self._must_stop.is_set():
                 return
             if not self.is_ready.is_set():
                 raise InvalidSetting("a worker could not start. Its message is above this one.")
@@ -193,7 +193,7 @@ class _Worker:
 
     async def stop(self) -> None:
         """Let the process finish its requests, and wait for its end."""
-        self._is_stopping = True
+        self._must_stop.set()
         if self._process is None:
             return
         with contextlib.suppress(ProcessLookupError):
