@@ -6,7 +6,6 @@ PostgreSQL is durable by default (``synchronous_commit``). Several aggregators c
 
 import contextlib
 import os
-import secrets
 import shutil
 import sqlite3
 from collections.abc import Callable
@@ -37,6 +36,7 @@ from sfumato.aggregator.store.statements import (
 )
 from sfumato.errors import InvalidSetting, MissingExtra, StoreFull, StoreUnavailable
 from sfumato.foundation.installation import install_hint
+from sfumato.randomness import fresh_key
 
 __all__ = ["WRITES", "Backend", "backend_for"]
 
@@ -72,7 +72,8 @@ _CELL_SLOT_CLASS = 0x5F5A72  # likewise; the second half is the slot
 _HOUR_SLOT_CLASS = 0x5F5A73
 
 _SLOT_COUNT = 64
-"""How many transactions can count at the same time on PostgreSQL."""
+"""How many transactions can count at the same time on PostgreSQL. A power of two, so that a random
+byte chooses each slot equally often."""
 
 _LOCK_SLOTS = """
 SELECT (
@@ -433,7 +434,7 @@ class _PostgresBackend(Backend):
             "cells": _CELL_SLOT_CLASS,
             "hours": _HOUR_SLOT_CLASS,
             "slots": _SLOT_COUNT,
-            "start": secrets.randbelow(_SLOT_COUNT),
+            "start": fresh_key()[0] % _SLOT_COUNT,
         }
         row = connection.exec_driver_sql(_LOCK_SLOTS, values).one()
         if None in row:
@@ -476,7 +477,7 @@ class _PostgresBackend(Backend):
         connection.execute(query, {"lock": _MIGRATION_LOCK_ID})
 
     def lock_rows(self, query: Select[Any]) -> Select[Any]:
-        """Return the query with FOR UPDATE. Locking a survey's row protects all of its data."""
+        """Return the query with FOR UPDATE."""
         return query.with_for_update()
 
     def translate(self, error: DBAPIError) -> StoreUnavailable:
