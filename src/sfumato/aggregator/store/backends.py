@@ -40,6 +40,9 @@ from sfumato.randomness import fresh_key
 
 __all__ = ["WRITES", "Backend", "backend_for"]
 
+_MIN_SQLITE = (3, 32, 0)
+"""The first version of SQLite that takes as many parameters as a large group of batches has."""
+
 _RESERVE_BYTES = 2**25
 """Bytes to keep free on SQLite's disk: writing stops before the disk is full."""
 
@@ -205,6 +208,11 @@ class _SqliteBackend(Backend):
             raise InvalidSetting(
                 "the store must be a file, such as sqlite:///reports.db. "
                 "Reports in memory would be lost."
+            )
+        if sqlite3.sqlite_version_info < _MIN_SQLITE:
+            raise InvalidSetting(
+                f"an SQLite store needs SQLite 3.32 or later; this is {sqlite3.sqlite_version}. "
+                "Use another Python, or PostgreSQL."
             )
         self._file = Path(url.database).resolve()
         self._log_file = self._file.with_name(f"{self._file.name}-wal")
