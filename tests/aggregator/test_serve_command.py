@@ -1,5 +1,6 @@
 """`sfumato serve` as an operator meets it: what it prints, what it refuses, and how it ends."""
 
+import os
 import re
 import select
 import signal
@@ -134,6 +135,26 @@ def _called(monkeypatch, capfd, *arguments):
     assert "Traceback" not in err
     assert "not shown again" not in err
     return left.value.code, err
+
+
+def test_workers_are_refused_where_they_cannot_run(folder, monkeypatch, capfd):
+    monkeypatch.delattr(os, "memfd_create")
+    code, err = _called(monkeypatch, capfd, "lunch.toml", "--workers", "2")
+    assert (code, err) == (2, "sfumato: --workers needs Linux. Leave it out.\n")
+    assert not (folder / "sfumato.db").exists()
+
+
+@pytest.mark.parametrize("name", ["PROMETHEUS_MULTIPROC_DIR", "prometheus_multiproc_dir"])
+def test_metrics_of_other_programs_are_left_alone(folder, survey, monkeypatch, name):
+    monkeypatch.setenv(name, str(folder / "metrics"))
+    (folder / "metrics").mkdir()
+    for number in range(2):
+        with serving("lunch.toml", "--new-token") as served:
+            assert _upload(served, survey, [1], number) == 201
+            _, metrics = _get(served, "/metrics", TOKEN.search(served.said)[1])
+            assert re.search(rb"^sfumato_reports_total{.*} 1\.0$", metrics, re.MULTILINE)
+            assert served.ended(signal.SIGTERM) == 0
+    assert not list((folder / "metrics").iterdir())
 
 
 # --- the dashboard --------------------------------------------------------------------------------

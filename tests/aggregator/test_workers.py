@@ -1,5 +1,7 @@
 """`sfumato serve --workers N`: several processes, one aggregator."""
 
+import asyncio
+import errno
 import http.client
 import json
 import os
@@ -15,7 +17,7 @@ from pathlib import Path
 import pytest
 
 import sfumato as sf
-from sfumato.aggregator import WorkerSetup, listen_together, run_workers
+from sfumato.aggregator import WorkerSetup, listen_together, run_workers, workers
 from sfumato.aggregator.http import METRICS_FOLDER
 from sfumato.batches import to_json
 from sfumato.errors import InvalidSetting
@@ -183,6 +185,56 @@ def send_anew(aggregator, number):
         connection.close()
 
 
+def test_no_worker_is_started_while_others_stop(tmp_path):
+    """A signal arrives after a worker has died. The other one waits for the rest of uploads."""
+    with serving(tmp_path, "--workers", "2") as aggregator:
+        before = aggregator.workers
+        uploads = [aggregator.connect() for _ in range(12)]
+        for upload in uploads:  # both workers have some; chance of the opposite: 2 ** -11
+            upload.putrequest("POST", upload_path(SURVEY.fingerprint))
+            upload.putheader("Content-Type", "application/json")
+            upload.putheader("Content-Length", "100")
+            upload.endheaders(b"{")
+        wait_until(lambda: aggregator.metric("sfumato_open_connections") == 13)
+        os.kill(before[0], signal.SIGKILL)
+        aggregator.wait_for("ended unexpectedly")
+        aggregator.process.send_signal(signal.SIGTERM)
+        seen = set()
+        for _ in range(50):  # for longer than it takes to replace a worker
+            seen.update(aggregator.workers)
+            time.sleep(0.05)
+        assert seen <= set(before)
+        for upload in uploads:
+            upload.close()
+        assert aggregator.process.wait(30) == 0
+        assert "Traceback" not in aggregator.process.stderr.read()
+
+
+def test_a_worker_that_cannot_be_replaced_now_is_replaced_later(tmp_path, monkeypatch, capfd):
+    """The system may have no memory or no process to spare for a moment."""
+    create = asyncio.create_subprocess_exec
+    started = []
+
+    async def create_sometimes(*arguments, **options):
+        started.append(len(started))
+        if len(started) in (3, 4):
+            raise BlockingIOError(errno.EAGAIN, "no process to spare")
+        if len(started) == 5:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return await create(*arguments, **options)
+
+    def kill_a_worker(_):
+        children = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()
+        os.kill(int(children[-1]), signal.SIGKILL)
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", create_sometimes)
+    monkeypatch.setattr(workers, "_RESTART_DELAY", 0.01)
+    setup = WorkerSetup(f"sqlite:///{tmp_path}/reports.db", 2, 0, 1, None)
+    run_workers(listen_together("127.0.0.1", 0, 2), setup, kill_a_worker)
+    assert len(started) == 5
+    assert capfd.readouterr().err.count("cannot be started") == 2
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_stops_all_workers(tmp_path, number):
     with serving(tmp_path, "--workers", "2") as aggregator:
@@ -210,6 +262,17 @@ def test_workers_that_cannot_start_end_the_aggregator(tmp_path, capfd):
     assert all(each.fileno() == -1 for each in sockets)
 
 
+def test_workers_import_nothing_from_the_current_folder(tmp_path, monkeypatch):
+    """A program that is installed does not, and a folder of surveys may hold anybody's files."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "uvicorn.py").write_text("raise SystemExit('the wrong module')", encoding="utf-8")
+    monkeypatch.chdir(elsewhere)
+    setup = WorkerSetup(f"sqlite:///{tmp_path}/reports.db", 2, 0, 1, None)
+    sockets = listen_together("127.0.0.1", 0, 2)
+    run_workers(sockets, setup, lambda url: os.kill(os.getpid(), signal.SIGTERM))
+
+
 def test_a_port_that_is_in_use_is_refused():
     """Sockets that share an address would not notice each other."""
     sockets = listen_together("127.0.0.1", 0, 2)
@@ -226,8 +289,8 @@ def test_the_setup_is_not_an_argument(tmp_path):
     with serving(tmp_path, "--workers", "2") as aggregator:
         for pid in aggregator.workers:
             arguments = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-            assert arguments[1:3] == [b"-m", b"sfumato.aggregator.worker"]
-            assert b"".join(arguments[3:]) == b""
+            assert arguments[1:4] == [b"-P", b"-m", b"sfumato.aggregator.worker"]
+            assert b"".join(arguments[4:]) == b""
             environment = Path(f"/proc/{pid}/environ").read_bytes()
             assert b"sqlite" not in environment
             assert METRICS_FOLDER.encode() in environment

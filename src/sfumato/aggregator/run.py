@@ -47,7 +47,12 @@ def listen(host: str, port: int) -> socket:
 
 
 def listen_together(host: str, port: int, count: int) -> list[socket]:
-    """Open several listening sockets at one address. The kernel divides connections among them."""
+    """Open several listening sockets at one address. The kernel divides connections among them.
+
+    Raise ``InvalidSetting`` where several workers cannot run.
+    """
+    if not hasattr(os, "memfd_create"):  # what the workers share would have no memory
+        raise InvalidSetting("--workers needs Linux. Leave it out.")
     with listen(host, port) as single:
         address = single.getsockname()[:2]
     # Nobody else listens there, which sockets that share an address would not notice.

@@ -87,8 +87,6 @@ def run_workers(
 
     Call ``on_start`` with the URL once all are ready. ``setup`` needs no descriptors.
     """
-    if not hasattr(os, "memfd_create"):
-        raise InvalidSetting("--workers needs Linux. Leave it out.")
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="sfumato-metrics-"))
         shared = [SharedBuckets.create() for _ in range(2)]
@@ -137,22 +135,29 @@ class _Worker:
         self._setup = setup
         self._metrics_folder = metrics_folder
         self._process: Process | None = None
-        self._is_stopping = False
+        self._must_stop = asyncio.Event()
         self.is_ready = asyncio.Event()  # set once the first process is ready
 
     async def keep_running(self) -> None:
         """Start a process, and another one whenever it dies.
 
-        Raise ``InvalidSetting`` if the first one ends before it is ready: another would, too.
+        Raise ``InvalidSetting`` if the first one ends before it is ready: another would, too. Start
+        none while others stop: the sockets are closed, and their numbers may be those of other
+        files.
         """
-        while True:
-            process = await self._start()
-            assert process.stdout is not None  # noqa: S101 - it is a pipe
-            if await process.stdout.readline() == READY:
-                self.is_ready.set()
-            status = await process.wait()
-            forget_worker(process.pid, self._metrics_folder)
-            if self._is_stopping:
+        while not self._must_stop.is_set():
+            try:
+                process = await self._start()
+            except OSError as error:
+                if not self.is_ready.is_set():
+                    raise
+                # The system may have no memory or no process to spare at this moment.
+                reason = os.strerror(error.errno or 0).lower()
+                sys.stderr.write(f"sfumato: a worker cannot be started: {reason}. Trying again.\n")
+                await asyncio.sleep(_RESTART_DELAY)
+                continue
+            status = await self._watch(process)
+            if self._must_stop.is_set():
                 return
             if not self.is_ready.is_set():
                 raise InvalidSetting("a worker could not start. Its message is above this one.")
@@ -161,9 +166,19 @@ class _Worker:
             )
             await asyncio.sleep(_RESTART_DELAY)
 
+    async def _watch(self, process: Process) -> int:
+        """Note when a process is ready, and wait for its end. Return its status."""
+        assert process.stdout is not None  # noqa: S101 - it is a pipe
+        if await process.stdout.readline() == READY:
+            self.is_ready.set()
+        status = await process.wait()
+        forget_worker(process.pid, self._metrics_folder)
+        return status
+
     async def _start(self) -> Process:
         self._process = await asyncio.create_subprocess_exec(
             sys.executable,
+            "-P",  # import nothing from the current folder, where anybody's files may lie
             "-m",
             "sfumato.aggregator.worker",
             stdin=PIPE,
@@ -178,7 +193,7 @@ class _Worker:
 
     async def stop(self) -> None:
         """Let the process finish its requests, and wait for its end."""
-        self._is_stopping = True
+        self._must_stop.set()
         if self._process is None:
             return
         with contextlib.suppress(ProcessLookupError):

@@ -107,9 +107,9 @@ class Writer:
     def _longest_wait(self) -> float:
         """Return the number of seconds that the oldest batch has waited."""
         with self._condition:
-            return self._wait_until(self._clock())
+            return self._oldest_wait(self._clock())
 
-    def _wait_until(self, now: float) -> float:
+    def _oldest_wait(self, now: float) -> float:
         """Return the seconds that the oldest batch has waited. The caller holds the lock."""
         arrival = self._group_arrival
         if arrival is None and self._queue:
@@ -126,7 +126,7 @@ class Writer:
         future: asyncio.Future[Outcome] = loop.create_future()
         upload = _PendingUpload(batch, self._clock(), loop, future)
         with self._condition:
-            if self._wait_until(upload.arrival) > self._timeout:
+            if self._oldest_wait(upload.arrival) > self._timeout:
                 raise _no_commit_in_time()
             if self._is_overloaded():
                 raise StoreUnavailable("too many uploads are waiting. Try again in a moment.")

@@ -1,5 +1,6 @@
 """`sfumato serve`: run an aggregator."""
 
+import os
 from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +14,11 @@ from sfumato.foundation.installation import install_hint
 
 if TYPE_CHECKING:
     from sfumato.aggregator import Store
+
+_METRICS_FOLDERS = ("PROMETHEUS_MULTIPROC_DIR", "prometheus_multiproc_dir")
+"""Variables that make prometheus_client keep metrics in a folder. If an operator has set one for
+other programs, ``/metrics`` would add up theirs, and those of earlier runs. Workers get a folder of
+their own."""
 
 
 def serve(
@@ -69,6 +75,8 @@ def serve(
       sfumato serve --store sqlite:////var/lib/sfumato/reports.db --proxy 127.0.0.1
 
     """
+    for name in _METRICS_FOLDERS:
+        os.environ.pop(name, None)
     try:
         from sfumato import aggregator
     except ImportError as problem:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import sfumato as sf
 from sfumato.aggregator.store import Outcome, Store
-from sfumato.batches import JSON_MEDIA_TYPE, to_json
+from sfumato.batches import JSON_MEDIA_TYPE, SingleReportReader, to_json
 from sfumato.errors import StoreFull, StoreUnavailable
 from support.http_client import batch_of, run_aggregator, upload_path
 
@@ -212,6 +212,19 @@ def test_failures_of_the_store_are_answered_once(aggregator, monkeypatch, failur
     assert (response.status, response.problem) == (status, problem)
     assert response.headers["access-control-allow-origin"] == "*"
     assert attempts == [1]
+
+
+def test_a_fault_in_reading_is_answered_without_its_text(aggregator, monkeypatch, caplog):
+    def fail(_, body):
+        raise ValueError(body.decode())
+
+    monkeypatch.setattr(SingleReportReader, "read", fail)
+    response = send(aggregator, 1)
+    assert (response.status, response.problem) == (500, "internal-error")
+    body = body_of(ONCE, 1).decode()
+    assert body not in response.body.decode()
+    assert body not in caplog.text
+    assert "ValueError" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -91,6 +91,22 @@ def test_slots_do_not_tell_when_reports_arrived(pair, server_url, survey, clock)
     assert len(set(column_of(server_url, "hour_counts", "slot"))) > 1  # chance: 64 ** -11
 
 
+def test_slots_do_not_tell_which_reports_arrived_together(pair, server_url, survey):
+    """Reports of one device to two surveys may be in one transaction."""
+    other_survey = unrandomized_survey("other", 100)
+    store, _ = pair
+    store.register(other_survey)
+    for number in range(12):
+        store.commit([batch_of(survey, number, 5), batch_of(other_survey, number, 5)])
+    columns, rows = dump(server_url)["hour_counts"]
+    slots = {}
+    for row in rows:
+        fields = dict(zip(columns, row, strict=True))
+        slots.setdefault(fields["survey"], set()).add(fields["slot"])
+    first, second = slots.values()
+    assert first != second  # chance: 64 ** -12, or a little more
+
+
 def test_an_upload_waits_for_no_slot(pair, survey):
     with administer(pair[0]) as other, other.transaction():
         for slot in range(64):

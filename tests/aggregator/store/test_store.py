@@ -1,6 +1,7 @@
 """One exam for both kinds of store: what is counted, what is refused, and what is kept."""
 
 import random
+import sqlite3
 import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -8,10 +9,10 @@ from datetime import UTC, date, datetime, timedelta, timezone
 
 import numpy as np
 import pytest
-from sqlalchemy import inspect, text
+from sqlalchemy import event, inspect, text
 
 import sfumato as sf
-from sfumato.aggregator import Token
+from sfumato.aggregator import Token, writer
 from sfumato.aggregator.catalogue import Catalogue
 from sfumato.aggregator.store import Outcome, Store, backend_for
 from sfumato.aggregator.store import database as database_module
@@ -465,6 +466,27 @@ def test_invalid_store_urls_are_refused(url):
 def test_missing_folders_are_named(tmp_path):
     with pytest.raises(InvalidSetting, match=str(tmp_path / "nowhere")):
         Store.open(f"sqlite:///{tmp_path / 'nowhere' / 'reports.db'}")
+
+
+def test_an_old_sqlite_is_refused(tmp_path, monkeypatch):
+    """It would refuse the statement that stores the identifiers of a large group."""
+    monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 31, 1))
+    with pytest.raises(InvalidSetting, match=r"needs SQLite 3\.32"):
+        Store.open(f"sqlite:///{tmp_path}/reports.db")
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_oldest_sqlite_takes_the_largest_group(tmp_path, open_store, survey):
+    store = open_store(f"sqlite:///{tmp_path}/reports.db")
+    store.register(survey)
+
+    @event.listens_for(store._backend.engine, "connect")
+    def limit(connection, _):
+        connection.setlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER, 32_766)
+
+    store.close()
+    group = [batch_of(survey, number, 5) for number in range(writer._MAX_GROUP_SIZE)]
+    assert store.commit(group) == [COUNTED] * len(group)
 
 
 def test_tables_have_the_required_keys(store, store_url):

@@ -91,7 +91,7 @@ _SIZE = _HEADER_BYTES + _ROW_COUNT * _ROW_BYTES
 class SharedBuckets(Buckets):
     """Buckets in memory that several processes share: a table of rows, found by a part of the hash.
 
-    ``descriptor`` is what ``create`` returned. The memory has no name, and is never on a disk.
+    ``descriptor`` is what ``create`` returned. The memory has no name and no file on a disk.
     """
 
     def __init__(self, descriptor: int) -> None:

@@ -123,7 +123,7 @@ def _lists_etag(if_none_match: str, etag: str) -> bool:
 UPLOAD_PATH = "/v1/surveys/{fingerprint}/batches"
 
 UPLOAD_FAILURE = "sfumato.upload_failure"
-"""The key in an ASGI scope of the error that ``SingleUploads`` met when it counted the batch."""
+"""The key in an ASGI scope of the error that ``SingleUploads`` met when it counted a batch."""
 
 _PARSERS: dict[str, Callable[[bytes, UploadRules], Batch]] = {
     JSON_MEDIA_TYPE: parse_batch,

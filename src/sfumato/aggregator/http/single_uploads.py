@@ -44,14 +44,14 @@ class SingleUploads:
             await self._app(scope, receive, send)
             return
         message = await receive()
-        batch = self._admit_batch(scope, entry, message)
-        if batch is None:
-            await self._app(scope, _receive_again(message, receive), send)
-            return
         try:
-            receipt = await count_batch(self._aggregator, batch)
+            batch = self._admit_batch(scope, entry, message)
+            receipt = None if batch is None else await count_batch(self._aggregator, batch)
         except (Exception, asyncio.CancelledError) as failure:  # noqa: BLE001 - answered as usual
             await self._app({**scope, UPLOAD_FAILURE: failure}, receive, send)
+            return
+        if receipt is None:
+            await self._app(scope, _receive_again(message, receive), send)
             return
         await _send_receipt(send, receipt, has_origin=b"origin" in headers)
 

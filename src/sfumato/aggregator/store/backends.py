@@ -6,7 +6,6 @@ PostgreSQL is durable by default (``synchronous_commit``). Several aggregators c
 
 import contextlib
 import os
-import secrets
 import shutil
 import sqlite3
 from collections.abc import Callable
@@ -31,14 +30,17 @@ from sqlalchemy.pool import ConnectionPoolEntry
 from sfumato.aggregator.store.statements import (
     SHARED_SLOTS,
     PostgresStatements,
-    Slots,
     SqliteStatements,
     Statements,
 )
 from sfumato.errors import InvalidSetting, MissingExtra, StoreFull, StoreUnavailable
 from sfumato.foundation.installation import install_hint
+from sfumato.randomness import fresh_key
 
 __all__ = ["WRITES", "Backend", "backend_for"]
+
+_MIN_SQLITE = (3, 32, 0)
+"""The first version of SQLite that takes as many parameters as a large group of batches has."""
 
 _RESERVE_BYTES = 2**25
 """Bytes to keep free on SQLite's disk: writing stops before the disk is full."""
@@ -69,19 +71,24 @@ _KEEPALIVE_SETTINGS = {
 _MIGRATION_LOCK_ID = 0x5F5A70  # arbitrary, but the same for all aggregators
 _SURVEY_LOCK_CLASS = 0x5F5A71  # likewise; the second half of these locks is the survey's number
 _CELL_SLOT_CLASS = 0x5F5A72  # likewise; the second half is the slot
-_HOUR_SLOT_CLASS = 0x5F5A73
+_HOUR_SLOT_CLASS = 0x5F5A73  # likewise; the second half is the survey's number and the slot
 
 _SLOT_COUNT = 64
-"""How many transactions can count at the same time on PostgreSQL."""
+"""How many transactions can count at the same time on PostgreSQL. A power of two, so that a random
+byte chooses each slot equally often."""
 
-_LOCK_SLOTS = """
-SELECT (
-    SELECT slot FROM generate_series(0, %(slots)s - 1) AS slot
-    WHERE pg_try_advisory_xact_lock(%(cells)s, slot) LIMIT 1
-), (
-    SELECT slot FROM generate_series(%(start)s, %(start)s + %(slots)s - 1) AS number,
-    LATERAL (SELECT number %% %(slots)s AS slot) AS numbered
-    WHERE pg_try_advisory_xact_lock(%(hours)s, slot) LIMIT 1
+_LOCK_CELL_SLOT = """
+SELECT slot FROM generate_series(0, %(slots)s - 1) AS slot
+WHERE pg_try_advisory_xact_lock(%(cells)s, slot) LIMIT 1
+"""
+
+_SHARE_SURVEY = """
+SELECT pg_advisory_xact_lock_shared(%(surveys)s, %(survey)s), (
+    SELECT number %% %(slots)s
+    FROM generate_series(%(start)s, %(start)s + %(slots)s - 1) AS number
+    WHERE pg_try_advisory_xact_lock(
+        %(hours)s, CAST(%(survey)s AS integer) * %(slots)s + number %% %(slots)s
+    ) LIMIT 1
 )
 """
 
@@ -114,12 +121,16 @@ class Backend:
     engine: Engine
     statements: Statements
 
-    def lock_slots(self, connection: Connection) -> Slots:
-        """Return slots that nobody else counts in until the transaction ends."""
-        return SHARED_SLOTS
+    def lock_cell_slot(self, connection: Connection) -> int:
+        """Return a slot whose cells nobody else counts in until the transaction ends."""
+        return SHARED_SLOTS.cells
 
-    def share_survey(self, connection: Connection, number: int) -> None:
-        """Keep others from locking a survey until the transaction ends."""
+    def share_survey(self, connection: Connection, number: int) -> int:
+        """Keep others from locking a survey until the transaction ends.
+
+        Return a slot whose hours nobody else counts in for this survey until then.
+        """
+        return SHARED_SLOTS.hours
 
     def lock_survey(self, connection: Connection, number: int) -> None:
         """Keep others from counting in a survey, or locking it, until the transaction ends."""
@@ -204,6 +215,11 @@ class _SqliteBackend(Backend):
             raise InvalidSetting(
                 "the store must be a file, such as sqlite:///reports.db. "
                 "Reports in memory would be lost."
+            )
+        if sqlite3.sqlite_version_info < _MIN_SQLITE:
+            raise InvalidSetting(
+                f"an SQLite store needs SQLite 3.32 or later; this is {sqlite3.sqlite_version}. "
+                "Use another Python, or PostgreSQL."
             )
         self._file = Path(url.database).resolve()
         self._log_file = self._file.with_name(f"{self._file.name}-wal")
@@ -391,6 +407,10 @@ def _begin_sqlite(connection: Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE" if will_write else "BEGIN")
 
 
+def _too_many_transactions() -> StoreUnavailable:
+    return StoreUnavailable("too many uploads are being counted. Try again in a moment.")
+
+
 class _PostgresBackend(Backend):
     """A server that several aggregators can share. It reports a full disk itself."""
 
@@ -423,30 +443,38 @@ class _PostgresBackend(Backend):
             pool_pre_ping=True,
         )
 
-    def lock_slots(self, connection: Connection) -> Slots:
-        """Take the first free slot for cells, and a random one for hours. Never wait for one.
+    def lock_cell_slot(self, connection: Connection) -> int:
+        """Take the first slot that is free. Never wait for one.
 
         A transaction keeps its slots even if its aggregator has lost the connection. So nobody
         overwrites what the server may still be committing.
         """
-        values = {
-            "cells": _CELL_SLOT_CLASS,
-            "hours": _HOUR_SLOT_CLASS,
-            "slots": _SLOT_COUNT,
-            "start": secrets.randbelow(_SLOT_COUNT),
-        }
-        row = connection.exec_driver_sql(_LOCK_SLOTS, values).one()
-        if None in row:
-            raise StoreUnavailable("too many uploads are being counted. Try again in a moment.")
-        return Slots(*row)
+        values = {"cells": _CELL_SLOT_CLASS, "slots": _SLOT_COUNT}
+        row = connection.exec_driver_sql(_LOCK_CELL_SLOT, values).one_or_none()
+        if row is None:
+            raise _too_many_transactions()
+        return int(row.slot)
 
     # Advisory locks are granted in order. With locks on the survey's row, a stream of uploads could
     # keep an operator from closing the survey.
 
-    def share_survey(self, connection: Connection, number: int) -> None:
-        """Take a shared advisory lock."""
-        query = "SELECT pg_advisory_xact_lock_shared(%s, %s)"
-        connection.exec_driver_sql(query, (_SURVEY_LOCK_CLASS, number))
+    def share_survey(self, connection: Connection, number: int) -> int:
+        """Take a shared advisory lock, and a random slot for hours.
+
+        If a transaction used one slot for the hours of all its surveys, the store would tell which
+        reports to different surveys arrived together, perhaps from one device.
+        """
+        values = {
+            "surveys": _SURVEY_LOCK_CLASS,
+            "hours": _HOUR_SLOT_CLASS,
+            "survey": number,
+            "slots": _SLOT_COUNT,
+            "start": fresh_key()[0] % _SLOT_COUNT,
+        }
+        _, slot = connection.exec_driver_sql(_SHARE_SURVEY, values).one()
+        if slot is None:
+            raise _too_many_transactions()
+        return int(slot)
 
     def lock_survey(self, connection: Connection, number: int) -> None:
         """Take an exclusive advisory lock."""
@@ -476,7 +504,7 @@ class _PostgresBackend(Backend):
         connection.execute(query, {"lock": _MIGRATION_LOCK_ID})
 
     def lock_rows(self, query: Select[Any]) -> Select[Any]:
-        """Return the query with FOR UPDATE. Locking a survey's row protects all of its data."""
+        """Return the query with FOR UPDATE."""
         return query.with_for_update()
 
     def translate(self, error: DBAPIError) -> StoreUnavailable:

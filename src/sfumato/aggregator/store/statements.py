@@ -51,10 +51,10 @@ class SurveyRow:
 
 
 class Slots(NamedTuple):
-    """The slots of the rows that a transaction counts in: one for cells, and one for hours.
+    """The slots of the rows that a transaction counts in for a survey: of cells, and of hours.
 
     They are chosen independently. Otherwise, the store would tell in which hour the reports in a
-    slot's cells arrived.
+    slot's cells arrived. Each survey has a slot of its own for hours.
     """
 
     cells: int

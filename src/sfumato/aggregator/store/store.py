@@ -212,39 +212,44 @@ class Store(Database):
         for index, batch in enumerate(group):
             indices.setdefault(batch.fingerprint, []).append(index)
         with self._write() as connection:
-            slots = self._backend.lock_slots(connection)
+            cell_slot = self._backend.lock_cell_slot(connection)
             # Share surveys in sorted order, so that two aggregators cannot deadlock.
             for fingerprint in sorted(indices):
                 survey_group = [group[index] for index in indices[fingerprint]]
-                survey_outcomes = self._count(connection, fingerprint, survey_group, slots)
+                survey_outcomes = self._count(connection, fingerprint, survey_group, cell_slot)
                 for index, outcome in zip(indices[fingerprint], survey_outcomes, strict=True):
                     outcomes[index] = outcome
         return outcomes
 
     def _count(
-        self, connection: Connection, fingerprint: str, group: Sequence[Batch], slots: Slots
+        self, connection: Connection, fingerprint: str, group: Sequence[Batch], cell_slot: int
     ) -> list[Outcome]:
-        row = self._share_survey_row(connection, fingerprint)
+        row, hour_slot = self._share_survey_row(connection, fingerprint)
         if row is None:
             return [Outcome.UNKNOWN] * len(group)
         if row.state != "open":
             return [Outcome.CLOSED] * len(group)
+        slots = Slots(cell_slot, hour_slot)
         counting = Counting(self._backend.statements, connection, row, slots)
         return counting.count(group, self._now())
 
-    def _share_survey_row(self, connection: Connection, fingerprint: str) -> SurveyRow | None:
-        """Return a survey's row. Nobody changes it until the transaction ends, but all may count.
+    def _share_survey_row(
+        self, connection: Connection, fingerprint: str
+    ) -> tuple[SurveyRow | None, int]:
+        """Return a survey's row, and a slot for its hours.
 
-        Return ``None`` if the survey is unknown.
+        Nobody changes the row until the transaction ends, but all may count. The row is ``None`` if
+        the survey is unknown.
         """
         statements = self._backend.statements
         number = self._numbers.get(fingerprint)
+        hour_slot = SHARED_SLOTS.hours
         while True:
             if number is not None:
-                self._backend.share_survey(connection, number)
+                hour_slot = self._backend.share_survey(connection, number)
             row = statements.read_survey(connection, fingerprint)
             if row is None or row.number == number:
-                return row
+                return row, hour_slot
             # It is not known yet, or a backup was restored that gives it another number.
             number = row.number
             self._numbers[fingerprint] = number
