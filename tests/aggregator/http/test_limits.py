@@ -198,6 +198,19 @@ def test_a_process_that_dies_leaves_no_lock():
     os.close(descriptor)
 
 
+def test_a_frozen_process_holds_up_nobody_for_long():
+    """It cannot release its lock, and the kernel does not, either."""
+    descriptor = SharedBuckets.create()
+    command = [sys.executable, "-c", _HOLDER, str(descriptor)]
+    limits = ClientLimits(5, SharedBuckets(descriptor))
+    with subprocess.Popen(command, stdout=subprocess.PIPE, pass_fds=[descriptor]) as process:
+        assert process.stdout.readline() == b"locked\n"
+        admitted = [limits.seconds_to_wait(ADDRESS) == 0 for _ in range(200)]
+        process.kill()
+    assert admitted.count(True) == 5
+    os.close(descriptor)
+
+
 # --- over HTTP ------------------------------------------------------------------------------------
 
 

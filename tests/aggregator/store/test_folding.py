@@ -161,6 +161,22 @@ def test_many_pages_are_folded_in_several_steps(pair, server_url, survey, clock,
     assert counts_of(first, survey) == {5: 2, 5_000: 2, 9_000: 2}
 
 
+def test_folding_gives_uploads_their_turn(pair, server_url, survey, clock, monkeypatch):
+    monkeypatch.setattr(folding, "_MAX_PAGES", 1)
+    monkeypatch.setattr(store_module, "_MAX_FOLD_SECONDS", 0.0)
+    first, second = pair
+    with busy_slot(first):
+        second.commit([batch_of(survey, 1, 5, 5_000, 9_000)])
+    clock.time += DAY
+    calls = 0
+    while not are_folded(server_url):
+        second.fold_if_due()
+        calls += 1
+        assert calls < 10
+    assert calls >= 3
+    assert counts_of(first, survey) == {5: 1, 5_000: 1, 9_000: 1}
+
+
 def test_a_late_aggregator_is_folded_later(pair, server_url, survey, clock):
     first, second = pair
     clock.time = datetime(2026, 11, 16, 0, 10, tzinfo=UTC)

@@ -10,6 +10,7 @@ import struct
 from abc import ABC, abstractmethod
 from collections import OrderedDict
 from contextlib import AbstractContextManager, nullcontext
+from time import monotonic, sleep
 from types import TracebackType
 
 from sfumato.randomness import fresh_key
@@ -69,6 +70,11 @@ class LocalBuckets(Buckets):
         if len(self._buckets) > _MAX_CLIENTS:
             self._buckets.popitem(last=False)
 
+
+_LOCK_TIMEOUT = 0.25
+_LOCK_PAUSE = 0.0002
+_LOCK_RETRY = 5.0
+"""Seconds to wait for the lock of shared buckets, between two attempts, and until waiting again."""
 
 _KEY_BYTES = 32
 _HEADER = struct.Struct(f"<d{_KEY_BYTES}s")
@@ -156,18 +162,37 @@ def _bucket_start(row: int, way: int) -> int:
 
 
 class _FileLock:
-    """A lock between processes. The kernel releases it if its holder dies."""
+    """A lock between processes. The kernel releases it if its holder dies.
+
+    If its holder is frozen, requests are let through without the lock: the worst that can happen is
+    that two workers let through one request too many.
+    """
 
     def __init__(self, descriptor: int) -> None:
         import fcntl
 
         self._descriptor = descriptor
         self._lock = fcntl.lockf
-        self._acquire = fcntl.LOCK_EX
+        self._acquire = fcntl.LOCK_EX | fcntl.LOCK_NB
         self._release = fcntl.LOCK_UN
+        self._next_attempt = 0.0
 
     def __enter__(self) -> None:
-        self._lock(self._descriptor, self._acquire)
+        if self._try() or monotonic() < self._next_attempt:
+            return
+        deadline = monotonic() + _LOCK_TIMEOUT
+        while not self._try():
+            if monotonic() >= deadline:
+                self._next_attempt = monotonic() + _LOCK_RETRY
+                return
+            sleep(_LOCK_PAUSE)
+
+    def _try(self) -> bool:
+        try:
+            self._lock(self._descriptor, self._acquire)
+        except BlockingIOError:
+            return False
+        return True
 
     def __exit__(
         self,

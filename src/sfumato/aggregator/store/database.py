@@ -221,6 +221,9 @@ hours = Table(
 
 def _split_by_slot(connection: Connection) -> None:
     """Add the slot to the keys, and count the reports of uploads in one place only."""
+    if connection.dialect.name == "postgresql":
+        # An aggregator of the earlier version may still be counting.
+        connection.exec_driver_sql("LOCK TABLE surveys, cells, hours")
     in_survey = _hours_1.c.survey == surveys.c.number
     uploaded = select(func.coalesce(func.sum(_hours_1.c.reports), 0)).where(in_survey)
     imported = surveys.c.imported_reports - uploaded.scalar_subquery()

@@ -9,9 +9,11 @@ and neither are checksums of small batches, from which they could be computed
 """
 
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from time import monotonic
 
 from sqlalchemy import ColumnElement, Connection, delete, insert, select, update
 
@@ -58,6 +60,7 @@ _NO_SENDER = ""  # for imported tallies and anonymous uploads
 _ID_BYTES = 16
 _DELETE_BATCH_SIZE = 5000
 _FOLD_INTERVAL = timedelta(hours=1)
+_MAX_FOLD_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
@@ -255,7 +258,10 @@ class Store(Database):
             self._numbers[fingerprint] = number
 
     def fold_if_due(self) -> None:
-        """Once an hour, add up the slots of days that have ended."""
+        """Once an hour, add up the slots of days that have ended.
+
+        After half a second, uploads get their turn, and the next call goes on.
+        """
         now = self._now().astimezone(UTC)
         # A clock that is set back must not delay the next time.
         if (
@@ -267,24 +273,33 @@ class Store(Database):
         with self._read() as connection:
             fingerprints = surveys_to_fold(connection, now.date())
         failure = None
+        deadline = monotonic() + _MAX_FOLD_SECONDS
         for fingerprint in fingerprints:
             try:
-                self._fold(fingerprint, now.date())
+                if not self._fold(fingerprint, now.date(), deadline):
+                    self._last_fold = None
+                    return
             except StoreUnavailable as error:  # the other surveys can be folded nevertheless
                 failure = error
         if failure is not None:
             raise failure
 
-    def _fold(self, fingerprint: str, before: date) -> None:
-        """Add up the slots of earlier days, in small steps, because uploads have to wait."""
+    def _fold(self, fingerprint: str, before: date, deadline: float = math.inf) -> bool:
+        """Add up the slots of earlier days, in small steps, because others have to wait.
+
+        Return whether all of them are added up before the deadline.
+        """
         has_more = True
         while has_more:
             with self._write() as connection:
                 row = self._lock_survey_row(connection, fingerprint)
                 has_more = fold_pages(connection, row.number, before)
+            if has_more and monotonic() >= deadline:
+                return False
         with self._write() as connection:
             row = self._lock_survey_row(connection, fingerprint)
             fold_hours(connection, row.number, before)
+        return True
 
     def tally(self, fingerprint: str, outputs: int) -> Tally:
         """Return all counts, exported or not, except those that are left out."""
