@@ -545,7 +545,7 @@ def test_modified_module_does_not_run(browser, shelve, site, own, later):
     page = browser.new_page()
     page.goto(url if own else site)
     said = page.evaluate(LOAD, [f"{url}static/client/core.js", NEEDS_TABLES])
-    assert said.startswith("SfumatoError: the module tables cannot be loaded, or is not the one")
+    assert said.startswith("SfumatoError: the module tables cannot be loaded, or is of another")
     assert not ran_tampered(page)
     page.evaluate(LOAD, [f"{url}static/client/core.js", NEEDS_TABLES])
     assert not ran_tampered(page)
@@ -566,7 +566,7 @@ def test_preloaded_modified_module_does_not_run(browser, shelve):
     assert shelf.requests >= 1  # the header works
     said = page.evaluate(LOAD, [core, NEEDS_TABLES])
     assert not ran_tampered(page)
-    assert said.startswith("SfumatoError: the module tables cannot be loaded, or is not the one")
+    assert said.startswith("SfumatoError: the module tables cannot be loaded, or is of another")
 
 
 def test_module_loads_once_the_right_file_is_back(browser, shelve, site):
@@ -588,7 +588,7 @@ def test_unpinned_modified_module_would_run(browser, shelve):
     assert ran_tampered(page)
 
 
-REFUSED_MODULE = "SfumatoError: the module tables cannot be loaded, or is not the one"
+REFUSED_MODULE = "SfumatoError: the module tables cannot be loaded, or is of another"
 NO_POLICY = "default-src * 'unsafe-inline' data:"
 IMPORT_MAP = (
     """<script type="importmap">{"imports": {"/static/client/modules/": "/elsewhere/"}}</script>"""
@@ -692,7 +692,7 @@ def test_workers_hash_what_they_import(browser, shelve, site, tampered):
     assert ran is False
     if tampered:
         assert verdict.startswith(
-            "SfumatoError: the module tables cannot be loaded, or is not the one"
+            "SfumatoError: the module tables cannot be loaded, or is of another"
         )
     else:
         assert verdict == "whole"
