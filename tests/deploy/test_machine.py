@@ -7,6 +7,7 @@ import csv
 import gzip
 import json
 import re
+import shutil
 import sqlite3
 import subprocess
 import threading
@@ -312,6 +313,39 @@ def test_a_store_of_version_1_is_upgraded_and_backed_up(machine):
         assert read_results(upgraded) == json.loads((OLD_STORE / "version_1.json").read_text())
 
 
+def test_nothing_is_installed_without_a_backup(machine):
+    start_service(machine)
+    marker = machine.root / "installed"
+    pip = machine.path("/opt/sfumato/bin/pip")
+    pip.write_text(f"#!/bin/sh\ntouch {marker}\n")
+    backup = machine.path("/opt/sfumato/bin/sfumato-backup")
+    backup.write_text("#!/bin/sh\nexit 1\n")
+    assert machine.follow("Upgrade on one machine").startswith('{"status":"ready"}')
+    assert not marker.exists()
+    backup.write_text(BACKUP_SCRIPT.read_text())
+    machine.follow("Upgrade on one machine")
+    assert marker.exists()
+
+
+def test_a_backup_restores_on_a_new_machine(machine, survey, tmp_path):
+    """Its own first start makes a store and a token, which the backup replaces."""
+    token = start_service(machine)
+    assert machine.upload(batch_of(survey, [1]), port="8750").status == 201
+    machine.follow("Back up SQLite")
+    new_machine = PageMachine(tmp_path / "new")
+    try:
+        new_machine.follow("Install")
+        new_machine.follow("Keep the token", text=f"{token}\n")
+        new_machine.follow("Start the service")
+        folder = "/var/lib/sfumato-backups"
+        shutil.copytree(machine.path(folder), new_machine.path(folder))
+        new_machine.follow("Restore SQLite")
+        wait_for(lambda: is_ready(new_machine))
+        assert status_of(new_machine, survey, token)["reports"] == 1
+    finally:
+        new_machine.stop_all()
+
+
 def version_of(store):
     with closing(sqlite3.connect(store)) as connection:
         return connection.execute("SELECT value FROM facts WHERE name = 'version'").fetchone()[0]
@@ -334,6 +368,8 @@ def test_the_token_is_replaced_while_uploads_go_on(machine, survey):
 
     # The files for Prometheus and curl have the new one.
     machine.follow("Scrape the metrics")
+    settings = machine.path("/etc/default/prometheus").read_text()
+    assert settings.endswith('\nARGS="--web.listen-address=127.0.0.1:9090"\n')
     job = read_scrape_job(machine)
     credentials = machine.path(job["authorization"]["credentials_file"])
     assert credentials.read_text() == f"{new}\n"

@@ -87,7 +87,14 @@ cp "$SFUMATO_MACHINE"/programs/* "$3/bin"
 _PROGRAMS = {
     "pip": 'test "$1" = install && test -f constraints.txt',
     "python": 'exec {python} "$@"',
-    "sfumato": 'exec {python} -m sfumato "$@"',
+    # A first start by hand has no port in its command; tests at the same time must not share one.
+    "sfumato": """
+case "$*" in
+  *--port*) ;;
+  serve*) set -- "$@" --port 0 ;;
+esac
+exec {python} -m sfumato "$@"
+""",
 }
 
 
@@ -138,8 +145,9 @@ class PageMachine:
         self._write_programs()
         self._make_certificate()
         self.write_nginx_folder(self.root)
-        for folder in ("var/lib", "var/www/html", "etc/systemd/system"):
+        for folder in ("var/lib", "var/www/html", "etc/systemd/system", "etc/default"):
             (self.root / folder).mkdir(parents=True)
+        self.path("/etc/default/prometheus").write_text('# As in Debian.\nARGS=""\n')
         settings = {
             "ports": self.ports,
             "database": database,
