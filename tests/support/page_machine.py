@@ -294,9 +294,8 @@ class PageMachine:
         )
 
     def _move(self, text):
-        """Return commands with paths in the folder, and with ports that no other program uses."""
+        """Return commands with paths in the folder. sfumato cannot be told another port as curl."""
         address = f"https://127.0.0.1:{self.ports['443']}"
-        text = text.replace("sfumato serve --store", "sfumato serve --port 0 --store")
         text = text.replace(f"--to https://{SERVER_NAME}", f"--to {address}")
         return move_paths(text, self.root, self.root)
 
