@@ -30,6 +30,7 @@ from sfumato.aggregator.store import backend_for
 from sfumato.batches import ARROW_MEDIA_TYPE, UploadRules, to_arrow
 from sfumato.cells import NO_KEY
 from sfumato.survey import Survey
+from upload_load import read_announcement
 
 _SURVEY = """
 name = "lunch"
@@ -65,7 +66,7 @@ def main() -> None:
         command += ["--port", "0", "--new-token"]
         server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         try:
-            token, port = _read_announcement(server)
+            token, port = read_announcement(server)
             _run(_Analyst(survey, token, port), key, options.seconds)
         finally:
             server.terminate()
@@ -93,16 +94,6 @@ def _commit(store: Store, survey: Survey, reports: Any) -> None:
         part = reports[start : start + _BATCH]
         batches.append(rules.make_batch(os.urandom(16), part, NO_KEY))
     store.commit(batches)
-
-
-def _read_announcement(server: subprocess.Popen[str]) -> tuple[str, int]:
-    token = ""
-    for line in server.stderr or ():
-        if "token" in line:
-            token = line.split()[-1]
-        if "listening on" in line:
-            return token, int(line.rsplit(":", 1)[1])
-    raise SystemExit("the aggregator did not start")
 
 
 class _Analyst:

@@ -17,7 +17,11 @@ from sfumato.aggregator.store import Outcome, Store
 from sfumato.batches import Batch
 from sfumato.errors import StoreUnavailable
 
-__all__ = ["Writer"]
+__all__ = ["MAX_WAITING_BATCHES", "MAX_WAITING_REPORTS", "Writer"]
+
+MAX_WAITING_BATCHES = 2**12
+MAX_WAITING_REPORTS = 2**24
+"""How much may wait in the queues of all workers together."""
 
 _MAX_GROUP_SIZE = 512
 _MAX_IDLE_SECONDS = 10.0
@@ -55,8 +59,8 @@ class Writer:
         *,
         observe: _Observer = lambda batches, outcomes, seconds: None,
         timeout: float = 8.0,
-        max_batches: int = 2**12,
-        max_reports: int = 2**24,
+        max_batches: int = MAX_WAITING_BATCHES,
+        max_reports: int = MAX_WAITING_REPORTS,
         clock: Callable[[], float] = monotonic,
     ) -> None:
         self._store = store

@@ -34,12 +34,17 @@ def to_json(batch: Batch) -> bytes:
     """Serialize a batch to canonical JSON."""
     reports = ",".join(map(str, batch.reports.tolist()))
     period = f'"period":"{batch.key.period}",' if batch.key.period else ""
-    survey = batch.fingerprint if batch.edition == 1 else batch.fingerprint[:_SHORT_FINGERPRINT]
+    survey = _survey_text(batch.fingerprint, batch.edition)
     text = (
         f'{{"batch":"{batch.id.hex()}","format":{batch.edition},{period}'
         f'"reports":[{reports}],"survey":"{survey}"}}'
     )
     return text.encode("ascii")
+
+
+def _survey_text(fingerprint: str, edition: int) -> str:
+    """Return how a batch names its survey."""
+    return fingerprint if edition == 1 else fingerprint[:_SHORT_FINGERPRINT]
 
 
 def parse_batch(body: bytes, rules: UploadRules) -> Batch:
@@ -80,9 +85,7 @@ class SingleReportReader:
 
     def __init__(self, rules: UploadRules) -> None:
         self._rules = rules
-        survey = rules.fingerprint
-        if rules.edition > 1:
-            survey = survey[:_SHORT_FINGERPRINT]
+        survey = _survey_text(rules.fingerprint, rules.edition)
         period = '"period":"([0-9W-]{4,10})",' if rules.every else "()"
         pattern = (
             rf'\{{"batch":"([0-9a-f]{{32}})","format":{rules.edition},{period}'
@@ -112,7 +115,7 @@ def _require_survey(text: object, rules: UploadRules) -> None:
         return
     if not isinstance(text, str) or len(text) != _SHORT_FINGERPRINT:
         raise InvalidBatch("survey must be the first 32 digits of the survey's fingerprint.")
-    require_same_survey(text, rules.fingerprint[:_SHORT_FINGERPRINT])
+    require_same_survey(text, _survey_text(rules.fingerprint, rules.edition))
 
 
 def _require_unique_fields(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:

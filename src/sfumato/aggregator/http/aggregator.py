@@ -19,7 +19,7 @@ from sfumato.aggregator.http.problems import unknown_survey
 from sfumato.aggregator.http.token import Token
 from sfumato.aggregator.store import Store
 from sfumato.aggregator.threads import OneAtATime, StoreThreads
-from sfumato.aggregator.writer import Writer
+from sfumato.aggregator.writer import MAX_WAITING_BATCHES, MAX_WAITING_REPORTS, Writer
 from sfumato.batches import FINGERPRINT_PATTERN, JSON_MEDIA_TYPE
 from sfumato.errors import StoreUnavailable
 
@@ -29,12 +29,6 @@ JSON_OBJECT: dict[str, Any] = {JSON_MEDIA_TYPE: {"schema": {"type": "object"}}}
 """The OpenAPI description of a body that can be any JSON object."""
 
 _MAX_TOTAL_BODY_BYTES = 2**28  # over all concurrent requests
-_MAX_WAITING_BATCHES = 2**12
-_MAX_WAITING_REPORTS = 2**24
-
-
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
 
 
 @dataclass(frozen=True)
@@ -58,7 +52,7 @@ class Settings:
     connections: ConnectionLimits = field(default_factory=ConnectionLimits)
     workers: int = 1
     new_buckets: Callable[[], Buckets] = LocalBuckets
-    now: Callable[[], datetime] = _utc_now
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
 
 class Aggregator:
@@ -82,8 +76,8 @@ class Aggregator:
             store,
             observe=self.metrics.observe_commit,
             timeout=2 * timeout,
-            max_batches=_MAX_WAITING_BATCHES // workers,
-            max_reports=_MAX_WAITING_REPORTS // workers,
+            max_batches=MAX_WAITING_BATCHES // workers,
+            max_reports=MAX_WAITING_REPORTS // workers,
         )
         self.readiness = Readiness(store, self.writer, timeout=timeout)
         self.catalogue = Catalogue(store)

@@ -126,8 +126,7 @@ class SharedBuckets(Buckets):
         way = self._find(row, client)
         if way is None:
             return None
-        tokens, updated_at = self._bucket(row, way)
-        return tokens, updated_at
+        return self._bucket(row, way)
 
     def write(self, client: bytes, tokens: float, now: float) -> None:
         """Set a client's bucket."""

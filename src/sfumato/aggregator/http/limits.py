@@ -9,6 +9,7 @@ import zlib
 
 from fastapi import Request
 from starlette.requests import ClientDisconnect
+from starlette.types import Scope
 
 from sfumato.aggregator.http.client_limits import ClientLimits
 from sfumato.aggregator.http.problems import Problem
@@ -19,6 +20,7 @@ __all__ = [
     "admit",
     "admit_monitor",
     "charge",
+    "client_address",
     "get_media_type",
     "read_body",
 ]
@@ -48,15 +50,16 @@ async def admit_monitor(request: Request) -> None:
 
 def charge(request: Request, cost: int) -> None:
     """Charge a client for the reports of a request that was admitted."""
-    request.app.state.aggregator.limits.charge(_address(request), cost)
+    request.app.state.aggregator.limits.charge(client_address(request.scope), cost)
 
 
-def _address(request: Request) -> str:
-    return request.client.host if request.client else ""
+def client_address(scope: Scope) -> str:
+    """Return the address of the client of a request, or "" if the server does not know it."""
+    return scope["client"][0] if scope.get("client") else ""
 
 
 def _admit(request: Request, limits: ClientLimits) -> None:
-    wait_seconds = limits.seconds_to_wait(_address(request))
+    wait_seconds = limits.seconds_to_wait(client_address(request.scope))
     if wait_seconds:
         raise Problem(
             "too-many-requests",

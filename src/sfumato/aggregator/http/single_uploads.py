@@ -15,6 +15,7 @@ from sfumato.aggregator.http.aggregator import Aggregator
 from sfumato.aggregator.http.clients import UPLOAD_FAILURE, UPLOAD_PATH, UploadReply, count_batch
 from sfumato.aggregator.http.connections import WHOLE_REQUEST
 from sfumato.aggregator.http.headers import NO_SNIFFING, PUBLIC_CORS_HEADERS
+from sfumato.aggregator.http.limits import client_address
 from sfumato.batches import JSON_MEDIA_TYPE, Batch
 
 __all__ = ["SingleUploads"]
@@ -70,8 +71,7 @@ class SingleUploads:
         now = self._aggregator.settings.now()
         if not entry.is_open(now):
             return None
-        address = scope["client"][0] if scope["client"] else ""
-        if self._aggregator.limits.seconds_to_wait(address):
+        if self._aggregator.limits.seconds_to_wait(client_address(scope)):
             return None
         return entry.rules.assign_cell(batch, now)
 
