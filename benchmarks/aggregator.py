@@ -11,8 +11,6 @@ import argparse
 import asyncio
 import json
 import resource
-import subprocess
-import sys
 import tempfile
 import time
 import urllib.request
@@ -21,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from sfumato.survey import Survey
-from upload_load import cpu_seconds, make_request, read_announcement, send_for
+from upload_load import Server, cpu_seconds, make_request, send_for, serving
 
 _SURVEY = """
 name = "load"
@@ -47,16 +45,10 @@ def main() -> None:
         path.write_text(text, encoding="utf-8")
         survey = Survey.load(path)
         store = options.store or f"sqlite:///{folder}/reports.db"
-        command = [sys.executable, "-m", "sfumato", "serve", str(path), "--store", store]
-        command += ["--port", "0", "--requests-per-minute", "0"]
-        server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-        try:
-            token, port = read_announcement(server)
+        arguments = (str(path), "--store", store, "--requests-per-minute", "0")
+        with serving(*arguments) as server:
             for arm in options.arms:
-                _run_arm(arm, survey, server.pid, token, port, options)
-        finally:
-            server.terminate()
-            server.wait(30)
+                _run_arm(arm, survey, server, options)
 
 
 def _options() -> argparse.Namespace:
@@ -80,9 +72,8 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _run_arm(
-    arm: str, survey: Survey, pid: int, token: str, port: int, options: argparse.Namespace
-) -> None:
+def _run_arm(arm: str, survey: Survey, server: Server, options: argparse.Namespace) -> None:
+    process, token, port = server
     per_batch = 1 if arm == "single" else 1000
     key = "" if arm == "single" else token  # large uploads need a key
     requests = []
@@ -91,12 +82,12 @@ def _run_arm(
         requests.append(make_request(survey, per_batch, seed, token=key, arrow=is_arrow))
     before = _count_reports(survey, token, port)
     own_start = _own_seconds()
-    server_start = cpu_seconds(pid)
+    server_start = cpu_seconds(process.pid)
     started = time.perf_counter()
     latencies = asyncio.run(send_for(options.seconds, requests, port, options.connections))
     elapsed = time.perf_counter() - started
     own_cores = (_own_seconds() - own_start) / elapsed
-    server_cores = (cpu_seconds(pid) - server_start) / elapsed
+    server_cores = (cpu_seconds(process.pid) - server_start) / elapsed
     done = len(latencies)
     if _count_reports(survey, token, port) - before != done * per_batch:
         raise SystemExit("the counts differ from the acknowledged reports")

@@ -14,12 +14,9 @@ import http.client
 import multiprocessing
 import shutil
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +26,7 @@ from playwright.sync_api import Page, sync_playwright
 from sfumato.aggregator.store import Store
 from sfumato.batches import ARROW_MEDIA_TYPE, Batch, fresh_id, to_arrow
 from sfumato.survey import Survey
+from upload_load import serving
 
 _SURVEY = """
 name = "load"
@@ -83,7 +81,9 @@ def main() -> None:
         path.write_text(_SURVEY, encoding="utf-8")
         survey = Survey.load(path)
         _fill(survey, store, options.reports)
-        with _serve(path, store) as (url, token):
+        limits = ("--requests-per-minute", "0", "--reports-per-upload", "65536")
+        with serving(str(path), "--store", store, *limits) as (_, token, port):
+            url = f"http://127.0.0.1:{port}"
             browser = playwright.chromium.launch(
                 executable_path=shutil.which("chromium"), args=_FLAGS
             )
@@ -127,24 +127,6 @@ def _batches(
         symbols = np.minimum(generator.pareto(1.2, size) * 50, survey.context.size - 1)
         reports_of_batch = survey.mechanism.privatize(symbols.astype(np.int64))
         yield Batch(fresh_id(), survey.fingerprint, reports_of_batch)
-
-
-@contextmanager
-def _serve(path: Path, store: str) -> Iterator[tuple[str, str]]:
-    command = [sys.executable, "-m", "sfumato", "serve", str(path), "--store", store, "--port", "0"]
-    command += ["--requests-per-minute", "0", "--reports-per-upload", "65536"]
-    server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    try:
-        token = ""
-        for line in server.stderr or ():
-            if "token" in line:
-                token = line.split()[-1]
-            if "listening on" in line:
-                yield line.split()[-1], token
-                break
-    finally:
-        server.terminate()
-        server.wait(30)
 
 
 def _draw(page: Page, url: str, token: str, rounds: int) -> None:

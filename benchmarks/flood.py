@@ -11,8 +11,6 @@ the day and the sender.
 import argparse
 import asyncio
 import os
-import subprocess
-import sys
 import tempfile
 import time
 from collections import Counter
@@ -30,7 +28,7 @@ from sfumato.aggregator.store import backend_for
 from sfumato.batches import ARROW_MEDIA_TYPE, UploadRules, to_arrow
 from sfumato.cells import NO_KEY
 from sfumato.survey import Survey
-from upload_load import read_announcement
+from upload_load import serving
 
 _SURVEY = """
 name = "lunch"
@@ -62,15 +60,8 @@ def main() -> None:
         survey = Survey.load(path)
         url = f"sqlite:///{folder}/reports.db"
         key = _collect_honest_days(survey, url, options.people)
-        command = [sys.executable, "-m", "sfumato", "serve", str(path), "--store", url]
-        command += ["--port", "0", "--new-token"]
-        server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-        try:
-            token, port = read_announcement(server)
-            _run(_Analyst(survey, token, port), key, options.seconds)
-        finally:
-            server.terminate()
-            server.wait(30)
+        with serving(str(path), "--store", url, "--new-token") as server:
+            _run(_Analyst(survey, server.token, server.port), key, options.seconds)
 
 
 def _collect_honest_days(survey: Survey, url: str, people: int) -> str:

@@ -25,7 +25,7 @@ from statistics import median
 import numpy as np
 
 from sfumato.survey import Survey
-from upload_load import Request, cpu_seconds, make_request, read_announcement, send_for
+from upload_load import Request, cpu_seconds, make_request, send_for, serving
 
 _SURVEY = """
 name = "{name}"
@@ -116,14 +116,11 @@ def _start_aggregator(
 ) -> _Arm:
     name = f"{database}, {workers} worker{'s' * (workers > 1)}"
     path, survey = _write_survey(folder, f"{database.lower()}-{workers}", options)
-    command = [sys.executable, "-m", "sfumato", "serve", str(path), "--store", store]
-    command += ["--port", "0", "--requests-per-minute", _LIMIT, "--new-token"]
+    arguments = [str(path), "--store", store, "--requests-per-minute", _LIMIT, "--new-token"]
     if workers > 1:
-        command += ["--workers", str(workers)]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    stack.callback(_stop, process)
-    token, port = read_announcement(process)
-    return _Arm(name, process, port, _requests(survey), survey, token)
+        arguments += ["--workers", str(workers)]
+    server = stack.enter_context(serving(*arguments))
+    return _Arm(name, server.process, server.port, _requests(survey), survey, server.token)
 
 
 def _stop(process: subprocess.Popen[str]) -> None:

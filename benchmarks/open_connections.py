@@ -7,14 +7,12 @@ seconds, so the memory is read while the last ones are being opened.
 import argparse
 import asyncio
 import resource
-import subprocess
-import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from sfumato.survey import Survey
-from upload_load import Request, make_request, read_announcement
+from upload_load import Request, make_request, serving
 
 _SURVEY = """
 name = "connections"
@@ -40,17 +38,11 @@ def main() -> None:
         path = Path(folder) / "survey.toml"
         path.write_text(_SURVEY, encoding="utf-8")
         survey = Survey.load(path)
-        command = [sys.executable, "-m", "sfumato", "serve", str(path), "--port", "0"]
-        command += ["--store", f"sqlite:///{folder}/reports.db", "--requests-per-minute", "0"]
-        process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-        try:
-            _, port = read_announcement(process)
+        store = f"sqlite:///{folder}/reports.db"
+        with serving(str(path), "--store", store, "--requests-per-minute", "0") as server:
             requests = [make_request(survey, 1, seed) for seed in range(256)]
             for count in (options.connections // 10, options.connections):
-                asyncio.run(_open_all(count, requests, port, process.pid))
-        finally:
-            process.terminate()
-            process.wait(60)
+                asyncio.run(_open_all(count, requests, server.port, server.process.pid))
 
 
 async def _open_all(count: int, requests: Sequence[Request], port: int, pid: int) -> None:

@@ -6,11 +6,13 @@ Bodies are encoded in advance; each gets a fresh identifier before it is sent.
 import asyncio
 import os
 import subprocess
+import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import cast
+from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,11 +24,13 @@ from sfumato.survey import Survey
 
 __all__ = [
     "Request",
+    "Server",
     "cpu_seconds",
     "make_request",
     "random_outputs",
     "read_announcement",
     "send_for",
+    "serving",
 ]
 
 Request = tuple[bytes, bytes]
@@ -115,6 +119,27 @@ class _Client(asyncio.Protocol):
     def connection_lost(self, problem: Exception | None) -> None:
         if not self.finished.done():
             self.finished.set_exception(SystemExit("the server closed a connection"))
+
+
+class Server(NamedTuple):
+    """A running `sfumato serve`: its process, its token if that is new, and its port."""
+
+    process: subprocess.Popen[str]
+    token: str
+    port: int
+
+
+@contextmanager
+def serving(*arguments: str) -> Iterator[Server]:
+    """Run `sfumato serve` with some arguments at a free port."""
+    command = [sys.executable, "-m", "sfumato", "serve", "--port", "0", *arguments]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    try:
+        token, port = read_announcement(process)
+        yield Server(process, token, port)
+    finally:
+        process.terminate()
+        process.wait(60)
 
 
 def read_announcement(server: subprocess.Popen[str]) -> tuple[str, int]:

@@ -22,6 +22,7 @@ from sfumato.aggregator.http import METRICS_FOLDER
 from sfumato.batches import to_json
 from sfumato.errors import InvalidSetting
 from support.http_client import batch_of, upload_path
+from support.waiting import is_running, wait_until
 
 SURVEY = sf.Survey("lunch", sf.Uniform(["park", "café", "clinic"], 1), edition=2)
 ADDRESS = re.compile(r"listening on http://127\.0\.0\.1:(\d+)")
@@ -90,21 +91,6 @@ def send(connection, number):
     response = connection.getresponse()
     response.read()
     return response.status
-
-
-def wait_until(condition):
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
-def is_running(pid):
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
-    except FileNotFoundError:
-        return False
-    return state != "Z"
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

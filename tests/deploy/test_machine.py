@@ -11,7 +11,6 @@ import shutil
 import sqlite3
 import subprocess
 import threading
-import time
 from contextlib import closing, contextmanager
 
 import pytest
@@ -26,6 +25,7 @@ from support.page_machine import SERVER_NAME, PageMachine, missing_programs
 from support.paths import ROOT
 from support.stand_ins import stop
 from support.version_1_store import read_results
+from support.waiting import wait_until
 
 pytestmark = pytest.mark.skipif(
     bool(missing_programs()), reason=f"this machine lacks {missing_programs()}"
@@ -73,13 +73,6 @@ def status_of(machine, survey, token):
     return answer.json
 
 
-def wait_for(condition):
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 class Uploads:
     """Uploads of one report each, and their statuses."""
 
@@ -111,7 +104,7 @@ class Uploads:
 
     def wait_for_more(self, count=20):
         target = len(self.statuses) + count
-        wait_for(lambda: len(self.statuses) >= target)
+        wait_until(lambda: len(self.statuses) >= target, seconds=60)
 
 
 # --- from nothing to TLS --------------------------------------------------------------------------
@@ -227,7 +220,7 @@ def test_backup_during_uploads_restores_what_it_had(machine, survey):
     assert backup.stat().st_mode & 0o77 == 0
 
     machine.follow("Restore SQLite")
-    wait_for(lambda: is_ready(machine))
+    wait_until(lambda: is_ready(machine), seconds=60)
     restored = status_of(machine, survey, token)["reports"]
     assert sent_before <= restored <= sent_after + 1
     assert restored < len(uploads.statuses)
@@ -340,7 +333,7 @@ def test_a_backup_restores_on_a_new_machine(machine, survey, tmp_path):
         folder = "/var/lib/sfumato-backups"
         shutil.copytree(machine.path(folder), new_machine.path(folder))
         new_machine.follow("Restore SQLite")
-        wait_for(lambda: is_ready(new_machine))
+        wait_until(lambda: is_ready(new_machine), seconds=60)
         assert status_of(new_machine, survey, token)["reports"] == 1
     finally:
         new_machine.stop_all()

@@ -37,6 +37,12 @@ def find_programs():
     return None if newest is None else newest.parent
 
 
+def administrator(store):
+    """A connection of somebody else to the database of a store."""
+    address = store._backend.engine.url.set(drivername="postgresql")
+    return psycopg.connect(address.render_as_string(hide_password=False), autocommit=True)
+
+
 class PostgresServer:
     """A server that tests start and stop; committed data survive.
 

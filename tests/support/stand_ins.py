@@ -17,6 +17,8 @@ from pathlib import Path
 
 import yaml
 
+from support.waiting import is_running
+
 _SYSTEM_PATH = r"(?<![\w.-])/(?=(?:etc|opt|run|var)/)"
 _SECONDS = 60.0
 
@@ -72,15 +74,6 @@ def stop(folder, name, signal_number=signal.SIGTERM):
             os.kill(process, signal_number)
         wait_until(lambda: not is_running(process), f"{name} did not stop")
         file.unlink()
-
-
-def is_running(process):
-    """Whether a process exists and is no zombie: its parent may have gone before it."""
-    try:
-        status = Path(f"/proc/{process}/stat").read_text()
-    except OSError:
-        return False
-    return status.rpartition(")")[2].split()[0] not in "ZX"
 
 
 def wait_until(condition, message):

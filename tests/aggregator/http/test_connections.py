@@ -23,6 +23,7 @@ from support.http_client import (
     run_aggregator,
     upload_head,
 )
+from support.waiting import wait_until
 
 SURVEY = sf.Survey("places", sf.Uniform(["park", "café", "clinic"], 1))
 PATIENT = 60.0
@@ -154,7 +155,7 @@ def test_connections_without_a_request_are_closed(tmp_path, sent):
             for _ in range(10_000):
                 trickle.sendall(b"a")
                 time.sleep(0.01)
-        _wait_for(lambda: state.connections.open_count == 0)
+        wait_until(lambda: state.connections.open_count == 0)
 
 
 def test_a_body_that_nobody_reads_does_not_hold_a_connection(tmp_path):
@@ -191,8 +192,8 @@ def test_clients_that_do_not_read_are_dropped(tmp_path):
         deaf.settimeout(30)
         deaf.connect(address)
         deaf.sendall(request * 20)
-        _wait_for(lambda: state.connections.open_count == 1)
-        _wait_for(lambda: state.connections.open_count == 0)
+        wait_until(lambda: state.connections.open_count == 1)
+        wait_until(lambda: state.connections.open_count == 0)
 
 
 def test_clients_that_read_slowly_get_everything(tmp_path):
@@ -212,13 +213,6 @@ def test_clients_that_read_slowly_get_everything(tmp_path):
         assert raw.endswith(large.resolved())
 
 
-def _wait_for(condition):
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 # --- many connections -----------------------------------------------------------------------------
 
 
@@ -231,7 +225,7 @@ def test_silent_connections_make_room_for_others(tmp_path, sent):
             connection.sendall(sent)
             silent.append(connection)
         assert [upload(address, number) for number in range(1, 4)] == [201, 201, 201]
-        _wait_for(lambda: state.connections.open_count == 10 - 1)
+        wait_until(lambda: state.connections.open_count == 10 - 1)
         assert b"sfumato_open_connections 9.0" in state.metrics.render()
         assert all(map(is_closed, silent[:30]))  # the oldest first
 

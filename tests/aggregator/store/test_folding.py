@@ -1,7 +1,6 @@
 """Transactions that overlap count without waiting, and their rows become one."""
 
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -14,8 +13,10 @@ from sfumato.aggregator.store import store as store_module
 from sfumato.aggregator.store.statements import PostgresStatements
 from sfumato.batches import Batch
 from sfumato.errors import StoreUnavailable
+from support.postgres_server import administrator
 from support.store_tables import dump
 from support.unrandomized import batch_id, batch_of, counts_of, unrandomized_survey
+from support.waiting import wait_until
 
 COUNTED = Outcome.COUNTED
 DAY = timedelta(days=1)
@@ -56,14 +57,9 @@ def are_folded(url):
 @contextmanager
 def busy_slot(store):
     """Occupy the first slot for cells, as another transaction does."""
-    with administer(store) as other, other.transaction():
+    with administrator(store) as other, other.transaction():
         other.execute("SELECT pg_advisory_xact_lock(%s, 0)", (0x5F5A72,))
         yield
-
-
-def administer(store):
-    address = store._backend.engine.url.set(drivername="postgresql")
-    return psycopg.connect(address.render_as_string(hide_password=False), autocommit=True)
 
 
 def test_transactions_that_overlap_count_in_slots_of_their_own(pair, server_url, survey):
@@ -108,7 +104,7 @@ def test_slots_do_not_tell_which_reports_arrived_together(pair, server_url, surv
 
 
 def test_an_upload_waits_for_no_slot(pair, survey):
-    with administer(pair[0]) as other, other.transaction():
+    with administrator(pair[0]) as other, other.transaction():
         for slot in range(64):
             other.execute("SELECT pg_advisory_xact_lock(%s, %s)", (0x5F5A72, slot))
         with pytest.raises(StoreUnavailable, match="too many uploads"):
@@ -217,7 +213,7 @@ def test_a_survey_that_is_locked_does_not_keep_others_from_being_folded(
     clock.time += DAY
     impatient = open_store(server_url, lock_timeout=0.2)
     earlier = min(survey.fingerprint, other_survey.fingerprint)
-    with administer(first) as other, other.transaction():
+    with administrator(first) as other, other.transaction():
         query = "SELECT number FROM surveys WHERE fingerprint = %s"
         (number,) = other.execute(query, (earlier,)).fetchone()
         other.execute("SELECT pg_advisory_xact_lock_shared(%s, %s)", (0x5F5A71, number))
@@ -345,7 +341,7 @@ def test_no_lock_is_waited_for(pair, server_url, survey):
     def watch():
         waits = []
         query = "SELECT locktype, mode FROM pg_locks WHERE NOT granted AND locktype <> 'extend'"
-        with administer(pair[0]) as other:
+        with administrator(pair[0]) as other:
             while not stop.is_set():
                 waits += other.execute(query).fetchall()
         return waits
@@ -391,7 +387,7 @@ def test_a_commit_in_doubt_is_not_overwritten(pair, survey, monkeypatch):
 
 def delay_commits_of(store, id_):
     """Make the server's commit of a batch take two seconds, as on a slow disk."""
-    with administer(store) as other:
+    with administrator(store) as other:
         other.execute(
             "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS "
             "$$ BEGIN PERFORM pg_sleep(2); RETURN NULL; END $$"
@@ -411,13 +407,6 @@ def lose_connection(_, connection):
     raise psycopg.OperationalError("the connection is lost")
 
 
-def wait_until(condition):
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 def test_two_threads_may_count_in_one_store(pair, survey):
     store, _ = pair
 
@@ -434,7 +423,7 @@ def test_two_threads_may_count_in_one_store(pair, survey):
 def test_the_isolation_level_does_not_depend_on_the_server(pair, survey, monkeypatch):
     """A commit that waits for an export must see what it changed."""
     first, second = pair
-    with administer(first) as other:
+    with administrator(first) as other:
         database = other.info.dbname
         level = "repeatable read"
         other.execute(f"ALTER DATABASE {database} SET default_transaction_isolation = '{level}'")
@@ -469,7 +458,7 @@ def test_the_isolation_level_does_not_depend_on_the_server(pair, survey, monkeyp
 
 def is_waiting(store):
     """Whether a transaction waits for a lock."""
-    with administer(store) as other:
+    with administrator(store) as other:
         query = "SELECT count(*) FROM pg_locks WHERE NOT granted AND locktype = 'advisory'"
         (count,) = other.execute(query).fetchone()
     return count > 0

@@ -8,7 +8,6 @@ import threading
 import time
 from collections import namedtuple
 
-import psycopg
 import pytest
 from sqlalchemy import event
 
@@ -18,6 +17,7 @@ from sfumato.aggregator.store.statements import Statements
 from sfumato.batches import JSON_MEDIA_TYPE, to_json
 from sfumato.errors import StoreFull, StoreUnavailable
 from support.http_client import AsgiClient, upload_path
+from support.postgres_server import administrator
 from support.unrandomized import batch_of, counts_of
 
 COUNTED = Outcome.COUNTED
@@ -59,12 +59,6 @@ def every_connection(store, pragma):
     event.listen(engine, "connect", prepare)
     yield
     event.remove(engine, "connect", prepare)
-
-
-def administrator(store):
-    """A connection of somebody else to the database of a store."""
-    address = store._backend.engine.url.set(drivername="postgresql")
-    return psycopg.connect(address.render_as_string(hide_password=False), autocommit=True)
 
 
 @contextlib.contextmanager
