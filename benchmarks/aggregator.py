@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from sfumato.survey import Survey
-from upload_load import Server, cpu_seconds, make_request, send_for, serving
+from upload_load import RunningAggregator, cpu_seconds, make_request, send_for, serving
 
 _SURVEY = """
 name = "load"
@@ -72,7 +72,9 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _run_arm(arm: str, survey: Survey, server: Server, options: argparse.Namespace) -> None:
+def _run_arm(
+    arm: str, survey: Survey, server: RunningAggregator, options: argparse.Namespace
+) -> None:
     process, token, port = server
     per_batch = 1 if arm == "single" else 1000
     key = "" if arm == "single" else token  # large uploads need a key

@@ -24,7 +24,7 @@ from sfumato.survey import Survey
 
 __all__ = [
     "Request",
-    "Server",
+    "RunningAggregator",
     "cpu_seconds",
     "make_request",
     "random_outputs",
@@ -121,7 +121,7 @@ class _Client(asyncio.Protocol):
             self.finished.set_exception(SystemExit("the server closed a connection"))
 
 
-class Server(NamedTuple):
+class RunningAggregator(NamedTuple):
     """A running `sfumato serve`: its process, its token if that is new, and its port."""
 
     process: subprocess.Popen[str]
@@ -130,13 +130,13 @@ class Server(NamedTuple):
 
 
 @contextmanager
-def serving(*arguments: str) -> Iterator[Server]:
+def serving(*arguments: str) -> Iterator[RunningAggregator]:
     """Run `sfumato serve` with some arguments at a free port."""
     command = [sys.executable, "-m", "sfumato", "serve", "--port", "0", *arguments]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
         token, port = read_announcement(process)
-        yield Server(process, token, port)
+        yield RunningAggregator(process, token, port)
     finally:
         process.terminate()
         process.wait(60)
