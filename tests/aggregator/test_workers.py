@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -108,9 +108,11 @@ def test_workers_are_one_aggregator(tmp_path, url):
     """Connections go to both workers. Reports, metrics and the limit add up."""
     limit = 70
     options = ("--workers", "2", "--requests-per-minute", str(limit))
-    with serving(tmp_path, *options, url=url) as aggregator:
+    with serving(tmp_path, *options, url=url) as aggregator, ExitStack() as open_connections:
         assert len(aggregator.workers) == 2
         connections = [aggregator.connect() for _ in range(24)]
+        for connection in connections:
+            open_connections.callback(connection.close)
         start = time.monotonic()
         statuses = [send(connections[i % 24], i // 2) for i in range(200)]
         new_tokens = limit * (time.monotonic() - start) / 60
@@ -126,15 +128,16 @@ def test_workers_are_one_aggregator(tmp_path, url):
         shares = [count_connections(pid, aggregator.port) for pid in aggregator.workers]
         assert sum(shares) == 24
         assert min(shares) > 0  # chance that one worker gets all: 2 ** -23
-        for connection in connections:
-            connection.close()
 
 
 def count_connections(pid, port):
     """Count the connections that a process has at a port of this machine."""
     sockets = set()
     for descriptor in Path(f"/proc/{pid}/fd").iterdir():
-        target = str(descriptor.readlink())
+        try:
+            target = str(descriptor.readlink())
+        except FileNotFoundError:  # the process closed it in the meantime
+            continue
         if target.startswith("socket:["):
             sockets.add(target[8:-1])
     count = 0
