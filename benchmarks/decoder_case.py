@@ -20,7 +20,7 @@ class DecoderCase:
     """One case. ``shares`` is the truth, and ``people`` is the number of reports.
 
     ``group``: the name of the table that the case belongs to.
-    ``code``: the code to use, or None for the one that ``mechanism_for`` chooses.
+    ``code``: the code to use; "best" lets ``mechanism_for`` choose.
     """
 
     group: str
@@ -28,12 +28,10 @@ class DecoderCase:
     context: sf.Context
     shares: Floats
     people: int
-    code: CodeName | None = None
+    code: CodeName = "best"
 
     @cached_property
     def mechanism(self) -> Mechanism:
-        if self.code is None:
-            return sf.mechanism_for(self.context)
         return sf.mechanism_for(self.context, code=self.code)
 
     def tally(self, number: int) -> Tally:
