@@ -40,7 +40,7 @@ TALLIES = {
     "maps": 5,
     "cells": 4,
     "few-large": 10,
-    "shuffled": 10,
+    "shuffled": 5,
 }
 RIVALS = (
     "previous default",

@@ -1,6 +1,6 @@
 """Decoders against the truth, in total variation, and the default decoder on all mechanisms.
 
-`benchmarks/decoders.py` does the same on 80 cells and prints the figures.
+`benchmarks/decoders.py` does the same on many more cases and prints the figures.
 """
 
 import numpy as np
