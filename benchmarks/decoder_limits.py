@@ -9,7 +9,7 @@ __all__ = ["LIMITS", "Verdict"]
 
 PREVIOUS = "previous default"
 TREES = "prototype trees"
-ORDERED_RIVALS = (PREVIOUS, "EMS", TREES, "prototype splines")
+ORDERED_RIVALS = {PREVIOUS, "EMS", TREES, "prototype splines"}
 SMALL_ERROR = 0.02  # errors as small as this may differ by SMALL_DIFFERENCE
 SMALL_DIFFERENCE = 0.01
 MAP_LIMITS = {
@@ -33,11 +33,11 @@ def judge_held_out(results: Sequence[CaseResult]) -> Iterator[Verdict]:
 def judge_ordered(results: Sequence[CaseResult]) -> Iterator[Verdict]:
     yield from _mean(results, PREVIOUS, 0.45)
     yield from _worst(results, PREVIOUS, 1.05)
-    exceptions = [result.name for result in results if not _is_near_best(result)]
-    yield Verdict(
-        len(exceptions) <= 4,
-        f"at most 4 cases above 1.10 × the best rival: {len(exceptions)} ({'; '.join(exceptions)})",
-    )
+    on_record = [result for result in results if result.rivals.keys() >= ORDERED_RIVALS]
+    if on_record:
+        exceptions = [result.name for result in on_record if not _is_near_best(result)]
+        text = f"at most 4 cases above 1.10 × the best rival: {len(exceptions)}"
+        yield Verdict(len(exceptions) <= 4, f"{text} ({'; '.join(exceptions)})")
 
 
 def judge_maps(results: Sequence[CaseResult]) -> Iterator[Verdict]:
@@ -93,6 +93,6 @@ def _worst(results: Sequence[CaseResult], rival: str, limit: float) -> Iterator[
 
 def _is_near_best(result: CaseResult) -> bool:
     """Return whether the error is at most 1.10 × the best rival's, or both are small."""
-    best = min((result.rivals.get(rival, 1.0) for rival in ORDERED_RIVALS), default=1.0)
+    best = min(result.rivals[rival] for rival in ORDERED_RIVALS)
     is_small = best < SMALL_ERROR and result.error <= best + SMALL_DIFFERENCE
     return is_small or result.error <= 1.10 * best

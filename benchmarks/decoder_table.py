@@ -68,6 +68,9 @@ def print_table(title: str, results: Sequence[CaseResult], rivals: Sequence[str]
     for result in results:
         row = "".join(f"{_cell(result, rival):>20}" for rival in rivals)
         print(f"{result.name:{width}} {result.error:8.4f}{row}")
+    if not rivals:
+        print("No errors are on record for these tallies.", flush=True)
+        return
     ratios = [Ratios.over(rival, results) for rival in rivals]
     means = "".join(f"{_bracket(each.mean):>20}" for each in ratios)
     worst = "".join(f"{_bracket(each.worst):>20}" for each in ratios)

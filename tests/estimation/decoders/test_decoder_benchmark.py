@@ -157,8 +157,9 @@ def test_maps_have_limits_for_check_ins_and_for_cities():
 
 
 def test_at_most_four_ordered_cases_may_lose_to_the_best_rival():
-    near = _result("near", 0.109, previous_default=0.5, EMS=0.1)
-    far = _result("far", 0.112, previous_default=0.5, EMS=0.1)
-    small = _result("small", 0.012, previous_default=0.5, EMS=0.003)
+    rivals = {"previous_default": 0.5, "prototype_trees": 0.3, "prototype_splines": 0.4}
+    near = _result("near", 0.109, **rivals, EMS=0.1)
+    far = _result("far", 0.112, **rivals, EMS=0.1)
+    small = _result("small", 0.012, **rivals, EMS=0.003)
     assert _is_good("ordered", [near] * 5 + [far] * 4 + [small] * 5)
     assert not _is_good("ordered", [near] * 5 + [far] * 5)
