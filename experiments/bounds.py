@@ -12,7 +12,7 @@ from dataclasses import asdict
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from experiments.error_bounds import Line, measure_lines
+from experiments.error_bounds import PaperLine, measure_lines
 from experiments.figures import draw_dots, style_axes
 from experiments.growth import ERROR, GrowthCurve, measure_curves
 from sfumato.paper.experiment import Cell, ExperimentResult, RunOptions
@@ -33,7 +33,7 @@ _COLUMNS = {
     "as printed": "printed",
     "holds": "holds",
 }
-"""Maps each column to the attribute of ``Line`` that it shows."""
+"""Maps each column to the attribute of ``PaperLine`` that it shows."""
 
 _COLOURS = {
     "lower bound": FAINT,
@@ -85,7 +85,7 @@ def bounds(options: RunOptions, *, workers: int | None = None) -> ExperimentResu
     )
 
 
-def _row(line: Line) -> tuple[Cell, ...]:
+def _row(line: PaperLine) -> tuple[Cell, ...]:
     return tuple(_cell(getattr(line, attribute)) for attribute in _COLUMNS.values())
 
 
@@ -119,14 +119,14 @@ def _exponent_rows(curve: GrowthCurve) -> Iterator[tuple[Cell, ...]]:
         )
 
 
-def _to_json(line: Line) -> dict[str, object]:
+def _to_json(line: PaperLine) -> dict[str, object]:
     fields: dict[str, object] = {"holds": line.holds}
     for name, value in vars(line).items():
         fields[name] = value.to_dict() if isinstance(value, Spread) else value
     return fields
 
 
-def _summary(measured: Sequence[Line], growth: Sequence[GrowthCurve]) -> str:
+def _summary(measured: Sequence[PaperLine], growth: Sequence[GrowthCurve]) -> str:
     best_ratios = []
     paper_ratios = []
     tight_ratios = []
@@ -181,7 +181,7 @@ def _notes(runs: int) -> tuple[str, ...]:
 # --- figure ---------------------------------------------------------------------------------------
 
 
-def _figure(measured: Sequence[Line], growth: Sequence[GrowthCurve]) -> Figure:
+def _figure(measured: Sequence[PaperLine], growth: Sequence[GrowthCurve]) -> Figure:
     """Draw the errors divided by their tight bounds (top) and the growth curves (bottom)."""
     canvas = Figure(figsize=(14, 9.4), layout="constrained")
     above, below = canvas.subfigures(2, 1, squeeze=False).flat
@@ -194,7 +194,7 @@ def _figure(measured: Sequence[Line], growth: Sequence[GrowthCurve]) -> Figure:
     return canvas
 
 
-def _ratios(line: Line) -> list[Spread | None]:
+def _ratios(line: PaperLine) -> list[Spread | None]:
     """Return bounds and means divided by the tight bound, in the order of ``_COLOURS``."""
     ratios: list[Spread | None] = []
     for bound in (line.lower, line.tight, line.paper_bound, line.printed):

@@ -31,7 +31,7 @@ _ROUNDING = 1e-9  # exact risks equal some bounds, up to floating-point error
 
 
 @dataclass(frozen=True)
-class Line:
+class PaperLine:
     """Bounds and measured errors for one context, ε and number of people.
 
     ``error`` is "risk" or "TV". ``best`` is the error of the unbiased estimate from the best code,
@@ -134,7 +134,7 @@ class _Job:
     seed: int
 
 
-def measure_lines(options: RunOptions, runs: int, workers: int | None) -> list[Line]:
+def measure_lines(options: RunOptions, runs: int, workers: int | None) -> list[PaperLine]:
     """Measure the whole grid. A quick run has one ε and one number of people."""
     epsilons = (1.0,) if options.quick else (0.5, 1.0, 2.0)
     sizes = (5_000,) if options.quick else (5_000, 50_000)
@@ -155,7 +155,7 @@ def measure_lines(options: RunOptions, runs: int, workers: int | None) -> list[L
     return sorted(unsorted, key=lambda line: line.error == "TV")
 
 
-def _measure(job: _Job) -> list[Line]:
+def _measure(job: _Job) -> list[PaperLine]:
     """Return two lines, risk and TV, for each number of people."""
     paper = hadamard_response(job.context)
     best = mechanism_for(job.context)
@@ -166,7 +166,7 @@ def _measure(job: _Job) -> list[Line]:
     return result
 
 
-def _risk_line(job: _Job, best: Mechanism, paper: PaperResponse, n: int) -> Line:
+def _risk_line(job: _Job, best: Mechanism, paper: PaperResponse, n: int) -> PaperLine:
     upper = upper_bounds(job.context, n)
     p_best = hardest_for_l2(best)
     p_paper = hardest_for_l2(paper)
@@ -174,7 +174,7 @@ def _risk_line(job: _Job, best: Mechanism, paper: PaperResponse, n: int) -> Line
     def risk(estimate: Floats, p: Floats) -> float:
         return n * _sum_of_squares(estimate, p)
 
-    return Line(
+    return PaperLine(
         job.name,
         "risk",
         job.epsilon,
@@ -191,12 +191,12 @@ def _risk_line(job: _Job, best: Mechanism, paper: PaperResponse, n: int) -> Line
     )
 
 
-def _tv_line(job: _Job, best: Mechanism, paper: PaperResponse, n: int) -> Line:
+def _tv_line(job: _Job, best: Mechanism, paper: PaperResponse, n: int) -> PaperLine:
     upper = upper_bounds(job.context, n)
     p_best = hardest_for_tv(best)
     p_paper = hardest_for_tv(paper)
     estimate = paper.scores.paper_estimate
-    return Line(
+    return PaperLine(
         job.name,
         "TV",
         job.epsilon,

@@ -9,6 +9,8 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sfumato.domains.label_order import Label, numeric_symbols
+from sfumato.domains.layout import Layout, Line
 from sfumato.errors import InvalidContext, InvalidSymbols, UnknownLabel, UnknownValue
 from sfumato.foundation.arrays import Symbols
 from sfumato.foundation.canonical import Json, require_fields
@@ -42,9 +44,6 @@ _KIND_NAMES = {
     "U": "text",
     "S": "bytes",
 }
-
-Label = str | int
-"""The name of a symbol: text (in Unicode's NFC form) or an integer."""
 
 SymbolOrLabel = int | str
 """A symbol as an integer, or the text of its label. An integer is never a label here."""
@@ -99,6 +98,19 @@ class Domain:
     def size(self) -> int:
         """The number of symbols, k."""
         return len(self._labels)
+
+    @property
+    def layout(self) -> Layout | None:
+        """Where the symbols lie relative to each other, or ``None`` if that is unknown.
+
+        Decoders use it. Labels that are numbers or ranges in ascending order lie on a line.
+        """
+        return Line(self.cells.size) if self.cells.size > 1 else None
+
+    @property
+    def cells(self) -> Symbols:
+        """The symbols that ``layout`` arranges, in its order. ``other`` is not one of them."""
+        return numeric_symbols(self._labels, ignore=(self._other,))
 
     def for_edition(self, edition: int) -> Self:
         """Return the domain as surveys of an edition read values; its record stays the same."""

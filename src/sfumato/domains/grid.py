@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sfumato.domains.domain import Domain, Label, require_column, require_label, unknown_value_error
+from sfumato.domains.layout import Plane
 from sfumato.errors import InvalidContext, InvalidSymbols, UnknownValue
 from sfumato.foundation.arrays import Floats, Symbols
 from sfumato.foundation.canonical import decimal_text, require_fields
@@ -104,6 +105,16 @@ class GridDomain(Domain):
     def cell_count(self) -> int:
         """The number of cells, without ``other``."""
         return self._row_count * self._column_count
+
+    @property
+    def layout(self) -> Plane:
+        """A plane."""
+        return Plane(*self.shape)
+
+    @property
+    def cells(self) -> Symbols:
+        """The symbols of the cells, without ``other``."""
+        return np.arange(self.cell_count)
 
     @property
     def size(self) -> int:

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from sfumato.domains.domain import Domain, Label, unknown_value_error
 from sfumato.domains.grid import coordinates
+from sfumato.domains.layout import Nested
 from sfumato.errors import InvalidContext, InvalidSymbols, MissingExtra
 from sfumato.foundation.arrays import Floats, Symbols
 from sfumato.foundation.canonical import Json, require_fields
@@ -101,6 +102,20 @@ class H3Domain(Domain):
     def cell_count(self) -> int:
         """The number of cells, without ``other``."""
         return len(self._cells)
+
+    @property
+    def layout(self) -> Nested:
+        """The hierarchy of H3: cells of one parent lie together."""
+        groups = []
+        for resolution in range(self.resolution - 1, -1, -1):
+            _, group_of = np.unique(self.parents(resolution), return_inverse=True)
+            groups.append(group_of.astype(np.int64))
+        return Nested.from_groups(groups, self.cell_count)
+
+    @property
+    def cells(self) -> Symbols:
+        """The symbols of the cells, without ``other``."""
+        return np.arange(self.cell_count)
 
     def symbols_at(self, latitudes: ArrayLike, longitudes: ArrayLike) -> Symbols:
         """Return the symbols of the cells that contain the positions, given in degrees.

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from sfumato.domains.domain import Domain, Label, require_column, unknown_value_error
+from sfumato.domains.layout import Line
 from sfumato.errors import InvalidContext, InvalidSymbols
 from sfumato.foundation.arrays import Symbols
 from sfumato.foundation.canonical import Json, require_fields
@@ -49,6 +50,16 @@ class IntegerDomain(Domain):
     def size(self) -> int:
         """The number of symbols, k."""
         return len(self._range)
+
+    @property
+    def layout(self) -> Line:
+        """A line."""
+        return Line(self.size)
+
+    @property
+    def cells(self) -> Symbols:
+        """All symbols."""
+        return np.arange(self.size)
 
     def symbols(self, values: Iterable[object]) -> Symbols:
         """Return the symbols for integers in the range; raise ``UnknownValue`` for other values."""

@@ -3,9 +3,14 @@
 import re
 from collections.abc import Collection, Sequence
 
-from sfumato.domains.domain import Label
+import numpy as np
 
-__all__ = ["are_in_numeric_order"]
+from sfumato.foundation.arrays import Symbols
+
+__all__ = ["Label", "are_in_numeric_order", "numeric_symbols"]
+
+Label = str | int
+"""The name of a symbol: text (in Unicode's NFC form) or an integer."""
 
 _NUMBER = re.compile(r"(?<![\d.])-?\d+(?:\.\d+)?")
 
@@ -22,13 +27,25 @@ def are_in_numeric_order(labels: Sequence[Label], ignore: Collection[Label | Non
     >>> are_in_numeric_order(["park", "café"])
     False
     """
-    ordered_labels = [label for label in labels if label not in ignore]
-    if ordered_labels and not _NUMBER.search(str(ordered_labels[-1])):
-        ordered_labels.pop()
+    return numeric_symbols(labels, ignore).size > 1
+
+
+def numeric_symbols(labels: Sequence[Label], ignore: Collection[Label | None] = ()) -> Symbols:
+    """Return the symbols of labels that are numbers or intervals, if they are in ascending order.
+
+    Otherwise, return no symbols. ``ignore`` is that of ``are_in_numeric_order``.
+
+    >>> numeric_symbols(["no answer", 10, 20, "other"], ignore=["no answer"])
+    array([1, 2])
+    """
+    symbols = [symbol for symbol, label in enumerate(labels) if label not in ignore]
+    if symbols and not _NUMBER.search(str(labels[symbols[-1]])):
+        symbols.pop()
     bounds = []
-    for label in ordered_labels:
-        numbers = [float(text) for text in _NUMBER.findall(str(label))]
+    for symbol in symbols:
+        numbers = [float(text) for text in _NUMBER.findall(str(labels[symbol]))]
         if not numbers:
-            return False
+            return np.empty(0, dtype=np.int64)
         bounds.append((numbers[0], numbers[-1]))
-    return len(bounds) > 1 and bounds == sorted(bounds)
+    is_ordered = len(bounds) > 1 and bounds == sorted(bounds)
+    return np.array(symbols if is_ordered else [], dtype=np.int64)

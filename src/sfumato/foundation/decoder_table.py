@@ -6,9 +6,7 @@ To add a decoder, add an entry here.
 
 from typing import Literal, NamedTuple
 
-DecoderName = Literal[
-    "auto", "projection", "likelihood", "empirical-bayes", "spatial-bayes", "unbiased"
-]
+DecoderName = Literal["auto", "projection", "likelihood", "empirical-bayes", "unbiased"]
 """The names in ``DECODER_TABLE``, for type checkers and editors. A test keeps the two equal."""
 
 
@@ -29,7 +27,7 @@ DECODER_TABLE = {
     "auto": DecoderEntry(
         "auto:Auto",
         "automatic",
-        "empirical Bayes, to the extent that the reports support it",
+        "an average of models (smooth, clustered, without order), by the evidence of the reports",
     ),
     "projection": DecoderEntry(
         "decoder:Projection",
@@ -45,11 +43,6 @@ DECODER_TABLE = {
         "empirical_bayes:EmpiricalBayes",
         "empirical Bayes",
         "shrinks the estimates by an amount that is learned from all symbols",
-    ),
-    "spatial-bayes": DecoderEntry(
-        "empirical_bayes:SpatialBayes",
-        "spatial Bayes (maps)",
-        "empirical Bayes that also learns from each cell's neighbours",
     ),
     "unbiased": DecoderEntry(
         "decoder:Unbiased",

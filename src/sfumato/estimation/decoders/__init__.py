@@ -6,7 +6,7 @@ from importlib import import_module
 from sfumato.errors import InvalidArgument
 from sfumato.estimation.decoders.auto import Auto
 from sfumato.estimation.decoders.decoder import Decoder, DecoderResult, Projection, Unbiased
-from sfumato.estimation.decoders.empirical_bayes import EmpiricalBayes, SpatialBayes
+from sfumato.estimation.decoders.empirical_bayes import EmpiricalBayes
 from sfumato.estimation.decoders.likelihood import Likelihood
 from sfumato.foundation.decoder_table import DECODER_TABLE
 
@@ -18,7 +18,6 @@ __all__ = [
     "EmpiricalBayes",
     "Likelihood",
     "Projection",
-    "SpatialBayes",
     "Unbiased",
     "get_decoder",
 ]

@@ -1,121 +1,74 @@
-"""The default decoder: empirical Bayes, unless the tally itself shows that projection is better.
+"""The default decoder: use what the domain knows of its symbols, as far as the reports agree."""
 
-Split the reports at random into two halves A and B, which are independent tallies of the same
-population. Decode A with both decoders, and use B as an unbiased reference. Let e (Bayes) and o
-(projection) be the estimates from A. Among the mixtures ``λe + (1 − λ)o``, the one that is closest
-to the truth p, in squared error with weights 1/ω_x, has
-
-    λ = Σ_x D_x (o_x − p_x)/ω_x / Σ_x D_x²/ω_x,    D = o − e.
-
-Replacing p with B's unbiased estimate gives an unbiased λ with a known standard error. If ω_x is
-close to ``|D_x|``, the weighted squares approximate absolute values, as in the total variation.
-The weight of empirical Bayes is λ plus one standard error, clipped to [0, 1].
-"""
-
-import hashlib
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sfumato.estimation.decoders.decoder import Decoder, DecoderResult, Projection
-from sfumato.estimation.decoders.empirical_bayes import (
-    EmpiricalBayes,
-    SpatialBayes,
-    has_neighbours,
-)
-from sfumato.estimation.decoders.histograms import halve_counts
+from sfumato.domains.layout import Layout, Nested
+from sfumato.errors import InvalidArgument
+from sfumato.estimation.decoders.cell_shares import CellShares
+from sfumato.estimation.decoders.decoder import DecoderResult, Pools, check_covariate
+from sfumato.estimation.decoders.empirical_bayes import EmpiricalBayes
+from sfumato.estimation.decoders.halves import mix_with_projection
+from sfumato.estimation.decoders.model_average import decode_cells
+from sfumato.foundation.arrays import Floats, Symbols
 from sfumato.foundation.notebook import FieldsView
 from sfumato.mechanisms import Mechanism
 from sfumato.tally import Tally
 
-__all__ = ["Auto", "bayes_weight", "split_in_half"]
+__all__ = ["Auto"]
 
-_MAX_ONE_WAY_ERROR = 0.3  # up to this standard error of λ, comparing A with B is enough
-_OMEGA_FLOOR = 0.1
-"""Fraction of the mean |D| that is added to ω to keep it above 0. Tuned on simulated maps of towns,
-where values from 0.03 to 1 performed about equally well."""
-_MIN_SIZE = 2  # fewer reports cannot be split; with fewer symbols, there is nothing to decode
-_KEY = hashlib.sha256(b"sfumato/estimation/halves").digest()
+_MIN_CELLS = 16  # fewer cells say too little about how they lie
+_MIN_REPORTS = 2
 
 
 @dataclass(frozen=True, eq=False)
 class Auto(FieldsView):
-    """A mixture of empirical Bayes and projection, with weights determined by the reports.
+    """An average of models, with weights determined by the reports.
 
-    If the symbols have neighbours and there is no covariate, it uses spatial empirical Bayes.
+    If the domain has a layout (an order, a grid, H3 cells), or if there is a root, the models are
+    those of ``model_average.py``. Otherwise, or if there is a covariate, it is empirical Bayes,
+    mixed with projection.
+
     ``covariate``: a public number for each symbol.
+    ``root``: a distribution that the answers may resemble, such as the estimate for all groups when
+    you decode one group, or that of last month.
     """
 
     covariate: ArrayLike | None = None
+    root: ArrayLike | None = None
     name: ClassVar[str] = "auto"
 
     def decode(self, mechanism: Mechanism, tally: Tally) -> DecoderResult:
-        """Return the mixture, or the projection if there are too few reports or symbols."""
-        projected = Projection().decode(mechanism, tally).frequencies
-        if tally.reports < _MIN_SIZE or mechanism.inputs < _MIN_SIZE:
-            return DecoderResult(projected, {"chosen": "projection"})
-        decoder = self._bayes_decoder(mechanism)
-        decoded = decoder.decode(mechanism, tally)
-        weight, weight_error = bayes_weight(_with_chosen_widths(decoder, decoded), mechanism, tally)
-        weight = min(max(weight + weight_error, 0.0), 1.0)
-        details = {"chosen": decoder.name, "share": round(weight, 4), **decoded.details}
-        return DecoderResult(weight * decoded.frequencies + (1 - weight) * projected, details)
+        """Return the average, or the projection if there are too few reports or symbols."""
+        root = self._check_root(mechanism.inputs)
+        layout, cells = self._layout(mechanism)
+        if layout is not None and tally.reports >= _MIN_REPORTS:
+            pools = Pools.from_tally(mechanism, tally)
+            if pools.pooling_mask[cells].any():
+                own_errors = np.hypot(mechanism.scores.standard_errors(tally), 1 / tally.reports)
+                shares = CellShares.from_pools(layout, cells, pools, own_errors)
+                return decode_cells(shares, pools, mechanism, tally, root)
+        return mix_with_projection(EmpiricalBayes(self.covariate), mechanism, tally)
 
-    def _bayes_decoder(self, mechanism: Mechanism) -> Decoder:
-        if self.covariate is None and has_neighbours(mechanism.context.domain):
-            return SpatialBayes()
-        return EmpiricalBayes(self.covariate)
+    def _layout(self, mechanism: Mechanism) -> tuple[Layout | None, Symbols]:
+        """Return the layout and the symbols of its cells, or ``None`` without a usable one."""
+        domain = mechanism.context.domain
+        layout = domain.layout
+        if self.covariate is None and layout is not None and layout.size >= _MIN_CELLS:
+            return layout, domain.cells
+        if self.root is not None:
+            return Nested(mechanism.inputs, ()), np.arange(mechanism.inputs)
+        return None, np.arange(0)
 
-
-def bayes_weight(decoder: Decoder, mechanism: Mechanism, tally: Tally) -> tuple[float, float]:
-    """Return λ, the weight of empirical Bayes before clipping, and its standard error.
-
-    If comparing A with B is not precise enough, also compare B with A, and average the results.
-    """
-    a, b = split_in_half(tally)
-    if a.reports == 0 or b.reports == 0:
-        return 1.0, np.inf
-    weight, error = _one_way_weight(decoder, mechanism, a, b)
-    if error <= _MAX_ONE_WAY_ERROR:
-        return weight, error
-    reverse_weight, reverse_error = _one_way_weight(decoder, mechanism, b, a)
-    return (weight + reverse_weight) / 2, float(np.hypot(error, reverse_error)) / 2
-
-
-def split_in_half(tally: Tally) -> tuple[Tally, Tally]:
-    """Split the reports pseudo-randomly into two tallies; the split is reproducible."""
-    first_half = halve_counts(tally.counts, _KEY)
-    second_half = tally.counts - first_half
-    return Tally(first_half, tally.fingerprint), Tally(second_half, tally.fingerprint)
-
-
-def _with_chosen_widths(decoder: Decoder, decoded: DecoderResult) -> Decoder:
-    """Return the decoder restricted to the widths that it chose for the full tally.
-
-    Otherwise, it might choose different widths for half of the reports. If it chose no widths,
-    return plain empirical Bayes.
-    """
-    widths = decoded.details.get("widths")
-    if not isinstance(decoder, SpatialBayes) or not isinstance(widths, Mapping):
-        return decoder
-    chosen = tuple(width for width in widths if width > 0)
-    return SpatialBayes(chosen) if chosen else EmpiricalBayes()
-
-
-def _one_way_weight(
-    decoder: Decoder, mechanism: Mechanism, a: Tally, b: Tally
-) -> tuple[float, float]:
-    """Return λ and its standard error for estimates from ``a``, compared with ``b``."""
-    o = Projection().decode(mechanism, a).frequencies
-    D = o - decoder.decode(mechanism, a).frequencies
-    if not np.abs(D).max() > 0:
-        return 1.0, np.inf
-    noise = np.sqrt(np.maximum(mechanism.scores.variances(o / o.sum(), b.reports), 0.0))
-    omega = np.abs(D) + _OMEGA_FLOOR * float(np.abs(D).mean())
-    denominator = float((D**2 / omega).sum())
-    weight = float((D * (o - mechanism.scores.unbiased(b)) / omega).sum()) / denominator
-    error = float(np.sqrt(((D * noise / omega) ** 2).sum())) / denominator
-    return weight, error
+    def _check_root(self, inputs: int) -> Floats | None:
+        if self.root is None:
+            return None
+        if self.covariate is not None:
+            raise InvalidArgument("pass either a covariate or a root, not both.")
+        root = check_covariate(self.root, inputs, "root")
+        if root.min() < 0 or root.max() <= 0:
+            raise InvalidArgument("root must be a distribution: no entry below 0, and not all 0.")
+        return root

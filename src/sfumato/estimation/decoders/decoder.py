@@ -15,15 +15,18 @@ from functools import cached_property
 from typing import ClassVar, Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from sfumato.contexts import finest_groups
+from sfumato.errors import InvalidArgument
 from sfumato.foundation.arrays import Booleans, Floats, Symbols
 from sfumato.foundation.notebook import FieldsView
+from sfumato.foundation.numpy_values import require_unmasked
 from sfumato.foundation.simplex import project_groups, project_groups_weighted
 from sfumato.mechanisms import Mechanism
 from sfumato.tally import Tally
 
-__all__ = ["Decoder", "DecoderResult", "Pools", "Projection", "Unbiased"]
+__all__ = ["Decoder", "DecoderResult", "Pools", "Projection", "Unbiased", "check_covariate"]
 
 _MIN_SCALE = 1e-12  # relative to the largest scale; a scale of 0 would freeze a symbol's share
 
@@ -56,6 +59,17 @@ class Decoder(Protocol):
     def decode(self, mechanism: Mechanism, tally: Tally) -> DecoderResult:
         """Estimate the frequencies behind a tally of this mechanism's reports."""
         ...
+
+
+def check_covariate(covariate: ArrayLike, inputs: int, name: str) -> Floats:
+    """Return one number for each symbol as an array; raise ``InvalidArgument`` for others."""
+    require_unmasked(covariate, name, InvalidArgument)
+    values = np.asarray(covariate, dtype=np.float64)
+    if values.shape != (inputs,) or not np.isfinite(values).all():
+        raise InvalidArgument(
+            f"{name} must contain one finite number for each of the {inputs} symbols."
+        )
+    return values
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ import hashlib
 
 import numpy as np
 
-from sfumato.foundation.arrays import Floats, Symbols, Words
+from sfumato.estimation.decoders.seeded_variates import words_to_normal, words_to_uniform
+from sfumato.foundation.arrays import Floats, Symbols
 from sfumato.mechanisms import Mechanism
 from sfumato.randomness import words_from
 from sfumato.tally import Tally
@@ -47,9 +48,9 @@ def draw_histogram(q: Floats, people: int, draw_index: int, key: bytes = _KEY) -
     """
     words = words_from(key, draw_index * q.size, q.size)
     means = people * np.maximum(q, 0.0)  # a transform may leave −1e-17 instead of 0
-    counts = _poisson_from_normal(means, _words_to_normal(words))
+    counts = _poisson_from_normal(means, words_to_normal(words))
     small = np.flatnonzero(means < _SMALL_MEAN)
-    uniform = _words_to_uniform(words[small, 0])
+    uniform = words_to_uniform(words[small, 0])
     counts[small] = _poisson_by_inversion(means[small], uniform)
     return counts
 
@@ -66,20 +67,9 @@ def halve_counts(counts: Symbols, key: bytes) -> Symbols:
     bit_counts = np.minimum(counts, _MAX_BITS).astype(np.uint64)
     masks = (np.uint64(1) << bit_counts) - np.uint64(1)
     bit_sums = np.bitwise_count(words[:, 0] & masks).astype(np.int64)
-    rounded = np.rint(counts / 2 + np.sqrt(counts) / 2 * _words_to_normal(words))
+    rounded = np.rint(counts / 2 + np.sqrt(counts) / 2 * words_to_normal(words))
     rounded = np.clip(rounded, 0, counts).astype(np.int64)
     return np.where(counts <= _MAX_BITS, bit_sums, rounded)
-
-
-def _words_to_uniform(words: Words) -> Floats:
-    """Convert words to uniform numbers in (0, 1)."""
-    return (words >> np.uint64(11)).astype(np.float64) * 2.0**-53 + 2.0**-54
-
-
-def _words_to_normal(words: Words) -> Floats:
-    """Convert pairs of words to standard normal variates (Box and Muller, 1958)."""
-    radius = np.sqrt(-2 * np.log(_words_to_uniform(words[:, 0])))
-    return radius * np.cos(2 * np.pi * _words_to_uniform(words[:, 1]))
 
 
 def _poisson_from_normal(means: Floats, z: Floats) -> Symbols:

@@ -1,30 +1,30 @@
 """Fit a prior: the distribution of the true values behind many noisy observations.
 
 Observations ``u ~ Normal(θ, s²)`` have known standard errors s, and the θ come from one unknown
-distribution G on [0, ∞). Find the most likely G (Kiefer and Wolfowitz, 1956) on a grid of values:
+distribution G on [0, ∞). Find the most likely G (Kiefer and Wolfowitz, 1956) on a scale of states:
 
-    maximize  Σ_i c_i log Σ_g w_g φ((u_i − θ_g)/s_i)   over  w ≥ 0,  Σ w = 1,  Σ w_g θ_g = mean
+    maximize  Σ_i c_i log Σ_g w_g L_ig   over  w ≥ 0,  Σ w = 1,  Σ w_g θ_g = mean
 
-Here c_i is the number of times that observation i occurs, and φ is the normal density. Sequential
-quadratic programming solves this convex problem (Kim, Carbonetto, Stephens, Anitescu, 2020). The
-solution has only a handful of atoms, so it looks far more certain than the data justify. Two
-remedies restore the uncertainty: a pseudo-observation spread evenly over the grid, and bagging,
-which averages fits to resampled observations.
+Here c_i is the number of times that observation i occurs, and L_ig its density in state g: an atom,
+or a bin with an even density. Sequential quadratic programming solves this convex problem (Kim,
+Carbonetto, Stephens, Anitescu, 2020). The solution has only a handful of states, so it looks far
+more certain than the data justify. Two remedies restore the uncertainty: a pseudo-observation
+spread evenly over the states, and bagging, which averages fits to resampled observations.
 """
 
 import hashlib
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sfumato.estimation.decoders.histograms import draw_histogram
-from sfumato.foundation.arrays import Floats, Symbols
+from sfumato.estimation.decoders.intensities import BinnedPosterior, IntensityScale, Likelihoods
+from sfumato.foundation.arrays import Floats
 
-__all__ = ["Observations", "Posterior", "Prior", "fit_prior", "posterior_quantiles"]
+__all__ = ["Observations", "Prior", "fit_prior"]
 
-_GRID_SIZE = 64  # dense enough that adjacent values differ by less than the errors
+_BIN_COUNT = 64
+_ERRORS_ABOVE = 3.0  # the scale ends this many standard errors above the largest observation
 _PSEUDO_COUNT = 1.0  # count of the pseudo-observation
 _U_BIN_WIDTH = 0.5  # bin width of u, in units of s; binning adds 2% to the error variance
 _S_BIN_WIDTH = 0.2  # relative bin width of s
@@ -33,7 +33,6 @@ _PENALTY_FACTOR = 1e3  # on the squared difference between the prior's mean and 
 _MAX_STEPS = 40
 _MIN_STEP_LENGTH = 1e-6
 _TOLERANCE = 1e-5  # on the log-likelihood per observation
-_CHUNK_ROWS = 1 << 15  # rows of a posterior to compute at once
 _KEY = hashlib.sha256(b"sfumato/estimation/prior").digest()
 
 
@@ -59,45 +58,16 @@ class Observations:
 
 @dataclass(frozen=True, eq=False)
 class Prior:
-    """Weights w on the values θ, and the log-likelihood of the first fit, before bagging."""
+    """Weights w of the states of a scale."""
 
-    values: Floats
+    scale: IntensityScale
     weights: Floats
-    log_likelihood: float
 
-
-@dataclass(frozen=True, eq=False)
-class Posterior:
-    """The distribution of each θ given its u: one row per observation, computed in chunks.
-
-    ``P(θ_g | u_x) ∝ w_g φ((u_x − θ_g)/s_x)``
-    """
-
-    prior: Prior
-    u: Floats
-    s: Floats
-
-    def means(self) -> Floats:
-        """Return the posterior means, which minimize the expected squared error."""
-        means = [np.empty(0)]
-        for rows in self._chunks():
-            means.append(rows @ self.prior.values)
-        return np.concatenate(means)
-
-    def cumulative(self) -> NDArray[np.float32]:
-        """Return ``P(θ < θ_g) + ½ P(θ = θ_g)`` in single precision, for finding quantiles."""
-        cumulative = [np.empty((0, self.prior.values.size), dtype=np.float32)]
-        for rows in self._chunks():
-            mid_probabilities = np.cumsum(rows, axis=1) - rows / 2
-            cumulative.append(mid_probabilities.astype(np.float32))
-        return np.concatenate(cumulative)
-
-    def _chunks(self) -> Iterator[Floats]:
-        for start in range(0, self.u.size, _CHUNK_ROWS):
-            chunk = slice(start, start + _CHUNK_ROWS)
-            rows = _likelihoods(self.u[chunk], self.s[chunk], self.prior.values)
-            rows = rows * self.prior.weights
-            yield rows / rows.sum(axis=1, keepdims=True)
+    def posterior(self, u: Floats, s: Floats) -> BinnedPosterior:
+        """Return the distribution of each θ, given its observation."""
+        rows = Likelihoods.of_shares(u, s, self.scale).rows
+        prior = np.broadcast_to(self.weights.astype(np.float32), rows.shape).copy()
+        return BinnedPosterior.from_prior(self.scale, prior, rows, u, s, np.ones(u.size))
 
 
 def fit_prior(u: Floats, s: Floats, *, mean: float, max_theta: float, bag_count: int) -> Prior:
@@ -108,14 +78,15 @@ def fit_prior(u: Floats, s: Floats, *, mean: float, max_theta: float, bag_count:
     >>> theta = np.repeat([0.0, 4.0], [750, 250])
     >>> noise = np.sin(np.arange(1000.0) * 7)  # irregular enough for this example
     >>> prior = fit_prior(theta + noise, np.full(1000, 0.7), mean=1.0, max_theta=10.0, bag_count=8)
-    >>> round(float(prior.weights @ prior.values), 2)
+    >>> round(float(prior.weights @ prior.scale.values), 2)
     1.0
-    >>> round(float(prior.weights[prior.values > 2].sum()), 1)
+    >>> round(float(prior.weights[prior.scale.values > 2].sum()), 1)
     0.2
     """
     observations = Observations.bin(u, s)
-    values = _make_grid(observations, mean, max_theta)
-    likelihoods = _likelihoods(observations.u, observations.s, values)
+    scale = _make_scale(observations, mean, max_theta)
+    values = scale.values
+    likelihoods = Likelihoods.of_shares(observations.u, observations.s, scale).rows
     L = np.vstack([likelihoods, np.eye(values.size) + _OUTLIER_LIKELIHOOD])
     pseudo_counts = np.full(values.size, _PSEUDO_COUNT / values.size)
     total_count = observations.counts.sum()
@@ -133,54 +104,21 @@ def fit_prior(u: Floats, s: Floats, *, mean: float, max_theta: float, bag_count:
         counts = resampled.astype(np.float64)
         fits.append(fit(counts * (total_count / max(counts.sum(), 1.0)), start))
     weights = np.mean(fits, axis=0)
-    # Each row of likelihoods was divided by its largest entry; undo that scaling.
-    distances = np.abs(observations.u[:, None] - values).min(axis=1) / observations.s
-    log_likelihoods = np.log(L[: observations.counts.size] @ first_fit) - 0.5 * distances**2
-    log_likelihood = float(observations.counts @ log_likelihoods)
-    return Prior(values, weights / weights.sum(), log_likelihood)
+    return Prior(scale, weights / weights.sum())
 
 
-def posterior_quantiles(
-    cumulative: NDArray[np.float32], rows: Symbols, values: Floats, levels: Floats
-) -> Floats:
-    """Return the quantile at ``levels[i]`` of the posterior in row ``rows[i]``, for every i.
+def _make_scale(observations: Observations, mean: float, max_theta: float) -> IntensityScale:
+    """Return a scale with atoms at 0 and at the mean, and bins in a geometric sequence.
 
-    Interpolate linearly between grid values.
+    The sequence starts far below the mean and the smallest standard error. It ends above the
+    largest u, capped at ``max_theta``, or at twice the mean if that is larger.
     """
-    quantiles = np.empty(rows.size)
-    for start in range(0, rows.size, _CHUNK_ROWS):
-        chunk = slice(start, start + _CHUNK_ROWS)
-        C = cumulative[rows[chunk]]
-        chunk_levels = levels[chunk]
-        counts_below = (chunk_levels.astype(np.float32)[:, None] > C).sum(axis=1)
-        upper_index = np.clip(counts_below, 1, values.size - 1)
-        lower_index = upper_index - 1
-        row_indices = np.arange(upper_index.size)
-        low = C[row_indices, lower_index]
-        high = C[row_indices, upper_index]
-        fraction = np.clip((chunk_levels - low) / np.maximum(high - low, 1e-30), 0.0, 1.0)
-        gaps = values[upper_index] - values[lower_index]
-        quantiles[chunk] = values[lower_index] + fraction * gaps
-    return quantiles
-
-
-def _likelihoods(u: Floats, s: Floats, values: Floats) -> Floats:
-    """Return ``φ((u − θ)/s)`` with each row divided by its largest entry, plus a small constant."""
-    exponents = -0.5 * ((u[:, None] - values) / s[:, None]) ** 2
-    return np.exp(exponents - exponents.max(axis=1, keepdims=True)) + _OUTLIER_LIKELIHOOD
-
-
-def _make_grid(observations: Observations, mean: float, max_theta: float) -> Floats:
-    """Return a grid with 0, the mean, and a geometric sequence.
-
-    The sequence starts far below the mean and the smallest standard error. It ends at the largest
-    u, capped at ``max_theta``, or at twice the mean if that is larger.
-    """
-    top = max(min(max_theta, float(observations.u.max(initial=0.0))), 2 * mean)
+    largest = float((observations.u + _ERRORS_ABOVE * observations.s).max(initial=0.0))
+    top = max(min(max_theta, largest), 2 * mean)
     small_value = min(0.02 * mean, 0.05 * float(observations.s.min()))
     bottom = max(small_value, 1e-6 * top)
-    sequence = np.geomspace(bottom, top, _GRID_SIZE - 2)
-    return np.unique(np.concatenate([[0.0, mean], sequence]))
+    sequence = np.geomspace(bottom, top, _BIN_COUNT)
+    return IntensityScale(np.unique(np.append(sequence, mean)), atoms=(0.0, mean))
 
 
 def _maximize_likelihood(

@@ -1,0 +1,117 @@
+"""Average several models of where people are, by their evidence.
+
+Nobody chooses a model. Each has a belief beforehand and an evidence, the probability density of the
+unbiased shares if the model is true, and the estimate is the average of the models' estimates with
+weights ``belief · evidence``:
+
+- *no order*: cells are exchangeable, wherever they lie;
+- *neighbours*: cells near each other are alike (``tree_model.py``);
+- *smooth curve*: over a line or a circle (``curve_model.py``);
+- *smooth curve with peaks*: trees, or cells without order, below a stiff curve.
+
+Models treat the errors of different cells as independent; see ``correlated_noise.py`` for
+mechanisms whose errors are not.
+"""
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from sfumato.estimation.decoders.cell_shares import CellShares, ShareModel
+from sfumato.estimation.decoders.curve_model import CurveModel, has_curves
+from sfumato.estimation.decoders.decoder import DecoderResult, Pools
+from sfumato.estimation.decoders.tree_model import RootedCells, TreeModel, evidence_without_order
+from sfumato.estimation.decoders.unordered_model import UnorderedModel
+from sfumato.foundation.arrays import Floats
+from sfumato.mechanisms import Mechanism
+from sfumato.tally import Tally
+
+__all__ = ["average_models", "build_models", "decode_cells"]
+
+_BELIEF_UNORDERED = 0.05
+_BELIEF_TREES = 0.30
+_BELIEF_CURVES = 0.45
+_BELIEF_BELOW_CURVES = 0.20
+_BELIEF_ROOT = 0.50  # in addition to the others, which add up to 1
+_MIN_ROOT = 1e-3
+_TINY = 1e-300
+_ROOT_CURVES = 2  # trees hang below this many stiff curves
+_MIN_DECODED_WEIGHT = 0.001
+_MIN_AVERAGED_WEIGHT = 0.005
+_MAX_GAIN = 300.0
+
+
+def build_models(
+    shares: CellShares, mechanism: Mechanism, tally: Tally, root: Floats | None = None
+) -> Iterator[ShareModel]:
+    """Yield the models for these cells, with their evidence.
+
+    ``root``: a share of every symbol that the crowd's may resemble.
+    """
+    if root is not None:
+        yield _build_model_below(shares, root)
+    if np.unique(shares.group_of).size > 1:
+        yield UnorderedModel("no order", shares, mechanism, tally, belief=_BELIEF_UNORDERED)
+    even = RootedCells.below(shares, np.ones(shares.size))
+    yield TreeModel("neighbours", even, belief=_BELIEF_TREES, unordered_belief=_BELIEF_UNORDERED)
+    if not has_curves(shares.layout):
+        return
+    curves = CurveModel("smooth curve", shares, belief=_BELIEF_CURVES)
+    yield curves
+    rooted: list[tuple[float, int, RootedCells, float]] = []
+    for curve in curves.stiff_curves():
+        cells = RootedCells.below(shares, curve.intensities)
+        evidence = float(evidence_without_order(cells).max()) + curve.cost
+        rooted.append((evidence, len(rooted), cells, curve.cost))
+    belief = _BELIEF_BELOW_CURVES / len(rooted) / 2
+    for _, _, cells, cost in sorted(rooted, reverse=True)[:_ROOT_CURVES]:
+        yield TreeModel(
+            "smooth curve with peaks", cells, belief=belief, unordered_belief=belief, cost=cost
+        )
+
+
+def _build_model_below(shares: CellShares, root: Floats) -> TreeModel:
+    intensities = root[shares.symbols] * shares.size
+    intensities = np.maximum(intensities / max(intensities.mean(), _TINY), _MIN_ROOT)
+    cells = RootedCells.below(shares, intensities)
+    belief = _BELIEF_ROOT / 2
+    return TreeModel("like the root", cells, belief=belief, unordered_belief=belief)
+
+
+def average_models(models: list[ShareModel]) -> tuple[Floats, dict[str, float]]:
+    """Return the average of the models' intensities, and the weight of each title."""
+    log_weights = np.array([model.log_weight for model in models])
+    weights = np.exp(log_weights - log_weights.max())
+    weights /= weights.sum()
+    decoded = []
+    for model, weight in zip(models, weights.tolist(), strict=True):
+        if weight > _MIN_DECODED_WEIGHT:
+            theta, gain = model.decode()
+            gain = min(max(gain, 0.0), _MAX_GAIN)
+            decoded.append((math.log(weight) + gain, model.title, theta))
+    largest = max(log_weight for log_weight, _, _ in decoded)
+    average = np.zeros_like(decoded[0][2])
+    total = 0.0
+    weight_of: dict[str, float] = {}
+    for log_weight, title, theta in decoded:
+        weight = math.exp(log_weight - largest)
+        if weight > _MIN_AVERAGED_WEIGHT:
+            average += weight * theta
+            total += weight
+            weight_of[title] = weight_of.get(title, 0.0) + weight
+    shares_of_titles = {title: weight / total for title, weight in weight_of.items()}
+    return average / total, shares_of_titles
+
+
+def decode_cells(
+    shares: CellShares,
+    pools: Pools,
+    mechanism: Mechanism,
+    tally: Tally,
+    root: Floats | None = None,
+) -> DecoderResult:
+    """Return the average estimate, and the models that carried it."""
+    theta, weight_of = average_models(list(build_models(shares, mechanism, tally, root)))
+    rounded = {title: round(weight, 3) for title, weight in weight_of.items()}
+    return DecoderResult(shares.frequencies(pools, theta), {"models": rounded})

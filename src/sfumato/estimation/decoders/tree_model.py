@@ -1,0 +1,212 @@
+"""Cells on trees: each cell is like the cells near it, and large cells lie together.
+
+Every node of a tree has an intensity. The root's is known; a child's is its parent's times a random
+factor (see ``transitions.py``). How rough a crowd is, close up and from afar, is decided by the
+evidence of all reports for about 25 shapes. The shapes that may be true then predict every cell
+from all others, on trees with many different offsets, and a pool of these predictions is the cell's
+prior.
+
+The root may be a curve, such as a smooth estimate of the same crowd or last month's estimate of
+another: then the cells' intensities are relative to it.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from sfumato.domains.layout import Circle, Line, Tree
+from sfumato.estimation.decoders.cell_shares import CellShares
+from sfumato.estimation.decoders.intensities import (
+    BinnedPosterior,
+    Floats32,
+    IntensityScale,
+    Likelihoods,
+)
+from sfumato.estimation.decoders.prediction_pool import PredictionPool
+from sfumato.estimation.decoders.transitions import (
+    PeaksAboveDust,
+    Roughness,
+    Transitions,
+    TreeShape,
+)
+from sfumato.estimation.decoders.tree_passes import UpwardPass
+from sfumato.foundation.arrays import Floats
+
+__all__ = ["RootedCells", "TreeModel", "evidence_without_order"]
+
+_EVEN = tuple(Roughness(b) for b in (0.03, 0.1, 0.2, 0.3, 0.45, 0.65, 0.95))
+_PLANE_SHAPES: tuple[TreeShape, ...] = (
+    *_EVEN,
+    *(Roughness(b, -0.06) for b in (0.65, 0.95, 1.4)),
+    *(Roughness(b, -0.12) for b in (0.95, 1.4, 2.0)),
+    *(Roughness(b, -0.3) for b in (1.4, 2.0)),
+    *(Roughness(b, -1.0) for b in (2.0, 3.0)),
+    *(Roughness(b, 0.35, level) for level in (4, 7, 10) for b in (0.2, 0.5)),
+)
+_ROW_SHAPES: tuple[TreeShape, ...] = (
+    *_EVEN,
+    *(Roughness(b, -0.15) for b in (0.65, 0.95, 1.4)),
+    *(Roughness(b, -0.4) for b in (1.4, 2.0)),
+    *(Roughness(b, -1.0) for b in (2.0, 3.0)),
+    *(Roughness(b, 0.7, level) for level in (2, 4, 6, 8) for b in (0.2, 0.4, 0.8)),
+    *(Roughness(0.4, 0.7, level) for level in (10, 12)),
+    *(PeaksAboveDust(share, 0.15, b) for share in (0.8, 0.95) for b in (0.1, 0.4)),
+)
+_UNORDERED_SPREADS = (0.03, 0.3, 0.5, 0.7, 1.0, 1.4, 2.0, 3.0)
+_UNORDERED_PEAKS = ((0.8, 0.15), (0.95, 0.15), (0.95, 0.0), (0.99, 0.0))
+
+_POOLED_TREES = 16
+_MAX_POOLED_SHAPES = 20
+_POOLED_WEIGHT = 0.97  # the shapes with the largest weights are pooled, up to this total
+_TREES_FOR_EVIDENCE = ((5_000, 4), (12_000, 2))  # (most cells, trees); one tree for more cells
+_WITHIN_REACH = 4.0  # nats below the best shape, at which one tree's evidence is enough
+_MAX_EXTRA_LEVELS = 2  # trees with other offsets may have one level more along each axis
+_MIN_ROOT = 0.02  # relative to the root's maximum; smaller cells do not shape the scale
+
+
+@dataclass(frozen=True, eq=False)
+class RootedCells:
+    """Shares relative to a root, with their likelihoods on a scale of intensities."""
+
+    shares: CellShares
+    root: Floats
+    y: Floats
+    s: Floats
+    scale: IntensityScale
+    likelihoods: Likelihoods
+    transitions: Transitions
+
+    @classmethod
+    def below(cls, shares: CellShares, root: Floats) -> "RootedCells":
+        """Divide the shares by a root whose mean is 1."""
+        y = shares.y / root
+        s = shares.s / root
+        is_visible = root > _MIN_ROOT * root.max()
+        scale = IntensityScale.spanning(y[is_visible], s[is_visible], y.size)
+        likelihoods = Likelihoods.of_shares(y, s, scale)
+        return cls(shares, root, y, s, scale, likelihoods, Transitions(scale))
+
+    @cached_property
+    def at_root(self) -> Floats32:
+        """The distribution of a node whose intensity is that of the root."""
+        return self.scale.at(1.0)
+
+    @cached_property
+    def log_unit(self) -> float:
+        """What to add to log densities of ``likelihoods.rows`` for the density of the shares."""
+        return self.likelihoods.log_scale - float(np.log(self.root).sum())
+
+    def predict_unordered(self) -> list[Floats32]:
+        """Return what each shape without order predicts for every cell."""
+        at_root = self.at_root
+        spreads = [at_root @ self.transitions.with_edges(b) for b in _UNORDERED_SPREADS]
+        peaks = [at_root @ self.transitions.peaks(*parameters) for parameters in _UNORDERED_PEAKS]
+        return spreads + peaks
+
+    def log_density(self, prediction: Floats32) -> float:
+        """Return the log density of the shares if every cell has this distribution."""
+        return float(np.log(self.likelihoods.rows @ prediction).sum(dtype=np.float64))
+
+
+def evidence_without_order(cells: RootedCells) -> Floats:
+    """Return the log evidence of each shape of cells without order, around the root."""
+    predictions = cells.predict_unordered()
+    return np.array([cells.log_density(w) + cells.log_unit for w in predictions])
+
+
+class TreeModel:
+    """Trees below a root, and cells without order below it.
+
+    ``belief``: the belief in trees. ``unordered_belief``: the belief in cells without order.
+    ``cost``: the log evidence of the root itself.
+    """
+
+    def __init__(
+        self,
+        title: str,
+        cells: RootedCells,
+        *,
+        belief: float,
+        unordered_belief: float,
+        cost: float = 0.0,
+    ) -> None:
+        self.title = title
+        self._cells = cells
+        self._evidence_trees = [
+            cells.shares.layout.tree(5 * i + 3) for i in range(self._trees_for_evidence())
+        ]
+        self._level_count = len(self._evidence_trees[0]) + _MAX_EXTRA_LEVELS
+        self._shapes = self._possible_shapes()
+        self._unordered = cells.predict_unordered()
+        trees = np.array(self._tree_evidence())
+        unordered = np.array([cells.log_density(w) for w in self._unordered])
+        trees += math.log(belief / trees.size)
+        unordered += math.log(unordered_belief / unordered.size)
+        self._log_weights = np.concatenate([trees, unordered]) + cells.log_unit + cost
+        self.log_weight = float(np.logaddexp.reduce(self._log_weights))
+
+    def decode(self) -> tuple[Floats, float]:
+        """Return the intensities, and what many trees gain over one."""
+        cells = self._cells
+        rows = cells.likelihoods.rows
+        pool = PredictionPool(rows)
+        number = 0
+        for index, weight in self._weights_to_pool():
+            if index >= len(self._shapes):
+                prediction = self._unordered[index - len(self._shapes)]
+                pool.add(np.broadcast_to(prediction, rows.shape), weight)
+                continue
+            tree_count = max(1, round(_POOLED_TREES * weight))
+            for _ in range(tree_count):
+                tree = cells.shares.layout.tree(number)
+                upward = self._pass_up(self._shapes[index], tree)
+                pool.add(upward.predictions(), weight / tree_count)
+                number += 1
+        prior, gain = pool.prior()
+        posterior = BinnedPosterior.from_prior(
+            cells.scale, prior, rows, cells.y, cells.s, cells.root
+        )
+        return cells.shares.best_intensities(posterior), gain
+
+    def _weights_to_pool(self) -> list[tuple[int, float]]:
+        """Return the index and the weight of each shape to pool."""
+        weights = np.exp(self._log_weights - self.log_weight)
+        order = np.argsort(-weights)
+        count = int((np.cumsum(weights[order]) < _POOLED_WEIGHT).sum()) + 1
+        pooled = order[: min(count, _MAX_POOLED_SHAPES)]
+        total = float(weights[pooled].sum())
+        return [(int(index), float(weights[index]) / total) for index in pooled]
+
+    def _possible_shapes(self) -> list[TreeShape]:
+        shapes: Sequence[TreeShape] = _PLANE_SHAPES
+        if isinstance(self._cells.shares.layout, Line | Circle):
+            shapes = _ROW_SHAPES
+        return [
+            shape
+            for shape in shapes
+            if not isinstance(shape, Roughness) or shape.smooth_levels < self._level_count
+        ]
+
+    def _tree_evidence(self) -> list[float]:
+        """Return the log evidence of each shape, averaged over trees for shapes within reach."""
+        evidence: list[list[float]] = [[] for _ in self._shapes]
+        for i, tree in enumerate(self._evidence_trees):
+            best = max((float(np.mean(each)) for each in evidence if each), default=-math.inf)
+            for shape, each in zip(self._shapes, evidence, strict=True):
+                if i == 0 or np.mean(each) > best - _WITHIN_REACH:
+                    each.append(self._pass_up(shape, tree).log_evidence)
+        return [float(np.logaddexp.reduce(each) - math.log(len(each))) for each in evidence]
+
+    def _trees_for_evidence(self) -> int:
+        for most_cells, count in _TREES_FOR_EVIDENCE:
+            if self._cells.shares.size <= most_cells:
+                return count
+        return 1
+
+    def _pass_up(self, shape: TreeShape, tree: Tree) -> UpwardPass:
+        matrices = shape.matrices(self._cells.transitions, self._level_count)
+        rows = self._cells.likelihoods.rows
+        return UpwardPass.run(rows, tree, matrices, self._cells.at_root)
