@@ -15,7 +15,7 @@ from sfumato.estimation.decoders.levels import Posterior, combine_at_levels
 from sfumato.foundation.arrays import Booleans, Floats, Symbols
 from sfumato.foundation.simplex import project_groups
 
-__all__ = ["CellShares", "ShareModel"]
+__all__ = ["CellShares", "Decoded", "ShareModel"]
 
 _MIN_ERROR = 1e-4  # of an intensity
 
@@ -31,14 +31,23 @@ class ShareModel(Protocol):
     title: str
     log_weight: float
 
-    def decode(self) -> tuple[Floats, float]:
-        """Return the intensities, and a gain to be added to ``log_weight``.
-
-        Evidence is that of single members of the model, such as one tree. A model that decodes with
-        many members at once, and predicts each cell from the others better than they do, has
-        gained that difference.
-        """
+    def decode(self) -> "Decoded":
+        """Return the model's estimate."""
         ...
+
+
+@dataclass(frozen=True, eq=False)
+class Decoded:
+    """A model's estimate.
+
+    ``theta``: the intensities.
+    ``gain``: to be added to the model's ``log_weight``. Evidence is that of single members of the
+    model, such as one tree. A model that decodes with many members at once, and predicts each cell
+    from the others better than they do, has gained that difference.
+    """
+
+    theta: Floats
+    gain: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,14 +103,14 @@ class CellShares:
         """The number of cells."""
         return self.y.size
 
-    def with_observations(self, y: Floats, s: Floats) -> "CellShares":
-        """Return the same cells with other noisy shares."""
-        return replace(self, y=y, s=s)
+    def with_errors(self, s: Floats) -> "CellShares":
+        """Return the same shares with other standard errors."""
+        return replace(self, s=s)
 
-    def best_intensities(self, posterior: Posterior) -> Floats:
+    def decode(self, posterior: Posterior, gain: float = 0.0) -> Decoded:
         """Return the intensities with the smallest expected total variation."""
         weights = self.movable_mask.astype(np.float64)
-        return combine_at_levels(posterior, self.group_of, weights, self.totals)
+        return Decoded(combine_at_levels(posterior, self.group_of, weights, self.totals), gain)
 
     def frequencies(self, pools: Pools, theta: Floats) -> Floats:
         """Return the frequencies of all symbols, given the intensities of the cells."""

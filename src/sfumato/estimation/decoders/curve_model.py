@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato.domains.layout import Circle, Layout, Line
-from sfumato.estimation.decoders.cell_shares import CellShares
+from sfumato.estimation.decoders.cell_shares import CellShares, Decoded
 from sfumato.estimation.decoders.curve_basis import (
     CurveBasis,
     MergedShares,
@@ -61,10 +61,10 @@ class CurveModel:
         self._log_weights = evidence + log_belief
         self.log_weight = float(np.logaddexp.reduce(self._log_weights))
 
-    def decode(self) -> tuple[Floats, float]:
-        """Return the intensities. Curves are mixed by their evidence alone: there is no gain."""
+    def decode(self) -> Decoded:
+        """Return the estimate. Curves are mixed by their evidence alone: there is no gain."""
         posterior = _DrawnPosterior.mix(self._sample_draws(), self._shares)
-        return self._shares.best_intensities(posterior), 0.0
+        return self._shares.decode(posterior)
 
     def stiff_curves(self) -> Iterator[RootCurve]:
         """Yield the stiff curves with few coefficients."""

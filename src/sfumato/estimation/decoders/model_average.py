@@ -9,16 +9,18 @@ weights ``belief · evidence``:
 - *smooth curve*: over a line or a circle (``curve_model.py``);
 - *smooth curve with peaks*: trees, or cells without order, below a stiff curve.
 
-Models treat the errors of different cells as independent; see ``correlated_noise.py`` for
-mechanisms whose errors are not.
+Models treat the errors of different cells as independent; ``correlated_noise.py`` says what follows
+from that for mechanisms whose errors are not.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
 from sfumato.estimation.decoders.cell_shares import CellShares, ShareModel
+from sfumato.estimation.decoders.correlated_noise import widen_for_correlation
 from sfumato.estimation.decoders.curve_model import CurveModel, has_curves
 from sfumato.estimation.decoders.decoder import DecoderResult, Pools
 from sfumato.estimation.decoders.tree_model import RootedCells, TreeModel, evidence_without_order
@@ -27,7 +29,7 @@ from sfumato.foundation.arrays import Floats
 from sfumato.mechanisms import Mechanism
 from sfumato.tally import Tally
 
-__all__ = ["average_models", "build_models", "decode_cells"]
+__all__ = ["Average", "average_models", "build_models", "decode_cells"]
 
 _BELIEF_UNORDERED = 0.05
 _BELIEF_TREES = 0.30
@@ -40,6 +42,18 @@ _ROOT_CURVES = 2  # trees hang below this many stiff curves
 _MIN_DECODED_WEIGHT = 0.001
 _MIN_AVERAGED_WEIGHT = 0.005
 _MAX_GAIN = 300.0
+
+
+@dataclass(frozen=True, eq=False)
+class Average:
+    """The average of several models.
+
+    ``theta``: the intensities.
+    ``weight_of``: the weight of the models with each title.
+    """
+
+    theta: Floats
+    weight_of: Mapping[str, float]
 
 
 def build_models(
@@ -79,29 +93,26 @@ def _build_model_below(shares: CellShares, root: Floats) -> TreeModel:
     return TreeModel("like the root", cells, belief=belief, unordered_belief=belief)
 
 
-def average_models(models: list[ShareModel]) -> tuple[Floats, dict[str, float]]:
-    """Return the average of the models' intensities, and the weight of each title."""
+def average_models(models: list[ShareModel]) -> Average:
+    """Average the models' estimates, by belief, evidence and gain."""
     log_weights = np.array([model.log_weight for model in models])
-    weights = np.exp(log_weights - log_weights.max())
-    weights /= weights.sum()
-    decoded = []
+    weights = np.exp(log_weights - np.logaddexp.reduce(log_weights))
+    parts = []
     for model, weight in zip(models, weights.tolist(), strict=True):
         if weight > _MIN_DECODED_WEIGHT:
-            theta, gain = model.decode()
-            gain = min(max(gain, 0.0), _MAX_GAIN)
-            decoded.append((math.log(weight) + gain, model.title, theta))
-    largest = max(log_weight for log_weight, _, _ in decoded)
-    average = np.zeros_like(decoded[0][2])
-    total = 0.0
+            decoded = model.decode()
+            gain = min(max(decoded.gain, 0.0), _MAX_GAIN)
+            parts.append((math.log(weight) + gain, model.title, decoded))
+    total = float(np.logaddexp.reduce([log_weight for log_weight, _, _ in parts]))
+    parts = [part for part in parts if part[0] - total > math.log(_MIN_AVERAGED_WEIGHT)]
+    total = float(np.logaddexp.reduce([log_weight for log_weight, _, _ in parts]))
+    theta = np.zeros_like(parts[0][2].theta)
     weight_of: dict[str, float] = {}
-    for log_weight, title, theta in decoded:
-        weight = math.exp(log_weight - largest)
-        if weight > _MIN_AVERAGED_WEIGHT:
-            average += weight * theta
-            total += weight
-            weight_of[title] = weight_of.get(title, 0.0) + weight
-    shares_of_titles = {title: weight / total for title, weight in weight_of.items()}
-    return average / total, shares_of_titles
+    for log_weight, title, decoded in parts:
+        weight = math.exp(log_weight - total)
+        theta += weight * decoded.theta
+        weight_of[title] = weight_of.get(title, 0.0) + weight
+    return Average(theta, weight_of)
 
 
 def decode_cells(
@@ -112,6 +123,7 @@ def decode_cells(
     root: Floats | None = None,
 ) -> DecoderResult:
     """Return the average estimate, and the models that carried it."""
-    theta, weight_of = average_models(list(build_models(shares, mechanism, tally, root)))
-    rounded = {title: round(weight, 3) for title, weight in weight_of.items()}
-    return DecoderResult(shares.frequencies(pools, theta), {"models": rounded})
+    shares = widen_for_correlation(shares, pools, mechanism)
+    average = average_models(list(build_models(shares, mechanism, tally, root)))
+    weight_of = {title: round(weight, 3) for title, weight in average.weight_of.items()}
+    return DecoderResult(shares.frequencies(pools, average.theta), {"models": weight_of})

@@ -18,7 +18,7 @@ from functools import cached_property
 import numpy as np
 
 from sfumato.domains.layout import Circle, Line, Tree
-from sfumato.estimation.decoders.cell_shares import CellShares
+from sfumato.estimation.decoders.cell_shares import CellShares, Decoded
 from sfumato.estimation.decoders.intensities import (
     BinnedPosterior,
     Floats32,
@@ -148,8 +148,8 @@ class TreeModel:
         self._log_weights = np.concatenate([trees, unordered]) + cells.log_unit + cost
         self.log_weight = float(np.logaddexp.reduce(self._log_weights))
 
-    def decode(self) -> tuple[Floats, float]:
-        """Return the intensities, and what many trees gain over one."""
+    def decode(self) -> Decoded:
+        """Return the estimate, and what many trees gain over one."""
         cells = self._cells
         rows = cells.likelihoods.rows
         pool = PredictionPool(rows)
@@ -169,7 +169,7 @@ class TreeModel:
         posterior = BinnedPosterior.from_prior(
             cells.scale, prior, rows, cells.y, cells.s, cells.root
         )
-        return cells.shares.best_intensities(posterior), gain
+        return cells.shares.decode(posterior, gain)
 
     def _weights_to_pool(self) -> list[tuple[int, float]]:
         """Return the index and the weight of each shape to pool."""

@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from sfumato.estimation.decoders.cell_shares import CellShares
+from sfumato.estimation.decoders.cell_shares import CellShares, Decoded
 from sfumato.estimation.decoders.empirical_bayes import EmpiricalBayes
 from sfumato.estimation.decoders.halves import mix_with_projection
 from sfumato.estimation.decoders.tree_model import RootedCells, evidence_without_order
@@ -41,10 +41,11 @@ class UnorderedModel:
         self.log_weight = float(np.logaddexp.reduce(evidence)) + log_belief
         self.log_weight += _cost_of_means(shares, root)
 
-    def decode(self) -> tuple[Floats, float]:
-        """Return the intensities. There is no gain."""
+    def decode(self) -> Decoded:
+        """Return the estimate of empirical Bayes."""
         decoded = mix_with_projection(EmpiricalBayes(), self._mechanism, self._tally)
-        return decoded.frequencies[self._shares.symbols] / self._shares.mean_share, 0.0
+        theta = decoded.frequencies[self._shares.symbols] / self._shares.mean_share
+        return Decoded(theta)
 
 
 def _group_means(shares: CellShares) -> Floats:
